@@ -1,0 +1,3 @@
+module github.com/rawlane/rawlane
+
+go 1.26

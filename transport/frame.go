@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// EtherType says what a frame's payload is.
+type EtherType uint16
+
+const (
+	// EtherTypeDefault is rawlane's: IEEE 802 local experimental 1.
+	EtherTypeDefault EtherType = 0x88b5
+	// EtherTypeVLAN marks an 802.1Q tag.
+	EtherTypeVLAN EtherType = 0x8100
+	// EtherTypeQinQ marks an 802.1ad service tag.
+	EtherTypeQinQ EtherType = 0x88a8
+	// EtherTypeAny, where a link is opened, asks for frames of every type. IEEE reserves the value.
+	EtherTypeAny EtherType = 0xffff
+)
+
+// String formats e as 0x88b5.
+func (e EtherType) String() string { return fmt.Sprintf("%#04x", uint16(e)) }
+
+// Sizes of a frame's parts, in bytes.
+const (
+	HeaderLen    = 14 // destination, source, EtherType
+	TagLen       = 4  // TPID and TCI
+	MinFrameLen  = 60 // shortest frame on a wire, without FCS; shorter ones are padded with zeros
+	MaxHeaderLen = HeaderLen + TagLen
+)
+
+// Frame is one Ethernet frame, its 802.1Q tag apart from its payload.
+type Frame struct {
+	Dst MAC
+	// Src is the sender. In Send the zero MAC stands for the link's own address.
+	Src       MAC
+	EtherType EtherType // of the payload, behind the tag
+	// Tagged says that Tag is on the wire. A zero Tag with Tagged is a priority tag, not "no tag".
+	Tagged bool
+	Tag    Tag
+	// Payload is what follows the EtherType. In a received frame it may be longer than what was sent:
+	// frames shorter than MinFrameLen are padded on a wire.
+	Payload []byte
+}
+
+// WireLen returns the frame's length in bytes from destination to the end of the payload: tag counted,
+// FCS, preamble and padding not.
+func (f *Frame) WireLen() int {
+	if f.Tagged {
+		return MaxHeaderLen + len(f.Payload)
+	}
+	return HeaderLen + len(f.Payload)
+}
+
+// PutHeader writes the frame's header, with its tag if it has one, to the start of b, which must hold
+// MaxHeaderLen bytes, and returns the header's length: 14 or 18 bytes.
+func (f *Frame) PutHeader(b []byte) int {
+	_ = b[MaxHeaderLen-1]
+	copy(b[0:6], f.Dst[:])
+	copy(b[6:12], f.Src[:])
+	if !f.Tagged {
+		binary.BigEndian.PutUint16(b[12:], uint16(f.EtherType))
+		return HeaderLen
+	}
+	binary.BigEndian.PutUint16(b[12:], uint16(EtherTypeVLAN))
+	binary.BigEndian.PutUint16(b[14:], f.Tag.TCI())
+	binary.BigEndian.PutUint16(b[16:], uint16(f.EtherType))
+	return MaxHeaderLen
+}
+
+// AppendTo appends the frame's bytes as they are on a wire (without padding and FCS) to b.
+func (f *Frame) AppendTo(b []byte) []byte {
+	var h [MaxHeaderLen]byte
+	b = append(b, h[:f.PutHeader(h[:])]...)
+	return append(b, f.Payload...)
+}
+
+// ParseFrame reads the bytes of a frame, without FCS. One 802.1Q tag is taken apart; Payload is a view
+// of b. The only error is ErrShortFrame.
+func ParseFrame(b []byte) (Frame, error) {
+	if len(b) < HeaderLen {
+		return Frame{}, ErrShortFrame
+	}
+	f := Frame{
+		Dst:       MAC(b[0:6]),
+		Src:       MAC(b[6:12]),
+		EtherType: EtherType(binary.BigEndian.Uint16(b[12:])),
+		Payload:   b[HeaderLen:],
+	}
+	if f.EtherType != EtherTypeVLAN {
+		return f, nil
+	}
+	if len(b) < MaxHeaderLen {
+		return Frame{}, ErrShortFrame
+	}
+	f.Tagged, f.Tag = true, TagFromTCI(binary.BigEndian.Uint16(b[14:]))
+	f.EtherType = EtherType(binary.BigEndian.Uint16(b[16:]))
+	f.Payload = b[MaxHeaderLen:]
+	return f, nil
+}
