@@ -1,0 +1,138 @@
+// Package wire turns rawlane's frame header into bytes and back. docs/wire-format.md is its specification,
+// with golden vectors; this package is the only code that knows the offsets.
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Version is the version of the header that this package writes and the only one it reads.
+const Version = 1
+
+// HeaderLen is the header's length in bytes. The payload follows it.
+const HeaderLen = 20
+
+// Kind says whom a message is for, and so what Header.To means.
+type Kind uint8
+
+// The kinds. Zero is none of them, so that a frame of zeros is no message.
+const (
+	Unicast   Kind = 1 // To is a node
+	Multicast Kind = 2 // To is a group
+	Broadcast Kind = 3 // To is AllNodes
+)
+
+// AllNodes stands in Header.To of a broadcast.
+const AllNodes uint16 = 0xffff
+
+// FlagTagged says that the sender put a VLAN tag on the frame, and that TCI is what it carried.
+const FlagTagged = 0x01
+
+// Header is what stands before the payload. The payload's length and the checksum are computed by Put.
+type Header struct {
+	Kind     Kind
+	Tagged   bool
+	DstPort  uint8
+	SrcPort  uint8
+	From     uint16 // the sending node
+	To       uint16 // node, group or AllNodes, by Kind
+	Cluster  uint32
+	TCI      uint16 // the tag as sent, if Tagged: it outlives switches and NICs that strip tags
+	Payload  []byte // by Parse: a view, without padding
+	checksum uint32
+}
+
+// Fault says what is wrong with received bytes.
+type Fault uint8
+
+// The faults, in the order in which Parse looks for them.
+const (
+	OK          Fault = iota
+	TooShort          // fewer bytes than a header
+	BadVersion        // another version's frame, or not ours at all
+	BadLength         // the payload's length is more than what arrived
+	BadChecksum       // header or payload changed on the way
+	BadKind           // a kind this version does not know
+)
+
+var faultNames = [...]string{"ok", "short", "version", "length", "checksum", "kind"}
+
+// String names f as in the counters: drop_short, drop_version and so on.
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return "unknown"
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Put writes h and then payload to b, which must hold HeaderLen+len(payload) bytes, and returns that
+// length. The payload must be shorter than 64 KiB. h.Payload is not looked at.
+func Put(b []byte, h *Header, payload []byte) int {
+	n := HeaderLen + len(payload)
+	_ = b[n-1]
+	b[0] = Version<<4 | byte(h.Kind)&0x0f
+	b[1] = 0
+	tci := uint16(0)
+	if h.Tagged {
+		b[1] = FlagTagged
+		tci = h.TCI
+	}
+	b[2] = h.DstPort
+	b[3] = h.SrcPort
+	binary.BigEndian.PutUint16(b[4:], h.From)
+	binary.BigEndian.PutUint16(b[6:], h.To)
+	binary.BigEndian.PutUint32(b[8:], h.Cluster)
+	binary.BigEndian.PutUint16(b[12:], uint16(len(payload)))
+	binary.BigEndian.PutUint16(b[14:], tci)
+	copy(b[HeaderLen:n], payload)
+	binary.BigEndian.PutUint32(b[16:], checksum(b[:n]))
+	return n
+}
+
+// Parse reads a frame's payload: our header, our payload, perhaps padding. It fills h, or says what is
+// wrong; then h holds what could be read, for reports. h.Payload is a view of b.
+func Parse(b []byte, h *Header) Fault {
+	if len(b) < HeaderLen {
+		return TooShort
+	}
+	h.Kind = Kind(b[0] & 0x0f)
+	if b[0]>>4 != Version {
+		return BadVersion
+	}
+	h.Tagged = b[1]&FlagTagged != 0
+	h.DstPort = b[2]
+	h.SrcPort = b[3]
+	h.From = binary.BigEndian.Uint16(b[4:])
+	h.To = binary.BigEndian.Uint16(b[6:])
+	h.Cluster = binary.BigEndian.Uint32(b[8:])
+	n := HeaderLen + int(binary.BigEndian.Uint16(b[12:]))
+	h.TCI = binary.BigEndian.Uint16(b[14:])
+	h.checksum = binary.BigEndian.Uint32(b[16:])
+	if n > len(b) {
+		h.Payload = b[HeaderLen:]
+		return BadLength
+	}
+	h.Payload = b[HeaderLen:n]
+	if checksum(b[:n]) != h.checksum {
+		return BadChecksum
+	}
+	if h.Kind < Unicast || h.Kind > Broadcast {
+		return BadKind
+	}
+	return OK
+}
+
+// VersionOf returns the version that b claims; b must not be empty.
+func VersionOf(b []byte) int { return int(b[0] >> 4) }
+
+// Checksum returns the checksum that the last Parse read.
+func (h *Header) Checksum() uint32 { return h.checksum }
+
+// checksum is CRC-32C over the header without its checksum field, then the payload.
+func checksum(b []byte) uint32 {
+	c := crc32.Update(0, castagnoli, b[:16])
+	return crc32.Update(c, castagnoli, b[HeaderLen:])
+}
