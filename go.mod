@@ -1,3 +1,5 @@
 module github.com/rawlane/rawlane
 
 go 1.26
+
+require github.com/mdlayher/ethernet v0.0.0-20220221185849-529eae5b6118 // indirect

@@ -1,0 +1,31 @@
+package vlan
+
+import "github.com/rawlane/rawlane/transport"
+
+// Router chooses the tag for frames to an address.
+//
+// Route must be cheap and safe to call from any goroutine. A router whose answers change returns another
+// Generation after each change; who caches routes asks again when it differs.
+type Router interface {
+	Route(dst transport.MAC) (tag transport.Tag, tagged bool)
+	Generation() uint64
+}
+
+// Untagged is the router that puts no tag on any frame.
+var Untagged Router = fixed{}
+
+// Fixed returns the router that puts tag on every frame, or an error if the tag is not valid.
+func Fixed(tag transport.Tag) (Router, error) {
+	if err := tag.Validate(); err != nil {
+		return nil, err
+	}
+	return fixed{tag: tag, tagged: true}, nil
+}
+
+type fixed struct {
+	tag    transport.Tag
+	tagged bool
+}
+
+func (f fixed) Route(transport.MAC) (transport.Tag, bool) { return f.tag, f.tagged }
+func (fixed) Generation() uint64                          { return 0 }
