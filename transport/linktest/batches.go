@@ -1,0 +1,93 @@
+package linktest
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// batchFrames is how many frames the suite has under way at a time, at most twice.
+const batchFrames = 64
+
+func batchOrder(t *testing.T, a, b transport.Link) {
+	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
+	send(t, a, numberedBatch(b.MAC(), batchFrames, batchFrames)...)
+	wantSeeds(t, receive(t, b, 2*batchFrames), 0, 2*batchFrames)
+	if n, err := a.Send(nil); n != 0 || err != nil {
+		t.Errorf("Send of no frames: n=%d, %v; want 0, nil", n, err)
+	}
+}
+
+// shortSlice: what does not fit into Poll's slice is there for the next Poll, in order.
+func shortSlice(t *testing.T, a, b transport.Link) {
+	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var got []transport.Frame
+	for room := 0; len(got) < batchFrames; room = (room + 1) % 8 {
+		into := make([]transport.Frame, room)
+		n, err := b.Poll(into)
+		if n < 0 || n > room || err != nil {
+			t.Fatalf("Poll into %d frames: n=%d, %v", room, n, err)
+		}
+		for _, f := range into[:n] {
+			if f.EtherType == transport.EtherTypeDefault {
+				got = append(got, clone(f))
+			}
+		}
+		if n == 0 && room > 0 {
+			if err := b.Wait(ctx); err != nil {
+				t.Fatalf("Wait after %d frames: %v", len(got), err)
+			}
+		}
+	}
+	wantSeeds(t, got, 0, batchFrames)
+}
+
+// viewsHold: what one Poll returned stays as it is while more arrives.
+func viewsHold(t *testing.T, a, b transport.Link) {
+	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.Wait(ctx); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	views := make([]transport.Frame, batchFrames)
+	n, err := b.Poll(views)
+	for n == 0 && err == nil && ctx.Err() == nil { // Wait may return early
+		n, err = b.Poll(views)
+	}
+	if n == 0 || err != nil {
+		t.Fatalf("Poll: n=%d, %v", n, err)
+	}
+	var before []transport.Frame
+	for _, f := range views[:n] {
+		before = append(before, clone(f))
+	}
+	send(t, a, numberedBatch(b.MAC(), batchFrames, batchFrames)...)
+	for i, f := range views[:n] {
+		if !bytes.Equal(f.Payload, before[i].Payload) {
+			t.Fatalf("frame %d of %d changed before the next Poll", i, n)
+		}
+	}
+	receiveUntil(t, b, func(got []transport.Frame) bool {
+		return len(got) > 0 && seedOf(got[len(got)-1].Payload) == 2*batchFrames-1
+	})
+}
+
+// payloadReuse: Send is done with the payload, and with the frames, when it returns.
+func payloadReuse(t *testing.T, a, b transport.Link) {
+	batch := []transport.Frame{numbered(b.MAC(), 0)}
+	for i := range uint64(batchFrames) {
+		copy(batch[0].Payload, payload(i, len(batch[0].Payload)))
+		send(t, a, batch...)
+		clear(batch[0].Payload)
+	}
+	got := receive(t, b, batchFrames)
+	wantSeeds(t, got, 0, batchFrames)
+	for i, f := range got {
+		wantPayload(t, f.Payload, payload(uint64(i), 64))
+	}
+}

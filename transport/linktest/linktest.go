@@ -1,0 +1,89 @@
+// Package linktest is the conformance suite for links: what package transport promises of a
+// [transport.Link], asked of a real pair of them.
+//
+//	func TestLink(t *testing.T) {
+//		linktest.TestLink(t, func(t *testing.T) (a, b transport.Link) {
+//			// open two links on one segment that nobody else uses
+//		})
+//	}
+//
+// Every link of rawlane passes it, and so should yours. Each subtest asks for a fresh pair and closes it.
+//
+// The suite never sleeps. That a frame does not arrive is shown by one sent after it that does: frames
+// keep their order on one path. What must happen has [patience] to do so.
+package linktest
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// TestLink runs the suite. pair opens two links on one segment: different addresses, nobody else sending
+// frames of transport.EtherTypeDefault there, no frame lost on the way, an MTU of 64 or more, room for 128 small frames
+// in each receive queue. What pair must undo besides closing the links belongs into t.Cleanup.
+func TestLink(t *testing.T, pair func(*testing.T) (a, b transport.Link)) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := pair(t)
+			t.Cleanup(func() {
+				mustClose(t, a)
+				mustClose(t, b)
+			})
+			if a.MAC() == b.MAC() || a.MAC().IsMulticast() || a.MAC().IsZero() || b.MAC().IsMulticast() || b.MAC().IsZero() {
+				t.Fatalf("the pair has addresses %v and %v, want two different station addresses", a.MAC(), b.MAC())
+			}
+			c.run(t, a, b)
+		})
+	}
+}
+
+// cases is the suite, in the order in which a new link is best mended.
+var cases = []struct {
+	name string
+	run  func(t *testing.T, a, b transport.Link)
+}{
+	{"unicast arrives, both ways", unicast},
+	{"broadcast arrives", broadcast},
+	{"multicast arrives where joined", multicastJoined},
+	{"multicast not joined is not seen", multicastNotJoined},
+	{"joins are counted", joinsCounted},
+	{"own frames are not seen", ownFrames},
+	{"unicast for another is not seen", otherUnicast},
+	{"source address is kept", sourceAddress},
+
+	{"tags arrive as sent", tags},
+	{"priority tag is not untagged", priorityTag},
+	{"bad tags are refused", badTags},
+
+	{"largest payload arrives whole", largestPayload},
+	{"one byte more is refused", tooLarge},
+	{"one byte more is refused inside a batch", tooLargeInBatch},
+	{"short payloads are padded with zeros at most", padding},
+
+	{"a batch keeps its order", batchOrder},
+	{"poll fills a short slice", shortSlice},
+	{"payloads are views until the next poll", viewsHold},
+	{"sent payloads are the caller's again", payloadReuse},
+
+	{"wait ends by arrival", waitArrival},
+	{"wait sees what came before it", waitEarlyArrival},
+	{"wait sees what a poll left", waitLeftOver},
+	{"wait ends by deadline", waitDeadline},
+	{"wait ends by cancel", waitCancel},
+	{"wait ends by close", waitClose},
+
+	{"quiet leaves the waiter asleep", quietSleeps},
+	{"quiet off wakes the waiter", quietOff},
+	{"quiet waiter is ended by close", quietClose},
+
+	{"closed link says so", closedCalls},
+	{"close twice", closeTwice},
+	{"close under traffic", closeUnderTraffic},
+	{"closed link hinders nobody", closedPeer},
+
+	{"counters add up", counters},
+	{"refused frames are counted", countersRefused},
+	{"send and poll do not allocate", noAllocs},
+	{"many goroutines send", concurrentSend},
+}
