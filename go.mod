@@ -1,5 +1,8 @@
 module github.com/rawlane/rawlane
 
-go 1.26
+go 1.26.0
 
-require github.com/mdlayher/ethernet v0.0.0-20220221185849-529eae5b6118 // indirect
+require (
+	github.com/mdlayher/ethernet v0.0.0-20220221185849-529eae5b6118 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

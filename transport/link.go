@@ -122,3 +122,7 @@ func CheckFrame(f *Frame, mtu int) error {
 	}
 	return nil
 }
+
+// Sharer is a link to a device that other processes may open too. Segment names the attachment, the same
+// for each process that shares it; who needs something to itself, such as a port, locks it by that name.
+type Sharer interface{ Segment() string }

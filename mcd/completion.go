@@ -1,0 +1,60 @@
+package mcd
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Completion is something that will be done once: a message received, a descriptor sent, or an event of a
+// layer above. One goroutine waits for it by Endpoint.Await; another, usually a handler, calls Complete.
+// The zero Completion is ready for use; Reset makes a used one ready again.
+type Completion struct {
+	done   atomic.Bool
+	asleep atomic.Bool
+	err    error
+	wake   chan struct{} // made at the first sleep, of capacity 1, and kept
+}
+
+// Done reports whether Complete was called.
+func (c *Completion) Done() bool { return c.done.Load() }
+
+// Err returns what Complete was called with. It may be called once Done is true.
+func (c *Completion) Err() error { return c.err }
+
+// Complete marks c as done, with an error or nil, and wakes who waits for it. Call it once.
+func (c *Completion) Complete(err error) {
+	c.err = err
+	c.done.Store(true)
+	if c.asleep.Load() {
+		select {
+		case c.wake <- struct{}{}:
+		default: // woken already
+		}
+	}
+}
+
+// Reset makes c ready for another use. Nobody may be waiting for it.
+func (c *Completion) Reset() {
+	c.err = nil
+	c.asleep.Store(false)
+	c.done.Store(false)
+	select {
+	case <-c.wake: // of a wake-up that came as its sleeper gave up; a nil channel is never ready
+	default:
+	}
+}
+
+// sleep blocks until c is done or ctx ends. Others make the progress.
+func (c *Completion) sleep(ctx context.Context) {
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	c.asleep.Store(true)
+	for !c.done.Load() {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package mcd
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// SendDesc is a send descriptor: a message that is posted and sent when the link has room. Until it is done,
+// descriptor and payload belong to the endpoint. A descriptor that is done may be posted again.
+//
+// Source: MCD §2.2.
+type SendDesc struct {
+	To      Dest
+	Payload []byte
+	NIC     int // the link to send it by
+
+	completion Completion
+	posted     atomic.Bool
+	port       *Port
+}
+
+// Done reports whether the message was handed to the link, so that the payload may be changed, or failed.
+func (d *SendDesc) Done() bool { return d.completion.Done() }
+
+// Err returns nil if the message was handed to the link, and why not otherwise. Call it once Done is true.
+func (d *SendDesc) Err() error { return d.completion.Err() }
+
+// Wait blocks until the descriptor is done and returns Err, or until ctx ends.
+func (d *SendDesc) Wait(ctx context.Context) error {
+	if d.port == nil || d.Done() {
+		return d.Err()
+	}
+	return d.port.e.Await(ctx, &d.completion)
+}
+
+// RecvDesc is a receive descriptor: a buffer posted for one message. Until it is done, descriptor and buffer
+// belong to the endpoint. The results are valid then. A descriptor that is done may be posted again.
+//
+// Source: MCD §2.3.
+type RecvDesc struct {
+	Buf []byte
+
+	// The results.
+	N      int // bytes of Buf that were filled
+	From   Addr
+	To     Dest
+	NIC    int
+	Tagged bool
+	Tag    transport.Tag
+
+	completion Completion
+	posted     bool // guarded by port.mu, as is next
+	port       *Port
+	next       *RecvDesc
+}
+
+// Done reports whether a message arrived, or the port was closed.
+func (d *RecvDesc) Done() bool { return d.completion.Done() }
+
+// Err returns nil, ErrClosed, or a *ShortBufferError if the message did not fit. Call it once Done is true.
+func (d *RecvDesc) Err() error { return d.completion.Err() }
+
+// Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays posted:
+// Cancel takes it back.
+func (d *RecvDesc) Wait(ctx context.Context) error {
+	if d.port == nil || d.Done() {
+		return d.Err()
+	}
+	return d.port.e.Await(ctx, &d.completion)
+}
+
+// Cancel takes a posted descriptor back. It returns false if the descriptor is not posted (any more).
+func (d *RecvDesc) Cancel() bool { return d.port != nil && d.port.take(d) }
+
+// fill copies a message into the descriptor's buffer and returns the error to complete it with.
+func (d *RecvDesc) fill(m *Message) error {
+	d.N = copy(d.Buf, m.Payload)
+	d.From, d.To, d.NIC, d.Tagged, d.Tag = m.From, m.To, m.NIC, m.Tagged, m.Tag
+	if d.N < len(m.Payload) {
+		return &ShortBufferError{Size: len(m.Payload), Len: len(d.Buf)}
+	}
+	return nil
+}

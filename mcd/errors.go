@@ -1,0 +1,72 @@
+package mcd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Sentinels: test with errors.Is.
+var (
+	// ErrClosed: the endpoint or the port was closed. Is net.ErrClosed.
+	ErrClosed = fmt.Errorf("endpoint closed: %w", net.ErrClosed)
+	// ErrPortBusy: somebody owns the port. A *PortBusyError says who, where the system tells.
+	ErrPortBusy = errors.New("port busy")
+	// ErrUnknownNode: the node table has no such node.
+	ErrUnknownNode = errors.New("unknown node")
+	// ErrConflict: two nodes of one number, or one address for two nodes. A *ConflictError names them.
+	ErrConflict = errors.New("conflict in the node table")
+	// ErrTooLarge: a message is longer than MaxPayload. A *transport.SizeError carries both sizes.
+	ErrTooLarge = transport.ErrTooLarge
+	// ErrSelf: a node cannot send to itself.
+	ErrSelf = errors.New("node cannot send to itself")
+	// ErrNotMember: the group was left more often than joined.
+	ErrNotMember = errors.New("not a member of the group")
+	// ErrPosted: the descriptor is posted already.
+	ErrPosted = errors.New("descriptor is in use")
+	// ErrHandled: the port has a handler, which gets all its messages.
+	ErrHandled = errors.New("port has a handler")
+)
+
+// PortBusyError says who owns a port. It is ErrPortBusy.
+type PortBusyError struct {
+	Port PortID
+	PID  int // the owning process; 0 if the system does not tell
+}
+
+func (e *PortBusyError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("port %d: busy: another process owns it", e.Port)
+	}
+	return fmt.Sprintf("port %d: busy: process %d owns it", e.Port, e.PID)
+}
+
+// Is makes errors.Is(err, ErrPortBusy) hold.
+func (e *PortBusyError) Is(target error) bool { return target == ErrPortBusy }
+
+// ConflictError names two entries of a node table that exclude each other. It is ErrConflict.
+type ConflictError struct{ A, B Node }
+
+func (e *ConflictError) Error() string {
+	if e.A.ID == e.B.ID {
+		return fmt.Sprintf("node %d: two of one number, with MAC %s and MAC %s", e.A.ID, e.A.macs(), e.B.macs())
+	}
+	return fmt.Sprintf("nodes %d and %d: one address for both: MAC %s and MAC %s", e.A.ID, e.B.ID, e.A.macs(), e.B.macs())
+}
+
+// Is makes errors.Is(err, ErrConflict) hold.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// ShortBufferError says that a message of Size bytes met a buffer of Len. Its beginning is in the buffer,
+// the rest is lost. It is io.ErrShortBuffer.
+type ShortBufferError struct{ Size, Len int }
+
+func (e *ShortBufferError) Error() string {
+	return fmt.Sprintf("short buffer: message of %d bytes, room for %d", e.Size, e.Len)
+}
+
+// Is makes errors.Is(err, io.ErrShortBuffer) hold.
+func (e *ShortBufferError) Is(target error) bool { return target == io.ErrShortBuffer }

@@ -1,0 +1,213 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Who polls?
+//
+//	a goroutine waits:  it leads: takes the poll lock, hushes the links so that the servers sleep on, and polls
+//	several wait:       one leads, the others look at their own completion and try to lead in turn
+//	nobody waits:       each link's server sleeps in link.Wait; a frame wakes it; it takes the lock and polls
+//
+// Hushing matters: a server that is woken by each frame while a leader spins takes the leader's core, and
+// the 99th percentile of the latency goes from microseconds to milliseconds.
+
+// pollBatch is how many frames are taken from a link at once: enough to share the cost of a call, few
+// enough that the link gets its memory back soon.
+const pollBatch = 32
+
+// pollState is what polling needs. All but lock, idle and napping belong to the holder of lock.
+type pollState struct {
+	lock    atomic.Bool
+	frames  [pollBatch]transport.Frame
+	quiet   []transport.Quieter // the links that can be hushed
+	hushed  bool
+	header  wire.Header // of the delivery in progress
+	message Message     // likewise
+
+	napping atomic.Int32  // servers that found the lock taken and wait for idle
+	idle    chan struct{} // signalled by a leader that leaves
+}
+
+func (s *pollState) init(links []transport.Link) {
+	s.idle = make(chan struct{}, len(links))
+	for _, l := range links {
+		if q, ok := transport.As[transport.Quieter](l); ok {
+			s.quiet = append(s.quiet, q)
+		}
+	}
+}
+
+// close lets napping servers go. No leader signals idle afterwards that would matter.
+func (s *pollState) close() {
+	for range cap(s.idle) {
+		s.signal()
+	}
+}
+
+func (s *pollState) signal() {
+	select {
+	case s.idle <- struct{}{}:
+	default:
+	}
+}
+
+// lead takes the poll lock if nobody has it.
+func (s *pollState) lead() bool { return s.lock.CompareAndSwap(false, true) }
+
+// hush makes the servers sleep through arrivals. The caller leads.
+func (s *pollState) hush() {
+	if s.hushed {
+		return
+	}
+	s.hushed = true
+	for _, q := range s.quiet {
+		q.Quiet(true)
+	}
+}
+
+// leave gives the links back to their servers.
+func (s *pollState) leave() {
+	if s.hushed {
+		s.hushed = false
+		for _, q := range s.quiet {
+			q.Quiet(false)
+		}
+	}
+	s.lock.Store(false)
+	for range s.napping.Load() {
+		s.signal()
+	}
+}
+
+// poll takes one batch from each link and delivers it. It returns how many frames there were. The caller
+// leads.
+func (e *Endpoint) poll() int {
+	total := 0
+	for nic, l := range e.links {
+		n, _ := l.Poll(e.frames[:]) // a link that fails says so to its server, too
+		for i := range e.frames[:n] {
+			e.receive(nic, &e.frames[i])
+		}
+		total += n
+	}
+	return total
+}
+
+// flush tries to send what was posted while a link had no room.
+func (e *Endpoint) flush() {
+	for nic := range e.queues {
+		e.queues[nic].flush()
+	}
+}
+
+// Progress polls the links once, without waiting, unless another goroutine is polling, and runs the
+// handlers of what arrived. It reports whether anything did. Programs that wait in Recv or Await need not
+// call it.
+func (e *Endpoint) Progress() bool {
+	if !e.lead() {
+		return false
+	}
+	n := e.poll()
+	e.leave()
+	e.flush()
+	return n > 0
+}
+
+// Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error; then c
+// may still be completed later. While it waits, the calling goroutine polls. Handlers must not call it.
+func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
+	if !c.Done() {
+		start := clock.Now()
+		spin := e.pace.spin()
+		if spin <= 0 || !e.spin(ctx, c, spin) {
+			c.sleep(ctx)
+		}
+		e.pace.note(clock.Now().Sub(start))
+	}
+	if c.Done() {
+		return c.Err()
+	}
+	return ctx.Err()
+}
+
+// spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on a ring.
+const spinCheck = 64
+
+// spin polls, or watches another goroutine poll, until c is done (true), or the time is up or ctx has ended
+// (false).
+func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration) bool {
+	e.pace.enter()
+	start, leading := clock.Now(), false
+	for i := 1; !c.Done(); i++ {
+		if !leading {
+			leading = e.lead()
+		}
+		if leading && e.poll() == 0 {
+			e.hush()
+		}
+		if i%spinCheck != 0 {
+			continue
+		}
+		spun := clock.Now().Sub(start)
+		if spun > limit || ctx.Err() != nil {
+			break
+		}
+		e.flush()
+		e.pace.rest(spun)
+	}
+	if leading {
+		e.leave()
+	}
+	e.pace.exit()
+	return c.Done()
+}
+
+// linkRetry is the pause after a link failed to wait, as it does while its interface is down.
+const linkRetry = 10 * time.Millisecond
+
+// serve is the goroutine that answers on link nic while nobody polls. It ends when the link is closed.
+func (e *Endpoint) serve(nic int) {
+	defer e.servers.Done()
+	for {
+		switch err := e.links[nic].Wait(context.Background()); {
+		case e.closed.Load():
+			return
+		case errors.Is(err, transport.ErrClosed): // by somebody else: our waiters must not hang
+			e.closePorts()
+			return
+		case err != nil:
+			time.Sleep(linkRetry)
+			continue
+		}
+		if !e.leadOrNap() {
+			return
+		}
+		e.poll()
+		e.leave()
+		e.flush()
+		runtime.Gosched() // those whose messages came should run before the next batch
+	}
+}
+
+// leadOrNap takes the poll lock as soon as it is free, or returns false when the endpoint closes.
+func (e *Endpoint) leadOrNap() bool {
+	e.napping.Add(1)
+	defer e.napping.Add(-1)
+	for !e.lead() {
+		<-e.idle
+		if e.closed.Load() {
+			return false
+		}
+	}
+	return true
+}

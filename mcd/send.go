@@ -1,0 +1,165 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Send sends b to a port of another node, over the first link. It returns when b may be reused; that is not
+// to say that the message arrived. While the link has no room it waits, and so ends with ctx's error at
+// the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent), ErrClosed.
+func (p *Port) Send(ctx context.Context, to Addr, b []byte) error { return p.send(ctx, To(to), 0, b) }
+
+// Multicast sends b to a port of every other member of a group, over the first link. One need not be a member
+// to send. Errors as for Send.
+func (p *Port) Multicast(ctx context.Context, g GroupID, to PortID, b []byte) error {
+	return p.send(ctx, ToGroup(g, to), 0, b)
+}
+
+// Broadcast sends b to a port of every other node, over the first link. Errors as for Send.
+func (p *Port) Broadcast(ctx context.Context, to PortID, b []byte) error {
+	return p.send(ctx, ToAll(to), 0, b)
+}
+
+// SendVia is Send to any destination over any link.
+func (p *Port) SendVia(ctx context.Context, nic int, to Dest, b []byte) error {
+	return p.send(ctx, to, nic, b)
+}
+
+// TrySend is SendVia that does not wait: transport.ErrBusy if the link has no room now. It is the one to call
+// from handlers.
+func (p *Port) TrySend(nic int, to Dest, b []byte) error {
+	if err := p.check(nic, to, len(b)); err != nil {
+		return err
+	}
+	if p.e.queues[nic].busy() { // it may not overtake what was posted
+		p.e.queues[nic].flush()
+		if p.e.queues[nic].busy() {
+			return transport.ErrBusy
+		}
+	}
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	if err := p.encode(0, nic, to, b); err != nil {
+		return err
+	}
+	_, err := p.transmit(nic, 1)
+	return err
+}
+
+func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
+	for {
+		err := p.TrySend(nic, to, b)
+		if err == nil || !errors.Is(err, transport.ErrBusy) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("send to %v: link %s has no room: %w", to, transport.Name(p.e.links[nic]), ctx.Err())
+		}
+		p.e.Progress()
+		runtime.Gosched()
+	}
+}
+
+// check reports what of a message is wrong before anything is sent.
+func (p *Port) check(nic int, to Dest, size int) error {
+	e := p.e
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	if uint(nic) >= uint(len(e.links)) {
+		return fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.links))
+	}
+	if limit := e.links[nic].MTU() - HeaderLen; size > limit {
+		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
+	}
+	if to.kind != wire.Unicast {
+		return nil
+	}
+	if NodeID(to.to) == e.cfg.Node {
+		return fmt.Errorf("send to %v: %w", to, ErrSelf)
+	}
+	if e.table.Load().lookup(NodeID(to.to)) == nil {
+		return fmt.Errorf("send to %v: %w (the table has %d nodes)", to, ErrUnknownNode, len(e.table.Load().nodes))
+	}
+	return nil
+}
+
+// sendBatch is how many descriptors are given to a link at once; by then the cost of the call is shared well.
+const sendBatch = 32
+
+// outbox is where a port puts its headers before its payloads.
+type outbox struct {
+	mu     sync.Mutex // guards all of it; taken inside sendQueue.mu
+	bufs   [][]byte   // as many as were ever needed at once, up to sendBatch
+	size   int
+	frames [sendBatch]transport.Frame
+}
+
+func (o *outbox) init(links []transport.Link) {
+	for _, l := range links {
+		o.size = max(o.size, l.MTU())
+	}
+}
+
+func (o *outbox) buf(i int) []byte {
+	if i == len(o.bufs) {
+		o.bufs = append(o.bufs, make([]byte, o.size))
+	}
+	return o.bufs[i]
+}
+
+// encode makes a message the i-th frame of the outbox, whose lock the caller holds.
+func (p *Port) encode(i, nic int, to Dest, b []byte) error {
+	e := p.e
+	f := &p.out.frames[i]
+	switch to.kind {
+	case wire.Unicast:
+		peer := e.routes().lookup(NodeID(to.to))
+		if peer == nil {
+			return fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+		}
+		*f = peer.templates[nic].Frame(nil)
+	case wire.Multicast:
+		*f = e.toMany(nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
+	default:
+		*f = e.toMany(nic, transport.Broadcast)
+	}
+	h := wire.Header{
+		Kind:    to.kind,
+		Tagged:  f.Tagged,
+		DstPort: uint8(to.port),
+		SrcPort: uint8(p.id),
+		From:    uint16(e.cfg.Node),
+		To:      to.to,
+		Cluster: uint32(e.cfg.Cluster),
+	}
+	if f.Tagged {
+		h.TCI = f.Tag.TCI()
+	}
+	buf := p.out.buf(i)
+	f.Payload = buf[:wire.Put(buf, &h, b)]
+	return nil
+}
+
+func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {
+	f := transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
+	f.Tag, f.Tagged = e.cfg.Router.Route(dst)
+	return f
+}
+
+// transmit gives the first n frames of the outbox, whose lock the caller holds, to the link, and returns how
+// many it took.
+func (p *Port) transmit(nic, n int) (int, error) {
+	sent, err := p.e.links[nic].Send(p.out.frames[:n])
+	for i := range p.out.frames[:sent] {
+		p.tx.add(len(p.out.frames[i].Payload) - HeaderLen)
+	}
+	return sent, err
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package mcd
+
+import "runtime"
+
+func yield() { runtime.Gosched() }
