@@ -14,4 +14,4 @@ var origin = time.Now().Add(-time.Nanosecond)
 // Now returns the present instant of this process's monotonic clock: it does not jump when the wall
 // clock is set, and inside a testing/synctest bubble it is the bubble's. It does not allocate. Measured:
 // 25 ns, against 45 ns for time.Now (go test -bench . ./internal/clock).
-func Now() mono.Time { return mono.Time{}.Add(time.Since(origin)) }
+func Now() mono.Time { return mono.At(time.Since(origin)) }

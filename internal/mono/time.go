@@ -15,8 +15,14 @@ import (
 // clocks (two processes, two simulations) do not compare. Time is comparable with == and keys a map.
 //
 // The zero Time is the origin. Package clock never returns it, so a field may use it for "not yet";
-// arithmetic on it is valid, and Time{}.Add(d) is how simulations and tests make instants.
+// arithmetic on it is valid. Simulations and tests make instants with At.
 type Time struct{ ns int64 }
+
+// At returns the instant d after the origin.
+func At(d time.Duration) Time { return Time{int64(d)} }
+
+// Since returns how long after the origin t is.
+func (t Time) Since() time.Duration { return time.Duration(t.ns) }
 
 // Add returns t moved by d. Where that overflows (292 years from the origin) it stops at the end of time.
 func (t Time) Add(d time.Duration) Time {
@@ -57,4 +63,4 @@ func (t Time) Compare(u Time) int { return cmp.Compare(t.ns, u.ns) }
 func (t Time) IsZero() bool { return t.ns == 0 }
 
 // String formats t as the time since the origin, such as 1.5ms.
-func (t Time) String() string { return time.Duration(t.ns).String() }
+func (t Time) String() string { return t.Since().String() }

@@ -18,6 +18,9 @@ func TestTime_Arithmetic(t *testing.T) {
 	if !origin.IsZero() || early.IsZero() {
 		t.Error("IsZero: want the origin alone")
 	}
+	if early != At(time.Millisecond) || early.Since() != time.Millisecond {
+		t.Errorf("At and Since: %v", early)
+	}
 	if s := early.String(); s != "1ms" {
 		t.Errorf("String: %q", s)
 	}
