@@ -1,0 +1,219 @@
+package rawlane_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rawlane/rawlane"
+
+// floors is the house of docs/architecture.md. A package imports from its own list alone; a test may import
+// anything. A prefix ending in /... covers a folder and what is in it; the longest prefix counts.
+var floors = []struct {
+	prefix  string
+	imports []string
+}{
+	{"cmd/...", []string{"..."}},
+	{"examples/...", []string{"..."}},
+	{"bench/...", []string{"..."}},
+	{"cluster/...", []string{"mcd", "transport", "internal/mono", "internal/clock", "cluster/..."}},
+	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
+	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
+	{"mcd/internal/wire", nil},
+	{"vlan", []string{"transport"}},
+	{"transport", nil},
+	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/mono", "internal/clock"}},
+	{"transport/...", []string{"transport", "internal/afpacket", "internal/mono", "internal/clock"}},
+	{"internal/afpacket", []string{"transport"}},
+	{"internal/l2switch", []string{"transport", "internal/mono"}},
+	{"internal/mono", nil},
+	{"internal/clock", []string{"internal/mono"}},
+	{"internal/testbed", []string{"transport"}},
+}
+
+// cores compute: time, chance and frames come to them as arguments.
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting"}
+
+var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
+
+var forbiddenNames = []string{"util", "utils", "common", "types", "helpers", "helper", "interfaces", "misc"}
+
+type sourceFile struct {
+	dir, name string
+	syntax    *ast.File
+}
+
+// sources parses the module's Go files, tests excepted.
+func sources(t *testing.T) (files []sourceFile, set *token.FileSet) {
+	set = token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		files = append(files, sourceFile{filepath.ToSlash(filepath.Dir(name)), filepath.Base(name), f})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("found %d files: is this the module's root?", len(files))
+	}
+	return files, set
+}
+
+func matches(pattern, dir string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "..."); ok {
+		return strings.HasPrefix(dir+"/", prefix)
+	}
+	return pattern == dir
+}
+
+// allowed returns what a package may import of ours.
+func allowed(dir string) (imports []string, known bool) {
+	longest := -1
+	for _, f := range floors {
+		if matches(f.prefix, dir) && len(f.prefix) > longest {
+			longest, imports, known = len(f.prefix), f.imports, true
+		}
+	}
+	return imports, known
+}
+
+func TestImportsGoDown(t *testing.T) {
+	files, set := sources(t)
+	for _, f := range files {
+		may, known := allowed(f.dir)
+		if !known && f.dir != "." {
+			t.Errorf("%s: the house has no room for this package: give it one in arch_test.go and docs/architecture.md", f.dir)
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
+			if !ours || slices.ContainsFunc(may, func(p string) bool { return matches(p, target) }) {
+				continue
+			}
+			t.Errorf("%v: %s may not import %s (it may import %v)", set.Position(spec.Pos()), f.dir, target, may)
+		}
+	}
+}
+
+func isCore(dir string) bool { return slices.Contains(cores, dir) }
+
+func TestCoresDoNoIO(t *testing.T) {
+	files, set := sources(t)
+	for _, f := range files {
+		if !isCore(f.dir) {
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			if p := strings.Trim(spec.Path.Value, `"`); slices.Contains(forbiddenInCores, p) {
+				t.Errorf("%v: %s is a core and may not import %s", set.Position(spec.Pos()), f.dir, p)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%v: a core starts no goroutine", set.Position(n.Pos()))
+			case *ast.ChanType:
+				t.Errorf("%v: a core has no channel", set.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Sleep", "After", "NewTimer"}, n.Sel.Name) {
+					t.Errorf("%v: a core does not know what time it is", set.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestNamesSayWhatIsInside(t *testing.T) {
+	files, _ := sources(t)
+	for _, f := range files {
+		for _, name := range []string{path.Base(f.dir), strings.TrimSuffix(f.name, ".go")} {
+			if slices.Contains(forbiddenNames, name) {
+				t.Errorf("%s/%s: %q says nothing about what is inside", f.dir, f.name, name)
+			}
+		}
+	}
+}
+
+// The library's own packages are Go alone: cgo would take cross-compiling and static binaries from its users.
+func TestNoCgo(t *testing.T) {
+	files, set := sources(t)
+	for _, f := range files {
+		for _, spec := range f.syntax.Imports {
+			if spec.Path.Value == `"C"` {
+				t.Errorf("%v: import \"C\"", set.Position(spec.Pos()))
+			}
+		}
+	}
+}
+
+// Every exported name has a doc comment, except methods that a well-known interface asks for.
+func TestExportedNamesAreDocumented(t *testing.T) {
+	files, set := sources(t)
+	for _, f := range files {
+		if strings.HasPrefix(f.dir, "cmd/") || f.syntax.Name.Name == "main" {
+			continue
+		}
+		for _, d := range f.syntax.Decls {
+			for _, name := range undocumented(d) {
+				t.Errorf("%v: %s has no doc comment", set.Position(d.Pos()), name)
+			}
+		}
+	}
+}
+
+var wellKnown = []string{"Error", "Is", "Unwrap", "String", "Read", "Write", "Close", "Len", "Less", "Swap"}
+
+func undocumented(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Doc == nil && d.Name.IsExported() && !(d.Recv != nil && (slices.Contains(wellKnown, d.Name.Name) || !exportedReceiver(d))) {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+					names = append(names, s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					if n.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && id.IsExported()
+}
