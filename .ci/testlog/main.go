@@ -1,0 +1,79 @@
+// Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, failures
+// with their output, skipped tests with their reason), and closes with a line of counts. With -no-skips a
+// skipped test is a failure, unless it says that a program is not installed.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+type event struct{ Action, Package, Test, Output string }
+
+type log struct {
+	passed, failed, skipped, forbidden int
+	output                             map[string][]string
+}
+
+func (l *log) add(e event, noSkips bool) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		if strings.HasPrefix(e.Output, "=== ") {
+			return
+		}
+		l.output[key] = append(l.output[key], e.Output)
+		return
+	case "pass":
+		if e.Test == "" {
+			fmt.Printf("ok   %s\n", e.Package)
+		} else {
+			l.passed++
+		}
+	case "fail", "build-fail":
+		if e.Test != "" {
+			l.failed++
+		}
+		fmt.Printf("FAIL %s\n%s", key, strings.Join(l.output[key], ""))
+	case "skip":
+		if e.Test == "" {
+			return
+		}
+		l.skipped++
+		why := strings.Join(l.output[key], "")
+		fmt.Printf("skip %s\n%s", key, why)
+		if noSkips && !strings.Contains(why, "not installed") {
+			l.forbidden++
+		}
+	default:
+		return
+	}
+	delete(l.output, key)
+}
+
+func main() {
+	noSkips := flag.Bool("no-skips", false, "a skipped test is a failure")
+	flag.Parse()
+	l := log{output: map[string][]string{}}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<24)
+	for in.Scan() {
+		var e event
+		if json.Unmarshal(in.Bytes(), &e) != nil {
+			fmt.Println(in.Text())
+			continue
+		}
+		l.add(e, *noSkips)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", l.passed, l.failed, l.skipped)
+	if l.forbidden > 0 {
+		fmt.Printf("%d tests were skipped though we are root\n", l.forbidden)
+	}
+	if l.failed > 0 || l.forbidden > 0 || in.Err() != nil {
+		os.Exit(1)
+	}
+}
