@@ -1,0 +1,39 @@
+package l2switch
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+func benchmarkForward(b *testing.B, ports, stations int, dst func(i int) transport.MAC) {
+	s := New(Config{})
+	for range ports {
+		if _, err := s.AddPort(Transparent()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	mac := func(i int) transport.MAC { return transport.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)} }
+	out := make([]Egress, 0, ports)
+	for i := range stations {
+		s.Forward(start, i%ports, untagged(mac(i), transport.Broadcast), out)
+	}
+	f := untagged(mac(0), mac(1))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		from := i % stations
+		f.Src, f.Dst = mac(from), dst((from+1)%stations)
+		out = s.Forward(start, from%ports, f, out[:0])
+	}
+}
+
+func unicastTo(i int) transport.MAC {
+	return transport.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}
+}
+
+func BenchmarkForward_2Stations(b *testing.B)    { benchmarkForward(b, 2, 2, unicastTo) }
+func BenchmarkForward_48Stations(b *testing.B)   { benchmarkForward(b, 48, 48, unicastTo) }
+func BenchmarkForward_4096Stations(b *testing.B) { benchmarkForward(b, 48, 4096, unicastTo) }
+func BenchmarkForward_Broadcast48Ports(b *testing.B) {
+	benchmarkForward(b, 48, 48, func(int) transport.MAC { return transport.Broadcast })
+}

@@ -1,0 +1,42 @@
+package l2switch
+
+import (
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Hub is a repeater: what comes in by one port leaves by all others, unchanged. It knows neither addresses
+// nor tags.
+type Hub struct{ down []bool }
+
+// AddPort adds a port and returns its number.
+func (h *Hub) AddPort() int {
+	h.down = append(h.down, false)
+	return len(h.down) - 1
+}
+
+// SetUp says whether a port has a carrier; it has one at first.
+func (h *Hub) SetUp(number int, up bool) { h.down[number] = !up }
+
+// Forward is as Switch.Forward; the instant does not matter.
+func (h *Hub) Forward(_ mono.Time, in int, f *transport.Frame, out []Egress) []Egress {
+	if h.down[in] {
+		return out
+	}
+	for number := range h.down {
+		if number != in && !h.down[number] {
+			out = append(out, Egress{Port: number, Tagged: f.Tagged, Tag: f.Tag})
+		}
+	}
+	return out
+}
+
+// Reach is as Switch.Reach: all other ports, also those that are down.
+func (h *Hub) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
+	for number := range h.down {
+		if number != in {
+			out = append(out, Egress{Port: number, Tagged: tagged, Tag: tag})
+		}
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package l2switch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a switch. The zero Config works.
+type Config struct {
+	// Ageing is how long an address is kept that nobody sends from. 0: DefaultAgeing. NeverAge.
+	Ageing time.Duration
+	// Addresses bounds the table. Addresses that find no room are not learned: frames for them flood.
+	// 0: DefaultAddresses.
+	Addresses int
+}
+
+// Switch is a VLAN-aware learning switch. Ports are numbered from 0 in the order of AddPort.
+type Switch struct {
+	ports  []*port
+	table  table
+	ageing time.Duration
+	now    mono.Time // the latest instant that was handed in
+
+	count                     [verdicts]uint64
+	learned, moved, tableFull uint64
+}
+
+// Egress says that a frame leaves by Port, with Tag if Tagged. Its payload and addresses are as they came.
+type Egress struct {
+	Port   int
+	Tagged bool
+	Tag    transport.Tag
+}
+
+// New makes a switch without ports.
+func New(cfg Config) *Switch {
+	if cfg.Ageing == 0 {
+		cfg.Ageing = DefaultAgeing
+	}
+	if cfg.Addresses <= 0 {
+		cfg.Addresses = DefaultAddresses
+	}
+	return &Switch{ageing: cfg.Ageing, table: newTable(cfg.Addresses)}
+}
+
+// AddPort adds a port and returns its number. Errors: a VID out of range (transport.ErrBadTag), MaxPorts.
+func (s *Switch) AddPort(c Port) (number int, err error) {
+	number = len(s.ports)
+	if number >= MaxPorts {
+		return 0, fmt.Errorf("a switch has at most %d ports", MaxPorts)
+	}
+	p, err := newPort(c)
+	if err != nil {
+		return 0, fmt.Errorf("port %d: %w", number, err)
+	}
+	s.ports = append(s.ports, p)
+	return number, nil
+}
+
+// Ports returns how many ports there are.
+func (s *Switch) Ports() int { return len(s.ports) }
+
+// SetUp says whether a port has a carrier; it has one at first. A port without takes in and sends out
+// nothing, and the addresses behind it are forgotten, as they may turn up elsewhere.
+func (s *Switch) SetUp(number int, up bool) {
+	s.ports[number].down = !up
+	if !up {
+		s.table.removeIf(func(e *slot) bool { return int(e.port) == number })
+	}
+}
+
+// Flush forgets all addresses.
+func (s *Switch) Flush() {
+	clear(s.table.slots)
+	s.table.used = 0
+}
+
+// Forward takes a frame that came in by port in at instant now, learns from it, counts it, and appends to out
+// where it leaves. The in port must exist; now should not run back, and is taken as unchanged if it does.
+// It does not allocate except to grow out and, when an address is new, the table.
+// Measured: 15 ns a unicast frame (go test -bench . ./internal/l2switch).
+func (s *Switch) Forward(now mono.Time, in int, f *transport.Frame, out []Egress) []Egress {
+	out, v := s.Decide(now, in, f, out)
+	s.Count(v)
+	return out
+}
+
+// Decide is Forward without counting what became of the frame, for a driver that may yet find that the
+// frame cannot leave and has to be offered again. It must hand v to Count if it does leave.
+func (s *Switch) Decide(now mono.Time, in int, f *transport.Frame, out []Egress) (_ []Egress, v Verdict) {
+	if s.ports[in].down {
+		return out, PortDown
+	}
+	vid, v := s.admit(in, f)
+	if v != Forwarded {
+		return out, v
+	}
+	if now.After(s.now) {
+		s.now = now
+	}
+	s.learn(vid, f.Src, in)
+	if f.Dst.IsMulticast() {
+		return s.flood(in, f, vid, out), Multicast
+	}
+	e := s.table.lookup(key(vid, f.Dst))
+	if e == nil || s.aged(e) {
+		return s.flood(in, f, vid, out), Flooded
+	}
+	to := int(e.port)
+	p := s.ports[to]
+	switch {
+	case to == in:
+		return out, SamePort
+	case p.down || p.mode[vid] == Excluded:
+		return out, NotMemberOut
+	}
+	return append(out, p.egress(to, f, vid)), Forwarded
+}
+
+// Count counts a frame's verdict.
+func (s *Switch) Count(v Verdict) { s.count[v]++ }
+
+// admit classifies a frame that comes in; Forwarded means that it may.
+func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
+	p := s.ports[in]
+	vid := p.pvid
+	switch explicit := f.Tagged && f.Tag.VID != 0; {
+	case isLinkLocal(f.Dst):
+		return 0, LinkLocal
+	case explicit && p.accept == AcceptUntagged, !explicit && p.accept == AcceptTagged:
+		return 0, NotAccepted
+	case explicit:
+		vid = f.Tag.VID
+	}
+	switch {
+	case vid > transport.MaxVID:
+		return 0, BadVID
+	case p.mode[vid] == Excluded && !p.leaky:
+		return 0, NotMember
+	case f.Src.IsMulticast() || f.Src.IsZero():
+		return 0, BadSource
+	}
+	return vid, Forwarded
+}
+
+// isLinkLocal: addresses whose frames never leave their segment. Source: IEEE 802.1Q §8.6.3, table 8-1.
+func isLinkLocal(m transport.MAC) bool {
+	return m[0] == 0x01 && m[1] == 0x80 && m[2] == 0xc2 && m[3] == 0 && m[4] == 0 && m[5] < 0x10
+}
+
+// learn notes that src is behind port in. Source: IEEE 802.1Q §8.7.
+func (s *Switch) learn(vid transport.VID, src transport.MAC, in int) {
+	k := key(vid, src)
+	e := s.table.lookup(k)
+	switch {
+	case e == nil:
+		if !s.table.insert(k, in, s.now, s.ageing) {
+			s.tableFull++
+			return
+		}
+		s.learned++
+		return
+	case s.aged(e):
+		s.learned++ // anew: it was as good as gone
+	case int(e.port) != in:
+		s.moved++
+	}
+	e.port, e.seen = int32(in), s.now
+}
+
+func (s *Switch) aged(e *slot) bool { return s.ageing >= 0 && s.now.Sub(e.seen) >= s.ageing }
+
+// flood appends all ports of vid that are up, except in.
+func (s *Switch) flood(in int, f *transport.Frame, vid transport.VID, out []Egress) []Egress {
+	for number, p := range s.ports {
+		if number != in && !p.down && p.mode[vid] != Excluded {
+			out = append(out, p.egress(number, f, vid))
+		}
+	}
+	return out
+}
+
+// Reach appends where a frame with that tag may leave if it comes in by port in: the ports that it is
+// flooded to, also those that are down. It learns and counts nothing. It is for finding loops.
+func (s *Switch) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
+	f := transport.Frame{Tagged: tagged, Tag: tag, Src: transport.MAC{2}}
+	vid, v := s.admit(in, &f)
+	if v != Forwarded {
+		return out
+	}
+	for number, p := range s.ports {
+		if number != in && p.mode[vid] != Excluded {
+			out = append(out, p.egress(number, &f, vid))
+		}
+	}
+	return out
+}
