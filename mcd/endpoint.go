@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +105,7 @@ type Endpoint struct {
 	foreign atomic.Uint64 // last frame of another version: its source address and version
 
 	closed  atomic.Bool
-	servers sync.WaitGroup // the goroutines that Open started, one per link
+	servers sync.WaitGroup // the goroutines that Open started: one per link, and the keeper
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
@@ -131,10 +132,11 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e.pollState.init(links)
+	e.servers.Add(len(links) + 1)
 	for nic := range links {
-		e.servers.Add(1)
 		go e.serve(nic) // ends when the link is closed, by Close, which waits for it
 	}
+	go e.keeper() // likewise, when e.keep is closed
 	return e, nil
 }
 
@@ -184,7 +186,11 @@ func (e *Endpoint) Close() error {
 	for _, l := range e.links {
 		errs = append(errs, l.Close())
 	}
-	e.pollState.close()
+	e.release(len(e.links))
+	for !e.lead() { // the last leader may be about to signal keep
+		runtime.Gosched()
+	}
+	close(e.keep)
 	e.servers.Wait()
 	for nic := range e.queues {
 		e.queues[nic].fail(ErrClosed)
