@@ -15,6 +15,9 @@ func (h *Hub) AddPort() int {
 	return len(h.down) - 1
 }
 
+// RemovePort removes the port that was added last.
+func (h *Hub) RemovePort() { h.down = h.down[:len(h.down)-1] }
+
 // SetUp says whether a port has a carrier; it has one at first.
 func (h *Hub) SetUp(number int, up bool) { h.down[number] = !up }
 

@@ -60,6 +60,13 @@ func (s *Switch) AddPort(c Port) (number int, err error) {
 	return number, nil
 }
 
+// RemovePort removes the port that was added last.
+func (s *Switch) RemovePort() {
+	last := len(s.ports) - 1
+	s.SetUp(last, false) // forgets what is behind it
+	s.ports = s.ports[:last]
+}
+
 // Ports returns how many ports there are.
 func (s *Switch) Ports() int { return len(s.ports) }
 

@@ -1,0 +1,115 @@
+package fabric
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a fabric. The zero Config works.
+type Config struct {
+	// MTU is the largest payload in bytes, MinMTU to MaxMTU. 0: DefaultMTU.
+	MTU int
+	// QueueFrames is how many frames a link holds that were not polled yet, 2 to MaxQueueFrames, rounded
+	// up to a power of two. 0: DefaultQueueFrames.
+	QueueFrames int
+	// DropWhenFull loses a frame at each receiver whose queue is full, which counts it in RxDropped.
+	// Otherwise the sender gets transport.ErrBusy and the frame arrives nowhere: no frame is ever lost, as
+	// on Ethernet with flow control, and a receiver that does not poll stops those who send to it.
+	DropWhenFull bool
+	// Ageing is how long switches remember an address that nobody sends from. 0: for ever. (Switches
+	// commonly take 300 s. Here stations do not vanish unnoticed, and without ageing no clock is read.)
+	Ageing time.Duration
+	// Addresses is how many addresses each switch can learn. 0: 8192.
+	Addresses int
+}
+
+// complete fills in the defaults, or says which field is wrong.
+func (c Config) complete() (Config, error) {
+	if c.MTU == 0 {
+		c.MTU = DefaultMTU
+	}
+	if c.MTU < MinMTU || c.MTU > MaxMTU {
+		return c, fmt.Errorf("fabric: Config.MTU is %d (want %d to %d)", c.MTU, MinMTU, MaxMTU)
+	}
+	if c.QueueFrames == 0 {
+		c.QueueFrames = DefaultQueueFrames
+	}
+	if c.QueueFrames < 2 || c.QueueFrames > MaxQueueFrames {
+		return c, fmt.Errorf("fabric: Config.QueueFrames is %d (want 2 to %d)", c.QueueFrames, MaxQueueFrames)
+	}
+	c.QueueFrames = 1 << bits.Len(uint(c.QueueFrames-1))
+	if c.Ageing < 0 || c.Addresses < 0 {
+		return c, fmt.Errorf("fabric: Config.Ageing is %v and Config.Addresses %d (want neither negative)", c.Ageing, c.Addresses)
+	}
+	return c, nil
+}
+
+// Fabric is a network in memory: switches and hubs, cables between them, links attached to them. Its
+// methods, and those of its parts, may be called from any goroutine, also while frames pass.
+type Fabric struct {
+	cfg    Config
+	number int64
+
+	// mu guards all below, the switches' tables and the sending side of each queue. It is the only lock; nobody
+	// waits for anything while holding it. Polling does not take it.
+	mu       sync.Mutex
+	devices  int                    // how many were added
+	attached int                    // how many links were, to number them
+	macs     map[transport.MAC]bool // of open links
+	named    map[transport.VID]bool // every VID that some port's configuration names
+	path     path
+}
+
+// made counts the fabrics of this process, to name them.
+var made atomic.Int64
+
+// New makes an empty fabric. Errors: a field of cfg out of range.
+func New(cfg Config) (*Fabric, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Fabric{
+		cfg:    cfg,
+		number: made.Add(1) - 1,
+		macs:   make(map[transport.MAC]bool),
+		named:  make(map[transport.VID]bool),
+	}, nil
+}
+
+// Links makes n links on one switch of a fabric of their own: the shortest way to a working network.
+// Errors: more links than a switch has ports (4096).
+func Links(n int) ([]*Link, error) {
+	f, err := New(Config{})
+	if err != nil {
+		return nil, err
+	}
+	return f.AddSwitch("").Links(n)
+}
+
+// String names f: fabric0, fabric1, ... in the order in which this process made them.
+func (f *Fabric) String() string { return fmt.Sprintf("fabric%d", f.number) }
+
+// now is the instant that switches are told: always the same where addresses do not age.
+func (f *Fabric) now() mono.Time {
+	if f.cfg.Ageing == 0 {
+		return mono.Time{}
+	}
+	return clock.Now()
+}
+
+func (f *Fabric) switchConfig() l2switch.Config {
+	cfg := l2switch.Config{Ageing: f.cfg.Ageing, Addresses: f.cfg.Addresses}
+	if cfg.Ageing == 0 {
+		cfg.Ageing = l2switch.NeverAge
+	}
+	return cfg
+}

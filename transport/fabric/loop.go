@@ -1,0 +1,112 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// ErrLoop: a cable would make frames go round for ever. A *LoopError says where.
+var ErrLoop = errors.New("loop")
+
+// LoopError names the loop that a cable would close. It is ErrLoop.
+type LoopError struct {
+	Tagged bool          // whether frames go round with a tag
+	VID    transport.VID // of that tag
+	Path   []string      // the names of the devices passed, the first one again at the end
+}
+
+func (e *LoopError) Error() string {
+	what := "untagged frames"
+	if e.Tagged {
+		what = fmt.Sprintf("VID %d", e.VID)
+	}
+	return fmt.Sprintf("loop: %s would go round %s (let one of these cables carry other VIDs: fabric.Trunk)",
+		what, strings.Join(e.Path, " - "))
+}
+
+// Is makes errors.Is(err, ErrLoop) hold.
+func (e *LoopError) Is(target error) bool { return target == ErrLoop }
+
+// visit is a frame of one kind coming into a device by a port. What its destination and priority are, does
+// not matter to where it may flood.
+type visit struct {
+	dev    *device
+	port   int
+	tagged bool
+	vid    transport.VID
+}
+
+// findLoop looks for a loop through the cable that ends at into, which is new: the fabric had none without
+// it. Each kind of frame is flooded from there through the whole fabric, to see whether it comes back.
+func (f *Fabric) findLoop(into end) error {
+	other := into.to.ends[into.port]
+	for _, kind := range f.kinds() {
+		for _, e := range []end{into, other} {
+			kind.dev, kind.port = e.to, e.port
+			if path := floodBack(kind); path != nil {
+				return &LoopError{Tagged: kind.tagged, VID: kind.vid, Path: path}
+			}
+		}
+	}
+	return nil
+}
+
+// kinds lists the kinds of frames that ports can treat differently: untagged (a priority tag takes the same
+// way), each VID that a port names, and one of the others for all of them.
+func (f *Fabric) kinds() []visit {
+	kinds := []visit{{}}
+	other := false
+	for vid := transport.VID(1); vid <= transport.MaxVID; vid++ {
+		if f.named[vid] || !other {
+			kinds = append(kinds, visit{tagged: true, vid: vid})
+			other = other || !f.named[vid]
+		}
+	}
+	return kinds
+}
+
+// floodBack floods from start, depth first, and returns the names along the way back to it, or nil.
+func floodBack(start visit) []string {
+	seen := make(map[visit]bool)
+	var names []string
+	var flood func(v visit) bool
+	flood = func(v visit) bool {
+		names = append(names, v.dev.name)
+		for _, e := range v.dev.reach(v) {
+			to := v.dev.ends[e.Port]
+			if to.to == nil {
+				continue
+			}
+			next := visit{to.to, to.port, e.Tagged, e.Tag.VID}
+			if next == start {
+				names = append(names, start.dev.name)
+				return true
+			}
+			if !seen[next] {
+				seen[next] = true
+				if flood(next) {
+					return true
+				}
+			}
+		}
+		names = names[:len(names)-1]
+		return false
+	}
+	if flood(start) {
+		return slices.Clip(names)
+	}
+	return nil
+}
+
+func (d *device) reach(v visit) []l2switch.Egress {
+	tag := transport.Tag{VID: v.vid}
+	if d.hub != nil {
+		return d.hub.Reach(v.port, v.tagged, tag, nil)
+	}
+	return d.sw.Reach(v.port, v.tagged, tag, nil)
+}

@@ -1,0 +1,92 @@
+package fabric
+
+import (
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// path is the way of one frame through the fabric, planned before any of it happens: if one receiver has
+// no room, the frame was not sent. Its slices are reused from frame to frame.
+type path struct {
+	frame    transport.Frame
+	hops     []hop
+	arrivals []arrival
+	egress   []l2switch.Egress
+}
+
+// hop is a frame's visit to a device; its tag is as on the cable that it came by.
+type hop struct {
+	dev     *device
+	port    int
+	tagged  bool
+	tag     transport.Tag
+	verdict l2switch.Verdict
+}
+
+// arrival is a frame's end at a link, with the tag that it has there.
+type arrival struct {
+	link   *Link
+	tagged bool
+	tag    transport.Tag
+}
+
+// deliver carries frame from link l to wherever it goes, and reports false, with nothing delivered, if
+// a queue there is full and must not drop. The lock is held.
+func (f *Fabric) deliver(now mono.Time, l *Link, frame *transport.Frame) bool {
+	p := &f.path
+	p.frame = *frame
+	if p.frame.Src.IsZero() {
+		p.frame.Src = l.mac
+	}
+	if !p.plan(now, l, hop{dev: l.dev, port: l.port, tagged: frame.Tagged, tag: frame.Tag}) {
+		for _, a := range p.arrivals {
+			a.link.queue.reserved = 0
+		}
+		p.frame.Payload = nil
+		return false
+	}
+	for i := range p.hops {
+		if h := &p.hops[i]; h.dev.sw != nil {
+			h.dev.sw.Count(h.verdict)
+		}
+	}
+	for _, a := range p.arrivals {
+		p.frame.Tagged, p.frame.Tag = a.tagged, a.tag
+		a.link.queue.push(&p.frame)
+		a.link.sleep.arrived()
+	}
+	p.frame.Payload = nil // the caller's
+	return true
+}
+
+// plan follows p.frame from its first hop through all devices, and reserves room at each link.
+// A device is visited once per VID at most, as there are no loops.
+func (p *path) plan(now mono.Time, from *Link, first hop) bool {
+	p.hops, p.arrivals = append(p.hops[:0], first), p.arrivals[:0]
+	for i := 0; i < len(p.hops); i++ {
+		h := &p.hops[i]
+		dev := h.dev
+		p.frame.Tagged, p.frame.Tag = h.tagged, h.tag
+		if dev.sw != nil {
+			p.egress, h.verdict = dev.sw.Decide(now, h.port, &p.frame, p.egress[:0])
+		} else {
+			p.egress = dev.hub.Forward(now, h.port, &p.frame, p.egress[:0])
+		}
+		for _, e := range p.egress {
+			end := &dev.ends[e.Port]
+			switch l := end.link; {
+			case end.to != nil:
+				p.hops = append(p.hops, hop{dev: end.to, port: end.port, tagged: e.Tagged, tag: e.Tag})
+			case l == nil || l == from || !l.wants(p.frame.Dst): // unplugged, or filtered by the station
+			case l.queue.reserve():
+				p.arrivals = append(p.arrivals, arrival{l, e.Tagged, e.Tag})
+			case l.fabric.cfg.DropWhenFull:
+				l.dropped++
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}

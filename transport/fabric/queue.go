@@ -1,0 +1,122 @@
+package fabric
+
+import (
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// queue holds the frames that arrived at a link and were not polled yet: a ring of slots that are filled by
+// whoever holds the fabric's lock and emptied by the one goroutine that polls, without a lock between them.
+//
+//	        tail           next          head
+//	  free   |  handed out  |   waiting   |   free
+//	---------+--------------+-------------+---------->  frames, counted from 0
+//
+// The poller moves next when it hands frames out, and tail to where next was at the Poll after, as
+// the views are valid until then. It never hands out more than half of the slots at once: so a receiver
+// that sleeps in Wait with all its frames handed out still has room for the frame that will wake it.
+type queue struct {
+	slots  []slot
+	bytes  []byte // stride bytes for each slot
+	stride int
+	mask   uint64
+
+	_ [cacheLine]byte
+
+	// The sender's; the fabric's lock guards all but head.
+	filled   uint64        // head, without the atomic
+	limit    uint64        // frames below this number have a free slot, for all that is known
+	reserved uint64        // slots promised to the frame whose path is being planned
+	head     atomic.Uint64 // frames below it are there for the poller
+
+	_ [cacheLine]byte
+
+	// The poller's.
+	next     uint64        // without the atomic
+	held     uint64        // next - tail
+	emptied  atomic.Uint64 // next<<heldBits | held
+	rxBytes  uint64
+	rxPublic atomic.Uint64 // rxBytes, for Counters
+
+	_ [cacheLine]byte
+}
+
+// heldBits is enough for half of MaxQueueFrames.
+const heldBits = 16
+
+// slot is a frame in the queue; its payload lies in queue.bytes.
+type slot struct {
+	dst, src  transport.MAC
+	etherType transport.EtherType
+	tagged    bool
+	tag       transport.Tag
+	size      int32
+}
+
+// minPayload is what the payload of a shorter frame is padded to with zeros. A NIC pads before it inserts the
+// tag, so tagged frames too are padded to this.
+const minPayload = transport.MinFrameLen - transport.HeaderLen
+
+func (q *queue) init(frames, mtu int) {
+	q.stride = (mtu + 63) &^ 63
+	q.slots = make([]slot, frames)
+	q.bytes = make([]byte, frames*q.stride)
+	q.mask = uint64(frames - 1)
+	q.limit = uint64(frames)
+}
+
+// reserve promises a slot to the frame that is under way, if there is one.
+func (q *queue) reserve() bool {
+	if q.filled+q.reserved >= q.limit {
+		e := q.emptied.Load()
+		tail := e>>heldBits - e&(1<<heldBits-1)
+		if q.limit = tail + uint64(len(q.slots)); q.filled+q.reserved >= q.limit {
+			return false
+		}
+	}
+	q.reserved++
+	return true
+}
+
+// push fills a reserved slot with a copy of f.
+func (q *queue) push(f *transport.Frame) {
+	i := q.filled & q.mask
+	b := q.bytes[int(i)*q.stride:][:q.stride]
+	size := copy(b, f.Payload)
+	if size < minPayload {
+		clear(b[size:minPayload])
+		size = minPayload
+	}
+	q.slots[i] = slot{f.Dst, f.Src, f.EtherType, f.Tagged, f.Tag, int32(size)}
+	q.reserved--
+	q.filled++
+	q.head.Store(q.filled)
+}
+
+// poll takes the frames back that it handed out last time, and hands out the next ones.
+func (q *queue) poll(frames []transport.Frame) int {
+	n := min(int(q.head.Load()-q.next), len(frames), max(len(q.slots)/2, 1))
+	if n == 0 && q.held == 0 {
+		return 0
+	}
+	for i := range frames[:n] {
+		at := (q.next + uint64(i)) & q.mask
+		s, f := &q.slots[at], &frames[i]
+		b := q.bytes[int(at)*q.stride:]
+		f.Dst, f.Src, f.EtherType, f.Tagged, f.Tag = s.dst, s.src, s.etherType, s.tagged, s.tag
+		f.Payload = b[:s.size:s.size]
+		q.rxBytes += uint64(f.WireLen())
+	}
+	q.next += uint64(n)
+	q.held = uint64(n)
+	q.rxPublic.Store(q.rxBytes)
+	q.emptied.Store(q.next<<heldBits | q.held)
+	return n
+}
+
+// handedOut returns how many frames the poller took. It may be called from any goroutine.
+func (q *queue) handedOut() uint64 { return q.emptied.Load() >> heldBits }
+
+// waiting reports whether there is something to poll. It may be called from any goroutine.
+func (q *queue) waiting() bool { return q.head.Load() != q.handedOut() }
