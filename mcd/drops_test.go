@@ -11,13 +11,10 @@ import (
 // rawSetup is an endpoint (node 1) beside a bare link that belongs to node 0 of its table, and a way to inject
 // frame payloads and learn which counter each raised.
 type rawSetup struct {
-	t       testing.TB
-	e       *mcd.Endpoint
-	marker  *mcd.Port
-	link    transport.Link
-	dst     transport.MAC
-	sent    uint64
-	payload []byte
+	e      *mcd.Endpoint
+	marker *mcd.Port
+	link   transport.Link
+	dst    transport.MAC
 }
 
 func newRawSetup(t testing.TB) *rawSetup {
@@ -31,27 +28,27 @@ func newRawSetup(t testing.TB) *rawSetup {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close(); _ = links[0].Close() })
-	return &rawSetup{t: t, e: e, link: links[0], dst: links[1].MAC(), marker: port(t, e, 200)}
+	return &rawSetup{e: e, link: links[0], dst: links[1].MAC(), marker: port(t, e, 200)}
 }
 
 // inject sends the payload as one frame and returns when the endpoint has dealt with it.
-func (s *rawSetup) inject(etherType transport.EtherType, payload []byte) {
-	s.t.Helper()
+func (s *rawSetup) inject(t testing.TB, etherType transport.EtherType, payload []byte) {
+	t.Helper()
 	marker := make([]byte, wire.HeaderLen)
 	wire.Put(marker, &wire.Header{Kind: wire.Unicast, From: 0, To: 1, DstPort: 200, Cluster: uint32(cluster)}, nil)
 	d := &mcd.RecvDesc{}
 	if err := s.marker.PostRecv(d); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	frames := []transport.Frame{
 		{Dst: s.dst, EtherType: etherType, Payload: payload},
 		{Dst: s.dst, EtherType: transport.EtherTypeDefault, Payload: marker},
 	}
 	if n, err := s.link.Send(frames); n != 2 || err != nil {
-		s.t.Fatal(n, err)
+		t.Fatal(n, err)
 	}
-	if err := d.Wait(limit(s.t)); err != nil {
-		s.t.Fatal(err)
+	if err := d.Wait(limit(t)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -100,7 +97,7 @@ func TestDropsAreCountedByCause(t *testing.T) {
 			if c.etherType == 0 {
 				c.etherType = transport.EtherTypeDefault
 			}
-			s.inject(c.etherType, c.payload)
+			s.inject(t, c.etherType, c.payload)
 			*c.counter(&want)++
 			want.RxMessages++ // the marker
 			got := s.e.Counters()
@@ -133,7 +130,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		before := total(s.e.Counters())
-		s.inject(transport.EtherTypeDefault, payload)
+		s.inject(t, transport.EtherTypeDefault, payload)
 		if got := total(s.e.Counters()); got != before+2 {
 			t.Fatalf("%d frames were accounted for, want 2", got-before)
 		}

@@ -58,7 +58,11 @@ func (t *table) lookup(id NodeID) *peer {
 func newTable(nodes []Node, links []transport.Link, etherType transport.EtherType, r vlan.Router) (*table, error) {
 	t := &table{nodes: slices.Clone(nodes), generation: r.Generation()}
 	slices.SortStableFunc(t.nodes, func(a, b Node) int { return int(a.ID) - int(b.ID) })
-	owner := map[transport.MAC]Node{}
+	type place struct {
+		nic int
+		mac transport.MAC
+	}
+	owner := map[place]Node{}
 	for i, n := range t.nodes {
 		if n.ID > MaxNodeID {
 			return nil, fmt.Errorf("node %d: number out of range (0 to %d)", n.ID, MaxNodeID)
@@ -74,10 +78,10 @@ func newTable(nodes []Node, links []transport.Link, etherType transport.EtherTyp
 			if mac.IsZero() || mac.IsMulticast() {
 				return nil, fmt.Errorf("node %d: %v is not a node's address", n.ID, mac)
 			}
-			if other, taken := owner[mac]; taken {
+			if other, taken := owner[place{nic, mac}]; taken {
 				return nil, &ConflictError{A: other, B: n}
 			}
-			owner[mac] = n
+			owner[place{nic, mac}] = n
 		}
 		p, err := newPeer(n, links, etherType, r)
 		if err != nil {
