@@ -149,8 +149,6 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	if limit <= 0 {
 		return false
 	}
-	e.pace.enter()
-	defer e.pace.exit()
 	var spun time.Duration
 	start, leading := clock.Now(), false
 	for i := 1; !c.Done(); i++ {
@@ -168,7 +166,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			break
 		}
 		e.flush()
-		e.pace.rest(spun)
+		rest(spun)
 	}
 	done := c.Done()
 	if leading {

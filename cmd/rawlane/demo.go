@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// demoNodes is the size of the tour's cluster: enough for members and strangers of a group on both leaves.
+const demoNodes = 4
+
+// demoTimeout is far beyond what the tour takes; it ends one that hangs.
+const demoTimeout = time.Minute
+
+func newDemoCommand() *cobra.Command {
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "demo [--link fabric|packet|ring]",
+		Short: "Take the tour: a small cluster that exchanges messages, with a table of microseconds",
+		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose,
+chooses between two paths by VLAN tag, and measures the latency.
+
+On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
+are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
+			defer cancel()
+			return demo(ctx, cmd.OutOrStdout(), kind)
+		},
+	}
+	cmd.Flags().StringVar(&kind, "link", "fabric", "kind of link: "+linkKinds())
+	return cmd
+}
+
+func demo(ctx context.Context, out io.Writer, kind string) error {
+	site, err := openSite(kind, demoNodes)
+	if err != nil {
+		return err
+	}
+	defer site.close()
+	t := &tour{out: out, site: site}
+	err = t.open()
+	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.measure} {
+		if err == nil {
+			err = stop(ctx)
+		}
+	}
+	t.close()
+	if err != nil {
+		return err
+	}
+	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane doctor, examples/hello.")
+	return nil
+}
+
+// tour walks through what the library does, on the nodes of one site.
+type tour struct {
+	out   io.Writer
+	site  *site
+	route *lane
+	nodes []*mcd.Endpoint
+	ports []*mcd.Port // port 1 of each node
+}
+
+// Ports of the tour.
+const (
+	tourPort mcd.PortID = 1
+	echoPort mcd.PortID = 7
+)
+
+func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+func (t *tour) open() error {
+	t.say("A cluster of %d nodes on %s", len(t.site.links), t.site.name)
+	t.route = new(lane)
+	table := make([]mcd.Node, len(t.site.links))
+	for k, l := range t.site.links {
+		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
+		t.say("  node %d is %v", k, l.MAC())
+	}
+	for k, l := range t.site.links {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: t.route}, l)
+		if err != nil {
+			return err
+		}
+		t.nodes = append(t.nodes, e)
+		p, err := e.Port(tourPort)
+		if err != nil {
+			return err
+		}
+		t.ports = append(t.ports, p)
+		if err := serveEcho(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveEcho makes a node send back whatever comes to its port 7. The handler runs in the node's progress, whether
+// or not the program waits for anything.
+func serveEcho(e *mcd.Endpoint) error {
+	var echo *mcd.Port
+	ready := make(chan struct{})
+	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Handler: func(m *mcd.Message) {
+		<-ready
+		_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+	}})
+	close(ready)
+	return err
+}
+
+func (t *tour) close() {
+	for _, e := range t.nodes {
+		_ = e.Close() // the tour is over
+	}
+}
+
+func (t *tour) echo(ctx context.Context) error {
+	const text = "hello, raw Ethernet"
+	to := mcd.Addr{Node: 1, Port: echoPort}
+	if err := t.ports[0].Send(ctx, to, []byte(text)); err != nil {
+		return err
+	}
+	got, err := t.receive(ctx, 0)
+	if err != nil {
+		return err
+	}
+	t.say("\nSend:      0:%d -> %v %q; %v answered %q", tourPort, to, text, got.From, got.Buf[:got.N])
+	return nil
+}
+
+func (t *tour) multicast(ctx context.Context) error {
+	const group mcd.GroupID = 5
+	for _, k := range []int{1, 2} {
+		if err := t.nodes[k].Join(group); err != nil {
+			return err
+		}
+	}
+	if err := t.ports[0].Multicast(ctx, group, tourPort, []byte("members only")); err != nil {
+		return err
+	}
+	for _, k := range []int{1, 2} {
+		got, err := t.receive(ctx, k)
+		if err != nil {
+			return err
+		}
+		t.say("Multicast: node %d, a member of group %d, received %q", k, group, got.Buf[:got.N])
+	}
+	return nil
+}
+
+func (t *tour) broadcast(ctx context.Context) error {
+	if err := t.ports[3].Broadcast(ctx, tourPort, []byte("to all")); err != nil {
+		return err
+	}
+	for k := range 3 {
+		got, err := t.receive(ctx, k)
+		if err != nil {
+			return err
+		}
+		t.say("Broadcast: node %d received %q from %v", k, got.Buf[:got.N], got.From)
+	}
+	// Node 3 was no member of the group and is the sender of the broadcast: it must have received nothing.
+	if n := t.nodes[3].Counters().RxMessages; n != 0 {
+		return fmt.Errorf("node 3 received %d messages that were for others", n)
+	}
+	return nil
+}
+
+// drop sends to a port that nobody owns, and then shows what the receiver counted.
+func (t *tour) drop(ctx context.Context) error {
+	if err := t.ports[0].Send(ctx, mcd.Addr{Node: 2, Port: 99}, nil); err != nil {
+		return err
+	}
+	if err := t.ports[0].Send(ctx, mcd.Addr{Node: 2, Port: tourPort}, nil); err != nil {
+		return err
+	}
+	if _, err := t.receive(ctx, 2); err != nil { // it came behind the other one
+		return err
+	}
+	c := t.nodes[2].Counters()
+	if c.DropNoPort != 1 {
+		return fmt.Errorf("node 2 counted %d messages to a port without owner, want 1", c.DropNoPort)
+	}
+	t.say("Drop:      node 2 counted drop_no_port %d: nobody owns port 99 there", c.DropNoPort)
+	return nil
+}
+
+// paths sends the same message by two VIDs, and shows which way it took.
+func (t *tour) paths(ctx context.Context) error {
+	for _, vid := range []transport.VID{1, 2} {
+		t.route.set(transport.Tag{VID: vid, PCP: 5})
+		before := t.site.passed()
+		if err := t.ports[0].Send(ctx, mcd.Addr{Node: 3, Port: tourPort}, []byte("which way?")); err != nil {
+			return err
+		}
+		got, err := t.receive(ctx, 3)
+		if err != nil {
+			return err
+		}
+		if !got.Tagged || got.Tag.VID != vid {
+			return fmt.Errorf("sent with VID %d, received with %v (tagged: %v)", vid, got.Tag, got.Tagged)
+		}
+		t.say("Paths:     0 -> 3 with %v%s", got.Tag, t.site.way(before))
+	}
+	t.route.clear()
+	return nil
+}
+
+// receive waits for the next message to a node's port 1.
+func (t *tour) receive(ctx context.Context, node int) (*mcd.RecvDesc, error) {
+	d := &mcd.RecvDesc{Buf: make([]byte, t.nodes[node].MaxPayload())}
+	if err := t.ports[node].PostRecv(d); err != nil {
+		return nil, err
+	}
+	if err := d.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("node %d waits for a message: %w", node, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// verbs is what the command can do, in the order of its help.
+var verbs = []func() *cobra.Command{
+	newDemoCommand,
+	newVersionCommand,
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "rawlane VERB",
+		Short:         "Messaging over raw Ethernet",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = cmd.Help() // to a writer that fails there is nothing to say
+			return misuse("no verb given")
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	for _, verb := range verbs {
+		root.AddCommand(verb())
+	}
+	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of the command, of Go and of the wire format",
+		Args:  noArguments,
+		Run: func(cmd *cobra.Command, _ []string) {
+			version, goVersion := "unknown", "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				version, goVersion = info.Main.Version, info.GoVersion
+			}
+			cmd.Printf("rawlane %s, %s, wire format %d\n", version, goVersion, mcd.WireVersion)
+		},
+	}
+}
