@@ -1,0 +1,195 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Bed is a cluster of network namespaces.
+type Bed struct {
+	cfg   Config
+	nodes []*Node
+	sw    *Node // where the bridges are; nil without
+}
+
+// New makes a bed whose interfaces are up and ready to carry frames. It needs CAP_SYS_ADMIN and CAP_NET_ADMIN in
+// the present user namespace: see Available.
+func New(cfg Config) (*Bed, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	b := &Bed{cfg: cfg}
+	if err := b.build(); err != nil {
+		_ = b.Close() // the first error is the one to report
+		return nil, fmt.Errorf("testbed: %w", err)
+	}
+	return b, nil
+}
+
+func (b *Bed) build() error {
+	for k := range b.cfg.Nodes {
+		n, err := newNode(k)
+		if err != nil {
+			return err
+		}
+		b.nodes = append(b.nodes, n)
+	}
+	if b.cfg.Bridge {
+		n, err := newNode(-1)
+		if err != nil {
+			return err
+		}
+		b.sw = n
+	}
+	for nic := range b.cfg.NICs {
+		if err := b.join(nic); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.nodes {
+		for nic := range b.cfg.NICs {
+			if err := n.configure(nic); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range b.nodes {
+		for nic := range b.cfg.NICs {
+			if err := n.awaitUp(nic); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// join makes network nic: a pair, or a bridge with a port per node.
+func (b *Bed) join(nic int) error {
+	name := Interface(nic)
+	if !b.cfg.Bridge {
+		return b.pair(b.nodes[0], name, b.nodes[1], name, nic)
+	}
+	off := false
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br-" + name, MTU: b.cfg.MTU}, MulticastSnooping: &off}
+	if err := b.sw.nl.LinkAdd(bridge); err != nil {
+		return fmt.Errorf("add bridge %s: %w", bridge.Name, err)
+	}
+	for k, n := range b.nodes {
+		port := fmt.Sprintf("port%d-%d", k, nic)
+		if err := b.pair(n, name, b.sw, port, nic); err != nil {
+			return err
+		}
+		l, err := b.sw.nl.LinkByName(port)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", port, err)
+		}
+		if err := errors.Join(b.sw.nl.LinkSetMaster(l, bridge), b.sw.nl.LinkSetUp(l)); err != nil {
+			return fmt.Errorf("add %s to %s: %w", port, bridge.Name, err)
+		}
+	}
+	if err := b.sw.nl.LinkSetUp(bridge); err != nil {
+		return fmt.Errorf("set %s up: %w", bridge.Name, err)
+	}
+	return nil
+}
+
+// pair joins an interface of n and one of peer.
+func (b *Bed) pair(n *Node, name string, peer *Node, peerName string, nic int) error {
+	veth := &netlink.Veth{
+		LinkAttrs:     netlink.LinkAttrs{Name: name, MTU: b.cfg.MTU, HardwareAddr: MAC(n.number, nic).HardwareAddr()},
+		PeerName:      peerName,
+		PeerNamespace: netlink.NsFd(peer.ns),
+	}
+	if peer != b.sw {
+		veth.PeerHardwareAddr = MAC(peer.number, nic).HardwareAddr()
+	}
+	if err := n.nl.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add veth pair %s - %s: %w", name, peerName, err)
+	}
+	return nil
+}
+
+// Node returns the k-th node.
+func (b *Bed) Node(k int) *Node { return b.nodes[k] }
+
+// Nodes returns the number of nodes.
+func (b *Bed) Nodes() int { return len(b.nodes) }
+
+// Close removes the bed, and ends the processes that were started in it. Further calls do nothing.
+func (b *Bed) Close() error {
+	for _, n := range append(b.nodes, b.sw) {
+		if n != nil {
+			n.close()
+		}
+	}
+	b.nodes, b.sw = nil, nil
+	return nil
+}
+
+// configure gives the NIC its IP address and sets it up.
+func (n *Node) configure(nic int) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	ip := &net.IPNet{IP: IP(n.number, nic), Mask: net.CIDRMask(24, 32)}
+	if err := n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}); err != nil {
+		return fmt.Errorf("node %d: %s: add address %v: %w", n.number, Interface(nic), ip, err)
+	}
+	return n.SetUp(nic, true)
+}
+
+func (n *Node) link(nic int) (netlink.Link, error) {
+	l, err := n.nl.LinkByName(Interface(nic))
+	if err != nil {
+		return nil, fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
+	}
+	return l, nil
+}
+
+// SetUp sets the node's NIC up or down.
+func (n *Node) SetUp(nic int, up bool) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	if up {
+		return n.nl.LinkSetUp(l)
+	}
+	return n.nl.LinkSetDown(l)
+}
+
+// SetMTU changes the MTU of the node's NIC.
+func (n *Node) SetMTU(nic, mtu int) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	return n.nl.LinkSetMTU(l, mtu)
+}
+
+// upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
+const upTimeout = 5 * time.Second
+
+// awaitUp returns when the NIC can carry frames: the kernel starts its queue a moment after both ends are up.
+func (n *Node) awaitUp(nic int) error {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		l, err := n.link(nic)
+		if err != nil {
+			return err
+		}
+		if l.Attrs().OperState == netlink.OperUp {
+			return nil
+		}
+		if time.Since(start) > upTimeout {
+			return fmt.Errorf("node %d: %s: still %v after %v: %w", n.number, Interface(nic), l.Attrs().OperState, upTimeout, transport.ErrInterfaceDown)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+// Package testbed makes clusters of network namespaces: a node per namespace, joined by a veth pair or a Linux bridge.
+//
+//	node 0          node 1              node 0   node 1   node 2
+//	eth0 ============ eth0               eth0     eth0     eth0
+//	  a pair, for two nodes                ‖        ‖        ‖
+//	                                      port0 = bridge = port2
+//
+// Nothing is named or mounted, and nothing lives outside the process: a namespace is held by a thread of it, so
+// the kernel removes everything when the process ends, however it ends, and beds never collide.
+//
+// An ordinary user gets a bed inside a user namespace of his own: see Main and Reexec.
+package testbed
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a bed. The zero value is two nodes joined by a veth pair.
+type Config struct {
+	Nodes  int  // 0: two
+	NICs   int  // of each node, each on a network of its own. 0: one
+	MTU    int  // 0: 1500
+	Bridge bool // join even two nodes by a bridge; more than two always are
+}
+
+// Limits of Config: what fits the addresses, and a machine.
+const (
+	MaxNodes = 250
+	MaxNICs  = 8
+)
+
+func (c *Config) setDefaults() {
+	if c.Nodes == 0 {
+		c.Nodes = 2
+	}
+	if c.NICs == 0 {
+		c.NICs = 1
+	}
+	if c.MTU == 0 {
+		c.MTU = 1500
+	}
+	c.Bridge = c.Bridge || c.Nodes != 2
+}
+
+func (c *Config) validate() error {
+	if c.Nodes < 1 || c.Nodes > MaxNodes {
+		return fmt.Errorf("testbed: %d nodes (want 1 to %d)", c.Nodes, MaxNodes)
+	}
+	if c.NICs < 1 || c.NICs > MaxNICs {
+		return fmt.Errorf("testbed: %d NICs a node (want 1 to %d)", c.NICs, MaxNICs)
+	}
+	if c.MTU < 68 || c.MTU > 65535 {
+		return fmt.Errorf("testbed: MTU %d (want 68 to 65535)", c.MTU)
+	}
+	return nil
+}
+
+// Interface returns the name of a node's NIC: eth0, eth1 and so on.
+func Interface(nic int) string { return fmt.Sprintf("eth%d", nic) }
+
+// MAC returns the address of a node's NIC: 02:00:00:0<nic>:00:<node+1>.
+func MAC(node, nic int) transport.MAC {
+	return transport.MAC{0x02, 0, 0, byte(nic), byte((node + 1) >> 8), byte(node + 1)}
+}
+
+// IP returns the IPv4 address of a node's NIC: 10.77.<nic>.<node+1>, in a network of 24 bits.
+func IP(node, nic int) net.IP { return net.IPv4(10, 77, byte(nic), byte(node+1)).To4() }

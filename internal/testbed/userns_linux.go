@@ -1,0 +1,96 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// inside marks the environment of a process that Reexec started, so that it does not do so again.
+const inside = "RAWLANE_USER_NAMESPACE"
+
+// Available returns nil if New will work in this process, and otherwise why not and what would help.
+func Available() error {
+	n, err := newNode(0)
+	if err != nil {
+		return err
+	}
+	n.close()
+	return nil
+}
+
+// Reexec runs this program anew, with the same arguments, as root of a new user namespace, if beds are not to be
+// had in the present one; then it ends the process with the status of that run. It returns nil if beds are
+// available as it is, and an error if there is no way: user namespaces are switched off.
+func Reexec() error {
+	reason := Available()
+	if reason == nil || os.Getenv(inside) != "" {
+		return reason
+	}
+	runtime.LockOSThread() // the child dies with this thread, which must not go before
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("make a user namespace: %w (%w; run as root, or allow them: sysctl user.max_user_namespaces, "+
+			"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)", err, transport.ErrPermission)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	go func() { // until the process ends
+		for s := range signals {
+			_ = cmd.Process.Signal(s) // it may be gone already
+		}
+	}()
+	os.Exit(status(cmd.Wait()))
+	return nil
+}
+
+func status(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return exit.ExitCode()
+	case errors.As(err, &exit): // by a signal: as a shell tells it
+		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
+	}
+	return 1
+}
+
+// Main runs the tests of a package that needs beds: in a user namespace if the user is not root and may have one.
+// If not, they run all the same, and Need skips those that it must.
+func Main(m *testing.M) int {
+	_ = Reexec() // Need says why
+	return m.Run()
+}
+
+// Need skips the test, with the reason, where beds are not available; as root it fails it.
+func Need(t testing.TB) {
+	t.Helper()
+	err := Available()
+	if err == nil {
+		return
+	}
+	if os.Geteuid() == 0 && os.Getenv(inside) == "" {
+		t.Fatalf("no namespaces, though we are root: %v", err)
+	}
+	t.Skip(err)
+}
