@@ -11,7 +11,17 @@ import (
 // origin is just before the first instant, which makes every one of them differ from the zero Time.
 var origin = time.Now().Add(-time.Nanosecond)
 
-// Now returns the present instant of this process's monotonic clock: it does not jump when the wall
-// clock is set, and inside a testing/synctest bubble it is the bubble's. It does not allocate. Measured:
-// 25 ns, against 45 ns for time.Now (go test -bench . ./internal/clock).
-func Now() mono.Time { return mono.At(time.Since(origin)) }
+// bubble moves the instants of a testing/synctest bubble, whose time starts in the year 2000, past the
+// zero Time, too.
+const bubble = 100 * 365 * 24 * time.Hour
+
+// Now returns the present instant of this process's monotonic clock: later than the zero Time, not
+// moved when the wall clock is set, and the bubble's inside a testing/synctest bubble. It does not allocate.
+// Measured: 24 ns, against 44 ns for time.Now (go test -bench . ./internal/clock).
+func Now() mono.Time {
+	d := time.Since(origin)
+	if d < 0 {
+		d += bubble
+	}
+	return mono.At(d)
+}

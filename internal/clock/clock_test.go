@@ -25,6 +25,9 @@ func TestNow_NeverRunsBackAndIsNeverZero(t *testing.T) {
 func TestNow_IsTheBubblesInSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := Now()
+		if !start.After(mono.Time{}) {
+			t.Errorf("the bubble starts at %v, want an instant after the zero Time", start)
+		}
 		time.Sleep(time.Hour) // virtual
 		if d := Now().Sub(start); d != time.Hour {
 			t.Errorf("an hour of the bubble took %v", d)

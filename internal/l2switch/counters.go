@@ -10,7 +10,7 @@ const (
 	SamePort                    // filtered: its destination is behind the port it came from
 	NotAccepted                 // filtered: the port does not accept such frames, tagged or untagged
 	NotMember                   // filtered: the port it came from is not a member of its VID
-	NotMemberOut                // filtered: the port of its destination is not a member of its VID, or down
+	NotMemberOut                // filtered: the port of its destination is not a member of its VID
 	BadVID                      // filtered: VID 4095
 	BadSource                   // filtered: a group or the zero address as its source
 	LinkLocal                   // filtered: 01:80:c2:00:00:0x, which no switch forwards
@@ -40,7 +40,7 @@ type Counters struct {
 	DroppedSamePort     uint64 `json:"dropped_same_port"`      // the destination is where it came from
 	DroppedNotAccepted  uint64 `json:"dropped_not_accepted"`   // frame type that the port does not accept
 	DroppedNotMember    uint64 `json:"dropped_not_member"`     // came by a port outside its VID
-	DroppedNotMemberOut uint64 `json:"dropped_not_member_out"` // the destination's port is outside its VID, or down
+	DroppedNotMemberOut uint64 `json:"dropped_not_member_out"` // the destination's port is outside its VID
 	DroppedBadVID       uint64 `json:"dropped_bad_vid"`        // VID 4095
 	DroppedBadSource    uint64 `json:"dropped_bad_source"`     // group or zero source address
 	DroppedLinkLocal    uint64 `json:"dropped_link_local"`     // destination 01:80:c2:00:00:0x

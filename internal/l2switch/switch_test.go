@@ -173,6 +173,9 @@ func TestAgeing_ForgetsAtTheAge(t *testing.T) {
 	if n := probe(time.Minute); n != 2 {
 		t.Errorf("at the age: to %d ports, want flooding to 2", n)
 	}
+	if n := probe(0); n != 2 {
+		t.Errorf("an instant from before: to %d ports, want 2: time does not run back", n)
+	}
 	s.Forward(start.Add(2*time.Minute), 1, untagged(station(1), transport.Broadcast), nil)
 	if n := probe(2*time.Minute + 1); n != 1 {
 		t.Errorf("heard again: to %d ports, want 1", n)
@@ -193,7 +196,13 @@ func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
 	if c := s.Counters(); c.Addresses != 2 || c.TableFull != 1 || c.Learned != 2 {
 		t.Errorf("three stations, room for two: %+v", c)
 	}
+	if s.table.oldest != start {
+		t.Errorf("oldest entry is of %v, want %v: without it each new address costs a pass over a full table", s.table.oldest, start)
+	}
 	s.Forward(start.Add(time.Minute), 1, untagged(station(3), transport.Broadcast), nil) // station 1 has aged
+	if want := start.Add(time.Second); s.table.oldest != want {
+		t.Errorf("oldest entry after station 1 aged is of %v, want %v", s.table.oldest, want)
+	}
 	if c := s.Counters(); c.Addresses != 2 || c.Learned != 3 {
 		t.Errorf("after one aged: %+v, want a third learned in its place", c)
 	}

@@ -1,6 +1,7 @@
 package l2switch
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"time"
 
@@ -28,8 +29,7 @@ type slot struct {
 }
 
 func key(vid transport.VID, m transport.MAC) uint64 {
-	return uint64(vid)<<48 | uint64(m[0])<<40 | uint64(m[1])<<32 | uint64(m[2])<<24 |
-		uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])
+	return uint64(vid)<<48 | uint64(binary.BigEndian.Uint32(m[:4]))<<16 | uint64(binary.BigEndian.Uint16(m[4:]))
 }
 
 func newTable(addresses int) table {
@@ -87,7 +87,7 @@ func (t *table) insert(k uint64, port int, now mono.Time, ageing time.Duration) 
 		t.resize(2 * len(t.slots))
 	}
 	t.slots[t.find(k)] = slot{key: k, seen: now, port: int32(port)}
-	if t.used++; t.used == 1 || now.Before(t.oldest) {
+	if t.used++; t.used == 1 {
 		t.oldest = now
 	}
 	return true

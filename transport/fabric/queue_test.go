@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -150,6 +151,31 @@ func TestQueue_AgreesWithSlice(t *testing.T) {
 		if q.waiting() != (len(waiting) > 0) {
 			t.Fatalf("seed %d, operation %d: waiting %t with %d there", seed, op, q.waiting(), len(waiting))
 		}
+	}
+}
+
+// A slot that held a long frame pads the next short one with zeros, and a view ends where its payload does.
+func TestQueue_ShortAfterLong(t *testing.T) {
+	var q queue
+	q.init(2, 64)
+	long, short := numbered(transport.Broadcast, ^uint32(0)), numbered(transport.Broadcast, 5)
+	long.Payload = bytes.Repeat([]byte{0xee}, 64)
+	buf := make([]transport.Frame, 1)
+	for range 2 { // both slots
+		q.reserve()
+		q.push(&long)
+		q.poll(buf)
+	}
+	q.poll(nil)
+	q.reserve()
+	q.push(&short)
+	q.poll(buf)
+	got := buf[0].Payload
+	if want := append(short.Payload, make([]byte, minPayload-4)...); !bytes.Equal(got, want) {
+		t.Errorf("payload %x, want %x", got, want)
+	}
+	if cap(got) != len(got) {
+		t.Errorf("the view has room for %d bytes behind its %d: append would write into other frames", cap(got)-len(got), len(got))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -217,6 +219,44 @@ func TestHub_EveryStationHearsAndFilters(t *testing.T) {
 	wantNumbers(t, "a", a)
 }
 
+// VLANs 5 and 6 are joined outside of the switch. Stations in both get a broadcast in both; never their own.
+func TestOwnFrames_DoNotComeBackByAnotherVLAN(t *testing.T) {
+	f := newFabric(t, Config{QueueFrames: 2})
+	s, joint := f.AddSwitch("s"), f.AddHub("joint")
+	connect(t, s, joint, Access(5))
+	connect(t, s, joint, Access(6))
+	a, b := attach(t, s, Station{Port: Port{PVID: 5}}), attach(t, s, Station{Port: Port{PVID: 5}})
+	send(t, a, numbered(transport.Broadcast, 1))
+	wantNumbers(t, "a", a)
+	got := drain(t, b)
+	if len(got) != 2 || got[0].Tagged || got[1].Tag.VID != 6 {
+		t.Errorf("b received %+v; want it untagged from VLAN 5 and tagged from VLAN 6", got)
+	}
+	// One slot is left after a frame in a VLAN that is not joined; a broadcast needs two.
+	send(t, a, withTag(numbered(b.MAC(), 2), transport.Tag{VID: 9}))
+	wantBusy(t, "one slot for two copies", a, numbered(transport.Broadcast, 3))
+	wantNumbers(t, "b", b, 2)
+}
+
+// A switch with ageing reads the clock: virtual here.
+func TestAgeing_FloodsForSilentStations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFabric(t, Config{Ageing: time.Minute}).AddSwitch("")
+		links, err := s.Links(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, links[1], numbered(links[0].MAC(), 1))
+		time.Sleep(time.Minute - 1)
+		send(t, links[0], numbered(links[1].MAC(), 2))
+		time.Sleep(1)
+		send(t, links[0], numbered(links[1].MAC(), 3))
+		if c := s.Counters(); c.Flooded != 2 || c.Forwarded != 1 {
+			t.Errorf("counters %+v; want flooding before the station was heard and after it aged", c)
+		}
+	})
+}
+
 func TestSetUp_CableCutAndHealed(t *testing.T) {
 	f := newFabric(t, Config{})
 	left, right := f.AddSwitch("left"), f.AddSwitch("right")
@@ -238,7 +278,8 @@ func TestSetUp_CableCutAndHealed(t *testing.T) {
 }
 
 func TestSetUp_LinkUnplugged(t *testing.T) {
-	links, err := Links(3)
+	s := newFabric(t, Config{}).AddSwitch("")
+	links, err := s.Links(3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +289,9 @@ func TestSetUp_LinkUnplugged(t *testing.T) {
 	send(t, b, numbered(transport.Broadcast, 3)) // lost on its way
 	wantNumbers(t, "b", b)
 	wantNumbers(t, "c", c, 2)
+	if n := s.Counters(); n.Received() != 2 {
+		t.Errorf("the switch took in %d frames, want those of a alone", n.Received())
+	}
 	b.SetUp(true)
 	send(t, a, numbered(b.MAC(), 4))
 	wantNumbers(t, "b", b, 4)

@@ -44,6 +44,7 @@ func TestSuite_NoticesEachFault(t *testing.T) {
 		{"edge-triggered", "wait sees what a poll left"},
 		{"sleeps through Close", "wait ends by close"},
 		{"deaf to Quiet", "quiet leaves the waiter asleep"},
+		{"never wakes from Quiet", "quiet off wakes the waiter"},
 		{"allocates", "send and poll do not allocate"},
 	} {
 		t.Run(c.fault+"/"+c.by, func(t *testing.T) {

@@ -3,6 +3,7 @@ package linktest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/rawlane/rawlane/transport"
@@ -47,8 +48,15 @@ func quietOff(t *testing.T, a, b transport.Link) {
 	for i := range uint64(20) {
 		q.Quiet(true)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		result := make(chan error, 1)
-		go func() { result <- b.Wait(ctx) }()
+		started, result := make(chan struct{}), make(chan error, 1)
+		go func() {
+			close(started)
+			result <- b.Wait(ctx)
+		}()
+		<-started
+		for range 10 {
+			runtime.Gosched() // most likely it sleeps in Wait after this
+		}
 		send(t, a, numbered(b.MAC(), i))
 		q.Quiet(false)
 		if err := endOf(t, result); err != nil {

@@ -190,7 +190,9 @@ func (w *wire) Quiet(on bool) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
 	w.quiet = on && w.fault != "deaf to Quiet"
-	w.kick()
+	if !on && w.fault != "never wakes from Quiet" {
+		w.kick()
+	}
 }
 
 func (w *wire) Join(group transport.MAC) error  { return w.member(group, 1) }
