@@ -1,0 +1,42 @@
+package afpacket
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Filter returns the kernel's filter for a link's socket: frames of the EtherType (or of any), not sent from this
+// machine, and, unless the link is promiscuous, to a group or to mac. The tag is off the frame by then, so
+// the EtherType stands at offset 12 in tagged frames too.
+func Filter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
+	const whole = 1 << 18 // more than any frame
+	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: whole}
+	program := []bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 1},
+		drop,
+	}
+	if etherType != transport.EtherTypeAny {
+		program = append(program,
+			bpf.LoadAbsolute{Off: 12, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(etherType), SkipTrue: 1},
+			drop,
+		)
+	}
+	if !promiscuous {
+		program = append(program,
+			bpf.LoadAbsolute{Off: 0, Size: 1},
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 1, SkipTrue: 5}, // a group
+			bpf.LoadAbsolute{Off: 0, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(mac[0:]), SkipTrue: 2},
+			bpf.LoadAbsolute{Off: 4, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(mac[4:])), SkipTrue: 1},
+			drop,
+		)
+	}
+	return bpf.Assemble(append(program, take))
+}

@@ -1,0 +1,68 @@
+package afpacket
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Interface finds a network interface that can carry frames.
+func Interface(name string) (*net.Interface, transport.MAC, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, others())
+	}
+	if ifi.Flags&net.FlagUp == 0 {
+		return nil, transport.MAC{}, fmt.Errorf("%w (set it up: ip link set %s up)", transport.ErrInterfaceDown, name)
+	}
+	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	if err != nil {
+		return nil, transport.MAC{}, fmt.Errorf("not an Ethernet interface (its address is %q)", ifi.HardwareAddr)
+	}
+	return ifi, mac, nil
+}
+
+func others() string {
+	all, err := net.Interfaces()
+	if err != nil || len(all) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Explain adds to a refusal of the system what would mend it.
+func Explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, or setcap cap_net_raw+ep PROGRAM)", transport.ErrPermission)
+	case errors.Is(err, unix.ENETDOWN):
+		return transport.ErrInterfaceDown
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("%w: it is gone", transport.ErrNoInterface)
+	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT):
+		return fmt.Errorf("%w: %w", transport.ErrNotSupported, err)
+	}
+	return err
+}
+
+// FiltersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
+// and many server NICs do. A driver that does not tell is taken not to.
+func FiltersVLANs(name string) bool {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return false
+	}
+	defer e.Close()
+	features, err := e.Features(name)
+	return err == nil && features["rx-vlan-filter"]
+}

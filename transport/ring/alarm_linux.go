@@ -1,0 +1,121 @@
+package ring
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+)
+
+// alarm wakes a sleeper when frames arrive, unless it is told to be quiet.
+//
+// The socket is in an epoll descriptor of ours, armed for one event at a time; that descriptor is what the runtime's
+// poller watches. Disarmed, an arriving frame wakes no thread. (A socket that the runtime watches itself
+// would wake one for each frame, on the core that somebody else may be spinning on.)
+type alarm struct {
+	fd      int      // the socket
+	epoll   *os.File // watched by the runtime
+	epollFD uintptr  // its number
+	sleeper *afpacket.Sleeper
+	ready   func(fd uintptr) bool
+	failure atomic.Int32 // the socket's error, taken by ready
+
+	mu     sync.Mutex // guards what follows, so that nobody arms behind Quiet(true) or close
+	quiet  bool
+	closed bool
+}
+
+const (
+	armed    = unix.EPOLLIN | unix.EPOLLONESHOT
+	disarmed = unix.EPOLLONESHOT
+)
+
+func newAlarm(fd int) (*alarm, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	event := unix.EpollEvent{Events: disarmed}
+	if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &event); err == nil {
+		err = unix.SetNonblock(epoll, true) // so that os.NewFile gives it to the runtime's poller
+	}
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, err
+	}
+	a := &alarm{fd: fd, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
+	conn, err := a.epoll.SyscallConn()
+	if err == nil {
+		err = a.epoll.SetReadDeadline(time.Time{}) // fails where the poller did not take it
+	}
+	if err != nil {
+		_ = a.epoll.Close()
+		return nil, err
+	}
+	a.sleeper = afpacket.NewSleeper(conn, a.epoll.SetReadDeadline)
+	a.ready = a.take
+	return a, nil
+}
+
+func (a *alarm) setQuiet(on bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.quiet = on
+	a.arm()
+}
+
+// arm makes the next frame raise the alarm, unless it is quiet. The caller holds mu.
+func (a *alarm) arm() {
+	event := unix.EpollEvent{Events: armed}
+	if a.quiet {
+		event.Events = disarmed
+	}
+	if a.closed { // and the descriptors may be somebody else's by now
+		return
+	}
+	// What is there can be modified: it does not fail.
+	_, _, _ = unix.RawSyscall6(unix.SYS_EPOLL_CTL, a.epollFD, unix.EPOLL_CTL_MOD, uintptr(a.fd), uintptr(unsafe.Pointer(&event)), 0, 0)
+}
+
+// wait sleeps until the socket has frames, or an error, which it returns.
+func (a *alarm) wait(ctx context.Context) error {
+	a.mu.Lock()
+	a.arm()
+	a.mu.Unlock()
+	if err := a.sleeper.Sleep(ctx, a.ready); err != nil {
+		return err
+	}
+	if e := unix.Errno(a.failure.Swap(0)); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// take looks whether the socket has raised the alarm, and so disarms it.
+func (a *alarm) take(epoll uintptr) bool {
+	var event unix.EpollEvent
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_WAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
+	if e != 0 || n != 1 {
+		return false
+	}
+	if event.Events&unix.EPOLLERR != 0 {
+		if e, err := unix.GetsockoptInt(a.fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil {
+			a.failure.Store(int32(e))
+		}
+	}
+	return true
+}
+
+func (a *alarm) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.sleeper.Close()
+	_ = a.epoll.Close() // ends the sleep in progress
+}

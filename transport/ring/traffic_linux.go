@@ -1,0 +1,116 @@
+package ring
+
+import (
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// rxCounters are written by the poller, txCounters under the send lock, and read by anybody: plain stores do.
+type (
+	rxCounters struct{ frames, bytes, malformed atomic.Uint64 }
+	txCounters struct{ frames, bytes, refused, busy atomic.Uint64 }
+)
+
+func add(c *atomic.Uint64, n int) { c.Store(c.Load() + uint64(n)) }
+
+func (r *rxCounters) read(c *transport.Counters) {
+	c.RxFrames, c.RxBytes, c.RxMalformed = r.frames.Load(), r.bytes.Load(), r.malformed.Load()
+}
+
+func (t *txCounters) read(c *transport.Counters) {
+	c.TxFrames, c.TxBytes, c.TxRefused, c.TxBusy = t.frames.Load(), t.bytes.Load(), t.refused.Load(), t.busy.Load()
+}
+
+// Poll implements transport.Link. It makes no system call: an empty poll costs 10 ns, a frame 15 ns more. The slots
+// of the frames go back to the kernel at the next Poll.
+func (l *Link) Poll(frames []transport.Frame) (int, error) {
+	if !l.polling.CompareAndSwap(false, true) {
+		if l.closed.Load() {
+			return 0, transport.ErrClosed
+		}
+		return 0, nil // another goroutine polls, which the caller should have prevented
+	}
+	defer l.polling.Store(false)
+	if l.closed.Load() {
+		return 0, transport.ErrClosed
+	}
+	l.ring.release()
+	l.tpids = l.tpids[:0]
+	n := 0
+	for n < len(frames) {
+		h, memory, ok := l.ring.next()
+		if !ok {
+			break
+		}
+		f := &frames[n]
+		tpid, ok := parse(h, memory, f)
+		if !ok {
+			add(&l.rx.malformed, 1)
+			continue
+		}
+		if f.Dst.IsMulticast() && !l.all && !l.groups.Has(f.Dst) {
+			continue
+		}
+		l.tpids = append(l.tpids, tpid)
+		add(&l.rx.frames, 1)
+		add(&l.rx.bytes, f.WireLen())
+		n++
+	}
+	return n, nil
+}
+
+// TPID returns the EtherType of the i-th frame's tag in the last Poll: 0x8100 (802.1Q), 0x88a8 (802.1ad), or 0 if the
+// frame had none. Only the goroutine that polls may call it.
+func (l *Link) TPID(i int) transport.EtherType { return l.tpids[i] }
+
+// Send implements transport.Link. A frame costs one send(2), a batch one sendmmsg(2) per afpacket.Batch frames.
+func (l *Link) Send(frames []transport.Frame) (int, error) {
+	l.sendMu.Lock()
+	defer l.sendMu.Unlock()
+	sent := 0
+	for sent < len(frames) {
+		if l.closed.Load() {
+			return sent, transport.ErrClosed
+		}
+		n, err := l.put(frames[sent:])
+		taken := 0
+		if n > 0 {
+			var refusal error
+			if taken, refusal = l.outbox.Send(uintptr(l.fd), n); refusal != nil {
+				err = refusal
+			}
+		}
+		for i := range frames[sent : sent+taken] {
+			add(&l.tx.bytes, frames[sent+i].WireLen())
+		}
+		add(&l.tx.frames, taken)
+		sent += taken
+		if err != nil {
+			return sent, l.refused(err)
+		}
+	}
+	return sent, nil
+}
+
+// put fills the outbox with as many frames as fit, up to the first one that cannot be sent at all.
+func (l *Link) put(frames []transport.Frame) (int, error) {
+	frames = frames[:min(len(frames), afpacket.Batch)]
+	for i := range frames {
+		if err := transport.CheckFrame(&frames[i], l.mtu); err != nil {
+			return i, err
+		}
+		l.outbox.Put(i, &frames[i])
+	}
+	return len(frames), nil
+}
+
+func (l *Link) refused(err error) error {
+	if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+		add(&l.tx.busy, 1)
+		return err
+	}
+	add(&l.tx.refused, 1)
+	return l.wrap("send", err)
+}
