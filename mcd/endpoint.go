@@ -176,25 +176,25 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 }
 
 // Close closes the ports, which ends all waits with ErrClosed, and the links, and waits for the endpoint's
-// goroutines. Further calls do nothing.
+// goroutines. Further calls do nothing. Handlers must not call it.
 func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
 	e.closePorts()
+	for nic := range e.queues {
+		e.queues[nic].fail(ErrClosed)
+	}
+	for !e.lead() { // for good: nobody polls the links any more when they are closed
+		runtime.Gosched()
+	}
 	var errs []error
 	for _, l := range e.links {
 		errs = append(errs, l.Close())
 	}
 	e.release(len(e.links))
-	for !e.lead() { // the last leader may be about to signal keep
-		runtime.Gosched()
-	}
 	close(e.keep)
 	e.servers.Wait()
-	for nic := range e.queues {
-		e.queues[nic].fail(ErrClosed)
-	}
 	return errors.Join(errs...)
 }
 
