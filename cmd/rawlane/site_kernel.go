@@ -5,12 +5,16 @@ import (
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
 func init() {
 	sites["ring"] = func(nodes int) (*site, error) {
 		return kernelSite("ring", nodes, func(name string) (transport.Link, error) { return ring.Open(name, ring.Config{}) })
+	}
+	sites["packet"] = func(nodes int) (*site, error) {
+		return kernelSite("packet", nodes, func(name string) (transport.Link, error) { return packet.Open(name, packet.Config{}) })
 	}
 }
 

@@ -1,6 +1,8 @@
 package afpacket
 
 import (
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,18 +14,26 @@ import (
 // cost; more would keep the processor from other goroutines for longer than about 40 µs.
 const Batch = 32
 
-// Outbox turns frames into bytes, and gives them to the kernel: one by send(2), several by sendmmsg(2).
-// It is not safe for concurrent use.
+// Outbox turns frames into bytes, and gives them to the kernel: one by send(2), several by sendmmsg(2). It may be
+// used from any goroutine.
 type Outbox struct {
-	src  transport.MAC
-	bufs [Batch][]byte
-	vec  [Batch]unix.Iovec
-	msgs [Batch]unix.Mmsghdr
+	src transport.MAC
+	mtu int
+	// give calls Give with the socket's descriptor, or returns ErrClosed.
+	give func(n int) (int, error)
+
+	sync.Mutex // guards what follows, and the descriptor; the counters are read without it
+	bufs       [Batch][]byte
+	vec        [Batch]unix.Iovec
+	msgs       [Batch]unix.Mmsghdr
+
+	frames, bytes, refused, busy atomic.Uint64
 }
 
-// NewOutbox makes an outbox for frames from src with payloads of up to mtu bytes.
-func NewOutbox(src transport.MAC, mtu int) *Outbox {
-	o := &Outbox{src: src}
+// Init makes o ready for frames from src with payloads of up to mtu bytes. give is called with the outbox locked; it
+// is to call Give.
+func (o *Outbox) Init(src transport.MAC, mtu int, give func(n int) (int, error)) {
+	o.src, o.mtu, o.give = src, mtu, give
 	size := max(mtu+transport.MaxHeaderLen, transport.MinFrameLen)
 	memory := make([]byte, Batch*size)
 	for i := range o.bufs {
@@ -32,12 +42,58 @@ func NewOutbox(src transport.MAC, mtu int) *Outbox {
 		o.msgs[i].Hdr.Iov = &o.vec[i]
 		o.msgs[i].Hdr.SetIovlen(1)
 	}
-	return o
 }
 
-// Put makes f, which must have been checked, the i-th frame to send. Short frames are padded with zeros, as NICs do
-// and veth does not: the kernel drops a tagged frame with fewer than two bytes behind the tag.
-func (o *Outbox) Put(i int, f *transport.Frame) {
+// Send sends frames in order, a batch per system call, and returns how many the kernel took. ErrBusy comes as it
+// is; other errors want the link's name.
+func (o *Outbox) Send(frames []transport.Frame) (int, error) {
+	o.Lock()
+	defer o.Unlock()
+	sent := 0
+	for sent < len(frames) {
+		n, err := o.fill(frames[sent:])
+		taken := 0
+		if n > 0 {
+			var refusal error
+			if taken, refusal = o.give(n); refusal != nil {
+				err = refusal
+			}
+		}
+		for i := range frames[sent : sent+taken] {
+			add(&o.bytes, frames[sent+i].WireLen())
+		}
+		add(&o.frames, taken)
+		sent += taken
+		if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+			add(&o.busy, 1)
+			return sent, err
+		}
+		if err != nil {
+			add(&o.refused, 1)
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// add is an addition that only one goroutine does at a time: a plain store costs 1 ns, an atomic addition 5.
+func add(c *atomic.Uint64, n int) { c.Store(c.Load() + uint64(n)) }
+
+// fill puts as many frames into the outbox as fit, up to the first one that cannot be sent at all.
+func (o *Outbox) fill(frames []transport.Frame) (int, error) {
+	frames = frames[:min(len(frames), Batch)]
+	for i := range frames {
+		if err := transport.CheckFrame(&frames[i], o.mtu); err != nil {
+			return i, err
+		}
+		o.put(i, &frames[i])
+	}
+	return len(frames), nil
+}
+
+// put makes f the i-th frame to send. Short frames are padded with zeros, as NICs do and veth does not: the kernel
+// drops a tagged frame with fewer than two bytes behind the tag.
+func (o *Outbox) put(i int, f *transport.Frame) {
 	b := o.bufs[i]
 	n := f.PutHeader(b)
 	if f.Src.IsZero() {
@@ -51,19 +107,19 @@ func (o *Outbox) Put(i int, f *transport.Frame) {
 	o.vec[i].SetLen(n)
 }
 
-// Send gives the first n frames to the socket and returns how many it took. It does not block, and so does
+// Give gives the first n frames to the socket and returns how many it took. It does not block, and so does
 // without telling the scheduler.
-func (o *Outbox) Send(fd uintptr, n int) (int, error) {
+func (o *Outbox) Give(fd uintptr, n int) (int, error) {
 	if n == 1 {
 		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(o.vec[0].Base)), uintptr(o.vec[0].Len), unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 {
-			return 0, Refusal(e)
+			return 0, refusal(e)
 		}
 		return 1, nil
 	}
 	sent, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.msgs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
-		return 0, Refusal(e)
+		return 0, refusal(e)
 	}
 	if int(sent) < n {
 		return int(sent), transport.ErrBusy // the kernel keeps the reason to itself; the next try will tell
@@ -71,13 +127,16 @@ func (o *Outbox) Send(fd uintptr, n int) (int, error) {
 	return n, nil
 }
 
-// Refusal names the reason for which the kernel does not take a frame. The usual one costs nothing.
-func Refusal(e unix.Errno) error {
+// refusal names the reason for which the kernel does not take a frame.
+func refusal(e unix.Errno) error {
 	switch e {
 	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
 		return transport.ErrBusy
-	case unix.EBADF:
-		return transport.ErrClosed
 	}
 	return Explain(e)
+}
+
+// Count adds what was sent to a link's counters.
+func (o *Outbox) Count(c *transport.Counters) {
+	c.TxFrames, c.TxBytes, c.TxRefused, c.TxBusy = o.frames.Load(), o.bytes.Load(), o.refused.Load(), o.busy.Load()
 }

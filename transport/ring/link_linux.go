@@ -32,9 +32,7 @@ type Link struct {
 	tpids   []transport.EtherType // of the last Poll's frames
 	rx      rxCounters
 
-	sendMu sync.Mutex // guards outbox and tx
-	outbox *afpacket.Outbox
-	tx     txCounters
+	outbox afpacket.Outbox
 
 	dropMu  sync.Mutex // guards dropped: the kernel's own count starts anew whenever it is read
 	dropped uint64
@@ -82,7 +80,7 @@ func open(name string, cfg Config) (*Link, error) {
 		l.tearDown()
 		return nil, err
 	}
-	l.outbox = afpacket.NewOutbox(mac, l.mtu)
+	l.outbox.Init(mac, l.mtu, l.give)
 	return l, nil
 }
 
@@ -196,7 +194,7 @@ func (l *Link) Quiet(on bool) { l.alarm.setQuiet(on) }
 func (l *Link) Counters() transport.Counters {
 	c := transport.Counters{RxDropped: l.drops()}
 	l.rx.read(&c)
-	l.tx.read(&c)
+	l.outbox.Count(&c)
 	return c
 }
 
@@ -216,9 +214,9 @@ func (l *Link) drops() uint64 {
 func (l *Link) Close() error {
 	l.drops()
 	l.dropMu.Lock()
-	l.sendMu.Lock()
+	l.outbox.Lock()
 	first := !l.closed.Swap(true)
-	l.sendMu.Unlock()
+	l.outbox.Unlock()
 	l.dropMu.Unlock()
 	if !first {
 		return nil

@@ -1,0 +1,206 @@
+package packet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Link is a transport.Link, Joiner, Namer and Sharer on one network interface.
+type Link struct {
+	name      string
+	mac       transport.MAC
+	mtu       int
+	etherType transport.EtherType
+	promisc   string // why the NIC is promiscuous; empty if it is not
+	conn      *packet.Conn
+	raw       syscall.RawConn
+	groups    *afpacket.Groups
+	sleeper   *afpacket.Sleeper
+	closed    atomic.Bool
+	close     sync.Once
+	closeErr  error
+
+	in  inbox  // the poller's
+	out outbox // guarded by its own lock
+
+	dropMu  sync.Mutex // guards dropped: the kernel's own count starts anew whenever it is read
+	dropped uint64
+}
+
+var (
+	_ transport.Link   = (*Link)(nil)
+	_ transport.Joiner = (*Link)(nil)
+	_ transport.Namer  = (*Link)(nil)
+	_ transport.Sharer = (*Link)(nil)
+)
+
+// Open attaches to a network interface. transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (CAP_NET_RAW is
+// missing), ErrNotSupported.
+func Open(name string, cfg Config) (*Link, error) {
+	l, err := open(name, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("packet %s: open: %w", name, err)
+	}
+	return l, nil
+}
+
+func open(name string, cfg Config) (*Link, error) {
+	if cfg.EtherType == 0 {
+		cfg.EtherType = transport.EtherTypeDefault
+	}
+	if cfg.ReceiveBuffer == 0 {
+		cfg.ReceiveBuffer = DefaultReceiveBuffer
+	}
+	if cfg.ReceiveBuffer < 0 {
+		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
+	}
+	ifi, mac, err := afpacket.Interface(name)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := afpacket.Filter(cfg.EtherType, mac, cfg.Promiscuous)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := packet.Listen(ifi, packet.Raw, unix.ETH_P_ALL, &packet.Config{Filter: filter})
+	if err != nil {
+		return nil, afpacket.Explain(err)
+	}
+	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, conn: conn}
+	if err := l.setUp(ifi.Index, cfg); err != nil {
+		_ = conn.Close() // the first error is the one to report
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Link) setUp(index int, cfg Config) (err error) {
+	if l.raw, err = l.conn.SyscallConn(); err != nil {
+		return err
+	}
+	bypass := 0
+	if cfg.BypassQdisc {
+		bypass = 1
+	}
+	err = l.control(func(fd int) error {
+		// Forced, where we may; else the kernel gives what it allows.
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer) != nil {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.ReceiveBuffer)
+		}
+		return errors.Join(
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, bypass),
+		)
+	})
+	if err != nil {
+		return fmt.Errorf("set options: %w", afpacket.Explain(err))
+	}
+	l.sleeper = afpacket.NewSleeper(l.raw, l.conn.SetReadDeadline)
+	l.groups = afpacket.NewGroups(index, func(option int, request *unix.PacketMreq) error {
+		return l.control(func(fd int) error {
+			return unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, option, request)
+		})
+	})
+	l.in.init(l, cfg.Promiscuous)
+	l.out.init(l)
+	switch {
+	case cfg.Promiscuous:
+		l.promisc = "asked for"
+	case !cfg.NoVLANs && afpacket.FiltersVLANs(l.name):
+		l.promisc = "the NIC filters VLANs (rx-vlan-filter), and would drop tagged frames of VIDs that nobody registered"
+	default:
+		return nil
+	}
+	return l.groups.Promiscuous()
+}
+
+// control runs f on the descriptor, which stays open meanwhile.
+func (l *Link) control(f func(fd int) error) error {
+	var err error
+	if e := l.raw.Control(func(fd uintptr) { err = f(int(fd)) }); e != nil {
+		return transport.ErrClosed
+	}
+	return err
+}
+
+// MAC returns the interface's address.
+func (l *Link) MAC() transport.MAC { return l.mac }
+
+// MTU returns the interface's MTU, in bytes, as it was when the link was opened.
+func (l *Link) MTU() int { return l.mtu }
+
+// Name returns the interface's name.
+func (l *Link) Name() string { return l.name }
+
+// Segment implements transport.Sharer: processes that open the same interface for the same EtherType share it.
+func (l *Link) Segment() string { return fmt.Sprintf("%v/%v", l.mac, l.etherType) }
+
+// Promiscuous returns why the NIC is in promiscuous mode because of this link, or "" if it is not.
+func (l *Link) Promiscuous() string { return l.promisc }
+
+// Join implements transport.Joiner.
+func (l *Link) Join(group transport.MAC) error { return l.wrap("join", l.groups.Join(group)) }
+
+// Leave implements transport.Joiner.
+func (l *Link) Leave(group transport.MAC) error { return l.wrap("leave", l.groups.Leave(group)) }
+
+func (l *Link) wrap(act string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if l.closed.Load() || errors.Is(err, transport.ErrClosed) {
+		return transport.ErrClosed
+	}
+	return fmt.Errorf("packet %s: %s: %w", l.name, act, err)
+}
+
+// Wait implements transport.Link. The goroutine sleeps in the runtime's poller, and holds no thread.
+func (l *Link) Wait(ctx context.Context) error {
+	err := l.sleeper.Sleep(ctx, l.in.ready)
+	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
+		return err
+	}
+	if err == nil {
+		err = l.in.takeFailure()
+	}
+	return l.wrap("wait", err)
+}
+
+// Counters implements transport.Link. RxDropped is what the kernel had no room for.
+func (l *Link) Counters() transport.Counters {
+	c := transport.Counters{RxDropped: l.drops()}
+	l.in.count(&c)
+	l.out.Count(&c)
+	return c
+}
+
+func (l *Link) drops() uint64 {
+	l.dropMu.Lock()
+	defer l.dropMu.Unlock()
+	if s, err := l.conn.Stats(); err == nil {
+		l.dropped += uint64(s.Drops)
+	}
+	return l.dropped
+}
+
+// Close implements transport.Link.
+func (l *Link) Close() error {
+	l.close.Do(func() {
+		l.drops()
+		l.closed.Store(true)
+		l.sleeper.Close()
+		l.closeErr = l.conn.Close()
+	})
+	return l.closeErr
+}
