@@ -28,7 +28,7 @@ func (m Mode) String() string {
 type Accept uint8
 
 const (
-	AcceptAll      Accept = iota
+	AcceptAll      Accept = iota // any
 	AcceptTagged          // with a VID other than 0: neither untagged nor priority-tagged
 	AcceptUntagged        // untagged and priority-tagged
 )

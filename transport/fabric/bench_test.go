@@ -3,7 +3,9 @@ package fabric
 import (
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -47,7 +49,71 @@ func benchmarkSendPoll(b *testing.B, batch int) {
 func BenchmarkSendPoll_1(b *testing.B)  { benchmarkSendPoll(b, 1) }
 func BenchmarkSendPoll_16(b *testing.B) { benchmarkSendPoll(b, 16) }
 
-// Send alone: into a queue that drops, after it is full of frames nobody polls.
+// The two apart: half a queue is sent, frame by frame, then polled.
+func BenchmarkSendThenPoll(b *testing.B) {
+	from, to, frame := pairForBench(b)
+	const frames = DefaultQueueFrames / 2
+	out, in := []transport.Frame{frame}, make([]transport.Frame, 1)
+	var sending, polling time.Duration
+	rounds := 0
+	for b.Loop() {
+		start := time.Now()
+		for range frames {
+			_, _ = from.Send(out)
+		}
+		middle := time.Now()
+		for range frames {
+			_, _ = to.Poll(in)
+		}
+		sending, polling = sending+middle.Sub(start), polling+time.Since(middle)
+		rounds++
+	}
+	b.ReportMetric(float64(sending.Nanoseconds())/float64(rounds*frames), "ns/send")
+	b.ReportMetric(float64(polling.Nanoseconds())/float64(rounds*frames), "ns/poll")
+}
+
+// A broadcast to 47 others, and their polls.
+func BenchmarkBroadcast48(b *testing.B) {
+	links, err := Links(48)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, in := []transport.Frame{{Dst: transport.Broadcast, Payload: make([]byte, 50)}}, make([]transport.Frame, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := links[0].Send(out); err != nil {
+			b.Fatal(err)
+		}
+		for _, l := range links[1:] {
+			_, _ = l.Poll(in)
+		}
+	}
+}
+
+// Both of a pair send and poll at once: they meet at the fabric's lock.
+func BenchmarkThroughput_BothWays(b *testing.B) {
+	left, right, _ := pairForBench(b)
+	var wg sync.WaitGroup
+	for _, ends := range [][2]*Link{{left, right}, {right, left}} {
+		wg.Go(func() {
+			out, in := []transport.Frame{{Dst: ends[1].mac, Payload: make([]byte, 50)}}, make([]transport.Frame, 64)
+			for sent, got := 0, 0; sent < b.N || got < b.N; {
+				if sent < b.N {
+					n, _ := ends[0].Send(out)
+					sent += n
+				}
+				n, _ := ends[0].Poll(in)
+				got += n
+				if n == 0 && sent == b.N {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mframes/s")
+}
+
 func BenchmarkPollEmpty(b *testing.B) {
 	_, to, _ := pairForBench(b)
 	in := make([]transport.Frame, 16)
