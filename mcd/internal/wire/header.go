@@ -128,6 +128,9 @@ func Parse(b []byte, h *Header) Fault {
 // VersionOf returns the version that b claims; b must not be empty.
 func VersionOf(b []byte) int { return int(b[0] >> 4) }
 
+// LengthOf returns the payload's length that b claims; b must hold a header.
+func LengthOf(b []byte) int { return int(binary.BigEndian.Uint16(b[12:])) }
+
 // Checksum returns the checksum that the last Parse read.
 func (h *Header) Checksum() uint32 { return h.checksum }
 

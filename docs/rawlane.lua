@@ -1,0 +1,133 @@
+-- Wireshark dissector for rawlane's messages (docs/wire-format.md).
+--
+--   tshark -X lua_script:rawlane.lua -r capture.pcapng
+--   Wireshark: copy it into the folder "Personal Lua Plugins" of Help > About > Folders.
+--
+-- Filters: rawlane, rawlane.from == 3, rawlane.dst_port == 7, rawlane.checksum.status == "bad", ...
+
+local ETHERTYPE = 0x88b5
+local VERSION = 1
+local HEADER_LEN = 20
+
+local rawlane = Proto("rawlane", "rawlane message")
+
+local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast" }
+
+local f = rawlane.fields
+f.version   = ProtoField.uint8("rawlane.version", "Version", base.DEC, nil, 0xf0)
+f.kind      = ProtoField.uint8("rawlane.kind", "Kind", base.DEC, kinds, 0x0f)
+f.tagged    = ProtoField.bool("rawlane.tagged", "Sent with a VLAN tag", 8, nil, 0x01)
+f.dst_port  = ProtoField.uint8("rawlane.dst_port", "Destination port")
+f.src_port  = ProtoField.uint8("rawlane.src_port", "Source port")
+f.from      = ProtoField.uint16("rawlane.from", "From node")
+f.to        = ProtoField.uint16("rawlane.to", "To node")
+f.group     = ProtoField.uint16("rawlane.group", "To group")
+f.cluster   = ProtoField.uint32("rawlane.cluster", "Cluster", base.HEX)
+f.length    = ProtoField.uint16("rawlane.length", "Payload length")
+f.pcp       = ProtoField.uint16("rawlane.pcp", "Priority as sent", base.DEC, nil, 0xe000)
+f.dei       = ProtoField.bool("rawlane.dei", "Drop eligible as sent", 16, nil, 0x1000)
+f.vid       = ProtoField.uint16("rawlane.vid", "VID as sent", base.DEC, nil, 0x0fff)
+f.checksum  = ProtoField.uint32("rawlane.checksum", "Checksum", base.HEX)
+f.status    = ProtoField.string("rawlane.checksum.status", "Checksum status")
+f.payload   = ProtoField.bytes("rawlane.payload", "Payload")
+f.padding   = ProtoField.bytes("rawlane.padding", "Padding")
+
+local e = rawlane.experts
+e.short    = ProtoExpert.new("rawlane.short", "Shorter than a header", expert.group.MALFORMED, expert.severity.ERROR)
+e.version  = ProtoExpert.new("rawlane.bad_version", "Another version of the wire format", expert.group.PROTOCOL, expert.severity.WARN)
+e.length   = ProtoExpert.new("rawlane.bad_length", "The payload is cut off", expert.group.MALFORMED, expert.severity.ERROR)
+e.checksum = ProtoExpert.new("rawlane.bad_checksum", "Bad checksum", expert.group.CHECKSUM, expert.severity.ERROR)
+e.kind     = ProtoExpert.new("rawlane.bad_kind", "Unknown kind", expert.group.PROTOCOL, expert.severity.WARN)
+
+-- CRC-32C (Castagnoli), reflected, one byte at a time.
+local crc_table = {}
+for i = 0, 255 do
+  local c = i
+  for _ = 1, 8 do
+    local low = bit.band(c, 1)
+    c = bit.rshift(c, 1)
+    if low == 1 then c = bit.bxor(c, 0x82f63b78) end
+  end
+  crc_table[i] = c
+end
+
+local function crc_update(c, bytes)
+  for i = 0, bytes:len() - 1 do
+    c = bit.bxor(bit.rshift(c, 8), crc_table[bit.band(bit.bxor(c, bytes:get_index(i)), 0xff)])
+  end
+  return c
+end
+
+-- The checksum covers the header without the checksum itself, then the payload.
+local function checksum(buffer, payload_len)
+  local c = crc_update(0xffffffff, buffer(0, 16):bytes())
+  if payload_len > 0 then c = crc_update(c, buffer(HEADER_LEN, payload_len):bytes()) end
+  c = bit.bnot(c)
+  return c < 0 and c + 0x100000000 or c
+end
+
+function rawlane.dissector(buffer, pinfo, root)
+  pinfo.cols.protocol = "rawlane"
+  local tree = root:add(rawlane, buffer())
+  if buffer:len() < HEADER_LEN then
+    tree:add_proto_expert_info(e.short)
+    return buffer:len()
+  end
+
+  tree:add(f.version, buffer(0, 1))
+  tree:add(f.kind, buffer(0, 1))
+  local first = buffer(0, 1):uint()
+  if bit.rshift(first, 4) ~= VERSION then
+    tree:add_proto_expert_info(e.version)
+    pinfo.cols.info = "version " .. bit.rshift(first, 4)
+    return buffer:len()
+  end
+
+  local kind = bit.band(first, 0x0f)
+  local to = buffer(6, 2):uint()
+  local dst_port, src_port = buffer(2, 1):uint(), buffer(3, 1):uint()
+  tree:add(f.tagged, buffer(1, 1))
+  tree:add(f.dst_port, buffer(2, 1))
+  tree:add(f.src_port, buffer(3, 1))
+  tree:add(f.from, buffer(4, 2))
+  local destination
+  if kind == 2 then
+    tree:add(f.group, buffer(6, 2))
+    destination = "group " .. to .. ":" .. dst_port
+  elseif kind == 3 then
+    destination = "all:" .. dst_port
+  else
+    tree:add(f.to, buffer(6, 2))
+    destination = to .. ":" .. dst_port
+  end
+  tree:add(f.cluster, buffer(8, 4))
+  tree:add(f.length, buffer(12, 2))
+  if bit.band(buffer(1, 1):uint(), 1) == 1 then
+    tree:add(f.pcp, buffer(14, 2))
+    tree:add(f.dei, buffer(14, 2))
+    tree:add(f.vid, buffer(14, 2))
+  end
+  tree:add(f.checksum, buffer(16, 4))
+
+  local length = buffer(12, 2):uint()
+  local there = buffer:len() - HEADER_LEN
+  local payload_len = math.min(length, there)
+  if length > there then
+    tree:add_proto_expert_info(e.length)
+  elseif buffer(16, 4):uint() == checksum(buffer, length) then
+    tree:add(f.status, buffer(16, 4), "good"):set_generated()
+  else
+    tree:add(f.status, buffer(16, 4), "bad"):set_generated()
+    tree:add_proto_expert_info(e.checksum)
+  end
+  if not kinds[kind] then tree:add_proto_expert_info(e.kind) end
+
+  if payload_len > 0 then tree:add(f.payload, buffer(HEADER_LEN, payload_len)) end
+  if there > payload_len then tree:add(f.padding, buffer(HEADER_LEN + payload_len)) end
+  local line = string.format("%d:%d -> %s %d bytes", buffer(4, 2):uint(), src_port, destination, length)
+  pinfo.cols.info = line
+  tree:append_text(", " .. line)
+  return buffer:len()
+end
+
+DissectorTable.get("ethertype"):add(ETHERTYPE, rawlane)

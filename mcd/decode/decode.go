@@ -1,0 +1,190 @@
+// Package decode is a gopacket layer for rawlane's messages, so that captures decode.
+//
+// Importing it is enough for frames of transport.EtherTypeDefault; Register adds other EtherTypes.
+//
+//	packet := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
+//	if m, ok := packet.Layer(decode.LayerType).(*decode.Message); ok {
+//		fmt.Println(m)
+//	}
+//
+// A frame that a node would drop decodes all the same as far as it goes: Message.Fault says what is wrong.
+// The bytes are described in docs/wire-format.md.
+package decode
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// layerNumber is our layer's number among gopacket's. Those below 2000 are gopacket's own and common libraries'.
+const layerNumber = 35019 // 0x88cb: near our EtherType and in nobody else's way
+
+// LayerType is the type of the layer Message.
+var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
+	Name:    "rawlane",
+	Decoder: gopacket.DecodeFunc(decode),
+})
+
+func init() { Register(transport.EtherTypeDefault) }
+
+// Register has frames of an EtherType, tagged or not, decode as messages. It is for initialisation: no packet may
+// be decoded at the same time.
+func Register(t transport.EtherType) {
+	layers.EthernetTypeMetadata[t] = layers.EnumMetadata{
+		DecodeWith: gopacket.DecodeFunc(decode),
+		Name:       "rawlane",
+		LayerType:  LayerType,
+	}
+}
+
+// Kind says whom a message is for.
+type Kind uint8
+
+// The kinds.
+const (
+	Unicast   = Kind(wire.Unicast)
+	Multicast = Kind(wire.Multicast)
+	Broadcast = Kind(wire.Broadcast)
+)
+
+// String names k.
+func (k Kind) String() string {
+	switch k {
+	case Unicast:
+		return "unicast"
+	case Multicast:
+		return "multicast"
+	case Broadcast:
+		return "broadcast"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// ErrFault is matched by Message.Fault, and by what NewPacket's error layer says of frames that are cut off.
+var ErrFault = errors.New("a node would drop this frame")
+
+// Message is a message as it was on the wire. As a gopacket layer its contents are the header's 20 bytes; the
+// payload is without padding.
+type Message struct {
+	layers.BaseLayer
+	Version  int
+	Kind     Kind
+	Tagged   bool          // the sender put a VLAN tag on the frame,
+	Tag      transport.Tag // this one, even if a switch or NIC has stripped it
+	SrcPort  uint8
+	DstPort  uint8
+	From     uint16 // the sending node
+	To       uint16 // a node or, of a multicast, a group
+	Cluster  uint32
+	Length   int // of the payload, in bytes, as the header says
+	Checksum uint32
+	Fault    error // why a node would drop it, or nil. Is ErrFault
+}
+
+// LayerType returns LayerType: it makes Message a gopacket.Layer.
+func (m *Message) LayerType() gopacket.LayerType { return LayerType }
+
+// CanDecode returns LayerType: it makes Message a gopacket.DecodingLayer.
+func (m *Message) CanDecode() gopacket.LayerClass { return LayerType }
+
+// NextLayerType returns the payload's type: what a port's messages mean is its owner's business.
+func (m *Message) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+// DecodeFromBytes fills m from a frame's payload, of which m keeps views. It fails, and reports truncation, only
+// where there is less than a header.
+func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback) error {
+	var h wire.Header
+	fault := wire.Parse(data, &h)
+	if fault == wire.TooShort {
+		feedback.SetTruncated()
+		return fmt.Errorf("rawlane: %d bytes, want at least the header's %d: %w", len(data), wire.HeaderLen, ErrFault)
+	}
+	if fault == wire.BadLength {
+		feedback.SetTruncated()
+	}
+	*m = Message{
+		BaseLayer: layers.BaseLayer{Contents: data[:wire.HeaderLen], Payload: h.Payload},
+		Version:   wire.VersionOf(data),
+		Kind:      Kind(h.Kind),
+		Tagged:    h.Tagged,
+		SrcPort:   h.SrcPort,
+		DstPort:   h.DstPort,
+		From:      h.From,
+		To:        h.To,
+		Cluster:   h.Cluster,
+		Length:    wire.LengthOf(data),
+		Checksum:  h.Checksum(),
+	}
+	if h.Tagged {
+		m.Tag = transport.TagFromTCI(h.TCI)
+	}
+	if fault != wire.OK {
+		m.Fault = faults[fault]
+	}
+	return nil
+}
+
+// faults are made once: decoding allocates nothing.
+var faults = func() (made [8]error) {
+	for f := range made {
+		made[f] = fmt.Errorf("%w: %v", ErrFault, wire.Fault(f))
+	}
+	return made
+}()
+
+func decode(data []byte, p gopacket.PacketBuilder) error {
+	m := new(Message)
+	if err := m.DecodeFromBytes(data, p); err != nil {
+		return err
+	}
+	p.AddLayer(m)
+	return p.NextDecoder(m.NextLayerType())
+}
+
+// SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer. Length and checksum
+// are always computed, whatever m and the options say.
+func (m *Message) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	n := len(b.Bytes())
+	if n > maxPayload {
+		return &transport.SizeError{Size: n, Max: maxPayload}
+	}
+	if _, err := b.PrependBytes(wire.HeaderLen); err != nil {
+		return err
+	}
+	h := wire.Header{Kind: wire.Kind(m.Kind), Tagged: m.Tagged, DstPort: m.DstPort, SrcPort: m.SrcPort,
+		From: m.From, To: m.To, Cluster: m.Cluster}
+	if m.Tagged {
+		h.TCI = m.Tag.TCI()
+	}
+	message := b.Bytes()
+	wire.Put(message, &h, message[wire.HeaderLen:])
+	return nil
+}
+
+// maxPayload is what the header's length field can tell.
+const maxPayload = 1<<16 - 1
+
+// String puts m on one line: "1:7 -> 2:9 unicast cluster 0x1020304 5 bytes".
+func (m *Message) String() string {
+	to := fmt.Sprintf("%d:%d", m.To, m.DstPort)
+	switch m.Kind {
+	case Multicast:
+		to = "group " + to
+	case Broadcast:
+		to = fmt.Sprintf("all:%d", m.DstPort)
+	}
+	s := fmt.Sprintf("%d:%d -> %s %v cluster %#x %d bytes", m.From, m.SrcPort, to, m.Kind, m.Cluster, m.Length)
+	if m.Tagged {
+		s += fmt.Sprintf(" sent with %v", m.Tag)
+	}
+	if m.Fault != nil {
+		s += fmt.Sprintf(" [%v]", m.Fault)
+	}
+	return s
+}
