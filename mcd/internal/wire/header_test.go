@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"os"
 	"testing"
 )
 
@@ -171,5 +172,18 @@ func BenchmarkPutParse(b *testing.B) {
 				Parse(buf[:n], &h)
 			}
 		})
+	}
+}
+
+// docs/wire-format.md shows these very vectors.
+func TestGoldenVectorsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/wire-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range golden {
+		if !bytes.Contains(doc, []byte("`"+g.bytes+"`")) {
+			t.Errorf("%s: %s is not in docs/wire-format.md", g.name, g.bytes)
+		}
 	}
 }
