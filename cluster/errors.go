@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rawlane/rawlane/cluster/internal/meeting"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Sentinels: test with errors.Is.
+var (
+	// ErrIncomplete: the context ended before all nodes were heard. An *IncompleteError names them.
+	ErrIncomplete = errors.New("nodes are missing")
+	// ErrMismatch: a node has another idea of the cluster. A *MismatchError says which.
+	ErrMismatch = errors.New("nodes expect different clusters")
+	// ErrVersion: a node speaks another version of the wire format. Matched by an *IncompleteError if one was heard.
+	ErrVersion = errors.New("another wire version")
+)
+
+// MismatchError says how another node's idea of the cluster differs. It is ErrMismatch.
+type MismatchError struct {
+	Self, Other mcd.Node
+	Msg         string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("cluster: node %d (MAC %v) and this one, node %d: %s", e.Other.ID, e.Other.MACs, e.Self.ID, e.Msg)
+}
+
+// Is makes errors.Is(err, ErrMismatch) hold.
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// IncompleteError says who was heard, and who was not. It is ErrIncomplete, and ErrVersion if Foreign is set; and it
+// wraps the context's error.
+type IncompleteError struct {
+	Cluster        mcd.ClusterID
+	Links          []transport.MAC // that this node listened on
+	Heard          []Peer
+	Missing        []mcd.NodeID
+	Foreign        transport.MAC // who spoke another wire version, if anybody did
+	ForeignVersion int
+	Err            error
+}
+
+// shown bounds how many nodes the text lists.
+const shown = 16
+
+func (e *IncompleteError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %d: %v: nodes missing: %s; heard: %s", e.Cluster, e.Err, list(e.Missing, func(n mcd.NodeID) string { return fmt.Sprint(n) }),
+		list(e.Heard, func(p Peer) string {
+			return strings.TrimSpace(fmt.Sprintf("%d %v on link %d %s", p.ID, p.MACs, p.NIC, p.Name))
+		}))
+	fmt.Fprintf(&b, "; listened on %v", e.Links)
+	if e.ForeignVersion != 0 {
+		fmt.Fprintf(&b, "; %v speaks wire version %d, this program version %d: bring both up to date", e.Foreign, e.ForeignVersion, mcd.WireVersion)
+	} else {
+		b.WriteString(" (are the missing ones started, on the same switch and VLAN, with the same cluster id?)")
+	}
+	return b.String()
+}
+
+func list[T any](all []T, text func(T) string) string {
+	var parts []string
+	for _, v := range all[:min(len(all), shown)] {
+		parts = append(parts, text(v))
+	}
+	if len(all) > shown {
+		parts = append(parts, fmt.Sprintf("and %d more", len(all)-shown))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Is makes errors.Is hold for ErrIncomplete, and for ErrVersion where it applies.
+func (e *IncompleteError) Is(target error) bool {
+	return target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0
+}
+
+// Unwrap returns the context's error.
+func (e *IncompleteError) Unwrap() error { return e.Err }
+
+func (m *Membership) incomplete(cause error) error {
+	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers()}
+	for nic := range m.ep.NICs() {
+		e.Links = append(e.Links, m.ep.MAC(nic))
+	}
+	m.mu.Lock()
+	for _, k := range m.core.Missing() {
+		e.Missing = append(e.Missing, mcd.NodeID(k))
+	}
+	m.mu.Unlock()
+	if from, version, ok := m.ep.Foreign(); ok {
+		e.Foreign, e.ForeignVersion = from, version
+	}
+	return e
+}
+
+// fault is the core's fault as an error.
+func (m *Membership) fault() error {
+	m.mu.Lock()
+	f := m.core.Fault()
+	m.mu.Unlock()
+	a, b := peer(f.A).Node, peer(f.B).Node
+	switch f.Kind {
+	case meeting.SameNumber, meeting.SameAddress:
+		return fmt.Errorf("cluster %d: %w", m.ep.Cluster(), &mcd.ConflictError{A: a, B: b})
+	case meeting.OtherSize:
+		return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it expects %d nodes (give all the same number)", f.Size)}
+	case meeting.OutOfRange:
+		return &MismatchError{Self: a, Other: b, Msg: "its number is not below the number of nodes"}
+	}
+	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}
+}
+
+func isBusy(err error) bool { return errors.Is(err, transport.ErrBusy) }

@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Host is a node of a host file.
+type Host struct {
+	Node mcd.NodeID
+	NICs []HostNIC
+}
+
+// HostNIC is a line of a host file: one NIC of a node. Either MAC or HostName is set.
+type HostNIC struct {
+	MAC       transport.MAC
+	HostName  string
+	Interface string // may be empty
+	Line      int
+}
+
+// ErrHostfile is matched by all faults of a host file. A *SyntaxError says where.
+var ErrHostfile = errors.New("bad host file")
+
+// SyntaxError is a fault in a host file. It is ErrHostfile.
+type SyntaxError struct {
+	File string
+	Line int
+	Msg  string // what was found, and what was expected
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg) }
+
+// Is makes errors.Is(err, ErrHostfile) hold.
+func (e *SyntaxError) Is(target error) bool { return target == ErrHostfile }
+
+// ReadHostfile reads a host file; see ParseHostfile.
+func ReadHostfile(path string) ([]Host, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ParseHostfile(path, f)
+}
+
+// ParseHostfile reads a host file:
+//
+//	# number  MAC or host name    interface
+//	0         02:00:00:00:00:01   eth0
+//	0         02:00:00:00:01:01   eth1       # a second line for a number is its second NIC
+//	1         node1               eth0       # the MAC is found by discovery
+//
+// The interface may be left out where a host has only one that will do. Nodes come back in the order of their
+// numbers, which must be 0 to n-1. The name is for messages. Errors: *SyntaxError; for a MAC that is there twice,
+// or a node that has no line, *SyntaxError, too.
+func ParseHostfile(name string, r io.Reader) ([]Host, error) {
+	p := &hostfileParser{file: name, lineOf: make(map[transport.MAC]int)}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		p.line++
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if fields := strings.Fields(text); len(fields) > 0 {
+			if err := p.add(fields); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p.finish()
+}
+
+type hostfileParser struct {
+	file   string
+	line   int
+	hosts  []Host
+	lineOf map[transport.MAC]int
+}
+
+func (p *hostfileParser) fault(format string, args ...any) error {
+	return &SyntaxError{File: p.file, Line: p.line, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (p *hostfileParser) add(fields []string) error {
+	if len(fields) < 2 || len(fields) > 3 {
+		return p.fault("%d fields (want 2 or 3: number, MAC or host name, interface)", len(fields))
+	}
+	number, err := strconv.ParseUint(fields[0], 10, 16)
+	if err != nil || mcd.NodeID(number) > mcd.MaxNodeID {
+		return p.fault("node number %q (want 0 to %d)", fields[0], mcd.MaxNodeID)
+	}
+	nic := HostNIC{Line: p.line}
+	if len(fields) == 3 {
+		nic.Interface = fields[2]
+	}
+	switch mac, err := transport.ParseMAC(fields[1]); {
+	case err == nil && (mac.IsMulticast() || mac.IsZero()):
+		return p.fault("%v is no station's address (want a unicast MAC)", mac)
+	case err == nil && p.lineOf[mac] != 0:
+		return p.fault("MAC %v is on line %d, too (want one line for each NIC)", mac, p.lineOf[mac])
+	case err == nil:
+		p.lineOf[mac] = p.line
+		nic.MAC = mac
+	case validHostName(fields[1]):
+		nic.HostName = fields[1]
+	default:
+		return p.fault("%q is neither a MAC (want 02:00:00:00:00:01) nor a host name", fields[1])
+	}
+	return p.place(mcd.NodeID(number), nic)
+}
+
+func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
+	i := slices.IndexFunc(p.hosts, func(h Host) bool { return h.Node == node })
+	if i < 0 {
+		p.hosts = append(p.hosts, Host{Node: node, NICs: []HostNIC{nic}})
+		return nil
+	}
+	h := &p.hosts[i]
+	for _, other := range h.NICs {
+		if other.HostName != nic.HostName {
+			return p.fault("node %d is %s here and %s on line %d (want one host for each number)", node, nic.about(), other.about(), other.Line)
+		}
+		if nic.HostName != "" && other.Interface == nic.Interface {
+			return p.fault("node %d has interface %q on line %d, too (want one line for each NIC)", node, nic.Interface, other.Line)
+		}
+	}
+	h.NICs = append(h.NICs, nic)
+	return nil
+}
+
+func (n *HostNIC) about() string {
+	if n.HostName != "" {
+		return n.HostName
+	}
+	return n.MAC.String()
+}
+
+// finish checks what only the whole file shows.
+func (p *hostfileParser) finish() ([]Host, error) {
+	if len(p.hosts) == 0 {
+		return nil, p.fault("the file ends without a node (want a line for each: number, MAC or host name, interface)")
+	}
+	slices.SortFunc(p.hosts, func(a, b Host) int { return int(a.Node) - int(b.Node) })
+	for i := range p.hosts {
+		h := &p.hosts[i]
+		if int(h.Node) != i {
+			p.line = h.NICs[0].Line
+			return nil, p.fault("node %d, but no node %d (want 0 to n-1 without gaps)", h.Node, i)
+		}
+		if len(h.NICs) != len(p.hosts[0].NICs) {
+			p.line = h.NICs[0].Line
+			return nil, p.fault("node %d has %d NICs, node 0 has %d (want as many for each)", i, len(h.NICs), len(p.hosts[0].NICs))
+		}
+	}
+	return p.hosts, nil
+}
+
+func validHostName(s string) bool {
+	if s == "" || len(s) > 253 || s[0] == '-' || s[0] == '.' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_')
+	})
+}
+
+// Nodes returns the node table of hosts. ok is false if some of their addresses are not known: Join finds them.
+func Nodes(hosts []Host) (table []mcd.Node, ok bool) {
+	for _, h := range hosts {
+		n := mcd.Node{ID: h.Node}
+		for _, nic := range h.NICs {
+			if nic.MAC.IsZero() {
+				return nil, false
+			}
+			n.MACs = append(n.MACs, nic.MAC)
+		}
+		table = append(table, n)
+	}
+	return table, true
+}
+
+// Self finds out which of hosts this machine is: the one whose first MAC an interface here has, or whose host name is
+// this machine's. The error lists what was compared.
+func Self(hosts []Host) (Host, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return Host{}, fmt.Errorf("list the network interfaces: %w", err)
+	}
+	hostName, err := os.Hostname()
+	if err != nil {
+		return Host{}, fmt.Errorf("find this machine's host name: %w", err)
+	}
+	return self(hosts, interfaces, hostName)
+}
+
+func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, error) {
+	short, _, _ := strings.Cut(hostName, ".")
+	var found []Host
+	for _, h := range hosts {
+		first := h.NICs[0]
+		mine := first.HostName != "" && (first.HostName == hostName || first.HostName == short)
+		for _, i := range interfaces {
+			mac, err := transport.MACFrom(i.HardwareAddr)
+			mine = mine || err == nil && mac == first.MAC
+		}
+		if mine {
+			found = append(found, h)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return Host{}, fmt.Errorf("%d nodes of the host file are this machine, %s with the interfaces %s (want one, or say which by its number)",
+		len(found), hostName, interfaceNames(interfaces))
+}
+
+func interfaceNames(interfaces []net.Interface) string {
+	var names []string
+	for _, i := range interfaces {
+		names = append(names, fmt.Sprintf("%s %v", i.Name, i.HardwareAddr))
+	}
+	return strings.Join(names, ", ")
+}

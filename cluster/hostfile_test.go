@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+func TestHostfile(t *testing.T) {
+	hosts, err := ParseHostfile("hosts", strings.NewReader(`
+# number, address, interface
+1 node1 eth0          # MAC unknown
+0 02:00:00:00:00:01 eth0
+0 02:00:00:00:01:01
+1 node1 eth1
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[{0 [{02:00:00:00:00:01  eth0 4} {02:00:00:00:01:01   5}]} {1 [{00:00:00:00:00:00 node1 eth0 3} {00:00:00:00:00:00 node1 eth1 6}]}]"
+	if got := fmt.Sprint(hosts); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if _, complete := Nodes(hosts); complete {
+		t.Error("node 1's address is not known")
+	}
+	if table, complete := Nodes(hosts[:1]); !complete || fmt.Sprint(table) != "[{0 [02:00:00:00:00:01 02:00:00:00:01:01]}]" {
+		t.Errorf("table %v, complete %v", table, complete)
+	}
+}
+
+func TestHostfileFaults(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "\n# nothing\n", "hosts:2: the file ends without a node"},
+		{"one field", "0\n", "hosts:1: 1 fields (want 2 or 3"},
+		{"four fields", "0 node0 eth0 eth1\n", "hosts:1: 4 fields"},
+		{"no number", "zero node0\n", `hosts:1: node number "zero" (want 0 to 65534)`},
+		{"number out of range", "65535 node0\n", `hosts:1: node number "65535"`},
+		{"neither MAC nor name", "0 02:00:00:00:00\n", `hosts:1: "02:00:00:00:00" is neither a MAC`},
+		{"group address", "0 01:00:5e:00:00:01\n", "hosts:1: 01:00:5e:00:00:01 is no station's address"},
+		{"one MAC twice", "0 02:00:00:00:00:01\n1 02:00:00:00:00:01\n", "hosts:2: MAC 02:00:00:00:00:01 is on line 1, too"},
+		{"one number for two hosts", "0 a eth0\n0 b eth0\n", "hosts:2: node 0 is b here and a on line 1"},
+		{"one NIC twice", "0 a eth0\n0 a eth0\n", `hosts:2: node 0 has interface "eth0" on line 1, too`},
+		{"a gap", "0 a\n2 c\n", "hosts:2: node 2, but no node 1"},
+		{"unlike numbers of NICs", "0 a eth0\n0 a eth1\n1 b eth0\n", "hosts:3: node 1 has 1 NICs, node 0 has 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseHostfile("hosts", strings.NewReader(c.text))
+			var s *SyntaxError
+			if !errors.Is(err, ErrHostfile) || !errors.As(err, &s) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSelf(t *testing.T) {
+	hosts, err := ParseHostfile("hosts", strings.NewReader("0 02:00:00:00:00:01\n1 node1 eth0\n2 02:00:00:00:00:03\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nic := func(mac string) []net.Interface {
+		hw, _ := net.ParseMAC(mac)
+		return []net.Interface{{Name: "lo"}, {Name: "eth0", HardwareAddr: hw}}
+	}
+	for _, c := range []struct {
+		name, mac, host string
+		want            mcd.NodeID
+		ok              bool
+	}{
+		{"by MAC", "02:00:00:00:00:03", "elsewhere", 2, true},
+		{"by name", "02:00:00:00:00:99", "node1", 1, true},
+		{"by name with a domain", "02:00:00:00:00:99", "node1.cluster.local", 1, true},
+		{"none", "02:00:00:00:00:99", "elsewhere", 0, false},
+		{"two", "02:00:00:00:00:01", "node1", 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, err := self(hosts, nic(c.mac), c.host)
+			if (err == nil) != c.ok || c.ok && h.Node != c.want {
+				t.Errorf("%v, %v", h, err)
+			}
+		})
+	}
+}
+
+func FuzzHostfile(f *testing.F) {
+	f.Add("0 02:00:00:00:00:01 eth0\n1 node1 # x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		hosts, err := ParseHostfile("hosts", strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for i, h := range hosts {
+			if int(h.Node) != i || len(h.NICs) != len(hosts[0].NICs) {
+				t.Fatalf("%q: %v", text, hosts)
+			}
+		}
+	})
+}

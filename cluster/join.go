@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/cluster/internal/meeting"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// DiscoveryPort is the port of every node that discovery uses.
+const DiscoveryPort mcd.PortID = 255
+
+// MaxNodes bounds Config.Nodes: what an announcement's size field can tell.
+const MaxNodes = 1<<16 - 1
+
+// Config of Join.
+type Config struct {
+	// Nodes is how many nodes there are, this one included: their numbers are 0 to Nodes-1.
+	Nodes int
+	// Name is told to the others for their messages. Empty is this host's name.
+	Name string
+}
+
+// Peer is a node that was heard.
+type Peer struct {
+	mcd.Node
+	Name string // of its host; may be empty
+	NIC  int    // the link on which it was heard first
+}
+
+// Membership is a node's part in a cluster that has met. It answers nodes that come late until it is closed; that
+// happens in the endpoint's progress, and takes no goroutine.
+type Membership struct {
+	ep   *mcd.Endpoint
+	port *mcd.Port
+	done mcd.Completion // the meeting was decided
+
+	mu        sync.Mutex // guards what follows
+	core      *meeting.Meeting
+	out       []meeting.Send
+	decided   bool
+	malformed uint64
+}
+
+// Join announces this node on all links of ep until it knows Config.Nodes nodes, and gives ep their node table.
+//
+// Errors: mcd.ErrConflict (a *mcd.ConflictError) where two nodes share a number or an address; ErrMismatch (a
+// *MismatchError) where a node expects another cluster; ErrIncomplete (a *IncompleteError, which Is ctx's error, too) when ctx
+// ends before all were heard; mcd.ErrPortBusy.
+func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error) {
+	if cfg.Nodes < 1 || cfg.Nodes > MaxNodes {
+		return nil, fmt.Errorf("cluster: Nodes %d (want 1 to %d)", cfg.Nodes, MaxNodes)
+	}
+	if int(ep.Node()) >= cfg.Nodes {
+		return nil, fmt.Errorf("cluster: node %d of %d (want 0 to %d): %w", ep.Node(), cfg.Nodes, cfg.Nodes-1, mcd.ErrUnknownNode)
+	}
+	m := &Membership{ep: ep}
+	self := meeting.Station{Node: uint16(ep.Node()), Name: cfg.Name}
+	if self.Name == "" {
+		self.Name, _ = os.Hostname() // it is for messages alone
+	}
+	for nic := range ep.NICs() {
+		self.MACs = append(self.MACs, ep.MAC(nic))
+	}
+	m.core = meeting.New(clock.Now(), self, cfg.Nodes, seed(self.MACs[0]))
+	var err error
+	m.mu.Lock() // a message may come before the port is known
+	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Handler: m.handle, Strangers: true})
+	m.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: discovery: %w", err)
+	}
+	if err := m.meet(ctx); err != nil {
+		_ = m.port.Close() // the first error is the one to report
+		return nil, err
+	}
+	return m, nil
+}
+
+// seed spreads the announcements of nodes that are started together, the same way in every run.
+func seed(mac transport.MAC) (s uint64) {
+	for _, b := range mac {
+		s = s<<8 | uint64(b)
+	}
+	return s
+}
+
+// meet announces and waits until the meeting is decided.
+func (m *Membership) meet(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		m.out = m.core.Advance(clock.Now(), m.out[:0])
+		err := m.send()
+		state := m.core.State()
+		next, _ := m.core.Deadline()
+		m.mu.Unlock()
+		switch {
+		case err != nil:
+			return fmt.Errorf("cluster: announce: %w", err)
+		case state == meeting.Met:
+			return m.install()
+		case state == meeting.Failed:
+			return m.fault()
+		}
+		turn, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
+		err = m.ep.Await(turn, &m.done)
+		cancel()
+		if ctx.Err() != nil {
+			return m.incomplete(ctx.Err())
+		}
+		if err != nil && turn.Err() == nil {
+			return fmt.Errorf("cluster: %w", err)
+		}
+	}
+}
+
+// handle takes an announcement. It runs in the endpoint's progress.
+func (m *Membership) handle(msg *mcd.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, err := meeting.Parse(msg.Payload)
+	if err != nil || m.port == nil {
+		m.malformed++
+		return
+	}
+	m.out = m.core.Handle(clock.Now(), uint16(msg.From.Node), msg.Src, msg.NIC, &a, m.out[:0])
+	_ = m.send() // announcements are repeated
+	if m.core.State() != meeting.Seeking && !m.decided {
+		m.decided = true
+		m.done.Complete(nil)
+	}
+}
+
+// send broadcasts what the core wants to be said. A link without room is no error: announcements are repeated.
+func (m *Membership) send() error {
+	var b []byte
+	for i := range m.out {
+		a := &m.out[i].Announcement
+		for nic := range m.ep.NICs() {
+			a.NIC = uint8(nic)
+			b = a.Append(b[:0])
+			if err := m.port.TrySend(nic, mcd.ToAll(DiscoveryPort), b); err != nil && !isBusy(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// install gives the endpoint its node table.
+func (m *Membership) install() error {
+	return m.ep.SetNodes(m.Nodes())
+}
+
+// Nodes returns the node table, this node included, in the order of the numbers.
+func (m *Membership) Nodes() []mcd.Node {
+	self := mcd.Node{ID: m.ep.Node()}
+	for nic := range m.ep.NICs() {
+		self.MACs = append(self.MACs, m.ep.MAC(nic))
+	}
+	table := []mcd.Node{self}
+	for _, p := range m.Peers() {
+		table = append(table, p.Node)
+	}
+	slices.SortFunc(table, func(a, b mcd.Node) int { return cmp.Compare(a.ID, b.ID) })
+	return table
+}
+
+// Peers returns the others, in the order of their numbers.
+func (m *Membership) Peers() []Peer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var peers []Peer
+	for _, s := range m.core.Heard() {
+		peers = append(peers, peer(s))
+	}
+	return peers
+}
+
+func peer(s meeting.Station) Peer {
+	return Peer{Node: mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs}, Name: s.Name, NIC: s.NIC}
+}
+
+// Malformed returns how many messages came to the discovery port that were no announcements.
+func (m *Membership) Malformed() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.malformed
+}
+
+// Close releases the discovery port: nodes that come late are not answered any more. The endpoint and its node
+// table stay. Further calls do nothing.
+func (m *Membership) Close() error { return m.port.Close() }

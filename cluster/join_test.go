@@ -1,0 +1,310 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// segment is a switch, or several, that nodes with a NIC on each are attached to.
+type segment struct {
+	t        *testing.T
+	f        *fabric.Fabric
+	switches []*fabric.Switch
+}
+
+func newSegment(t *testing.T, networks int) *segment {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &segment{t: t, f: f}
+	for range networks {
+		s.switches = append(s.switches, f.AddSwitch(""))
+	}
+	return s
+}
+
+func (s *segment) links() (links []transport.Link) {
+	s.t.Helper()
+	for _, sw := range s.switches {
+		l, err := s.f.Attach(sw, fabric.Station{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		links = append(links, l)
+	}
+	return links
+}
+
+// node attaches a node. It sleeps rather than spins, as virtual time stands still while anybody spins.
+func (s *segment) node(cfg mcd.Config, links ...transport.Link) *mcd.Endpoint {
+	s.t.Helper()
+	if links == nil {
+		links = s.links()
+	}
+	cfg.Spin = -1
+	e, err := mcd.Open(cfg, links...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// outcome of a Join.
+type outcome struct {
+	m   *cluster.Membership
+	err error
+}
+
+// joinAll has nodes join at once, and returns when all have returned.
+func joinAll(nodes []*mcd.Endpoint, size int, timeout time.Duration) []outcome {
+	results := make([]outcome, len(nodes))
+	var joining sync.WaitGroup
+	for i, e := range nodes {
+		joining.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+			m, err := cluster.Join(ctx, e, cluster.Config{Nodes: size, Name: fmt.Sprintf("host%d", i)})
+			results[i] = outcome{m, err}
+		})
+	}
+	joining.Wait()
+	return results
+}
+
+func TestAllMeet(t *testing.T) {
+	for _, c := range []struct{ nodes, networks int }{{1, 1}, {2, 1}, {3, 2}, {32, 1}} {
+		t.Run(fmt.Sprintf("%d nodes on %d networks", c.nodes, c.networks), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSegment(t, c.networks)
+				var nodes []*mcd.Endpoint
+				var want []mcd.Node
+				for k := range c.nodes {
+					e := s.node(mcd.Config{Node: mcd.NodeID(k)})
+					nodes = append(nodes, e)
+					n := mcd.Node{ID: mcd.NodeID(k)}
+					for nic := range c.networks {
+						n.MACs = append(n.MACs, e.MAC(nic))
+					}
+					want = append(want, n)
+				}
+				for k, r := range joinAll(nodes, c.nodes, time.Minute) {
+					if r.err != nil {
+						t.Fatalf("node %d: %v", k, r.err)
+					}
+					if got := r.m.Nodes(); fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(nodes[k].Nodes()) != fmt.Sprint(want) {
+						t.Errorf("node %d: %v, want %v", k, got, want)
+					}
+					for _, p := range r.m.Peers() {
+						if p.Name != fmt.Sprintf("host%d", p.ID) {
+							t.Errorf("node %d knows node %d as %q", k, p.ID, p.Name)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// A node that comes when the others have met is answered by them.
+func TestLateNodeIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		first := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
+		var all sync.WaitGroup
+		all.Go(func() {
+			for k, r := range joinAll(first, 3, time.Hour) {
+				if r.err != nil {
+					t.Errorf("node %d: %v", k, r.err)
+				}
+			}
+		})
+		time.Sleep(time.Minute) // of virtual time
+		late := s.node(mcd.Config{Node: 2})
+		start := time.Now()
+		if r := joinAll([]*mcd.Endpoint{late}, 3, time.Minute)[0]; r.err != nil {
+			t.Error(r.err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("a late node took %v", took)
+		}
+		all.Wait()
+	})
+}
+
+// Two nodes of one number are told apart by both, and by whoever hears them, with both addresses.
+func TestTwoNodesOfOneNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1}), s.node(mcd.Config{Node: 1})}
+		results := joinAll(nodes, 3, time.Minute)
+		for k, r := range results[1:] {
+			var c *mcd.ConflictError
+			if !errors.Is(r.err, mcd.ErrConflict) || !errors.As(r.err, &c) {
+				t.Fatalf("node %d: %v", k, r.err)
+			}
+			for _, e := range nodes[1:] {
+				if !strings.Contains(r.err.Error(), e.MAC(0).String()) {
+					t.Errorf("%q does not name %v", r.err, e.MAC(0))
+				}
+			}
+		}
+		if !errors.Is(results[0].err, mcd.ErrConflict) {
+			t.Errorf("the third: %v", results[0].err)
+		}
+	})
+}
+
+func TestMissingNodesAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 2})}
+		for k, r := range joinAll(nodes, 4, 10*time.Second) {
+			var e *cluster.IncompleteError
+			if !errors.Is(r.err, cluster.ErrIncomplete) || !errors.Is(r.err, context.DeadlineExceeded) || !errors.As(r.err, &e) {
+				t.Fatalf("node %d: %v", k, r.err)
+			}
+			other := 2 - 2*k
+			if !slices.Equal(e.Missing, []mcd.NodeID{1, 3}) || len(e.Heard) != 1 || e.Heard[0].ID != mcd.NodeID(other) {
+				t.Errorf("node %d: %+v", k, e)
+			}
+			if text := r.err.Error(); !strings.Contains(text, "missing: 1, 3") || !strings.Contains(text, e.Heard[0].MACs[0].String()) {
+				t.Errorf("text: %s", text)
+			}
+		}
+	})
+}
+
+func TestOtherIdeasOfTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		a, b := s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})
+		var both sync.WaitGroup
+		for e, size := range map[*mcd.Endpoint]int{a: 2, b: 3} {
+			both.Go(func() {
+				r := joinAll([]*mcd.Endpoint{e}, size, time.Minute)[0]
+				if !errors.Is(r.err, cluster.ErrMismatch) {
+					t.Errorf("size %d: %v", size, r.err)
+				}
+			})
+		}
+		both.Wait()
+	})
+}
+
+// Clusters on one segment do not meet each other.
+func TestClustersAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		var nodes []*mcd.Endpoint
+		for c := range 3 {
+			for k := range 2 {
+				nodes = append(nodes, s.node(mcd.Config{Cluster: mcd.ClusterID(c + 1), Node: mcd.NodeID(k)}))
+			}
+		}
+		for i, r := range joinAll(nodes, 2, time.Minute) {
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if peer := r.m.Peers()[0].MACs[0]; peer != nodes[i^1].MAC(0) {
+				t.Errorf("%d met %v", i, peer)
+			}
+		}
+	})
+}
+
+// A peer of another wire version is named when the meeting fails.
+func TestOtherWireVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		old := s.links()[0]
+		defer old.Close()
+		e := s.node(mcd.Config{Node: 0})
+		frame := transport.Frame{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: append([]byte{0x23}, make([]byte, 60)...)}
+		if _, err := old.Send([]transport.Frame{frame}); err != nil {
+			t.Fatal(err)
+		}
+		r := joinAll([]*mcd.Endpoint{e}, 2, time.Second)[0]
+		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" speaks wire version 2") {
+			t.Error(r.err)
+		}
+	})
+}
+
+func TestJoinRefusesBadNumbers(t *testing.T) {
+	s := newSegment(t, 1)
+	e := s.node(mcd.Config{Node: 2})
+	for _, size := range []int{0, 2, cluster.MaxNodes + 1} {
+		if _, err := cluster.Join(context.Background(), e, cluster.Config{Nodes: size}); err == nil {
+			t.Errorf("size %d: no error", size)
+		}
+	}
+}
+
+// The port is free again when a Join has failed, and when a Membership is closed.
+func TestPortIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		e := s.node(mcd.Config{Node: 0})
+		for range 2 {
+			if r := joinAll([]*mcd.Endpoint{e}, 2, time.Second)[0]; !errors.Is(r.err, cluster.ErrIncomplete) {
+				t.Fatal(r.err)
+			}
+		}
+		for range 2 {
+			r := joinAll([]*mcd.Endpoint{e}, 1, time.Second)[0]
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if err := r.m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// A node that is started anew is answered by those who have met already.
+func TestRestartedNodeIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
+		for _, r := range joinAll(nodes, 2, time.Minute) {
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+		}
+		mac := nodes[1].MAC(0)
+		if err := nodes[1].Close(); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.f.Attach(s.switches[0], fabric.Station{MAC: mac})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1}, l)}, 2, time.Minute)[0]; r.err != nil {
+			t.Error(r.err)
+		}
+		// Somebody else who claims its number learns that it is taken; the cluster goes on.
+		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1})}, 2, time.Minute)[0]; !errors.Is(r.err, mcd.ErrConflict) && !errors.Is(r.err, cluster.ErrIncomplete) {
+			t.Errorf("the second node 1: %v", r.err)
+		}
+	})
+}
