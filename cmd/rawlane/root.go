@@ -11,6 +11,13 @@ import (
 // verbs is what the command can do, in the order of its help.
 var verbs = []func() *cobra.Command{
 	newDemoCommand,
+	newBenchCommand,
+	newDoctorCommand,
+	newNodeCommand,
+	newDumpCommand,
+	newSwitchCommand,
+	newTestbedCommand,
+	newRunCommand,
 	newVersionCommand,
 }
 

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
@@ -26,9 +23,6 @@ type top struct {
 }
 
 var sites = map[string]func(nodes int) (*site, error){"fabric": fabricSite}
-
-// linkKinds lists what openSite takes.
-func linkKinds() string { return strings.Join(slices.Sorted(maps.Keys(sites)), ", ") }
 
 // openSite makes a site of links of the given kind.
 func openSite(kind string, nodes int) (*site, error) {

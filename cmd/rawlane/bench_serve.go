@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// The ports of a benchmark. Node 0 measures; the others answer it.
+const (
+	benchPing    mcd.PortID = 200 // what comes here goes back as it is
+	benchData    mcd.PortID = 201 // what comes here is counted
+	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
+)
+
+// A request is its code and a number, which the answer repeats with a value behind it. Requests may be repeated.
+const (
+	askReady byte = iota + 1 // are you there?
+	askReset                 // begin to count
+	askCount                 // how many messages were counted?
+	askEnd                   // the benchmark is over
+)
+
+const (
+	requestLen = 1 + 4
+	answerLen  = requestLen + 8
+)
+
+// benchSilence is how long a node waits for the next message of node 0 before it gives up.
+const benchSilence = 30 * time.Second
+
+// benchLinger is how long a node answers on after the end, in case that node 0 did not hear that it has.
+const benchLinger = 5 * askAgain
+
+// benchServer is a node other than 0.
+type benchServer struct {
+	control *mcd.Port
+	counted uint64
+	sink    []byte
+	end     func()
+}
+
+// serveBench answers node 0 until that says that the benchmark is over.
+func serveBench(ctx context.Context, e *mcd.Endpoint) error {
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	s := &benchServer{sink: make([]byte, e.MaxPayload()), end: end}
+	data, err := e.OpenPort(benchData, mcd.PortOptions{Handler: s.count})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = data.Close() }()
+	ping, err := e.Port(benchPing)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ping.Close() }()
+	opened := make(chan struct{})
+	s.control, err = e.OpenPort(benchControl, mcd.PortOptions{Handler: func(m *mcd.Message) { <-opened; s.answer(m) }})
+	close(opened)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.control.Close() }()
+
+	err = echo(serving, ping)
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) { // the end was told, and not forced
+		return linger(ctx, e, benchLinger)
+	}
+	return err
+}
+
+// linger makes progress for a while, or until ctx ends.
+func linger(ctx context.Context, e *mcd.Endpoint, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var never mcd.Completion
+	if err := e.Await(ctx, &never); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// echo sends back what comes, until the context ends or node 0 has been silent for too long.
+func echo(ctx context.Context, ping *mcd.Port) error {
+	b := make([]byte, ping.Endpoint().MaxPayload())
+	for {
+		before := ping.Endpoint().Counters().RxMessages
+		turn, cancel := context.WithTimeout(ctx, benchSilence)
+		err := echoSome(turn, ping, b)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if ping.Endpoint().Counters().RxMessages == before {
+			return fmt.Errorf("node 0 has sent nothing for %v (has it ended?)", benchSilence)
+		}
+	}
+}
+
+func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
+	for {
+		n, from, err := ping.Recv(ctx, b)
+		if err != nil {
+			return err
+		}
+		if err := ping.Send(ctx, from, b[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// count copies, as a program would, and counts.
+func (s *benchServer) count(m *mcd.Message) {
+	copy(s.sink, m.Payload)
+	s.counted++
+}
+
+func (s *benchServer) answer(m *mcd.Message) {
+	if len(m.Payload) != requestLen || m.From.Node != 0 {
+		return
+	}
+	if m.Payload[0] == askReset {
+		s.counted = 0
+	}
+	var b [answerLen]byte
+	copy(b[:], m.Payload)
+	binary.BigEndian.PutUint64(b[requestLen:], s.counted)
+	_ = s.control.TrySend(m.NIC, mcd.To(m.From), b[:]) // node 0 asks again if it gets no answer
+	if m.Payload[0] == askEnd {
+		s.end()
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+// inNamespaces runs this same verb once per node, each in a network namespace of its own, as if they were machines.
+// Node 0's output is this command's.
+func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
+	if err := testbed.Reexec(); err != nil {
+		return err
+	}
+	cores, err := p.cores()
+	if err != nil {
+		return err
+	}
+	bed, err := testbed.New(testbed.Config{Nodes: p.nodes, MTU: p.mtu})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bed.Close() }()
+	programs := make([]*exec.Cmd, p.nodes)
+	for k := range programs {
+		leave := []string{"mtu", "pin"}
+		if k != 0 {
+			leave = append(leave, "capture")
+		}
+		args := append(commandLine(cmd, leave...), "--interface="+testbed.Interface(0), "--node="+strconv.Itoa(k), "--link="+p.kind)
+		if cores != nil {
+			args = append(args, "--pin="+strconv.Itoa(cores[k]))
+		}
+		c := exec.Command("/proc/self/exe", args...)
+		c.Args[0] = os.Args[0]
+		c.Stderr = cmd.ErrOrStderr()
+		if k == 0 {
+			c.Stdout = cmd.OutOrStdout()
+		}
+		programs[k] = c
+	}
+	return runAll(ctx, bed, programs)
+}
+
+// commandLine is the verb and the flags that cmd was given, but for some.
+func commandLine(cmd *cobra.Command, but ...string) []string {
+	words := strings.Fields(cmd.CommandPath())[1:]
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(but, f.Name) {
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return words
+}
+
+// runAll starts program k on node k, and returns when all have ended: by themselves, or because one failed or the
+// context ended. A program that fails is expected to have said why; its exit status is the command's.
+func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for k, c := range programs {
+		if err := bed.Node(k).Start(c); err != nil {
+			cancel(fmt.Errorf("start node %d: %w", k, err))
+			break
+		}
+		running.Go(func() {
+			if err := c.Wait(); err != nil {
+				cancel(programError(k, err))
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { running.Wait(); close(ended) }() // ends when the programs have
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		stopAll(programs)
+		<-ended
+	}
+	return context.Cause(ctx)
+}
+
+func stopAll(programs []*exec.Cmd) {
+	for _, c := range programs {
+		if c.Process != nil {
+			_ = c.Process.Kill() // it may have ended already
+		}
+	}
+}
+
+// programError is a program's failure as the command's own.
+func programError(node int, err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &statusError{exit.ExitCode()}
+	}
+	return fmt.Errorf("node %d: %w", node, err)
+}
