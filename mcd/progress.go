@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -226,10 +227,42 @@ func (e *Endpoint) serve(nic int) {
 		if !e.leadOrNap() {
 			return
 		}
-		e.poll()
-		e.leave()
-		e.flush()
-		runtime.Gosched() // those whose messages came should run before the next batch
+		e.attend()
+	}
+}
+
+// attention is how long a server that was woken by several frames at once looks for more before it sleeps again: a few
+// times what a stream's frames are apart, and a fraction of what waking it costs both ends.
+const attention = 10 * time.Microsecond
+
+// attend delivers what woke a server. One frame is delivered, and that is all: the next may be long in coming.
+// But several show that frames come more quickly than servers wake, and then it stays awake as long as they do.
+// The caller leads; when attend returns, it does no more.
+func (e *Endpoint) attend() {
+	stream := false
+	var idle mono.Time // since when nothing has come; zero: something just did
+	for {
+		n := e.poll()
+		stream = stream || n > 1
+		if n > 0 {
+			idle = mono.Time{}
+			e.leave()
+			e.flush()
+			runtime.Gosched() // those whose messages came should run before the next batch
+			if !stream || !e.lead() {
+				return
+			}
+			continue
+		}
+		now := clock.Now()
+		if idle.IsZero() {
+			idle = now
+		}
+		if !stream || now.Sub(idle) > attention {
+			e.leave()
+			e.flush()
+			return
+		}
 	}
 }
 
