@@ -259,10 +259,12 @@ func (e *Endpoint) attend() {
 			idle = now
 		}
 		if !stream || now.Sub(idle) > attention {
+			e.hush(false)
 			e.leave()
 			e.flush()
 			return
 		}
+		e.hush(true)
 	}
 }
 

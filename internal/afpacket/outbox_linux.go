@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,24 +17,42 @@ const Batch = 32
 
 // Outbox turns frames into bytes, and gives them to the kernel: one by send(2), several by sendmmsg(2). It may be
 // used from any goroutine.
+//
+// It sends by a socket of its own, which receives nothing. A socket that anybody watches for received frames, asleep
+// or not, costs 0.1 µs for each frame that it has sent, when the kernel tells the watcher of the room.
 type Outbox struct {
 	src transport.MAC
 	mtu int
-	// give calls Give with the socket's descriptor, or returns ErrClosed.
-	give func(n int) (int, error)
 
-	sync.Mutex // guards what follows, and the descriptor; the counters are read without it
-	bufs       [Batch][]byte
-	vec        [Batch]unix.Iovec
-	msgs       [Batch]unix.Mmsghdr
+	mu   sync.Mutex // guards what follows; the counters are read without it
+	fd   int        // closed: -1
+	bufs [Batch][]byte
+	vec  [Batch]unix.Iovec
+	msgs [Batch]unix.Mmsghdr
 
 	frames, bytes, refused, busy atomic.Uint64
 }
 
-// Init makes o ready for frames from src with payloads of up to mtu bytes. give is called with the outbox locked; it
-// is to call Give.
-func (o *Outbox) Init(src transport.MAC, mtu int, give func(n int) (int, error)) {
-	o.src, o.mtu, o.give = src, mtu, give
+// Open makes o ready for frames from src with payloads of up to mtu bytes, by the interface with the given index. With
+// bypass they go past its queueing discipline.
+func (o *Outbox) Open(index int, src transport.MAC, mtu int, bypass bool) error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return Explain(err)
+	}
+	option := 0
+	if bypass {
+		option = 1
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, option)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}) // protocol 0: nothing is received
+	}
+	if err != nil {
+		_ = unix.Close(fd) // the first error is the one to report
+		return fmt.Errorf("open the sending socket: %w", Explain(err))
+	}
+	o.fd, o.src, o.mtu = fd, src, mtu
 	size := max(mtu+transport.MaxHeaderLen, transport.MinFrameLen)
 	memory := make([]byte, Batch*size)
 	for i := range o.bufs {
@@ -42,13 +61,29 @@ func (o *Outbox) Init(src transport.MAC, mtu int, give func(n int) (int, error))
 		o.msgs[i].Hdr.Iov = &o.vec[i]
 		o.msgs[i].Hdr.SetIovlen(1)
 	}
+	return nil
+}
+
+// Close makes later Sends return transport.ErrClosed. Further calls do nothing, nor does one without Open.
+func (o *Outbox) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.bufs[0] == nil || o.fd < 0 {
+		return nil
+	}
+	fd := o.fd
+	o.fd = -1
+	return unix.Close(fd)
 }
 
 // Send sends frames in order, a batch per system call, and returns how many the kernel took. ErrBusy comes as it
 // is; other errors want the link's name.
 func (o *Outbox) Send(frames []transport.Frame) (int, error) {
-	o.Lock()
-	defer o.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fd < 0 {
+		return 0, transport.ErrClosed
+	}
 	sent := 0
 	for sent < len(frames) {
 		n, err := o.fill(frames[sent:])
@@ -107,9 +142,10 @@ func (o *Outbox) put(i int, f *transport.Frame) {
 	o.vec[i].SetLen(n)
 }
 
-// Give gives the first n frames to the socket and returns how many it took. It does not block, and so does
+// give gives the first n frames to the socket and returns how many it took. It does not block, and so does
 // without telling the scheduler.
-func (o *Outbox) Give(fd uintptr, n int) (int, error) {
+func (o *Outbox) give(n int) (int, error) {
+	fd := uintptr(o.fd)
 	if n == 1 {
 		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(o.vec[0].Base)), uintptr(o.vec[0].Len), unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 {

@@ -29,8 +29,8 @@ type Accept uint8
 
 const (
 	AcceptAll      Accept = iota // any
-	AcceptTagged          // with a VID other than 0: neither untagged nor priority-tagged
-	AcceptUntagged        // untagged and priority-tagged
+	AcceptTagged                 // with a VID other than 0: neither untagged nor priority-tagged
+	AcceptUntagged               // untagged and priority-tagged
 )
 
 // Port is the configuration of a port. The zero Port is a member of nothing; see [Transparent],

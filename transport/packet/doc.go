@@ -1,7 +1,8 @@
 // Package packet is a link over AF_PACKET through the runtime's poller: it works on every Linux kernel and interface.
 //
 // The socket is github.com/mdlayher/packet's. What that does not offer is added through its SyscallConn: auxiliary data,
-// without which a received frame's VLAN tag is lost; reception and transmission in batches, without an allocation.
+// without which a received frame's VLAN tag is lost, and reception in batches without an allocation. Frames are sent by a
+// socket of their own: one that the runtime watches would wake a thread for each frame that it has sent.
 //
 // Frames are copied once more than by package ring, and polling costs a system call; what it needs is the same:
 // CAP_NET_RAW, which an ordinary user has inside a user namespace. What that package says of VLANs on real NICs

@@ -30,8 +30,8 @@ type Link struct {
 	close     sync.Once
 	closeErr  error
 
-	in  inbox  // the poller's
-	out outbox // guarded by its own lock
+	in  inbox // the poller's
+	out afpacket.Outbox
 
 	dropMu  sync.Mutex // guards dropped: the kernel's own count starts anew whenever it is read
 	dropped uint64
@@ -78,7 +78,7 @@ func open(name string, cfg Config) (*Link, error) {
 	}
 	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, conn: conn}
 	if err := l.setUp(ifi.Index, cfg); err != nil {
-		_ = conn.Close() // the first error is the one to report
+		_, _ = conn.Close(), l.out.Close() // the first error is the one to report
 		return nil, err
 	}
 	return l, nil
@@ -88,10 +88,6 @@ func (l *Link) setUp(index int, cfg Config) (err error) {
 	if l.raw, err = l.conn.SyscallConn(); err != nil {
 		return err
 	}
-	bypass := 0
-	if cfg.BypassQdisc {
-		bypass = 1
-	}
 	err = l.control(func(fd int) error {
 		// Forced, where we may; else the kernel gives what it allows.
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer) != nil {
@@ -100,7 +96,6 @@ func (l *Link) setUp(index int, cfg Config) (err error) {
 		return errors.Join(
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, bypass),
 		)
 	})
 	if err != nil {
@@ -113,7 +108,9 @@ func (l *Link) setUp(index int, cfg Config) (err error) {
 		})
 	})
 	l.in.init(l, cfg.Promiscuous)
-	l.out.init(l)
+	if err := l.out.Open(index, l.mac, l.mtu, cfg.BypassQdisc); err != nil {
+		return err
+	}
 	switch {
 	case cfg.Promiscuous:
 		l.promisc = "asked for"
@@ -194,13 +191,22 @@ func (l *Link) drops() uint64 {
 	return l.dropped
 }
 
+// Send implements transport.Link. A frame costs one send(2), a batch one sendmmsg(2) per afpacket.Batch frames.
+func (l *Link) Send(frames []transport.Frame) (int, error) {
+	n, err := l.out.Send(frames)
+	if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+		return n, err
+	}
+	return n, l.wrap("send", err)
+}
+
 // Close implements transport.Link.
 func (l *Link) Close() error {
 	l.close.Do(func() {
 		l.drops()
 		l.closed.Store(true)
 		l.sleeper.Close()
-		l.closeErr = l.conn.Close()
+		l.closeErr = errors.Join(l.conn.Close(), l.out.Close())
 	})
 	return l.closeErr
 }

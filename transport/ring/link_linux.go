@@ -80,7 +80,6 @@ func open(name string, cfg Config) (*Link, error) {
 		l.tearDown()
 		return nil, err
 	}
-	l.outbox.Init(mac, l.mtu, l.give)
 	return l, nil
 }
 
@@ -94,17 +93,12 @@ func (l *Link) setUp(index int, cfg Config) error {
 		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
 	}
 	fprog := &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	bypass := 1
-	if cfg.Qdisc {
-		bypass = 0
-	}
 	steps := []struct {
 		what string
 		do   func() error
 	}{
 		{"attach the filter", func() error { return unix.SetsockoptSockFprog(l.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, fprog) }},
 		{"ignore outgoing frames", func() error { return l.set(unix.PACKET_IGNORE_OUTGOING, 1) }},
-		{"bypass the queueing discipline", func() error { return l.set(unix.PACKET_QDISC_BYPASS, bypass) }},
 		{"make the ring", func() error { return l.ring.open(l.fd, l.mtu, cfg.Slots) }},
 		{"watch the socket", func() (err error) { l.alarm, err = newAlarm(l.fd); return err }},
 		{"bind", func() error {
@@ -115,6 +109,9 @@ func (l *Link) setUp(index int, cfg Config) error {
 		if err := s.do(); err != nil {
 			return fmt.Errorf("%s: %w", s.what, afpacket.Explain(err))
 		}
+	}
+	if err := l.outbox.Open(index, l.mac, l.mtu, !cfg.Qdisc); err != nil {
+		return err
 	}
 	l.groups = afpacket.NewGroups(index, func(option int, request *unix.PacketMreq) error {
 		return unix.SetsockoptPacketMreq(l.fd, unix.SOL_PACKET, option, request)
@@ -139,6 +136,7 @@ func (l *Link) tearDown() {
 		l.alarm.close()
 	}
 	l.ring.close()
+	_ = l.outbox.Close() // it was open, or never was
 	_ = unix.Close(l.fd) // also ends membership and promiscuous mode
 }
 
@@ -214,9 +212,7 @@ func (l *Link) drops() uint64 {
 func (l *Link) Close() error {
 	l.drops()
 	l.dropMu.Lock()
-	l.outbox.Lock()
 	first := !l.closed.Swap(true)
-	l.outbox.Unlock()
 	l.dropMu.Unlock()
 	if !first {
 		return nil

@@ -62,11 +62,3 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 	n, err := l.outbox.Send(frames)
 	return n, l.wrap("send", err)
 }
-
-// give is called with the outbox locked, as Close locks it: so the descriptor is still ours.
-func (l *Link) give(n int) (int, error) {
-	if l.closed.Load() {
-		return 0, transport.ErrClosed
-	}
-	return l.outbox.Give(uintptr(l.fd), n)
-}

@@ -1,0 +1,120 @@
+// Package trace logs what passes a link, through log/slog: a record per frame, and what goes wrong.
+//
+//	link = trace.New(link, slog.Default(), trace.Config{})
+//
+//	level=DEBUG msg=sent link=eth0 src=02:00:00:00:00:01 dst=02:00:00:00:00:02 ethertype=0x88b5 vid=101 pcp=1 bytes=20
+//
+// Frames are logged at a level of your choice, slog.LevelDebug by default; what Send, Poll and Wait report besides ErrBusy
+// and the end of contexts is logged as a warning. While the level is disabled, a frame costs one call of the logger's
+// handler, and allocates nothing.
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a Link. The zero value logs no payload, at slog.LevelDebug.
+type Config struct {
+	// Level of the records of frames. The zero Leveler is slog.LevelDebug.
+	Level slog.Leveler
+	// Payload is how many bytes of each payload are logged, in hexadecimal.
+	Payload int
+}
+
+// Link is a link whose frames are logged. What it does not do itself the link inside does.
+type Link struct {
+	transport.Link
+	log     *slog.Logger
+	level   slog.Leveler
+	payload int
+}
+
+// New logs inner's frames to logger, under inner's name.
+func New(inner transport.Link, logger *slog.Logger, cfg Config) *Link {
+	if cfg.Level == nil {
+		cfg.Level = slog.LevelDebug
+	}
+	return &Link{Link: inner, log: logger.With("link", transport.Name(inner)), level: cfg.Level, payload: max(cfg.Payload, 0)}
+}
+
+// Unwrap returns the link inside: it makes Link a transport.Wrapper.
+func (l *Link) Unwrap() transport.Link { return l.Link }
+
+// Send sends frames by the link inside and logs those that it took.
+func (l *Link) Send(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Send(frames)
+	l.frames("sent", frames[:n])
+	l.failure("send", err)
+	return n, err
+}
+
+// Poll polls the link inside and logs what it returned.
+func (l *Link) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	l.frames("received", frames[:n])
+	l.failure("poll", err)
+	return n, err
+}
+
+// Wait waits for the link inside, and logs if that fails.
+func (l *Link) Wait(ctx context.Context) error {
+	err := l.Link.Wait(ctx)
+	if ctx.Err() == nil {
+		l.failure("wait", err)
+	}
+	return err
+}
+
+// Close closes the link inside and logs its counters.
+func (l *Link) Close() error {
+	c := l.Counters()
+	err := l.Link.Close()
+	l.log.Info("closed", "tx_frames", c.TxFrames, "rx_frames", c.RxFrames, "rx_dropped", c.RxDropped)
+	l.failure("close", err)
+	return err
+}
+
+func (l *Link) failure(what string, err error) {
+	if err == nil || errors.Is(err, transport.ErrBusy) || errors.Is(err, transport.ErrClosed) {
+		return
+	}
+	l.log.Warn(what+" failed", "err", err)
+}
+
+func (l *Link) frames(what string, frames []transport.Frame) {
+	level := l.level.Level()
+	if len(frames) == 0 || !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	for i := range frames {
+		l.log.LogAttrs(context.Background(), level, what, l.attributes(&frames[i])...)
+	}
+}
+
+func (l *Link) attributes(f *transport.Frame) []slog.Attr {
+	src := f.Src
+	if src.IsZero() {
+		src = l.MAC()
+	}
+	list := []slog.Attr{
+		slog.String("src", src.String()),
+		slog.String("dst", f.Dst.String()),
+		slog.String("ethertype", fmt.Sprintf("%#04x", uint16(f.EtherType))),
+	}
+	if f.Tagged {
+		list = append(list, slog.Int("vid", int(f.Tag.VID)), slog.Int("pcp", int(f.Tag.PCP)))
+		if f.Tag.DEI {
+			list = append(list, slog.Bool("dei", true))
+		}
+	}
+	list = append(list, slog.Int("bytes", len(f.Payload)))
+	if l.payload > 0 {
+		list = append(list, slog.String("payload", fmt.Sprintf("%x", f.Payload[:min(len(f.Payload), l.payload)])))
+	}
+	return list
+}
