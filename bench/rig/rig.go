@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package rig runs the programs that benchmarks compare: two network namespaces joined by a veth pair, and in each a
 // program on a processor core of its own.
 package rig
@@ -12,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -128,11 +129,7 @@ func (r *Rig) start(node int, cmd *exec.Cmd) error {
 // Rawlane builds the command.
 func (r *Rig) Rawlane(ctx context.Context) (path string, err error) {
 	path = filepath.Join(r.dir, "rawlane")
-	tool := filepath.Join(runtime.GOROOT(), "bin", "go") //nolint:staticcheck // where `go run` runs us, it is right
-	if _, err := os.Stat(tool); err != nil {
-		tool = "go"
-	}
-	out, err := exec.CommandContext(ctx, tool, "build", "-o", path, "github.com/rawlane/rawlane/cmd/rawlane").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/rawlane/rawlane/cmd/rawlane").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the command (run this in the repository): %w\n%s", err, out)
 	}

@@ -60,7 +60,7 @@ func (s *forwarder) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for number := range s.ports {
 		running.Go(func() {
-			if err := s.serve(ctx, number); err != nil && ctx.Err() == nil {
+			if err := s.serve(ctx, number); ctx.Err() == nil {
 				stop(err)
 			}
 		})
@@ -72,7 +72,7 @@ func (s *forwarder) run(ctx context.Context) error {
 	return nil // it was told to end
 }
 
-// serve forwards what comes in by one port.
+// serve forwards what comes in by one port, until the error that it returns.
 func (s *forwarder) serve(ctx context.Context, number int) error {
 	p := s.ports[number]
 	for {

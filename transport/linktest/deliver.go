@@ -49,7 +49,7 @@ func multicastNotJoined(t *testing.T, a, b transport.Link) {
 		t.Fatalf("Join: %v", err)
 	}
 	send(t, a, numbered(group, 1), numbered(b.MAC(), mark))
-	if got := receiveMark(t, b, mark); len(got) != 0 {
+	if got := receiveMark(t, b); len(got) != 0 {
 		t.Errorf("received a frame for %v, a group that was not joined", got[0].Dst)
 	}
 }
@@ -71,7 +71,7 @@ func joinsCounted(t *testing.T, a, b transport.Link) {
 			}
 		}
 		send(t, a, numbered(group, 1), numbered(b.MAC(), mark))
-		if got := receiveMark(t, b, mark); len(got) != want {
+		if got := receiveMark(t, b); len(got) != want {
 			t.Errorf("joined twice, left %d times: %d frames came, want %d", left, len(got), want)
 		}
 	}
@@ -82,16 +82,16 @@ func ownFrames(t *testing.T, a, b transport.Link) {
 		t.Fatalf("Join: %v", err)
 	}
 	send(t, a, numbered(transport.Broadcast, 1), numbered(group, 2), numbered(a.MAC(), 3), numbered(b.MAC(), mark))
-	receiveMark(t, b, mark) // so all of it has been through the segment
+	receiveMark(t, b) // so all of it has been through the segment
 	send(t, b, numbered(a.MAC(), mark))
-	if got := receiveMark(t, a, mark); len(got) != 0 {
+	if got := receiveMark(t, a); len(got) != 0 {
 		t.Errorf("received own frames %v", seeds(got))
 	}
 }
 
 func otherUnicast(t *testing.T, a, b transport.Link) {
 	send(t, a, numbered(stranger, 1), numbered(b.MAC(), mark))
-	if got := receiveMark(t, b, mark); len(got) != 0 {
+	if got := receiveMark(t, b); len(got) != 0 {
 		t.Errorf("received a frame for %v, own address is %v", got[0].Dst, b.MAC())
 	}
 }

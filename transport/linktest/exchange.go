@@ -76,8 +76,8 @@ func receive(t *testing.T, l transport.Link, want int) []transport.Frame {
 	return receiveUntil(t, l, func(got []transport.Frame) bool { return len(got) >= want })
 }
 
-// receiveMark returns what l receives before the frame whose payload has seed mark.
-func receiveMark(t *testing.T, l transport.Link, mark uint64) []transport.Frame {
+// receiveMark returns what l receives before the frame whose payload has the seed mark.
+func receiveMark(t *testing.T, l transport.Link) []transport.Frame {
 	t.Helper()
 	got := receiveUntil(t, l, func(got []transport.Frame) bool {
 		return len(got) > 0 && seedOf(got[len(got)-1].Payload) == mark

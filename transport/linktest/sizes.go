@@ -30,7 +30,7 @@ func tooLarge(t *testing.T, a, b transport.Link) {
 	wantSizeError(t, n, err, 0, a.MTU())
 
 	send(t, a, numbered(b.MAC(), mark))
-	if got := receiveMark(t, b, mark); len(got) != 0 {
+	if got := receiveMark(t, b); len(got) != 0 {
 		t.Errorf("a refused frame arrived, with %d bytes", len(got[0].Payload))
 	}
 }
@@ -43,7 +43,7 @@ func tooLargeInBatch(t *testing.T, a, b transport.Link) {
 	wantSizeError(t, n, err, 2, a.MTU())
 
 	send(t, a, numbered(b.MAC(), mark))
-	wantSeeds(t, receiveMark(t, b, mark), 0, 2)
+	wantSeeds(t, receiveMark(t, b), 0, 2)
 }
 
 func wantSizeError(t *testing.T, n int, err error, wantN, mtu int) {
