@@ -236,14 +236,14 @@ func (e *Endpoint) serve(nic int) {
 const attention = 10 * time.Microsecond
 
 // attend delivers what woke a server. One frame is delivered, and that is all: the next may be long in coming.
-// But several show that frames come more quickly than servers wake, and then it stays awake as long as they do.
-// The caller leads; when attend returns, it does no more.
+// But several show that frames come more quickly than servers wake, and then it stays awake as long as they do, unless
+// Config.Spin forbids. The caller leads; when attend returns, it does no more.
 func (e *Endpoint) attend() {
 	stream := false
 	var idle mono.Time // since when nothing has come; zero: something just did
 	for {
 		n := e.poll()
-		stream = stream || n > 1
+		stream = stream || n > 1 && e.pace.max > 0
 		if n > 0 {
 			idle = mono.Time{}
 			e.leave()

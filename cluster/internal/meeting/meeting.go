@@ -6,6 +6,8 @@
 //	Seeking   the last of the others       Met       "I am k, met", so that those who seek still hear it
 //	Seeking   a conflict                   Failed    "I am k", so that the other one notices, too
 //	Met       "I am j, seeking"            Met       "I am k, met"
+//	Met       a conflict with itself       Met       the same: the newcomer notices
+//	Met       a conflict of others         Met       - (to answer would let the newcomer in)
 //	any       anything else                same      -
 //
 // Announcements are broadcast, as long as a node does not know whom to ask; there are n a round, and rounds become
@@ -160,8 +162,11 @@ func (m *Meeting) Handle(now mono.Time, node uint16, src transport.MAC, nic int,
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
 	if f := m.check(&s, a, nic); f.Kind != NoFault {
-		if m.state == Met {
-			return m.answer(now, out) // this cluster is complete; the newcomer is told who is there, and fails
+		switch {
+		case m.state == Met && f.A.Node == m.self.Node:
+			return m.answer(now, out) // this cluster is complete; the newcomer hears who is in it, and fails
+		case m.state == Met:
+			return out // it is another's place that the newcomer claims: to answer would be to let it in
 		}
 		m.fault = f
 		out = m.announce(now, out)

@@ -104,13 +104,14 @@ func TestStates(t *testing.T) {
 			t.Error("answered one who does not ask")
 		}
 	})
-	t.Run("Met, a conflict: goes on, and lets the newcomer know", func(t *testing.T) {
-		m := met()
-		other := station(1, 1)
-		other.MACs = []transport.MAC{mac(9, 0)}
-		out := m.Handle(now.Add(time.Second), 1, mac(9, 0), 0, announce(other, 3, true), nil)
-		if len(out) != 1 || m.State() != Met {
-			t.Errorf("%v %+v", m.State(), out)
+	t.Run("Met, a conflict: goes on, and lets the newcomer know if it claims this node's place", func(t *testing.T) {
+		for claimed, want := range map[uint16]int{0: 1, 1: 0} {
+			m := met()
+			other := Station{Node: claimed, MACs: []transport.MAC{mac(9, 0)}}
+			out := m.Handle(now.Add(time.Second), claimed, mac(9, 0), 0, announce(other, 3, true), nil)
+			if len(out) != want || m.State() != Met {
+				t.Errorf("node %d claimed: %v %+v", claimed, m.State(), out)
+			}
 		}
 	})
 	for _, c := range []struct {
