@@ -1,0 +1,104 @@
+// Command echo measures the round trip to a node that sends everything back. The echo is a handler: it runs in the
+// node's progress, whether or not its program waits for anything.
+//
+//	go run ./examples/echo                                          both nodes in this process
+//	go build ./examples/echo && rawlane run -n 2 ./echo             a process for each, on kernel links
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const (
+	echoPort mcd.PortID = 7
+	askPort  mcd.PortID = 8
+	goodbye             = "goodbye"
+	rounds              = 1000
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error {
+		if e.Node() == 1 {
+			return serve(ctx, e)
+		}
+		return ask(ctx, e)
+	})
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve echoes until it is told goodbye.
+func serve(ctx context.Context, e *mcd.Endpoint) error {
+	var over mcd.Completion
+	var echo *mcd.Port
+	opened := make(chan struct{})
+	ended := false // handlers run one at a time
+	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Handler: func(m *mcd.Message) {
+		<-opened
+		_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // one that is lost is asked for again
+		if string(m.Payload) == goodbye && !ended {
+			ended = true
+			over.Complete(nil)
+		}
+	}})
+	close(opened)
+	if err != nil {
+		return err
+	}
+	return e.Await(ctx, &over)
+}
+
+// ask sends messages to the echo, one after the other, and prints how long they took there and back.
+func ask(ctx context.Context, e *mcd.Endpoint) error {
+	p, err := e.Port(askPort)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for i := range rounds {
+		d, err := round(ctx, p, fmt.Sprintf("message %d", i))
+		if err != nil {
+			return err
+		}
+		took = append(took, d)
+	}
+	slices.Sort(took)
+	fmt.Printf("%d round trips, median %v, 99th percentile %v\n", rounds, took[rounds/2], took[rounds*99/100])
+	_, err = round(ctx, p, goodbye)
+	return err
+}
+
+// round sends text until it comes back, and returns how long the last try took.
+func round(ctx context.Context, p *mcd.Port, text string) (time.Duration, error) {
+	buf := make([]byte, p.Endpoint().MaxPayload())
+	for {
+		start := time.Now()
+		if err := p.Send(ctx, mcd.Addr{Node: 1, Port: echoPort}, []byte(text)); err != nil {
+			return 0, err
+		}
+		patience, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		n, _, err := p.Recv(patience, buf)
+		cancel()
+		if err == nil && string(buf[:n]) == text {
+			return time.Since(start), nil
+		}
+		if ctx.Err() != nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return 0, errors.Join(ctx.Err(), err)
+		}
+	}
+}

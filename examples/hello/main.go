@@ -1,0 +1,64 @@
+// Command hello has node 0 greet node 1, which answers.
+//
+//	go run ./examples/hello                                         both nodes in this process, on a fabric
+//	go build ./examples/hello && rawlane run -n 2 ./hello           a process for each, on kernel links
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const port mcd.PortID = 1
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return hello(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// hello is what each node does, wherever it runs.
+func hello(ctx context.Context, e *mcd.Endpoint) error {
+	p, err := e.Port(port)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, e.MaxPayload())
+	if e.Node() == 1 {
+		n, from, err := p.Recv(ctx, buf)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("node 1 received %q from %v\n", buf[:n], from)
+		return p.Send(ctx, from, []byte("hello, node 0"))
+	}
+	// A message to a port that nobody has opened yet is dropped: send until the answer comes.
+	for {
+		if err := p.Send(ctx, mcd.Addr{Node: 1, Port: port}, []byte("hello, node 1")); err != nil {
+			return err
+		}
+		patience, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		n, from, err := p.Recv(patience, buf)
+		cancel()
+		if err == nil {
+			fmt.Printf("node 0 received %q from %v\n", buf[:n], from)
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// Package attach gives the examples their nodes: all of them in this process, on a fabric; or, started by
+// "rawlane run -n N", one of N, on a network interface.
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+// Nodes returns n endpoints in this process; or one, that has met the others.
+func Nodes(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	if os.Getenv("RAWLANE_NODE") == "" {
+		return inMemory(n)
+	}
+	node, err1 := strconv.Atoi(os.Getenv("RAWLANE_NODE"))
+	size, err2 := strconv.Atoi(os.Getenv("RAWLANE_NODES"))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, nil, fmt.Errorf("RAWLANE_NODE, RAWLANE_NODES: %w", err)
+	}
+	ifname, _, _ := strings.Cut(os.Getenv("RAWLANE_INTERFACES"), ",")
+	link, err := ring.Open(ifname, ring.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node)}, link)
+	if err != nil {
+		return nil, nil, errors.Join(err, link.Close())
+	}
+	m, err := cluster.Join(ctx, e, cluster.Config{Nodes: size})
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	return []*mcd.Endpoint{e}, func() error { return errors.Join(m.Close(), e.Close()) }, nil
+}
+
+func inMemory(n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	links, err := fabric.Links(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	var table []mcd.Node
+	for k, l := range links {
+		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	closeAll = func() error {
+		var errs []error
+		for _, e := range nodes {
+			errs = append(errs, e.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for k, l := range links {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		nodes = append(nodes, e)
+	}
+	return nodes, closeAll, nil
+}
+
+// Each runs f for every node at once, and returns when all have returned.
+func Each(nodes []*mcd.Endpoint, f func(*mcd.Endpoint) error) error {
+	failed := make(chan error, len(nodes))
+	for _, e := range nodes {
+		go func() { failed <- f(e) }()
+	}
+	var errs []error
+	for range nodes {
+		errs = append(errs, <-failed)
+	}
+	return errors.Join(errs...)
+}
