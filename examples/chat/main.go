@@ -55,7 +55,7 @@ func chat(ctx context.Context, e *mcd.Endpoint) error {
 	self := e.Node()
 	heard := map[mcd.NodeID]bool{self: true}
 	buf := make([]byte, e.MaxPayload())
-	for leave := time.Time{}; leave.IsZero() || time.Now().Before(leave); {
+	for leave := (time.Time{}); leave.IsZero() || time.Now().Before(leave); {
 		if self == 0 || heard[self-1] {
 			if err := p.Multicast(ctx, room, port, []byte(lines[self])); err != nil {
 				return err
