@@ -26,7 +26,7 @@ type host struct {
 func thisHost(nic string, mtu int) host {
 	h := host{
 		CPU:    firstField("/proc/cpuinfo", "model name", "Processor"),
-		Cores:  runtime.NumCPU(),
+		Cores:  cores(),
 		OS:     runtime.GOOS + "/" + runtime.GOARCH,
 		Kernel: readLine("/proc/sys/kernel/osrelease"),
 		Go:     runtime.Version(),
@@ -49,6 +49,16 @@ func (h host) String() string {
 		s += fmt.Sprintf(", %s (%s)", h.NIC, h.Driver)
 	}
 	return s
+}
+
+// cores returns how many cores the machine has online; those that this process may use where the system does not
+// tell.
+func cores() int {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if n := strings.Count("\n"+string(b), "\nprocessor"); err == nil && n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
 }
 
 // readLine returns a file's first line, or nothing where there is no such file.

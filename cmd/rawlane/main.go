@@ -64,9 +64,9 @@ func misuse(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 func (e *usageError) Unwrap() error { return e.error }
 
 // statusError ends the command with the status of a program that it ran and that has said why itself.
-type statusError struct{ status int }
+type statusError struct{ node, status int }
 
-func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+func (e *statusError) Error() string { return fmt.Sprintf("node %d: exit status %d", e.node, e.status) }
 
 // noArguments refuses arguments with a usage error.
 func noArguments(cmd *cobra.Command, args []string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +93,12 @@ func runPrograms(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 		c.Stdout, c.Stderr = out, errs
 		programs[k] = c
 	}
-	return runAll(cmd.Context(), bed, programs)
+	err = runAll(cmd.Context(), bed, programs)
+	var status *statusError
+	if errors.As(err, &status) {
+		cmd.PrintErrf("rawlane run: %v; the others were ended\n", status)
+	}
+	return err
 }
 
 // writeHostfile writes the bed's nodes to a temporary host file.

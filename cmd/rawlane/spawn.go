@@ -104,7 +104,7 @@ func stopAll(programs []*exec.Cmd) {
 func programError(node int, err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &statusError{exit.ExitCode()}
+		return &statusError{node, exit.ExitCode()}
 	}
 	return fmt.Errorf("node %d: %w", node, err)
 }

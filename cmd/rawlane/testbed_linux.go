@@ -300,7 +300,7 @@ func bedDown(cmd *cobra.Command, name string) error {
 	if err := (&bedRequest{Do: "down"}).send(c, false); err != nil {
 		return err
 	}
-	return awaitBed(c)
+	return awaitBed(c, 0)
 }
 
 func bedExec(cmd *cobra.Command, name string, node int, args []string) error {
@@ -330,11 +330,11 @@ func bedExec(cmd *cobra.Command, name string, node int, args []string) error {
 			_ = to.Encode(bedSignal{int(s.(syscall.Signal))}) // the program may have ended
 		}
 	}()
-	return awaitBed(c)
+	return awaitBed(c, node)
 }
 
-// awaitBed waits for the holder's answer.
-func awaitBed(c *net.UnixConn) error {
+// awaitBed waits for the holder's answer to a request for a node.
+func awaitBed(c *net.UnixConn, node int) error {
 	var reply bedReply
 	switch err := json.NewDecoder(c).Decode(&reply); {
 	case err != nil:
@@ -342,7 +342,7 @@ func awaitBed(c *net.UnixConn) error {
 	case reply.Error != "":
 		return errors.New(reply.Error)
 	case reply.Status != exitDone:
-		return &statusError{reply.Status}
+		return &statusError{node, reply.Status}
 	}
 	return nil
 }

@@ -249,7 +249,7 @@ func TestSeedDecides(t *testing.T) {
 		})
 		return result
 	}
-	if run() != run() {
+	if first, second := run(), run(); first != second {
 		t.Error("two runs differ")
 	}
 }
