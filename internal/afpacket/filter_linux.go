@@ -4,20 +4,22 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Filter returns the kernel's filter for a link's socket: frames of the EtherType (or of any), not sent from this
-// machine, and, unless the link is promiscuous, to a group or to mac. The tag is off the frame by then, so
-// the EtherType stands at offset 12 in tagged frames too.
+// Filter returns the kernel's filter for a link's socket: frames of the EtherType (or of any), not from mac itself, and,
+// unless the link is promiscuous, to a group or to mac. The tag is off the frame by then, so the EtherType stands
+// at offset 12 in tagged frames too. (A socket that ignores outgoing frames still gets those that come back: from
+// a hub, a loop, a port mirror, some virtual machines' networks.)
 func Filter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
 	const whole = 1 << 18 // more than any frame
 	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: whole}
 	program := []bpf.Instruction{
-		bpf.LoadExtension{Num: bpf.ExtType},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 1},
+		bpf.LoadAbsolute{Off: 8, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(mac[2:]), SkipTrue: 3},
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(binary.BigEndian.Uint16(mac[0:])), SkipTrue: 1},
 		drop,
 	}
 	if etherType != transport.EtherTypeAny {
