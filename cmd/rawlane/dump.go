@@ -95,7 +95,7 @@ func openCapture(r io.Reader) (captureReader, error) {
 		return nil, errors.New("not a capture: it has fewer than four bytes")
 	}
 	if bytes.Equal(magic, pcapngMagic) {
-		ng, err := pcapgo.NewNgReader(in, pcapgo.DefaultNgReaderOptions)
+		ng, err := pcapgo.NewNgReader(&wholeBlocks{r: in}, pcapgo.DefaultNgReaderOptions)
 		if err != nil {
 			return nil, fmt.Errorf("not a capture that can be read: %w", err)
 		}
@@ -118,7 +118,7 @@ func (d *dump) run(r io.Reader) error {
 	}
 	for n := 1; ; n++ {
 		data, info, err := capture.ReadPacketData()
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", verb.CommandPath(), err)
 	var usage *usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	if errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "Usage: %s\nRun '%s --help' for the flags.\n", verb.UseLine(), verb.CommandPath())
 		return exitMisused
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 
 	"github.com/safchain/ethtool"
@@ -24,6 +23,9 @@ func driverOf(nic string) string {
 	return driver
 }
 
+// unknownSpeed is a driver's answer when there is none.
+const unknownSpeed = 1<<32 - 1
+
 // askDriver asks a NIC's driver for its settings. Drivers do not know all the questions.
 func askDriver(nic string) (f nicFacts) {
 	e, err := ethtool.NewEthtool()
@@ -32,8 +34,8 @@ func askDriver(nic string) (f nicFacts) {
 	}
 	defer e.Close()
 	f.Driver, _ = e.DriverName(nic)
-	if speed, err := strconv.Atoi(readLine("/sys/class/net/" + nic + "/speed")); err == nil && speed > 0 {
-		f.SpeedMbps = speed
+	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, nic); err == nil && speed != unknownSpeed {
+		f.SpeedMbps = int(speed)
 	}
 	if c, err := e.GetChannels(nic); err == nil {
 		f.Queues = int(max(c.CombinedCount, c.RxCount))

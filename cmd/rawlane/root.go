@@ -27,7 +27,12 @@ func newRootCommand() *cobra.Command {
 		Short:         "Messaging over raw Ethernet",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noArguments,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return misuse("unknown verb %q", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = cmd.Help() // to a writer that fails there is nothing to say
 			return misuse("no verb given")

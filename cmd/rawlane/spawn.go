@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -71,6 +72,7 @@ func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd) error {
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k, c := range programs {
+		ownGroup(c)
 		if err := bed.Node(k).Start(c); err != nil {
 			cancel(fmt.Errorf("start node %d: %w", k, err))
 			break
@@ -86,18 +88,28 @@ func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd) error {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		stopAll(programs)
-		<-ended
+		endAll(programs, ended)
 	}
 	return context.Cause(ctx)
 }
 
-func stopAll(programs []*exec.Cmd) {
+// endPatience is how long programs that are asked to end may take.
+const endPatience = 2 * time.Second
+
+// endAll ends programs, and returns when they have.
+func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 	for _, c := range programs {
-		if c.Process != nil {
-			_ = c.Process.Kill() // it may have ended already
-		}
+		endGroup(c, false)
 	}
+	select {
+	case <-ended:
+		return
+	case <-time.After(endPatience):
+	}
+	for _, c := range programs {
+		endGroup(c, true)
+	}
+	<-ended
 }
 
 // programError is a program's failure as the command's own.

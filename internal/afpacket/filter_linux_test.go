@@ -25,7 +25,7 @@ func TestFilter(t *testing.T) {
 		{"to a station that differs in the first bytes", third, other, ours, false, false, true},
 		{"from a station that differs in the first bytes", self, third, ours, true, true, true},
 		{"another EtherType", self, other, theirs, false, true, true},
-		{"its own, come back", transport.Broadcast, self, ours, false, false, false},
+		{"its own, come back", transport.Broadcast, self, ours, true, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := transport.Frame{Dst: c.dst, Src: c.src, EtherType: c.etherType, Payload: make([]byte, 46)}

@@ -160,6 +160,9 @@ func (m *Meeting) Handle(now mono.Time, node uint16, src transport.MAC, nic int,
 	if m.state == Failed || int(a.NIC) >= len(a.MACs) || a.MACs[a.NIC] != src {
 		return out // forged, or by way of something that changes addresses
 	}
+	if node == m.self.Node && slices.Equal(a.MACs, m.self.MACs) {
+		return out // our own, come back
+	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
 	if f := m.check(&s, a, nic); f.Kind != NoFault {
 		switch {

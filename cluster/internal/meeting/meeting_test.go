@@ -149,6 +149,14 @@ func TestStates(t *testing.T) {
 	})
 }
 
+// Some networks give a node its own frames back.
+func TestOwnAnnouncementComesBack(t *testing.T) {
+	m := New(mono.At(0), station(0, 1), 2, 1)
+	if out := m.Handle(mono.At(1), 0, mac(0, 0), 0, announce(station(0, 1), 2, true), nil); len(out) != 0 || m.State() != Seeking {
+		t.Errorf("%v %+v", m.State(), out)
+	}
+}
+
 // Nodes that start at any time within a second and lose a third of all announcements meet, and soon.
 func TestMeetsInSpiteOfLoss(t *testing.T) {
 	for seed := range uint64(50) {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rawlane": main})
+}
+
+// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by asking for namespaces.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Condition: func(condition string) (bool, error) {
+			switch condition {
+			case "namespaces":
+				return namespaces(t), nil
+			case "tshark":
+				_, err := exec.LookPath("tshark")
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", condition)
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir) // where a test bed's socket is
+			e.Defer(func() { takeDown(e.WorkDir) })
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"jsonkeys": func(ts *testscript.TestScript, _ bool, args []string) {
+				for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n") {
+					var record map[string]any
+					ts.Check(json.Unmarshal([]byte(line), &record))
+					for _, key := range args[1:] {
+						if _, ok := record[key]; !ok {
+							ts.Fatalf("no key %q in %s", key, line)
+						}
+					}
+				}
+			},
+		},
+	})
+}
+
+// takeDown removes the bed that a failed script may have left.
+func takeDown(runtimeDir string) {
+	self, err := os.Executable()
+	if err != nil {
+		return
+	}
+	down := exec.Command(self)
+	down.Args = []string{"rawlane", "testbed", "down"}
+	down.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+runtimeDir)
+	_ = down.Run() // usually there is none
+}
+
+// namespaces reports whether this user can have test beds; root must.
+func namespaces(t *testing.T) bool {
+	err := testbed.Available()
+	if err != nil && os.Geteuid() != 0 {
+		err = tryUserNamespace()
+	} else if err != nil {
+		t.Fatalf("no namespaces, though we are root: %v", err)
+	}
+	return err == nil
+}
+
+// command runs the command in this process.
+func command(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(context.Background(), args, strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), status
+}

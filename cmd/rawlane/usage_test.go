@@ -1,0 +1,97 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A command line that cannot be carried out ends with 2, one clear line and the usage; nothing is printed as a result.
+func TestMisuse(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "no verb given"},
+		{"nonsense", `unknown verb "nonsense"`},
+		{"demo --nope", "unknown flag: --nope"},
+		{"demo extra", `unexpected argument "extra"`},
+		{"demo --link foo", `--link "foo": no such kind (want one of fabric, packet, ring)`},
+		{"bench", "which benchmark?"},
+		{"bench latency --link foo", `--link "foo": no such kind`},
+		{"bench latency --nodes 1", "--nodes 1: want 2 to 250"},
+		{"bench latency --iters 0", "--iters 0: want 1 to"},
+		{"bench latency --iters x", `invalid argument "x"`},
+		{"bench latency --size 4,x", `"x" is not a number of bytes`},
+		{"bench latency --size -1", `"-1" is not a number of bytes`},
+		{"bench latency --vid 4095", "--vid 4095: want 0 (priority only) to 4094"},
+		{"bench latency --vid 5 --pcp 8", "--pcp 8: want 0 to 7"},
+		{"bench latency --pcp 1", "--pcp and --dei are parts of a tag"},
+		{"bench latency --mtu 10", "--mtu 10: want 46 to 65535"},
+		{"bench latency --pin 0,1", "--pin: the fabric's nodes share one process"},
+		{"bench latency --link ring --pin x,y", `--pin "x,y": want auto, none, or cores of`},
+		{"bench latency --link fabric --interface eth0", "--link fabric is in memory"},
+		{"bench latency --interface eth0", "which node is this? Give --node, 0 to 1"},
+		{"bench latency --node 2", "--node 2: want 0 to 1, or more --nodes"},
+		{"bench latency --node 0 --interface eth0 --mtu 9000", "--mtu is for the fabric and for namespaces"},
+		{"bench latency --node 0 --timeout 0s", "--timeout 0s: want more than 0"},
+		{"bench bandwidth --window 0", "--window 0: want 1 to 1024"},
+		{"node", "which node is this?"},
+		{"node --node 0 --link fabric", "--link fabric is in memory"},
+		{"node --node 0 --stay -1s", "--stay -1s: want 0 or more"},
+		{"dump", "want one capture file"},
+		{"dump x --payload -1", "--payload -1: want 0 or more"},
+		{"dump x --ethertype 5", "--ethertype 0x0005: want 0x0600 or more"},
+		{"switch eth0", "a switch needs two ports at least"},
+		{"switch eth0 eth0", "port eth0: given twice"},
+		{"switch eth0 eth1:access=0", `VID "0": want 1 to 4094`},
+		{"switch eth0 eth1:access=1,2", "want INTERFACE, INTERFACE:access=VID"},
+		{"switch eth0 eth1:other=1", "want INTERFACE, INTERFACE:access=VID"},
+		{"switch eth0 eth1 --ageing 0s", "want more than 0"},
+		{"run", "which program?"},
+		{"run -n 0 true", "-n 0: want 1 to 250"},
+		{"run --nics 9 true", "--nics 9: want 1 to 8"},
+		{"testbed", "up, down or exec?"},
+		{"testbed up --name a/b", `--name "a/b": want up to 32 letters`},
+		{"testbed up --nodes 0", "--nodes 0: want 1 to 250"},
+		{"testbed exec x true", `node "x": want a number`},
+		{"testbed exec 0", "want a node's number and a program"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			out, errs, status := command(t, strings.Fields(c.args)...)
+			if status != exitMisused {
+				t.Errorf("exit status %d, want %d", status, exitMisused)
+			}
+			line, rest, _ := strings.Cut(errs, "\n")
+			if !strings.HasPrefix(line, "rawlane") || !strings.Contains(line, c.want) || !strings.HasPrefix(rest, "Usage: rawlane") {
+				t.Errorf("said\n%swant a line with %q, and the usage", errs, c.want)
+			}
+			if out != "" && c.args != "" {
+				t.Errorf("printed %q", out)
+			}
+		})
+	}
+}
+
+// What fails though the command line was right ends with 1 and one line that says what to do.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"bench latency --size 4,9000 --iters 10", "--size 9000: too large: 9000 bytes, at most 1480 fit"},
+		{"bench latency --size 1481 --iters 10", "at most 1480 fit"},
+		{"bench latency --capture /nonexistent/file --iters 10", "--capture /nonexistent/file: no such file or directory"},
+		{"bench latency --node 0 --hostfile /nonexistent", "open /nonexistent: no such file or directory"},
+		{"dump /nonexistent", "open /nonexistent: no such file or directory"},
+		{"dump main.go", "main.go: neither pcapng nor pcap"},
+		{"dump -", "not a capture: it has fewer than four bytes"},
+		{"doctor --interface nonexistent", "nonexistent: no such interface (there are: "},
+		{"run /nonexistent", "/nonexistent"},
+		{"testbed down --name none-of-that-name", "there is none (rawlane testbed up --name none-of-that-name)"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			out, errs, status := command(t, strings.Fields(c.args)...)
+			if status != exitFailed || !strings.HasPrefix(errs, "rawlane") || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("status %d, said\n%swant status %d and one line with %q", status, errs, exitFailed, c.want)
+			}
+			if out != "" {
+				t.Errorf("printed %q", out)
+			}
+		})
+	}
+}
