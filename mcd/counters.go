@@ -60,9 +60,9 @@ func (t *tally) load() uint64 { return t.n.Load() }
 // traffic counts messages and the bytes of their payloads.
 type traffic struct{ messages, bytes tally }
 
-func (t *traffic) add(payload int) {
-	t.messages.add(1)
-	t.bytes.add(uint64(payload))
+func (t *traffic) add(messages, bytes int) {
+	t.messages.add(uint64(messages))
+	t.bytes.add(uint64(bytes))
 }
 
 // Counters returns what the endpoint's ports have sent and received since Open, ports closed since

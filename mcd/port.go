@@ -88,7 +88,7 @@ func (p *Port) Endpoint() *Endpoint { return p.e }
 // deliver gives a message to the handler, the first posted buffer or the backlog. The caller leads.
 func (p *Port) deliver(m *Message) {
 	if p.opts.Handler != nil {
-		p.rx.add(len(m.Payload))
+		p.rx.add(1, len(m.Payload))
 		p.opts.Handler(m)
 		return
 	}
@@ -100,7 +100,7 @@ func (p *Port) deliver(m *Message) {
 		p.noBuffer.add(1)
 		return
 	}
-	p.rx.add(len(m.Payload))
+	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
 	}

@@ -25,9 +25,7 @@ func (p *Port) PostSend(ds ...*SendDesc) error {
 		}
 	}
 	for _, d := range ds {
-		d.completion.Reset()
 		d.port = p
-		d.posted.Store(true)
 	}
 	for len(ds) > 0 {
 		n := sameLink(ds)
@@ -73,6 +71,10 @@ func (q *sendQueue) post(ds []*SendDesc) {
 	}
 	if len(q.waiting) == 0 {
 		ds = ds[q.send(ds):]
+	}
+	for _, d := range ds { // only those that wait: what is sent at once goes from done to done
+		d.completion.Reset()
+		d.posted.Store(true)
 	}
 	q.waiting = append(q.waiting, ds...)
 	q.rest()
@@ -152,7 +154,11 @@ func (p *Port) transmitAll(nic int, ds []*SendDesc) (int, error) {
 
 func finish(ds []*SendDesc, err error) {
 	for _, d := range ds {
-		d.posted.Store(false)
+		if d.posted.Load() {
+			d.posted.Store(false)
+		} else if err == nil && d.Done() && d.Err() == nil {
+			continue // used before, and sent at once again
+		}
 		d.completion.Complete(err)
 	}
 }

@@ -158,8 +158,10 @@ func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {
 // many it took.
 func (p *Port) transmit(nic, n int) (int, error) {
 	sent, err := p.e.links[nic].Send(p.out.frames[:n])
+	size := 0
 	for i := range p.out.frames[:sent] {
-		p.tx.add(len(p.out.frames[i].Payload) - HeaderLen)
+		size += len(p.out.frames[i].Payload) - HeaderLen
 	}
+	p.tx.add(sent, size)
 	return sent, err
 }

@@ -24,7 +24,7 @@ var byteOrderMagic = []byte{0x1a, 0x2b, 0x3c, 0x4d}
 func (w *wholeBlocks) Read(b []byte) (int, error) {
 	n, err := w.r.Read(b)
 	w.follow(b[:n])
-	if err == io.EOF && (w.left > 0 || len(w.head) > 0) { //nolint:errorlint // readers return the very value
+	if err == io.EOF && (w.left > 0 || len(w.head) > 0) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err

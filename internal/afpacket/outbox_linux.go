@@ -94,9 +94,11 @@ func (o *Outbox) Send(frames []transport.Frame) (int, error) {
 				err = refusal
 			}
 		}
+		size := 0
 		for i := range frames[sent : sent+taken] {
-			add(&o.bytes, frames[sent+i].WireLen())
+			size += frames[sent+i].WireLen()
 		}
+		add(&o.bytes, size)
 		add(&o.frames, taken)
 		sent += taken
 		if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path

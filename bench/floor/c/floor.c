@@ -227,22 +227,23 @@ static void measure(void (*ping)(void), int iters) {
 
 static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-// The rate is that of sends alone; a batch of 1 is a send for each frame, others are sendmmsg.
+// The rate is that of sends alone; a batch of 1 is a send for each frame, others are sendmmsg. Each frame of a batch is
+// somewhere else, as messages are.
 static void ring_send(int size, int iters, int batch) {
-  static uint8_t f[SLOT];
-  frame_head(f, broadcast);
+  static uint8_t f[MAX_BATCH][SLOT];
   int n = size + ETH_HLEN;
   struct iovec iov[MAX_BATCH];
   struct mmsghdr msgs[MAX_BATCH] = {0};
   for (int i = 0; i < batch; i++) {
-    iov[i] = (struct iovec){f, n};
+    frame_head(f[i], broadcast);
+    iov[i] = (struct iovec){f[i], n};
     msgs[i].msg_hdr.msg_iov = &iov[i];
     msgs[i].msg_hdr.msg_iovlen = 1;
   }
   uint64_t start = now();
   for (int left = iters; left > 0;) {
     int want = left < batch ? left : batch;
-    int sent = batch == 1 ? (send(sock, f, n, 0) == n ? 1 : -1) : sendmmsg(sock, msgs, want, 0);
+    int sent = batch == 1 ? (send(sock, f[0], n, 0) == n ? 1 : -1) : sendmmsg(sock, msgs, want, 0);
     if (sent < 0 && errno != ENOBUFS) die("send");
     if (sent > 0) left -= sent;
   }
