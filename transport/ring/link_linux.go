@@ -182,7 +182,7 @@ func (l *Link) Wait(ctx context.Context) error {
 	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
 		return err
 	}
-	return l.wrap("wait", err)
+	return l.wrap("wait", afpacket.Explain(err))
 }
 
 // Quiet implements transport.Quieter. It costs one epoll_ctl(2), 0.35 µs.
