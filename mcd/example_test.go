@@ -1,0 +1,149 @@
+package mcd_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// nodesOnAFabric opens n nodes on a fabric.
+func nodesOnAFabric(n int) (nodes []*mcd.Endpoint, closeAll func()) {
+	links, err := fabric.Links(n)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var table []mcd.Node
+	for k, l := range links {
+		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	for k, l := range links {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
+		if err != nil {
+			log.Fatal(err)
+		}
+		nodes = append(nodes, e)
+	}
+	return nodes, func() {
+		for _, e := range nodes {
+			_ = e.Close()
+		}
+	}
+}
+
+// acquire acquires a port, which nobody else has.
+func acquire(e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
+	p, err := e.Port(id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return p
+}
+
+func Example() {
+	nodes, closeAll := nodesOnAFabric(2)
+	defer closeAll()
+	ctx := context.Background()
+	from, to := acquire(nodes[0], 1), acquire(nodes[1], 7)
+
+	if err := from.Send(ctx, to.Addr(), []byte("hello")); err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]byte, nodes[1].MaxPayload())
+	n, sender, err := to.Recv(ctx, buf)
+	fmt.Printf("%q from %v, %v\n", buf[:n], sender, err)
+	// Output: "hello" from 0:1, <nil>
+}
+
+func ExamplePort_Multicast() {
+	nodes, closeAll := nodesOnAFabric(3)
+	defer closeAll()
+	ctx := context.Background()
+	const group mcd.GroupID = 5
+	members := []*mcd.Port{acquire(nodes[1], 7), acquire(nodes[2], 7)}
+	for _, p := range members {
+		if err := p.Endpoint().Join(group); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := acquire(nodes[0], 1).Multicast(ctx, group, 7, []byte("members only")); err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]byte, nodes[0].MaxPayload())
+	for _, p := range members {
+		n, from, _ := p.Recv(ctx, buf)
+		fmt.Printf("%v received %q from %v\n", p.Addr(), buf[:n], from)
+	}
+	// Output:
+	// 1:7 received "members only" from 0:1
+	// 2:7 received "members only" from 0:1
+}
+
+// A handler runs in the node's progress, whether or not its program waits for anything.
+func ExampleEndpoint_OpenPort() {
+	nodes, closeAll := nodesOnAFabric(2)
+	defer closeAll()
+	ctx := context.Background()
+	reply := acquire(nodes[1], 8)
+	_, err := nodes[1].OpenPort(7, mcd.PortOptions{Handler: func(m *mcd.Message) {
+		_ = reply.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ask := acquire(nodes[0], 1)
+	if err := ask.Send(ctx, mcd.Addr{Node: 1, Port: 7}, []byte("anybody?")); err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]byte, nodes[0].MaxPayload())
+	n, from, err := ask.Recv(ctx, buf)
+	fmt.Printf("%q from %v, %v\n", buf[:n], from, err)
+	// Output: "anybody?" from 1:8, <nil>
+}
+
+// Descriptors are posted in batches, and may be used again when they are done.
+func ExamplePort_PostSend() {
+	nodes, closeAll := nodesOnAFabric(2)
+	defer closeAll()
+	ctx := context.Background()
+	p, to := acquire(nodes[0], 1), acquire(nodes[1], 7)
+	a := &mcd.SendDesc{To: mcd.To(to.Addr()), Payload: []byte("first")}
+	b := &mcd.SendDesc{To: mcd.To(to.Addr()), Payload: []byte("second")}
+	if err := p.PostSend(a, b); err != nil {
+		log.Fatal(err)
+	}
+	for _, d := range []*mcd.SendDesc{a, b} {
+		if err := d.Wait(ctx); err != nil { // now its payload may be changed
+			log.Fatal(err)
+		}
+	}
+	buf := make([]byte, nodes[1].MaxPayload())
+	for range 2 {
+		n, _, _ := to.Recv(ctx, buf)
+		fmt.Printf("%s\n", buf[:n])
+	}
+	// Output:
+	// first
+	// second
+}
+
+// A buffer is posted before its message comes; the one copy of the message is made into it.
+func ExamplePort_PostRecv() {
+	nodes, closeAll := nodesOnAFabric(2)
+	defer closeAll()
+	ctx := context.Background()
+	p := acquire(nodes[1], 7)
+	d := &mcd.RecvDesc{Buf: make([]byte, 64)}
+	if err := p.PostRecv(d); err != nil {
+		log.Fatal(err)
+	}
+	if err := acquire(nodes[0], 1).Send(ctx, p.Addr(), []byte("hello")); err != nil {
+		log.Fatal(err)
+	}
+	err := d.Wait(ctx)
+	fmt.Printf("%q from %v, %v\n", d.Buf[:d.N], d.From, err)
+	// Output: "hello" from 0:1, <nil>
+}
