@@ -88,7 +88,8 @@ type captureReader interface {
 var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
 
 // openCapture tells the formats apart by their first bytes.
-func openCapture(r io.Reader) (captureReader, error) {
+func openCapture(r io.Reader) (_ captureReader, err error) {
+	defer malformed(&err)
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(4)
 	if err != nil {
@@ -99,13 +100,16 @@ func openCapture(r io.Reader) (captureReader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("not a capture that can be read: %w", err)
 		}
-		return ng, nil
+		return careful{ng}, nil
 	}
 	classic, err := pcapgo.NewReader(in)
 	if err != nil {
 		return nil, fmt.Errorf("neither pcapng nor pcap: %w", err)
 	}
-	return classic, nil
+	if classic.Snaplen() > maxBlock {
+		return nil, fmt.Errorf("malformed: it says that frames may have %d bytes", classic.Snaplen())
+	}
+	return careful{classic}, nil
 }
 
 func (d *dump) run(r io.Reader) error {
