@@ -86,6 +86,7 @@ func run(ctx context.Context, args []string) error {
 const (
 	cBatch  = "C, sendmmsg of 32"
 	cSingle = "C, one send each"
+	cRing   = "C, transmit ring"
 	ours    = "rawlane, ring"
 	memory  = "rawlane, fabric"
 )
@@ -104,10 +105,13 @@ func contestants(ctx context.Context, r *rig.Rig, iters int) (all []*contestant,
 	}
 	for _, size := range []int{64, 1400} {
 		if c != "" {
-			for name, n := range map[string]int{cSingle: 1, cBatch: batch} {
-				all = append(all, &contestant{name: name, size: size, run: func(ctx context.Context) (float64, error) {
+			for _, k := range []struct {
+				name, mode string
+				batch      int
+			}{{cSingle, "ring-send", 1}, {cBatch, "ring-send", batch}, {cRing, "ring-txring", batch}} {
+				all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (float64, error) {
 					out, err := r.Pair(ctx, []string{c, "ring-sink", rig.Interface, strconv.Itoa(r.Core(1))},
-						[]string{c, "ring-send", rig.Interface, strconv.Itoa(r.Core(0)), strconv.Itoa(size + headerLen), strconv.Itoa(iters), strconv.Itoa(n)})
+						[]string{c, k.mode, rig.Interface, strconv.Itoa(r.Core(0)), strconv.Itoa(size + headerLen), strconv.Itoa(iters), strconv.Itoa(k.batch)})
 					if err != nil {
 						return 0, err
 					}

