@@ -12,17 +12,18 @@ import (
 type Config struct {
 	Loss      float64
 	Duplicate float64
-	Corrupt   float64 // one bit of the payload is flipped
 	Truncate  float64 // the payload ends early, at any byte
+	Corrupt   float64 // one bit of the payload, of what is left of it, is flipped
 	Delay     float64 // held back for DelayMin to DelayMax
-	Reorder   float64 // held back until 1 to ReorderBy later frames, not held back themselves, have passed
+	Reorder   float64 // if not delayed: held back until 1 to ReorderBy frames that were not have overtaken it
 
-	DelayMin, DelayMax time.Duration
+	DelayMin, DelayMax time.Duration // all in between alike; both ends belong to it
 	// ReorderBy is how many frames may overtake one. Zero is DefaultReorderBy. One that is not overtaken comes
 	// after ReorderPatience.
 	ReorderBy int
 
-	// Match limits the faults to frames for which it returns true. Nil is all. It may not keep the frame.
+	// Match limits the faults to frames for which it returns true. Nil is all. Poll calls it; it may neither keep
+	// nor change the frame, nor call the link. A cut cable asks nobody.
 	Match func(*transport.Frame) bool
 }
 
@@ -39,7 +40,10 @@ func (c *Config) validate() error {
 	for _, p := range []struct {
 		name  string
 		value float64
-	}{{"Loss", c.Loss}, {"Duplicate", c.Duplicate}, {"Corrupt", c.Corrupt}, {"Truncate", c.Truncate}, {"Delay", c.Delay}, {"Reorder", c.Reorder}} {
+	}{
+		{"Loss", c.Loss}, {"Duplicate", c.Duplicate}, {"Truncate", c.Truncate},
+		{"Corrupt", c.Corrupt}, {"Delay", c.Delay}, {"Reorder", c.Reorder},
+	} {
 		if !(p.value >= 0 && p.value <= 1) { // nor NaN
 			return fmt.Errorf("fault: Config.%s %v (want a probability, 0 to 1)", p.name, p.value)
 		}
@@ -61,7 +65,8 @@ func (c *Config) idle() bool {
 	return c.Loss+c.Duplicate+c.Corrupt+c.Truncate+c.Delay+c.Reorder == 0
 }
 
-// Counts of what happened to frames. Lost to Reordered are faults; a frame can have several.
+// Counts of what happened to frames. A frame can have several faults. When nothing is held back, and nothing was
+// cut on the way out, Received + Duplicated = Lost + Cut + Overflowed + Delivered.
 type Counts struct {
 	Received   uint64 `json:"received"`   // from the link inside
 	Lost       uint64 `json:"lost"`       // by chance
@@ -71,6 +76,6 @@ type Counts struct {
 	Truncated  uint64 `json:"truncated"`
 	Delayed    uint64 `json:"delayed"`
 	Reordered  uint64 `json:"reordered"`
-	Overflowed uint64 `json:"overflowed"` // lost for want of room: MaxHeld
+	Overflowed uint64 `json:"overflowed"` // lost for want of room, MaxHeld, instead of being held back or doubled
 	Delivered  uint64 `json:"delivered"`  // by Poll
 }

@@ -116,10 +116,11 @@ func (l *Link) poll(frames []transport.Frame) (n int, err error) {
 	now := clock.Now()
 	n = l.held.take(now, frames)
 	first, held := l.held.next()
-	got, err := l.Link.Poll(frames[n:])
-	for _, f := range frames[n : n+got] { // those that pass move up
-		if l.pass(now, &f) {
-			frames[n] = f
+	came := n
+	got, err := l.Link.Poll(frames[came:])
+	for i := range got {
+		if f := &frames[came+i]; l.pass(now, f) {
+			frames[n] = *f // moves up to where others did not pass
 			n++
 			l.held.overtake(now)
 		}

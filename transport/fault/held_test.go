@@ -1,0 +1,122 @@
+package fault_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// A frame is overtaken by 1 to ReorderBy others, and none is lost.
+func TestReorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, fault.Config{Reorder: 0.1, ReorderBy: 2})
+		got := exchange(t, a, b, rounds)
+		time.Sleep(fault.ReorderPatience) // of virtual time: the last may wait for somebody to overtake it
+		got = append(got, poll(t, b, make([]transport.Frame, 4))...)
+		c := b.Counts()
+		near(t, "reordered", c.Reordered, 0.1)
+		if len(got) != rounds {
+			t.Fatalf("%d frames", len(got))
+		}
+		moved := uint64(0)
+		for at, p := range got {
+			if number(p) < at {
+				moved++
+			}
+			if late := at - number(p); late > 6 || late < -6 {
+				t.Errorf("frame %d came as number %d", number(p), at)
+			}
+		}
+		if moved < c.Reordered*8/10 || moved > c.Reordered {
+			t.Errorf("%d came late, %d counted", moved, c.Reordered)
+		}
+	})
+}
+
+// Altered frames keep their place in a batch, and the others theirs.
+func TestAlteredFramesKeepTheirOrder(t *testing.T) {
+	a, b := pair(t, fault.Config{Loss: 0.2, Corrupt: 0.3})
+	const batch = 64
+	frames := make([]transport.Frame, batch)
+	for i := range frames {
+		// The number stands in every byte: one bit does not change the majority.
+		frames[i] = transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, Payload: bytes.Repeat([]byte{byte(i)}, payloadLen)}
+	}
+	if n, err := a.Send(frames); n != batch || err != nil {
+		t.Fatal(n, err)
+	}
+	last := -1
+	for _, p := range poll(t, b, make([]transport.Frame, batch)) {
+		slices.Sort(p)
+		if p[payloadLen/2] <= byte(last) && last >= 0 {
+			t.Errorf("frame %d came behind frame %d", p[payloadLen/2], last)
+		}
+		last = int(p[payloadLen/2])
+	}
+	if c := b.Counts(); c.Corrupted == 0 || c.Lost == 0 || c.Delivered+c.Lost != batch {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Frames that are delayed for different times come in the order of those.
+func TestDelayedFramesComeInOrderOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Minute})
+		const frames = 200
+		exchange(t, a, b, frames)
+		in, start := make([]transport.Frame, frames), time.Now()
+		var oneByOne []int
+		for len(oneByOne) < frames {
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range poll(t, b, in) {
+				oneByOne = append(oneByOne, number(p))
+			}
+		}
+		if took := time.Since(start); took < 50*time.Second || took > time.Minute {
+			t.Errorf("the last came after %v, want nearly a minute", took)
+		}
+		// The same again, all due at the time of one Poll.
+		a, b = pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Minute})
+		exchange(t, a, b, frames)
+		time.Sleep(time.Minute) // virtual
+		var atOnce []int
+		for _, p := range poll(t, b, in) {
+			atOnce = append(atOnce, number(p))
+		}
+		if slices.IsSorted(oneByOne) || !slices.Equal(oneByOne, atOnce) {
+			t.Errorf("one by one\n%v\nat once\n%v", oneByOne, atOnce)
+		}
+	})
+}
+
+// The longest time there is does not wrap round.
+func TestDelayForEver(t *testing.T) {
+	a, b := pair(t, fault.Config{Delay: 1, DelayMax: math.MaxInt64})
+	if got := exchange(t, a, b, 10); len(got) != 0 {
+		t.Errorf("%d frames came", len(got))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
+// What is held back is bounded.
+func TestHeldIsBounded(t *testing.T) {
+	a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Hour, DelayMax: time.Hour})
+	exchange(t, a, b, fault.MaxHeld+10)
+	if c := b.Counts(); c.Overflowed != 10 {
+		t.Errorf("%+v", c)
+	}
+}
