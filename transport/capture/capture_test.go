@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -150,21 +152,153 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A writer that fails does not disturb the traffic; Close tells.
+// A writer that fails does not disturb the traffic; Close tells, each time.
 func TestFailingWriter(t *testing.T) {
-	a, b, file := pair(t, &full{room: 8000})
-	for range 100 {
+	a, b, file := pair(t, &full{room: 100_000})
+	const rounds = 1000
+	for range rounds {
 		send(t, a, b)
 	}
-	if err := file.Close(); !errors.Is(err, errFull) {
-		t.Errorf("Close: %v", err)
+	for range 2 {
+		if err := file.Close(); !errors.Is(err, errFull) {
+			t.Errorf("Close: %v", err)
+		}
 	}
 	c := file.Counts()
-	if c.Captured == 0 || c.Lost == 0 || c.Captured+c.Lost != uint64(200*len(sample)) {
+	if c.Captured == 0 || c.Lost == 0 || c.Captured+c.Lost != uint64(2*rounds*len(sample)) {
 		t.Errorf("%+v", c)
 	}
-	if _, err := capture.New(a, &full{}); err != nil && !errors.Is(err, errFull) {
-		t.Errorf("New: %v", err)
+	if _, err := file.Wrap(a); !errors.Is(err, errFull) {
+		t.Errorf("Wrap: %v", err)
+	}
+}
+
+// What is buffered and cannot be written is told by Close, too, and by that of a link with a File of its own.
+func TestFailingFlush(t *testing.T) {
+	links, err := fabric.Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer links[1].Close()
+	l, err := capture.New(links[0], &full{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, l, links[1])
+	if err := l.Close(); !errors.Is(err, errFull) {
+		t.Errorf("Close: %v", err)
+	}
+	if _, err := links[0].Poll(nil); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the link inside was left open: %v", err)
+	}
+}
+
+// After the File is closed the links go on, and what passes is counted as lost.
+func TestLinksOutliveTheirFile(t *testing.T) {
+	var out bytes.Buffer
+	a, b, file := pair(t, &out)
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	size := out.Len()
+	send(t, a, b)
+	if c := file.Counts(); c.Captured != 0 || c.Lost != uint64(2*len(sample)) {
+		t.Errorf("%+v", c)
+	}
+	if err := file.Flush(); err != nil || out.Len() != size {
+		t.Errorf("Flush: %v; %d bytes written after Close", err, out.Len()-size)
+	}
+	if _, err := file.Wrap(a); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Wrap: %v", err)
+	}
+}
+
+// SnapLen cuts what is recorded, the file tells what was there, and the traffic is whole.
+func TestSnapLen(t *testing.T) {
+	var out bytes.Buffer
+	links, err := fabric.Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer links[1].Close()
+	file := capture.NewFile(&out)
+	file.SnapLen = 24
+	l, err := file.Wrap(links[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	long := transport.Frame{Dst: links[1].MAC(), EtherType: 0x88b5, Tagged: true, Tag: transport.Tag{VID: 7}, Payload: bytes.Repeat([]byte("x"), 100)}
+	short := transport.Frame{Dst: links[1].MAC(), EtherType: 0x88b5, Payload: []byte("y")}
+	if _, err := l.Send([]transport.Frame{long, short}); err != nil {
+		t.Fatal(err)
+	}
+	in := make([]transport.Frame, 2)
+	if n, err := links[1].Poll(in); n != 2 || err != nil || !bytes.Equal(in[0].Payload, long.Payload) {
+		t.Errorf("received %d frames, %v, %d bytes", n, err, len(in[0].Payload))
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ng, err := pcapgo.NewNgReader(&out, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ captured, length int }{{24, 118}, {15, 15}} {
+		data, info, err := ng.ReadPacketData()
+		if err != nil || len(data) != want.captured || info.Length != want.length {
+			t.Errorf("%d bytes of %d, %v; want %d of %d", len(data), info.Length, err, want.captured, want.length)
+		}
+	}
+	if i, err := ng.Interface(0); err != nil || i.SnapLength != 24 {
+		t.Errorf("interface %+v, %v", i, err)
+	}
+}
+
+// Time in the file is the time of day, to the nanosecond, and does not run back while many links write.
+func TestTimestamps(t *testing.T) {
+	var out bytes.Buffer
+	a, b, file := pair(t, &out)
+	start := time.Now().Round(0)
+	var wg sync.WaitGroup
+	const each = 200
+	for _, l := range []transport.Link{a, a, b, b} {
+		wg.Go(func() {
+			for i := range each {
+				f := transport.Frame{Dst: transport.MAC{2, 0xff}, EtherType: 0x88b5, Payload: make([]byte, i)}
+				if _, err := l.Send([]transport.Frame{f}); err != nil && !errors.Is(err, transport.ErrBusy) {
+					t.Error(err)
+				}
+				_ = file.Counts()
+			}
+		})
+	}
+	wg.Wait()
+	end := time.Now().Round(0)
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ng, err := pcapgo.NewNgReader(&out, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, frames, fine := start, uint64(0), false
+	for {
+		_, info, err := ng.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Timestamp.Before(last) || info.Timestamp.After(end) {
+			t.Fatalf("frame %d at %v, after one at %v; the test ended at %v", frames, info.Timestamp, last, end)
+		}
+		last, fine = info.Timestamp, fine || info.Timestamp.Nanosecond()%1000 != 0
+		frames++
+	}
+	if c := file.Counts(); frames != c.Captured || frames == 0 || !fine {
+		t.Errorf("%d frames in the file, %+v, nanoseconds %v", frames, c, fine)
 	}
 }
 

@@ -1,21 +1,28 @@
 package capture
 
 import (
+	"errors"
 	"io"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a link whose frames are recorded. What it does not do itself (Wait, Counters and so on) the link inside does.
+// Link is a link whose frames are recorded. What it does not do itself (Wait, Counters and so on) the link inside
+// does. Sending and polling wait for each other, and for the writer, while frames are taken down.
 type Link struct {
 	transport.Link
 	file *File
-	id   int
+	id   int  // of the interface in the file
+	snap int  // bytes recorded of each frame; 0 is all
 	own  bool // the file is this link's alone, and closed with it
 }
 
-// New records a link in a File of its own, which is finished when the link is closed: Close tells if writing
-// failed.
+var (
+	_ transport.Link    = (*Link)(nil)
+	_ transport.Wrapper = (*Link)(nil)
+)
+
+// New records a link in a File of its own, which is closed with the link: its Close tells if writing failed.
 func New(inner transport.Link, w io.Writer) (*Link, error) {
 	l, err := NewFile(w).Wrap(inner)
 	if err == nil {
@@ -34,7 +41,7 @@ func (l *Link) File() *File { return l.file }
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Send(frames)
 	if n > 0 {
-		l.file.record(l.id, l.Link.MAC(), frames[:n])
+		l.file.record(l, frames[:n])
 	}
 	return n, err
 }
@@ -43,7 +50,7 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Poll(frames)
 	if n > 0 {
-		l.file.record(l.id, l.Link.MAC(), frames[:n])
+		l.file.record(l, frames[:n])
 	}
 	return n, err
 }
@@ -52,9 +59,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 func (l *Link) Close() error {
 	err := l.Link.Close()
 	if l.own {
-		if fileErr := l.file.Close(); err == nil {
-			err = fileErr
-		}
+		err = errors.Join(err, l.file.Close())
 	}
 	return err
 }

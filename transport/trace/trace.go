@@ -1,12 +1,3 @@
-// Package trace logs what passes a link, through log/slog: a record per frame, and what goes wrong.
-//
-//	link = trace.New(link, slog.Default(), trace.Config{})
-//
-//	level=DEBUG msg=sent link=eth0 src=02:00:00:00:00:01 dst=02:00:00:00:00:02 ethertype=0x88b5 vid=101 pcp=1 bytes=20
-//
-// Frames are logged at a level of your choice, slog.LevelDebug by default; what Send, Poll and Wait report besides ErrBusy
-// and the end of contexts is logged as a warning. While the level is disabled, a frame costs one call of the logger's
-// handler, and allocates nothing.
 package trace
 
 import (
@@ -14,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
 // Config of a Link. The zero value logs no payload, at slog.LevelDebug.
 type Config struct {
-	// Level of the records of frames. The zero Leveler is slog.LevelDebug.
+	// Level of the records of frames. Nil is slog.LevelDebug. It is asked at each call: a *slog.LevelVar
+	// changes it while the link runs.
 	Level slog.Leveler
-	// Payload is how many bytes of each payload are logged, in hexadecimal.
+	// Payload is how many bytes of each payload are logged, in hexadecimal. Zero or less is none.
 	Payload int
 }
 
@@ -32,7 +25,13 @@ type Link struct {
 	log     *slog.Logger
 	level   slog.Leveler
 	payload int
+	closed  atomic.Bool
 }
+
+var (
+	_ transport.Link    = (*Link)(nil)
+	_ transport.Wrapper = (*Link)(nil)
+)
 
 // New logs inner's frames to logger, under inner's name.
 func New(inner transport.Link, logger *slog.Logger, cfg Config) *Link {
@@ -70,10 +69,13 @@ func (l *Link) Wait(ctx context.Context) error {
 	return err
 }
 
-// Close closes the link inside and logs its counters.
+// Close closes the link inside and, the first time, logs its counters at slog.LevelInfo.
 func (l *Link) Close() error {
-	c := l.Counters()
 	err := l.Link.Close()
+	if l.closed.Swap(true) {
+		return err
+	}
+	c := l.Counters()
 	l.log.Info("closed", "tx_frames", c.TxFrames, "rx_frames", c.RxFrames, "rx_dropped", c.RxDropped)
 	l.failure("close", err)
 	return err
@@ -104,7 +106,7 @@ func (l *Link) attributes(f *transport.Frame) []slog.Attr {
 	list := []slog.Attr{
 		slog.String("src", src.String()),
 		slog.String("dst", f.Dst.String()),
-		slog.String("ethertype", fmt.Sprintf("%#04x", uint16(f.EtherType))),
+		slog.String("ethertype", f.EtherType.String()),
 	}
 	if f.Tagged {
 		list = append(list, slog.Int("vid", int(f.Tag.VID)), slog.Int("pcp", int(f.Tag.PCP)))

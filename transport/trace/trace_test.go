@@ -101,9 +101,84 @@ func TestDisabledAllocatesNothing(t *testing.T) {
 	}
 }
 
+// The counters are logged once, however often the link is closed.
+func TestCloseIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	a, b := pair(t, text(&log, slog.LevelInfo), trace.Config{})
+	if _, err := a.Send([]transport.Frame{{Dst: b.MAC(), EtherType: 0x88b5}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = a.Send(make([]transport.Frame, 1))
+	_, _ = a.Poll(make([]transport.Frame, 1))
+	want := "level=INFO msg=closed link=" + transport.Name(a) + " tx_frames=1 rx_frames=0 rx_dropped=0\n"
+	if log.String() != want {
+		t.Errorf("got\n%swant\n%s", &log, want)
+	}
+}
+
+// The end of a context and a full queue are no failures.
+func TestNoWarningWhereNothingFailed(t *testing.T) {
+	var log bytes.Buffer
+	a, b := pair(t, text(&log, slog.LevelWarn), trace.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	err := error(nil)
+	for range 1 << 20 {
+		if _, err = a.Send([]transport.Frame{{Dst: b.MAC(), EtherType: 0x88b5}}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, transport.ErrBusy) || log.Len() > 0 {
+		t.Errorf("%v; log\n%s", err, &log)
+	}
+}
+
+// A *slog.LevelVar switches the records on and off.
+func TestLevelChangesWhileTheLinkRuns(t *testing.T) {
+	var log bytes.Buffer
+	var level slog.LevelVar
+	level.Set(slog.LevelDebug)
+	a, b := pair(t, text(&log, slog.LevelInfo), trace.Config{Level: &level})
+	frame := []transport.Frame{{Dst: b.MAC(), EtherType: 0x88b5}}
+	for _, c := range []struct {
+		level slog.Level
+		lines int
+	}{{slog.LevelDebug, 0}, {slog.LevelInfo, 1}, {slog.LevelDebug, 1}} {
+		level.Set(c.level)
+		if _, err := a.Send(frame); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "\n"); n != c.lines {
+			t.Errorf("%v: %d records, want %d", c.level, n, c.lines)
+		}
+	}
+}
+
 func Example() {
 	links, _ := fabric.Links(2)
-	link := trace.New(links[0], text(os.Stdout, slog.LevelDebug), trace.Config{Payload: 5})
-	_, _ = link.Send([]transport.Frame{{Dst: transport.Broadcast, EtherType: 0x88b5, Payload: []byte("hello")}})
-	// The output has the link's name, which differs from run to run: level=DEBUG msg=sent link=fabric0/0 ...
+	// The time and the link's name, fabric0/0, differ from run to run.
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "link" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	link := trace.New(links[0], logger, trace.Config{Payload: 5})
+	_, _ = link.Send([]transport.Frame{{
+		Dst: transport.Broadcast, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5,
+		Tagged: true, Tag: transport.Tag{VID: 101, PCP: 1}, Payload: []byte("hello, all"),
+	}})
+	// Output:
+	// level=DEBUG msg=sent src=02:00:00:00:00:01 dst=ff:ff:ff:ff:ff:ff ethertype=0x88b5 vid=101 pcp=1 bytes=10 payload=68656c6c6f
 }

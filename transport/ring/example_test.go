@@ -1,0 +1,55 @@
+//go:build linux
+
+package ring_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+// Receive: poll, and wait where there is nothing. VID, PCP and DEI are the frame's; TPID tells 802.1Q from 802.1ad.
+func ExampleOpen() {
+	link, err := ring.Open("eth0", ring.Config{EtherType: transport.EtherTypeAny})
+	if err != nil {
+		log.Fatal(err) // names what is missing: the interface, or CAP_NET_RAW
+	}
+	defer link.Close()
+	frames := make([]transport.Frame, 64)
+	for {
+		n, err := link.Poll(frames)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for i, f := range frames[:n] { // payloads are views of the ring, valid until the next Poll
+			if f.Tagged { // also with VID 0, a priority tag
+				fmt.Printf("%v > %v %v (TPID %#x) %d bytes\n", f.Src, f.Dst, f.Tag, link.TPID(i), len(f.Payload))
+			}
+		}
+		if n == 0 {
+			if err := link.Wait(context.Background()); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+}
+
+// Transmit: a batch is one system call. The source address is the interface's where it is left out.
+func ExampleLink_Send() {
+	link, err := ring.Open("eth0", ring.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer link.Close()
+	frames := []transport.Frame{
+		{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: []byte("untagged")},
+		{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: []byte("tagged"),
+			Tagged: true, Tag: transport.Tag{VID: 101, PCP: 5}},
+	}
+	if n, err := link.Send(frames); err != nil {
+		log.Fatalf("%d of %d frames sent: %v", n, len(frames), err)
+	}
+}
