@@ -148,8 +148,12 @@ func (p *place) cores() ([]int, error) {
 		}
 		cores = append(cores, core)
 	}
-	if want := map[bool]int{true: 1, false: p.nodes}[p.here()]; len(cores) != want {
-		return nil, misuse("--pin %q: want %d, one for each process here", p.pin, want)
+	processes := p.nodes
+	if p.here() {
+		processes = 1
+	}
+	if len(cores) != processes {
+		return nil, misuse("--pin %q: want %d, one for each process here", p.pin, processes)
 	}
 	return cores, nil
 }
