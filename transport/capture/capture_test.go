@@ -119,6 +119,23 @@ func TestFramesAreRecordedWhole(t *testing.T) {
 	}
 }
 
+// Of a batch that is refused half-way, what went is recorded.
+func TestRefusedFramesAreNotRecorded(t *testing.T) {
+	a, b, file := pair(t, io.Discard)
+	frame := transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, Payload: make([]byte, 60)}
+	large := frame
+	large.Payload = make([]byte, a.MTU()+1)
+	if n, err := a.Send([]transport.Frame{frame, large, frame}); n != 1 || !errors.Is(err, transport.ErrTooLarge) {
+		t.Fatal(n, err)
+	}
+	if n, err := b.Poll(make([]transport.Frame, 8)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if c := file.Counts(); c.Captured != 2 {
+		t.Errorf("%+v, want 2: one sent, one received", c)
+	}
+}
+
 // A File is finished with the link that it was made for.
 func TestNewClosesItsFile(t *testing.T) {
 	var out bytes.Buffer

@@ -58,7 +58,7 @@ func (h *holding) insert(p *parcel) {
 	h.held = slices.Insert(h.held, at, p)
 }
 
-// overtake tells those that are to be overtaken that a frame has passed.
+// overtake tells those that are to be overtaken that a frame has passed. It comes after take, at the same instant.
 func (h *holding) overtake(now mono.Time) {
 	for i := 0; h.racing > 0 && i < len(h.held); i++ {
 		p := h.held[i]
@@ -69,11 +69,9 @@ func (h *holding) overtake(now mono.Time) {
 			continue
 		}
 		h.racing--
-		if p.due.After(now) {
-			h.held = slices.Delete(h.held, i, i+1)
-			p.due = now
-			h.insert(p) // at i or before: those behind i are due later
-		}
+		h.held = slices.Delete(h.held, i, i+1)
+		p.due = now
+		h.insert(p) // at i or before, since it was due later than now: what was not, take took
 	}
 }
 

@@ -120,3 +120,40 @@ func TestHeldIsBounded(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// What is held back is this link's own: the link inside may use its memory again.
+func TestHeldFramesAreCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marked := func(f *transport.Frame) bool { return f.Payload[0] == 0xaa }
+		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Second, Match: marked})
+		want := bytes.Repeat([]byte{0xaa}, payloadLen)
+		if _, err := a.Send([]transport.Frame{{Dst: b.MAC(), EtherType: 0x88b5, Payload: want}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := exchange(t, a, b, 10*rounds); len(got) != 10*rounds {
+			t.Errorf("%d frames passed", len(got))
+		}
+		time.Sleep(time.Second) // virtual
+		if got := poll(t, b, make([]transport.Frame, 4)); len(got) != 1 || !bytes.Equal(got[0], want) {
+			t.Errorf("held back, and came as %x", got)
+		}
+	})
+}
+
+// A closed link hands out nothing, whatever it held.
+func TestCloseDropsWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, fault.Config{Delay: 1, DelayMax: time.Second})
+		exchange(t, a, b, 10)
+		time.Sleep(time.Second) // virtual: they are due
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := b.Poll(make([]transport.Frame, 4)); n != 0 || !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Poll: %d frames, %v", n, err)
+		}
+		if err := b.Wait(t.Context()); !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Wait: %v", err)
+		}
+	})
+}

@@ -62,6 +62,25 @@ func TestFramesAreLogged(t *testing.T) {
 	}
 }
 
+// Of a batch that is refused half-way, and of a slice that Poll did not fill, only what passed is logged.
+func TestWhatDidNotPassIsNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	a, b := pair(t, text(&log, slog.LevelDebug), trace.Config{})
+	frame := transport.Frame{Dst: b.MAC(), EtherType: 0x88b5}
+	large := frame
+	large.Payload = make([]byte, a.MTU()+1)
+	if n, err := a.Send([]transport.Frame{frame, large, frame}); n != 1 || !errors.Is(err, transport.ErrTooLarge) {
+		t.Fatal(n, err)
+	}
+	if n, err := b.Poll(make([]transport.Frame, 8)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	sent, received := strings.Count(log.String(), "msg=sent"), strings.Count(log.String(), "msg=received")
+	if sent != 1 || received != 1 || strings.Count(log.String(), `level=WARN msg="send failed"`) != 1 {
+		t.Errorf("want a frame sent, a warning, a frame received; log\n%s", &log)
+	}
+}
+
 // broken is a link that fails.
 type broken struct{ transport.Link }
 
