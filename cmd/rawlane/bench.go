@@ -75,8 +75,9 @@ func newBenchCommand() *cobra.Command {
 // bench is one run of a benchmark.
 type bench struct {
 	benchKind
-	place place
-	json  bool
+	place  place
+	json   bool
+	others networks
 }
 
 func newBenchKindCommand(k benchKind) *cobra.Command {
@@ -93,6 +94,9 @@ func newBenchKindCommand(k benchKind) *cobra.Command {
 	f.Var(&b.sizes, "size", "payload sizes")
 	f.IntVar(&b.iters, "iters", k.iters, "messages per size, not counting those that warm up")
 	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
+	if k.name == "latency" {
+		f.Var(&b.others, "beside", "measure these of package net as well, between the same interfaces")
+	}
 	if k.window > 0 {
 		f.IntVar(&b.window, "window", k.window, "messages sent before an answer is awaited")
 	}
@@ -106,7 +110,13 @@ func (b *bench) validate() error {
 	if b.name == "bandwidth" && (b.window < 1 || b.window > maxWindow) {
 		return misuse("--window %d: want 1 to %d", b.window, maxWindow)
 	}
-	return b.place.validate()
+	if err := b.place.validate(); err != nil {
+		return err
+	}
+	if len(b.others) > 0 && b.place.kind == "fabric" {
+		return misuse("--beside: there is no IP on the fabric; give --link packet or ring, or --interface")
+	}
+	return nil
 }
 
 func (b *bench) run(cmd *cobra.Command, _ []string) error {
@@ -133,7 +143,7 @@ func (b *bench) runInMemory(ctx context.Context, cmd *cobra.Command) error {
 	var servers sync.WaitGroup
 	for k, e := range nodes[1:] {
 		servers.Go(func() {
-			if err := serveBench(ctx, e); err != nil {
+			if err := serveBench(ctx, e, ""); err != nil {
 				stop(fmt.Errorf("node %d: %w", k+1, err))
 			}
 		})
@@ -156,7 +166,7 @@ func (b *bench) runHere(ctx context.Context, cmd *cobra.Command) error {
 	if m.ep.Node() == 0 {
 		err = b.measureAll(ctx, m.ep, thisHost(m.nic, m.ep.MaxPayload()+mcd.HeaderLen), cmd)
 	} else {
-		err = serveBench(ctx, m.ep)
+		err = serveBench(ctx, m.ep, m.nic)
 	}
 	return errors.Join(err, m.close())
 }
@@ -185,6 +195,21 @@ func (b *bench) measureAll(ctx context.Context, e *mcd.Endpoint, h host, cmd *co
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for _, network := range b.others {
+		for _, size := range b.sizes {
+			note.say("%s, %d bytes by %s ...", b.name, size, network)
+			r := &benchResult{Schema: benchSchema, Bench: b.name, benchParameters: b.parameters(e), SizeBytes: size, Host: h}
+			r.Link, r.Tagged, r.VID, r.PCP = network, false, 0, 0
+			err := g.beside(ctx, network, r)
+			note.clear()
+			if err == nil {
+				err = table.write(r)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return g.end(ctx)

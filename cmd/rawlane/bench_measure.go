@@ -33,6 +33,7 @@ type gauge struct {
 	asker asker
 	ping  *mcd.Port
 	peers []mcd.NodeID
+	asked time.Time // when all were asked last
 }
 
 // openGauge opens node 0's ports and waits until all others are ready.
@@ -54,7 +55,17 @@ func openGauge(ctx context.Context, e *mcd.Endpoint) (*gauge, error) {
 	return g, g.askAll(ctx, askReady)
 }
 
+// keepAlive tells all others now and then that node 0 is there: those that are not being measured would give up. It is
+// called between measurements, at the time now.
+func (g *gauge) keepAlive(ctx context.Context, now time.Time) error {
+	if now.Sub(g.asked) < benchSilence/6 {
+		return nil
+	}
+	return g.askAll(ctx, askReady)
+}
+
 func (g *gauge) askAll(ctx context.Context, code byte) error {
+	g.asked = time.Now()
 	for _, p := range g.peers {
 		if _, err := g.asker.ask(ctx, p, code); err != nil {
 			return err
@@ -92,7 +103,12 @@ func (g *gauge) latency(ctx context.Context, r *benchResult) error {
 		}
 		p.lost = 0
 		since := allocations()
-		for range r.Iters {
+		for i := range r.Iters {
+			if i%1000 == 0 {
+				if err := g.keepAlive(ctx, time.Now()); err != nil {
+					return err
+				}
+			}
 			half, err := p.round(ctx)
 			switch {
 			case errors.Is(err, errLost):
@@ -266,7 +282,7 @@ func (g *gauge) bandwidth(ctx context.Context, r *benchResult) error {
 	start := time.Now()
 	for range windows {
 		begun := time.Now()
-		if err := window(); err != nil {
+		if err := errors.Join(g.keepAlive(ctx, begun), window()); err != nil {
 			return err
 		}
 		_ = h.RecordValue(int64(time.Since(begun)) / int64(r.Window)) // an hour's window would be an error before
@@ -296,6 +312,9 @@ func (g *gauge) rate(ctx context.Context, r *benchResult) error {
 	for left := r.Iters; left > 0; {
 		n := min(left, r.Batch)
 		begun := time.Now()
+		if err := g.keepAlive(ctx, begun); err != nil {
+			return err
+		}
 		if err := s.send(ctx, n); err != nil {
 			return err
 		}

@@ -55,18 +55,18 @@ func (r *benchResult) record(h *hdrhistogram.Histogram) {
 
 // benchTable writes results as they come: a table in the manner of the OSU benchmarks, or JSON lines.
 type benchTable struct {
-	out     io.Writer
-	json    bool
-	started bool
+	out  io.Writer
+	json bool
+	head string // the link whose head was written last
 }
 
 func (t *benchTable) write(r *benchResult) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(r)
 	}
-	if !t.started {
-		t.started = true
-		if err := t.head(r); err != nil {
+	if t.head != r.Link {
+		t.head = r.Link
+		if err := t.writeHead(r); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ var benchHeads = map[string]string{
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
 }
 
-func (t *benchTable) head(r *benchResult) error {
+func (t *benchTable) writeHead(r *benchResult) error {
 	tag := "untagged"
 	if r.Tagged {
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)

@@ -19,10 +19,11 @@ const (
 
 // A request is its code and a number, which the answer repeats with a value behind it. Requests may be repeated.
 const (
-	askReady byte = iota + 1 // are you there?
-	askReset                 // begin to count
-	askCount                 // how many messages were counted?
-	askEnd                   // the benchmark is over
+	askReady   byte = iota + 1 // are you there?
+	askReset                   // begin to count
+	askCount                   // how many messages were counted?
+	askEnd                     // the benchmark is over
+	askAddress                 // where do you echo by IP? 0: nowhere
 )
 
 const (
@@ -39,16 +40,23 @@ const benchLinger = 5 * askAgain
 // benchServer is a node other than 0.
 type benchServer struct {
 	control *mcd.Port
+	echo    *echoServer
 	counted uint64
 	sink    []byte
 	end     func()
 }
 
-// serveBench answers node 0 until that says that the benchmark is over.
-func serveBench(ctx context.Context, e *mcd.Endpoint) error {
+// serveBench answers node 0 until that says that the benchmark is over. On an interface, if it is named, it also echoes
+// by IP.
+func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	s := &benchServer{sink: make([]byte, e.MaxPayload()), end: end}
+	var err error
+	if s.echo, err = openEcho(ifname); err != nil {
+		return err
+	}
+	defer s.echo.close()
 	data, err := e.OpenPort(benchData, mcd.PortOptions{Handler: s.count})
 	if err != nil {
 		return err
@@ -129,7 +137,11 @@ func (s *benchServer) answer(m *mcd.Message) {
 	}
 	var b [answerLen]byte
 	copy(b[:], m.Payload)
-	binary.BigEndian.PutUint64(b[requestLen:], s.counted)
+	value := s.counted
+	if m.Payload[0] == askAddress {
+		value = s.echo.pack()
+	}
+	binary.BigEndian.PutUint64(b[requestLen:], value)
 	_ = s.control.TrySend(m.NIC, mcd.To(m.From), b[:]) // node 0 asks again if it gets no answer
 	if m.Payload[0] == askEnd {
 		s.end()

@@ -45,6 +45,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if errors.As(err, &status) {
 		return status.status
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	fmt.Fprintf(stderr, "%s: %v\n", verb.CommandPath(), err)
 	var usage *usageError
 	if errors.As(err, &usage) {

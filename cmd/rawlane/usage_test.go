@@ -31,6 +31,8 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --node 2", "--node 2: want 0 to 1, or more --nodes"},
 		{"bench latency --node 0 --interface eth0 --mtu 9000", "--mtu is for the fabric and for namespaces"},
 		{"bench latency --node 0 --timeout 0s", "--timeout 0s: want more than 0"},
+		{"bench latency --beside udp", "--beside: there is no IP on the fabric"},
+		{"bench latency --link ring --beside x", `"x": want udp, tcp or udp,tcp`},
 		{"bench bandwidth --window 0", "--window 0: want 1 to 1024"},
 		{"node", "which node is this?"},
 		{"node --node 0 --link fabric", "--link fabric is in memory"},
