@@ -71,7 +71,8 @@ func (in *inbox) receive(fd uintptr) {
 // look reports whether there is a frame, or an error, without taking the frame.
 func (in *inbox) look(fd uintptr) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, _, _ := unix.RawSyscall(unix.SYS_POLL, uintptr(unsafe.Pointer(&fds[0])), 1, 0)
+	var now unix.Timespec // the time that it may take; poll(2) is not there on all processors
+	n, _, _ := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
 	if n != 1 {
 		return false
 	}

@@ -106,7 +106,8 @@ func (a *alarm) wait(ctx context.Context) error {
 // take looks whether the socket has raised the alarm, and so disarms it.
 func (a *alarm) take(epoll uintptr) bool {
 	var event unix.EpollEvent
-	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_WAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
+	// epoll_wait(2) is not there on all processors; without a signal mask this is the same.
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
 	if e != 0 || n != 1 {
 		return false
 	}

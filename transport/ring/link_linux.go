@@ -2,6 +2,7 @@ package ring
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -140,7 +141,12 @@ func (l *Link) tearDown() {
 	_ = unix.Close(l.fd) // also ends membership and promiscuous mode
 }
 
-func htons(v uint16) uint16 { return v<<8 | v>>8 }
+// htons puts v into network byte order, whatever this processor's is.
+func htons(v uint16) uint16 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], v)
+	return binary.NativeEndian.Uint16(b[:])
+}
 
 // MAC returns the interface's address.
 func (l *Link) MAC() transport.MAC { return l.mac }
