@@ -68,7 +68,22 @@ func (g *Groups) add(group transport.MAC, n, option int) error {
 	return nil
 }
 
-// Promiscuous has the NIC pass everything, tagged frames of any VID included, until the socket is closed.
-func (g *Groups) Promiscuous() error {
-	return g.change(unix.PACKET_ADD_MEMBERSHIP, &unix.PacketMreq{Ifindex: int32(g.index), Type: unix.PACKET_MR_PROMISC})
+// Promiscuous has the NIC called name pass everything until the socket is closed, if that was asked for, or if tagged
+// frames are wanted that it would drop. It returns why, or "" if it need not.
+func (g *Groups) Promiscuous(name string, asked, vlans bool) (why string, err error) {
+	if asked {
+		why = "asked for"
+	} else if vlans {
+		filters, err := FiltersVLANs(name)
+		if err != nil {
+			return "", err
+		}
+		if filters {
+			why = "the NIC filters VLANs (rx-vlan-filter), and would drop tagged frames of VIDs that nobody registered"
+		}
+	}
+	if why == "" {
+		return "", nil
+	}
+	return why, g.change(unix.PACKET_ADD_MEMBERSHIP, &unix.PacketMreq{Ifindex: int32(g.index), Type: unix.PACKET_MR_PROMISC})
 }

@@ -1,10 +1,12 @@
 package afpacket
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
@@ -15,6 +17,10 @@ import (
 // Interface finds a network interface that can carry frames.
 func Interface(name string) (*net.Interface, transport.MAC, error) {
 	ifi, err := net.InterfaceByName(name)
+	var errno syscall.Errno
+	if errors.As(err, &errno) { // the system did not say whether there is one
+		return nil, transport.MAC{}, fmt.Errorf("look for the interface: %w", Explain(errno))
+	}
 	if err != nil {
 		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, others())
 	}
@@ -49,6 +55,8 @@ func Explain(err error) error {
 		return transport.ErrInterfaceDown
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%w: it is gone", transport.ErrNoInterface)
+	case errors.Is(err, unix.EMSGSIZE):
+		return errShrunk
 	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT):
 		return fmt.Errorf("%w: %w", transport.ErrNotSupported, err)
 	}
@@ -57,12 +65,20 @@ func Explain(err error) error {
 
 // FiltersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
 // and many server NICs do. A driver that does not tell is taken not to.
-func FiltersVLANs(name string) bool {
+func FiltersVLANs(name string) (bool, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return false
+		return false, fmt.Errorf("ask the driver for its VLAN filter: %w", err)
 	}
 	defer e.Close()
 	features, err := e.Features(name)
-	return err == nil && features["rx-vlan-filter"]
+	return err == nil && features["rx-vlan-filter"], nil
+}
+
+// Bind lets a socket receive frames of all EtherTypes from the interface. Until then it receives nothing; what is to
+// hold for its first frame, such as its filter, has to be in place.
+func Bind(fd, index int) error {
+	var all [2]byte // in network byte order, whatever this processor's is
+	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
+	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index})
 }

@@ -21,8 +21,9 @@ const Batch = 32
 // It sends by a socket of its own, which receives nothing. A socket that anybody watches for received frames, asleep
 // or not, costs 0.1 µs for each frame that it has sent, when the kernel tells the watcher of the room.
 type Outbox struct {
-	src transport.MAC
-	mtu int
+	src   transport.MAC
+	mtu   int
+	index int // of the interface
 
 	mu   sync.Mutex // guards what follows; the counters are read without it
 	fd   int        // closed: -1
@@ -52,7 +53,7 @@ func (o *Outbox) Open(index int, src transport.MAC, mtu int, bypass bool) error 
 		_ = unix.Close(fd) // the first error is the one to report
 		return fmt.Errorf("open the sending socket: %w", Explain(err))
 	}
-	o.fd, o.src, o.mtu = fd, src, mtu
+	o.fd, o.src, o.mtu, o.index = fd, src, mtu, index
 	size := max(mtu+transport.MaxHeaderLen, transport.MinFrameLen)
 	memory := make([]byte, Batch*size)
 	for i := range o.bufs {
@@ -146,18 +147,21 @@ func (o *Outbox) put(i int, f *transport.Frame) {
 
 // give gives the first n frames to the socket and returns how many it took. It does not block, and so does
 // without telling the scheduler.
+//
+// A kernel that bypasses the queueing discipline has one answer, ENOBUFS, for a full queue and for no carrier. Without a
+// carrier there will be no room either: the frames are lost, as on any cable that is unplugged.
 func (o *Outbox) give(n int) (int, error) {
 	fd := uintptr(o.fd)
 	if n == 1 {
 		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(o.vec[0].Base)), uintptr(o.vec[0].Len), unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 {
-			return 0, refusal(e)
+			return o.refuse(n, e)
 		}
 		return 1, nil
 	}
 	sent, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.msgs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
-		return 0, refusal(e)
+		return o.refuse(n, e)
 	}
 	if int(sent) < n {
 		return int(sent), transport.ErrBusy // the kernel keeps the reason to itself; the next try will tell
@@ -165,13 +169,18 @@ func (o *Outbox) give(n int) (int, error) {
 	return n, nil
 }
 
-// refusal names the reason for which the kernel does not take a frame.
-func refusal(e unix.Errno) error {
+// refuse names the reason for which the kernel took none of n frames. Lost ones count as taken.
+func (o *Outbox) refuse(n int, e unix.Errno) (int, error) {
 	switch e {
-	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
-		return transport.ErrBusy
+	case unix.ENOBUFS:
+		if !hasCarrier(o.fd, o.index) { // 1 µs, for which a full queue is no worse
+			return n, nil
+		}
+		return 0, transport.ErrBusy
+	case unix.EAGAIN, unix.EINTR:
+		return 0, transport.ErrBusy
 	}
-	return Explain(e)
+	return 0, Explain(e)
 }
 
 // Count adds what was sent to a link's counters.

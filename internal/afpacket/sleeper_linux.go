@@ -51,9 +51,12 @@ func (s *Sleeper) Sleep(ctx context.Context, ready func(fd uintptr) bool) error 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		// The deadline is that of an earlier sleeper's context.
+		// The deadline is that of an earlier sleeper's context. With it goes ours if that has ended meanwhile.
 		if err := s.deadline(time.Time{}); err != nil {
 			return transport.ErrClosed
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 }

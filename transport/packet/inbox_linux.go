@@ -86,7 +86,7 @@ func (in *inbox) look(fd uintptr) bool {
 
 func (in *inbox) takeFailure() error {
 	if e := unix.Errno(in.failure.Swap(0)); e != 0 {
-		return afpacket.Explain(e)
+		return in.link.presence.Explain(e)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	case 0, unix.EAGAIN, unix.EINTR:
 		return n, nil
 	}
-	return n, l.wrap("poll", afpacket.Explain(in.err))
+	return n, l.wrap("poll", l.presence.Explain(in.err))
 }
 
 // parse reads the i-th received frame. It returns false if the frame is not wanted, or malformed.

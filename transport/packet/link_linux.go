@@ -24,6 +24,7 @@ type Link struct {
 	promisc   string // why the NIC is promiscuous; empty if it is not
 	conn      *packet.Conn
 	raw       syscall.RawConn
+	presence  afpacket.Presence
 	groups    *afpacket.Groups
 	sleeper   *afpacket.Sleeper
 	closed    atomic.Bool
@@ -72,7 +73,9 @@ func open(name string, cfg Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := packet.Listen(ifi, packet.Raw, unix.ETH_P_ALL, &packet.Config{Filter: filter})
+	// Protocol 0: nothing arrives before all options are set. (Bound to more at once, the socket would get what other
+	// programs send by this interface meanwhile.)
+	conn, err := packet.Listen(ifi, packet.Raw, 0, &packet.Config{Filter: filter})
 	if err != nil {
 		return nil, afpacket.Explain(err)
 	}
@@ -101,6 +104,10 @@ func (l *Link) setUp(index int, cfg Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("set options: %w", afpacket.Explain(err))
 	}
+	if err = l.control(func(fd int) error { return afpacket.Bind(fd, index) }); err != nil {
+		return fmt.Errorf("bind: %w", afpacket.Explain(err))
+	}
+	l.presence.Open(index)
 	l.sleeper = afpacket.NewSleeper(l.raw, l.conn.SetReadDeadline)
 	l.groups = afpacket.NewGroups(index, func(option int, request *unix.PacketMreq) error {
 		return l.control(func(fd int) error {
@@ -111,15 +118,8 @@ func (l *Link) setUp(index int, cfg Config) (err error) {
 	if err := l.out.Open(index, l.mac, l.mtu, cfg.BypassQdisc); err != nil {
 		return err
 	}
-	switch {
-	case cfg.Promiscuous:
-		l.promisc = "asked for"
-	case !cfg.NoVLANs && afpacket.FiltersVLANs(l.name):
-		l.promisc = "the NIC filters VLANs (rx-vlan-filter), and would drop tagged frames of VIDs that nobody registered"
-	default:
-		return nil
-	}
-	return l.groups.Promiscuous()
+	l.promisc, err = l.groups.Promiscuous(l.name, cfg.Promiscuous, !cfg.NoVLANs)
+	return err
 }
 
 // control runs f on the descriptor, which stays open meanwhile.
@@ -162,8 +162,12 @@ func (l *Link) wrap(act string, err error) error {
 	return fmt.Errorf("packet %s: %s: %w", l.name, act, err)
 }
 
-// Wait implements transport.Link. The goroutine sleeps in the runtime's poller, and holds no thread.
+// Wait implements transport.Link. The goroutine sleeps in the runtime's poller, and holds no thread. While the interface
+// is down Wait returns transport.ErrInterfaceDown, and ErrNoInterface when it is gone for good.
 func (l *Link) Wait(ctx context.Context) error {
+	if err := l.presence.Check(l.control); err != nil {
+		return l.wrap("wait", err)
+	}
 	err := l.sleeper.Sleep(ctx, l.in.ready)
 	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
 		return err

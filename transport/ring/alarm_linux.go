@@ -30,6 +30,7 @@ type alarm struct {
 	mu      sync.Mutex // guards what follows, so that nobody arms behind Quiet(true) or close
 	quiet   bool
 	watched bool // the socket is in the epoll descriptor
+	armed   bool // and the next frame raises the alarm, or the last one has and nobody took notice yet
 	closed  bool
 }
 
@@ -79,21 +80,15 @@ func (a *alarm) arm() {
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, a.epollFD, uintptr(do), uintptr(a.fd), uintptr(unsafe.Pointer(&event)), 0, 0)
-	if e == 0 {
-		a.watched = !a.quiet
-	} else {
+	if e != 0 {
 		a.failure.Store(int32(e)) // no memory: Wait returns it
+		return
 	}
+	a.watched, a.armed = !a.quiet, !a.quiet
 }
 
 // wait sleeps until the socket has frames, or an error, which it returns.
 func (a *alarm) wait(ctx context.Context) error {
-	a.mu.Lock()
-	a.arm()
-	a.mu.Unlock()
-	if e := unix.Errno(a.failure.Swap(0)); e != 0 {
-		return e
-	}
 	if err := a.sleeper.Sleep(ctx, a.ready); err != nil {
 		return err
 	}
@@ -103,15 +98,25 @@ func (a *alarm) wait(ctx context.Context) error {
 	return nil
 }
 
-// take looks whether the socket has raised the alarm, and so disarms it.
+// take arms the alarm for the sleeper whose turn it is, and looks whether it has been raised, which disarms it. (Armed
+// before his turn, it might have been raised for the sleeper before him, and he would sleep on.)
 func (a *alarm) take(epoll uintptr) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.armed {
+		a.arm()
+	}
+	if a.failure.Load() != 0 {
+		return true
+	}
 	var event unix.EpollEvent
 	// epoll_wait(2) is not there on all processors; without a signal mask this is the same.
 	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
 	if e != 0 || n != 1 {
 		return false
 	}
-	if event.Events&unix.EPOLLERR != 0 {
+	a.armed = false
+	if event.Events&unix.EPOLLERR != 0 && !a.closed {
 		if e, err := unix.GetsockoptInt(a.fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil {
 			a.failure.Store(int32(e))
 		}

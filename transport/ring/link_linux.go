@@ -2,7 +2,6 @@ package ring
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -23,7 +22,8 @@ type Link struct {
 	etherType transport.EtherType
 	promisc   string // why the NIC is promiscuous; empty if it is not
 	all       bool   // Config.Promiscuous
-	fd        int
+	fd        int    // see control
+	presence  afpacket.Presence
 	groups    *afpacket.Groups
 	alarm     *alarm
 
@@ -35,8 +35,8 @@ type Link struct {
 
 	outbox afpacket.Outbox
 
-	dropMu  sync.Mutex // guards dropped: the kernel's own count starts anew whenever it is read
-	dropped uint64
+	mu      sync.Mutex // guards dropped, and fd against Close
+	dropped uint64     // the kernel's own count starts anew whenever it is read
 }
 
 var (
@@ -102,9 +102,7 @@ func (l *Link) setUp(index int, cfg Config) error {
 		{"ignore outgoing frames", func() error { return l.set(unix.PACKET_IGNORE_OUTGOING, 1) }},
 		{"make the ring", func() error { return l.ring.open(l.fd, l.mtu, cfg.Slots) }},
 		{"watch the socket", func() (err error) { l.alarm, err = newAlarm(l.fd); return err }},
-		{"bind", func() error {
-			return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: index})
-		}},
+		{"bind", func() error { return afpacket.Bind(l.fd, index) }},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil {
@@ -114,18 +112,22 @@ func (l *Link) setUp(index int, cfg Config) error {
 	if err := l.outbox.Open(index, l.mac, l.mtu, !cfg.Qdisc); err != nil {
 		return err
 	}
+	l.presence.Open(index)
 	l.groups = afpacket.NewGroups(index, func(option int, request *unix.PacketMreq) error {
-		return unix.SetsockoptPacketMreq(l.fd, unix.SOL_PACKET, option, request)
+		return l.control(func(fd int) error { return unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, option, request) })
 	})
-	switch {
-	case cfg.Promiscuous:
-		l.promisc = "asked for"
-	case !cfg.NoVLANs && afpacket.FiltersVLANs(l.name):
-		l.promisc = "the NIC filters VLANs (rx-vlan-filter), and would drop tagged frames of VIDs that nobody registered"
-	default:
-		return nil
+	l.promisc, err = l.groups.Promiscuous(l.name, cfg.Promiscuous, !cfg.NoVLANs)
+	return err
+}
+
+// control runs f on the socket, which stays open meanwhile: a number that Close has freed may be another file's.
+func (l *Link) control(f func(fd int) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return transport.ErrClosed
 	}
-	return l.groups.Promiscuous()
+	return f(l.fd)
 }
 
 func (l *Link) set(option, value int) error {
@@ -139,13 +141,6 @@ func (l *Link) tearDown() {
 	l.ring.close()
 	_ = l.outbox.Close() // it was open, or never was
 	_ = unix.Close(l.fd) // also ends membership and promiscuous mode
-}
-
-// htons puts v into network byte order, whatever this processor's is.
-func htons(v uint16) uint16 {
-	var b [2]byte
-	binary.BigEndian.PutUint16(b[:], v)
-	return binary.NativeEndian.Uint16(b[:])
 }
 
 // MAC returns the interface's address.
@@ -179,16 +174,20 @@ func (l *Link) wrap(act string, err error) error {
 	return fmt.Errorf("ring %s: %s: %w", l.name, act, err)
 }
 
-// Wait implements transport.Link. The goroutine sleeps in the runtime's poller, and holds no thread.
+// Wait implements transport.Link. The goroutine sleeps in the runtime's poller, and holds no thread. While the interface
+// is down Wait returns transport.ErrInterfaceDown, and ErrNoInterface when it is gone for good.
 func (l *Link) Wait(ctx context.Context) error {
 	if l.closed.Load() {
 		return transport.ErrClosed
+	}
+	if err := l.presence.Check(l.control); err != nil {
+		return l.wrap("wait", err)
 	}
 	err := l.alarm.wait(ctx)
 	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
 		return err
 	}
-	return l.wrap("wait", afpacket.Explain(err))
+	return l.wrap("wait", l.presence.Explain(err))
 }
 
 // Quiet implements transport.Quieter. It costs one epoll_ctl(2), 0.35 µs.
@@ -203,8 +202,13 @@ func (l *Link) Counters() transport.Counters {
 }
 
 func (l *Link) drops() uint64 {
-	l.dropMu.Lock()
-	defer l.dropMu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.countDrops()
+}
+
+// countDrops reads the kernel's count. The caller holds mu.
+func (l *Link) countDrops() uint64 {
 	if l.closed.Load() {
 		return l.dropped
 	}
@@ -216,10 +220,10 @@ func (l *Link) drops() uint64 {
 
 // Close implements transport.Link. It waits for a Poll in progress on another goroutine.
 func (l *Link) Close() error {
-	l.drops()
-	l.dropMu.Lock()
+	l.mu.Lock()
+	l.countDrops()
 	first := !l.closed.Swap(true)
-	l.dropMu.Unlock()
+	l.mu.Unlock()
 	if !first {
 		return nil
 	}

@@ -1,0 +1,103 @@
+package afpacket_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// What a link changes on the interface ends with it.
+func TestInterfaceIsLeftAsItWas(t *testing.T) {
+	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		state := func() (s string) {
+			err := bed.Node(0).Do(func() error {
+				l, err := netlink.LinkByName("eth0")
+				if err != nil {
+					return err
+				}
+				// Link-layer groups are not to be had through netlink, but as "ip maddr" gets them.
+				groups, err := os.ReadFile("/proc/thread-self/net/dev_mcast")
+				s = fmt.Sprintf("promiscuous %d, allmulti %d, groups\n%s", l.Attrs().Promisc, l.Attrs().Allmulti, groups)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		before := state()
+		l := open(0, settings{promiscuous: true})
+		promiscuous := state()
+		if promiscuous == before {
+			t.Fatalf("open, and still %s: the test would see nothing", before)
+		}
+		if err := transport.Join(l, transport.MAC{3, 0, 0, 0, 0, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if joined := state(); joined == promiscuous || !strings.Contains(joined, "030000000001") {
+			t.Fatalf("joined, and %s", joined)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if after := state(); after != before {
+			t.Errorf("%s before, %s after", before, after)
+		}
+	})
+}
+
+// Close may come at any time; whatever is in progress ends with ErrClosed.
+func TestCloseAtAnyTime(t *testing.T) {
+	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		for range 10 {
+			a, b := open(0, settings{}), open(1, settings{})
+			ended := make(chan error, 3)
+			frame := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
+			go func() {
+				for {
+					if _, err := a.Send([]transport.Frame{frame, frame}); err != nil && !errors.Is(err, transport.ErrBusy) {
+						ended <- err
+						return
+					}
+				}
+			}()
+			go func() {
+				frames := make([]transport.Frame, 4)
+				for {
+					if _, err := b.Poll(frames); err != nil {
+						ended <- err
+						return
+					}
+				}
+			}()
+			go func() {
+				for {
+					if err := b.Wait(context.Background()); err != nil {
+						ended <- err
+						return
+					}
+				}
+			}()
+			for range 100 {
+				runtime.Gosched()
+			}
+			if err := errors.Join(a.Close(), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := <-ended; !errors.Is(err, transport.ErrClosed) {
+					t.Errorf("%v", err)
+				}
+			}
+		}
+	})
+}

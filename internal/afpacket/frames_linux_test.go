@@ -1,0 +1,155 @@
+package afpacket_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames, as ours
+// stands behind the second tag; one for any EtherType does.
+func TestStackedTags(t *testing.T) {
+	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
+		head := append(append([]byte{}, testbed.MAC(1, 0).HardwareAddr()...), testbed.MAC(0, 0).HardwareAddr()...)
+		double := append(append([]byte{}, head...), 0x88, 0xa8, 0x20, 200, 0x81, 0x00, 0x00, 100, 0x88, 0xb5)
+		raw(t, bed, 0, append(double, make([]byte, 60)...))
+		f := receive(t, all, 1)[0]
+		if !f.Tagged || f.Tag != (transport.Tag{VID: 200, PCP: 1}) || f.EtherType != transport.EtherTypeVLAN || !bytes.HasPrefix(f.Payload, []byte{0, 100, 0x88, 0xb5}) {
+			t.Errorf("%+v", f)
+		}
+		if l, ok := all.(*ring.Link); ok && l.TPID(0) != 0x88a8 {
+			// TPID speaks of the last Poll, which receive ends with.
+			t.Errorf("TPID %#x, want 0x88a8", l.TPID(0))
+		}
+		raw(t, bed, 0, append(append(append([]byte{}, head...), 0x88, 0xa8, 0x60, 7, 0x88, 0xb5), make([]byte, 60)...))
+		if f := receive(t, ours, 1)[0]; !f.Tagged || f.Tag != (transport.Tag{VID: 7, PCP: 3}) || f.EtherType != transport.EtherTypeDefault {
+			t.Errorf("802.1ad: %+v", f)
+		}
+	})
+}
+
+// What finds no room is counted, and what is received is received once and in order.
+func TestOverflow(t *testing.T) {
+	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{small: true})
+		const total = 20_000
+		for i := range total {
+			payload := make([]byte, 60)
+			binary.BigEndian.PutUint32(payload, uint32(i))
+			send(t, a, transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: payload})
+		}
+		frames := make([]transport.Frame, 16)
+		last, received := -1, 0
+		for {
+			n, err := b.Poll(frames)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				break // all of it went through before Send returned: the pair has no queue
+			}
+			for _, f := range frames[:n] {
+				number := int(binary.BigEndian.Uint32(f.Payload))
+				if number <= last {
+					t.Fatalf("frame %d after %d", number, last)
+				}
+				last = number
+				received++
+			}
+		}
+		c := b.Counters()
+		if received == 0 || c.RxDropped == 0 || uint64(received) != c.RxFrames || c.RxFrames+c.RxDropped != total {
+			t.Errorf("%d sent, %d received, %+v", total, received, c)
+		}
+	})
+}
+
+// TCP on the same interfaces is not disturbed, nor does it disturb.
+func TestTCPIsUndisturbed(t *testing.T) {
+	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{promiscuous: true}), open(1, settings{promiscuous: true})
+		var listener net.Listener
+		var client net.Conn
+		address := net.JoinHostPort(testbed.IP(1, 0).String(), "7000")
+		err := bed.Node(1).Do(func() (err error) { listener, err = net.Listen("tcp", address); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+		got := make(chan []byte, 1)
+		go func() {
+			c, err := listener.Accept()
+			if err != nil {
+				got <- nil
+				return
+			}
+			b, _ := io.ReadAll(c)
+			got <- b
+		}()
+		if err := bed.Node(0).Do(func() (err error) { client, err = net.Dial("tcp", address); return err }); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = client.Write(data); _ = client.Close() }()
+		for i := range 2000 {
+			send(t, a, transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 1000)})
+			if f := receive(t, b, 1)[0]; len(f.Payload) != 1000 || f.EtherType != transport.EtherTypeDefault {
+				t.Fatalf("frame %d: %d bytes of %#x", i, len(f.Payload), f.EtherType)
+			}
+		}
+		select {
+		case b := <-got:
+			if !bytes.Equal(b, data) {
+				t.Errorf("%d bytes came, and differ", len(b))
+			}
+		case <-time.After(patience):
+			t.Error("the transfer does not end")
+		}
+	})
+}
+
+// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that takes promiscuity.
+func TestForeignFrames(t *testing.T) {
+	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)
+		stranger, group := transport.MAC{2, 0, 0, 0, 9, 9}, transport.MAC{3, 0, 0, 0, 0, 1}
+		a, b := open(0, settings{}), open(1, settings{})
+		all := open(1, settings{etherType: transport.EtherTypeAny})
+		promiscuous := open(1, settings{promiscuous: true})
+		tagged := transport.Frame{Dst: b.MAC(), EtherType: other, Tagged: true, Tag: transport.Tag{VID: 5}}
+		send(t, a,
+			transport.Frame{Dst: b.MAC(), EtherType: other}, tagged,
+			transport.Frame{Dst: group, EtherType: ours},
+			transport.Frame{Dst: stranger, EtherType: ours},
+			transport.Frame{Dst: b.MAC(), EtherType: ours, Payload: []byte("last")})
+		for _, c := range []struct {
+			name string
+			link transport.Link
+			want []transport.MAC
+		}{
+			{"for our EtherType", b, []transport.MAC{b.MAC()}},
+			{"for all", all, []transport.MAC{b.MAC(), b.MAC(), b.MAC()}},
+			{"promiscuous", promiscuous, []transport.MAC{group, stranger, b.MAC()}},
+		} {
+			var got []transport.MAC
+			for last := false; !last; {
+				for _, f := range receive(t, c.link, 1) {
+					got = append(got, f.Dst)
+					last = last || bytes.HasPrefix(f.Payload, []byte("last"))
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("link %s: frames for %v, want %v", c.name, got, c.want)
+			}
+		}
+	})
+}
