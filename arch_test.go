@@ -24,6 +24,9 @@ var floors = []struct {
 	{"examples/...", []string{"..."}},
 	{"bench/...", []string{"..."}},
 	{"cluster/...", []string{"mcd", "transport", "internal/mono", "internal/clock", "cluster/..."}},
+	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/mono", "internal/clock"}},
+	{"barrier/schedule", nil},
+	{"barrier/internal/engine", []string{"barrier/schedule", "internal/mono"}},
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", nil},
@@ -39,7 +42,7 @@ var floors = []struct {
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting"}
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine"}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

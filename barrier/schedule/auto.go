@@ -1,0 +1,45 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Choice is an algorithm that Auto considers, with what it would cost.
+type Choice struct {
+	Algorithm Algorithm
+	Cost      time.Duration // of one barrier, by the model
+	Frames    int           // of one barrier
+}
+
+// Auto returns the algorithm that costs least by the model: for each size another one, perhaps. All nodes must give the
+// same parameters; none are DefaultLogP. With several networks, messages are spread over them.
+func Auto(nics ...LogP) Algorithm {
+	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
+	return Algorithm{name: "auto", choose: choose, whole: func(b *builder) { choose(b.size).all()(b) }}
+}
+
+// candidates are what Auto chooses from. Of two that cost the same, the earlier one is chosen.
+func candidates(size int) []Algorithm {
+	all := []Algorithm{Shuffle(), Concurrent()}
+	for _, k := range []int{2, 3, 4, 6, 8, 12, 16, 32} {
+		if k < size || k == 2 {
+			all = append(all, Tree(k))
+		}
+	}
+	return append(all, TreeTree(2), TreeTree(4), Star())
+}
+
+// Choices returns what Auto considers for a size, the best first.
+func Choices(size int, nics ...LogP) []Choice {
+	var all []Choice
+	for _, a := range candidates(size) {
+		if len(nics) > 1 {
+			a = Stripe(a, len(nics))
+		}
+		all = append(all, Choice{a, a.Cost(size, nics...), a.Frames(size)})
+	}
+	slices.SortStableFunc(all, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) })
+	return all
+}

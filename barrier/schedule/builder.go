@@ -1,0 +1,100 @@
+package schedule
+
+import "fmt"
+
+// maxLabels is how many labels there are.
+const maxLabels = 256
+
+// builder collects one rank's steps, in the order in which they are awaited and told.
+//
+// A part may be written for some of the ranks, which it numbers from 0: place says which they are.
+type builder struct {
+	rank, size int
+	place      func(rank int) int // nil: the part is for all ranks
+	label      int                // the first that is free
+	nics       int                // networks to spread messages over
+	copies     bool               // a multicast goes over each of them
+	steps      []Step
+	closed     bool // the next await or tell begins a step
+}
+
+// among writes a part for some ranks: this one is number rank of size. The part's own ranks are placed at place(0) to
+// place(size-1) of b's.
+func (b *builder) among(rank, size int, place func(int) int, p part) {
+	sub := *b
+	sub.rank, sub.size = rank, size
+	sub.place = func(r int) int { return b.at(place(r)) }
+	p(&sub)
+	b.steps, b.label, b.closed = sub.steps, sub.label, sub.closed
+}
+
+// skip advances the label as p would, for a rank that has no part in it. size is what the others give among.
+func (b *builder) skip(size int, p part) {
+	other := builder{size: size, label: b.label, nics: 1, place: b.at}
+	p(&other)
+	b.label = other.label
+}
+
+func (b *builder) at(rank int) int {
+	if b.place == nil {
+		return rank
+	}
+	return b.place(rank)
+}
+
+// step returns the step that is being written. A step that tells already awaits no more.
+func (b *builder) step(awaits bool) *Step {
+	n := len(b.steps)
+	if n == 0 || b.closed || awaits && len(b.steps[n-1].Tell) > 0 {
+		b.steps = append(b.steps, Step{})
+		b.closed = false
+	}
+	return &b.steps[len(b.steps)-1]
+}
+
+// cut ends the step.
+func (b *builder) cut() { b.closed = true }
+
+// await has the rank await a message, before all that it tells from now on.
+func (b *builder) await(from, label int) {
+	s := b.step(true)
+	s.Await = append(s.Await, Receive{b.at(from), b.checked(label)})
+}
+
+// tell has the rank tell another one. Messages to one receiver that can come at one time should have different
+// spreads, so that several networks share them.
+func (b *builder) tell(to, label, spread int) { b.tellVia(spread%b.nics, to, label) }
+
+// tellAll tells every other rank: by a multicast if the part is for all ranks, and else one by one.
+func (b *builder) tellAll(label int) {
+	if b.size == 1 {
+		return
+	}
+	if b.place != nil {
+		for r := range b.size {
+			if r != b.rank {
+				b.tell(r, label, r-1)
+			}
+		}
+		return
+	}
+	b.tellVia(0, All, label)
+	for nic := 1; b.copies && nic < b.nics; nic++ {
+		b.tellVia(nic, All, label)
+	}
+}
+
+func (b *builder) tellVia(nic, to, label int) {
+	if to != All {
+		to = b.at(to)
+	}
+	s := b.step(false)
+	s.Tell = append(s.Tell, Send{to, b.checked(label), nic})
+}
+
+func (b *builder) checked(label int) uint8 {
+	if label < 0 || label >= maxLabels {
+		panic(fmt.Sprintf("schedule: label %d (want less than %d: too many levels?)", label, maxLabels))
+	}
+	return uint8(label)
+}

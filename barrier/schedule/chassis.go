@@ -1,0 +1,129 @@
+package schedule
+
+// The tree of chassis of SCMD §4. A chassis is three ranks: Center, Left and Right. Chassis 0 is the root: one chassis
+// hangs below each of its ranks. Below every other one hang two, at Left and Right:
+//
+//	     chassis 0:  C      L      R
+//	                /       |       \
+//	chassis 1: C L R   chassis 2   chassis 3        chassis c > 0 has 2c+2 and 2c+3 below it
+//	             |  \
+//	chassis 4: C L R  chassis 5
+const perChassis = 3
+
+// Chassis returns SCMD's barrier over a tree of chassis, each a group of three, in halves: the entries go up, from a
+// chassis' Center to the rank above it, and the release comes down the same way.
+//
+// Without loss: 2(n-1) frames.
+//
+// Source: SCMD §4.
+func Chassis() Algorithm {
+	return Algorithm{name: "chassis", in: chassisIn, out: chassisOut}
+}
+
+// ChassisRepeated is Chassis as the source has it, with full barriers inside of the chassis: two in the root and in
+// those at the low end, three in those between.
+//
+// Source: SCMD §4, figure 9. Its cost there: (4 + 3 Li) TIB + 3 (Li + 1) TSR, for Li levels between.
+func ChassisRepeated() Algorithm {
+	return Algorithm{name: "chassis-repeated", whole: chassisRepeated}
+}
+
+// seat is a rank's place in the tree of chassis.
+type seat struct {
+	center, seats int // the Center of its chassis, and how many ranks are in it
+	up            int // of a Center: the rank above; or none
+	down          int // the Center of the chassis below; or none
+}
+
+const none = -1
+
+func seatOf(rank, size int) seat {
+	chassis, place := rank/perChassis, rank%perChassis
+	s := seat{center: chassis * perChassis, up: none, down: none}
+	s.seats = min(perChassis, size-s.center)
+	below := 2*chassis + 1 + place // place 0, the Center, has something below it in the root alone
+	if chassis == 0 || place > 0 {
+		if below < (size+perChassis-1)/perChassis {
+			s.down = below * perChassis
+		}
+	}
+	switch {
+	case place > 0 || chassis == 0:
+	case chassis <= perChassis:
+		s.up = chassis - 1
+	default:
+		s.up = (chassis-2)/2*perChassis + 1 + chassis%2
+	}
+	return s
+}
+
+func chassisIn(b *builder) {
+	s := seatOf(b.rank, b.size)
+	if s.down != none {
+		b.await(s.down, b.label)
+	}
+	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, gather)
+	if s.up != none {
+		b.tell(s.up, b.label-1, 0)
+	}
+}
+
+func chassisOut(b *builder) {
+	s := seatOf(b.rank, b.size)
+	if s.up != none {
+		b.await(s.up, b.label)
+	}
+	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, tellEach)
+	if s.down != none {
+		b.tell(s.down, b.label-1, 0)
+	}
+}
+
+// chassisRepeated follows the three procedures of figure 9. One who has nothing above is in the root, and one who has
+// nothing below at the low end: the steps are the same.
+func chassisRepeated(b *builder) {
+	s := seatOf(b.rank, b.size)
+	inner := func() {
+		b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, sequence(gather, tellEach))
+	}
+	first := b.label // the labels of the messages between chassis are the first three
+	const begin, ended, release = 0, 1, 2
+	b.label += 3
+	above, below := s.up != none, s.down != none
+	root, low := b.rank < perChassis, isLow(b.rank/perChassis, b.size)
+
+	if above {
+		b.await(s.up, first+begin)
+	}
+	inner()
+	if !low {
+		if below {
+			b.tell(s.down, first+begin, 0)
+			b.await(s.down, first+ended)
+		}
+		inner()
+	} else {
+		b.label += 2 // of the barrier that others have
+	}
+	if above {
+		b.tell(s.up, first+ended, 0)
+		b.await(s.up, first+release)
+	}
+	if !root {
+		inner()
+	} else {
+		b.label += 2
+	}
+	if below {
+		b.tell(s.down, first+release, 0)
+	}
+}
+
+// isLow reports whether nothing is below a chassis.
+func isLow(chassis, size int) bool {
+	first := 2*chassis + 2 // of those below
+	if chassis == 0 {
+		first = 1
+	}
+	return first*perChassis >= size
+}

@@ -1,0 +1,53 @@
+package schedule
+
+// Concurrent returns the flat barrier: all tell rank 0, which multicasts the release.
+//
+// Without loss: n frames. Cost: os + L + (n-1) or + os + L + or. The best where the ranks come at different times, or
+// share processors, and the worst where many come together.
+//
+// Source: MCD §3.2.3.
+func Concurrent() Algorithm {
+	return Algorithm{name: "concurrent", in: gather, out: multicast, releasesAll: true}
+}
+
+// Star is Concurrent whose release goes to one rank after the other, for networks without multicast: SCMD's barrier
+// within a chassis, of which rank 0 is the Center.
+//
+// Without loss: 2(n-1) frames.
+//
+// Source: SCMD §3.
+func Star() Algorithm { return Algorithm{name: "star", in: gather, out: tellEach} }
+
+// gather tells rank 0.
+func gather(b *builder) {
+	if b.rank > 0 {
+		b.tell(0, b.label, b.rank-1)
+	} else {
+		for r := 1; r < b.size; r++ {
+			b.await(r, b.label)
+		}
+	}
+	b.label++
+}
+
+// multicast has rank 0 tell all others at once.
+func multicast(b *builder) {
+	if b.rank == 0 {
+		b.tellAll(b.label)
+	} else {
+		b.await(0, b.label)
+	}
+	b.label++
+}
+
+// tellEach has rank 0 tell one after the other.
+func tellEach(b *builder) {
+	if b.rank > 0 {
+		b.await(0, b.label)
+	} else {
+		for r := 1; r < b.size; r++ {
+			b.tell(r, b.label, r-1)
+		}
+	}
+	b.label++
+}

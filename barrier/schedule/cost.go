@@ -1,0 +1,60 @@
+package schedule
+
+import "time"
+
+// LogP is what a message costs, by the LogP model: a send occupies the sender's processor for Os, the message is then
+// L on its way, and occupies the receiver's processor for Or. Gap is the least time between the beginnings of two
+// sends, or two receives, of one NIC.
+//
+// Beyond LogP it says what nodes cost that share processors or a switch in software, as they do where a cluster runs on one
+// machine. Zero is nothing: each node has a processor of its own.
+//
+// Source: MCD §5.1.1, and its references 10 and 11.
+type LogP struct {
+	Os, L, Or, Gap time.Duration
+
+	Copy   time.Duration // of the sender's processor, for each receiver of a multicast after the first
+	Cores  int           // processors that the nodes share; 0 is one each
+	Switch time.Duration // of a shared processor, to turn from one node to another
+}
+
+// DefaultLogP is what rawlane's ring link measures between two machines' worth of processors, without the wire (see
+// bench logp). Only its proportions matter to Auto.
+var DefaultLogP = LogP{Os: 900 * time.Nanosecond, L: 2 * time.Microsecond, Or: 400 * time.Nanosecond, Gap: 900 * time.Nanosecond}
+
+// Event is one message of a barrier, as the model has it. Times are since all ranks entered.
+type Event struct {
+	From, To, NIC int // a multicast is one event for each receiver
+	Label         uint8
+	Begun         time.Duration // the send
+	Left          time.Duration // the sender's NIC
+	Arrived       time.Duration // at the receiver's NIC
+	Handled       time.Duration // by the receiver
+}
+
+// Cost returns how long a barrier of that size takes by the model, from the entry of all to the last one's exit. nics
+// are the networks; where the algorithm uses more, the last one stands for the others. Cores and Switch are the
+// first's.
+func (a Algorithm) Cost(size int, nics ...LogP) time.Duration {
+	exits, _ := a.walk(size, nics, false)
+	var last time.Duration
+	for _, t := range exits {
+		last = max(last, t)
+	}
+	return last
+}
+
+// Timeline returns when each rank leaves, and all messages in the order in which they are handled.
+func (a Algorithm) Timeline(size int, nics ...LogP) (exits []time.Duration, events []Event) {
+	return a.walk(size, nics, true)
+}
+
+func (a Algorithm) walk(size int, nics []LogP, record bool) ([]time.Duration, []Event) {
+	if len(nics) == 0 {
+		nics = []LogP{DefaultLogP}
+	}
+	w := newWalk(a.For(size), size, nics)
+	w.record = record
+	w.run()
+	return w.exits, w.events
+}

@@ -1,0 +1,48 @@
+package schedule_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
+
+func ExampleAlgorithm_Steps() {
+	for rank := range 3 {
+		fmt.Println(rank, schedule.Tree(3).Steps(rank, 3))
+	}
+	// Output:
+	// 0 [{[{1 0} {2 0}] [{-1 1 0}]}]
+	// 1 [{[] [{0 0 0}]} {[{0 1}] []}]
+	// 2 [{[] [{0 0 0}]} {[{0 1}] []}]
+}
+
+// An algorithm of one's own: a token that goes round twice.
+func ExampleNew() {
+	ring := schedule.New("ring", func(rank, size int) (steps []schedule.Step) {
+		for round := range 2 {
+			var s schedule.Step
+			if rank > 0 || round > 0 {
+				previous := round - (size-rank)/size // rank 0 awaits what went out a round earlier
+				s.Await = []schedule.Receive{{From: (rank + size - 1) % size, Label: uint8(previous)}}
+			}
+			if rank < size-1 || round == 0 {
+				s.Tell = []schedule.Send{{To: (rank + 1) % size, Label: uint8(round)}}
+			}
+			steps = append(steps, s)
+		}
+		return steps
+	})
+	fmt.Println(ring.Check(5), ring.Frames(5))
+	// Output: <nil> 9
+}
+
+func ExampleChoices() {
+	p := schedule.LogP{Os: 3 * time.Microsecond, L: 17500 * time.Nanosecond, Or: 9500 * time.Nanosecond}
+	for _, c := range schedule.Choices(16, p)[:2] {
+		fmt.Println(c.Algorithm, c.Cost, c.Frames)
+	}
+	// Output:
+	// shuffle 120µs 64
+	// tree:4 128µs 16
+}

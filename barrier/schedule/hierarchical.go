@@ -1,0 +1,79 @@
+package schedule
+
+import "fmt"
+
+// Hierarchical returns a barrier in levels: ranks in groups of the given size, group 0 being ranks 0 to group-1 and so
+// on; the lowest of each leads it. First comes the inner algorithm's way in, within each group, so that the leaders
+// know; then the outer algorithm, among the leaders; then the inner one's way out. Where the outer algorithm ends in a
+// multicast, that one frame releases everybody, and there is no other way out. Both algorithms may be
+// hierarchies themselves.
+//
+// The source has full inner barriers where this has halves: see HierarchicalRepeated.
+//
+// Source: SCMD §4.
+func Hierarchical(inner, outer Algorithm, group int) Algorithm {
+	mustBeGroup(group)
+	innerIn, innerOut := inner.halves()
+	a := Algorithm{name: fmt.Sprintf("hier:%d:%v:%v", group, inner, outer)}
+	switch {
+	case outer.releasesAll:
+		a.in, a.out, a.releasesAll = sequence(within(group, innerIn), leaders(group, outer.in)), multicast, true
+	case outer.whole != nil:
+		a.whole = sequence(within(group, innerIn), leaders(group, outer.whole), within(group, innerOut))
+	default:
+		a.in = sequence(within(group, innerIn), leaders(group, outer.in))
+		a.out = sequence(leaders(group, outer.out), within(group, innerOut))
+	}
+	return a
+}
+
+// HierarchicalRepeated is Hierarchical with a full inner barrier before the leaders' and another one after it, as the
+// source has them.
+//
+// Source: SCMD §4.
+func HierarchicalRepeated(inner, outer Algorithm, group int) Algorithm {
+	mustBeGroup(group)
+	full := within(group, inner.all())
+	return Algorithm{
+		name:  fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
+		whole: sequence(full, leaders(group, outer.all()), full),
+	}
+}
+
+func mustBeGroup(group int) {
+	if group < 2 {
+		panic(fmt.Sprintf("schedule: groups of %d (want 2 or more)", group))
+	}
+}
+
+// sequence is parts one after the other.
+func sequence(parts ...part) part {
+	return func(b *builder) {
+		for _, p := range parts {
+			p(b)
+		}
+	}
+}
+
+// within does p in each group.
+func within(group int, p part) part {
+	return func(b *builder) {
+		first := b.rank / group * group
+		label := b.label
+		b.among(b.rank-first, min(group, b.size-first), func(r int) int { return first + r }, p)
+		b.label = label
+		b.skip(min(group, b.size), p) // the last group may be smaller, and need fewer labels
+	}
+}
+
+// leaders does p among the first of each group.
+func leaders(group int, p part) part {
+	return func(b *builder) {
+		count := (b.size + group - 1) / group
+		if b.rank%group != 0 {
+			b.skip(count, p)
+			return
+		}
+		b.among(b.rank/group, count, func(r int) int { return r * group }, p)
+	}
+}

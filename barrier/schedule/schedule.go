@@ -1,0 +1,121 @@
+package schedule
+
+import "fmt"
+
+// All is the peer that stands for every other rank: a multicast.
+const All = -1
+
+// Receive is a message that a rank awaits.
+type Receive struct {
+	From  int
+	Label uint8 // tells the messages of one sender to one receiver apart
+}
+
+// Send is a message that a rank tells.
+type Send struct {
+	To    int // a rank, or All
+	Label uint8
+	NIC   int // the network to send it over, from 0
+}
+
+// Step is what a rank does next: it awaits messages, in any order, and then tells.
+type Step struct {
+	Await []Receive
+	Tell  []Send
+}
+
+// Algorithm makes schedules. The zero Algorithm is none; make one with Shuffle, Tree, Concurrent, Auto and the others
+// of this package, or New. Algorithms are values, and one is known by its name.
+type Algorithm struct {
+	name    string
+	whole   part // of an algorithm that has no halves
+	in, out part // of one that has
+	// releasesAll: out is one multicast of rank 0.
+	releasesAll bool
+	choose      func(size int) Algorithm // of Auto
+}
+
+// part writes a piece of one rank's schedule. It advances the builder's label by the same number on every rank.
+//
+// An algorithm has two halves if rank 0 knows of all entries between them: in tells it, and out tells the others.
+type part func(*builder)
+
+// New makes an algorithm of a function that gives each rank's steps, such that its Check is nil.
+func New(name string, steps func(rank, size int) []Step) Algorithm {
+	return Algorithm{name: name, whole: func(b *builder) {
+		for _, s := range steps(b.rank, b.size) {
+			for _, r := range s.Await {
+				b.await(r.From, int(r.Label))
+			}
+			for _, t := range s.Tell {
+				b.tellVia(t.NIC, t.To, int(t.Label))
+			}
+			b.cut()
+		}
+		b.label += maxLabels / 2 // leaves as many to who composes it
+	}}
+}
+
+// String returns the name that Parse takes.
+func (a Algorithm) String() string { return a.name }
+
+// IsZero reports whether a is none.
+func (a Algorithm) IsZero() bool { return a.name == "" }
+
+// For returns the algorithm that a is for a group of that size: itself, unless it is Auto.
+func (a Algorithm) For(size int) Algorithm {
+	if a.choose != nil {
+		return a.choose(size)
+	}
+	return a
+}
+
+// Steps returns what a rank does in a barrier of size ranks: each step in turn, as soon as its messages are in. The
+// barrier is left after the last. Ranks are 0 to size-1; others panic.
+func (a Algorithm) Steps(rank, size int) []Step {
+	if rank < 0 || rank >= size {
+		panic(fmt.Sprintf("schedule: rank %d of %d", rank, size))
+	}
+	b := &builder{rank: rank, size: size, nics: 1}
+	a.For(size).all()(b)
+	return b.steps
+}
+
+// all is the whole barrier.
+func (a Algorithm) all() part {
+	if a.whole != nil {
+		return a.whole
+	}
+	return func(b *builder) { a.in(b); a.out(b) }
+}
+
+// halves returns a as halves. A barrier without is made one: all of it, and then rank 0 tells each of the others.
+func (a Algorithm) halves() (in, out part) {
+	if a.whole != nil {
+		return a.whole, tellEach
+	}
+	return a.in, a.out
+}
+
+// Multicasts reports whether a schedule for that size has multicasts.
+func (a Algorithm) Multicasts(size int) bool {
+	for _, s := range a.Steps(0, size) {
+		for _, t := range s.Tell {
+			if t.To == All {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Frames returns how many frames one barrier costs if none is lost: the messages sent, a multicast counted once.
+func (a Algorithm) Frames(size int) (n int) {
+	a = a.For(size)
+	for rank := range size {
+		for _, s := range a.Steps(rank, size) {
+			n += len(s.Tell)
+		}
+	}
+	return n
+}

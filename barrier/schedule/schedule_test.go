@@ -1,0 +1,325 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// generators are all there are, with parameters that differ in kind.
+func generators() []Algorithm {
+	all := []Algorithm{Shuffle(), Concurrent(), Star(), Chassis(), ChassisRepeated()}
+	for _, k := range []int{2, 3, 4, 7, 16} {
+		all = append(all, Tree(k), TreeTree(k))
+	}
+	flat := []Algorithm{Shuffle(), Tree(2), TreeTree(3), Concurrent(), Star()}
+	for _, inner := range flat {
+		for _, outer := range flat {
+			all = append(all, Hierarchical(inner, outer, 3))
+		}
+	}
+	for _, a := range []Algorithm{Tree(3), Concurrent(), Shuffle(), TreeTree(2)} {
+		all = append(all, Stripe(a, 2), Redundant(a, 3))
+	}
+	return append(all,
+		HierarchicalRepeated(Star(), Tree(2), 3),
+		HierarchicalRepeated(Shuffle(), Shuffle(), 4),
+		Hierarchical(Star(), Hierarchical(Star(), Tree(2), 3), 3),
+		Hierarchical(Hierarchical(Star(), TreeTree(2), 2), Hierarchical(Shuffle(), Shuffle(), 3), 4),
+		Redundant(Hierarchical(Tree(2), Concurrent(), 5), 2),
+	)
+}
+
+func TestSchedule_EveryExitFollowsEveryEntry(t *testing.T) {
+	for _, a := range generators() {
+		t.Run(a.String(), func(t *testing.T) {
+			t.Parallel()
+			for size := 1; size <= 300; size++ {
+				if err := a.Check(size); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestSchedule_LargeSizes(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for _, a := range generators() {
+		size := 301 + rng.IntN(4700)
+		if testing.Short() {
+			size = 301 + rng.IntN(300)
+		}
+		if err := a.Check(size); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// The checker must find what is wrong.
+func TestCheck_FindsWhatIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		wreck func(steps [][]Step)
+		want  string
+	}{
+		{"a message is not sent", func(s [][]Step) { s[3][0].Tell = nil }, "rank 3's message 0 to rank 2 is awaited, and never sent"},
+		{"a message is not awaited", func(s [][]Step) { s[2][0].Await = nil }, "nobody awaits rank 3's message 0 to rank 2"},
+		{"a message goes to another rank", func(s [][]Step) { s[3][0].Tell[0].To = 1 }, "nobody awaits rank 3's message 0 to rank 1"},
+		{"a message has another label", func(s [][]Step) { s[3][0].Tell[0].Label = 9 }, "nobody awaits rank 3's message 9"},
+		{"a message is sent twice", func(s [][]Step) { s[3][0].Tell = append(s[3][0].Tell, s[3][0].Tell[0]) }, "is sent twice"},
+		{"a message is awaited twice", func(s [][]Step) { s[2][0].Await = append(s[2][0].Await, s[2][0].Await[0]) }, "is awaited twice"},
+		{"rank 2 passes on what it has not heard", func(s [][]Step) {
+			s[2] = []Step{{Tell: s[2][0].Tell}, {Await: s[2][0].Await}, s[2][1]}
+		}, "may leave before rank 3 has entered"},
+		{"rank 3 leaves at once", func(s [][]Step) {
+			s[0][len(s[0])-1].Tell = []Send{{1, 2, 0}, {2, 2, 0}}
+			s[3] = s[3][:1]
+		}, "rank 3 may leave before rank 0 has entered"},
+		{"rank 3 waits before it tells", func(s [][]Step) {
+			s[3] = []Step{{Await: s[3][1].Await, Tell: s[3][0].Tell}}
+		}, "waits for ever"},
+		{"a rank that is none", func(s [][]Step) { s[3][0].Tell[0].To = 4 }, "tells rank 4"},
+		{"itself", func(s [][]Step) { s[2][0].Await[0].From = 2 }, "awaits itself"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			steps := make([][]Step, 4)
+			for rank := range steps {
+				steps[rank] = Tree(2).Steps(rank, 4)
+			}
+			if err := check(steps); err != nil {
+				t.Fatal("before:", err)
+			}
+			c.wreck(steps)
+			if err := check(steps); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want ...%s...", err, c.want)
+			}
+		})
+	}
+	broken := New("broken", func(rank, size int) []Step { return nil })
+	if err := broken.Check(2); !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "broken for 2 ranks") {
+		t.Error(err)
+	}
+	if err := broken.Check(1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMCD_3_1_1_ShuffleExchange(t *testing.T) {
+	want := []Step{
+		{Tell: []Send{{To: 4, Label: 0}}},
+		{Await: []Receive{{4, 0}}, Tell: []Send{{To: 7, Label: 1}}},
+		{Await: []Receive{{7, 1}}, Tell: []Send{{To: 1, Label: 2}}},
+		{Await: []Receive{{1, 2}}},
+	}
+	if got := Shuffle().Steps(5, 8); !reflect.DeepEqual(got, want) {
+		t.Errorf("rank 5 of 8: %+v", got)
+	}
+	if got := Shuffle().Steps(4, 5)[0].Tell[0].To; got != 0 {
+		t.Errorf("dissemination: rank 4 of 5 tells %d first, want 0", got)
+	}
+}
+
+// The frames of one barrier: what the doc comments promise.
+func TestFrames(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 13, 31, 32, 100} {
+		for _, c := range []struct {
+			a    Algorithm
+			want int
+		}{
+			{Shuffle(), n * digits(n, 2)},
+			{Tree(2), n}, {Tree(3), n}, {Tree(5), n}, {Concurrent(), n},
+			{TreeTree(2), 2 * (n - 1)}, {TreeTree(4), 2 * (n - 1)}, {Star(), 2 * (n - 1)}, {Chassis(), 2 * (n - 1)},
+			{Redundant(Tree(3), 2), n + 1},
+			{Hierarchical(Star(), Tree(2), 4), n},
+			{Hierarchical(Star(), TreeTree(2), 4), 2 * (n - 1)},
+		} {
+			if n == 1 {
+				c.want = 0
+			}
+			if got := c.a.Frames(n); got != c.want {
+				t.Errorf("%v, %d ranks: %d frames, want %d", c.a, n, got, c.want)
+			}
+		}
+	}
+}
+
+// SCMD §4, figure 9: what the ranks of each kind of chassis do, with one level between (20 ranks or more).
+func TestSCMD_4_ProceduresOfTheChassis(t *testing.T) {
+	const size = 30 // root, three between, six at the low end
+	steps := func(rank int) (s string) {
+		for _, st := range ChassisRepeated().Steps(rank, size) {
+			for _, r := range st.Await {
+				s += fmt.Sprintf("<%d ", r.From)
+			}
+			for _, t := range st.Tell {
+				s += fmt.Sprintf(">%d ", t.To)
+			}
+		}
+		return strings.TrimSpace(s)
+	}
+	for _, c := range []struct {
+		what string
+		rank int
+		want string
+	}{
+		{"root, Center: inner, tells below, hears below, inner, releases below", 0, "<1 <2 >1 >2 >3 <3 <1 <2 >1 >2 >3"},
+		{"root, Right", 2, ">0 <0 >9 <9 >0 <0 >9"},
+		{"between, Center: hears above, three inner ones, around them tells above and hears above", 3,
+			"<0 <4 <5 >4 >5 <4 <5 >4 >5 >0 <0 <4 <5 >4 >5"},
+		{"between, Left", 4, ">3 <3 >12 <12 >3 <3 >3 <3 >12"},
+		{"low end, Center", 12, "<4 <13 <14 >13 >14 >4 <4 <13 <14 >13 >14"},
+		{"low end, Left", 13, ">12 <12 >12 <12"},
+	} {
+		if got := steps(c.rank); got != c.want {
+			t.Errorf("%s: rank %d: got  %s\nwant %s", c.what, c.rank, got, c.want)
+		}
+	}
+}
+
+// A tree's children come over different networks (MCD §3.3.1), and so do the many of the concurrent barrier (§3.3.2).
+func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
+	nics := func(a Algorithm, size int) (used []int) {
+		for rank := 1; rank < size; rank++ {
+			for _, s := range a.Steps(rank, size) {
+				for _, tell := range s.Tell {
+					used = append(used, tell.NIC)
+				}
+			}
+		}
+		return used
+	}
+	if got := nics(Stripe(Tree(3), 2), 3); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("3-ary tree: %v", got)
+	}
+	if got := nics(Stripe(Concurrent(), 2), 6); !slices.Equal(got, []int{0, 1, 0, 1, 0}) {
+		t.Errorf("concurrent: %v", got)
+	}
+	release := Redundant(Tree(3), 2).Steps(0, 3)
+	if got := release[len(release)-1].Tell; !reflect.DeepEqual(got, []Send{{All, 1, 0}, {All, 1, 1}}) {
+		t.Errorf("redundant: the release is %+v", got)
+	}
+}
+
+func TestParseTakesWhatStringGives(t *testing.T) {
+	for _, a := range append(generators(), Auto()) {
+		b, err := Parse(a.String())
+		if err != nil || b.String() != a.String() {
+			t.Errorf("%v: %v, %v", a, b, err)
+			continue
+		}
+		for rank := range 13 {
+			if !reflect.DeepEqual(a.Steps(rank, 13), b.Steps(rank, 13)) {
+				t.Errorf("%v: rank %d differs", a, rank)
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"":                                       "there is no \"\"",
+		"bush":                                   "there is no \"bush\"",
+		"tree":                                   "something is missing",
+		"tree:1":                                 "want a number of 2 to",
+		"tree:x":                                 "want a number",
+		"tree:3:4":                               "\"4\" is too much",
+		"hier:3:tree:2":                          "something is missing",
+		"stripe:0:tree:2":                        "want a number of 1 to",
+		"shuffle:shuffle":                        "too much",
+		strings.Repeat("stripe:2:", 20) + "star": "deep",
+	} {
+		if _, err := Parse(name); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "there are: shuffle") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+const us = time.Microsecond
+
+// The parameters that MCD §5.1.1 gives. Its gap is that of sends; a receive takes longer anyway.
+var mcd = LogP{Os: 3 * us, L: 17500, Or: 9500, Gap: 9 * us}
+
+// The closed formulas of MCD §5.1.2, where they are exact: at powers of k.
+func TestMCD_5_1_2_CostFormulas(t *testing.T) {
+	for _, p := range []LogP{mcd, {Os: us, L: 5 * us, Or: us / 2}} {
+		hop := p.Os + p.L + p.Or
+		for n, log := 2, time.Duration(1); n <= 1024; n, log = 2*n, log+1 {
+			if got, want := Shuffle().Cost(n, p), log*hop; got != want {
+				t.Errorf("shuffle, %d ranks: %v, want %v", n, got, want)
+			}
+			if got, want := Tree(2).Cost(n, p), (log+1)*hop; got != want {
+				t.Errorf("tree:2, %d ranks: %v, want %v", n, got, want)
+			}
+			if got, want := Concurrent().Cost(n, p), hop+time.Duration(n-2)*p.Or+hop; got != want && p.Gap <= p.Or {
+				t.Errorf("concurrent, %d ranks: %v, want %v", n, got, want)
+			}
+		}
+		for _, k := range []int{3, 4, 5} {
+			for n, log := k, time.Duration(1); n <= 1024; n, log = k*n, log+1 {
+				if got, want := Tree(k).Cost(n, p), log*(hop+time.Duration(k-2)*p.Or)+hop; got != want {
+					t.Errorf("tree:%d, %d ranks: %v, want %v", k, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+// MCD §5.1.2: at n = 16 the 4-ary tree beats the shuffle exchange if and only if 3 or < os + L... by the formulas
+// 3 hops + 4 or against 4 hops: where 4 or < hop, that is 3 or < os + L.
+func TestMCD_5_1_2_FourAryTreeAgainstShuffleExchange(t *testing.T) {
+	for or := us; or < 15*us; or += us / 2 {
+		p := LogP{Os: 3 * us, L: 17500, Or: or}
+		wins := Tree(4).Cost(16, p) < Shuffle().Cost(16, p)
+		if want := 3*or < p.Os+p.L; wins != want {
+			t.Errorf("or %v: the tree wins: %v, want %v", or, wins, want)
+		}
+	}
+	if best := Auto(mcd).For(16); best.String() != "shuffle" {
+		t.Errorf("Auto chose %v for the paper's parameters, want shuffle", best)
+	}
+	quick := LogP{Os: 3 * us, L: 17500, Or: 2 * us}
+	if best := Auto(quick).For(16); best.String() == "shuffle" {
+		t.Errorf("Auto chose %v where receives are cheap", best)
+	}
+}
+
+// Where nodes share processors, their work adds up.
+func TestCost_SharedCores(t *testing.T) {
+	p := LogP{Os: us, L: 0, Or: us, Cores: 1, Switch: 0}
+	for _, a := range []Algorithm{Shuffle(), Star(), Tree(2)} {
+		sends := a.Frames(8)
+		receives := 0
+		for rank := range 8 {
+			for _, s := range a.Steps(rank, 8) {
+				receives += len(s.Await)
+			}
+		}
+		if got, want := a.Cost(8, p), time.Duration(sends+receives)*us; got != want {
+			t.Errorf("%v: %v, want %v", a, got, want)
+		}
+	}
+	p.Switch = 10 * us
+	if shuffle, star := Shuffle().Cost(32, p), Star().Cost(32, p); shuffle < star*3/2 {
+		t.Errorf("shuffle %v, star %v: turning from node to node should cost the one with more messages more", shuffle, star)
+	}
+	p = LogP{Os: us, L: us, Or: us, Copy: us}
+	if got, want := Concurrent().Cost(5, p), (3+3)*us+(3+3)*us; got != want {
+		t.Errorf("concurrent with a copy for each receiver: %v, want %v", got, want)
+	}
+}
+
+func TestTimelineHasEveryMessage(t *testing.T) {
+	exits, events := Tree(3).Timeline(9, mcd)
+	if len(events) != 8+8 || slices.Max(exits) != Tree(3).Cost(9, mcd) {
+		t.Fatalf("%d events, exits %v", len(events), exits)
+	}
+	for _, e := range events {
+		if e.Left-e.Begun != mcd.Os || e.Arrived-e.Left != mcd.L || e.Handled-e.Arrived < mcd.Or {
+			t.Errorf("%+v", e)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package schedule
+
+import "fmt"
+
+// Stripe returns a over several networks, on each of which every rank has a NIC: messages that one rank receives at one
+// time, such as a tree's children's, come over different ones. A multicast release goes over the first.
+//
+// Source: MCD §3.3.1 (tree), §3.3.2 (concurrent).
+func Stripe(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "stripe", false) }
+
+// Redundant is Stripe with the multicast release sent on every network, so that the loss of one copy costs nothing.
+func Redundant(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "redundant", true) }
+
+func overNetworks(a Algorithm, nics int, name string, copies bool) Algorithm {
+	if nics < 1 || nics > MaxNICs {
+		panic(fmt.Sprintf("schedule: %d networks (want 1 to %d)", nics, MaxNICs))
+	}
+	if choose := a.choose; choose != nil {
+		a.choose = func(size int) Algorithm { return overNetworks(choose(size), nics, name, copies) }
+	}
+	spread := func(p part) part {
+		if p == nil {
+			return nil
+		}
+		return func(b *builder) {
+			b.nics, b.copies = nics, copies
+			p(b)
+		}
+	}
+	a.name = fmt.Sprintf("%s:%d:%s", name, nics, a.name)
+	a.whole, a.in, a.out = spread(a.whole), spread(a.in), spread(a.out)
+	return a
+}
+
+// MaxNICs bounds Stripe: more networks than anybody cables.
+const MaxNICs = 64

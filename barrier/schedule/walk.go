@@ -1,0 +1,235 @@
+package schedule
+
+import (
+	"container/heap"
+	"time"
+)
+
+// walk is a barrier in the model's time. Ranks have processors of their own, or take turns on shared ones: a rank that
+// has something to do queues for a core, and keeps it while its messages come quickly enough.
+type walk struct {
+	nics   []LogP
+	ranks  []walker
+	cores  []core
+	queue  []int // ranks that want a shared core
+	exits  []time.Duration
+	record bool
+	events []Event
+
+	coming arrivals
+	count  int // of all that came
+}
+
+// walker is one rank.
+type walker struct {
+	steps   []Step
+	at      int // the step that it waits in
+	entered bool
+	here    map[Receive]bool // what came, of all steps
+	inbox   []arrival
+	active  bool            // on a core, or in the queue for one
+	sends   []time.Duration // by NIC: when the next send may begin
+	handles []time.Duration // likewise for receives
+}
+
+// core is a processor.
+type core struct {
+	rank int // that ran last, or none
+	busy bool
+}
+
+// arrival is a rank's entry, a message for a rank, or a core that is free again.
+type arrival struct {
+	at     time.Duration
+	number int // of two at one time, the lower comes first
+	kind   arrivalKind
+	index  int // the rank, or the core
+	event  Event
+}
+
+type arrivalKind uint8
+
+const (
+	entry arrivalKind = iota
+	flight
+	coreFree
+)
+
+func newWalk(a Algorithm, size int, nics []LogP) *walk {
+	w := &walk{nics: nics, ranks: make([]walker, size), exits: make([]time.Duration, size)}
+	networks := len(nics)
+	for rank := range w.ranks {
+		r := &w.ranks[rank]
+		r.steps = a.Steps(rank, size)
+		r.here = make(map[Receive]bool)
+		for _, s := range r.steps {
+			for _, t := range s.Tell {
+				networks = max(networks, t.NIC+1)
+			}
+		}
+	}
+	for rank := range w.ranks {
+		w.ranks[rank].sends = make([]time.Duration, networks)
+		w.ranks[rank].handles = make([]time.Duration, networks)
+		w.push(arrival{kind: entry, index: rank})
+	}
+	cores := nics[0].Cores
+	if cores <= 0 {
+		cores = size
+	}
+	for range cores {
+		w.cores = append(w.cores, core{rank: none})
+	}
+	return w
+}
+
+func (w *walk) push(a arrival) {
+	a.number = w.count
+	w.count++
+	heap.Push(&w.coming, a)
+}
+
+func (w *walk) shared() bool { return w.nics[0].Cores > 0 }
+
+func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
+
+func (w *walk) run() {
+	for len(w.coming) > 0 {
+		a := heap.Pop(&w.coming).(arrival)
+		if a.kind == coreFree {
+			w.free(a.at, a.index)
+		} else {
+			w.enqueue(a)
+		}
+		w.dispatch(a.at)
+	}
+}
+
+func (w *walk) enqueue(a arrival) {
+	r := &w.ranks[a.index]
+	r.inbox = append(r.inbox, a)
+	if !r.active {
+		r.active = true
+		w.queue = append(w.queue, a.index)
+	}
+}
+
+// free has a core go on with its rank, if that has more to do.
+func (w *walk) free(now time.Duration, c int) {
+	rank := w.cores[c].rank
+	w.cores[c].busy = false
+	if len(w.ranks[rank].inbox) > 0 {
+		w.work(now, c, rank)
+		return
+	}
+	w.ranks[rank].active = false
+}
+
+// dispatch gives idle cores to ranks that want one: where each has its own, that one; else one that ran the rank last,
+// or any.
+func (w *walk) dispatch(now time.Duration) {
+	for len(w.queue) > 0 {
+		rank := w.queue[0]
+		c := rank
+		if w.shared() {
+			c = w.idle(rank)
+		}
+		if c == none {
+			return
+		}
+		w.queue = w.queue[1:]
+		w.work(now, c, rank)
+	}
+}
+
+func (w *walk) idle(rank int) int {
+	found := none
+	for c := range w.cores {
+		if w.cores[c].busy {
+			continue
+		}
+		if found == none || w.cores[c].rank == rank {
+			found = c
+		}
+	}
+	return found
+}
+
+// work has a rank handle the first that came, and send what it then may.
+func (w *walk) work(now time.Duration, c, rank int) {
+	if w.shared() && w.cores[c].rank != rank {
+		now += w.nics[0].Switch
+	}
+	w.cores[c] = core{rank: rank, busy: true}
+	r := &w.ranks[rank]
+	a := r.inbox[0]
+	r.inbox = r.inbox[1:]
+	if a.kind == entry {
+		r.entered = true
+	} else {
+		e := a.event
+		begun := max(now, r.handles[e.NIC])
+		r.handles[e.NIC] = begun + w.nic(e.NIC).Gap
+		now = begun + w.nic(e.NIC).Or
+		r.here[Receive{e.From, e.Label}] = true
+		if w.record {
+			e.Handled = now
+			w.events = append(w.events, e)
+		}
+	}
+	now = w.progress(now, rank)
+	w.push(arrival{at: now, kind: coreFree, index: c})
+}
+
+// progress sends what each step tells, as long as what it awaits is here.
+func (w *walk) progress(now time.Duration, rank int) time.Duration {
+	r := &w.ranks[rank]
+	for r.entered && r.at < len(r.steps) {
+		s := &r.steps[r.at]
+		for _, in := range s.Await {
+			if !r.here[in] {
+				return now
+			}
+		}
+		for _, t := range s.Tell {
+			now = w.send(now, rank, t)
+		}
+		r.at++
+	}
+	if r.entered && w.exits[rank] == 0 {
+		w.exits[rank] = now
+	}
+	return now
+}
+
+func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
+	p, r := w.nic(t.NIC), &w.ranks[rank]
+	e := Event{From: rank, NIC: t.NIC, Label: t.Label, Begun: max(now, r.sends[t.NIC])}
+	r.sends[t.NIC] = e.Begun + p.Gap
+	to := audience(rank, t.To, len(w.ranks))
+	e.Left = e.Begun + p.Os + time.Duration(len(to)-1)*p.Copy
+	e.Arrived = e.Left + p.L
+	for _, e.To = range to {
+		w.push(arrival{at: e.Arrived, kind: flight, index: e.To, event: e})
+	}
+	return e.Left
+}
+
+// arrivals is a heap, the earliest first.
+type arrivals []arrival
+
+func (h arrivals) Len() int { return len(h) }
+func (h arrivals) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].number < h[j].number
+}
+func (h arrivals) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *arrivals) Push(x any) { *h = append(*h, x.(arrival)) }
+
+// Pop implements heap.Interface.
+func (h *arrivals) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
