@@ -13,7 +13,8 @@
 //	                     <-------   "I am 5, seeking"
 //	  "I am 2, met"      ------->   (when the last of the others was heard)
 //
-// A node that has met all others goes on to answer those who come late, as long as its Membership is open.
+// A node that has heard all others listens for 5 ms more: two of one number may have started at one time. Then it has
+// met, and goes on to answer those who come late, as long as its Membership is open.
 // Needed are: a number for each node, 0 to n-1; the number n; and that broadcasts pass. Neither IP nor names are.
 //
 // What is reported: two nodes of one number and two numbers with one address (mcd.ErrConflict, with both

@@ -12,7 +12,7 @@ import (
 
 // Sentinels: test with errors.Is.
 var (
-	// ErrIncomplete: the context ended before all nodes were heard. An *IncompleteError names them.
+	// ErrIncomplete: the context ended before the nodes had met. An *IncompleteError names those that were not heard.
 	ErrIncomplete = errors.New("nodes are missing")
 	// ErrMismatch: a node has another idea of the cluster. A *MismatchError says which.
 	ErrMismatch = errors.New("nodes expect different clusters")
@@ -55,9 +55,12 @@ func (e *IncompleteError) Error() string {
 			return strings.TrimSpace(fmt.Sprintf("%d %v on link %d %s", p.ID, p.MACs, p.NIC, p.Name))
 		}))
 	fmt.Fprintf(&b, "; listened on %v", e.Links)
-	if e.ForeignVersion != 0 {
+	switch {
+	case e.ForeignVersion != 0:
 		fmt.Fprintf(&b, "; %v speaks wire version %d, this program version %d: bring both up to date", e.Foreign, e.ForeignVersion, mcd.WireVersion)
-	} else {
+	case len(e.Missing) == 0:
+		b.WriteString(" (all are there, and the time to hear of conflicts was not over: give it a few milliseconds more)")
+	default:
 		b.WriteString(" (are the missing ones started, on the same switch and VLAN, with the same cluster id?)")
 	}
 	return b.String()

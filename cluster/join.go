@@ -41,20 +41,20 @@ type Peer struct {
 type Membership struct {
 	ep   *mcd.Endpoint
 	port *mcd.Port
-	done mcd.Completion // the meeting was decided
+	turn mcd.Completion // there is something for meet to do before the deadline that it waits for
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards what follows, and that turn is completed once between two resets
 	core      *meeting.Meeting
 	out       []meeting.Send
-	decided   bool
 	malformed uint64
 }
 
-// Join announces this node on all links of ep until it knows Config.Nodes nodes, and gives ep their node table.
+// Join announces this node on all links of ep until it knows Config.Nodes nodes, listens for a few milliseconds
+// whether two of them are in conflict, and gives ep their node table.
 //
 // Errors: mcd.ErrConflict (a *mcd.ConflictError) where two nodes share a number or an address; ErrMismatch (a
 // *MismatchError) where a node expects another cluster; ErrIncomplete (a *IncompleteError, which Is ctx's error, too) when ctx
-// ends before all were heard; mcd.ErrPortBusy.
+// ends before that; mcd.ErrPortBusy.
 func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > MaxNodes {
 		return nil, fmt.Errorf("cluster: Nodes %d (want 1 to %d)", cfg.Nodes, MaxNodes)
@@ -97,6 +97,7 @@ func seed(mac transport.MAC) (s uint64) {
 func (m *Membership) meet(ctx context.Context) error {
 	for {
 		m.mu.Lock()
+		m.turn.Reset()
 		m.out = m.core.Advance(clock.Now(), m.out[:0])
 		err := m.send()
 		state := m.core.State()
@@ -109,14 +110,13 @@ func (m *Membership) meet(ctx context.Context) error {
 			return m.install()
 		case state == meeting.Failed:
 			return m.fault()
-		}
-		turn, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
-		err = m.ep.Await(turn, &m.done)
-		cancel()
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return m.incomplete(ctx.Err())
 		}
-		if err != nil && turn.Err() == nil {
+		nap, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
+		err = m.ep.Await(nap, &m.turn)
+		cancel()
+		if err != nil && nap.Err() == nil {
 			return fmt.Errorf("cluster: %w", err)
 		}
 	}
@@ -131,11 +131,12 @@ func (m *Membership) handle(msg *mcd.Message) {
 		m.malformed++
 		return
 	}
+	before, waiting := m.core.Deadline()
 	m.out = m.core.Handle(clock.Now(), uint16(msg.From.Node), msg.Src, msg.NIC, &a, m.out[:0])
 	_ = m.send() // announcements are repeated
-	if m.core.State() != meeting.Seeking && !m.decided {
-		m.decided = true
-		m.done.Complete(nil)
+	after, still := m.core.Deadline()
+	if (after != before || waiting != still) && !m.turn.Done() {
+		m.turn.Complete(nil) // meet waits for the deadline that was
 	}
 }
 

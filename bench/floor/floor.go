@@ -4,7 +4,7 @@ package floor
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -12,25 +12,29 @@ import (
 	"path/filepath"
 )
 
-//go:embed c/floor.c
-var source []byte
+//go:embed c/*.c c/*.h
+var source embed.FS
 
 // ErrNoCompiler: there is no C compiler.
 var ErrNoCompiler = errors.New("no C compiler (install gcc, or set CC)")
 
-// Build compiles the program into dir and returns its path.
+// Build compiles the program into dir and returns its path. c/main.c says how it is called.
 func Build(dir string) (path string, err error) {
 	cc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "cc"))
 	if err != nil {
 		return "", ErrNoCompiler
 	}
-	path = filepath.Join(dir, "floor")
-	text := path + ".c"
-	if err := os.WriteFile(text, source, 0o600); err != nil {
+	if err := os.CopyFS(dir, source); err != nil {
+		return "", fmt.Errorf("write the C program: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "c", "*.c"))
+	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(cc, "-O2", "-o", path, text).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
+	path = filepath.Join(dir, "floor")
+	cmd := exec.Command(cc, append([]string{"-O2", "-Wall", "-Wextra", "-o", path}, files...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	return path, nil
 }

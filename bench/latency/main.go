@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -29,7 +30,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 		os.Exit(1)
 	}
@@ -58,7 +59,7 @@ type result struct {
 	HighP50 float64 `json:"highest_p50_us"`
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("latency", flag.ExitOnError)
 	size := flags.Int("size", 64, "payload in bytes")
 	iters := flags.Int("iters", 20000, "round trips per contestant and round")
@@ -81,7 +82,11 @@ func run(ctx context.Context, args []string) error {
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	return report(all, *size, *asJSON)
+	if *asJSON {
+		return reportJSON(out, all, *size)
+	}
+	report(out, all, *size)
+	return nil
 }
 
 func contestants(ctx context.Context, r *rig.Rig, size, iters int) (all []*contestant, err error) {
@@ -92,7 +97,7 @@ func contestants(ctx context.Context, r *rig.Rig, size, iters int) (all []*conte
 	c, err := floor.Build(r.Dir())
 	switch {
 	case errors.Is(err, floor.ErrNoCompiler):
-		fmt.Fprintf(os.Stderr, "the C programs are left out, and with them the ratios: %v\n", err)
+		fmt.Fprintf(os.Stderr, "%v: the C rows are left out, and with them the ratios\n", err)
 	case err != nil:
 		return nil, err
 	default:
@@ -100,7 +105,7 @@ func contestants(ctx context.Context, r *rig.Rig, size, iters int) (all []*conte
 			{cRing, "ring", rig.Interface}, {cUDP, "udp", r.IP(1)}, {"C, TCP sockets, polled", "tcp", r.IP(1)},
 		} {
 			add(k.name, func(ctx context.Context) (sample, error) {
-				out, err := r.Pair(ctx, []string{c, k.kind + "-echo", rig.Interface, strconv.Itoa(r.Core(1))},
+				_, out, err := r.Pair(ctx, []string{c, k.kind + "-echo", rig.Interface, strconv.Itoa(r.Core(1))},
 					append([]string{c, k.kind + "-ping", k.where, strconv.Itoa(r.Core(0))}, numbers...))
 				return parse(out, err)
 			})
@@ -112,12 +117,12 @@ func contestants(ctx context.Context, r *rig.Rig, size, iters int) (all []*conte
 	}
 	for _, network := range []string{"udp", "tcp"} {
 		add("Go, net package, "+strings.ToUpper(network), func(ctx context.Context) (sample, error) {
-			out, err := r.Pair(ctx, []string{self, twinPrefix + "echo", network, r.IP(1)},
+			_, out, err := r.Pair(ctx, []string{self, twinPrefix + "echo", network, r.IP(1)},
 				append([]string{self, twinPrefix + "ping", network, r.IP(1)}, numbers...))
 			return parse(out, err)
 		})
 	}
-	rawlane, err := r.Rawlane(ctx)
+	rawlane, err := rig.Rawlane(ctx, r.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -194,34 +199,47 @@ var targets = []struct {
 	{"ring 12 x faster than Go's TCP", "rawlane, ring", "Go, net package, TCP", 1. / 12},
 }
 
-func report(all []*contestant, size int, asJSON bool) error {
-	p50 := make(map[string]float64)
+// results compares each contestant with the two in C.
+func results(all []*contestant, size int) (lines []result) {
+	p50 := medians(all)
 	for _, c := range all {
-		p50[c.name] = c.median().p50
-	}
-	for i, c := range all {
 		m := c.median()
 		r := result{Name: c.name, Size: size, P50: m.p50 / 1e3, P99: m.p99 / 1e3, Rounds: len(c.samples),
 			LowP50: c.samples[0].p50 / 1e3, HighP50: c.samples[len(c.samples)-1].p50 / 1e3}
 		if ring := p50[cRing]; ring > 0 {
 			r.ToRing, r.ToUDP = m.p50/ring, m.p50/p50[cUDP]
 		}
-		if asJSON {
-			if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
-				return err
-			}
-			continue
-		}
-		if i == 0 {
-			fmt.Printf("Half a round trip, %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s %8s %8s\n",
-				size, r.Rounds, "", "p50", "p99", "p50 of the rounds", "/ C ring", "/ C UDP")
-		}
-		fmt.Printf("%-32s %8.2f %8.2f %8.2f - %7.2f %8.2f %8.2f\n", r.Name, r.P50, r.P99, r.LowP50, r.HighP50, r.ToRing, r.ToUDP)
+		lines = append(lines, r)
 	}
-	if asJSON {
-		return nil
+	return lines
+}
+
+func medians(all []*contestant) map[string]float64 {
+	p50 := make(map[string]float64)
+	for _, c := range all {
+		p50[c.name] = c.median().p50
 	}
-	fmt.Println()
+	return p50
+}
+
+func reportJSON(out io.Writer, all []*contestant, size int) error {
+	lines := json.NewEncoder(out)
+	for _, r := range results(all, size) {
+		if err := lines.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func report(out io.Writer, all []*contestant, size int) {
+	fmt.Fprintf(out, "Half a round trip, %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s %8s %8s\n",
+		size, len(all[0].samples), "", "p50", "p99", "p50 of the rounds", "/ C ring", "/ C UDP")
+	for _, r := range results(all, size) {
+		fmt.Fprintf(out, "%-32s %8.2f %8.2f %8.2f - %7.2f %8.2f %8.2f\n", r.Name, r.P50, r.P99, r.LowP50, r.HighP50, r.ToRing, r.ToUDP)
+	}
+	fmt.Fprintln(out)
+	p50 := medians(all)
 	for _, t := range targets {
 		if p50[t.to] == 0 {
 			continue
@@ -230,7 +248,6 @@ func report(all []*contestant, size int, asJSON bool) error {
 		if p50[t.of] > t.limit*p50[t.to] {
 			verdict = "NOT met"
 		}
-		fmt.Printf("%-40s %-8s (%.2f, limit %.3f)\n", t.name, verdict, p50[t.of]/p50[t.to], t.limit)
+		fmt.Fprintf(out, "%-40s %-8s (%.2f, limit %.3f)\n", t.name, verdict, p50[t.of]/p50[t.to], t.limit)
 	}
-	return nil
 }

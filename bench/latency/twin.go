@@ -8,9 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // The twins are what a Go programmer writes otherwise: a ping-pong with package net. They are this program, started
@@ -79,7 +80,7 @@ func twinPing(network, address, sizeText, itersText string) error {
 		return err
 	}
 	b := make([]byte, size)
-	half := make([]time.Duration, 0, iters)
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	for i := range iters + iters/10 {
 		start := time.Now()
 		if _, err := c.Write(b); err != nil {
@@ -89,11 +90,11 @@ func twinPing(network, address, sizeText, itersText string) error {
 			return err
 		}
 		if i >= iters/10 { // those before warm up
-			half = append(half, time.Since(start)/2)
+			if err := h.RecordValue(int64(time.Since(start) / 2)); err != nil {
+				return err
+			}
 		}
 	}
-	slices.Sort(half)
-	ns := func(i int) int64 { return half[i].Nanoseconds() }
-	_, err = fmt.Println(ns(0), ns(iters/2), ns(iters*99/100), ns(iters-1))
+	_, err = fmt.Println(h.Min(), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.Max())
 	return err
 }

@@ -5,11 +5,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -24,7 +26,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "rate:", err)
 		os.Exit(1)
 	}
@@ -33,23 +35,33 @@ func main() {
 // batch is how many frames a system call sends, ours and the C program's.
 const batch = 32
 
+// sizes are the payloads, in bytes: little ones, and almost a full frame.
+var sizes = []int{64, 1400}
+
 // headerLen is what our header adds to a payload: the C program sends frames of the same length.
 const headerLen = 20
 
-// contestant is a sender. A run returns messages sent a second.
+// sample is one run's result.
+type sample struct {
+	rate    float64 // messages sent a second
+	arrived float64 // of the messages sent, the share that the receiver got
+}
+
+// contestant is a sender.
 type contestant struct {
-	name  string
-	size  int
-	run   func(ctx context.Context) (float64, error)
-	rates []float64
+	name    string
+	size    int
+	run     func(ctx context.Context) (sample, error)
+	samples []sample
 }
 
-func (c *contestant) median() float64 {
-	slices.Sort(c.rates)
-	return c.rates[len(c.rates)/2]
+// median returns the sample with the median rate.
+func (c *contestant) median() sample {
+	slices.SortFunc(c.samples, func(a, b sample) int { return cmp.Compare(a.rate, b.rate) })
+	return c.samples[len(c.samples)/2]
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("rate", flag.ExitOnError)
 	iters := flags.Int("iters", 500_000, "messages per contestant and round")
 	rounds := flags.Int("rounds", 5, "rounds; each contestant's median counts")
@@ -65,22 +77,17 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	all, err := contestants(ctx, r, *iters)
-	for range *rounds { // contestants take turns, so that a slow moment of the machine meets all
-		for _, c := range all {
-			if err != nil {
-				break
-			}
-			var rate float64
-			if rate, err = c.run(ctx); err != nil {
-				err = fmt.Errorf("%s: %w", c.name, err)
-			}
-			c.rates = append(c.rates, rate)
-		}
+	if err == nil {
+		err = compete(ctx, all, *rounds)
 	}
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	return report(all, *asJSON)
+	if *asJSON {
+		return reportJSON(out, all)
+	}
+	report(out, all)
+	return nil
 }
 
 const (
@@ -97,95 +104,131 @@ func contestants(ctx context.Context, r *rig.Rig, iters int) (all []*contestant,
 		return nil, err
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "the C program is left out, and with it the ratios: %v\n", err)
+		fmt.Fprintf(os.Stderr, "%v: the C rows are left out, and with them the ratios\n", err)
 	}
-	rawlane, err := r.Rawlane(ctx)
+	rawlane, err := rig.Rawlane(ctx, r.Dir())
 	if err != nil {
 		return nil, err
 	}
-	for _, size := range []int{64, 1400} {
-		if c != "" {
-			for _, k := range []struct {
-				name, mode string
-				batch      int
-			}{{cSingle, "ring-send", 1}, {cBatch, "ring-send", batch}, {cRing, "ring-txring", batch}} {
-				all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (float64, error) {
-					out, err := r.Pair(ctx, []string{c, "ring-sink", rig.Interface, strconv.Itoa(r.Core(1))},
-						[]string{c, k.mode, rig.Interface, strconv.Itoa(r.Core(0)), strconv.Itoa(size + headerLen), strconv.Itoa(iters), strconv.Itoa(k.batch)})
-					if err != nil {
-						return 0, err
-					}
-					ns, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
-					return float64(iters) / ns * 1e9, err
-				}})
+	for _, size := range sizes {
+		for _, k := range []struct {
+			name, mode string
+			batch      int
+		}{{cSingle, "ring-send", 1}, {cBatch, "ring-send", batch}, {cRing, "ring-txring", batch}} {
+			if c == "" {
+				break
 			}
+			all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (sample, error) {
+				return measureC(ctx, r, c, k.mode, size+headerLen, iters, k.batch)
+			}})
 		}
-		for name, link := range map[string]string{ours: "ring", memory: "fabric"} {
-			all = append(all, &contestant{name: name, size: size, run: func(ctx context.Context) (float64, error) {
-				return measure(ctx, rawlane, link, size, iters)
+		for _, k := range []struct{ name, link string }{{memory, "fabric"}, {ours, "ring"}} {
+			all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (sample, error) {
+				return measure(ctx, rawlane, k.link, size, iters)
 			}})
 		}
 	}
-	slices.SortFunc(all, func(a, b *contestant) int {
-		return 2*(a.size-b.size) + strings.Compare(a.name, b.name)
-	})
 	return all, nil
 }
 
+// measureC runs the C program's sender against its sink, which prints how many frames came.
+func measureC(ctx context.Context, r *rig.Rig, program, mode string, size, iters, batch int) (s sample, err error) {
+	sank, sent, err := r.Pair(ctx, []string{program, "ring-sink", rig.Interface, strconv.Itoa(r.Core(1))},
+		[]string{program, mode, rig.Interface, strconv.Itoa(r.Core(0)), strconv.Itoa(size), strconv.Itoa(iters), strconv.Itoa(batch)})
+	if err != nil {
+		return s, err
+	}
+	var ns, came float64
+	if _, err := fmt.Sscan(sent, &ns); err != nil {
+		return s, fmt.Errorf("unexpected output %q of the sender: %w", sent, err)
+	}
+	if _, err := fmt.Sscan(sank, &came); err != nil {
+		return s, fmt.Errorf("unexpected output %q of the sink: %w", sank, err)
+	}
+	return sample{rate: float64(iters) / ns * 1e9, arrived: came / float64(iters)}, nil
+}
+
 // measure runs the command that users run, and that makes its own namespaces like the rig's.
-func measure(ctx context.Context, rawlane, link string, size, iters int) (float64, error) {
+func measure(ctx context.Context, rawlane, link string, size, iters int) (s sample, err error) {
 	cmd := exec.CommandContext(ctx, rawlane, "bench", "rate", "--link", link, "--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters), "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+		return s, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
 	var line struct {
 		Sent float64 `json:"tx_msgs_per_s"`
+		Lost float64 `json:"lost"`
 	}
-	return line.Sent, errors.Join(json.Unmarshal(out, &line))
+	if err := json.Unmarshal(out, &line); err != nil {
+		return s, err
+	}
+	return sample{rate: line.Sent, arrived: 1 - line.Lost/float64(iters)}, nil
 }
 
-func report(all []*contestant, asJSON bool) error {
-	rate := make(map[string]float64)
-	key := func(name string, size int) string { return fmt.Sprint(name, size) }
-	for _, c := range all {
-		rate[key(c.name, c.size)] = c.median()
-	}
-	if !asJSON {
-		fmt.Printf("Messages sent a second by one core; median of %d rounds\n%-20s %6s %12s %10s\n", len(all[0].rates), "", "bytes", "msgs/s", "/ C batch")
-	}
-	for _, c := range all {
-		ratio := 0.
-		if floor := rate[key(cBatch, c.size)]; floor > 0 {
-			ratio = c.median() / floor
-		}
-		if asJSON {
-			err := json.NewEncoder(os.Stdout).Encode(map[string]any{"name": c.name, "size_bytes": c.size, "tx_msgs_per_s": c.median(), "ratio_to_c_batch": ratio})
+// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all.
+func compete(ctx context.Context, all []*contestant, rounds int) error {
+	for range rounds {
+		for _, c := range all {
+			s, err := c.run(ctx)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			continue
-		}
-		fmt.Printf("%-20s %6d %12.0f %10.2f\n", c.name, c.size, c.median(), ratio)
-	}
-	if asJSON {
-		return nil
-	}
-	fmt.Println()
-	for _, size := range []int{64, 1400} {
-		if floor := rate[key(cBatch, size)]; floor > 0 {
-			verdict(fmt.Sprintf("ring at least 0.9 x C, %d bytes", size), rate[key(ours, size)]/floor, 0.9)
+			c.samples = append(c.samples, s)
 		}
 	}
-	verdict("fabric at least 2 million/s, 64 bytes", rate[key(memory, 64)]/1e6, 2)
 	return nil
 }
 
-func verdict(what string, got, want float64) {
+// rateOf returns the median rate of a contestant, or 0 if it was left out.
+func rateOf(all []*contestant, name string, size int) float64 {
+	for _, c := range all {
+		if c.name == name && c.size == size {
+			return c.median().rate
+		}
+	}
+	return 0
+}
+
+// ratio compares a contestant with the C program's batches; 0 if those were left out.
+func ratio(all []*contestant, c *contestant) float64 {
+	if floor := rateOf(all, cBatch, c.size); floor > 0 {
+		return c.median().rate / floor
+	}
+	return 0
+}
+
+func reportJSON(out io.Writer, all []*contestant) error {
+	lines := json.NewEncoder(out)
+	for _, c := range all {
+		m := c.median()
+		err := lines.Encode(map[string]any{"name": c.name, "size_bytes": c.size, "tx_msgs_per_s": m.rate, "arrived": m.arrived, "ratio_to_c_batch": ratio(all, c)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func report(out io.Writer, all []*contestant) {
+	fmt.Fprintf(out, "Messages sent a second by one core; median of %d rounds\n%-20s %6s %12s %8s %10s\n", len(all[0].samples), "", "bytes", "msgs/s", "arrived", "/ C batch")
+	for _, c := range all {
+		m := c.median()
+		fmt.Fprintf(out, "%-20s %6d %12.0f %7.1f%% %10.2f\n", c.name, c.size, m.rate, 100*m.arrived, ratio(all, c))
+	}
+	fmt.Fprintln(out)
+	for _, size := range sizes {
+		if floor := rateOf(all, cBatch, size); floor > 0 {
+			verdict(out, fmt.Sprintf("ring at least 0.9 x C, %d bytes", size), rateOf(all, ours, size)/floor, 0.9)
+		}
+	}
+	verdict(out, "fabric at least 2 million/s, 64 bytes", rateOf(all, memory, 64)/1e6, 2)
+}
+
+func verdict(out io.Writer, what string, got, want float64) {
 	word := "met"
 	if got < want {
 		word = "NOT met"
 	}
-	fmt.Printf("%-40s %-8s (%.2f, want %.2f)\n", what, word, got, want)
+	fmt.Fprintf(out, "%-40s %-8s (%.2f, want %.2f)\n", what, word, got, want)
 }

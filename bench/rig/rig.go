@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ import (
 // patience is how long a program may take: ten times what the slowest does.
 const patience = 2 * time.Minute
 
-// Rig is two namespaces. Programs in it are ended by Close.
+// Rig is two namespaces, for programs that are run in them.
 type Rig struct {
 	bed   *testbed.Bed
 	cores [2]int
@@ -78,39 +79,67 @@ func (r *Rig) Core(node int) int { return r.cores[node] }
 // Close ends the programs and removes the rig.
 func (r *Rig) Close() error { return errors.Join(r.bed.Close(), os.RemoveAll(r.dir)) }
 
-// Pair runs answer on node 1, which prints "ready" when it is and runs until it is killed, and then ask on node 0,
-// whose output is returned.
-func (r *Rig) Pair(ctx context.Context, answer, ask []string) (string, error) {
+// Pair runs answer on node 1, which prints "ready" when it is and runs until it is told to end (SIGTERM), and then ask on
+// node 0. It returns what they printed; of answer, what came after "ready".
+func (r *Rig) Pair(ctx context.Context, answer, ask []string) (answered, asked string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	server := exec.CommandContext(ctx, answer[0], answer[1:]...)
-	server.Stderr = os.Stderr
-	said, err := server.StdoutPipe()
+	server, err := r.serve(ctx, answer)
 	if err != nil {
-		return "", err
+		return "", "", fmt.Errorf("%s: %w", strings.Join(answer, " "), err)
 	}
-	if err := r.start(1, server); err != nil {
-		return "", fmt.Errorf("%s: %w", answer[0], err)
-	}
-	defer func() {
-		_ = server.Process.Kill() // it runs until then
-		_ = server.Wait()         // killed, it has nothing to say
-	}()
-	line, err := bufio.NewReader(said).ReadString('\n')
-	if strings.TrimSpace(line) != "ready" {
-		return "", fmt.Errorf("%s: said %q, want ready: %w", strings.Join(answer, " "), line, err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the program
 	var out bytes.Buffer
 	client := exec.CommandContext(ctx, ask[0], ask[1:]...)
 	client.Stdout, client.Stderr = &out, os.Stderr
-	if err := r.start(0, client); err != nil {
-		return "", fmt.Errorf("%s: %w", ask[0], err)
+	if err = r.start(0, client); err == nil {
+		err = client.Wait()
 	}
-	if err := client.Wait(); err != nil {
-		return "", fmt.Errorf("%s: %w", strings.Join(ask, " "), err)
+	answered, serverErr := server.end()
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", strings.Join(ask, " "), err)
 	}
-	return out.String(), nil
+	if serverErr != nil {
+		return "", "", fmt.Errorf("%s: %w", strings.Join(answer, " "), serverErr)
+	}
+	return answered, out.String(), nil
+}
+
+// server is a program that answers.
+type server struct {
+	cmd  *exec.Cmd
+	said *bufio.Reader
+}
+
+// serve starts a server on node 1, and returns when it is ready. It is killed when the context ends.
+func (r *Rig) serve(ctx context.Context, args []string) (*server, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.start(1, cmd); err != nil {
+		return nil, err
+	}
+	s := &server{cmd, bufio.NewReader(out)}
+	line, err := s.said.ReadString('\n')
+	if strings.TrimSpace(line) != "ready" {
+		_ = cmd.Process.Kill() // it may have ended already, and that is what err will tell
+		return nil, fmt.Errorf("said %q, want ready: %w", line, errors.Join(err, cmd.Wait()))
+	}
+	return s, nil
+}
+
+// end tells the server to end, and returns the rest of what it says.
+func (s *server) end() (said string, err error) {
+	_ = s.cmd.Process.Signal(unix.SIGTERM) // it may have ended by itself, as streams do
+	rest, err := io.ReadAll(s.said)
+	ended := s.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
+		ended = nil // as it was told
+	}
+	return string(rest), errors.Join(err, ended)
 }
 
 // start starts a program in a node's namespace and on its core: it inherits both from the node's thread.
@@ -126,9 +155,9 @@ func (r *Rig) start(node int, cmd *exec.Cmd) error {
 	return r.bed.Node(node).Start(cmd)
 }
 
-// Rawlane builds the command.
-func (r *Rig) Rawlane(ctx context.Context) (path string, err error) {
-	path = filepath.Join(r.dir, "rawlane")
+// Rawlane builds the command into dir.
+func Rawlane(ctx context.Context, dir string) (path string, err error) {
+	path = filepath.Join(dir, "rawlane")
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/rawlane/rawlane/cmd/rawlane").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the command (run this in the repository): %w\n%s", err, out)

@@ -2,6 +2,9 @@ package meeting
 
 import (
 	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -35,19 +38,26 @@ type Announcement struct {
 	Size    uint16 // how many nodes it expects
 	NIC     uint8  // the network that this was sent over
 	MACs    []transport.MAC
-	Name    string // of its host; may be empty
+	Name    string // of its host, printable; may be empty
 }
 
 // ErrMalformed: not an announcement of this version.
 var ErrMalformed = errors.New("malformed announcement")
 
-// Append appends a's bytes to b. Names that are too long are cut.
+// Append appends a's bytes to b. Names that are too long are cut, between two characters.
 func (a *Announcement) Append(b []byte) []byte {
 	flags := byte(0)
 	if a.Seeking {
 		flags = flagSeeking
 	}
-	name := a.Name[:min(len(a.Name), MaxName)]
+	name := a.Name
+	if len(name) > MaxName {
+		end := MaxName
+		for end > 0 && !utf8.RuneStart(name[end]) {
+			end--
+		}
+		name = name[:end]
+	}
 	b = append(b, Version, flags, byte(len(a.MACs)), a.NIC, byte(a.Size>>8), byte(a.Size), byte(len(name)))
 	for _, m := range a.MACs {
 		b = append(b, m[:]...)
@@ -69,7 +79,7 @@ func Parse(b []byte) (a Announcement, err error) {
 		Seeking: b[offFlags]&flagSeeking != 0,
 		Size:    uint16(b[offSize])<<8 | uint16(b[offSize+1]),
 		NIC:     b[offNIC],
-		Name:    string(b[end : end+nameLen]),
+		Name:    printable(string(b[end : end+nameLen])),
 	}
 	for i := range nics {
 		m := transport.MAC(b[offMACs+i*macLen:])
@@ -79,4 +89,14 @@ func Parse(b []byte) (a Announcement, err error) {
 		a.MACs = append(a.MACs, m)
 	}
 	return a, nil
+}
+
+// printable replaces what would upset a terminal: names end in error messages, and anybody can send one.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name)
 }

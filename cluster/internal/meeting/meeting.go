@@ -2,16 +2,29 @@
 //
 //	state     event                        next      sends
 //	Seeking   deadline                     Seeking   "I am k, seeking" to all, on every network; then waits twice as long
-//	Seeking   somebody new                 Seeking   the same at once, as that node may have missed it
-//	Seeking   the last of the others       Met       "I am k, met", so that those who seek still hear it
+//	Seeking   somebody new                 Seeking   the same soon, as that node may have missed it
+//	Seeking   the last of the others       Settling  "I am k, met" soon, so that those who seek still hear it
 //	Seeking   a conflict                   Failed    "I am k", so that the other one notices, too
-//	Met       "I am j, seeking"            Met       "I am k, met"
+//	Settling  "I am j, seeking"            Settling  "I am k, met" soon
+//	Settling  a conflict                   Failed    "I am k"
+//	Settling  SettleInterval is over       Met       -
+//	Met       "I am j, seeking"            Met       "I am k, met", unless that was said within AnswerInterval
 //	Met       a conflict with itself       Met       the same: the newcomer notices
 //	Met       a conflict of others         Met       - (to answer would let the newcomer in)
 //	any       anything else                same      -
 //
 // Announcements are broadcast, as long as a node does not know whom to ask; there are n a round, and rounds become
 // rarer. One that is lost is repeated.
+//
+// "Soon" is at once, but AnswerInterval after the announcement before at the earliest: a node that hears all others
+// within a millisecond answers them all by one announcement, so that n nodes cost less than 4n, not n*n. Nodes that
+// start over a longer time cost about n more for each two milliseconds of it.
+//
+// Settling is for two nodes of one number, started together in a cluster that needs only one of them: each may hear
+// the last of the others before it hears its double. A node that has met has listened for SettleInterval without
+// hearing of a conflict, and has said who it is at least twice, AnswerInterval apart; those that come later are refused.
+// Where nothing is lost, two nodes of one number therefore never both meet. Where both lose all that the other says in
+// that time, they do.
 package meeting
 
 import (
@@ -30,6 +43,8 @@ const (
 	LastInterval = 250 * time.Millisecond
 	// AnswerInterval bounds how often a node answers: 1,000 nodes that come at once are one answer.
 	AnswerInterval = time.Millisecond
+	// SettleInterval is how long a node that knows all others listens for conflicts: a few answers' time.
+	SettleInterval = 5 * time.Millisecond
 )
 
 // State of a meeting.
@@ -37,13 +52,14 @@ type State uint8
 
 // The states.
 const (
-	Seeking State = iota
+	Seeking  State = iota // some of the others were not heard yet
+	Settling              // all were heard; listens for conflicts
 	Met
 	Failed
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"seeking", "met", "failed"}[s%3] }
+func (s State) String() string { return [...]string{"seeking", "settling", "met", "failed"}[s%4] }
 
 // Station is what is known of a node.
 type Station struct {
@@ -66,7 +82,7 @@ const (
 	OtherNetwork           // a node with another number of NICs, or cabled in another order
 )
 
-// Fault is why a meeting failed: two stations that cannot be in one cluster.
+// Fault is two stations that cannot be in one cluster.
 type Fault struct {
 	Kind FaultKind
 	A, B Station // B is the one that was heard
@@ -78,16 +94,18 @@ type Send struct{ Announcement Announcement }
 
 // Meeting is one node's state.
 type Meeting struct {
-	self     Station
-	size     int
-	seed     uint64
-	state    State
-	heard    map[uint16]Station
-	byMAC    map[transport.MAC]uint16
-	fault    Fault
-	next     mono.Time // when to announce next
-	interval time.Duration
-	answered mono.Time // when an announcement was sent last
+	self      Station
+	size      int
+	seed      uint64
+	state     State
+	heard     map[uint16]Station
+	byMAC     map[transport.MAC]uint16
+	fault     Fault
+	interval  time.Duration // between announcements unasked; doubles
+	next      mono.Time     // Seeking: when to announce unasked
+	soon      bool          // something new is to be said AnswerInterval after announced
+	announced mono.Time     // when an announcement was sent last; before the first, the origin
+	settled   mono.Time     // Settling: when that is over
 }
 
 // New begins a meeting of nodes 0 to size-1. The seed spreads the announcements of nodes started together.
@@ -108,7 +126,7 @@ func New(now mono.Time, self Station, size int, seed uint64) *Meeting {
 // State returns the state.
 func (m *Meeting) State() State { return m.state }
 
-// Fault returns why the meeting failed.
+// Fault returns why the meeting failed or, once met, why somebody was refused last. Kind is NoFault if neither happened.
 func (m *Meeting) Fault() Fault { return m.fault }
 
 // Heard returns the others that were heard, sorted by number.
@@ -132,16 +150,38 @@ func (m *Meeting) Missing() (nodes []uint16) {
 }
 
 // Deadline returns when to call Advance; ok is false once there is nothing to do unasked.
-func (m *Meeting) Deadline() (at mono.Time, ok bool) { return m.next, m.state == Seeking }
+func (m *Meeting) Deadline() (at mono.Time, ok bool) {
+	if m.state == Met || m.state == Failed {
+		return mono.Time{}, false
+	}
+	at = m.next
+	if m.state == Settling {
+		at = m.settled
+	}
+	if answer := m.announced.Add(AnswerInterval); m.soon && answer.Before(at) {
+		at = answer
+	}
+	return at, true
+}
 
-// Advance announces if it is time to.
+// Advance announces if it is time to, and ends the settling.
 func (m *Meeting) Advance(now mono.Time, out []Send) []Send {
-	if m.state != Seeking || now.Before(m.next) {
+	at, ok := m.Deadline()
+	if !ok || now.Before(at) {
 		return out
 	}
-	m.next = now.Add(m.interval + m.jitter())
-	m.interval = min(2*m.interval, LastInterval)
-	return m.announce(now, out)
+	switch {
+	case m.state == Seeking && !now.Before(m.next):
+		m.next = now.Add(m.interval + m.jitter())
+		m.interval = min(2*m.interval, LastInterval)
+		out = m.announce(now, out)
+	case m.soon:
+		out = m.announce(now, out)
+	}
+	if m.state == Settling && !now.Before(m.settled) {
+		m.state = Met
+	}
+	return out
 }
 
 // jitter is up to a quarter of the interval, by a linear congruential generator.
@@ -150,9 +190,22 @@ func (m *Meeting) jitter() time.Duration {
 	return time.Duration(m.seed>>40) * m.interval / (4 << 24)
 }
 
+// announce says who this node is. One that hears all others before it has said anything says it once more soon: a
+// double that has met, and has just answered somebody, is silent at the first.
 func (m *Meeting) announce(now mono.Time, out []Send) []Send {
-	m.answered = now
+	first := m.announced == mono.Time{}
+	m.announced, m.soon = now, first && m.state == Settling
 	return append(out, Send{Announcement{Seeking: m.state == Seeking, Size: uint16(m.size), MACs: m.self.MACs, Name: m.self.Name}})
+}
+
+// answer announces, unless that has just been done: then Advance does it soon. Once met, nobody calls Advance, and
+// what was sent must do: it is on its way, and who has missed it asks again.
+func (m *Meeting) answer(now mono.Time, out []Send) []Send {
+	if now.Sub(m.announced) < AnswerInterval {
+		m.soon = m.state != Met
+		return out
+	}
+	return m.announce(now, out)
 }
 
 // Handle takes an announcement of a node, that came from an address over a network.
@@ -165,40 +218,42 @@ func (m *Meeting) Handle(now mono.Time, node uint16, src transport.MAC, nic int,
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
 	if f := m.check(&s, a, nic); f.Kind != NoFault {
-		switch {
-		case m.state == Met && f.A.Node == m.self.Node:
-			return m.answer(now, out) // this cluster is complete; the newcomer hears who is in it, and fails
-		case m.state == Met:
-			return out // it is another's place that the newcomer claims: to answer would be to let it in
-		}
-		m.fault = f
-		out = m.announce(now, out)
-		m.state = Failed
-		return out
+		return m.refuse(now, f, out)
 	}
-	_, known := m.heard[node]
-	if !known {
-		m.heard[node] = s
-		for _, mac := range s.MACs {
-			m.byMAC[mac] = node
-		}
-		if len(m.heard) == m.size-1 {
-			m.state = Met
-		}
-		return m.announce(now, out)
+	if _, known := m.heard[node]; !known {
+		m.enter(now, s)
+		return m.answer(now, out)
 	}
-	if a.Seeking && m.state == Met {
+	if a.Seeking && m.state != Seeking {
 		return m.answer(now, out)
 	}
 	return out
 }
 
-// answer announces unless that has just been done.
-func (m *Meeting) answer(now mono.Time, out []Send) []Send {
-	if now.Sub(m.answered) < AnswerInterval {
-		return out // what was sent is on its way, and the other one will ask again
+// refuse ends the meeting, unless the cluster is complete without the station that was heard.
+func (m *Meeting) refuse(now mono.Time, f Fault, out []Send) []Send {
+	m.fault = f
+	switch {
+	case m.state != Met:
+		out = m.announce(now, out)
+		m.state = Failed
+		return out
+	case f.A.Node == m.self.Node:
+		return m.answer(now, out) // the newcomer hears who is in the cluster, and fails
 	}
-	return m.announce(now, out)
+	return out // it is another's place that the newcomer claims: to answer would be to let it in
+}
+
+// enter takes note of somebody new.
+func (m *Meeting) enter(now mono.Time, s Station) {
+	m.heard[s.Node] = s
+	for _, mac := range s.MACs {
+		m.byMAC[mac] = s.Node
+	}
+	if len(m.heard) == m.size-1 {
+		m.state = Settling
+		m.settled = now.Add(SettleInterval)
+	}
 }
 
 // check says what keeps a station out of this cluster.

@@ -1,10 +1,11 @@
 package meeting
 
 import (
+	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,26 @@ func TestAnnouncementBytes(t *testing.T) {
 	}
 }
 
+// Names end in error messages, on terminals.
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ name, sent, want string }{
+		{"printable", "höst-1", "höst-1"},
+		{"an escape sequence", "a\x1b[2Jb", "a?[2Jb"},
+		{"lines", "a\nb\r", "a?b?"},
+		{"not UTF-8", "a\xffb", "a?b"},
+		{"as long as may be", strings.Repeat("a", MaxName), strings.Repeat("a", MaxName)},
+		{"too long", strings.Repeat("a", MaxName+1), strings.Repeat("a", MaxName)},
+		{"too long, and would be cut within a character", strings.Repeat("a", MaxName-1) + "ö", strings.Repeat("a", MaxName-1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := Announcement{Size: 1, MACs: station(0, 1).MACs, Name: c.sent}
+			if back, err := Parse(a.Append(nil)); err != nil || back.Name != c.want {
+				t.Errorf("%q, %v; want %q", back.Name, err, c.want)
+			}
+		})
+	}
+}
+
 // The rows of the table in the package's comment.
 func TestStates(t *testing.T) {
 	now := mono.At(time.Second)
@@ -69,48 +90,148 @@ func TestStates(t *testing.T) {
 			now = at
 		}
 	})
-	t.Run("Seeking, somebody new: says so at once", func(t *testing.T) {
+	// soon checks that a node that has announced at now says one thing more, AnswerInterval later.
+	soon := func(t *testing.T, m *Meeting, seeking bool) {
+		t.Helper()
+		at, ok := m.Deadline()
+		if !ok || at != now.Add(AnswerInterval) {
+			t.Fatalf("deadline in %v, %v; want %v", at.Sub(now), ok, AnswerInterval)
+		}
+		if out := m.Advance(at.Add(-1), nil); len(out) != 0 {
+			t.Errorf("too soon: %+v", out)
+		}
+		if out := m.Advance(at, nil); len(out) != 1 || out[0].Announcement.Seeking != seeking {
+			t.Errorf("soon: %+v, want one announcement, seeking %v", out, seeking)
+		}
+		if next, ok := m.Deadline(); !ok || !next.After(at) {
+			t.Errorf("said, and the deadline is in %v, %v", next.Sub(now), ok)
+		}
+	}
+	t.Run("Seeking, somebody new: says so soon", func(t *testing.T) {
 		m := start()
 		out := m.Handle(now, 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil)
-		if len(out) != 1 || !out[0].Announcement.Seeking || m.State() != Seeking || !slices.Equal(m.Missing(), []uint16{2}) {
+		if len(out) != 0 || m.State() != Seeking || !slices.Equal(m.Missing(), []uint16{2}) {
 			t.Errorf("%v %+v missing %v", m.State(), out, m.Missing())
 		}
-		if out := m.Handle(now, 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil); len(out) != 0 {
+		soon(t, m, true)
+		if out := m.Handle(now.Add(2*AnswerInterval), 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil); len(out) != 0 {
 			t.Errorf("known, and answered: %+v", out)
 		}
 	})
-	met := func() *Meeting {
+	t.Run("Seeking, somebody new AnswerInterval after the last announcement: says so at once", func(t *testing.T) {
 		m := start()
-		m.Handle(now, 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil)
-		out := m.Handle(now, 2, mac(2, 0), 0, announce(station(2, 1), 3, true), nil)
-		if len(out) != 1 || out[0].Announcement.Seeking || m.State() != Met {
-			t.Fatalf("the last: %v %+v", m.State(), out)
+		out := m.Handle(now.Add(AnswerInterval), 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil)
+		if len(out) != 1 || !out[0].Announcement.Seeking {
+			t.Errorf("%+v", out)
 		}
-		if _, ok := m.Deadline(); ok {
-			t.Fatal("met, and has a deadline")
+	})
+	settling := func(t *testing.T) *Meeting {
+		t.Helper()
+		m := start()
+		for _, k := range []int{1, 2} {
+			if out := m.Handle(now, uint16(k), mac(k, 0), 0, announce(station(k, 1), 3, true), nil); len(out) != 0 {
+				t.Fatalf("node %d, at the instant of an announcement: %+v", k, out)
+			}
+		}
+		if m.State() != Settling || len(m.Missing()) != 0 {
+			t.Fatalf("the last: %v, missing %v", m.State(), m.Missing())
 		}
 		return m
 	}
-	t.Run("Met, seeking: answers, but not more often than AnswerInterval", func(t *testing.T) {
-		m := met()
-		ask := announce(station(1, 1), 3, true)
-		if out := m.Handle(now, 1, mac(1, 0), 0, ask, nil); len(out) != 0 {
-			t.Error("answered twice at one instant")
+	t.Run("Seeking, the last of the others: answers all by one announcement", func(t *testing.T) {
+		soon(t, settling(t), false)
+	})
+	t.Run("Seeking, the last of the others before a word was said: says it twice", func(t *testing.T) {
+		m := New(now, station(0, 1), 2, 1)
+		out := m.Handle(now, 1, mac(1, 0), 0, announce(station(1, 1), 2, false), nil)
+		if len(out) != 1 || m.State() != Settling {
+			t.Fatalf("%v %+v", m.State(), out)
 		}
-		if out := m.Handle(now.Add(AnswerInterval), 1, mac(1, 0), 0, ask, nil); len(out) != 1 || out[0].Announcement.Seeking {
+		soon(t, m, false)
+	})
+	t.Run("Settling, seeking: answers soon", func(t *testing.T) {
+		m := settling(t)
+		m.Advance(now.Add(AnswerInterval), nil)
+		at := now.Add(AnswerInterval * 3 / 2)
+		if out := m.Handle(at, 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil); len(out) != 0 {
+			t.Errorf("answered twice within AnswerInterval: %+v", out)
+		}
+		if out := m.Advance(now.Add(2*AnswerInterval), nil); len(out) != 1 || out[0].Announcement.Seeking {
 			t.Errorf("%+v", out)
 		}
-		if out := m.Handle(now.Add(time.Second), 1, mac(1, 0), 0, announce(station(1, 1), 3, false), nil); len(out) != 0 {
+		if out := m.Handle(now.Add(4*AnswerInterval), 1, mac(1, 0), 0, announce(station(1, 1), 3, false), nil); len(out) != 0 {
+			t.Errorf("answered one who does not ask: %+v", out)
+		}
+	})
+	t.Run("Settling, SettleInterval is over: met", func(t *testing.T) {
+		m := settling(t)
+		m.Advance(now.Add(AnswerInterval), nil)
+		at, ok := m.Deadline()
+		if !ok || at != now.Add(SettleInterval) {
+			t.Fatalf("deadline in %v, %v", at.Sub(now), ok)
+		}
+		if m.Advance(at.Add(-1), nil); m.State() != Settling {
+			t.Errorf("%v too early", m.State())
+		}
+		if out := m.Advance(at, nil); len(out) != 0 || m.State() != Met {
+			t.Errorf("%v %+v", m.State(), out)
+		}
+		if _, ok := m.Deadline(); ok {
+			t.Error("met, and has a deadline")
+		}
+	})
+	t.Run("Settling, SettleInterval is over before anybody looked: says what is to be said, and has met", func(t *testing.T) {
+		m := settling(t)
+		if out := m.Advance(now.Add(time.Second), nil); len(out) != 1 || m.State() != Met {
+			t.Errorf("%v %+v", m.State(), out)
+		}
+	})
+	met := func(t *testing.T) *Meeting {
+		t.Helper()
+		m := settling(t)
+		m.Advance(now.Add(AnswerInterval), nil)
+		m.Advance(now.Add(SettleInterval), nil)
+		return m
+	}
+	t.Run("Met, seeking: answers, but not more often than AnswerInterval", func(t *testing.T) {
+		m, at := met(t), now.Add(2*SettleInterval)
+		ask := announce(station(1, 1), 3, true)
+		if out := m.Handle(at, 1, mac(1, 0), 0, ask, nil); len(out) != 1 || out[0].Announcement.Seeking {
+			t.Errorf("%+v", out)
+		}
+		if out := m.Handle(at.Add(AnswerInterval-1), 1, mac(1, 0), 0, ask, nil); len(out) != 0 {
+			t.Error("answered twice within AnswerInterval")
+		}
+		if _, ok := m.Deadline(); ok {
+			t.Error("met, and has a deadline")
+		}
+		if out := m.Handle(at.Add(AnswerInterval), 1, mac(1, 0), 0, ask, nil); len(out) != 1 {
+			t.Errorf("%+v", out)
+		}
+		if out := m.Handle(at.Add(time.Second), 1, mac(1, 0), 0, announce(station(1, 1), 3, false), nil); len(out) != 0 {
 			t.Error("answered one who does not ask")
 		}
 	})
 	t.Run("Met, a conflict: goes on, and lets the newcomer know if it claims this node's place", func(t *testing.T) {
 		for claimed, want := range map[uint16]int{0: 1, 1: 0} {
-			m := met()
+			m := met(t)
 			other := Station{Node: claimed, MACs: []transport.MAC{mac(9, 0)}}
 			out := m.Handle(now.Add(time.Second), claimed, mac(9, 0), 0, announce(other, 3, true), nil)
-			if len(out) != want || m.State() != Met {
-				t.Errorf("node %d claimed: %v %+v", claimed, m.State(), out)
+			if len(out) != want || m.State() != Met || m.Fault().Kind != SameNumber {
+				t.Errorf("node %d claimed: %v %+v %+v", claimed, m.State(), m.Fault(), out)
+			}
+		}
+	})
+	t.Run("Settling, a conflict: fails, and lets the other know", func(t *testing.T) {
+		for _, claimed := range []uint16{0, 1} {
+			m := settling(t)
+			other := Station{Node: claimed, MACs: []transport.MAC{mac(9, 0)}}
+			out := m.Handle(now, claimed, mac(9, 0), 0, announce(other, 3, false), nil)
+			if len(out) != 1 || m.State() != Failed || m.Fault().Kind != SameNumber {
+				t.Errorf("node %d claimed: %v %+v %+v", claimed, m.State(), m.Fault(), out)
+			}
+			if _, ok := m.Deadline(); ok {
+				t.Error("failed, and has a deadline")
 			}
 		}
 	})
@@ -157,63 +278,21 @@ func TestOwnAnnouncementComesBack(t *testing.T) {
 	}
 }
 
-// Nodes that start at any time within a second and lose a third of all announcements meet, and soon.
-func TestMeetsInSpiteOfLoss(t *testing.T) {
-	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		size := 2 + rng.IntN(8)
-		nodes := make([]*Meeting, size)
-		begin := make([]mono.Time, size)
-		for k := range nodes {
-			begin[k] = mono.At(time.Duration(rng.Int64N(int64(time.Second))))
-		}
-		now := mono.At(0)
-		for ; ; now = now.Add(time.Millisecond) {
-			if now.Since() > 20*time.Second {
-				t.Fatalf("seed %d: not met after %v", seed, now)
-			}
-			all := true
-			for k := range nodes {
-				if now.Before(begin[k]) {
-					all = false
-					continue
-				}
-				if nodes[k] == nil {
-					nodes[k] = New(now, station(k, 1), size, uint64(k))
-				}
-				broadcast(rng, now, nodes, k, nodes[k].Advance(now, nil), 0)
-				all = all && nodes[k].State() == Met
-			}
-			if all {
-				break
-			}
-		}
-	}
-}
-
-// broadcast delivers what node k says to those who are there, answers included.
-func broadcast(rng *rand.Rand, now mono.Time, nodes []*Meeting, k int, out []Send, depth int) {
-	for _, s := range out {
-		for j, m := range nodes {
-			if j == k || m == nil || rng.IntN(3) == 0 {
-				continue
-			}
-			answer := m.Handle(now, uint16(k), mac(k, 0), 0, &s.Announcement, nil)
-			if depth < 10 {
-				broadcast(rng, now, nodes, j, answer, depth+1)
-			}
-		}
-	}
-}
-
+// What is read can be written and read again, and is the same; if the name is printable, byte by byte.
 func FuzzParse(f *testing.F) {
 	f.Add(announce(station(1, 2), 3, true).Append(nil))
+	f.Add((&Announcement{Size: 1, MACs: station(0, 1).MACs, Name: "a\x1b\xff"}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Parse(b)
 		if err != nil {
 			return
 		}
-		if again := a.Append(nil); !slices.Equal(again[2:], b[2:len(again)]) {
+		again := a.Append(nil)
+		back, err := Parse(again)
+		if err != nil || !reflect.DeepEqual(back, a) {
+			t.Fatalf("%+v became %+v, %v", a, back, err)
+		}
+		if bytes.HasSuffix(b, []byte(a.Name)) && len(again) == len(b) && !slices.Equal(again[2:], b[2:]) {
 			t.Fatalf("%x became %x", b, again)
 		}
 	})
@@ -235,8 +314,12 @@ func FuzzMeeting(f *testing.F) {
 			if len(out) > 1 {
 				t.Fatalf("Handle: %+v", out)
 			}
-			if m.State() == Met && len(m.Missing()) != 0 || m.State() == Seeking && len(m.Missing()) == 0 || len(m.Heard()) > 2 {
+			all := len(m.Missing()) == 0
+			if all != (m.State() == Settling || m.State() == Met) && m.State() != Failed || len(m.Heard()) > 2 {
 				t.Fatalf("%v, heard %v, missing %v", m.State(), m.Heard(), m.Missing())
+			}
+			if at, ok := m.Deadline(); ok != (m.State() == Seeking || m.State() == Settling) || ok && at.After(now.Add(LastInterval*5/4)) {
+				t.Fatalf("%v, deadline in %v, %v", m.State(), at.Sub(now), ok)
 			}
 		}
 	})

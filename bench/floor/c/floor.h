@@ -1,0 +1,41 @@
+// What the files of this program share.
+#ifndef FLOOR_H
+#define FLOOR_H
+#include <stdint.h>
+
+enum {
+  SLOT = 2048,      // bytes: one slot of a ring, one buffer
+  SLOTS = 1024,     // of a ring; rawlane's default
+  MAX_BATCH = 64,   // frames of one sendmmsg
+  POLLS = 1 << 19,  // system calls that find nothing, about 0.1 s, before an answer counts as late
+  WINDOWS = 20,     // that an answer is awaited for, before it counts as lost: one that came later would be taken for the next
+};
+
+// main.c
+void die(const char *what);
+void ready(void);      // tells who waits for it that this program answers from now on
+uint64_t now(void);    // ns
+extern volatile int over; // set by SIGTERM
+
+// ring.c: a packet socket with a receive ring
+extern int ring_socket;
+void ring_open(const char *ifname);
+void ring_head(uint8_t *frame); // writes a header: broadcast, from the interface's address
+int ring_take(uint8_t *to);     // copies the next frame, if there is one, and returns its length, or 0
+void ring_echo(void);
+int ring_ping(void); // sends and awaits the answer; 0 if that is late or lost, and its time means nothing
+void ring_ping_open(int size);
+
+// inet.c: sockets of the internet
+void udp_echo(void);
+void tcp_echo(void);
+void udp_ping_open(const char *peer, int size);
+void tcp_ping_open(const char *peer, int size);
+int udp_ping(void);
+int tcp_ping(void);
+
+// stream.c: as many frames as one core sends
+void stream_sink(void);
+void stream_send(int size, int iters, int batch);
+void stream_txring(const char *ifname, int size, int iters, int batch);
+#endif

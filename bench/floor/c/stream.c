@@ -1,0 +1,75 @@
+// As many frames as one core sends, by each of the kernel's calls, and a receiver that counts them. The senders print how
+// many ns all frames took.
+#define _GNU_SOURCE
+#include "floor.h"
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+// stream_sink copies what it receives, as a program that wants it would. Told to end, it takes what has come and prints
+// how many frames there were.
+void stream_sink(void) {
+  static uint8_t frame[SLOT];
+  uint64_t received = 0;
+  for (;;) {
+    if (ring_take(frame)) received++;
+    else if (over) break;
+    __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
+  }
+  printf("%llu\n", (unsigned long long)received);
+}
+
+static void report(uint64_t since) { printf("%llu\n", (unsigned long long)(now() - since)); }
+
+// A batch of 1 is a send for each frame, others are sendmmsg. Each frame of a batch is somewhere else, as messages are.
+void stream_send(int size, int iters, int batch) {
+  static uint8_t f[MAX_BATCH][SLOT];
+  int n = size + ETH_HLEN;
+  struct iovec iov[MAX_BATCH];
+  struct mmsghdr msgs[MAX_BATCH] = {0};
+  for (int i = 0; i < batch; i++) {
+    ring_head(f[i]);
+    iov[i] = (struct iovec){f[i], n};
+    msgs[i].msg_hdr.msg_iov = &iov[i];
+    msgs[i].msg_hdr.msg_iovlen = 1;
+  }
+  uint64_t start = now();
+  for (int left = iters; left > 0;) {
+    int want = left < batch ? left : batch;
+    int sent = batch == 1 ? (send(ring_socket, f[0], n, 0) == n ? 1 : -1) : sendmmsg(ring_socket, msgs, want, 0);
+    if (sent < 0 && errno != ENOBUFS) die("send");
+    if (sent > 0) left -= sent;
+  }
+  report(start);
+}
+
+// The same by a transmit ring: frames are written to slots that the kernel sends from when it is kicked.
+void stream_txring(const char *ifname, int size, int iters, int batch) {
+  int version = TPACKET_V2, one = 1, n = size + ETH_HLEN, tx = socket(AF_PACKET, SOCK_RAW, 0);
+  struct tpacket_req req = {.tp_block_size = SLOT * 16, .tp_block_nr = SLOTS / 16, .tp_frame_size = SLOT, .tp_frame_nr = SLOTS};
+  struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(ifname)};
+  if (tx < 0 || setsockopt(tx, SOL_PACKET, PACKET_VERSION, &version, sizeof version)) die("PACKET_VERSION");
+  if (setsockopt(tx, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one)) die("PACKET_QDISC_BYPASS");
+  if (setsockopt(tx, SOL_PACKET, PACKET_TX_RING, &req, sizeof req)) die("PACKET_TX_RING");
+  uint8_t *slots = mmap(NULL, SLOT * SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, tx, 0);
+  if (slots == MAP_FAILED || bind(tx, (struct sockaddr *)&to, sizeof to)) die("bind");
+  static uint8_t f[SLOT];
+  ring_head(f);
+  uint64_t start = now();
+  for (int i = 0; i < iters; i++) {
+    struct tpacket2_hdr *h = (void *)(slots + (i % SLOTS) * SLOT);
+    while (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) != TP_STATUS_AVAILABLE) send(tx, NULL, 0, MSG_DONTWAIT);
+    memcpy((uint8_t *)h + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), f, n);
+    h->tp_len = n;
+    __atomic_store_n(&h->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
+    if ((i + 1) % batch == 0 && send(tx, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN && errno != ENOBUFS) die("kick");
+  }
+  while (send(tx, NULL, 0, 0) < 0)
+    if (errno != EAGAIN && errno != ENOBUFS) die("kick");
+  report(start);
+}
