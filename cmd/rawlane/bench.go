@@ -59,16 +59,19 @@ const (
 func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench BENCHMARK",
-		Short: "Measure latency, bandwidth, message rate",
+		Short: "Measure latency, bandwidth, message rate, barriers",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their own
 (--link packet or ring), or between machines: there, give --interface and, unless a host file says it, --node and
 --nodes, and run the same command on each.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return misuse("which benchmark? (latency, bandwidth or rate)") },
+		RunE: func(*cobra.Command, []string) error {
+			return misuse("which benchmark? (latency, bandwidth, rate or barrier)")
+		},
 	}
 	for _, k := range benchKinds {
 		cmd.AddCommand(newBenchKindCommand(k))
 	}
+	cmd.AddCommand(newBenchBarrierCommand())
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func (p *place) join(ctx context.Context) (*member, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	m := &member{nic: p.ifname}
+	m := &member{nic: p.interfaces()[0]}
 	if err := m.open(ctx, p, hosts); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
@@ -112,25 +112,42 @@ func (m *member) open(ctx context.Context, p *place, hosts []cluster.Host) error
 	if m.recorder, err = p.recorder(); err != nil {
 		return err
 	}
-	link, err := kernelLinks[p.kind](p.ifname)
+	links, err := m.openLinks(p, hosts)
+	if err == nil {
+		m.ep, err = mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(p.node), Router: router}, links...)
+	}
 	if err != nil {
+		for _, l := range links {
+			err = errors.Join(err, l.Close())
+		}
 		return err
-	}
-	if err := p.matches(hosts, link.MAC()); err != nil {
-		return errors.Join(err, link.Close())
-	}
-	if link, err = m.recorder.wrap(link); err != nil {
-		return errors.Join(err, link.Close())
-	}
-	m.ep, err = mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(p.node), Router: router}, link)
-	if err != nil {
-		return errors.Join(err, link.Close())
 	}
 	m.membership, err = cluster.Join(ctx, m.ep, cluster.Config{Nodes: p.nodes})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.ifname, err)
 	}
 	return m.agrees(p, hosts)
+}
+
+// openLinks opens a link on each interface. With an error, those that are returned are still open.
+func (m *member) openLinks(p *place, hosts []cluster.Host) (links []transport.Link, err error) {
+	for nic, name := range p.interfaces() {
+		l, err := kernelLinks[p.kind](name)
+		if err != nil {
+			return links, err
+		}
+		links = append(links, l)
+		if nic > 0 {
+			continue
+		}
+		if err := p.matches(hosts, l.MAC()); err != nil {
+			return links, err
+		}
+		if links[0], err = m.recorder.wrap(l); err != nil {
+			return links, err
+		}
+	}
+	return links, nil
 }
 
 // matches checks that the interface is the one that the host file gives to this node.

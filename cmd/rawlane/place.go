@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -22,8 +23,9 @@ import (
 type place struct {
 	kind      string
 	nodes     int
+	nics      int
 	node      int
-	ifname    string
+	ifname    string // several, for several NICs, separated by commas
 	hostfile  string
 	cluster   uint32
 	mtu       int
@@ -32,6 +34,7 @@ type place struct {
 	captureTo string
 	pin       string
 	timeout   time.Duration
+	grace     time.Duration // that the other nodes' processes get to end by themselves when one has failed
 	explicit  func(flag string) bool
 }
 
@@ -51,9 +54,18 @@ func (p *place) flags(cmd *cobra.Command) {
 	f.IntVar(&p.mtu, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
 	f.StringVar(&p.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&p.pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
+	p.nics = 1
 	p.tagFlags(cmd)
 	p.machineFlags(cmd)
 }
+
+// nicsFlag is for verbs that use several networks.
+func (p *place) nicsFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&p.nics, "nics", 1, "networks: each node has a NIC on each")
+}
+
+// interfaces lists the names of --interface.
+func (p *place) interfaces() []string { return strings.Split(p.ifname, ",") }
 
 func (p *place) tagFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -91,6 +103,12 @@ func (p *place) validate() error {
 	}
 	if p.here() && p.kind == "fabric" {
 		return misuse("--link fabric is in memory, and --interface, --hostfile and --node are for real machines: give one or the other")
+	}
+	if p.nics < 1 || p.nics > testbed.MaxNICs {
+		return misuse("--nics %d: want 1 to %d", p.nics, testbed.MaxNICs)
+	}
+	if p.ifname != "" && len(p.interfaces()) != p.nics {
+		return misuse("--interface %s: %d for %d --nics", p.ifname, len(p.interfaces()), p.nics)
 	}
 	if p.mtu < fabric.MinMTU || p.mtu > fabric.MaxMTU {
 		return misuse("--mtu %d: want %d to %d", p.mtu, fabric.MinMTU, fabric.MaxMTU)
@@ -158,12 +176,57 @@ func (p *place) cores() ([]int, error) {
 	return cores, nil
 }
 
-// inMemory makes the nodes on a fabric, all on one switch.
+// inMemory makes the nodes on a fabric, all on one switch per network.
 func (p *place) inMemory() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	f, err := fabric.New(fabric.Config{MTU: p.mtu})
 	if err != nil {
 		return nil, nil, err
 	}
+	links := make([][]transport.Link, p.nodes)
+	for range p.nics {
+		sw := f.AddSwitch("")
+		for k := range links {
+			l, err := f.Attach(sw, fabric.Station{})
+			if err != nil {
+				return nil, nil, err
+			}
+			links[k] = append(links[k], l)
+		}
+	}
+	return p.open(links, func() error { return nil })
+}
+
+// inThreads makes the nodes in this process, in memory or with kernel links in namespaces of their own.
+func (p *place) inThreads() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	if p.kind == "fabric" {
+		return p.inMemory()
+	}
+	if err := testbed.Reexec(); err != nil {
+		return nil, nil, err
+	}
+	bed, err := testbed.New(testbed.Config{Nodes: p.nodes, NICs: p.nics, MTU: p.mtu})
+	if err != nil {
+		return nil, nil, err
+	}
+	links := make([][]transport.Link, p.nodes)
+	for k := range links {
+		for nic := range p.nics {
+			err := bed.Node(k).Do(func() error {
+				l, err := kernelLinks[p.kind](testbed.Interface(nic))
+				links[k] = append(links[k], l)
+				return err
+			})
+			if err != nil {
+				_ = bed.Close() // the first error is the one to report
+				return nil, nil, err
+			}
+		}
+	}
+	return p.open(links, bed.Close)
+}
+
+// open makes endpoints of each node's links.
+func (p *place) open(links [][]transport.Link, closeSite func() error) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	router, err := p.router()
 	if err != nil {
 		return nil, nil, err
@@ -177,21 +240,20 @@ func (p *place) inMemory() (nodes []*mcd.Endpoint, closeAll func() error, err er
 		for _, e := range nodes {
 			errs = append(errs, e.Close())
 		}
-		return errors.Join(append(errs, rec.close())...)
+		return errors.Join(append(errs, rec.close(), closeSite())...)
 	}
-	sw := f.AddSwitch("")
-	links, table := make([]transport.Link, p.nodes), make([]mcd.Node, p.nodes)
+	table := make([]mcd.Node, p.nodes)
 	for k := range links {
-		if links[k], err = f.Attach(sw, fabric.Station{}); err != nil {
-			return nil, nil, err
+		table[k] = mcd.Node{ID: mcd.NodeID(k)}
+		for _, l := range links[k] {
+			table[k].MACs = append(table[k].MACs, l.MAC())
 		}
-		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{links[k].MAC()}}
 	}
-	if links[0], err = rec.wrap(links[0]); err != nil {
+	if links[0][0], err = rec.wrap(links[0][0]); err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(k), Nodes: table, Router: router}, l)
+	for k, own := range links {
+		e, err := mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(k), Nodes: table, Router: router}, own...)
 		if err != nil {
 			_ = closeAll() // the first error is the one to report
 			return nil, nil, err

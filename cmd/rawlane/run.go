@@ -93,7 +93,7 @@ func runPrograms(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 		c.Stdout, c.Stderr = out, errs
 		programs[k] = c
 	}
-	err = runAll(cmd.Context(), bed, programs)
+	err = runAll(cmd.Context(), bed, programs, 0)
 	var status *statusError
 	if errors.As(err, &status) {
 		cmd.PrintErrf("rawlane run: %v; the others were ended\n", status)

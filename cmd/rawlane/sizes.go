@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
 )
 
 // sizes is a flag: numbers of bytes, separated by commas.
@@ -33,3 +35,24 @@ func (s *sizes) String() string {
 
 // Type names the value in the help.
 func (s *sizes) Type() string { return "BYTES,..." }
+
+// algorithms is a flag: names of barrier algorithms, separated by commas.
+type algorithms []string
+
+// Set parses the flag.
+func (a *algorithms) Set(text string) error {
+	*a = nil
+	for _, name := range strings.Split(text, ",") {
+		if _, err := schedule.Parse(name); err != nil {
+			return err
+		}
+		*a = append(*a, name)
+	}
+	return nil
+}
+
+// String formats the flag as Set parses it.
+func (a *algorithms) String() string { return strings.Join(*a, ",") }
+
+// Type names the value in the help.
+func (a *algorithms) Type() string { return "ALGO,..." }

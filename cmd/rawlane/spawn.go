@@ -18,6 +18,9 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
+// envLocal tells a process that all nodes are on this machine.
+const envLocal = "RAWLANE_LOCAL"
+
 // inNamespaces runs this same verb once per node, each in a network namespace of its own, as if they were machines.
 // Node 0's output is this command's.
 func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
@@ -28,30 +31,35 @@ func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	bed, err := testbed.New(testbed.Config{Nodes: p.nodes, MTU: p.mtu})
+	bed, err := testbed.New(testbed.Config{Nodes: p.nodes, NICs: p.nics, MTU: p.mtu})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bed.Close() }()
+	var interfaces []string
+	for nic := range p.nics {
+		interfaces = append(interfaces, testbed.Interface(nic))
+	}
 	programs := make([]*exec.Cmd, p.nodes)
 	for k := range programs {
 		leave := []string{"mtu", "pin"}
 		if k != 0 {
 			leave = append(leave, "capture")
 		}
-		args := append(commandLine(cmd, leave...), "--interface="+testbed.Interface(0), "--node="+strconv.Itoa(k), "--link="+p.kind)
+		args := append(commandLine(cmd, leave...), "--interface="+strings.Join(interfaces, ","), "--node="+strconv.Itoa(k), "--link="+p.kind)
 		if cores != nil {
 			args = append(args, "--pin="+strconv.Itoa(cores[k]))
 		}
 		c := exec.Command("/proc/self/exe", args...)
 		c.Args[0] = os.Args[0]
+		c.Env = append(os.Environ(), envLocal+"=1")
 		c.Stderr = cmd.ErrOrStderr()
 		if k == 0 {
 			c.Stdout = cmd.OutOrStdout()
 		}
 		programs[k] = c
 	}
-	return runAll(ctx, bed, programs)
+	return runAll(ctx, bed, programs, p.grace)
 }
 
 // commandLine is the verb and the flags that cmd was given, but for some.
@@ -65,9 +73,9 @@ func commandLine(cmd *cobra.Command, but ...string) []string {
 	return words
 }
 
-// runAll starts program k on node k, and returns when all have ended: by themselves, or because one failed or the
-// context ended. A program that fails is expected to have said why; its exit status is the command's.
-func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd) error {
+// runAll starts program k on node k, and returns when all have ended: by themselves, or because one failed, after a
+// grace, or the context ended. A program that fails is expected to have said why; its exit status is the command's.
+func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -88,7 +96,11 @@ func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd) error {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		endAll(programs, ended)
+		select {
+		case <-ended:
+		case <-time.After(grace):
+			endAll(programs, ended)
+		}
 	}
 	return context.Cause(ctx)
 }

@@ -20,7 +20,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 		return e.strange(from, from, msg, out)
 	}
 	m := e.machine(msg.Number)
-	if msg.Algorithm != e.algorithm && msg.Kind != Fail && msg.Kind != Bye && msg.Kind != Bid {
+	if msg.Algorithm != e.algorithm && msg.Kind.runs() {
 		return e.disagree(m, from, msg, out)
 	}
 	switch msg.Kind {
@@ -79,9 +79,6 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 
 // disagree takes a message of another algorithm: neither can succeed.
 func (e *Engine) disagree(m *machine, from int, msg *Message, out []Send) []Send {
-	if msg.Kind == Present || msg.Kind == Roll {
-		return out
-	}
 	switch m.state {
 	case Waiting:
 		out = e.failAll(m, newFailure(Algorithms, from, e.cfg.Rank), out)

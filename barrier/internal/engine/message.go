@@ -31,6 +31,9 @@ var kindNames = [kinds]string{"?", "tell", "missing?", "later", "failed", "bye",
 // String names k.
 func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
 
+// runs reports whether a message is part of a schedule's run.
+func (k Kind) runs() bool { return k == Tell || k == Ask || k == Later }
+
 // Message is one message of a barrier. Ranks, not node numbers, are in it: members of a group number each other alike.
 //
 //	 0 version (4 bits), kind (4 bits)
