@@ -30,5 +30,9 @@
 // [Queue.At] calls Advance, and what they return goes to [Network.Send]. A Queue and what hangs on it belong
 // to one goroutine.
 //
+// Cost: 20 to 35 ns an event in the queue, whether one waits or a million; with the network's own work 35 ns for a
+// thousand nodes, 230 ns for a million that send at random (cache misses). Nothing is allocated once the most
+// that wait at once have been. Measured on one core by go test ./sim -run - -bench . -cpu 1.
+//
 // Source: LogP model (Culler and others, PPoPP 1993), as MCD §5.1.1 measures it: o_s 3 us, L 17.5 us, o_r 9.5 us.
 package sim

@@ -86,6 +86,12 @@ func TestCrash(t *testing.T) {
 			r.Send(0, 1, 0, "before")
 			r.at(1*us, func() { r.Crash(0); r.Restart(0); r.Send(0, 1, 0, "again") })
 		}, []arrival{{31 * us, 1, 0, 0, "again"}}, 0, 1},
+		{"a pause while down does not outlast it", func(r *recorded) {
+			r.Crash(0)
+			r.Pause(0, time.Second)
+			r.Restart(0)
+			r.Send(0, 1, 0, "")
+		}, []arrival{{30 * us, 1, 0, 0, ""}}, 0, 1},
 		{"restart of a node that is alive: nothing", func(r *recorded) {
 			r.Send(0, 1, 0, "")
 			r.at(1*us, func() { r.Restart(0) })

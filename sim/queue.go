@@ -8,7 +8,8 @@ import (
 )
 
 // Queue is virtual time: functions, run in the order of their instants. The zero Queue is ready, empty, at the
-// zero mono.Time. It is not bounded: each event was asked for by the caller. It must not be copied once used.
+// zero mono.Time. It is not bounded: each event was asked for by the caller. It keeps
+// the memory of the most events that ever waited at once, for those to come. It must not be copied once used.
 type Queue struct {
 	now   mono.Time
 	len   int
