@@ -21,7 +21,7 @@ const (
 	paceWeight = 8
 	// politeAfter is how long a spinner keeps its core to itself. A message between two spinning nodes takes
 	// 1 to 3 µs; who waits longer probably waits for somebody that needs a core.
-	politeAfter = 20 * time.Microsecond
+	politeAfter = 0 * time.Microsecond
 )
 
 // spin returns how long to spin now; zero is not at all.
