@@ -38,8 +38,9 @@ type Config struct {
 	// Backlog is how many messages a port keeps while no buffer is posted. Zero is DefaultBacklog;
 	// negative is none, as in the MCD paper: then a message needs a posted buffer.
 	Backlog int
-	// Spin is how long a waiting goroutine polls before it sleeps. Zero is DefaultSpin; negative is not at
-	// all. Where waits are usually longer than this, they sleep at once.
+	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time in which others have the
+	// core does not count. Zero is DefaultSpin; negative is not at all. Where waits usually cost more than this, they
+	// sleep at once.
 	Spin time.Duration
 }
 
@@ -127,6 +128,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		e.queues[nic].nic = nic
 		e.maxPayload = min(e.maxPayload, l.MTU()-HeaderLen)
 	}
+	e.pace.share.Store(wholeShare)
 	e.groups.Store(&map[GroupID]int{})
 	if err := e.SetNodes(cfg.Nodes); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)

@@ -4,48 +4,89 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
 )
 
 // pace decides how a goroutine waits: how long it spins, and how polite it is meanwhile.
 //
-// Spinning pays if the message comes soon. Whether it will is guessed from the waits before: their moving
-// average must be below max. Waits are measured also when they sleep, so that spinning is taken up again
-// when they become short; and a program whose processes outnumber the cores, where every wait is long,
-// sleeps at once and leaves the cores to those who have work.
+// Spinning pays if the message comes soon. What it costs is the processor time of this goroutine: not the time that
+// it has given to others meanwhile. Where processes outnumber the cores, one that spins and gives its core away after
+// each look spends little, and hears its message without being woken, which would cost each of them 5 µs and
+// more. Whether spinning will pay is guessed from the waits before: the moving average of what they cost must be below
+// max. Waits are measured also when they sleep, so that spinning is taken up again when they become short.
 type pace struct {
 	max     time.Duration
-	average atomic.Int64 // of the last waits, in ns; each weighs 1/8
+	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
+	share   atomic.Int64 // of the time spent spinning, how much was this goroutine's own, in 1/256
+	crowd   atomic.Int32 // how sure it is that others want this core
+	sleeps  atomic.Uint32
 }
 
 const (
 	paceWeight = 8
-	// politeAfter is how long a spinner keeps its core to itself. A message between two spinning nodes takes
-	// 1 to 3 µs; who waits longer probably waits for somebody that needs a core.
-	politeAfter = 0 * time.Microsecond
+	wholeShare = 256
+	// politeAfter is how long a spinner keeps its core to itself, where nobody else seems to want it. A message between
+	// two spinning nodes takes 1 to 3 µs; who waits longer may wait for somebody that needs a core.
+	politeAfter = 5 * time.Microsecond
+	// longRest is how long giving the core away takes if somebody else takes it, at least. With nobody there it takes
+	// 0.3 µs.
+	longRest = 1500 * time.Nanosecond
+	// Each rest that is long makes it surer that there is a crowd, one that is not less so.
+	crowdGrows = 3
+	crowdMax   = 24
+	crowded    = 6
+	// probeEvery is how many waits sleep before one spins again, to learn whether that would pay by now.
+	probeEvery = 64
 )
 
-// spin returns how long to spin now; zero is not at all.
+// spin returns how much of its own time a wait may spin now; zero is not at all.
 func (p *pace) spin() time.Duration {
-	if p.max < 0 || time.Duration(p.average.Load()) > p.max {
+	if p.max < 0 || time.Duration(p.average.Load()) > p.max && p.sleeps.Add(1)%probeEvery != 0 {
 		return 0
 	}
 	return p.max
 }
 
-// note takes a finished wait into account. A single long wait weighs no more than 4 × max, so that one
-// pause in a quick exchange does not end the spinning.
-func (p *pace) note(waited time.Duration) {
-	waited = min(waited, 4*max(p.max, 0))
+// note takes a finished wait into account, by what it has cost. A single long wait weighs no more than 4 × max, so that
+// one pause in a quick exchange does not end the spinning.
+func (p *pace) note(cost time.Duration) {
+	cost = min(cost, 4*max(p.max, 0))
 	old := p.average.Load()
-	p.average.Store(old + (int64(waited)-old)/paceWeight)
+	p.average.Store(old + (int64(cost)-old)/paceWeight)
 }
 
-// rest is called about every microsecond by a goroutine that has been spinning for so long. Whoever it waits
-// for may be a goroutine of this process that is ready and has no processor: with nobody there, the call
-// costs 70 ns.
-func rest(spun time.Duration) {
+// noteSleep takes a wait into account that has slept: it would have cost its share of that time.
+func (p *pace) noteSleep(spun, slept time.Duration) {
+	p.note(spun + slept*time.Duration(p.share.Load())/wholeShare)
+}
+
+// noteShare learns how much of the time spent spinning was the spinner's own.
+func (p *pace) noteShare(own, whole time.Duration) {
+	if whole <= 0 {
+		return
+	}
+	old := p.share.Load()
+	p.share.Store(old + (int64(own*wholeShare/whole)-old)/paceWeight)
+}
+
+// isCrowded reports whether others seem to want this core.
+func (p *pace) isCrowded() bool { return p.crowd.Load() >= crowded }
+
+// rest gives the core away, to goroutines of this process that are ready and have no processor, and, after spinning for
+// a while, to other processes. It is called by a spinner, at the time now. It returns when it has the core again.
+func (p *pace) rest(now mono.Time, spun time.Duration) mono.Time {
 	runtime.Gosched()
-	if spun > politeAfter {
+	if spun > politeAfter || p.isCrowded() {
 		yield()
 	}
+	back := clock.Now()
+	n := p.crowd.Load()
+	if back.Sub(now) > longRest {
+		p.crowd.Store(min(n+crowdGrows, crowdMax))
+	} else if n > 0 {
+		p.crowd.Store(n - 1)
+	}
+	return back
 }

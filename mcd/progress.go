@@ -130,10 +130,10 @@ func (e *Endpoint) Progress() bool {
 // Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error; then c
 // may still be completed later. While it waits, the calling goroutine polls. Handlers must not call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
-	if !c.Done() && !e.spin(ctx, c, e.pace.spin()) {
+	if limit := e.pace.spin(); !c.Done() && !e.spin(ctx, c, limit) {
 		start := clock.Now()
 		c.sleep(ctx)
-		e.pace.note(e.pace.spin() + clock.Now().Sub(start))
+		e.pace.noteSleep(limit, clock.Now().Sub(start))
 	}
 	if c.Done() {
 		return c.Err()
@@ -141,17 +141,20 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	return ctx.Err()
 }
 
-// spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on a ring.
+// spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on a ring. Where others
+// want the core, one will do.
 const spinCheck = 64
 
-// spin polls, or watches another goroutine poll, until c is done (true), or the time is up or ctx has ended
+// spin polls, or watches another goroutine poll, until c is done (true), or it has used up its time or ctx has ended
 // (false).
 func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration) bool {
 	if limit <= 0 {
 		return false
 	}
-	var spun time.Duration
+	var spun time.Duration // of our own time
 	start, leading := clock.Now(), false
+	since, now := start, start
+	polite := e.pace.isCrowded()
 	for i := 1; !c.Done(); i++ {
 		if !leading {
 			leading = e.lead()
@@ -159,15 +162,17 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		if leading && e.poll() == 0 {
 			e.hush(true)
 		}
-		if i%spinCheck != 0 {
+		if i%spinCheck != 0 && !polite || c.Done() {
 			continue
 		}
-		spun = clock.Now().Sub(start)
+		now = clock.Now()
+		spun += now.Sub(since)
 		if spun > limit || ctx.Err() != nil {
 			break
 		}
 		e.flush()
-		rest(spun)
+		since = e.pace.rest(now, spun)
+		polite = e.pace.isCrowded()
 	}
 	done := c.Done()
 	if leading {
@@ -176,6 +181,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		}
 		e.leave()
 	}
+	e.pace.noteShare(spun, now.Sub(start))
 	if done {
 		e.pace.note(spun) // to a microsecond, and without another look at the clock
 	}

@@ -2,6 +2,7 @@ package mcd
 
 import "golang.org/x/sys/unix"
 
-// yield lets another process have this core. It goes through Syscall, which tells the scheduler: the call
-// may take as long as the other process's time slice.
-func yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+// yield lets another process have this core. It does not tell the scheduler, as a system call would that may block: this
+// one returns as soon as the core is ours again. What the scheduler would do meanwhile, hand this goroutine's processor to
+// another thread, makes two threads compete where one was too many.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -54,7 +54,6 @@ func (p *place) flags(cmd *cobra.Command) {
 	f.IntVar(&p.mtu, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
 	f.StringVar(&p.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&p.pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
-	p.nics = 1
 	p.tagFlags(cmd)
 	p.machineFlags(cmd)
 }
@@ -77,6 +76,7 @@ func (p *place) tagFlags(cmd *cobra.Command) {
 
 // machineFlags are those by which each machine of a real cluster says what it is.
 func (p *place) machineFlags(cmd *cobra.Command) {
+	p.nics = 1
 	f := cmd.Flags()
 	f.StringVar(&p.ifname, "interface", "", "run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&p.hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")

@@ -30,8 +30,8 @@ func newRunCommand() *cobra.Command {
 		Use:   "run -n N [flags] PROGRAM [ARGUMENT...]",
 		Short: "Start a program once per node, each in a network namespace of its own",
 		Long: `Starts a program N times, as nodes 0 to N-1, in network namespaces that share a switch. Each finds in its
-environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and RAWLANE_HOSTFILE. Lines that a
-program prints are marked with its node's number.
+environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and RAWLANE_HOSTFILE, and GOMAXPROCS, its
+share of the cores, unless that is set. Lines that a program prints are marked with its node's number.
 
 If one fails, the others are ended, and its exit status is the command's.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func runPrograms(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 	programs := make([]*exec.Cmd, cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
-		c.Env = append(os.Environ(), envNode+"="+strconv.Itoa(k), envNodes+"="+strconv.Itoa(cfg.Nodes),
+		c.Env = append(shareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k), envNodes+"="+strconv.Itoa(cfg.Nodes),
 			envInterfaces+"="+strings.Join(interfaces, ","), envHostfile+"="+hostfile)
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), turn: &turn}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), turn: &turn}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +53,7 @@ func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
 		}
 		c := exec.Command("/proc/self/exe", args...)
 		c.Args[0] = os.Args[0]
-		c.Env = append(os.Environ(), envLocal+"=1")
+		c.Env = append(shareOfCores(p.nodes), envLocal+"=1")
 		c.Stderr = cmd.ErrOrStderr()
 		if k == 0 {
 			c.Stdout = cmd.OutOrStdout()
@@ -60,6 +61,18 @@ func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
 		programs[k] = c
 	}
 	return runAll(ctx, bed, programs, p.grace)
+}
+
+// shareOfCores is the environment for one of n Go programs on this machine. Each runs on its share of the cores at one
+// time, one at least, unless the user has said otherwise: the threads of a program that has more compete with those of the
+// others.
+func shareOfCores(n int) []string {
+	const variable = "GOMAXPROCS"
+	env := os.Environ()
+	if os.Getenv(variable) == "" {
+		env = append(env, variable+"="+strconv.Itoa(max(1, runtime.NumCPU()/n)))
+	}
+	return env
 }
 
 // commandLine is the verb and the flags that cmd was given, but for some.
