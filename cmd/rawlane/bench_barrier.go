@@ -119,7 +119,11 @@ func (b *barrierBench) runHere(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	r := &barrierRun{bench: b, ep: m.ep, host: thisHost(m.nic, m.ep.MaxPayload()+mcd.HeaderLen), cmd: cmd}
-	return errors.Join(r.all(ctx), m.close())
+	err = r.all(ctx)
+	if err != nil {
+		err = fmt.Errorf("node %d: %w", m.ep.Node(), err)
+	}
+	return errors.Join(err, m.close())
 }
 
 // runThreads runs all nodes in this process.
