@@ -53,8 +53,8 @@ type early struct {
 	message engine.Message
 }
 
-// earlies bounds hub.early. The oldest go first.
-const earlies = 256
+// earlyMax bounds hub.early. The oldest go first.
+const earlyMax = 256
 
 // hubs are those of all endpoints that have groups, or had some: a later group is to be told from a former one.
 var hubs = struct {
@@ -181,7 +181,7 @@ func (h *hub) absent(from mcd.NodeID, m *engine.Message) {
 	answer := engine.Message{Kind: engine.Absent, Number: m.Number, Identity: m.Identity, Generation: m.Generation}
 	switch m.Kind {
 	case engine.Tell:
-		if len(h.early) == earlies {
+		if len(h.early) == earlyMax {
 			h.early = slices.Delete(h.early, 0, 1)
 			h.strangers++
 		}

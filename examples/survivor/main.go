@@ -16,10 +16,10 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-const (
-	victim mcd.NodeID = 2
-	rounds            = 10
-)
+const rounds = 10
+
+// victim is the node that dies.
+const victim mcd.NodeID = 2
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
