@@ -31,6 +31,7 @@ var floors = []struct {
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", nil},
 	{"vlan", []string{"transport"}},
+	{"sim", []string{"internal/mono"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/mono", "internal/clock"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/mono", "internal/clock"}},
@@ -42,7 +43,7 @@ var floors = []struct {
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine"}
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine", "sim"}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

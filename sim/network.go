@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// Config of a network. Source: LogP model; MCD §5.1.1 (o_s, L, o_r, gap).
+type Config struct {
+	Nodes, NICs int           // nodes 0 to Nodes-1, each with NICs 0 to NICs-1; NICs 0 means 1
+	Os          time.Duration // of the sender's processor, per send
+	L           time.Duration // from the end of Os to the receiver's NIC
+	Or          time.Duration // of the receiver's processor, per message
+	Gap         time.Duration // at least this between the starts of two sends of one NIC, or of two receives
+	Faults      Faults
+	Seed        uint64 // of all chance
+}
+
+// Network joins nodes that send each other messages of type M. Messages are handed on as they are: the
+// copies of a multicast or duplicate share what M points to.
+//
+// Nodes and NICs out of range panic.
+type Network[M any] struct {
+	queue   *Queue
+	config  Config
+	deliver func(to, from, nic int, m M)
+
+	nodes             []node[M]
+	sendAt, receiveAt []mono.Time // per node and NIC: the Gap is over; zero at first
+	cuts              map[pair]struct{}
+	chance            splitMix
+	count             Counters
+	free              *task[M] // done, for reuse
+}
+
+// NewNetwork returns a network whose time is q's, with all nodes alive and idle. It calls deliver as messages
+// have been received; deliver may call anything of the network and of the queue.
+func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M)) *Network[M] {
+	cfg.NICs = max(cfg.NICs, 1)
+	n := &Network[M]{
+		queue: q, config: cfg, deliver: deliver,
+		nodes:     make([]node[M], cfg.Nodes),
+		sendAt:    make([]mono.Time, cfg.Nodes*cfg.NICs),
+		receiveAt: make([]mono.Time, cfg.Nodes*cfg.NICs),
+		cuts:      make(map[pair]struct{}),
+		chance:    splitMix(cfg.Seed),
+	}
+	n.SetFaults(cfg.Faults)
+	return n
+}
+
+// Send has from's processor send m to node to: Os from when it is free and nic's gap is over. The frame is on
+// its way at the end of that. A node may send to itself, at the same cost. A node that is down sends nothing.
+func (n *Network[M]) Send(from, to, nic int, m M) {
+	n.check(to, nic)
+	n.send(unicast, from, to, nic, m)
+}
+
+// Multicast is one send that reaches every other node. Each copy has faults of its own.
+func (n *Network[M]) Multicast(from, nic int, m M) {
+	n.check(from, nic)
+	n.send(multicast, from, from, nic, m)
+}
+
+func (n *Network[M]) send(k kind, from, to, nic int, m M) {
+	if !n.nodes[from].down {
+		n.enqueue(from, n.newTask(k, from, to, nic, m))
+	}
+}
+
+func (n *Network[M]) check(node, nic int) {
+	_ = n.nodes[node]
+	if nic < 0 || nic >= n.config.NICs {
+		panic("sim: no such NIC")
+	}
+}
+
+// Work occupies the node's processor for d once it is free, then runs f. A node that is down does no work.
+func (n *Network[M]) Work(node int, d time.Duration, f func()) {
+	if n.nodes[node].down {
+		return
+	}
+	var none M
+	t := n.newTask(work, node, node, 0, none)
+	t.cost, t.f = d, f
+	n.enqueue(node, t)
+}
+
+// Pause has the node's processor do nothing for d from now, in the midst of a task or not; the rest of the
+// task follows then. What arrives meanwhile waits. Of pauses that overlap, the last end counts.
+func (n *Network[M]) Pause(node int, d time.Duration) {
+	p, now := &n.nodes[node], n.queue.Now()
+	from, until := latest(now, p.resume), now.Add(d)
+	if p.down || !from.Before(until) {
+		return
+	}
+	p.resume = until
+	if p.running != nil {
+		p.running.postpone(now, from, until)
+	}
+}
+
+// Crash ends the node for good, unless Restart: it sends and receives nothing more, and its Work is dropped.
+// Frames that had left it are still on their way.
+func (n *Network[M]) Crash(node int) {
+	p := &n.nodes[node]
+	if t := p.running; t != nil {
+		n.drop(t)
+		t.kind = dropped // its event is still to come
+	}
+	for t := p.first; t != nil; {
+		next := t.next
+		n.drop(t)
+		n.release(t)
+		t = next
+	}
+	n.nodes[node] = dead[M]()
+}
+
+// Restart brings a crashed node back, idle. What arrived while it was down is lost, and so is what was
+// waiting for its processor when it crashed. It does nothing to a node that is alive.
+func (n *Network[M]) Restart(node int) { n.nodes[node].down = false }
+
+// Alive reports whether the node is not down.
+func (n *Network[M]) Alive(node int) bool { return !n.nodes[node].down }
+
+// Counters returns what happened since the network was made.
+func (n *Network[M]) Counters() Counters { return n.count }
