@@ -202,12 +202,13 @@ func (e *Engine) Arrive(now mono.Time, number uint8, out []Send) ([]Send, error)
 		return out, ErrFailed
 	}
 	m.generation++
+	m.step = 0 // also where there is no hope: nothing of this generation was told
 	m.entered, m.left = now, mono.Time{}
 	if f := e.hopeless(m); f != nil {
 		m.state, m.failure = Failed, f
 		return out, ErrFailed
 	}
-	m.state, m.step, m.asked, m.mutual = Waiting, 0, false, mono.Time{}
+	m.state, m.asked, m.mutual = Waiting, false, mono.Time{}
 	e.waiting = append(e.waiting, m)
 	e.rest(m, now)
 	return e.progress(m, now, out), nil
