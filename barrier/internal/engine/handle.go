@@ -31,7 +31,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 	case Later:
 		return e.later(m, now, from, msg, elsewhere, out)
 	case Fail:
-		e.othersFailed(m, msg)
+		e.othersFailed(m, from, msg)
 	case Bye:
 		return e.bye(now, from, msg, out)
 	case Bid:
@@ -51,7 +51,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 func (e *Engine) hear(from int, msg *Message) bool {
 	p := &e.peers[from]
 	p.asks = 0
-	if msg.Kind == Absent { // from one without the group, and so without an incarnation
+	if msg.Incarnation == 0 { // from one that is in no such group, or speaks of another one
 		return true
 	}
 	if p.incarnation == 0 {
@@ -120,6 +120,9 @@ func (e *Engine) told(m *machine, now mono.Time, from int, msg *Message, out []S
 	step := e.plan.stepOf[i]
 	c.left[step]--
 	c.at[i] = now
+	if ahead == 0 {
+		m.comes(from)
+	}
 	if ahead == 0 && step == m.step {
 		if c.left[step] == 0 {
 			m.last[i]++
@@ -147,11 +150,14 @@ func (e *Engine) asked(m *machine, from int, msg *Message, elsewhere Elsewhere, 
 		return append(out, Send{from, msg.NIC, again})
 	case m.state == Failed:
 		return append(out, e.answerFail(from, msg, m.failure))
+	case m.state == Idle && e.hopeless(m) != nil:
+		return append(out, e.answerFail(from, msg, e.hopeless(m)))
 	}
 	answer := e.message(Later, m, msg.Label)
 	answer.Generation, answer.Own = msg.Generation, m.generation
-	answer.Entered = entered(m, msg.Generation)
-	answer.Elsewhere = elsewhere
+	if answer.Entered = entered(m, msg.Generation); !answer.Entered {
+		answer.Elsewhere = elsewhere
+	}
 	return append(out, Send{from, msg.NIC, answer})
 }
 
@@ -168,33 +174,48 @@ func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewh
 	if int32(m.generation-msg.Own) > 1 { // all were in the generation before: this one is in an earlier life
 		return e.failAll(m, newFailure(Restarted, from), out)
 	}
-	none := msg.Elsewhere.Generation == 0 || elsewhere == msg.Elsewhere
+	where := msg.Elsewhere
 	switch {
-	case m.mutual == (mono.Time{}) && !none:
-		m.mutual, m.with = now, from
-	case m.with != from:
-	case none:
-		m.mutual = mono.Time{}
-	case now.Sub(m.mutual) >= e.cfg.Limit:
+	case msg.Entered || where.Generation == 0 || elsewhere == where:
+		m.comes(from)
+	case m.mutual == (mono.Time{}) || m.with == from && m.where != where: // in another one than before: it goes on
+		m.mutual, m.with, m.where = now, from, where
+	case m.with == from && now.Sub(m.mutual) >= e.cfg.Limit:
 		return e.deadlocked(m, from, msg, out)
 	}
 	return out
 }
 
-// deadlocked ends both barriers of two members that wait for each other.
+// comes notes that a member is not waiting for us elsewhere.
+func (m *machine) comes(rank int) {
+	if m.with == rank {
+		m.mutual = mono.Time{}
+	}
+}
+
+// deadlocked ends both barriers of two members that wait for each other. Where the other one is of another group, neither
+// rank nor incarnation mean anything there: who gets the message knows whom it is from.
 func (e *Engine) deadlocked(m *machine, from int, msg *Message, out []Send) []Send {
 	f := newFailure(Elsewheres, from)
 	f.Elsewhere = msg.Elsewhere
 	out = e.failAll(m, f, out)
 	theirs := e.message(Fail, m, 0)
 	theirs.Number, theirs.Identity, theirs.Generation = msg.Elsewhere.Number, msg.Elsewhere.Identity, msg.Elsewhere.Generation
-	theirs.Failure = newFailure(Elsewheres, from)
+	theirs.Failure = newFailure(Elsewheres, e.cfg.Rank)
+	if theirs.Identity != e.cfg.Identity {
+		theirs.Incarnation = 0
+	} else {
+		e.othersFailed(e.machine(theirs.Number), from, &theirs) // if the message is lost, who asks is told
+	}
 	return append(out, Send{from, msg.NIC, theirs})
 }
 
 // othersFailed takes the news that a barrier has failed elsewhere.
-func (e *Engine) othersFailed(m *machine, msg *Message) {
+func (e *Engine) othersFailed(m *machine, from int, msg *Message) {
 	f := msg.Failure
+	if msg.Incarnation == 0 { // said in another group: ranks are others there
+		f = newFailure(f.Reason, from)
+	}
 	for _, r := range f.Ranks {
 		if r >= e.cfg.Size {
 			e.counters.Unawaited++
