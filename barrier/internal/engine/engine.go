@@ -74,11 +74,12 @@ type Engine struct {
 
 // peer is what is known of another member.
 type peer struct {
-	incarnation uint32    // 0: not heard yet
-	asks        int       // since it was heard last
-	since       mono.Time // when the first of them was
-	bid         bool      // it has answered our goodbye, or said its own
-	left        bool      // it said goodbye
+	incarnation uint32        // 0: not heard yet
+	asks        int           // since it was heard last
+	last        mono.Time     // when the last of them was
+	silence     time.Duration // from the first to the last, without what this node itself stood still
+	bid         bool          // it has answered our goodbye, or said its own
+	left        bool          // it said goodbye
 }
 
 // Counters of an engine.
@@ -310,14 +311,10 @@ func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
 		}
 		a := e.plan.awaits[i]
 		p := &e.peers[a.From]
-		if p.asks == 0 {
-			p.since = now
-		}
-		if p.asks >= asksPerLimit/2 && now.Sub(p.since) >= e.cfg.Limit {
+		if p.ask(now, e.cfg.Limit) >= e.cfg.Limit && p.asks > asksPerLimit/2 {
 			silent = append(silent, a.From)
 			continue
 		}
-		p.asks++
 		e.counters.Asked++
 		out = append(out, Send{a.From, p.asks % e.cfg.NICs, e.message(Ask, m, a.Label)})
 	}
@@ -325,6 +322,19 @@ func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
 		return e.failAll(m, newFailure(Silent, silent...), out)
 	}
 	return out
+}
+
+// ask notes that a member is asked, and returns how long it has been silent. Of the time since the ask before, no more
+// counts than is usual between two: if it was longer this node stood still, and the answers may not be read yet.
+func (p *peer) ask(now mono.Time, limit time.Duration) time.Duration {
+	since := now.Sub(p.last)
+	if p.asks == 0 || since >= limit {
+		p.asks, p.silence, since = 0, 0, 0
+	}
+	p.asks++
+	p.silence += min(since, 2*limit/asksPerLimit)
+	p.last = now
+	return p.silence
 }
 
 // failAll ends a barrier and tells everybody.

@@ -370,7 +370,7 @@ func (e *Engine) Missing(number uint8, ranks []int) []int {
 // Silence returns for how long a member has not answered; 0 if it was not asked since it was heard.
 func (e *Engine) Silence(now mono.Time, rank int) time.Duration {
 	if p := &e.peers[rank]; p.asks > 0 {
-		return now.Sub(p.since)
+		return p.silence + now.Sub(p.last)
 	}
 	return 0
 }

@@ -86,7 +86,7 @@ func newRun(algo string, seed uint64) *run {
 	r.numbers = numbers(r.rng)
 	r.slow = time.Duration(r.rng.Int64N(int64(5 * time.Millisecond)))
 	if r.often(.2) {
-		r.slow = limit
+		r.slow = limit / 4 // with a pause, less than a mutual wait may last
 	}
 	r.faults = r.someFaults()
 	r.pauses = r.often(.3)
