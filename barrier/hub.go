@@ -184,10 +184,9 @@ func (h *hub) elsewhere(c *circle, from mcd.NodeID, m *engine.Message) engine.El
 		if m.Elsewhere.Generation == 0 {
 			break
 		}
-		if there := h.circles[m.Elsewhere.Identity]; there != nil {
-			if _, generation := there.engine.State(m.Elsewhere.Number); generation >= m.Elsewhere.Generation {
-				return m.Elsewhere
-			}
+		there := h.circles[m.Elsewhere.Identity]
+		if there != nil && there.engine.InOrBefore(m.Elsewhere.Number, m.Elsewhere.Generation) {
+			return m.Elsewhere
 		}
 	case engine.Ask:
 		for _, other := range h.circles {

@@ -378,6 +378,13 @@ func (e *Engine) Silence(now mono.Time, rank int) time.Duration {
 // Heard reports whether all to whom Leave said goodbye have answered.
 func (e *Engine) Heard() bool { return len(e.Leave(nil)) == 0 }
 
+// InOrBefore reports whether this node has entered a generation of a number, or is still in the one before: that ends, one
+// way or the other, as who waits in the next one has seen all enter it.
+func (e *Engine) InOrBefore(number uint8, generation uint32) bool {
+	m := e.machines[number]
+	return m != nil && (entered(m, generation) || m.state == Waiting && entered(m, generation-1))
+}
+
 // WaitingBut returns a number in which this node waits; if but is set, another one than the given.
 func (e *Engine) WaitingBut(but bool, number uint8) (other uint8, generation uint32, ok bool) {
 	for _, m := range e.waiting {

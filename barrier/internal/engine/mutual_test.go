@@ -107,3 +107,26 @@ func TestMutualWait_InAnotherGroup(t *testing.T) {
 		t.Errorf("tells the other group %+v", m)
 	}
 }
+
+// One who has not left the generation before is on its way: whoever waits in the next one has seen it enter.
+func TestInOrBefore(t *testing.T) {
+	a := newAlone(t, "concurrent", 0, 2)
+	for _, c := range []struct {
+		what            string
+		do              func()
+		first, next, on bool // generations 1, 2 and 3
+	}{
+		{"never entered", func() {}, false, false, false},
+		{"waiting in 1", func() { a.arrives(0) }, true, true, false},
+		{"left 1", func() { a.tells(1, 1, 0) }, true, false, false},
+		{"waiting in 2", func() { a.arrives(0) }, true, true, true},
+		{"failed in 2", func() { a.hears(1, a.failed(1, 2, Algorithms, 1)) }, true, true, false},
+	} {
+		c.do()
+		for g, want := range []bool{c.first, c.next, c.on} {
+			if a.InOrBefore(0, uint32(g)+1) != want {
+				t.Errorf("%s: generation %d: want %t", c.what, g+1, want)
+			}
+		}
+	}
+}

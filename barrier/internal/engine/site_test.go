@@ -78,10 +78,9 @@ func (s *site) absent(m *member, from int, msg *Message) {
 func (s *site) elsewhere(m *member, from int, msg *Message) Elsewhere {
 	switch msg.Kind {
 	case Later:
-		if there := s.member(msg.Elsewhere.Identity); there != nil && msg.Elsewhere.Generation > 0 {
-			if _, generation := there.State(msg.Elsewhere.Number); generation >= msg.Elsewhere.Generation {
-				return msg.Elsewhere
-			}
+		there := s.member(msg.Elsewhere.Identity)
+		if there != nil && there.InOrBefore(msg.Elsewhere.Number, msg.Elsewhere.Generation) {
+			return msg.Elsewhere
 		}
 	case Ask:
 		for _, other := range s.members {
