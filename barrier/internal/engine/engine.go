@@ -67,6 +67,7 @@ type Engine struct {
 	gone      *Failure   // members that will not take part any more
 	ended     []uint8    // numbers whose barrier was left or failed, since Ended was called last
 	roll      []Presence // by rank, of the roll call in progress
+	rollOf    uint8      // its number
 	counters  Counters
 
 	onlyColour bool // a planted bug, for tests: generations are told apart by their colour alone

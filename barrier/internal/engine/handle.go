@@ -20,7 +20,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 		return e.strange(from, from, msg, out)
 	}
 	m := e.machine(msg.Number)
-	if msg.Algorithm != e.algorithm && msg.Kind != Fail && msg.Kind != Bye && msg.Kind != Bid {
+	if msg.Algorithm != e.algorithm && msg.Kind <= Later { // the others mean the same in all algorithms
 		return e.disagree(m, from, msg, out)
 	}
 	switch msg.Kind {
@@ -79,9 +79,6 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 
 // disagree takes a message of another algorithm: neither can succeed.
 func (e *Engine) disagree(m *machine, from int, msg *Message, out []Send) []Send {
-	if msg.Kind == Present || msg.Kind == Roll {
-		return out
-	}
 	switch m.state {
 	case Waiting:
 		out = e.failAll(m, newFailure(Algorithms, from, e.cfg.Rank), out)
@@ -330,7 +327,7 @@ func (p Presence) String() string {
 // CallRoll asks all members whether they have entered the generation of a number that this one entered last. Roll
 // returns the answers so far.
 func (e *Engine) CallRoll(number uint8, out []Send) []Send {
-	e.roll = make([]Presence, e.cfg.Size)
+	e.roll, e.rollOf = make([]Presence, e.cfg.Size), number
 	e.roll[e.cfg.Rank] = Entered
 	return append(out, Send{schedule.All, 0, e.message(Roll, e.machine(number), 0)})
 }
@@ -339,7 +336,7 @@ func (e *Engine) CallRoll(number uint8, out []Send) []Send {
 func (e *Engine) Roll() []Presence { return e.roll }
 
 func (e *Engine) answered(m *machine, from int, msg *Message) {
-	if e.roll == nil || msg.Kind == Present && msg.Generation != m.generation {
+	if e.roll == nil || msg.Kind == Present && (msg.Number != e.rollOf || msg.Generation != m.generation) {
 		return
 	}
 	switch {
