@@ -367,7 +367,9 @@ func (e *Engine) note(f *Failure) {
 	case e.gone == nil:
 		e.gone = f
 	case e.gone.Reason == f.Reason:
+		others := max(e.gone.Others, f.Others) // at least: they may be the same
 		e.gone = newFailure(f.Reason, append(slices.Clone(e.gone.Ranks), f.Ranks...)...)
+		e.gone.Others = others
 	} // else the first reason stands
 }
 

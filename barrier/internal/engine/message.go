@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Version of the messages' layout.
@@ -118,7 +119,7 @@ func (m *Message) Append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, m.Elsewhere.Generation)
 	case Fail:
 		b = append(b, byte(m.Failure.Reason), 0)
-		b = binary.BigEndian.AppendUint16(b, uint16(len(m.Failure.Ranks)))
+		b = binary.BigEndian.AppendUint16(b, uint16(min(len(m.Failure.Ranks)+m.Failure.Others, math.MaxUint16)))
 		for _, r := range m.Failure.Ranks[:min(len(m.Failure.Ranks), maxNamed)] {
 			b = binary.BigEndian.AppendUint16(b, uint16(r))
 		}
