@@ -13,9 +13,11 @@
 //	Waiting  "later", in mutual wait > limit   Failed   "failed", to all
 //	Waiting  "failed"                          Failed   -
 //	Waiting  "bye", with what it has completed Waiting  as if its messages had come; or Failed, if it has not entered
-//	any      a message of another algorithm    Failed   "failed", to its sender
+//	Waiting  a message of another algorithm    Failed   "failed", to all and to its sender
+//	Idle     a message of another algorithm    Idle     "failed", to its sender; the next Arrive fails
 //	any      "missing?", told before           same     the message again
 //	any      "missing?", not told yet          same     "later"
+//	Idle     "missing?", a member is known gone Idle    "failed"
 //	Failed   "missing?", a message             Failed   "failed"
 //
 // Without loss nothing is sent but the schedule's messages.
