@@ -221,5 +221,11 @@ func (m *Message) String() string {
 	if m.Kind != Bye && m.Kind != Bid {
 		s += fmt.Sprintf(" gen=%d", m.Generation)
 	}
+	if m.Entered {
+		s += " (entered)"
+	}
+	if m.Elsewhere.Generation > 0 {
+		s += fmt.Sprintf(" (waits in number %d)", m.Elsewhere.Number)
+	}
 	return s
 }
