@@ -82,7 +82,9 @@ func (g *group) arrive(node int, number uint8) {
 func (g *group) enter(node int, number uint8) {
 	m := g.engine(node)
 	_, before := m.State(number)
-	g.in[node][number] = before + 1
+	if int32(before+1-g.in[node][number]) > 0 { // else it entered that in a former life
+		g.in[node][number] = before + 1
+	}
 	if err := m.arrive(g.Now(), number); err != nil {
 		if f := m.Failure(number); f != nil {
 			g.fail(node, number, f)
@@ -146,6 +148,18 @@ func (g *group) tick(node int) {
 	g.armed[node] = mono.Time{}
 	g.sites[node].advance(g.Now())
 	g.arm(node)
+}
+
+// restart has a crashed node begin anew: it knows nothing of its former life.
+func (g *group) restart(node int) {
+	s := g.sites[node]
+	m := s.members[0]
+	cfg := m.cfg
+	cfg.Incarnation += 1 << 16
+	s.members = nil
+	s.join(cfg, m.nodes)
+	g.armed[node] = mono.Time{}
+	g.net.Restart(node)
 }
 
 func (g *group) crash(node int) {

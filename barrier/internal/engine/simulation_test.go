@@ -69,9 +69,10 @@ type run struct {
 	leave      bool          // who has finished says goodbye and forgets
 	pauses     bool
 	crashes    int
+	restarts   bool  // of those that have crashed
+	lives      []int // by node
 	unfinished int   // numbers of nodes
 	done       []int // by node: numbers that it has finished
-	restOf     []int
 }
 
 const limit = DefaultLimit
@@ -97,14 +98,15 @@ func newRun(algo string, seed uint64) *run {
 	net := paper
 	net.Nodes, net.Faults, net.Seed = n, r.faults, seed
 	r.group = newGroup(algo, net)
-	r.done = make([]int, n)
+	r.restarts = r.often(.5)
+	r.done, r.lives = make([]int, n), make([]int, n)
 	return r
 }
 
 // String is what is special about the run.
 func (r *run) String() string {
-	return fmt.Sprintf("%v, %d nodes, %d barriers of numbers %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes",
-		r.engine(0).cfg.Algorithm, len(r.sites), r.barriers, r.numbers, r.slow, r.faults, r.pauses, r.leave, r.crashes)
+	return fmt.Sprintf("%v, %d nodes, %d barriers of numbers %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
+		r.engine(0).cfg.Algorithm, len(r.sites), r.barriers, r.numbers, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
 }
 
 func (r *run) often(p float64) bool { return r.rng.Float64() < p }
@@ -137,22 +139,20 @@ func (r *run) someFaults() (f sim.Faults) {
 func (r *run) run() int {
 	r.unfinished = len(r.sites) * len(r.numbers)
 	r.left = func(node int, number uint8) {
-		if r.in[node][number] == r.barriers {
+		if _, generation := r.engine(node).State(number); generation == r.barriers {
 			r.finish(node)
 		} else {
 			r.work(node, number)
 		}
 	}
 	r.failed = func(node int, _ uint8, f Failure) {
-		if f.Reason != Silent {
+		if f.Reason != Silent && (f.Reason != Restarted || !r.restarts) {
 			r.broken("node %d: failed: %v", node, &f)
 		}
 		r.finish(node)
 	}
 	for node := range r.sites {
-		for _, number := range r.numbers {
-			r.work(node, number)
-		}
+		r.begin(node)
 		if r.pauses {
 			r.After(r.upTo(limit), func() { r.pause(node) })
 		}
@@ -193,9 +193,21 @@ func (r *run) stuck() (who []string) {
 	return who
 }
 
-// work has a node do something else, and then enter a barrier.
+// begin begins a node's programs.
+func (r *run) begin(node int) {
+	for _, number := range r.numbers {
+		r.work(node, number)
+	}
+}
+
+// work has a node do something else, and then enter a barrier, if it still lives.
 func (r *run) work(node int, number uint8) {
-	r.After(r.upTo(r.slow), func() { r.arrive(node, number) })
+	life := r.lives[node]
+	r.After(r.upTo(r.slow), func() {
+		if life == r.lives[node] {
+			r.arrive(node, number)
+		}
+	})
 }
 
 func (r *run) pause(node int) {
@@ -211,6 +223,15 @@ func (r *run) crashOne() {
 	}
 	r.unfinished -= len(r.numbers) - r.done[node]
 	r.crash(node)
+	r.lives[node]++
+	if r.restarts {
+		r.After(r.upTo(2*limit), func() {
+			r.done[node] = 0
+			r.unfinished += len(r.numbers)
+			r.restart(node)
+			r.begin(node)
+		})
+	}
 }
 
 // finish notes that a node has finished with a number.
