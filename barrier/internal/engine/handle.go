@@ -236,8 +236,8 @@ func (e *Engine) othersFailed(m *machine, from int, msg *Message) {
 // no more.
 func (e *Engine) Leave(out []Send) []Send {
 	bye := e.Goodbye()
-	for rank := range e.peers {
-		if rank != e.cfg.Rank && !e.peers[rank].bid && e.dependsOnUs(rank) && !e.isGone(rank) {
+	for rank, depends := range e.plan.dependants(e.cfg.Size) {
+		if depends && rank != e.cfg.Rank && !e.peers[rank].bid && !e.isGone(rank) {
 			out = append(out, Send{rank, 0, bye})
 		}
 	}
@@ -258,11 +258,6 @@ func (e *Engine) Goodbye() Message {
 		bye.Done = append(bye.Done, d)
 	}
 	return bye
-}
-
-func (e *Engine) dependsOnUs(rank int) bool {
-	d := e.plan.dependants()
-	return slices.Contains(d, rank) || slices.Contains(d, schedule.All)
 }
 
 func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }

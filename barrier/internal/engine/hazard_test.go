@@ -263,3 +263,30 @@ func TestAllocations(t *testing.T) {
 	}
 	a.is(Idle, g)
 }
+
+// Goodbyes go to those who await messages, once each; in a large group that is found quickly.
+func TestLeave_ToDependants(t *testing.T) {
+	for _, c := range []struct {
+		algo       string
+		rank, size int
+		want       string
+	}{
+		{"tree:2", 1, 4, "0 bye"},
+		{"tree:2", 0, 4, "1 bye, 2 bye, 3 bye"},
+		{"chassis-repeated", 1, 7, "0 bye, 6 bye"},
+		{"star", 0, 1, ""},
+	} {
+		a := newAlone(t, c.algo, c.rank, c.size)
+		if got := sends(a.Leave(nil)); got != c.want {
+			t.Errorf("%s, rank %d of %d: %q, want %q", c.algo, c.rank, c.size, got, c.want)
+		}
+	}
+	a := newAlone(t, "star", 0, 4096)
+	begun := time.Now()
+	if out := a.Leave(nil); len(out) != 4095 {
+		t.Errorf("%d goodbyes, want 4095", len(out))
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("4095 goodbyes took %v", took)
+	}
+}
