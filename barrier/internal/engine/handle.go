@@ -191,7 +191,8 @@ func (m *machine) comes(rank int) {
 }
 
 // deadlocked ends both barriers of two members that wait for each other. Where the other one is of another group, neither
-// rank nor incarnation mean anything there: who gets the message knows whom it is from.
+// rank nor incarnation mean anything there: who gets the message knows whom it is from. It may be lost, so the
+// barrier is to be doomed here too, by the driver if it is another group's.
 func (e *Engine) deadlocked(m *machine, from int, msg *Message, out []Send) []Send {
 	f := newFailure(Elsewheres, from)
 	f.Elsewhere = msg.Elsewhere
@@ -202,9 +203,17 @@ func (e *Engine) deadlocked(m *machine, from int, msg *Message, out []Send) []Se
 	if theirs.Identity != e.cfg.Identity {
 		theirs.Incarnation = 0
 	} else {
-		e.othersFailed(e.machine(theirs.Number), from, &theirs) // if the message is lost, who asks is told
+		e.Doom(theirs.Number, theirs.Generation)
 	}
 	return append(out, Send{from, msg.NIC, theirs})
+}
+
+// Doom has a generation fail that this node has not entered yet, and others have: one of them waits there for this node,
+// which waited for that one elsewhere, and has given up. Who asks is told.
+func (e *Engine) Doom(number uint8, generation uint32) {
+	if m := e.machine(number); generation == m.generation+1 {
+		m.doom = newFailure(Elsewheres, e.cfg.Rank)
+	}
 }
 
 // othersFailed takes the news that a barrier has failed elsewhere.

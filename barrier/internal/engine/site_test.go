@@ -127,6 +127,9 @@ func (m *member) flush(out []Send) {
 		if out[i].To != schedule.All {
 			to = []int{m.nodes[out[i].To]}
 		}
+		if there := m.site.member(out[i].Message.Identity); there != m && there != nil {
+			there.Doom(out[i].Message.Number, out[i].Message.Generation)
+		}
 		m.site.post(to, out[i].NIC, out[i].Message.Append(nil))
 	}
 	for _, number := range slices.Clone(m.Ended()) {
