@@ -14,19 +14,19 @@ func TestGeneration_Wraps(t *testing.T) {
 		net := paper
 		net.Nodes = n
 		net.Faults.Loss, net.Faults.Duplicate = .1, .1
-		g := newGroup(name, net)
+		g := newCluster(name, net)
 		for node := range n {
-			g.engine(node).machine(0).generation = math.MaxUint32 - 2
-			g.in[node][0] = math.MaxUint32 - 2
+			g.engine(node, 0).machine(0).generation = math.MaxUint32 - 2
+			g.in[node][barrier{}] = math.MaxUint32 - 2
 		}
 		left := 0
-		g.left = func(node int, number uint8) {
+		g.left = func(node int, b barrier) {
 			if left++; left <= 9*n {
-				g.arrive(node, number)
+				g.arrive(node, b)
 			}
 		}
 		for node := range n {
-			g.arrive(node, 0)
+			g.arrive(node, barrier{})
 		}
 		g.events(g.Now().Add(time.Minute))
 		g.check(t)
@@ -289,4 +289,18 @@ func TestLeave_ToDependants(t *testing.T) {
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("4095 goodbyes took %v", took)
 	}
+}
+
+// A barrier that is entered without hope tells nothing, although the one before had told everything.
+func TestHopelessArrive_TellsNobody(t *testing.T) {
+	a := newAlone(t, "concurrent", 0, 3)
+	a.arrives(0)
+	a.tells(1, 1, 0)
+	a.want(a.tells(2, 1, 0), "all tell 1 gen=1")
+	a.is(Idle, 1)
+	a.hears(1, a.failed(1, 2, Silent, 2))
+	if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
+		t.Fatalf("Arrive: %v, sends %q", err, sends(out))
+	}
+	a.want(a.hears(1, a.from(1, Ask, 2, 1)), "1 failed (silent: [2]) gen=2")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/sim"
 )
@@ -23,39 +24,40 @@ var paper = sim.Config{Os: 3 * time.Microsecond, L: 17500 * time.Nanosecond, Or:
 // networks is how many NICs the simulated nodes have: what the algorithms above use.
 const networks = 2
 
-// group is one group of n nodes in virtual time, each a site of one member. Its frames are bytes: the codec is part of
-// what is simulated.
+// barrier is one of a group's numbers. Group 0 is all nodes, group 1 some of them.
+type barrier struct {
+	group  int
+	number uint8
+}
+
+// cluster is n nodes in virtual time, all in one group. Their frames are bytes: the codec is part of what is simulated.
 //
 // It checks each exit: all members have entered by then, whatever the engines think.
-type group struct {
+type cluster struct {
 	sim.Queue
 	net   *sim.Network[[]byte]
 	sites []*site
-	armed []mono.Time       // by node: when its timer fires; zero: it does not
-	in    [][Numbers]uint32 // by node: the generation that was entered last
+	armed []mono.Time          // by node: when its timer fires; zero: it does not
+	in    []map[barrier]uint32 // by node: the generation that was entered last
 
 	crashed []int
-	wrong   string                             // the first broken promise
-	left    func(node int, number uint8)       // called when a barrier was left
-	failed  func(node int, n uint8, f Failure) // called when one has failed
+	wrong   string                                // the first broken promise
+	left    func(node int, b barrier)             // called when a barrier was left
+	failed  func(node int, b barrier, f *Failure) // called when one has failed
 }
 
 const identity = 0x1234_5678_9abc_def0
 
-func newGroup(algo string, net sim.Config) *group {
-	g := &group{armed: make([]mono.Time, net.Nodes), in: make([][Numbers]uint32, net.Nodes)}
+func newCluster(algo string, net sim.Config) *cluster {
+	g := &cluster{armed: make([]mono.Time, net.Nodes)}
 	g.Run(mono.At(time.Second)) // the engines take the zero instant for none
-	g.left, g.failed = func(int, uint8) {}, func(int, uint8, Failure) {}
+	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
 	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, b []byte) {
 		g.sites[to].receive(g.Now(), from, nic, b)
 		g.arm(to)
 	})
-	nodes := make([]int, net.Nodes)
-	for node := range nodes {
-		nodes[node] = node
-	}
-	for node := range nodes {
+	for node := range net.Nodes {
 		s := &site{node: node}
 		s.post = func(to []int, nic int, b []byte) {
 			if len(to) > 1 {
@@ -65,70 +67,82 @@ func newGroup(algo string, net sim.Config) *group {
 			}
 		}
 		s.ended = g.ended
-		s.join(Config{Algorithm: algorithm(algo), NICs: networks, Identity: identity, Incarnation: uint32(node) + 1}, nodes)
 		g.sites = append(g.sites, s)
+		g.in = append(g.in, map[barrier]uint32{})
 	}
+	g.join(algo, 0, upTo(net.Nodes))
 	return g
 }
 
-// engine returns a node's.
-func (g *group) engine(node int) *member { return g.sites[node].members[0] }
-
-// arrive has a node enter a barrier, as soon as its processor is free.
-func (g *group) arrive(node int, number uint8) {
-	g.net.Work(node, 0, func() { g.enter(node, number) })
+// join makes some nodes a group.
+func (g *cluster) join(algo string, group int, nodes []int) {
+	for _, node := range nodes {
+		g.sites[node].join(Config{
+			Algorithm: algorithm(algo), NICs: networks, Identity: identity + uint64(group), Incarnation: uint32(1000*group+node) + 1,
+		}, nodes)
+	}
 }
 
-func (g *group) enter(node int, number uint8) {
-	m := g.engine(node)
-	_, before := m.State(number)
-	if int32(before+1-g.in[node][number]) > 0 { // else it entered that in a former life
-		g.in[node][number] = before + 1
+// engine returns a node's of a group, or nil.
+func (g *cluster) engine(node, group int) *member {
+	return g.sites[node].member(identity + uint64(group))
+}
+
+// arrive has a node enter a barrier, as soon as its processor is free.
+func (g *cluster) arrive(node int, b barrier) {
+	g.net.Work(node, 0, func() { g.enter(node, b) })
+}
+
+func (g *cluster) enter(node int, b barrier) {
+	m := g.engine(node, b.group)
+	_, before := m.State(b.number)
+	if int32(before+1-g.in[node][b]) > 0 { // else it entered that in a former life
+		g.in[node][b] = before + 1
 	}
-	if err := m.arrive(g.Now(), number); err != nil {
-		if f := m.Failure(number); f != nil {
-			g.fail(node, number, f)
+	if err := m.arrive(g.Now(), b.number); err != nil {
+		if f := m.Failure(b.number); f != nil {
+			g.fail(m, b, f)
 		} else {
-			g.broken("node %d: Arrive in number %d: %v", node, number, err)
+			g.broken("node %d: Arrive in %v: %v", node, b, err)
 		}
 	}
 	g.arm(node)
 }
 
 // ended checks an exit.
-func (g *group) ended(m *member, number uint8) {
-	node := m.site.node
+func (g *cluster) ended(m *member, number uint8) {
+	node, b := m.site.node, barrier{int(m.cfg.Identity - identity), number}
 	state, generation := m.State(number)
 	if state == Failed {
-		g.fail(node, number, m.Failure(number))
+		g.fail(m, b, m.Failure(number))
 		return
 	}
-	for other := range g.in {
-		if int32(generation-g.in[other][number]) > 0 {
-			g.broken("node %d has left generation %d of number %d, node %d is in %d", node, generation, number, other, g.in[other][number])
+	for _, other := range m.nodes {
+		if int32(generation-g.in[other][b]) > 0 {
+			g.broken("node %d has left generation %d of %v, node %d is in %d", node, generation, b, other, g.in[other][b])
 		}
 	}
-	g.left(node, number)
+	g.left(node, b)
 }
 
 // fail checks why a barrier failed: through nodes that have crashed, and no others.
-func (g *group) fail(node int, number uint8, f *Failure) {
+func (g *cluster) fail(m *member, b barrier, f *Failure) {
 	for _, r := range f.Ranks {
-		if !slices.Contains(g.crashed, r) {
-			g.broken("node %d, number %d failed: %v; crashed are %v", node, number, f, g.crashed)
+		if !slices.Contains(g.crashed, m.nodes[r]) {
+			g.broken("node %d, %v failed: %v; crashed are nodes %v", m.site.node, b, f, g.crashed)
 		}
 	}
-	g.failed(node, number, *f)
+	g.failed(m.site.node, b, f)
 }
 
-func (g *group) broken(format string, a ...any) {
+func (g *cluster) broken(format string, a ...any) {
 	if g.wrong == "" {
 		g.wrong = fmt.Sprintf("at %v: ", g.Now()) + fmt.Sprintf(format, a...)
 	}
 }
 
 // arm sets a node's timer.
-func (g *group) arm(node int) {
+func (g *cluster) arm(node int) {
 	at, ok := g.sites[node].deadline()
 	if !ok || !g.armed[node].IsZero() && !at.Before(g.armed[node]) {
 		return
@@ -144,31 +158,33 @@ func (g *group) arm(node int) {
 	})
 }
 
-func (g *group) tick(node int) {
+func (g *cluster) tick(node int) {
 	g.armed[node] = mono.Time{}
 	g.sites[node].advance(g.Now())
 	g.arm(node)
 }
 
 // restart has a crashed node begin anew: it knows nothing of its former life.
-func (g *group) restart(node int) {
+func (g *cluster) restart(node int) {
 	s := g.sites[node]
-	m := s.members[0]
-	cfg := m.cfg
-	cfg.Incarnation += 1 << 16
+	former := s.members
 	s.members = nil
-	s.join(cfg, m.nodes)
+	for _, m := range former {
+		cfg := m.cfg
+		cfg.Incarnation += 1 << 16
+		s.join(cfg, m.nodes)
+	}
 	g.armed[node] = mono.Time{}
 	g.net.Restart(node)
 }
 
-func (g *group) crash(node int) {
+func (g *cluster) crash(node int) {
 	g.crashed = append(g.crashed, node)
 	g.net.Crash(node)
 }
 
 // events runs until there are none, or something is wrong, or it is time. It returns how many ran.
-func (g *group) events(until mono.Time) (count int) {
+func (g *cluster) events(until mono.Time) (count int) {
 	for g.wrong == "" && g.Now().Before(until) && g.Step() {
 		count++
 	}
@@ -177,16 +193,16 @@ func (g *group) events(until mono.Time) (count int) {
 
 // Without faults one barrier takes what the model says, to the nanosecond: engine, schedule, walk and sim agree.
 func TestSimulatedTimeIsTheCost(t *testing.T) {
-	p := costs(paper)
+	p := schedule.LogP{Os: paper.Os, L: paper.L, Or: paper.Or, Gap: paper.Gap}
 	for _, name := range algorithms {
 		for _, n := range []int{1, 2, 3, 4, 7, 8, 9, 16, 27, 31, 64} {
 			net := paper
 			net.Nodes = n
-			g := newGroup(name, net)
+			g := newCluster(name, net)
 			start, last := g.Now(), g.Now()
-			g.left = func(int, uint8) { last = g.Now() }
+			g.left = func(int, barrier) { last = g.Now() }
 			for node := range n {
-				g.enter(node, 0)
+				g.enter(node, barrier{})
 			}
 			g.events(start.Add(time.Second))
 			g.check(t)
@@ -203,7 +219,7 @@ func TestSimulatedTimeIsTheCost(t *testing.T) {
 	}
 }
 
-func (g *group) check(t *testing.T) {
+func (g *cluster) check(t *testing.T) {
 	t.Helper()
 	if g.wrong != "" {
 		t.Fatal(g.wrong)
@@ -217,7 +233,7 @@ func TestFramesWithoutLoss(t *testing.T) {
 		for _, n := range []int{1, 2, 5, 8, 27, 33} {
 			net := paper
 			net.Nodes = n
-			g := newGroup(name, net)
+			g := newCluster(name, net)
 			g.repeat(barriers)
 			g.events(g.Now().Add(time.Minute))
 			g.check(t)
@@ -229,14 +245,14 @@ func TestFramesWithoutLoss(t *testing.T) {
 }
 
 // repeat has all nodes enter number 0 again as soon as they have left it.
-func (g *group) repeat(barriers uint32) {
-	g.left = func(node int, number uint8) {
-		if g.in[node][number] < barriers {
-			g.arrive(node, number)
+func (g *cluster) repeat(barriers uint32) {
+	g.left = func(node int, b barrier) {
+		if g.in[node][b] < barriers {
+			g.arrive(node, b)
 		}
 	}
 	for node := range g.sites {
-		g.arrive(node, 0)
+		g.arrive(node, barrier{})
 	}
 }
 
@@ -250,17 +266,17 @@ func TestLateAndOdd(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			net := paper
 			net.Nodes = n
-			g := newGroup(name, net)
+			g := newCluster(name, net)
 			for round := range rounds {
 				who, late := odd[round/2%len(odd)], round%2 == 0
 				by := time.Duration(rng.Int64N(int64(10 * time.Millisecond)))
 				out := 0
-				g.left = func(int, uint8) { out++ }
+				g.left = func(int, barrier) { out++ }
 				for node := range n {
 					if slices.Contains(who, node) == late {
-						g.After(by, func() { g.arrive(node, 0) })
+						g.After(by, func() { g.arrive(node, barrier{}) })
 					} else {
-						g.arrive(node, 0)
+						g.arrive(node, barrier{})
 					}
 				}
 				g.events(g.Now().Add(time.Second))

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,9 @@ func TestSimulation_FindsAPlantedBug(t *testing.T) {
 	for seed := range uint64(most) {
 		r := newRun("shuffle", seed+1)
 		for node := range r.sites {
-			r.engine(node).onlyColour = true
+			for _, m := range r.sites[node].members {
+				m.onlyColour = true
+			}
 		}
 		if events += r.run(); r.wrong != "" {
 			t.Logf("found in run %d, after %d events: %s", seed+1, events, r.wrong)
@@ -58,12 +61,12 @@ func TestSimulation_FindsAPlantedBug(t *testing.T) {
 	t.Errorf("not found in %d runs, %d events", most, events)
 }
 
-// run is a group with a program: each node goes through some barriers of each of several numbers.
+// run is a cluster with programs: each node goes through some barriers of each of several numbers and groups.
 type run struct {
-	*group
+	*cluster
 	rng        *rand.Rand
 	barriers   uint32
-	numbers    []uint8
+	programs   []barrier // each node has one for each of these, if it is a member
 	faults     sim.Faults
 	slow       time.Duration // work between barriers, at most
 	leave      bool          // who has finished says goodbye and forgets
@@ -71,8 +74,8 @@ type run struct {
 	crashes    int
 	restarts   bool  // of those that have crashed
 	lives      []int // by node
-	unfinished int   // numbers of nodes
-	done       []int // by node: numbers that it has finished
+	unfinished int   // programs of nodes
+	done       []int // by node: programs that it has finished
 }
 
 const limit = DefaultLimit
@@ -84,7 +87,6 @@ func newRun(algo string, seed uint64) *run {
 		n = 1 + r.rng.IntN(9)
 	}
 	r.barriers = 1 + r.rng.Uint32N(6)
-	r.numbers = numbers(r.rng)
 	r.slow = time.Duration(r.rng.Int64N(int64(5 * time.Millisecond)))
 	if r.often(.2) {
 		r.slow = limit / 4 // with a pause, less than a mutual wait may last
@@ -97,7 +99,11 @@ func newRun(algo string, seed uint64) *run {
 	r.leave = r.crashes == 0 && r.often(.5)
 	net := paper
 	net.Nodes, net.Faults, net.Seed = n, r.faults, seed
-	r.group = newGroup(algo, net)
+	r.cluster = newCluster(algo, net)
+	if r.often(.3) {
+		r.join(algo, 1, r.someNodes(n))
+	}
+	r.choosePrograms()
 	r.restarts = r.often(.5)
 	r.done, r.lives = make([]int, n), make([]int, n)
 	return r
@@ -105,19 +111,47 @@ func newRun(algo string, seed uint64) *run {
 
 // String is what is special about the run.
 func (r *run) String() string {
-	return fmt.Sprintf("%v, %d nodes, %d barriers of numbers %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
-		r.engine(0).cfg.Algorithm, len(r.sites), r.barriers, r.numbers, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
+	return fmt.Sprintf("%v, %d nodes, %d barriers of %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
+		r.engine(0, 0).cfg.Algorithm, len(r.sites), r.barriers, r.programs, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
 }
 
 func (r *run) often(p float64) bool { return r.rng.Float64() < p }
 
 func (r *run) upTo(d time.Duration) time.Duration { return time.Duration(r.rng.Int64N(int64(d) + 1)) }
 
-func numbers(rng *rand.Rand) (some []uint8) {
-	for _, n := range rng.Perm(Numbers)[:1+rng.IntN(4)] {
-		some = append(some, uint8(n))
+// choosePrograms takes some numbers of each group that there is; the groups may use the same.
+func (r *run) choosePrograms() {
+	for _, n := range r.rng.Perm(Numbers)[:1+r.rng.IntN(4)] {
+		r.programs = append(r.programs, barrier{0, uint8(n)})
 	}
-	return some
+	for _, b := range slices.Clone(r.programs) {
+		if r.often(.7) && r.members(1) > 0 {
+			r.programs = append(r.programs, barrier{1, b.number})
+		}
+	}
+}
+
+// someNodes are at least two, if there are, in random order.
+func (r *run) someNodes(n int) []int { return r.rng.Perm(n)[:min(n, 2+r.rng.IntN(n))] }
+
+// members returns how many nodes are in a group.
+func (r *run) members(group int) (count int) {
+	for node := range r.sites {
+		if r.engine(node, group) != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// of returns a node's programs.
+func (r *run) of(node int) (own []barrier) {
+	for _, b := range r.programs {
+		if r.engine(node, b.group) != nil {
+			own = append(own, b)
+		}
+	}
+	return own
 }
 
 // someFaults lose up to 30 % of all frames, for one reason or the other.
@@ -137,17 +171,16 @@ func (r *run) someFaults() (f sim.Faults) {
 
 // run runs it to its end, and returns how many events that took.
 func (r *run) run() int {
-	r.unfinished = len(r.sites) * len(r.numbers)
-	r.left = func(node int, number uint8) {
-		if _, generation := r.engine(node).State(number); generation == r.barriers {
+	r.left = func(node int, b barrier) {
+		if _, generation := r.engine(node, b.group).State(b.number); generation == r.barriers {
 			r.finish(node)
 		} else {
-			r.work(node, number)
+			r.work(node, b)
 		}
 	}
-	r.failed = func(node int, _ uint8, f Failure) {
+	r.failed = func(node int, b barrier, f *Failure) {
 		if f.Reason != Silent && (f.Reason != Restarted || !r.restarts) {
-			r.broken("node %d: failed: %v", node, &f)
+			r.broken("node %d, %v: failed: %v", node, b, f)
 		}
 		r.finish(node)
 	}
@@ -183,10 +216,11 @@ func (r *run) whole() (events int) {
 // stuck says who waits where, and for whom.
 func (r *run) stuck() (who []string) {
 	for node := range r.sites {
-		for _, number := range r.numbers {
-			state, generation := r.engine(node).State(number)
+		for _, b := range r.of(node) {
+			m := r.engine(node, b.group)
+			state, generation := m.State(b.number)
 			if state == Waiting && r.net.Alive(node) {
-				who = append(who, fmt.Sprintf("node %d in %d of %d for %v", node, generation, number, r.engine(node).Missing(number, nil)))
+				who = append(who, fmt.Sprintf("node %d in %d of %v for ranks %v", node, generation, b, m.Missing(b.number, nil)))
 			}
 		}
 	}
@@ -195,17 +229,18 @@ func (r *run) stuck() (who []string) {
 
 // begin begins a node's programs.
 func (r *run) begin(node int) {
-	for _, number := range r.numbers {
-		r.work(node, number)
+	for _, b := range r.of(node) {
+		r.unfinished++
+		r.work(node, b)
 	}
 }
 
 // work has a node do something else, and then enter a barrier, if it still lives.
-func (r *run) work(node int, number uint8) {
+func (r *run) work(node int, b barrier) {
 	life := r.lives[node]
 	r.After(r.upTo(r.slow), func() {
 		if life == r.lives[node] {
-			r.arrive(node, number)
+			r.arrive(node, b)
 		}
 	})
 }
@@ -221,23 +256,22 @@ func (r *run) crashOne() {
 	if !r.net.Alive(node) || len(r.crashed)+1 == len(r.sites) {
 		return
 	}
-	r.unfinished -= len(r.numbers) - r.done[node]
+	r.unfinished -= len(r.of(node)) - r.done[node]
 	r.crash(node)
 	r.lives[node]++
 	if r.restarts {
 		r.After(r.upTo(2*limit), func() {
 			r.done[node] = 0
-			r.unfinished += len(r.numbers)
 			r.restart(node)
 			r.begin(node)
 		})
 	}
 }
 
-// finish notes that a node has finished with a number.
+// finish notes that a node has finished a program.
 func (r *run) finish(node int) {
 	r.unfinished--
-	if r.done[node]++; r.leave && r.done[node] == len(r.numbers) {
+	if r.done[node]++; r.leave && r.done[node] == len(r.of(node)) {
 		r.goodbye(node, r.Now().Add(50*time.Millisecond))
 	}
 }
@@ -245,13 +279,17 @@ func (r *run) finish(node int) {
 // goodbye says goodbye until all have answered, or it is time to go.
 func (r *run) goodbye(node int, until mono.Time) {
 	r.net.Work(node, 0, func() {
-		m := r.engine(node)
-		out := m.Leave(nil)
-		if len(out) == 0 || !r.Now().Before(until) {
-			m.left = true
-			return
+		heard := true
+		for _, m := range r.sites[node].members {
+			if out := m.Leave(nil); len(out) == 0 || !r.Now().Before(until) {
+				m.left = true
+			} else {
+				m.flush(out)
+				heard = false
+			}
 		}
-		m.flush(out)
-		r.After(3*time.Millisecond, func() { r.goodbye(node, until) })
+		if !heard {
+			r.After(3*time.Millisecond, func() { r.goodbye(node, until) })
+		}
 	})
 }
