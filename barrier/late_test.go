@@ -1,0 +1,34 @@
+package barrier_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
+
+// Members may make their groups long after others have entered the first barrier: those ask, and wait on.
+func TestNewGroup_Late(t *testing.T) {
+	for _, a := range []schedule.Algorithm{schedule.Shuffle(), schedule.Concurrent(), schedule.Star()} {
+		eps := cluster(t, 3)
+		cfg := barrier.Config{Algorithm: a}
+		early := groups(t, eps[:1], cfg)[0]
+		ticket, err := early.Arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for early.Stats().Asked < 3 {
+			runtime.Gosched()
+		}
+		for _, g := range groups(t, eps[1:], cfg) {
+			if _, err := g.Arrive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ticket.Wait(context.Background()); err != nil {
+			t.Errorf("%v: %v", a, err)
+		}
+	}
+}
