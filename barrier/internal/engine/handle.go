@@ -257,7 +257,7 @@ func (e *Engine) Leave(out []Send) []Send {
 func (e *Engine) Goodbye() Message {
 	bye := Message{Kind: Bye, Identity: e.cfg.Identity, Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation}
 	for _, m := range e.machines {
-		if m == nil || m.generation == 0 {
+		if m == nil || m.entered.IsZero() { // never entered
 			continue
 		}
 		d := Done{m.number, m.generation}

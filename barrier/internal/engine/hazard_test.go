@@ -304,3 +304,15 @@ func TestHopelessArrive_TellsNobody(t *testing.T) {
 	}
 	a.want(a.hears(1, a.from(1, Ask, 2, 1)), "1 failed (silent: [2]) gen=2")
 }
+
+// Generation 0 was completed too, once generations have gone round.
+func TestGoodbye_AfterGenerationZero(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.machine(0).generation = math.MaxUint32
+	a.arrives(0)
+	a.tells(1, 0, 0)
+	a.is(Idle, 0)
+	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 0}) {
+		t.Errorf("it has completed %v", bye.Done)
+	}
+}
