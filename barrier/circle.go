@@ -168,6 +168,11 @@ func (c *circle) flush() {
 }
 
 func (c *circle) send(s *engine.Send) {
+	if s.Message.Identity != c.identity { // a barrier of another group fails too
+		if there := c.hub.circles[s.Message.Identity]; there != nil {
+			there.engine.Doom(s.Message.Number, s.Message.Generation)
+		}
+	}
 	c.hub.buf = s.Message.Append(c.hub.buf[:0])
 	switch {
 	case s.To != schedule.All:

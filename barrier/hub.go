@@ -214,7 +214,7 @@ func (h *hub) elsewhere(c *circle, from mcd.NodeID, m *engine.Message) engine.El
 		if m.Elsewhere.Generation == 0 || there == nil {
 			break
 		}
-		if _, generation := there.engine.State(m.Elsewhere.Number); generation >= m.Elsewhere.Generation {
+		if there.engine.InOrBefore(m.Elsewhere.Number, m.Elsewhere.Generation) {
 			return m.Elsewhere
 		}
 	case engine.Ask:

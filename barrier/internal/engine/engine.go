@@ -13,9 +13,11 @@
 //	Waiting  "later", in mutual wait > limit   Failed   "failed", to all
 //	Waiting  "failed"                          Failed   -
 //	Waiting  "bye", with what it has completed Waiting  as if its messages had come; or Failed, if it has not entered
-//	any      a message of another algorithm    Failed   "failed", to its sender
+//	Waiting  a message of another algorithm    Failed   "failed", to all and to its sender
+//	Idle     a message of another algorithm    Idle     "failed", to its sender; the next Arrive fails
 //	any      "missing?", told before           same     the message again
 //	any      "missing?", not told yet          same     "later"
+//	Idle     "missing?", a member is known gone Idle    "failed"
 //	Failed   "missing?", a message             Failed   "failed"
 //
 // Without loss nothing is sent but the schedule's messages.
@@ -67,6 +69,7 @@ type Engine struct {
 	gone      *Failure   // members that will not take part any more
 	ended     []uint8    // numbers whose barrier was left or failed, since Ended was called last
 	roll      []Presence // by rank, of the roll call in progress
+	rollOf    uint8      // its number
 	counters  Counters
 
 	onlyColour bool // a planted bug, for tests: generations are told apart by their colour alone
@@ -74,11 +77,12 @@ type Engine struct {
 
 // peer is what is known of another member.
 type peer struct {
-	incarnation uint32    // 0: not heard yet
-	asks        int       // since it was heard last
-	since       mono.Time // when the first of them was
-	bid         bool      // it has answered our goodbye, or said its own
-	left        bool      // it said goodbye
+	incarnation uint32        // 0: not heard yet
+	asks        int           // since it was heard last
+	last        mono.Time     // when the last of them was
+	silence     time.Duration // from the first to the last, without what this node itself stood still
+	bid         bool          // it has answered our goodbye, or said its own
+	left        bool          // it said goodbye
 }
 
 // Counters of an engine.
@@ -203,7 +207,7 @@ func (e *Engine) Arrive(now mono.Time, number uint8, out []Send) ([]Send, error)
 	}
 	m.generation++
 	m.entered, m.left = now, mono.Time{}
-	m.step, m.asked, m.mutual = 0, false, mono.Time{}
+	m.step, m.asked, m.mutual = 0, false, mono.Time{} // also where there is no hope: nothing of this generation was told
 	if f := e.hopeless(m); f != nil {
 		m.state, m.failure = Failed, f
 		return out, ErrFailed
@@ -310,14 +314,10 @@ func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
 		}
 		a := e.plan.awaits[i]
 		p := &e.peers[a.From]
-		if p.asks == 0 {
-			p.since = now
-		}
-		if p.asks >= asksPerLimit/2 && now.Sub(p.since) >= e.cfg.Limit {
+		if p.ask(now, e.cfg.Limit) >= e.cfg.Limit && p.asks > asksPerLimit/2 {
 			silent = append(silent, a.From)
 			continue
 		}
-		p.asks++
 		e.counters.Asked++
 		out = append(out, Send{a.From, p.asks % e.cfg.NICs, e.message(Ask, m, a.Label)})
 	}
@@ -325,6 +325,19 @@ func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
 		return e.failAll(m, newFailure(Silent, silent...), out)
 	}
 	return out
+}
+
+// ask notes that a member is asked, and returns how long it has been silent. Of the time since the ask before, no more
+// counts than is usual between two: if it was longer this node stood still, and the answers may not be read yet.
+func (p *peer) ask(now mono.Time, limit time.Duration) time.Duration {
+	since := now.Sub(p.last)
+	if p.asks == 0 || since >= limit {
+		p.asks, p.silence, since = 0, 0, 0
+	}
+	p.asks++
+	p.silence += min(since, 2*limit/asksPerLimit)
+	p.last = now
+	return p.silence
 }
 
 // failAll ends a barrier and tells everybody.
@@ -356,7 +369,9 @@ func (e *Engine) note(f *Failure) {
 	case e.gone == nil:
 		e.gone = f
 	case e.gone.Reason == f.Reason:
+		others := max(e.gone.Others, f.Others) // at least: they may be the same
 		e.gone = newFailure(f.Reason, append(slices.Clone(e.gone.Ranks), f.Ranks...)...)
+		e.gone.Others = others
 	} // else the first reason stands
 }
 

@@ -31,7 +31,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 	case Later:
 		return e.later(m, now, from, msg, elsewhere, out)
 	case Fail:
-		e.othersFailed(m, msg)
+		e.othersFailed(m, from, msg)
 	case Bye:
 		return e.bye(now, from, msg, out)
 	case Bid:
@@ -54,7 +54,7 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 func (e *Engine) hear(from int, msg *Message) bool {
 	p := &e.peers[from]
 	p.asks = 0
-	if msg.Kind == Absent { // from one without the group, and so without an incarnation
+	if msg.Incarnation == 0 { // from one that is in no such group, or speaks of another one
 		return true
 	}
 	if p.incarnation == 0 {
@@ -120,6 +120,9 @@ func (e *Engine) told(m *machine, now mono.Time, from int, msg *Message, out []S
 	step := e.plan.stepOf[i]
 	c.left[step]--
 	c.at[i] = now
+	if ahead == 0 {
+		m.comes(from)
+	}
 	if ahead == 0 && step == m.step {
 		if c.left[step] == 0 {
 			m.last[i]++
@@ -147,11 +150,14 @@ func (e *Engine) asked(m *machine, from int, msg *Message, elsewhere Elsewhere, 
 		return append(out, Send{from, msg.NIC, again})
 	case m.state == Failed:
 		return append(out, e.answerFail(from, msg, m.failure))
+	case m.state == Idle && e.hopeless(m) != nil:
+		return append(out, e.answerFail(from, msg, e.hopeless(m)))
 	}
 	answer := e.message(Later, m, msg.Label)
 	answer.Generation, answer.Own = msg.Generation, m.generation
-	answer.Entered = entered(m, msg.Generation)
-	answer.Elsewhere = elsewhere
+	if answer.Entered = entered(m, msg.Generation); !answer.Entered {
+		answer.Elsewhere = elsewhere
+	}
 	return append(out, Send{from, msg.NIC, answer})
 }
 
@@ -168,33 +174,57 @@ func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewh
 	if msg.Kind == Later && int32(m.generation-msg.Own) > 1 { // all were in the generation before: this one is in an earlier life
 		return e.failAll(m, newFailure(Restarted, from), out)
 	}
-	none := msg.Elsewhere.Generation == 0 || elsewhere == msg.Elsewhere
+	where := msg.Elsewhere
 	switch {
-	case m.mutual == (mono.Time{}) && !none:
-		m.mutual, m.with = now, from
-	case m.with != from:
-	case none:
-		m.mutual = mono.Time{}
-	case now.Sub(m.mutual) >= e.cfg.Limit:
+	case msg.Entered || where.Generation == 0 || elsewhere == where:
+		m.comes(from)
+	case m.mutual == (mono.Time{}) || m.with == from && m.where != where: // in another one than before: it goes on
+		m.mutual, m.with, m.where = now, from, where
+	case m.with == from && now.Sub(m.mutual) >= e.cfg.Limit:
 		return e.deadlocked(m, from, msg, out)
 	}
 	return out
 }
 
-// deadlocked ends both barriers of two members that wait for each other.
+// comes notes that a member is not waiting for us elsewhere.
+func (m *machine) comes(rank int) {
+	if m.with == rank {
+		m.mutual = mono.Time{}
+	}
+}
+
+// deadlocked ends both barriers of two members that wait for each other. Where the other one is of another group, neither
+// rank nor incarnation mean anything there: who gets the message knows whom it is from. It may be lost, so the
+// barrier is to be doomed here too, by the driver if it is another group's.
 func (e *Engine) deadlocked(m *machine, from int, msg *Message, out []Send) []Send {
 	f := newFailure(Elsewheres, from)
 	f.Elsewhere = msg.Elsewhere
 	out = e.failAll(m, f, out)
 	theirs := e.message(Fail, m, 0)
 	theirs.Number, theirs.Identity, theirs.Generation = msg.Elsewhere.Number, msg.Elsewhere.Identity, msg.Elsewhere.Generation
-	theirs.Failure = newFailure(Elsewheres, from)
+	theirs.Failure = newFailure(Elsewheres, e.cfg.Rank)
+	if theirs.Identity != e.cfg.Identity {
+		theirs.Incarnation = 0
+	} else {
+		e.Doom(theirs.Number, theirs.Generation)
+	}
 	return append(out, Send{from, msg.NIC, theirs})
 }
 
+// Doom has a generation fail that this node has not entered yet, and others have: one of them waits there for this node,
+// which waited for that one elsewhere, and has given up. Who asks is told.
+func (e *Engine) Doom(number uint8, generation uint32) {
+	if m := e.machine(number); generation == m.generation+1 {
+		m.doom = newFailure(Elsewheres, e.cfg.Rank)
+	}
+}
+
 // othersFailed takes the news that a barrier has failed elsewhere.
-func (e *Engine) othersFailed(m *machine, msg *Message) {
+func (e *Engine) othersFailed(m *machine, from int, msg *Message) {
 	f := msg.Failure
+	if msg.Incarnation == 0 { // said in another group: ranks are others there
+		f = newFailure(f.Reason, from)
+	}
 	for _, r := range f.Ranks {
 		if r >= e.cfg.Size {
 			e.counters.Unawaited++
@@ -218,8 +248,8 @@ func (e *Engine) othersFailed(m *machine, msg *Message) {
 // no more.
 func (e *Engine) Leave(out []Send) []Send {
 	bye := e.Goodbye()
-	for rank := range e.peers {
-		if rank != e.cfg.Rank && !e.peers[rank].bid && e.dependsOnUs(rank) && !e.isGone(rank) {
+	for rank, depends := range e.plan.dependants(e.cfg.Size) {
+		if depends && rank != e.cfg.Rank && !e.peers[rank].bid && !e.isGone(rank) {
 			out = append(out, Send{rank, 0, bye})
 		}
 	}
@@ -230,7 +260,7 @@ func (e *Engine) Leave(out []Send) []Send {
 func (e *Engine) Goodbye() Message {
 	bye := Message{Kind: Bye, Identity: e.cfg.Identity, Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation}
 	for _, m := range e.machines {
-		if m == nil || m.generation == 0 {
+		if m == nil || m.entered.IsZero() { // never entered
 			continue
 		}
 		d := Done{m.number, m.generation}
@@ -240,11 +270,6 @@ func (e *Engine) Goodbye() Message {
 		bye.Done = append(bye.Done, d)
 	}
 	return bye
-}
-
-func (e *Engine) dependsOnUs(rank int) bool {
-	d := e.plan.dependants()
-	return slices.Contains(d, rank) || slices.Contains(d, schedule.All)
 }
 
 func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }
@@ -311,7 +336,7 @@ func (p Presence) String() string {
 func (e *Engine) CallRoll(number uint8, again bool, out []Send) []Send {
 	question := e.message(Roll, e.machine(number), 0)
 	if !again {
-		e.roll = make([]Presence, e.cfg.Size)
+		e.roll, e.rollOf = make([]Presence, e.cfg.Size), number
 		e.roll[e.cfg.Rank] = Entered
 		return append(out, Send{schedule.All, 0, question})
 	}
@@ -327,7 +352,7 @@ func (e *Engine) CallRoll(number uint8, again bool, out []Send) []Send {
 func (e *Engine) Roll() []Presence { return e.roll }
 
 func (e *Engine) answered(m *machine, from int, msg *Message) {
-	if e.roll == nil || msg.Kind == Present && msg.Generation != m.generation {
+	if e.roll == nil || msg.Kind == Present && (msg.Number != e.rollOf || msg.Generation != m.generation) {
 		return
 	}
 	switch {
@@ -358,13 +383,20 @@ func (e *Engine) Missing(number uint8, ranks []int) []int {
 // Silence returns for how long a member has not answered; 0 if it was not asked since it was heard.
 func (e *Engine) Silence(now mono.Time, rank int) time.Duration {
 	if p := &e.peers[rank]; p.asks > 0 {
-		return now.Sub(p.since)
+		return p.silence + now.Sub(p.last)
 	}
 	return 0
 }
 
 // Heard reports whether all to whom Leave said goodbye have answered.
 func (e *Engine) Heard() bool { return len(e.Leave(nil)) == 0 }
+
+// InOrBefore reports whether this node has entered a generation of a number, or is still in the one before: that ends, one
+// way or the other, as who waits in the next one has seen all enter it.
+func (e *Engine) InOrBefore(number uint8, generation uint32) bool {
+	m := e.machines[number]
+	return m != nil && (entered(m, generation) || m.state == Waiting && entered(m, generation-1))
+}
 
 // WaitingBut returns a number in which this node waits; if but is set, another one than the given.
 func (e *Engine) WaitingBut(but bool, number uint8) (other uint8, generation uint32, ok bool) {

@@ -36,6 +36,7 @@ type machine struct {
 	pace     pace
 	mutual   mono.Time // since when a member has been waiting for us elsewhere; zero: nobody does
 	with     int       // that member
+	where    Elsewhere // where it waits
 
 	entered, left mono.Time
 	done          []mono.Time // by step

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Version of the messages' layout.
@@ -121,7 +122,7 @@ func (m *Message) Append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, m.Elsewhere.Generation)
 	case Fail:
 		b = append(b, byte(m.Failure.Reason), 0)
-		b = binary.BigEndian.AppendUint16(b, uint16(len(m.Failure.Ranks)))
+		b = binary.BigEndian.AppendUint16(b, uint16(min(len(m.Failure.Ranks)+m.Failure.Others, math.MaxUint16)))
 		for _, r := range m.Failure.Ranks[:min(len(m.Failure.Ranks), maxNamed)] {
 			b = binary.BigEndian.AppendUint16(b, uint16(r))
 		}
@@ -222,6 +223,12 @@ func (m *Message) String() string {
 	}
 	if m.Kind != Bye && m.Kind != Bid {
 		s += fmt.Sprintf(" gen=%d", m.Generation)
+	}
+	if m.Entered {
+		s += " (entered)"
+	}
+	if m.Elsewhere.Generation > 0 {
+		s += fmt.Sprintf(" (waits in number %d)", m.Elsewhere.Number)
 	}
 	return s
 }

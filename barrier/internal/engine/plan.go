@@ -63,15 +63,17 @@ func (p *plan) told(to int, label uint8) int {
 	return -1
 }
 
-// dependants returns who awaits messages of this rank: All alone, or ranks.
-func (p *plan) dependants() (ranks []int) {
+// dependants returns by rank who awaits messages of this one.
+func (p *plan) dependants(size int) []bool {
+	does := make([]bool, size)
 	for _, t := range p.tells {
-		if t.To == schedule.All {
-			return []int{schedule.All}
+		if t.To != schedule.All {
+			does[t.To] = true
+			continue
 		}
-		if !slices.Contains(ranks, t.To) {
-			ranks = append(ranks, t.To)
+		for rank := range does {
+			does[rank] = true
 		}
 	}
-	return ranks
+	return does
 }

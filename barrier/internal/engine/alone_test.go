@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// alone is one engine under test; the test plays all other members. Numbers are 0 unless said otherwise.
+type alone struct {
+	*Engine
+	t   *testing.T
+	now mono.Time
+}
+
+// newAlone makes the engine of a rank. Rank r's incarnation is r+1.
+func newAlone(t *testing.T, algo string, rank, size int) *alone {
+	t.Helper()
+	cfg := Config{Rank: rank, Size: size, Algorithm: algorithm(algo), Identity: identity, Incarnation: uint32(rank) + 1}
+	return &alone{New(cfg), t, mono.At(time.Second)}
+}
+
+// arrives enters a number, and says what goes out.
+func (a *alone) arrives(number uint8) string {
+	a.t.Helper()
+	out, err := a.Arrive(a.now, number, nil)
+	if err != nil {
+		a.t.Fatalf("Arrive: %v", err)
+	}
+	return sends(out)
+}
+
+// from makes a member's message.
+func (a *alone) from(rank int, k Kind, generation uint32, label uint8) Message {
+	return Message{
+		Kind: k, Label: label, Identity: identity, Generation: generation,
+		Algorithm: a.algorithm, Incarnation: uint32(rank) + 1,
+	}
+}
+
+// failed makes a member's message of a failure.
+func (a *alone) failed(rank int, generation uint32, r Reason, ranks ...int) Message {
+	m := a.from(rank, Fail, generation, 0)
+	m.Failure = newFailure(r, ranks...)
+	return m
+}
+
+// hears takes messages, over the wire's bytes, and says what goes out.
+func (a *alone) hears(rank int, messages ...Message) string {
+	a.t.Helper()
+	return a.hearsElsewhere(rank, Elsewhere{}, messages...)
+}
+
+func (a *alone) hearsElsewhere(rank int, where Elsewhere, messages ...Message) string {
+	a.t.Helper()
+	var out []Send
+	for _, m := range messages {
+		var msg Message
+		if err := Parse(m.Append(nil), &msg); err != nil {
+			a.t.Fatal(err)
+		}
+		out = a.Handle(a.now, rank, &msg, where, out)
+	}
+	return sends(out)
+}
+
+// tells is hears of one Tell.
+func (a *alone) tells(rank int, generation uint32, label uint8) string {
+	a.t.Helper()
+	return a.hears(rank, a.from(rank, Tell, generation, label))
+}
+
+// passes lets time pass, and says what goes out meanwhile.
+func (a *alone) passes(d time.Duration) string {
+	var out []Send
+	end := a.now.Add(d)
+	for {
+		at, ok := a.Deadline()
+		if !ok || at.After(end) {
+			break
+		}
+		if at.After(a.now) {
+			a.now = at
+		}
+		out = a.Advance(a.now, out)
+	}
+	a.now = end
+	return sends(out)
+}
+
+// is checks the state of number 0.
+func (a *alone) is(state State, generation uint32) {
+	a.t.Helper()
+	if s, g := a.State(0); s != state || g != generation {
+		a.t.Fatalf("it is %v in generation %d (failure: %v), want %v in %d", s, g, a.Failure(0), state, generation)
+	}
+}
+
+// failure checks why number 0 failed.
+func (a *alone) failure(r Reason, ranks ...int) {
+	a.t.Helper()
+	f := a.Failure(0)
+	if f == nil || f.Reason != r || !slices.Equal(f.Ranks, ranks) {
+		a.t.Fatalf("it failed by %v, want %v: %v", f, r, ranks)
+	}
+}
+
+func (a *alone) want(got, want string) {
+	a.t.Helper()
+	if got != want {
+		a.t.Fatalf("sends %q, want %q", got, want)
+	}
+}
+
+// sends is messages in words: to whom, and what.
+func sends(out []Send) string {
+	var words []string
+	for i := range out {
+		to := fmt.Sprint(out[i].To)
+		if out[i].To == schedule.All {
+			to = "all"
+		}
+		words = append(words, to+" "+out[i].Message.String())
+	}
+	return strings.Join(words, ", ")
+}

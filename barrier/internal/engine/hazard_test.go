@@ -1,0 +1,318 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+)
+
+// Generations go round: 2^32 barriers are a day's.
+func TestGeneration_Wraps(t *testing.T) {
+	for _, name := range algorithms {
+		const n = 5
+		net := paper
+		net.Nodes = n
+		net.Faults.Loss, net.Faults.Duplicate = .1, .1
+		g := newCluster(name, net)
+		for node := range n {
+			g.engine(node, 0).machine(0).generation = math.MaxUint32 - 2
+			g.in[node][barrier{}] = math.MaxUint32 - 2
+		}
+		left := 0
+		g.left = func(node int, b barrier) {
+			if left++; left <= 9*n {
+				g.arrive(node, b)
+			}
+		}
+		for node := range n {
+			g.arrive(node, barrier{})
+		}
+		g.events(g.Now().Add(time.Minute))
+		g.check(t)
+		if left < 9*n {
+			t.Errorf("%s: %d barriers were left, want %d", name, left, 9*n)
+		}
+	}
+}
+
+// MCD §2.3 tells generations apart by a bit. A duplicate that is two barriers late has the right one.
+func TestDuplicate_TwoBarriersLate(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		a := newAlone(t, "concurrent", 1, 2)
+		a.onlyColour = colour
+		for g := range uint32(2) {
+			a.arrives(0)
+			a.tells(0, g+1, 1)
+		}
+		a.arrives(0)
+		a.tells(0, 1, 1) // once more
+		if state, _ := a.State(0); (state == Idle) != colour {
+			t.Errorf("told apart by colour alone: %t; after the duplicate it is %v", colour, state)
+		}
+	}
+}
+
+// What comes twice, late, or is not in the schedule counts, and does nothing else.
+func TestCounters(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.tells(1, 1, 0)
+	a.tells(1, 1, 0)                  // double
+	a.tells(1, 1, 9)                  // no such label
+	a.tells(1, 0, 0)                  // late
+	a.hears(0, a.from(0, Tell, 1, 0)) // from itself
+	a.hears(5, a.from(5, Tell, 1, 0)) // from no member
+	a.tells(2, 1, 0)
+	a.is(Idle, 1)
+	a.tells(2, 1, 0) // late
+	a.hears(1, a.from(1, Ask, 1, 1))
+	if want := (Counters{Told: 2, ToldAgain: 1, Late: 2, Double: 1, Unawaited: 3}); a.Counters() != want {
+		t.Errorf("counters are %+v, want %+v", a.Counters(), want)
+	}
+}
+
+// A message of the next generation is kept: its sender has left this one.
+func TestEarlyMessage(t *testing.T) {
+	a := newAlone(t, "tree:2", 2, 4)
+	a.want(a.tells(3, 1, 0), "")
+	a.is(Idle, 0)
+	a.want(a.arrives(0), "0 tell 1 gen=1")
+	a.tells(0, 1, 2)
+	a.tells(3, 2, 0)
+	a.tells(3, 2, 0)
+	a.want(a.arrives(0), "0 tell 1 gen=2")
+	a.is(Waiting, 2)
+}
+
+// A member that runs anew has lost what it had promised: the group is broken. It hears so too.
+func TestRestarted(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.tells(1, 1, 0)
+	a.arrives(3)
+	anew := a.from(1, Tell, 1, 0)
+	anew.Incarnation = 77
+	a.want(a.hears(1, anew), "1 failed (restarted: [1]) gen=1")
+	a.is(Failed, 1)
+	a.failure(Restarted, 1)
+	if s, _ := a.State(3); s != Failed {
+		t.Errorf("number 3 is %v", s)
+	}
+	if _, err := a.Arrive(a.now, 9, nil); !errors.Is(err, ErrFailed) {
+		t.Errorf("Arrive of another number: %v", err)
+	}
+}
+
+// Who has lost its memory itself hears of generations that it never entered.
+func TestRestarted_Oneself(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.want(a.tells(1, 7, 0), "1 failed (restarted: [0]) gen=7")
+	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
+		t.Errorf("Arrive: %v", err)
+	}
+	a.failure(Restarted, 0)
+}
+
+// An answer of a generation long gone by shows the same.
+func TestRestarted_ByItsAnswer(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	for g := range uint32(3) {
+		a.arrives(0)
+		if g < 2 {
+			a.tells(1, g+1, 0)
+		}
+	}
+	late := a.from(1, Later, 3, 0)
+	late.Own = 1
+	a.want(a.hears(1, late), "all failed (restarted: [1]) gen=3")
+}
+
+// A question that is two barriers late, as those of a member begun anew are, is answered, and harms nobody.
+func TestAsk_TwoBarriersLate(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	for g := range uint32(3) {
+		a.arrives(0)
+		a.tells(1, g+1, 0)
+	}
+	answer := "1 failed (restarted: [1]) gen=1"
+	a.want(a.hears(1, a.from(1, Ask, 1, 1)), answer)
+	b := newAlone(t, "star", 1, 2)
+	for g := range uint32(3) {
+		b.arrives(0)
+		b.tells(0, g+1, 1)
+	}
+	b.hears(0, b.failed(0, 1, Restarted, 1))
+	b.arrives(0)
+	b.is(Waiting, 4)
+}
+
+// Of a failure that the next generation has, before this node has entered it.
+func TestDoom(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.arrives(0)
+	a.hears(0, a.failed(0, 2, Elsewheres, 2)) // 0 is ahead
+	a.is(Waiting, 1)
+	a.tells(0, 1, 1)
+	a.is(Idle, 1)
+	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
+		t.Errorf("Arrive: %v", err)
+	}
+	a.failure(Elsewheres, 2)
+	a.want(a.arrives(1), "0 tell 0 number=1 gen=1") // other numbers go on
+}
+
+// News of a failure in a generation gone by do not end this one; that a member is down holds for those to come.
+func TestFail_Late(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.arrives(0)
+	a.tells(0, 1, 1)
+	a.arrives(0)
+	a.hears(0, a.failed(0, 1, Elsewheres, 2))
+	a.hears(0, a.failed(0, 1, Silent, 2))
+	a.is(Waiting, 2)
+	a.tells(0, 2, 1)
+	a.is(Idle, 2)
+	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
+		t.Errorf("Arrive: %v", err)
+	}
+	a.failure(Silent, 2)
+}
+
+// Ranks that the group does not have are not believed.
+func TestFail_OfNobody(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.arrives(0)
+	a.hears(0, a.failed(0, 1, Silent, 3))
+	a.is(Waiting, 1)
+}
+
+// Who leaves is heard once, answered each time, and ends what it has not completed, in all numbers.
+func TestBye(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.arrives(0)
+	a.arrives(1)
+	a.arrives(2)
+	bye := a.from(0, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}, {2, 0}}
+	a.want(a.hears(0, bye), "0 bye, too, all failed (left: [0]) number=1 gen=1, all failed (left: [0]) number=2 gen=1")
+	a.is(Idle, 1)
+	a.want(a.hears(0, bye), "0 bye, too")
+	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
+		t.Errorf("Arrive: %v", err)
+	}
+	a.failure(Left, 0)
+}
+
+// Who leaves tells those who may wait for it, until they answer or leave themselves. Not those who are down.
+func TestLeave(t *testing.T) {
+	a := newAlone(t, "concurrent", 0, 5)
+	a.arrives(0)
+	for r := 1; r < 5; r++ {
+		a.tells(r, 1, 0)
+	}
+	a.want(sends(a.Leave(nil)), "1 bye, 2 bye, 3 bye, 4 bye")
+	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 1}) {
+		t.Errorf("it has completed %v", bye.Done)
+	}
+	a.hears(1, a.from(1, Bid, 0, 0))
+	a.want(a.hears(2, a.from(2, Bye, 0, 0)), "2 bye, too")
+	a.hears(3, Message{Kind: Bid, Identity: identity}) // from one that has forgotten the group: no incarnation
+	a.want(sends(a.Leave(nil)), "4 bye")
+	if a.Heard() {
+		t.Error("all have heard, but for 4")
+	}
+	a.hears(4, a.from(4, Bid, 0, 0))
+	if !a.Heard() {
+		t.Error("not all have heard")
+	}
+	if f := a.gone; f.Reason != Left || len(f.Ranks) != 1 {
+		t.Errorf("gone is %v, want left: [2]", f)
+	}
+}
+
+// The generations that a goodbye names are those that were left, not those that were entered.
+func TestGoodbye_WhileWaiting(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.tells(1, 1, 0)
+	a.arrives(0)
+	a.arrives(4)
+	bye := a.Goodbye()
+	if len(bye.Done) != 2 || bye.Done[0] != (Done{0, 1}) || bye.Done[1] != (Done{4, 0}) {
+		t.Errorf("it has completed %v", bye.Done)
+	}
+}
+
+// Nothing is allocated from one barrier to the next.
+func TestAllocations(t *testing.T) {
+	a := newAlone(t, "tree:2", 2, 4)
+	out := make([]Send, 0, 16)
+	g := uint32(0)
+	barrier := func() {
+		g++
+		out, _ = a.Arrive(a.now, 0, out[:0])
+		m := a.from(3, Tell, g, 0)
+		out = a.Handle(a.now, 3, &m, Elsewhere{}, out)
+		m = a.from(0, Tell, g, 2)
+		out = a.Handle(a.now, 0, &m, Elsewhere{}, out)
+		a.Ended()
+	}
+	if n := testing.AllocsPerRun(100, barrier); n != 0 {
+		t.Errorf("%v allocations in a barrier, want none", n)
+	}
+	a.is(Idle, g)
+}
+
+// Goodbyes go to those who await messages, once each; in a large group that is found quickly.
+func TestLeave_ToDependants(t *testing.T) {
+	for _, c := range []struct {
+		algo       string
+		rank, size int
+		want       string
+	}{
+		{"tree:2", 1, 4, "0 bye"},
+		{"tree:2", 0, 4, "1 bye, 2 bye, 3 bye"},
+		{"chassis-repeated", 1, 7, "0 bye, 6 bye"},
+		{"star", 0, 1, ""},
+	} {
+		a := newAlone(t, c.algo, c.rank, c.size)
+		if got := sends(a.Leave(nil)); got != c.want {
+			t.Errorf("%s, rank %d of %d: %q, want %q", c.algo, c.rank, c.size, got, c.want)
+		}
+	}
+	a := newAlone(t, "star", 0, 4096)
+	begun := time.Now()
+	if out := a.Leave(nil); len(out) != 4095 {
+		t.Errorf("%d goodbyes, want 4095", len(out))
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("4095 goodbyes took %v", took)
+	}
+}
+
+// A barrier that is entered without hope tells nothing, although the one before had told everything.
+func TestHopelessArrive_TellsNobody(t *testing.T) {
+	a := newAlone(t, "concurrent", 0, 3)
+	a.arrives(0)
+	a.tells(1, 1, 0)
+	a.want(a.tells(2, 1, 0), "all tell 1 gen=1")
+	a.is(Idle, 1)
+	a.hears(1, a.failed(1, 2, Silent, 2))
+	if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
+		t.Fatalf("Arrive: %v, sends %q", err, sends(out))
+	}
+	a.want(a.hears(1, a.from(1, Ask, 2, 1)), "1 failed (silent: [2]) gen=2")
+}
+
+// Generation 0 was completed too, once generations have gone round.
+func TestGoodbye_AfterGenerationZero(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.machine(0).generation = math.MaxUint32
+	a.arrives(0)
+	a.tells(1, 0, 0)
+	a.is(Idle, 0)
+	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 0}) {
+		t.Errorf("it has completed %v", bye.Done)
+	}
+}

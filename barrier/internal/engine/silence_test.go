@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"testing"
+	"time"
+)
+
+// A member that answers nothing for the limit is silent.
+func TestSilence(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.passes(DefaultLimit)
+	a.is(Waiting, 1)
+	a.passes(DefaultLimit / 10)
+	a.is(Failed, 1)
+	a.failure(Silent, 1)
+}
+
+// Who stood still itself does not count that as the silence of others, whose answers it has not read yet.
+func TestSilence_NotWhileOneStandsStillOneself(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.passes(DefaultLimit * 6 / 10) // the other one is paused, or frames are lost
+	a.now = a.now.Add(DefaultLimit * 6 / 10)
+	a.Advance(a.now, nil)
+	a.is(Waiting, 1)
+	a.hears(1, a.from(1, Later, 1, 0))
+	a.passes(DefaultLimit / 2)
+	a.is(Waiting, 1)
+}
+
+// What was asked long ago, in a barrier that ended otherwise, does not make a member silent today.
+func TestSilence_NotOfLongAgo(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.passes(50 * time.Millisecond)
+	a.hears(1, a.failed(1, 1, Elsewheres, 2))
+	a.is(Failed, 1)
+	a.passes(time.Hour)
+	a.arrives(1)
+	a.passes(DefaultLimit * 9 / 10)
+	if s, _ := a.State(1); s != Waiting {
+		t.Errorf("it is %v (%v)", s, a.Failure(1))
+	}
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/sim"
+)
+
+var (
+	simRuns = flag.Int("sim.runs", 30, "simulated runs of each algorithm")
+	simSeed = flag.Uint64("sim.seed", 0, "of the first run, the others count on from it; 0 is a random one")
+)
+
+// Groups of up to 64 nodes that lose, double, reorder and delay their messages, pause, come late and, in some runs, crash.
+// Nobody leaves a barrier that somebody has not entered; all barriers end; and they fail through nodes that have
+// crashed and no others.
+func TestSimulation(t *testing.T) {
+	first := *simSeed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	for _, name := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events := 0
+			for i := range uint64(*simRuns) {
+				r := newRun(name, first+i)
+				events += r.run()
+				if r.wrong != "" {
+					t.Fatalf("seed %d, %v: %s\nrepeat: go test ./barrier/internal/engine -run 'TestSimulation/^%s$' -sim.runs=1 -sim.seed=%[1]d",
+						first+i, r, r.wrong, name)
+				}
+			}
+			t.Logf("%d runs, %d events", *simRuns, events)
+		})
+	}
+}
+
+// With a generation's lowest bit alone, as MCD §2.3 has it, a message that is two barriers late lets somebody out early.
+func TestSimulation_FindsAPlantedBug(t *testing.T) {
+	const most = 10_000
+	events := 0
+	for seed := range uint64(most) {
+		r := newRun("shuffle", seed+1)
+		for node := range r.sites {
+			for _, m := range r.sites[node].members {
+				m.onlyColour = true
+			}
+		}
+		if events += r.run(); r.wrong != "" {
+			t.Logf("found in run %d, after %d events: %s", seed+1, events, r.wrong)
+			return
+		}
+	}
+	t.Errorf("not found in %d runs, %d events", most, events)
+}
+
+// run is a cluster with programs: each node goes through some barriers of each of several numbers and groups.
+type run struct {
+	*cluster
+	rng        *rand.Rand
+	barriers   uint32
+	programs   []barrier // each node has one for each of these, if it is a member
+	faults     sim.Faults
+	slow       time.Duration // work between barriers, at most
+	leave      bool          // who has finished says goodbye and forgets
+	pauses     bool
+	crashes    int
+	restarts   bool  // of those that have crashed
+	lives      []int // by node
+	unfinished int   // programs of nodes
+	done       []int // by node: programs that it has finished
+}
+
+const limit = DefaultLimit
+
+func newRun(algo string, seed uint64) *run {
+	r := &run{rng: rand.New(rand.NewPCG(seed, 1))}
+	n := 1 + r.rng.IntN(64)
+	if r.often(.5) {
+		n = 1 + r.rng.IntN(9)
+	}
+	r.barriers = 1 + r.rng.Uint32N(6)
+	r.slow = time.Duration(r.rng.Int64N(int64(5 * time.Millisecond)))
+	if r.often(.2) {
+		r.slow = limit / 4 // with a pause, less than a mutual wait may last
+	}
+	r.faults = r.someFaults()
+	r.pauses = r.often(.3)
+	if n > 1 && r.often(.3) {
+		r.crashes = 1 + r.rng.IntN(min(3, n-1))
+	}
+	r.leave = r.crashes == 0 && r.often(.5)
+	net := paper
+	net.Nodes, net.Faults, net.Seed = n, r.faults, seed
+	r.cluster = newCluster(algo, net)
+	if r.often(.3) {
+		r.join(algo, 1, r.someNodes(n))
+	}
+	r.choosePrograms()
+	r.restarts = r.often(.5)
+	r.done, r.lives = make([]int, n), make([]int, n)
+	return r
+}
+
+// String is what is special about the run.
+func (r *run) String() string {
+	return fmt.Sprintf("%v, %d nodes, %d barriers of %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
+		r.engine(0, 0).cfg.Algorithm, len(r.sites), r.barriers, r.programs, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
+}
+
+func (r *run) often(p float64) bool { return r.rng.Float64() < p }
+
+func (r *run) upTo(d time.Duration) time.Duration { return time.Duration(r.rng.Int64N(int64(d) + 1)) }
+
+// choosePrograms takes some numbers of each group that there is; the groups may use the same.
+func (r *run) choosePrograms() {
+	for _, n := range r.rng.Perm(Numbers)[:1+r.rng.IntN(4)] {
+		r.programs = append(r.programs, barrier{0, uint8(n)})
+	}
+	for _, b := range slices.Clone(r.programs) {
+		if r.often(.7) && r.members(1) > 0 {
+			r.programs = append(r.programs, barrier{1, b.number})
+		}
+	}
+}
+
+// someNodes are at least two, if there are, in random order.
+func (r *run) someNodes(n int) []int { return r.rng.Perm(n)[:min(n, 2+r.rng.IntN(n))] }
+
+// members returns how many nodes are in a group.
+func (r *run) members(group int) (count int) {
+	for node := range r.sites {
+		if r.engine(node, group) != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// of returns a node's programs.
+func (r *run) of(node int) (own []barrier) {
+	for _, b := range r.programs {
+		if r.engine(node, b.group) != nil {
+			own = append(own, b)
+		}
+	}
+	return own
+}
+
+// someFaults lose up to 30 % of all frames, for one reason or the other.
+func (r *run) someFaults() (f sim.Faults) {
+	if r.often(.1) {
+		return f
+	}
+	lost := .3 * r.rng.Float64()
+	f.Corrupt = lost * r.rng.Float64() / 2
+	f.Loss = lost - f.Corrupt
+	f.Duplicate = .3 * r.rng.Float64()
+	f.Reorder = .3 * r.rng.Float64()
+	f.Delay = .3 * r.rng.Float64()
+	f.DelayBy = r.upTo(20 * time.Millisecond)
+	return f
+}
+
+// run runs it to its end, and returns how many events that took.
+func (r *run) run() int {
+	r.left = func(node int, b barrier) {
+		if _, generation := r.engine(node, b.group).State(b.number); generation == r.barriers {
+			r.finish(node)
+		} else {
+			r.work(node, b)
+		}
+	}
+	r.failed = func(node int, b barrier, f *Failure) {
+		if f.Reason != Silent && (f.Reason != Restarted || !r.restarts) {
+			r.broken("node %d, %v: failed: %v", node, b, f)
+		}
+		r.finish(node)
+	}
+	for node := range r.sites {
+		r.begin(node)
+		if r.pauses {
+			r.After(r.upTo(limit), func() { r.pause(node) })
+		}
+	}
+	for range r.crashes {
+		r.After(r.upTo(r.expected()), r.crashOne)
+	}
+	return r.whole()
+}
+
+// expected is about how long the run takes.
+func (r *run) expected() time.Duration {
+	return time.Duration(r.barriers) * (r.slow + 2*time.Millisecond)
+}
+
+// whole runs all events until all programs have finished.
+func (r *run) whole() (events int) {
+	until := r.Now().Add(time.Duration(r.barriers)*(r.slow+30*time.Second) + time.Minute)
+	for r.wrong == "" && r.unfinished > 0 && r.Now().Before(until) && r.Step() {
+		events++
+	}
+	if r.wrong == "" && r.unfinished > 0 {
+		r.broken("%d barriers have not ended: %v", r.unfinished, r.stuck())
+	}
+	return events
+}
+
+// stuck says who waits where, and for whom.
+func (r *run) stuck() (who []string) {
+	for node := range r.sites {
+		for _, b := range r.of(node) {
+			m := r.engine(node, b.group)
+			state, generation := m.State(b.number)
+			if state == Waiting && r.net.Alive(node) {
+				who = append(who, fmt.Sprintf("node %d in %d of %v for ranks %v", node, generation, b, m.Missing(b.number, nil)))
+			}
+		}
+	}
+	return who
+}
+
+// begin begins a node's programs.
+func (r *run) begin(node int) {
+	for _, b := range r.of(node) {
+		r.unfinished++
+		r.work(node, b)
+	}
+}
+
+// work has a node do something else, and then enter a barrier, if it still lives.
+func (r *run) work(node int, b barrier) {
+	life := r.lives[node]
+	r.After(r.upTo(r.slow), func() {
+		if life == r.lives[node] {
+			r.arrive(node, b)
+		}
+	})
+}
+
+func (r *run) pause(node int) {
+	r.net.Pause(node, r.upTo(limit/2-1))
+	r.After(limit+r.upTo(limit), func() { r.pause(node) })
+}
+
+// crashOne ends a node, but not the last one.
+func (r *run) crashOne() {
+	node := r.rng.IntN(len(r.sites))
+	if !r.net.Alive(node) || len(r.crashed)+1 == len(r.sites) {
+		return
+	}
+	r.unfinished -= len(r.of(node)) - r.done[node]
+	r.crash(node)
+	r.lives[node]++
+	if r.restarts {
+		r.After(r.upTo(2*limit), func() {
+			r.done[node] = 0
+			r.restart(node)
+			r.begin(node)
+		})
+	}
+}
+
+// finish notes that a node has finished a program.
+func (r *run) finish(node int) {
+	r.unfinished--
+	if r.done[node]++; r.leave && r.done[node] == len(r.of(node)) {
+		r.goodbye(node, r.Now().Add(50*time.Millisecond))
+	}
+}
+
+// goodbye says goodbye until all have answered, or it is time to go.
+func (r *run) goodbye(node int, until mono.Time) {
+	r.net.Work(node, 0, func() {
+		heard := true
+		for _, m := range r.sites[node].members {
+			if out := m.Leave(nil); len(out) == 0 || !r.Now().Before(until) {
+				m.left = true
+			} else {
+				m.flush(out)
+				heard = false
+			}
+		}
+		if !heard {
+			r.After(3*time.Millisecond, func() { r.goodbye(node, until) })
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// site is a node: engines, and what package barrier does around them, without network and locks. Simulations,
+// transcripts and tests carry its frames each in their own way.
+type site struct {
+	node    int
+	members []*member
+	post    func(to []int, nic int, b []byte) // has a frame sent to nodes; b is the callee's
+	ended   func(m *member, number uint8)     // a barrier was left or has failed
+}
+
+// member is a node's part in one group.
+type member struct {
+	*Engine
+	site  *site
+	nodes []int // by rank
+	left  bool  // it has said goodbye, and forgotten its engine but for the goodbye
+	out   []Send
+}
+
+// join makes the site a member of a group of nodes.
+func (s *site) join(cfg Config, nodes []int) *member {
+	cfg.Rank, cfg.Size = slices.Index(nodes, s.node), len(nodes)
+	m := &member{Engine: New(cfg), site: s, nodes: nodes}
+	s.members = append(s.members, m)
+	return m
+}
+
+func (s *site) member(identity uint64) *member {
+	for _, m := range s.members {
+		if m.cfg.Identity == identity {
+			return m
+		}
+	}
+	return nil
+}
+
+// receive takes a frame.
+func (s *site) receive(now mono.Time, from, nic int, b []byte) {
+	var msg Message
+	if Parse(b, &msg) != nil {
+		return
+	}
+	msg.NIC = nic
+	m := s.member(msg.Identity)
+	if m == nil || m.left {
+		s.absent(m, from, &msg)
+		return
+	}
+	if rank := slices.Index(m.nodes, from); rank >= 0 {
+		m.flush(m.Handle(now, rank, &msg, s.elsewhere(m, from, &msg), m.out[:0]))
+	}
+}
+
+// absent answers who asks in a group that is not here, not yet or not any longer.
+func (s *site) absent(m *member, from int, msg *Message) {
+	answer := Message{Kind: Absent, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
+	switch {
+	case msg.Kind == Ask && m != nil:
+		answer = m.Goodbye()
+	case msg.Kind == Ask, msg.Kind == Roll:
+	case msg.Kind == Bye:
+		answer.Kind, answer.Algorithm = Bid, msg.Algorithm
+	default:
+		return
+	}
+	s.post([]int{from}, msg.NIC, answer.Append(nil))
+}
+
+// elsewhere finds what the engine is to know besides a message.
+func (s *site) elsewhere(m *member, from int, msg *Message) Elsewhere {
+	switch msg.Kind {
+	case Later:
+		there := s.member(msg.Elsewhere.Identity)
+		if there != nil && there.InOrBefore(msg.Elsewhere.Number, msg.Elsewhere.Generation) {
+			return msg.Elsewhere
+		}
+	case Ask:
+		for _, other := range s.members {
+			if !slices.Contains(other.nodes, from) {
+				continue
+			}
+			if number, generation, ok := other.WaitingBut(other == m, msg.Number); ok {
+				return Elsewhere{number, other.cfg.Identity, generation}
+			}
+		}
+	}
+	return Elsewhere{}
+}
+
+// arrive enters a barrier.
+func (m *member) arrive(now mono.Time, number uint8) error {
+	out, err := m.Arrive(now, number, m.out[:0])
+	m.flush(out)
+	return err
+}
+
+// advance does what is due by now, of all groups.
+func (s *site) advance(now mono.Time) {
+	for _, m := range s.members {
+		m.flush(m.Advance(now, m.out[:0]))
+	}
+}
+
+// deadline is the earliest of all groups.
+func (s *site) deadline() (at mono.Time, ok bool) {
+	for _, m := range s.members {
+		if t, waits := m.Deadline(); waits && !m.left && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// flush sends what an engine gave out, and tells of the barriers that ended.
+func (m *member) flush(out []Send) {
+	m.out = out
+	for i := range out {
+		to := m.others()
+		if out[i].To != schedule.All {
+			to = []int{m.nodes[out[i].To]}
+		}
+		if there := m.site.member(out[i].Message.Identity); there != m && there != nil {
+			there.Doom(out[i].Message.Number, out[i].Message.Generation)
+		}
+		m.site.post(to, out[i].NIC, out[i].Message.Append(nil))
+	}
+	for _, number := range slices.Clone(m.Ended()) {
+		m.site.ended(m, number)
+	}
+}
+
+// others are the nodes that a multicast reaches.
+func (m *member) others() []int {
+	others := slices.Clone(m.nodes)
+	return slices.DeleteFunc(others, func(n int) bool { return n == m.site.node })
+}
+
+// algorithm parses a name.
+func algorithm(name string) schedule.Algorithm {
+	a, err := schedule.Parse(name)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}

@@ -1,0 +1,36 @@
+package barrier_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
+
+// Members may make their groups long after others have entered the first barrier: those ask, and wait on.
+func TestNewGroup_Late(t *testing.T) {
+	for _, a := range []schedule.Algorithm{schedule.Shuffle(), schedule.Concurrent(), schedule.Star()} {
+		cluster := bare(t, 3)
+		late := &nodes{eps: cluster.eps[1:]}
+		cluster.eps = cluster.eps[:1]
+		cfg := barrier.Config{Algorithm: a}
+		early := cluster.groups(t, cfg)[0]
+		ticket, err := early.Arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for early.Stats().Asked < 3 {
+			runtime.Gosched()
+		}
+		for _, g := range late.groups(t, cfg) {
+			if _, err := g.Arrive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ticket.Wait(context.Background()); err != nil {
+			t.Errorf("%v: %v", a, err)
+		}
+	}
+}
