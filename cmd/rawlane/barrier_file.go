@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// writePicture draws into a file, which is there as a whole or not at all.
+func writePicture(file string, p *plan) error {
+	var b bytes.Buffer
+	drawPicture(&b, p)
+	if err := replaceFile(file, b.Bytes()); err != nil {
+		var where *fs.PathError
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return fmt.Errorf("--svg %s: %w (want a file in a folder that is there and that you may write to)", file, err)
+	}
+	return nil
+}
+
+// replaceFile writes beside the file and then renames; into what is no file, such as /dev/stdout, it writes directly.
+func replaceFile(file string, content []byte) error {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(file, content, 0o666)
+	}
+	part := file + ".part"
+	err = os.WriteFile(part, content, 0o666)
+	if err == nil {
+		err = os.Rename(part, file)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(part))
+	}
+	return nil
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
