@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// What a message costs, by the parameters of the LogP model. Node 0 sends bursts of M messages and computes for a while,
+// Delta, after each. The average time per message says
+//
+//	M = 1, Delta = 0           o_s: the sending call alone
+//	M large, Delta = 0         the gap, or o_s if that is longer
+//	M any, Delta > round trip  o_s + Delta + o_r: the echo of each comes while node 0 computes, and is received afterwards
+//
+// and L is what is left of half a round trip: RTT/2 - o_s - o_r.
+//
+// Delta is many times o_r, and a processor's speed changes. So each burst is followed by one of the delays alone, and
+// only the difference counts.
+//
+// Source: MCD §5.1.1; D. Culler et al., Assessing Fast Network Interfaces, IEEE Micro, February 1996.
+
+const logpLong = `Measures the parameters of the LogP model between node 0 and node 1, in microseconds:
+
+    os     the sender's processor's time for a message: what the call takes that sends a single one
+    or     the receiver's: how much longer a message and a computation take if the message's echo comes meanwhile
+           and is received afterwards, less os
+    gap    the time between two messages of a long burst, at the pace at which node 1 gets them
+    RTT/2  half of a round trip, between two nodes that wait for nothing else
+    L      what is left of it: RTT/2 - os - or
+
+What a look at the clock takes is measured and subtracted. Nothing is rounded up to zero. L is negative where part
+of os or or passes while the message is on its way already: a veth has no wire, the sender's core does all the work of the link,
+and the receiver may see the message before the sender's call returns.`
+
+const (
+	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes changes all of them.
+	logpTurns = 10
+	// logpLongBurst is how many messages the gap is measured with at once: what a receiver's ring holds.
+	logpLongBurst = 1000
+	// logpBurst is how many messages a burst with delays has at most.
+	logpBurst = 16
+	// logpBlind is how long such a burst may take, unless a single delay does: beyond 250 µs without a look the endpoint
+	// would have its own goroutine receive.
+	logpBlind = 100 * time.Microsecond
+	// logpDelays is the delay, at first, in round trips. It is doubled while echoes come too late.
+	logpDelays = 3
+	// logpDelayMax is the delay that is given up at.
+	logpDelayMax = 10 * time.Millisecond
+	// logpMaxBursts bounds what is kept; more would not move the median.
+	logpMaxBursts = 1_000_000
+)
+
+// logpGauge measures between node 0 and one other.
+type logpGauge struct {
+	g      *gauge
+	ping   *pinger
+	in     []byte // what came
+	stream *stream
+	clock  time.Duration // what timing nothing comes to
+
+	delay spinner
+	burst int // M, of bursts with delays
+
+	halves *hdrhistogram.Histogram // of round trips
+	sends  *hdrhistogram.Histogram // single ones; the clock included
+	both   []float64               // o_s + o_r of each burst, in ns
+	alone  []float64               // the delay, likewise
+	gaps   []float64               // of each long burst
+	takes  []float64               // the same as the sender sees it
+	late   int                     // bursts that do not count, as an echo was late
+	sent   uint64
+}
+
+// logp measures o_s, L, o_r and the gap between nodes 0 and 1.
+func (g *gauge) logp(ctx context.Context, r *benchResult) error {
+	s, err := g.openStream(r.SizeBytes)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.port.Close() }()
+	m := &logpGauge{
+		g: g, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
+		ping:   &pinger{port: g.ping, to: mcd.Addr{Node: g.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
+		halves: hdrhistogram.New(1, int64(10*time.Second), 3), sends: hdrhistogram.New(1, int64(10*time.Second), 3),
+	}
+	defer m.ping.forget()
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	since := allocations()
+	n := (r.Iters + logpTurns - 1) / logpTurns
+	for range logpTurns {
+		if err := m.turn(ctx, n); err != nil {
+			return err
+		}
+	}
+	r.Allocs = since() / float64(m.sent)
+	r.Lost += m.ping.lost
+	return m.result(r)
+}
+
+// clockCost is the median of what a time is that nothing happens in.
+func clockCost() time.Duration {
+	times := make([]time.Duration, 1001)
+	for i := range times {
+		start := time.Now()
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// prepare warms up, and finds a delay that is longer than a round trip.
+func (m *logpGauge) prepare(ctx context.Context) error {
+	for begun := time.Now(); time.Since(begun) < settle; {
+		if err := m.roundTrip(ctx); err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+	}
+	if m.halves.TotalCount() == 0 {
+		return fmt.Errorf("all messages of %d bytes were lost", len(m.ping.b))
+	}
+	const tries = 20
+	for delta := logpDelays * 2 * time.Duration(m.halves.ValueAtPercentile(50)); ; delta *= 2 {
+		if delta > logpDelayMax {
+			return fmt.Errorf("echoes of node %d come later than %v: too late to measure or", m.ping.to.Node, logpDelayMax/2)
+		}
+		m.delay = newSpinner(delta)
+		m.burst = min(max(1, int(logpBlind/delta)), logpBurst)
+		m.late = 0
+		if err := m.repeat(ctx, tries, m.pair); err != nil {
+			return err
+		}
+		if m.late < tries/2 {
+			break
+		}
+	}
+	m.halves.Reset()
+	m.both, m.alone, m.late, m.ping.lost, m.sent = nil, nil, 0, 0, 0
+	return nil
+}
+
+// turn measures each quantity with n messages; the gap with a long burst's, at least.
+func (m *logpGauge) turn(ctx context.Context, n int) error {
+	if err := m.repeat(ctx, n, m.roundTrip); err != nil {
+		return err
+	}
+	if err := m.repeat(ctx, n, m.single); err != nil {
+		return err
+	}
+	bursts := (n + m.burst - 1) / m.burst
+	if err := m.repeat(ctx, min(bursts, logpMaxBursts/logpTurns), m.pair); err != nil {
+		return err
+	}
+	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
+}
+
+// repeat measures n times. Messages lost are counted elsewhere.
+func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
+	for i := range n {
+		if i%100 == 0 {
+			if err := m.g.keepAlive(ctx, time.Now()); err != nil {
+				return err
+			}
+		}
+		if err := measure(ctx); err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *logpGauge) roundTrip(ctx context.Context) error {
+	m.sent++
+	half, err := m.ping.round(ctx)
+	if err == nil {
+		_ = m.halves.RecordValue(int64(half)) // below pingPatience, and so in range
+	}
+	return err
+}
+
+// single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing is in its way.
+func (m *logpGauge) single(ctx context.Context) error {
+	p := m.ping
+	m.sent++
+	p.begin(ctx, time.Now())
+	start := time.Now()
+	err := p.port.Send(p.ctx, p.to, p.b)
+	took := time.Since(start)
+	if err != nil {
+		return p.fault(ctx, err)
+	}
+	_ = m.sends.RecordValue(int64(took)) // below pingPatience, and so in range
+	return p.await(ctx)
+}
+
+// pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits for that has the
+// endpoint's own goroutine sleep for the next 250 µs.
+func (m *logpGauge) pair(ctx context.Context) error {
+	if err := m.roundTrip(ctx); err != nil {
+		return err
+	}
+	with, inTime, err := m.echoes(ctx)
+	if err != nil {
+		return err
+	}
+	if !inTime {
+		m.late++
+		return nil
+	}
+	if err := m.roundTrip(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	for range m.burst {
+		m.delay.spin()
+	}
+	alone := time.Since(start)
+	m.both = append(m.both, float64(with-alone)/float64(m.burst))
+	m.alone = append(m.alone, float64(alone)/float64(m.burst))
+	return nil
+}
+
+// echoes sends a burst with delays, and receives one echo after each. inTime says whether all were there when they were
+// looked for.
+func (m *logpGauge) echoes(ctx context.Context) (took time.Duration, inTime bool, err error) {
+	p := m.ping
+	m.sent += uint64(m.burst)
+	p.begin(ctx, time.Now())
+	came := 0
+	start := time.Now()
+	for range m.burst {
+		if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
+			return 0, false, p.fault(ctx, err)
+		}
+		m.delay.spin()
+		n, from, ok, err := p.port.TryRecv(m.in)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok && from == p.to && n == len(p.b) {
+			came++
+		}
+	}
+	took = time.Since(start)
+	for i := came; i < m.burst; i++ {
+		if err := p.await(ctx); err != nil {
+			return 0, false, err
+		}
+	}
+	return took, came == m.burst, nil
+}
+
+// longBurst measures how far apart messages are that node 1 gets, if there is no pause between them: M large.
+func (m *logpGauge) longBurst(ctx context.Context) error {
+	s := m.stream
+	if err := s.reset(ctx); err != nil {
+		return err
+	}
+	to, b := mcd.Addr{Node: m.ping.to.Node, Port: benchData}, m.ping.b
+	m.sent += logpLongBurst
+	start := time.Now()
+	for range logpLongBurst {
+		if err := s.port.Send(ctx, to, b); err != nil {
+			return err
+		}
+	}
+	sending := time.Since(start)
+	received, err := s.received(ctx)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(start)
+	if received > logpLongBurst {
+		return fmt.Errorf("%d messages sent and %d received", logpLongBurst, received)
+	}
+	m.ping.lost += logpLongBurst - received
+	if received > 0 {
+		m.gaps = append(m.gaps, float64(elapsed)/float64(received))
+		m.takes = append(m.takes, float64(sending)/logpLongBurst)
+	}
+	return nil
+}
