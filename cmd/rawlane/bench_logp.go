@@ -46,13 +46,21 @@ const (
 	logpLongBurst = 1000
 	// logpBurst is how many messages a burst with delays has at most.
 	logpBurst = 16
-	// logpBlind is how long such a burst may take, unless a single delay does: beyond 250 µs without a look the endpoint
-	// would have its own goroutine receive.
+	// logpBlind is how long such a burst may take, unless a single delay does.
 	logpBlind = 100 * time.Microsecond
-	// logpDelays is the delay, at first, in round trips. It is doubled while echoes come too late.
-	logpDelays = 3
-	// logpDelayMax is the delay that is given up at.
-	logpDelayMax = 10 * time.Millisecond
+	// logpSlack is what the delay has beyond two round trips. It is doubled while most echoes come too late, logpDoubled
+	// times at most: an echo that another program's turn on a core has held up is no reason to wait for milliseconds.
+	logpSlack   = 5 * time.Microsecond
+	logpDoubled = 3
+	// logpDelay is how long it is at first, at most.
+	logpDelay = 2 * time.Millisecond
+	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred are enough.
+	logpPatience = 300 * time.Millisecond
+	// logpAway is how long the core may be away: then the endpoint's own goroutine may have received the echo.
+	logpAway = 100 * time.Microsecond
+	// logpYields is how often a core is given away before an echo is looked for: enough for a node on the same core to
+	// see the message and to answer.
+	logpYields = 4
 	// logpMaxBursts bounds what is kept; more would not move the median.
 	logpMaxBursts = 1_000_000
 )
@@ -74,7 +82,7 @@ type logpGauge struct {
 	alone  []float64               // the delay, likewise
 	gaps   []float64               // of each long burst
 	takes  []float64               // the same as the sender sees it
-	late   int                     // bursts that do not count, as an echo was late
+	late   int                     // messages of bursts that do not count, as the echo was late
 	sent   uint64
 }
 
@@ -119,7 +127,8 @@ func clockCost() time.Duration {
 
 // prepare warms up, and finds a delay that is longer than a round trip.
 func (m *logpGauge) prepare(ctx context.Context) error {
-	for begun := time.Now(); time.Since(begun) < settle; {
+	const rounds, tries = 50, 20
+	for i, begun := 0, time.Now(); i < rounds || time.Since(begun) < settle; i++ {
 		if err := m.roundTrip(ctx); err != nil && !errors.Is(err, errLost) {
 			return err
 		}
@@ -127,20 +136,22 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 	if m.halves.TotalCount() == 0 {
 		return fmt.Errorf("all messages of %d bytes were lost", len(m.ping.b))
 	}
-	const tries = 20
-	for delta := logpDelays * 2 * time.Duration(m.halves.ValueAtPercentile(50)); ; delta *= 2 {
-		if delta > logpDelayMax {
-			return fmt.Errorf("echoes of node %d come later than %v: too late to measure or", m.ping.to.Node, logpDelayMax/2)
-		}
+	quick := 2 * time.Duration(m.halves.ValueAtPercentile(10)) // a machine that is busy just now shall not make it long
+	delta := min(2*quick+logpSlack, logpDelay)
+	for range logpDoubled + 1 {
 		m.delay = newSpinner(delta)
 		m.burst = min(max(1, int(logpBlind/delta)), logpBurst)
 		m.late = 0
 		if err := m.repeat(ctx, tries, m.pair); err != nil {
 			return err
 		}
-		if m.late < tries/2 {
+		if m.late < tries*m.burst/2 {
 			break
 		}
+		delta *= 2
+	}
+	if len(m.both) == 0 {
+		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)", m.ping.to.Node, delta/2)
 	}
 	m.halves.Reset()
 	m.both, m.alone, m.late, m.ping.lost, m.sent = nil, nil, 0, 0, 0
@@ -155,9 +166,11 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 	if err := m.repeat(ctx, n, m.single); err != nil {
 		return err
 	}
-	bursts := (n + m.burst - 1) / m.burst
-	if err := m.repeat(ctx, min(bursts, logpMaxBursts/logpTurns), m.pair); err != nil {
-		return err
+	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
+	for begun := time.Now(); bursts > 0 && time.Since(begun) < logpPatience; bursts-- {
+		if err := m.repeat(ctx, 1, m.pair); err != nil {
+			return err
+		}
 	}
 	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
 }
@@ -207,55 +220,70 @@ func (m *logpGauge) pair(ctx context.Context) error {
 	if err := m.roundTrip(ctx); err != nil {
 		return err
 	}
-	with, inTime, err := m.echoes(ctx)
-	if err != nil {
+	with, ok, err := m.echoes(ctx)
+	if err != nil || !ok {
 		return err
-	}
-	if !inTime {
-		m.late++
-		return nil
 	}
 	if err := m.roundTrip(ctx); err != nil {
 		return err
 	}
-	start := time.Now()
+	var alone time.Duration
 	for range m.burst {
+		start := time.Now()
 		m.delay.spin()
+		alone += time.Since(start) - m.clock
 	}
-	alone := time.Since(start)
-	m.both = append(m.both, float64(with-alone)/float64(m.burst))
-	m.alone = append(m.alone, float64(alone)/float64(m.burst))
+	alone /= time.Duration(m.burst)
+	m.both = append(m.both, float64(with-alone))
+	m.alone = append(m.alone, float64(alone))
 	return nil
 }
 
-// echoes sends a burst with delays, and receives one echo after each. inTime says whether all were there when they were
-// looked for.
-func (m *logpGauge) echoes(ctx context.Context) (took time.Duration, inTime bool, err error) {
-	p := m.ping
-	m.sent += uint64(m.burst)
-	p.begin(ctx, time.Now())
+// echoes sends a burst with delays, and receives an echo after each. It returns what a message took, of those whose echo
+// was there when it was looked for; ok is false if there were none.
+func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
+	var sum time.Duration
 	came := 0
-	start := time.Now()
 	for range m.burst {
-		if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
-			return 0, false, p.fault(ctx, err)
-		}
-		m.delay.spin()
-		n, from, ok, err := p.port.TryRecv(m.in)
+		took, inTime, err := m.echoed(ctx)
 		if err != nil {
 			return 0, false, err
 		}
-		if ok && from == p.to && n == len(p.b) {
+		if inTime {
+			sum += took
 			came++
 		}
 	}
-	took = time.Since(start)
-	for i := came; i < m.burst; i++ {
-		if err := p.await(ctx); err != nil {
-			return 0, false, err
-		}
+	m.late += m.burst - came
+	return sum / time.Duration(max(came, 1)), came > 0, nil
+}
+
+// echoed sends one message, computes, and receives the echo. In between it gives its core away, for a time that does
+// not count: where nodes share a core, the other one cannot answer before.
+func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
+	p := m.ping
+	m.sent++
+	p.begin(ctx, time.Now())
+	start := time.Now()
+	if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
+		return 0, false, p.fault(ctx, err)
 	}
-	return took, came == m.burst, nil
+	m.delay.spin()
+	took = time.Since(start)
+	for range logpYields {
+		yieldCore()
+	}
+	away := time.Since(start) - took
+	look := time.Now()
+	n, from, ok, err := p.port.TryRecv(m.in)
+	took += time.Since(look) - 2*m.clock
+	if err != nil {
+		return 0, false, err
+	}
+	if !ok || from != p.to || n != len(p.b) {
+		return 0, false, p.await(ctx)
+	}
+	return took, away < logpAway, nil
 }
 
 // longBurst measures how far apart messages are that node 1 gets, if there is no pause between them: M large.

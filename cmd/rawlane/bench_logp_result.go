@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 )
@@ -17,7 +18,7 @@ type LogPTimes struct {
 	RTT2US  float64 `json:"rtt2_us"`
 	DeltaUS float64 `json:"delta_us"` // computed between messages, for o_r
 	ClockUS float64 `json:"clock_us"` // of a look at the clock, subtracted
-	Late    int     `json:"late"`     // bursts that do not count, as an echo came after Delta
+	Late    int     `json:"late"`     // messages with a delay that do not count, as the echo came after it
 }
 
 // result fills in what all turns came to: medians.
@@ -59,7 +60,7 @@ func (t *LogPTimes) writeUse(w io.Writer) error {
 	if min(t.OsUS, t.LUS, t.OrUS, t.GapUS) < 0 {
 		note = "# What is negative is 0 to the model:\n"
 	}
-	d := func(us float64) time.Duration { return max(0, time.Duration(us*float64(time.Microsecond))) }
+	d := func(us float64) time.Duration { return max(0, time.Duration(math.Round(us*1e3))) }
 	_, err := fmt.Fprintf(w, "%s# rawlane barrier show --algo auto --nodes 32 --os %dns --l %dns --or %dns --gap %dns\n",
 		note, d(t.OsUS), d(t.LUS), d(t.OrUS), d(t.GapUS))
 	return err
