@@ -35,9 +35,10 @@ const logpLong = `Measures the parameters of the LogP model between node 0 and n
     RTT/2  half of a round trip, between two nodes that wait for nothing else
     L      what is left of it: RTT/2 - os - or
 
-What a look at the clock takes is measured and subtracted. Nothing is rounded up to zero. L is negative where part
-of os or or passes while the message is on its way already: a veth has no wire, the sender's core does all the work of the link,
-and the receiver may see the message before the sender's call returns.`
+What a look at the clock takes is measured and subtracted. Nothing is raised to zero. L is negative where a message is
+on its way, or has arrived, before the call that sends it returns: a veth has no wire, and the sender's core does all
+of the link's work. Nodes that share a core, or cores that others want, too, make RTT/2 and so L longer.
+Other nodes than 0 and 1 are idle.`
 
 const (
 	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes changes all of them.
@@ -48,19 +49,15 @@ const (
 	logpBurst = 16
 	// logpBlind is how long such a burst may take, unless a single delay does.
 	logpBlind = 100 * time.Microsecond
-	// logpSlack is what the delay has beyond two round trips. It is doubled while most echoes come too late, logpDoubled
-	// times at most: an echo that another program's turn on a core has held up is no reason to wait for milliseconds.
-	logpSlack   = 5 * time.Microsecond
-	logpDoubled = 3
-	// logpDelay is how long it is at first, at most.
+	// logpSlack is what the delay has beyond one and a half round trips.
+	logpSlack = 5 * time.Microsecond
+	// logpDelay is how long the delay is at most.
 	logpDelay = 2 * time.Millisecond
-	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred are enough.
+	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred are enough, and on a
+	// busy machine some more give one whose echo comes in time.
 	logpPatience = 300 * time.Millisecond
-	// logpAway is how long the core may be away: then the endpoint's own goroutine may have received the echo.
-	logpAway = 100 * time.Microsecond
-	// logpYields is how often a core is given away before an echo is looked for: enough for a node on the same core to
-	// see the message and to answer.
-	logpYields = 4
+	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may receive the echo.
+	logpAway = 150 * time.Microsecond
 	// logpMaxBursts bounds what is kept; more would not move the median.
 	logpMaxBursts = 1_000_000
 )
@@ -74,7 +71,8 @@ type logpGauge struct {
 	clock  time.Duration // what timing nothing comes to
 
 	delay spinner
-	burst int // M, of bursts with delays
+	burst int           // M, of bursts with delays
+	away  time.Duration // for which the core is given away before an echo is looked for, at least; more if echoes are late
 
 	halves *hdrhistogram.Histogram // of round trips
 	sends  *hdrhistogram.Histogram // single ones; the clock included
@@ -137,10 +135,9 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 		return fmt.Errorf("all messages of %d bytes were lost", len(m.ping.b))
 	}
 	quick := 2 * time.Duration(m.halves.ValueAtPercentile(10)) // a machine that is busy just now shall not make it long
-	delta := min(2*quick+logpSlack, logpDelay)
-	for range logpDoubled + 1 {
-		m.delay = newSpinner(delta)
-		m.burst = min(max(1, int(logpBlind/delta)), logpBurst)
+	delta := min(quick*3/2+logpSlack, logpDelay)
+	m.delay, m.burst = newSpinner(delta), min(max(1, int(logpBlind/delta)), logpBurst)
+	for {
 		m.late = 0
 		if err := m.repeat(ctx, tries, m.pair); err != nil {
 			return err
@@ -148,10 +145,12 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 		if m.late < tries*m.burst/2 {
 			break
 		}
-		delta *= 2
+		if m.away = 2*m.away + logpSlack; m.away > logpAway/2 {
+			break
+		}
 	}
 	if len(m.both) == 0 {
-		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)", m.ping.to.Node, delta/2)
+		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)", m.ping.to.Node, delta)
 	}
 	m.halves.Reset()
 	m.both, m.alone, m.late, m.ping.lost, m.sent = nil, nil, 0, 0, 0
@@ -167,7 +166,7 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 		return err
 	}
 	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
-	for begun := time.Now(); bursts > 0 && time.Since(begun) < logpPatience; bursts-- {
+	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpPatience; bursts-- {
 		if err := m.repeat(ctx, 1, m.pair); err != nil {
 			return err
 		}
@@ -259,7 +258,7 @@ func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, er
 }
 
 // echoed sends one message, computes, and receives the echo. In between it gives its core away, for a time that does
-// not count: where nodes share a core, the other one cannot answer before.
+// not count: where nodes share a core, because there are too few or others want them, too, the other one cannot answer before.
 func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
 	p := m.ping
 	m.sent++
@@ -270,10 +269,10 @@ func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool
 	}
 	m.delay.spin()
 	took = time.Since(start)
-	for range logpYields {
+	given := time.Now()
+	for yieldCore(); time.Since(given) < m.away; {
 		yieldCore()
 	}
-	away := time.Since(start) - took
 	look := time.Now()
 	n, from, ok, err := p.port.TryRecv(m.in)
 	took += time.Since(look) - 2*m.clock
@@ -283,7 +282,7 @@ func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool
 	if !ok || from != p.to || n != len(p.b) {
 		return 0, false, p.await(ctx)
 	}
-	return took, away < logpAway, nil
+	return took, look.Sub(given) < logpAway, nil
 }
 
 // longBurst measures how far apart messages are that node 1 gets, if there is no pause between them: M large.
