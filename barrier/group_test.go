@@ -2,72 +2,492 @@ package barrier_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// cluster makes endpoints on one switch.
-func cluster(t testing.TB, nodes int) []*mcd.Endpoint {
+// stages has all groups run through barriers, and checks at each exit that all have entered.
+func stages(t *testing.T, all []*barrier.Group, rounds int, pause func(k, round int)) {
 	t.Helper()
-	f, err := fabric.New(fabric.Config{})
+	entered := make([]atomic.Int64, len(all))
+	expectNone(t, each(all, func(k int, g *barrier.Group) error {
+		for round := 1; round <= rounds; round++ {
+			pause(k, round)
+			entered[k].Store(int64(round))
+			if err := g.Barrier(limit(t)); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			for other := range entered {
+				if entered[other].Load() < int64(round) {
+					return fmt.Errorf("round %d was left before node %d had entered", round, other)
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+func TestEveryAlgorithm(t *testing.T) {
+	for _, name := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, size := range []int{1, 2, 3, 7} {
+					all := open(t, size, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: parse(t, name)})
+					stages(t, all, 100, func(int, int) {})
+					for _, g := range all {
+						if s := g.Stats(); s.Barriers != 100 || s.Asked != 0 || s.ToldAgain != 0 {
+							t.Errorf("size %d: %+v: want 100 barriers, and nothing asked for", size, s)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// In spite of loss, duplicates, reordering, delay and corruption nobody leaves early, and nobody hangs.
+func TestFaults(t *testing.T) {
+	seed := rand.Uint64()
+	for _, name := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Delay: 0.1, Corrupt: 0.05, DelayMax: 20 * time.Millisecond}
+				all := open(t, 7, 1, cfg, seed).groups(t, barrier.Config{Algorithm: parse(t, name)})
+				rng := rand.New(rand.NewPCG(seed, 7))
+				late := make([]time.Duration, 7*51)
+				for i := range late {
+					late[i] = time.Duration(rng.ExpFloat64() * float64(time.Millisecond))
+				}
+				stages(t, all, 50, func(k, round int) { time.Sleep(late[7*round+k]) })
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			})
+		})
+	}
+}
+
+func TestFuzzyBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.Config{})
+		first, err := all[0].Arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := first.Done(); done || err != nil {
+			t.Errorf("alone in it: %v, %v", done, err)
+		}
+		if _, err := all[0].Arrive(); !errors.Is(err, barrier.ErrPending) {
+			t.Errorf("entered twice: %v", err)
+		}
+		var others []barrier.Ticket
+		for _, g := range all[1:] {
+			ticket, err := g.Arrive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, ticket)
+		}
+		synctest.Wait() // the servers do the rest, while the program works
+		for _, ticket := range append(others, first) {
+			if done, err := ticket.Done(); !done || err != nil {
+				t.Errorf("all are in it: %v, %v", done, err)
+			}
+			if err := ticket.Wait(limit(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		second, err := all[0].Arrive()
+		if err != nil || second.Generation() != 2 {
+			t.Fatalf("generation %d, %v", second.Generation(), err)
+		}
+		if done, err := first.Done(); !done || err != nil {
+			t.Errorf("an old ticket: %v, %v", done, err)
+		}
+		if err := first.Wait(limit(t)); err != nil {
+			t.Errorf("an old ticket: %v", err)
+		}
+		var none barrier.Ticket
+		if done, err := none.Done(); !done || err != nil || none.Wait(limit(t)) != nil {
+			t.Error("the zero ticket should be done")
+		}
+	})
+}
+
+// Masks that overlap, and a group of the same members, use one number at the same time.
+func TestMasksDoNotTakeEachOthersMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := open(t, 4, 1, fault.Config{}, 0)
+		all := cluster.groups(t, barrier.Config{})
+		other := cluster.groups(t, barrier.Config{ID: 1})
+		arrive := func(g *barrier.Group, ranks ...int) barrier.Ticket {
+			ticket, err := g.ArriveWith(barrier.Options{Number: 3, Members: barrier.Of(ranks...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ticket
+		}
+		done := func(what string, ticket barrier.Ticket, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got, err := ticket.Done(); got != want || err != nil {
+				t.Errorf("%s: done %v, %v; want %v", what, got, err, want)
+			}
+		}
+		ab, bc := arrive(all[0], 0, 1), arrive(all[2], 1, 2)
+		whole, elsewhere := arrive(all[3]), arrive(other[0])
+		done("rank 0, with 1", ab, false)
+		b := arrive(all[1], 0, 1)
+		done("rank 0, with 1, which has entered", ab, true)
+		done("rank 1, with 0", b, true)
+		done("rank 2, with 1, which is with 0", bc, false)
+		arrive(all[1], 1, 2)
+		done("rank 2, with 1", bc, true)
+		done("all, of whom three are elsewhere", whole, false)
+		for k := range 3 {
+			arrive(all[k])
+		}
+		done("all", whole, true)
+		done("the other group", elsewhere, false)
+	})
+}
+
+func TestAllNumbersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 3, 1, fault.Config{Loss: 0.05}, 1).groups(t, barrier.Config{})
+		expectNone(t, each(all, func(k int, g *barrier.Group) error {
+			var tickets []barrier.Ticket
+			for i := range barrier.Numbers {
+				number := uint8(i)
+				if k == 1 {
+					number = uint8(barrier.Numbers - 1 - i) // in another order
+				}
+				ticket, err := g.ArriveWith(barrier.Options{Number: number})
+				if err != nil {
+					return err
+				}
+				tickets = append(tickets, ticket)
+			}
+			for _, ticket := range tickets {
+				if err := ticket.Wait(limit(t)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	})
+}
+
+// A node that dies is named to all others, at the same time or nearly so, and they go on without it.
+func TestADeadNodeIsNamed(t *testing.T) {
+	for _, name := range algorithms {
+		for _, dead := range []int{0, 3, 6} {
+			t.Run(fmt.Sprintf("%s, node %d", name, dead), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cluster := open(t, 7, 1, fault.Config{Loss: 0.1}, 2)
+					all := cluster.groups(t, barrier.Config{Algorithm: parse(t, name), Limit: time.Second})
+					stages(t, all, 3, func(int, int) {})
+					_ = cluster.eps[dead].Close() // without a word
+					survivors := slices.Delete(slices.Clone(all), dead, dead+1)
+					begun := time.Now()
+					for k, err := range each(survivors, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
+						var down *barrier.NodeDownError
+						if !errors.As(err, &down) || !errors.Is(err, barrier.ErrNodeDown) || !slices.Equal(down.Nodes, []mcd.NodeID{mcd.NodeID(dead)}) {
+							t.Fatalf("survivor %d: %v", k, err)
+						}
+						if want := fmt.Sprintf("barrier 0, generation 4: node %d: silent for more than 1s", dead); err.Error() != want {
+							t.Errorf("survivor %d: %q, want %q", k, err, want)
+						}
+					}
+					if took := time.Since(begun); took < time.Second || took > 2*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					var fewer []*barrier.Group
+					for _, g := range survivors {
+						if err := g.Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+							t.Errorf("the group is broken for good: %v", err)
+						}
+						rest, err := g.Without(mcd.NodeID(dead))
+						if err != nil {
+							t.Fatal(err)
+						}
+						fewer = append(fewer, rest)
+					}
+					stages(t, fewer, 3, func(int, int) {})
+					closeAll(fewer)
+				})
+			})
+		}
+	}
+}
+
+// A member that leaves is not waited for; what it has completed, others complete, though messages of it were lost.
+func TestGoodbye(t *testing.T) {
+	for _, name := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for seed := range uint64(20) {
+					cluster := open(t, 5, 1, fault.Config{Loss: 0.2}, seed)
+					all := cluster.groups(t, barrier.Config{Algorithm: parse(t, name)})
+					expectNone(t, each(all, func(_ int, g *barrier.Group) error {
+						for range 3 {
+							if err := g.Barrier(limit(t)); err != nil {
+								return fmt.Errorf("seed %d: %w", seed, err)
+							}
+						}
+						return g.Close() // as soon as it has left, whatever the others lack
+					}))
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				all := open(t, 5, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: parse(t, name)})
+				stages(t, all, 2, func(int, int) {})
+				begun := time.Now()
+				errs := each(all, func(k int, g *barrier.Group) error {
+					if k == 2 {
+						return g.Close()
+					}
+					return g.Barrier(limit(t))
+				})
+				for k, err := range errs {
+					if k != 2 && (!errors.Is(err, barrier.ErrNodeDown) || !strings.Contains(err.Error(), "node 2: said goodbye before they entered")) {
+						t.Errorf("node %d: %v", k, err)
+					}
+				}
+				if took := time.Since(begun); took > time.Second {
+					t.Errorf("it took %v to hear a goodbye", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAContextThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: schedule.Concurrent()})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		ticket, err := all[0].Arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ticket.Wait(ctx)
+		var incomplete *barrier.IncompleteError
+		if !errors.As(err, &incomplete) || !errors.Is(err, barrier.ErrIncomplete) || !errors.Is(err, context.DeadlineExceeded) ||
+			!slices.Equal(incomplete.Missing, []mcd.NodeID{1, 2}) {
+			t.Fatalf("%v", err)
+		}
+		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrPending) {
+			t.Errorf("still entered: %v", err)
+		}
+		expectNone(t, each(all[1:], func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }))
+		if err := ticket.Wait(limit(t)); err != nil {
+			t.Errorf("it was completed since: %v", err)
+		}
+		stages(t, all, 3, func(int, int) {})
+	})
+}
+
+func TestMismatch(t *testing.T) {
+	expect := func(t *testing.T, errs []error, what string, nodes ...string) {
+		t.Helper()
+		for k, err := range errs {
+			if !errors.Is(err, barrier.ErrMismatch) {
+				t.Errorf("node %d: %v", k, err)
+				continue
+			}
+			for _, s := range append(nodes, what) {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("node %d: %q does not say %q", k, err, s)
+				}
+			}
+		}
+	}
+	t.Run("algorithms", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := open(t, 2, 1, fault.Config{}, 0)
+			var all []*barrier.Group
+			for k, name := range []string{"shuffle", "concurrent"} {
+				g, err := barrier.NewGroup(cluster.eps[k], barrier.Config{Algorithm: parse(t, name)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, g)
+			}
+			expect(t, each(all, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }), "another algorithm", "0, 1")
+			closeAll(all)
+		})
+	})
+	t.Run("numbers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			all := open(t, 5, 1, fault.Config{Loss: 0.1}, 3).groups(t, barrier.Config{Algorithm: schedule.Tree(2)})
+			expect(t, each(all, func(k int, g *barrier.Group) error {
+				return g.BarrierWith(limit(t), barrier.Options{Number: uint8(k / 4)}) // node 4 is in number 1
+			}), "barrier")
+		})
+	})
+	t.Run("masks", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			all := open(t, 3, 1, fault.Config{}, 3).groups(t, barrier.Config{})
+			expect(t, each(all[:2], func(k int, g *barrier.Group) error {
+				return g.BarrierWith(limit(t), barrier.Options{Members: []barrier.Mask{barrier.Of(0, 1), barrier.Of(0, 1, 2)}[k]})
+			}), "barrier")
+		})
+	})
+}
+
+func TestNewGroupRefuses(t *testing.T) {
+	cluster := open(t, 3, 1, fault.Config{}, 0)
+	e := cluster.eps[0]
+	for _, c := range []struct {
+		name string
+		cfg  barrier.Config
+		is   error
+		says string
+	}{
+		{"not a member", barrier.Config{Members: barrier.Of(1, 2)}, barrier.ErrNotMember, "node 0, members {1 2}"},
+		{"a member that nobody knows", barrier.Config{Members: barrier.Of(0, 7)}, mcd.ErrUnknownNode, "member 7"},
+		{"an algorithm that is wrong", barrier.Config{Algorithm: schedule.New("none", func(int, int) []schedule.Step { return nil })}, schedule.ErrWrong, "none for 3 ranks"},
+		{"a network that is not there", barrier.Config{Algorithm: schedule.Redundant(schedule.Tree(2), 2)}, nil, "wants network 1: the endpoint has 1"},
+		{"a negative limit", barrier.Config{Limit: -1}, nil, "Limit -1ns"},
+	} {
+		g, err := barrier.NewGroup(e, c.cfg)
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v", c.name, g, err)
+		}
+	}
+	p, err := e.Port(barrier.DefaultPort) // which a group that was refused has given back
 	if err != nil {
 		t.Fatal(err)
 	}
-	sw := f.AddSwitch("")
-	links, table := make([]transport.Link, nodes), make([]mcd.Node, nodes)
-	for k := range links {
-		if links[k], err = f.Attach(sw, fabric.Station{}); err != nil {
-			t.Fatal(err)
-		}
-		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{links[k].MAC()}}
+	if _, err := barrier.NewGroup(e, barrier.Config{}); !errors.Is(err, mcd.ErrPortBusy) {
+		t.Errorf("the port is somebody's: %v", err)
 	}
-	all := make([]*mcd.Endpoint, nodes)
-	for k := range all {
-		if all[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, links[k]); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = all[k].Close() })
+	_ = p.Close()
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	defer g.Close()
+	if _, err := g.ArriveWith(barrier.Options{Members: barrier.Of(0, 5)}); err == nil || !strings.Contains(err.Error(), "rank 5 of a group of 3") {
+		t.Error(err)
+	}
+	if _, err := g.ArriveWith(barrier.Options{Members: barrier.Of(1, 2)}); !errors.Is(err, barrier.ErrNotMember) {
+		t.Error(err)
+	}
 }
 
-func groups(t testing.TB, eps []*mcd.Endpoint, cfg barrier.Config) []*barrier.Group {
-	t.Helper()
-	all := make([]*barrier.Group, len(eps))
-	for k, e := range eps {
-		var err error
-		if all[k], err = barrier.NewGroup(e, cfg); err != nil {
-			t.Fatal(err)
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.Config{})
+		waits := make(chan error)
+		go func() { waits <- all[0].Barrier(limit(t)) }()
+		synctest.Wait()
+		if err := all[0].Close(); err != nil {
+			t.Error(err)
 		}
-	}
-	return all
+		if err := <-waits; !errors.Is(err, barrier.ErrClosed) || !errors.Is(err, mcd.ErrClosed) {
+			t.Errorf("a wait ended with %v", err)
+		}
+		if err := all[0].Close(); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		if err := all[1].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Errorf("the other one: %v", err)
+		}
+	})
 }
 
-func TestBarrier(t *testing.T) {
-	for _, name := range []string{"shuffle", "tree:2", "tree:3", "concurrent", "star", "hier:3", "chassis", "auto"} {
-		t.Run(name, func(t *testing.T) {
-			a, _ := schedule.Parse(name)
-			gs := groups(t, cluster(t, 7), barrier.Config{Algorithm: a})
-			var wg sync.WaitGroup
-			for k, g := range gs {
-				wg.Go(func() {
-					for range 1000 {
-						if err := g.Barrier(context.Background()); err != nil {
-							t.Errorf("node %d: %v", k, err)
-							return
+// A group of the same members is made, used and left again and again; messages of a former one do not count.
+func TestGroupsThatAreMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := open(t, 3, 1, fault.Config{Loss: 0.1, Delay: 0.2, DelayMax: 10 * time.Millisecond}, 5)
+		var entered [3]atomic.Int64
+		var running sync.WaitGroup
+		for k, e := range cluster.eps {
+			running.Go(func() {
+				for life := range int64(20) {
+					g, err := barrier.NewGroup(e, barrier.Config{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					entered[k].Store(life + 1)
+					if err := g.Barrier(limit(t)); err != nil {
+						t.Errorf("node %d, life %d: %v", k, life, err)
+						return
+					}
+					for other := range entered {
+						if entered[other].Load() <= life {
+							t.Errorf("node %d, life %d: left before node %d entered", k, life, other)
 						}
 					}
-				})
+					_ = g.Close()
+				}
+			})
+		}
+		running.Wait()
+	})
+}
+
+// The release goes over both networks: one that loses everything costs nothing (MCD §3.3).
+func TestRedundantRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := open(t, 4, 2, fault.Config{}, 0)
+		all := cluster.groups(t, barrier.Config{Algorithm: schedule.Redundant(schedule.Concurrent(), 2)})
+		stages(t, all, 10, func(int, int) {})
+		for k := 1; k < 4; k++ {
+			cluster.faults[k][0].Cut(true) // where the release would come; entries of ranks 1 and 3 go over it, and are lost, too
+		}
+		cluster.faults[1][0].Cut(false)
+		cluster.faults[3][0].Cut(false)
+		stages(t, all, 10, func(int, int) {})
+		for k, g := range all {
+			if s := g.Stats(); s.Asked != 0 {
+				t.Errorf("node %d asked %d times", k, s.Asked)
 			}
-			wg.Wait()
-			fmt.Println(gs[0].Stats())
-		})
+		}
+	})
+}
+
+func TestBarrierDoesNotAllocate(t *testing.T) {
+	all := bare(t, 2).groups(t, barrier.Config{})
+	mask := barrier.Options{Number: 9, Members: barrier.Of(0, 1)}
+	const rounds = 200
+	var other sync.WaitGroup
+	both := func(g *barrier.Group) error {
+		return errors.Join(g.Barrier(context.Background()), g.BarrierWith(context.Background(), mask))
+	}
+	other.Go(func() {
+		for range rounds + 1 { // AllocsPerRun runs once more, to warm up
+			if err := both(all[1]); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	allocs := testing.AllocsPerRun(rounds, func() {
+		if err := both(all[0]); err != nil {
+			t.Error(err)
+		}
+	})
+	other.Wait()
+	if allocs != 0 {
+		t.Errorf("%v allocations for two barriers, want 0", allocs)
 	}
 }

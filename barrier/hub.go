@@ -27,6 +27,7 @@ type hub struct {
 	mu        sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
 	circles   map[uint64]*circle
 	former    []former          // those that were closed last
+	early     []early           // messages of circles that are not here yet
 	made      map[uint64]uint32 // sets of members made so far, by hash
 	message   engine.Message    // the one being handled
 	out       []engine.Send
@@ -44,6 +45,16 @@ type former struct {
 
 // formers bounds hub.former.
 const formers = 64
+
+// early is a message of a circle that is not here: it was not made yet, most likely, and without this would have to be
+// asked for.
+type early struct {
+	from    mcd.NodeID
+	message engine.Message
+}
+
+// earlyMax bounds hub.early. The oldest go first.
+const earlyMax = 256
 
 // hubs are those of all endpoints that have groups, or had some: a later group is to be told from a former one.
 var hubs = struct {
@@ -75,10 +86,11 @@ func joinHub(ep *mcd.Endpoint, id mcd.PortID) (*hub, error) {
 		runtime.AddCleanup(ep, unregister, key)
 	}
 	if r.hub == nil {
-		var err error
-		if r.hub, err = newHub(ep, id, r.made); err != nil {
+		h, err := newHub(ep, id, r.made)
+		if err != nil {
 			return nil, err
 		}
+		r.hub = h
 	}
 	r.groups++
 	return r.hub, nil
@@ -123,10 +135,20 @@ func (h *hub) forget(c *circle) {
 	h.former = append(h.former, former{c.identity, c.engine.Goodbye()})
 }
 
+// add makes a circle known, and gives it the messages that came before it.
 func (h *hub) add(c *circle) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.circles[c.identity] = c
+	waiting := h.early
+	h.early = nil
+	for i := range waiting {
+		if e := &waiting[i]; e.message.Identity == c.identity {
+			c.handle(clock.Now(), e.from, &e.message)
+		} else {
+			h.early = append(h.early, *e)
+		}
+	}
 }
 
 // incarnation returns a number that no member before had, in all likelihood.
@@ -154,12 +176,19 @@ func (h *hub) handle(m *mcd.Message) {
 	c.handle(clock.Now(), m.From.Node, msg)
 }
 
-// absent answers who asks in a group that is not here: it was not made yet, or was closed.
+// absent takes a message of a circle that is not here: it was not made yet, or was closed.
 func (h *hub) absent(from mcd.NodeID, m *engine.Message) {
-	h.strangers++
 	answer := engine.Message{Kind: engine.Absent, Number: m.Number, Identity: m.Identity, Generation: m.Generation}
 	switch m.Kind {
+	case engine.Tell:
+		if len(h.early) == earlyMax {
+			h.early = slices.Delete(h.early, 0, 1)
+			h.strangers++
+		}
+		h.early = append(h.early, early{from, *m})
+		return
 	case engine.Ask:
+		answer.Elsewhere = h.waitsFor(from, nil, 0)
 		for i := range h.former {
 			if h.former[i].identity == m.Identity {
 				answer = h.former[i].bye
@@ -168,8 +197,8 @@ func (h *hub) absent(from mcd.NodeID, m *engine.Message) {
 	case engine.Roll:
 	case engine.Bye:
 		answer.Kind = engine.Bid
-		answer.Algorithm, answer.Incarnation = m.Algorithm, 0
 	default:
+		h.strangers++
 		return
 	}
 	h.buf = answer.Append(h.buf[:0])
@@ -180,23 +209,28 @@ func (h *hub) absent(from mcd.NodeID, m *engine.Message) {
 // he should be; for one who waits elsewhere, whether this node is there. The caller holds mu.
 func (h *hub) elsewhere(c *circle, from mcd.NodeID, m *engine.Message) engine.Elsewhere {
 	switch m.Kind {
-	case engine.Later:
-		if m.Elsewhere.Generation == 0 {
+	case engine.Later, engine.Absent:
+		there := h.circles[m.Elsewhere.Identity]
+		if m.Elsewhere.Generation == 0 || there == nil {
 			break
 		}
-		if there := h.circles[m.Elsewhere.Identity]; there != nil {
-			if _, generation := there.engine.State(m.Elsewhere.Number); generation >= m.Elsewhere.Generation {
-				return m.Elsewhere
-			}
+		if _, generation := there.engine.State(m.Elsewhere.Number); generation >= m.Elsewhere.Generation {
+			return m.Elsewhere
 		}
 	case engine.Ask:
-		for _, other := range h.circles {
-			if _, member := slices.BinarySearch(other.nodes, from); !member {
-				continue
-			}
-			if number, generation, ok := other.engine.WaitingBut(other == c, m.Number); ok {
-				return engine.Elsewhere{Number: number, Identity: other.identity, Generation: generation}
-			}
+		return h.waitsFor(from, c, m.Number)
+	}
+	return engine.Elsewhere{}
+}
+
+// waitsFor finds a barrier, but for one, in which this node waits, and a node should be.
+func (h *hub) waitsFor(node mcd.NodeID, but *circle, number uint8) engine.Elsewhere {
+	for _, c := range h.circles {
+		if _, member := slices.BinarySearch(c.nodes, node); !member {
+			continue
+		}
+		if number, generation, ok := c.engine.WaitingBut(c == but, number); ok {
+			return engine.Elsewhere{Number: number, Identity: c.identity, Generation: generation}
 		}
 	}
 	return engine.Elsewhere{}

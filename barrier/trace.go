@@ -125,8 +125,8 @@ const rollAgain = 5 * time.Millisecond
 // RollCall asks all members whether they have entered the barrier of that number that this node entered last, and
 // returns their answers by rank: when all have answered, or when ctx ends.
 func (g *Group) RollCall(ctx context.Context, number uint8) []Presence {
-	for {
-		g.callRoll(number)
+	for repeat := false; ; repeat = true {
+		g.callRoll(number, repeat)
 		again, cancel := context.WithTimeout(ctx, rollAgain)
 		all, complete := g.awaitRoll(again)
 		cancel()
@@ -136,10 +136,10 @@ func (g *Group) RollCall(ctx context.Context, number uint8) []Presence {
 	}
 }
 
-func (g *Group) callRoll(number uint8) {
+func (g *Group) callRoll(number uint8, again bool) {
 	g.hub.mu.Lock()
 	defer g.hub.mu.Unlock()
-	g.hub.out = g.all.engine.CallRoll(number, g.hub.out[:0])
+	g.hub.out = g.all.engine.CallRoll(number, again, g.hub.out[:0])
 	g.all.flush()
 }
 
@@ -197,7 +197,7 @@ func (c *circle) checkLate(now mono.Time) {
 			c.logLate(number, t.Generation, waited)
 		case waited >= c.cfg.Late:
 			s.late = rollCalled
-			c.hub.out = c.engine.CallRoll(number, c.hub.out[:0])
+			c.hub.out = c.engine.CallRoll(number, false, c.hub.out[:0])
 			c.flush()
 		}
 	}

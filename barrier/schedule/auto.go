@@ -13,14 +13,14 @@ type Choice struct {
 	Frames    int           // of one barrier
 }
 
-// Auto returns the algorithm that costs least by the model: for each size another one, perhaps. All nodes must give the
+// Auto returns the algorithm that is best by the model, the first of Choices: for each size another one, perhaps. All nodes must give the
 // same parameters; none are DefaultLogP. With several networks, messages are spread over them.
 func Auto(nics ...LogP) Algorithm {
 	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
 	return Algorithm{name: "auto", choose: choose, whole: func(b *builder) { choose(b.size).all()(b) }}
 }
 
-// candidates are what Auto chooses from. Of two that cost the same, the earlier one is chosen.
+// candidates are what Auto chooses from, the simple ones first.
 func candidates(size int) []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent()}
 	for _, k := range []int{2, 3, 4, 6, 8, 12, 16, 32} {
@@ -31,7 +31,11 @@ func candidates(size int) []Algorithm {
 	return append(all, TreeTree(2), TreeTree(4), Star())
 }
 
-// Choices returns what Auto considers for a size, the best first.
+// nearly is how close, in percent, a cost is to the least one if it counts as the same: the model is no better.
+const nearly = 5
+
+// Choices returns what Auto considers for a size, the best first: of those that cost nearly the least, the one with the
+// fewest frames, which others on the network would choose, and of those the simplest. The others follow by cost.
 func Choices(size int, nics ...LogP) []Choice {
 	var all []Choice
 	for _, a := range candidates(size) {
@@ -40,6 +44,15 @@ func Choices(size int, nics ...LogP) []Choice {
 		}
 		all = append(all, Choice{a, a.Cost(size, nics...), a.Frames(size)})
 	}
+	least := slices.MinFunc(all, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) }).Cost
+	best := -1
+	for i, c := range all {
+		if c.Cost <= least+least*nearly/100 && (best < 0 || c.Frames < all[best].Frames) {
+			best = i
+		}
+	}
+	first := all[best]
+	all = slices.Delete(all, best, best+1)
 	slices.SortStableFunc(all, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) })
-	return all
+	return slices.Insert(all, 0, first)
 }

@@ -36,10 +36,14 @@ func generators() []Algorithm {
 }
 
 func TestSchedule_EveryExitFollowsEveryEntry(t *testing.T) {
+	most := 300
+	if testing.Short() {
+		most = 65
+	}
 	for _, a := range generators() {
 		t.Run(a.String(), func(t *testing.T) {
 			t.Parallel()
-			for size := 1; size <= 300; size++ {
+			for size := 1; size <= most; size++ {
 				if err := a.Check(size); err != nil {
 					t.Fatal(err)
 				}

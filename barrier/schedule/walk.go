@@ -73,9 +73,9 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 		w.ranks[rank].handles = make([]time.Duration, networks)
 		w.push(arrival{kind: entry, index: rank})
 	}
-	cores := nics[0].Cores
-	if cores <= 0 {
-		cores = size
+	cores := size
+	if w.shared() {
+		cores = nics[0].Cores
 	}
 	for range cores {
 		w.cores = append(w.cores, core{rank: none})
@@ -89,7 +89,7 @@ func (w *walk) push(a arrival) {
 	heap.Push(&w.coming, a)
 }
 
-func (w *walk) shared() bool { return w.nics[0].Cores > 0 }
+func (w *walk) shared() bool { return w.nics[0].Cores > 0 && w.nics[0].Cores < len(w.ranks) }
 
 func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 

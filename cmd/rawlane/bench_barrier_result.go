@@ -37,11 +37,11 @@ func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult 
 	p.Algo, p.Iters = name, b.iters
 	res := &barrierResult{
 		benchResult: benchResult{Schema: benchSchema, Bench: "barrier", benchParameters: p, Host: r.host},
-		Mode:        b.mode,
+		Mode:        b.place.mode,
 		Loop:        loop,
 		Chosen:      g.Algorithm().String(),
 		Frames:      g.Algorithm().Frames(g.Size()),
-		ModelUS:     us(g.Algorithm().Cost(g.Size(), b.model()...)),
+		ModelUS:     us(g.Algorithm().Cost(g.Size(), b.place.model()...)),
 	}
 	if loop == "work" {
 		res.WorkUS = us(b.work)

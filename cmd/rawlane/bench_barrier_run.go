@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +20,9 @@ type barrierRun struct {
 	ep    *mcd.Endpoint
 	host  host
 	cmd   *cobra.Command
-	port  *mcd.Port
-	taken [][]uint32 // the samples of each loop, in ns; grows as loops end, and is read by the port's handler
-}
 
-// benchSamples is the port that gives out a node's samples.
-const benchSamples mcd.PortID = 203
+	results *publisher // the samples of each loop, in ns
+}
 
 // barrierWarmUp is how many barriers are not counted, at least.
 const barrierWarmUp = 20
@@ -37,16 +33,11 @@ var barrierLoops = []string{"work", "tight"}
 // all runs every algorithm, and on node 0 collects and prints the results.
 func (r *barrierRun) all(ctx context.Context) error {
 	loops := len(r.bench.algos) * len(barrierLoops)
-	r.taken = make([][]uint32, loops)
-	published := make([]chan struct{}, loops)
-	for i := range published {
-		published[i] = make(chan struct{})
-	}
 	var err error
-	if r.port, err = r.openSamples(published); err != nil {
+	if r.results, err = newPublisher(r.ep, loops); err != nil {
 		return err
 	}
-	defer func() { _ = r.port.Close() }()
+	defer r.results.close()
 	end, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(loops) + 1, Limit: r.bench.limit})
 	if err != nil {
 		return err
@@ -58,7 +49,7 @@ func (r *barrierRun) all(ctx context.Context) error {
 		if r.ep.Node() == 0 {
 			note.say("%s ...", name)
 		}
-		if err := r.one(ctx, i, name, spin, published, &table); err != nil {
+		if err := r.one(ctx, i, name, spin, &table); err != nil {
 			return err
 		}
 		if r.ep.Node() == 0 {
@@ -72,8 +63,8 @@ func (r *barrierRun) all(ctx context.Context) error {
 }
 
 // one runs both loops with one algorithm.
-func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, published []chan struct{}, table *barrierTable) error {
-	g, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(i), Algorithm: r.bench.algorithm(name), Limit: r.bench.limit})
+func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, table *barrierTable) error {
+	g, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(i), Algorithm: r.bench.place.algorithm(name), Limit: r.bench.limit})
 	if err != nil {
 		return err
 	}
@@ -89,14 +80,13 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 			return err
 		}
 		after := g.Stats()
-		r.taken[k] = samples
-		close(published[k])
+		r.results.put(k, packSamples(samples))
 		if r.ep.Node() != 0 {
 			continue
 		}
 		res := r.result(g, name, loop)
 		res.Asked = after.Asked - before.Asked
-		if err := r.collect(ctx, k, res); err != nil {
+		if err := r.collect(ctx, k, samples, res); err != nil {
 			return err
 		}
 		if err := table.write(res); err != nil {
@@ -148,60 +138,23 @@ func newSpinner(work time.Duration) spinner {
 	return spinner(float64(rounds) * float64(work) / float64(best))
 }
 
-// A request for samples is the loop's number and the first sample; the answer repeats it, with samples behind.
-const (
-	sampleRequestLen = 2 + 4
-	sampleLen        = 4
-)
-
-// openSamples gives out the samples of loops that are published.
-func (r *barrierRun) openSamples(published []chan struct{}) (*mcd.Port, error) {
-	if r.ep.Node() == 0 {
-		return r.ep.Port(benchSamples)
-	}
-	var port *mcd.Port
-	opened := make(chan struct{})
-	answer := make([]byte, 0, r.ep.MaxPayload())
-	port, err := r.ep.OpenPort(benchSamples, mcd.PortOptions{Handler: func(m *mcd.Message) {
-		<-opened
-		if len(m.Payload) != sampleRequestLen {
-			return
-		}
-		loop, first := int(binary.BigEndian.Uint16(m.Payload)), int(binary.BigEndian.Uint32(m.Payload[2:]))
-		if loop >= len(published) {
-			return
-		}
-		select {
-		case <-published[loop]:
-		default:
-			return // not yet: node 0 asks again
-		}
-		if first > len(r.taken[loop]) {
-			return
-		}
-		answer = append(answer[:0], m.Payload...)
-		for _, s := range r.taken[loop][first:] {
-			if len(answer)+sampleLen > r.ep.MaxPayload() {
-				break
-			}
-			answer = binary.BigEndian.AppendUint32(answer, s)
-		}
-		_ = port.TrySend(m.NIC, mcd.To(m.From), answer) // node 0 asks again if it gets no answer
-	}})
-	close(opened)
-	return port, err
-}
-
 // collect asks all nodes for a loop's samples, and fills in what they come to.
-func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) error {
-	all := [][]uint32{r.taken[loop]}
+func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *barrierResult) error {
+	all := [][]uint32{own}
 	for _, n := range r.ep.Nodes() {
 		if n.ID == r.ep.Node() {
 			continue
 		}
-		samples, err := r.fetch(ctx, n.ID, loop)
+		b, err := r.results.fetch(ctx, n.ID, loop)
 		if err != nil {
 			return err
+		}
+		if len(b) != 4*len(own) {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)", n.ID, len(b)/4, len(own))
+		}
+		samples := make([]uint32, len(own))
+		for i := range samples {
+			samples[i] = binary.BigEndian.Uint32(b[4*i:])
 		}
 		all = append(all, samples)
 	}
@@ -209,47 +162,11 @@ func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) 
 	return nil
 }
 
-// fetch asks one node for its samples.
-func (r *barrierRun) fetch(ctx context.Context, node mcd.NodeID, loop int) (samples []uint32, err error) {
-	asked := time.Now()
-	for len(samples) < r.bench.iters {
-		request := binary.BigEndian.AppendUint16(nil, uint16(loop))
-		request = binary.BigEndian.AppendUint32(request, uint32(len(samples)))
-		if err := r.port.Send(ctx, mcd.Addr{Node: node, Port: benchSamples}, request); err != nil {
-			return nil, err
-		}
-		more, err := r.receive(ctx, node, request)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(more) > 0:
-			samples, asked = append(samples, more...), time.Now()
-		case time.Since(asked) > askPatience:
-			return nil, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)", node, askPatience)
-		}
+// packSamples is what collect takes apart.
+func packSamples(samples []uint32) []byte {
+	b := make([]byte, 0, 4*len(samples))
+	for _, s := range samples {
+		b = binary.BigEndian.AppendUint32(b, s)
 	}
-	return samples, nil
-}
-
-// receive waits a little for the answer to a request.
-func (r *barrierRun) receive(ctx context.Context, node mcd.NodeID, request []byte) (samples []uint32, err error) {
-	turn, cancel := context.WithTimeout(ctx, askAgain)
-	defer cancel()
-	b := make([]byte, r.ep.MaxPayload())
-	for {
-		n, from, err := r.port.Recv(turn, b)
-		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if from.Node != node || n < sampleRequestLen || !slices.Equal(b[:sampleRequestLen], request) {
-			continue
-		}
-		for at := sampleRequestLen; at+sampleLen <= n; at += sampleLen {
-			samples = append(samples, binary.BigEndian.Uint32(b[at:]))
-		}
-		return samples, nil
-	}
+	return b
 }

@@ -22,9 +22,9 @@ func newDemoCommand() *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
 		Use:   "demo [--link fabric|packet|ring]",
-		Short: "Take the tour: a small cluster that exchanges messages, with a table of microseconds",
+		Short: "Take the tour: a small cluster that exchanges messages and passes barriers, with tables of microseconds",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose,
-chooses between two paths by VLAN tag, and measures the latency.
+chooses between two paths by VLAN tag, passes barriers of each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
@@ -47,7 +47,7 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 	defer site.close()
 	t := &tour{out: out, site: site}
 	err = t.open()
-	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.measure} {
+	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.fuzzy, t.measure, t.barriers, t.death} {
 		if err == nil {
 			err = stop(ctx)
 		}
@@ -56,7 +56,7 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 	if err != nil {
 		return err
 	}
-	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane doctor, examples/hello.")
+	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane bench barrier --nodes 8, rawlane doctor, examples/hello.")
 	return nil
 }
 

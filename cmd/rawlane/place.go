@@ -34,6 +34,7 @@ type place struct {
 	captureTo string
 	pin       string
 	timeout   time.Duration
+	mode      string
 	grace     time.Duration // that the other nodes' processes get to end by themselves when one has failed
 	explicit  func(flag string) bool
 }

@@ -12,6 +12,7 @@ import (
 var verbs = []func() *cobra.Command{
 	newDemoCommand,
 	newBenchCommand,
+	newBarrierCommand,
 	newDoctorCommand,
 	newNodeCommand,
 	newDumpCommand,

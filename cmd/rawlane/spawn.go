@@ -19,7 +19,7 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// envLocal tells a process that all nodes are on this machine.
+// envLocal tells a process that all nodes are on this machine, and how many cores they share.
 const envLocal = "RAWLANE_LOCAL"
 
 // inNamespaces runs this same verb once per node, each in a network namespace of its own, as if they were machines.
@@ -53,7 +53,7 @@ func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
 		}
 		c := exec.Command("/proc/self/exe", args...)
 		c.Args[0] = os.Args[0]
-		c.Env = append(shareOfCores(p.nodes), envLocal+"=1")
+		c.Env = append(shareOfCores(p.nodes), envLocal+"="+strconv.Itoa(runtime.NumCPU()))
 		c.Stderr = cmd.ErrOrStderr()
 		if k == 0 {
 			c.Stdout = cmd.OutOrStdout()

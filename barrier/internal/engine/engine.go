@@ -203,11 +203,12 @@ func (e *Engine) Arrive(now mono.Time, number uint8, out []Send) ([]Send, error)
 	}
 	m.generation++
 	m.entered, m.left = now, mono.Time{}
+	m.step, m.asked, m.mutual = 0, false, mono.Time{}
 	if f := e.hopeless(m); f != nil {
 		m.state, m.failure = Failed, f
 		return out, ErrFailed
 	}
-	m.state, m.step, m.asked, m.mutual = Waiting, 0, false, mono.Time{}
+	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.rest(m, now)
 	return e.progress(m, now, out), nil

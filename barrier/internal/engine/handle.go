@@ -41,8 +41,11 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 		answer.Entered = entered(m, msg.Generation)
 		answer.Generation = msg.Generation
 		return append(out, Send{from, msg.NIC, answer})
-	case Present, Absent:
+	case Present:
 		e.answered(m, from, msg)
+	case Absent:
+		e.answered(m, from, msg)
+		return e.later(m, now, from, msg, elsewhere, out)
 	}
 	return out
 }
@@ -162,7 +165,7 @@ func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewh
 	if m.state != Waiting || msg.Generation != m.generation {
 		return out
 	}
-	if int32(m.generation-msg.Own) > 1 { // all were in the generation before: this one is in an earlier life
+	if msg.Kind == Later && int32(m.generation-msg.Own) > 1 { // all were in the generation before: this one is in an earlier life
 		return e.failAll(m, newFailure(Restarted, from), out)
 	}
 	none := msg.Elsewhere.Generation == 0 || elsewhere == msg.Elsewhere
@@ -303,12 +306,21 @@ func (p Presence) String() string {
 	return [...]string{"no answer", "entered", "not entered", "has no such group"}[p%4]
 }
 
-// CallRoll asks all members whether they have entered the generation of a number that this one entered last. Roll
-// returns the answers so far.
-func (e *Engine) CallRoll(number uint8, out []Send) []Send {
-	e.roll = make([]Presence, e.cfg.Size)
-	e.roll[e.cfg.Rank] = Entered
-	return append(out, Send{schedule.All, 0, e.message(Roll, e.machine(number), 0)})
+// CallRoll asks all members whether they have entered the generation of a number that this one entered last; if again is
+// set, those who have not answered yet. Roll returns the answers so far.
+func (e *Engine) CallRoll(number uint8, again bool, out []Send) []Send {
+	question := e.message(Roll, e.machine(number), 0)
+	if !again {
+		e.roll = make([]Presence, e.cfg.Size)
+		e.roll[e.cfg.Rank] = Entered
+		return append(out, Send{schedule.All, 0, question})
+	}
+	for rank, p := range e.roll {
+		if p == NoAnswer {
+			out = append(out, Send{rank, 0, question})
+		}
+	}
+	return out
 }
 
 // Roll returns what the last roll call has found, by rank; nil if there was none.

@@ -44,7 +44,7 @@ func (k Kind) runs() bool { return k == Tell || k == Ask || k == Later }
 //	12 generation, 4 bytes
 //	16 the sender's algorithm, 4 bytes: a hash of its name
 //	20 the sender's incarnation, 4 bytes
-//	24 Later: the sender's own generation (4), and where it waits elsewhere: number, 3 bytes of 0, identity (8), generation (4)
+//	24 Later, Absent: the sender's own generation (4), and where it waits elsewhere: number, 3 bytes of 0, identity (8), generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the first 16 of them (2 each)
 //	   Bye: how many barriers (2), for each its number (1) and the generation that was completed (4)
 //
@@ -60,7 +60,7 @@ type Message struct {
 	Incarnation uint32
 
 	Own       uint32    // Later: the sender's own generation, where Generation is the one asked for
-	Elsewhere Elsewhere // Later
+	Elsewhere Elsewhere // Later, Absent
 	Failure   *Failure  // Fail
 	Done      []Done    // Bye
 
@@ -114,7 +114,7 @@ func (m *Message) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Algorithm)
 	b = binary.BigEndian.AppendUint32(b, m.Incarnation)
 	switch m.Kind {
-	case Later:
+	case Later, Absent:
 		b = binary.BigEndian.AppendUint32(b, m.Own)
 		b = append(b, m.Elsewhere.Number, 0, 0, 0)
 		b = binary.BigEndian.AppendUint64(b, m.Elsewhere.Identity)
@@ -154,7 +154,7 @@ func Parse(b []byte, m *Message) error {
 	switch {
 	case m.Kind == 0 || m.Kind >= kinds:
 		return ErrMalformed
-	case m.Kind == Later:
+	case m.Kind == Later, m.Kind == Absent:
 		return m.parseLater(rest)
 	case m.Kind == Fail:
 		return m.parseFailure(rest)

@@ -1,0 +1,220 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// endpoints makes a cluster in memory. On real machines, each opens its own link and finds the others: see package cluster.
+func endpoints(n int) (all []*mcd.Endpoint) {
+	links, err := fabric.Links(n)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var table []mcd.Node
+	for k, l := range links {
+		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	for k, l := range links {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
+		if err != nil {
+			log.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func Example() {
+	var nodes sync.WaitGroup
+	for _, ep := range endpoints(4) {
+		nodes.Go(func() {
+			defer ep.Close()
+			g, err := barrier.NewGroup(ep, barrier.Config{})
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer g.Close()
+			time.Sleep(time.Duration(ep.Node()) * time.Millisecond)
+			if err := g.Barrier(context.Background()); err != nil {
+				log.Fatal(err)
+			}
+			if g.Rank() == 0 {
+				fmt.Println("all", g.Size(), "nodes have come")
+			}
+		})
+	}
+	nodes.Wait()
+	// Output: all 4 nodes have come
+}
+
+// A fuzzy barrier: work that others need is done before Arrive, work that needs others after Wait, and between them
+// what neither does.
+func ExampleGroup_Arrive() {
+	var nodes sync.WaitGroup
+	for _, ep := range endpoints(2) {
+		nodes.Go(func() {
+			defer ep.Close()
+			g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Shuffle()})
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer g.Close()
+			ticket, err := g.Arrive()
+			if err != nil {
+				log.Fatal(err)
+			}
+			work := 0
+			for done := false; !done; {
+				work++
+				if done, err = ticket.Done(); err != nil {
+					log.Fatal(err)
+				}
+			}
+			if err := ticket.Wait(context.Background()); err != nil {
+				log.Fatal(err)
+			}
+			if g.Rank() == 0 {
+				fmt.Println("worked meanwhile:", work > 0)
+			}
+		})
+	}
+	nodes.Wait()
+	// Output: worked meanwhile: true
+}
+
+// Some of the members, with a number of their own.
+func ExampleGroup_BarrierWith() {
+	var nodes sync.WaitGroup
+	for _, ep := range endpoints(4) {
+		nodes.Go(func() {
+			defer ep.Close()
+			g, err := barrier.NewGroup(ep, barrier.Config{})
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer g.Close()
+			even := barrier.Options{Number: 7, Members: barrier.Of(0, 2)}
+			if g.Rank()%2 == 0 {
+				if err := g.BarrierWith(context.Background(), even); err != nil {
+					log.Fatal(err)
+				}
+			}
+			if g.Rank() == 2 {
+				fmt.Println("ranks", even.Members, "have met")
+			}
+			if err := g.Barrier(context.Background()); err != nil { // all of them
+				log.Fatal(err)
+			}
+		})
+	}
+	nodes.Wait()
+	// Output: ranks {0 2} have met
+}
+
+// A node dies; the others hear which, and go on without it.
+func ExampleGroup_Without() {
+	var nodes sync.WaitGroup
+	for _, ep := range endpoints(3) {
+		nodes.Go(func() {
+			defer ep.Close()
+			g, err := barrier.NewGroup(ep, barrier.Config{Limit: 100 * time.Millisecond})
+			if err != nil {
+				log.Fatal(err)
+			}
+			if ep.Node() == 1 {
+				return // without a goodbye
+			}
+			defer g.Close()
+			err = g.Barrier(context.Background())
+			var down *barrier.NodeDownError
+			if !errors.As(err, &down) {
+				log.Fatal(err)
+			}
+			rest, err := g.Without(down.Nodes...)
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer rest.Close()
+			if err := rest.Barrier(context.Background()); err != nil {
+				log.Fatal(err)
+			}
+			if ep.Node() == 0 {
+				fmt.Println(down)
+				fmt.Println("nodes", rest.Members(), "go on")
+			}
+		})
+	}
+	nodes.Wait()
+	// Output:
+	// barrier 0, generation 1: node 1: silent for more than 100ms
+	// nodes [0 2] go on
+}
+
+// A wait that was given up says who keeps it up; a roll call asks everybody.
+func ExampleGroup_RollCall() {
+	eps := endpoints(3)
+	var groups []*barrier.Group
+	for _, ep := range eps {
+		defer ep.Close()
+		g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Concurrent()})
+		if err != nil {
+			log.Fatal(err)
+		}
+		groups = append(groups, g)
+	}
+	if _, err := groups[2].Arrive(); err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	fmt.Println(groups[0].Barrier(ctx))
+	for _, p := range groups[0].RollCall(context.Background(), 0) {
+		fmt.Println("node", p.Node, p.Status)
+	}
+	// Output:
+	// barrier 0, generation 1: waiting for node 1: context deadline exceeded
+	// node 0 entered
+	// node 1 not entered
+	// node 2 entered
+}
+
+// Who was late, as this node has seen it.
+func ExampleGroup_Trace() {
+	var nodes sync.WaitGroup
+	for _, ep := range endpoints(3) {
+		nodes.Go(func() {
+			defer ep.Close()
+			g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Concurrent()})
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer g.Close()
+			if ep.Node() == 2 {
+				time.Sleep(20 * time.Millisecond)
+			}
+			if err := g.Barrier(context.Background()); err != nil {
+				log.Fatal(err)
+			}
+			if ep.Node() != 0 {
+				return
+			}
+			trace, _ := g.Trace(0)
+			late := slices.MaxFunc(trace.Steps[0].Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
+			fmt.Println("the last one was node", late.Node)
+		})
+	}
+	nodes.Wait()
+	// Output: the last one was node 2
+}

@@ -1,0 +1,132 @@
+// Command stencil smooths a ring of cells, a part of it on each node, with a fuzzy barrier: while the neighbours' edges are
+// on their way, a node computes what does not need them.
+//
+//	go run ./examples/stencil
+//	go build ./examples/stencil && rawlane run -n 4 ./stencil
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const (
+	cells            = 1000 // of each node
+	steps            = 200
+	port  mcd.PortID = 1
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return smooth(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
+func smooth(ctx context.Context, e *mcd.Endpoint) error {
+	size := mcd.NodeID(len(e.Nodes()))
+	left, right := (e.Node()+size-1)%size, (e.Node()+1)%size
+	p, err := e.Port(port)
+	if err != nil {
+		return err
+	}
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	if err := g.Barrier(ctx); err != nil { // all ports are open from here on
+		return err
+	}
+	now, next := make([]float64, cells+2), make([]float64, cells+2)
+	for i := range now {
+		now[i] = float64(e.Node()) // a staircase, to begin with
+	}
+	var edges halo
+	var waited time.Duration
+	for step := range steps {
+		// Our left edge is the right ghost of the node to the left.
+		if err := errors.Join(sendEdge(ctx, p, left, step, rightSide, now[1]), sendEdge(ctx, p, right, step, leftSide, now[cells])); err != nil {
+			return err
+		}
+		ticket, err := g.Arrive() // "my edges are sent"
+		if err != nil {
+			return err
+		}
+		for i := 2; i < cells; i++ { // what needs no neighbour, while others still send
+			next[i] = (now[i-1] + 2*now[i] + now[i+1]) / 4
+		}
+		start := time.Now()
+		if err := ticket.Wait(ctx); err != nil {
+			return err
+		}
+		waited += time.Since(start)
+		if now[0], now[cells+1], err = edges.receive(ctx, p, step); err != nil {
+			return err
+		}
+		for _, i := range []int{1, cells} {
+			next[i] = (now[i-1] + 2*now[i] + now[i+1]) / 4
+		}
+		now, next = next, now
+	}
+	fmt.Printf("node %d: its edges are %.3f and %.3f; it waited for %.1f us a step\n",
+		e.Node(), now[1], now[cells], float64(waited.Microseconds())/steps)
+	return g.Close()
+}
+
+// The sides of a node's cells.
+const (
+	leftSide = iota
+	rightSide
+)
+
+// An edge on the wire: the step that it is of, the receiver's side, the cell.
+const edgeLen = 4 + 1 + 8
+
+// sendEdge sends one cell.
+func sendEdge(ctx context.Context, p *mcd.Port, to mcd.NodeID, step int, side byte, value float64) error {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(step)), side)
+	return p.Send(ctx, mcd.Addr{Node: to, Port: port}, binary.BigEndian.AppendUint64(b, math.Float64bits(value)))
+}
+
+// halo is what came from the neighbours, by step (even or odd) and side. A neighbour that has left the barrier may send the
+// next step's edge before this node has looked for this one's; nobody is further ahead.
+type halo struct {
+	here  [2][2]bool
+	value [2][2]float64
+}
+
+// receive returns a step's edges, when both are here.
+func (h *halo) receive(ctx context.Context, p *mcd.Port, step int) (left, right float64, err error) {
+	now := step % 2
+	for h.here[now] != [2]bool{true, true} {
+		var b [edgeLen]byte
+		// An edge that is lost is not sent again here: all have sent theirs before the barrier was left.
+		patience, cancel := context.WithTimeout(ctx, time.Second)
+		n, from, err := p.Recv(patience, b[:])
+		cancel()
+		if err != nil || n != edgeLen || b[4] > rightSide {
+			return 0, 0, fmt.Errorf("an edge of step %d: %d bytes from %v: %w", step, n, from, err)
+		}
+		parity, side := binary.BigEndian.Uint32(b[:])%2, b[4]
+		h.here[parity][side] = true
+		h.value[parity][side] = math.Float64frombits(binary.BigEndian.Uint64(b[5:]))
+	}
+	h.here[now] = [2]bool{}
+	return h.value[now][leftSide], h.value[now][rightSide], nil
+}

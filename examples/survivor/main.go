@@ -1,0 +1,61 @@
+// Command survivor loses a node between two barriers. The others are told which, make a group without it, and go on.
+//
+//	go run ./examples/survivor
+//	go build ./examples/survivor && rawlane run -n 5 ./survivor
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const rounds = 10
+
+// victim is the node that dies.
+const victim mcd.NodeID = 2
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func work(ctx context.Context, e *mcd.Endpoint) error {
+	g, err := barrier.NewGroup(e, barrier.Config{Limit: 500 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	for round := 0; round < rounds; round++ {
+		if e.Node() == victim && round == rounds/2 {
+			fmt.Printf("node %d: dies in round %d\n", e.Node(), round)
+			return e.Close() // without a goodbye, as a crash would
+		}
+		err := g.Barrier(ctx)
+		var down *barrier.NodeDownError
+		if errors.As(err, &down) {
+			fmt.Printf("node %d: %v; goes on without\n", e.Node(), err)
+			if g, err = g.Without(down.Nodes...); err == nil {
+				err = g.Barrier(ctx) // this round once more
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Printf("node %d: %d rounds, at the end with %v\n", e.Node(), rounds, g.Members())
+	return g.Close()
+}
