@@ -47,6 +47,13 @@ room for is lost, and shown.`,
 		sizes: sizes{64, 1400}, iters: 1_000_000, batch: rateBatch,
 		measure: (*gauge).rate,
 	},
+	{
+		name:  "logp",
+		short: "What a message costs its sender, its receiver and the link",
+		long:  logpLong,
+		sizes: sizes{4, 64}, iters: 20_000, batch: 1,
+		measure: (*gauge).logp,
+	},
 }
 
 const (
@@ -59,13 +66,13 @@ const (
 func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench BENCHMARK",
-		Short: "Measure latency, bandwidth, message rate, barriers",
+		Short: "Measure latency, bandwidth, message rate, LogP, barriers",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their own
 (--link packet or ring), or between machines: there, give --interface and, unless a host file says it, --node and
 --nodes, and run the same command on each.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("which benchmark? (latency, bandwidth, rate or barrier)")
+			return misuse("which benchmark? (latency, bandwidth, rate, logp or barrier)")
 		},
 	}
 	for _, k := range benchKinds {
@@ -215,7 +222,7 @@ func (b *bench) measureAll(ctx context.Context, e *mcd.Endpoint, h host, cmd *co
 			}
 		}
 	}
-	return g.end(ctx)
+	return errors.Join(g.end(ctx), table.finish())
 }
 
 // notPinned is the core of a process that the scheduler places.

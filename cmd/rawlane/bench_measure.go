@@ -154,24 +154,37 @@ type pinger struct {
 // round returns half of the time that a message takes there and back.
 func (p *pinger) round(ctx context.Context) (half time.Duration, err error) {
 	start := time.Now()
-	if p.cancel == nil || start.Sub(p.made) > pingPatience {
-		p.forget()
-		p.ctx, p.cancel = context.WithTimeout(ctx, 2*pingPatience)
-		p.made = start
-	}
-	p.seq++
-	p.stamp()
+	p.begin(ctx, start)
 	if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
 		return 0, p.fault(ctx, err)
 	}
+	if err := p.await(ctx); err != nil {
+		return 0, err
+	}
+	return time.Since(start) / 2, nil
+}
+
+// begin makes the next message, at the time now.
+func (p *pinger) begin(ctx context.Context, now time.Time) {
+	if p.cancel == nil || now.Sub(p.made) > pingPatience {
+		p.forget()
+		p.ctx, p.cancel = context.WithTimeout(ctx, 2*pingPatience)
+		p.made = now
+	}
+	p.seq++
+	p.stamp()
+}
+
+// await waits for the message's echo.
+func (p *pinger) await(ctx context.Context) error {
 	for {
 		n, from, err := p.port.Recv(p.ctx, p.b)
 		if err != nil {
-			return 0, p.fault(ctx, err)
+			return p.fault(ctx, err)
 		}
 		if from == p.to && n == len(p.b) && p.stamped() {
 			p.inARow = 0
-			return time.Since(start) / 2, nil
+			return nil
 		}
 		p.stamp() // what came is an echo given up before; it overwrote ours
 	}

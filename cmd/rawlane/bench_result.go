@@ -28,6 +28,7 @@ type benchResult struct {
 	Allocs    float64 `json:"allocs_per_op"`
 	Lost      uint64  `json:"lost"`
 	Host      host    `json:"host"`
+	*LogPTimes
 }
 
 // benchParameters are what a benchmark was told, defaults filled in.
@@ -57,7 +58,8 @@ func (r *benchResult) record(h *hdrhistogram.Histogram) {
 type benchTable struct {
 	out  io.Writer
 	json bool
-	head string // the link whose head was written last
+	head string     // the link whose head was written last
+	logp *LogPTimes // of the first size
 }
 
 func (t *benchTable) write(r *benchResult) error {
@@ -76,6 +78,11 @@ func (t *benchTable) write(r *benchResult) error {
 		_, err = fmt.Fprintf(t.out, "%-8d %14.2f %10.2f %10.2f %10.2f %8d\n", r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost)
 	case "bandwidth":
 		_, err = fmt.Fprintf(t.out, "%-8d %14.2f %14.0f %10.2f %10.2f %8d\n", r.SizeBytes, r.MBPerS, r.MsgsPerS, r.P50US, r.P99US, r.Lost)
+	case "logp":
+		if t.logp == nil {
+			t.logp = r.LogPTimes
+		}
+		_, err = fmt.Fprintf(t.out, "%-8d %10.3f %10.3f %10.3f %10.3f %10.3f\n", r.SizeBytes, r.OsUS, r.LUS, r.OrUS, r.GapUS, r.RTT2US)
 	default:
 		_, err = fmt.Fprintf(t.out, "%-8d %14.0f %14.0f %10.2f %8d\n", r.SizeBytes, r.TxPerS, r.MsgsPerS, r.MBPerS, r.Lost)
 	}
@@ -86,6 +93,15 @@ var benchHeads = map[string]string{
 	"latency":   "# Size     Latency (us)        p99        min        max     lost",
 	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
+	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
+}
+
+// finish writes what follows the last result.
+func (t *benchTable) finish() error {
+	if t.logp == nil {
+		return nil
+	}
+	return t.logp.writeUse(t.out)
 }
 
 func (t *benchTable) writeHead(r *benchResult) error {

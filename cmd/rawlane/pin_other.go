@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -13,3 +14,6 @@ func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNo
 
 // allowedCores lists the cores that this process may run on: on Linux.
 func allowedCores() []int { return nil }
+
+// yieldCore lets whoever else is ready have this core: of this process alone.
+func yieldCore() { runtime.Gosched() }

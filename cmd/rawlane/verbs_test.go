@@ -28,7 +28,7 @@ func TestBenchJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bench := range []string{"latency", "bandwidth", "rate"} {
+	for _, bench := range []string{"latency", "bandwidth", "rate", "logp"} {
 		t.Run(bench, func(t *testing.T) {
 			out, errs, status := command(t, "bench", bench, "--nodes", "3", "--size", "0,4,1480", "--iters", "500", "--vid", "7", "--pcp", "2", "--json")
 			if status != exitDone || errs != "" {
