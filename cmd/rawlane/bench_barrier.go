@@ -27,6 +27,8 @@ type barrierBench struct {
 	limit time.Duration
 	json  bool
 	mpi   bool
+
+	beside []*barrierResult // Open MPI's, if they were asked for
 }
 
 // Modes: where the nodes run.
@@ -51,6 +53,7 @@ takes the time of each of its barriers; the numbers are averages over the nodes,
     network    the shortest wait of each barrier: that of the last one to come, which waits for messages alone
     skew       how much longer the first one to come waits
     model      what the LogP model predicts
+    / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
 Algorithms: ` + schedule.Names + `.`,
 		Args: noArguments,
@@ -79,6 +82,9 @@ func (b *barrierBench) validate() error {
 	if err := b.place.validate(); err != nil {
 		return err
 	}
+	if b.mpi && b.place.here() && os.Getenv(envLocal) == "" {
+		return misuse("--compare-mpi is for nodes on this machine")
+	}
 	switch {
 	case b.mode == "" && b.place.kind == "fabric":
 		b.mode = modeThreads
@@ -102,6 +108,11 @@ func (b *barrierBench) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	ctx := cmd.Context()
+	if b.mpi {
+		if err := b.compareMPI(ctx, cmd); err != nil {
+			return err
+		}
+	}
 	switch {
 	case b.place.here():
 		return b.runHere(ctx, cmd)
