@@ -46,7 +46,7 @@ type bench struct {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("barrier", flag.ExitOnError)
 	nodes := flags.String("nodes", "2,4,8,16,32", "numbers of processes")
-	rounds := flags.Int("rounds", 5, "rounds; each contestant's median counts")
+	rounds := flags.Int("rounds", 7, "rounds; each contestant's median counts")
 	iters := flags.Int("iters", 1000, "barriers per contestant and round")
 	asJSON := flags.Bool("json", false, "print JSON lines")
 	if err := flags.Parse(args); err != nil {
@@ -122,8 +122,8 @@ func (b *bench) build(ctx context.Context, dir string) (err error) {
 // compete runs the rounds with n processes. Contestants take turns, so that a slow moment of the machine meets all.
 func (b *bench) compete(ctx context.Context, n int) (*field, error) {
 	f := &field{nodes: n}
-	for range b.rounds {
-		if err := b.runRawlane(ctx, f); err != nil {
+	for round := range b.rounds {
+		if err := b.runRawlane(ctx, f, round); err != nil {
 			return nil, err
 		}
 		if b.floor == "" {

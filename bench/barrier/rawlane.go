@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 )
 
 // algorithms that are compared; auto is to choose about as well as the best of them.
-const algorithms = "shuffle,tree:2,tree:3,tree:4,tree:8,concurrent,auto"
+var algorithms = []string{"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "auto"}
 
 // The names of contestants that others are compared with.
 const (
@@ -46,11 +47,18 @@ func (b *bench) tryMPI(ctx context.Context) (bool, error) {
 	return err == nil, ctx.Err()
 }
 
+// inTurn is the algorithms' order in a round. Each comes first once: what happens at one moment of each run, such as the first
+// collection of garbage, shall not always meet the same.
+func inTurn(round int) string {
+	first := round % len(algorithms)
+	return strings.Join(slices.Concat(algorithms[first:], algorithms[:first]), ",")
+}
+
 // runRawlane is a round of all algorithms, and of Open MPI.
-func (b *bench) runRawlane(ctx context.Context, f *field) error {
+func (b *bench) runRawlane(ctx context.Context, f *field, round int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	args := []string{"--link", "ring", "--mode", "processes", "--algo", algorithms, "--nodes", strconv.Itoa(f.nodes), "--iters", strconv.Itoa(b.iters)}
+	args := []string{"--link", "ring", "--mode", "processes", "--algo", inTurn(round), "--nodes", strconv.Itoa(f.nodes), "--iters", strconv.Itoa(b.iters)}
 	if b.mpi {
 		args = append(args, "--compare-mpi")
 	}
