@@ -1,5 +1,5 @@
 // Package floor builds the C program that shows what the kernel allows: ping-pong and sending over a bare AF_PACKET
-// ring, and ping-pong over UDP and TCP sockets that are polled.
+// ring, ping-pong over UDP and TCP sockets that are polled, and barriers.
 package floor
 
 import (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ type barrierBench struct {
 	limit time.Duration
 	json  bool
 	mpi   bool
+
+	beside []*barrierResult // Open MPI's, if they were asked for
 }
 
 // barrierWork is what a node does between two barriers of the source's benchmark.
@@ -38,6 +41,7 @@ takes the time of each of its barriers; the numbers are averages over the nodes,
     network    the shortest wait of each barrier: that of the last one to come, which waits for messages alone
     skew       how much longer the first one to come waits
     model      what the LogP model predicts
+    / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
 Algorithms: ` + schedule.Names + `.`,
 		Args: noArguments,
@@ -66,6 +70,9 @@ func (b *barrierBench) validate() error {
 	if err := b.place.validate(); err != nil {
 		return err
 	}
+	if b.mpi && b.place.here() && os.Getenv(envLocal) == "" {
+		return misuse("--compare-mpi is for nodes on this machine")
+	}
 	return b.place.validateMode()
 }
 
@@ -75,6 +82,11 @@ const maxBarriers = 1_000_000
 func (b *barrierBench) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
+	}
+	if b.mpi {
+		if err := b.compareMPI(cmd.Context(), cmd); err != nil {
+			return err
+		}
 	}
 	b.place.grace = b.limit + 2*time.Second // to report a node that was killed
 	return b.place.everywhere(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {

@@ -27,8 +27,10 @@ type barrierResult struct {
 	Frames    int       `json:"frames"`     // of one barrier
 	Asked     uint64    `json:"asked"`      // messages that node 0 has asked for, as they seemed lost
 	ModelUS   float64   `json:"model_us"`
-	MPIUS     float64   `json:"mpi_us,omitempty"`
-	ToMPI     float64   `json:"mpi_ratio,omitempty"`
+
+	MPIUS      float64 `json:"mpi_us,omitempty"` // Open MPI's mean, in the same loop
+	ToMPI      float64 `json:"mpi_ratio,omitempty"`
+	MPIVersion string  `json:"mpi_version,omitempty"`
 }
 
 func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult {
@@ -79,33 +81,62 @@ func (r *barrierResult) fill(all [][]uint32) {
 	}
 }
 
-// barrierTable writes results as they come.
+// barrierTable writes results as they come, below those of the MPI that they are compared with.
 type barrierTable struct {
 	out    io.Writer
 	json   bool
+	beside []*barrierResult
 	headed bool
-	lines  []*barrierResult
 }
 
 func (t *barrierTable) write(r *barrierResult) error {
-	t.lines = append(t.lines, r)
-	if t.json {
-		return json.NewEncoder(t.out).Encode(r)
-	}
 	if !t.headed {
 		t.headed = true
-		_, err := fmt.Fprintf(t.out, "# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v\n"+
-			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames asked\n",
-			r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host)
+		if err := t.writeHead(r); err != nil {
+			return err
+		}
+	}
+	r.compare(t.beside)
+	return t.writeLine(r)
+}
+
+func (t *barrierTable) writeHead(r *barrierResult) error {
+	if !t.json {
+		with, column := "", ""
+		if len(t.beside) > 0 {
+			with, column = ", beside Open MPI "+t.beside[0].MPIVersion+" over TCP on lo", "    / MPI"
+		}
+		_, err := fmt.Fprintf(t.out, "# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
+			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames asked%s\n",
+			r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
 		if err != nil {
 			return err
 		}
+	}
+	for _, m := range t.beside {
+		if err := t.writeLine(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *barrierTable) writeLine(r *barrierResult) error {
+	if t.json {
+		return json.NewEncoder(t.out).Encode(r)
 	}
 	name := r.Algo
 	if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
 	}
-	_, err := fmt.Fprintf(t.out, "%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %6d %5d\n",
-		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, r.ModelUS, r.Frames, r.Asked)
+	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Asked)
+	if r.Algo == mpiAlgo {
+		ours = fmt.Sprintf("%8s %6s %5s", "-", "-", "-")
+	}
+	if len(t.beside) > 0 {
+		ours += fmt.Sprintf(" %8.2f", r.ToMPI)
+	}
+	_, err := fmt.Fprintf(t.out, "%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",
+		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours)
 	return err
 }

@@ -43,7 +43,7 @@ func (r *barrierRun) all(ctx context.Context) error {
 		return err
 	}
 	spin := newSpinner(r.bench.work)
-	table := barrierTable{out: r.cmd.OutOrStdout(), json: r.bench.json}
+	table := barrierTable{out: r.cmd.OutOrStdout(), json: r.bench.json, beside: r.bench.beside}
 	note := newProgress(r.cmd.ErrOrStderr())
 	for i, name := range r.bench.algos {
 		if r.ep.Node() == 0 {
@@ -55,9 +55,6 @@ func (r *barrierRun) all(ctx context.Context) error {
 		if r.ep.Node() == 0 {
 			note.clear()
 		}
-	}
-	if r.bench.mpi && r.ep.Node() == 0 {
-		return errors.Join(end.Barrier(ctx), end.Close(), r.compareMPI(ctx, &table))
 	}
 	return errors.Join(end.Barrier(ctx), end.Close()) // the others answer until node 0 has all
 }
@@ -96,10 +93,13 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 	return g.Close()
 }
 
+// warmUpOf is how many barriers come before those that count.
+func warmUpOf(iters int) int { return max(barrierWarmUp, int(float64(iters)*warmUp)) }
+
 // measureBarriers returns what each of a number of barriers takes.
 func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spinner) ([]uint32, error) {
 	samples := make([]uint32, 0, iters)
-	warm := max(barrierWarmUp, int(float64(iters)*warmUp))
+	warm := warmUpOf(iters)
 	for i := range warm + iters {
 		start := time.Now()
 		if err := g.Barrier(ctx); err != nil {

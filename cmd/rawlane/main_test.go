@@ -51,6 +51,9 @@ func TestScripts(t *testing.T) {
 					}
 				}
 			},
+			"mpiratio": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(checkMPIRatios(ts.ReadFile(args[0])))
+			},
 		},
 	})
 }

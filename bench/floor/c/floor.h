@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 enum {
+  TYPE = 0x88b6,    // EtherType for experiments, of all our frames
   SLOT = 2048,      // bytes: one slot of a ring, one buffer
   SLOTS = 1024,     // of a ring; rawlane's default
   MAX_BATCH = 64,   // frames of one sendmmsg
@@ -38,4 +39,7 @@ int tcp_ping(void);
 void stream_sink(void);
 void stream_send(int size, int iters, int batch);
 void stream_txring(const char *ifname, int size, int iters, int batch);
+
+// barrier.c: barriers among processes
+int barrier_main(char **args); // IF RANK N ITERS block|spin|ring
 #endif

@@ -5,9 +5,10 @@
 //   floor tcp-echo  -  CORE            floor tcp-ping  PEER CORE SIZE ITERS
 //   floor ring-sink IF CORE            floor ring-send IF   CORE SIZE ITERS BATCH
 //                                      floor ring-txring IF CORE SIZE ITERS BATCH
+//   floor barrier IF RANK N ITERS block|spin|ring
 //
 // Echoes and sinks run until they are told to end (SIGTERM); they print "ready" first. Everything spins on a core of its
-// own. A ping prints minimum, median, 99th percentile and maximum of half a round trip, in ns.
+// own. A ping prints minimum, median, 99th percentile and maximum of half a round trip, in ns. barrier.c says how barriers go.
 #define _GNU_SOURCE
 #include "floor.h"
 #include <errno.h>
@@ -83,6 +84,7 @@ static int usage(const char *why) {
 int main(int argc, char **argv) {
   if (argc < 4) return usage("arguments are missing");
   const char *mode = argv[1], *where = argv[2];
+  if (!strcmp(mode, "barrier")) return argc == 7 ? barrier_main(argv + 2) : usage("barrier IF RANK N ITERS block|spin|ring");
   int size = argc > 4 ? atoi(argv[4]) : 4, iters = argc > 5 ? atoi(argv[5]) : 1, batch = argc > 6 ? atoi(argv[6]) : 1;
   if (size < 1 || size > 1500 || iters < 1 || batch < 1 || batch > MAX_BATCH) return usage("size, iterations or batch out of range");
   pin(atoi(argv[3]));

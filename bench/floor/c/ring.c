@@ -12,10 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-enum {
-  TYPE = 0x88b6,
-  LOOKS = 1 << 28, // at an empty slot, about 0.1 s, before an answer counts as late
-};
+enum { LOOKS = 1 << 28 }; // at an empty slot, about 0.1 s, before an answer counts as late
 
 int ring_socket;
 static uint8_t *ring, mac[6];

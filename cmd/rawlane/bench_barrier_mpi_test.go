@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkMPIRatios checks that each line of bench barrier is compared with Open MPI's line of its loop.
+func checkMPIRatios(lines string) error {
+	mpi := make(map[string]float64)
+	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
+		var r barrierResult
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			return err
+		}
+		if r.Algo == mpiAlgo {
+			mpi[r.Loop] = r.MeanUS
+		}
+		if r.MPIUS != mpi[r.Loop] || r.MPIUS <= 0 || math.Abs(r.ToMPI-r.MeanUS/r.MPIUS) > 1e-9 {
+			return fmt.Errorf("mpi_us %v, mpi_ratio %v: want %v and %v: %s", r.MPIUS, r.ToMPI, mpi[r.Loop], r.MeanUS/mpi[r.Loop], line)
+		}
+	}
+	return nil
+}
+
+func TestCompareMPI_SaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", "")
+	stdout, stderr, status := command(t, "bench", "barrier", "--compare-mpi", "--iters", "10")
+	if status != 1 || stdout != "" || !strings.Contains(stderr, "install it (Debian: openmpi-bin and libopenmpi-dev)") {
+		t.Errorf("status %d, printed %q, said %q; want status 1, nothing printed, and what to install", status, stdout, stderr)
+	}
+}
+
+func TestCompareMPI_RefusesAnotherMPI(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"mpicc", "mpirun"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho HYDRA build details\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	if _, stderr, status := command(t, "bench", "barrier", "--compare-mpi"); status != 1 || !strings.Contains(stderr, "is not Open MPI's") {
+		t.Errorf("status %d, said %q; want status 1 and that this is not Open MPI", status, stderr)
+	}
+}
+
+func TestCompareMPI_IsForOneMachine(t *testing.T) {
+	_, stderr, status := command(t, "bench", "barrier", "--compare-mpi", "--interface", "eth0", "--node", "0")
+	if status != 2 || !strings.Contains(stderr, "--compare-mpi is for nodes on this machine") {
+		t.Errorf("status %d, said %q; want status 2 and the reason", status, stderr)
+	}
+}
+
+func TestRunProgram_EndsWithItsContext(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("sh is not installed")
+	}
+	ended := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, ended)
+	defer cancel()
+	begun := time.Now()
+	if err := runProgram(ctx, nil, sh, "-c", "sleep 60 & sleep 60"); !errors.Is(err, ended) {
+		t.Errorf("ended with %v, want the context's cause", err)
+	}
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("took %v: what the program had started went on", took)
+	}
+}
