@@ -39,8 +39,12 @@ type circle struct {
 type slot struct {
 	completion mcd.Completion
 	generation atomic.Uint32
-	late       lateness // in this generation
+	waiters    atomic.Int32 // goroutines in Ticket.Wait
+	late       lateness     // in this generation
 }
+
+// blocked reports whether somebody waits for the barrier, and does nothing else.
+func (s *slot) blocked() bool { return s.waiters.Load() > 0 }
 
 func (g *Group) newCircle(nodes []mcd.NodeID, mask Mask) (*circle, error) {
 	rank, _ := slices.BinarySearch(nodes, g.hub.ep.Node())

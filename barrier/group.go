@@ -271,7 +271,9 @@ func (t Ticket) Wait(ctx context.Context) error {
 	if s.generation.Load() != t.generation {
 		return nil // left, and others entered since
 	}
+	s.waiters.Add(1)
 	err := t.c.hub.ep.Await(ctx, &s.completion)
+	s.waiters.Add(-1)
 	if err == nil || s.completion.Done() {
 		return err
 	}

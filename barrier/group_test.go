@@ -349,6 +349,59 @@ func TestMismatch(t *testing.T) {
 	})
 }
 
+// Who works between the phases of a fuzzy barrier may go to another one first, however long that takes.
+func TestFuzzyBarriersAreNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.Config{Limit: time.Second})
+		one, two := barrier.Options{Number: 1}, barrier.Options{Number: 2}
+		expectNone(t, each(all, func(k int, g *barrier.Group) error {
+			if k == 1 {
+				return errors.Join(g.BarrierWith(limit(t), two), g.BarrierWith(limit(t), one))
+			}
+			ticket, err := g.ArriveWith(one)
+			if err != nil {
+				return err
+			}
+			time.Sleep(10 * time.Second) // the other one waits in 2 meanwhile
+			return errors.Join(g.BarrierWith(limit(t), two), ticket.Wait(limit(t)))
+		}))
+	})
+}
+
+// A deadline that comes earlier than the one that the timer is set for is kept, too.
+func TestALossIsMendedWhileAnotherBarrierWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := open(t, 2, 1, fault.Config{}, 0)
+		all := cluster.groups(t, barrier.Config{Algorithm: schedule.Concurrent()})
+		long, err := all[1].ArriveWith(barrier.Options{Number: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // by now node 1 asks every 100 ms only
+		cluster.faults[1][0].Cut(true)
+		_, err = all[0].Arrive()
+		ticket, err2 := all[1].Arrive()
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cluster.faults[1][0].Cut(false)
+		begun := time.Now()
+		if err := ticket.Wait(limit(t)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 10*time.Millisecond {
+			t.Errorf("the loss was mended after %v", took)
+		}
+		if _, err := all[0].ArriveWith(barrier.Options{Number: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := long.Wait(limit(t)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestNewGroupRefuses(t *testing.T) {
 	cluster := open(t, 3, 1, fault.Config{}, 0)
 	e := cluster.eps[0]

@@ -34,7 +34,8 @@ type hub struct {
 	buf       []byte
 	timer     *time.Timer
 	armed     bool
-	strangers uint64 // messages of nodes that are no members, or of no group, or malformed
+	next      mono.Time // if armed: when the timer fires
+	strangers uint64    // messages of nodes that are no members, or of no group, or malformed
 }
 
 // former is a circle that was closed, for those who have missed its goodbye.
@@ -210,6 +211,9 @@ func (h *hub) absent(from mcd.NodeID, m *engine.Message) {
 func (h *hub) elsewhere(c *circle, from mcd.NodeID, m *engine.Message) engine.Elsewhere {
 	switch m.Kind {
 	case engine.Later, engine.Absent:
+		if !c.slot(m.Number).blocked() {
+			return m.Elsewhere // the program is at work, and may go there yet
+		}
 		there := h.circles[m.Elsewhere.Identity]
 		if m.Elsewhere.Generation == 0 || there == nil {
 			break
@@ -229,7 +233,8 @@ func (h *hub) waitsFor(node mcd.NodeID, but *circle, number uint8) engine.Elsewh
 		if _, member := slices.BinarySearch(c.nodes, node); !member {
 			continue
 		}
-		if number, generation, ok := c.engine.WaitingBut(c == but, number); ok {
+		waits := func(other uint8) bool { return (c != but || other != number) && c.slot(other).blocked() }
+		if number, generation, ok := c.engine.WaitingIn(waits); ok {
 			return engine.Elsewhere{Number: number, Identity: c.identity, Generation: generation}
 		}
 	}
@@ -248,13 +253,12 @@ func (h *hub) post(nic int, to mcd.Dest) {
 // watch sees to it that c's deadlines are kept. One timer does for all; in barriers that are quick it is set once for
 // many of them. The caller holds mu.
 func (h *hub) watch(c *circle) {
-	if h.armed {
+	at, ok := c.engine.Deadline()
+	if !ok || h.armed && !at.Before(h.next) {
 		return
 	}
-	if at, ok := c.engine.Deadline(); ok {
-		h.armed = true
-		h.timer.Reset(at.Sub(clock.Now()))
-	}
+	h.armed, h.next = true, at
+	h.timer.Reset(at.Sub(clock.Now()))
 }
 
 // tick is what the timer does, in a goroutine of its own.
@@ -262,18 +266,17 @@ func (h *hub) tick() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := clock.Now()
-	var next mono.Time
 	h.armed = false
 	for _, c := range h.circles {
 		h.out = c.engine.Advance(now, h.out[:0])
 		c.flush()
 		c.checkLate(now)
-		if at, ok := c.engine.Deadline(); ok && (!h.armed || at.Before(next)) {
-			next, h.armed = at, true
+		if at, ok := c.engine.Deadline(); ok && (!h.armed || at.Before(h.next)) {
+			h.armed, h.next = true, at
 		}
 	}
 	if h.armed {
-		h.timer.Reset(next.Sub(now))
+		h.timer.Reset(h.next.Sub(now))
 	}
 }
 

@@ -68,6 +68,7 @@ type Engine struct {
 	peers     []peer     // by rank
 	gone      *Failure   // members that will not take part any more
 	ended     []uint8    // numbers whose barrier was left or failed, since Ended was called last
+	leaves    int        // how often goodbye was said
 	roll      []Presence // by rank, of the roll call in progress
 	rollOf    uint8      // its number
 	counters  Counters
@@ -81,6 +82,7 @@ type peer struct {
 	asks        int           // since it was heard last
 	last        mono.Time     // when the last of them was
 	silence     time.Duration // from the first to the last, without what this node itself stood still
+	absences    int           // how often it has said that it has no such group, since it was heard in it
 	bid         bool          // it has answered our goodbye, or said its own
 	left        bool          // it said goodbye
 }

@@ -45,6 +45,9 @@ func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhe
 		e.answered(m, from, msg)
 	case Absent:
 		e.answered(m, from, msg)
+		if e.vanished(m, from, msg) {
+			return e.failAll(m, newFailure(Left, from), out)
+		}
 		return e.later(m, now, from, msg, elsewhere, out)
 	}
 	return out
@@ -57,10 +60,22 @@ func (e *Engine) hear(from int, msg *Message) bool {
 	if msg.Incarnation == 0 { // from one that is in no such group, or speaks of another one
 		return true
 	}
+	p.absences = 0
 	if p.incarnation == 0 {
 		p.incarnation = msg.Incarnation
 	}
 	return p.incarnation == msg.Incarnation
+}
+
+// vanished reports whether a member that was in the group has left it, so long ago that it no longer knows what it has
+// completed. One such answer may have been long on its way, from before the group was made there.
+func (e *Engine) vanished(m *machine, from int, msg *Message) bool {
+	p := &e.peers[from]
+	if p.incarnation == 0 || m.state != Waiting || msg.Generation != m.generation {
+		return false
+	}
+	p.absences++
+	return p.absences == maxAbsences
 }
 
 // strange takes a message of a member's other life: the group is broken, for both.
@@ -248,9 +263,10 @@ func (e *Engine) othersFailed(m *machine, from int, msg *Message) {
 // no more.
 func (e *Engine) Leave(out []Send) []Send {
 	bye := e.Goodbye()
+	e.leaves++
 	for rank, depends := range e.plan.dependants(e.cfg.Size) {
 		if depends && rank != e.cfg.Rank && !e.peers[rank].bid && !e.isGone(rank) {
-			out = append(out, Send{rank, 0, bye})
+			out = append(out, Send{rank, e.leaves % e.cfg.NICs, bye})
 		}
 	}
 	return out
@@ -398,10 +414,10 @@ func (e *Engine) InOrBefore(number uint8, generation uint32) bool {
 	return m != nil && (entered(m, generation) || m.state == Waiting && entered(m, generation-1))
 }
 
-// WaitingBut returns a number in which this node waits; if but is set, another one than the given.
-func (e *Engine) WaitingBut(but bool, number uint8) (other uint8, generation uint32, ok bool) {
+// WaitingIn returns a number that has been entered and not left, of those for which is returns true.
+func (e *Engine) WaitingIn(is func(number uint8) bool) (number uint8, generation uint32, ok bool) {
 	for _, m := range e.waiting {
-		if !but || m.number != number {
+		if is(m.number) {
 			return m.number, m.generation, true
 		}
 	}

@@ -17,6 +17,9 @@ const (
 	// asksPerLimit is how often a silent member is asked before it counts as down, at least: where 30 % of all frames are
 	// lost, half of the answers are, and 20 in a row once in a million times.
 	asksPerLimit = 20
+	// maxAbsences is how often a member that was heard in the group has to say that it has no such group, before that is
+	// believed.
+	maxAbsences = 3
 	// maxNamed is how many members a failure names: what fits the smallest frame's payload well. The others it counts.
 	maxNamed = 16
 )

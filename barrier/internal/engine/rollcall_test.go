@@ -63,3 +63,30 @@ func TestAbsent(t *testing.T) {
 	a.want(a.tells(1, 1, 0), "1 tell 1 gen=1")
 	a.is(Idle, 1)
 }
+
+// A member that was heard in the group, and says again and again that it has no such group, has left it.
+func TestAbsent_OfOneThatWasHere(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.hears(1, a.from(1, Later, 1, 0))
+	absent := Message{Kind: Absent, Identity: identity, Generation: 1}
+	for range maxAbsences - 1 {
+		a.want(a.hears(1, absent), "")
+	}
+	a.hears(1, a.from(1, Later, 1, 0)) // it was long on its way
+	for range maxAbsences - 1 {
+		a.want(a.hears(1, absent), "")
+	}
+	a.is(Waiting, 1)
+	a.hears(1, absent)
+	a.is(Failed, 1)
+	if f := a.Failure(0); f.Reason != Left || !slices.Equal(f.Ranks, []int{1}) {
+		t.Errorf("failed as %v", f)
+	}
+	b := newAlone(t, "star", 0, 3)
+	b.arrives(0)
+	for range 10 * maxAbsences {
+		b.want(b.hears(2, absent), "") // it was never heard: it has not made the group yet
+	}
+	b.is(Waiting, 1)
+}

@@ -87,7 +87,7 @@ func (s *site) elsewhere(m *member, from int, msg *Message) Elsewhere {
 			if !slices.Contains(other.nodes, from) {
 				continue
 			}
-			if number, generation, ok := other.WaitingBut(other == m, msg.Number); ok {
+			if number, generation, ok := other.WaitingIn(func(n uint8) bool { return other != m || n != msg.Number }); ok {
 				return Elsewhere{number, other.cfg.Identity, generation}
 			}
 		}
