@@ -60,15 +60,29 @@ func (b *Bed) build() error {
 			}
 		}
 	}
-	for _, n := range b.nodes {
+	return b.awaitUp()
+}
+
+// awaitUp returns when all NICs can carry frames, and a bridge's ports: either end of a pair may be late.
+func (b *Bed) awaitUp() error {
+	for k, n := range b.nodes {
 		for nic := range b.cfg.NICs {
-			if err := n.awaitUp(nic); err != nil {
+			if err := n.awaitUp(Interface(nic)); err != nil {
+				return err
+			}
+			if b.sw == nil {
+				continue
+			}
+			if err := b.sw.awaitUp(portName(k, nic)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// portName is that of the bridge's end of a node's NIC.
+func portName(node, nic int) string { return fmt.Sprintf("port%d-%d", node, nic) }
 
 // join makes network nic: a pair, or a bridge with a port per node.
 func (b *Bed) join(nic int) error {
@@ -82,7 +96,7 @@ func (b *Bed) join(nic int) error {
 		return fmt.Errorf("add bridge %s: %w", bridge.Name, err)
 	}
 	for k, n := range b.nodes {
-		port := fmt.Sprintf("port%d-%d", k, nic)
+		port := portName(k, nic)
 		if err := b.pair(n, name, b.sw, port, nic); err != nil {
 			return err
 		}
@@ -178,18 +192,19 @@ func (n *Node) SetMTU(nic, mtu int) error {
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second
 
-// awaitUp returns when the NIC can carry frames: the kernel starts its queue a moment after both ends are up.
-func (n *Node) awaitUp(nic int) error {
+// awaitUp returns when an interface can carry frames: the kernel starts its queue, and lets it take part in its bridge,
+// a moment after both ends are up.
+func (n *Node) awaitUp(ifname string) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		l, err := n.link(nic)
+		l, err := n.nl.LinkByName(ifname)
 		if err != nil {
-			return err
+			return fmt.Errorf("node %d: %s: %w", n.number, ifname, err)
 		}
 		if l.Attrs().OperState == netlink.OperUp {
 			return nil
 		}
 		if time.Since(start) > upTimeout {
-			return fmt.Errorf("node %d: %s: still %v after %v: %w", n.number, Interface(nic), l.Attrs().OperState, upTimeout, transport.ErrInterfaceDown)
+			return fmt.Errorf("node %d: %s: still %v after %v: %w", n.number, ifname, l.Attrs().OperState, upTimeout, transport.ErrInterfaceDown)
 		}
 	}
 }
