@@ -39,10 +39,10 @@ func (p *place) model() (nics []schedule.LogP) {
 	return nics
 }
 
-// localCosts are those of nodes that share a machine: Os, L and Or as bench logp measures them; Copy is what a switch in
-// software costs for each port; Switch is what fits the barriers of 4 to 32 nodes on two cores.
+// localCosts are those of nodes that share a machine. They fit the barriers of 4 to 32 nodes on two cores: Os includes the
+// kernel's work for the receiver, which the sender does; Copy is what a switch in software costs for each port.
 var localCosts = map[string]schedule.LogP{
-	"fabric": {Os: 250 * time.Nanosecond, L: 50 * time.Nanosecond, Or: 100 * time.Nanosecond, Copy: 100 * time.Nanosecond, Switch: 900 * time.Nanosecond},
-	"ring":   {Os: 1100 * time.Nanosecond, L: 100 * time.Nanosecond, Or: 300 * time.Nanosecond, Copy: 500 * time.Nanosecond, Switch: 3500 * time.Nanosecond},
-	"packet": {Os: 1100 * time.Nanosecond, L: 100 * time.Nanosecond, Or: 1200 * time.Nanosecond, Copy: 500 * time.Nanosecond, Switch: 3500 * time.Nanosecond},
+	"fabric": {Os: 350 * time.Nanosecond, L: 30 * time.Nanosecond, Or: 60 * time.Nanosecond, Copy: 80 * time.Nanosecond, Switch: 800 * time.Nanosecond},
+	"ring":   {Os: 1440 * time.Nanosecond, L: 140 * time.Nanosecond, Or: 220 * time.Nanosecond, Copy: 400 * time.Nanosecond, Switch: 3200 * time.Nanosecond},
+	"packet": {Os: 1440 * time.Nanosecond, L: 140 * time.Nanosecond, Or: 1100 * time.Nanosecond, Copy: 400 * time.Nanosecond, Switch: 3200 * time.Nanosecond},
 }
