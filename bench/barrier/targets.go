@@ -14,7 +14,7 @@ var (
 )
 
 const (
-	concurrentLimit = 1.3  // over the floor in C: the faster of the ways to wait for a socket; and over the ring
+	concurrentLimit = 1.3  // over the floor in C: the faster of the ways to wait for a socket
 	bestLimit       = 1.1  // likewise
 	autoLimit       = 1.15 // over the best of the others
 )
@@ -27,7 +27,6 @@ func verdicts(out io.Writer, all []*field) {
 		}
 		if floorsAt[f.nodes] {
 			againstFloor(out, f, best, "C", f.faster(cBlocking, cSpinning))
-			againstFloor(out, f, best, "C's ring", f.find(cRing))
 		}
 		verdict(out, f, "auto at most 1.15 x the best", f.find(ours+"auto").over(f.best(ours, ours+"auto")), autoLimit)
 	}
