@@ -27,6 +27,8 @@ var floors = []struct {
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/mono", "internal/clock"}},
 	{"barrier/schedule", nil},
 	{"barrier/internal/engine", []string{"barrier/schedule", "internal/mono"}},
+	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/mono", "internal/clock"}},
+	{"memfifo/internal/reliable", []string{"internal/mono"}},
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", nil},
@@ -43,7 +45,7 @@ var floors = []struct {
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine", "sim"}
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine", "sim", "memfifo/internal/reliable"}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

@@ -1,0 +1,101 @@
+package reliable
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Version of the frames' layout.
+const Version = 1
+
+// Kind is what a frame is for.
+type Kind uint8
+
+// The kinds.
+const (
+	Data    Kind = iota + 1 // records of a lane, and an acknowledgement
+	Ack                     // an acknowledgement alone
+	Hello                   // this is my life's number; tell me yours
+	Welcome                 // the answer
+	kinds
+)
+
+// String names k.
+func (k Kind) String() string {
+	return [...]string{"?", "data", "ack", "hello", "welcome"}[min(int(k), int(kinds)-1+1)%5]
+}
+
+// Header is what each frame begins with.
+//
+//	 0 version (4 bits), kind (4 bits)
+//	 1 flags: 1 lane of the data, 2 lane of the acknowledgement, 4 answer at once
+//	 2 credit: how many frames from Ack on the receiver takes, 2 bytes
+//	 4 the sender's life, 4 bytes: another one each time that it begins anew with this peer
+//	 8 the receiver's, as the sender knows it, 4 bytes; 0 in a Hello
+//	12 number of this frame in its lane, from 1, 4 bytes; 0 without data
+//	16 Ack: the next frame that is wanted, 4 bytes
+//	20 which of Ack and the 63 frames after it are here, 8 bytes, the first in the lowest bit
+//	28 records
+//
+// Integers are big-endian.
+type Header struct {
+	Kind      Kind
+	Lane      uint8
+	AckLane   uint8
+	AnswerNow bool
+	Credit    uint16
+	From, To  uint32
+	Sequence  uint32
+	Ack       uint32
+	Selective uint64
+}
+
+// HeaderLen is the length of a header, in bytes.
+const HeaderLen = 28
+
+const (
+	flagLane    = 1
+	flagAckLane = 2
+	flagNow     = 4
+)
+
+// ErrMalformed: not a frame of this version.
+var ErrMalformed = errors.New("malformed frame")
+
+// put writes h to the front of b.
+func (h *Header) put(b []byte) {
+	flags := h.Lane*flagLane | h.AckLane*flagAckLane
+	if h.AnswerNow {
+		flags |= flagNow
+	}
+	b[0], b[1] = Version<<4|byte(h.Kind), flags
+	binary.BigEndian.PutUint16(b[2:], h.Credit)
+	binary.BigEndian.PutUint32(b[4:], h.From)
+	binary.BigEndian.PutUint32(b[8:], h.To)
+	binary.BigEndian.PutUint32(b[12:], h.Sequence)
+	binary.BigEndian.PutUint32(b[16:], h.Ack)
+	binary.BigEndian.PutUint64(b[20:], h.Selective)
+}
+
+// Parse reads the header of a frame. The records are what follows.
+func Parse(b []byte, h *Header) error {
+	if len(b) < HeaderLen || b[0]>>4 != Version {
+		return ErrMalformed
+	}
+	*h = Header{
+		Kind:      Kind(b[0] & 0xf),
+		Lane:      b[1] & flagLane,
+		AckLane:   b[1] & flagAckLane >> 1,
+		AnswerNow: b[1]&flagNow != 0,
+		Credit:    binary.BigEndian.Uint16(b[2:]),
+		From:      binary.BigEndian.Uint32(b[4:]),
+		To:        binary.BigEndian.Uint32(b[8:]),
+		Sequence:  binary.BigEndian.Uint32(b[12:]),
+		Ack:       binary.BigEndian.Uint32(b[16:]),
+		Selective: binary.BigEndian.Uint64(b[20:]),
+	}
+	if h.Kind == 0 || h.Kind >= kinds || h.From == 0 || b[1]>>3 != 0 {
+		return ErrMalformed
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package reliable
+
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// sender is the sending half of a lane: the frames from the first that is not acknowledged to the one being filled.
+//
+//	una           next            built
+//	 |  on their way |  to be sent  | being filled
+type sender struct {
+	una, next, built uint32
+	slots            [Window]slot // by sequence
+	fill             int          // bytes in the slot being filled
+	flight           int          // frames on their way: not acknowledged, not selected, not lost
+	lost             int          // frames to be sent again
+	limit            uint32       // the first frame that the receiver has no credit for
+	congestion       int          // how many frames may be on their way
+	threshold        int          // up to which congestion grows quickly
+	grown            int          // frames acknowledged since congestion grew last
+	recover          uint32       // congestion was cut for losses before this frame
+	due              mono.Time    // when the retransmission timeout ends; valid if something is on its way
+	backoff          uint         // how often it has ended in a row
+	probe            bool         // ask whether there is credit, or what has come
+}
+
+// slot is a frame, kept until it is acknowledged.
+type slot struct {
+	b     []byte // with room for the header
+	n     int
+	sent  mono.Time
+	sends int
+	state slotState
+}
+
+type slotState uint8
+
+const (
+	waiting  slotState = iota // to be sent for the first time
+	flying                    // on its way
+	selected                  // at the receiver, behind a gap
+	missing                   // to be sent again
+)
+
+func (s *sender) init(start uint32) {
+	s.una, s.next, s.built, s.limit, s.recover = start, start, start, start+Window, start
+	s.congestion, s.threshold = firstCongestion, Window
+}
+
+func (s *sender) slot(sequence uint32) *slot { return &s.slots[sequence%Window] }
+
+// idle reports whether everything was acknowledged.
+func (s *sender) idle() bool { return s.una == s.built && s.fill == 0 }
+
+// full reports whether there is no slot to fill.
+func (s *sender) full() bool { return s.built-s.una >= Window }
+
+// reserve returns n bytes of the frame being filled; a new one if they do not fit. It returns nil if there is none.
+func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
+	if s.fill > 0 && s.fill+n > size {
+		s.close()
+	}
+	if s.full() {
+		return nil
+	}
+	f := s.slot(s.built)
+	if s.fill == 0 {
+		if f.b == nil {
+			f.b = alloc()
+		}
+		f.n, f.state, f.sends = 0, waiting, 0
+		s.fill = HeaderLen
+	}
+	b := f.b[s.fill : s.fill+n]
+	s.fill += n
+	return b
+}
+
+// close ends the frame being filled.
+func (s *sender) close() {
+	s.slot(s.built).n = s.fill
+	s.fill = 0
+	s.built++
+}
+
+// pick returns the next frame to send, if there is one. Frames that are full go as the window lets them; one being filled goes if
+// little is on its way.
+func (s *sender) pick() (sequence uint32, ok bool) {
+	if s.flight >= s.congestion {
+		return 0, false
+	}
+	if s.lost > 0 {
+		for q := s.una; before(q, s.next); q++ {
+			if s.slot(q).state == missing {
+				return q, true
+			}
+		}
+	}
+	if s.next == s.built && s.fill > 0 && s.flight < cork && before(s.next, s.limit) {
+		s.close()
+	}
+	if s.next != s.built && before(s.next, s.limit) {
+		return s.next, true
+	}
+	return 0, false
+}
+
+// sent notes that a frame has gone.
+func (s *sender) sent(sequence uint32, now mono.Time, rtt *roundTrip) {
+	f := s.slot(sequence)
+	if f.state == missing {
+		s.lost--
+	}
+	if s.flight == 0 {
+		s.due = now.Add(s.timeout(rtt))
+	}
+	f.state, f.sent = flying, now
+	f.sends++
+	s.flight++
+	if sequence == s.next {
+		s.next++
+	}
+}
+
+func (s *sender) timeout(rtt *roundTrip) time.Duration {
+	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
+}
+
+// acknowledged takes an acknowledgement, and hands the memory of frames that are done to free. It returns how many that
+// were.
+func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip) (done int) {
+	if before(s.next, h.Ack) || before(h.Ack, s.una) {
+		return 0 // of frames that were never sent, or an old one
+	}
+	limit := h.Ack + uint32(min(int(h.Credit), Window))
+	if before(s.limit, limit) || h.Ack != s.una || limit != s.limit && h.Selective&1 != 0 {
+		s.limit = limit // credit may be taken back while the receiver is held up
+	}
+	progress := false
+	for ; s.una != h.Ack; s.una++ {
+		f := s.slot(s.una)
+		s.settle(f, now, rtt)
+		f.state = waiting
+		done++
+	}
+	highest := s.una
+	for i, bits := uint32(0), h.Selective; bits != 0 && before(s.una+i, s.next); i, bits = i+1, bits>>1 {
+		if bits&1 == 0 {
+			continue
+		}
+		highest = s.una + i
+		if f := s.slot(highest); f.state != selected {
+			s.settle(f, now, rtt)
+			f.state = selected
+			progress = true
+		}
+	}
+	progress = progress || done > 0
+	if progress {
+		s.backoff = 0
+		s.probe = false
+		s.due = now.Add(s.timeout(rtt))
+		s.grow(done)
+	}
+	s.missed(highest, now, rtt)
+	return done
+}
+
+// settle takes a frame out of those on their way.
+func (s *sender) settle(f *slot, now mono.Time, rtt *roundTrip) {
+	switch f.state {
+	case flying:
+		s.flight--
+		if f.sends == 1 {
+			rtt.note(now.Sub(f.sent))
+		}
+	case missing:
+		s.lost--
+	}
+}
+
+// grow lets more frames be on their way: doubled for each round trip up to the threshold, one more beyond.
+func (s *sender) grow(done int) {
+	if s.congestion < s.threshold {
+		s.congestion = min(s.congestion+done, Window)
+		return
+	}
+	s.grown += done
+	if s.grown >= s.congestion {
+		s.grown = 0
+		s.congestion = min(s.congestion+1, Window)
+	}
+}
+
+// missed finds frames that others have overtaken: they are lost, unless they were sent again a moment ago.
+func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
+	found := false
+	for q := s.una; before(q+reorderings, highest+1) && q != highest; q++ {
+		f := s.slot(q)
+		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.mean+rtt.deviation {
+			continue
+		}
+		f.state = missing
+		s.flight--
+		s.lost++
+		found = true
+	}
+	if found && !before(s.una, s.recover) { // once for each window
+		s.recover = s.next
+		s.threshold = max(s.congestion/2, leastCongestion)
+		s.congestion = s.threshold
+	}
+}
+
+// expire ends the retransmission timeout: all that is on its way counts as lost, and is sent again, a little at a time. If
+// nothing is, but the receiver has not taken it all, it is asked.
+func (s *sender) expire(now mono.Time, rtt *roundTrip) {
+	s.backoff++
+	s.due = now.Add(s.timeout(rtt))
+	s.probe = true
+	for q := s.una; before(q, s.next); q++ {
+		if f := s.slot(q); f.state == flying {
+			f.state = missing
+			s.flight--
+			s.lost++
+		}
+	}
+	if s.lost > 0 {
+		s.threshold = max(s.congestion/2, leastCongestion)
+		s.congestion = leastCongestion
+		s.recover = s.next
+	}
+}
+
+// awaits reports whether an answer is due: something is not acknowledged, or waits for credit.
+func (s *sender) awaits() bool {
+	return s.una != s.next || (s.next != s.built || s.fill > 0) && !before(s.next, s.limit)
+}
+
+// before reports whether a comes before b, in sequence numbers that wrap.
+func before(a, b uint32) bool { return int32(a-b) < 0 }
