@@ -62,7 +62,7 @@ type Config struct {
 	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
 	Start uint32        // the first sequence number, at both ends; 0 is 1
 	Alloc func() []byte // gives Size bytes
-	Free  func([]byte)  // takes them back
+	Free  func([]byte)  // takes them back: an idle connection has none
 }
 
 // Conn is one end of a connection.
@@ -119,6 +119,8 @@ func New(cfg Config) *Conn {
 	if cfg.Start == 0 {
 		cfg.Start = 1
 	}
+	free := cfg.Free
+	cfg.Free = func(b []byte) { free(b[:cfg.Size]) } // all of what Alloc gave
 	c := &Conn{cfg: cfg, mine: cfg.Life}
 	c.clear()
 	return c
@@ -308,7 +310,7 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 	}
 	c.tries = 0
 	l := &c.lanes[h.AckLane]
-	l.acknowledged(h, now, &c.rtt)
+	l.acknowledged(h, now, &c.rtt, c.cfg.Free)
 	if h.Kind == Ack {
 		if h.AnswerNow {
 			c.lanes[h.Lane].now = true

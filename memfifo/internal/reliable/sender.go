@@ -67,10 +67,7 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 	}
 	f := s.slot(s.built)
 	if s.fill == 0 {
-		if f.b == nil {
-			f.b = alloc()
-		}
-		f.n, f.state, f.sends = 0, waiting, 0
+		*f = slot{b: alloc()}
 		s.fill = HeaderLen
 	}
 	b := f.b[s.fill : s.fill+n]
@@ -128,21 +125,21 @@ func (s *sender) timeout(rtt *roundTrip) time.Duration {
 	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
 }
 
-// acknowledged takes an acknowledgement, and hands the memory of frames that are done to free. It returns how many that
-// were.
-func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip) (done int) {
+// acknowledged takes an acknowledgement, and hands the memory of frames that are done to free.
+func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free func([]byte)) {
 	if before(s.next, h.Ack) || before(h.Ack, s.una) {
-		return 0 // of frames that were never sent, or an old one
+		return // of frames that were never sent, or an old one
 	}
 	limit := h.Ack + uint32(min(int(h.Credit), Window))
 	if before(s.limit, limit) || h.Ack != s.una || limit != s.limit && h.Selective&1 != 0 {
 		s.limit = limit // credit may be taken back while the receiver is held up
 	}
-	progress := false
+	progress, done := false, 0
 	for ; s.una != h.Ack; s.una++ {
 		f := s.slot(s.una)
 		s.settle(f, now, rtt)
-		f.state = waiting
+		free(f.b)
+		f.b, f.state = nil, waiting
 		done++
 	}
 	highest := s.una
@@ -165,7 +162,6 @@ func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip) (done in
 		s.grow(done)
 	}
 	s.missed(highest, now, rtt)
-	return done
 }
 
 // settle takes a frame out of those on their way.
