@@ -12,21 +12,24 @@
 //	state     event                              next      sends
 //	Idle      something to send                  Greeting  hello
 //	Greeting  deadline                           Greeting  hello; then waits twice as long
-//	Greeting  welcome, hello                     Open      what is queued
-//	Idle      hello                              Open      welcome
-//	Open      hello of another life of the peer  Open      welcome; what was under way has failed
+//	any       hello                              same      welcome; with a question, if the life is not known
+//	any       welcome with a question            same      welcome
+//	Greeting  welcome that answers               Open      what is queued
+//	Idle      welcome that answers               Open      -
+//	Open      welcome that answers, another life Open      -; what was under way has failed
 //	Open      deadline                           Open      what is not acknowledged, or a question
-//	any       a frame for another life of ours   same      hello: the peer begins anew
+//	any       a frame of or for another life     same      hello: one of the two has begun anew
 //	any       silent > limit                     Idle      -; what was under way has failed, and we begin another life
 //
 // A life is a random number. Data is taken only if it names both ends' present lives, so that what a former life has sent
-// harms nobody, and one that begins anew is recognised by the first frame that it gets.
+// harms nobody, and one that begins anew is recognised by the first frame that it gets. A life of the peer is believed if it
+// answers a question that was not answered before: a hello may be late, and from a life that is over. So the lives of a
+// peer are met in their order, and none is met again.
 //
 // Source: MBCF §2.1 (guaranteed arrival and order), CENJU §3.
 package reliable
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/mono"
@@ -71,11 +74,11 @@ type Conn struct {
 	state  State
 	mine   uint32
 	theirs uint32
-	former [formers]uint32 // lives of the peer that are over
-	ended  int
 	lanes  [Lanes]lane
 	rtt    roundTrip
 
+	question       uint32    // that the peer's life is to answer; not 0
+	asker, asked   uint32    // the life that has asked, and its question
 	hello, welcome bool      // owed
 	helloDue       mono.Time // Greeting: when to say it again
 	greetings      uint      // said in a row
@@ -121,7 +124,7 @@ func New(cfg Config) *Conn {
 	}
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Size]) } // all of what Alloc gave
-	c := &Conn{cfg: cfg, mine: cfg.Life}
+	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1}
 	c.clear()
 	return c
 }
@@ -228,7 +231,15 @@ func (c *Conn) Next(now mono.Time) []byte {
 func (c *Conn) controlFrame(p pick) []byte {
 	c.out = p
 	h := Header{Kind: p.kind, From: c.mine, To: c.theirs}
-	if p.kind == Ack {
+	switch p.kind {
+	case Hello:
+		h.To, h.Sequence = 0, c.question
+	case Welcome:
+		h.To, h.Ack = c.asker, c.asked
+		if c.asker != c.theirs {
+			h.Sequence = c.question
+		}
+	case Ack:
 		h.Lane, h.AckLane, h.AnswerNow = p.lane, p.lane, p.sequence != 0
 		c.lanes[p.lane].acknowledge(&h)
 	}
@@ -290,20 +301,15 @@ const (
 
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
-	if slices.Contains(c.former[:], h.From) {
-		c.counters.Stray++
-		return Nothing
-	}
 	switch h.Kind {
 	case Hello:
-		c.welcome = true
-		return c.greeted(now, h.From)
-	case Welcome:
-		if h.To != c.mine {
-			c.counters.Stray++
-			return Nothing
+		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
+		if h.From == c.theirs {
+			c.tries = 0
 		}
-		return c.greeted(now, h.From)
+		return Nothing
+	case Welcome:
+		return c.welcomed(h)
 	}
 	if h.To != c.mine || h.From != c.theirs {
 		return c.stray(now)
@@ -341,26 +347,27 @@ func (c *Conn) stray(now mono.Time) Event {
 	return Nothing
 }
 
-// greeted hears of the peer's life.
-func (c *Conn) greeted(now mono.Time, life uint32) Event {
-	if c.theirs == life {
-		c.state, c.tries = Open, 0
+// welcomed hears of the peer's life. Only that which answers what was not answered before is its present one.
+func (c *Conn) welcomed(h *Header) Event {
+	if h.To == c.mine && h.Sequence != 0 {
+		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
+	}
+	if h.To != c.mine || h.Ack != c.question {
+		c.counters.Stray++
+		return Nothing
+	}
+	c.question = max(c.question+1, 1)
+	c.state, c.hello, c.tries = Open, false, 0
+	if c.theirs == h.From {
 		return Nothing
 	}
 	event := Nothing
 	if c.theirs != 0 {
-		c.bury(c.theirs)
 		c.clear()
 		event = Restarted
 	}
-	c.theirs, c.state, c.hello, c.tries = life, Open, false, 0
+	c.theirs = h.From
 	return event
-}
-
-// bury notes that a life of the peer is over.
-func (c *Conn) bury(life uint32) {
-	c.former[c.ended%formers] = life
-	c.ended++
 }
 
 // Taken moves a lane on behind the records that were taken.
@@ -441,9 +448,6 @@ func (c *Conn) giveUp() {
 	c.mine = c.mine*1664525 + 1013904223 // any other number
 	if c.mine == 0 {
 		c.mine = 1
-	}
-	if c.theirs != 0 {
-		c.bury(c.theirs)
 	}
 	c.theirs, c.state, c.hello, c.welcome = 0, Idle, false, false
 	c.clear()

@@ -32,6 +32,4 @@ const (
 	DefaultLimit = 2 * time.Second
 	// leastTries is how often it is asked meanwhile, at least: a node that stood still itself has not asked.
 	leastTries = 8
-	// formers is how many former lives of a peer are remembered, whose frames may still come.
-	formers = 8
 )
