@@ -195,7 +195,7 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 	found := false
 	for q := s.una; before(q+reorderings, highest+1) && q != highest; q++ {
 		f := s.slot(q)
-		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.mean+rtt.deviation {
+		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.again(f.sends) {
 			continue
 		}
 		f.state = missing

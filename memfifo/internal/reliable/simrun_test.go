@@ -127,11 +127,17 @@ func (r *run) run() {
 	r.each(func(s *site) { s.finished() })
 }
 
+// mostEvents is ten times what the longest run needs.
+const mostEvents = 3_000_000
+
 // drain runs until nothing is left to happen.
 func (r *run) drain(most time.Duration) {
 	until := r.Now().Add(most)
-	for r.wrong == "" && r.Now().Before(until) && r.Step() {
+	for r.wrong == "" && r.Now().Before(until) && r.events < mostEvents && r.Step() {
 		r.events++
+	}
+	if r.events >= mostEvents {
+		r.fail("a storm: %d events by %v, %+v", r.events, r.Now().Since(), r.net.Counters())
 	}
 	if r.wrong == "" && r.Len() > 0 {
 		r.each(func(s *site) {
