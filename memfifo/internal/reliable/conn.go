@@ -81,7 +81,7 @@ type Conn struct {
 	asker, asked   uint32    // the life that has asked, and its question
 	hello, welcome bool      // owed
 	helloDue       mono.Time // Greeting: when to say it again
-	greetings      uint      // said in a row
+	greetings      uint      // that were not answered, in a row
 	strayed        mono.Time // when a frame for another life of ours was answered last
 	silent         mono.Time // since when answers are due; valid if tries > 0
 	tries          int
@@ -100,6 +100,7 @@ type pick struct {
 	kind     Kind
 	lane     Lane
 	sequence uint32
+	ackLane  Lane
 }
 
 // Counters of a connection, over all lives.
@@ -194,6 +195,7 @@ func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
 	b := c.lanes[l].reserve(n, c.cfg.Size, c.cfg.Alloc)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
+		c.helloDue = now.Add(firstTimeout)
 	}
 	return b
 }
@@ -241,6 +243,7 @@ func (c *Conn) controlFrame(p pick) []byte {
 		}
 	case Ack:
 		h.Lane, h.AckLane, h.AnswerNow = p.lane, p.lane, p.sequence != 0
+		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
 	h.put(c.control[:])
@@ -249,7 +252,6 @@ func (c *Conn) controlFrame(p pick) []byte {
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
 func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
-	c.out = pick{Data, l, sequence}
 	s := &c.lanes[l].sender
 	f := s.slot(sequence)
 	h := Header{Kind: Data, Lane: l, AckLane: l, From: c.mine, To: c.theirs, Sequence: sequence}
@@ -258,20 +260,20 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	}
 	// Nobody waits for the acknowledgement of a frame in a stream. The last one's opens the way for what is queued.
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
+	c.out = pick{Data, l, sequence, h.AckLane}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b)
 	return f.b[:f.n]
 }
 
-// Sent notes that the frame that Next returned has gone.
+// Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
+// overtaken it.
 func (c *Conn) Sent(now mono.Time) {
-	switch p := c.out; p.kind {
+	p := c.out
+	c.out = pick{}
+	switch p.kind {
 	case Hello:
 		c.hello = false
-		if c.state == Greeting {
-			c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
-			c.greetings++
-		}
 	case Welcome:
 		c.welcome = false
 	case Data:
@@ -280,11 +282,13 @@ func (c *Conn) Sent(now mono.Time) {
 			c.counters.SentAgain++
 		}
 		s.sent(p.sequence, now, &c.rtt)
+		c.lanes[p.ackLane].told()
 		c.counters.Sent++
 	case Ack:
 		if p.sequence != 0 {
 			c.lanes[p.lane].probe = false
 		}
+		c.lanes[p.ackLane].told()
 		c.counters.Acks++
 	}
 }
@@ -301,6 +305,7 @@ const (
 
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
+	c.out = pick{} // it may be done
 	switch h.Kind {
 	case Hello:
 		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
@@ -403,7 +408,7 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 		if l.awaits() {
 			earlier(l.sender.due)
 		}
-		if l.owed > 0 {
+		if l.owed > 0 && !l.wants() {
 			earlier(l.receiver.due)
 		}
 	}
@@ -412,8 +417,11 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 
 // Advance does what is due. It returns true if the peer was silent for too long: what was under way has failed.
 func (c *Conn) Advance(now mono.Time) (down bool) {
-	if c.state == Greeting && !c.hello && !now.Before(c.helloDue) {
+	c.out = pick{} // it may be lost
+	if c.state == Greeting && !now.Before(c.helloDue) {
 		c.hello = true
+		c.greetings++
+		c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
 		down = c.try(now)
 	}
 	if c.state == Open {

@@ -104,8 +104,10 @@ func (r *receiver) acknowledge(h *Header) {
 			h.Selective |= 1 << i
 		}
 	}
-	r.owed, r.now = 0, false
 }
+
+// told notes that an acknowledgement has gone.
+func (r *receiver) told() { r.owed, r.now = 0, false }
 
 // wants reports whether an acknowledgement should go now.
 func (r *receiver) wants() bool { return r.now || r.owed >= ackEvery }
