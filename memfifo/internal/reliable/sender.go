@@ -89,7 +89,7 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 		return 0, false
 	}
 	if s.lost > 0 {
-		for q := s.una; before(q, s.next); q++ {
+		for q := s.una; before(q, s.next) && before(q, s.limit); q++ {
 			if s.slot(q).state == missing {
 				return q, true
 			}
@@ -211,20 +211,25 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 }
 
 // expire ends the retransmission timeout: all that is on its way counts as lost, and is sent again, a little at a time. If
-// nothing is, but the receiver has not taken it all, it is asked.
+// nothing is, but the receiver has not taken it all, it is asked. What the receiver has withdrawn its credit for waits for
+// credit again, and was not lost on the way.
 func (s *sender) expire(now mono.Time, rtt *roundTrip) {
 	s.backoff++
 	s.due = now.Add(s.timeout(rtt))
 	s.probe = true
+	found := false
 	for q := s.una; before(q, s.next); q++ {
 		if f := s.slot(q); f.state == flying {
 			f.state = missing
 			s.flight--
 			s.lost++
+			found = found || before(q, s.limit)
 		}
 	}
-	if s.lost > 0 {
-		s.threshold = max(s.congestion/2, leastCongestion)
+	if found {
+		if !before(s.una, s.recover) { // once for each window, as in missed
+			s.threshold = max(s.congestion/2, leastCongestion)
+		}
 		s.congestion = leastCongestion
 		s.recover = s.next
 	}
