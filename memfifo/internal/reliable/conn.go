@@ -101,6 +101,7 @@ type pick struct {
 	lane     Lane
 	sequence uint32
 	ackLane  Lane
+	ask      bool // for an acknowledgement at once
 }
 
 // Counters of a connection, over all lives.
@@ -258,9 +259,9 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream. The last one's opens the way for what is queued.
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
-	c.out = pick{Data, l, sequence, h.AckLane}
+	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b)
 	return f.b[:f.n]
@@ -281,7 +282,7 @@ func (c *Conn) Sent(now mono.Time) {
 		if s.slot(p.sequence).sends > 0 {
 			c.counters.SentAgain++
 		}
-		s.sent(p.sequence, now, &c.rtt)
+		s.sent(p.sequence, p.ask, now, &c.rtt)
 		c.lanes[p.ackLane].told()
 		c.counters.Sent++
 	case Ack:

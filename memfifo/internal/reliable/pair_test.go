@@ -48,7 +48,7 @@ func (p *pair) deliver(to int) {
 
 // settle sends to and fro until nobody has anything more to say, if time stands still.
 func (p *pair) settle() {
-	for p.send(0)+p.send(1) > 0 {
+	for p.send(0)+p.send(1) > 0 || len(p.air[0])+len(p.air[1]) > 0 {
 		p.deliver(0)
 		p.deliver(1)
 	}

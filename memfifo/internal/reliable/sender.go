@@ -24,6 +24,7 @@ type sender struct {
 	due              mono.Time    // when the retransmission timeout ends; valid if something is on its way
 	backoff          uint         // how often it has ended in a row
 	probe            bool         // ask whether there is credit, or what has come
+	asked            uint32       // frames before this one are acknowledged at once: one of them asked for it
 }
 
 // slot is a frame, kept until it is acknowledged.
@@ -45,7 +46,7 @@ const (
 )
 
 func (s *sender) init(start uint32) {
-	s.una, s.next, s.built, s.limit, s.recover = start, start, start, start+Window, start
+	s.una, s.next, s.built, s.limit, s.recover, s.asked = start, start, start, start+Window, start, start
 	s.congestion, s.threshold = firstCongestion, Window
 }
 
@@ -83,7 +84,7 @@ func (s *sender) close() {
 }
 
 // pick returns the next frame to send, if there is one. Frames that are full go as the window lets them; one being filled goes if
-// little is on its way.
+// little is on its way, or if no acknowledgement comes soon that would let it go.
 func (s *sender) pick() (sequence uint32, ok bool) {
 	if s.flight >= s.congestion {
 		return 0, false
@@ -95,7 +96,7 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 			}
 		}
 	}
-	if s.next == s.built && s.fill > 0 && s.flight < cork && before(s.next, s.limit) {
+	if s.next == s.built && s.fill > 0 && (s.flight < cork || !before(s.una, s.asked)) && before(s.next, s.limit) {
 		s.close()
 	}
 	if s.next != s.built && before(s.next, s.limit) {
@@ -104,9 +105,12 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 	return 0, false
 }
 
-// sent notes that a frame has gone.
-func (s *sender) sent(sequence uint32, now mono.Time, rtt *roundTrip) {
+// sent notes that a frame has gone, and whether it has asked to be acknowledged at once.
+func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) {
 	f := s.slot(sequence)
+	if ask && before(s.asked, sequence+1) {
+		s.asked = sequence + 1
+	}
 	if f.state == missing {
 		s.lost--
 	}
