@@ -114,6 +114,7 @@ type Counters struct {
 	Duplicate uint64 `json:"duplicate"` // here already
 	Beyond    uint64 `json:"beyond"`    // no room
 	Stray     uint64 `json:"stray"`     // of or for another life
+	Long      uint64 `json:"long"`      // longer than Size: dropped
 }
 
 // New makes a connection.
@@ -307,6 +308,10 @@ const (
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 	c.out = pick{} // it may be done
+	if len(records) > c.Largest() {
+		c.counters.Long++
+		return Nothing
+	}
 	switch h.Kind {
 	case Hello:
 		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
