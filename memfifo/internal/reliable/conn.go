@@ -56,7 +56,7 @@ const (
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"idle", "greeting", "open"}[s%3] }
+func (s State) String() string { return [...]string{"idle", "greeting", "open", "?"}[min(s, Open+1)] }
 
 // Config of a connection.
 type Config struct {
