@@ -135,8 +135,9 @@ func (s *script) finish() {
 
 func newScript(t *testing.T) *script {
 	s := &script{pair: newPair(t, 128)}
+	s.start = ^uint32(0) - 20
 	for i := range s.ends {
-		s.ends[i] = s.newEnd(i, 1-i, 128, uint32(i+1), ^uint32(0)-20)
+		s.ends[i] = s.newEnd(i, 1-i, 128, uint32(i+1), s.start)
 		s.listen(i)
 	}
 	return s

@@ -12,9 +12,10 @@ import (
 type pair struct {
 	t *testing.T
 	*model
-	now  mono.Time
-	ends [2]*end
-	air  [2][][]byte // by receiver
+	now   mono.Time
+	ends  [2]*end
+	air   [2][][]byte // by receiver
+	start uint32
 }
 
 func newPair(t *testing.T, size int) *pair {
