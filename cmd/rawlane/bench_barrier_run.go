@@ -116,14 +116,14 @@ func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spin
 // spinner is a loop of so many rounds that takes a given time where nothing else runs.
 type spinner int
 
-var spun uint64
-
-func (s spinner) spin() {
-	x := spun
+// spin goes round. Its result is of no use, and keeps the compiler from leaving the loop out.
+//
+//go:noinline
+func (s spinner) spin() (x uint64) {
 	for range s {
 		x = x*6364136223846793005 + 1
 	}
-	spun = x
+	return x
 }
 
 // newSpinner finds how many rounds take a time.
