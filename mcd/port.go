@@ -24,6 +24,7 @@ type Port struct {
 
 	rx       traffic // written by the leader
 	noBuffer tally   // likewise
+	handled  bool    // the handler was called, and Idle was not yet; the leader's
 
 	out outbox
 	tx  traffic // written under out.mu
@@ -36,6 +37,9 @@ type PortOptions struct {
 	// (Recv, Await, Send); TrySend and PostSend are for it. The message is the endpoint's again when it returns.
 	// One that is running when the port is closed may end after Close.
 	Handler func(*Message)
+	// Idle, if there is a Handler, is called after it, when whoever polls finds nothing more, or stops polling: the time for
+	// what can wait until an answer would have gone. It must be as brief as the Handler.
+	Idle func()
 	// Strangers has the port take messages from nodes whose number the table gives to another address.
 	// Discovery needs that.
 	Strangers bool
@@ -90,6 +94,10 @@ func (p *Port) deliver(m *Message) {
 	if p.opts.Handler != nil {
 		p.rx.add(1, len(m.Payload))
 		p.opts.Handler(m)
+		if p.opts.Idle != nil && !p.handled {
+			p.handled = true
+			p.e.handled = append(p.e.handled, p)
+		}
 		return
 	}
 	p.mu.Lock()

@@ -35,6 +35,7 @@ type pollState struct {
 	frames  [pollBatch]transport.Frame
 	quiet   []transport.Quieter // the links that can be hushed
 	hushed  bool
+	handled []*Port     // whose handlers were called, and who want to know when there is nothing more
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
 
@@ -107,6 +108,15 @@ func (e *Endpoint) poll() int {
 	return total
 }
 
+// lull tells ports that there is nothing more, for now. The caller leads.
+func (e *Endpoint) lull() {
+	for _, p := range e.handled {
+		p.handled = false
+		p.opts.Idle()
+	}
+	e.handled = e.handled[:0]
+}
+
 // flush tries to send what was posted while a link had no room.
 func (e *Endpoint) flush() {
 	for nic := range e.queues {
@@ -122,6 +132,9 @@ func (e *Endpoint) Progress() bool {
 		return false
 	}
 	n := e.poll()
+	if n == 0 {
+		e.lull()
+	}
 	e.leave()
 	e.flush()
 	return n > 0
@@ -161,6 +174,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		}
 		if leading && e.poll() == 0 {
 			e.hush(true)
+			e.lull()
 		}
 		if i%spinCheck != 0 && !polite || c.Done() {
 			continue
@@ -178,6 +192,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	if leading {
 		if !done {
 			e.hush(false)
+			e.lull()
 		}
 		e.leave()
 	}
@@ -206,6 +221,7 @@ func (e *Endpoint) keeper() {
 			}
 			if e.turns.load() == seen && e.lead() {
 				e.hush(false)
+				e.lull()
 				e.leave()
 				break
 			}
@@ -252,6 +268,7 @@ func (e *Endpoint) attend() {
 		stream = stream || n > 1 && e.pace.max > 0
 		if n > 0 {
 			idle = mono.Time{}
+			e.lull()
 			e.leave()
 			e.flush()
 			runtime.Gosched() // those whose messages came should run before the next batch

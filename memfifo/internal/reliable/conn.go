@@ -82,6 +82,7 @@ type Conn struct {
 	strayed        mono.Time // when a frame for another life of ours was answered last
 	silent         mono.Time // since when answers are due; valid if tries > 0
 	tries          int
+	quiet          bool
 	out            pick
 	control        [HeaderLen]byte
 	counters       Counters
@@ -193,6 +194,9 @@ func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
 	return b
 }
 
+// Quiet has Next give out no acknowledgements that can wait until off: data may follow at once, which they go with.
+func (c *Conn) Quiet(on bool) { c.quiet = on }
+
 // Next returns a frame to send now, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
 func (c *Conn) Next(now mono.Time) []byte {
 	switch {
@@ -210,7 +214,7 @@ func (c *Conn) Next(now mono.Time) []byte {
 		}
 	}
 	for l := range c.lanes {
-		if r := &c.lanes[l].receiver; r.wants() {
+		if r := &c.lanes[l].receiver; r.wants(c.quiet) {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
 		}
 	}
@@ -434,14 +438,12 @@ func (c *Conn) try(now mono.Time) bool {
 	return c.tries > leastTries && now.Sub(c.silent) >= c.cfg.Limit
 }
 
-// giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest.
+// giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest. The peer's own goes
+// on, for all we know.
 func (c *Conn) giveUp() {
 	c.mine = c.mine*1664525 + 1013904223 // any other number
 	if c.mine == 0 {
 		c.mine = 1
-	}
-	if c.theirs != 0 {
-		c.bury(c.theirs)
 	}
 	c.theirs, c.state, c.hello, c.welcome = 0, Idle, false, false
 	c.clear()
