@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -24,10 +25,11 @@ type Port struct {
 
 	rx       traffic // written by the leader
 	noBuffer tally   // likewise
-	handled  bool    // the handler was called, and Idle was not yet; the leader's
 
 	out outbox
 	tx  traffic // written under out.mu
+
+	wantIdle atomic.Bool
 }
 
 // PortOptions are what a port may have besides its number.
@@ -37,8 +39,8 @@ type PortOptions struct {
 	// (Recv, Await, Send); TrySend and PostSend are for it. The message is the endpoint's again when it returns.
 	// One that is running when the port is closed may end after Close.
 	Handler func(*Message)
-	// Idle, if there is a Handler, is called after it, when whoever polls finds nothing more, or stops polling: the time for
-	// what can wait until an answer would have gone. It must be as brief as the Handler.
+	// Idle, if there is a Handler, is called after it, or after WantIdle, when whoever polls finds nothing more, or stops
+	// polling: the time for what can wait until an answer would have gone. It must be as brief as the Handler.
 	Idle func()
 	// Strangers has the port take messages from nodes whose number the table gives to another address.
 	// Discovery needs that.
@@ -94,9 +96,8 @@ func (p *Port) deliver(m *Message) {
 	if p.opts.Handler != nil {
 		p.rx.add(1, len(m.Payload))
 		p.opts.Handler(m)
-		if p.opts.Idle != nil && !p.handled {
-			p.handled = true
-			p.e.handled = append(p.e.handled, p)
+		if p.opts.Idle != nil {
+			p.WantIdle()
 		}
 		return
 	}
@@ -111,6 +112,14 @@ func (p *Port) deliver(m *Message) {
 	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
+	}
+}
+
+// WantIdle has the port's Idle be called when whoever polls finds nothing more.
+func (p *Port) WantIdle() {
+	if !p.wantIdle.Load() {
+		p.wantIdle.Store(true)
+		p.e.wantIdle.Store(true)
 	}
 }
 

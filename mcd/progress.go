@@ -39,6 +39,8 @@ type pollState struct {
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
 
+	wantIdle atomic.Bool // some port wants to know when there is nothing more
+
 	turns   tally         // times that somebody led
 	napping atomic.Int32  // servers that found the lock taken and wait for idle
 	idle    chan struct{} // signalled by a leader that leaves
@@ -108,13 +110,18 @@ func (e *Endpoint) poll() int {
 	return total
 }
 
-// lull tells ports that there is nothing more, for now. The caller leads.
+// lull tells ports that want to know that there is nothing more, for now. The caller leads.
 func (e *Endpoint) lull() {
-	for _, p := range e.handled {
-		p.handled = false
-		p.opts.Idle()
+	if !e.wantIdle.Load() {
+		return
 	}
-	e.handled = e.handled[:0]
+	e.wantIdle.Store(false)
+	for i := range e.ports {
+		if p := e.ports[i].Load(); p != nil && p.wantIdle.Load() {
+			p.wantIdle.Store(false)
+			p.opts.Idle()
+		}
+	}
 }
 
 // flush tries to send what was posted while a link had no room.

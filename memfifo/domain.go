@@ -174,24 +174,27 @@ func (d *Domain) handle(m *mcd.Message) {
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
 	}
 	p.advance(now)
-	if !p.lulled {
-		p.lulled = true
-		d.lulled = append(d.lulled, p)
-	}
+	p.lullSoon()
 }
 
-// lull is when the endpoint has nothing more for now: what could wait for data to go with goes alone.
+// lull is when the endpoint has nothing more for now: what could wait for more to share its frame goes alone.
 func (d *Domain) lull() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := clock.Now()
-	for _, p := range d.lulled {
+	lulled := d.lulled
+	d.lulled = nil
+	for _, p := range lulled {
 		p.lulled = false
+		p.conn.Uncork(reliable.Requests)
+		p.conn.Uncork(reliable.Replies)
 		p.conn.Quiet(false)
 		p.pump(now)
 		p.conn.Quiet(true)
 	}
-	d.lulled = d.lulled[:0]
+	if d.lulled == nil {
+		d.lulled = lulled[:0]
+	}
 }
 
 // watch sees to it that a peer's deadline is kept. The caller holds mu.

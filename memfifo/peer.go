@@ -43,7 +43,19 @@ func (p *peer) pump(now mono.Time) {
 		}
 		p.conn.Sent(now) // a frame that cannot be sent for another reason is lost, as frames are
 	}
+	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
+		p.lullSoon()
+	}
 	p.d.watch(now, p)
+}
+
+// lullSoon has the peer looked after when there is nothing else to do.
+func (p *peer) lullSoon() {
+	if !p.lulled {
+		p.lulled = true
+		p.d.lulled = append(p.d.lulled, p)
+	}
+	p.d.port.WantIdle()
 }
 
 // advance does what an acknowledgement or a deadline has made possible.
@@ -183,6 +195,7 @@ func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected
 				w.u64(operand)
 				w.u64(expected)
 			}
+			p.conn.Uncork(reliable.Requests) // somebody waits for the answer
 			p.pump(now)
 			return c, nil
 		}
@@ -272,6 +285,7 @@ func (p *peer) sendAnswer(now mono.Time, a *answer) bool {
 		copy(w.b, a.w.mem[a.off:a.off+uint64(n)])
 		a.off, a.n, a.at = a.off+uint64(n), a.n-uint64(n), a.at+uint32(n)
 		if a.n == 0 {
+			p.conn.Uncork(reliable.Replies)
 			return true
 		}
 	}
@@ -290,6 +304,9 @@ func (p *peer) sendAnswer(now mono.Time, a *answer) bool {
 	case opRefused:
 		w.u16(a.id)
 		w.u8(uint8(a.reason))
+	}
+	if a.op != opRefused {
+		p.conn.Uncork(reliable.Replies) // somebody waits for it
 	}
 	return true
 }

@@ -12,21 +12,24 @@
 //	state     event                              next      sends
 //	Idle      something to send                  Greeting  hello
 //	Greeting  deadline                           Greeting  hello; then waits twice as long
-//	Greeting  welcome, hello                     Open      what is queued
-//	Idle      hello                              Open      welcome
-//	Open      hello of another life of the peer  Open      welcome; what was under way has failed
+//	any       hello                              same      welcome; with a question, if the life is not known
+//	any       welcome with a question            same      welcome
+//	Greeting  welcome that answers               Open      what is queued
+//	Idle      welcome that answers               Open      -
+//	Open      welcome that answers, another life Open      -; what was under way has failed
 //	Open      deadline                           Open      what is not acknowledged, or a question
-//	any       a frame for another life of ours   same      hello: the peer begins anew
+//	any       a frame of or for another life     same      hello: one of the two has begun anew
 //	any       silent > limit                     Idle      -; what was under way has failed, and we begin another life
 //
 // A life is a random number. Data is taken only if it names both ends' present lives, so that what a former life has sent
-// harms nobody, and one that begins anew is recognised by the first frame that it gets.
+// harms nobody, and one that begins anew is recognised by the first frame that it gets. A life of the peer is believed if it
+// answers a question that was not answered before: a hello may be late, and from a life that is over. So the lives of a
+// peer are met in their order, and none is met again.
 //
 // Source: MBCF §2.1 (guaranteed arrival and order), CENJU §3.
 package reliable
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/mono"
@@ -62,7 +65,7 @@ type Config struct {
 	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
 	Start uint32        // the first sequence number, at both ends; 0 is 1
 	Alloc func() []byte // gives Size bytes
-	Free  func([]byte)  // takes them back
+	Free  func([]byte)  // takes them back: an idle connection has none
 }
 
 // Conn is one end of a connection.
@@ -71,14 +74,14 @@ type Conn struct {
 	state  State
 	mine   uint32
 	theirs uint32
-	former [formers]uint32 // lives of the peer that are over
-	ended  int
 	lanes  [Lanes]lane
 	rtt    roundTrip
 
+	question       uint32    // that the peer's life is to answer; not 0
+	asker, asked   uint32    // the life that has asked, and its question
 	hello, welcome bool      // owed
 	helloDue       mono.Time // Greeting: when to say it again
-	greetings      uint      // said in a row
+	greetings      uint      // that were not answered, in a row
 	strayed        mono.Time // when a frame for another life of ours was answered last
 	silent         mono.Time // since when answers are due; valid if tries > 0
 	tries          int
@@ -98,6 +101,7 @@ type pick struct {
 	kind     Kind
 	lane     Lane
 	sequence uint32
+	ackLane  Lane
 }
 
 // Counters of a connection, over all lives.
@@ -120,7 +124,9 @@ func New(cfg Config) *Conn {
 	if cfg.Start == 0 {
 		cfg.Start = 1
 	}
-	c := &Conn{cfg: cfg, mine: cfg.Life}
+	free := cfg.Free
+	cfg.Free = func(b []byte) { free(b[:cfg.Size]) } // all of what Alloc gave
+	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1}
 	c.clear()
 	return c
 }
@@ -190,12 +196,19 @@ func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
 	b := c.lanes[l].reserve(n, c.cfg.Size, c.cfg.Alloc)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
+		c.helloDue = now.Add(firstTimeout)
 	}
 	return b
 }
 
 // Quiet has Next give out no acknowledgements that can wait until off: data may follow at once, which they go with.
 func (c *Conn) Quiet(on bool) { c.quiet = on }
+
+// Corked reports whether a lane has a frame that waits for more to share it.
+func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].urgent }
+
+// Uncork has what was reserved so far go as soon as the window lets it.
+func (c *Conn) Uncork(l Lane) { c.lanes[l].urgent = c.lanes[l].fill > 0 }
 
 // Next returns a frame to send now, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
 func (c *Conn) Next(now mono.Time) []byte {
@@ -230,8 +243,17 @@ func (c *Conn) Next(now mono.Time) []byte {
 func (c *Conn) controlFrame(p pick) []byte {
 	c.out = p
 	h := Header{Kind: p.kind, From: c.mine, To: c.theirs}
-	if p.kind == Ack {
+	switch p.kind {
+	case Hello:
+		h.To, h.Sequence = 0, c.question
+	case Welcome:
+		h.To, h.Ack = c.asker, c.asked
+		if c.asker != c.theirs {
+			h.Sequence = c.question
+		}
+	case Ack:
 		h.Lane, h.AckLane, h.AnswerNow = p.lane, p.lane, p.sequence != 0
+		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
 	h.put(c.control[:])
@@ -240,7 +262,6 @@ func (c *Conn) controlFrame(p pick) []byte {
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
 func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
-	c.out = pick{Data, l, sequence}
 	s := &c.lanes[l].sender
 	f := s.slot(sequence)
 	h := Header{Kind: Data, Lane: l, AckLane: l, From: c.mine, To: c.theirs, Sequence: sequence}
@@ -249,20 +270,20 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	}
 	// Nobody waits for the acknowledgement of a frame in a stream. The last one's opens the way for what is queued.
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
+	c.out = pick{Data, l, sequence, h.AckLane}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b)
 	return f.b[:f.n]
 }
 
-// Sent notes that the frame that Next returned has gone.
+// Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
+// overtaken it.
 func (c *Conn) Sent(now mono.Time) {
-	switch p := c.out; p.kind {
+	p := c.out
+	c.out = pick{}
+	switch p.kind {
 	case Hello:
 		c.hello = false
-		if c.state == Greeting {
-			c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
-			c.greetings++
-		}
 	case Welcome:
 		c.welcome = false
 	case Data:
@@ -271,11 +292,13 @@ func (c *Conn) Sent(now mono.Time) {
 			c.counters.SentAgain++
 		}
 		s.sent(p.sequence, now, &c.rtt)
+		c.lanes[p.ackLane].told()
 		c.counters.Sent++
 	case Ack:
 		if p.sequence != 0 {
 			c.lanes[p.lane].probe = false
 		}
+		c.lanes[p.ackLane].told()
 		c.counters.Acks++
 	}
 }
@@ -292,27 +315,23 @@ const (
 
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
-	if slices.Contains(c.former[:], h.From) {
-		c.counters.Stray++
-		return Nothing
-	}
+	c.out = pick{} // it may be done
 	switch h.Kind {
 	case Hello:
-		c.welcome = true
-		return c.greeted(now, h.From)
-	case Welcome:
-		if h.To != c.mine {
-			c.counters.Stray++
-			return Nothing
+		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
+		if h.From == c.theirs {
+			c.tries = 0
 		}
-		return c.greeted(now, h.From)
+		return Nothing
+	case Welcome:
+		return c.welcomed(h)
 	}
 	if h.To != c.mine || h.From != c.theirs {
 		return c.stray(now)
 	}
 	c.tries = 0
 	l := &c.lanes[h.AckLane]
-	l.acknowledged(h, now, &c.rtt)
+	l.acknowledged(h, now, &c.rtt, c.cfg.Free)
 	if h.Kind == Ack {
 		if h.AnswerNow {
 			c.lanes[h.Lane].now = true
@@ -343,26 +362,27 @@ func (c *Conn) stray(now mono.Time) Event {
 	return Nothing
 }
 
-// greeted hears of the peer's life.
-func (c *Conn) greeted(now mono.Time, life uint32) Event {
-	if c.theirs == life {
-		c.state, c.tries = Open, 0
+// welcomed hears of the peer's life. Only that which answers what was not answered before is its present one.
+func (c *Conn) welcomed(h *Header) Event {
+	if h.To == c.mine && h.Sequence != 0 {
+		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
+	}
+	if h.To != c.mine || h.Ack != c.question {
+		c.counters.Stray++
+		return Nothing
+	}
+	c.question = max(c.question+1, 1)
+	c.state, c.hello, c.tries = Open, false, 0
+	if c.theirs == h.From {
 		return Nothing
 	}
 	event := Nothing
 	if c.theirs != 0 {
-		c.bury(c.theirs)
 		c.clear()
 		event = Restarted
 	}
-	c.theirs, c.state, c.hello, c.tries = life, Open, false, 0
+	c.theirs = h.From
 	return event
-}
-
-// bury notes that a life of the peer is over.
-func (c *Conn) bury(life uint32) {
-	c.former[c.ended%formers] = life
-	c.ended++
 }
 
 // Taken moves a lane on behind the records that were taken.
@@ -398,7 +418,7 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 		if l.awaits() {
 			earlier(l.sender.due)
 		}
-		if l.owed > 0 {
+		if l.owed > 0 && !l.wants(c.quiet) {
 			earlier(l.receiver.due)
 		}
 	}
@@ -407,8 +427,11 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 
 // Advance does what is due. It returns true if the peer was silent for too long: what was under way has failed.
 func (c *Conn) Advance(now mono.Time) (down bool) {
-	if c.state == Greeting && !c.hello && !now.Before(c.helloDue) {
+	c.out = pick{} // it may be lost
+	if c.state == Greeting && !now.Before(c.helloDue) {
 		c.hello = true
+		c.greetings++
+		c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
 		down = c.try(now)
 	}
 	if c.state == Open {

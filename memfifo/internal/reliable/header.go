@@ -15,8 +15,8 @@ type Kind uint8
 const (
 	Data    Kind = iota + 1 // records of a lane, and an acknowledgement
 	Ack                     // an acknowledgement alone
-	Hello                   // this is my life's number; tell me yours
-	Welcome                 // the answer
+	Hello                   // a question: what is your life?
+	Welcome                 // the answer, and perhaps a question
 	kinds
 )
 
@@ -32,8 +32,8 @@ func (k Kind) String() string {
 //	 2 credit: how many frames from Ack on the receiver takes, 2 bytes
 //	 4 the sender's life, 4 bytes: another one each time that it begins anew with this peer
 //	 8 the receiver's, as the sender knows it, 4 bytes; 0 in a Hello
-//	12 number of this frame in its lane, from 1, 4 bytes; 0 without data
-//	16 Ack: the next frame that is wanted, 4 bytes
+//	12 number of this frame in its lane, 4 bytes; 0 without data. In a Hello or Welcome: of a question, or 0
+//	16 Ack: the next frame that is wanted, 4 bytes. In a Welcome: the question that it answers
 //	20 which of Ack and the 63 frames after it are here, 8 bytes, the first in the lowest bit
 //	28 records
 //

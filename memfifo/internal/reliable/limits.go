@@ -7,7 +7,7 @@ const (
 	// Lanes of a connection: what one holds up, the other does not. See Lane.
 	Lanes = 2
 	// Window is how many frames of a lane may be sent and not acknowledged: what a core sends while an answer takes 0.4 ms.
-	// It is also what a sender keeps for sending again: 384 KB a lane at an MTU of 1500, once it has sent so much.
+	// It is also what a sender keeps for sending again: 384 KB a lane at an MTU of 1500, and nothing once it is acknowledged.
 	Window = 256
 	// Stash is how many frames a receiver keeps that it cannot take yet: as many as a selective acknowledgement tells of.
 	Stash = 64
@@ -32,6 +32,4 @@ const (
 	DefaultLimit = 2 * time.Second
 	// leastTries is how often it is asked meanwhile, at least: a node that stood still itself has not asked.
 	leastTries = 8
-	// formers is how many former lives of a peer are remembered, whose frames may still come.
-	formers = 8
 )

@@ -105,8 +105,10 @@ func (r *receiver) acknowledge(h *Header) {
 			h.Selective |= 1 << i
 		}
 	}
-	r.owed, r.soon, r.now = 0, false, false
 }
+
+// told notes that an acknowledgement has gone.
+func (r *receiver) told() { r.owed, r.soon, r.now = 0, false, false }
 
 // wants reports whether an acknowledgement should go now, by itself.
 func (r *receiver) wants(quiet bool) bool { return r.now || r.owed >= ackEvery || r.soon && !quiet }

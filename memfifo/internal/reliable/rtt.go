@@ -20,6 +20,16 @@ func (r *roundTrip) note(took time.Duration) {
 	r.deviation += (off - r.deviation) / 4
 }
 
+// again is how long a frame that was sent so often is not sent again, whatever acknowledgements say: they may not know of
+// the last time yet. It doubles, as the mean may be wrong, and nothing corrects it while all frames are sent more than once.
+func (r *roundTrip) again(sends int) time.Duration {
+	wait := r.mean + r.deviation
+	if r.mean == 0 {
+		wait = firstTimeout
+	}
+	return min(wait<<min(max(sends-2, 0), 8), mostTimeout)
+}
+
 // timeout is how long an acknowledgement is awaited before the frame is sent again.
 func (r *roundTrip) timeout() time.Duration {
 	if r.mean == 0 {

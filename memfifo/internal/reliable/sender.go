@@ -14,6 +14,7 @@ type sender struct {
 	una, next, built uint32
 	slots            [Window]slot // by sequence
 	fill             int          // bytes in the slot being filled
+	urgent           bool         // it is not to wait for more
 	flight           int          // frames on their way: not acknowledged, not selected, not lost
 	lost             int          // frames to be sent again
 	limit            uint32       // the first frame that the receiver has no credit for
@@ -67,10 +68,7 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 	}
 	f := s.slot(s.built)
 	if s.fill == 0 {
-		if f.b == nil {
-			f.b = alloc()
-		}
-		f.n, f.state, f.sends = 0, waiting, 0
+		*f = slot{b: alloc()}
 		s.fill = HeaderLen
 	}
 	b := f.b[s.fill : s.fill+n]
@@ -81,7 +79,7 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 // close ends the frame being filled.
 func (s *sender) close() {
 	s.slot(s.built).n = s.fill
-	s.fill = 0
+	s.fill, s.urgent = 0, false
 	s.built++
 }
 
@@ -98,7 +96,7 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 			}
 		}
 	}
-	if s.next == s.built && s.fill > 0 && s.flight < cork && before(s.next, s.limit) {
+	if s.next == s.built && s.fill > 0 && (s.flight < cork || s.urgent) && before(s.next, s.limit) {
 		s.close()
 	}
 	if s.next != s.built && before(s.next, s.limit) {
@@ -128,21 +126,21 @@ func (s *sender) timeout(rtt *roundTrip) time.Duration {
 	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
 }
 
-// acknowledged takes an acknowledgement, and hands the memory of frames that are done to free. It returns how many that
-// were.
-func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip) (done int) {
+// acknowledged takes an acknowledgement, and hands the memory of frames that are done to free.
+func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free func([]byte)) {
 	if before(s.next, h.Ack) || before(h.Ack, s.una) {
-		return 0 // of frames that were never sent, or an old one
+		return // of frames that were never sent, or an old one
 	}
 	limit := h.Ack + uint32(min(int(h.Credit), Window))
 	if before(s.limit, limit) || h.Ack != s.una || limit != s.limit && h.Selective&1 != 0 {
 		s.limit = limit // credit may be taken back while the receiver is held up
 	}
-	progress := false
+	progress, done := false, 0
 	for ; s.una != h.Ack; s.una++ {
 		f := s.slot(s.una)
 		s.settle(f, now, rtt)
-		f.state = waiting
+		free(f.b)
+		f.b, f.state = nil, waiting
 		done++
 	}
 	highest := s.una
@@ -165,7 +163,6 @@ func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip) (done in
 		s.grow(done)
 	}
 	s.missed(highest, now, rtt)
-	return done
 }
 
 // settle takes a frame out of those on their way.
@@ -199,7 +196,7 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 	found := false
 	for q := s.una; before(q+reorderings, highest+1) && q != highest; q++ {
 		f := s.slot(q)
-		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.mean+rtt.deviation {
+		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.again(f.sends) {
 			continue
 		}
 		f.state = missing

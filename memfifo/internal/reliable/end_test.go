@@ -1,0 +1,114 @@
+package reliable
+
+import (
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+const none = ^uint32(0)
+
+// end is a node's end of a connection, with a program that sends numbered records and checks those it takes.
+type end struct {
+	*model
+	c          *Conn
+	pool       *pool
+	node, peer int
+	out, in    [Lanes]uint32 // streams
+	holds      func(l Lane) bool
+	restarts   int // events Restarted
+	downs      int
+}
+
+func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
+	e := &end{model: m, pool: newPool(size), node: node, peer: peer, holds: func(Lane) bool { return false }}
+	e.c = New(Config{Life: life, Size: size, Start: start, Alloc: e.pool.alloc, Free: e.pool.free})
+	e.anew()
+	return e
+}
+
+// anew begins new streams.
+func (e *end) anew() {
+	for l := range Lane(Lanes) {
+		e.in[l], e.out[l] = none, e.open(e.node, e.peer, l)
+	}
+}
+
+// write sends a record of n bytes, if there is room.
+func (e *end) write(now mono.Time, l Lane, n int) bool {
+	b := e.c.Reserve(now, l, n)
+	if b != nil {
+		e.model.write(b, e.out[l])
+	}
+	return b != nil
+}
+
+// hear takes a frame.
+func (e *end) hear(now mono.Time, b []byte) {
+	var h Header
+	if err := Parse(b, &h); err != nil {
+		e.fail("%v", err)
+		return
+	}
+	switch e.c.Handle(now, &h, b[HeaderLen:]) {
+	case Take:
+		e.take(h.Lane, b[HeaderLen:])
+		e.follow(h.Lane)
+	case Restarted:
+		e.restarts++
+		e.anew()
+	}
+}
+
+// take takes a frame's records, or some of them.
+func (e *end) take(l Lane, b []byte) {
+	for len(b) > 0 {
+		if e.holds(l) {
+			e.c.Hold(l, b)
+			return
+		}
+		b = e.read(e, l, b)
+	}
+	e.c.Taken(l)
+}
+
+// follow takes what is next and was here before.
+func (e *end) follow(l Lane) {
+	for e.wrong == "" && !e.c.Held(l) {
+		b, ok := e.c.Following(l)
+		if !ok {
+			return
+		}
+		e.take(l, b)
+	}
+}
+
+// resume goes on with a lane that is held.
+func (e *end) resume(l Lane) {
+	if b, ok := e.c.Following(l); ok {
+		e.take(l, b)
+		e.follow(l)
+	}
+}
+
+// advance does what is due.
+func (e *end) advance(now mono.Time) {
+	if e.c.Advance(now) {
+		e.downs++
+		e.anew()
+	}
+}
+
+// done reports whether all that was sent was acknowledged.
+func (e *end) done() bool { return e.c.Done(Requests) && e.c.Done(Replies) }
+
+// check looks at the invariants.
+func (e *end) check() {
+	if e.pool.wrong != "" {
+		e.fail("%d to %d: %s", e.node, e.peer, e.pool.wrong)
+	}
+	if w := e.c.broken(); w != "" {
+		e.fail("%d to %d: %s", e.node, e.peer, w)
+	}
+	if len(e.pool.out) > Lanes*(Window+Stash) {
+		e.fail("%d to %d: %d buffers are out", e.node, e.peer, len(e.pool.out))
+	}
+}

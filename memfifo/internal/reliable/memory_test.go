@@ -1,0 +1,59 @@
+package reliable
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Who has filled his window keeps nothing of it once all is acknowledged; nor does the receiver.
+func TestMemory_IdleEndsKeepNothing(t *testing.T) {
+	p := newPair(t, 128).open()
+	for p.ends[0].write(p.now, Requests, 100) {
+	}
+	if n := len(p.ends[0].pool.out); n != Window {
+		t.Errorf("%d buffers are out, want the window's %d", n, Window)
+	}
+	p.settle()
+	p.pass(time.Second)
+	for _, e := range p.ends {
+		if n := len(e.pool.out); n > 0 || !e.done() {
+			t.Errorf("%d has %d buffers, done %t", e.node, n, e.done())
+		}
+	}
+}
+
+// What comes early is given back whole, however short the frame was.
+func TestMemory_BuffersComeBackWhole(t *testing.T) {
+	p := newPair(t, 128).open()
+	for range 10 {
+		p.ends[0].write(p.now, Requests, 100)
+	}
+	p.send(0)
+	slices.Reverse(p.air[1])
+	p.deliver(1)
+	p.settle()
+	if p.ends[1].c.Counters().Early == 0 || len(p.ends[1].pool.out) > 0 {
+		t.Errorf("%+v, and %d are out", p.ends[1].c.Counters(), len(p.ends[1].pool.out))
+	}
+}
+
+// Where the peer dies, what was under way is given back when that is noticed.
+func TestMemory_ResetKeepsNothing(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	for a.write(p.now, Requests, 100) {
+	}
+	for range 100 * time.Second / mostTimeout {
+		if p.send(0); a.downs > 0 {
+			break
+		}
+		p.air[1] = nil
+		p.now = p.now.Add(mostTimeout)
+		a.advance(p.now)
+		a.check()
+	}
+	if p.ok(); a.downs != 1 || len(a.pool.out) > 0 {
+		t.Errorf("down %d times, %d buffers are out", a.downs, len(a.pool.out))
+	}
+}

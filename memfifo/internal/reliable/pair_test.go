@@ -1,0 +1,110 @@
+package reliable
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// pair is two ends, and what is on its way between them.
+type pair struct {
+	t *testing.T
+	*model
+	now  mono.Time
+	ends [2]*end
+	air  [2][][]byte // by receiver
+}
+
+func newPair(t *testing.T, size int) *pair {
+	p := &pair{t: t, model: &model{}, now: mono.At(time.Second)}
+	for i := range p.ends {
+		p.ends[i] = p.newEnd(i, 1-i, size, uint32(i+1), 0)
+	}
+	return p
+}
+
+// send has an end send what it has to, and returns how many frames that were.
+func (p *pair) send(from int) int {
+	c, n := p.ends[from].c, 0
+	for b := c.Next(p.now); b != nil; b = c.Next(p.now) {
+		p.air[1-from] = append(p.air[1-from], slices.Clone(b))
+		c.Sent(p.now)
+		n++
+	}
+	return n
+}
+
+// deliver has an end take all that is on its way to it.
+func (p *pair) deliver(to int) {
+	for _, b := range p.air[to] {
+		p.ends[to].hear(p.now, b)
+		p.ends[to].check()
+	}
+	p.air[to] = p.air[to][:0]
+	p.ok()
+}
+
+// settle sends to and fro until nobody has anything more to say, if time stands still.
+func (p *pair) settle() {
+	for p.send(0)+p.send(1) > 0 {
+		p.deliver(0)
+		p.deliver(1)
+	}
+	p.ok()
+}
+
+// pass lets time go by, up to one end's deadline after the other.
+func (p *pair) pass(d time.Duration) {
+	for until := p.now.Add(d); p.now.Before(until); {
+		next := until
+		for _, e := range p.ends {
+			if at, ok := e.c.Deadline(); ok && at.Before(next) {
+				next = at
+			}
+		}
+		if p.now.Before(next) {
+			p.now = next
+		} else {
+			p.now = p.now.Add(time.Microsecond)
+		}
+		for _, e := range p.ends {
+			if at, ok := e.c.Deadline(); ok && !p.now.Before(at) {
+				e.advance(p.now)
+			}
+		}
+		p.settle()
+	}
+}
+
+func (p *pair) ok() {
+	p.t.Helper()
+	if p.wrong != "" {
+		p.t.Fatal(p.wrong)
+	}
+}
+
+// open makes the two acquainted.
+func (p *pair) open() *pair {
+	p.ends[0].write(p.now, Requests, 20)
+	p.settle()
+	for _, e := range p.ends {
+		if e.c.State() != Open {
+			p.t.Fatalf("%d is %v", e.node, e.c.State())
+		}
+	}
+	p.pass(time.Second)
+	return p
+}
+
+// filter keeps some of the frames on their way, and loses the others.
+func (p *pair) filter(to int, keep func(h *Header) bool) {
+	p.air[to] = slices.DeleteFunc(p.air[to], func(b []byte) bool {
+		var h Header
+		if err := Parse(b, &h); err != nil {
+			p.t.Fatal(err)
+		}
+		return !keep(&h)
+	})
+}

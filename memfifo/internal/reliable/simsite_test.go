@@ -1,0 +1,144 @@
+package reliable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// site is an end in a run, with a driver.
+type site struct {
+	*end
+	r     *run
+	left  [Lanes]int // records to be sent
+	timer mono.Time  // the earliest that is set; valid if armed
+	armed bool
+	dead  bool
+}
+
+func (r *run) newSite(i, peer int) *site {
+	life := r.rng.Uint32() | 1
+	s := &site{r: r, end: r.newEnd(i, peer, r.size, life, r.start)}
+	s.end.holds = s.mayHold
+	if r.often(.8) {
+		s.left = [Lanes]int{r.rng.IntN(r.budget + 1), r.rng.IntN(r.budget + 1)}
+		r.After(r.upTo(10*time.Millisecond), s.produce)
+	}
+	return s
+}
+
+// mayHold is asked before each record.
+func (s *site) mayHold(l Lane) bool {
+	if s.r.quiet || s.r.hold == 0 || !s.r.often(s.r.hold) {
+		return false
+	}
+	long := time.Millisecond
+	if s.r.longHolds && s.r.often(.05) {
+		long = 3 * DefaultLimit
+	}
+	s.r.After(s.r.upTo(long), func() {
+		if !s.dead {
+			s.resume(l)
+			s.pump()
+		}
+	})
+	return true
+}
+
+// produce sends some records, and others later.
+func (s *site) produce() {
+	if s.dead {
+		return
+	}
+	s.fill(1 + s.r.rng.IntN(400))
+	s.pump()
+	if s.left != [Lanes]int{} {
+		s.r.After(s.r.upTo(time.Millisecond), s.produce)
+	}
+}
+
+// fill reserves up to n records.
+func (s *site) fill(n int) {
+	for l := range Lane(Lanes) {
+		for ; n > 0 && s.left[l] > 0; n-- {
+			size := recordHeader + s.r.rng.IntN(30)
+			if s.r.often(.1) {
+				size = recordHeader + s.r.rng.IntN(s.c.Largest()-recordHeader+1)
+			}
+			if !s.write(s.r.Now(), l, size) {
+				break
+			}
+			s.left[l]--
+		}
+	}
+}
+
+// heard takes a frame, and does what that makes possible.
+func (s *site) heard(b []byte) {
+	began := s.restarts
+	s.hear(s.r.Now(), b)
+	s.r.began += uint64(s.restarts - began)
+	s.pump()
+}
+
+// pump sends what is to be sent, as the NIC takes it, and sets the timer.
+func (s *site) pump() {
+	now := s.r.Now()
+	for b := s.c.Next(now); b != nil; b = s.c.Next(now) {
+		if s.r.often(.01) { // the ring is full
+			s.r.After(s.r.upTo(100*time.Microsecond), s.again)
+			return
+		}
+		s.r.net.Send(s.node, s.peer, 0, slices.Clone(b))
+		s.c.Sent(now)
+	}
+	if s.c.stuck() {
+		s.fail("%d to %d: %v, with something to send, and neither a frame nor a deadline", s.node, s.peer, s.c.State())
+	}
+	s.check()
+	at, ok := s.c.Deadline()
+	if !ok || s.armed && !at.Before(s.timer) {
+		return
+	}
+	if at.Before(now) {
+		at = now
+	}
+	s.timer, s.armed = at, true
+	s.r.At(at, func() { s.tick(at) })
+}
+
+func (s *site) again() {
+	if !s.dead {
+		s.pump()
+	}
+}
+
+// tick does what is due. A timer that an earlier one has replaced does no harm.
+func (s *site) tick(at mono.Time) {
+	if s.dead {
+		return
+	}
+	if s.timer == at {
+		s.armed = false
+	}
+	downs := s.downs
+	s.advance(s.r.Now())
+	s.r.began += uint64(s.downs - downs)
+	s.pump()
+}
+
+// finished checks that all has arrived, and that nothing is left.
+func (s *site) finished() {
+	for l := range Lane(Lanes) {
+		if st := &s.streams[s.out[l]]; st.got != st.sent {
+			s.fail("at the end: %+v", *st)
+		}
+	}
+	if len(s.pool.out) > 0 {
+		s.fail("at the end %d has %d buffers for %d", s.node, len(s.pool.out), s.peer)
+	}
+	if at, ok := s.c.Deadline(); ok {
+		s.fail("idle, with a deadline at %v", at)
+	}
+}

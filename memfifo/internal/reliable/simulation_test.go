@@ -1,0 +1,40 @@
+package reliable
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var (
+	simRuns    = flag.Int("sim.runs", 60, "simulated runs")
+	simSeed    = flag.Uint64("sim.seed", 0, "of the first run, the others count on from it; 0 is a random one")
+	simRecords = flag.Uint64("sim.records", 0, "runs until so many records have been taken, whatever sim.runs is")
+)
+
+// Up to 16 nodes that all talk to each other, over a network that loses, doubles, reorders and delays, and is cut; they pause,
+// hold lanes, crash and begin anew. What a lane's receiver takes is what was sent, from the first record on, in each pair
+// of lives; all of it, where nobody has crashed or was cut off.
+func TestSimulation(t *testing.T) {
+	first := *simSeed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	began := time.Now()
+	var records, events, restarts uint64
+	runs := 0
+	for seed := first; runs < *simRuns || records < *simRecords; seed++ {
+		r := newRun(seed)
+		r.run()
+		if r.wrong != "" {
+			t.Fatalf("seed %d, %v: %s\nrepeat: go test ./memfifo/internal/reliable -run '^TestSimulation$' -sim.runs=1 -sim.seed=%[1]d",
+				seed, r, r.wrong)
+		}
+		runs++
+		records += r.records
+		events += r.events
+		restarts += r.began
+	}
+	t.Logf("%d runs, %d events, %d records taken, %d times anew, %v", runs, events, records, restarts, time.Since(began))
+}
