@@ -79,7 +79,19 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 		p.locks = append(p.locks, lock)
 	}
 	e.ports[id].Store(p)
+	e.listIdlers()
 	return p, nil
+}
+
+// listIdlers lists the ports that have an Idle. The caller holds portMu.
+func (e *Endpoint) listIdlers() {
+	var idlers []*Port
+	for i := range e.ports {
+		if p := e.ports[i].Load(); p != nil && p.opts.Idle != nil {
+			idlers = append(idlers, p)
+		}
+	}
+	e.idlers.Store(&idlers)
 }
 
 // ID returns the port's number.
@@ -145,6 +157,7 @@ func (p *Port) close() {
 
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
+	p.e.listIdlers()
 	p.e.gone.add(p.Counters())
 	p.unlock()
 	p.e.portMu.Unlock()

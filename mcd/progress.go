@@ -39,7 +39,8 @@ type pollState struct {
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
 
-	wantIdle atomic.Bool // some port wants to know when there is nothing more
+	wantIdle atomic.Bool             // some port wants to know when there is nothing more
+	idlers   atomic.Pointer[[]*Port] // the ports that may
 
 	turns   tally         // times that somebody led
 	napping atomic.Int32  // servers that found the lock taken and wait for idle
@@ -48,6 +49,7 @@ type pollState struct {
 }
 
 func (s *pollState) init(links []transport.Link) {
+	s.idlers.Store(new([]*Port))
 	s.idle = make(chan struct{}, len(links))
 	s.keep = make(chan struct{}, 1)
 	for _, l := range links {
@@ -116,8 +118,8 @@ func (e *Endpoint) lull() {
 		return
 	}
 	e.wantIdle.Store(false)
-	for i := range e.ports {
-		if p := e.ports[i].Load(); p != nil && p.wantIdle.Load() {
+	for _, p := range *e.idlers.Load() {
+		if p.wantIdle.Load() {
 			p.wantIdle.Store(false)
 			p.opts.Idle()
 		}

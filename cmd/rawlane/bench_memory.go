@@ -162,7 +162,7 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h host, cmd *c
 		}
 	}
 	n.got.close()
-	return errors.Join(n.group.Barrier(ctx), n.d.Close(), n.group.Close())
+	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.d.Close(), n.group.Close())
 }
 
 // meet makes windows and FIFOs, and exchanges their keys: node 0 asks node 1 for its, and writes its own there.
@@ -193,7 +193,7 @@ func (n *memoryNode) meet(ctx context.Context) (err error) {
 		return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx))
 	case 1:
 		n.got.put(0, []byte(keys))
-		if n.seen, err = n.window.Wait(ctx, 0); err != nil {
+		if err := n.notified(ctx); err != nil {
 			return err
 		}
 		text := n.window.Bytes()
@@ -213,6 +213,13 @@ func (n *memoryNode) use(keys string) error {
 	f, err2 := memfifo.ParseKey(fifo)
 	n.other, n.queue = n.d.Remote(w), n.d.Remote(f)
 	return errors.Join(err1, err2)
+}
+
+// notified waits for the next notification. There may be more already: they are for later.
+func (n *memoryNode) notified(ctx context.Context) error {
+	_, err := n.window.Wait(ctx, n.seen)
+	n.seen++
+	return err
 }
 
 // fill makes up what this node sends: the same on both, in all runs.
@@ -284,7 +291,7 @@ func (n *memoryNode) rate(ctx context.Context, count, size int, send func() erro
 
 func (n *memoryNode) put(ctx context.Context, size int, r *memoryResult) (err error) {
 	send := func() error { return n.other.PutNotify(ctx, 8, n.data) }
-	receive := func() (err error) { n.seen, err = n.window.Wait(ctx, n.seen); return err }
+	receive := func() error { return n.notified(ctx) }
 	if err := n.pingPong(size, r, send, receive); err != nil {
 		return err
 	}
@@ -318,10 +325,9 @@ func (n *memoryNode) get(ctx context.Context, size int, r *memoryResult) (err er
 		if err := n.other.Signal(ctx); err != nil {
 			return err
 		}
-		n.seen, err = n.window.Wait(ctx, n.seen)
-		return err
+		return n.notified(ctx)
 	}
-	if n.seen, err = n.window.Wait(ctx, n.seen); err != nil {
+	if err := n.notified(ctx); err != nil {
 		return err
 	}
 	buf := make([]byte, size)
@@ -393,10 +399,9 @@ func (n *memoryNode) amo(ctx context.Context, size int, r *memoryResult) (err er
 		if err := errors.Join(n.window.Store(0, 0), n.other.Signal(ctx)); err != nil {
 			return err
 		}
-		n.seen, err = n.window.Wait(ctx, n.seen)
-		return err
+		return n.notified(ctx)
 	}
-	if n.seen, err = n.window.Wait(ctx, n.seen); err != nil {
+	if err := n.notified(ctx); err != nil {
 		return err
 	}
 	added := uint64(0)
