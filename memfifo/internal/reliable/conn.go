@@ -56,7 +56,7 @@ const (
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"idle", "greeting", "open"}[s%3] }
+func (s State) String() string { return [...]string{"idle", "greeting", "open", "?"}[min(s, Open+1)] }
 
 // Config of a connection.
 type Config struct {
@@ -102,6 +102,7 @@ type pick struct {
 	lane     Lane
 	sequence uint32
 	ackLane  Lane
+	ask      bool // for an acknowledgement at once
 }
 
 // Counters of a connection, over all lives.
@@ -114,6 +115,7 @@ type Counters struct {
 	Duplicate uint64 `json:"duplicate"` // here already
 	Beyond    uint64 `json:"beyond"`    // no room
 	Stray     uint64 `json:"stray"`     // of or for another life
+	Long      uint64 `json:"long"`      // longer than Size: dropped
 }
 
 // New makes a connection.
@@ -268,9 +270,9 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream. The last one's opens the way for what is queued.
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
-	c.out = pick{Data, l, sequence, h.AckLane}
+	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b)
 	return f.b[:f.n]
@@ -291,7 +293,7 @@ func (c *Conn) Sent(now mono.Time) {
 		if s.slot(p.sequence).sends > 0 {
 			c.counters.SentAgain++
 		}
-		s.sent(p.sequence, now, &c.rtt)
+		s.sent(p.sequence, p.ask, now, &c.rtt)
 		c.lanes[p.ackLane].told()
 		c.counters.Sent++
 	case Ack:
@@ -316,6 +318,10 @@ const (
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 	c.out = pick{} // it may be done
+	if len(records) > c.Largest() {
+		c.counters.Long++
+		return Nothing
+	}
 	switch h.Kind {
 	case Hello:
 		c.welcome, c.asker, c.asked = true, h.From, h.Sequence
