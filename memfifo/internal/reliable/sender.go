@@ -85,8 +85,12 @@ func (s *sender) close() {
 }
 
 // pick returns the next frame to send, if there is one. Frames that are full go as the window lets them; one being filled goes if
-// little is on its way, or if no acknowledgement comes soon that would let it go.
+// little is on its way, or if no acknowledgement comes soon that would let it go. The one that the receiver waits for goes
+// however much is on its way: all of that waits for it.
 func (s *sender) pick() (sequence uint32, ok bool) {
+	if s.lost > 0 && s.slot(s.una).state == missing && before(s.una, s.limit) {
+		return s.una, true
+	}
 	if s.flight >= s.congestion {
 		return 0, false
 	}
