@@ -37,6 +37,7 @@ func TestLost_FastRetransmission(t *testing.T) {
 			t.Errorf("window %d: congestion %d", window, c)
 		}
 		p.air[1] = append(p.air[1], rest[1:]...)
+		p.settle()
 		p.pass(time.Second)
 		if !a.done() || a.c.Counters().SentAgain != 1 && window < Stash {
 			t.Errorf("window %d: done %t, %+v", window, a.done(), a.c.Counters())
