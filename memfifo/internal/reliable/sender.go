@@ -60,8 +60,8 @@ func (s *sender) idle() bool { return s.una == s.built && s.fill == 0 }
 func (s *sender) full() bool { return s.built-s.una >= Window }
 
 // reserve returns n bytes of the frame being filled; a new one if they do not fit. It returns nil if there is none.
-func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
-	if s.fill > 0 && s.fill+n > size {
+func (s *sender) reserve(n int, cfg *Config) []byte {
+	if s.fill > 0 && s.fill+n > cfg.Size {
 		s.close()
 	}
 	if s.full() {
@@ -69,10 +69,10 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 	}
 	f := s.slot(s.built)
 	if s.fill == 0 {
-		*f = slot{b: alloc()}
+		*f = slot{b: cfg.Alloc()}
 		s.fill = HeaderLen
 	}
-	b := f.b[s.fill : s.fill+n]
+	b := f.b[cfg.Room+s.fill:][:n]
 	s.fill += n
 	return b
 }
