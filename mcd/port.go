@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -27,6 +28,8 @@ type Port struct {
 
 	out outbox
 	tx  traffic // written under out.mu
+
+	wantIdle atomic.Bool
 }
 
 // PortOptions are what a port may have besides its number.
@@ -36,6 +39,9 @@ type PortOptions struct {
 	// (Recv, Await, Send); TrySend and PostSend are for it. The message is the endpoint's again when it returns.
 	// One that is running when the port is closed may end after Close.
 	Handler func(*Message)
+	// Idle, if there is a Handler, is called after it, or after WantIdle, when whoever polls finds nothing more, or stops
+	// polling: the time for what can wait until an answer would have gone. It must be as brief as the Handler.
+	Idle func()
 	// Strangers has the port take messages from nodes whose number the table gives to another address.
 	// Discovery needs that.
 	Strangers bool
@@ -73,7 +79,19 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 		p.locks = append(p.locks, lock)
 	}
 	e.ports[id].Store(p)
+	e.listIdlers()
 	return p, nil
+}
+
+// listIdlers lists the ports that have an Idle. The caller holds portMu.
+func (e *Endpoint) listIdlers() {
+	var idlers []*Port
+	for i := range e.ports {
+		if p := e.ports[i].Load(); p != nil && p.opts.Idle != nil {
+			idlers = append(idlers, p)
+		}
+	}
+	e.idlers.Store(&idlers)
 }
 
 // ID returns the port's number.
@@ -90,6 +108,9 @@ func (p *Port) deliver(m *Message) {
 	if p.opts.Handler != nil {
 		p.rx.add(1, len(m.Payload))
 		p.opts.Handler(m)
+		if p.opts.Idle != nil {
+			p.WantIdle()
+		}
 		return
 	}
 	p.mu.Lock()
@@ -103,6 +124,14 @@ func (p *Port) deliver(m *Message) {
 	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
+	}
+}
+
+// WantIdle has the port's Idle be called when whoever polls finds nothing more.
+func (p *Port) WantIdle() {
+	if !p.wantIdle.Load() {
+		p.wantIdle.Store(true)
+		p.e.wantIdle.Store(true)
 	}
 }
 
@@ -128,6 +157,7 @@ func (p *Port) close() {
 
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
+	p.e.listIdlers()
 	p.e.gone.add(p.Counters())
 	p.unlock()
 	p.e.portMu.Unlock()

@@ -35,8 +35,12 @@ type pollState struct {
 	frames  [pollBatch]transport.Frame
 	quiet   []transport.Quieter // the links that can be hushed
 	hushed  bool
+	handled []*Port     // whose handlers were called, and who want to know when there is nothing more
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
+
+	wantIdle atomic.Bool             // some port wants to know when there is nothing more
+	idlers   atomic.Pointer[[]*Port] // the ports that may
 
 	turns   tally         // times that somebody led
 	napping atomic.Int32  // servers that found the lock taken and wait for idle
@@ -45,6 +49,7 @@ type pollState struct {
 }
 
 func (s *pollState) init(links []transport.Link) {
+	s.idlers.Store(new([]*Port))
 	s.idle = make(chan struct{}, len(links))
 	s.keep = make(chan struct{}, 1)
 	for _, l := range links {
@@ -107,6 +112,20 @@ func (e *Endpoint) poll() int {
 	return total
 }
 
+// lull tells ports that want to know that there is nothing more, for now. The caller leads.
+func (e *Endpoint) lull() {
+	if !e.wantIdle.Load() {
+		return
+	}
+	e.wantIdle.Store(false)
+	for _, p := range *e.idlers.Load() {
+		if p.wantIdle.Load() {
+			p.wantIdle.Store(false)
+			p.opts.Idle()
+		}
+	}
+}
+
 // flush tries to send what was posted while a link had no room.
 func (e *Endpoint) flush() {
 	for nic := range e.queues {
@@ -122,6 +141,9 @@ func (e *Endpoint) Progress() bool {
 		return false
 	}
 	n := e.poll()
+	if n == 0 {
+		e.lull()
+	}
 	e.leave()
 	e.flush()
 	return n > 0
@@ -161,6 +183,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		}
 		if leading && e.poll() == 0 {
 			e.hush(true)
+			e.lull()
 		}
 		if i%spinCheck != 0 && !polite || c.Done() {
 			continue
@@ -178,6 +201,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	if leading {
 		if !done {
 			e.hush(false)
+			e.lull()
 		}
 		e.leave()
 	}
@@ -206,6 +230,7 @@ func (e *Endpoint) keeper() {
 			}
 			if e.turns.load() == seen && e.lead() {
 				e.hush(false)
+				e.lull()
 				e.leave()
 				break
 			}
@@ -252,6 +277,7 @@ func (e *Endpoint) attend() {
 		stream = stream || n > 1 && e.pace.max > 0
 		if n > 0 {
 			idle = mono.Time{}
+			e.lull()
 			e.leave()
 			e.flush()
 			runtime.Gosched() // those whose messages came should run before the next batch

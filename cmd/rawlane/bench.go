@@ -79,6 +79,9 @@ func newBenchCommand() *cobra.Command {
 		cmd.AddCommand(newBenchKindCommand(k))
 	}
 	cmd.AddCommand(newBenchBarrierCommand())
+	for _, k := range memoryKinds {
+		cmd.AddCommand(newBenchMemoryCommand(k))
+	}
 	return cmd
 }
 

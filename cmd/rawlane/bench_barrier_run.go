@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,14 +117,13 @@ func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spin
 // spinner is a loop of so many rounds that takes a given time where nothing else runs.
 type spinner int
 
-var spun uint64
-
+// spin goes round.
 func (s spinner) spin() {
-	x := spun
+	x := uint64(s)
 	for range s {
 		x = x*6364136223846793005 + 1
 	}
-	spun = x
+	runtime.KeepAlive(x) // or the compiler would leave the loop out
 }
 
 // newSpinner finds how many rounds take a time.

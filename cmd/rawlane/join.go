@@ -113,6 +113,11 @@ func (m *member) open(ctx context.Context, p *place, hosts []cluster.Host) error
 		return err
 	}
 	links, err := m.openLinks(p, hosts)
+	for nic := range links {
+		if err == nil {
+			links[nic], err = p.faults.wrap(links[nic], p.node)
+		}
+	}
 	if err == nil {
 		m.ep, err = mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(p.node), Router: router}, links...)
 	}

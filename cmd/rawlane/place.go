@@ -35,6 +35,7 @@ type place struct {
 	pin       string
 	timeout   time.Duration
 	mode      string
+	faults    faults
 	grace     time.Duration // that the other nodes' processes get to end by themselves when one has failed
 	explicit  func(flag string) bool
 }
@@ -110,6 +111,9 @@ func (p *place) validate() error {
 	}
 	if p.ifname != "" && len(p.interfaces()) != p.nics {
 		return misuse("--interface %s: %d for %d --nics", p.ifname, len(p.interfaces()), p.nics)
+	}
+	if err := p.faults.validate(); err != nil {
+		return err
 	}
 	if p.mtu < fabric.MinMTU || p.mtu > fabric.MaxMTU {
 		return misuse("--mtu %d: want %d to %d", p.mtu, fabric.MinMTU, fabric.MaxMTU)
@@ -254,6 +258,11 @@ func (p *place) open(links [][]transport.Link, closeSite func() error) (nodes []
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	for k, own := range links {
+		for nic := range own {
+			if own[nic], err = p.faults.wrap(own[nic], k); err != nil {
+				return nil, nil, errors.Join(err, closeAll())
+			}
+		}
 		e, err := mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(k), Nodes: table, Router: router}, own...)
 		if err != nil {
 			_ = closeAll() // the first error is the one to report

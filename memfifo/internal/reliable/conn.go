@@ -62,9 +62,10 @@ func (s State) String() string { return [...]string{"idle", "greeting", "open", 
 type Config struct {
 	Life  uint32        // random, not 0
 	Size  int           // of a frame, header included
+	Room  int           // before each frame, for its driver's own header
 	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
 	Start uint32        // the first sequence number, at both ends; 0 is 1
-	Alloc func() []byte // gives Size bytes
+	Alloc func() []byte // gives Room and Size bytes
 	Free  func([]byte)  // takes them back: an idle connection has none
 }
 
@@ -85,8 +86,9 @@ type Conn struct {
 	strayed        mono.Time // when a frame for another life of ours was answered last
 	silent         mono.Time // since when answers are due; valid if tries > 0
 	tries          int
+	quiet          bool
 	out            pick
-	control        [HeaderLen]byte
+	control        []byte
 	counters       Counters
 }
 
@@ -126,8 +128,8 @@ func New(cfg Config) *Conn {
 		cfg.Start = 1
 	}
 	free := cfg.Free
-	cfg.Free = func(b []byte) { free(b[:cfg.Size]) } // all of what Alloc gave
-	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1}
+	cfg.Free = func(b []byte) { free(b[:cfg.Room+cfg.Size]) } // all of what Alloc gave
+	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1, control: make([]byte, cfg.Room+HeaderLen)}
 	c.clear()
 	return c
 }
@@ -194,7 +196,7 @@ func (c *Conn) Room(l Lane, least int) int {
 // Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
 // acknowledged first. The caller fills them before it calls anything else.
 func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
-	b := c.lanes[l].reserve(n, c.cfg.Size, c.cfg.Alloc)
+	b := c.lanes[l].reserve(n, &c.cfg)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
 		c.helloDue = now.Add(firstTimeout)
@@ -202,7 +204,16 @@ func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
 	return b
 }
 
-// Next returns a frame to send now, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
+// Quiet has Next give out no acknowledgements that can wait until off: data may follow at once, which they go with.
+func (c *Conn) Quiet(on bool) { c.quiet = on }
+
+// Corked reports whether a lane has a frame that waits for more to share it.
+func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].urgent }
+
+// Uncork has what was reserved so far go as soon as the window lets it.
+func (c *Conn) Uncork(l Lane) { c.lanes[l].urgent = c.lanes[l].fill > 0 }
+
+// Next returns a frame to send now, behind Config.Room bytes, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
 func (c *Conn) Next(now mono.Time) []byte {
 	switch {
 	case c.welcome:
@@ -219,7 +230,7 @@ func (c *Conn) Next(now mono.Time) []byte {
 		}
 	}
 	for l := range c.lanes {
-		if r := &c.lanes[l].receiver; r.wants() {
+		if r := &c.lanes[l].receiver; r.wants(c.quiet) {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
 		}
 	}
@@ -248,8 +259,8 @@ func (c *Conn) controlFrame(p pick) []byte {
 		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
-	h.put(c.control[:])
-	return c.control[:]
+	h.put(c.control[c.cfg.Room:])
+	return c.control
 }
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
@@ -265,8 +276,8 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
-	h.put(f.b)
-	return f.b[:f.n]
+	h.put(f.b[c.cfg.Room:])
+	return f.b[:c.cfg.Room+f.n]
 }
 
 // Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
@@ -415,7 +426,7 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 		if l.awaits() {
 			earlier(l.sender.due)
 		}
-		if l.owed > 0 && !l.wants() {
+		if l.owed > 0 && !l.wants(c.quiet) {
 			earlier(l.receiver.due)
 		}
 	}
@@ -458,7 +469,8 @@ func (c *Conn) try(now mono.Time) bool {
 	return c.tries > leastTries && now.Sub(c.silent) >= c.cfg.Limit
 }
 
-// giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest.
+// giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest. The peer's own goes
+// on, for all we know.
 func (c *Conn) giveUp() {
 	c.mine = c.mine*1664525 + 1013904223 // any other number
 	if c.mine == 0 {

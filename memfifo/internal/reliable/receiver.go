@@ -11,7 +11,8 @@ type receiver struct {
 	count int           // of frames in early
 
 	owed int       // frames taken since they were acknowledged
-	now  bool      // the sender wants to know at once, or should
+	soon bool      // the sender wants to know, and there is nothing else for it
+	now  bool      // it should know at once
 	due  mono.Time // when the acknowledgement is due; valid if owed
 }
 
@@ -33,7 +34,7 @@ func (r *receiver) arrive(h *Header, records []byte, now mono.Time, alloc func()
 		r.due = now.Add(ackDelay)
 	}
 	r.owed++
-	r.now = r.now || h.AnswerNow
+	r.soon = r.soon || h.AnswerNow
 	ahead := int32(h.Sequence - r.next)
 	switch {
 	case ahead < 0 || ahead < Stash && r.early[h.Sequence%Stash] != nil:
@@ -108,7 +109,7 @@ func (r *receiver) acknowledge(h *Header) {
 }
 
 // told notes that an acknowledgement has gone.
-func (r *receiver) told() { r.owed, r.now = 0, false }
+func (r *receiver) told() { r.owed, r.soon, r.now = 0, false, false }
 
-// wants reports whether an acknowledgement should go now.
-func (r *receiver) wants() bool { return r.now || r.owed >= ackEvery }
+// wants reports whether an acknowledgement should go now, by itself.
+func (r *receiver) wants(quiet bool) bool { return r.now || r.owed >= ackEvery || r.soon && !quiet }

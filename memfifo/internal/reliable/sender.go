@@ -14,6 +14,7 @@ type sender struct {
 	una, next, built uint32
 	slots            [Window]slot // by sequence
 	fill             int          // bytes in the slot being filled
+	urgent           bool         // it is not to wait for more
 	flight           int          // frames on their way: not acknowledged, not selected, not lost
 	lost             int          // frames to be sent again
 	limit            uint32       // the first frame that the receiver has no credit for
@@ -59,8 +60,8 @@ func (s *sender) idle() bool { return s.una == s.built && s.fill == 0 }
 func (s *sender) full() bool { return s.built-s.una >= Window }
 
 // reserve returns n bytes of the frame being filled; a new one if they do not fit. It returns nil if there is none.
-func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
-	if s.fill > 0 && s.fill+n > size {
+func (s *sender) reserve(n int, cfg *Config) []byte {
+	if s.fill > 0 && s.fill+n > cfg.Size {
 		s.close()
 	}
 	if s.full() {
@@ -68,10 +69,10 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 	}
 	f := s.slot(s.built)
 	if s.fill == 0 {
-		*f = slot{b: alloc()}
+		*f = slot{b: cfg.Alloc()}
 		s.fill = HeaderLen
 	}
-	b := f.b[s.fill : s.fill+n]
+	b := f.b[cfg.Room+s.fill:][:n]
 	s.fill += n
 	return b
 }
@@ -79,7 +80,7 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 // close ends the frame being filled.
 func (s *sender) close() {
 	s.slot(s.built).n = s.fill
-	s.fill = 0
+	s.fill, s.urgent = 0, false
 	s.built++
 }
 
@@ -100,7 +101,7 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 			}
 		}
 	}
-	if s.next == s.built && s.fill > 0 && (s.flight < cork || !before(s.una, s.asked)) && before(s.next, s.limit) {
+	if s.next == s.built && s.fill > 0 && (s.flight < cork || s.urgent || !before(s.una, s.asked)) && before(s.next, s.limit) {
 		s.close()
 	}
 	if s.next != s.built && before(s.next, s.limit) {

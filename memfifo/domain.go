@@ -1,0 +1,325 @@
+package memfifo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// Config of a domain. The zero value will do.
+type Config struct {
+	// Port that remote memory operations use on every node. Zero is DefaultPort.
+	Port mcd.PortID
+	// Limit is how long a peer may be silent that owes an answer. Zero is DefaultLimit.
+	Limit time.Duration
+}
+
+// Domain is one node's part in remote memory: its windows and FIFOs, and its connections to others. All methods, and those of
+// windows, FIFOs and remotes, may be called from any goroutine.
+type Domain struct {
+	ep   *mcd.Endpoint
+	cfg  Config
+	port *mcd.Port
+	size int // of a frame
+
+	mu      sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
+	peers   []*peer    // by node; nil: never talked to
+	windows map[uint16]*Window
+	fifos   map[uint16]*FIFO
+	closed  bool
+	tag     uint32 // of the last call
+	frames  [][]byte
+	waiters *waiter // spare ones
+	calls   *call   // likewise
+	lulled  []*peer // heard since the last lull
+	header  reliable.Header
+	timer   *time.Timer
+	armed   bool
+	due     mono.Time // if armed
+	stats   Counters
+}
+
+// Counters of a domain.
+type Counters struct {
+	reliable.Counters
+	Malformed uint64 `json:"malformed"` // frames and records that make no sense
+	Strangers uint64 `json:"strangers"` // frames of nodes that the table does not have
+	Refused   uint64 `json:"refused"`   // operations of others
+	Orphans   uint64 `json:"orphans"`   // answers that nobody waits for any more
+}
+
+// Open makes a domain. mcd.ErrPortBusy.
+func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
+	if cfg.Port == 0 {
+		cfg.Port = DefaultPort
+	}
+	if cfg.Limit == 0 {
+		cfg.Limit = DefaultLimit
+	}
+	if cfg.Limit < 0 {
+		return nil, fmt.Errorf("memfifo: Limit %v (want 0 or more)", cfg.Limit)
+	}
+	d := &Domain{ep: ep, cfg: cfg, size: ep.MaxPayload(), windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}}
+	if least := reliable.HeaderLen + opCompare.size(0); d.size < least {
+		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.size, least)
+	}
+	d.timer = time.AfterFunc(time.Hour, d.tick) // until something is due, an hour is never
+	d.timer.Stop()
+	d.mu.Lock() // a message may come before the port is known
+	defer d.mu.Unlock()
+	var err error
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Idle: d.lull})
+	if err != nil {
+		return nil, fmt.Errorf("memfifo: %w", err)
+	}
+	return d, nil
+}
+
+// secret returns a random number.
+func secret() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// Counters returns the domain's counters.
+func (d *Domain) Counters() Counters {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.stats
+	for _, p := range d.peers {
+		if p == nil {
+			continue
+		}
+		n := p.conn.Counters()
+		c.Sent += n.Sent
+		c.SentAgain += n.SentAgain
+		c.Acks += n.Acks
+		c.Taken += n.Taken
+		c.Early += n.Early
+		c.Duplicate += n.Duplicate
+		c.Beyond += n.Beyond
+		c.Stray += n.Stray
+	}
+	return c
+}
+
+// peer returns the connection to a node, made on first use, or nil if the table does not have the node. The caller holds
+// mu.
+func (d *Domain) peer(node mcd.NodeID) *peer {
+	if int(node) < len(d.peers) && d.peers[node] != nil {
+		return d.peers[node]
+	}
+	known := slices.ContainsFunc(d.ep.Nodes(), func(n mcd.Node) bool { return n.ID == node })
+	if !known || node == d.ep.Node() {
+		return nil
+	}
+	d.peers = append(d.peers, make([]*peer, max(0, int(node)+1-len(d.peers)))...)
+	p := &peer{d: d, node: node, to: mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port}), calls: map[uint32]*call{}}
+	p.conn = reliable.New(reliable.Config{
+		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.HeaderLen, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
+	})
+	p.conn.Quiet(true)
+	d.peers[node] = p
+	return p
+}
+
+func (d *Domain) alloc() []byte {
+	if n := len(d.frames); n > 0 {
+		b := d.frames[n-1]
+		d.frames = d.frames[:n-1]
+		return b
+	}
+	return make([]byte, mcd.HeaderLen+d.size)
+}
+
+func (d *Domain) free(b []byte) {
+	if len(d.frames) < spareFrames {
+		d.frames = append(d.frames, b)
+	}
+}
+
+// handle takes a message, in the endpoint's progress.
+func (d *Domain) handle(m *mcd.Message) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	h := &d.header
+	if reliable.Parse(m.Payload, h) != nil {
+		d.stats.Malformed++
+		return
+	}
+	p := d.peer(m.From.Node)
+	if p == nil {
+		d.stats.Strangers++
+		return
+	}
+	now := clock.Now()
+	switch p.conn.Handle(now, h, m.Payload[reliable.HeaderLen:]) {
+	case reliable.Take:
+		p.take(now, h.Lane, m.Payload[reliable.HeaderLen:])
+	case reliable.Restarted:
+		p.fail(&PeerDownError{Node: p.node, Restarted: true})
+	}
+	p.advance(now)
+	p.lullSoon()
+}
+
+// lull is when the endpoint has nothing more for now: what could wait for more to share its frame goes alone.
+func (d *Domain) lull() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := clock.Now()
+	lulled := d.lulled
+	d.lulled = nil
+	for _, p := range lulled {
+		p.lulled = false
+		p.conn.Uncork(reliable.Requests)
+		p.conn.Uncork(reliable.Replies)
+		p.conn.Quiet(false)
+		p.pump(now)
+		p.conn.Quiet(true)
+	}
+	if d.lulled == nil {
+		d.lulled = lulled[:0]
+	}
+}
+
+// watch sees to it that a peer's deadline is kept. The caller holds mu.
+func (d *Domain) watch(now mono.Time, p *peer) {
+	at, ok := p.conn.Deadline()
+	if p.busy && (!ok || now.Add(busyRetry).Before(at)) {
+		at, ok = now.Add(busyRetry), true
+	}
+	if ok && (!d.armed || at.Before(d.due)) {
+		d.armed, d.due = true, at
+		d.timer.Reset(at.Sub(now))
+	}
+}
+
+// tick is what the timer does, in a goroutine of its own.
+func (d *Domain) tick() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = false
+	if d.closed {
+		return
+	}
+	now := clock.Now()
+	for _, p := range d.peers {
+		if p == nil {
+			continue
+		}
+		if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
+			if p.conn.Advance(now) {
+				p.fail(&PeerDownError{Node: p.node, Limit: d.cfg.Limit})
+			}
+			p.advance(now)
+			continue
+		}
+		if p.busy {
+			p.pump(now)
+		}
+		d.watch(now, p)
+	}
+}
+
+// getWaiter returns one that nobody uses. The caller holds mu.
+func (d *Domain) getWaiter() *waiter {
+	w := d.waiters
+	if w == nil {
+		return new(waiter)
+	}
+	d.waiters = w.next
+	return w
+}
+
+// sleep waits until a waiter is woken, and gives it back. mu is not held.
+func (d *Domain) sleep(ctx context.Context, w *waiter, list *waitlist) error {
+	err := d.ep.Await(ctx, &w.completion)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.listed {
+		list.remove(w)
+	}
+	w.next = d.waiters
+	d.waiters = w
+	return err
+}
+
+// Flush returns when all that was done before to the given nodes, or to all without any, is in place there, or was refused.
+//
+// Errors, joined: an *AccessError for a node that has refused something since the last Flush, a *PeerDownError for one to
+// which something was lost; ctx's error with the nodes that have not answered.
+func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
+	d.mu.Lock()
+	var asked []*peer
+	for _, p := range d.peers {
+		if p != nil && (len(nodes) == 0 || slices.Contains(nodes, p.node)) && p.unflushed() {
+			asked = append(asked, p)
+		}
+	}
+	d.mu.Unlock()
+	fences := make([]*call, 0, len(asked))
+	var errs []error
+	for _, p := range asked {
+		c, err := p.ask(ctx, opFence, Key{}, 0, 0, 0, nil, nil)
+		if err != nil {
+			errs = append(errs, p.settle(err))
+			continue
+		}
+		fences = append(fences, c)
+	}
+	for _, c := range fences {
+		p := c.p
+		_, err := p.answer(ctx, c)
+		errs = append(errs, p.settle(err))
+	}
+	return errors.Join(errs...)
+}
+
+// Close flushes, for as long as peers answer, and ends the domain. Waits end with ErrClosed. The error names the nodes that have
+// not confirmed what was done to them.
+func (d *Domain) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*d.cfg.Limit)
+	defer cancel()
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	err := d.Flush(ctx)
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.timer.Stop()
+	for _, p := range d.peers {
+		if p != nil {
+			p.fail(ErrClosed)
+		}
+	}
+	for _, w := range d.windows {
+		w.waiters.wake(ErrClosed)
+	}
+	for _, f := range d.fifos {
+		f.waiters.wake(ErrClosed)
+	}
+	d.mu.Unlock()
+	return errors.Join(err, d.port.Close())
+}

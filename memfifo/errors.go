@@ -1,0 +1,83 @@
+package memfifo
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Sentinels: test with errors.Is.
+var (
+	// ErrAccess: the owner has refused an operation. An *AccessError says why.
+	ErrAccess = errors.New("access refused")
+	// ErrPeerDown: a node did not answer, or has begun anew. A *PeerDownError names it.
+	ErrPeerDown = errors.New("peer down")
+	// ErrFull: the FIFO is full, and TryPush does not wait.
+	ErrFull = errors.New("FIFO full")
+	// ErrClosed: the domain, window or FIFO was closed. Is mcd.ErrClosed and net.ErrClosed.
+	ErrClosed = fmt.Errorf("domain closed: %w", mcd.ErrClosed)
+	// ErrTooLarge: a record is longer than the FIFO or MaxRecord allow, or a buffer shorter than a record.
+	ErrTooLarge = errors.New("too large")
+	// ErrTaken: the id is taken by another window, or FIFO, of this domain.
+	ErrTaken = errors.New("id is taken")
+	// ErrAlignment: an atomic operation on an address that is not a multiple of 8.
+	ErrAlignment = errors.New("not aligned to 8 bytes")
+)
+
+// Refusal is why an owner refuses an operation.
+type Refusal uint8
+
+// The refusals.
+const (
+	NoSuchID   Refusal = iota + 1 // no window or FIFO has that id, or not any more
+	WrongKey                      // the secret is another one
+	OutOfRange                    // not all of it is inside of the window, or a record is longer than the FIFO
+	NoRight                       // the window does not allow it
+	Misaligned                    // an atomic operation on an address that is not a multiple of 8
+	Full                          // TryPush: no room now
+	refusals
+)
+
+// String names r.
+func (r Refusal) String() string {
+	return [...]string{"?", "no such id (or revoked)", "wrong key", "out of range", "no right", "not aligned to 8 bytes", "full"}[min(r, refusals)%refusals]
+}
+
+// AccessError is an operation that the owner has refused: nothing was written. It is ErrAccess.
+type AccessError struct {
+	Node   mcd.NodeID
+	ID     uint16
+	Reason Refusal
+	Count  int // how many were refused since the last Flush; the others are of the same kind or another
+}
+
+func (e *AccessError) Error() string {
+	s := fmt.Sprintf("node %d, id %d: access refused: %v", e.Node, e.ID, e.Reason)
+	if e.Count > 1 {
+		s += fmt.Sprintf(" (the first of %d)", e.Count)
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrAccess) hold.
+func (e *AccessError) Is(target error) bool { return target == ErrAccess }
+
+// PeerDownError names a node that did not answer, or has begun anew. Of what was under way to it, some may have been done. It
+// is ErrPeerDown.
+type PeerDownError struct {
+	Node      mcd.NodeID
+	Restarted bool
+	Limit     time.Duration
+}
+
+func (e *PeerDownError) Error() string {
+	if e.Restarted {
+		return fmt.Sprintf("node %d has begun anew: what was under way is lost", e.Node)
+	}
+	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrPeerDown) hold.
+func (e *PeerDownError) Is(target error) bool { return target == ErrPeerDown }

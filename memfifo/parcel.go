@@ -1,0 +1,142 @@
+package memfifo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// Notify says when a parcel's receiver is notified.
+type Notify uint8
+
+// When.
+const (
+	Never   Notify = iota
+	OnFirst        // when the first frame's bytes are in place
+	OnLast         // when all are
+)
+
+// Parcel is a Put that is posted, and sent without the caller. Its data belongs to the domain until Done (local completion), and
+// the parcel itself until it is placed (remote completion).
+//
+// Source: CENJU §3.1 (parcels), §3.3 (notification flags).
+type Parcel struct {
+	To     *Remote
+	Off    int64
+	Data   []byte
+	Notify Notify
+
+	posted bool // guarded by Domain.mu, as is what follows
+	p      *peer
+	at     int    // how much is in frames
+	mark   uint32 // when all is: acknowledged once that is reached
+	done   mcd.Completion
+	placed mcd.Completion
+}
+
+// ErrPosted: the parcel is posted already.
+var ErrPosted = errors.New("parcel is in use")
+
+// Post posts parcels, in order, and does not wait. Any number may be posted; each is cut into frames as there is room.
+// Those to one node land in order, and later operations behind them. If one cannot be posted, it and those after it are
+// not, and the error says which: ErrPosted, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+func (d *Domain) Post(parcels ...*Parcel) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := clock.Now()
+	for i, q := range parcels {
+		if err := d.post(q); err != nil {
+			return fmt.Errorf("parcel %d: %w", i, err)
+		}
+		if q.p != nil && (i+1 == len(parcels) || parcels[i+1].To.key.Node != q.p.node) {
+			q.p.advance(now)
+		}
+	}
+	return nil
+}
+
+func (d *Domain) post(q *Parcel) error {
+	if q.posted {
+		return ErrPosted
+	}
+	if q.Off < 0 {
+		return fmt.Errorf("offset %d: want 0 or more", q.Off)
+	}
+	q.at = 0
+	q.done.Reset()
+	q.placed.Reset()
+	if q.To.key.Node == d.ep.Node() {
+		flags := byte(0)
+		if q.Notify != Never {
+			flags = flagNotify
+		}
+		err := d.putHere(q.To.key, uint64(q.Off), q.Data, flags)
+		q.end(err)
+		return err
+	}
+	p, err := d.to(q.To.key.Node)
+	if err == nil {
+		err = p.ready()
+	}
+	if err != nil {
+		return err
+	}
+	q.p, q.posted = p, true
+	p.parcels = append(p.parcels, q)
+	return nil
+}
+
+// sendParcels puts what is posted into frames as far as there is room.
+func (p *peer) sendParcels(now mono.Time) {
+	for len(p.parcels) > 0 {
+		q := p.parcels[0]
+		n := p.fitsParcel(opPut, len(q.Data)-q.at)
+		if n < 0 {
+			return
+		}
+		flags := byte(0)
+		if q.at == 0 && q.Notify == OnFirst {
+			flags |= flagNotify
+		}
+		last := q.at+n == len(q.Data)
+		if last && q.Notify == OnLast {
+			flags |= flagNotify
+		}
+		b := p.conn.Reserve(now, reliable.Requests, opPut.size(n))
+		putRecord(b, q.To.key, uint64(q.Off)+uint64(q.at), q.Data[q.at:q.at+n], flags)
+		p.used = true
+		q.at += n
+		p.pump(now)
+		now = clock.Now() // long ones take milliseconds
+		if !last {
+			continue
+		}
+		p.parcels = append(p.parcels[:0], p.parcels[1:]...)
+		q.mark = p.conn.Mark(reliable.Requests)
+		p.placing = append(p.placing, q)
+		q.done.Complete(nil)
+	}
+}
+
+// end completes a parcel that will not be sent any further.
+func (q *Parcel) end(err error) {
+	q.posted = false
+	if !q.done.Done() {
+		q.done.Complete(err)
+	}
+	q.placed.Complete(err)
+}
+
+// Done reports whether the parcel's data may be changed (local completion).
+func (q *Parcel) Done() bool { return q.done.Done() }
+
+// Wait returns when Done, or what has become of the parcel.
+func (q *Parcel) Wait(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.done) }
+
+// WaitPlaced returns when the parcel's data is in place, or was refused, which Flush tells (remote completion).
+func (q *Parcel) WaitPlaced(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.placed) }

@@ -1,0 +1,312 @@
+package memfifo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// peer is another node: what is under way to it and from it. All is guarded by Domain.mu.
+type peer struct {
+	d    *Domain
+	node mcd.NodeID
+	to   mcd.Dest
+	conn *reliable.Conn
+
+	room    waitlist         // for room in the lane of requests
+	parcels []*Parcel        // posted, not all of it in frames yet; in order
+	placing []*Parcel        // in frames, not acknowledged yet; in order
+	calls   map[uint32]*call // that wait for an answer, by tag
+	answers []answer         // for it, that wait for room
+	partial []byte           // of a long Push of it
+	used    bool             // something was done to it since the last Flush
+	failed  error            // what was under way is lost; until Flush says so
+	refused *AccessError     // since the last Flush
+	lulled  bool             // it is in d.lulled
+	busy    bool             // the link had no room
+	blocked bool             // its requests wait until answers have gone
+}
+
+// pump sends what may be sent. The caller holds d.mu.
+func (p *peer) pump(now mono.Time) {
+	p.busy = false
+	for f := p.conn.Next(now); f != nil; f = p.conn.Next(now) {
+		err := p.d.port.TrySendInPlace(0, p.to, f)
+		if errors.Is(err, transport.ErrBusy) {
+			p.busy = true
+			break
+		}
+		p.conn.Sent(now) // a frame that cannot be sent for another reason is lost, as frames are
+	}
+	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
+		p.lullSoon()
+	}
+	p.d.watch(now, p)
+}
+
+// lullSoon has the peer looked after when there is nothing else to do.
+func (p *peer) lullSoon() {
+	if !p.lulled {
+		p.lulled = true
+		p.d.lulled = append(p.d.lulled, p)
+	}
+	p.d.port.WantIdle()
+}
+
+// advance does what an acknowledgement or a deadline has made possible.
+func (p *peer) advance(now mono.Time) {
+	p.sendAnswers(now)
+	if p.blocked && len(p.answers) < maxAnswers/2 {
+		p.blocked = false
+		if records, ok := p.conn.Following(reliable.Requests); ok {
+			p.take(now, reliable.Requests, records)
+		}
+	}
+	p.sendParcels(now)
+	for len(p.placing) > 0 && p.conn.Reached(reliable.Requests, p.placing[0].mark) {
+		q := p.placing[0]
+		p.placing = append(p.placing[:0], p.placing[1:]...)
+		q.end(nil)
+	}
+	if p.room.first != nil && p.conn.Room(reliable.Requests, 1) > 0 && len(p.parcels) == 0 {
+		p.room.wake(nil)
+	}
+	p.pump(now)
+}
+
+// reserve returns n bytes for a request, or nil if it has to wait.
+func (p *peer) reserve(now mono.Time, n int) []byte {
+	if len(p.parcels) > 0 {
+		return nil // it may not overtake them
+	}
+	return p.conn.Reserve(now, reliable.Requests, n)
+}
+
+// ready says why nothing can be done to the peer now, or nil.
+func (p *peer) ready() error {
+	if p.d.closed {
+		return ErrClosed
+	}
+	return p.failed
+}
+
+// awaitRoom waits until there may be room for a request. The caller holds d.mu, which is free meanwhile.
+func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
+	p.pump(now)
+	w := p.d.getWaiter()
+	p.room.add(w)
+	p.d.mu.Unlock()
+	err := p.d.sleep(ctx, w, &p.room)
+	p.d.mu.Lock()
+	return err
+}
+
+// fail ends what is under way, as it may be lost.
+func (p *peer) fail(err error) {
+	lost := p.used || len(p.calls) > 0 || len(p.parcels) > 0
+	p.room.wake(err)
+	for _, list := range [][]*Parcel{p.parcels, p.placing} {
+		for _, parcel := range list {
+			parcel.end(err)
+		}
+	}
+	for tag, c := range p.calls {
+		delete(p.calls, tag)
+		c.completion.Complete(err)
+	}
+	p.parcels, p.placing, p.answers, p.partial, p.blocked = nil, nil, nil, nil, false
+	for _, f := range p.d.fifos {
+		f.unhold(p)
+	}
+	if lost && p.failed == nil {
+		p.failed = err
+	}
+}
+
+// unflushed reports whether Flush has something to ask or to say.
+func (p *peer) unflushed() bool {
+	return p.used || p.failed != nil || p.refused != nil || len(p.parcels) > 0 || len(p.placing) > 0
+}
+
+// settle makes Flush's answer for this peer, after its fence has ended with err.
+func (p *peer) settle(err error) error {
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	if p.failed != nil {
+		err = p.failed
+	}
+	p.failed = nil
+	if p.refused != nil {
+		err = errors.Join(err, p.refused)
+		p.refused = nil
+	}
+	return err
+}
+
+// call is an operation that waits for an answer.
+type call struct {
+	p          *peer
+	tag        uint32
+	completion mcd.Completion
+	value      uint64
+	reason     Refusal
+	id         uint16
+	buf        []byte // Get: what is still to come
+	left       int
+	next       *call // of the domain's spare ones
+}
+
+// ask makes a call: buf is for its answer, rec is data that goes with it. mu is not held.
+func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected uint64, buf, rec []byte) (*call, error) {
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	now := clock.Now()
+	for {
+		if err := p.ready(); err != nil {
+			return nil, err
+		}
+		if op == opFence {
+			p.used = false // what is used from now on is for the next Flush
+		}
+		if b := p.reserve(now, op.size(len(rec))); b != nil {
+			c := p.newCall(k.ID, buf)
+			w := op.begin(b, 0, len(rec))
+			if op != opFence {
+				w.u16(k.ID)
+				w.u64(k.Secret)
+			}
+			if op != opFence && op != opTry {
+				w.u64(off)
+			}
+			w.u32(c.tag)
+			switch op {
+			case opTry:
+				copy(w.b, rec)
+			case opGet:
+				w.u32(uint32(len(buf)))
+			case opAdd, opSwap:
+				w.u64(operand)
+			case opCompare:
+				w.u64(operand)
+				w.u64(expected)
+			}
+			p.conn.Uncork(reliable.Requests) // somebody waits for the answer
+			p.pump(now)
+			return c, nil
+		}
+		if err := p.awaitRoom(ctx, now); err != nil {
+			return nil, err
+		}
+		now = clock.Now()
+	}
+}
+
+func (p *peer) newCall(id uint16, buf []byte) *call {
+	d := p.d
+	c := d.calls
+	if c == nil {
+		c = new(call)
+	} else {
+		d.calls = c.next
+	}
+	d.tag++
+	c.completion.Reset()
+	c.p, c.tag, c.id, c.value, c.reason, c.buf, c.left = p, d.tag, id, 0, 0, buf, len(buf)
+	p.calls[c.tag] = c
+	return c
+}
+
+// answer waits for a call's answer, and gives the call back.
+func (p *peer) answer(ctx context.Context, c *call) (uint64, error) {
+	err := p.d.ep.Await(ctx, &c.completion)
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	delete(p.calls, c.tag) // an answer that comes later is an orphan
+	if err == nil && c.reason == Full {
+		err = ErrFull
+	} else if err == nil && c.reason != 0 {
+		err = &AccessError{Node: p.node, ID: c.id, Reason: c.reason, Count: 1}
+	}
+	value := c.value
+	c.buf = nil
+	c.next = p.d.calls
+	p.d.calls = c
+	return value, err
+}
+
+// answer is one that waits for room: a value, a refusal, or what is left of a Get.
+type answer struct {
+	op     opcode
+	tag    uint32
+	value  uint64
+	reason Refusal
+	id     uint16
+	w      *Window
+	off, n uint64
+	at     uint32 // how much of a Get was answered
+}
+
+// reply answers a request: at once if there is room.
+func (p *peer) reply(now mono.Time, a answer) {
+	p.answers = append(p.answers, a)
+	p.sendAnswers(now)
+}
+
+// sendAnswers puts answers into frames as far as there is room.
+func (p *peer) sendAnswers(now mono.Time) {
+	for len(p.answers) > 0 {
+		if !p.sendAnswer(now, &p.answers[0]) {
+			return
+		}
+		p.answers = append(p.answers[:0], p.answers[1:]...)
+	}
+}
+
+// sendAnswer returns false if not all of it was put into frames.
+func (p *peer) sendAnswer(now mono.Time, a *answer) bool {
+	for a.op == opData {
+		if a.w.revoked {
+			*a = answer{op: opError, tag: a.tag, reason: NoSuchID}
+			break
+		}
+		room := p.conn.Room(reliable.Replies, opData.size(min(int(a.n), 64)))
+		if room == 0 {
+			return false
+		}
+		n := min(int(a.n), room-opData.size(0))
+		w := opData.begin(p.conn.Reserve(now, reliable.Replies, opData.size(n)), 0, n)
+		w.u32(a.tag)
+		w.u32(a.at)
+		copy(w.b, a.w.mem[a.off:a.off+uint64(n)])
+		a.off, a.n, a.at = a.off+uint64(n), a.n-uint64(n), a.at+uint32(n)
+		if a.n == 0 {
+			p.conn.Uncork(reliable.Replies)
+			return true
+		}
+	}
+	b := p.conn.Reserve(now, reliable.Replies, a.op.size(0))
+	if b == nil {
+		return false
+	}
+	w := a.op.begin(b, 0, 0)
+	switch a.op {
+	case opValue:
+		w.u32(a.tag)
+		w.u64(a.value)
+	case opError:
+		w.u32(a.tag)
+		w.u8(uint8(a.reason))
+	case opRefused:
+		w.u16(a.id)
+		w.u8(uint8(a.reason))
+	}
+	if a.op != opRefused {
+		p.conn.Uncork(reliable.Replies) // somebody waits for it
+	}
+	return true
+}

@@ -1,0 +1,364 @@
+package memfifo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// Remote is a window or FIFO that one has the key of, on another node or on this one. It is a value to be kept, and costs
+// nothing.
+type Remote struct {
+	d   *Domain
+	key Key
+}
+
+var (
+	_ io.WriterAt = (*Remote)(nil)
+	_ io.ReaderAt = (*Remote)(nil)
+)
+
+// Remote returns what a key stands for.
+func (d *Domain) Remote(k Key) *Remote { return &Remote{d, k} }
+
+// Key returns the key.
+func (r *Remote) Key() Key { return r.key }
+
+// Put copies p into the remote window at byte offset off. It returns when p may be reused; the bytes are in place once a
+// later Flush has returned. Puts from one node to one node land in order. A Put that is longer than a frame is cut.
+//
+// Errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's: then some of it may have been written. A refusal by the
+// owner (ErrAccess: key, bounds or rights; nothing of the part concerned was written) is known only there, and comes back
+// from the next Flush.
+//
+// Source: MBCF §2.1; cutting into segments: CENJU §3.1, §4.1.
+func (r *Remote) Put(ctx context.Context, off int64, p []byte) error { return r.put(ctx, off, p, 0) }
+
+// PutNotify is Put that adds one to the window's notifications when all is in place: see Window.Wait.
+func (r *Remote) PutNotify(ctx context.Context, off int64, p []byte) error {
+	return r.put(ctx, off, p, flagNotify)
+}
+
+// Signal adds one to the window's notifications, when all that this node did to the owner before is in place.
+func (r *Remote) Signal(ctx context.Context) error { return r.put(ctx, 0, nil, flagNotify) }
+
+// Segment is a part of a vectored Put.
+type Segment struct {
+	Off  int64
+	Data []byte
+}
+
+// PutV is a Put of several pieces, which share frames.
+func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
+	for i, s := range pieces {
+		if err := r.putMore(ctx, s.Off, s.Data, 0, i < len(pieces)-1); err != nil {
+			r.sendRest()
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteAt is Put, for io.WriterAt: it does not end by a context.
+func (r *Remote) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := r.Put(context.Background(), off, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// ReadAt is Get, for io.ReaderAt: it does not end by a context.
+func (r *Remote) ReadAt(p []byte, off int64) (n int, err error) {
+	if err := r.Get(context.Background(), off, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (r *Remote) put(ctx context.Context, off int64, p []byte, flags byte) error {
+	return r.putMore(ctx, off, p, flags, false)
+}
+
+// putMore is put that sends what does not fill a frame later, if more is to come.
+func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, more bool) error {
+	if off < 0 {
+		return fmt.Errorf("put at %d: want an offset of 0 or more", off)
+	}
+	d := r.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.key.Node == d.ep.Node() {
+		return d.putHere(r.key, uint64(off), p, flags)
+	}
+	to, err := d.to(r.key.Node)
+	if err != nil {
+		return err
+	}
+	now := clock.Now()
+	for first := true; first || len(p) > 0; first = false {
+		n := 0
+		for {
+			if err := to.ready(); err != nil {
+				return err
+			}
+			if n = to.fits(opPut, len(p)); n >= 0 {
+				break
+			}
+			if err := to.awaitRoom(ctx, now); err != nil {
+				return err
+			}
+			now = clock.Now()
+		}
+		b := to.conn.Reserve(now, reliable.Requests, opPut.size(n))
+		f := byte(0)
+		if n == len(p) {
+			f = flags | flagLast
+		}
+		putRecord(b, r.key, uint64(off), p[:n], f)
+		to.used = true
+		p, off = p[n:], off+int64(n)
+		if !more || len(p) > 0 {
+			to.pump(now)
+			if len(p) > 0 {
+				now = clock.Now() // a long one takes milliseconds
+			}
+		}
+	}
+	return nil
+}
+
+// putRecord writes a part of a Put.
+func putRecord(b []byte, k Key, off uint64, data []byte, flags byte) {
+	w := opPut.begin(b, flags, len(data))
+	w.u16(k.ID)
+	w.u64(k.Secret)
+	w.u64(off)
+	copy(w.b, data)
+}
+
+// fits returns how many of n bytes of data go into the next record, or a negative number if there is no room. It does not make
+// parts that are small because little is left in a frame.
+func (p *peer) fits(op opcode, n int) int {
+	if len(p.parcels) > 0 {
+		return -1
+	}
+	return p.fitsParcel(op, n)
+}
+
+func (p *peer) fitsParcel(op opcode, n int) int {
+	const small = 256
+	room := p.conn.Room(reliable.Requests, op.size(min(n, small)))
+	if room == 0 {
+		return -1
+	}
+	return min(n, room-op.size(0))
+}
+
+// to returns the peer with that number. The caller holds mu.
+func (d *Domain) to(node mcd.NodeID) (*peer, error) {
+	if p := d.peer(node); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("node %d: %w", node, mcd.ErrUnknownNode)
+}
+
+// putHere is a Put into this node's own window. The caller holds mu.
+func (d *Domain) putHere(k Key, off uint64, data []byte, flags byte) error {
+	w, refusal := d.check(k.ID, k.Secret, off, uint64(len(data)), Write)
+	if refusal != 0 {
+		return &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}
+	}
+	w.write(off, data)
+	w.changed(flags&flagNotify != 0)
+	return nil
+}
+
+// Get copies bytes of the remote window, from offset off on, into p. Errors: ErrAccess, ErrPeerDown, mcd.ErrUnknownNode,
+// ErrClosed, the context's.
+func (r *Remote) Get(ctx context.Context, off int64, p []byte) error {
+	if off < 0 || len(p) > math.MaxInt32 {
+		return fmt.Errorf("get %d bytes at %d: %w", len(p), off, ErrTooLarge)
+	}
+	_, err := r.call(ctx, opGet, off, 0, 0, p)
+	return err
+}
+
+// FetchAdd adds to the word of 8 bytes at offset off, and returns what it was before. Words are this machine's uint64 at the
+// owner; all nodes must have one byte order. Errors: as for Get; ErrAccess, too, if off is not a multiple of 8.
+func (r *Remote) FetchAdd(ctx context.Context, off int64, delta uint64) (old uint64, err error) {
+	return r.call(ctx, opAdd, off, delta, 0, nil)
+}
+
+// Swap writes the word at offset off, and returns what it was before. Errors as for FetchAdd.
+func (r *Remote) Swap(ctx context.Context, off int64, v uint64) (old uint64, err error) {
+	return r.call(ctx, opSwap, off, v, 0, nil)
+}
+
+// CompareSwap writes the word at offset off if it is expected, and returns what it was before. Errors as for FetchAdd.
+func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64) (old uint64, err error) {
+	return r.call(ctx, opCompare, off, v, expected, nil)
+}
+
+// call does what waits for an answer.
+func (r *Remote) call(ctx context.Context, op opcode, off int64, operand, expected uint64, buf []byte) (uint64, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("offset %d: want 0 or more", off)
+	}
+	d := r.d
+	d.mu.Lock()
+	if r.key.Node == d.ep.Node() {
+		defer d.mu.Unlock()
+		return d.callHere(r.key, op, uint64(off), operand, expected, buf)
+	}
+	p, err := d.to(r.key.Node)
+	d.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	c, err := p.ask(ctx, op, r.key, uint64(off), operand, expected, buf, nil)
+	if err != nil {
+		return 0, err
+	}
+	return p.answer(ctx, c)
+}
+
+// callHere is a call to this node itself. The caller holds mu.
+func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf []byte) (uint64, error) {
+	n, right := uint64(8), Atomic
+	if op == opGet {
+		n, right = uint64(len(buf)), Read
+	}
+	w, refusal := d.check(k.ID, k.Secret, off, n, right)
+	if refusal == 0 && op != opGet && off%8 != 0 {
+		refusal = Misaligned
+	}
+	if refusal != 0 {
+		return 0, &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}
+	}
+	if op == opGet {
+		copy(buf, w.mem[off:])
+		return 0, nil
+	}
+	var b [8]byte
+	rest := writer{b[:]}
+	rest.u64(expected)
+	old := w.operate(op, off, operand, reader{b[:]})
+	w.changed(false)
+	return old, nil
+}
+
+// Push appends a record to the remote FIFO. It returns when rec may be reused; a FIFO that is full holds up this node's
+// further operations on its owner, and so in the end Push. Records of one node come in order, behind what it Put before.
+//
+// To a FIFO of this node itself, Push is TryPush. Errors as for Put; ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO is refused, which
+// Flush tells.
+//
+// Source: MBCF §2.2.
+func (r *Remote) Push(ctx context.Context, rec []byte) error {
+	return r.push(ctx, rec, false)
+}
+
+// PushBatch appends records, which share frames.
+func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
+	for i, rec := range recs {
+		if err := r.push(ctx, rec, i < len(recs)-1); err != nil {
+			r.sendRest()
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
+	if len(rec) > MaxRecord {
+		return fmt.Errorf("push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, MaxRecord)
+	}
+	d := r.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.key.Node == d.ep.Node() {
+		return d.pushHere(r.key, rec)
+	}
+	to, err := d.to(r.key.Node)
+	if err != nil {
+		return err
+	}
+	now := clock.Now()
+	flags := byte(flagFirst)
+	for rest := rec; ; flags = 0 {
+		n := 0
+		for {
+			if err := to.ready(); err != nil {
+				return err
+			}
+			if n = to.fits(opPush, len(rest)); n >= 0 {
+				break
+			}
+			// A record that has begun has to be ended, or nothing else could go: the context ends only those that have not.
+			wait := ctx
+			if flags == 0 {
+				wait = context.WithoutCancel(ctx)
+			}
+			if err := to.awaitRoom(wait, now); err != nil {
+				return err
+			}
+			now = clock.Now()
+		}
+		if n == len(rest) {
+			flags |= flagLast
+		}
+		w := opPush.begin(to.conn.Reserve(now, reliable.Requests, opPush.size(n)), flags, n)
+		w.u16(r.key.ID)
+		w.u64(r.key.Secret)
+		w.u32(uint32(len(rec)))
+		copy(w.b, rest)
+		rest = rest[n:]
+		to.used = true
+		if !more || len(rest) > 0 {
+			to.pump(now)
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		now = clock.Now()
+	}
+}
+
+// sendRest sends what was to share a frame with more.
+func (r *Remote) sendRest() {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if p := r.d.peer(r.key.Node); p != nil {
+		p.pump(clock.Now())
+	}
+}
+
+// TryPush is Push that does not wait for room: it asks, and returns ErrFull if there was none. The record has to fit a frame
+// (ErrTooLarge); refusals come back at once (ErrAccess).
+func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
+	d := r.d
+	if most := d.size - reliable.HeaderLen - opTry.size(0); len(rec) > most {
+		return fmt.Errorf("try to push %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
+	}
+	d.mu.Lock()
+	if r.key.Node == d.ep.Node() {
+		defer d.mu.Unlock()
+		return d.pushHere(r.key, rec)
+	}
+	p, err := d.to(r.key.Node)
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c, err := p.ask(ctx, opTry, r.key, 0, 0, 0, nil, rec)
+	if err != nil {
+		return err
+	}
+	_, err = p.answer(ctx, c)
+	return err
+}
