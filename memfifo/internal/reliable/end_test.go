@@ -6,11 +6,15 @@ import (
 
 const none = ^uint32(0)
 
+// room is what a driver's header takes.
+const room = 14
+
 // end is a node's end of a connection, with a program that sends numbered records and checks those it takes.
 type end struct {
 	*model
 	c          *Conn
 	pool       *pool
+	size       int
 	node, peer int
 	out, in    [Lanes]uint32 // streams
 	holds      func(l Lane) bool
@@ -19,8 +23,8 @@ type end struct {
 }
 
 func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
-	e := &end{model: m, pool: newPool(size), node: node, peer: peer, holds: func(Lane) bool { return false }}
-	e.c = New(Config{Life: life, Size: size, Start: start, Alloc: e.pool.alloc, Free: e.pool.free})
+	e := &end{model: m, size: size, pool: newPool(room + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
+	e.c = New(Config{Life: life, Size: size, Room: room, Start: start, Alloc: e.pool.alloc, Free: e.pool.free})
 	e.anew()
 	return e
 }
@@ -39,6 +43,16 @@ func (e *end) write(now mono.Time, l Lane, n int) bool {
 		e.model.write(b, e.out[l])
 	}
 	return b != nil
+}
+
+// next returns the next frame to send, without room for the driver's header, or nil.
+func (e *end) next(now mono.Time) []byte {
+	b := e.c.Next(now)
+	if b == nil {
+		return nil
+	}
+	clear(b[:room]) // the driver's, to do with as it likes
+	return b[room:]
 }
 
 // hear takes a frame.

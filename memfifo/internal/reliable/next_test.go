@@ -13,12 +13,12 @@ func TestNext_ComesAgainUntilSent(t *testing.T) {
 	again := func(e *end, kind Kind) {
 		t.Helper()
 		var h Header
-		first := bytes.Clone(e.c.Next(p.now))
+		first := bytes.Clone(e.next(p.now))
 		if err := Parse(first, &h); err != nil || h.Kind != kind {
 			t.Fatalf("%v, %+v, want a %v", err, h, kind)
 		}
-		if !bytes.Equal(first, e.c.Next(p.now)) {
-			t.Errorf("%v: then %x", h, e.c.Next(p.now))
+		if !bytes.Equal(first, e.next(p.now)) {
+			t.Errorf("%v: then %x", h, e.next(p.now))
 		}
 	}
 	a.write(p.now, Requests, 20)

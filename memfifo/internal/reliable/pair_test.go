@@ -28,10 +28,10 @@ func newPair(t *testing.T, size int) *pair {
 
 // send has an end send what it has to, and returns how many frames that were.
 func (p *pair) send(from int) int {
-	c, n := p.ends[from].c, 0
-	for b := c.Next(p.now); b != nil; b = c.Next(p.now) {
+	e, n := p.ends[from], 0
+	for b := e.next(p.now); b != nil; b = e.next(p.now) {
 		p.air[1-from] = append(p.air[1-from], slices.Clone(b))
-		c.Sent(p.now)
+		e.c.Sent(p.now)
 		n++
 	}
 	return n

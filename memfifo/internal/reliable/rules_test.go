@@ -175,3 +175,57 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 		}
 	}
 }
+
+// What is uncorked waits for nothing; what comes behind it does.
+func TestCork_Uncork(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	for range 4 {
+		a.write(p.now, Requests, 20)
+		p.send(0)
+	}
+	if !a.c.Corked(Requests) || a.c.Corked(Replies) {
+		t.Error("not corked, or the wrong one")
+	}
+	a.c.Uncork(Requests)
+	a.c.Uncork(Replies)
+	if a.c.Corked(Requests) {
+		t.Error("still corked")
+	}
+	p.send(0)
+	p.want(1, "2:20! 3:20! 4:40!")
+	if a.write(p.now, Requests, 20); !a.c.Corked(Requests) || p.send(0) > 0 {
+		t.Error("uncorked for good")
+	}
+	p.settle()
+}
+
+// A quiet end keeps an acknowledgement for data that may follow, for ackDelay; what the peer should know at once it says.
+func TestQuiet(t *testing.T) {
+	p := newPair(t, 128).open()
+	a, b := p.ends[0], p.ends[1]
+	b.c.Quiet(true)
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	p.deliver(1)
+	if p.send(1) > 0 {
+		t.Error("not quiet")
+	}
+	b.write(p.now, Replies, 20)
+	p.send(1)
+	p.want(0, "1:20!")
+	p.deliver(0)
+	if !a.done() {
+		t.Error("the data did not acknowledge")
+	}
+	p.settle()
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	p.deliver(1)
+	p.after(1, ackDelay)
+	p.want(0, "ack")
+	p.deliver(0)
+	if !a.done() || a.c.Counters().SentAgain > 0 {
+		t.Error("not done")
+	}
+}

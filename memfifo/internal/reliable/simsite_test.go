@@ -85,7 +85,11 @@ func (s *site) heard(b []byte) {
 // pump sends what is to be sent, as the NIC takes it, and sets the timer.
 func (s *site) pump() {
 	now := s.r.Now()
-	for b := s.c.Next(now); b != nil; b = s.c.Next(now) {
+	s.c.Quiet(s.r.often(.3)) // the program may have an answer
+	if s.r.often(.2) {
+		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
+	}
+	for b := s.next(now); b != nil; b = s.next(now) {
 		if s.r.often(.01) { // the ring is full
 			s.r.After(s.r.upTo(100*time.Microsecond), s.again)
 			return
