@@ -66,7 +66,9 @@ type Config struct {
 	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
 	Start uint32        // the first sequence number, at both ends; 0 is 1
 	Alloc func() []byte // gives Room and Size bytes
-	Free  func([]byte)  // takes them back: an idle connection has none
+	// Free takes them back. A connection whose frames were all acknowledged and taken has none; one whose peer has gone for good
+	// keeps what came early, at most Stash a lane, until it is spoken to and given up.
+	Free func([]byte)
 }
 
 // Conn is one end of a connection.

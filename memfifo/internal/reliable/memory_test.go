@@ -57,3 +57,29 @@ func TestMemory_ResetKeepsNothing(t *testing.T) {
 		t.Errorf("down %d times, %d buffers are out", a.downs, len(a.pool.out))
 	}
 }
+
+// Where the peer dies and has left a gap, what came early is kept, until it is given up or has begun anew.
+func TestMemory_AGapNobodyFills(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		p := newPair(t, 128).open()
+		for p.ends[0].write(p.now, Requests, 100) {
+		}
+		p.send(0)
+		p.air[1] = p.air[1][1:]
+		p.deliver(1)
+		b := p.ends[1]
+		if n := len(b.pool.out); n == 0 || n >= Stash {
+			t.Errorf("%d buffers are out", n)
+		}
+		p.air[0], p.air[1] = nil, nil
+		if anew {
+			p.begin(0, 9)
+			p.talk(0)
+		} else {
+			p.cut(1)
+		}
+		if len(b.pool.out) > 0 || b.restarts+b.downs != 1 {
+			t.Errorf("anew %t: %d buffers are out", anew, len(b.pool.out))
+		}
+	}
+}

@@ -38,3 +38,15 @@ func TestSimulation(t *testing.T) {
 	}
 	t.Logf("%d runs, %d events, %d records taken, %d times anew, %v", runs, events, records, restarts, time.Since(began))
 }
+
+// The same seed gives the same run.
+func TestSimulation_SameSeedSameRun(t *testing.T) {
+	for seed := range uint64(10) {
+		a, b := newRun(seed), newRun(seed)
+		a.run()
+		b.run()
+		if a.events != b.events || a.records != b.records || a.net.Counters() != b.net.Counters() || a.Now() != b.Now() {
+			t.Errorf("seed %d: %d events, then %d", seed, a.events, b.events)
+		}
+	}
+}
