@@ -72,7 +72,7 @@ func newBenchCommand() *cobra.Command {
 --nodes, and run the same command on each.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("which benchmark? (latency, bandwidth, rate, logp or barrier)")
+			return misuse("which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo or amo)")
 		},
 	}
 	for _, k := range benchKinds {
