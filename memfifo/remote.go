@@ -101,7 +101,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	}
 	now := clock.Now()
 	for first := true; first || len(p) > 0; first = false {
-		n := 0
+		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
@@ -292,7 +292,7 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 	now := clock.Now()
 	flags := byte(flagFirst)
 	for rest := rec; ; flags = 0 {
-		n := 0
+		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
