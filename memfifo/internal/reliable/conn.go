@@ -273,7 +273,8 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 		h.AckLane = other
 	}
 	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
-	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
+	// So does the last one that may be on its way, if the receiver would not say something earlier unasked.
+	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b[c.cfg.Room:])
