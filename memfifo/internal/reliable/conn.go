@@ -90,6 +90,7 @@ type Conn struct {
 	tries          int
 	quiet          bool
 	out            pick
+	gathered       [Gathered]pick
 	control        []byte
 	counters       Counters
 }
@@ -308,6 +309,49 @@ func (c *Conn) Sent(now mono.Time) {
 		c.counters.Acks++
 	}
 }
+
+// Gathered is how many frames Gather gives out at most.
+const Gathered = 32
+
+// Gather gives out frames to send now, as Next and Sent do, and returns how many. They are valid until another call. Those
+// that cannot be sent are to be told to Refused.
+func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
+	for n < Gathered {
+		f := c.Next(now)
+		if f == nil {
+			break
+		}
+		frames[n], c.gathered[n] = f, c.out
+		kind := c.out.kind
+		c.Sent(now)
+		n++
+		if kind != Data {
+			break // there is one buffer for these
+		}
+	}
+	return n
+}
+
+// Refused says that of the n frames that Gather gave out those from the first refused one on could not be sent. They come
+// again.
+func (c *Conn) Refused(first, n int) {
+	for _, p := range c.gathered[first:n] {
+		switch p.kind {
+		case Hello:
+			c.hello = true
+		case Welcome:
+			c.welcome = true
+		case Data:
+			c.lanes[p.lane].refused(p.sequence)
+			c.counters.Sent--
+		case Ack:
+			c.lanes[p.ackLane].now = true
+		}
+	}
+}
+
+// Waiting returns how many frames of a lane are full and not sent yet.
+func (c *Conn) Waiting(l Lane) int { return int(c.lanes[l].built - c.lanes[l].sender.next) }
 
 // Event is what a frame has brought.
 type Event uint8
