@@ -342,10 +342,18 @@ func (c *Conn) Refused(first, n int) {
 		case Welcome:
 			c.welcome = true
 		case Data:
-			c.lanes[p.lane].refused(p.sequence)
+			if c.lanes[p.lane].refused(p.sequence) {
+				c.counters.SentAgain--
+			}
+			c.lanes[p.ackLane].owed = max(c.lanes[p.ackLane].owed, 1)
 			c.counters.Sent--
 		case Ack:
-			c.lanes[p.ackLane].now = true
+			if p.sequence != 0 {
+				c.lanes[p.lane].probe = true
+			} else {
+				c.lanes[p.ackLane].now = true
+			}
+			c.counters.Acks--
 		}
 	}
 }

@@ -110,3 +110,79 @@ func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
 		}
 	}
 }
+
+// Frames that were gathered and then refused come again, each once, with the acknowledgements that they had; they do not
+// count as sent.
+func TestRefused_ComesAgain(t *testing.T) {
+	p := newPair(t, 128).open()
+	a, b := p.ends[0], p.ends[1]
+	for range 10 {
+		b.write(p.now, Replies, 100)
+	}
+	p.send(1)
+	p.air[0] = p.air[0][:9]
+	p.deliver(0) // it owes an acknowledgement of replies
+	for range 5 {
+		a.write(p.now, Requests, 100)
+	}
+	was := a.c.Counters()
+	var frames [Gathered][]byte
+	n := a.c.Gather(p.now, &frames)
+	if n != 5 {
+		t.Fatalf("%d frames", n)
+	}
+	a.c.Refused(0, n)
+	a.check()
+	if is := a.c.Counters(); is != was {
+		t.Errorf("%+v, then %+v", was, is)
+	}
+	p.send(0)
+	p.deliver(1)
+	if s := p.streams[a.out[Requests]]; s.got != s.sent {
+		t.Errorf("%+v", s)
+	}
+	if s := &b.c.lanes[Replies].sender; s.una != s.next-1 {
+		t.Errorf("replies are acknowledged up to %d of %d", s.una, s.next)
+	}
+	p.pass(time.Second)
+}
+
+// A control frame that was refused comes again, of whatever kind.
+func TestRefused_Control(t *testing.T) {
+	p := newPair(t, 128)
+	a, b := p.ends[0], p.ends[1]
+	again := func(e *end) {
+		t.Helper()
+		var frames [Gathered][]byte
+		n := e.c.Gather(p.now, &frames)
+		if n == 0 {
+			t.Fatal("nothing to send")
+		}
+		was, counted := bytes.Clone(frames[0][room:]), e.c.Counters()
+		e.c.Refused(0, n)
+		if n = e.c.Gather(p.now, &frames); n == 0 || !bytes.Equal(was, frames[0][room:]) || e.c.Counters() != counted {
+			t.Fatalf("%x, then %d frames, %x", was, n, frames[0])
+		}
+		p.air[1-e.node] = append(p.air[1-e.node], bytes.Clone(frames[0][room:]))
+		p.deliver(1 - e.node)
+	}
+	a.write(p.now, Requests, 20)
+	again(a) // hello
+	again(b) // welcome
+	again(a) // welcome
+	p.settle()
+	p.pass(time.Second)
+	h := p.between(0)
+	h.Kind, h.Credit, h.Selective = Ack, 0, 1
+	p.handle(0, h, nil)
+	a.write(p.now, Requests, 20)
+	at, _ := a.c.Deadline()
+	p.now = at
+	a.advance(at)
+	again(a) // a question
+	again(b) // its answer
+	p.settle()
+	if !a.done() {
+		t.Error("not done")
+	}
+}

@@ -130,8 +130,8 @@ func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) 
 	}
 }
 
-// refused notes that a frame has not gone after all: it is the next to be sent again.
-func (s *sender) refused(sequence uint32) {
+// refused notes that a frame has not gone after all: it is the next to be sent again. It reports whether it has gone before.
+func (s *sender) refused(sequence uint32) bool {
 	f := s.slot(sequence)
 	if f.state == flying {
 		f.state = missing
@@ -139,6 +139,7 @@ func (s *sender) refused(sequence uint32) {
 		s.flight--
 		s.lost++
 	}
+	return f.sends > 0
 }
 
 func (s *sender) timeout(rtt *roundTrip) time.Duration {

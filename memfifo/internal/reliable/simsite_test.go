@@ -89,13 +89,10 @@ func (s *site) pump() {
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
-	for b := s.next(now); b != nil; b = s.next(now) {
-		if s.r.often(.01) { // the ring is full
-			s.r.After(s.r.upTo(100*time.Microsecond), s.again)
-			return
-		}
-		s.r.net.Send(s.node, s.peer, 0, slices.Clone(b))
-		s.c.Sent(now)
+	if full := s.r.often(.5) && s.gather() || s.one(); full {
+		s.check()
+		s.r.After(s.r.upTo(100*time.Microsecond), s.again)
+		return
 	}
 	if s.c.stuck() {
 		s.fail("%d to %d: %v, with something to send, and neither a frame nor a deadline", s.node, s.peer, s.c.State())
@@ -110,6 +107,34 @@ func (s *site) pump() {
 	}
 	s.timer, s.armed = at, true
 	s.r.At(at, func() { s.tick(at) })
+}
+
+// one sends one frame after the other, and reports whether the ring is full.
+func (s *site) one() bool {
+	now := s.r.Now()
+	for b := s.next(now); b != nil; b = s.next(now) {
+		if s.r.often(.01) {
+			return true
+		}
+		s.r.net.Send(s.node, s.peer, 0, slices.Clone(b))
+		s.c.Sent(now)
+	}
+	return false
+}
+
+// gather sends many frames at once, and reports whether the ring is full: then some of them come again.
+func (s *site) gather() bool {
+	var frames [Gathered][]byte
+	for n := s.c.Gather(s.r.Now(), &frames); n > 0; n = s.c.Gather(s.r.Now(), &frames) {
+		for i, b := range frames[:n] {
+			if s.r.often(.01) {
+				s.c.Refused(i, n)
+				return true
+			}
+			s.r.net.Send(s.node, s.peer, 0, slices.Clone(b[room:]))
+		}
+	}
+	return false
 }
 
 func (s *site) again() {
