@@ -24,6 +24,7 @@ type peer struct {
 	calls   map[uint32]*call // that wait for an answer, by tag
 	answers []answer         // for it, that wait for room
 	partial []byte           // of a long Push of it
+	pushing bool             // a record has begun, and others wait
 	used    bool             // something was done to it since the last Flush
 	failed  error            // what was under way is lost; until Flush says so
 	refused *AccessError     // since the last Flush

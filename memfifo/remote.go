@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -285,43 +286,68 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 	if err != nil {
 		return err
 	}
+	return to.push(ctx, r.key, rec, more)
+}
+
+// push puts a record into frames, a part in each. The caller holds d.mu.
+func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 	now := clock.Now()
-	flags := byte(flagFirst)
-	for rest := rec; ; flags = 0 {
-		n := 0
-		for {
-			if err := to.ready(); err != nil {
-				return err
-			}
-			if n = to.fits(opPush, len(rest)); n >= 0 {
-				break
-			}
-			// A record that has begun has to be ended, or nothing else could go: the context ends only those that have not.
-			wait := ctx
-			if flags == 0 {
-				wait = context.WithoutCancel(ctx)
-			}
-			if err := to.awaitRoom(wait, now); err != nil {
-				return err
-			}
-			now = clock.Now()
+	for flags, rest := byte(flagFirst), rec; ; flags = 0 {
+		// A record that has begun has to be ended, or no other could be: the context ends only those that have not.
+		wait := ctx
+		if flags == 0 {
+			wait = context.WithoutCancel(ctx)
+		}
+		n, err := p.awaitPart(wait, &now, flags == 0, len(rest))
+		if err != nil {
+			p.endPush(flags == 0)
+			return err
 		}
 		if n == len(rest) {
 			flags |= flagLast
 		}
-		w := opPush.begin(to.conn.Reserve(now, reliable.Requests, opPush.size(n)), flags, n)
-		w.u16(r.key.ID)
-		w.u64(r.key.Secret)
+		w := opPush.begin(p.conn.Reserve(now, reliable.Requests, opPush.size(n)), flags, n)
+		w.u16(k.ID)
+		w.u64(k.Secret)
 		w.u32(uint32(len(rec)))
 		copy(w.b, rest)
 		rest = rest[n:]
-		to.used = true
+		p.used = true
 		if !more || len(rest) > 0 {
-			to.pump(now)
+			p.pump(now)
 		}
 		if len(rest) == 0 {
+			p.endPush(flags&flagFirst == 0)
 			return nil
 		}
+		p.pushing = true
+	}
+}
+
+// awaitPart waits until there is room for a part of a record, and returns how much of it fits: a record of several parts is not
+// interrupted by others. The caller holds d.mu, which is free meanwhile.
+func (p *peer) awaitPart(ctx context.Context, now *mono.Time, begun bool, left int) (int, error) {
+	for {
+		if err := p.ready(); err != nil {
+			return 0, err
+		}
+		if begun || !p.pushing {
+			if n := p.fits(opPush, left); n >= 0 {
+				return n, nil
+			}
+		}
+		if err := p.awaitRoom(ctx, *now); err != nil {
+			return 0, err
+		}
+		*now = clock.Now()
+	}
+}
+
+// endPush lets other records go, if this one had several parts.
+func (p *peer) endPush(parts bool) {
+	if parts {
+		p.pushing = false
+		p.room.wake(nil)
 	}
 }
 
