@@ -116,7 +116,7 @@ func (p *peer) sendParcels(now mono.Time) {
 		}
 		b := p.conn.Reserve(now, reliable.Requests, opPut.size(n))
 		putRecord(b, q.To.key, uint64(q.Off)+uint64(q.at), q.Data[q.at:q.at+n], flags)
-		p.used = true
+		p.done++
 		q.at += n
 		p.pump(now)
 		if !last {

@@ -121,7 +121,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 			f = flags | flagLast
 		}
 		putRecord(b, r.key, uint64(off), p[:n], f)
-		to.used = true
+		to.done++
 		p, off = p[n:], off+int64(n)
 		if !more || len(p) > 0 {
 			to.pump(now)
@@ -312,7 +312,7 @@ func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 		w.u32(uint32(len(rec)))
 		copy(w.b, rest)
 		rest = rest[n:]
-		p.used = true
+		p.done++
 		if !more || len(rest) > 0 {
 			p.pump(now)
 		}
