@@ -30,6 +30,7 @@ type FIFO struct {
 	waiting atomic.Int32
 	held    []*peer // whose requests wait for room; guarded by d.mu
 	holds   atomic.Int32
+	full    uint64 // the head when a record found no room last; guarded by d.mu
 	closed  bool // guarded by d.mu
 }
 
@@ -81,6 +82,7 @@ func (f *FIFO) append(rec []byte) bool {
 		skip = size - at
 	}
 	if tail-head+skip+need > size {
+		f.full = head
 		return false
 	}
 	if skip > 0 {
@@ -213,12 +215,18 @@ func (f *FIFO) Close() error {
 	return nil
 }
 
-// hold notes that a peer's requests wait for room.
-func (f *FIFO) hold(p *peer) {
+// hold notes that a peer's requests wait for room. It returns false if some was made meanwhile, by one who did not see the
+// note: then they do not wait.
+func (f *FIFO) hold(p *peer) bool {
 	if !slices.Contains(f.held, p) {
 		f.held = append(f.held, p)
 		f.holds.Add(1)
 	}
+	if f.head.Load() == f.full {
+		return true
+	}
+	f.unhold(p)
+	return false
 }
 
 // unhold forgets a peer.
