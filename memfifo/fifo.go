@@ -43,12 +43,12 @@ const (
 )
 
 // NewFIFO makes mem a FIFO under an id. The memory is the FIFO's until Close. A record takes its length, 4 bytes, and what
-// makes that a multiple of 8; it may be half as long as the memory, and at most MaxRecord. ErrTaken, ErrClosed, ErrTooLarge
-// if mem is too small.
+// makes that a multiple of 8; it may be half as long as the memory, and at most MaxRecord. ErrTaken, ErrClosed; mem
+// may be too short.
 func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
 	mem = mem[:len(mem)&^(fifoAlign-1)]
 	if len(mem) < MinFIFO {
-		return nil, fmt.Errorf("FIFO %d: %d bytes of memory (want %d at least)", id, len(mem), MinFIFO)
+		return nil, fmt.Errorf("FIFO %d: %d bytes of memory are too few (want %d)", id, len(mem), MinFIFO)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -316,6 +316,9 @@ func (d *Domain) checkFIFO(id uint16, secret uint64, n int) (*FIFO, Refusal) {
 
 // pushHere is a Push to a FIFO of this node. It does not wait: who would make room? The caller holds mu.
 func (d *Domain) pushHere(k Key, rec []byte) error {
+	if d.closed {
+		return ErrClosed
+	}
 	f, refusal := d.checkFIFO(k.ID, k.Secret, len(rec))
 	if refusal != 0 {
 		return &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}

@@ -159,6 +159,9 @@ func (p *peer) fitsParcel(op opcode, n int) int {
 
 // to returns the peer with that number. The caller holds mu.
 func (d *Domain) to(node mcd.NodeID) (*peer, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
 	if p := d.peer(node); p != nil {
 		return p, nil
 	}
@@ -167,6 +170,9 @@ func (d *Domain) to(node mcd.NodeID) (*peer, error) {
 
 // putHere is a Put into this node's own window. The caller holds mu.
 func (d *Domain) putHere(k Key, off uint64, data []byte, flags byte) error {
+	if d.closed {
+		return ErrClosed
+	}
 	w, refusal := d.check(k.ID, k.Secret, off, uint64(len(data)), Write)
 	if refusal != 0 {
 		return &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}
@@ -227,6 +233,9 @@ func (r *Remote) call(ctx context.Context, op opcode, off int64, operand, expect
 
 // callHere is a call to this node itself. The caller holds mu.
 func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf []byte) (uint64, error) {
+	if d.closed {
+		return 0, ErrClosed
+	}
 	n, right := uint64(8), Atomic
 	if op == opGet {
 		n, right = uint64(len(buf)), Read
