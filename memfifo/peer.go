@@ -29,6 +29,8 @@ type peer struct {
 	done    uint64           // how much was done to it whose end nobody was told of
 	flushed uint64           // how much of that is in place
 	failed  error            // what was under way is lost; until Flush says so
+	losses  int              // how often that was so
+	loss    error            // the last time
 	refused *AccessError     // since the last Flush
 	lulled  bool             // it is in d.lulled
 	busy    bool             // the link had no room
@@ -103,14 +105,19 @@ func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
 	p.pump(now)
 	w := p.d.getWaiter()
 	p.room.add(w)
+	losses := p.losses
 	p.d.mu.Unlock()
 	err := p.d.sleep(ctx, w, &p.room)
 	p.d.mu.Lock()
+	if err == nil && p.losses != losses {
+		err = p.loss // what has begun cannot go on
+	}
 	return err
 }
 
 // fail ends what is under way, as it may be lost.
 func (p *peer) fail(err error) {
+	p.losses, p.loss = p.losses+1, err
 	lost := p.done != p.flushed || len(p.parcels) > 0 // who waits for a call is told by that
 	p.flushed = p.done
 	p.room.wake(err)
