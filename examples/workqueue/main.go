@@ -72,7 +72,7 @@ func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 	var b [16]byte
 	for i := range tasks {
 		if i%100 == 0 {
-			time.Sleep(2 * time.Millisecond) // slow at times
+			time.Sleep(10 * time.Millisecond) // slow at times
 		}
 		n, err := q.Pop(ctx, b[:])
 		if err != nil {
