@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -150,4 +152,54 @@ func TestTagsFollowTheRouter(t *testing.T) {
 			t.Errorf("after VID %d: tagged %v, %v (%v)", vid, d.Tagged, d.Tag, err)
 		}
 	}
+}
+
+func TestTrySendInPlace(t *testing.T) {
+	es := open(t, 2, 1)
+	a, b := port(t, es[0], 1), port(t, es[1], 1)
+	message := append(make([]byte, mcd.HeaderLen), "in place"...)
+	for range 2 { // the message is as it was
+		if err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 100)
+		n, from, err := b.Recv(limit(t), buf)
+		if err != nil || from != a.Addr() || string(buf[:n]) != "in place" {
+			t.Errorf("%q from %v, %v", buf[:n], from, err)
+		}
+	}
+	if err := a.TrySendInPlace(0, mcd.To(b.Addr()), make([]byte, mcd.HeaderLen+es[0].MaxPayload()+1)); !errors.Is(err, mcd.ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+func TestIdleIsCalledWhenThereIsNothingMore(t *testing.T) {
+	es := open(t, 2, 1)
+	var handled, idle atomic.Int32
+	p, err := es[1].OpenPort(1, mcd.PortOptions{
+		Handler: func(*mcd.Message) { handled.Add(1) },
+		Idle: func() {
+			if handled.Load() == 0 {
+				t.Error("called before the handler")
+			}
+			idle.Add(1)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := port(t, es[0], 1)
+	send(t, a, p.Addr(), nil)
+	await := func(n int32) {
+		t.Helper()
+		for start := time.Now(); idle.Load() < n; es[1].Progress() {
+			if time.Since(start) > 10*time.Second {
+				t.Fatalf("called %d times, want %d", idle.Load(), n)
+			}
+		}
+	}
+	await(1)
+	before := idle.Load()
+	p.WantIdle()
+	await(before + 1)
 }

@@ -35,14 +35,8 @@ func (p *Port) SendVia(ctx context.Context, nic int, to Dest, b []byte) error {
 // TrySend is SendVia that does not wait: transport.ErrBusy if the link has no room now. It is the one to call
 // from handlers.
 func (p *Port) TrySend(nic int, to Dest, b []byte) error {
-	if err := p.check(nic, to, len(b)); err != nil {
+	if err := p.vacant(nic, to, len(b)); err != nil {
 		return err
-	}
-	if p.e.queues[nic].busy() { // it may not overtake what was posted
-		p.e.queues[nic].flush()
-		if p.e.queues[nic].busy() {
-			return transport.ErrBusy
-		}
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
@@ -51,6 +45,38 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	}
 	_, err := p.transmit(nic, 1)
 	return err
+}
+
+// TrySendInPlace is TrySend of what follows the first HeaderLen bytes of b. It overwrites those, and copies nothing: for
+// layers that keep their messages, to send them again.
+func (p *Port) TrySendInPlace(nic int, to Dest, b []byte) error {
+	if err := p.vacant(nic, to, len(b)-HeaderLen); err != nil {
+		return err
+	}
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	h, err := p.address(0, nic, to)
+	if err != nil {
+		return err
+	}
+	wire.Seal(b, &h)
+	p.out.frames[0].Payload = b
+	_, err = p.transmit(nic, 1)
+	return err
+}
+
+// vacant reports whether a message can be sent at once, and what is wrong with it.
+func (p *Port) vacant(nic int, to Dest, size int) error {
+	if err := p.check(nic, to, size); err != nil {
+		return err
+	}
+	if p.e.queues[nic].busy() { // it may not overtake what was posted
+		p.e.queues[nic].flush()
+		if p.e.queues[nic].busy() {
+			return transport.ErrBusy
+		}
+	}
+	return nil
 }
 
 func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
@@ -117,13 +143,25 @@ func (o *outbox) buf(i int) []byte {
 
 // encode makes a message the i-th frame of the outbox, whose lock the caller holds.
 func (p *Port) encode(i, nic int, to Dest, b []byte) error {
+	h, err := p.address(i, nic, to)
+	if err != nil {
+		return err
+	}
+	buf := p.out.buf(i)
+	p.out.frames[i].Payload = buf[:wire.Put(buf, &h, b)]
+	return nil
+}
+
+// address makes the i-th frame of the outbox, whose lock the caller holds, one for a destination, and returns the header
+// of its message.
+func (p *Port) address(i, nic int, to Dest) (wire.Header, error) {
 	e := p.e
 	f := &p.out.frames[i]
 	switch to.kind {
 	case wire.Unicast:
 		peer := e.routes().lookup(NodeID(to.to))
 		if peer == nil {
-			return fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+			return wire.Header{}, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
 		}
 		*f = peer.templates[nic].Frame(nil)
 	case wire.Multicast:
@@ -143,9 +181,7 @@ func (p *Port) encode(i, nic int, to Dest, b []byte) error {
 	if f.Tagged {
 		h.TCI = f.Tag.TCI()
 	}
-	buf := p.out.buf(i)
-	f.Payload = buf[:wire.Put(buf, &h, b)]
-	return nil
+	return h, nil
 }
 
 func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {

@@ -112,6 +112,7 @@ func (p *peer) sendParcels(now mono.Time) {
 		p.used = true
 		q.at += n
 		p.pump(now)
+		now = clock.Now() // long ones take milliseconds
 		if !last {
 			continue
 		}

@@ -36,7 +36,7 @@ type peer struct {
 func (p *peer) pump(now mono.Time) {
 	p.busy = false
 	for f := p.conn.Next(now); f != nil; f = p.conn.Next(now) {
-		err := p.d.port.TrySend(0, p.to, f)
+		err := p.d.port.TrySendInPlace(0, p.to, f)
 		if errors.Is(err, transport.ErrBusy) {
 			p.busy = true
 			break

@@ -124,6 +124,9 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		p, off = p[n:], off+int64(n)
 		if !more || len(p) > 0 {
 			to.pump(now)
+			if len(p) > 0 {
+				now = clock.Now() // a long one takes milliseconds
+			}
 		}
 	}
 	return nil
@@ -322,6 +325,7 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 		if len(rest) == 0 {
 			return nil
 		}
+		now = clock.Now()
 	}
 }
 

@@ -71,8 +71,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Put writes h and then payload to b, which must hold HeaderLen+len(payload) bytes, and returns that
 // length. The payload must be shorter than 64 KiB. h.Payload is not looked at.
 func Put(b []byte, h *Header, payload []byte) int {
-	n := HeaderLen + len(payload)
-	_ = b[n-1]
+	n := HeaderLen + copy(b[HeaderLen:HeaderLen+len(payload)], payload)
+	Seal(b[:n], h)
+	return n
+}
+
+// Seal writes h before the payload that is in b already, behind HeaderLen bytes.
+func Seal(b []byte, h *Header) {
 	b[0] = Version<<4 | byte(h.Kind)&0x0f
 	b[1] = 0
 	tci := uint16(0)
@@ -85,11 +90,9 @@ func Put(b []byte, h *Header, payload []byte) int {
 	binary.BigEndian.PutUint16(b[4:], h.From)
 	binary.BigEndian.PutUint16(b[6:], h.To)
 	binary.BigEndian.PutUint32(b[8:], h.Cluster)
-	binary.BigEndian.PutUint16(b[12:], uint16(len(payload)))
+	binary.BigEndian.PutUint16(b[12:], uint16(len(b)-HeaderLen))
 	binary.BigEndian.PutUint16(b[14:], tci)
-	copy(b[HeaderLen:n], payload)
-	binary.BigEndian.PutUint32(b[16:], checksum(b[:n]))
-	return n
+	binary.BigEndian.PutUint32(b[16:], checksum(b))
 }
 
 // Parse reads a frame's payload: our header, our payload, perhaps padding. It fills h, or says what is

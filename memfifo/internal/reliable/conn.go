@@ -56,15 +56,16 @@ const (
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"idle", "greeting", "open"}[s%3] }
+func (s State) String() string { return [...]string{"idle", "greeting", "open", "?"}[min(s, Open+1)] }
 
 // Config of a connection.
 type Config struct {
 	Life  uint32        // random, not 0
 	Size  int           // of a frame, header included
+	Room  int           // before each frame, for its driver's own header
 	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
 	Start uint32        // the first sequence number, at both ends; 0 is 1
-	Alloc func() []byte // gives Size bytes
+	Alloc func() []byte // gives Room and Size bytes
 	Free  func([]byte)  // takes them back: an idle connection has none
 }
 
@@ -87,7 +88,7 @@ type Conn struct {
 	tries          int
 	quiet          bool
 	out            pick
-	control        [HeaderLen]byte
+	control        []byte
 	counters       Counters
 }
 
@@ -102,6 +103,7 @@ type pick struct {
 	lane     Lane
 	sequence uint32
 	ackLane  Lane
+	ask      bool // for an acknowledgement at once
 }
 
 // Counters of a connection, over all lives.
@@ -114,6 +116,7 @@ type Counters struct {
 	Duplicate uint64 `json:"duplicate"` // here already
 	Beyond    uint64 `json:"beyond"`    // no room
 	Stray     uint64 `json:"stray"`     // of or for another life
+	Long      uint64 `json:"long"`      // longer than Size: dropped
 }
 
 // New makes a connection.
@@ -125,8 +128,8 @@ func New(cfg Config) *Conn {
 		cfg.Start = 1
 	}
 	free := cfg.Free
-	cfg.Free = func(b []byte) { free(b[:cfg.Size]) } // all of what Alloc gave
-	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1}
+	cfg.Free = func(b []byte) { free(b[:cfg.Room+cfg.Size]) } // all of what Alloc gave
+	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1, control: make([]byte, cfg.Room+HeaderLen)}
 	c.clear()
 	return c
 }
@@ -193,7 +196,7 @@ func (c *Conn) Room(l Lane, least int) int {
 // Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
 // acknowledged first. The caller fills them before it calls anything else.
 func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
-	b := c.lanes[l].reserve(n, c.cfg.Size, c.cfg.Alloc)
+	b := c.lanes[l].reserve(n, &c.cfg)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
 		c.helloDue = now.Add(firstTimeout)
@@ -210,7 +213,7 @@ func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].u
 // Uncork has what was reserved so far go as soon as the window lets it.
 func (c *Conn) Uncork(l Lane) { c.lanes[l].urgent = c.lanes[l].fill > 0 }
 
-// Next returns a frame to send now, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
+// Next returns a frame to send now, behind Config.Room bytes, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
 func (c *Conn) Next(now mono.Time) []byte {
 	switch {
 	case c.welcome:
@@ -256,8 +259,8 @@ func (c *Conn) controlFrame(p pick) []byte {
 		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
-	h.put(c.control[:])
-	return c.control[:]
+	h.put(c.control[c.cfg.Room:])
+	return c.control
 }
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
@@ -268,12 +271,12 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream. The last one's opens the way for what is queued.
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
 	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
-	c.out = pick{Data, l, sequence, h.AckLane}
+	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
-	h.put(f.b)
-	return f.b[:f.n]
+	h.put(f.b[c.cfg.Room:])
+	return f.b[:c.cfg.Room+f.n]
 }
 
 // Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
@@ -291,7 +294,7 @@ func (c *Conn) Sent(now mono.Time) {
 		if s.slot(p.sequence).sends > 0 {
 			c.counters.SentAgain++
 		}
-		s.sent(p.sequence, now, &c.rtt)
+		s.sent(p.sequence, p.ask, now, &c.rtt)
 		c.lanes[p.ackLane].told()
 		c.counters.Sent++
 	case Ack:
@@ -316,6 +319,10 @@ const (
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 	c.out = pick{} // it may be done
+	if len(records) > c.Largest() {
+		c.counters.Long++
+		return Nothing
+	}
 	switch h.Kind {
 	case Hello:
 		c.welcome, c.asker, c.asked = true, h.From, h.Sequence

@@ -22,7 +22,7 @@ const (
 
 // String names k.
 func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "welcome"}[min(int(k), int(kinds)-1+1)%5]
+	return [...]string{"?", "data", "ack", "hello", "welcome", "?"}[min(k, kinds)]
 }
 
 // Header is what each frame begins with.

@@ -17,7 +17,8 @@ const (
 	leastCongestion = 4
 	// reorderings is how many frames may overtake one before it counts as lost.
 	reorderings = 3
-	// cork is how many frames are on their way when what is queued begins to share frames: with fewer, nothing waits.
+	// cork is how many frames are on their way when what is queued begins to share frames: with fewer, nothing waits. Nor if
+	// none of them is to be acknowledged at once.
 	cork = 2
 	// ackEvery is how many frames of a stream are acknowledged at once.
 	ackEvery = 16

@@ -9,7 +9,7 @@ import (
 // begin replaces an end by one that has just begun, and returns the former one.
 func (p *pair) begin(i int, life uint32) (former *end) {
 	former = p.ends[i]
-	p.ends[i] = p.newEnd(i, 1-i, former.pool.size, life, 0)
+	p.ends[i] = p.newEnd(i, 1-i, former.pool.size, life, p.start)
 	return former
 }
 

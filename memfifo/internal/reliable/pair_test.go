@@ -12,9 +12,10 @@ import (
 type pair struct {
 	t *testing.T
 	*model
-	now  mono.Time
-	ends [2]*end
-	air  [2][][]byte // by receiver
+	now   mono.Time
+	ends  [2]*end
+	air   [2][][]byte // by receiver
+	start uint32
 }
 
 func newPair(t *testing.T, size int) *pair {
@@ -48,7 +49,10 @@ func (p *pair) deliver(to int) {
 
 // settle sends to and fro until nobody has anything more to say, if time stands still.
 func (p *pair) settle() {
-	for p.send(0)+p.send(1) > 0 {
+	for rounds := 0; p.send(0)+p.send(1) > 0 || len(p.air[0])+len(p.air[1]) > 0; rounds++ {
+		if rounds > 10_000 {
+			p.t.Fatalf("they talk for ever: %q and %q", p.on(0), p.on(1))
+		}
 		p.deliver(0)
 		p.deliver(1)
 	}

@@ -62,6 +62,7 @@ func (r *receiver) taken(free func([]byte)) {
 		free(r.early[i])
 		r.early[i] = nil
 		r.count--
+		r.now = true // the sender knows that it came, and may wait for this
 	}
 	r.held, r.rest = false, nil
 	r.next++

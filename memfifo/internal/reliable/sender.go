@@ -25,6 +25,7 @@ type sender struct {
 	due              mono.Time    // when the retransmission timeout ends; valid if something is on its way
 	backoff          uint         // how often it has ended in a row
 	probe            bool         // ask whether there is credit, or what has come
+	asked            uint32       // frames before this one are acknowledged at once: one of them asked for it
 }
 
 // slot is a frame, kept until it is acknowledged.
@@ -46,7 +47,7 @@ const (
 )
 
 func (s *sender) init(start uint32) {
-	s.una, s.next, s.built, s.limit, s.recover = start, start, start, start+Window, start
+	s.una, s.next, s.built, s.limit, s.recover, s.asked = start, start, start, start+Window, start, start
 	s.congestion, s.threshold = firstCongestion, Window
 }
 
@@ -59,8 +60,8 @@ func (s *sender) idle() bool { return s.una == s.built && s.fill == 0 }
 func (s *sender) full() bool { return s.built-s.una >= Window }
 
 // reserve returns n bytes of the frame being filled; a new one if they do not fit. It returns nil if there is none.
-func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
-	if s.fill > 0 && s.fill+n > size {
+func (s *sender) reserve(n int, cfg *Config) []byte {
+	if s.fill > 0 && s.fill+n > cfg.Size {
 		s.close()
 	}
 	if s.full() {
@@ -68,10 +69,10 @@ func (s *sender) reserve(n, size int, alloc func() []byte) []byte {
 	}
 	f := s.slot(s.built)
 	if s.fill == 0 {
-		*f = slot{b: alloc()}
+		*f = slot{b: cfg.Alloc()}
 		s.fill = HeaderLen
 	}
-	b := f.b[s.fill : s.fill+n]
+	b := f.b[cfg.Room+s.fill:][:n]
 	s.fill += n
 	return b
 }
@@ -84,19 +85,23 @@ func (s *sender) close() {
 }
 
 // pick returns the next frame to send, if there is one. Frames that are full go as the window lets them; one being filled goes if
-// little is on its way.
+// little is on its way, or if no acknowledgement comes soon that would let it go. The one that the receiver waits for goes
+// however much is on its way: all of that waits for it.
 func (s *sender) pick() (sequence uint32, ok bool) {
+	if s.lost > 0 && s.slot(s.una).state == missing && before(s.una, s.limit) {
+		return s.una, true
+	}
 	if s.flight >= s.congestion {
 		return 0, false
 	}
 	if s.lost > 0 {
-		for q := s.una; before(q, s.next); q++ {
+		for q := s.una; before(q, s.next) && before(q, s.limit); q++ {
 			if s.slot(q).state == missing {
 				return q, true
 			}
 		}
 	}
-	if s.next == s.built && s.fill > 0 && (s.flight < cork || s.urgent) && before(s.next, s.limit) {
+	if s.next == s.built && s.fill > 0 && (s.flight < cork || s.urgent || !before(s.una, s.asked)) && before(s.next, s.limit) {
 		s.close()
 	}
 	if s.next != s.built && before(s.next, s.limit) {
@@ -105,9 +110,12 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 	return 0, false
 }
 
-// sent notes that a frame has gone.
-func (s *sender) sent(sequence uint32, now mono.Time, rtt *roundTrip) {
+// sent notes that a frame has gone, and whether it has asked to be acknowledged at once.
+func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) {
 	f := s.slot(sequence)
+	if ask && before(s.asked, sequence+1) {
+		s.asked = sequence + 1
+	}
 	if f.state == missing {
 		s.lost--
 	}
@@ -212,20 +220,25 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 }
 
 // expire ends the retransmission timeout: all that is on its way counts as lost, and is sent again, a little at a time. If
-// nothing is, but the receiver has not taken it all, it is asked.
+// nothing is, but the receiver has not taken it all, it is asked. What the receiver has withdrawn its credit for waits for
+// credit again, and was not lost on the way.
 func (s *sender) expire(now mono.Time, rtt *roundTrip) {
 	s.backoff++
 	s.due = now.Add(s.timeout(rtt))
 	s.probe = true
+	found := false
 	for q := s.una; before(q, s.next); q++ {
 		if f := s.slot(q); f.state == flying {
 			f.state = missing
 			s.flight--
 			s.lost++
+			found = found || before(q, s.limit)
 		}
 	}
-	if s.lost > 0 {
-		s.threshold = max(s.congestion/2, leastCongestion)
+	if found {
+		if !before(s.una, s.recover) { // once for each window, as in missed
+			s.threshold = max(s.congestion/2, leastCongestion)
+		}
 		s.congestion = leastCongestion
 		s.recover = s.next
 	}

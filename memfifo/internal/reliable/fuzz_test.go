@@ -1,0 +1,201 @@
+package reliable
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+// FuzzParse: what is parsed is put as it was.
+func FuzzParse(f *testing.F) {
+	f.Add(make([]byte, HeaderLen))
+	b := make([]byte, HeaderLen)
+	(&Header{Kind: Data, From: 1, To: 2, Sequence: 3, Ack: 4, Selective: 5}).put(b)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h Header
+		if Parse(b, &h) != nil {
+			return
+		}
+		var again [HeaderLen]byte
+		if h.put(again[:]); string(again[:]) != string(b[:HeaderLen]) {
+			t.Errorf("%x, then %x", b[:HeaderLen], again)
+		}
+	})
+}
+
+// script is two ends whose frames bytes deliver, double, drop and reorder.
+type script struct {
+	*pair
+	held  [2][Lanes]bool
+	lives uint32
+}
+
+// maxAir bounds a script's frames on their way; the oldest are lost.
+const maxAir = 512
+
+// do is one byte's event: its three highest bits say what, the others at which end and how.
+func (s *script) do(b byte) {
+	i, which := int(b&1), int(b>>1&0xf)
+	e := s.ends[i]
+	l := Lane(which & 1)
+	switch b >> 5 {
+	case 0: // some records
+		for range 1 + which*which/4 {
+			e.write(s.now, l, recordHeader+which*5)
+		}
+	case 1:
+		s.send(i)
+		if n := len(s.air[1-i]); n > maxAir {
+			s.air[1-i] = s.air[1-i][n-maxAir:]
+		}
+	case 2: // some frames, in order
+		for range 1 + which {
+			s.arrive(i, 0, true)
+		}
+	case 3: // one, out of order; or doubled
+		s.arrive(i, which*which, which%2 == 0)
+	case 4: // lost
+		if n := len(s.air[i]); n > 0 {
+			k := which * which % n
+			s.air[i] = append(s.air[i][:k], s.air[i][k+1:]...)
+		}
+	case 5:
+		if s.held[i][l] = !s.held[i][l]; !s.held[i][l] {
+			e.resume(l)
+		}
+	case 6:
+		s.now = s.now.Add(time.Duration(which*which) * 500 * time.Microsecond) // 0.1 s at most
+		for _, e := range s.ends {
+			e.advance(s.now)
+		}
+	case 7:
+		if which == 0 { // begins anew, with nothing
+			s.lives++
+			s.begin(i, 100+s.lives)
+			s.listen(i)
+		} else if e.c.Next(s.now) != nil && which == 1 { // could not be sent
+			return
+		}
+	}
+	for _, e := range s.ends {
+		e.check()
+	}
+	s.ok()
+}
+
+// listen has an end hold what is held.
+func (s *script) listen(i int) {
+	s.held[i] = [Lanes]bool{}
+	s.ends[i].holds = func(l Lane) bool { return s.held[i][l] }
+}
+
+func (s *script) arrive(to, k int, once bool) {
+	n := len(s.air[to])
+	if n == 0 {
+		return
+	}
+	k %= n
+	b := s.air[to][k]
+	if once {
+		s.air[to] = append(s.air[to][:k], s.air[to][k+1:]...)
+	}
+	s.ends[to].hear(s.now, b)
+}
+
+// finish lets everything arrive: whatever has happened, the two come to an end, and talk.
+func (s *script) finish() {
+	for i, e := range s.ends {
+		s.held[i] = [Lanes]bool{}
+		for l := range Lane(Lanes) {
+			e.resume(l)
+		}
+	}
+	for range 3 {
+		s.pass(5 * time.Second)
+		for i := range s.ends {
+			s.ends[i].write(s.now, Requests, 20)
+			s.ends[i].write(s.now, Replies, 20)
+		}
+	}
+	s.pass(5 * time.Second)
+	for i, e := range s.ends {
+		e.check()
+		for l := range Lane(Lanes) {
+			if st := s.streams[e.out[l]]; st.sent == 0 || st.sent != st.got {
+				s.t.Errorf("%d, lane %d: %+v", i, l, st)
+			}
+		}
+		if at, ok := e.c.Deadline(); ok || !e.done() || len(e.pool.out) > 0 {
+			s.t.Errorf("%d at the end: deadline %v %t, done %t, %d buffers", i, at.Since(), ok, e.done(), len(e.pool.out))
+		}
+	}
+	s.ok()
+}
+
+func newScript(t *testing.T) *script {
+	s := &script{pair: newPair(t, 128)}
+	s.start = ^uint32(0) - 20
+	for i := range s.ends {
+		s.ends[i] = s.newEnd(i, 1-i, 128, uint32(i+1), s.start)
+		s.listen(i)
+	}
+	return s
+}
+
+// FuzzConn: bytes are a script over two ends.
+func FuzzConn(f *testing.F) {
+	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41})
+	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41, 0x1e, 0x1f, 0x20, 0x21, 0xa1, 0x7f, 0x65, 0xde, 0x20, 0xe0, 0x00, 0x20, 0x5f, 0xa1})
+	f.Fuzz(func(t *testing.T, events []byte) {
+		s := newScript(t)
+		for _, b := range events[:min(len(events), 400)] {
+			s.do(b)
+		}
+		s.finish()
+	})
+}
+
+// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they do no harm.
+func FuzzHostile(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 5}, false)
+	f.Add(make([]byte, 200), true)
+	f.Fuzz(func(t *testing.T, b []byte, inLife bool) {
+		p := newPair(t, 128).open()
+		a, e := p.ends[0], p.ends[1]
+		for range 50 {
+			a.write(p.now, Requests, 100)
+			e.write(p.now, Replies, 100)
+		}
+		p.send(0)
+		p.send(1)
+		p.air[1] = append(p.air[1][:10], p.air[1][11:]...)
+		p.deliver(1)
+		for len(b) > 0 {
+			n := min(1+int(b[0]), len(b))
+			frame := append([]byte(nil), b[1:n]...)
+			b = b[n:]
+			if inLife && len(frame) >= 12 {
+				binary.BigEndian.PutUint32(frame[4:], a.c.mine)
+				binary.BigEndian.PutUint32(frame[8:], e.c.mine)
+			}
+			var h Header
+			if Parse(frame, &h) != nil {
+				continue
+			}
+			if e.c.Handle(p.now, &h, frame[HeaderLen:]) == Take && e.c.Held(h.Lane) {
+				t.Fatal("takes what is held")
+			} else if !inLife {
+				p.send(1)
+			}
+			e.check()
+		}
+		p.ok()
+		if !inLife { // it was as if nothing had happened
+			p.pass(time.Second)
+			if s := p.streams[a.out[Requests]]; !a.done() || s.got != s.sent || a.restarts+e.restarts > 0 {
+				t.Errorf("%+v, anew %d and %d times", s, a.restarts, e.restarts)
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package reliable
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+// The layout, both ways.
+func TestHeader_Golden(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		h     Header
+		bytes string
+	}{
+		{"hello: a question", Header{Kind: Hello, From: 0x01020304, Sequence: 5},
+			"13 00 0000 01020304 00000000 00000005 00000000 0000000000000000"},
+		{"welcome: an answer and a question", Header{Kind: Welcome, From: 0x0a0b0c0d, To: 0x01020304, Sequence: 9, Ack: 5},
+			"14 00 0000 0a0b0c0d 01020304 00000009 00000005 0000000000000000"},
+		{"data of requests, the first, nothing taken", Header{Kind: Data, From: 1, To: 2, Sequence: 1, Ack: 1, Credit: Window},
+			"11 00 0100 00000001 00000002 00000001 00000001 0000000000000000"},
+		{"data of replies that acknowledges requests, answer at once",
+			Header{Kind: Data, Lane: Replies, AnswerNow: true, From: 1, To: 2, Sequence: 0xffffffff, Ack: 7, Credit: Stash, Selective: 1<<63 | 5},
+			"11 05 0040 00000001 00000002 ffffffff 00000007 8000000000000005"},
+		{"acknowledgement of replies", Header{Kind: Ack, Lane: Replies, AckLane: Replies, From: 1, To: 2, Ack: 0x80000000, Credit: Window},
+			"12 03 0100 00000001 00000002 00000000 80000000 0000000000000000"},
+	} {
+		want, err := hex.DecodeString(strings.ReplaceAll(c.bytes, " ", ""))
+		if err != nil || len(want) != HeaderLen {
+			t.Fatal(c.name, err)
+		}
+		b := make([]byte, HeaderLen)
+		c.h.put(b)
+		if string(b) != string(want) {
+			t.Errorf("%s:\n%x, want\n%x", c.name, b, want)
+		}
+		var h Header
+		if err := Parse(want, &h); err != nil || h != c.h {
+			t.Errorf("%s: %+v, %v", c.name, h, err)
+		}
+	}
+}
+
+// What is not a frame of this version is refused.
+func TestParse_Malformed(t *testing.T) {
+	good := make([]byte, HeaderLen)
+	(&Header{Kind: Data, From: 1}).put(good)
+	for _, c := range []struct {
+		name string
+		at   int
+		b    byte
+	}{
+		{"version 0", 0, 0x01}, {"version 2", 0, 0x21}, {"no kind", 0, 0x10}, {"kind 5", 0, 0x15}, {"kind 15", 0, 0x1f},
+		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no life", 7, 0},
+	} {
+		b := append([]byte(nil), good...)
+		b[c.at] = c.b
+		if err := Parse(b, new(Header)); err != ErrMalformed {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for n := range HeaderLen {
+		if err := Parse(good[:n], new(Header)); err != ErrMalformed {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// Kinds and states have names, also those that are none.
+func TestNames(t *testing.T) {
+	for k, name := range []string{"?", "data", "ack", "hello", "welcome", "?", "?"} {
+		if is := Kind(k).String(); is != name {
+			t.Errorf("kind %d is %q, want %q", k, is, name)
+		}
+	}
+	for s, name := range []string{"idle", "greeting", "open", "?"} {
+		if is := State(s).String(); is != name {
+			t.Errorf("state %d is %q, want %q", s, is, name)
+		}
+	}
+}

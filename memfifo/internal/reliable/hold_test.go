@@ -1,0 +1,127 @@
+package reliable
+
+import (
+	"testing"
+	"time"
+)
+
+// holding has end 1 hold its requests from the first record on.
+func (p *pair) holding() (release func()) {
+	held := true
+	p.ends[1].holds = func(l Lane) bool { return held && l == Requests }
+	return func() {
+		held = false
+		p.ends[1].resume(Requests)
+	}
+}
+
+// Once a lane goes on, the sender hears of it at once, and does not wait until it asks.
+func TestHold_ResumeIsTold(t *testing.T) {
+	p := newPair(t, 128).open()
+	release := p.holding()
+	a := p.ends[0]
+	for a.write(p.now, Requests, 100) {
+	}
+	p.pass(time.Second)
+	if a.done() || !p.ends[1].c.Held(Requests) {
+		t.Fatal("not held")
+	}
+	release()
+	p.settle() // no time passes
+	if c := &a.c.lanes[Requests]; c.una < 2+Stash {
+		t.Errorf("after the lane went on, the sender knows of frame %d", c.una)
+	}
+	p.pass(10 * time.Millisecond)
+	if !a.done() {
+		t.Error("not done")
+	}
+}
+
+// While a lane is held, frames that the receiver has no room for are not sent again and again; the sender asks now and then.
+// That is no congestion: afterwards it sends as before.
+func TestHold_IsQuietAndNoCongestion(t *testing.T) {
+	p := newPair(t, 128).open()
+	a, b := p.ends[0], p.ends[1]
+	a.c.lanes[Requests].congestion = Window
+	release := p.holding()
+	for a.write(p.now, Requests, 100) {
+	}
+	p.settle()
+	was := a.c.Counters()
+	p.pass(10 * DefaultLimit)
+	is := a.c.Counters()
+	if n := is.SentAgain - was.SentAgain; n > Window {
+		t.Errorf("%d frames were sent again, want no more than once each", n)
+	}
+	if n := is.Acks - was.Acks; n < 100 || n > 400 {
+		t.Errorf("%d questions in %v", n, 10*DefaultLimit)
+	}
+	if c := a.c.lanes[Requests].congestion; c < Window/2 {
+		t.Errorf("congestion %d", c)
+	}
+	if a.downs+b.downs+a.restarts+b.restarts > 0 {
+		t.Error("down")
+	}
+	if len(b.pool.out) > Stash {
+		t.Errorf("%d buffers are out", len(b.pool.out))
+	}
+	release()
+	p.pass(100 * time.Millisecond)
+	if !a.done() {
+		t.Error("not done")
+	}
+	if n := a.c.Counters().SentAgain - was.SentAgain; n > Window {
+		t.Errorf("%d frames were sent again, in all", n)
+	}
+}
+
+// What is held does not hold up the other lane, nor the other direction.
+func TestHold_OneLaneOnly(t *testing.T) {
+	p := newPair(t, 128).open()
+	release := p.holding()
+	a, b := p.ends[0], p.ends[1]
+	for range 1000 {
+		a.write(p.now, Requests, 100)
+		for l := range Lane(Lanes) {
+			b.write(p.now, l, 100)
+		}
+		a.write(p.now, Replies, 100)
+		p.settle()
+		p.now = p.now.Add(10 * time.Microsecond)
+	}
+	p.pass(ackDelay)
+	for _, s := range []uint32{a.out[Replies], b.out[Requests], b.out[Replies]} {
+		if s := p.streams[s]; s.got != s.sent || s.sent != 1000 {
+			t.Errorf("%+v", s)
+		}
+	}
+	release()
+	p.pass(100 * time.Millisecond)
+	if s := p.streams[a.out[Requests]]; s.got != s.sent || s.sent < Window {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A lane is held in the middle of a frame that came early, again and again.
+func TestHold_ATime(t *testing.T) {
+	p := newPair(t, 256).open()
+	a, b := p.ends[0], p.ends[1]
+	n := 0
+	b.holds = func(Lane) bool { n++; return n%2 == 0 }
+	for range 100 {
+		a.write(p.now, Requests, 40)
+	}
+	p.send(0)
+	p.air[1] = append(p.air[1][1:], p.air[1][0])
+	p.deliver(1)
+	for range 300 {
+		p.settle()
+		b.resume(Requests)
+	}
+	p.pass(time.Second)
+	b.resume(Requests)
+	p.pass(time.Second)
+	if s := p.streams[a.out[Requests]]; s.got != 101 || len(b.pool.out) > 0 || !a.done() {
+		t.Errorf("%+v, %d buffers, done %t", s, len(b.pool.out), a.done())
+	}
+}

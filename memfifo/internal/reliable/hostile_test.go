@@ -1,0 +1,122 @@
+package reliable
+
+import (
+	"testing"
+	"time"
+)
+
+// handle has an end hear a header and records, made by hand.
+func (p *pair) handle(to int, h Header, records []byte) {
+	b := make([]byte, HeaderLen, HeaderLen+len(records))
+	h.put(b)
+	p.air[to] = append(p.air[to], append(b, records...))
+	p.deliver(to)
+}
+
+// between returns the header of an in-life frame to an end.
+func (p *pair) between(to int) Header {
+	return Header{Kind: Data, From: p.ends[1-to].c.mine, To: p.ends[to].c.mine, Ack: p.ends[to].c.lanes[0].una, Credit: Window}
+}
+
+// A frame that is longer than one can be is dropped, in order or early: it is not cut off.
+func TestHostile_TooLong(t *testing.T) {
+	for ahead := range uint32(2) {
+		p := newPair(t, 128).open()
+		h := p.between(1)
+		h.Sequence = p.ends[1].c.lanes[0].receiver.next + ahead
+		was := p.ends[1].c.Counters()
+		p.handle(1, h, make([]byte, 1000)) // the model fails if it is taken
+		is := p.ends[1].c.Counters()
+		if len(p.ends[1].pool.out) > 0 || is.Long != was.Long+1 || is.Taken != was.Taken {
+			t.Errorf("%d ahead: %d buffers, %+v", ahead, len(p.ends[1].pool.out), is)
+		}
+	}
+}
+
+// A flood of early frames of any number costs no more than Stash buffers; each is counted.
+func TestHostile_Flood(t *testing.T) {
+	p := newPair(t, 128).open()
+	b := p.ends[1]
+	for i := range uint32(100_000) {
+		h := p.between(1)
+		h.Lane = uint8(i % 2)
+		h.Sequence = b.c.lanes[h.Lane].receiver.next + 1 + i*2654435761%(1<<20)
+		b.c.Handle(p.now, &h, make([]byte, 50))
+	}
+	b.check()
+	p.ok()
+	c := b.c.Counters()
+	if n := len(b.pool.out); n > Lanes*Stash || c.Early+c.Duplicate+c.Beyond != 100_000 {
+		t.Errorf("%d buffers, %+v", n, c)
+	}
+}
+
+// Acknowledgements of frames that were never sent, or long ago, change nothing.
+func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	for range 100 {
+		a.write(p.now, Requests, 100)
+	}
+	p.send(0)
+	frames := p.air[1]
+	p.air[1] = nil
+	s := &a.c.lanes[0].sender
+	for _, ack := range []uint32{s.next + 1, s.next + 1000, s.next + 1<<31, s.una - 1, s.una - 1000, s.una - 1<<31 + 1} {
+		was := [...]uint32{s.una, s.next, s.limit, uint32(s.flight), uint32(s.lost)}
+		h := p.between(0)
+		h.Kind, h.Ack, h.Selective = Ack, ack, 1<<63|1
+		p.handle(0, h, nil)
+		if is := [...]uint32{s.una, s.next, s.limit, uint32(s.flight), uint32(s.lost)}; is != was {
+			t.Errorf("ack %d: %v, then %v", ack, was, is)
+		}
+	}
+	p.air[1] = frames
+	p.pass(time.Second)
+	if !a.done() {
+		t.Error("not done")
+	}
+}
+
+// An older acknowledgement that comes late does not take back what a newer one said.
+func TestAcknowledged_Late(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	release := p.holding()
+	for range 20 {
+		a.write(p.now, Requests, 100)
+	}
+	p.send(0)
+	p.deliver(1)
+	p.send(1)
+	held := p.air[0]
+	p.air[0] = nil
+	release()
+	p.settle()
+	s := &a.c.lanes[0].sender
+	if s.limit != s.una+Window || !a.done() {
+		t.Fatalf("credit up to %d, acknowledged up to %d", s.limit, s.una)
+	}
+	p.air[0] = held
+	p.deliver(0)
+	if s.limit != s.una+Window {
+		t.Errorf("late: credit up to %d, acknowledged up to %d", s.limit, s.una)
+	}
+}
+
+// No credit at all stops a sender; it asks until there is some, and is not down meanwhile.
+func TestCredit_None(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	h := p.between(0)
+	h.Kind, h.Credit, h.Selective = Ack, 0, 1
+	p.handle(0, h, nil)
+	a.write(p.now, Requests, 20)
+	if p.send(0) > 0 {
+		t.Error("sent without credit")
+	}
+	p.pass(20 * time.Millisecond)
+	if !a.done() {
+		t.Error("not done")
+	}
+}

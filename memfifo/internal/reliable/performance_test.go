@@ -1,0 +1,97 @@
+package reliable
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/sim"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is measured into testdata")
+
+// Throughput of a stream of full frames, by the loss of each direction and by how many frames may be on their way: of a link
+// that takes a frame in 1.2 us and needs 40 us to and fro. After -rewrite, read the difference.
+func TestPerformance(t *testing.T) {
+	const file = "testdata/throughput.txt"
+	losses := []float64{0, .0001, .001, .01, .05, .1, .3}
+	windows := []int{4, 16, 64, Window}
+	var b strings.Builder
+	b.WriteString("frames per millisecond, of 833 that the link takes; (frames sent per frame taken)\n\n    loss")
+	for _, w := range windows {
+		fmt.Fprintf(&b, "  %14s", fmt.Sprintf("window %d", w))
+	}
+	b.WriteString("\n")
+	for _, loss := range losses {
+		fmt.Fprintf(&b, "%6.2f %%", 100*loss)
+		for _, w := range windows {
+			frames, sent := throughput(t, loss, w)
+			fmt.Fprintf(&b, "  %7.1f (%.2f)", frames, sent)
+		}
+		b.WriteString("\n")
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was, err := os.ReadFile(file)
+	if err != nil || string(was) != b.String() {
+		t.Errorf("%v; it is now:\n%s\nwas:\n%s", err, b.String(), was)
+	}
+}
+
+// throughput is of a second, from end 0 to 1: frames taken per millisecond, and sent for each of them.
+func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
+	const most = time.Second
+	var q sim.Queue
+	var ends [2]*end
+	m := &model{}
+	var net *sim.Network[[]byte]
+	var timers [2]bool
+	var pump func(i int)
+	tick := func(i int) {
+		timers[i] = false
+		ends[i].advance(q.Now())
+		pump(i)
+	}
+	pump = func(i int) {
+		e := ends[i]
+		for i == 0 && e.c.Done(Requests) || e.c.lanes[0].built-e.c.lanes[0].una < uint32(window) {
+			if i == 1 || !e.write(q.Now(), Requests, e.c.Largest()) {
+				break
+			}
+		}
+		for b := e.c.Next(q.Now()); b != nil; b = e.c.Next(q.Now()) {
+			net.Send(i, 1-i, 0, slices.Clone(b))
+			e.c.Sent(q.Now())
+		}
+		if at, ok := e.c.Deadline(); ok && !timers[i] {
+			timers[i] = true
+			if at.Before(q.Now()) {
+				at = q.Now()
+			}
+			q.At(at, func() { tick(i) })
+		}
+	}
+	net = sim.NewNetwork(&q, sim.Config{Nodes: 2, Os: 1200 * time.Nanosecond, L: 18 * time.Microsecond, Or: 800 * time.Nanosecond,
+		Faults: sim.Faults{Loss: loss}, Seed: 1}, func(to, _, _ int, b []byte) {
+		ends[to].hear(q.Now(), b)
+		pump(to)
+	})
+	for i := range ends {
+		ends[i] = m.newEnd(i, 1-i, 128, uint32(i+1), 0)
+	}
+	pump(0)
+	for m.wrong == "" && q.Now().Since() < most && q.Step() {
+	}
+	if m.wrong != "" || ends[0].downs > 0 {
+		t.Fatal(m.wrong, ends[0].downs)
+	}
+	taken := float64(ends[1].c.Counters().Taken)
+	return taken / float64(most/time.Millisecond), float64(ends[0].c.Counters().Sent) / taken
+}

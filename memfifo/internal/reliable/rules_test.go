@@ -1,0 +1,147 @@
+package reliable
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// on returns the frames on their way to an end, one word each: ! wants an answer at once.
+func (p *pair) on(to int) string {
+	var words []string
+	for _, b := range p.air[to] {
+		var h Header
+		if err := Parse(b, &h); err != nil {
+			p.t.Fatal(err)
+		}
+		word := h.Kind.String()
+		if h.Kind == Data {
+			word = fmt.Sprintf("%d:%d", h.Sequence, len(b)-HeaderLen)
+		}
+		if h.AnswerNow {
+			word += "!"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func (p *pair) want(to int, frames string) {
+	p.t.Helper()
+	if on := p.on(to); on != frames {
+		p.t.Errorf("on the way to %d: %q, want %q", to, on, frames)
+	}
+}
+
+// A record that is alone goes at once; so does the next; those behind share a frame, until the first is acknowledged.
+func TestCork_QueuedRecordsShareFrames(t *testing.T) {
+	p := newPair(t, 128).open()
+	a := p.ends[0]
+	for range 7 {
+		a.write(p.now, Requests, 20)
+		p.send(0)
+	}
+	p.want(1, "2:20! 3:20!")
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	p.send(0)
+	p.want(1, "4:100!")
+	p.settle()
+	if !a.done() {
+		t.Error("not done")
+	}
+}
+
+// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement that waits itself.
+func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
+	for frames := 1; frames < 2*ackEvery; frames++ {
+		p := newPair(t, 128).open()
+		a := p.ends[0]
+		for range frames*5 + 2 {
+			a.write(p.now, Requests, 20)
+		}
+		p.settle() // no time passes
+		if s := p.streams[a.out[Requests]]; s.got != s.sent || !a.done() {
+			t.Errorf("%d frames and a part: %d records of %d have come, done %t", frames, s.got, s.sent, a.done())
+		}
+	}
+}
+
+// In a stream of full frames one in ackEvery is acknowledged, nearly; and nothing is sent again.
+func TestStream_FewAcknowledgements(t *testing.T) {
+	for _, records := range []int{1, 5, 20, 100} { // written at a time
+		p := newPair(t, 128).open()
+		a, b := p.ends[0], p.ends[1]
+		passed := p.now
+		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
+		for range 20_000 / records {
+			for range records {
+				if !a.write(p.now, Requests, 20) {
+					t.Fatal("no room")
+				}
+			}
+			p.send(0)
+			p.now = p.now.Add(time.Duration(records) * 200 * time.Nanosecond)
+			if p.now.Sub(passed) >= 20*time.Microsecond { // a round trip
+				passed = p.now
+				p.deliver(1)
+				p.send(1)
+				p.deliver(0)
+			}
+		}
+		p.pass(time.Second)
+		sent, acks = a.c.Counters().Sent-sent, b.c.Counters().Acks-acks
+		t.Logf("%d records at a time: %d frames, %d acknowledgements", records, sent, acks)
+		if sent > 20_000/5*5/4 || acks > sent/8 || a.c.Counters().SentAgain > 0 || a.c.Counters().Acks > 5 || !a.done() {
+			t.Errorf("%d records at a time: %d frames, %d acknowledgements, again %d, questions %d",
+				records, sent, acks, a.c.Counters().SentAgain, a.c.Counters().Acks)
+		}
+	}
+}
+
+// Peers that have nothing to say are silent, and have no deadline.
+func TestIdle_IsSilent(t *testing.T) {
+	p := newPair(t, 128).open()
+	p.pass(time.Hour)
+	for _, e := range p.ends {
+		was := e.c.Counters()
+		if at, ok := e.c.Deadline(); ok {
+			t.Errorf("a deadline in %v", at.Sub(p.now))
+		}
+		p.now = p.now.Add(time.Hour)
+		if e.advance(p.now); e.c.Next(p.now) != nil || e.c.Counters() != was {
+			t.Error("an idle end sends")
+		}
+	}
+}
+
+// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there; ackEvery of them at once.
+func TestAcknowledgements(t *testing.T) {
+	p := newPair(t, 128).open()
+	a, b := p.ends[0], p.ends[1]
+	stream := func(frames int) {
+		for range frames + 1 {
+			a.write(p.now, Requests, 100)
+		}
+		p.send(0)
+		p.air[1] = p.air[1][:frames] // the last one wants an answer
+		p.deliver(1)
+	}
+	stream(ackEvery - 1)
+	if n := p.send(1); n > 0 {
+		t.Errorf("%d frames before ackDelay", n)
+	}
+	if at, ok := b.c.Deadline(); !ok || at.Sub(p.now) != ackDelay {
+		t.Errorf("a deadline in %v, %t, want %v", at.Sub(p.now), ok, ackDelay)
+	}
+	b.write(p.now, Requests, 20)
+	p.send(1)
+	p.want(0, "1:20!")
+	p.pass(time.Second)
+
+	stream(ackEvery)
+	p.send(1)
+	p.want(0, "ack")
+}

@@ -1,0 +1,204 @@
+package reliable
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rows are the tests of the state table in the package's comment, by its first two columns.
+var rows = map[string]func(t *testing.T){
+	"Idle: something to send": func(t *testing.T) {
+		p := newPair(t, 128)
+		p.is(0, Idle)
+		p.ends[0].write(p.now, Requests, 20)
+		p.is(0, Greeting)
+		p.send(0)
+		p.want(1, "hello")
+	},
+	"Greeting: deadline": func(t *testing.T) {
+		p := newPair(t, 128)
+		p.ends[0].write(p.now, Requests, 20)
+		p.send(0)
+		for _, wait := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			p.air[1] = nil
+			p.after(0, wait*firstTimeout)
+			p.want(1, "hello")
+			p.is(0, Greeting)
+		}
+	},
+	"any: hello": func(t *testing.T) {
+		for _, c := range []struct {
+			name string
+			p    *pair
+			from uint32
+			ask  bool
+		}{
+			{"idle", newPair(t, 128), 9, true},
+			{"open, a life that is not known", newPair(t, 128).open(), 9, true},
+			{"open, the life that is", newPair(t, 128).open(), 1, false},
+		} {
+			was := c.p.ends[1].c.State()
+			c.p.handle(1, Header{Kind: Hello, From: c.from, Sequence: 77}, nil)
+			h := c.p.sends(1)
+			if h.Kind != Welcome || h.To != c.from || h.Ack != 77 || h.Sequence != 0 != c.ask {
+				t.Errorf("%s: %+v", c.name, h)
+			}
+			c.p.is(1, was)
+		}
+	},
+	"any: welcome with a question": func(t *testing.T) {
+		for _, p := range []*pair{newPair(t, 128), newPair(t, 128).open()} {
+			was := p.ends[1].c.State()
+			p.handle(1, Header{Kind: Welcome, From: 9, To: 2, Sequence: 77, Ack: 1000}, nil)
+			if h := p.sends(1); h.Kind != Welcome || h.To != 9 || h.Ack != 77 {
+				t.Errorf("%+v", h)
+			}
+			p.is(1, was)
+		}
+	},
+	"Greeting: welcome that answers": func(t *testing.T) {
+		p := newPair(t, 128)
+		p.ends[0].write(p.now, Requests, 20)
+		h := p.sends(0)
+		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
+		p.is(0, Open)
+		p.send(0)
+		p.want(1, "1:20!")
+	},
+	"Idle: welcome that answers": func(t *testing.T) {
+		p := newPair(t, 128)
+		p.handle(0, Header{Kind: Hello, From: 2, Sequence: 1}, nil)
+		h := p.sends(0)
+		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
+		p.is(0, Open)
+		if p.send(0) > 0 {
+			t.Errorf("sends %q", p.on(1))
+		}
+	},
+	"Open: welcome that answers, another life": func(t *testing.T) {
+		p := newPair(t, 128).open()
+		a := p.ends[0]
+		a.write(p.now, Requests, 20)
+		mark := a.c.Mark(Requests)
+		p.send(0)
+		p.air[1] = nil
+		p.handle(0, Header{Kind: Hello, From: 9, Sequence: 1}, nil)
+		h := p.sends(0)
+		p.handle(0, Header{Kind: Welcome, From: 9, To: 1, Ack: h.Sequence + 1}, nil) // no answer
+		if a.restarts != 0 || a.c.Reached(Requests, mark) {
+			t.Error("what answers nothing is believed")
+		}
+		p.handle(0, Header{Kind: Welcome, From: 9, To: 1, Ack: h.Sequence}, nil)
+		if a.restarts != 1 || !a.done() || len(a.pool.out) > 0 {
+			t.Errorf("anew %d times, done %t", a.restarts, a.done())
+		}
+		p.is(0, Open)
+	},
+	"Open: deadline": func(t *testing.T) {
+		p := newPair(t, 128).open()
+		p.ends[0].write(p.now, Requests, 20)
+		p.send(0)
+		p.air[1] = nil
+		p.after(0, p.ends[0].c.rtt.timeout())
+		p.want(1, "2:20! ack!")
+		p.is(0, Open)
+	},
+	"any: a frame of or for another life": func(t *testing.T) {
+		for _, p := range []*pair{newPair(t, 128), newPair(t, 128).open()} {
+			was := p.ends[0].c.State()
+			for _, h := range []Header{{Kind: Data, From: 9, To: 1, Sequence: 2}, {Kind: Data, From: 2, To: 9, Sequence: 2}, {Kind: Ack, From: 9, To: 9}} {
+				p.now = p.now.Add(ackDelay)
+				p.handle(0, h, nil)
+				p.send(0)
+				p.want(1, "hello")
+				p.air[1] = nil
+				p.handle(0, h, nil) // once in a while
+				if p.is(0, was); p.send(0) > 0 {
+					t.Errorf("then %q", p.on(1))
+				}
+			}
+			if n := p.ends[0].c.Counters().Stray; n != 6 {
+				t.Errorf("%d strays", n)
+			}
+		}
+	},
+	"any: silent > limit": func(t *testing.T) {
+		for name, p := range map[string]*pair{"greeting": newPair(t, 128), "open": newPair(t, 128).open()} {
+			a := p.ends[0]
+			life, began := a.c.mine, p.now
+			p.cut(0)
+			p.is(0, Idle)
+			if took := p.now.Sub(began); took < DefaultLimit || took > DefaultLimit+2*mostTimeout {
+				t.Errorf("%s: given up after %v", name, took)
+			}
+			if a.c.mine == life || !a.done() || p.send(0) > 0 {
+				t.Errorf("%s: life %d, then %d", name, life, a.c.mine)
+			}
+		}
+	},
+}
+
+var row = regexp.MustCompile(`(?m)^//\t(Idle|Greeting|Open|any) +(.+?) +(?:same|Idle|Greeting|Open)  `)
+
+// Each row of the table has a test, and each test a row.
+func TestTable(t *testing.T) {
+	b, err := os.ReadFile("conn.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, _, _ := strings.Cut(string(b), "\npackage ")
+	seen := map[string]bool{}
+	for _, m := range row.FindAllStringSubmatch(comment, -1) {
+		name := m[1] + ": " + m[2]
+		seen[name] = true
+		if rows[name] == nil {
+			t.Errorf("no test of %q", name)
+		}
+	}
+	for name, test := range rows {
+		if !seen[name] {
+			t.Errorf("no row %q", name)
+		}
+		t.Run(name, test)
+	}
+}
+
+func (p *pair) is(i int, s State) {
+	p.t.Helper()
+	if is := p.ends[i].c.State(); is != s {
+		p.t.Errorf("%d is %v, want %v", i, is, s)
+	}
+}
+
+// sends returns the header of the one frame that an end has to send.
+func (p *pair) sends(i int) (h Header) {
+	p.t.Helper()
+	if n := p.send(i); n != 1 {
+		p.t.Fatalf("%d sends %d frames: %q", i, n, p.on(1-i))
+	}
+	if err := Parse(p.air[1-i][0], &h); err != nil {
+		p.t.Fatal(err)
+	}
+	p.air[1-i] = nil
+	return h
+}
+
+// after lets time pass, at the end of which an end has something to do, and not before.
+func (p *pair) after(i int, d time.Duration) {
+	p.t.Helper()
+	e := p.ends[i]
+	at, ok := e.c.Deadline()
+	if !ok || at.Sub(p.now) != d {
+		p.t.Errorf("a deadline in %v, %t, want %v", at.Sub(p.now), ok, d)
+	}
+	p.now = p.now.Add(d - 1)
+	if e.advance(p.now); p.send(i) > 0 {
+		p.t.Errorf("%q, early", p.on(1-i))
+	}
+	p.now = p.now.Add(1)
+	e.advance(p.now)
+	p.send(i)
+}
