@@ -159,8 +159,8 @@ func TestTrySendInPlace(t *testing.T) {
 	a, b := port(t, es[0], 1), port(t, es[1], 1)
 	message := append(make([]byte, mcd.HeaderLen), "in place"...)
 	for range 2 { // the message is as it was
-		if err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); err != nil {
-			t.Fatal(err)
+		if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); n != 1 || err != nil {
+			t.Fatal(n, err)
 		}
 		buf := make([]byte, 100)
 		n, from, err := b.Recv(limit(t), buf)
@@ -168,8 +168,9 @@ func TestTrySendInPlace(t *testing.T) {
 			t.Errorf("%q from %v, %v", buf[:n], from, err)
 		}
 	}
-	if err := a.TrySendInPlace(0, mcd.To(b.Addr()), make([]byte, mcd.HeaderLen+es[0].MaxPayload()+1)); !errors.Is(err, mcd.ErrTooLarge) {
-		t.Errorf("too large: %v", err)
+	large := make([]byte, mcd.HeaderLen+es[0].MaxPayload()+1)
+	if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message, message, large, message); n != 2 || !errors.Is(err, mcd.ErrTooLarge) {
+		t.Errorf("the third is too large: %d were sent, %v", n, err)
 	}
 }
 

@@ -35,7 +35,6 @@ type pollState struct {
 	frames  [pollBatch]transport.Frame
 	quiet   []transport.Quieter // the links that can be hushed
 	hushed  bool
-	handled []*Port     // whose handlers were called, and who want to know when there is nothing more
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
 

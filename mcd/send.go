@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,22 +48,32 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	return err
 }
 
-// TrySendInPlace is TrySend of what follows the first HeaderLen bytes of b. It overwrites those, and copies nothing: for
-// layers that keep their messages, to send them again.
-func (p *Port) TrySendInPlace(nic int, to Dest, b []byte) error {
-	if err := p.vacant(nic, to, len(b)-HeaderLen); err != nil {
-		return err
+// TrySendInPlace is TrySend of messages that begin behind the first HeaderLen bytes of each of bs. It overwrites those, and copies
+// nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 32;
+// the error is of the next one.
+func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
+	bs = bs[:min(len(bs), sendBatch)]
+	for i, b := range bs {
+		if err = p.vacant(nic, to, len(b)-HeaderLen); err != nil {
+			bs = bs[:i]
+			break
+		}
+	}
+	if len(bs) == 0 {
+		return 0, err
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	h, err := p.address(0, nic, to)
-	if err != nil {
-		return err
+	for i, b := range bs {
+		h, err := p.address(i, nic, to)
+		if err != nil {
+			return 0, err
+		}
+		wire.Seal(b, &h)
+		p.out.frames[i].Payload = b
 	}
-	wire.Seal(b, &h)
-	p.out.frames[0].Payload = b
-	_, err = p.transmit(nic, 1)
-	return err
+	n, sendErr := p.transmit(nic, len(bs))
+	return n, cmp.Or(sendErr, err)
 }
 
 // vacant reports whether a message can be sent at once, and what is wrong with it.

@@ -43,6 +43,7 @@ type Domain struct {
 	calls   *call   // likewise
 	lulled  []*peer // heard since the last lull
 	header  reliable.Header
+	batch   [reliable.Gathered][]byte
 	timer   *time.Timer
 	armed   bool
 	due     mono.Time // if armed

@@ -111,9 +111,9 @@ func (p *peer) sendParcels(now mono.Time) {
 		putRecord(b, q.To.key, uint64(q.Off)+uint64(q.at), q.Data[q.at:q.at+n], flags)
 		p.used = true
 		q.at += n
-		p.pump(now)
-		now = clock.Now() // long ones take milliseconds
 		if !last {
+			p.pumpFull(now)
+			now = clock.Now() // long ones take milliseconds
 			continue
 		}
 		p.parcels = append(p.parcels[:0], p.parcels[1:]...)

@@ -35,13 +35,16 @@ type peer struct {
 // pump sends what may be sent. The caller holds d.mu.
 func (p *peer) pump(now mono.Time) {
 	p.busy = false
-	for f := p.conn.Next(now); f != nil; f = p.conn.Next(now) {
-		err := p.d.port.TrySendInPlace(0, p.to, f)
-		if errors.Is(err, transport.ErrBusy) {
-			p.busy = true
+	for !p.busy {
+		n := p.conn.Gather(now, &p.d.batch)
+		if n == 0 {
 			break
 		}
-		p.conn.Sent(now) // a frame that cannot be sent for another reason is lost, as frames are
+		sent, err := p.d.port.TrySendInPlace(0, p.to, p.d.batch[:n]...)
+		if sent < n && errors.Is(err, transport.ErrBusy) {
+			p.busy = true
+			p.conn.Refused(sent, n)
+		} // those that cannot be sent for another reason are lost, as frames are
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.lullSoon()
@@ -56,6 +59,16 @@ func (p *peer) lullSoon() {
 		p.d.lulled = append(p.d.lulled, p)
 	}
 	p.d.port.WantIdle()
+}
+
+// share is how many full frames a long operation gathers before it sends them in one call of the link.
+const share = 16
+
+// pumpFull is pump in the middle of a long operation.
+func (p *peer) pumpFull(now mono.Time) {
+	if p.conn.Waiting(reliable.Requests) >= share {
+		p.pump(now)
+	}
 }
 
 // advance does what an acknowledgement or a deadline has made possible.

@@ -101,7 +101,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	}
 	now := clock.Now()
 	for first := true; first || len(p) > 0; first = false {
-		n := 0
+		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
@@ -122,11 +122,12 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		putRecord(b, r.key, uint64(off), p[:n], f)
 		to.used = true
 		p, off = p[n:], off+int64(n)
-		if !more || len(p) > 0 {
+		switch {
+		case len(p) > 0:
+			to.pumpFull(now)
+			now = clock.Now() // a long one takes milliseconds
+		case !more:
 			to.pump(now)
-			if len(p) > 0 {
-				now = clock.Now() // a long one takes milliseconds
-			}
 		}
 	}
 	return nil
@@ -291,7 +292,7 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 	now := clock.Now()
 	flags := byte(flagFirst)
 	for rest := rec; ; flags = 0 {
-		n := 0
+		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
@@ -319,12 +320,13 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 		copy(w.b, rest)
 		rest = rest[n:]
 		to.used = true
-		if !more || len(rest) > 0 {
-			to.pump(now)
-		}
 		if len(rest) == 0 {
+			if !more {
+				to.pump(now)
+			}
 			return nil
 		}
+		to.pumpFull(now)
 		now = clock.Now()
 	}
 }

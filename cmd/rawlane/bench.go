@@ -66,13 +66,13 @@ const (
 func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench BENCHMARK",
-		Short: "Measure latency, bandwidth, message rate, LogP, barriers",
+		Short: "Measure latency, bandwidth, message rate, LogP, barriers, remote memory",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their own
 (--link packet or ring), or between machines: there, give --interface and, unless a host file says it, --node and
 --nodes, and run the same command on each.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("which benchmark? (latency, bandwidth, rate, logp or barrier)")
+			return misuse("which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo or amo)")
 		},
 	}
 	for _, k := range benchKinds {

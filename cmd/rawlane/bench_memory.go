@@ -141,7 +141,11 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h host, cmd *c
 		return err
 	}
 	table := memoryTable{out: cmd.OutOrStdout(), json: b.json}
+	note := newProgress(cmd.ErrOrStderr())
 	for _, size := range b.sizes {
+		if ep.Node() == 0 {
+			note.say("%s, %d bytes ...", b.name, size)
+		}
 		r := b.result(ep, size, h)
 		before := n.d.Counters()
 		if ep.Node() <= 1 {
@@ -154,6 +158,7 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h host, cmd *c
 			return err
 		}
 		if ep.Node() == 0 {
+			note.clear()
 			after := n.d.Counters()
 			r.Frames, r.Again = after.Sent-before.Sent, after.SentAgain-before.SentAgain
 			if err := table.write(r); err != nil {

@@ -13,7 +13,7 @@ func TestMisuse(t *testing.T) {
 		{"demo --nope", "unknown flag: --nope"},
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --link foo", `--link "foo": no such kind (want one of fabric, packet, ring)`},
-		{"bench", "which benchmark? (latency, bandwidth, rate, logp or barrier)"},
+		{"bench", "which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo or amo)"},
 		{"bench latency --link foo", `--link "foo": no such kind`},
 		{"bench latency --nodes 1", "--nodes 1: want 2 to 250"},
 		{"bench latency --iters 0", "--iters 0: want 1 to"},

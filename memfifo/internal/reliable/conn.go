@@ -88,6 +88,7 @@ type Conn struct {
 	tries          int
 	quiet          bool
 	out            pick
+	gathered       [Gathered]pick
 	control        []byte
 	counters       Counters
 }
@@ -272,7 +273,8 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 		h.AckLane = other
 	}
 	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
-	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion
+	// So does the last one that may be on its way, if the receiver would not say something earlier unasked.
+	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b[c.cfg.Room:])
@@ -305,6 +307,49 @@ func (c *Conn) Sent(now mono.Time) {
 		c.counters.Acks++
 	}
 }
+
+// Gathered is how many frames Gather gives out at most.
+const Gathered = 32
+
+// Gather gives out frames to send now, as Next and Sent do, and returns how many. They are valid until another call. Those
+// that cannot be sent are to be told to Refused.
+func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
+	for n < Gathered {
+		f := c.Next(now)
+		if f == nil {
+			break
+		}
+		frames[n], c.gathered[n] = f, c.out
+		kind := c.out.kind
+		c.Sent(now)
+		n++
+		if kind != Data {
+			break // there is one buffer for these
+		}
+	}
+	return n
+}
+
+// Refused says that of the n frames that Gather gave out those from the first refused one on could not be sent. They come
+// again.
+func (c *Conn) Refused(first, n int) {
+	for _, p := range c.gathered[first:n] {
+		switch p.kind {
+		case Hello:
+			c.hello = true
+		case Welcome:
+			c.welcome = true
+		case Data:
+			c.lanes[p.lane].refused(p.sequence)
+			c.counters.Sent--
+		case Ack:
+			c.lanes[p.ackLane].now = true
+		}
+	}
+}
+
+// Waiting returns how many frames of a lane are full and not sent yet.
+func (c *Conn) Waiting(l Lane) int { return int(c.lanes[l].built - c.lanes[l].sender.next) }
 
 // Event is what a frame has brought.
 type Event uint8

@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -55,12 +56,12 @@ func TestParse_Malformed(t *testing.T) {
 	} {
 		b := append([]byte(nil), good...)
 		b[c.at] = c.b
-		if err := Parse(b, new(Header)); err != ErrMalformed {
+		if err := Parse(b, new(Header)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	for n := range HeaderLen {
-		if err := Parse(good[:n], new(Header)); err != ErrMalformed {
+		if err := Parse(good[:n], new(Header)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

@@ -101,14 +101,3 @@ func (p *pair) open() *pair {
 	p.pass(time.Second)
 	return p
 }
-
-// filter keeps some of the frames on their way, and loses the others.
-func (p *pair) filter(to int, keep func(h *Header) bool) {
-	p.air[to] = slices.DeleteFunc(p.air[to], func(b []byte) bool {
-		var h Header
-		if err := Parse(b, &h); err != nil {
-			p.t.Fatal(err)
-		}
-		return !keep(&h)
-	})
-}

@@ -145,3 +145,33 @@ func TestAcknowledgements(t *testing.T) {
 	p.send(1)
 	p.want(0, "ack")
 }
+
+// Nor are there more where congestion is what limits the stream, once it was recovering from a loss.
+func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
+	for _, congestion := range []int{2 * ackEvery, 100} {
+		p := newPair(t, 128).open()
+		a, b := p.ends[0], p.ends[1]
+		s := &a.c.lanes[0].sender
+		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
+		for i := range 20_000 { // one frame arrives at a time
+			s.congestion, s.threshold = congestion, congestion
+			for a.c.Room(Requests, 100) == 100 {
+				a.write(p.now, Requests, 100)
+			}
+			p.send(0)
+			first, rest := p.air[1][0], p.air[1][1:]
+			p.air[1] = [][]byte{first}
+			p.deliver(1)
+			p.air[1] = rest
+			if i < congestion { // as behind a gap
+				b.c.lanes[0].now = true
+			}
+			p.send(1)
+			p.deliver(0)
+			p.now = p.now.Add(time.Microsecond)
+		}
+		if sent, acks = a.c.Counters().Sent-sent, b.c.Counters().Acks-acks; sent < 20_000 || acks > sent/8 {
+			t.Errorf("congestion %d: %d frames, %d acknowledgements", congestion, sent, acks)
+		}
+	}
+}

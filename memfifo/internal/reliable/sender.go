@@ -130,6 +130,17 @@ func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) 
 	}
 }
 
+// refused notes that a frame has not gone after all: it is the next to be sent again.
+func (s *sender) refused(sequence uint32) {
+	f := s.slot(sequence)
+	if f.state == flying {
+		f.state = missing
+		f.sends--
+		s.flight--
+		s.lost++
+	}
+}
+
 func (s *sender) timeout(rtt *roundTrip) time.Duration {
 	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
 }
