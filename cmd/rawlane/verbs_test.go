@@ -65,6 +65,39 @@ func TestBenchJSON(t *testing.T) {
 	}
 }
 
+// The same of the benchmarks of remote memory.
+func TestBenchMemoryJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bench := range []string{"put", "get", "fifo", "amo"} {
+		t.Run(bench, func(t *testing.T) {
+			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", "4000000", "--loss", "0.01", "--json")
+			if status != exitDone || errs != "" {
+				t.Fatalf("status %d, said %s", status, errs)
+			}
+			for line := range strings.Lines(out) {
+				var r memoryResult
+				var keys map[string]any
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
+					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo")) {
+					t.Errorf("%s", line)
+				}
+				_ = json.Unmarshal([]byte(line), &keys) // it did above
+				for key := range keys {
+					if !strings.Contains(string(doc), "`"+key+"`") {
+						t.Errorf("%s is not in docs/bench-json.md", key)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestBenchTable(t *testing.T) {
 	out, errs, status := command(t, "bench", "latency", "--size", "4,64", "--iters", "100")
 	lines := strings.Split(out, "\n")
