@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,15 +38,14 @@ var contestants = []struct {
 	run func(b *bench, ctx context.Context, t *table) error
 }{
 	{false, (*bench).message},
-	{false, (*bench).smallPuts},
-	{false, (*bench).records},
-	{true, (*bench).tcpPing},
-	{true, (*bench).tcpRecords},
-	{false, func(b *bench, ctx context.Context, t *table) error { return b.largePuts(ctx, t, frameLen) }},
+	{false, (*bench).puts},
 	{true, (*bench).frames},
 	{true, (*bench).framesBothWays},
 	{true, (*bench).tcpStream},
-	{false, func(b *bench, ctx context.Context, t *table) error { return b.largePuts(ctx, t, largeMTU) }},
+	{false, (*bench).putsOfLargeFrames},
+	{false, (*bench).records},
+	{true, (*bench).tcpRecords},
+	{true, (*bench).tcpPing},
 }
 
 // ---- rawlane: the command that users run, and that makes its own namespaces like the rig's
@@ -97,16 +97,31 @@ func (b *bench) message(ctx context.Context, t *table) error {
 
 func (b *bench) size() string { return "--bytes=" + strconv.Itoa(b.bytes) }
 
-func (b *bench) smallPuts(ctx context.Context, t *table) error {
-	lines, err := b.measure(ctx, "put", append([]int{4}, smallSizes...), b.size())
+func (b *bench) puts(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "put", slices.Concat([]int{4}, smallSizes, largeSizes), b.size())
 	if err != nil {
 		return err
 	}
 	t.add(latency, put4, lines[0].P50)
-	for _, l := range lines[1:] {
+	last := len(smallSizes) + 1
+	for _, l := range lines[1:last] {
 		t.add(small, putOf(l.Size, frameLen), l.MB)
 	}
+	addPuts(t, lines[last:], frameLen)
 	return nil
+}
+
+func (b *bench) putsOfLargeFrames(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "put", largeSizes, b.size(), "--mtu="+strconv.Itoa(largeMTU))
+	addPuts(t, lines, largeMTU)
+	return err
+}
+
+func addPuts(t *table, lines []line, mtu int) {
+	for _, l := range lines {
+		t.add(oneWay, putOf(l.Size, mtu), l.MB)
+		t.add(bothWays, putOf(l.Size, mtu), l.Duplex)
+	}
 }
 
 func (b *bench) records(ctx context.Context, t *table) error {
@@ -117,18 +132,6 @@ func (b *bench) records(ctx context.Context, t *table) error {
 	t.add(records, pushEach, lines[0].Msgs/1e6)
 	t.add(records, pushBatch, lines[0].Batched/1e6)
 	t.add(latency, push64, lines[1].P50)
-	return nil
-}
-
-func (b *bench) largePuts(ctx context.Context, t *table, mtu int) error {
-	lines, err := b.measure(ctx, "put", largeSizes, b.size(), "--mtu="+strconv.Itoa(mtu))
-	if err != nil {
-		return err
-	}
-	for _, l := range lines {
-		t.add(oneWay, putOf(l.Size, mtu), l.MB)
-		t.add(bothWays, putOf(l.Size, mtu), l.Duplex)
-	}
 	return nil
 }
 
