@@ -14,8 +14,8 @@ func (p *peer) take(now mono.Time, lane reliable.Lane, records []byte) {
 		rest, full := p.apply(now, lane, records)
 		if rest != nil {
 			p.conn.Hold(lane, rest)
-			if full != nil {
-				full.hold(p)
+			if full != nil && !full.hold(p) {
+				continue
 			}
 			return
 		}
@@ -97,7 +97,8 @@ func (p *peer) applyCall(now mono.Time, r *record) {
 	case r.op == opGet:
 		p.reply(now, answer{op: opData, tag: tag, w: w, off: off, n: n})
 	default:
-		old := w.operate(r.op, off, r.fixed.u64(), r.fixed)
+		operand := r.fixed.u64()
+		old := w.operate(r.op, off, operand, r.fixed)
 		w.changed(r.flags&flagNotify != 0)
 		p.reply(now, answer{op: opValue, tag: tag, value: old})
 	}

@@ -182,6 +182,9 @@ func (d *Domain) handle(m *mcd.Message) {
 func (d *Domain) lull() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
 	now := clock.Now()
 	lulled := d.lulled
 	d.lulled = nil
@@ -263,9 +266,13 @@ func (d *Domain) sleep(ctx context.Context, w *waiter, list *waitlist) error {
 // Flush returns when all that was done before to the given nodes, or to all without any, is in place there, or was refused.
 //
 // Errors, joined: an *AccessError for a node that has refused something since the last Flush, a *PeerDownError for one to
-// which something was lost; ctx's error with the nodes that have not answered.
+// which something was lost; ctx's error with the nodes that have not answered; ErrClosed.
 func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return ErrClosed
+	}
 	var asked []*peer
 	for _, p := range d.peers {
 		if p != nil && (len(nodes) == 0 || slices.Contains(nodes, p.node)) && p.unflushed() {

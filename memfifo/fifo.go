@@ -30,7 +30,8 @@ type FIFO struct {
 	waiting atomic.Int32
 	held    []*peer // whose requests wait for room; guarded by d.mu
 	holds   atomic.Int32
-	closed  bool // guarded by d.mu
+	full    uint64 // the head when a record found no room last; guarded by d.mu
+	closed  bool   // guarded by d.mu
 }
 
 const (
@@ -42,12 +43,12 @@ const (
 )
 
 // NewFIFO makes mem a FIFO under an id. The memory is the FIFO's until Close. A record takes its length, 4 bytes, and what
-// makes that a multiple of 8; it may be half as long as the memory, and at most MaxRecord. ErrTaken, ErrClosed, ErrTooLarge
-// if mem is too small.
+// makes that a multiple of 8; it may be half as long as the memory, and at most MaxRecord. ErrTaken, ErrClosed; mem
+// may be too short.
 func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
 	mem = mem[:len(mem)&^(fifoAlign-1)]
 	if len(mem) < MinFIFO {
-		return nil, fmt.Errorf("FIFO %d: %d bytes of memory (want %d at least)", id, len(mem), MinFIFO)
+		return nil, fmt.Errorf("FIFO %d: %d bytes of memory are too few (want %d)", id, len(mem), MinFIFO)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,6 +82,7 @@ func (f *FIFO) append(rec []byte) bool {
 		skip = size - at
 	}
 	if tail-head+skip+need > size {
+		f.full = head
 		return false
 	}
 	if skip > 0 {
@@ -213,12 +215,18 @@ func (f *FIFO) Close() error {
 	return nil
 }
 
-// hold notes that a peer's requests wait for room.
-func (f *FIFO) hold(p *peer) {
+// hold notes that a peer's requests wait for room. It returns false if some was made meanwhile, by one who did not see the
+// note: then they do not wait.
+func (f *FIFO) hold(p *peer) bool {
 	if !slices.Contains(f.held, p) {
 		f.held = append(f.held, p)
 		f.holds.Add(1)
 	}
+	if f.head.Load() == f.full {
+		return true
+	}
+	f.unhold(p)
+	return false
 }
 
 // unhold forgets a peer.
@@ -308,6 +316,9 @@ func (d *Domain) checkFIFO(id uint16, secret uint64, n int) (*FIFO, Refusal) {
 
 // pushHere is a Push to a FIFO of this node. It does not wait: who would make room? The caller holds mu.
 func (d *Domain) pushHere(k Key, rec []byte) error {
+	if d.closed {
+		return ErrClosed
+	}
 	f, refusal := d.checkFIFO(k.ID, k.Secret, len(rec))
 	if refusal != 0 {
 		return &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}

@@ -49,13 +49,19 @@ func (d *Domain) Post(parcels ...*Parcel) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := clock.Now()
+	var last *peer // has parcels that were posted just now
 	for i, q := range parcels {
-		if err := d.post(q); err != nil {
+		err := d.post(q)
+		if last != nil && (err != nil || last != q.p) {
+			last.advance(now)
+		}
+		if err != nil {
 			return fmt.Errorf("parcel %d: %w", i, err)
 		}
-		if q.p != nil && (i+1 == len(parcels) || parcels[i+1].To.key.Node != q.p.node) {
-			q.p.advance(now)
-		}
+		last = q.p
+	}
+	if last != nil {
+		last.advance(now)
 	}
 	return nil
 }
@@ -70,6 +76,7 @@ func (d *Domain) post(q *Parcel) error {
 	q.at = 0
 	q.done.Reset()
 	q.placed.Reset()
+	q.p = nil
 	if q.To.key.Node == d.ep.Node() {
 		flags := byte(0)
 		if q.Notify != Never {
@@ -109,7 +116,7 @@ func (p *peer) sendParcels(now mono.Time) {
 		}
 		b := p.conn.Reserve(now, reliable.Requests, opPut.size(n))
 		putRecord(b, q.To.key, uint64(q.Off)+uint64(q.at), q.Data[q.at:q.at+n], flags)
-		p.used = true
+		p.done++
 		q.at += n
 		if !last {
 			p.pumpFull(now)

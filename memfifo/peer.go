@@ -3,6 +3,7 @@ package memfifo
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/mono"
@@ -24,8 +25,12 @@ type peer struct {
 	calls   map[uint32]*call // that wait for an answer, by tag
 	answers []answer         // for it, that wait for room
 	partial []byte           // of a long Push of it
-	used    bool             // something was done to it since the last Flush
+	pushing bool             // a record has begun, and others wait
+	done    uint64           // how much was done to it whose end nobody was told of
+	flushed uint64           // how much of that is in place
 	failed  error            // what was under way is lost; until Flush says so
+	losses  int              // how often that was so
+	loss    error            // the last time
 	refused *AccessError     // since the last Flush
 	lulled  bool             // it is in d.lulled
 	busy    bool             // the link had no room
@@ -113,15 +118,21 @@ func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
 	p.pump(now)
 	w := p.d.getWaiter()
 	p.room.add(w)
+	losses := p.losses
 	p.d.mu.Unlock()
 	err := p.d.sleep(ctx, w, &p.room)
 	p.d.mu.Lock()
+	if err == nil && p.losses != losses {
+		err = p.loss // what has begun cannot go on
+	}
 	return err
 }
 
 // fail ends what is under way, as it may be lost.
 func (p *peer) fail(err error) {
-	lost := p.used || len(p.calls) > 0 || len(p.parcels) > 0
+	p.losses, p.loss = p.losses+1, err
+	lost := p.done != p.flushed || len(p.parcels) > 0 // who waits for a call is told by that
+	p.flushed = p.done
 	p.room.wake(err)
 	for _, list := range [][]*Parcel{p.parcels, p.placing} {
 		for _, parcel := range list {
@@ -143,15 +154,18 @@ func (p *peer) fail(err error) {
 
 // unflushed reports whether Flush has something to ask or to say.
 func (p *peer) unflushed() bool {
-	return p.used || p.failed != nil || p.refused != nil || len(p.parcels) > 0 || len(p.placing) > 0
+	return p.done != p.flushed || p.failed != nil || p.refused != nil || len(p.parcels) > 0 || len(p.placing) > 0
 }
 
 // settle makes Flush's answer for this peer, after its fence has ended with err.
 func (p *peer) settle(err error) error {
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
-	if p.failed != nil {
+	switch {
+	case p.failed != nil:
 		err = p.failed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("node %d has not answered: %w", p.node, err)
 	}
 	p.failed = nil
 	if p.refused != nil {
@@ -171,7 +185,8 @@ type call struct {
 	id         uint16
 	buf        []byte // Get: what is still to come
 	left       int
-	next       *call // of the domain's spare ones
+	flushes    uint64 // a fence: how much is in place when it is answered
+	next       *call  // of the domain's spare ones
 }
 
 // ask makes a call: buf is for its answer, rec is data that goes with it. mu is not held.
@@ -183,11 +198,8 @@ func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected
 		if err := p.ready(); err != nil {
 			return nil, err
 		}
-		if op == opFence {
-			p.used = false // what is used from now on is for the next Flush
-		}
 		if b := p.reserve(now, op.size(len(rec))); b != nil {
-			c := p.newCall(k.ID, buf)
+			c := p.newCall(op, k.ID, buf)
 			w := op.begin(b, 0, len(rec))
 			if op != opFence {
 				w.u16(k.ID)
@@ -219,7 +231,7 @@ func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected
 	}
 }
 
-func (p *peer) newCall(id uint16, buf []byte) *call {
+func (p *peer) newCall(op opcode, id uint16, buf []byte) *call {
 	d := p.d
 	c := d.calls
 	if c == nil {
@@ -229,7 +241,10 @@ func (p *peer) newCall(id uint16, buf []byte) *call {
 	}
 	d.tag++
 	c.completion.Reset()
-	c.p, c.tag, c.id, c.value, c.reason, c.buf, c.left = p, d.tag, id, 0, 0, buf, len(buf)
+	c.p, c.tag, c.id, c.value, c.reason, c.buf, c.left, c.flushes = p, d.tag, id, 0, 0, buf, len(buf), 0
+	if op == opFence {
+		c.flushes = p.done
+	}
 	p.calls[c.tag] = c
 	return c
 }
@@ -239,7 +254,13 @@ func (p *peer) answer(ctx context.Context, c *call) (uint64, error) {
 	err := p.d.ep.Await(ctx, &c.completion)
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
-	delete(p.calls, c.tag) // an answer that comes later is an orphan
+	if p.calls[c.tag] == c {
+		delete(p.calls, c.tag) // an answer that comes later is an orphan
+		p.done++               // the next Flush tells what has become of it
+	}
+	if err == nil {
+		p.flushed = max(p.flushed, c.flushes)
+	}
 	if err == nil && c.reason == Full {
 		err = ErrFull
 	} else if err == nil && c.reason != 0 {

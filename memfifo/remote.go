@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -120,7 +121,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 			f = flags | flagLast
 		}
 		putRecord(b, r.key, uint64(off), p[:n], f)
-		to.used = true
+		to.done++
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) > 0:
@@ -162,6 +163,9 @@ func (p *peer) fitsParcel(op opcode, n int) int {
 
 // to returns the peer with that number. The caller holds mu.
 func (d *Domain) to(node mcd.NodeID) (*peer, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
 	if p := d.peer(node); p != nil {
 		return p, nil
 	}
@@ -170,6 +174,9 @@ func (d *Domain) to(node mcd.NodeID) (*peer, error) {
 
 // putHere is a Put into this node's own window. The caller holds mu.
 func (d *Domain) putHere(k Key, off uint64, data []byte, flags byte) error {
+	if d.closed {
+		return ErrClosed
+	}
 	w, refusal := d.check(k.ID, k.Secret, off, uint64(len(data)), Write)
 	if refusal != 0 {
 		return &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}
@@ -230,6 +237,9 @@ func (r *Remote) call(ctx context.Context, op opcode, off int64, operand, expect
 
 // callHere is a call to this node itself. The caller holds mu.
 func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf []byte) (uint64, error) {
+	if d.closed {
+		return 0, ErrClosed
+	}
 	n, right := uint64(8), Atomic
 	if op == opGet {
 		n, right = uint64(len(buf)), Read
@@ -289,45 +299,70 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 	if err != nil {
 		return err
 	}
+	return to.push(ctx, r.key, rec, more)
+}
+
+// push puts a record into frames, a part in each. The caller holds d.mu.
+func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 	now := clock.Now()
-	flags := byte(flagFirst)
-	for rest := rec; ; flags = 0 {
-		var n int
-		for {
-			if err := to.ready(); err != nil {
-				return err
-			}
-			if n = to.fits(opPush, len(rest)); n >= 0 {
-				break
-			}
-			// A record that has begun has to be ended, or nothing else could go: the context ends only those that have not.
-			wait := ctx
-			if flags == 0 {
-				wait = context.WithoutCancel(ctx)
-			}
-			if err := to.awaitRoom(wait, now); err != nil {
-				return err
-			}
-			now = clock.Now()
+	for flags, rest := byte(flagFirst), rec; ; flags = 0 {
+		// A record that has begun has to be ended, or no other could be: the context ends only those that have not.
+		wait := ctx
+		if flags == 0 {
+			wait = context.WithoutCancel(ctx)
+		}
+		n, err := p.awaitPart(wait, &now, flags == 0, len(rest))
+		if err != nil {
+			p.endPush(flags == 0)
+			return err
 		}
 		if n == len(rest) {
 			flags |= flagLast
 		}
-		w := opPush.begin(to.conn.Reserve(now, reliable.Requests, opPush.size(n)), flags, n)
-		w.u16(r.key.ID)
-		w.u64(r.key.Secret)
+		w := opPush.begin(p.conn.Reserve(now, reliable.Requests, opPush.size(n)), flags, n)
+		w.u16(k.ID)
+		w.u64(k.Secret)
 		w.u32(uint32(len(rec)))
 		copy(w.b, rest)
 		rest = rest[n:]
-		to.used = true
+		p.done++
 		if len(rest) == 0 {
 			if !more {
-				to.pump(now)
+				p.pump(now)
 			}
+			p.endPush(flags&flagFirst == 0)
 			return nil
 		}
-		to.pumpFull(now)
+		p.pushing = true
+		p.pumpFull(now)
 		now = clock.Now()
+	}
+}
+
+// awaitPart waits until there is room for a part of a record, and returns how much of it fits: a record of several parts is not
+// interrupted by others. The caller holds d.mu, which is free meanwhile.
+func (p *peer) awaitPart(ctx context.Context, now *mono.Time, begun bool, left int) (int, error) {
+	for {
+		if err := p.ready(); err != nil {
+			return 0, err
+		}
+		if begun || !p.pushing {
+			if n := p.fits(opPush, left); n >= 0 {
+				return n, nil
+			}
+		}
+		if err := p.awaitRoom(ctx, *now); err != nil {
+			return 0, err
+		}
+		*now = clock.Now()
+	}
+}
+
+// endPush lets other records go, if this one had several parts.
+func (p *peer) endPush(parts bool) {
+	if parts {
+		p.pushing = false
+		p.room.wake(nil)
 	}
 }
 

@@ -95,7 +95,8 @@ func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
 }
 
 // WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition. Others write there with
-// one aligned Put of 8 bytes, or atomically.
+// one aligned Put of 8 bytes, or atomically. The condition is looked at after each operation, with the domain locked: it must not
+// call the domain. Store does not have it looked at.
 func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) (v uint64, err error) {
 	p, err := w.word(off)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -153,6 +154,26 @@ func (r *Rig) start(node int, cmd *exec.Cmd) error {
 		return err
 	}
 	return r.bed.Node(node).Start(cmd)
+}
+
+// WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair would otherwise pass
+// 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
+func (r *Rig) WithoutOffloads() error {
+	off := map[string]bool{"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false}
+	for node := range r.cores {
+		err := r.bed.Node(node).Do(func() error {
+			e, err := ethtool.NewEthtool()
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return e.Change(Interface, off)
+		})
+		if err != nil {
+			return fmt.Errorf("node %d: switch segmentation offload off: %w", node, err)
+		}
+	}
+	return nil
 }
 
 // Rawlane builds the command into dir.

@@ -22,9 +22,10 @@ func newDemoCommand() *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
 		Use:   "demo [--link fabric|packet|ring]",
-		Short: "Take the tour: a small cluster that exchanges messages and passes barriers, with tables of microseconds",
+		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, with tables of microseconds",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose,
-chooses between two paths by VLAN tag, passes barriers of each kind, loses a node, and measures.
+chooses between two paths by VLAN tag, writes to another node's memory, is refused where it may not,
+counts together in one word, fills a queue, passes barriers of each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
@@ -47,7 +48,7 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 	defer site.close()
 	t := &tour{out: out, site: site}
 	err = t.open()
-	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.fuzzy, t.measure, t.barriers, t.death} {
+	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death} {
 		if err == nil {
 			err = stop(ctx)
 		}

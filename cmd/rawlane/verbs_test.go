@@ -15,7 +15,9 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("status %d, said %s", status, errs)
 	}
 	for _, want := range []string{`1:7 answered "hello, raw Ethernet"`, `node 2, a member of group 5, received "members only"`,
-		"node 2 received \"to all\" from 3:1", "drop_no_port 1", "VID 1 PCP 5, by way of top 1", "VID 2 PCP 5, by way of top 2", "\n1400 ", "\nDone."} {
+		"node 2 received \"to all\" from 3:1", "drop_no_port 1", "VID 1 PCP 5, by way of top 1", "VID 2 PCP 5, by way of top 2",
+		`wrote "put here" into node 1's memory at 16`, `"node 1, id 1: access refused: out of range"; nothing was written`, "100 times each: it is 300",
+		"into 128 bytes of node 1, which popped", "\n1400 ", "\nDone."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -52,6 +54,39 @@ func TestBenchJSON(t *testing.T) {
 					t.Errorf("numbers out of order: %s", line)
 				}
 				var keys map[string]any
+				_ = json.Unmarshal([]byte(line), &keys) // it did above
+				for key := range keys {
+					if !strings.Contains(string(doc), "`"+key+"`") {
+						t.Errorf("%s is not in docs/bench-json.md", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The same of the benchmarks of remote memory.
+func TestBenchMemoryJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bench := range []string{"put", "get", "fifo", "amo"} {
+		t.Run(bench, func(t *testing.T) {
+			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", "4000000", "--loss", "0.01", "--json")
+			if status != exitDone || errs != "" {
+				t.Fatalf("status %d, said %s", status, errs)
+			}
+			for line := range strings.Lines(out) {
+				var r memoryResult
+				var keys map[string]any
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
+					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo")) {
+					t.Errorf("%s", line)
+				}
 				_ = json.Unmarshal([]byte(line), &keys) // it did above
 				for key := range keys {
 					if !strings.Contains(string(doc), "`"+key+"`") {

@@ -34,10 +34,13 @@ void udp_ping_open(const char *peer, int size);
 void tcp_ping_open(const char *peer, int size);
 int udp_ping(void);
 int tcp_ping(void);
+void tcp_sink(int polled);
+void tcp_send(const char *peer, int size, int iters, int batch);
 
 // stream.c: as many frames as one core sends
 void stream_sink(void);
 void stream_send(int size, int iters, int batch);
+void stream_both(int size, int ms, int batch);
 void stream_txring(const char *ifname, int size, int iters, int batch);
 
 // barrier.c: barriers among processes

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -95,4 +96,40 @@ int tcp_ping(void) {
     if (!empty(n)) got += n;
   }
   return 1; // TCP loses nothing
+}
+
+// ---- records over a stream
+
+// tcp_sink reads a stream to its end, and answers with the number of bytes that came.
+void tcp_sink(int polled) {
+  static uint8_t chunk[1 << 16];
+  uint64_t came = 0;
+  int listening = bound(SOCK_STREAM);
+  if (listen(listening, 1)) die("listen");
+  ready();
+  int s = accept(listening, NULL, NULL);
+  if (s < 0) die("accept");
+  for (int n; (n = recv(s, chunk, sizeof chunk, polled ? MSG_DONTWAIT : 0)) != 0;)
+    if (!empty(n)) came += n;
+  if (send(s, &came, sizeof came, 0) != sizeof came) die("send");
+}
+
+// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all.
+void tcp_send(const char *peer, int size, int iters, int batch) {
+  static uint8_t records[MAX_BATCH * SLOT];
+  uint64_t all = (uint64_t)size * iters, came = 0;
+  connected(SOCK_STREAM, peer, size);
+  nodelay(sock);
+  uint64_t start = now();
+  for (uint64_t left = all; left > 0;) {
+    uint64_t want = (uint64_t)size * batch;
+    int n = send(sock, records, want < left ? want : left, 0);
+    if (n < 0) die("send");
+    left -= n;
+  }
+  if (shutdown(sock, SHUT_WR)) die("shutdown");
+  if (recv(sock, &came, sizeof came, MSG_WAITALL) != sizeof came) die("recv");
+  uint64_t took = now() - start;
+  if (came != all) errno = EPROTO, die("the other side did not get all");
+  printf("%llu\n", (unsigned long long)took);
 }

@@ -5,10 +5,14 @@
 //   floor tcp-echo  -  CORE            floor tcp-ping  PEER CORE SIZE ITERS
 //   floor ring-sink IF CORE            floor ring-send IF   CORE SIZE ITERS BATCH
 //                                      floor ring-txring IF CORE SIZE ITERS BATCH
+//   floor ring-both IF CORE SIZE MS BATCH    at both ends, at the same time
+//   floor tcp-sink  -  CORE            floor tcp-send PEER CORE SIZE ITERS BATCH
+//   floor tcp-sink-polled - CORE       likewise
 //   floor barrier IF RANK N ITERS block|spin|ring
 //
-// Echoes and sinks run until they are told to end (SIGTERM); they print "ready" first. Everything spins on a core of its
-// own. A ping prints minimum, median, 99th percentile and maximum of half a round trip, in ns. barrier.c says how barriers go.
+// Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
+// spins on a core of its own, but for tcp-sink and tcp-send, which block. A ping prints minimum, median, 99th percentile and
+// maximum of half a round trip, in ns. barrier.c says how barriers go.
 #define _GNU_SOURCE
 #include "floor.h"
 #include <errno.h>
@@ -92,11 +96,15 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "tcp-echo")) tcp_echo();
   if (!strcmp(mode, "udp-ping")) return udp_ping_open(where, size), measure(udp_ping, iters), 0;
   if (!strcmp(mode, "tcp-ping")) return tcp_ping_open(where, size), measure(tcp_ping, iters), 0;
+  if (!strcmp(mode, "tcp-sink")) return tcp_sink(0), 0;
+  if (!strcmp(mode, "tcp-sink-polled")) return tcp_sink(1), 0;
+  if (!strcmp(mode, "tcp-send")) return tcp_send(where, size, iters, batch), 0;
   ring_open(where);
   if (!strcmp(mode, "ring-echo")) ready(), ring_echo();
   if (!strcmp(mode, "ring-ping")) return ring_ping_open(size), measure(ring_ping, iters), 0;
   if (!strcmp(mode, "ring-sink")) return signal(SIGTERM, end), ready(), stream_sink(), 0;
   if (!strcmp(mode, "ring-send")) return stream_send(size, iters, batch), 0;
+  if (!strcmp(mode, "ring-both")) return signal(SIGTERM, end), ready(), stream_both(size, iters, batch), 0;
   if (!strcmp(mode, "ring-txring")) return stream_txring(where, size, iters, batch), 0;
   return usage("unknown mode");
 }

@@ -26,26 +26,53 @@ void stream_sink(void) {
 
 static void report(uint64_t since) { printf("%llu\n", (unsigned long long)(now() - since)); }
 
-// A batch of 1 is a send for each frame, others are sendmmsg. Each frame of a batch is somewhere else, as messages are.
-void stream_send(int size, int iters, int batch) {
-  static uint8_t f[MAX_BATCH][SLOT];
-  int n = size + ETH_HLEN;
-  struct iovec iov[MAX_BATCH];
-  struct mmsghdr msgs[MAX_BATCH] = {0};
+static uint8_t frames[MAX_BATCH][SLOT]; // each frame of a batch is somewhere else, as messages are
+static struct mmsghdr msgs[MAX_BATCH];
+
+static void fill(int n, int batch) {
+  static struct iovec iov[MAX_BATCH];
   for (int i = 0; i < batch; i++) {
-    ring_head(f[i]);
-    iov[i] = (struct iovec){f[i], n};
+    ring_head(frames[i]);
+    iov[i] = (struct iovec){frames[i], n};
     msgs[i].msg_hdr.msg_iov = &iov[i];
     msgs[i].msg_hdr.msg_iovlen = 1;
   }
+}
+
+// send_some returns how many frames were sent. A batch of 1 is a send for each frame, others are sendmmsg.
+static int send_some(int n, int batch, int want) {
+  int sent = batch == 1 ? (send(ring_socket, frames[0], n, 0) == n ? 1 : -1) : sendmmsg(ring_socket, msgs, want, 0);
+  if (sent < 0 && errno != ENOBUFS) die("send");
+  return sent < 0 ? 0 : sent;
+}
+
+void stream_send(int size, int iters, int batch) {
+  int n = size + ETH_HLEN;
+  fill(n, batch);
   uint64_t start = now();
-  for (int left = iters; left > 0;) {
-    int want = left < batch ? left : batch;
-    int sent = batch == 1 ? (send(ring_socket, f[0], n, 0) == n ? 1 : -1) : sendmmsg(ring_socket, msgs, want, 0);
-    if (sent < 0 && errno != ENOBUFS) die("send");
-    if (sent > 0) left -= sent;
-  }
+  for (int left = iters; left > 0;) left -= send_some(n, batch, left < batch ? left : batch);
   report(start);
+}
+
+// stream_both sends for some ms, and takes what comes meanwhile from the other, who does the same. It begins when it has
+// heard of the other, and prints how many frames came.
+void stream_both(int size, int ms, int batch) {
+  static uint8_t frame[SLOT];
+  uint64_t received = 0;
+  int n = size + ETH_HLEN;
+  fill(n, batch);
+  for (int heard = 0; !heard;) {
+    send_some(n, 1, 1);
+    for (uint64_t start = now(); !heard && now() - start < 1000000;) heard = ring_take(frame);
+  }
+  for (uint64_t end = now() + ms * 1000000ull; now() < end;) {
+    send_some(n, batch, batch);
+    while (ring_take(frame)) {
+      received++;
+      __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
+    }
+  }
+  printf("%llu\n", (unsigned long long)received);
 }
 
 // The same by a transmit ring: frames are written to slots that the kernel sends from when it is kicked.

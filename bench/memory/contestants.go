@@ -1,0 +1,265 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/bench/rig"
+)
+
+const (
+	recordLen  = 8
+	batch      = 64   // records of a call or a send
+	frameBatch = 32   // frames of a sendmmsg, as rawlane's
+	frameLen   = 1500 // all that a frame holds at the usual MTU
+	largeMTU   = 9000
+	maxRecords = 2_000_000 // rawlane bench sends no more either
+)
+
+var (
+	smallSizes = []int{64, 128, 256, 512, 1024}
+	largeSizes = []int{65536, 1 << 20}
+)
+
+// contestants take turns in this order: what is compared is close together.
+var contestants = []struct {
+	c   bool // needs the C program
+	run func(b *bench, ctx context.Context, t *table) error
+}{
+	{false, (*bench).message},
+	{false, (*bench).puts},
+	{true, (*bench).frames},
+	{true, (*bench).framesBothWays},
+	{true, (*bench).tcpStream},
+	{false, (*bench).putsOfLargeFrames},
+	{false, (*bench).records},
+	{true, (*bench).tcpRecords},
+	{true, (*bench).tcpPing},
+}
+
+// ---- rawlane: the command that users run, and that makes its own namespaces like the rig's
+
+// line is what is of interest of its JSON.
+type line struct {
+	Size    int     `json:"size_bytes"`
+	P50     float64 `json:"p50_us"`
+	MB      float64 `json:"mb_per_s"`
+	Msgs    float64 `json:"msgs_per_s"`
+	Batched float64 `json:"batched_msgs_per_s"`
+	Duplex  float64 `json:"duplex_mb_per_s"`
+}
+
+func (b *bench) measure(ctx context.Context, what string, sizes []int, more ...string) (lines []line, err error) {
+	var words []string
+	for _, s := range sizes {
+		words = append(words, strconv.Itoa(s))
+	}
+	args := append([]string{"bench", what, "--link", "ring", "--json", "--iters", strconv.Itoa(b.iters), "--size", strings.Join(words, ",")}, more...)
+	cmd := exec.CommandContext(ctx, b.rawlane, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	for from := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l line
+		if err := from.Decode(&l); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", out, err)
+		}
+		lines = append(lines, l)
+	}
+	if len(lines) != len(sizes) {
+		return nil, fmt.Errorf("unexpected output %q of rawlane: want %d lines", out, len(sizes))
+	}
+	return lines, nil
+}
+
+func (b *bench) message(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "latency", []int{4})
+	if err == nil {
+		t.add(latency, plain4, lines[0].P50)
+	}
+	return err
+}
+
+func (b *bench) size() string { return "--bytes=" + strconv.Itoa(b.bytes) }
+
+func (b *bench) puts(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "put", slices.Concat([]int{4}, smallSizes, largeSizes), b.size())
+	if err != nil {
+		return err
+	}
+	t.add(latency, put4, lines[0].P50)
+	last := len(smallSizes) + 1
+	for _, l := range lines[1:last] {
+		t.add(small, putOf(l.Size, frameLen), l.MB)
+	}
+	addPuts(t, lines[last:], frameLen)
+	return nil
+}
+
+func (b *bench) putsOfLargeFrames(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "put", largeSizes, b.size(), "--mtu="+strconv.Itoa(largeMTU))
+	addPuts(t, lines, largeMTU)
+	return err
+}
+
+func addPuts(t *table, lines []line, mtu int) {
+	for _, l := range lines {
+		t.add(oneWay, putOf(l.Size, mtu), l.MB)
+		t.add(bothWays, putOf(l.Size, mtu), l.Duplex)
+	}
+}
+
+func (b *bench) records(ctx context.Context, t *table) error {
+	lines, err := b.measure(ctx, "fifo", []int{recordLen, 64}, b.size())
+	if err != nil {
+		return err
+	}
+	t.add(records, pushEach, lines[0].Msgs/1e6)
+	t.add(records, pushBatch, lines[0].Batched/1e6)
+	t.add(latency, push64, lines[1].P50)
+	return nil
+}
+
+// ---- C
+
+// pair runs the C program's modes on both nodes, and returns what they print.
+func (b *bench) pair(ctx context.Context, answer, ask, where string, numbers ...int) (answered, asked []float64, err error) {
+	args := func(mode, where string, node int) []string {
+		words := []string{b.floor, mode, where, strconv.Itoa(b.rig.Core(node))}
+		for _, n := range numbers {
+			words = append(words, strconv.Itoa(n))
+		}
+		return words
+	}
+	a, q, err := b.rig.Pair(ctx, args(answer, rig.Interface, 1), args(ask, where, 0))
+	if err != nil {
+		return nil, nil, err
+	}
+	if answered, err = numbersIn(a); err == nil {
+		asked, err = numbersIn(q)
+	}
+	return answered, asked, err
+}
+
+func numbersIn(out string) (all []float64, err error) {
+	for _, word := range strings.Fields(strings.TrimPrefix(out, "ready\n")) {
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return nil, fmt.Errorf("unexpected output %q of the C program: %w", out, err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// short says that a program printed fewer numbers than it should.
+func short(mode string) error { return fmt.Errorf("the C program printed too little: %s", mode) }
+
+func (b *bench) tcpPing(ctx context.Context, t *table) error {
+	_, asked, err := b.pair(ctx, "tcp-echo", "tcp-ping", b.rig.IP(1), 64, b.iters)
+	if err != nil {
+		return err
+	}
+	if len(asked) != 4 {
+		return short("tcp-ping")
+	}
+	t.add(latency, tcp64, asked[1]/1e3)
+	return nil
+}
+
+// send returns how many records a second TCP carries.
+func (b *bench) send(ctx context.Context, sink string, size, count, batch int) (float64, error) {
+	_, asked, err := b.pair(ctx, sink, "tcp-send", b.rig.IP(1), size, count, batch)
+	if err != nil {
+		return 0, err
+	}
+	if len(asked) != 1 {
+		return 0, short("tcp-send")
+	}
+	return float64(count) / asked[0] * 1e9, nil
+}
+
+// sinks are the ways to receive.
+var sinks = []struct{ mode, name string }{{"tcp-sink", "blocking"}, {"tcp-sink-polled", "polled"}}
+
+func (b *bench) tcpRecords(ctx context.Context, t *table) error {
+	count := min(b.bytes/recordLen, maxRecords) / batch * batch
+	for _, k := range []struct {
+		batch int
+		name  string
+	}{{1, tcpEach}, {batch, tcpBatch}} {
+		for _, sink := range sinks {
+			rate, err := b.send(ctx, sink.mode, recordLen, count, k.batch)
+			if err != nil {
+				return err
+			}
+			t.add(records, k.name+", "+sink.name, rate/1e6)
+		}
+	}
+	return nil
+}
+
+// tcpStream writes 64 KiB at a time.
+func (b *bench) tcpStream(ctx context.Context, t *table) error {
+	const size = 1024
+	for _, sink := range sinks {
+		rate, err := b.send(ctx, sink.mode, size, b.bytes/size, 65536/size)
+		if err != nil {
+			return err
+		}
+		t.add(oneWay, tcpLong+", "+sink.name, rate*size/1e6)
+	}
+	return nil
+}
+
+// ways to send frames, one way and both.
+var frameWays = []struct {
+	batch int
+	name  string
+}{{1, frameEach}, {frameBatch, frameMany}}
+
+// frames counts those that arrived.
+func (b *bench) frames(ctx context.Context, t *table) error {
+	for _, way := range frameWays {
+		came, asked, err := b.pair(ctx, "ring-sink", "ring-send", rig.Interface, frameLen, b.bytes/frameLen, way.batch)
+		if err != nil {
+			return err
+		}
+		if len(came) != 1 || len(asked) != 1 {
+			return short("ring-send")
+		}
+		t.add(oneWay, way.name, came[0]*frameLen/asked[0]*1e3)
+	}
+	return nil
+}
+
+// framesBothWays has both send for as long as the bytes take at 500 MB/s. What each way carries is half of what arrives.
+func (b *bench) framesBothWays(ctx context.Context, t *table) error {
+	ms := max(10, b.bytes/500_000)
+	for _, way := range frameWays {
+		one, other, err := b.pair(ctx, "ring-both", "ring-both", rig.Interface, frameLen, ms, way.batch)
+		if err != nil {
+			return err
+		}
+		if len(one) != 1 || len(other) != 1 {
+			return short("ring-both")
+		}
+		t.add(bothWays, way.name, (one[0]+other[0])/2*frameLen/float64(ms)/1e3)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Command counter has all nodes count in one word of node 0's memory, by fetch-and-add: no two get the same number, and none is
+// left out.
+//
+//	go run ./examples/counter
+//	go build ./examples/counter && rawlane run -n 4 ./counter
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+const adds = 1000 // of each node
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return count(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// count is what each node does.
+func count(ctx context.Context, e *mcd.Endpoint) error {
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	d, err := memfifo.Open(e, memfifo.Config{})
+	if err != nil {
+		return err
+	}
+	var w *memfifo.Window // node 0 alone has one, and tells the others its key
+	text := ""
+	if e.Node() == 0 {
+		if w, err = d.Register(1, make([]byte, 8), memfifo.Atomic); err != nil {
+			return err
+		}
+		text = w.Key().String()
+	}
+	texts, err := attach.Exchange(ctx, e, text)
+	if err != nil {
+		return err
+	}
+	key, err := memfifo.ParseKey(texts[0])
+	if err != nil {
+		return err
+	}
+	counter := d.Remote(key) // node 0 uses it, too
+
+	first, last := uint64(0), uint64(0)
+	start := time.Now()
+	for i := range adds {
+		old, err := counter.FetchAdd(ctx, 0, 1)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			first = old
+		} else if old <= last {
+			return fmt.Errorf("node %d: %d came after %d", e.Node(), old, last)
+		}
+		last = old
+	}
+	took := time.Since(start)
+	fmt.Printf("node %d: %d numbers from %d to %d, %.1f us each\n", e.Node(), adds, first, last, float64(took.Microseconds())/adds)
+
+	if err := g.Barrier(ctx); err != nil { // all have added
+		return err
+	}
+	if w != nil {
+		sum, err := w.Load(0)
+		if want := uint64(adds * len(e.Nodes())); err != nil || sum != want {
+			return fmt.Errorf("the counter is %d, want %d: %w", sum, want, err)
+		}
+		fmt.Printf("node %d: all %d came\n", e.Node(), sum)
+	}
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close()) // nobody leaves while another still asks it
+}

@@ -1,0 +1,147 @@
+// Command halo smooths a ring of cells, a part of it on each node, as examples/stencil does, by remote write: each node puts its
+// edges into its neighbours' memory, computes what needs no neighbour, and waits for the notification that theirs are in place.
+//
+//	go run ./examples/halo
+//	go build ./examples/halo && rawlane run -n 4 ./halo
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+const (
+	cells = 1000 // of each node
+	steps = 200
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return smooth(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
+func smooth(ctx context.Context, e *mcd.Endpoint) error {
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	d, err := memfifo.Open(e, memfifo.Config{})
+	if err != nil {
+		return err
+	}
+	// One window for each side, so that their notifications are counted apart. Each has two words, for even and odd steps: a
+	// neighbour may be a step ahead, and never two, as for that it needs this node's edge.
+	fromLeft, err1 := d.Register(1, make([]byte, 16), memfifo.Write)
+	fromRight, err2 := d.Register(2, make([]byte, 16), memfifo.Write)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	keys, err := attach.Exchange(ctx, e, fromLeft.Key().String()+" "+fromRight.Key().String())
+	if err != nil {
+		return err
+	}
+	size := len(keys)
+	_, left, err1 := remotes(d, keys[(int(e.Node())+size-1)%size]) // to the left we are the right neighbour
+	right, _, err2 := remotes(d, keys[(int(e.Node())+1)%size])
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+
+	now, next := staircase(cells+2, func(int) int { return int(e.Node()) }), make([]float64, cells+2)
+	var waited time.Duration
+	for step := range uint64(steps) {
+		at := int64(step % 2 * 8)
+		if err := errors.Join(left.PutNotify(ctx, at, word(now[1])), right.PutNotify(ctx, at, word(now[cells]))); err != nil {
+			return err
+		}
+		for i := 2; i < cells; i++ { // what needs no neighbour
+			next[i] = mean(now[i-1], now[i], now[i+1])
+		}
+		start := time.Now()
+		if now[0], err = ghost(ctx, fromLeft, step, at); err != nil {
+			return err
+		}
+		if now[cells+1], err = ghost(ctx, fromRight, step, at); err != nil {
+			return err
+		}
+		waited += time.Since(start)
+		for _, i := range []int{1, cells} {
+			next[i] = mean(now[i-1], now[i], now[i+1])
+		}
+		now, next = next, now
+	}
+	fmt.Printf("node %d: its edges are %.3f and %.3f; it waited for %.1f us a step\n",
+		e.Node(), now[1], now[cells], float64(waited.Microseconds())/steps)
+	for i, want := range alone(size)[int(e.Node())*cells:][:cells] {
+		if now[i+1] != want {
+			return fmt.Errorf("node %d: cell %d is %v, and %v where one node does it all", e.Node(), i, now[i+1], want)
+		}
+	}
+	// What is done to others is confirmed before they may go.
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close())
+}
+
+// remotes returns a node's windows.
+func remotes(d *memfifo.Domain, keys string) (fromLeft, fromRight *memfifo.Remote, err error) {
+	var a, b string
+	if _, err := fmt.Sscan(keys, &a, &b); err != nil {
+		return nil, nil, err
+	}
+	left, err1 := memfifo.ParseKey(a)
+	right, err2 := memfifo.ParseKey(b)
+	return d.Remote(left), d.Remote(right), errors.Join(err1, err2)
+}
+
+// ghost waits for a neighbour's edge of a step.
+func ghost(ctx context.Context, w *memfifo.Window, step uint64, at int64) (float64, error) {
+	if _, err := w.Wait(ctx, step); err != nil { // steps count from 0, and notifications from 1
+		return 0, err
+	}
+	bits, err := w.Load(at)
+	return math.Float64frombits(bits), err
+}
+
+// word is a cell as the 8 bytes that Window.Load takes.
+func word(v float64) []byte { return binary.NativeEndian.AppendUint64(nil, math.Float64bits(v)) }
+
+func mean(a, b, c float64) float64 { return (a + 2*b + c) / 4 }
+
+// staircase makes n cells, each as high as its node's number.
+func staircase(n int, node func(int) int) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = float64(node(i))
+	}
+	return all
+}
+
+// alone is the same with all cells of so many nodes in one place.
+func alone(size int) []float64 {
+	now, next := staircase(size*cells, func(i int) int { return i / cells }), make([]float64, size*cells)
+	for range steps {
+		for i := range now {
+			next[i] = mean(now[(i+len(now)-1)%len(now)], now[i], now[(i+1)%len(now)])
+		}
+		now, next = next, now
+	}
+	return now
+}

@@ -1,0 +1,141 @@
+// Command workqueue shares out tasks. The nodes draw their numbers from a word in node 0's memory, and push the results into its
+// FIFO, which is small: when node 0 is slow, it holds the others up, and nothing is lost.
+//
+//	go run ./examples/workqueue
+//	go build ./examples/workqueue && rawlane run -n 4 ./workqueue
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+const (
+	tasks     = 2000
+	queueSize = 512 // bytes: room for 21 results
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, closeAll, err := attach.Nodes(ctx, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return node(ctx, e) })
+	if err = errors.Join(err, closeAll()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// node is what each node does.
+func node(ctx context.Context, e *mcd.Endpoint) error {
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	d, err := memfifo.Open(e, memfifo.Config{})
+	if err != nil {
+		return err
+	}
+	if e.Node() == 0 {
+		err = master(ctx, e, d)
+	} else {
+		err = worker(ctx, e, d)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close())
+}
+
+// master gives out numbers and collects the results.
+func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
+	w, err1 := d.Register(1, make([]byte, 8), memfifo.Atomic)
+	q, err2 := d.NewFIFO(1, make([]byte, queueSize))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if _, err := attach.Exchange(ctx, e, w.Key().String()+" "+q.Key().String()); err != nil {
+		return err
+	}
+	var seen [tasks]bool
+	var b [16]byte
+	for i := range tasks {
+		if i%100 == 0 {
+			time.Sleep(10 * time.Millisecond) // slow at times
+		}
+		n, err := q.Pop(ctx, b[:])
+		if err != nil {
+			return err
+		}
+		task, result := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
+		if n != len(b) || task >= tasks || seen[task] || result != collatz(task) {
+			return fmt.Errorf("%d bytes: task %d, result %d: wrong, or the second time", n, task, result)
+		}
+		seen[task] = true
+	}
+	fmt.Printf("node 0: %d results, each once\n", tasks)
+	return nil
+}
+
+// worker draws numbers until there are no more tasks.
+func worker(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
+	texts, err := attach.Exchange(ctx, e, "")
+	if err != nil {
+		return err
+	}
+	var counterKey, queueKey string
+	if _, err := fmt.Sscan(texts[0], &counterKey, &queueKey); err != nil {
+		return err
+	}
+	ck, err1 := memfifo.ParseKey(counterKey)
+	qk, err2 := memfifo.ParseKey(queueKey)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	counter, queue := d.Remote(ck), d.Remote(qk)
+	done, full := 0, 0
+	for {
+		task, err := counter.FetchAdd(ctx, 0, 1)
+		if err != nil {
+			return err
+		}
+		if task >= tasks {
+			break
+		}
+		result := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, task), collatz(task))
+		err = queue.TryPush(ctx, result)
+		if errors.Is(err, memfifo.ErrFull) {
+			full++
+			err = queue.Push(ctx, result) // waits until there is room, here or on its way
+		}
+		if err != nil {
+			return err
+		}
+		done++
+	}
+	fmt.Printf("node %d: %d tasks; the queue was full %d times\n", e.Node(), done, full)
+	return nil
+}
+
+// collatz counts the steps from n+1 down to 1.
+func collatz(n uint64) (steps uint64) {
+	for n++; n != 1; steps++ {
+		if n%2 == 0 {
+			n /= 2
+		} else {
+			n = 3*n + 1
+		}
+	}
+	return steps
+}

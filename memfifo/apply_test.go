@@ -1,0 +1,95 @@
+package memfifo
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// The table of docs/wire-format.md: what a receiver does with records that make no sense.
+func TestApply_RecordsThatMakeNoSense(t *testing.T) {
+	links, err := fabric.Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
+	e, err := mcd.Open(mcd.Config{Node: 0, Nodes: table}, links[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(e, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, 16)
+	w, err := d.Register(1, mem, All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.NewFIFO(1, make([]byte, 256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(data ...byte) []byte {
+		b := make([]byte, opPut.size(len(data)))
+		putRecord(b, w.key, 0, data, 0)
+		return b
+	}
+	push := func(flags byte, total uint32, data string) []byte {
+		b := make([]byte, opPush.size(len(data)))
+		f := opPush.begin(b, flags, len(data))
+		f.u16(q.key.ID)
+		f.u64(q.key.Secret)
+		f.u32(total)
+		copy(f.b, data)
+		return b
+	}
+	plain := func(o opcode, data int) []byte {
+		b := make([]byte, o.size(data))
+		o.begin(b, 0, data)
+		return b
+	}
+	for _, x := range []struct {
+		name               string
+		lane               reliable.Lane
+		records            [][]byte
+		malformed, orphans uint64
+		first              byte // of the memory afterwards
+	}{
+		{"a put", reliable.Requests, [][]byte{put(1)}, 0, 0, 1},
+		{"behind an unknown opcode, the rest of the frame is skipped", reliable.Requests, [][]byte{{byte(opcodes), 0, 0, 0}, put(1)}, 1, 0, 0},
+		{"opcode 0", reliable.Requests, [][]byte{{0, 0, 0, 0}}, 1, 0, 0},
+		{"less than a head", reliable.Requests, [][]byte{put(1), {1, 0, 0}}, 1, 0, 1},
+		{"longer than what is left", reliable.Requests, [][]byte{put(1)[:opPut.size(0)]}, 1, 0, 0},
+		{"a reply among requests is skipped", reliable.Requests, [][]byte{plain(opValue, 0), put(1)}, 1, 0, 1},
+		{"a request among replies is skipped", reliable.Replies, [][]byte{put(1)}, 1, 0, 0},
+		{"a push of another length than it says", reliable.Requests, [][]byte{push(flagFirst|flagLast, 3, "four")}, 1, 0, 0},
+		{"parts that are more than the whole", reliable.Requests, [][]byte{push(flagFirst, 5, "four"), push(flagLast, 5, "four")}, 1, 0, 0},
+		{"parts that are less", reliable.Requests, [][]byte{push(flagFirst, 9, "four"), push(flagLast, 9, "four")}, 1, 0, 0},
+		{"an answer that nobody waits for", reliable.Replies, [][]byte{plain(opValue, 0), plain(opError, 0), plain(opData, 7)}, 0, 3, 0},
+	} {
+		d.mu.Lock()
+		mem[0] = 0
+		before := d.stats
+		rest, full := d.peer(1).apply(clock.Now(), x.lane, bytes.Join(x.records, nil))
+		if rest != nil || full != nil || d.stats.Malformed-before.Malformed != x.malformed || d.stats.Orphans-before.Orphans != x.orphans || mem[0] != x.first {
+			t.Errorf("%s: %d left, %+v before, now %+v, the memory begins with %d", x.name, len(rest), before, d.stats, mem[0])
+		}
+		d.mu.Unlock()
+	}
+	if q.Len() != 0 {
+		t.Errorf("%d bytes of records that are not whole", q.Len())
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = links[1].Close()
+}

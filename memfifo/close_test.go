@@ -1,0 +1,135 @@
+package memfifo_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the node itself.
+func TestClose_NothingGoesAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		mine, err := d.Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		mineQ, err := d.NewFIFO(1, make([]byte, 64))
+		must(t, err)
+		other, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		otherQ, err := c.domains[1].NewFIFO(1, make([]byte, 64))
+		must(t, err)
+		must(t, d.Remote(other.Key()).Put(ctx, 0, []byte{1}))
+		must(t, d.Close())
+		for range 2 {
+			for _, k := range []memfifo.Key{mine.Key(), mineQ.Key(), other.Key(), otherQ.Key()} {
+				r := d.Remote(k)
+				for name, do := range map[string]func() error{
+					"Put":         func() error { return r.Put(ctx, 0, []byte{7}) },
+					"PutV":        func() error { return r.PutV(ctx, memfifo.Segment{Data: []byte{7}}) },
+					"Signal":      func() error { return r.Signal(ctx) },
+					"Get":         func() error { return r.Get(ctx, 0, make([]byte, 1)) },
+					"FetchAdd":    func() error { _, err := r.FetchAdd(ctx, 0, 7); return err },
+					"Swap":        func() error { _, err := r.Swap(ctx, 0, 7); return err },
+					"CompareSwap": func() error { _, err := r.CompareSwap(ctx, 0, 0, 7); return err },
+					"Push":        func() error { return r.Push(ctx, []byte{7}) },
+					"PushBatch":   func() error { return r.PushBatch(ctx, []byte{7}) },
+					"TryPush":     func() error { return r.TryPush(ctx, []byte{7}) },
+					"Post":        func() error { return d.Post(&memfifo.Parcel{To: r, Data: []byte{7}}) },
+					"Flush":       func() error { return d.Flush(ctx) },
+					"Register":    func() error { _, err := d.Register(9, nil, 0); return err },
+					"NewFIFO":     func() error { _, err := d.NewFIFO(9, make([]byte, 64)); return err },
+					"Pop":         func() error { _, err := mineQ.Pop(ctx, nil); return err },
+					"FIFO.Wait":   func() error { return mineQ.Wait(ctx) },
+					"Window.Wait": func() error { _, err := mine.Wait(ctx, 0); return err },
+					"WaitWord": func() error {
+						_, err := mine.WaitWord(ctx, 0, func(v uint64) bool { return v != 0 })
+						return err
+					},
+				} {
+					if err := do(); !errors.Is(err, memfifo.ErrClosed) {
+						t.Errorf("%s to node %d: %v", name, k.Node, err)
+					}
+				}
+			}
+		}
+		must(t, d.Close())
+		must(t, mineQ.Close())
+		mine.Revoke()
+		if v, _ := mine.Load(0); v != 0 || mine.Notified() != 0 {
+			t.Errorf("the word is %d, %d notifications", v, mine.Notified())
+		}
+	})
+}
+
+// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for.
+func TestClose_EndsAllThatWaits(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 2, -1, fault.Config{}, 0)
+			ctx := context.Background()
+			d := c.domains[0]
+			mine, err := d.Register(1, make([]byte, 64), memfifo.All)
+			must(t, err)
+			mineQ, err := d.NewFIFO(1, make([]byte, 64))
+			must(t, err)
+			w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
+			must(t, err)
+			q, err := c.domains[1].NewFIFO(1, make([]byte, 64)) // nobody takes anything out
+			must(t, err)
+			r, push := d.Remote(w.Key()), d.Remote(q.Key())
+			parcel := &memfifo.Parcel{To: r, Data: make([]byte, 1<<20)}
+			waits := map[string]func() error{
+				"Pop":         func() error { _, err := mineQ.Pop(ctx, nil); return err },
+				"Window.Wait": func() error { _, err := mine.Wait(ctx, 0); return err },
+				"Push": func() error {
+					for {
+						if err := push.Push(ctx, make([]byte, 20)); err != nil {
+							return err
+						}
+					}
+				},
+				"Put":        func() error { time.Sleep(time.Millisecond); return r.Put(ctx, 0, make([]byte, 1<<20)) },
+				"Get":        func() error { time.Sleep(time.Millisecond); return r.Get(ctx, 0, make([]byte, 1<<20)) },
+				"FetchAdd":   func() error { time.Sleep(time.Millisecond); _, err := r.FetchAdd(ctx, 0, 1); return err },
+				"Flush":      func() error { time.Sleep(time.Millisecond); return d.Flush(ctx) },
+				"WaitPlaced": func() error { return parcel.WaitPlaced(ctx) },
+			}
+			for err == nil {
+				err = push.TryPush(ctx, make([]byte, 20))
+			}
+			if !errors.Is(err, memfifo.ErrFull) {
+				t.Fatal(err)
+			}
+			must(t, push.Push(ctx, make([]byte, 20))) // holds up all that follows
+			c.faults[1].Cut(cut)
+			must(t, d.Post(parcel))
+			var waiting sync.WaitGroup
+			for name, wait := range waits {
+				waiting.Go(func() {
+					if err := wait(); !errors.Is(err, memfifo.ErrClosed) && (!cut || !errors.Is(err, memfifo.ErrPeerDown)) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			time.Sleep(10 * time.Millisecond)
+			begun := time.Now()
+			var closing sync.WaitGroup
+			for range 2 {
+				closing.Go(func() { _ = d.Close() })
+			}
+			closing.Wait()
+			waiting.Wait()
+			if took := time.Since(begun); took > 3*memfifo.DefaultLimit {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

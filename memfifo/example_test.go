@@ -1,0 +1,185 @@
+package memfifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// domains makes a cluster in memory. On real machines, each node opens its own link and finds the others: see package
+// cluster. Keys reach the others as text, by a message for instance; here they are just used.
+func domains(n int) (all []*memfifo.Domain, closeAll func()) {
+	links, err := fabric.Links(n)
+	check(err)
+	var table []mcd.Node
+	for k, l := range links {
+		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	var eps []*mcd.Endpoint
+	for k, l := range links {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
+		check(err)
+		d, err := memfifo.Open(e, memfifo.Config{})
+		check(err)
+		eps, all = append(eps, e), append(all, d)
+	}
+	return all, func() {
+		for _, d := range all {
+			check(d.Flush(context.Background())) // before any of them is closed, and does not answer any more
+		}
+		for k := range all {
+			check(errors.Join(all[k].Close(), eps[k].Close()))
+		}
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Node 0 writes to memory of node 1. It is there when Flush has returned.
+func Example() {
+	ctx := context.Background()
+	nodes, closeAll := domains(2)
+	defer closeAll()
+
+	mem := make([]byte, 4096)
+	w, err := nodes[1].Register(1, mem, memfifo.All)
+	check(err)
+
+	r := nodes[0].Remote(w.Key())
+	check(r.Put(ctx, 100, []byte("hello")))
+	check(nodes[0].Flush(ctx))
+	fmt.Printf("%q\n", mem[100:105])
+
+	check(r.Put(ctx, 4094, []byte("beyond")))
+	err = nodes[0].Flush(ctx)
+	fmt.Println(err, errors.Is(err, memfifo.ErrAccess))
+	// Output:
+	// "hello"
+	// node 1, id 1: access refused: out of range true
+}
+
+// Three nodes draw numbers: nobody gets one that another has got.
+func ExampleRemote_FetchAdd() {
+	ctx := context.Background()
+	nodes, closeAll := domains(4)
+	defer closeAll()
+
+	w, err := nodes[0].Register(1, make([]byte, 8), memfifo.Atomic)
+	check(err)
+	var drawn sync.Map
+	var drawing sync.WaitGroup
+	for _, d := range nodes[1:] {
+		drawing.Go(func() {
+			r := d.Remote(w.Key())
+			for range 100 {
+				number, err := r.FetchAdd(ctx, 0, 1)
+				check(err)
+				if _, twice := drawn.LoadOrStore(number, true); twice {
+					log.Fatal(number, " was drawn twice")
+				}
+			}
+		})
+	}
+	drawing.Wait()
+	next, err := w.Load(0)
+	check(err)
+	fmt.Println("the next number is", next)
+	// Output: the next number is 300
+}
+
+// Records of one node come in the order in which it pushed them. The FIFO is small: who pushes waits until there is room.
+func ExampleFIFO() {
+	ctx := context.Background()
+	nodes, closeAll := domains(2)
+	defer closeAll()
+
+	q, err := nodes[1].NewFIFO(1, make([]byte, 64))
+	check(err)
+	var pushing sync.WaitGroup
+	pushing.Go(func() {
+		r := nodes[0].Remote(q.Key())
+		for i := range 1000 {
+			check(r.Push(ctx, fmt.Appendf(nil, "record %d", i)))
+		}
+	})
+	buf := make([]byte, 32)
+	for i := range 1000 {
+		n, err := q.Pop(ctx, buf)
+		check(err)
+		if i%333 == 0 {
+			fmt.Printf("%s\n", buf[:n])
+		}
+	}
+	pushing.Wait()
+	// Output:
+	// record 0
+	// record 333
+	// record 666
+	// record 999
+}
+
+// The owner sleeps until what others write is in place.
+func ExampleWindow_Wait() {
+	ctx := context.Background()
+	nodes, closeAll := domains(3)
+	defer closeAll()
+
+	w, err := nodes[0].Register(1, make([]byte, 16), memfifo.Write)
+	check(err)
+	for k, text := range []string{"one half", "and more"} {
+		go func() { check(nodes[k+1].Remote(w.Key()).PutNotify(ctx, int64(8*k), []byte(text))) }()
+	}
+	notes, err := w.Wait(ctx, 1) // more than one: both
+	check(err)
+	fmt.Printf("%d notifications: %q\n", notes, w.Bytes())
+	// Output: 2 notifications: "one halfand more"
+}
+
+// Parcels are posted, and sent while the program does something else.
+func ExampleDomain_Post() {
+	ctx := context.Background()
+	nodes, closeAll := domains(2)
+	defer closeAll()
+
+	w, err := nodes[1].Register(1, make([]byte, 1<<20), memfifo.Write)
+	check(err)
+	r := nodes[0].Remote(w.Key())
+	large := &memfifo.Parcel{To: r, Off: 0, Data: make([]byte, 1<<20-1)}
+	last := &memfifo.Parcel{To: r, Off: 1<<20 - 1, Data: []byte{7}, Notify: memfifo.OnLast}
+	check(nodes[0].Post(large, last))
+	_, err = w.Wait(ctx, 0) // the last one lands behind the large one
+	check(err)
+	fmt.Println("the last byte is", w.Bytes()[1<<20-1])
+	check(last.WaitPlaced(ctx)) // and the sender knows
+	fmt.Println("done:", large.Done(), last.Done())
+	// Output:
+	// the last byte is 7
+	// done: true true
+}
+
+// What one node wrote, another reads.
+func ExampleRemote_Get() {
+	ctx := context.Background()
+	nodes, closeAll := domains(3)
+	defer closeAll()
+
+	w, err := nodes[0].Register(1, make([]byte, 1<<16), memfifo.Read|memfifo.Write)
+	check(err)
+	check(nodes[1].Remote(w.Key()).Put(ctx, 5000, []byte("left here")))
+	check(nodes[1].Flush(ctx))
+	buf := make([]byte, 9)
+	check(nodes[2].Remote(w.Key()).Get(ctx, 5000, buf))
+	fmt.Printf("%s\n", buf)
+	// Output: left here
+}

@@ -1,0 +1,213 @@
+package memfifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// full makes a FIFO under an id at c's node 1, and fills it from node 0 until one record more is held up.
+func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
+	t.Helper()
+	q, err := c.domains[1].NewFIFO(id, make([]byte, memfifo.MinFIFO))
+	must(t, err)
+	r := c.domains[0].Remote(q.Key())
+	for err == nil {
+		err = r.TryPush(limit(t), make([]byte, 20))
+	}
+	if !errors.Is(err, memfifo.ErrFull) {
+		t.Fatal(err)
+	}
+	must(t, r.Push(limit(t), make([]byte, 20)))
+	return q
+}
+
+// A peer dies, or begins anew, with everything pending at it. Each thing ends with ErrPeerDown, others go on, and after a
+// Flush so does the peer's successor.
+func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("begins anew %v", again), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := open(t, 3, -1, fault.Config{}, 0)
+				ctx := limit(t)
+				d := c.domains[0]
+				w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
+				must(t, err)
+				other, err := c.domains[2].Register(1, make([]byte, 64), memfifo.All)
+				must(t, err)
+				q := c.full(t, 1)
+				r, push := d.Remote(w.Key()), d.Remote(q.Key())
+				parcels := make([]*memfifo.Parcel, 3)
+				for i := range parcels {
+					parcels[i] = &memfifo.Parcel{To: r, Data: make([]byte, 1<<20)}
+				}
+				begun := time.Now()
+				var waiting sync.WaitGroup
+				for name, do := range map[string]func() error{
+					"Get":      func() error { return r.Get(ctx, 0, make([]byte, 1<<20)) },
+					"FetchAdd": func() error { _, err := r.FetchAdd(ctx, 0, 1); return err },
+					"TryPush":  func() error { return push.TryPush(ctx, []byte{1}) },
+					"Put":      func() error { return r.Put(ctx, 0, make([]byte, 1<<20)) },
+					"Push": func() error {
+						for {
+							if err := push.Push(ctx, make([]byte, 20)); err != nil {
+								return err
+							}
+						}
+					},
+					"parcels": func() error {
+						for _, q := range parcels {
+							err = errors.Join(q.WaitPlaced(ctx), q.Wait(ctx))
+							if !errors.Is(err, memfifo.ErrPeerDown) {
+								t.Errorf("%v", err)
+							}
+						}
+						return parcels[0].WaitPlaced(ctx)
+					},
+				} {
+					if name == "parcels" {
+						must(t, d.Post(parcels...))
+					}
+					waiting.Go(func() {
+						if err := do(); !errors.Is(err, memfifo.ErrPeerDown) {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+				}
+				time.Sleep(time.Millisecond)
+				c.faults[1].Cut(true)
+				if again {
+					go func() { _ = c.domains[1].Close() }()
+					time.Sleep(memfifo.DefaultLimit / 2)
+					_ = c.eps[1].Close()
+				}
+				r2 := d.Remote(other.Key())
+				for range 100 { // the rest goes on
+					if _, err := r2.FetchAdd(ctx, 0, 1); err != nil {
+						t.Error(err)
+					}
+				}
+				if took := time.Since(begun); took > memfifo.DefaultLimit {
+					t.Errorf("others had to wait %v", took)
+				}
+				waiting.Wait()
+				if took := time.Since(begun); took > 2*memfifo.DefaultLimit {
+					t.Errorf("it took %v", took)
+				}
+				if err := d.Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
+					t.Errorf("Flush: %v", err)
+				}
+				must(t, d.Flush(ctx))
+				if again {
+					return
+				}
+				c.faults[1].Cut(false)
+				must(t, r.Put(ctx, 0, []byte{42}))
+				must(t, d.Flush(ctx))
+				if w.Bytes()[0] != 42 {
+					t.Error("not in place")
+				}
+			})
+		})
+	}
+}
+
+// A peer that goes away and comes back in the middle of a long Put or Push, while others Flush: what has begun ends with
+// ErrPeerDown, and does not go on as if its first half were there.
+func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		w, err := c.domains[1].Register(1, make([]byte, 1<<21), memfifo.All)
+		must(t, err)
+		q, err := c.domains[1].NewFIFO(9, make([]byte, 1<<19))
+		must(t, err)
+		c.full(t, 1)
+		var ended sync.WaitGroup
+		for name, do := range map[string]func() error{
+			"Put": func() error { return d.Remote(w.Key()).Put(ctx, 0, make([]byte, 1<<21)) },
+			"Push": func() error {
+				for {
+					if err := d.Remote(q.Key()).Push(ctx, make([]byte, memfifo.MaxRecord)); err != nil {
+						return err
+					}
+				}
+			},
+		} {
+			ended.Go(func() {
+				if err := do(); !errors.Is(err, memfifo.ErrPeerDown) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		synctest.Wait()
+		for range 3 { // each Flush clears the way for what comes after it
+			ended.Go(func() { _ = d.Flush(ctx) })
+		}
+		c.faults[1].Cut(true)
+		ended.Wait()
+		c.faults[1].Cut(false)
+		_ = d.Flush(ctx)
+		must(t, d.Flush(ctx))
+	})
+}
+
+// A context ends a Push that waits for room, but none that has begun: others could not go on. The record is there in the end.
+func TestFailure_ContextsThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		q := c.full(t, 1)
+		r, push := d.Remote(w.Key()), d.Remote(q.Key())
+		pushed := 3 // two are in the FIFO, one waits
+		ended := 0
+		for ended < 20 { // what waits for an answer, or for room
+			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+			switch err := push.Push(soon, make([]byte, 20)); {
+			case err == nil:
+				pushed++
+			case errors.Is(err, context.DeadlineExceeded):
+				ended++
+			default:
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		for name, do := range map[string]func(context.Context) error{
+			"Put":      func(ctx context.Context) error { return r.Put(ctx, 0, make([]byte, 10)) },
+			"Get":      func(ctx context.Context) error { return r.Get(ctx, 0, make([]byte, 10)) },
+			"FetchAdd": func(ctx context.Context) error { _, err := r.FetchAdd(ctx, 0, 1); return err },
+			"Flush":    func(ctx context.Context) error { return d.Flush(ctx) },
+		} {
+			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+			if err := do(soon); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
+			cancel()
+		}
+		b := make([]byte, 20)
+		for i := range pushed {
+			if _, err := q.Pop(ctx, b); err != nil {
+				t.Fatalf("record %d: %v", i, err)
+			}
+		}
+		must(t, d.Flush(ctx))
+		if _, ok, err := q.TryPop(b); ok || err != nil {
+			t.Errorf("one record more than were pushed: %v", err)
+		}
+		if old, err := r.FetchAdd(ctx, 0, 1); old != 0 || err != nil {
+			t.Errorf("%d, %v: what had not begun was done", old, err)
+		}
+	})
+}

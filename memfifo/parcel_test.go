@@ -1,0 +1,53 @@
+package memfifo_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Those before the one that cannot be posted go, and hold up nobody.
+func TestPost_ThoseBeforeAnErrorAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		good := &memfifo.Parcel{To: r, Data: []byte("good")}
+		bad := &memfifo.Parcel{To: r, Off: -1, Data: []byte("bad")}
+		if err := c.domains[0].Post(good, bad); err == nil {
+			t.Error("an offset below 0 was posted")
+		}
+		must(t, good.WaitPlaced(ctx))
+		must(t, r.Put(ctx, 8, []byte("put")))
+		must(t, c.domains[0].Flush(ctx))
+		if got := w.Bytes()[:11]; !bytes.Equal(got, []byte("good\x00\x00\x00\x00put")) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestPost_ToThisNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[0].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		q := &memfifo.Parcel{To: c.domains[0].Remote(w.Key()), Data: []byte("here"), Notify: memfifo.OnFirst}
+		must(t, c.domains[0].Post(q))
+		must(t, q.Wait(ctx))
+		must(t, q.WaitPlaced(ctx))
+		if string(w.Bytes()[:4]) != "here" || w.Notified() != 1 {
+			t.Errorf("%q, %d notifications", w.Bytes()[:4], w.Notified())
+		}
+		q.Off = 61
+		if err := c.domains[0].Post(q); !errors.Is(err, memfifo.ErrAccess) {
+			t.Errorf("beyond the window: %v", err)
+		}
+	})
+}

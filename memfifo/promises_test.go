@@ -1,0 +1,213 @@
+package memfifo_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// What docs/memory-model.md promises, section by section.
+
+// Order: who pops a record sees the Put before it, and not the one after it, whatever the network does.
+func TestPromise_OrderAcrossOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3}, 5)
+		ctx := limit(t)
+		const rounds = 300
+		w, err := c.domains[1].Register(1, make([]byte, 8*rounds), memfifo.All)
+		must(t, err)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
+		must(t, err)
+		r, push := c.domains[0].Remote(w.Key()), c.domains[0].Remote(q.Key())
+		go func() {
+			for i := range int64(rounds) {
+				if err := errors.Join(r.Put(ctx, 8*i, []byte{1, 0, 0, 0, 0, 0, 0, 1}), push.Push(ctx, []byte{byte(i)})); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for i := range int64(rounds) {
+			var b [1]byte
+			if _, err := q.Pop(ctx, b[:]); err != nil || b[0] != byte(i) {
+				t.Fatal(b, err)
+			}
+			if v, _ := w.Load(8 * i); v == 0 {
+				t.Fatalf("record %d is here, and the word that was put before is not", i)
+			}
+		}
+	})
+}
+
+// Order: what is done after Post lands behind the parcel.
+func TestPromise_PutBehindParcel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{Loss: 0.05}, 6)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		must(t, c.domains[0].Post(&memfifo.Parcel{To: r, Data: make([]byte, 1<<20)}))
+		must(t, r.Put(ctx, 1<<20-1, []byte{9}))
+		must(t, r.Put(ctx, 0, []byte{8}))
+		must(t, c.domains[0].Flush(ctx))
+		if w.Bytes()[0] != 8 || w.Bytes()[1<<20-1] != 9 {
+			t.Error("a parcel has overwritten what was put after it")
+		}
+	})
+}
+
+// What a reader may see: aligned words are written at once.
+func TestPromise_WordsAreWhole(t *testing.T) {
+	c := open(t, 2, 0, fault.Config{}, 0)
+	ctx := limit(t)
+	w, err := c.domains[1].Register(1, make([]byte, 8), memfifo.All)
+	must(t, err)
+	r := c.domains[0].Remote(w.Key())
+	go func() {
+		for v := range uint64(20_000) {
+			if err := r.Put(ctx, 0, binary.NativeEndian.AppendUint64(nil, (v+1)*0x0001_0001_0001_0001)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for last, v := uint64(0), uint64(0); v != 20_000*0x0001_0001_0001_0001; last = v {
+		if v, err = w.Load(0); err != nil || v%0x0001_0001_0001_0001 != 0 || v < last || ctx.Err() != nil {
+			t.Fatalf("%x after %x, %v", v, last, err)
+		}
+	}
+}
+
+// FIFOs: one that is full holds up all of a sender, for as long as it takes, and nobody else.
+func TestPromise_AFullFIFOHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
+		must(t, err)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
+		must(t, err)
+		push := c.domains[0].Remote(q.Key())
+		for i := range byte(9) { // 8 fit
+			must(t, push.Push(ctx, []byte{i}))
+		}
+		must(t, c.domains[0].Remote(w.Key()).Put(ctx, 0, binary.NativeEndian.AppendUint64(nil, 1)))
+		short, cancel := context.WithTimeout(ctx, 5*memfifo.DefaultLimit)
+		defer cancel()
+		if err := c.domains[0].Flush(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("Flush behind a full FIFO: %v", err)
+		}
+		if v, _ := w.Load(0); v != 0 {
+			t.Error("a Put has overtaken a Push that waits")
+		}
+		if _, err := c.domains[2].Remote(w.Key()).FetchAdd(ctx, 8, 1); err != nil {
+			t.Errorf("another sender: %v", err)
+		}
+		if err := c.domains[2].Remote(q.Key()).TryPush(ctx, nil); !errors.Is(err, memfifo.ErrFull) {
+			t.Errorf("TryPush: %v", err)
+		}
+		q.Release()
+		must(t, c.domains[0].Flush(ctx))
+		if v, _ := w.Load(0); v != 1 {
+			t.Error("the Put is not there")
+		}
+		// After Close what is there can be popped.
+		must(t, push.Push(ctx, nil)) // waits
+		must(t, q.Close())
+		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrAccess) {
+			t.Errorf("a push that waited for a FIFO that was closed: %v", err)
+		}
+		for i := range byte(8) {
+			var b [1]byte
+			if n, err := q.Pop(ctx, b[:]); n != 1 || b[0] != i+1 || err != nil {
+				t.Errorf("record %d: %d, %v", i, b, err)
+			}
+		}
+		if _, err := q.Pop(ctx, nil); !errors.Is(err, memfifo.ErrClosed) {
+			t.Errorf("popped from a FIFO that is closed: %v", err)
+		}
+	})
+}
+
+// Failure: all that is done to a node that was down fails until Flush has said so; after that it works.
+func TestPromise_DeathIsToldByFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		_, err = r.FetchAdd(ctx, 0, 1)
+		must(t, err)
+		c.faults[1].Cut(true)
+		parcel := &memfifo.Parcel{To: r, Data: make([]byte, 8)}
+		must(t, c.domains[0].Post(parcel))
+		if _, err := r.FetchAdd(ctx, 0, 1); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("FetchAdd: %v", err)
+		}
+		if err := parcel.WaitPlaced(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("WaitPlaced: %v", err)
+		}
+		c.faults[1].Cut(false)
+		if err := r.Put(ctx, 0, nil); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("Put before Flush: %v", err)
+		}
+		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("Flush: %v", err)
+		}
+		must(t, r.Put(ctx, 0, make([]byte, 8)))
+		must(t, c.domains[0].Flush(ctx))
+	})
+}
+
+// Refusals are counted until Flush; waits end with Revoke; the domain's own memory is at once.
+func TestPromise_RefusalsRevokeAndOwnMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		for range 3 {
+			must(t, r.Put(ctx, 16, []byte{1}))
+		}
+		var access *memfifo.AccessError
+		if err := c.domains[0].Flush(ctx); !errors.As(err, &access) || access.Count != 3 {
+			t.Errorf("three refusals: %v", err)
+		}
+
+		own := c.domains[1].Remote(w.Key())
+		must(t, own.PutNotify(ctx, 8, binary.NativeEndian.AppendUint64(nil, 5)))
+		if v, _ := w.Load(8); v != 5 || w.Notified() != 1 {
+			t.Errorf("put here: %d, %d notifications", v, w.Notified())
+		}
+		if err := own.Put(ctx, 16, []byte{1}); !errors.Is(err, memfifo.ErrAccess) {
+			t.Errorf("beyond, here: %v", err)
+		}
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
+		must(t, err)
+		push := c.domains[1].Remote(q.Key())
+		for range 8 {
+			must(t, push.Push(ctx, nil))
+		}
+		if err := push.Push(ctx, nil); !errors.Is(err, memfifo.ErrFull) {
+			t.Errorf("pushed here, too much: %v", err)
+		}
+
+		ended := make(chan error)
+		go func() {
+			_, err := w.Wait(ctx, 1)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		w.Revoke()
+		if err := <-ended; !errors.Is(err, memfifo.ErrClosed) {
+			t.Errorf("Wait for a window that was revoked: %v", err)
+		}
+	})
+}
