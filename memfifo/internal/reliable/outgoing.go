@@ -1,0 +1,193 @@
+package reliable
+
+import "github.com/rawlane/rawlane/internal/mono"
+
+// pick is the frame that Next gave out.
+type pick struct {
+	kind     Kind
+	lane     Lane
+	sequence uint32
+	ackLane  Lane
+	ask      bool // for an acknowledgement at once
+}
+
+// Largest returns the longest record, in bytes.
+func (c *Conn) Largest() int { return c.cfg.Size - HeaderLen }
+
+// Room returns how many bytes are left in the frame that is being filled, or in a new one if that is less than least; 0
+// if there is none.
+func (c *Conn) Room(l Lane, least int) int {
+	s := &c.lanes[l].sender
+	if s.fill > 0 && c.cfg.Size-s.fill >= least {
+		return c.cfg.Size - s.fill
+	}
+	if s.fill > 0 && s.built+1-s.una >= Window || s.full() {
+		return 0
+	}
+	return c.Largest()
+}
+
+// Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
+// acknowledged first. The caller fills them before it calls anything else.
+func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
+	b := c.lanes[l].reserve(n, &c.cfg)
+	if b != nil && c.state == Idle {
+		c.state, c.hello, c.greetings = Greeting, true, 0
+		c.helloDue = now.Add(firstTimeout)
+	}
+	return b
+}
+
+// Quiet has Next give out no acknowledgements that can wait until off: data may follow at once, which they go with.
+func (c *Conn) Quiet(on bool) { c.quiet = on }
+
+// Corked reports whether a lane has a frame that waits for more to share it.
+func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].urgent }
+
+// Uncork has what was reserved so far go as soon as the window lets it.
+func (c *Conn) Uncork(l Lane) { c.lanes[l].urgent = c.lanes[l].fill > 0 }
+
+// Next returns a frame to send now, behind Config.Room bytes, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
+func (c *Conn) Next(now mono.Time) []byte {
+	switch {
+	case c.welcome:
+		return c.controlFrame(pick{kind: Welcome})
+	case c.hello:
+		return c.controlFrame(pick{kind: Hello})
+	case c.state != Open:
+		return nil
+	}
+	for i := range c.lanes {
+		l := Lane(Lanes - 1 - i) // replies first
+		if q, ok := c.lanes[l].pick(); ok {
+			return c.dataFrame(l, q)
+		}
+	}
+	for l := range c.lanes {
+		if r := &c.lanes[l].receiver; r.wants(c.quiet) {
+			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
+		}
+	}
+	for l := range c.lanes {
+		if c.lanes[l].probe {
+			return c.controlFrame(pick{kind: Ack, lane: Lane(l), sequence: 1})
+		}
+	}
+	return nil
+}
+
+// controlFrame makes a frame without records. An Ack with a sequence is a question.
+func (c *Conn) controlFrame(p pick) []byte {
+	c.out = p
+	h := Header{Kind: p.kind, From: c.mine, To: c.theirs}
+	switch p.kind {
+	case Hello:
+		h.To, h.Sequence = 0, c.question
+	case Welcome:
+		h.To, h.Ack = c.asker, c.asked
+		if c.asker != c.theirs {
+			h.Sequence = c.question
+		}
+	case Ack:
+		h.Lane, h.AckLane, h.AnswerNow = p.lane, p.lane, p.sequence != 0
+		c.out.ackLane = p.lane
+		c.lanes[p.lane].acknowledge(&h)
+	}
+	h.put(c.control[c.cfg.Room:])
+	return c.control
+}
+
+// dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
+func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
+	s := &c.lanes[l].sender
+	f := s.slot(sequence)
+	h := Header{Kind: Data, Lane: l, AckLane: l, From: c.mine, To: c.theirs, Sequence: sequence}
+	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
+		h.AckLane = other
+	}
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
+	// So does the last one that may be on its way, if the receiver would not say something earlier unasked.
+	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
+	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
+	c.lanes[h.AckLane].acknowledge(&h)
+	h.put(f.b[c.cfg.Room:])
+	return f.b[:c.cfg.Room+f.n]
+}
+
+// Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
+// overtaken it.
+func (c *Conn) Sent(now mono.Time) {
+	p := c.out
+	c.out = pick{}
+	switch p.kind {
+	case Hello:
+		c.hello = false
+	case Welcome:
+		c.welcome = false
+	case Data:
+		s := &c.lanes[p.lane].sender
+		if s.slot(p.sequence).sends > 0 {
+			c.counters.SentAgain++
+		}
+		s.sent(p.sequence, p.ask, now, &c.rtt)
+		c.lanes[p.ackLane].told()
+		c.counters.Sent++
+	case Ack:
+		if p.sequence != 0 {
+			c.lanes[p.lane].probe = false
+		}
+		c.lanes[p.ackLane].told()
+		c.counters.Acks++
+	}
+}
+
+// Gathered is how many frames Gather gives out at most.
+const Gathered = 32
+
+// Gather gives out frames to send now, as Next and Sent do, and returns how many. They are valid until another call. Those
+// that cannot be sent are to be told to Refused.
+func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
+	for n < Gathered {
+		f := c.Next(now)
+		if f == nil {
+			break
+		}
+		frames[n], c.gathered[n] = f, c.out
+		kind := c.out.kind
+		c.Sent(now)
+		n++
+		if kind != Data {
+			break // there is one buffer for these
+		}
+	}
+	return n
+}
+
+// Refused says that of the n frames that Gather gave out those from the first refused one on could not be sent. They come
+// again.
+func (c *Conn) Refused(first, n int) {
+	for _, p := range c.gathered[first:n] {
+		switch p.kind {
+		case Hello:
+			c.hello = true
+		case Welcome:
+			c.welcome = true
+		case Data:
+			if c.lanes[p.lane].refused(p.sequence) {
+				c.counters.SentAgain--
+			}
+			c.lanes[p.ackLane].owed = max(c.lanes[p.ackLane].owed, 1)
+			c.counters.Sent--
+		case Ack:
+			if p.sequence != 0 {
+				c.lanes[p.lane].probe = true
+			} else {
+				c.lanes[p.ackLane].now = true
+			}
+			c.counters.Acks--
+		}
+	}
+}
+
+// Waiting returns how many frames of a lane are full and not sent yet.
+func (c *Conn) Waiting(l Lane) int { return int(c.lanes[l].built - c.lanes[l].sender.next) }
