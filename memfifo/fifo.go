@@ -31,7 +31,7 @@ type FIFO struct {
 	held    []*peer // whose requests wait for room; guarded by d.mu
 	holds   atomic.Int32
 	full    uint64 // the head when a record found no room last; guarded by d.mu
-	closed  bool // guarded by d.mu
+	closed  bool   // guarded by d.mu
 }
 
 const (
