@@ -43,15 +43,19 @@ func (s *site) mem(writer int) []byte { return s.w.Bytes()[regionAt(writer):][:r
 
 func regionAt(writer int) int64 { return int64(8*(words+writers*6)) + int64(writer)*region }
 
-func newSite(t *testing.T, d *memfifo.Domain, nodes int, rng *rand.Rand) *site {
+func newSite(t *testing.T, d *memfifo.Domain, nodes int, heavy bool, rng *rand.Rand) *site {
 	s := &site{d: d, all: bytes.Repeat([]byte{0xa5}, int(regionAt(nodes*writers))+2*canary)}
 	inside := s.all[canary : len(s.all)-canary]
 	clear(inside)
+	sizes := []int{64, 200, 3000, 300_000}
+	if heavy {
+		sizes = sizes[3:]
+	}
 	var err error
 	s.w, err = d.Register(1, inside, memfifo.All)
 	must(t, err)
 	for id := range 1 + rng.IntN(3) {
-		size := []int{64, 200, 3000, 300_000}[rng.IntN(4)]
+		size := sizes[rng.IntN(len(sizes))]
 		q, err := d.NewFIFO(uint16(id), make([]byte, size))
 		must(t, err)
 		s.fifos, s.most = append(s.fifos, q), append(s.most, min(size/2-4, memfifo.MaxRecord))
@@ -63,6 +67,7 @@ func newSite(t *testing.T, d *memfifo.Domain, nodes int, rng *rand.Rand) *site {
 type model struct {
 	t     *testing.T
 	seed  uint64
+	heavy bool // much is long, and much is pushed
 	sites []*site
 	ops   atomic.Int64
 }
@@ -96,9 +101,9 @@ func runModel(t *testing.T, seed uint64) int64 {
 	c := open(t, nodes, -1, fault.Config{
 		Loss: some(0.3), Duplicate: some(0.3), Reorder: some(0.3), Delay: some(0.3), DelayMax: 3 * time.Millisecond, Corrupt: some(0.05),
 	}, seed)
-	m := &model{t: t, seed: seed}
+	m := &model{t: t, seed: seed, heavy: rng.IntN(4) == 0}
 	for _, d := range c.domains {
-		m.sites = append(m.sites, newSite(t, d, nodes, rng))
+		m.sites = append(m.sites, newSite(t, d, nodes, m.heavy, rng))
 	}
 	done, cancel := context.WithCancel(t.Context())
 	taken := make([][]*reader, nodes)
@@ -106,6 +111,9 @@ func runModel(t *testing.T, seed uint64) int64 {
 	for k, s := range m.sites {
 		for _, q := range s.fifos {
 			r := &reader{next: make([]int, nodes*writers)}
+			if rng.IntN(3) == 0 {
+				r.pause = time.Duration(rng.IntN(10)) * time.Millisecond
+			}
 			taken[k] = append(taken[k], r)
 			for range 1 + rng.IntN(2) {
 				taking.Go(func() { r.run(done, t, q) })
@@ -168,8 +176,9 @@ func (m *model) compare(all []*writer) {
 
 // reader is who takes records out of a FIFO, in one or several goroutines.
 type reader struct {
-	mu   sync.Mutex
-	next []int // by writer
+	pause time.Duration // between records
+	mu    sync.Mutex
+	next  []int // by writer
 }
 
 func (r *reader) run(ctx context.Context, t *testing.T, q *memfifo.FIFO) {
@@ -187,13 +196,14 @@ func (r *reader) run(ctx context.Context, t *testing.T, q *memfifo.FIFO) {
 			r.next[number]++
 		}
 		r.mu.Unlock()
+		time.Sleep(r.pause)
 	}
 }
 
 // await waits until all that was pushed was taken.
 func (r *reader) await(t *testing.T, pushed func(number int) int) {
 	for number := range r.next {
-		for range 1000 {
+		for range 100_000 {
 			r.mu.Lock()
 			n := r.next[number]
 			r.mu.Unlock()

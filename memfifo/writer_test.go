@@ -54,9 +54,12 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// size draws how long something is: all kinds of lengths, seldom long.
+// size draws how long something is: all kinds of lengths, seldom long, or mostly.
 func (w *writer) size(most int) int {
 	n := [...]int{0, 1, 4, 8, 8, 64, w.rng.IntN(300), 1400 + w.rng.IntN(100), w.rng.IntN(9000), w.rng.IntN(most + 1), most}
+	if w.m.heavy {
+		return min(n[max(w.rng.IntN(len(n)), w.rng.IntN(len(n)))], most)
+	}
 	return min(n[min(w.rng.IntN(len(n)), w.rng.IntN(len(n)))], most)
 }
 
@@ -77,7 +80,11 @@ func (w *writer) piece(k int) (off int64, data []byte) {
 // step is one operation.
 func (w *writer) step(ctx context.Context, k int, s *site) error {
 	r := w.d.Remote(s.w.Key())
-	switch w.rng.IntN(16) {
+	op := w.rng.IntN(16)
+	if w.m.heavy && w.rng.IntN(2) == 0 {
+		op = 15
+	}
+	switch op {
 	case 0, 1, 2:
 		off, data := w.piece(k)
 		return scribble(r.Put(ctx, off, data), data)
