@@ -1,0 +1,332 @@
+package memfifo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Records of every length come out as they went in, at every place of the ring, over its end and at it.
+func TestFIFO_EveryLengthAtEveryPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		for i, size := range []int{64, 72, 80, 104, 200, 1001, 4096} {
+			mem := bytes.Repeat([]byte{0xa5}, size+16)
+			q, err := c.domains[1].NewFIFO(uint16(i), mem[8:8+size])
+			must(t, err)
+			longest := size&^7/2 - 4
+			b := make([]byte, longest)
+			for _, d := range c.domains { // another node's, and the owner's own
+				r := d.Remote(q.Key())
+				for n := range longest + 1 {
+					for range max(2, min(size/8, 30)) {
+						rec := bytes.Repeat([]byte{byte(n)}, n)
+						must(t, r.Push(ctx, rec))
+						if got, err := q.Pop(ctx, b); got != n || err != nil || !bytes.Equal(b[:n], rec) {
+							t.Fatalf("%d bytes of memory, a record of %d: %d, %v", size, n, got, err)
+						}
+					}
+				}
+				err := errors.Join(r.Push(ctx, make([]byte, longest+1)), d.Flush(ctx))
+				if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Reason != memfifo.OutOfRange {
+					t.Errorf("%d bytes of memory, a record of %d: %v", size, longest+1, err)
+				}
+			}
+			if !bytes.Equal(mem[:8], mem[8+size:]) || mem[0] != 0xa5 {
+				t.Errorf("%d bytes of memory: written around them", size)
+			}
+			if q.Len() != 0 && q.Len() >= size/2 {
+				t.Errorf("an empty FIFO uses %d bytes", q.Len())
+			}
+		}
+	})
+}
+
+func TestFIFO_TooLongForAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 1<<20))
+		must(t, err)
+		r := c.domains[0].Remote(q.Key())
+		rec := stamped(0, 0, memfifo.MaxRecord+1)
+		if err := r.Push(ctx, rec); !errors.Is(err, memfifo.ErrTooLarge) {
+			t.Errorf("%v", err)
+		}
+		if err := r.TryPush(ctx, rec[:2000]); !errors.Is(err, memfifo.ErrTooLarge) {
+			t.Errorf("longer than a frame: %v", err)
+		}
+		must(t, r.Push(ctx, rec[:memfifo.MaxRecord]))
+		b := make([]byte, memfifo.MaxRecord)
+		if n, err := q.Pop(ctx, b); err != nil || !bytes.Equal(b[:n], rec[:memfifo.MaxRecord]) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if _, err := c.domains[0].NewFIFO(1, make([]byte, memfifo.MinFIFO-1)); err == nil {
+			t.Error("a FIFO of 63 bytes")
+		}
+		if _, err := c.domains[1].NewFIFO(1, make([]byte, 64)); !errors.Is(err, memfifo.ErrTaken) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestFIFO_AShortBufferTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 256))
+		must(t, err)
+		if rec, ok := q.Peek(); ok {
+			t.Errorf("%q in an empty FIFO", rec)
+		}
+		q.Release() // nothing
+		must(t, c.domains[0].Remote(q.Key()).PushBatch(ctx, []byte("a record"), []byte("another"), nil))
+		must(t, c.domains[0].Flush(ctx))
+		for range 3 {
+			if n, err := q.Pop(ctx, make([]byte, 7)); n != 0 || !errors.Is(err, io.ErrShortBuffer) {
+				t.Errorf("%d, %v", n, err)
+			}
+			if rec, ok := q.Peek(); !ok || string(rec) != "a record" || cap(rec) != len(rec) {
+				t.Errorf("%q, %v", rec, ok)
+			}
+		}
+		q.Release()
+		b := make([]byte, 7)
+		if n, ok, err := q.TryPop(b); !ok || err != nil || string(b[:n]) != "another" {
+			t.Errorf("%q, %v, %v", b[:n], ok, err)
+		}
+		if n, err := q.Pop(ctx, nil); n != 0 || err != nil {
+			t.Errorf("a record of no bytes: %d, %v", n, err)
+		}
+		if _, ok, err := q.TryPop(nil); ok || err != nil || q.Len() != 0 {
+			t.Errorf("%v, %v, %d bytes in use", ok, err, q.Len())
+		}
+	})
+}
+
+// Many nodes push into one small FIFO that several goroutines read: each record comes once.
+func TestFIFO_BackPressureLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, each, takers = 5, 400, 3
+		c := open(t, nodes, -1, fault.Config{Loss: 0.05, Reorder: 0.1}, 5)
+		ctx, cancel := context.WithCancel(limit(t))
+		q, err := c.domains[0].NewFIFO(1, make([]byte, 1000))
+		must(t, err)
+		var pushing, taking sync.WaitGroup
+		for k := 1; k < nodes; k++ {
+			pushing.Go(func() {
+				for i := range each {
+					if err := c.domains[k].Remote(q.Key()).Push(ctx, stamped(k, i, i%400)); err != nil {
+						t.Errorf("node %d: %v", k, err)
+						return
+					}
+				}
+				if err := c.domains[k].Flush(ctx); err != nil {
+					t.Errorf("node %d: %v", k, err)
+				}
+			})
+		}
+		var mu sync.Mutex
+		seen := map[string]int{}
+		for range takers {
+			taking.Go(func() {
+				b := make([]byte, 1000)
+				for {
+					n, err := q.Pop(ctx, b)
+					if err != nil {
+						return
+					}
+					k, i, err := readStamp(b[:n])
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					seen[fmt.Sprint(k, i)]++
+					mu.Unlock()
+					time.Sleep(100 * time.Microsecond)
+				}
+			})
+		}
+		pushing.Wait()
+		for q.Len() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		taking.Wait()
+		for k := 1; k < nodes; k++ {
+			for i := range each {
+				if n := seen[fmt.Sprint(k, i)]; n != 1 {
+					t.Errorf("node %d's record %d came %d times", k, i, n)
+				}
+			}
+		}
+	})
+}
+
+// Two nodes flood each other's small FIFOs, and both wait for answers behind that: nobody stands still.
+func TestFIFO_FloodsBothWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{Loss: 0.02}, 6)
+		ctx := limit(t)
+		const each = 2000
+		var all sync.WaitGroup
+		var keys [2]memfifo.Key
+		var windows [2]*memfifo.Window
+		for k, d := range c.domains {
+			q, err := d.NewFIFO(1, make([]byte, memfifo.MinFIFO))
+			must(t, err)
+			windows[k], err = d.Register(1, make([]byte, 100_000), memfifo.All)
+			must(t, err)
+			keys[k] = q.Key()
+			all.Go(func() {
+				b := make([]byte, 28)
+				for i := range each {
+					n, err := q.Pop(ctx, b)
+					if err != nil {
+						t.Errorf("record %d: %v", i, err)
+						return
+					}
+					if _, number, err := readStamp(b[:n]); number != i || err != nil {
+						t.Errorf("record %d: number %d, %v", i, number, err)
+					}
+				}
+			})
+		}
+		for k, d := range c.domains {
+			all.Go(func() {
+				for i := range each {
+					if err := d.Remote(keys[1-k]).Push(ctx, stamped(k, i, 28)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+			r := d.Remote(windows[1-k].Key())
+			for range 2 {
+				all.Go(func() {
+					b := make([]byte, 90_000)
+					for range 20 {
+						_, err := r.FetchAdd(ctx, 0, 1)
+						if err := errors.Join(err, r.Get(ctx, 8, b)); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		for _, w := range windows {
+			if v, _ := w.Load(0); v != 40 {
+				t.Errorf("the word is %d", v)
+			}
+		}
+	})
+}
+
+func TestFIFO_AThousand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		var all []*memfifo.FIFO
+		for id := range uint16(1000) {
+			q, err := c.domains[1].NewFIFO(id, make([]byte, 128))
+			must(t, err)
+			all = append(all, q)
+		}
+		for i := range 3 {
+			for id, q := range all {
+				must(t, c.domains[0].Remote(q.Key()).Push(ctx, stamped(id, i, 20)))
+			}
+		}
+		must(t, c.domains[0].Flush(ctx))
+		b := make([]byte, 20)
+		for i := range 3 {
+			for id, q := range all {
+				n, err := q.Pop(ctx, b)
+				must(t, err)
+				if k, number, err := readStamp(b[:n]); k != id || number != i || err != nil {
+					t.Fatalf("FIFO %d: record %d of %d, %v", id, number, k, err)
+				}
+			}
+		}
+	})
+}
+
+// Closing a FIFO lets those go on whom it held up: their records are refused.
+func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		q := c.full(t, 1)
+		must(t, d.Remote(q.Key()).Push(ctx, make([]byte, 20)))
+		must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{1}))
+		time.Sleep(time.Second)
+		if w.Bytes()[0] != 0 {
+			t.Error("a Put has overtaken a Push")
+		}
+		must(t, q.Close())
+		must(t, q.Close())
+		err = d.Flush(ctx)
+		if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Count != 2 || access.Reason != memfifo.NoSuchID {
+			t.Errorf("%v: want two refusals", err)
+		}
+		if w.Bytes()[0] != 1 {
+			t.Error("the Put behind them is not in place")
+		}
+		again, err := c.domains[1].NewFIFO(1, make([]byte, 64)) // under the same id
+		must(t, err)
+		must(t, d.Remote(q.Key()).Push(ctx, nil)) // with the former key
+		if err := d.Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || again.Len() != 0 {
+			t.Errorf("%v, %d bytes in use", err, again.Len())
+		}
+		if _, err := q.Pop(ctx, make([]byte, 20)); err != nil { // what is there may be taken still
+			t.Error(err)
+		}
+	})
+}
+
+// Of a record whose sender dies in the middle of it nothing is ever seen.
+func TestFIFO_ASenderDiesInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 600_000))
+		must(t, err)
+		frames := 0
+		must(t, c.faults[1].SetConfig(fault.Config{Loss: 1, Match: func(f *transport.Frame) bool { frames++; return frames > 40 }}))
+		err = errors.Join(c.domains[0].Remote(q.Key()).Push(ctx, stamped(0, 0, 100_000)), c.domains[0].Flush(ctx))
+		if !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%v", err)
+		}
+		must(t, c.faults[1].SetConfig(fault.Config{}))
+		must(t, c.domains[0].Remote(q.Key()).Push(ctx, stamped(0, 1, 100_000)))
+		must(t, c.domains[2].Remote(q.Key()).Push(ctx, stamped(2, 0, 100_000)))
+		must(t, errors.Join(c.domains[0].Flush(ctx), c.domains[2].Flush(ctx)))
+		b := make([]byte, memfifo.MaxRecord)
+		for range 2 {
+			n, err := q.Pop(ctx, b)
+			must(t, err)
+			if sender, number, err := readStamp(b[:n]); err != nil || sender == 0 && number == 0 {
+				t.Errorf("record %d of %d, %v", number, sender, err)
+			}
+		}
+		if q.Len() != 0 {
+			t.Errorf("%d bytes in use", q.Len())
+		}
+	})
+}
