@@ -26,11 +26,10 @@ const (
 )
 
 func putOf(size, mtu int) string {
-	name := fmt.Sprintf("rawlane, put, %d bytes", size)
 	if mtu == largeMTU {
-		name += fmt.Sprintf(", MTU %d", mtu)
+		return fmt.Sprintf("rawlane, put, MTU %d, %d bytes", mtu, size)
 	}
-	return name
+	return fmt.Sprintf("rawlane, put, %d bytes", size)
 }
 
 // row is a contestant's result of each round.
@@ -84,23 +83,40 @@ func (t *table) add(section int, name string, value float64) {
 
 func (r *row) median() float64 { return slices.Sorted(slices.Values(r.values))[len(r.values)/2] }
 
-// best returns the best median of the rows whose names begin so; 0 if they were left out.
-func (t *table) best(section int, prefix string) (best float64) {
+// best returns the row's best round.
+func (s *section) best(r *row) float64 {
+	if s.less {
+		return slices.Min(r.values)
+	}
+	return slices.Max(r.values)
+}
+
+// best returns the best of what the rows whose names begin so come to; 0 if they were left out.
+func (t *table) best(section int, prefix string, of func(*row) float64) (best float64) {
 	s := (*t)[section]
 	for _, r := range s.rows {
-		if m := r.median(); strings.HasPrefix(r.name, prefix) && (best == 0 || s.less == (m < best)) {
-			best = m
+		if v := of(r); strings.HasPrefix(r.name, prefix) && (best == 0 || s.less == (v < best)) {
+			best = v
 		}
 	}
 	return best
 }
 
+// compare returns how two names' medians compare, and their best rounds; 0 if either was left out.
+func (t *table) compare(section int, of, to string) (medians, rounds float64) {
+	if t.best(section, of, (*row).median) == 0 || t.best(section, to, (*row).median) == 0 {
+		return 0, 0
+	}
+	round := (*t)[section].best
+	return t.best(section, of, (*row).median) / t.best(section, to, (*row).median), t.best(section, of, round) / t.best(section, to, round)
+}
+
 // base is what a section's rows are compared with; 0 if it was left out.
 func (t *table) base(section int) float64 {
 	if section == small {
-		return t.row(oneWay, peak)
+		return t.median(oneWay, peak)
 	}
-	return t.best(section, (*t)[section].base)
+	return t.best(section, (*t)[section].base, (*row).median)
 }
 
 func (t *table) print(out io.Writer, rounds int) {
