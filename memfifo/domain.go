@@ -111,6 +111,7 @@ func (d *Domain) Counters() Counters {
 		c.Duplicate += n.Duplicate
 		c.Beyond += n.Beyond
 		c.Stray += n.Stray
+		c.Long += n.Long
 	}
 	return c
 }

@@ -378,10 +378,10 @@ func (n *memoryNode) fifo(ctx context.Context, size int, r *memoryResult) (err e
 	if err := n.pingPong(size, r, send, receive); err != nil {
 		return err
 	}
-	count := n.b.many(size)
+	count := max(1, n.b.many(size)/memoryBatch) * memoryBatch
 	if n.ep.Node() == 1 {
 		for range 2 {
-			for range count / memoryBatch * memoryBatch {
+			for range count {
 				if _, err := n.fifo_.Pop(ctx, buf); err != nil {
 					return err
 				}
@@ -389,7 +389,6 @@ func (n *memoryNode) fifo(ctx context.Context, size int, r *memoryResult) (err e
 		}
 		return n.compare("fifo", buf)
 	}
-	count = count / memoryBatch * memoryBatch
 	if r.MsgsPerS, r.MBPerS, err = n.rate(ctx, count, size, send); err != nil {
 		return err
 	}

@@ -82,3 +82,13 @@ func Bind(fd, index int) error {
 	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
 	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index})
 }
+
+// Namespace names the network namespace that this thread is in, as a lock that has to hold in one of them alone needs it:
+// links may be used by threads of others. It is empty where the system does not tell.
+func Namespace() string {
+	var st unix.Stat_t
+	if unix.Stat("/proc/thread-self/ns/net", &st) != nil {
+		return ""
+	}
+	return fmt.Sprint(st.Ino)
+}

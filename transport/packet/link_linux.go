@@ -21,6 +21,7 @@ type Link struct {
 	mac       transport.MAC
 	mtu       int
 	etherType transport.EtherType
+	namespace string // that it was opened in
 	promisc   string // why the NIC is promiscuous; empty if it is not
 	conn      *packet.Conn
 	raw       syscall.RawConn
@@ -79,7 +80,7 @@ func open(name string, cfg Config) (*Link, error) {
 	if err != nil {
 		return nil, afpacket.Explain(err)
 	}
-	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, conn: conn}
+	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, conn: conn, namespace: afpacket.Namespace()}
 	if err := l.setUp(ifi.Index, cfg); err != nil {
 		_, _ = conn.Close(), l.out.Close() // the first error is the one to report
 		return nil, err
@@ -141,7 +142,7 @@ func (l *Link) MTU() int { return l.mtu }
 func (l *Link) Name() string { return l.name }
 
 // Segment implements transport.Sharer: processes that open the same interface for the same EtherType share it.
-func (l *Link) Segment() string { return fmt.Sprintf("%v/%v", l.mac, l.etherType) }
+func (l *Link) Segment() string { return fmt.Sprintf("%v/%v/%s", l.mac, l.etherType, l.namespace) }
 
 // Promiscuous returns why the NIC is in promiscuous mode because of this link, or "" if it is not.
 func (l *Link) Promiscuous() string { return l.promisc }

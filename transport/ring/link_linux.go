@@ -20,6 +20,7 @@ type Link struct {
 	mac       transport.MAC
 	mtu       int
 	etherType transport.EtherType
+	namespace string // that it was opened in
 	promisc   string // why the NIC is promiscuous; empty if it is not
 	all       bool   // Config.Promiscuous
 	fd        int    // see control
@@ -71,7 +72,7 @@ func open(name string, cfg Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, all: cfg.Promiscuous}
+	l := &Link{name: name, mac: mac, mtu: ifi.MTU, etherType: cfg.EtherType, all: cfg.Promiscuous, namespace: afpacket.Namespace()}
 	// Protocol 0: nothing arrives before the filter is in place and the socket bound.
 	l.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -153,7 +154,7 @@ func (l *Link) MTU() int { return l.mtu }
 func (l *Link) Name() string { return l.name }
 
 // Segment implements transport.Sharer: processes that open the same interface for the same EtherType share it.
-func (l *Link) Segment() string { return fmt.Sprintf("%v/%v", l.mac, l.etherType) }
+func (l *Link) Segment() string { return fmt.Sprintf("%v/%v/%s", l.mac, l.etherType, l.namespace) }
 
 // Promiscuous returns why the NIC is in promiscuous mode because of this link, or "" if it is not.
 func (l *Link) Promiscuous() string { return l.promisc }
