@@ -45,7 +45,8 @@ func (r Refusal) String() string {
 	return [...]string{"?", "no such id (or revoked)", "wrong key", "out of range", "no right", "not aligned to 8 bytes", "full"}[min(r, refusals)%refusals]
 }
 
-// AccessError is an operation that the owner has refused: nothing was written. It is ErrAccess.
+// AccessError is an operation that the owner has refused. Nothing of it was written; of a Put that takes several frames, parts that
+// are inside of the window may have been. It is ErrAccess.
 type AccessError struct {
 	Node   mcd.NodeID
 	ID     uint16

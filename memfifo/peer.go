@@ -316,7 +316,7 @@ func (p *peer) sendAnswer(now mono.Time, a *answer) bool {
 		w := opData.begin(p.conn.Reserve(now, reliable.Replies, opData.size(n)), 0, n)
 		w.u32(a.tag)
 		w.u32(a.at)
-		copy(w.b, a.w.mem[a.off:a.off+uint64(n)])
+		a.w.read(w.b[:n], a.off)
 		a.off, a.n, a.at = a.off+uint64(n), a.n-uint64(n), a.at+uint32(n)
 		if a.n == 0 {
 			p.conn.Uncork(reliable.Replies)

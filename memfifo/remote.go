@@ -252,7 +252,7 @@ func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf [
 		return 0, &AccessError{Node: k.Node, ID: k.ID, Reason: refusal, Count: 1}
 	}
 	if op == opGet {
-		copy(buf, w.mem[off:])
+		w.read(buf, off)
 		return 0, nil
 	}
 	var b [8]byte

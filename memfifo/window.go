@@ -2,6 +2,7 @@ package memfifo
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -178,11 +179,26 @@ func (w *Window) write(off uint64, data []byte) {
 		p := unsafe.Pointer(&w.mem[off])
 		switch {
 		case len(data) == 8 && uintptr(p)%8 == 0:
-			atomic.StoreUint64((*uint64)(p), *(*uint64)(unsafe.Pointer((*[8]byte)(data))))
+			atomic.StoreUint64((*uint64)(p), binary.NativeEndian.Uint64(data))
 		case len(data) == 4 && uintptr(p)%4 == 0:
-			atomic.StoreUint32((*uint32)(p), *(*uint32)(unsafe.Pointer((*[4]byte)(data))))
+			atomic.StoreUint32((*uint32)(p), binary.NativeEndian.Uint32(data))
 		default:
 			copy(w.mem[off:], data)
+		}
+	}
+}
+
+// read copies what is at an offset: 8 or 4 aligned bytes at once.
+func (w *Window) read(b []byte, off uint64) {
+	if len(b) > 0 {
+		p := unsafe.Pointer(&w.mem[off])
+		switch {
+		case len(b) == 8 && uintptr(p)%8 == 0:
+			binary.NativeEndian.PutUint64(b, atomic.LoadUint64((*uint64)(p)))
+		case len(b) == 4 && uintptr(p)%4 == 0:
+			binary.NativeEndian.PutUint32(b, atomic.LoadUint32((*uint32)(p)))
+		default:
+			copy(b, w.mem[off:])
 		}
 	}
 }
