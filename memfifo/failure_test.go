@@ -81,12 +81,15 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 						}
 					})
 				}
-				time.Sleep(time.Millisecond)
-				c.faults[1].Cut(true)
+				synctest.Wait()
 				if again {
-					go func() { _ = c.domains[1].Close() }()
-					time.Sleep(memfifo.DefaultLimit / 2)
-					_ = c.eps[1].Close()
+					must(t, c.domains[1].Close())
+					c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
+					must(t, err)
+					w, err = c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+					must(t, err)
+				} else {
+					c.faults[1].Cut(true)
 				}
 				r2 := d.Remote(other.Key())
 				for range 100 { // the rest goes on
@@ -101,15 +104,13 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 				if took := time.Since(begun); took > 2*memfifo.DefaultLimit {
 					t.Errorf("it took %v", took)
 				}
-				if err := d.Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
-					t.Errorf("Flush: %v", err)
+				down, ok := errors.AsType[*memfifo.PeerDownError](d.Flush(ctx))
+				if !ok || down.Node != 1 || down.Restarted != again {
+					t.Errorf("Flush: %v", down)
 				}
 				must(t, d.Flush(ctx))
-				if again {
-					return
-				}
 				c.faults[1].Cut(false)
-				must(t, r.Put(ctx, 0, []byte{42}))
+				must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{42}))
 				must(t, d.Flush(ctx))
 				if w.Bytes()[0] != 42 {
 					t.Error("not in place")

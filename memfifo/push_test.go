@@ -2,11 +2,14 @@ package memfifo_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -97,4 +100,86 @@ func TestPush_LongRecordsOfSeveralGoroutinesDoNotMix(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was to share a frame with more is sent when there is an error instead.
+func TestPush_ABatchThatEndsInAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 4096))
+		must(t, err)
+		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		err = c.domains[0].Remote(q.Key()).PushBatch(ctx, []byte("good"), make([]byte, memfifo.MaxRecord+1), []byte("never"))
+		if !errors.Is(err, memfifo.ErrTooLarge) {
+			t.Errorf("%v", err)
+		}
+		b := make([]byte, 10)
+		if n, err := q.Pop(ctx, b); err != nil || string(b[:n]) != "good" {
+			t.Errorf("%q, %v", b[:n], err)
+		}
+		err = c.domains[0].Remote(w.Key()).PutV(ctx, memfifo.Segment{Off: 8, Data: []byte("12345678")}, memfifo.Segment{Off: -1})
+		if err == nil {
+			t.Error("put at -1")
+		}
+		if _, err := w.WaitWord(ctx, 8, func(v uint64) bool { return v != 0 }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A record that has begun is ended whatever its context says; those that wait behind it may give up. Both come whole or not at
+// all.
+func TestPush_AContextThatEndsInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(2, make([]byte, 1<<20))
+		must(t, err)
+		stopper := c.full(t, 1)
+		r := c.domains[0].Remote(q.Key())
+		var pushing sync.WaitGroup
+		results := make([]error, 10)
+		for k := range results {
+			pushing.Go(func() {
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				size := 120_000
+				if k%2 == 1 {
+					size = 10
+				}
+				results[k] = r.Push(soon, stamped(k, 0, size))
+			})
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Second)
+		must(t, stopper.Close())
+		pushing.Wait()
+		_ = c.domains[0].Flush(ctx) // tells of what was refused by the stopper
+		b := make([]byte, memfifo.MaxRecord)
+		came := make([]bool, len(results))
+		for q.Len() > 0 {
+			n, err := q.Pop(ctx, b)
+			must(t, err)
+			k, _, err := readStamp(b[:n])
+			must(t, err)
+			came[k] = true
+		}
+		ended := 0
+		for k, err := range results {
+			if came[k] != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("record %d: came %v, %v", k, came[k], err)
+			}
+			if err != nil {
+				ended++
+			}
+		}
+		if ended == 0 || ended == len(results) {
+			t.Errorf("%d of %d gave up", ended, len(results))
+		}
+		if n := c.domains[1].Counters().Malformed; n != 0 {
+			t.Errorf("%d malformed", n)
+		}
+	})
 }

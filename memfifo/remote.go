@@ -266,8 +266,9 @@ func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf [
 // Push appends a record to the remote FIFO. It returns when rec may be reused; a FIFO that is full holds up this node's
 // further operations on its owner, and so in the end Push. Records of one node come in order, behind what it Put before.
 //
-// To a FIFO of this node itself, Push is TryPush. Errors as for Put; ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO is refused, which
-// Flush tells.
+// To a FIFO of this node itself, Push is TryPush. Errors as for Put, but the context does not end a Push that has begun to send
+// a record of several frames; ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO is
+// refused, which Flush tells.
 //
 // Source: MBCF §2.2.
 func (r *Remote) Push(ctx context.Context, rec []byte) error {

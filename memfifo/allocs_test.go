@@ -1,0 +1,58 @@
+package memfifo_test
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Each operation of 64 bytes by itself allocates nothing, once the domain's memory has grown.
+func TestEachOperationDoesNotAllocate(t *testing.T) {
+	c := open(t, 2, 0, fault.Config{}, 0)
+	ctx := limit(t)
+	d := c.domains[0]
+	w, err := c.domains[1].Register(1, make([]byte, 4096), memfifo.All)
+	must(t, err)
+	q, err := c.domains[1].NewFIFO(1, make([]byte, 1<<16))
+	must(t, err)
+	r, push := d.Remote(w.Key()), d.Remote(q.Key())
+	own := c.domains[1].Remote(w.Key())
+	b, out := make([]byte, 64), make([]byte, 64)
+	parcel := &memfifo.Parcel{To: r, Data: b}
+	pop := func() {
+		_, err := q.Pop(ctx, out)
+		must(t, err)
+	}
+	fetchAdd := func() {
+		_, err := r.FetchAdd(ctx, 0, 1)
+		must(t, err)
+	}
+	for _, x := range []struct {
+		name string
+		do   func()
+	}{
+		{"Put", func() { must(t, r.Put(ctx, 0, b)) }},
+		{"PutNotify and Wait", func() {
+			seen := w.Notified()
+			must(t, r.PutNotify(ctx, 0, b))
+			_, err := w.Wait(ctx, seen)
+			must(t, err)
+		}},
+		{"FetchAdd", fetchAdd},
+		{"Get", func() { must(t, r.Get(ctx, 0, out)) }},
+		{"Push and Pop", func() { must(t, push.Push(ctx, b)); pop() }},
+		{"TryPush and Pop", func() { must(t, push.TryPush(ctx, b)); pop() }},
+		{"Post and WaitPlaced", func() { must(t, d.Post(parcel)); must(t, parcel.WaitPlaced(ctx)) }},
+		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
+	} {
+		for range 2000 {
+			x.do()
+		}
+		fetchAdd() // all before it is in place
+		if n := testing.AllocsPerRun(1000, x.do); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", x.name, n)
+		}
+		fetchAdd()
+	}
+}

@@ -1,0 +1,142 @@
+package memfifo
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+const fuzzKey = 0x4b4b4b4b4b4b4b4b
+
+// Bytes are the records of frames in order, cut at two places: whatever they say, only windows and FIFOs change, within bounds.
+func FuzzRecords(f *testing.F) {
+	const id, key = uint16(1), uint64(fuzzKey)
+	for _, seed := range [][][]byte{
+		{rec(opPut, flagNotify, id, key, uint64(8), []byte("12345678")), rec(opGet, 0, id, key, uint64(0), uint32(7), uint32(256))},
+		{rec(opPush, flagFirst|flagLast, id, key, uint32(4), []byte("four")), rec(opTry, 0, id, key, uint32(1), []byte("more"))},
+		{rec(opPush, flagFirst, id, key, uint32(8), []byte("four")), rec(opPush, flagLast, id, key, uint32(8), []byte("more"))},
+		{rec(opAdd, 0, id, key, uint64(8), uint32(1), uint64(1)), rec(opSwap, 0, id, key, uint64(8), uint32(2), uint64(1)),
+			rec(opCompare, flagNotify, id, key, uint64(8), uint32(3), uint64(1), uint64(2)), rec(opFence, 0, uint32(4))},
+		{bytes.Repeat(rec(opPush, flagFirst|flagLast, uint16(2), key, uint32(20), make([]byte, 20)), 5), rec(opFence, 0, uint32(4))},
+		{bytes.Repeat(rec(opPut, 0, id, key, ^uint64(0), []byte{1}), 40)},
+	} {
+		f.Add(bytes.Join(seed, nil), uint16(20), uint16(60), byte(0))
+	}
+	d, _ := openRaw(f)
+	f.Fuzz(func(t *testing.T, b []byte, cut1, cut2 uint16, lane byte) {
+		mem, ring, small := newFramed(256), newFramed(4096), newFramed(MinFIFO)
+		w, q, q2 := fuzzSite(t, d, mem, ring, small)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.peers = nil
+		p, now := d.peer(1), clock.Now()
+		p.conn.Handle(now, &reliable.Header{Kind: reliable.Hello, From: 5, Sequence: 9}, nil)
+		i := min(int(cut1), len(b))
+		j := i + min(int(cut2), len(b)-i)
+		for _, records := range [][]byte{b[:i], b[i:j], b[j:]} {
+			if p.conn.Held(lane & 1) {
+				break // a connection would keep the next one
+			}
+			p.take(now, lane&1, bytes.Clone(records))
+			p.advance(now)
+		}
+		if !mem.whole() || !ring.whole() || !small.whole() {
+			t.Error("written around a window or FIFO")
+		}
+		if len(p.answers) > maxAnswers || len(p.partial) > q.longest() {
+			t.Errorf("%d answers, %d bytes of a record", len(p.answers), len(p.partial))
+		}
+		for _, f := range []*FIFO{q, q2} {
+			for rec, end, ok := f.oldest(); ok; rec, end, ok = f.oldest() {
+				if len(rec) > f.longest() || end > f.tail.Load() {
+					t.Fatalf("a record of %d bytes, to %d of %d", len(rec), end, f.tail.Load())
+				}
+				f.head.Store(end)
+			}
+		}
+		for range 1000 { // with room again, all goes on
+			for _, f := range []*FIFO{q, q2} {
+				f.head.Store(f.tail.Load())
+			}
+			records, ok := p.conn.Following(lane & 1)
+			if !ok {
+				break
+			}
+			p.answers, p.blocked = nil, false
+			p.take(now, lane&1, records)
+		}
+		if p.conn.Held(lane & 1) {
+			t.Error("held, with room")
+		}
+		w.waiters.wake(nil)
+		p.fail(ErrClosed)
+		if len(q.held)+len(q2.held) != 0 || q.holds.Load()+q2.holds.Load() != 0 {
+			t.Error("a peer that has failed is held")
+		}
+	})
+}
+
+// fuzzSite gives a domain a window and FIFOs of a known key.
+func fuzzSite(t *testing.T, d *Domain, mem, ring, small framed) (w *Window, q, q2 *FIFO) {
+	d.mu.Lock()
+	clear(d.windows)
+	clear(d.fifos)
+	d.mu.Unlock()
+	w, err := d.Register(1, mem.inside(), All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err = d.NewFIFO(1, ring.inside()); err != nil {
+		t.Fatal(err)
+	}
+	if q2, err = d.NewFIFO(2, small.inside()); err != nil {
+		t.Fatal(err)
+	}
+	w.key.Secret, q.key.Secret, q2.key.Secret = fuzzKey, fuzzKey, fuzzKey
+	return w, q, q2
+}
+
+// Bytes are replies while calls wait for theirs: nothing is written but what a Get asks for, and each call ends once.
+func FuzzReplies(f *testing.F) {
+	f.Add(rec(opData, 0, uint32(1), uint32(0), make([]byte, 64)))
+	f.Add(append(rec(opData, 0, uint32(1), uint32(0), make([]byte, 30)), rec(opData, 0, uint32(1), uint32(30), make([]byte, 34))...))
+	f.Add(append(rec(opValue, 0, uint32(2), uint64(9)), rec(opError, 0, uint32(3), uint8(2))...))
+	f.Add(append(rec(opRefused, 0, uint16(2), uint8(9)), rec(opValue, 0, uint32(4), uint64(3))...))
+	d, _ := openRaw(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		buf := newFramed(64)
+		d.mu.Lock()
+		d.peers, d.tag = nil, 0
+		p, now := d.peer(1), clock.Now()
+		p.done = 3
+		calls := []*call{
+			p.newCall(opGet, 1, buf.inside()), p.newCall(opAdd, 1, nil), p.newCall(opTry, 1, nil), p.newCall(opFence, 0, nil), p.newCall(opGet, 1, nil),
+		}
+		p.take(now, reliable.Replies, b)
+		if !buf.whole() {
+			t.Error("written around the buffer")
+		}
+		for _, c := range calls {
+			if c.completion.Done() == (p.calls[c.tag] == c) {
+				t.Errorf("call %d: done %v", c.tag, c.completion.Done())
+			}
+			if c.left < 0 || c.left > 64 {
+				t.Errorf("call %d: %d bytes are left", c.tag, c.left)
+			}
+		}
+		p.fail(&PeerDownError{Node: 1})
+		d.mu.Unlock()
+		for _, c := range calls {
+			_, _ = p.answer(context.Background(), c)
+		}
+		if len(p.calls) != 0 || p.flushed > p.done {
+			t.Errorf("%d calls are left; %d of %d are in place", len(p.calls), p.flushed, p.done)
+		}
+		if p.refused != nil {
+			_ = p.refused.Error()
+		}
+	})
+}

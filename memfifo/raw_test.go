@@ -1,0 +1,163 @@
+package memfifo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// raw is a node that speaks the wire's language by itself, and says in it what it likes.
+type raw struct {
+	t    testing.TB
+	ep   *mcd.Endpoint
+	port *mcd.Port
+
+	mu      sync.Mutex
+	conn    *reliable.Conn
+	mute    bool // acknowledges nothing
+	replies []byte
+}
+
+// openRaw makes a domain at node 0 that a raw node 1 talks to, and knows no others.
+func openRaw(t testing.TB) (*Domain, *raw) {
+	t.Helper()
+	links, err := fabric.Links(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var eps []*mcd.Endpoint
+	for k, l := range links {
+		table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
+		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ep.Close() })
+		eps = append(eps, ep)
+	}
+	d, err := Open(eps[0], Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	r := &raw{t: t, ep: eps[1]}
+	r.begin()
+	r.port, err = eps[1].OpenPort(DefaultPort, mcd.PortOptions{Handler: r.handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := eps[2].Port(DefaultPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := make([]byte, reliable.HeaderLen)
+	hello[0], hello[7] = reliable.Version<<4|byte(reliable.Hello), 1
+	if err := stranger.TrySend(0, mcd.To(d.port.Addr()), hello); err != nil {
+		t.Fatal(err)
+	}
+	return d, r
+}
+
+// begin begins another life.
+func (r *raw) begin() {
+	size := r.ep.MaxPayload()
+	r.conn = reliable.New(reliable.Config{
+		Life: uint32(secret()) | 1, Size: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
+	})
+}
+
+func (r *raw) handle(m *mcd.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var h reliable.Header
+	if err := reliable.Parse(m.Payload, &h); err != nil {
+		r.t.Error(err)
+		return
+	}
+	if r.mute && h.Kind == reliable.Data {
+		h.Kind = reliable.Ack
+	}
+	if r.conn.Handle(clock.Now(), &h, m.Payload[reliable.HeaderLen:]) == reliable.Take {
+		r.replies = append(r.replies, m.Payload[reliable.HeaderLen:]...)
+		r.conn.Taken(h.Lane)
+	}
+	r.pump()
+}
+
+func (r *raw) pump() {
+	now := clock.Now()
+	for f := r.conn.Next(now); f != nil; f = r.conn.Next(now) {
+		r.send(f)
+		r.conn.Sent(now)
+	}
+}
+
+// send sends a frame as it is.
+func (r *raw) send(f []byte) {
+	if err := r.port.TrySend(0, mcd.To(mcd.Addr{Node: 0, Port: DefaultPort}), f); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing any more.
+func (r *raw) say(lane reliable.Lane, records []byte) bool {
+	for range 1000 {
+		r.mu.Lock()
+		b := r.conn.Reserve(clock.Now(), lane, len(records))
+		if b != nil {
+			copy(b, records)
+			r.conn.Uncork(lane)
+			r.pump()
+		}
+		r.mu.Unlock()
+		if b != nil {
+			return true
+		}
+		time.Sleep(10 * time.Microsecond)
+	}
+	return false
+}
+
+// rec makes a record: fields are numbers of the size that they have on the wire, then bytes of data.
+func rec(op opcode, flags byte, fields ...any) []byte {
+	b := []byte{byte(op), flags, 0, 0}
+	for _, f := range fields {
+		switch f := f.(type) {
+		case []byte:
+			binary.BigEndian.PutUint16(b[2:], uint16(len(f)))
+			b = append(b, f...)
+		default:
+			var buf bytes.Buffer
+			_ = binary.Write(&buf, binary.BigEndian, f)
+			b = append(b, buf.Bytes()...)
+		}
+	}
+	return b
+}
+
+// framed is memory with canaries around it.
+type framed []byte
+
+const canaryLen = 64
+
+func newFramed(n int) framed {
+	b := framed(bytes.Repeat([]byte{0xa5}, n+2*canaryLen))
+	clear(b.inside())
+	return b
+}
+
+func (b framed) inside() []byte { return b[canaryLen : len(b)-canaryLen : len(b)-canaryLen] }
+
+// whole reports whether nothing was written around it.
+func (b framed) whole() bool {
+	c := bytes.Repeat([]byte{0xa5}, canaryLen)
+	return bytes.Equal(b[:canaryLen], c) && bytes.Equal(b[len(b)-canaryLen:], c)
+}
