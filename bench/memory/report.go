@@ -22,6 +22,8 @@ const (
 	tcpBatch  = "C, TCP, 64 a send"
 	frameEach = "C, full frames, one send each"
 	frameMany = "C, full frames, sendmmsg of 32"
+	cameEach  = "C, arrived of one send each"
+	cameMany  = "C, arrived of sendmmsg of 32"
 	tcpLong   = "C, TCP, 64 KiB a send"
 )
 

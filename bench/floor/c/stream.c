@@ -55,10 +55,10 @@ void stream_send(int size, int iters, int batch) {
 }
 
 // stream_both sends for some ms, and takes what comes meanwhile from the other, who does the same. It begins when it has
-// heard of the other, and prints how many frames came.
+// heard of the other, and prints how many frames it sent, and how many came.
 void stream_both(int size, int ms, int batch) {
   static uint8_t frame[SLOT];
-  uint64_t received = 0;
+  uint64_t sent = 0, received = 0;
   int n = size + ETH_HLEN;
   fill(n, batch);
   for (int heard = 0; !heard;) {
@@ -66,13 +66,13 @@ void stream_both(int size, int ms, int batch) {
     for (uint64_t start = now(); !heard && now() - start < 1000000;) heard = ring_take(frame);
   }
   for (uint64_t end = now() + ms * 1000000ull; now() < end;) {
-    send_some(n, batch, batch);
+    sent += send_some(n, batch, batch);
     while (ring_take(frame)) {
       received++;
       __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
     }
   }
-  printf("%llu\n", (unsigned long long)received);
+  printf("%llu %llu\n", (unsigned long long)sent, (unsigned long long)received);
 }
 
 // The same by a transmit ring: frames are written to slots that the kernel sends from when it is kicked.
