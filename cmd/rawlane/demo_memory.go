@@ -42,7 +42,7 @@ func (t *tour) remote(ctx context.Context) error {
 		return fmt.Errorf("node 0 put %q, and node %d has %q", text, demoOwner, got)
 	}
 	t.say("Put:       node 0 wrote %q into node %d's memory at %d, which was told when it was there", text, demoOwner, at)
-	if err := t.refused(ctx, domains[0], r, mem); err != nil {
+	if err := t.refused(ctx, domains[0], r, domains[demoOwner]); err != nil {
 		return err
 	}
 	if err := t.count(ctx, domains, w); err != nil {
@@ -52,19 +52,26 @@ func (t *tour) remote(ctx context.Context) error {
 }
 
 // refused has the owner refuse a write that does not fit.
-func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote, mem []byte) error {
-	before := bytes.Clone(mem)
+func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote, owner *memfifo.Domain) error {
+	before, after := make([]byte, demoMemory), make([]byte, demoMemory)
+	own := owner.Remote(r.Key()) // a Get from oneself is in order with what others do
+	if err := own.Get(ctx, 0, before); err != nil {
+		return err
+	}
 	if err := r.Put(ctx, demoMemory-4, []byte("too long")); err != nil {
 		return err
 	}
-	err := d.Flush(ctx)
-	if !errors.Is(err, memfifo.ErrAccess) {
-		return fmt.Errorf("8 bytes were put at %d of %d: %w", demoMemory-4, demoMemory, err)
+	refusal := d.Flush(ctx)
+	if !errors.Is(refusal, memfifo.ErrAccess) {
+		return fmt.Errorf("8 bytes were put at %d of %d: %w", demoMemory-4, demoMemory, refusal)
 	}
-	if !bytes.Equal(mem, before) {
+	if err := own.Get(ctx, 0, after); err != nil {
+		return err
+	}
+	if !bytes.Equal(after, before) {
 		return errors.New("a write that was refused has changed the memory")
 	}
-	t.say("Refused:   8 bytes at %d of %d: %q; nothing was written", demoMemory-4, demoMemory, err)
+	t.say("Refused:   8 bytes at %d of %d: %q; nothing was written", demoMemory-4, demoMemory, refusal)
 	return nil
 }
 
