@@ -324,7 +324,7 @@ func (d *Domain) Close() error {
 		}
 	}
 	for _, w := range d.windows {
-		w.waiters.wake(ErrClosed)
+		w.wake(ErrClosed)
 	}
 	for _, f := range d.fifos {
 		f.waiters.wake(ErrClosed)

@@ -71,7 +71,7 @@ func FuzzRecords(f *testing.F) {
 		if p.conn.Held(lane & 1) {
 			t.Error("held, with room")
 		}
-		w.waiters.wake(nil)
+		w.wake(nil)
 		p.fail(ErrClosed)
 		if len(q.held)+len(q2.held) != 0 || q.holds.Load()+q2.holds.Load() != 0 {
 			t.Error("a peer that has failed is held")

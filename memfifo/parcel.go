@@ -119,8 +119,7 @@ func (p *peer) sendParcels(now mono.Time) {
 		p.done++
 		q.at += n
 		if !last {
-			p.pumpFull(now)
-			now = clock.Now() // long ones take milliseconds
+			now = p.pumpFull(now)
 			continue
 		}
 		p.parcels = append(p.parcels[:0], p.parcels[1:]...)

@@ -69,11 +69,13 @@ func (p *peer) lullSoon() {
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
 const share = 16
 
-// pumpFull is pump in the middle of a long operation.
-func (p *peer) pumpFull(now mono.Time) {
-	if p.conn.Waiting(reliable.Requests) >= share {
-		p.pump(now)
+// pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
+func (p *peer) pumpFull(now mono.Time) mono.Time {
+	if p.conn.Waiting(reliable.Requests) < share {
+		return now
 	}
+	p.pump(now)
+	return clock.Now()
 }
 
 // advance does what an acknowledgement or a deadline has made possible.

@@ -125,8 +125,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) > 0:
-			to.pumpFull(now)
-			now = clock.Now() // a long one takes milliseconds
+			now = to.pumpFull(now)
 		case !more:
 			to.pump(now)
 		}
@@ -335,8 +334,7 @@ func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 			return nil
 		}
 		p.pushing = true
-		p.pumpFull(now)
-		now = clock.Now()
+		now = p.pumpFull(now)
 	}
 }
 

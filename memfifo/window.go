@@ -44,7 +44,8 @@ type Window struct {
 	rights Rights
 
 	notes   atomic.Uint64 // notifications so far
-	waiters waitlist      // for notes, or for any change; guarded by d.mu
+	noters  waitlist      // who waits for notes; guarded by d.mu, as are
+	waiters waitlist      // those who wait for any change
 	revoked bool          // guarded by d.mu
 }
 
@@ -81,8 +82,14 @@ func (w *Window) Revoke() {
 	if !w.revoked {
 		w.revoked = true
 		delete(w.d.windows, w.key.ID)
-		w.waiters.wake(ErrClosed)
+		w.wake(ErrClosed)
 	}
+}
+
+// wake ends all waits.
+func (w *Window) wake(err error) {
+	w.noters.wake(err)
+	w.waiters.wake(err)
 }
 
 // Notified returns how many operations with a notification have been completed in the window.
@@ -91,7 +98,7 @@ func (w *Window) Notified() uint64 { return w.notes.Load() }
 // Wait returns when more than seen operations with a notification have been completed, and how many: what they wrote is in
 // place. ErrClosed if the window is revoked.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
-	err := w.await(ctx, func() bool { return w.notes.Load() > seen })
+	err := w.await(ctx, &w.noters, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err
 }
 
@@ -103,7 +110,7 @@ func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) 
 	if err != nil {
 		return 0, err
 	}
-	err = w.await(ctx, func() bool { v = p.Load(); return ok(v) })
+	err = w.await(ctx, &w.waiters, func() bool { v = p.Load(); return ok(v) })
 	return v, err
 }
 
@@ -137,7 +144,7 @@ func (w *Window) word(off int64) (*atomic.Uint64, error) {
 }
 
 // await waits until a condition holds, which is looked at after each change.
-func (w *Window) await(ctx context.Context, ok func() bool) error {
+func (w *Window) await(ctx context.Context, list *waitlist, ok func() bool) error {
 	for {
 		w.d.mu.Lock()
 		if ok() {
@@ -149,9 +156,9 @@ func (w *Window) await(ctx context.Context, ok func() bool) error {
 			return ErrClosed
 		}
 		wait := w.d.getWaiter()
-		w.waiters.add(wait)
+		list.add(wait)
 		w.d.mu.Unlock()
-		if err := w.d.sleep(ctx, wait, &w.waiters); err != nil {
+		if err := w.d.sleep(ctx, wait, list); err != nil {
 			return err
 		}
 	}
@@ -207,6 +214,7 @@ func (w *Window) read(b []byte, off uint64) {
 func (w *Window) changed(notify bool) {
 	if notify {
 		w.notes.Add(1)
+		w.noters.wake(nil)
 	}
 	w.waiters.wake(nil)
 }
