@@ -169,6 +169,7 @@ func (d *Domain) handle(m *mcd.Message) {
 		return
 	}
 	now := clock.Now()
+	p.heard = now
 	switch p.conn.Handle(now, h, m.Payload[reliable.HeaderLen:]) {
 	case reliable.Take:
 		p.take(now, h.Lane, m.Payload[reliable.HeaderLen:])
@@ -208,6 +209,9 @@ func (d *Domain) watch(now mono.Time, p *peer) {
 	if p.busy && (!ok || now.Add(busyRetry).Before(at)) {
 		at, ok = now.Add(busyRetry), true
 	}
+	if ask, owes := p.askDue(); owes && (!ok || ask.Before(at)) {
+		at, ok = ask, true
+	}
 	if ok && (!d.armed || at.Before(d.due)) {
 		d.armed, d.due = true, at
 		d.timer.Reset(at.Sub(now))
@@ -236,6 +240,9 @@ func (d *Domain) tick() {
 		}
 		if p.busy {
 			p.pump(now)
+		}
+		if at, ok := p.askDue(); ok && !now.Before(at) {
+			p.askWhether(now)
 		}
 		d.watch(now, p)
 	}

@@ -16,6 +16,8 @@ const (
 	MaxRecord = 128 << 10
 	// maxAnswers is how many answers a node keeps for one peer until there is room to send them; then that peer waits.
 	maxAnswers = 64
+	// askParts: a peer that owes an answer and says nothing is asked after this part of the limit.
+	askParts = 4
 	// spareFrames is how many buffers a domain keeps for later: those of one window.
 	spareFrames = reliable.Window
 	// busyRetry is how long a link that has no room is left alone.

@@ -32,6 +32,7 @@ type peer struct {
 	losses  int              // how often that was so
 	loss    error            // the last time
 	refused *AccessError     // since the last Flush
+	heard   mono.Time        // when it sent something last, or was asked to
 	lulled  bool             // it is in d.lulled
 	busy    bool             // the link had no room
 	blocked bool             // its requests wait until answers have gone
@@ -55,6 +56,24 @@ func (p *peer) pump(now mono.Time) {
 		p.lullSoon()
 	}
 	p.d.watch(now, p)
+}
+
+// askDue is when a peer that owes an answer is asked whether it is there. While the connection has something under way it finds
+// out by itself; but the peer may have acknowledged a call, and then died before it answered.
+func (p *peer) askDue() (at mono.Time, ok bool) {
+	if len(p.calls) == 0 || !p.conn.Done(reliable.Requests) {
+		return at, false
+	}
+	return p.heard.Add(p.d.cfg.Limit / askParts), true
+}
+
+// askWhether sends a frame of no records: what becomes of it the connection finds out.
+func (p *peer) askWhether(now mono.Time) {
+	if p.conn.Reserve(now, reliable.Requests, 0) != nil {
+		p.heard = now
+		p.conn.Uncork(reliable.Requests)
+	}
+	p.pump(now)
 }
 
 // lullSoon has the peer looked after when there is nothing else to do.
