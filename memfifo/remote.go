@@ -102,7 +102,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	}
 	now := clock.Now()
 	for first := true; first || len(p) > 0; first = false {
-		n := 0
+		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
