@@ -32,7 +32,17 @@ type cluster struct {
 // open makes a cluster on one switch. spin is mcd.Config.Spin: -1 under synctest.
 func open(t testing.TB, size int, spin time.Duration, cfg fault.Config, seed uint64) *cluster {
 	t.Helper()
-	links, err := fabric.Links(size)
+	return openMTU(t, size, fabric.DefaultMTU, spin, cfg, seed)
+}
+
+// openMTU is open with frames of another length.
+func openMTU(t testing.TB, size, mtu int, spin time.Duration, cfg fault.Config, seed uint64) *cluster {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{MTU: mtu})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := f.AddSwitch("").Links(size)
 	if err != nil {
 		t.Fatal(err)
 	}

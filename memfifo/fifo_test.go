@@ -2,14 +2,10 @@ package memfifo_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
@@ -115,126 +111,6 @@ func TestFIFO_AShortBufferTakesNothing(t *testing.T) {
 	})
 }
 
-// Many nodes push into one small FIFO that several goroutines read: each record comes once.
-func TestFIFO_BackPressureLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const nodes, each, takers = 5, 400, 3
-		c := open(t, nodes, -1, fault.Config{Loss: 0.05, Reorder: 0.1}, 5)
-		ctx, cancel := context.WithCancel(limit(t))
-		q, err := c.domains[0].NewFIFO(1, make([]byte, 1000))
-		must(t, err)
-		var pushing, taking sync.WaitGroup
-		for k := 1; k < nodes; k++ {
-			pushing.Go(func() {
-				for i := range each {
-					if err := c.domains[k].Remote(q.Key()).Push(ctx, stamped(k, i, i%400)); err != nil {
-						t.Errorf("node %d: %v", k, err)
-						return
-					}
-				}
-				if err := c.domains[k].Flush(ctx); err != nil {
-					t.Errorf("node %d: %v", k, err)
-				}
-			})
-		}
-		var mu sync.Mutex
-		seen := map[string]int{}
-		for range takers {
-			taking.Go(func() {
-				b := make([]byte, 1000)
-				for {
-					n, err := q.Pop(ctx, b)
-					if err != nil {
-						return
-					}
-					k, i, err := readStamp(b[:n])
-					if err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					seen[fmt.Sprint(k, i)]++
-					mu.Unlock()
-					time.Sleep(100 * time.Microsecond)
-				}
-			})
-		}
-		pushing.Wait()
-		for q.Len() > 0 {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-		taking.Wait()
-		for k := 1; k < nodes; k++ {
-			for i := range each {
-				if n := seen[fmt.Sprint(k, i)]; n != 1 {
-					t.Errorf("node %d's record %d came %d times", k, i, n)
-				}
-			}
-		}
-	})
-}
-
-// Two nodes flood each other's small FIFOs, and both wait for answers behind that: nobody stands still.
-func TestFIFO_FloodsBothWays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{Loss: 0.02}, 6)
-		ctx := limit(t)
-		const each = 2000
-		var all sync.WaitGroup
-		var keys [2]memfifo.Key
-		var windows [2]*memfifo.Window
-		for k, d := range c.domains {
-			q, err := d.NewFIFO(1, make([]byte, memfifo.MinFIFO))
-			must(t, err)
-			windows[k], err = d.Register(1, make([]byte, 100_000), memfifo.All)
-			must(t, err)
-			keys[k] = q.Key()
-			all.Go(func() {
-				b := make([]byte, 28)
-				for i := range each {
-					n, err := q.Pop(ctx, b)
-					if err != nil {
-						t.Errorf("record %d: %v", i, err)
-						return
-					}
-					if _, number, err := readStamp(b[:n]); number != i || err != nil {
-						t.Errorf("record %d: number %d, %v", i, number, err)
-					}
-				}
-			})
-		}
-		for k, d := range c.domains {
-			all.Go(func() {
-				for i := range each {
-					if err := d.Remote(keys[1-k]).Push(ctx, stamped(k, i, 28)); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-			r := d.Remote(windows[1-k].Key())
-			for range 2 {
-				all.Go(func() {
-					b := make([]byte, 90_000)
-					for range 20 {
-						_, err := r.FetchAdd(ctx, 0, 1)
-						if err := errors.Join(err, r.Get(ctx, 8, b)); err != nil {
-							t.Error(err)
-							return
-						}
-					}
-				})
-			}
-		}
-		all.Wait()
-		for _, w := range windows {
-			if v, _ := w.Load(0); v != 40 {
-				t.Errorf("the word is %d", v)
-			}
-		}
-	})
-}
-
 func TestFIFO_AThousand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -260,42 +136,6 @@ func TestFIFO_AThousand(t *testing.T) {
 					t.Fatalf("FIFO %d: record %d of %d, %v", id, number, k, err)
 				}
 			}
-		}
-	})
-}
-
-// Closing a FIFO lets those go on whom it held up: their records are refused.
-func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		d := c.domains[0]
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		q := c.full(t, 1)
-		must(t, d.Remote(q.Key()).Push(ctx, make([]byte, 20)))
-		must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{1}))
-		time.Sleep(time.Second)
-		if w.Bytes()[0] != 0 {
-			t.Error("a Put has overtaken a Push")
-		}
-		must(t, q.Close())
-		must(t, q.Close())
-		err = d.Flush(ctx)
-		if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Count != 2 || access.Reason != memfifo.NoSuchID {
-			t.Errorf("%v: want two refusals", err)
-		}
-		if w.Bytes()[0] != 1 {
-			t.Error("the Put behind them is not in place")
-		}
-		again, err := c.domains[1].NewFIFO(1, make([]byte, 64)) // under the same id
-		must(t, err)
-		must(t, d.Remote(q.Key()).Push(ctx, nil)) // with the former key
-		if err := d.Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || again.Len() != 0 {
-			t.Errorf("%v, %d bytes in use", err, again.Len())
-		}
-		if _, err := q.Pop(ctx, make([]byte, 20)); err != nil { // what is there may be taken still
-			t.Error(err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	modelSeeds = flag.Int("model.seeds", 20, "TestModel: how many seeds")
+	modelSeeds = flag.Int("model.seeds", 10, "TestModel: how many seeds")
 	modelSeed  = flag.Uint64("model.seed", 0, "TestModel: the first seed; 0: random")
 )
 
@@ -98,7 +98,8 @@ func runModel(t *testing.T, seed uint64) int64 {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nodes := 2 + rng.IntN(5)
 	some := func(most float64) float64 { return most * rng.Float64() * float64(rng.IntN(2)) }
-	c := open(t, nodes, -1, fault.Config{
+	mtu := []int{100, 400, 1500, 1500, 9000, 65535}[rng.IntN(6)]
+	c := openMTU(t, nodes, mtu, -1, fault.Config{
 		Loss: some(0.3), Duplicate: some(0.3), Reorder: some(0.3), Delay: some(0.3), DelayMax: 3 * time.Millisecond, Corrupt: some(0.05),
 	}, seed)
 	m := &model{t: t, seed: seed, heavy: rng.IntN(4) == 0}

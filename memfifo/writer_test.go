@@ -214,12 +214,12 @@ func (w *writer) push(ctx context.Context, k, i int, q *memfifo.FIFO) error {
 		}
 		w.pushed[k][i] -= len(recs) // here it would be a TryPush of several
 	case 1:
-		err = r.TryPush(ctx, next(min(most, 1000)))
+		err = r.TryPush(ctx, next(min(most, 300)))
 	default:
 		rec := next(most)
 		err = scribble(r.Push(ctx, rec), rec)
 	}
-	if errors.Is(err, memfifo.ErrFull) {
+	if errors.Is(err, memfifo.ErrFull) || errors.Is(err, memfifo.ErrTooLarge) { // here, or in a frame
 		w.pushed[k][i]--
 		err = nil
 	}
