@@ -29,6 +29,10 @@
 // Waiting is adaptive: it spins while messages come quickly, gives the core away between polls if that is
 // not quick enough, and sleeps beyond Config.Spin.
 //
+// Where processes outnumber the cores, a wait gives its core away between looks. Start such programs with GOMAXPROCS set to
+// their share of the cores, 1 at least, as "rawlane run" does: the threads that Go starts beyond that compete with the other
+// programs', and double what a barrier of 32 processes on 2 cores takes.
+//
 // The wire is described in docs/wire-format.md.
 //
 // Source: MCD §2.
