@@ -1,0 +1,15 @@
+package vlan
+
+import "fmt"
+
+// Pair is two nodes of a plan or topology, by number, the lower one first. Both directions between two nodes
+// use one VID, since switches learn addresses per VID: otherwise they would flood for ever. So routes belong to pairs.
+//
+// Source: VFREC §2.3.
+type Pair struct{ A, B int }
+
+// PairOf returns the pair of two nodes, in whichever order they are given.
+func PairOf(a, b int) Pair { return Pair{min(a, b), max(a, b)} }
+
+// String formats p as 2-8.
+func (p Pair) String() string { return fmt.Sprintf("%d-%d", p.A, p.B) }
