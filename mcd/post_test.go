@@ -157,7 +157,7 @@ func TestTagsFollowTheRouter(t *testing.T) {
 func TestTrySendInPlace(t *testing.T) {
 	es := open(t, 2, 1)
 	a, b := port(t, es[0], 1), port(t, es[1], 1)
-	message := append(make([]byte, mcd.HeaderLen), "in place"...)
+	message := append(make([]byte, mcd.Headroom), "in place"...)
 	for range 2 { // the message is as it was
 		if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); n != 1 || err != nil {
 			t.Fatal(n, err)
@@ -168,7 +168,7 @@ func TestTrySendInPlace(t *testing.T) {
 			t.Errorf("%q from %v, %v", buf[:n], from, err)
 		}
 	}
-	large := make([]byte, mcd.HeaderLen+es[0].MaxPayload()+1)
+	large := make([]byte, mcd.Headroom+es[0].MaxPayload()+1)
 	if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message, message, large, message); n != 2 || !errors.Is(err, mcd.ErrTooLarge) {
 		t.Errorf("the third is too large: %d were sent, %v", n, err)
 	}

@@ -48,31 +48,32 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	return err
 }
 
-// TrySendInPlace is TrySend of messages that begin behind the first HeaderLen bytes of each of bs. It overwrites those, and copies
+// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs. It overwrites those, and copies
 // nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 32;
 // the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
-	bs = bs[:min(len(bs), sendBatch)]
-	for i, b := range bs {
-		if err = p.vacant(nic, to, len(b)-HeaderLen); err != nil {
-			bs = bs[:i]
-			break
-		}
-	}
-	if len(bs) == 0 {
+	if err := p.vacant(nic, to, 0); err != nil {
 		return 0, err
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	for i, b := range bs {
-		h, err := p.address(i, nic, to)
-		if err != nil {
-			return 0, err
-		}
-		wire.Seal(b, &h)
-		p.out.frames[i].Payload = b
+	h, f, err := p.address(nic, to)
+	if err != nil {
+		return 0, err
 	}
-	n, sendErr := p.transmit(nic, len(bs))
+	limit := p.e.links[nic].MTU() - HeaderLen
+	for _, b := range bs[:min(len(bs), sendBatch)] {
+		if size := len(b) - Headroom; size > limit {
+			err = tooLarge(to, size, limit)
+			break
+		}
+		p.out.put(n, &f, &h, b)
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	n, sendErr := p.transmit(nic, n)
 	return n, cmp.Or(sendErr, err)
 }
 
@@ -114,7 +115,7 @@ func (p *Port) check(nic int, to Dest, size int) error {
 		return fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.links))
 	}
 	if limit := e.links[nic].MTU() - HeaderLen; size > limit {
-		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
+		return tooLarge(to, size, limit)
 	}
 	if to.kind != wire.Unicast {
 		return nil
@@ -128,8 +129,15 @@ func (p *Port) check(nic int, to Dest, size int) error {
 	return nil
 }
 
+func tooLarge(to Dest, size, limit int) error {
+	return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
+}
+
 // sendBatch is how many descriptors are given to a link at once; by then the cost of the call is shared well.
 const sendBatch = 32
+
+// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header and Ethernet's.
+const Headroom = transport.MaxHeaderLen + HeaderLen
 
 // outbox is where a port puts its headers before its payloads.
 type outbox struct {
@@ -141,7 +149,7 @@ type outbox struct {
 
 func (o *outbox) init(links []transport.Link) {
 	for _, l := range links {
-		o.size = max(o.size, l.MTU())
+		o.size = max(o.size, transport.MaxHeaderLen+l.MTU())
 	}
 }
 
@@ -152,35 +160,42 @@ func (o *outbox) buf(i int) []byte {
 	return o.bufs[i]
 }
 
+// put makes the message that is in b, behind Headroom bytes, the i-th frame, like f and with the header h.
+func (o *outbox) put(i int, f *transport.Frame, h *wire.Header, b []byte) {
+	message := b[transport.MaxHeaderLen:]
+	wire.Seal(message, h)
+	to := &o.frames[i]
+	*to = *f
+	to.Headroom, to.Payload = b[:transport.MaxHeaderLen], message
+}
+
 // encode makes a message the i-th frame of the outbox, whose lock the caller holds.
 func (p *Port) encode(i, nic int, to Dest, b []byte) error {
-	h, err := p.address(i, nic, to)
+	h, f, err := p.address(nic, to)
 	if err != nil {
 		return err
 	}
 	buf := p.out.buf(i)
-	p.out.frames[i].Payload = buf[:wire.Put(buf, &h, b)]
+	p.out.put(i, &f, &h, buf[:Headroom+copy(buf[Headroom:], b)])
 	return nil
 }
 
-// address makes the i-th frame of the outbox, whose lock the caller holds, one for a destination, and returns the header
-// of its message.
-func (p *Port) address(i, nic int, to Dest) (wire.Header, error) {
+// address returns the frame of messages to a destination, and their header.
+func (p *Port) address(nic int, to Dest) (h wire.Header, f transport.Frame, err error) {
 	e := p.e
-	f := &p.out.frames[i]
 	switch to.kind {
 	case wire.Unicast:
 		peer := e.routes().lookup(NodeID(to.to))
 		if peer == nil {
-			return wire.Header{}, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+			return h, f, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
 		}
-		*f = peer.templates[nic].Frame(nil)
+		f = peer.templates[nic].Frame(nil)
 	case wire.Multicast:
-		*f = e.toMany(nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
+		f = e.toMany(nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
 	default:
-		*f = e.toMany(nic, transport.Broadcast)
+		f = e.toMany(nic, transport.Broadcast)
 	}
-	h := wire.Header{
+	h = wire.Header{
 		Kind:    to.kind,
 		Tagged:  f.Tagged,
 		DstPort: uint8(to.port),
@@ -192,7 +207,7 @@ func (p *Port) address(i, nic int, to Dest) (wire.Header, error) {
 	if f.Tagged {
 		h.TCI = f.Tag.TCI()
 	}
-	return h, nil
+	return h, f, nil
 }
 
 func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {
