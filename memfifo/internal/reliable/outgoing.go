@@ -57,6 +57,11 @@ func (c *Conn) Next(now mono.Time) []byte {
 	case c.state != Open:
 		return nil
 	}
+	for l := range c.lanes {
+		if r := &c.lanes[l].receiver; r.now && r.count > 0 { // which data cannot tell
+			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
+		}
+	}
 	for i := range c.lanes {
 		l := Lane(Lanes - 1 - i) // replies first
 		if q, ok := c.lanes[l].pick(); ok {
@@ -93,8 +98,7 @@ func (c *Conn) controlFrame(p pick) []byte {
 		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
-	h.put(c.control[c.cfg.Room:])
-	return c.control
+	return c.control[:c.cfg.Room+h.put(c.control[c.cfg.Room:])]
 }
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
