@@ -88,7 +88,7 @@ func (p *peer) lullSoon() {
 }
 
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
-const share = 16
+const share = reliable.Gathered
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
 func (p *peer) pumpFull(now mono.Time) mono.Time {

@@ -109,9 +109,9 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
-	// So does the last one that may be on its way, if the receiver would not say something earlier unasked.
-	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's, and for some while what may be on its way
+	// is: they open the way for more.
+	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || int(sequence-s.asked) >= min(s.congestion/askParts, askEvery)-1
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b[c.cfg.Room:])

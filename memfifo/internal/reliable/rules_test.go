@@ -117,7 +117,8 @@ func TestIdle_IsSilent(t *testing.T) {
 	}
 }
 
-// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there; ackEvery of them at once.
+// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where more of them follow each other, the
+// sender asks now and then: a few times while what may be on its way is.
 func TestAcknowledgements(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -129,7 +130,7 @@ func TestAcknowledgements(t *testing.T) {
 		p.air[1] = p.air[1][:frames] // the last one wants an answer
 		p.deliver(1)
 	}
-	stream(ackEvery - 1)
+	stream(firstCongestion/askParts - 1)
 	if n := p.send(1); n > 0 {
 		t.Errorf("%d frames before ackDelay", n)
 	}
@@ -141,7 +142,30 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "1:20!")
 	p.pass(time.Second)
 
-	stream(ackEvery)
+	a.c.lanes[0].congestion = firstCongestion
+	stream(firstCongestion / askParts)
+	p.send(1)
+	p.want(0, "ack")
+	p.pass(time.Second)
+
+	a.c.lanes[0].congestion = Window
+	stream(askEvery)
+	p.send(1)
+	p.want(0, "ack")
+}
+
+// A sender that never asks is told all the same.
+func TestAcknowledgements_Unasked(t *testing.T) {
+	p := newPair(t, 120).open()
+	h := p.between(1)
+	h.Sequence = p.ends[1].c.lanes[0].receiver.next
+	for i := range ackEvery {
+		if n := p.send(1); n > 0 {
+			t.Fatalf("%d frames after %d", n, i)
+		}
+		p.handle(1, h, nil)
+		h.Sequence++
+	}
 	p.send(1)
 	p.want(0, "ack")
 }
