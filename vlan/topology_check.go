@@ -31,39 +31,39 @@ func (t *Topology) Validate() error {
 	return nil
 }
 
-// bad returns an ErrBadTopology.
-func bad(format string, args ...any) error {
+// badTopology returns an ErrBadTopology.
+func badTopology(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrBadTopology, fmt.Errorf(format, args...))
 }
 
 // checkParts checks all but the shape of the VLANs.
 func (t *Topology) checkParts() error {
 	if len(t.Switches) == 0 {
-		return bad("no switch (want one at least)")
+		return badTopology("no switch (want one at least)")
 	}
-	if max(len(t.Switches), len(t.Hosts), len(t.Links)) > maxHosts {
-		return tooLarge("switches, hosts or links", maxHosts)
+	if max(len(t.Switches), len(t.Hosts), len(t.Links)) > maxParts {
+		return tooLarge("switches, hosts or links", maxParts)
 	}
 	if err := t.checkNames(); err != nil {
 		return err
 	}
 	for _, h := range t.Hosts {
 		if !t.hasSwitch(h.Switch) {
-			return bad("host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
+			return badTopology("host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
 		}
 		if !h.Rate.valid() {
-			return bad("host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
+			return badTopology("host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
 		}
 	}
 	for i, l := range t.Links {
 		if !t.hasSwitch(l.A) || !t.hasSwitch(l.B) {
-			return bad("link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
+			return badTopology("link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
 		}
 		if l.A == l.B {
-			return bad("link %d: both ends are %s", i, t.Switches[l.A])
+			return badTopology("link %d: both ends are %s", i, t.Switches[l.A])
 		}
 		if !l.Rate.valid() {
-			return bad("link %s: rate %v (want more than 0)", t.LinkName(i), float64(l.Rate))
+			return badTopology("link %s: rate %v (want more than 0)", t.LinkName(i), float64(l.Rate))
 		}
 	}
 	return t.checkVLANParts()
@@ -76,13 +76,13 @@ func (t *Topology) checkNames() error {
 	check := func(kind, name string) error {
 		switch {
 		case name == "":
-			return bad("a %s without a name", kind)
+			return badTopology("a %s without a name", kind)
 		case len(name) > maxNameLen:
-			return bad("%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxNameLen)
+			return badTopology("%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxNameLen)
 		case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-			return bad("%s %q: a name with spaces or control characters", kind, name)
+			return badTopology("%s %q: a name with spaces or control characters", kind, name)
 		case seen[name]:
-			return bad("%s %s: the name is taken already", kind, name)
+			return badTopology("%s %s: the name is taken already", kind, name)
 		}
 		seen[name] = true
 		return nil
@@ -104,18 +104,18 @@ func (t *Topology) checkVLANParts() error {
 	var last transport.VID
 	for _, v := range t.VLANs {
 		if v.VID < 1 || v.VID > transport.MaxVID {
-			return bad("VLAN %d: want a VID of 1 to %d", v.VID, transport.MaxVID)
+			return badTopology("VLAN %d: want a VID of 1 to %d", v.VID, transport.MaxVID)
 		}
 		if v.VID <= last {
-			return bad("VLAN %d comes after VLAN %d (want each once, sorted)", v.VID, last)
+			return badTopology("VLAN %d comes after VLAN %d (want each once, sorted)", v.VID, last)
 		}
 		last = v.VID
 		for i, l := range v.Links {
 			if l < 0 || l >= len(t.Links) {
-				return bad("VLAN %d: link %d (want 0 to %d)", v.VID, l, len(t.Links)-1)
+				return badTopology("VLAN %d: link %d (want 0 to %d)", v.VID, l, len(t.Links)-1)
 			}
 			if i > 0 && l <= v.Links[i-1] {
-				return bad("VLAN %d: link %d comes after link %d (want each once, sorted)", v.VID, l, v.Links[i-1])
+				return badTopology("VLAN %d: link %d comes after link %d (want each once, sorted)", v.VID, l, v.Links[i-1])
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (t *Topology) checkConnected(i int, tr *tree) error {
 			root = own
 		}
 		if own != root {
-			return bad("VLAN %d: %s, where host %s is, is cut off from %s", t.VLANs[i].VID, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
+			return badTopology("VLAN %d: %s, where host %s is, is cut off from %s", t.VLANs[i].VID, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
 		}
 	}
 	for _, l := range t.VLANs[i].Links {
@@ -140,7 +140,7 @@ func (t *Topology) checkConnected(i int, tr *tree) error {
 			root = own
 		}
 		if own != root {
-			return bad("VLAN %d: link %s is cut off from %s", t.VLANs[i].VID, t.LinkName(l), t.Switches[root])
+			return badTopology("VLAN %d: link %s is cut off from %s", t.VLANs[i].VID, t.LinkName(l), t.Switches[root])
 		}
 	}
 	return nil
