@@ -39,7 +39,12 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{"a host nowhere", func(t *vlan.Topology) { t.Hosts[1].Switch = -1 }, "host node1: switch -1 (want 0 to 4)"},
 		{"a host without a rate", func(t *vlan.Topology) { t.Hosts[1].Rate = -1 }, "host node1: rate -1 (want more than 0)"},
 		{"no name", func(t *vlan.Topology) { t.Hosts[1].Name = "" }, "a host without a name"},
-		{"a name with a space", func(t *vlan.Topology) { t.Switches[1] = "leaf 1" }, `switch "leaf 1": a name with spaces or control characters`},
+		{"a name with a space", func(t *vlan.Topology) { t.Switches[1] = "leaf 1" }, `switch "leaf 1": a name with spaces or what cannot be printed`},
+		{"a name that is not text", func(t *vlan.Topology) { t.Switches[1] = "leaf\xff" }, `switch "leaf\xff": a name with spaces or what cannot be printed`},
+		{"one name for two links", func(t *vlan.Topology) {
+			t.Switches = []string{"a", "a-b", "b-c", "c", "d"}
+			t.Links[0], t.Links[1] = vlan.Link{A: 0, B: 2, Rate: 1}, vlan.Link{A: 1, B: 3, Rate: 1}
+		}, "link a-b-c: the name is taken already (call a switch otherwise)"},
 		{"one name twice", func(t *vlan.Topology) { t.Hosts[1].Name = "leaf0" }, "host leaf0: the name is taken already"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
