@@ -96,31 +96,50 @@ func newGrowth(levels []Level) (*growth, error) {
 	}
 	n := len(levels)
 	g := &growth{levels: levels, trees: make([]int, n), roots: make([]int, n), first: make([]int, n)}
-	g.trees[n-1] = 1
-	for i := n - 2; i >= 0; i-- {
-		if g.trees[i] = g.trees[i+1] * levels[i+1].Down; levels[i+1].Down > maxHosts || g.trees[i] > maxHosts {
-			return nil, tooLarge("leaf switches", maxHosts)
-		}
-	}
-	if levels[0].Down > maxHosts || g.trees[0]*levels[0].Down > maxHosts {
-		return nil, tooLarge("hosts", maxHosts)
-	}
-	roots := 1
-	for i, l := range levels {
-		if roots *= l.Up; l.Up > int(transport.MaxVID) || roots > int(transport.MaxVID) {
-			return nil, tooLarge("top switches, one for each VID", int(transport.MaxVID))
-		}
-		g.roots[i] = roots
-	}
-	links := 0 // of all VLANs
-	for i := range n - 1 {
-		links += g.trees[i] * roots
-	}
-	if links > maxMembers {
-		return nil, tooLarge("links in all VLANs together", maxMembers)
-	}
-	return g, nil
+	return g, g.measure()
 }
+
+// measure finds how many trees and roots there are, or returns an ErrBadTopology if they are too many.
+func (g *growth) measure() error {
+	top := len(g.levels) - 1
+	g.trees[top] = 1
+	for i := top - 1; i >= 0; i-- {
+		if g.levels[i+1].Down > maxParts/g.trees[i+1] {
+			return tooLarge("leaf switches", maxParts)
+		}
+		g.trees[i] = g.trees[i+1] * g.levels[i+1].Down
+	}
+	if g.levels[0].Down > maxParts/g.trees[0] {
+		return tooLarge("hosts", maxParts)
+	}
+	tops := 1
+	for i, l := range g.levels {
+		if l.Up > int(transport.MaxVID)/tops {
+			return tooLarge("top switches, one for each VID", int(transport.MaxVID))
+		}
+		tops *= l.Up
+		g.roots[i] = tops
+	}
+	var switches, links, members int64
+	for i := range g.levels {
+		switches += product(g.trees[i], g.roots[i])
+		if i < top {
+			links += product(g.trees[i], g.roots[i+1])
+			members += product(g.trees[i], tops)
+		}
+	}
+	switch {
+	case switches > maxParts:
+		return tooLarge("switches", maxParts)
+	case links > maxParts:
+		return tooLarge("links", maxParts)
+	case members > maxMembers:
+		return tooLarge("links in all VLANs together", maxMembers)
+	}
+	return nil
+}
+
+func product(a, b int) int64 { return int64(a) * int64(b) }
 
 func tooLarge(what string, most int) error {
 	return fmt.Errorf("%w: too large: more than %d %s", ErrBadTopology, most, what)
