@@ -26,6 +26,12 @@ const (
 	// MaxPairs bounds the exceptions of a Plan: all pairs of 1,024 nodes.
 	MaxPairs = 1 << 19
 
+	// MaxPlanFile bounds a plan's file, in bytes: enough for MaxPairs. Reading takes some hundred times that memory at worst.
+	MaxPlanFile = 8 << 20
+
+	// MaxPriority bounds the priority of a node, above and below 0.
+	MaxPriority = 1_000_000
+
 	// MaxName bounds a node's name, and the name of a topology, in bytes.
 	MaxName = 255
 
