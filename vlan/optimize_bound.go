@@ -83,11 +83,10 @@ func (p *problem) boundOfHops() float64 {
 // switches with hosts are there; sets that agree in that are one.
 func (p *problem) cuts() [][]bool {
 	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
-	random := uint64(exploreSeed)
+	random := chance(0)
 	for _, h := range p.topology.Hosts {
 		if hosts[h.Switch] == 0 {
-			random = next(random)
-			hosts[h.Switch] = random ^ random>>29 | 1
+			hosts[h.Switch] = random.next() | 1
 		}
 	}
 	var sets [][]bool

@@ -9,7 +9,7 @@ const (
 	// kicks is how many pairs are moved anywhere, to begin again near by.
 	kicks = 3
 	// exploreSeed begins the one row of numbers by which they are chosen.
-	exploreSeed = 0x9e3779b97f4a7c15
+	exploreSeed = 1
 )
 
 // search betters an assignment step by step. Each step is on the trail, so that it can go back.
@@ -244,16 +244,15 @@ func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to 
 // others go anywhere, and from there it is downhill.
 func (s *search) explore() {
 	s.trail = s.trail[:0]
-	best, random := s.score(), uint64(exploreSeed)
+	best, random := s.score(), chance(exploreSeed)
 	for best.worst > s.bound*(1+tolerance) && !s.spent() {
 		worst, _ := s.worstHop()
 		for k := range kicks {
-			random = next(random)
-			i := int(random >> 32 % uint64(len(s.pairs)))
-			if on := s.on[worst/2]; k == 0 && len(on) > 0 {
-				i = int(on[random>>32%uint64(len(on))])
+			i := random.below(len(s.pairs))
+			if on := s.on[worst/2]; k == 0 {
+				i = int(on[random.below(len(on))])
 			}
-			s.kick(i, random)
+			s.kick(i, random.below(len(s.vids)))
 		}
 		s.improve()
 		if now := s.score(); s.changed <= s.most && !s.better(best, now) {
@@ -264,15 +263,10 @@ func (s *search) explore() {
 	}
 }
 
-// kick moves pair i to any of its choices.
-func (s *search) kick(i int, random uint64) {
-	paths := s.pairs[i].paths
-	c := int32(random >> 40 % uint64(len(paths)))
-	if paths[c] != nil && s.allowed(i, s.choice[i], c) {
-		s.move(i, c)
+// kick moves pair i to choice c, if it may.
+func (s *search) kick(i, c int) {
+	if s.pairs[i].paths[c] != nil && s.allowed(i, s.choice[i], int32(c)) {
+		s.move(i, int32(c))
 	}
 	s.tried++
 }
-
-// next is the step of a linear congruential generator: its upper half is random enough to choose pairs by.
-func next(random uint64) uint64 { return random*6364136223846793005 + 1442695040888963407 }
