@@ -10,6 +10,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 // Send sends b to a port of another node, over the first link. It returns when b may be reused; that is not
@@ -57,8 +58,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	h, f, err := p.address(nic, to)
-	if err != nil {
+	if err := p.address(nic, to); err != nil {
 		return 0, err
 	}
 	limit := p.e.links[nic].MTU() - HeaderLen
@@ -67,7 +67,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 			err = tooLarge(to, size, limit)
 			break
 		}
-		p.out.put(n, &f, &h, b)
+		p.out.put(n, b)
 		n++
 	}
 	if n == 0 {
@@ -99,6 +99,9 @@ func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("send to %v: link %s has no room: %w", to, transport.Name(p.e.links[nic]), ctx.Err())
+		}
+		if p.e.awaitFence(ctx, err) {
+			continue
 		}
 		p.e.Progress()
 		runtime.Gosched()
@@ -145,6 +148,15 @@ type outbox struct {
 	bufs   [][]byte   // as many as were ever needed at once, up to sendBatch
 	size   int
 	frames [sendBatch]transport.Frame
+	counts [sendBatch]*vlan.Count // of the frames' routes; nil: nobody counts
+	cover  cover                  // of the next message
+}
+
+// cover is what a message travels in.
+type cover struct {
+	header wire.Header
+	frame  transport.Frame
+	count  *vlan.Count
 }
 
 func (o *outbox) init(links []transport.Link) {
@@ -160,60 +172,71 @@ func (o *outbox) buf(i int) []byte {
 	return o.bufs[i]
 }
 
-// put makes the message that is in b, behind Headroom bytes, the i-th frame, like f and with the header h.
-func (o *outbox) put(i int, f *transport.Frame, h *wire.Header, b []byte) {
+// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present cover.
+func (o *outbox) put(i int, b []byte) {
 	message := b[transport.MaxHeaderLen:]
-	wire.Seal(message, h)
-	to := &o.frames[i]
-	*to = *f
-	to.Headroom, to.Payload = b[:transport.MaxHeaderLen], message
+	wire.Seal(message, &o.cover.header)
+	f := &o.frames[i]
+	*f = o.cover.frame
+	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], message
+	o.counts[i] = o.cover.count
 }
 
 // encode makes a message the i-th frame of the outbox, whose lock the caller holds.
 func (p *Port) encode(i, nic int, to Dest, b []byte) error {
-	h, f, err := p.address(nic, to)
-	if err != nil {
+	if err := p.address(nic, to); err != nil {
 		return err
 	}
 	buf := p.out.buf(i)
-	p.out.put(i, &f, &h, buf[:Headroom+copy(buf[Headroom:], b)])
+	p.out.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
 	return nil
 }
 
-// address returns the frame of messages to a destination, and their header.
-func (p *Port) address(nic int, to Dest) (h wire.Header, f transport.Frame, err error) {
-	e := p.e
+// address makes the outbox's cover, whose lock the caller holds, one for messages to a destination.
+func (p *Port) address(nic int, to Dest) error {
+	e, c := p.e, &p.out.cover
 	switch to.kind {
 	case wire.Unicast:
 		peer := e.routes().lookup(NodeID(to.to))
 		if peer == nil {
-			return h, f, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+			return fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
 		}
-		f = peer.templates[nic].Frame(nil)
+		if peer.free != nil {
+			return errHeld
+		}
+		c.frame, c.count = peer.templates[nic].Frame(nil), peer.counts[nic]
 	case wire.Multicast:
-		f = e.toMany(nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
+		e.toMany(c, nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
 	default:
-		f = e.toMany(nic, transport.Broadcast)
+		e.toMany(c, nic, transport.Broadcast)
 	}
-	h = wire.Header{
+	c.header = wire.Header{
 		Kind:    to.kind,
-		Tagged:  f.Tagged,
+		Tagged:  c.frame.Tagged,
 		DstPort: uint8(to.port),
 		SrcPort: uint8(p.id),
 		From:    uint16(e.cfg.Node),
 		To:      to.to,
 		Cluster: uint32(e.cfg.Cluster),
 	}
-	if f.Tagged {
-		h.TCI = f.Tag.TCI()
+	if c.frame.Tagged {
+		c.header.TCI = c.frame.Tag.TCI()
 	}
-	return h, f, nil
+	return nil
 }
 
-func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {
-	f := transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
-	f.Tag, f.Tagged = e.cfg.Router.Route(dst)
-	return f
+func (e *Endpoint) toMany(c *cover, nic int, dst transport.MAC) {
+	c.frame = transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
+	c.frame.Tag, c.frame.Tagged = e.cfg.Router.Route(dst)
+	c.count = counter(e.cfg.Router, dst)
+}
+
+// counter returns where the router counts frames to dst, or nil if it does not.
+func counter(r vlan.Router, dst transport.MAC) *vlan.Count {
+	if c, ok := r.(vlan.Counting); ok {
+		return c.Counter(dst)
+	}
+	return nil
 }
 
 // transmit gives the first n frames of the outbox, whose lock the caller holds, to the link, and returns how
@@ -223,6 +246,9 @@ func (p *Port) transmit(nic, n int) (int, error) {
 	size := 0
 	for i := range p.out.frames[:sent] {
 		size += len(p.out.frames[i].Payload) - HeaderLen
+		if c := p.out.counts[i]; c != nil {
+			c.Add(1, p.out.frames[i].WireLen())
+		}
 	}
 	p.tx.add(sent, size)
 	return sent, err
