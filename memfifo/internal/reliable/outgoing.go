@@ -30,6 +30,7 @@ func (c *Conn) Room(l Lane, least int) int {
 // Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
 // acknowledged first. The caller fills them before it calls anything else.
 func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
+	c.stirred = true
 	b := c.lanes[l].reserve(n, &c.cfg)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
@@ -78,6 +79,7 @@ func (c *Conn) Next(now mono.Time) []byte {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l), sequence: 1})
 		}
 	}
+	c.stirred = false
 	return nil
 }
 
