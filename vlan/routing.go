@@ -12,8 +12,8 @@ import (
 // routing is the state of a Table between two changes. Once it is in force nothing of it changes but the counts' values.
 //
 // It is a hash table in pages of chains. The next state shares all pages but those in which a change has an entry, and in
-// their chains what comes behind that entry. So changing a route copies a page and the list of pages, whatever the
-// size of the table, where a Go map would have to be made anew; and a look-up takes half of a map's time
+// their chains what comes behind that entry. So changing a route copies one page and the list of pages (768 bytes for
+// 1,024 destinations), where a Go map would have to be made anew; and a look-up takes half of a map's time
 // (go test -bench Table ./vlan).
 type routing struct {
 	generation uint64
@@ -27,7 +27,7 @@ type routing struct {
 
 const logPage = 6
 
-// page is a part of a routing: a first entry for each chain. A table grows when it has more entries than chains.
+// page is a part of a routing: the first entry of each of its chains. A table grows when it has more entries than chains.
 type page [1 << logPage]*entry
 
 // entry is what is known of a destination.
@@ -69,7 +69,7 @@ func macOf(key uint64) (m transport.MAC) {
 	return m
 }
 
-var broadcastKey = keyOf(transport.Broadcast)
+const broadcastKey = 1<<48 - 1 // of transport.Broadcast
 
 // newRouting returns a state without routes that has room for some.
 func newRouting(routes int) *routing {
