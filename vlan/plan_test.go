@@ -299,6 +299,19 @@ func TestPlan_FindNode(t *testing.T) {
 	}
 }
 
+func TestParsePair(t *testing.T) {
+	for text, want := range map[string]vlan.Pair{"2-8": {A: 2, B: 8}, "8-2": {A: 2, B: 8}, "0-0": {}, "07-1": {A: 1, B: 7}} {
+		if got, err := vlan.ParsePair(text); got != want || err != nil {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-", "2", "2-", "-8", "2--8", "2-8-9", "2 - 8", "+2-8", "a-b", "2-99999999999"} {
+		if got, err := vlan.ParsePair(text); err == nil || !strings.Contains(err.Error(), "such as 2-8") {
+			t.Errorf("%q: %v, %v, want an error", text, got, err)
+		}
+	}
+}
+
 func ExampleCyclic() {
 	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, {2, 0, 0, 0, 0, 3}}
 	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2})
