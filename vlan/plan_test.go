@@ -257,8 +257,16 @@ func TestPlan_WithForgetsExceptionsThatTheRuleCovers(t *testing.T) {
 	if err != nil || len(back.Pairs) != 0 {
 		t.Errorf("%v, pairs %v, want none", err, back.Pairs)
 	}
-	if _, err := p.With(map[vlan.Pair]transport.VID{{A: 8, B: 2}: 1}); !errors.Is(err, vlan.ErrBadPlan) {
-		t.Errorf("the wrong way round: %v, want ErrBadPlan", err)
+	for name, change := range map[string]map[vlan.Pair]transport.VID{
+		"the wrong way round": {{A: 8, B: 2}: 1},
+		"a node with itself":  {{A: 2, B: 2}: 1},
+		"an unknown node":     {{A: 2, B: 16}: 1},
+		"no VID of the plan":  {{A: 2, B: 8}: 5},
+		"VID 0":               {{A: 2, B: 8}: 0},
+	} {
+		if got, err := p.With(change); got != nil || !errors.Is(err, vlan.ErrBadPlan) {
+			t.Errorf("%s: %v, want ErrBadPlan", name, err)
+		}
 	}
 }
 
