@@ -40,11 +40,8 @@ type VLANReport struct {
 	UnusedLinks []int // that are in no VLAN
 }
 
-const (
-	defaultTries = 6
-	maxTries     = 1 << 10
-	maxPaths     = 1 << 20 // chosen: 1,000 switches with hosts, and two paths for each pair
-)
+// defaultTries is enough that more hardly help.
+const defaultTries = 6
 
 // ComputeVLANs finds VLANs for a network of any shape: few trees, which together have several short paths between any two
 // switches that have hosts. The VLANs that t has do not matter, and t is not changed.
@@ -135,8 +132,8 @@ func (o VLANOptions) complete() (VLANOptions, error) {
 	if o.Tries == 0 {
 		o.Tries = defaultTries
 	}
-	if o.Tries < 0 || o.Tries > maxTries {
-		return o, badTopology("%d tries (want 1 to %d)", o.Tries, maxTries)
+	if o.Tries < 0 || o.Tries > MaxTries {
+		return o, badTopology("%d tries (want 1 to %d)", o.Tries, MaxTries)
 	}
 	if o.Paths < 0 {
 		return o, badTopology("%d paths (want 1 or more)", o.Paths)

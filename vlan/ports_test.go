@@ -263,7 +263,6 @@ func ExamplePortTable_WriteCisco() {
 	// configure terminal
 	// vlan 2
 	//  exit
-	// no spanning-tree vlan 1-2
 	// interface Ethernet1
 	//  description to node0
 	//  switchport mode trunk
