@@ -15,5 +15,9 @@
 // Frames of every VID are received always, and never checked against a route: while routes change, both
 // ends must keep understanding each other.
 //
+// A [Topology] is the network itself: [FatTree] and its like make the regular ones, [ReadTopology] reads any,
+// [ComputeVLANs] finds VLANs for one that has none, and [Topology.Ports] says how its switches are to be set up. What a VID
+// means in it, [Topology.Path] and [Topology.Load] say.
+//
 // Source: VFREC §2.
 package vlan

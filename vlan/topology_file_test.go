@@ -44,6 +44,17 @@ func TestReadTopology(t *testing.T) {
 	}
 }
 
+// The file that the documentation shows.
+func TestTopologyOfTheDocumentation(t *testing.T) {
+	text := string(must(os.ReadFile("../docs/topologies.md")))
+	_, rest, _ := strings.Cut(text, "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	net, err := vlan.ReadTopology("topologies.md", strings.NewReader(example))
+	if err != nil || len(net.VLANs) != 2 || net.Hosts[1].Rate != 100*vlan.Mbps {
+		t.Errorf("%+v, %v", net, err)
+	}
+}
+
 func TestTopologyFileSaysWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ what, old, new, want string }{
 		{"a switch that is not there", "[leaf0, top1]", "[leaf0, top9]", "net.yaml:10: link leaf0-top9: no such switch: top9 (want one of leaf0, leaf1, top0, top1)"},
