@@ -213,6 +213,33 @@ func TestComputeVLANs_IsDeterministic(t *testing.T) {
 	}
 }
 
+func TestComputeVLANs_RandomOrdersHelp(t *testing.T) {
+	few, _ := checkVLANs(t, hypercube(4), vlan.VLANOptions{Paths: 2, Tries: 1})
+	many, _ := checkVLANs(t, hypercube(4), vlan.VLANOptions{Paths: 2})
+	if len(many.VLANs) >= len(few.VLANs) {
+		t.Errorf("%d VLANs with one try, %d with thirty", len(few.VLANs), len(many.VLANs))
+	}
+	results := map[int]bool{}
+	for seed := range uint64(10) {
+		got, _ := checkVLANs(t, hypercube(3), vlan.VLANOptions{Paths: 2, Tries: 20, Seed: seed})
+		results[len(got.VLANs)] = true
+	}
+	if len(results) < 2 {
+		t.Errorf("ten seeds, one result: %v", results)
+	}
+}
+
+// A VLAN that must be made to reach b takes the detour by c, which no VLAN has, and not the link that one has already.
+func TestComputeVLANs_ExtendsByWhatIsUnused(t *testing.T) {
+	net := bare(4, vlan.Link{A: 0, B: 1}, vlan.Link{A: 0, B: 2}, vlan.Link{A: 2, B: 1}, vlan.Link{A: 0, B: 3}, vlan.Link{A: 0, B: 3})
+	net.Hosts = slices.Delete(net.Hosts, 2, 3) // c is switch 2
+	got, report := checkVLANs(t, net, vlan.VLANOptions{Paths: 1})
+	want := []vlan.VLAN{{VID: 1, Links: []int{0, 4}}, {VID: 2, Links: []int{1, 2, 3}}}
+	if !reflect.DeepEqual(got.VLANs, want) || len(report.UnusedLinks) > 0 {
+		t.Errorf("%v, unused %v, want %v", got.VLANs, report.UnusedLinks, want)
+	}
+}
+
 func TestComputeVLANs_SaysWhatIsWrong(t *testing.T) {
 	apart := bare(3, vlan.Link{A: 0, B: 1})
 	for _, c := range []struct {

@@ -131,7 +131,9 @@ func TestTopologyComesBackFromItsFile(t *testing.T) {
 	odd := must(vlan.FatTree(2, 2, 2))
 	odd.Switches[0], odd.Switches[1], odd.Hosts[0].Name, odd.Hosts[1].Name = "null", "it's:{1}", "12", "käse#"
 	odd.Hosts[2].Rate, odd.Links[0].Rate = vlan.Gbps/3, 123
-	nets := []*vlan.Topology{odd, must(vlan.Flat(3)), must(vlan.ParseTopology("vbft3:2x2x2x2x2")), {Switches: []string{"alone"}}}
+	slowHost := must(vlan.FatTree(2, 2, 2))
+	slowHost.Hosts[3].Rate = 100 * vlan.Mbps
+	nets := []*vlan.Topology{odd, slowHost, must(vlan.Flat(3)), must(vlan.ParseTopology("vbft3:2x2x2x2x2")), {Switches: []string{"alone"}}}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		nets = append(nets, randomNetwork(r, 1+r.IntN(10), r.IntN(20), r.IntN(4)))

@@ -61,7 +61,7 @@ computed, and the formats:
 	f.IntVar(&r.opt.Paths, "paths", 0, "paths between any two switches with hosts (0: as many as the one with fewer has links)")
 	f.IntVar(&r.opt.MaxVLANs, "max-vlans", 0, "VLANs that there may be (0: as many as there are VIDs)")
 	f.Uint16Var(&r.first, "first-vid", 1, "the first VLAN; the others follow")
-	f.IntVar(&r.opt.Tries, "tries", 0, "random orders of the paths to try (0: 6)")
+	f.IntVar(&r.opt.Tries, "tries", 0, "random orders of the paths to try (0: 30)")
 	f.Uint64Var(&r.opt.Seed, "seed", 0, "what the random orders depend on")
 	return cmd
 }
