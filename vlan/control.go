@@ -72,13 +72,13 @@ func orDefault[T comparable](field *T, value T) {
 type Sample struct {
 	Node int
 	At   mono.Time // on the reader's clock
-	Sent []Sent
+	Sent []SentTo
 }
 
-// Sent is how much a node has sent to another with one VID, since some instant that stays the same: as Count has it. A counter that
+// SentTo is how much a node has sent to another with one VID, since some instant that stays the same: as Sent, but by node. A counter that
 // goes back has begun anew from 0.
-type Sent struct {
-	To    int
+type SentTo struct {
+	Node  int
 	VID   transport.VID
 	Bytes uint64
 }
@@ -196,6 +196,8 @@ type Controller struct {
 	trial  []Decision
 	rest   map[Pair]rest
 	log    []Decision
+
+	foreign map[Pair]int // periods in a row in which a pair used another VID than plan says
 }
 
 // rest is how long a pair is left alone.
@@ -211,6 +213,9 @@ func NewController(now mono.Time, t *Topology, plan *Plan, cfg ControlConfig) (*
 	if err != nil {
 		return nil, err
 	}
+	if plan == nil {
+		return nil, fmt.Errorf("control: %w: there is none", ErrBadPlan)
+	}
 	if _, err := newProblem(t, nil, plan, OptimizeOptions{}); err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
@@ -220,7 +225,7 @@ func NewController(now mono.Time, t *Topology, plan *Plan, cfg ControlConfig) (*
 	}
 	c := &Controller{
 		cfg: cfg, topology: t, paths: paths, plan: plan, deadline: now.Add(cfg.Period),
-		mean: make(map[flowKey]Rate), rest: make(map[Pair]rest),
+		mean: make(map[flowKey]Rate), rest: make(map[Pair]rest), foreign: make(map[Pair]int),
 	}
 	c.meter = newMeter(t)
 	c.wants = newWants(t)

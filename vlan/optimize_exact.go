@@ -19,9 +19,7 @@ const (
 // what those still to come would add now, each by itself, is the least that they will.
 func (p *problem) exact(known []int32, steps int) (best []int32, proved bool) {
 	e := exactSearch{assignment: p.newAssignment(), best: known, left: steps}
-	for i, c := range known {
-		e.take(i, c)
-	}
+	e.takeAll(known)
 	e.known = e.score()
 	if e.known.changed > p.most {
 		e.known = score{worst: inf, squares: inf}
