@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// controlEffort is what is spent on finding a better plan in each period, in paths tried out: some tens of milliseconds.
-	controlEffort = 1 << 20
+	// controlEffort is what is spent on finding a better plan in each period, in paths tried out: some milliseconds.
+	controlEffort = 1 << 18
 	// controlPerChange is OptimizeOptions.PerChange: pairs that gain little are left alone.
 	controlPerChange = 0.5
 	// worse is from which factor on a worst link counts as worse: rates of two periods are never quite the same.
@@ -82,22 +82,17 @@ func (c *Controller) propose(now mono.Time) []Decision {
 		c.streak = 0 // a pair is cut off: no plan helps
 		return nil
 	}
-	choice, _, _ := p.solve(controlEffort)
-	before, after := p.newAssignment(), p.newAssignment()
-	before.takeCurrent()
-	after.takeAll(choice)
-	changes := p.changes(choice)
-	was, will := before.score().worst, after.score().worst
-	if len(changes) == 0 || was < c.cfg.Quiet || was-will < was*(c.cfg.Gain+c.cfg.Cost*float64(len(changes))) {
-		c.streak = 0
-		return nil
-	}
+	choice, changes := c.gain(p)
 	if len(changes) > c.cfg.MaxChanges {
 		choice = p.some(choice, c.cfg.MaxChanges)
 		changes = p.changes(choice)
 	}
+	if len(changes) == 0 {
+		c.streak = 0
+		return nil
+	}
 	next := p.plan(choice)
-	if len(changes) == 0 || c.objected(next) {
+	if c.objected(next) {
 		c.streak = 0
 		return nil
 	}
@@ -111,6 +106,23 @@ func (c *Controller) propose(now mono.Time) []Decision {
 		c.note(d)
 	}
 	return c.trial
+}
+
+// gain returns the best choices, and what they change: nothing, if that gains too little.
+func (c *Controller) gain(p *problem) (choice []int32, changes []Change) {
+	before, after := p.newAssignment(), p.newAssignment()
+	before.takeCurrent()
+	was := before.score().worst
+	if was < c.cfg.Quiet || was-p.bound < was*c.cfg.Gain {
+		return nil, nil
+	}
+	choice, _, _ = p.solve(controlEffort)
+	after.takeAll(choice)
+	changes = p.changes(choice)
+	if was-after.score().worst < was*(c.cfg.Gain+c.cfg.Cost*float64(len(changes))) {
+		return nil, nil
+	}
+	return choice, changes
 }
 
 // resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.
