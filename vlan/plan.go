@@ -62,21 +62,24 @@ func Cyclic(macs []transport.MAC, vids []transport.VID) (*Plan, error) {
 
 // PairVID returns the VID of two nodes by number; the order of the two does not matter.
 func (p *Plan) PairVID(a, b int) transport.VID {
-	if vid, ok := p.Pairs[PairOf(a, b)]; ok {
+	if vid, listed := p.Pairs[PairOf(a, b)]; listed {
 		return vid
 	}
 	return p.ruleVID(a, b)
 }
 
 // ruleVID is PairVID, exceptions aside.
-func (p *Plan) ruleVID(a, b int) transport.VID {
+func (p *Plan) ruleVID(a, b int) transport.VID { return p.Nodes[p.Decider(a, b)].VID }
+
+// Decider returns which of two nodes has priority: its default is the VID of their pair, unless that is an exception.
+func (p *Plan) Decider(a, b int) int {
 	if a > b {
 		a, b = b, a
 	}
 	if p.Nodes[b].Priority > p.Nodes[a].Priority {
-		return p.Nodes[b].VID
+		return b
 	}
-	return p.Nodes[a].VID
+	return a
 }
 
 // VID returns the VID between two addresses, whichever sends. If the plan lists only one of them, it is that one's
