@@ -60,8 +60,8 @@ const (
 // Two different paths between the same two switches are never in one VLAN, so a choice of another VID is a choice of another
 // path.
 //
-// To find the least number of VLANs is NP-hard, and this heuristic is not within a constant factor of it. The result has at
-// most as many VLANs as there are chosen paths, and at least VLANReport.AtLeast: that many paths exclude each other two
+// To find the least number of VLANs is NP-hard, and for this heuristic no factor is known that bounds how many more it takes. The result
+// has at most as many VLANs as there are chosen paths, and at least VLANReport.AtLeast: that many paths exclude each other two
 // by two, or that many trees have as many links as are in use. It depends on the order of the paths: the longest first,
 // the first ones of all pairs first, and some random orders are tried, and the best is taken. On fat trees of two levels
 // (one VLAN for each top switch) and on rings (one for each link, to do without it) the result is the least. Rates do not
@@ -73,7 +73,8 @@ const (
 // Errors: ErrBadTopology, where t is not valid, where its links do not connect all hosts (the error names a switch that
 // is cut off), or where the options are impossible.
 //
-// Source: Mudigonda, Yalagandula, Al-Fares, Mogul: SPAIN, NSDI 2010, §5.
+// Source: Mudigonda, Yalagandula, Al-Fares, Mogul: SPAIN, NSDI 2010: its path computation and its greedy packing of
+// paths into VLANs, but best fit instead of first fit.
 func ComputeVLANs(t *Topology, opt VLANOptions) ([]VLAN, VLANReport, error) {
 	bare := *t
 	bare.VLANs = nil
