@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// controlEffort is what is spent on finding a better plan in each period, in paths tried out: some milliseconds.
-	controlEffort = 1 << 18
+	// controlTries is how often each path of each pair is tried out in each period to find a better plan, on average, and controlEffort how
+	// many paths at most: some tens of milliseconds.
+	controlTries, controlEffort = 50, 1 << 20
 	// controlPerChange is OptimizeOptions.PerChange: pairs that gain little are left alone.
 	controlPerChange = 0.5
 	// worse is from which factor on a worst link counts as worse: rates of two periods are never quite the same.
@@ -116,7 +117,7 @@ func (c *Controller) gain(p *problem) (choice []int32, changes []Change) {
 	if was < c.cfg.Quiet || was-p.bound < was*c.cfg.Gain {
 		return nil, nil
 	}
-	choice, _, _ = p.solve(controlEffort)
+	choice = p.search(p.controlEffort())
 	after.takeAll(choice)
 	changes = p.changes(choice)
 	if was-after.score().worst < was*(c.cfg.Gain+c.cfg.Cost*float64(len(changes))) {
@@ -124,6 +125,9 @@ func (c *Controller) gain(p *problem) (choice []int32, changes []Change) {
 	}
 	return choice, changes
 }
+
+// controlEffort is what finding a better plan may cost in a period.
+func (p *problem) controlEffort() int { return min(controlTries*len(p.pairs)*len(p.vids), controlEffort) }
 
 // resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.
 func (c *Controller) resting(now mono.Time) func(Pair) bool {

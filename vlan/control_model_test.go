@@ -57,7 +57,11 @@ func (m *model) run(d time.Duration) {
 }
 
 // wants changes what is wanted.
-func (m *model) wants(t vlan.Traffic) { m.want, m.ratesOf = t, nil }
+func (m *model) wants(t vlan.Traffic) {
+	if !slices.Equal(t, m.want) {
+		m.want, m.ratesOf = t, nil
+	}
+}
 
 // sample is what a node's counters show.
 func (m *model) sample(node int) vlan.Sample {

@@ -20,7 +20,6 @@ func OptimizeFast(t *Topology, demand Traffic, current *Plan, opt OptimizeOption
 	if err != nil {
 		return nil, Report{}, err
 	}
-	s := p.begin(opt.effort())
-	s.explore()
-	return p.plan(s.snapshot()), p.report(s.snapshot(), EffortUsed, s.tried), nil
+	best := p.search(opt.effort())
+	return p.plan(best), p.report(best, EffortUsed, 0), nil
 }

@@ -104,9 +104,8 @@ func (s Stop) String() string {
 // solve returns the choice of each pair.
 func (p *problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
 	s := p.begin(effort)
-	s.improve()
 	if len(p.pairs) <= maxProved {
-		if best, proved := p.exact(s.snapshot(), maxProofSteps); proved {
+		if best, proved := p.exact(s.snapshot(), maxProof); proved {
 			return best, Optimal, s.tried
 		}
 	}
@@ -115,6 +114,13 @@ func (p *problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
 		return s.snapshot(), AtBound, s.tried
 	}
 	return s.snapshot(), EffortUsed, s.tried
+}
+
+// search is solve without the proof.
+func (p *problem) search(effort int) []int32 {
+	s := p.begin(effort)
+	s.explore()
+	return s.snapshot()
 }
 
 // plan returns the current plan with the choices made.

@@ -30,8 +30,7 @@ func (p *problem) some(choice []int32, most int) []int32 {
 	}
 	few := *p
 	few.most = most
-	found, _, _ := few.solve(controlEffort)
-	return found
+	return few.search(p.controlEffort())
 }
 
 // nextChange returns which of the open changes should be next, or -1 if each would make the worst link worse.
