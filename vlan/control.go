@@ -23,7 +23,7 @@ type ControlConfig struct {
 	Patience int
 	// MaxChanges is how many pairs may change in one period: 8.
 	MaxChanges int
-	// Rest is how long a pair that has changed is left alone: 10 periods. It doubles each time that a change of the pair buys nothing.
+	// Rest is how long a pair that has changed is left alone: 10 periods. If it changes again soon after, that doubles.
 	Rest time.Duration
 	// Quiet is the utilisation of the worst link below which nothing changes: 0.1. (Programs that compute and exchange in
 	// turn collide although their links are idle most of the time.)
@@ -174,7 +174,8 @@ func (s ControlState) String() string {
 // The traffic is averaged over periods. A plan must be better by Gain, more if it changes many pairs, for Patience periods in a row, and
 // must not be worse for any of these periods by itself: so patterns that alternate do not make it alternate. Changes come in small numbers, such that the
 // worst link does not become worse on the way. In the period after, traffic may have changed: if by what is seen then the plan before
-// were better, it is taken back, after one period. Pairs that have changed rest.
+// were better, it is taken back, after one period. Pairs that have changed rest, and those that change again and again for ever longer: so
+// there is an end to it even if what is seen depends on the routes themselves.
 //
 // Nodes may be missing, for a while or always. Their pairs are not changed.
 //
@@ -202,8 +203,8 @@ type Controller struct {
 
 // rest is how long a pair is left alone.
 type rest struct {
-	until    mono.Time
-	doubling int
+	until  mono.Time
+	length time.Duration
 }
 
 // NewController returns a controller for a network in which plan is in force at now. Errors: ErrBadTopology, ErrBadPlan; a field of cfg

@@ -19,8 +19,8 @@ const (
 	faint = 1e-6
 	// foreignPeriods is for how many periods in a row a pair must use another VID than it should for that to be taken as it is.
 	foreignPeriods = 2
-	// maxDoubling bounds how long pairs rest whose changes buy nothing: 64 times Rest.
-	maxDoubling = 6
+	// maxRests bounds how long pairs rest whose changes do not last, in times of Rest.
+	maxRests = 64
 	// maxPatience bounds how many periods are remembered.
 	maxPatience = 60
 )
@@ -103,7 +103,7 @@ func (c *Controller) propose(now mono.Time) []Decision {
 	c.before, c.plan = c.plan, next
 	c.trial = p.explain(now, choice)
 	for _, d := range c.trial {
-		c.rest[d.Change.Pair] = rest{now.Add(c.cfg.Rest << c.rest[d.Change.Pair].doubling), c.rest[d.Change.Pair].doubling}
+		c.tire(now, d.Change.Pair)
 		c.note(d)
 	}
 	return c.trial
@@ -127,7 +127,9 @@ func (c *Controller) gain(p *problem) (choice []int32, changes []Change) {
 }
 
 // controlEffort is what finding a better plan may cost in a period.
-func (p *problem) controlEffort() int { return min(controlTries*len(p.pairs)*len(p.vids), controlEffort) }
+func (p *problem) controlEffort() int {
+	return min(controlTries*len(p.pairs)*len(p.vids), controlEffort)
+}
 
 // resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.
 func (c *Controller) resting(now mono.Time) func(Pair) bool {
@@ -149,7 +151,7 @@ func (c *Controller) isWorse(wanted Traffic, plan, than *Plan) bool {
 }
 
 // judge compares the plan in force with the one before, by what was wanted since, and takes the changes back if they made it
-// worse. Pairs whose changes bought nothing rest for longer.
+// worse.
 func (c *Controller) judge(now mono.Time, wanted Traffic) []Decision {
 	before, trial := c.before, c.trial
 	c.before, c.trial = nil, nil
@@ -158,13 +160,6 @@ func (c *Controller) judge(now mono.Time, wanted Traffic) []Decision {
 	if is > would*worse {
 		c.streak = 0
 		return c.takeBack(now, trial, hop, is, would)
-	}
-	for _, d := range trial {
-		if is > would*(1-c.cfg.Gain/2) {
-			c.tire(now, d.Change.Pair)
-		} else {
-			c.rest[d.Change.Pair] = rest{until: c.rest[d.Change.Pair].until}
-		}
 	}
 	return nil
 }
@@ -185,10 +180,18 @@ func (c *Controller) takeBack(now mono.Time, trial []Decision, hop Hop, is, woul
 	return back
 }
 
-// tire doubles the time that a pair rests.
+// tire lets a pair rest that changes now: for Rest, or for twice as long as the last time if it changes soon after that. So a pair
+// changes ever more seldom while its changes do not last.
 func (c *Controller) tire(now mono.Time, p Pair) {
-	doubling := min(c.rest[p].doubling+1, maxDoubling)
-	c.rest[p] = rest{now.Add(c.cfg.Rest << doubling), doubling}
+	r, tired := c.rest[p]
+	switch {
+	case !tired || now.After(r.until.Add(r.length)):
+		r.length = c.cfg.Rest
+	default:
+		r.length = min(2*r.length, maxRests*c.cfg.Rest)
+	}
+	r.until = now.Add(r.length)
+	c.rest[p] = r
 }
 
 // setVID notes what a pair uses.
