@@ -34,13 +34,16 @@ func (w *wants) estimate(passed passage, paths *Paths, plan *Plan) Traffic {
 	held := w.held(keys, passed, paths, plan)
 	w.learn(keys, passed, held)
 	wanted := make(Traffic, len(keys))
+	for i, k := range keys {
+		wanted[i] = Flow{k.from, k.to, passed.rate[k]}
+	}
+	if !slices.Contains(held, true) {
+		return wanted
+	}
 	for i, share := range w.natural(keys, passed, held) {
-		k := keys[i]
-		rate := passed.rate[k]
 		if held[i] {
-			rate = max(rate, Rate(share))
+			wanted[i].Rate = max(wanted[i].Rate, Rate(share))
 		}
-		wanted[i] = Flow{k.from, k.to, rate}
 	}
 	return wanted
 }
