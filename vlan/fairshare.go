@@ -2,6 +2,7 @@ package vlan
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 )
 
@@ -14,78 +15,109 @@ type sharer struct {
 // fairShare returns what each flow gets if places share their capacity fairly (max-min): nobody can get more without
 // somebody who has no more getting less. It is what TCP comes near to.
 //
-// All flows grow at one speed until they have what they want, or a place that they need is full. So it takes a step for each flow
-// or place at most. (Bertsekas and Gallager, Data Networks, §6.5.2.)
+// All flows grow at one speed until they have what they want, or a place that they need is full. A place is full when its flows have come
+// to a level that rises each time that one of them stops earlier, and never falls; so a heap of the levels as they once were finds the
+// next one. (Bertsekas and Gallager, Data Networks, §6.5.2.)
 func fairShare(flows []sharer, capacity []float64) []float64 {
-	share := make([]float64, len(flows))
-	f := filling{left: slices.Clone(capacity), growing: make([]int, len(capacity)), at: make([][]int, len(capacity))}
+	f := newFilling(flows, capacity)
 	order := make([]int, len(flows))
-	for i, flow := range flows {
+	for i := range order {
 		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(flows[i].most, flows[j].most) })
+	for _, i := range order {
+		for !f.done[i] {
+			place, level := f.firstFull()
+			if flows[i].most <= level {
+				f.stop(i, flows[i].most)
+				continue
+			}
+			for _, j := range f.at[place] {
+				f.stop(j, level)
+			}
+		}
+	}
+	return f.share
+}
+
+// filling is how full places are while all flows grow.
+type filling struct {
+	flows   []sharer
+	share   []float64
+	done    []bool    // by flow: it grows no more
+	left    []float64 // by place: without what those have that grow no more
+	growing []int     // by place: flows that do
+	at      [][]int   // by place: all flows
+	levels  levelHeap
+}
+
+func newFilling(flows []sharer, capacity []float64) *filling {
+	f := &filling{
+		flows: flows, share: make([]float64, len(flows)), done: make([]bool, len(flows)),
+		left: slices.Clone(capacity), growing: make([]int, len(capacity)), at: make([][]int, len(capacity)),
+	}
+	for i, flow := range flows {
 		for _, p := range flow.places {
 			f.growing[p]++
 			f.at[p] = append(f.at[p], i)
 		}
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(flows[i].most, flows[j].most) })
-	f.done = make([]bool, len(flows))
-	level := 0.0
-	for next := 0; next < len(order); {
-		if f.done[order[next]] {
-			next++
-			continue
-		}
-		full, step := f.firstFull()
-		if want := flows[order[next]].most - level; want <= step {
-			level += want
-			f.grow(want)
-			f.stop(order[next], flows, share, level)
-			continue
-		}
-		level += step
-		f.grow(step)
-		f.left[full] = 0
-		for _, i := range f.at[full] {
-			f.stop(i, flows, share, level)
-		}
-	}
-	return share
-}
-
-// filling is how full places are while all flows grow.
-type filling struct {
-	left    []float64
-	growing []int   // flows at each place that still grow
-	at      [][]int // all flows at each place
-	done    []bool  // by flow
-}
-
-// firstFull returns the place that is full first, and how much each flow grows until then.
-func (f *filling) firstFull() (place int, step float64) {
-	step = inf
-	for p, n := range f.growing {
-		if n > 0 && f.left[p]/float64(n) < step {
-			place, step = p, f.left[p]/float64(n)
-		}
-	}
-	return place, step
-}
-
-func (f *filling) grow(step float64) {
 	for p, n := range f.growing {
 		if n > 0 {
-			f.left[p] = max(0, f.left[p]-step*float64(n))
+			f.levels = append(f.levels, fullAt{f.level(p), p})
 		}
 	}
+	heap.Init(&f.levels)
+	return f
+}
+
+// level is how far the flows at a place can grow, if all go on.
+func (f *filling) level(place int) float64 { return max(0, f.left[place]) / float64(f.growing[place]) }
+
+// firstFull returns the place that is full first, and how far flows grow until then: without end, if there is none.
+func (f *filling) firstFull() (place int, level float64) {
+	for len(f.levels) > 0 {
+		first := &f.levels[0]
+		if f.growing[first.place] == 0 {
+			heap.Pop(&f.levels)
+			continue
+		}
+		if now := f.level(first.place); now > first.level {
+			first.level = now
+			heap.Fix(&f.levels, 0)
+			continue
+		}
+		return first.place, first.level
+	}
+	return 0, inf
 }
 
 // stop ends the growth of a flow, if it grows.
-func (f *filling) stop(i int, flows []sharer, share []float64, level float64) {
+func (f *filling) stop(i int, level float64) {
 	if f.done[i] {
 		return
 	}
-	f.done[i], share[i] = true, level
-	for _, p := range flows[i].places {
+	f.done[i], f.share[i] = true, level
+	for _, p := range f.flows[i].places {
 		f.growing[p]--
+		f.left[p] -= level
 	}
+}
+
+// fullAt is the level at which a place was to be full when it was last looked at.
+type fullAt struct {
+	level float64
+	place int
+}
+
+type levelHeap []fullAt
+
+func (h levelHeap) Len() int           { return len(h) }
+func (h levelHeap) Less(i, j int) bool { return h[i].level < h[j].level }
+func (h levelHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *levelHeap) Push(x any)        { *h = append(*h, x.(fullAt)) }
+func (h *levelHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }

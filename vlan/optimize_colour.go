@@ -71,7 +71,7 @@ func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 
 // classes groups choices by the link that they leave a level's switches by, if that is the same for all switches that pairs are at.
 func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [][]int32, ok bool) {
-	class := make([]int, len(a.vids)) // of each choice
+	class := make([]int, len(a.vids))  // of each choice
 	checked := make(map[*[]int32]bool) // pairs of the same switches share their paths
 	link := func(path []int32, end int) int32 {
 		if end == 0 {
