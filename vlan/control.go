@@ -279,7 +279,7 @@ func (c *Controller) Advance(now mono.Time, out []Decision) []Decision {
 		return out
 	}
 	c.deadline = now.Add(c.cfg.Period)
-	passed, ok := c.meter.endPeriod(now)
+	passed, ok := c.meter.endPeriod()
 	if !ok {
 		return out // the first samples: there is nothing to compare them with
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -83,7 +82,7 @@ func (m *meter) observe(s Sample) error {
 }
 
 // endPeriod returns what has passed since the last period. ok is false if no node has been seen twice.
-func (m *meter) endPeriod(now mono.Time) (p passage, ok bool) {
+func (m *meter) endPeriod() (p passage, ok bool) {
 	p = passage{rate: make(map[flowKey]Rate), vid: make(map[Pair]transport.VID), missing: make([]bool, len(m.nodes))}
 	mixed := make(map[Pair]bool)
 	for from := range m.nodes {

@@ -58,7 +58,7 @@ func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *vlan.Outcome) {
 		}
 		fmt.Fprintf(table, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(l.Pairs))
 	}
-	table.Flush()
+	_ = table.Flush() // to a builder, which does not fail
 }
 
 // linkLoad is a link's load in one direction, or in both if they are the same.
