@@ -59,6 +59,18 @@ func (f *Flow) Counters() FlowCounters {
 	return FlowCounters{f.received, f.sender.resent, f.sender.timeouts, f.receiver.duplicates}
 }
 
+// Flows returns the sums of all flows' counters.
+func (n *Network) Flows() (sum FlowCounters) {
+	for _, f := range n.flows {
+		c := f.Counters()
+		sum.Received += c.Received
+		sum.Resent += c.Resent
+		sum.Timeouts += c.Timeouts
+		sum.Duplicates += c.Duplicates
+	}
+	return sum
+}
+
 // push sends what the window allows.
 func (f *Flow) push() {
 	now := f.net.queue.Now()

@@ -49,3 +49,6 @@ const (
 	dupThreshold  = 3 // segments that overtake one before it is taken for lost
 	ackEvery      = 2 // segments
 )
+
+// MaxTime is how long a network's time may run: a line counts in femtoseconds.
+const MaxTime = 2 * time.Hour
