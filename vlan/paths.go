@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -32,21 +31,6 @@ func (t *Topology) end(h Hop) int {
 		return t.Links[h.Link].A
 	}
 	return t.Links[h.Link].B
-}
-
-// HopName returns what a hop is called in messages: leaf0>top1.
-func (t *Topology) HopName(h Hop) string { return t.PathName([]Hop{h}) }
-
-// PathName returns what a path is called in messages: leaf0>top1>leaf2. No hops have no name.
-func (t *Topology) PathName(path []Hop) string {
-	var b strings.Builder
-	for i, h := range path {
-		if i == 0 {
-			b.WriteString(t.Switches[t.end(h.Reverse())])
-		}
-		b.WriteString(">" + t.Switches[t.end(h)])
-	}
-	return b.String()
 }
 
 // Path returns the hops between switches that frames from host a to host b take with a VID: none if both are at

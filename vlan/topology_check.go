@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -36,6 +38,29 @@ func badTopology(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrBadTopology, fmt.Errorf(format, args...))
 }
 
+// The lists of a topology, as its file calls them.
+const (
+	switchList = "switches"
+	hostList   = "hosts"
+	linkList   = "links"
+	vlanList   = "vlans"
+)
+
+// flaw is an ErrBadTopology of an entry of one of a topology's lists, so that the reader of a file can say where.
+type flaw struct {
+	list  string // switches, hosts, links or vlans
+	entry int
+	err   error
+}
+
+func (f *flaw) Error() string { return f.err.Error() }
+func (f *flaw) Unwrap() error { return f.err }
+
+// flawed returns what is wrong with an entry.
+func flawed(list string, entry int, format string, args ...any) error {
+	return &flaw{list, entry, badTopology(format, args...)}
+}
+
 // checkParts checks all but the shape of the VLANs.
 func (t *Topology) checkParts() error {
 	if len(t.Switches) == 0 {
@@ -47,75 +72,100 @@ func (t *Topology) checkParts() error {
 	if err := t.checkNames(); err != nil {
 		return err
 	}
-	for _, h := range t.Hosts {
+	for i, h := range t.Hosts {
 		if !t.hasSwitch(h.Switch) {
-			return badTopology("host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
+			return flawed(hostList, i, "host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
 		}
 		if !h.Rate.valid() {
-			return badTopology("host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
+			return flawed(hostList, i, "host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
 		}
 	}
 	for i, l := range t.Links {
 		if !t.hasSwitch(l.A) || !t.hasSwitch(l.B) {
-			return badTopology("link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
+			return flawed(linkList, i, "link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
 		}
 		if l.A == l.B {
-			return badTopology("link %d: both ends are %s", i, t.Switches[l.A])
+			return flawed(linkList, i, "link %d: both ends are %s", i, t.Switches[l.A])
 		}
 		if !l.Rate.valid() {
-			return badTopology("link %s: rate %v (want more than 0)", t.LinkName(i), float64(l.Rate))
+			return flawed(linkList, i, "link %s: rate %v (want more than 0)", t.LinkName(i), float64(l.Rate))
 		}
+	}
+	if err := t.checkLinkNames(); err != nil {
+		return err
 	}
 	return t.checkVLANParts()
 }
 
 func (t *Topology) hasSwitch(i int) bool { return i >= 0 && i < len(t.Switches) }
 
+// printable reports whether a name can be put on a line among others.
+func printable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
+}
+
 func (t *Topology) checkNames() error {
 	seen := make(map[string]bool, len(t.Switches)+len(t.Hosts))
-	check := func(kind, name string) error {
+	check := func(list string, i int, name string) error {
+		kind := "host"
+		if list == switchList {
+			kind = "switch"
+		}
 		switch {
 		case name == "":
-			return badTopology("a %s without a name", kind)
+			return flawed(list, i, "a %s without a name", kind)
 		case len(name) > maxNameLen:
-			return badTopology("%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxNameLen)
-		case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-			return badTopology("%s %q: a name with spaces or control characters", kind, name)
+			return flawed(list, i, "%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxNameLen)
+		case !printable(name):
+			return flawed(list, i, "%s %q: a name with spaces or what cannot be printed", kind, name)
 		case seen[name]:
-			return badTopology("%s %s: the name is taken already", kind, name)
+			return flawed(list, i, "%s %s: the name is taken already", kind, name)
 		}
 		seen[name] = true
 		return nil
 	}
-	for _, name := range t.Switches {
-		if err := check("switch", name); err != nil {
+	for i, name := range t.Switches {
+		if err := check(switchList, i, name); err != nil {
 			return err
 		}
 	}
-	for _, h := range t.Hosts {
-		if err := check("host", h.Name); err != nil {
+	for i, h := range t.Hosts {
+		if err := check(hostList, i, h.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// checkLinkNames makes sure that a link's name stands for that link alone: a-b and c are joined by a-b-c, and so are a and
+// b-c.
+func (t *Topology) checkLinkNames() error {
+	seen := make(map[string]bool, len(t.Links))
+	for i, name := range t.linkNames() {
+		if seen[name] {
+			return flawed(linkList, i, "link %s: the name is taken already (call a switch otherwise)", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
 func (t *Topology) checkVLANParts() error {
 	var last transport.VID
-	for _, v := range t.VLANs {
+	for n, v := range t.VLANs {
 		if v.VID < 1 || v.VID > transport.MaxVID {
-			return badTopology("VLAN %d: want a VID of 1 to %d", v.VID, transport.MaxVID)
+			return flawed(vlanList, n, "VLAN %d: want a VID of 1 to %d", v.VID, transport.MaxVID)
 		}
 		if v.VID <= last {
-			return badTopology("VLAN %d comes after VLAN %d (want each once, sorted)", v.VID, last)
+			return flawed(vlanList, n, "VLAN %d comes after VLAN %d (want each once, sorted)", v.VID, last)
 		}
 		last = v.VID
 		for i, l := range v.Links {
 			if l < 0 || l >= len(t.Links) {
-				return badTopology("VLAN %d: link %d (want 0 to %d)", v.VID, l, len(t.Links)-1)
+				return flawed(vlanList, n, "VLAN %d: link %d (want 0 to %d)", v.VID, l, len(t.Links)-1)
 			}
 			if i > 0 && l <= v.Links[i-1] {
-				return badTopology("VLAN %d: link %d comes after link %d (want each once, sorted)", v.VID, l, v.Links[i-1])
+				return flawed(vlanList, n, "VLAN %d: link %d comes after link %d (want each once, sorted)", v.VID, l, v.Links[i-1])
 			}
 		}
 	}
@@ -131,7 +181,7 @@ func (t *Topology) checkConnected(i int, tr *tree) error {
 			root = own
 		}
 		if own != root {
-			return badTopology("VLAN %d: %s, where host %s is, is cut off from %s", t.VLANs[i].VID, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
+			return flawed(vlanList, i, "VLAN %d: %s, where host %s is, is cut off from %s", t.VLANs[i].VID, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
 		}
 	}
 	for _, l := range t.VLANs[i].Links {
@@ -140,24 +190,8 @@ func (t *Topology) checkConnected(i int, tr *tree) error {
 			root = own
 		}
 		if own != root {
-			return badTopology("VLAN %d: link %s is cut off from %s", t.VLANs[i].VID, t.LinkName(l), t.Switches[root])
+			return flawed(vlanList, i, "VLAN %d: link %s is cut off from %s", t.VLANs[i].VID, t.LinkName(l), t.Switches[root])
 		}
 	}
 	return nil
-}
-
-// LinkName returns what link i of Links is called in messages: leaf0-top1, or leaf0-top1#2 for the second one between
-// the same two switches in the same order.
-func (t *Topology) LinkName(i int) string {
-	l, same := t.Links[i], 1
-	for _, other := range t.Links[:i] {
-		if other.A == l.A && other.B == l.B {
-			same++
-		}
-	}
-	name := t.Switches[l.A] + "-" + t.Switches[l.B]
-	if same > 1 {
-		name += fmt.Sprintf("#%d", same)
-	}
-	return name
 }

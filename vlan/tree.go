@@ -35,7 +35,7 @@ func (t *Topology) tree(i int) (*tree, error) {
 				switch {
 				case tr.up[at] >= 0 && hop.Index() == int(tr.up[at]): // where it came from
 				case tr.root[to] >= 0:
-					return nil, badTopology("VLAN %d: loop %s", t.VLANs[i].VID, t.loopName(tr, at, to))
+					return nil, flawed(vlanList, i, "VLAN %d: loop %s", t.VLANs[i].VID, t.loopName(tr, at, to))
 				default:
 					tr.root[to], tr.parent[to], tr.depth[to] = int32(s), at, tr.depth[at]+1
 					tr.up[to] = int32(hop.Reverse().Index())
