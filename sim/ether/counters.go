@@ -11,7 +11,7 @@ type Counters struct {
 	Copies       uint64 `json:"copies"`        // that flooding adds: a frame that leaves by three ports has two
 	Delivered    uint64 `json:"delivered"`     // to the host that they were for
 	NotAddressed uint64 `json:"not_addressed"` // flooded to a host that they were not for
-	Filtered     uint64 `json:"filtered"`      // by switches: see Switch
+	Filtered     uint64 `json:"filtered"`      // by switches, for a cause that Switch counts
 	Dropped      uint64 `json:"dropped"`       // by full queues
 	InFlight     uint64 `json:"in_flight"`     // queued or on a wire
 	Flooded      uint64 `json:"flooded"`       // how often a switch did not know where a frame's destination was
@@ -19,7 +19,7 @@ type Counters struct {
 
 // Counters returns what passed since the network was made.
 func (n *Network) Counters() Counters {
-	c := n.counters
+	c := n.count
 	for i := range n.lines {
 		c.Dropped += n.lines[i].Dropped
 		c.InFlight += uint64(n.lines[i].flying.len())

@@ -13,8 +13,8 @@ type host struct {
 	line   *line           // to its switch
 }
 
-// address is host number i's: locally administered.
-func address(i int) transport.MAC {
+// Address returns host i's address: a locally administered one.
+func Address(i int) transport.MAC {
 	return transport.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}
 }
 
@@ -22,7 +22,7 @@ func address(i int) transport.MAC {
 func (h *host) transmit(to *host, f *frame) {
 	n := h.net
 	f.dst, f.src, f.vid = to.mac, h.mac, h.vids[to.number]
-	n.counters.Sent++
+	n.count.Sent++
 	at := n.queue.Now()
 	if !n.config.Exact {
 		at = at.Add(n.chance.UpTo(jitter))
@@ -34,9 +34,9 @@ func (h *host) transmit(to *host, f *frame) {
 // whatever its table says. Source: VFREC §4.3.
 func (h *host) receive(f *frame) {
 	if f.dst != h.mac {
-		h.net.counters.NotAddressed++
+		h.net.count.NotAddressed++
 		return
 	}
-	h.net.counters.Delivered++
+	h.net.count.Delivered++
 	h.net.flows[f.flow].receive(f)
 }

@@ -1,43 +1,62 @@
 package ether
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/vlan"
+)
 
 const (
 	// DefaultQueue is how many bytes may wait at a switch's port, the frame that is leaving among them. Switches of the
 	// paper's time share 1 to 2 MB among 12 to 24 ports.
 	DefaultQueue = 128 << 10
 
-	// DefaultWindow is the most payload that a flow has on its way, in bytes: the socket buffers that Open MPI asks for.
+	// hostQueue is the same for a host, whose kernel queues 1000 frames (Linux, txqueuelen).
+	hostQueue = 1000 * FullFrame
+
+	// DefaultWindow is the most payload that a flow has on its way, in bytes: the socket buffers that Open MPI 1.2 asks for.
 	DefaultWindow = 128 << 10
 
-	// maxWindow and maxQueue bound a run's memory.
-	maxWindow = 64 << 20
-	maxQueue  = 1 << 30
+	// MaxQueue and MaxWindow bound what a run takes of memory, in bytes.
+	MaxQueue  = 64 << 20
+	MaxWindow = 64 << 20
+
+	// MinRate and MaxRate are those for which a queue's time fits an instant, and a byte's time is more than a grain of it.
+	MinRate = vlan.Mbps
+	MaxRate = 1000 * vlan.Gbps
+
+	// MaxTime is how long a network's time may run: a line counts in femtoseconds.
+	MaxTime = time.Hour
 )
 
-// What passes between a frame and the program, and inside a switch. With a switch between them, two programs are about
+// What passes between a program and its cable, and inside a switch. With a switch between them, two programs are about
 // 30 us apart, as VFREC §5.1 has it for TCP over Gigabit Ethernet.
 const (
 	DefaultHostLatency   = 12 * time.Microsecond
 	DefaultSwitchLatency = 2 * time.Microsecond
 
+	// maxLatency bounds both: beyond it the transport's own patience ends.
+	maxLatency = 50 * time.Millisecond
+
 	// jitter is the most that a host's processor is late, and clockPPM the most that a port's clock is off
-	// (IEEE 802.3 §35.5): without them frames of two senders would meet in the same order at each turn, for ever, and one
-	// find the queue full, always.
+	// (IEEE 802.3 §40.6.1.2.6). Without them frames of two senders would meet in the same order for ever, and those of one of them
+	// find the queue full each time (Floyd and Jacobson, "On traffic phase effects", 1992).
 	jitter   = 5 * time.Microsecond
 	clockPPM = 100
 )
 
 // Sizes, in bytes.
 const (
-	MTU        = 1500
-	headers    = 52                                 // of IPv4, 20, and TCP with timestamps, 32
-	Payload    = MTU - headers                      // of a full frame
-	frameHead  = 18                                 // addresses, tag, EtherType
-	minFrame   = 64 - frameCheck                    // a shorter one is padded
-	frameCheck = 4                                  // FCS
-	gap        = 8 + 12                             // preamble and the silence behind a frame
-	FullFrame  = MTU + frameHead + frameCheck + gap // what a full frame takes of a cable's time
+	MTU     = 1500
+	Payload = MTU - headers // of a full frame
+	headers = 20 + 32       // of IPv4, and of TCP with timestamps
+
+	// FullFrame is what a full frame takes of a cable's time.
+	FullFrame = MTU + frameHead + frameEnd
+
+	frameHead = 18         // addresses, tag, EtherType
+	minFrame  = 60         // up to the end of the payload; a shorter one is padded
+	frameEnd  = 4 + 8 + 12 // FCS, and the preamble and silence that go with each
 )
 
 // Of the transport: what Linux of the paper's time does.
@@ -49,6 +68,3 @@ const (
 	dupThreshold  = 3 // segments that overtake one before it is taken for lost
 	ackEvery      = 2 // segments
 )
-
-// MaxTime is how long a network's time may run: a line counts in femtoseconds.
-const MaxTime = 2 * time.Hour

@@ -17,7 +17,7 @@ import (
 //	 |<--- at most limit ->|
 type line struct {
 	byteTime int64         // of one byte, in femtoseconds
-	limit    int64         // wait and frame, in femtoseconds; 0: none
+	limit    int64         // what may wait, the frame that is leaving among it, in femtoseconds
 	latency  time.Duration // of the wire and of what is behind it
 	idle     int64         // femtoseconds from the origin; in the past, too
 	flying   ring          // queued or on the wire
@@ -42,7 +42,7 @@ func (l *line) send(now mono.Time, f *frame) (arrival mono.Time, taken bool) {
 	size := f.wireBytes()
 	start := max(at, l.idle)
 	end := start + size*l.byteTime
-	if l.limit > 0 && end-at > l.limit {
+	if end-at > l.limit {
 		l.Dropped++
 		return mono.Time{}, false
 	}

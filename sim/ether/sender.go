@@ -11,7 +11,7 @@ import (
 //
 //	una                        nxt
 //	 | ok | ? | ok | ? | ? | ? |          inFlight: those with a ?, and not taken for lost
-//	       lost: three later ones have arrived
+//	       lost: one that was sent three later has arrived
 //
 // Not modelled: handshakes, a receiver that is slow, segments lost twice in one recovery (the timer finds them).
 type sender struct {
@@ -140,7 +140,8 @@ func (s *sender) leave(seq uint64) {
 	}
 }
 
-// judge takes for lost what three later segments have overtaken. Source: RFC 6675 §4, with FACK's count of the later ones.
+// judge takes for lost what a segment has overtaken that was sent three later, or more. Source: Mathis and Mahdavi, "Forward
+// acknowledgement", 1996, as in Linux of that time.
 func (s *sender) judge() {
 	for s.judged = max(s.judged, s.una); s.judged+dupThreshold < s.high; s.judged++ {
 		if g := s.at(s.judged); g.state == onItsWay {
@@ -155,10 +156,11 @@ func (s *sender) judge() {
 	}
 }
 
-// grow opens the window: by what was acknowledged in slow start, else by one a round trip. Source: RFC 5681 §3.1.
+// grow opens the window: by what was acknowledged in slow start, but no more than an ack is usually for, else by one a round trip.
+// Source: RFC 5681 §3.1, RFC 3465 §2.3.
 func (s *sender) grow(acknowledged int) {
 	if s.cwnd < s.ssthresh {
-		s.cwnd = min(s.cwnd+acknowledged, s.limit)
+		s.cwnd = min(s.cwnd+min(acknowledged, ackEvery), s.limit)
 		return
 	}
 	if s.credit += acknowledged; s.credit >= s.cwnd {
