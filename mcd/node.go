@@ -44,6 +44,8 @@ type table struct {
 type peer struct {
 	macs      []transport.MAC
 	templates []vlan.Template
+	counts    []*vlan.Count // per NIC, where the route to it is counted; nil: nobody counts
+	free      *peer         // while sends are held back by a fence: the peer as it is without
 }
 
 // lookup returns the peer of that number, or nil.
@@ -101,6 +103,7 @@ func newPeer(n Node, links []transport.Link, etherType transport.EtherType, r vl
 			return nil, err
 		}
 		p.templates = append(p.templates, t)
+		p.counts = append(p.counts, counter(r, n.MACs[nic]))
 	}
 	return p, nil
 }
@@ -115,7 +118,7 @@ func (e *Endpoint) SetNodes(nodes []Node) error {
 	defer e.tableMu.Unlock()
 	t, err := newTable(nodes, e.links, e.cfg.EtherType, e.cfg.Router)
 	if err == nil {
-		e.table.Store(t)
+		e.table.Store(t.holding(e.fence.held))
 	}
 	return err
 }
@@ -130,6 +133,7 @@ func (e *Endpoint) routes() *table {
 	defer e.tableMu.Unlock()
 	t = e.table.Load()
 	if fresh, err := newTable(t.nodes, e.links, e.cfg.EtherType, e.cfg.Router); err == nil {
+		fresh = fresh.holding(e.fence.held)
 		e.table.Store(fresh)
 		return fresh
 	}

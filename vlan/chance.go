@@ -19,3 +19,11 @@ func (c *chance) below(n int) int {
 	high, _ := bits.Mul64(c.next(), uint64(n))
 	return int(high)
 }
+
+// shuffle brings numbers into a random order, each as likely.
+func (c *chance) shuffle(numbers []int) {
+	for i := len(numbers) - 1; i > 0; i-- {
+		j := c.below(i + 1)
+		numbers[i], numbers[j] = numbers[j], numbers[i]
+	}
+}

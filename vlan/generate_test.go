@@ -107,11 +107,11 @@ func TestFatTreeOfThreeLevels(t *testing.T) {
 
 func TestGeneratorsRefuseNothing(t *testing.T) {
 	for what, err := range map[string]error{
-		"no level":          second(vlan.FatTreeOf()),
-		"no host":           second(vlan.Flat(0)),
-		"no leaf":           second(vlan.FatTree(0, 2, 2)),
-		"no top":            second(vlan.FatTree(2, 0, 2)),
-		"hosts of 2 cables": second(vlan.FatTreeOf(vlan.Level{Down: 2, Up: 2})),
+		"no level":          errorOf(vlan.FatTreeOf()),
+		"no host":           errorOf(vlan.Flat(0)),
+		"no leaf":           errorOf(vlan.FatTree(0, 2, 2)),
+		"no top":            errorOf(vlan.FatTree(2, 0, 2)),
+		"hosts of 2 cables": errorOf(vlan.FatTreeOf(vlan.Level{Down: 2, Up: 2})),
 	} {
 		if !errors.Is(err, vlan.ErrBadTopology) {
 			t.Errorf("%s: %v, want ErrBadTopology", what, err)
@@ -119,7 +119,7 @@ func TestGeneratorsRefuseNothing(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 func ExampleFatTree() {
 	net, err := vlan.FatTree(4, 2, 4)

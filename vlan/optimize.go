@@ -83,7 +83,7 @@ type Stop int
 const (
 	// Optimal plans were proved to be the best there is.
 	Optimal Stop = iota
-	// AtBound means that no plan has a lower worst link; the sum of squares may not be the least.
+	// AtBound means that no plan has a lower worst link, by more than a thousandth; the sum of squares may not be the least.
 	AtBound
 	// EffortUsed means that the worst link may not be the lowest: compare it with Report.LowerBound.
 	EffortUsed
@@ -111,7 +111,7 @@ func (p *problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
 		}
 	}
 	s.explore()
-	if s.score().worst <= p.bound*(1+tolerance) {
+	if s.score().worst <= p.bound*(1+near) {
 		return s.snapshot(), AtBound, s.tried
 	}
 	return s.snapshot(), EffortUsed, s.tried

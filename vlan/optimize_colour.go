@@ -2,77 +2,137 @@ package vlan
 
 import "slices"
 
-// Edge colouring, for fat trees of two levels. The path of a pair by choice c goes up from its leaf's hop c, and down to
-// the other leaf's: so pairs that choose c share a link if they share a leaf, as edges of one colour at a vertex.
+// Edge colouring, for fat trees. The path of a pair goes up by a link of its leaf that depends on the choice alone, and down by
+// the other leaf's: so pairs that choose alike share a link if they share a leaf, as edges of one colour at a vertex.
 //
 //	leaves 0, 1, 2, each with a pair to each other:      0
 //	the pairs 0-1, 0-2, 1-2 need three colours         1/ \2       VID 1: 0-1
 //	if both ways are used. If each talks one way,      /   \       VID 2: 0-2
 //	0>1, 1>2, 2>0, one colour is enough.              1--3--2      VID 3: 1-2
+//
+// With more levels, the choices fall into classes: those that leave a leaf by the same link. The classes are the colours
+// at the leaves. The pairs of one class then meet at the switches above, where the choices of the class are told apart in the same way.
 
 // fromColours chooses by edge colouring where the network is such a tree, and by largestFirst where not.
 func (a *assignment) fromColours() {
-	leaves, ok := a.leaves()
-	if !ok {
-		a.largestFirst()
+	pairs, choices := make([]int, len(a.pairs)), make([]int32, len(a.vids))
+	for i := range pairs {
+		pairs[i] = i
+	}
+	for c := range choices {
+		choices[c] = int32(c)
+	}
+	a.colourLevel(pairs, choices, 0)
+	a.largestFirst()
+}
+
+// colourLevel chooses for some pairs among some choices, which are the same up to a level. Where the network is not a fat
+// tree there, it leaves pairs without a choice.
+func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
+	var higher []int
+	for _, i := range pairs {
+		row := a.pairs[i].paths
+		if slices.ContainsFunc(choices, func(c int32) bool { return row[c] == nil || len(row[c]) != len(row[choices[0]]) }) {
+			return
+		}
+		if len(row[choices[0]]) > 2*level {
+			higher = append(higher, i)
+			continue
+		}
+		c := choices[0] // it turns round below: all are the same to it
+		if slices.Contains(choices, a.pairs[i].start) {
+			c = a.pairs[i].start
+		}
+		a.take(i, c)
+	}
+	if len(higher) == 0 {
 		return
 	}
-	colours := colour(a.arcs(leaves), len(a.vids))
-	names := a.nameColours(colours)
-	for i, c := range colours {
-		a.take(i, names[c])
+	if len(choices) == 1 {
+		for _, i := range higher {
+			a.take(i, choices[0])
+		}
+		return
+	}
+	classes, ok := a.classes(higher, choices, level)
+	if !ok {
+		return
+	}
+	colours := colour(a.arcs(higher, choices[0], level), len(classes))
+	names := a.nameColours(higher, colours, classes)
+	of := make([][]int, len(classes))
+	for k, i := range higher {
+		of[names[colours[k]]] = append(of[names[colours[k]]], i)
+	}
+	for n, class := range classes {
+		a.colourLevel(of[n], class, level+1)
 	}
 }
 
-// leaves numbers the switches that pairs are at, if all choices of all pairs are as in a fat tree of two levels: a hop up and a
-// hop down, each by the link that the leaf has for this choice alone.
-func (a *assignment) leaves() (map[int]int, bool) {
-	leaves := make(map[int]int)
-	up := make(map[[2]int]int32) // by switch and choice: the link
-	of := make(map[int32][2]int) // by link: the switch and choice
-	claim := func(sw, c int, link int32) bool {
-		key := [2]int{sw, c}
-		had, ok := up[key]
-		owner, owned := of[link]
-		up[key], of[link] = link, key
-		return (!ok || had == link) && (!owned || owner == key)
+// classes groups choices by the link that they leave a level's switches by, if that is the same for all switches that pairs are at.
+func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [][]int32, ok bool) {
+	class := make([]int, len(a.vids)) // of each choice
+	link := func(path []int32, end int) int32 {
+		if end == 0 {
+			return path[level] / 2
+		}
+		return path[len(path)-1-level] / 2
 	}
-	for i := range a.pairs {
-		p := &a.pairs[i]
-		from, to := a.topology.Hosts[p.pair.A].Switch, a.topology.Hosts[p.pair.B].Switch
-		for _, sw := range []int{from, to} {
-			if _, ok := leaves[sw]; !ok {
-				leaves[sw] = len(leaves)
+	for n, i := range pairs {
+		row := a.pairs[i].paths
+		for end := range 2 {
+			first := make(map[int32]int) // by link: its class
+			for _, c := range choices {
+				l := link(row[c], end)
+				if _, seen := first[l]; !seen {
+					first[l] = len(first)
+				}
+				if n == 0 && end == 0 {
+					class[c] = first[l]
+				}
+				if class[c] != first[l] {
+					return nil, false
+				}
 			}
 		}
-		for c, path := range p.paths {
-			if len(path) != 2 || !claim(from, c, path[0]/2) || !claim(to, c, path[1]/2) {
-				return nil, false
-			}
-		}
 	}
-	return leaves, true
+	for _, c := range choices {
+		if class[c] == len(classes) {
+			classes = append(classes, nil)
+		}
+		classes[class[c]] = append(classes[class[c]], c)
+	}
+	return classes, true
 }
 
-// arc is a pair that talks from one leaf to another.
+// arc is a pair that talks from one vertex to another.
 type arc struct{ from, to int }
 
-// arcs returns the pairs as arcs between leaves. Who talks one way has that direction; those that talk both ways
-// get one along Euler trails: at each leaf, as many leave as arrive, or one more or less.
-func (a *assignment) arcs(leaves map[int]int) []arc {
-	arcs := make([]arc, len(a.pairs))
+// arcs returns pairs as arcs between the switches of a level, numbered anew. Who talks one way has that direction; those
+// that talk both ways get one along Euler trails: at each switch, as many leave as arrive, or one more or less.
+func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
+	number := make(map[int]int)
+	vertex := func(h int32) int {
+		sw := a.topology.end(HopAt(int(h)).Reverse())
+		if _, ok := number[sw]; !ok {
+			number[sw] = len(number)
+		}
+		return number[sw]
+	}
+	arcs := make([]arc, len(pairs))
 	var both []int
-	for i := range a.pairs {
+	for k, i := range pairs {
 		p := &a.pairs[i]
-		arcs[i] = arc{leaves[a.topology.Hosts[p.pair.A].Switch], leaves[a.topology.Hosts[p.pair.B].Switch]}
+		path := p.paths[choice]
+		arcs[k] = arc{vertex(path[level]), vertex(path[len(path)-1-level] ^ 1)}
 		switch {
 		case p.forth > 0 && p.back > 0:
-			both = append(both, i)
+			both = append(both, k)
 		case p.back > 0:
-			arcs[i] = arc{arcs[i].to, arcs[i].from}
+			arcs[k] = arc{arcs[k].to, arcs[k].from}
 		}
 	}
-	orient(arcs, both, len(leaves))
+	orient(arcs, both, len(number))
 	return arcs
 }
 
@@ -187,25 +247,31 @@ func (c *colouring) exchange(vertex, x, y int) {
 	}
 }
 
-// nameColours says which choice each colour stands for: the one that the most of its pairs have now, the largest groups
+// nameColours says which class each colour stands for: the one that the most of its pairs are in now, the largest groups
 // first, since any permutation of the colours is as good.
-func (a *assignment) nameColours(colours []int) []int32 {
-	k := len(a.vids)
-	type group struct{ colour, choice, size int }
+func (a *assignment) nameColours(pairs, colours []int, classes [][]int32) []int {
+	k := len(classes)
+	class := slices.Repeat([]int{-1}, len(a.vids)) // of each choice
+	for n, choices := range classes {
+		for _, c := range choices {
+			class[c] = n
+		}
+	}
+	type group struct{ colour, class, size int }
 	groups := make([]group, k*k)
 	for g := range groups {
-		groups[g] = group{colour: g / k, choice: g % k}
+		groups[g] = group{colour: g / k, class: g % k}
 	}
-	for i, c := range colours {
-		if start := a.pairs[i].start; start != noChoice {
-			groups[c*k+int(start)].size++
+	for n, i := range pairs {
+		if start := a.pairs[i].start; start != noChoice && class[start] >= 0 {
+			groups[colours[n]*k+class[start]].size++
 		}
 	}
 	slices.SortStableFunc(groups, func(x, y group) int { return y.size - x.size })
-	names, taken := slices.Repeat([]int32{noChoice}, k), make([]bool, k)
+	names, taken := slices.Repeat([]int{-1}, k), make([]bool, k)
 	for _, g := range groups {
-		if names[g.colour] == noChoice && !taken[g.choice] {
-			names[g.colour], taken[g.choice] = int32(g.choice), true
+		if names[g.colour] < 0 && !taken[g.class] {
+			names[g.colour], taken[g.class] = g.class, true
 		}
 	}
 	return names

@@ -14,6 +14,8 @@ const (
 	// tolerance is the relative difference below which two utilisations are the same. Measured rates are never
 	// better than that, and it keeps the search from living on rounding.
 	tolerance = 1e-9
+	// near is how close to its lower bound the worst link must be to end the search.
+	near = 1e-3
 )
 
 // problem is what Optimize decides, in numbers: which of its paths each pair takes.

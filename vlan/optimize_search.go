@@ -98,7 +98,7 @@ func (s *search) cheapest(i int, limit float64) int32 {
 // reports whether it could.
 func (s *search) relieve() bool {
 	worst, u := s.worstHop()
-	if u <= s.bound*(1+tolerance) || s.spent() {
+	if u <= s.bound*(1+near) || s.spent() {
 		return false
 	}
 	limit := u * (1 - tolerance)
@@ -245,7 +245,7 @@ func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to 
 func (s *search) explore() {
 	s.trail = s.trail[:0]
 	best, random := s.score(), chance(exploreSeed)
-	for best.worst > s.bound*(1+tolerance) && !s.spent() {
+	for best.worst > s.bound*(1+near) && !s.spent() {
 		worst, _ := s.worstHop()
 		for k := range kicks {
 			i := random.below(len(s.pairs))

@@ -25,7 +25,7 @@ func (p *problem) begin(effort int) *search {
 			best = s
 		}
 		best.tried = s.tried
-		if best.score().worst <= p.bound*(1+tolerance) {
+		if best.score().worst <= p.bound*(1+near) {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rawlane/rawlane/vlan"
@@ -50,26 +51,35 @@ func TestVFREC_2_4_CGHasATableWithoutCollisions(t *testing.T) {
 	}
 }
 
-func TestScratch(t *testing.T) {
-	for _, c := range []struct{ spec, pattern string }{
-		{"vbft:32x32x32", "random:1"}, {"vbft:32x32x32", "shift:512"}, {"vbft:32x32x32", "bisection"}, {"vbft:32x32x32", "cg"}, {"vbft:16x8x16", "all"},
-		{"vbft:8x8x8", "random:3"}, {"vbft:4x4x4", "all"},{"vbft:16x8x16", "random:3"},
-	} {
-		top := network(t, c.spec)
-		_, r, err := vlan.OptimizeFast(top, pattern(t, c.pattern, len(top.Hosts)), nil, vlan.OptimizeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s %s: %.3f -> %.3f bound %.3f, squares %.4g -> %.4g, changes %d, tried %d", c.spec, c.pattern, r.Before.Worst, r.After.Worst, r.LowerBound, r.Before.Squares, r.After.Squares, len(r.Changes), r.Tried)
+// matching is n/2 pairs by chance that talk both ways.
+func matching(n int, seed uint64) (demand vlan.Traffic) {
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
+	for i := 0; i+1 < n; i += 2 {
+		a, b := order[i], order[i+1]
+		demand = append(demand, vlan.Flow{From: a, To: b, Rate: vlan.Gbps}, vlan.Flow{From: b, To: a, Rate: vlan.Gbps})
 	}
+	return demand.Normalise()
 }
 
+// dense is that many flows by chance, of all sizes.
+func dense(n, flows int, seed uint64) (demand vlan.Traffic) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range flows {
+		a, b := r.IntN(n), r.IntN(n)
+		if a != b {
+			demand = append(demand, vlan.Flow{From: a, To: b, Rate: vlan.Rate(r.ExpFloat64()) * 50 * vlan.Mbps})
+		}
+	}
+	return demand.Normalise()
+}
+
+// The fast method against branch and bound, on 1,500 random cases. It gets the best worst link nearly always, and the
+// sum of squares mostly; what it may miss is asserted with room, so that other random cases would pass, too.
 func TestOptimizeAgreesWithExact(t *testing.T) {
-	equal, worse := 0, 0.0
-	const cases = 400
+	const cases = 1500
+	sameWorst, sameSquares, ratio := 0, 0, 1.0
 	for seed := range uint64(cases) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		top, demand := smallCase(r)
+		top, demand := smallCase(rand.New(rand.NewPCG(seed, 0)))
 		_, exact, err := vlan.OptimizeExact(top, demand, nil, vlan.OptimizeOptions{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -79,19 +89,24 @@ func TestOptimizeAgreesWithExact(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if fast.After.Worst < exact.After.Worst*(1-1e-9) || exact.After.Worst < exact.LowerBound*(1-1e-9) {
-			t.Errorf("seed %d: bound %v, exact %v, fast %v", seed, exact.LowerBound, exact.After.Worst, fast.After.Worst)
+			t.Errorf("seed %d: bound %v, exact %v, fast %v: want them ascending", seed, exact.LowerBound, exact.After.Worst, fast.After.Worst)
 		}
-		if math.Abs(fast.After.Worst-exact.After.Worst) < 1e-9*exact.After.Worst {
-			equal++
-		} else {
-			worse = max(worse, fast.After.Worst/exact.After.Worst)
-			t.Logf("seed %d: bound %v, exact %v, fast %v, pairs %d", seed, exact.LowerBound, exact.After.Worst, fast.After.Worst, len(demand))
+		if fast.After.Worst < exact.After.Worst*(1+1e-9) {
+			sameWorst++
+			if math.Abs(fast.After.Squares-exact.After.Squares) < 1e-9*exact.After.Squares {
+				sameSquares++
+			}
 		}
+		ratio = max(ratio, fast.After.Worst/exact.After.Worst)
 	}
-	t.Logf("%d of %d equal, else at most %.3f times", equal, cases, worse)
+	t.Logf("of %d: worst link the same %d times, sum of squares, too, %d times; worst link at most %.3f times the best", cases, sameWorst, sameSquares, ratio)
+	if sameWorst < cases*98/100 || sameSquares < cases*90/100 || ratio > 1.5 {
+		t.Errorf("of %d: worst link the same %d times (want 98%%), sum of squares, too, %d times (want 90%%); at most %.3f times the best (want 1.5)", cases, sameWorst, sameSquares, ratio)
+	}
 }
 
-// smallCase returns a fat tree or any network, and a few flows: equal ones, different ones, one way or both.
+// smallCase returns a fat tree or any network, and a few flows: equal ones, different ones, one way or both. At least
+// one of them crosses switches.
 func smallCase(r *rand.Rand) (*vlan.Topology, vlan.Traffic) {
 	var top *vlan.Topology
 	switch r.IntN(3) {
@@ -104,7 +119,7 @@ func smallCase(r *rand.Rand) (*vlan.Topology, vlan.Traffic) {
 	}
 	var demand vlan.Traffic
 	kind := r.IntN(3)
-	for range 1 + r.IntN(9) {
+	for range 3 + r.IntN(9) {
 		a, b := r.IntN(len(top.Hosts)), r.IntN(len(top.Hosts))
 		if a == b {
 			continue
@@ -117,6 +132,10 @@ func smallCase(r *rand.Rand) (*vlan.Topology, vlan.Traffic) {
 		if kind < 2 {
 			demand = append(demand, vlan.Flow{From: b, To: a, Rate: rate})
 		}
+	}
+	crosses := func(f vlan.Flow) bool { return top.Hosts[f.From].Switch != top.Hosts[f.To].Switch }
+	if !slices.ContainsFunc(demand, crosses) {
+		return smallCase(r)
 	}
 	return top, demand.Normalise()
 }
