@@ -3,7 +3,7 @@ package vbft
 import (
 	"errors"
 	"fmt"
-	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/mono"
@@ -13,7 +13,10 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// CG is an experiment: what the processes of the NAS Parallel Benchmark CG send each other, one on each of 4, 16, 64 or 256 hosts.
+// Sizes are the numbers of processes that CG is for: squares of powers of two.
+var Sizes = []int{4, 16, 64, 256}
+
+// CG is an experiment: what the processes of the NAS Parallel Benchmark CG send each other, one on each host.
 //
 // Source: VFREC §5.3.
 type CG struct {
@@ -96,8 +99,8 @@ func (c *CG) validate() error {
 	}
 	n := len(t.Hosts)
 	switch {
-	case n < 4 || n > 256 || bits.OnesCount(uint(n)) != 1 || bits.TrailingZeros(uint(n))%2 != 0:
-		return fmt.Errorf("%d hosts (want 4, 16, 64 or 256)", n)
+	case !slices.Contains(Sizes, n):
+		return fmt.Errorf("%d hosts (want one of %v)", n, Sizes)
 	case len(c.Plan.Nodes) != n:
 		return fmt.Errorf("a plan of %d nodes for %d hosts", len(c.Plan.Nodes), n)
 	case c.Order < n || c.Iterations < 1 || c.Compute < 0 || c.Compute > ether.MaxTime:

@@ -90,7 +90,7 @@ func TestCG_WithoutLossTakesTheTimeOfItsFullestCable(t *testing.T) {
 		}
 		perMultiplication := r.Elapsed / (iterations * multiplications)
 		switch c.Name {
-		case "flat": // 3 long exchanges, a fifth more for acks that go between and for finding each other; 4 short ones of 30 us
+		case "flat": // 3 long exchanges, and acks between their frames; 4 short ones of 30 us
 			flat = perMultiplication
 			least := DefaultCompute + 3*exchange + 4*30*time.Microsecond
 			if flat < least || flat > least+least/20 {
@@ -202,7 +202,7 @@ func TestCG_EndsWhenTold(t *testing.T) {
 func TestCG_SaysWhatIsWrong(t *testing.T) {
 	for want, spoil := range map[string]func(*CG){
 		"want a topology and a plan": func(c *CG) { c.Plan = nil },
-		"8 hosts (want 4, 16, 64 or 256)": func(c *CG) {
+		"8 hosts (want one of [4 16 64 256])": func(c *CG) {
 			c.Network.Topology, _ = vlan.Flat(8)
 		},
 		"a plan of 16 nodes for 4 hosts": func(c *CG) {
