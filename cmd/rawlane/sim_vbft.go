@@ -152,6 +152,9 @@ func (s *simVBFT) validateTopology() (err error) {
 	case s.experiment == "fig11" && !slices.Contains(vbft.Sizes, hosts):
 		return misuse("--topology %s: it has %d hosts (want one of %v)", s.topology, hosts, vbft.Sizes)
 	}
+	if err := s.network().Validate(); err != nil {
+		return misuse("--topology %s: %v", s.topology, err)
+	}
 	return nil
 }
 

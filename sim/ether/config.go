@@ -23,6 +23,12 @@ type Config struct {
 	Exact bool
 }
 
+// Validate says what is wrong with c.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
+}
+
 // withDefaults returns c with nothing left at zero, and what is wrong with it.
 func (c Config) withDefaults() (Config, error) {
 	if c.Queue == 0 {

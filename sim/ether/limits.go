@@ -17,12 +17,14 @@ const (
 	// DefaultWindow is the most payload that a flow has on its way, in bytes: the socket buffers that Open MPI 1.2 asks for.
 	DefaultWindow = 128 << 10
 
-	// MaxQueue and MaxWindow bound what a run takes of memory, in bytes.
-	MaxQueue  = 64 << 20
+	// MaxQueue bounds Config.Queue: at MinRate, the time that it takes still fits an instant.
+	MaxQueue = 64 << 20
+	// MaxWindow bounds Config.Window, and with it the memory of a flow, in bytes.
 	MaxWindow = 64 << 20
 
-	// MinRate and MaxRate are those for which a queue's time fits an instant, and a byte's time is more than a grain of it.
+	// MinRate is the least that a cable may have.
 	MinRate = vlan.Mbps
+	// MaxRate is the most: a byte's time is then 8,000 grains of a line's time, fine enough for clocks that are off.
 	MaxRate = 1000 * vlan.Gbps
 
 	// MaxTime is how long a network's time may run: a line counts in femtoseconds.
@@ -47,9 +49,11 @@ const (
 
 // Sizes, in bytes.
 const (
-	MTU     = 1500
-	Payload = MTU - headers // of a full frame
-	headers = 20 + 32       // of IPv4, and of TCP with timestamps
+	// MTU is what follows a full frame's EtherType.
+	MTU = 1500
+	// Payload is what a full frame carries of a program's bytes.
+	Payload = MTU - headers
+	headers = 20 + 32 // of IPv4, and of TCP with timestamps
 
 	// FullFrame is what a full frame takes of a cable's time.
 	FullFrame = MTU + frameHead + frameEnd
