@@ -19,7 +19,7 @@
 // told otherwise, and for a reason: a frame that floods would stop every cable that leads to a busy port.
 //
 // A [Flow] is once and in order, whatever is lost: a window in segments, slow start and congestion avoidance, selective acknowledgements, fast
-// retransmission, a timer of 200 ms and more; an ack every second segment, 64 bytes long. That is Linux of 2007, the hosts of the
+// retransmission, a timer of 200 ms and more; an ack of 74 bytes for every second segment. That is Linux of 2007, the hosts of the
 // paper, less what does not matter between hosts that are one building apart.
 //
 // Guaranteed: frames are accounted for ([Counters]); the same configuration, seed and calls give the same run, on every

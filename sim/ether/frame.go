@@ -21,5 +21,5 @@ type frame struct {
 
 // wireBytes is how long a cable is busy with the frame, in bytes.
 func (f *frame) wireBytes() int64 {
-	return int64(max(frameHead+headers+int(f.payload), minFrame) + frameEnd)
+	return frameHead + headers + int64(f.payload) + frameEnd // never so short that it is padded
 }

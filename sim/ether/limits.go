@@ -59,7 +59,6 @@ const (
 	FullFrame = MTU + frameHead + frameEnd
 
 	frameHead = 18         // addresses, tag, EtherType
-	minFrame  = 60         // up to the end of the payload; a shorter one is padded
 	frameEnd  = 4 + 8 + 12 // FCS, and the preamble and silence that go with each
 )
 

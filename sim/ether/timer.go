@@ -22,8 +22,11 @@ func (t *timer) init(q *sim.Queue, fire func()) {
 
 func (t *timer) stop() { t.at = mono.Time{} }
 
-// set moves the timer, to later than now.
+// set moves the timer. What has passed already is due now.
 func (t *timer) set(at mono.Time) {
+	if now := t.queue.Now(); at.Before(now) {
+		at = now
+	}
 	t.at = at
 	if t.next.IsZero() || at.Before(t.next) {
 		t.next = at

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,23 @@ func TestConjGrad_IsNPBs(t *testing.T) {
 	}
 	if len(pairs) > 0 {
 		t.Errorf("%v exchange between leaves, too", pairs)
+	}
+}
+
+// The first multiplication of the process in row 1 and column 2, and the sums around it.
+func TestConjGrad_Process6(t *testing.T) {
+	const vector, number = 150_000, 8
+	want := []step{
+		{exchanges, 4, number}, {exchanges, 7, number},
+		{kind: computes},
+		{exchanges, 7, vector}, {exchanges, 4, vector}, // 1 away, 2 away
+		{exchanges, 9, vector}, // row 2, column 1
+		{exchanges, 4, number}, {exchanges, 7, number},
+		{exchanges, 4, number}, {exchanges, 7, number},
+		{kind: computes},
+	}
+	if got := conjGrad(6, 16, ClassBOrder)[:len(want)]; !slices.Equal(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
 	}
 }
 
