@@ -18,6 +18,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	topology.SetRates(100*vlan.Mbps, 100*vlan.Mbps)
 	q := new(sim.Queue)
 	n, err := ether.New(q, ether.Config{Topology: topology, Seed: 1})
 	if err != nil {
@@ -41,6 +42,6 @@ func Example() {
 	q.Run(mono.At(2 * time.Second))
 	fmt.Println("two ways:", megabytes()-shared, "MB in a second")
 	// Output:
-	// one way:  117 MB in a second
-	// two ways: 235 MB in a second
+	// one way:  11 MB in a second
+	// two ways: 23 MB in a second
 }

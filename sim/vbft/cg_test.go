@@ -83,6 +83,9 @@ func TestCG_WithoutLossTakesTheTimeOfItsFullestCable(t *testing.T) {
 	exchange := time.Duration(seconds * float64(time.Second))
 	var flat time.Duration
 	for _, c := range paperCases(t) {
+		if testing.Short() && c.Name != "flat" && c.Name != "default" {
+			continue
+		}
 		cg := paperCG(c, iterations)
 		cg.Network.Queue = ether.MaxQueue
 		r := run(t, cg)
