@@ -70,7 +70,7 @@ func (s *simVBFT) runChange(cmd *cobra.Command) error {
 		return err
 	}
 	if !s.json {
-		if err := s.writeChangeMeans(c, all); err != nil {
+		if err := s.writeChangeMeans(all); err != nil {
 			return err
 		}
 	}
@@ -104,23 +104,23 @@ func (s *simVBFT) writeChangeLine(l changeLine) error {
 	return s.printf("%-8.4g %9.1f %10d %9d  %s\n", l.AtS, l.MBPerS, l.Flooded, l.Dropped, bar(l.MBPerS, whole, 100))
 }
 
-// writeChangeMeans sums up, the first sample of each phase aside: in it windows open, or what waits on the old way arrives.
-func (s *simVBFT) writeChangeMeans(c *vbft.Change, all []changeLine) error {
-	phase := func(l changeLine) int {
-		at := time.Duration(l.AtS * float64(time.Second))
-		switch {
-		case at < c.Sender:
-			return 0
-		case at < c.Receiver:
-			return 1
-		}
-		return 2
+// phase is 0 before node 0 changes, 2 once both have, and 1 between.
+func (l *changeLine) phase() int {
+	switch {
+	case l.AtS < l.SenderS:
+		return 0
+	case l.AtS < l.ReceiverS:
+		return 1
 	}
-	var sum [3]float64
-	var count [3]float64
-	for i, l := range all {
-		if p := phase(l); i > 0 && phase(all[i-1]) == p {
-			sum[p] += l.MBPerS
+	return 2
+}
+
+// writeChangeMeans sums up, the first sample of each phase aside: in it windows open, or what waits on the old way arrives.
+func (s *simVBFT) writeChangeMeans(all []changeLine) error {
+	var sum, count [3]float64
+	for i := 1; i < len(all); i++ {
+		if p := all[i].phase(); all[i-1].phase() == p {
+			sum[p] += all[i].MBPerS
 			count[p]++
 		}
 	}

@@ -43,5 +43,5 @@ func Example() {
 	fmt.Println("two ways:", megabytes()-shared, "MB in a second")
 	// Output:
 	// one way:  11 MB in a second
-	// two ways: 23 MB in a second
+	// two ways: 24 MB in a second
 }
