@@ -29,9 +29,10 @@
 //	           Cyclic ─┼─ Plan ── Plan.Check(network) ┼─ Plan.Routes(1) ── Table of node 1
 //	         Optimize ─┘                              └─ ...
 //
-// A [Topology] is the network that a plan is for: switches, cables, hosts, and the tree of each VID. It comes from a generator such as
-// [FatTree], or VLANs are computed for it; it has the path of each pair by each VID, and the load of each cable. [Optimize]
-// makes a plan for known [Traffic].
+// A [Topology] is the network that a plan is for: switches, cables, hosts, and the tree of each VID. [FatTree] and its like make
+// the regular ones, [ReadTopology] reads any, [ComputeVLANs] finds VLANs for one that has none, and [Topology.Ports] says how
+// its switches are to be set up. What a VID means in it, [Topology.Path] and [Topology.Load] say. [Optimize] makes a plan
+// for known [Traffic].
 //
 // All of this computes and does nothing else: no packet is sent and no clock read here.
 //

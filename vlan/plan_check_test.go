@@ -35,8 +35,13 @@ func TestPlan_CheckNamesWhatTheNetworkLacks(t *testing.T) {
 	if err := cyclic(t, 15, 1).Check(network); !errors.Is(err, vlan.ErrBadPlan) || !strings.Contains(err.Error(), "15 nodes, but the topology has 16 hosts") {
 		t.Errorf("a node too few: %v", err)
 	}
-	if err := cyclic(t, 16, 1, 2, 3, 4, 5).Check(network); !errors.Is(err, vlan.ErrBadPlan) || err.Error() != "bad plan: vid 5: the topology does not have it (it has 1 2 3 4)" {
+	if err := cyclic(t, 16, 1, 2, 3, 4, 5).Check(network); !errors.Is(err, vlan.ErrBadPlan) || err.Error() != "bad plan: vid 5: the topology does not have it (it has 1-4)" {
 		t.Errorf("a VID that it has not: %v", err)
+	}
+	bare := *network
+	bare.VLANs = nil
+	if err := cyclic(t, 16, 1).Check(&bare); !errors.Is(err, vlan.ErrBadPlan) || err.Error() != "bad plan: vid 1: the topology does not have it (it has none)" {
+		t.Errorf("no VLAN: %v", err)
 	}
 	// VID 2 loses its cable to leaf 3, where nodes 12 to 15 are: the pairs of 1, 5 and 9 with them.
 	cut := slices.IndexFunc(network.VLANs, func(v vlan.VLAN) bool { return v.VID == 2 })

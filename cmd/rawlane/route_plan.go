@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,9 +45,14 @@ func readPlanAndNetwork(file string) (p *vlan.Plan, network *vlan.Topology, err 
 	return p, network, nil
 }
 
-// planNetwork is the network that a plan is for.
+// planNetwork is the network that a plan is for: from a generator, or from a file whose name counts from the plan's folder.
 func planNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
-	network, err := vlan.ParseTopology(p.Topology)
+	network, err := vlan.LoadTopology(p.Topology, func(name string) (io.ReadCloser, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(file), name)
+		}
+		return os.Open(name)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
