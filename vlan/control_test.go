@@ -83,8 +83,12 @@ func (w *watch) step(wanted ...vlan.Traffic) []vlan.Decision {
 			w.old = before
 		}
 	}
-	if got, want := fmt.Sprint(w.control.Plan().Pairs), fmt.Sprint(w.plan.Pairs); got != want {
-		w.t.Errorf("%s, period %d: the controller takes %s to be in force, and %s is", w.name, w.periods, got, want)
+	for b := range w.plan.Nodes {
+		for a := range b {
+			if got, want := w.control.Plan().PairVID(a, b), w.plan.PairVID(a, b); got != want {
+				w.t.Errorf("%s, period %d: the controller takes pair %d-%d to have VID %d, and it is %d", w.name, w.periods, a, b, got, want)
+			}
+		}
 	}
 	return decisions
 }
@@ -121,7 +125,7 @@ func (w *watch) checkNotWorse() {
 func TestControlConverges(t *testing.T) {
 	const periods = 80
 	sum, best := 0.0, 0.0
-	for seed := range uint64(90) {
+	for seed := range uint64(45) {
 		top := network(t, []string{"vbft:4x4x4", "vbft:4x2x3", "vbft3:2x2x2x2x2"}[seed%3])
 		w := newWatch(t, fmt.Sprint("seed ", seed), top, seed)
 		want := someTraffic(rand.New(rand.NewPCG(seed, 5)), len(top.Hosts))
@@ -154,7 +158,7 @@ func TestControlConverges(t *testing.T) {
 
 // Traffic that changes every 25 periods, and swings a little all the time.
 func TestControlFollowsTraffic(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		top := network(t, "vbft:4x4x4")
 		w := newWatch(t, fmt.Sprint("seed ", seed), top, seed)
@@ -191,7 +195,7 @@ func swing(r *rand.Rand, t vlan.Traffic, part float64) vlan.Traffic {
 // things as they are. It does not run after them.
 func TestControlDoesNotFlap(t *testing.T) {
 	const periods = 100
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		top := network(t, "vbft:4x4x4")
 		a, b := someTraffic(r, len(top.Hosts)), someTraffic(r, len(top.Hosts))
