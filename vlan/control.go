@@ -174,8 +174,8 @@ func (s ControlState) String() string {
 // The traffic is averaged over periods. A plan must be better by Gain, more if it changes many pairs, for Patience periods in a row, and
 // must not be worse for any of these periods by itself: so patterns that alternate do not make it alternate. Changes come in small numbers, such that the
 // worst link does not become worse on the way. In the period after, traffic may have changed: if by what is seen then the plan before
-// were better, it is taken back, after one period. Pairs that have changed rest, and those that change again and again for ever longer: so
-// there is an end to it even if what is seen depends on the routes themselves.
+// were better, it is taken back, after one period. Pairs that have changed rest, and those that change again and again ever longer, even if
+// what is seen depends on the routes themselves.
 //
 // Nodes may be missing, for a while or always. Their pairs are not changed.
 //
@@ -214,11 +214,8 @@ func NewController(now mono.Time, t *Topology, plan *Plan, cfg ControlConfig) (*
 	if err != nil {
 		return nil, err
 	}
-	if plan == nil {
-		return nil, fmt.Errorf("control: %w: there is none", ErrBadPlan)
-	}
-	if _, err := newProblem(t, nil, plan, OptimizeOptions{}); err != nil {
-		return nil, fmt.Errorf("control: %w", err)
+	if err := controllable(t, plan); err != nil {
+		return nil, err
 	}
 	paths, err := NewPaths(t)
 	if err != nil {
@@ -231,6 +228,28 @@ func NewController(now mono.Time, t *Topology, plan *Plan, cfg ControlConfig) (*
 	c.meter = newMeter(t)
 	c.wants = newWants(t)
 	return c, nil
+}
+
+// controllable reports whether a controller can begin with a plan.
+func controllable(t *Topology, plan *Plan) error {
+	if plan == nil {
+		return fmt.Errorf("control: %w: there is none", ErrBadPlan)
+	}
+	if _, err := newProblem(t, nil, plan, OptimizeOptions{}); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	return nil
+}
+
+// Replace tells that somebody has put another plan in force. What is known of the traffic stays. The error is an ErrBadPlan for a plan of other
+// nodes, or of other VIDs than the network's; then it is as if it had not come.
+func (c *Controller) Replace(plan *Plan) error {
+	if err := controllable(c.topology, plan); err != nil {
+		return err
+	}
+	c.plan, c.before, c.trial, c.streak = plan, nil, nil, 0
+	clear(c.foreign)
+	return nil
 }
 
 // Deadline returns when the period ends: then read the counters and call Advance. There always is one.

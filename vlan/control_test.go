@@ -83,8 +83,12 @@ func (w *watch) step(wanted ...vlan.Traffic) []vlan.Decision {
 			w.old = before
 		}
 	}
-	if got, want := fmt.Sprint(w.control.Plan().Pairs), fmt.Sprint(w.plan.Pairs); got != want {
-		w.t.Errorf("%s, period %d: the controller takes %s to be in force, and %s is", w.name, w.periods, got, want)
+	for b := range w.plan.Nodes {
+		for a := range b {
+			if got, want := w.control.Plan().PairVID(a, b), w.plan.PairVID(a, b); got != want {
+				w.t.Errorf("%s, period %d: the controller takes pair %d-%d to have VID %d, and it is %d", w.name, w.periods, a, b, got, want)
+			}
+		}
 	}
 	return decisions
 }
@@ -121,7 +125,7 @@ func (w *watch) checkNotWorse() {
 func TestControlConverges(t *testing.T) {
 	const periods = 80
 	sum, best := 0.0, 0.0
-	for seed := range uint64(90) {
+	for seed := range uint64(45) {
 		top := network(t, []string{"vbft:4x4x4", "vbft:4x2x3", "vbft3:2x2x2x2x2"}[seed%3])
 		w := newWatch(t, fmt.Sprint("seed ", seed), top, seed)
 		want := someTraffic(rand.New(rand.NewPCG(seed, 5)), len(top.Hosts))
@@ -154,7 +158,7 @@ func TestControlConverges(t *testing.T) {
 
 // Traffic that changes every 25 periods, and swings a little all the time.
 func TestControlFollowsTraffic(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		top := network(t, "vbft:4x4x4")
 		w := newWatch(t, fmt.Sprint("seed ", seed), top, seed)
@@ -191,7 +195,7 @@ func swing(r *rand.Rand, t vlan.Traffic, part float64) vlan.Traffic {
 // things as they are. It does not run after them.
 func TestControlDoesNotFlap(t *testing.T) {
 	const periods = 100
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		top := network(t, "vbft:4x4x4")
 		a, b := someTraffic(r, len(top.Hosts)), someTraffic(r, len(top.Hosts))
@@ -319,6 +323,27 @@ func TestControlRefused(t *testing.T) {
 	}
 }
 
+// Another plan is put in force as a whole: the controller goes on from there.
+func TestControlReplace(t *testing.T) {
+	w, moved, stayed := collision(t)
+	before := w.control.Plan()
+	if err := w.control.Replace(start(network(t, "vbft:4x4x4"), 0)); !errors.Is(err, vlan.ErrBadPlan) || w.control.Plan() != before {
+		t.Errorf("a plan of 16 nodes: %v, want ErrBadPlan and the one before", err)
+	}
+	other := must(w.plan.With(map[vlan.Pair]transport.VID{moved: 3, stayed: 3}))
+	if err := w.control.Replace(other); err != nil {
+		t.Fatal(err)
+	}
+	w.plan, w.old = other, nil
+	clear(w.moved)
+	for range 12 {
+		w.step(both(moved, stayed))
+	}
+	if w.worst(w.plan) > 1 || w.changes != 2 {
+		t.Errorf("worst link %v after %d changes, want 1 after 2: one before and one since", w.worst(w.plan), w.changes)
+	}
+}
+
 // A node whose counters cannot be read keeps its pairs' VIDs; the others go on, and so does it when it is back.
 func TestControlWithoutANode(t *testing.T) {
 	w, _, _ := collision(t)
@@ -405,6 +430,36 @@ func TestControlLearnsWhatIsWanted(t *testing.T) {
 	}
 }
 
+// Five pairs that want 0.6 each, on four links: two of them share a link, whichever they are. As these look as if they wanted
+// 1.0 each, it seems worth while to let another pair be one of them, for ever, unless what is found out on the way is remembered.
+func TestControlDoesNotRotate(t *testing.T) {
+	top := network(t, "vbft:2x4x5")
+	plan := start(top, 0)
+	plan.Pairs = nil
+	var pairs []vlan.Pair
+	for node := range plan.Nodes {
+		plan.Nodes[node].VID, plan.Nodes[node].Priority = transport.VID(node%4+1), 0
+		if node < 5 {
+			pairs = append(pairs, vlan.Pair{A: node, B: node + 5})
+		}
+	}
+	want := both(pairs...)
+	for i := range want {
+		want[i].Rate = 0.6 * vlan.Gbps
+	}
+	m := newModel(top, plan, vlan.ControlConfig{MaxChanges: mostChanges, Rest: rest})
+	w := &watch{model: m, t: t, name: t.Name(), moved: make(map[vlan.Pair]mono.Time), slack: 1.03}
+	for range 60 {
+		w.step(want)
+	}
+	if w.changes > 3 {
+		t.Errorf("%d changes, the last in period %d; want 3 at most", w.changes, w.last)
+	}
+	if _, u := w.control.Worst(); math.Abs(u-1.2) > 0.01 {
+		t.Errorf("worst link taken for %.2f, want 1.20", u)
+	}
+}
+
 func TestControlIsTheSameEachTime(t *testing.T) {
 	run := func() []vlan.Decision {
 		w := newWatch(t, "twice", network(t, "vbft:4x4x4"), 9)
@@ -478,6 +533,40 @@ func TestControlLogIsBounded(t *testing.T) {
 	if len(log) != 1000 || !strings.HasSuffix(log[999].Why, "1499") {
 		t.Errorf("%d entries, the last %v; want 1000, and number 1499", len(log), log[len(log)-1])
 	}
+}
+
+// A driver reads counters when the controller wants it to, and carries out what it decides. Here two nodes send by one link as much as it
+// takes, and count what passes.
+func ExampleController() {
+	topology, _ := vlan.ParseTopology("vbft:2x2x2")
+	plan := &vlan.Plan{VIDs: []transport.VID{1, 2}}
+	for i := range topology.Hosts {
+		plan.Nodes = append(plan.Nodes, vlan.Station{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i)}, VID: 1})
+	}
+	c, err := vlan.NewController(mono.At(0), topology, plan, vlan.ControlConfig{Period: time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for second := range uint64(5) {
+		now, _ := c.Deadline()
+		for node := range 2 { // 0 to 2, and 1 to 3: 62.5 MB/s each
+			sent := vlan.SentTo{Node: node + 2, VID: 1, Bytes: second * 62_500_000}
+			if err := c.Observe(vlan.Sample{Node: node, At: now, Sent: []vlan.SentTo{sent}}); err != nil {
+				fmt.Println(err)
+			}
+		}
+		for node := 2; node < 4; node++ { // which only receive
+			if err := c.Observe(vlan.Sample{Node: node, At: now}); err != nil {
+				fmt.Println(err)
+			}
+		}
+		for _, d := range c.Advance(now, nil) {
+			fmt.Println(d)
+		}
+	}
+	// Output:
+	// pair 0-2: VID 1 -> 2: link leaf0>top0 was at 2.00 of its rate, pairs 0-2 and 1-3 shared it; expected 1.00
 }
 
 // Flows share places by the definition of max-min fairness.

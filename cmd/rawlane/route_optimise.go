@@ -49,7 +49,7 @@ A traffic's file has a flow in each line: "0>8 1G" one way, "2-9 500M" both ways
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.topology, "topology", "", "the network; if not given, the plan's")
+	f.StringVar(&o.topology, "topology", "", "the network, if not the plan's: a spec or a file")
 	f.StringVar(&o.pattern, "pattern", "", "who sends to whom, by name")
 	f.StringVar(&o.traffic, "traffic", "", "who sends how much to whom: a file")
 	f.IntVar(&o.options.MaxChanges, "max-changes", 0, "change this many pairs at most; 0: any number")
@@ -132,7 +132,7 @@ func (o *routeOptimise) loadNetwork(plan *vlan.Plan) (err error) {
 		o.network, err = planNetwork(plan, o.file)
 		return err
 	}
-	o.network, err = vlan.LoadTopology(o.topology, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+	o.network, err = loadTopology(o.topology)
 	return err
 }
 
