@@ -32,7 +32,7 @@ var floors = []struct {
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
-	{"vlan", []string{"transport"}},
+	{"vlan", []string{"transport", "internal/mono"}},
 	{"sim", []string{"internal/mono"}},
 	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/mono"}},
 	{"sim/vbft", []string{"sim", "sim/ether", "vlan", "transport", "internal/mono"}},

@@ -32,6 +32,9 @@ const (
 	// MaxTopologyFile bounds a topology's file, in bytes: enough for 100,000 hosts on 1,000 switches. Reading takes some
 	// hundred times that memory at worst.
 	MaxTopologyFile = 8 << 20
+
+	// MaxTries bounds the random orders that ComputeVLANs tries.
+	MaxTries = 1 << 10
 )
 
 // Bounds on topologies, so that a spec of a few bytes cannot ask for all memory.
@@ -39,4 +42,5 @@ const (
 	maxParts   = 1 << 20 // hosts, switches, or links: what the simulator can still run
 	maxLevels  = 16      // of a spec: names stay short
 	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
+	maxPaths   = 1 << 20 // that ComputeVLANs chooses: two for each pair of 1,000 switches with hosts
 )

@@ -162,7 +162,7 @@ func TestCiscoReservesVIDs(t *testing.T) {
 
 // A list of many VIDs takes several commands, which together name each once.
 func TestCiscoSplitsLongLists(t *testing.T) {
-	net := must(vlan.FatTree(1, 40, 1))
+	net := must(vlan.FatTree(1, 80, 1))
 	for i := range net.VLANs {
 		net.VLANs[i].VID = transport.VID(2*i + 2000)
 	}
@@ -183,7 +183,7 @@ func TestCiscoSplitsLongLists(t *testing.T) {
 			got = append(got, strings.Split(strings.TrimSpace(strings.TrimPrefix(list, "add ")), ",")...)
 		}
 	}
-	if len(got) != 40 || got[0] != "2000" || got[39] != "2078" {
+	if len(got) != 80 || got[0] != "2000" || got[79] != "2158" {
 		t.Errorf("%v", got)
 	}
 }
@@ -263,7 +263,6 @@ func ExamplePortTable_WriteCisco() {
 	// configure terminal
 	// vlan 2
 	//  exit
-	// no spanning-tree vlan 1-2
 	// interface Ethernet1
 	//  description to node0
 	//  switchport mode trunk

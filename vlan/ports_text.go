@@ -99,11 +99,11 @@ func (p *PortTable) WriteCisco(w io.Writer) error {
 				fmt.Fprintf(b, "vlan %d\n exit\n", v)
 			}
 		}
-		for _, run := range vidRuns(all) {
-			fmt.Fprintf(b, "no spanning-tree vlan %s\n", run)
-		}
 		for _, port := range ports {
 			p.writeCiscoPort(b, port, native)
+		}
+		for _, run := range vidRuns(all) { // last: until the ports are set up there may be loops
+			fmt.Fprintf(b, "no spanning-tree vlan %s\n", run)
 		}
 		fmt.Fprint(b, "end\n\n")
 	})

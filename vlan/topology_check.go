@@ -141,7 +141,7 @@ func (t *Topology) checkNames() error {
 // b-c.
 func (t *Topology) checkLinkNames() error {
 	seen := make(map[string]bool, len(t.Links))
-	for i, name := range t.linkNames() {
+	for i, name := range t.LinkNames() {
 		if seen[name] {
 			return flawed(linkList, i, "link %s: the name is taken already (call a switch otherwise)", name)
 		}

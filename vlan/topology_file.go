@@ -204,10 +204,10 @@ func (f *topologyFile) nameLinks() {
 	for i, l := range back.Links {
 		back.Links[i].A, back.Links[i].B = l.B, l.A
 	}
-	for i, name := range back.linkNames() {
+	for i, name := range back.LinkNames() {
 		f.links[name] = i
 	}
-	names := f.t.linkNames()
+	names := f.t.LinkNames()
 	for i, name := range names {
 		f.links[name] = i
 	}

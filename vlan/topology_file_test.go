@@ -44,6 +44,17 @@ func TestReadTopology(t *testing.T) {
 	}
 }
 
+// The file that the documentation shows.
+func TestTopologyOfTheDocumentation(t *testing.T) {
+	text := string(must(os.ReadFile("../docs/topologies.md")))
+	_, rest, _ := strings.Cut(text, "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	net, err := vlan.ReadTopology("topologies.md", strings.NewReader(example))
+	if err != nil || len(net.VLANs) != 2 || net.Hosts[1].Rate != 100*vlan.Mbps {
+		t.Errorf("%+v, %v", net, err)
+	}
+}
+
 func TestTopologyFileSaysWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ what, old, new, want string }{
 		{"a switch that is not there", "[leaf0, top1]", "[leaf0, top9]", "net.yaml:10: link leaf0-top9: no such switch: top9 (want one of leaf0, leaf1, top0, top1)"},
@@ -120,7 +131,9 @@ func TestTopologyComesBackFromItsFile(t *testing.T) {
 	odd := must(vlan.FatTree(2, 2, 2))
 	odd.Switches[0], odd.Switches[1], odd.Hosts[0].Name, odd.Hosts[1].Name = "null", "it's:{1}", "12", "käse#"
 	odd.Hosts[2].Rate, odd.Links[0].Rate = vlan.Gbps/3, 123
-	nets := []*vlan.Topology{odd, must(vlan.Flat(3)), must(vlan.ParseTopology("vbft3:2x2x2x2x2")), {Switches: []string{"alone"}}}
+	slowHost := must(vlan.FatTree(2, 2, 2))
+	slowHost.Hosts[3].Rate = 100 * vlan.Mbps
+	nets := []*vlan.Topology{odd, slowHost, must(vlan.Flat(3)), must(vlan.ParseTopology("vbft3:2x2x2x2x2")), {Switches: []string{"alone"}}}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		nets = append(nets, randomNetwork(r, 1+r.IntN(10), r.IntN(20), r.IntN(4)))

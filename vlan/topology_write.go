@@ -31,7 +31,7 @@ func (t *Topology) WriteTo(w io.Writer) (n int64, err error) {
 	for _, l := range t.Links {
 		fmt.Fprintf(&b, "  - {between: [%s, %s]%s}\n", yamlName(t.Switches[l.A]), yamlName(t.Switches[l.B]), rate(l.Rate))
 	}
-	names := t.linkNames()
+	names := t.LinkNames()
 	fmt.Fprintf(&b, "vlans:%s\n", emptyList(len(t.VLANs)))
 	for _, v := range t.VLANs {
 		members := make([]string, len(v.Links))

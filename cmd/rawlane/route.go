@@ -7,6 +7,8 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteCheckCommand,
 	newRouteShowCommand,
 	newRouteDiffCommand,
+	newRouteVLANsCommand,
+	newRouteOptimiseCommand,
 }
 
 func newRouteCommand() *cobra.Command {
