@@ -8,10 +8,11 @@
 local ETHERTYPE = 0x88b5
 local VERSION = 1
 local HEADER_LEN = 20
+local PROBE_HEAD_LEN = 16
 
 local rawlane = Proto("rawlane", "rawlane message")
 
-local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast" }
+local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "answer" }
 
 local f = rawlane.fields
 f.version   = ProtoField.uint8("rawlane.version", "Version", base.DEC, nil, 0xf0)
@@ -30,6 +31,13 @@ f.vid       = ProtoField.uint16("rawlane.vid", "VID as sent", base.DEC, nil, 0x0
 f.checksum  = ProtoField.uint32("rawlane.checksum", "Checksum", base.HEX)
 f.status    = ProtoField.string("rawlane.checksum.status", "Checksum status")
 f.payload   = ProtoField.bytes("rawlane.payload", "Payload")
+f.number    = ProtoField.uint32("rawlane.probe.number", "Probe number")
+f.detour    = ProtoField.bool("rawlane.probe.detour", "Answer by another tag", 8, nil, 0x01)
+f.anyone    = ProtoField.bool("rawlane.probe.anyone", "Answer whoever gets it", 8, nil, 0x04)
+f.back      = ProtoField.uint16("rawlane.probe.back", "Tag of the answer", base.HEX)
+f.was_seen  = ProtoField.bool("rawlane.probe.was_tagged", "Arrived with a tag", 8, nil, 0x08)
+f.seen      = ProtoField.uint16("rawlane.probe.seen", "Tag that it arrived with", base.HEX)
+f.instance  = ProtoField.uint32("rawlane.probe.instance", "Life of the sender", base.HEX)
 f.padding   = ProtoField.bytes("rawlane.padding", "Padding")
 
 local e = rawlane.experts
@@ -64,6 +72,21 @@ local function checksum(buffer, payload_len)
   if payload_len > 0 then c = crc_update(c, buffer(HEADER_LEN, payload_len):bytes()) end
   c = bit.bnot(c)
   return c < 0 and c + 0x100000000 or c
+end
+
+-- A probe (kind 4) or an answer (5) begins its payload with a head. Returns what to say of it.
+local function probe_head(kind, head, tree)
+  tree:add(f.number, head(0, 4))
+  local flags = head(4, 1):uint()
+  tree:add(f.detour, head(4, 1))
+  tree:add(f.anyone, head(4, 1))
+  if bit.band(flags, 2) ~= 0 then tree:add(f.back, head(6, 2)) end
+  if kind == 5 then
+    tree:add(f.was_seen, head(4, 1))
+    if bit.band(flags, 8) ~= 0 then tree:add(f.seen, head(8, 2)) end
+  end
+  tree:add(f.instance, head(12, 4))
+  return string.format(" %s %d", kinds[kind], head(0, 4):uint())
 end
 
 function rawlane.dissector(buffer, pinfo, root)
@@ -122,9 +145,13 @@ function rawlane.dissector(buffer, pinfo, root)
   end
   if not kinds[kind] then tree:add_proto_expert_info(e.kind) end
 
+  local about = ""
+  if (kind == 4 or kind == 5) and payload_len >= PROBE_HEAD_LEN then
+    about = probe_head(kind, buffer(HEADER_LEN, PROBE_HEAD_LEN), tree)
+  end
   if payload_len > 0 then tree:add(f.payload, buffer(HEADER_LEN, payload_len)) end
   if there > payload_len then tree:add(f.padding, buffer(HEADER_LEN + payload_len)) end
-  local line = string.format("%d:%d -> %s %d bytes", buffer(4, 2):uint(), src_port, destination, length)
+  local line = string.format("%d:%d -> %s%s %d bytes", buffer(4, 2):uint(), src_port, destination, about, length)
   pinfo.cols.info = line
   tree:append_text(", " .. line)
   return buffer:len()

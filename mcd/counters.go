@@ -21,6 +21,12 @@ type Counters struct {
 	DropSource   uint64 `json:"drop_source"`    // a node's number from an address that is not the node's
 	DropNoPort   uint64 `json:"drop_no_port"`   // nobody owns the port here
 	DropNoBuffer uint64 `json:"drop_no_buffer"` // the port had neither a posted buffer nor backlog left
+	DropProbe    uint64 `json:"drop_probe"`     // a probe that is too short, or that was sent to a group
+
+	RxProbes         uint64 `json:"rx_probes"`         // that asked this node
+	ProbesAnswered   uint64 `json:"probes_answered"`   // of them
+	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them, since the link had no room for the answer, or none for its tag
+	RxAnswers        uint64 `json:"rx_answers"`        // to probes of this node
 }
 
 // PortCounters of one port.
@@ -47,6 +53,7 @@ const (
 	dropGroup
 	dropSource
 	dropNoPort
+	dropProbe
 	drops
 )
 
@@ -85,6 +92,11 @@ func (e *Endpoint) Counters() Counters {
 	c.DropGroup = e.dropped[dropGroup].load()
 	c.DropSource = e.dropped[dropSource].load()
 	c.DropNoPort = e.dropped[dropNoPort].load()
+	c.DropProbe = e.dropped[dropProbe].load()
+	c.RxProbes = e.probes.asked.load()
+	c.ProbesAnswered = e.probes.answered.load()
+	c.ProbesUnanswered = e.probes.unanswered.load()
+	c.RxAnswers = e.probes.came.load()
 	return c
 }
 

@@ -104,6 +104,8 @@ type Endpoint struct {
 	pace    pace
 	dropped [drops]tally
 	foreign atomic.Uint64 // last frame of another version: its source address and version
+	probes  prober
+	fence   fence
 
 	closed  atomic.Bool
 	servers sync.WaitGroup // the goroutines that Open started: one per link, and the keeper
@@ -129,6 +131,8 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		e.maxPayload = min(e.maxPayload, l.MTU()-HeaderLen)
 	}
 	e.pace.share.Store(wholeShare)
+	e.probes.init()
+	e.fence.init()
 	e.groups.Store(&map[GroupID]int{})
 	if err := e.SetNodes(cfg.Nodes); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
@@ -184,6 +188,7 @@ func (e *Endpoint) Close() error {
 		return nil
 	}
 	e.closePorts()
+	e.probes.fail(ErrClosed)
 	for nic := range e.queues {
 		e.queues[nic].fail(ErrClosed)
 	}

@@ -27,6 +27,8 @@ var (
 	ErrNotMember = errors.New("not a member of the group")
 	// ErrPosted: the descriptor is posted already.
 	ErrPosted = errors.New("descriptor is in use")
+	// ErrNoAnswer: a probe was not answered. A *NoAnswerError says which, and for how long.
+	ErrNoAnswer = errors.New("no answer")
 	// ErrHandled: the port has a handler, which gets all its messages.
 	ErrHandled = errors.New("port has a handler")
 )

@@ -44,6 +44,7 @@ type table struct {
 type peer struct {
 	macs      []transport.MAC
 	templates []vlan.Template
+	free      *peer // while sends are held back by a fence: the peer as it is without
 }
 
 // lookup returns the peer of that number, or nil.
@@ -115,7 +116,7 @@ func (e *Endpoint) SetNodes(nodes []Node) error {
 	defer e.tableMu.Unlock()
 	t, err := newTable(nodes, e.links, e.cfg.EtherType, e.cfg.Router)
 	if err == nil {
-		e.table.Store(t)
+		e.table.Store(t.holding(e.fence.held))
 	}
 	return err
 }
@@ -130,6 +131,7 @@ func (e *Endpoint) routes() *table {
 	defer e.tableMu.Unlock()
 	t = e.table.Load()
 	if fresh, err := newTable(t.nodes, e.links, e.cfg.EtherType, e.cfg.Router); err == nil {
+		fresh = fresh.holding(e.fence.held)
 		e.table.Store(fresh)
 		return fresh
 	}

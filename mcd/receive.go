@@ -30,6 +30,10 @@ func (e *Endpoint) receive(nic int, f *transport.Frame) {
 		}
 		return
 	}
+	if h.Kind >= wire.Probe {
+		e.receiveProbe(nic, f, h)
+		return
+	}
 	p, cause := e.owner(nic, f, h)
 	if p == nil {
 		e.dropped[cause].add(1)

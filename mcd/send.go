@@ -99,6 +99,9 @@ func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("send to %v: link %s has no room: %w", to, transport.Name(p.e.links[nic]), ctx.Err())
 		}
+		if p.e.awaitFence(ctx, err) {
+			continue
+		}
 		p.e.Progress()
 		runtime.Gosched()
 	}
@@ -173,6 +176,9 @@ func (p *Port) address(i, nic int, to Dest) (wire.Header, error) {
 		peer := e.routes().lookup(NodeID(to.to))
 		if peer == nil {
 			return wire.Header{}, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+		}
+		if peer.free != nil {
+			return wire.Header{}, errHeld
 		}
 		*f = peer.templates[nic].Frame(nil)
 	case wire.Multicast:

@@ -44,7 +44,7 @@ type Plan struct {
 var ErrUnknownNode = errors.New("unknown node")
 
 // Cyclic returns the plan to begin with: nodes use the VIDs in turn, and of two nodes the lower one has priority. So each
-// VID has an equal share of the pairs, or nearly. The error is ErrBadPlan. Source: VFREC §2.3.
+// VID is the default of as many nodes, or nearly. The error is ErrBadPlan. Source: VFREC §2.3.
 func Cyclic(macs []transport.MAC, vids []transport.VID) (*Plan, error) {
 	p := &Plan{VIDs: slices.Clone(vids)}
 	for i, mac := range macs {

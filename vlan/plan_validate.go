@@ -17,10 +17,12 @@ var ErrBadPlan = errors.New("bad plan")
 // part is a place in a plan that can be wrong: a list, an entry of it, or a field of that.
 type part struct {
 	list  string // vids, pcp, nodes, pairs or topology
-	entry int    // of vids or nodes
+	entry int    // of vids or nodes; whole for the list itself
 	pair  Pair   // of pairs
-	field string // of nodes: name, mac, vid
+	field string // of nodes: name, mac, vid, priority
 }
+
+const whole = -1
 
 // fault is what is wrong with a part of a plan, and what was expected.
 type fault struct {
@@ -28,16 +30,20 @@ type fault struct {
 	text string
 }
 
-// Validate reports what makes the plan impossible: each fault of the first MaxFaults. The error is ErrBadPlan.
+// Validate reports what makes the plan impossible: its faults, up to MaxFaults. The error is ErrBadPlan.
 func (p *Plan) Validate() error {
 	var errs []error
-	for _, f := range p.faults() {
+	for i, f := range p.faults() {
+		if i == MaxFaults {
+			errs = append(errs, fmt.Errorf("%w: and more (mend these first)", ErrBadPlan))
+			break
+		}
 		errs = append(errs, fmt.Errorf("%w: %s", ErrBadPlan, f.text))
 	}
 	return errors.Join(errs...)
 }
 
-// faults returns the faults of the plan, as many as MaxFaults.
+// faults returns the faults of the plan: if there are more than MaxFaults, one more than that.
 func (p *Plan) faults() []fault {
 	v := validation{vids: make(map[transport.VID]bool)}
 	v.topology(p.Topology)
@@ -56,11 +62,7 @@ type validation struct {
 }
 
 func (v *validation) add(at part, format string, args ...any) {
-	switch len(v.faults) {
-	case MaxFaults:
-	case MaxFaults - 1:
-		v.faults = append(v.faults, fault{at, "and more (mend these first)"})
-	default:
+	if len(v.faults) <= MaxFaults {
 		v.faults = append(v.faults, fault{at, fmt.Sprintf(format, args...)})
 	}
 }
@@ -75,7 +77,7 @@ func validVID(vid transport.VID) bool { return vid >= 1 && vid <= transport.MaxV
 
 func (v *validation) checkVIDs(vids []transport.VID) {
 	if len(vids) == 0 || len(vids) > MaxVIDs {
-		v.add(part{list: "vids"}, "%d vids: want 1 to %d", len(vids), MaxVIDs)
+		v.add(part{list: "vids", entry: whole}, "%d vids: want 1 to %d", len(vids), MaxVIDs)
 	}
 	for i, vid := range vids {
 		switch at := (part{list: "vids", entry: i}); {
@@ -93,35 +95,40 @@ func (v *validation) checkUsed(at part, vid transport.VID, of string) {
 	switch {
 	case !validVID(vid):
 		v.add(at, "%s: vid %d: want 1 to %d", of, vid, transport.MaxVID)
-	case !v.vids[vid]:
+	case len(v.vids) > 0 && !v.vids[vid]:
 		v.add(at, "%s: vid %d: not among the plan's vids (want one of them)", of, vid)
 	}
 }
 
 func (v *validation) checkNodes(nodes []Station) {
 	if len(nodes) == 0 || len(nodes) > MaxNodes {
-		v.add(part{list: "nodes"}, "%d nodes: want 1 to %d", len(nodes), MaxNodes)
+		v.add(part{list: "nodes", entry: whole}, "%d nodes: want 1 to %d", len(nodes), MaxNodes)
+		return
 	}
 	names, macs := make(map[string]int), make(map[transport.MAC]int)
 	for i, s := range nodes {
 		at := func(field string) part { return part{list: "nodes", entry: i, field: field} }
 		of := fmt.Sprintf("node %d", i)
-		if !validName(s.Name) {
+		switch first, taken := names[s.Name]; {
+		case !validName(s.Name):
 			v.add(at("name"), "%s: name %.80q: want at most %d letters, digits, '.', '-' and '_', not digits alone", of, s.Name, MaxName)
-		} else if first, ok := names[s.Name]; ok && s.Name != "" {
+		case taken && s.Name != "":
 			v.add(at("name"), "%s: name %q: is node %d's, too (want another)", of, s.Name, first)
-		}
-		if s.MAC.IsZero() || s.MAC.IsMulticast() {
-			v.add(at("mac"), "%s: mac %v: no station's address (want a unicast MAC)", of, s.MAC)
-		} else if first, ok := macs[s.MAC]; ok {
-			v.add(at("mac"), "%s: mac %v: is node %d's, too (want one address for each node)", of, s.MAC, first)
-		} else {
-			macs[s.MAC] = i
-		}
-		if _, ok := names[s.Name]; !ok {
+		default:
 			names[s.Name] = i
 		}
+		switch first, taken := macs[s.MAC]; {
+		case s.MAC.IsZero() || s.MAC.IsMulticast():
+			v.add(at("mac"), "%s: mac %v: no station's address (want a unicast MAC)", of, s.MAC)
+		case taken:
+			v.add(at("mac"), "%s: mac %v: is node %d's, too (want one for each node)", of, s.MAC, first)
+		default:
+			macs[s.MAC] = i
+		}
 		v.checkUsed(at("vid"), s.VID, of)
+		if s.Priority < -MaxPriority || s.Priority > MaxPriority {
+			v.add(at("priority"), "%s: priority %d: want %d to %d", of, s.Priority, -MaxPriority, MaxPriority)
+		}
 	}
 }
 
@@ -144,8 +151,11 @@ func validName(s string) bool {
 
 func (v *validation) checkPairs(p *Plan) {
 	if len(p.Pairs) > MaxPairs {
-		v.add(part{list: "pairs"}, "%d pairs: want at most %d (change the nodes' defaults instead)", len(p.Pairs), MaxPairs)
+		v.add(part{list: "pairs", entry: whole}, "%d pairs: want at most %d (change the nodes' defaults instead)", len(p.Pairs), MaxPairs)
 		return
+	}
+	if len(p.Nodes) == 0 {
+		return // the fault is elsewhere
 	}
 	for _, pair := range sortedPairs(p.Pairs) {
 		at := part{list: "pairs", pair: pair}

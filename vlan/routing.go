@@ -11,22 +11,24 @@ import (
 
 // routing is the state of a Table between two changes. Once it is in force nothing of it changes but the counts' values.
 //
-// It is a hash table of small buckets, of which the next state shares all but those that a change touches. So a change of
-// a pair's route copies a few bytes per destination, where a Go map would have to be made anew; and a look-up takes a third
-// of a map's time (go test -bench Table ./vlan).
+// It is a hash table in pages of chains. The next state shares all pages but those in which a change has an entry, and in
+// their chains what comes behind that entry. So changing a route copies a page and the list of pages, whatever the
+// size of the table, where a Go map would have to be made anew; and a look-up takes half of a map's time
+// (go test -bench Table ./vlan).
 type routing struct {
 	generation uint64
-	buckets    [][]entry // a power of two of them
-	shift      uint8     // 64 - log2(len(buckets))
-	fallback   entry     // of destinations without a route of their own
-	known      int       // entries in buckets
-	routes     int       // in force, the default among them
+	pages      []*page // a power of two of them
+	shift      uint8   // 64 - log2 of the number of chains
+	fallback   *entry  // of destinations without a route of their own
+	known      int     // entries in chains
+	routes     int     // in force, the default among them
 	counts     int
 }
 
-// perBucket is how many entries a bucket holds on average before there are made more buckets: more make look-ups slower, fewer
-// changes.
-const perBucket = 4
+const logPage = 6
+
+// page is a part of a routing: a first entry for each chain. A table grows when it has more entries than chains.
+type page [1 << logPage]*entry
 
 // entry is what is known of a destination.
 type entry struct {
@@ -36,6 +38,7 @@ type entry struct {
 	changed uint64 // the generation of its last change
 	count   *Count // of the present route
 	cells   *cell  // all its counts, the latest first
+	next    *entry // of its chain
 }
 
 // routeState says how frames by an entry travel.
@@ -70,38 +73,55 @@ var broadcastKey = keyOf(transport.Broadcast)
 
 // newRouting returns a state without routes that has room for some.
 func newRouting(routes int) *routing {
-	r := new(routing)
-	r.fallback.dst = broadcastKey
-	r.makeBuckets(routes)
+	r := &routing{fallback: &entry{dst: broadcastKey}}
+	r.makePages(routes)
 	return r
 }
 
-// makeBuckets makes as many buckets as n entries need, all empty.
-func (r *routing) makeBuckets(n int) {
-	log := bits.Len(uint(n / perBucket))
-	r.buckets, r.shift = make([][]entry, 1<<log), uint8(64-log)
+// makePages makes as many chains as n entries need, all empty.
+func (r *routing) makePages(n int) {
+	log := bits.Len(uint(n >> logPage))
+	pages := make([]page, 1<<log)
+	r.pages = make([]*page, len(pages))
+	for i := range pages {
+		r.pages[i] = &pages[i]
+	}
+	r.shift = uint8(64 - logPage - log)
 }
 
-// bucket is where a key's entry is, if it has one: the upper bits of its product with 2^64 over the golden ratio, which
+// chain says where a key's entry is, if it has one: by the upper bits of its product with 2^64 over the golden ratio, which
 // spreads neighbouring addresses evenly (Knuth, TAOCP 3, §6.4).
-func (r *routing) bucket(key uint64) *[]entry { return &r.buckets[key*0x9e3779b97f4a7c15>>r.shift] }
+func (r *routing) chain(key uint64) (page, i uint64) {
+	h := key * 0x9e3779b97f4a7c15 >> r.shift
+	return h >> logPage, h % (1 << logPage)
+}
+
+// find returns the entry of a destination, or nil.
+func (r *routing) find(key uint64) *entry {
+	if key == broadcastKey {
+		return r.fallback
+	}
+	p, i := r.chain(key)
+	e := r.pages[p][i]
+	for e != nil && e.dst != key {
+		e = e.next
+	}
+	return e
+}
 
 // route returns the entry that frames to a destination go by.
 func (r *routing) route(key uint64) *entry {
-	b := *r.bucket(key)
-	for i := range b {
-		if b[i].dst == key && b[i].state != gone {
-			return &b[i]
-		}
+	if e := r.find(key); e != nil && e.state != gone {
+		return e
 	}
-	return &r.fallback
+	return r.fallback
 }
 
 // next returns a copy to make the following state of.
 func (r *routing) next() *routing {
 	n := *r
 	n.generation++
-	n.buckets = slices.Clone(r.buckets)
+	n.pages = slices.Clone(r.pages)
 	return &n
 }
 
@@ -110,21 +130,23 @@ func (r *routing) nextWithout() *routing {
 	n := *r
 	n.generation++
 	n.routes = 0
-	n.fallback.state = gone
-	n.makeBuckets(r.known)
-	for _, b := range r.buckets {
-		for _, e := range b {
-			e.state = gone
-			n.insert(e)
-		}
-	}
+	n.makePages(r.known)
+	r.entries(func(e *entry) {
+		absent := *e
+		absent.state = gone
+		n.insert(&absent)
+	})
 	return &n
 }
 
-// insert adds an entry that is not there, whatever bucket becomes too full by it. Only for buckets that no other state shares.
-func (r *routing) insert(e entry) {
-	b := r.bucket(e.dst)
-	*b = append(*b, e)
+// insert adds an entry that is not there, whatever chain becomes too long by it. Only for pages that no other state shares.
+func (r *routing) insert(e *entry) {
+	if e.dst == broadcastKey {
+		r.fallback = e
+		return
+	}
+	p, i := r.chain(e.dst)
+	e.next, r.pages[p][i] = r.pages[p][i], e
 }
 
 // apply brings routes into force. With an error r is of no use any more.
@@ -135,8 +157,10 @@ func (r *routing) apply(routes []Route) error {
 		}
 	}
 	if r.fallback.state == gone {
-		r.fallback.tag = transport.Tag{}
-		r.countIn(&r.fallback)
+		absent := *r.fallback
+		absent.tag = transport.Tag{}
+		r.countIn(&absent)
+		r.fallback = &absent
 	}
 	switch {
 	case r.routes > MaxRoutes:
@@ -152,7 +176,11 @@ func (r *routing) put(route Route) error {
 	if err := route.Validate(); err != nil {
 		return err
 	}
-	e := r.own(keyOf(route.Dst))
+	key := keyOf(route.Dst)
+	e, old := &entry{dst: key}, r.find(key)
+	if old != nil {
+		*e = *old
+	}
 	if e.changed == r.generation {
 		return fmt.Errorf("%w to %v: given twice (want one for each destination)", ErrBadRoute, route.Dst)
 	}
@@ -164,37 +192,49 @@ func (r *routing) put(route Route) error {
 		e.state = untagged
 	}
 	r.countIn(e)
+	r.place(e, old != nil)
 	return nil
 }
 
-// own returns the entry of a destination, for changing: in a bucket that no other state shares. If there is none, it
-// makes one that is gone.
-func (r *routing) own(key uint64) *entry {
-	if key == broadcastKey {
-		return &r.fallback
+// place puts an entry into a page that no other state shares, instead of the one that was there, if any.
+func (r *routing) place(e *entry, known bool) {
+	if e.dst == broadcastKey {
+		r.fallback = e
+		return
 	}
-	b := r.bucket(key)
-	*b = slices.Clone(*b)
-	if i := slices.IndexFunc(*b, func(e entry) bool { return e.dst == key }); i >= 0 {
-		return &(*b)[i]
-	}
-	if r.known++; r.known > perBucket*len(r.buckets) {
-		r.grow()
-		b = r.bucket(key)
-	}
-	*b = append(*b, entry{dst: key})
-	return &(*b)[len(*b)-1]
-}
-
-// grow spreads the entries over as many buckets as they need by now.
-func (r *routing) grow() {
-	old := r.buckets
-	r.makeBuckets(2 * r.known)
-	for _, b := range old {
-		for _, e := range b {
-			r.insert(e)
+	if !known {
+		if r.known++; r.known > len(r.pages)<<logPage {
+			r.grow()
 		}
 	}
+	p, i := r.chain(e.dst)
+	own := *r.pages[p]
+	e.next = own[i]
+	if known {
+		e.next = own[i].without(e.dst)
+	}
+	own[i] = e
+	r.pages[p] = &own
+}
+
+// without returns a chain but for the entry of dst, which is in it. Other states go on using the chain as it is.
+func (e *entry) without(dst uint64) *entry {
+	if e.dst == dst {
+		return e.next
+	}
+	c := *e
+	c.next = e.next.without(dst)
+	return &c
+}
+
+// grow spreads the entries over twice as many chains as there are of them.
+func (r *routing) grow() {
+	old := *r
+	r.makePages(2 * r.known)
+	old.entries(func(e *entry) {
+		c := *e
+		r.insert(&c)
+	})
 }
 
 // countIn makes the entry count by its present tag: where it did when it had it before, or in a new place.
@@ -212,10 +252,12 @@ func (r *routing) countIn(e *entry) {
 
 // entries calls f with each entry, the default's among them.
 func (r *routing) entries(f func(*entry)) {
-	f(&r.fallback)
-	for _, b := range r.buckets {
-		for i := range b {
-			f(&b[i])
+	f(r.fallback)
+	for _, p := range r.pages {
+		for _, e := range p {
+			for ; e != nil; e = e.next {
+				f(e)
+			}
 		}
 	}
 }

@@ -51,6 +51,8 @@ const (
 	Unicast   = Kind(wire.Unicast)
 	Multicast = Kind(wire.Multicast)
 	Broadcast = Kind(wire.Broadcast)
+	Probe     = Kind(wire.Probe)
+	Answer    = Kind(wire.Answer)
 )
 
 // String names k.
@@ -62,6 +64,10 @@ func (k Kind) String() string {
 		return "multicast"
 	case Broadcast:
 		return "broadcast"
+	case Probe:
+		return "probe"
+	case Answer:
+		return "answer"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -178,8 +184,14 @@ func (m *Message) String() string {
 		to = "group " + to
 	case Broadcast:
 		to = fmt.Sprintf("all:%d", m.DstPort)
+	case Probe, Answer:
+		return m.probeString()
 	}
 	s := fmt.Sprintf("%d:%d -> %s %v cluster %#x %d bytes", m.From, m.SrcPort, to, m.Kind, m.Cluster, m.Length)
+	return s + m.suffix()
+}
+
+func (m *Message) suffix() (s string) {
 	if m.Tagged {
 		s += fmt.Sprintf(" sent with %v", m.Tag)
 	}

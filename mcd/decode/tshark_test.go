@@ -38,22 +38,24 @@ func TestWiresharkDissector(t *testing.T) {
 		version,
 		frame(t, &kind, ""),
 		cut[:18+10],
+		append(cut[:18:18], unhex(t, goldenAnswer)...),
 	}
 	want := []string{
-		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f|",
-		"101|1|1|1|7|9|2||0x01020304|5|||good|68656c6c6f|",
-		"101|1|3|3|255|255|||0x00000000|0|||good||",
-		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum",
-		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off",
-		"101|2|1||||||||||||Another version of the wire format",
-		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind",
-		"101||||||||||||||Shorter than a header",
+		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f|||",
+		"101|1|1|1|7|9|2||0x01020304|5|||good|68656c6c6f|||",
+		"101|1|3|3|255|255|||0x00000000|0|||good||||",
+		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum||",
+		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off||",
+		"101|2|1||||||||||||Another version of the wire format||",
+		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind||",
+		"101||||||||||||||Shorter than a header||",
+		"101|1|5|2|0|0|1||0x00000001|16|101|1|good|00000007080000002065000001020304||7|0x2065",
 	}
 	out, err := exec.Command(tshark, "-r", write(t, frames), "-X", "lua_script:"+filepath.Join("..", "..", "docs", "rawlane.lua"),
 		"-T", "fields", "-E", "separator=|", "-e", "vlan.id", "-e", "rawlane.version", "-e", "rawlane.kind", "-e", "rawlane.from",
 		"-e", "rawlane.src_port", "-e", "rawlane.dst_port", "-e", "rawlane.to", "-e", "rawlane.group", "-e", "rawlane.cluster",
 		"-e", "rawlane.length", "-e", "rawlane.vid", "-e", "rawlane.pcp", "-e", "rawlane.checksum.status", "-e", "rawlane.payload",
-		"-e", "_ws.expert.message").Output()
+		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.seen").Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -21,6 +21,8 @@ const (
 	Unicast   Kind = 1 // To is a node
 	Multicast Kind = 2 // To is a group
 	Broadcast Kind = 3 // To is AllNodes
+	Probe     Kind = 4 // To is the node to answer; ProbeHead begins the payload
+	Answer    Kind = 5 // To is the node that asked; likewise
 )
 
 // AllNodes stands in Header.To of a broadcast.
@@ -122,7 +124,7 @@ func Parse(b []byte, h *Header) Fault {
 	if checksum(b[:n]) != h.checksum {
 		return BadChecksum
 	}
-	if h.Kind < Unicast || h.Kind > Broadcast {
+	if h.Kind < Unicast || h.Kind > Answer {
 		return BadKind
 	}
 	return OK

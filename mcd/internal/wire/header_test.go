@@ -95,7 +95,7 @@ func TestParseFaults(t *testing.T) {
 		{"one bit of the destination port", change(2, 1), BadChecksum},
 		{"one bit of the checksum", change(19, good[19]^1), BadChecksum},
 		{"kind 0", reseal(change(0, 0x10)), BadKind},
-		{"kind 4", reseal(change(0, 0x14)), BadKind},
+		{"kind 6", reseal(change(0, 0x16)), BadKind},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h Header

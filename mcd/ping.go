@@ -1,0 +1,96 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Pong is the answer to a ping.
+type Pong struct {
+	RTT      time.Duration // from before the probe was sent until its answer was taken from the link
+	From     NodeID        // who answered
+	Src      transport.MAC // from which address
+	Instance uint32        // the life of the endpoint there
+	Seen     Tagging       // as the probe arrived there: what switches made of the tag
+	Came     Tagging       // as the answer arrived here
+}
+
+// NoAnswerError says which path was silent, and for how long. It is ErrNoAnswer, and the context's error.
+type NoAnswerError struct {
+	Path   Path
+	Silent time.Duration
+	cause  error
+}
+
+func (e *NoAnswerError) Error() string {
+	return fmt.Sprintf("%v: no answer for %v", e.Path, e.Silent.Round(time.Microsecond))
+}
+
+// Is makes errors.Is(err, ErrNoAnswer) hold.
+func (e *NoAnswerError) Is(target error) bool { return target == ErrNoAnswer }
+
+func (e *NoAnswerError) Unwrap() error { return e.cause }
+
+// ping is a probe whose answer is awaited.
+type ping struct {
+	completion Completion
+	start      mono.Time
+	pong       Pong
+}
+
+func (w *ping) finish(p *Probe) {
+	w.pong = Pong{RTT: clock.Now().Sub(w.start), From: p.From, Src: p.Src, Instance: p.Instance, Seen: p.Seen, Came: p.Came}
+	w.completion.Complete(nil)
+}
+
+// Ping sends one probe along a path and waits for its answer, until ctx ends: then a *NoAnswerError. While the link has no room
+// it waits, too. Handlers must not call it. Other errors: ErrSelf, and those of TryProbe.
+func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (Pong, error) {
+	if to.Node == e.cfg.Node {
+		return Pong{}, fmt.Errorf("probe %v: %w", to, ErrSelf)
+	}
+	begun := clock.Now()
+	w := &ping{start: begun}
+	number := e.probes.last.Add(1)
+	if !e.probes.await(number, w) {
+		return Pong{}, ErrClosed
+	}
+	defer e.probes.forget(number)
+	err := e.sendProbe(to, o, number)
+	for errors.Is(err, transport.ErrBusy) && ctx.Err() == nil {
+		e.Progress()
+		runtime.Gosched()
+		w.start = clock.Now()
+		err = e.sendProbe(to, o, number)
+	}
+	if err == nil {
+		err = e.Await(ctx, &w.completion)
+	}
+	if err != nil && ctx.Err() != nil {
+		return Pong{}, &NoAnswerError{Path: to, Silent: clock.Now().Sub(begun), cause: ctx.Err()}
+	}
+	return w.pong, err
+}
+
+// await has the answer to a probe go to w. It returns false if the endpoint is closed.
+func (s *prober) await(number uint32, w *ping) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.waiting[number] = w
+	}
+	return !s.closed
+}
+
+func (s *prober) forget(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, number)
+}
