@@ -144,11 +144,14 @@ func (s *Server) putTable(r *http.Request) (any, error) {
 		Plan *Plan `json:"plan"`
 	}
 	c, err := conditionOf(r)
-	if err == nil {
-		err = body(r, &req, false)
-	}
-	if err == nil && req.Plan == nil {
-		err = badRequest("no plan (want {\"plan\":{...}})")
+	switch {
+	case err != nil:
+	case strings.Contains(r.Header.Get("Content-Type"), "yaml"):
+		req.Plan, err = planFile(r)
+	default:
+		if err = body(r, &req, false); err == nil && req.Plan == nil {
+			err = badRequest("no plan (want {\"plan\":{...}}, or a plan's file with Content-Type: application/yaml)")
+		}
 	}
 	if err == nil {
 		err = req.check()
@@ -161,6 +164,15 @@ func (s *Server) putTable(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("table: set: %w", err)
 	}
 	return answer, nil
+}
+
+// planFile reads a plan as files have it.
+func planFile(r *http.Request) (*Plan, error) {
+	p, err := vlan.ParsePlan("body", r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{*p}, nil
 }
 
 // namedChange is a Change that may name nodes as a plan does: by number, name or address.

@@ -166,13 +166,21 @@ func (s *Server) commit(ctx context.Context, id string, read time.Time) (Committ
 	if err != nil || answer.Again {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-	defer cancel()
-	s.await(ctx, func() bool { return s.late(answer.Version) == 0 })
+	answer.AfterUS = changing.Sub(read).Microseconds()
+	done := time.Now()
 	s.mu.Lock()
 	answer.Late = s.late(answer.Version)
 	s.mu.Unlock()
-	answer.AfterUS = changing.Sub(read).Microseconds()
+	if answer.Late > 0 {
+		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+		defer cancel()
+		s.await(ctx, func() bool { answer.Late = s.late(answer.Version); return answer.Late == 0 })
+		done = time.Now()
+	}
+	if err := s.file.settle(); err != nil {
+		return answer, err
+	}
+	answer.BeforeUS = time.Since(done).Microseconds()
 	return answer, nil
 }
 

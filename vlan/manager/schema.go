@@ -2,7 +2,9 @@ package manager
 
 import (
 	"encoding/json"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -38,11 +40,11 @@ type Table struct {
 type Plan struct{ vlan.Plan }
 
 type planJSON struct {
-	Topology string          `json:"topology,omitempty"`
-	VIDs     []transport.VID `json:"vids"`
-	PCP      transport.PCP   `json:"pcp"`
-	Nodes    []stationJSON   `json:"nodes"`
-	Pairs    []pairJSON      `json:"pairs,omitempty"`
+	Topology string                   `json:"topology,omitempty"`
+	VIDs     []transport.VID          `json:"vids"`
+	PCP      transport.PCP            `json:"pcp"`
+	Nodes    []stationJSON            `json:"nodes"`
+	Pairs    map[string]transport.VID `json:"pairs,omitempty"` // by two numbers of nodes: "2-8"
 }
 
 type stationJSON struct {
@@ -52,22 +54,15 @@ type stationJSON struct {
 	Priority int           `json:"priority,omitempty"`
 }
 
-type pairJSON struct {
-	A   int           `json:"a"`
-	B   int           `json:"b"`
-	VID transport.VID `json:"vid"`
-}
-
 // MarshalJSON implements json.Marshaler. Equal plans give equal bytes.
 func (p Plan) MarshalJSON() ([]byte, error) {
-	doc := planJSON{Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP}
+	doc := planJSON{Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP, Pairs: make(map[string]transport.VID, len(p.Pairs))}
 	for _, s := range p.Nodes {
 		doc.Nodes = append(doc.Nodes, stationJSON(s))
 	}
 	for pair, vid := range p.Pairs {
-		doc.Pairs = append(doc.Pairs, pairJSON{pair.A, pair.B, vid})
+		doc.Pairs[pair.String()] = vid
 	}
-	slices.SortFunc(doc.Pairs, func(x, y pairJSON) int { return vlan.Pair{A: x.A, B: x.B}.Compare(vlan.Pair{A: y.A, B: y.B}) })
 	return json.Marshal(doc)
 }
 
@@ -82,18 +77,31 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	for _, s := range doc.Nodes {
 		plan.Nodes = append(plan.Nodes, vlan.Station(s))
 	}
-	for _, d := range doc.Pairs {
-		if plan.Pairs == nil {
-			plan.Pairs = make(map[vlan.Pair]transport.VID)
+	if len(doc.Pairs) > 0 {
+		plan.Pairs = make(map[vlan.Pair]transport.VID, len(doc.Pairs))
+	}
+	for text, vid := range doc.Pairs {
+		pair, err := parsePair(text)
+		if err != nil {
+			return err
 		}
-		pair := vlan.PairOf(d.A, d.B)
-		if vid, again := plan.Pairs[pair]; again && vid != d.VID {
-			return &Error{Code: "one_sided", Message: "plan: pair " + pair.String() + ": given twice, with different VIDs (want one for both directions)"}
+		if other, again := plan.Pairs[pair]; again && other != vid {
+			return &Error{Code: "one_sided", Message: fmt.Sprintf("pairs: %v: given twice, with VID %d and VID %d (want one for both directions)", pair, min(vid, other), max(vid, other))}
 		}
-		plan.Pairs[pair] = d.VID
+		plan.Pairs[pair] = vid
 	}
 	p.Plan = plan
 	return nil
+}
+
+func parsePair(text string) (vlan.Pair, error) {
+	x, y, found := strings.Cut(text, "-")
+	a, errA := strconv.Atoi(x)
+	b, errB := strconv.Atoi(y)
+	if !found || errA != nil || errB != nil {
+		return vlan.Pair{}, badRequest("pairs: %q: no pair (want two numbers of nodes, such as \"2-8\")", text)
+	}
+	return vlan.PairOf(a, b), nil
 }
 
 // Pair is a wish for a pair, over the plan.

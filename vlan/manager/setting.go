@@ -50,7 +50,11 @@ func (s *Server) set(next setting, act string, c condition) (Changed, error) {
 	if err := s.file.stage(st); err != nil {
 		return Changed{}, err
 	}
-	return s.publish(st, act)
+	answer, err := s.publish(st, act)
+	if err == nil {
+		err = s.file.settle()
+	}
+	return answer, err
 }
 
 // plannedState returns the state that a setting would lead to, or why it cannot be.
@@ -80,20 +84,20 @@ func (s *Server) plannedState(next setting, act string, c condition) (*state, er
 	return &st, nil
 }
 
-// publish puts a staged state into force. With an error the old one still is, unless the error says otherwise.
+// publish puts a staged state into force. With an error the old one still is. What survives a power failure is only known when
+// the file has settled, too.
 func (s *Server) publish(st *state, act string) (Changed, error) {
 	if err := s.file.publish(); err != nil {
 		s.file.discard()
 		return Changed{}, err
 	}
-	answer, dropped := s.swap(st, act)
-	err := s.file.settle()
-	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes, "dropped", dropped, "reason", st.Reason, "err", err)
-	return answer, err
+	answer := s.swap(st, act)
+	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes, "dropped", len(answer.Dropped), "reason", st.Reason)
+	return answer, nil
 }
 
 // swap makes a validated state the one in force.
-func (s *Server) swap(st *state, act string) (Changed, int) {
+func (s *Server) swap(st *state, act string) Changed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.book.Routes()
@@ -112,7 +116,7 @@ func (s *Server) swap(st *state, act string) (Changed, int) {
 	for _, d := range dropped {
 		answer.Dropped = append(answer.Dropped, d.Change)
 	}
-	return answer, len(dropped)
+	return answer
 }
 
 // difference returns the routes of after that are not in before, and whether there are destinations in before that after has not.
