@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -57,15 +56,7 @@ func (a *routeApply) run(cmd *cobra.Command, args []string) error {
 	defer done()
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
 	defer cancel()
-	report, err := manager.Apply(ctx, clients, p, a.options)
-	if a.json {
-		if encoded := json.NewEncoder(cmd.OutOrStdout()).Encode(report); err == nil {
-			err = encoded
-		}
-		return err
-	}
-	writeReport(cmd.OutOrStdout(), report)
-	return err
+	return a.apply(ctx, cmd, clients, p)
 }
 
 func writeReport(out io.Writer, r *manager.Report) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -133,41 +132,6 @@ func writeTable(out io.Writer, t *manager.Table) {
 	if t.Prepared != nil {
 		fmt.Fprintf(out, "a change is prepared: %s, until %s\n", t.Prepared.ID, t.Prepared.Expires.Format(time.RFC3339))
 	}
-}
-
-func newRouteRollbackCommand() *cobra.Command {
-	var a allManagers
-	var reason, id string
-	cmd := &cobra.Command{
-		Use:   "rollback --managers FILE|LIST [flags]",
-		Short: "Go back to the plan before, on all nodes",
-		Long: fmt.Sprintf(`Has each manager go back to the plan that it had before the present one. Managers keep the last %d. With --id, only those go
-back whose plan came with that change: "route apply" prints it with --json.`, manager.MaxHistory),
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			clients, done, err := a.clients()
-			if err != nil {
-				return err
-			}
-			defer done()
-			ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
-			defer cancel()
-			var errs []error
-			for _, c := range clients {
-				changed, err := c.Rollback(ctx, id, reason)
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				cmd.Printf("%v: version %d, %d routes changed\n", c.Addr(), changed.Version, changed.Routes)
-			}
-			return errors.Join(errs...)
-		},
-	}
-	a.flags(cmd.Flags())
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the managers' logs")
-	cmd.Flags().StringVar(&id, "id", "", "only what came with this change")
-	return cmd
 }
 
 func newRouteLogCommand() *cobra.Command {

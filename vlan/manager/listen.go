@@ -135,6 +135,9 @@ type unixListener struct {
 	path string
 }
 
+// Addr implements net.Listener.
+func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
 func (l *unixListener) Close() error {
 	err := l.UnixListener.Close()
 	if err == nil {
