@@ -151,6 +151,18 @@ func TestDiskRefusesAWrite(t *testing.T) {
 			}
 		})
 	}
+	// At the last step the change is made already: it is, with a warning.
+	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+	n.OnStep(func(s string) error {
+		if s == "settle" {
+			return full
+		}
+		return nil
+	})
+	answer, err := n.client.SetPlan(t.Context(), cyclic(t, 4, 2), "", 0)
+	if err != nil || !strings.Contains(answer.Warning, "no space left on device (the change was made, but might not survive a power failure)") {
+		t.Errorf("settle: %+v, %v", answer, err)
+	}
 }
 
 // A state that cannot be understood is never thrown away: the manager does not start, or keeps it aside if it is told to start
