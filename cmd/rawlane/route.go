@@ -11,6 +11,7 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteLoadCommand,
 	newRouteDumpCommand,
 	newRouteRollbackCommand,
+	newRouteCountersCommand,
 	newRouteLogCommand,
 }
 
