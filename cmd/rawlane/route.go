@@ -7,6 +7,7 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteCheckCommand,
 	newRouteShowCommand,
 	newRouteDiffCommand,
+	newRouteVLANsCommand,
 	newRouteApplyCommand,
 	newRouteLoadCommand,
 	newRouteDumpCommand,

@@ -89,6 +89,7 @@ type Conn struct {
 	silent         mono.Time // since when answers are due; valid if tries > 0
 	tries          int
 	quiet          bool
+	stirred        bool // something happened after which there may be more to send, or room for more
 	out            pick
 	gathered       [Gathered]pick
 	control        []byte

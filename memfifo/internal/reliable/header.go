@@ -85,6 +85,15 @@ func (h *Header) put(b []byte) int {
 	return ackLen
 }
 
+// renumber makes the header in b that of another data frame, which is like it.
+func renumber(b []byte, sequence uint32, answerNow bool) {
+	b[1] &^= flagNow
+	if answerNow {
+		b[1] |= flagNow
+	}
+	binary.BigEndian.PutUint32(b[12:], sequence)
+}
+
 // Parse reads the header of a frame. The records are what follows.
 func Parse(b []byte, h *Header) error {
 	if len(b) < HeaderLen || b[0]>>4 != Version {
