@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func post(t *testing.T, s *Server, path, body string) (status int, answer string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.http.Handler.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	s.http.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 
