@@ -32,7 +32,7 @@ var floors = []struct {
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", nil},
-	{"vlan", []string{"transport"}},
+	{"vlan", []string{"transport", "internal/mono"}},
 	{"sim", []string{"internal/mono"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/mono", "internal/clock"}},
