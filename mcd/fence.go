@@ -119,7 +119,7 @@ func (t *table) holding(nodes []NodeID) *table {
 	}
 	for _, n := range nodes {
 		if p := held.lookup(n); p != nil && p.free == nil {
-			held.peers[n] = &peer{macs: p.macs, templates: p.templates, free: p}
+			held.peers[n] = &peer{macs: p.macs, templates: p.templates, counts: p.counts, free: p}
 		}
 	}
 	return held

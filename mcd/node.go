@@ -44,7 +44,8 @@ type table struct {
 type peer struct {
 	macs      []transport.MAC
 	templates []vlan.Template
-	free      *peer // while sends are held back by a fence: the peer as it is without
+	counts    []*vlan.Count // per NIC, where the route to it is counted; nil: nobody counts
+	free      *peer         // while sends are held back by a fence: the peer as it is without
 }
 
 // lookup returns the peer of that number, or nil.
@@ -102,6 +103,7 @@ func newPeer(n Node, links []transport.Link, etherType transport.EtherType, r vl
 			return nil, err
 		}
 		p.templates = append(p.templates, t)
+		p.counts = append(p.counts, counter(r, n.MACs[nic]))
 	}
 	return p, nil
 }

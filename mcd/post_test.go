@@ -3,6 +3,7 @@ package mcd_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -157,7 +158,7 @@ func TestTagsFollowTheRouter(t *testing.T) {
 func TestTrySendInPlace(t *testing.T) {
 	es := open(t, 2, 1)
 	a, b := port(t, es[0], 1), port(t, es[1], 1)
-	message := append(make([]byte, mcd.HeaderLen), "in place"...)
+	message := append(make([]byte, mcd.Headroom), "in place"...)
 	for range 2 { // the message is as it was
 		if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); n != 1 || err != nil {
 			t.Fatal(n, err)
@@ -168,7 +169,7 @@ func TestTrySendInPlace(t *testing.T) {
 			t.Errorf("%q from %v, %v", buf[:n], from, err)
 		}
 	}
-	large := make([]byte, mcd.HeaderLen+es[0].MaxPayload()+1)
+	large := make([]byte, mcd.Headroom+es[0].MaxPayload()+1)
 	if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message, message, large, message); n != 2 || !errors.Is(err, mcd.ErrTooLarge) {
 		t.Errorf("the third is too large: %d were sent, %v", n, err)
 	}
@@ -203,4 +204,44 @@ func TestIdleIsCalledWhenThereIsNothingMore(t *testing.T) {
 	before := idle.Load()
 	p.WantIdle()
 	await(before + 1)
+}
+
+// What was sent is counted by destination and VID, in whatever way it was sent.
+func TestSentFramesAreCountedByRoute(t *testing.T) {
+	r, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	es := open(t, 2, 1, func(c *mcd.Config) {
+		if c.Node == 0 {
+			c.Router = r
+		}
+	})
+	p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
+	peer := es[1].MAC(0)
+	for _, vid := range []transport.VID{2, 3, 2} {
+		if err := r.Set(vlan.Route{Dst: peer, Tag: transport.Tag{VID: vid}}); err != nil {
+			t.Fatal(err)
+		}
+		send(t, p0, p1.Addr(), make([]byte, 100))
+		d := &mcd.SendDesc{To: mcd.To(p1.Addr()), Payload: make([]byte, 50)}
+		if err := p0.PostSend(d); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := p0.TrySendInPlace(0, mcd.To(p1.Addr()), make([]byte, mcd.Headroom+7), make([]byte, mcd.Headroom)); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		if err := p0.Broadcast(limit(t), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const each = transport.MaxHeaderLen + mcd.HeaderLen
+	want := []vlan.Sent{
+		{Dst: peer, VID: 2, Frames: 8, Bytes: 2 * (4*each + 157)},
+		{Dst: peer, VID: 3, Frames: 4, Bytes: 4*each + 157},
+		{Dst: transport.Broadcast, VID: 1, Frames: 3, Bytes: 3 * each},
+	}
+	if is := r.Counts(); !slices.Equal(is, want) {
+		t.Errorf("counted %+v,\nwant %+v", is, want)
+	}
 }

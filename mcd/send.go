@@ -10,6 +10,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 // Send sends b to a port of another node, over the first link. It returns when b may be reused; that is not
@@ -48,31 +49,31 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	return err
 }
 
-// TrySendInPlace is TrySend of messages that begin behind the first HeaderLen bytes of each of bs. It overwrites those, and copies
+// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs. It overwrites those, and copies
 // nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 32;
 // the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
-	bs = bs[:min(len(bs), sendBatch)]
-	for i, b := range bs {
-		if err = p.vacant(nic, to, len(b)-HeaderLen); err != nil {
-			bs = bs[:i]
-			break
-		}
-	}
-	if len(bs) == 0 {
+	if err := p.vacant(nic, to, 0); err != nil {
 		return 0, err
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	for i, b := range bs {
-		h, err := p.address(i, nic, to)
-		if err != nil {
-			return 0, err
-		}
-		wire.Seal(b, &h)
-		p.out.frames[i].Payload = b
+	if err := p.address(nic, to); err != nil {
+		return 0, err
 	}
-	n, sendErr := p.transmit(nic, len(bs))
+	limit := p.e.links[nic].MTU() - HeaderLen
+	for _, b := range bs[:min(len(bs), sendBatch)] {
+		if size := len(b) - Headroom; size > limit {
+			err = tooLarge(to, size, limit)
+			break
+		}
+		p.out.put(n, b)
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	n, sendErr := p.transmit(nic, n)
 	return n, cmp.Or(sendErr, err)
 }
 
@@ -117,7 +118,7 @@ func (p *Port) check(nic int, to Dest, size int) error {
 		return fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.links))
 	}
 	if limit := e.links[nic].MTU() - HeaderLen; size > limit {
-		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
+		return tooLarge(to, size, limit)
 	}
 	if to.kind != wire.Unicast {
 		return nil
@@ -131,8 +132,15 @@ func (p *Port) check(nic int, to Dest, size int) error {
 	return nil
 }
 
+func tooLarge(to Dest, size, limit int) error {
+	return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
+}
+
 // sendBatch is how many descriptors are given to a link at once; by then the cost of the call is shared well.
 const sendBatch = 32
+
+// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header and Ethernet's.
+const Headroom = transport.MaxHeaderLen + HeaderLen
 
 // outbox is where a port puts its headers before its payloads.
 type outbox struct {
@@ -140,11 +148,20 @@ type outbox struct {
 	bufs   [][]byte   // as many as were ever needed at once, up to sendBatch
 	size   int
 	frames [sendBatch]transport.Frame
+	counts [sendBatch]*vlan.Count // of the frames' routes; nil: nobody counts
+	cover  cover                  // of the next message
+}
+
+// cover is what a message travels in.
+type cover struct {
+	header wire.Header
+	frame  transport.Frame
+	count  *vlan.Count
 }
 
 func (o *outbox) init(links []transport.Link) {
 	for _, l := range links {
-		o.size = max(o.size, l.MTU())
+		o.size = max(o.size, transport.MaxHeaderLen+l.MTU())
 	}
 }
 
@@ -155,56 +172,71 @@ func (o *outbox) buf(i int) []byte {
 	return o.bufs[i]
 }
 
+// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present cover.
+func (o *outbox) put(i int, b []byte) {
+	message := b[transport.MaxHeaderLen:]
+	wire.Seal(message, &o.cover.header)
+	f := &o.frames[i]
+	*f = o.cover.frame
+	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], message
+	o.counts[i] = o.cover.count
+}
+
 // encode makes a message the i-th frame of the outbox, whose lock the caller holds.
 func (p *Port) encode(i, nic int, to Dest, b []byte) error {
-	h, err := p.address(i, nic, to)
-	if err != nil {
+	if err := p.address(nic, to); err != nil {
 		return err
 	}
 	buf := p.out.buf(i)
-	p.out.frames[i].Payload = buf[:wire.Put(buf, &h, b)]
+	p.out.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
 	return nil
 }
 
-// address makes the i-th frame of the outbox, whose lock the caller holds, one for a destination, and returns the header
-// of its message.
-func (p *Port) address(i, nic int, to Dest) (wire.Header, error) {
-	e := p.e
-	f := &p.out.frames[i]
+// address makes the outbox's cover, whose lock the caller holds, one for messages to a destination.
+func (p *Port) address(nic int, to Dest) error {
+	e, c := p.e, &p.out.cover
 	switch to.kind {
 	case wire.Unicast:
 		peer := e.routes().lookup(NodeID(to.to))
 		if peer == nil {
-			return wire.Header{}, fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
+			return fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
 		}
 		if peer.free != nil {
-			return wire.Header{}, errHeld
+			return errHeld
 		}
-		*f = peer.templates[nic].Frame(nil)
+		c.frame, c.count = peer.templates[nic].Frame(nil), peer.counts[nic]
 	case wire.Multicast:
-		*f = e.toMany(nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
+		e.toMany(c, nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
 	default:
-		*f = e.toMany(nic, transport.Broadcast)
+		e.toMany(c, nic, transport.Broadcast)
 	}
-	h := wire.Header{
+	c.header = wire.Header{
 		Kind:    to.kind,
-		Tagged:  f.Tagged,
+		Tagged:  c.frame.Tagged,
 		DstPort: uint8(to.port),
 		SrcPort: uint8(p.id),
 		From:    uint16(e.cfg.Node),
 		To:      to.to,
 		Cluster: uint32(e.cfg.Cluster),
 	}
-	if f.Tagged {
-		h.TCI = f.Tag.TCI()
+	if c.frame.Tagged {
+		c.header.TCI = c.frame.Tag.TCI()
 	}
-	return h, nil
+	return nil
 }
 
-func (e *Endpoint) toMany(nic int, dst transport.MAC) transport.Frame {
-	f := transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
-	f.Tag, f.Tagged = e.cfg.Router.Route(dst)
-	return f
+func (e *Endpoint) toMany(c *cover, nic int, dst transport.MAC) {
+	c.frame = transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
+	c.frame.Tag, c.frame.Tagged = e.cfg.Router.Route(dst)
+	c.count = counter(e.cfg.Router, dst)
+}
+
+// counter returns where the router counts frames to dst, or nil if it does not.
+func counter(r vlan.Router, dst transport.MAC) *vlan.Count {
+	if c, ok := r.(vlan.Counting); ok {
+		return c.Counter(dst)
+	}
+	return nil
 }
 
 // transmit gives the first n frames of the outbox, whose lock the caller holds, to the link, and returns how
@@ -214,6 +246,9 @@ func (p *Port) transmit(nic, n int) (int, error) {
 	size := 0
 	for i := range p.out.frames[:sent] {
 		size += len(p.out.frames[i].Payload) - HeaderLen
+		if c := p.out.counts[i]; c != nil {
+			c.Add(1, p.out.frames[i].WireLen())
+		}
 	}
 	p.tx.add(sent, size)
 	return sent, err

@@ -41,7 +41,7 @@ func (p *peer) apply(now mono.Time, lane reliable.Lane, records []byte) (rest []
 			return r.all, nil
 		}
 		switch r.op {
-		case opPut:
+		case opPut, opMore:
 			p.applyPut(now, &r)
 		case opPush:
 			if f := p.applyPush(now, &r); f != nil {
@@ -61,10 +61,18 @@ func (p *peer) apply(now mono.Time, lane reliable.Lane, records []byte) (rest []
 }
 
 func (p *peer) applyPut(now mono.Time, r *record) {
-	id, secret, off := r.fixed.u16(), r.fixed.u64(), r.fixed.u64()
-	w, refusal := p.d.check(id, secret, off, uint64(len(r.data)), Write)
+	at := &p.putFrom
+	if r.op == opPut {
+		*at = cursor{r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), true}
+	} else if !at.known {
+		p.d.stats.Malformed++
+		return
+	}
+	n, off := uint64(len(r.data)), at.off
+	at.off += n
+	w, refusal := p.d.check(at.id, at.secret, off, n, Write)
 	if refusal != 0 {
-		p.refuse(now, id, refusal)
+		p.refuse(now, at.id, refusal)
 		return
 	}
 	w.write(off, r.data)

@@ -37,7 +37,12 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 	}
 	put := func(data ...byte) []byte {
 		b := make([]byte, opPut.size(len(data)))
-		putRecord(b, w.key, 0, data, 0)
+		putRecord(b, opPut, w.key, 0, data, 0)
+		return b
+	}
+	more := func(data ...byte) []byte {
+		b := make([]byte, opMore.size(len(data)))
+		putRecord(b, opMore, Key{}, 0, data, 0)
 		return b
 	}
 	push := func(flags byte, total uint32, data string) []byte {
@@ -61,6 +66,7 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		malformed, orphans uint64
 		first              byte // of the memory afterwards
 	}{
+		{"more of a put that was never begun", reliable.Requests, [][]byte{more(7)}, 1, 0, 0},
 		{"a put", reliable.Requests, [][]byte{put(1)}, 0, 0, 1},
 		{"behind an unknown opcode, the rest of the frame is skipped", reliable.Requests, [][]byte{{byte(opcodes), 0, 0, 0}, put(1)}, 1, 0, 0},
 		{"opcode 0", reliable.Requests, [][]byte{{0, 0, 0, 0}}, 1, 0, 0},
@@ -71,6 +77,8 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		{"a push of another length than it says", reliable.Requests, [][]byte{push(flagFirst|flagLast, 3, "four")}, 1, 0, 0},
 		{"parts that are more than the whole", reliable.Requests, [][]byte{push(flagFirst, 5, "four"), push(flagLast, 5, "four")}, 1, 0, 0},
 		{"parts that are less", reliable.Requests, [][]byte{push(flagFirst, 9, "four"), push(flagLast, 9, "four")}, 1, 0, 0},
+		{"a put that goes on", reliable.Requests, [][]byte{put(), more(7), more(8, 9), plain(opFence, 0), more(10)}, 0, 0, 7},
+		{"one that goes on beyond the end", reliable.Requests, [][]byte{put(make([]byte, 16)...), more(7)}, 0, 0, 0},
 		{"an answer that nobody waits for", reliable.Replies, [][]byte{plain(opValue, 0), plain(opError, 0), plain(opData, 7)}, 0, 3, 0},
 	} {
 		d.mu.Lock()
@@ -79,6 +87,9 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		rest, full := d.peer(1).apply(clock.Now(), x.lane, bytes.Join(x.records, nil))
 		if rest != nil || full != nil || d.stats.Malformed-before.Malformed != x.malformed || d.stats.Orphans-before.Orphans != x.orphans || mem[0] != x.first {
 			t.Errorf("%s: %d left, %+v before, now %+v, the memory begins with %d", x.name, len(rest), before, d.stats, mem[0])
+		}
+		if x.name == "a put that goes on" && !bytes.Equal(mem[:5], []byte{7, 8, 9, 10, 0}) {
+			t.Errorf("%s: the memory begins with % x", x.name, mem[:5])
 		}
 		d.mu.Unlock()
 	}

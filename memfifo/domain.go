@@ -129,7 +129,7 @@ func (d *Domain) peer(node mcd.NodeID) *peer {
 	d.peers = append(d.peers, make([]*peer, max(0, int(node)+1-len(d.peers)))...)
 	p := &peer{d: d, node: node, to: mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port}), calls: map[uint32]*call{}}
 	p.conn = reliable.New(reliable.Config{
-		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.HeaderLen, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
+		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.Headroom, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
 	})
 	p.conn.Quiet(true)
 	d.peers[node] = p
@@ -142,7 +142,7 @@ func (d *Domain) alloc() []byte {
 		d.frames = d.frames[:n-1]
 		return b
 	}
-	return make([]byte, mcd.HeaderLen+d.size)
+	return make([]byte, mcd.Headroom+d.size)
 }
 
 func (d *Domain) free(b []byte) {

@@ -102,7 +102,9 @@ func (d *Domain) post(q *Parcel) error {
 func (p *peer) sendParcels(now mono.Time) {
 	for len(p.parcels) > 0 {
 		q := p.parcels[0]
-		n := p.fitsParcel(opPut, len(q.Data)-q.at)
+		off := uint64(q.Off) + uint64(q.at)
+		op := p.putBy(q.To.key, off)
+		n := p.fitsParcel(op, len(q.Data)-q.at)
 		if n < 0 {
 			return
 		}
@@ -114,9 +116,7 @@ func (p *peer) sendParcels(now mono.Time) {
 		if last && q.Notify == OnLast {
 			flags |= flagNotify
 		}
-		b := p.conn.Reserve(now, reliable.Requests, opPut.size(n))
-		putRecord(b, q.To.key, uint64(q.Off)+uint64(q.at), q.Data[q.at:q.at+n], flags)
-		p.done++
+		p.putPart(now, op, q.To.key, off, q.Data[q.at:q.at+n], flags)
 		q.at += n
 		if !last {
 			now = p.pumpFull(now)

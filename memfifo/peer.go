@@ -25,6 +25,8 @@ type peer struct {
 	calls   map[uint32]*call // that wait for an answer, by tag
 	answers []answer         // for it, that wait for room
 	partial []byte           // of a long Push of it
+	putTo   cursor           // where our last put to it ended
+	putFrom cursor           // where its last put to us did
 	pushing bool             // a record has begun, and others wait
 	done    uint64           // how much was done to it whose end nobody was told of
 	flushed uint64           // how much of that is in place
@@ -86,7 +88,7 @@ func (p *peer) lullSoon() {
 }
 
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
-const share = 16
+const share = reliable.Gathered
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
 func (p *peer) pumpFull(now mono.Time) mono.Time {
@@ -165,6 +167,7 @@ func (p *peer) fail(err error) {
 		c.completion.Complete(err)
 	}
 	p.parcels, p.placing, p.answers, p.partial, p.blocked = nil, nil, nil, nil, false
+	p.putTo, p.putFrom = cursor{}, cursor{}
 	for _, f := range p.d.fifos {
 		f.unhold(p)
 	}

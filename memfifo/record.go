@@ -18,6 +18,7 @@ const (
 	opValue                     // tag, value
 	opError                     // tag, reason: of a call
 	opRefused                   // id, reason: of an operation that nobody waits for
+	opMore                      // requests: data of a put where the last one of its sender ended
 	opcodes
 )
 
@@ -33,6 +34,15 @@ const headLen = 4
 var fixedLen = [opcodes]int{
 	opPut: 2 + 8 + 8, opPush: 2 + 8 + 4, opTry: 2 + 8 + 4, opGet: 2 + 8 + 8 + 4 + 4, opAdd: 2 + 8 + 8 + 4 + 8, opSwap: 2 + 8 + 8 + 4 + 8,
 	opCompare: 2 + 8 + 8 + 4 + 8 + 8, opFence: 4, opData: 4 + 4, opValue: 4 + 8, opError: 4 + 1, opRefused: 2 + 1,
+}
+
+// cursor is where a node's last put to another one ended: a put that goes on there need not say so. Requests of one node are taken
+// once, and in order; so both ends know the same.
+type cursor struct {
+	id     uint16
+	secret uint64
+	off    uint64
+	known  bool
 }
 
 // size returns the length of a record with so many bytes of data.

@@ -102,12 +102,14 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	}
 	now := clock.Now()
 	for first := true; first || len(p) > 0; first = false {
+		var op opcode
 		var n int
 		for {
 			if err := to.ready(); err != nil {
 				return err
 			}
-			if n = to.fits(opPut, len(p)); n >= 0 {
+			op = to.putBy(r.key, uint64(off))
+			if n = to.fits(op, len(p)); n >= 0 {
 				break
 			}
 			if err := to.awaitRoom(ctx, now); err != nil {
@@ -115,13 +117,11 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 			}
 			now = clock.Now()
 		}
-		b := to.conn.Reserve(now, reliable.Requests, opPut.size(n))
 		f := byte(0)
 		if n == len(p) {
 			f = flags | flagLast
 		}
-		putRecord(b, r.key, uint64(off), p[:n], f)
-		to.done++
+		to.putPart(now, op, r.key, uint64(off), p[:n], f)
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) > 0:
@@ -133,13 +133,30 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	return nil
 }
 
-// putRecord writes a part of a Put.
-func putRecord(b []byte, k Key, off uint64, data []byte, flags byte) {
-	w := opPut.begin(b, flags, len(data))
-	w.u16(k.ID)
-	w.u64(k.Secret)
-	w.u64(off)
+// putBy returns the opcode of a put: the short one if it goes on where the last one ended.
+func (p *peer) putBy(k Key, off uint64) opcode {
+	if p.putTo == (cursor{k.ID, k.Secret, off, true}) {
+		return opMore
+	}
+	return opPut
+}
+
+// putRecord writes a put.
+func putRecord(b []byte, op opcode, k Key, off uint64, data []byte, flags byte) {
+	w := op.begin(b, flags, len(data))
+	if op == opPut {
+		w.u16(k.ID)
+		w.u64(k.Secret)
+		w.u64(off)
+	}
 	copy(w.b, data)
+}
+
+// putPart puts a part of a Put into a frame that has room for it.
+func (p *peer) putPart(now mono.Time, op opcode, k Key, off uint64, data []byte, flags byte) {
+	putRecord(p.conn.Reserve(now, reliable.Requests, op.size(len(data))), op, k, off, data, flags)
+	p.putTo = cursor{k.ID, k.Secret, off + uint64(len(data)), true}
+	p.done++
 }
 
 // fits returns how many of n bytes of data go into the next record, or a negative number if there is no room. It does not make

@@ -42,6 +42,10 @@ type Frame struct {
 	// Payload is what follows the EtherType. In a received frame it may be longer than what was sent:
 	// frames shorter than MinFrameLen are padded on a wire.
 	Payload []byte
+	// Headroom, in Send, is memory just before Payload in the same array, which the link may overwrite. With MaxHeaderLen bytes
+	// or more, a link to the kernel puts the header there and need not copy the payload. It may be nil, or not be before Payload
+	// after all: then it is not used. Links do not set it in frames that they have received.
+	Headroom []byte
 }
 
 // WireLen returns the frame's length in bytes from destination to the end of the payload: tag counted,
@@ -67,6 +71,26 @@ func (f *Frame) PutHeader(b []byte) int {
 	binary.BigEndian.PutUint16(b[14:], f.Tag.TCI())
 	binary.BigEndian.PutUint16(b[16:], uint16(f.EtherType))
 	return MaxHeaderLen
+}
+
+// PutHeaderInPlace writes the frame's header to the end of its Headroom, and returns the frame's bytes: header and payload. ok is
+// false if there is no such room before the payload; then nothing was written.
+func (f *Frame) PutHeaderInPlace() (b []byte, ok bool) {
+	n, size := len(f.Headroom), len(f.Payload)
+	if n < MaxHeaderLen || size == 0 || cap(f.Headroom) < n+size {
+		return nil, false
+	}
+	b = f.Headroom[:n+size]
+	if &b[n] != &f.Payload[0] {
+		return nil, false
+	}
+	if f.Tagged {
+		b = b[n-MaxHeaderLen:]
+	} else {
+		b = b[n-HeaderLen:]
+	}
+	f.PutHeader(b)
+	return b, true
 }
 
 // AppendTo appends the frame's bytes as they are on a wire (without padding and FCS) to b.

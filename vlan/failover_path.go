@@ -177,9 +177,12 @@ func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out 
 	return f.changed(now, p, MoveMissed, out)
 }
 
-// pause is the time until a path's next probe.
+// pause is the time until a path's next probe. One that is holding must not be able to go down and come back in between.
 func (f *Failover) pause(p *failoverPeer, path *failoverPath) (d time.Duration) {
-	if path == p.current || p.current.state != PathUp {
+	switch {
+	case path.state == PathHolding:
+		return min(f.cfg.Probe, f.settling())
+	case path == p.current || p.current.state != PathUp:
 		return f.cfg.Probe
 	}
 	return f.cfg.Spare

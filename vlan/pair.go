@@ -1,6 +1,9 @@
 package vlan
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Pair is two nodes of a plan or topology, by number, the lower one first. Both directions between two nodes
 // use one VID, since switches learn addresses per VID: otherwise they would flood for ever. So routes belong to pairs.
@@ -13,3 +16,6 @@ func PairOf(a, b int) Pair { return Pair{min(a, b), max(a, b)} }
 
 // String formats p as 2-8.
 func (p Pair) String() string { return fmt.Sprintf("%d-%d", p.A, p.B) }
+
+// Compare orders pairs by their lower node, then by the other: -1, 0 or +1.
+func (p Pair) Compare(o Pair) int { return cmp.Or(cmp.Compare(p.A, o.A), cmp.Compare(p.B, o.B)) }

@@ -11,6 +11,15 @@ type Router interface {
 	Generation() uint64
 }
 
+// Counting is the ability of a Router to count what was sent by its routes; a [Table] has it.
+//
+// Counter returns where to count frames to dst that go by the present route; it is never nil. A sender keeps it together with the
+// route for as long as Generation, asked first, stays the same.
+type Counting interface {
+	Router
+	Counter(dst transport.MAC) *Count
+}
+
 // Untagged is the router that puts no tag on any frame.
 var Untagged Router = fixed{}
 

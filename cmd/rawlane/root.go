@@ -13,6 +13,7 @@ var verbs = []func() *cobra.Command{
 	newDemoCommand,
 	newBenchCommand,
 	newBarrierCommand,
+	newRouteCommand,
 	newDoctorCommand,
 	newNodeCommand,
 	newDumpCommand,

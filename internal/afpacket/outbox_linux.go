@@ -58,7 +58,6 @@ func (o *Outbox) Open(index int, src transport.MAC, mtu int, bypass bool) error 
 	memory := make([]byte, Batch*size)
 	for i := range o.bufs {
 		o.bufs[i] = memory[i*size : (i+1)*size]
-		o.vec[i].Base = &o.bufs[i][0]
 		o.msgs[i].Hdr.Iov = &o.vec[i]
 		o.msgs[i].Hdr.SetIovlen(1)
 	}
@@ -129,20 +128,29 @@ func (o *Outbox) fill(frames []transport.Frame) (int, error) {
 	return len(frames), nil
 }
 
-// put makes f the i-th frame to send. Short frames are padded with zeros, as NICs do and veth does not: the kernel
-// drops a tagged frame with fewer than two bytes behind the tag.
+// put makes f the i-th frame to send: where it is, if it has room for a header, or else copied. Short frames are padded with
+// zeros, as NICs do and veth does not: the kernel drops a tagged frame with fewer than two bytes behind the tag.
 func (o *Outbox) put(i int, f *transport.Frame) {
-	b := o.bufs[i]
-	n := f.PutHeader(b)
+	var b []byte
+	ok := false
+	if len(f.Payload) >= transport.MinFrameLen {
+		b, ok = f.PutHeaderInPlace()
+	}
+	if !ok {
+		b = o.bufs[i]
+		n := f.PutHeader(b)
+		n += copy(b[n:], f.Payload)
+		if n < transport.MinFrameLen {
+			clear(b[n:transport.MinFrameLen])
+			n = transport.MinFrameLen
+		}
+		b = b[:n]
+	}
 	if f.Src.IsZero() {
 		copy(b[6:12], o.src[:])
 	}
-	n += copy(b[n:], f.Payload)
-	if n < transport.MinFrameLen {
-		clear(b[n:transport.MinFrameLen])
-		n = transport.MinFrameLen
-	}
-	o.vec[i].SetLen(n)
+	o.vec[i].Base = &b[0]
+	o.vec[i].SetLen(len(b))
 }
 
 // give gives the first n frames to the socket and returns how many it took. It does not block, and so does

@@ -4,7 +4,8 @@ package wire
 
 import (
 	"encoding/binary"
-	"hash/crc32"
+
+	"github.com/rawlane/rawlane/internal/crc32c"
 )
 
 // Version is the version of the header that this package writes and the only one it reads.
@@ -67,8 +68,6 @@ func (f Fault) String() string {
 	}
 	return "unknown"
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Put writes h and then payload to b, which must hold HeaderLen+len(payload) bytes, and returns that
 // length. The payload must be shorter than 64 KiB. h.Payload is not looked at.
@@ -141,6 +140,5 @@ func (h *Header) Checksum() uint32 { return h.checksum }
 
 // checksum is CRC-32C over the header without its checksum field, then the payload.
 func checksum(b []byte) uint32 {
-	c := crc32.Update(0, castagnoli, b[:16])
-	return crc32.Update(c, castagnoli, b[HeaderLen:])
+	return crc32c.Update(crc32c.Update(0, b[:16]), b[HeaderLen:])
 }

@@ -123,7 +123,7 @@ func New(cfg Config) *Conn {
 	}
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Room+cfg.Size]) } // all of what Alloc gave
-	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1, control: make([]byte, cfg.Room+HeaderLen)}
+	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1, control: make([]byte, cfg.Room+ackLen)}
 	c.clear()
 	return c
 }

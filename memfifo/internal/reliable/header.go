@@ -34,10 +34,11 @@ func (k Kind) String() string {
 //	 8 the receiver's, as the sender knows it, 4 bytes; 0 in a Hello
 //	12 number of this frame in its lane, 4 bytes; 0 without data. In a Hello or Welcome: of a question, or 0
 //	16 Ack: the next frame that is wanted, 4 bytes. In a Welcome: the question that it answers
-//	20 which of Ack and the 63 frames after it are here, 8 bytes, the first in the lowest bit
-//	28 records
+//	20 in an Ack: which of Ack and the 63 frames after it are here, 8 bytes, the first in the lowest bit
+//	20 in Data: records
 //
-// Integers are big-endian.
+// Integers are big-endian. Data leaves out what is here behind a gap, for which there is an Ack at once: gaps are rare, and 8 bytes
+// of every frame are not.
 type Header struct {
 	Kind      Kind
 	Lane      uint8
@@ -50,8 +51,11 @@ type Header struct {
 	Selective uint64
 }
 
-// HeaderLen is the length of a header, in bytes.
-const HeaderLen = 28
+// HeaderLen is the length of a header, in bytes, and ackLen that of an Ack's.
+const (
+	HeaderLen = 20
+	ackLen    = HeaderLen + 8
+)
 
 const (
 	flagLane    = 1
@@ -62,8 +66,8 @@ const (
 // ErrMalformed: not a frame of this version.
 var ErrMalformed = errors.New("malformed frame")
 
-// put writes h to the front of b.
-func (h *Header) put(b []byte) {
+// put writes h to the front of b, and returns its length.
+func (h *Header) put(b []byte) int {
 	flags := h.Lane*flagLane | h.AckLane*flagAckLane
 	if h.AnswerNow {
 		flags |= flagNow
@@ -74,7 +78,11 @@ func (h *Header) put(b []byte) {
 	binary.BigEndian.PutUint32(b[8:], h.To)
 	binary.BigEndian.PutUint32(b[12:], h.Sequence)
 	binary.BigEndian.PutUint32(b[16:], h.Ack)
-	binary.BigEndian.PutUint64(b[20:], h.Selective)
+	if h.Kind != Ack {
+		return HeaderLen
+	}
+	binary.BigEndian.PutUint64(b[HeaderLen:], h.Selective)
+	return ackLen
 }
 
 // Parse reads the header of a frame. The records are what follows.
@@ -92,7 +100,12 @@ func Parse(b []byte, h *Header) error {
 		To:        binary.BigEndian.Uint32(b[8:]),
 		Sequence:  binary.BigEndian.Uint32(b[12:]),
 		Ack:       binary.BigEndian.Uint32(b[16:]),
-		Selective: binary.BigEndian.Uint64(b[20:]),
+	}
+	if h.Kind == Ack {
+		if len(b) < ackLen {
+			return ErrMalformed
+		}
+		h.Selective = binary.BigEndian.Uint64(b[HeaderLen:])
 	}
 	if h.Kind == 0 || h.Kind >= kinds || h.From == 0 || b[1]>>3 != 0 {
 		return ErrMalformed

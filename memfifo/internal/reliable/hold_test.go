@@ -17,7 +17,7 @@ func (p *pair) holding() (release func()) {
 
 // Once a lane goes on, the sender hears of it at once, and does not wait until it asks.
 func TestHold_ResumeIsTold(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	release := p.holding()
 	a := p.ends[0]
 	for a.write(p.now, Requests, 100) {
@@ -40,7 +40,7 @@ func TestHold_ResumeIsTold(t *testing.T) {
 // While a lane is held, frames that the receiver has no room for are not sent again and again; the sender asks now and then.
 // That is no congestion: afterwards it sends as before.
 func TestHold_IsQuietAndNoCongestion(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	a.c.lanes[Requests].congestion = Window
 	release := p.holding()
@@ -77,7 +77,7 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 
 // What is held does not hold up the other lane, nor the other direction.
 func TestHold_OneLaneOnly(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	release := p.holding()
 	a, b := p.ends[0], p.ends[1]
 	for range 1000 {

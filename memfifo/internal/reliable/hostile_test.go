@@ -7,8 +7,8 @@ import (
 
 // handle has an end hear a header and records, made by hand.
 func (p *pair) handle(to int, h Header, records []byte) {
-	b := make([]byte, HeaderLen, HeaderLen+len(records))
-	h.put(b)
+	b := make([]byte, ackLen, ackLen+len(records))
+	b = b[:h.put(b)]
 	p.air[to] = append(p.air[to], append(b, records...))
 	p.deliver(to)
 }
@@ -21,7 +21,7 @@ func (p *pair) between(to int) Header {
 // A frame that is longer than one can be is dropped, in order or early: it is not cut off.
 func TestHostile_TooLong(t *testing.T) {
 	for ahead := range uint32(2) {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		h := p.between(1)
 		h.Sequence = p.ends[1].c.lanes[0].receiver.next + ahead
 		was := p.ends[1].c.Counters()
@@ -35,7 +35,7 @@ func TestHostile_TooLong(t *testing.T) {
 
 // A flood of early frames of any number costs no more than Stash buffers; each is counted.
 func TestHostile_Flood(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	b := p.ends[1]
 	for i := range uint32(100_000) {
 		h := p.between(1)
@@ -53,7 +53,7 @@ func TestHostile_Flood(t *testing.T) {
 
 // Acknowledgements of frames that were never sent, or long ago, change nothing.
 func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	for range 100 {
 		a.write(p.now, Requests, 100)
@@ -80,7 +80,7 @@ func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
 
 // An older acknowledgement that comes late does not take back what a newer one said.
 func TestAcknowledged_Late(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	release := p.holding()
 	for range 20 {
@@ -106,7 +106,7 @@ func TestAcknowledged_Late(t *testing.T) {
 
 // No credit at all stops a sender; it asks until there is some, and is not down meanwhile.
 func TestCredit_None(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	h := p.between(0)
 	h.Kind, h.Credit, h.Selective = Ack, 0, 1

@@ -20,8 +20,12 @@ const (
 	// cork is how many frames are on their way when what is queued begins to share frames: with fewer, nothing waits. Nor if
 	// none of them is to be acknowledged at once.
 	cork = 2
-	// ackEvery is how many frames of a stream are acknowledged at once.
-	ackEvery = 16
+	// askParts is how often a sender asks to be acknowledged while what may be on its way is: so often that the way is never closed.
+	// askEvery is after how many frames it asks at the latest: so seldom that acknowledgements, which are frames, too, cost little.
+	askParts = 4
+	askEvery = 32
+	// ackEvery is how many frames of a stream are acknowledged at once, if nobody asks.
+	ackEvery = Window / askParts
 	// ackDelay is how long an acknowledgement waits for data to go with, where the sender does not want it at once.
 	ackDelay = 500 * time.Microsecond
 	// firstTimeout, leastTimeout and mostTimeout bound the retransmission timeout: nothing known; several times a

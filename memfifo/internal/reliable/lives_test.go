@@ -44,7 +44,7 @@ func (p *pair) cut(from int) {
 
 // A peer that was given up and was there all the time is spoken to again: this end has begun another life, the peer has not.
 func TestLives_AfterBeingGivenUp(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	for range 3 {
 		p.cut(0)
 		p.talk(0)
@@ -57,7 +57,7 @@ func TestLives_AfterBeingGivenUp(t *testing.T) {
 
 // The one that was given up speaks first.
 func TestLives_TheOneGivenUpSpeaks(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	p.cut(0)
 	p.ends[1].write(p.now, Requests, 20) // for the former life: it fails
 	p.pass(time.Second)
@@ -70,7 +70,7 @@ func TestLives_TheOneGivenUpSpeaks(t *testing.T) {
 
 // Both have begun anew, and greet each other at once: two hellos and their answers, no more.
 func TestLives_BothAnew(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	p.begin(0, 11)
 	p.begin(1, 12)
 	p.ends[0].write(p.now, Requests, 20)
@@ -90,7 +90,7 @@ func TestLives_BothAnew(t *testing.T) {
 
 // A hello that a life of the peer has sent which nobody has met, and which is over, comes after that of the present life.
 func TestLives_AHelloFromTheGrave(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	p.begin(0, 11)
 	p.ends[0].write(p.now, Requests, 20)
 	p.send(0)
@@ -112,7 +112,7 @@ func TestLives_AHelloFromTheGrave(t *testing.T) {
 
 // All frames of twenty former lives come again, in any order: nothing is taken, nothing begins anew.
 func TestLives_FramesOfFormerLives(t *testing.T) {
-	p := newPair(t, 128)
+	p := newPair(t, 120)
 	var heard [2][][]byte
 	for i := range uint32(20) {
 		p.begin(int(i%2), 100+i)
@@ -155,9 +155,9 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 
 // A hello that nobody follows up changes nothing.
 func TestLives_AForgedHello(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	for life := range uint32(1000) {
-		var b [HeaderLen]byte
+		var b [ackLen]byte
 		h := Header{Kind: Hello, From: 5000 + life, Sequence: life}
 		h.put(b[:])
 		p.ends[1].hear(p.now, b[:])

@@ -9,7 +9,7 @@ import (
 // two have overtaken is not.
 func TestLost_FastRetransmission(t *testing.T) {
 	for _, window := range []int{8, 64, Window} {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		a := p.ends[0]
 		a.c.lanes[0].congestion = window
 		for range window {
@@ -47,7 +47,7 @@ func TestLost_FastRetransmission(t *testing.T) {
 
 // Congestion is halved by a loss, once for each window, to leastCongestion by a timeout; and grows back.
 func TestLost_Congestion(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	s := &a.c.lanes[0].sender
 	s.congestion = 100
@@ -86,7 +86,7 @@ func TestLost_Congestion(t *testing.T) {
 
 // The timeout doubles while nothing comes, up to mostTimeout, and is as before once something does. It follows the round trip.
 func TestLost_Timeouts(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	p.send(0)
@@ -121,7 +121,7 @@ func TestLost_Timeouts(t *testing.T) {
 
 // Mark and Reached: what was reserved before a mark is acknowledged, and nothing behind it need be. Room is what fits.
 func TestMark_AndRoom(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0].c
 	if m := a.Mark(Requests); !a.Reached(Requests, m) {
 		t.Error("nothing was reserved, and is not reached")

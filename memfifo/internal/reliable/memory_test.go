@@ -8,7 +8,7 @@ import (
 
 // Who has filled his window keeps nothing of it once all is acknowledged; nor does the receiver.
 func TestMemory_IdleEndsKeepNothing(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	for p.ends[0].write(p.now, Requests, 100) {
 	}
 	if n := len(p.ends[0].pool.out); n != Window {
@@ -25,7 +25,7 @@ func TestMemory_IdleEndsKeepNothing(t *testing.T) {
 
 // What comes early is given back whole, however short the frame was.
 func TestMemory_BuffersComeBackWhole(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	for range 10 {
 		p.ends[0].write(p.now, Requests, 100)
 	}
@@ -40,7 +40,7 @@ func TestMemory_BuffersComeBackWhole(t *testing.T) {
 
 // Where the peer dies, what was under way is given back when that is noticed.
 func TestMemory_ResetKeepsNothing(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	for a.write(p.now, Requests, 100) {
 	}
@@ -61,7 +61,7 @@ func TestMemory_ResetKeepsNothing(t *testing.T) {
 // Where the peer dies and has left a gap, what came early is kept, until it is given up or has begun anew.
 func TestMemory_AGapNobodyFills(t *testing.T) {
 	for _, anew := range []bool{false, true} {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		for p.ends[0].write(p.now, Requests, 100) {
 		}
 		p.send(0)

@@ -8,7 +8,7 @@ import (
 
 // A frame that Next returns and that cannot be sent comes again, of whatever kind.
 func TestNext_ComesAgainUntilSent(t *testing.T) {
-	p := newPair(t, 128)
+	p := newPair(t, 120)
 	a, b := p.ends[0], p.ends[1]
 	again := func(e *end, kind Kind) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestNext_ComesAgainUntilSent(t *testing.T) {
 
 // What was not sent is not counted as sent: Sent twice, or after something else has come.
 func TestSent_OncePerFrame(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	p.send(0)
@@ -64,7 +64,7 @@ func TestSent_OncePerFrame(t *testing.T) {
 
 // Whoever has something to do at once has no deadline for it: no time is past until it is done.
 func TestDeadline_IsNotPast(t *testing.T) {
-	p := newPair(t, 128)
+	p := newPair(t, 120)
 	a, b := p.ends[0], p.ends[1]
 	future := func(e *end, what string) {
 		t.Helper()
@@ -93,10 +93,10 @@ func TestDeadline_IsNotPast(t *testing.T) {
 
 // A peer that does not answer is given up, whatever others send meanwhile in its name.
 func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
-	p := newPair(t, 128)
+	p := newPair(t, 120)
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
-	var b [HeaderLen]byte
+	var b [ackLen]byte
 	(&Header{Kind: Data, From: 77, To: 78}).put(b[:])
 	for began := p.now; a.downs == 0; {
 		p.send(0)
@@ -114,7 +114,7 @@ func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
 // Frames that were gathered and then refused come again, each once, with the acknowledgements that they had; they do not
 // count as sent.
 func TestRefused_ComesAgain(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	for range 10 {
 		b.write(p.now, Replies, 100)
@@ -149,7 +149,7 @@ func TestRefused_ComesAgain(t *testing.T) {
 
 // A control frame that was refused comes again, of whatever kind.
 func TestRefused_Control(t *testing.T) {
-	p := newPair(t, 128)
+	p := newPair(t, 120)
 	a, b := p.ends[0], p.ends[1]
 	again := func(e *end) {
 		t.Helper()

@@ -57,6 +57,11 @@ func (c *Conn) Next(now mono.Time) []byte {
 	case c.state != Open:
 		return nil
 	}
+	for l := range c.lanes {
+		if r := &c.lanes[l].receiver; r.now && r.count > 0 { // which data cannot tell
+			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
+		}
+	}
 	for i := range c.lanes {
 		l := Lane(Lanes - 1 - i) // replies first
 		if q, ok := c.lanes[l].pick(); ok {
@@ -93,8 +98,7 @@ func (c *Conn) controlFrame(p pick) []byte {
 		c.out.ackLane = p.lane
 		c.lanes[p.lane].acknowledge(&h)
 	}
-	h.put(c.control[c.cfg.Room:])
-	return c.control
+	return c.control[:c.cfg.Room+h.put(c.control[c.cfg.Room:])]
 }
 
 // dataFrame puts a header before a frame's records: with the newest acknowledgement of the lane that needs one.
@@ -105,9 +109,9 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's: it opens the way for what is queued.
-	// So does the last one that may be on its way, if the receiver would not say something earlier unasked.
-	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || s.flight+1 >= s.congestion && s.congestion < 2*ackEvery
+	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's, and for some while what may be on its way
+	// is: they open the way for more.
+	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || int(sequence-s.asked) >= min(s.congestion/askParts, askEvery)-1
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b[c.cfg.Room:])

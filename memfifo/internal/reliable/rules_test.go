@@ -36,7 +36,7 @@ func (p *pair) want(to int, frames string) {
 
 // A record that is alone goes at once; so does the next; those behind share a frame, until the first is acknowledged.
 func TestCork_QueuedRecordsShareFrames(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	for range 7 {
 		a.write(p.now, Requests, 20)
@@ -57,7 +57,7 @@ func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 // The end of what is sent at once, some frames and a part of one, waits for no acknowledgement that waits itself.
 func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 	for frames := 1; frames < 2*ackEvery; frames++ {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		a := p.ends[0]
 		for range frames*5 + 2 {
 			a.write(p.now, Requests, 20)
@@ -72,7 +72,7 @@ func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 // In a stream of full frames one in ackEvery is acknowledged, nearly; and nothing is sent again.
 func TestStream_FewAcknowledgements(t *testing.T) {
 	for _, records := range []int{1, 5, 20, 100} { // written at a time
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		passed := p.now
 		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
@@ -103,7 +103,7 @@ func TestStream_FewAcknowledgements(t *testing.T) {
 
 // Peers that have nothing to say are silent, and have no deadline.
 func TestIdle_IsSilent(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	p.pass(time.Hour)
 	for _, e := range p.ends {
 		was := e.c.Counters()
@@ -117,9 +117,10 @@ func TestIdle_IsSilent(t *testing.T) {
 	}
 }
 
-// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there; ackEvery of them at once.
+// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where more of them follow each other, the
+// sender asks now and then: a few times while what may be on its way is.
 func TestAcknowledgements(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	stream := func(frames int) {
 		for range frames + 1 {
@@ -129,7 +130,7 @@ func TestAcknowledgements(t *testing.T) {
 		p.air[1] = p.air[1][:frames] // the last one wants an answer
 		p.deliver(1)
 	}
-	stream(ackEvery - 1)
+	stream(firstCongestion/askParts - 1)
 	if n := p.send(1); n > 0 {
 		t.Errorf("%d frames before ackDelay", n)
 	}
@@ -141,7 +142,30 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "1:20!")
 	p.pass(time.Second)
 
-	stream(ackEvery)
+	a.c.lanes[0].congestion = firstCongestion
+	stream(firstCongestion / askParts)
+	p.send(1)
+	p.want(0, "ack")
+	p.pass(time.Second)
+
+	a.c.lanes[0].congestion = Window
+	stream(askEvery)
+	p.send(1)
+	p.want(0, "ack")
+}
+
+// A sender that never asks is told all the same.
+func TestAcknowledgements_Unasked(t *testing.T) {
+	p := newPair(t, 120).open()
+	h := p.between(1)
+	h.Sequence = p.ends[1].c.lanes[0].receiver.next
+	for i := range ackEvery {
+		if n := p.send(1); n > 0 {
+			t.Fatalf("%d frames after %d", n, i)
+		}
+		p.handle(1, h, nil)
+		h.Sequence++
+	}
 	p.send(1)
 	p.want(0, "ack")
 }
@@ -149,7 +173,7 @@ func TestAcknowledgements(t *testing.T) {
 // Nor are there more where congestion is what limits the stream, once it was recovering from a loss.
 func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 	for _, congestion := range []int{2 * ackEvery, 100} {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		s := &a.c.lanes[0].sender
 		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
@@ -178,7 +202,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 
 // What is uncorked waits for nothing; what comes behind it does.
 func TestCork_Uncork(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a := p.ends[0]
 	for range 4 {
 		a.write(p.now, Requests, 20)
@@ -202,7 +226,7 @@ func TestCork_Uncork(t *testing.T) {
 
 // A quiet end keeps an acknowledgement for data that may follow, for ackDelay; what the peer should know at once it says.
 func TestQuiet(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	b.c.Quiet(true)
 	a.write(p.now, Requests, 20)
@@ -227,5 +251,28 @@ func TestQuiet(t *testing.T) {
 	p.deliver(0)
 	if !a.done() || a.c.Counters().SentAgain > 0 {
 		t.Error("not done")
+	}
+}
+
+// What is here behind a gap is told before data goes, which has no room for it.
+func TestGap_IsToldBeforeData(t *testing.T) {
+	p := newPair(t, 120).open()
+	a, b := p.ends[0], p.ends[1]
+	for range 3 {
+		a.write(p.now, Requests, 100)
+	}
+	p.send(0)
+	p.air[1] = p.air[1][1:] // the first one is lost
+	p.deliver(1)
+	b.write(p.now, Requests, 20)
+	p.send(1)
+	p.want(0, "ack 1:20!")
+	p.deliver(0)
+	if s := &a.c.lanes[0].sender; s.slot(s.una).state != flying || s.slot(s.una+1).state != selected {
+		t.Errorf("the first frame is %d, the second %d", s.slot(s.una).state, s.slot(s.una+1).state)
+	}
+	p.pass(time.Second)
+	if !a.c.Done(Requests) || !b.c.Done(Requests) {
+		t.Error("not all arrived")
 	}
 }

@@ -5,7 +5,7 @@ import "testing"
 // The round trip is not known, as all frames were sent again. A hundred acknowledgements, at once, say that one is missing:
 // that is sent again once, and not for each of them.
 func TestStorm_NoRoundTripKnown(t *testing.T) {
-	p := newPair(t, 128).open()
+	p := newPair(t, 120).open()
 	p.ends[0].c.rtt = roundTrip{}
 	for range 20 {
 		p.ends[0].write(p.now, Requests, 100)

@@ -11,7 +11,7 @@ import (
 // rows are the tests of the state table in the package's comment, by its first two columns.
 var rows = map[string]func(t *testing.T){
 	"Idle: something to send": func(t *testing.T) {
-		p := newPair(t, 128)
+		p := newPair(t, 120)
 		p.is(0, Idle)
 		p.ends[0].write(p.now, Requests, 20)
 		p.is(0, Greeting)
@@ -19,7 +19,7 @@ var rows = map[string]func(t *testing.T){
 		p.want(1, "hello")
 	},
 	"Greeting: deadline": func(t *testing.T) {
-		p := newPair(t, 128)
+		p := newPair(t, 120)
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		for _, wait := range []time.Duration{1, 2, 4, 8, 10, 10} {
@@ -36,9 +36,9 @@ var rows = map[string]func(t *testing.T){
 			from uint32
 			ask  bool
 		}{
-			{"idle", newPair(t, 128), 9, true},
-			{"open, a life that is not known", newPair(t, 128).open(), 9, true},
-			{"open, the life that is", newPair(t, 128).open(), 1, false},
+			{"idle", newPair(t, 120), 9, true},
+			{"open, a life that is not known", newPair(t, 120).open(), 9, true},
+			{"open, the life that is", newPair(t, 120).open(), 1, false},
 		} {
 			was := c.p.ends[1].c.State()
 			c.p.handle(1, Header{Kind: Hello, From: c.from, Sequence: 77}, nil)
@@ -50,7 +50,7 @@ var rows = map[string]func(t *testing.T){
 		}
 	},
 	"any: welcome with a question": func(t *testing.T) {
-		for _, p := range []*pair{newPair(t, 128), newPair(t, 128).open()} {
+		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[1].c.State()
 			p.handle(1, Header{Kind: Welcome, From: 9, To: 2, Sequence: 77, Ack: 1000}, nil)
 			if h := p.sends(1); h.Kind != Welcome || h.To != 9 || h.Ack != 77 {
@@ -60,7 +60,7 @@ var rows = map[string]func(t *testing.T){
 		}
 	},
 	"Greeting: welcome that answers": func(t *testing.T) {
-		p := newPair(t, 128)
+		p := newPair(t, 120)
 		p.ends[0].write(p.now, Requests, 20)
 		h := p.sends(0)
 		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
@@ -69,7 +69,7 @@ var rows = map[string]func(t *testing.T){
 		p.want(1, "1:20!")
 	},
 	"Idle: welcome that answers": func(t *testing.T) {
-		p := newPair(t, 128)
+		p := newPair(t, 120)
 		p.handle(0, Header{Kind: Hello, From: 2, Sequence: 1}, nil)
 		h := p.sends(0)
 		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
@@ -79,7 +79,7 @@ var rows = map[string]func(t *testing.T){
 		}
 	},
 	"Open: welcome that answers, another life": func(t *testing.T) {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		a := p.ends[0]
 		a.write(p.now, Requests, 20)
 		mark := a.c.Mark(Requests)
@@ -98,7 +98,7 @@ var rows = map[string]func(t *testing.T){
 		p.is(0, Open)
 	},
 	"Open: deadline": func(t *testing.T) {
-		p := newPair(t, 128).open()
+		p := newPair(t, 120).open()
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		p.air[1] = nil
@@ -107,7 +107,7 @@ var rows = map[string]func(t *testing.T){
 		p.is(0, Open)
 	},
 	"any: a frame of or for another life": func(t *testing.T) {
-		for _, p := range []*pair{newPair(t, 128), newPair(t, 128).open()} {
+		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[0].c.State()
 			for _, h := range []Header{{Kind: Data, From: 9, To: 1, Sequence: 2}, {Kind: Data, From: 2, To: 9, Sequence: 2}, {Kind: Ack, From: 9, To: 9}} {
 				p.now = p.now.Add(ackDelay)
@@ -126,7 +126,7 @@ var rows = map[string]func(t *testing.T){
 		}
 	},
 	"any: silent > limit": func(t *testing.T) {
-		for name, p := range map[string]*pair{"greeting": newPair(t, 128), "open": newPair(t, 128).open()} {
+		for name, p := range map[string]*pair{"greeting": newPair(t, 120), "open": newPair(t, 128).open()} {
 			a := p.ends[0]
 			life, began := a.c.mine, p.now
 			p.cut(0)

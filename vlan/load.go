@@ -1,0 +1,74 @@
+package vlan
+
+import (
+	"fmt"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Load is how much traffic each cable of a topology has to carry, in each direction. It may be more than the cable can.
+type Load struct {
+	Topology *Topology
+	Links    []Rate // by Hop.Index
+	Up, Down []Rate // by host: from it to its switch, and back
+}
+
+// Load returns what a traffic means for each cable, if each pair uses the VID that vid returns for it.
+// Errors: ErrBadTraffic, ErrBadTopology; ErrNoPath where a VID does not connect a pair.
+func (t *Topology) Load(demand Traffic, vid func(Pair) transport.VID) (*Load, error) {
+	p, err := NewPaths(t)
+	if err != nil {
+		return nil, err
+	}
+	return p.Load(demand, vid)
+}
+
+// Load is Topology.Load, on paths that are prepared.
+func (p *Paths) Load(demand Traffic, vid func(Pair) transport.VID) (*Load, error) {
+	if err := demand.Validate(len(p.t.Hosts)); err != nil {
+		return nil, err
+	}
+	hosts := len(p.t.Hosts)
+	l := &Load{p.t, make([]Rate, 2*len(p.t.Links)), make([]Rate, hosts), make([]Rate, hosts)}
+	var path []Hop
+	var err error
+	for _, f := range demand {
+		path, err = p.Append(path[:0], f.From, f.To, vid(PairOf(f.From, f.To)))
+		if err != nil {
+			return nil, fmt.Errorf("load: %w", err)
+		}
+		l.Up[f.From] += f.Rate
+		l.Down[f.To] += f.Rate
+		for _, h := range path {
+			l.Links[h.Index()] += f.Rate
+		}
+	}
+	return l, nil
+}
+
+// Utilisation returns the share of its rate that a link carries in one direction: 1 is all of it.
+func (l *Load) Utilisation(h Hop) float64 {
+	return float64(l.Links[h.Index()] / l.Topology.Links[h.Link].Rate)
+}
+
+// MaxLink returns the direction of a link with the highest utilisation, the first of several, and that utilisation. Where
+// no link carries anything it is 0, and the hop means nothing.
+func (l *Load) MaxLink() (worst Hop, utilisation float64) {
+	for i := range l.Links {
+		if u := l.Utilisation(HopAt(i)); u > utilisation {
+			worst, utilisation = HopAt(i), u
+		}
+	}
+	return worst, utilisation
+}
+
+// MaxHost returns the host whose cable has the highest utilisation in one of its directions, and that utilisation: no
+// choice of VIDs changes it.
+func (l *Load) MaxHost() (host int, utilisation float64) {
+	for i, h := range l.Topology.Hosts {
+		if u := float64(max(l.Up[i], l.Down[i]) / h.Rate); u > utilisation {
+			host, utilisation = i, u
+		}
+	}
+	return host, utilisation
+}

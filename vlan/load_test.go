@@ -1,0 +1,53 @@
+package vlan_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+func TestLoadNamesThePair(t *testing.T) {
+	net := must(vlan.FatTree(2, 2, 2))
+	_, err := net.Load(vlan.Traffic{{3, 1, vlan.Gbps}}, func(vlan.Pair) transport.VID { return 9 })
+	if !errors.Is(err, vlan.ErrNoPath) || err.Error() != "load: no path: pair 3-1: VID 9 is not in the topology (it has 1-2)" {
+		t.Error(err)
+	}
+	if _, err := net.Load(vlan.Traffic{{3, 3, vlan.Gbps}}, nil); !errors.Is(err, vlan.ErrBadTraffic) {
+		t.Error(err)
+	}
+}
+
+// A fast cable between switches carries the most, a slow one is the fullest.
+func TestMaxLinkIsInProportion(t *testing.T) {
+	net := must(vlan.FatTree(2, 2, 2))
+	net.Links[1].Rate = 100 * vlan.Mbps // leaf0-top1
+	vid := func(p vlan.Pair) transport.VID { return transport.VID(p.A + 1) }
+	load := must(net.Load(vlan.Traffic{{0, 2, vlan.Gbps}, {1, 3, 200 * vlan.Mbps}}, vid))
+	if hop, u := load.MaxLink(); net.HopName(hop) != "leaf0>top1" || u != 2 {
+		t.Errorf("%s is the fullest, with %v", net.HopName(hop), u)
+	}
+}
+
+func ExampleTopology_Load() {
+	net, err := vlan.FatTree(4, 4, 4)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	demand, err := vlan.Pattern("shift:8", 16)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	load, err := net.Load(demand, func(vlan.Pair) transport.VID { return 1 })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hop, utilisation := load.MaxLink()
+	fmt.Println(net.HopName(hop), utilisation)
+	// Output: leaf0>top0 4
+}

@@ -1,0 +1,208 @@
+package vlan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// maxCutWork bounds the search for narrow places, in pairs looked at: some tens of milliseconds.
+const maxCutWork = 1 << 24
+
+var inf = math.Inf(1)
+
+// lowerBound returns a utilisation that the worst link has at least, whatever the choices: the highest of
+//
+//   - each pair alone on the best of its paths,
+//   - each hop with the pairs that cross it by all of their paths,
+//   - each cut: a set of switches, and the hops that leave it. They share what must leave: on average; and as whole pairs, so
+//     that of k·m+1 pairs, m+1 meet on one of k hops.
+func (p *problem) lowerBound() float64 {
+	bound := max(p.boundOfPairs(), p.boundOfHops())
+	work := 0
+	for _, set := range p.cuts() {
+		if work += len(p.pairs) + len(p.topology.Links); work > maxCutWork {
+			break
+		}
+		bound = max(bound, p.boundOfCut(set))
+	}
+	return bound
+}
+
+func (p *problem) boundOfPairs() float64 {
+	empty := p.newAssignment()
+	bound := 0.0
+	for i := range p.pairs {
+		least := inf
+		for c, path := range p.pairs[i].paths {
+			if path != nil {
+				peak, _ := empty.after(i, int32(c))
+				least = min(least, peak)
+			}
+		}
+		bound = max(bound, least)
+	}
+	return bound
+}
+
+func (p *problem) boundOfHops() float64 {
+	load := make([]int64, len(p.inverse))
+	times := make([]int, len(p.inverse))
+	for i := range p.pairs {
+		var last []int32
+		connected := 0
+		for _, path := range p.pairs[i].paths {
+			if path != nil {
+				connected++
+				last = path
+			}
+			for _, h := range path {
+				times[h]++
+			}
+		}
+		for _, h := range last {
+			if times[h] == connected {
+				load[h] += p.pairs[i].forth
+				load[h^1] += p.pairs[i].back
+			}
+		}
+		for _, path := range p.pairs[i].paths {
+			for _, h := range path {
+				times[h] = 0
+			}
+		}
+	}
+	bound := 0.0
+	for h := range load {
+		bound = max(bound, float64(load[h])*p.inverse[h])
+	}
+	return bound
+}
+
+// cuts returns sets of switches that may be hard to leave: those on the far side of each link of each VLAN. What counts is which
+// switches with hosts are there; sets that agree in that are one.
+func (p *problem) cuts() [][]bool {
+	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
+	random := chance(0)
+	for _, h := range p.topology.Hosts {
+		if hosts[h.Switch] == 0 {
+			hosts[h.Switch] = random.next() | 1
+		}
+	}
+	var sets [][]bool
+	seen := make(map[uint64]bool)
+	for i, v := range p.topology.VLANs {
+		if !slices.Contains(p.vids, v.VID) {
+			continue
+		}
+		tr, err := p.topology.tree(i)
+		if err != nil {
+			continue // NewPaths has made all trees: there is none
+		}
+		sum := slices.Clone(hosts) // of the subtree
+		for _, s := range tr.deepestFirst() {
+			if tr.parent[s] == s {
+				continue
+			}
+			sum[tr.parent[s]] += sum[s]
+			if !seen[sum[s]] && sum[s] != 0 {
+				seen[sum[s]] = true
+				sets = append(sets, p.narrow(tr.below(s), hosts))
+			}
+		}
+	}
+	return sets
+}
+
+// deepestFirst returns the switches so that each comes before its parent.
+func (tr *tree) deepestFirst() []int32 {
+	order := make([]int32, len(tr.depth))
+	for s := range order {
+		order[s] = int32(s)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(tr.depth[b], tr.depth[a]) })
+	return order
+}
+
+// below returns which switches' ways to the root lead through one.
+func (tr *tree) below(top int32) []bool {
+	set := make([]bool, len(tr.parent))
+	for s := range set {
+		at := int32(s)
+		for tr.depth[at] > tr.depth[top] {
+			at = tr.parent[at]
+		}
+		set[s] = at == top
+	}
+	return set
+}
+
+// narrow puts the switches without hosts on the side where they leave the cut with less capacity.
+func (p *problem) narrow(set []bool, hosts []uint64) []bool {
+	for range 3 { // passes: what one switch does can change what is best for the next
+		across := make([]Rate, len(set)) // of each switch: capacity to the other side, less that to its own
+		for _, l := range p.topology.Links {
+			capacity := l.Rate
+			if set[l.A] == set[l.B] {
+				capacity = -capacity
+			}
+			across[l.A] += capacity
+			across[l.B] += capacity
+		}
+		for s := range set {
+			if hosts[s] == 0 && across[s] > 0 {
+				set[s] = !set[s]
+			}
+		}
+	}
+	return set
+}
+
+// boundOfCut returns the bound that the hops out of a set of switches give, and those into it.
+func (p *problem) boundOfCut(set []bool) float64 {
+	var out, in []int64
+	for i := range p.pairs {
+		c := &p.pairs[i]
+		a, b := set[p.topology.Hosts[c.pair.A].Switch], set[p.topology.Hosts[c.pair.B].Switch]
+		switch {
+		case a && !b:
+			out, in = append(out, c.forth), append(in, c.back)
+		case b && !a:
+			out, in = append(out, c.back), append(in, c.forth)
+		}
+	}
+	used := make([]bool, len(p.topology.Links))
+	for _, v := range p.topology.VLANs {
+		if slices.Contains(p.vids, v.VID) {
+			for _, l := range v.Links {
+				used[l] = true
+			}
+		}
+	}
+	hops, capacity, least := 0, 0.0, inf // in units, and utilisation per unit
+	for i, l := range p.topology.Links {
+		if used[i] && set[l.A] != set[l.B] {
+			hops++
+			capacity += float64(l.Rate) / p.unit
+			least = min(least, p.inverse[2*i])
+		}
+	}
+	return max(share(out, hops, capacity, least), share(in, hops, capacity, least))
+}
+
+// share returns the utilisation that one of some hops has at least if all of items must cross them.
+func share(items []int64, hops int, capacity, perUnit float64) float64 {
+	if hops == 0 {
+		return 0
+	}
+	total := int64(0)
+	for _, n := range items {
+		total += n
+	}
+	bound := float64(total) / capacity
+	slices.SortFunc(items, func(a, b int64) int { return cmp.Compare(b, a) })
+	for m := 0; m*hops < len(items); m++ {
+		bound = max(bound, float64(int64(m+1)*items[m*hops])*perUnit)
+	}
+	return bound
+}

@@ -1,0 +1,64 @@
+package vlan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Check reports why the plan cannot be carried out in a network: nodes that the network does not have, VIDs that it does not
+// carry, pairs that their VID does not connect. The plan and the network must be valid by themselves. The error is ErrBadPlan,
+// and has up to MaxFaults faults.
+func (p *Plan) Check(t *Topology) error {
+	if len(p.Nodes) != len(t.Hosts) {
+		return fmt.Errorf("%w: %d nodes, but the topology has %d hosts (want as many)", ErrBadPlan, len(p.Nodes), len(t.Hosts))
+	}
+	parts := make(map[transport.VID][]int)
+	for _, v := range t.VLANs {
+		parts[v.VID] = t.parts(v)
+	}
+	var errs []error
+	for _, vid := range p.VIDs {
+		if parts[vid] == nil {
+			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it", ErrBadPlan, vid))
+		}
+	}
+	for b := range p.Nodes {
+		for a := range b {
+			vid := p.PairVID(a, b)
+			part, from, to := parts[vid], t.Hosts[a].Switch, t.Hosts[b].Switch
+			if part == nil || part[from] == part[to] {
+				continue
+			}
+			errs = append(errs, fmt.Errorf("%w: pair %v: vid %d does not connect %s and %s", ErrBadPlan, Pair{a, b}, vid, t.Switches[from], t.Switches[to]))
+			if len(errs) > MaxFaults {
+				errs[MaxFaults] = fmt.Errorf("%w: and more (mend these first)", ErrBadPlan)
+				return errors.Join(errs...)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parts returns for each switch a number that it shares with those that a VLAN connects it with.
+func (t *Topology) parts(v VLAN) []int {
+	part := make([]int, len(t.Switches))
+	for s := range part {
+		part[s] = s
+	}
+	find := func(s int) int {
+		for part[s] != s {
+			part[s] = part[part[s]]
+			s = part[s]
+		}
+		return s
+	}
+	for _, l := range v.Links {
+		part[find(t.Links[l].A)] = find(t.Links[l].B)
+	}
+	for s := range part {
+		part[s] = find(s)
+	}
+	return part
+}

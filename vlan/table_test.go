@@ -1,0 +1,425 @@
+package vlan_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+func station(i int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, byte(i >> 8), byte(i)} }
+
+func by(dst transport.MAC, vid transport.VID) vlan.Route {
+	return vlan.Route{Dst: dst, Tag: transport.Tag{VID: vid}}
+}
+
+func newTable(t testing.TB, routes ...vlan.Route) *vlan.Table {
+	t.Helper()
+	table, err := vlan.NewTable(routes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// naiveTable is a table written down as its documentation reads: slices searched from the end, all copied.
+type naiveTable struct {
+	routes []vlan.Route
+	counts []vlan.Sent
+}
+
+func (n *naiveTable) set(routes []vlan.Route) {
+	for _, r := range routes {
+		n.routes = slices.DeleteFunc(n.routes, func(old vlan.Route) bool { return old.Dst == r.Dst })
+		n.routes = append(n.routes, r)
+	}
+	for _, r := range n.routes {
+		n.count(r.Dst, r.Tag.VID, 0)
+	}
+	if _, ok := n.own(transport.Broadcast); !ok {
+		n.count(transport.Broadcast, 0, 0)
+	}
+}
+
+func (n *naiveTable) own(dst transport.MAC) (vlan.Route, bool) {
+	for _, r := range slices.Backward(n.routes) {
+		if r.Dst == dst {
+			return r, true
+		}
+	}
+	return vlan.Route{}, false
+}
+
+func (n *naiveTable) route(dst transport.MAC) vlan.Route {
+	for _, key := range []transport.MAC{dst, transport.Broadcast} {
+		if r, ok := n.own(key); ok {
+			return r
+		}
+	}
+	return vlan.Route{Dst: transport.Broadcast, Untagged: true}
+}
+
+func (n *naiveTable) count(dst transport.MAC, vid transport.VID, bytes int) {
+	i := slices.IndexFunc(n.counts, func(s vlan.Sent) bool { return s.Dst == dst && s.VID == vid })
+	if i < 0 {
+		i = len(n.counts)
+		n.counts = append(n.counts, vlan.Sent{Dst: dst, VID: vid})
+	}
+	if bytes > 0 {
+		n.counts[i].Frames++
+		n.counts[i].Bytes += uint64(bytes)
+	}
+}
+
+func (n *naiveTable) sorted() ([]vlan.Route, []vlan.Sent) {
+	routes, counts := slices.Clone(n.routes), slices.Clone(n.counts)
+	slices.SortFunc(routes, func(a, b vlan.Route) int { return strings.Compare(a.Dst.String(), b.Dst.String()) })
+	slices.SortFunc(counts, func(a, b vlan.Sent) int {
+		return cmp.Or(strings.Compare(a.Dst.String(), b.Dst.String()), cmp.Compare(a.VID, b.VID))
+	})
+	return routes, counts
+}
+
+// randomRoutes has each destination once; stations are few, so that things meet.
+func randomRoutes(rng *rand.Rand, stations int) (routes []vlan.Route) {
+	for _, i := range rng.Perm(stations + 1)[:rng.IntN(min(stations, 20)+1)] {
+		r := by(station(i), transport.VID(1+rng.IntN(4)))
+		r.Tag.PCP = transport.PCP(rng.IntN(8))
+		if i == 0 {
+			r.Dst = transport.Broadcast
+		}
+		if rng.IntN(5) == 0 {
+			r.Tag, r.Untagged = transport.Tag{}, true
+		}
+		routes = append(routes, r)
+	}
+	return routes
+}
+
+// 100 random tables, 300 random operations on each, and a frame to anywhere after each: the table and the naive one agree on
+// every route and every count.
+func TestTable_AgreesWithNaive(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		stations := 1 + rng.IntN(200)
+		first := randomRoutes(rng, stations)
+		table, naive := newTable(t, first...), &naiveTable{}
+		naive.set(first)
+		for op := range 300 {
+			before, routes := table.Generation(), randomRoutes(rng, stations)
+			var err error
+			if rng.IntN(20) == 0 {
+				err = table.Replace(routes)
+				naive.routes = nil
+			} else {
+				err = table.Set(routes...)
+			}
+			naive.set(routes)
+			if err != nil || table.Generation() == before {
+				t.Fatalf("seed %d, operation %d: %v, generation %d after %d", seed, op, err, table.Generation(), before)
+			}
+			dst := station(1 + rng.IntN(stations+5))
+			want := naive.route(dst)
+			if tag, tagged := table.Route(dst); tag != want.Tag || tagged == want.Untagged {
+				t.Fatalf("seed %d, operation %d: to %v: %v %v, want %v", seed, op, dst, tag, tagged, want)
+			}
+			bytes := 60 + rng.IntN(1000)
+			table.Counter(dst).Add(1, bytes)
+			naive.count(want.Dst, want.Tag.VID, bytes)
+		}
+		routes, counts := naive.sorted()
+		if got := table.Routes(); !slices.Equal(got, routes) {
+			t.Fatalf("seed %d: routes\n%v, want\n%v", seed, got, routes)
+		}
+		if got := table.Counts(); !slices.Equal(got, counts) {
+			t.Fatalf("seed %d: counts\n%v, want\n%v", seed, got, counts)
+		}
+	}
+}
+
+func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
+	table := newTable(t, by(a, 5))
+	if tag, tagged := table.Route(b); tagged || tag != (transport.Tag{}) {
+		t.Errorf("to another: %v %v, want untagged", tag, tagged)
+	}
+	table.Counter(b).Add(1, 60)
+	want := []vlan.Sent{{Dst: a, VID: 5}, {Dst: transport.Broadcast, Frames: 1, Bytes: 60}}
+	if got := table.Counts(); !slices.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+}
+
+// A route that comes back to a VID goes on counting there, and so does one that was away; a sender that kept its counter over the
+// change has not counted in vain.
+func TestTable_CountsSurviveChanges(t *testing.T) {
+	table := newTable(t, by(a, 1), by(transport.Broadcast, 9))
+	kept := table.Counter(a)
+	kept.Add(1, 100)
+	for _, change := range []func() error{
+		func() error { return table.Set(by(a, 2)) },
+		func() error { return table.Set(by(a, 1)) },
+		func() error { return table.Replace(nil) },
+		func() error { return table.Replace([]vlan.Route{by(a, 1), by(b, 2)}) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		table.Counter(a).Add(1, 100)
+	}
+	if table.Counter(a) != kept {
+		t.Errorf("VID 1 has a new counter")
+	}
+	kept.Add(1, 100)
+	want := []vlan.Sent{
+		{Dst: a, VID: 1, Frames: 4, Bytes: 400}, {Dst: a, VID: 2, Frames: 1, Bytes: 100}, {Dst: b, VID: 2},
+		{Dst: transport.Broadcast, VID: 0, Frames: 1, Bytes: 100}, {Dst: transport.Broadcast, VID: 9},
+	}
+	if got := table.Counts(); !slices.Equal(got, want) {
+		t.Errorf("counts\n%v, want\n%v", got, want)
+	}
+	perVID := []vlan.Sent{{VID: 0, Frames: 1, Bytes: 100}, {VID: 1, Frames: 4, Bytes: 400}, {VID: 2, Frames: 1, Bytes: 100}, {VID: 9}}
+	if got := vlan.PerVID(want); !slices.Equal(got, perVID) {
+		t.Errorf("per VID\n%v, want\n%v", got, perVID)
+	}
+}
+
+// Whatever is wrong with one route, none of them comes into force, by Set and by Replace, and no table is made of them.
+func TestTable_BadRoutesChangeNothing(t *testing.T) {
+	for name, bad := range map[string]struct {
+		routes []vlan.Route
+		want   string
+	}{
+		"VID 0 chooses no VLAN":   {[]vlan.Route{by(b, 0)}, "02:00:00:00:00:02: VID 0 (want 1 to 4094)"},
+		"VID 4095 is reserved":    {[]vlan.Route{by(b, 4095)}, "VID 4095 (want 1 to 4094)"},
+		"PCP":                     {[]vlan.Route{{Dst: b, Tag: transport.Tag{VID: 1, PCP: 8}}}, "PCP 8 (want 0 to 7)"},
+		"zero MAC":                {[]vlan.Route{by(transport.MAC{}, 1)}, "00:00:00:00:00:00: no station's address"},
+		"group":                   {[]vlan.Route{by(transport.MAC{3}, 1)}, "03:00:00:00:00:00: a group (want"},
+		"untagged, and a tag":     {[]vlan.Route{{Dst: b, Tag: transport.Tag{VID: 1}, Untagged: true}}, "untagged, and with the tag VID 1 PCP 0"},
+		"a destination twice":     {[]vlan.Route{by(b, 1), by(b, 2)}, "02:00:00:00:00:02: given twice"},
+		"the default twice":       {[]vlan.Route{by(transport.Broadcast, 1), by(transport.Broadcast, 1)}, "ff:ff:ff:ff:ff:ff: given twice"},
+		"the good one comes last": {[]vlan.Route{by(b, 0), by(a, 7)}, "VID 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad.routes = append([]vlan.Route{by(station(9), 3)}, bad.routes...) // which is good
+			table := newTable(t, by(a, 1))
+			_, errNew := vlan.NewTable(bad.routes)
+			for act, err := range map[string]error{"Set": table.Set(bad.routes...), "Replace": table.Replace(bad.routes), "NewTable": errNew} {
+				if !errors.Is(err, vlan.ErrBadRoute) || !strings.Contains(err.Error(), bad.want) {
+					t.Errorf("%s: %v, want ErrBadRoute: %s", act, err, bad.want)
+				}
+			}
+			if got := table.Routes(); !slices.Equal(got, []vlan.Route{by(a, 1)}) {
+				t.Errorf("routes now: %v", got)
+			}
+		})
+	}
+}
+
+func TestTable_IsBounded(t *testing.T) {
+	routes := make([]vlan.Route, vlan.MaxRoutes+1)
+	for i := range routes {
+		routes[i] = by(station(i), 1)
+	}
+	if _, err := vlan.NewTable(routes); !errors.Is(err, vlan.ErrBadRoute) || !strings.Contains(err.Error(), "want at most 4097") {
+		t.Errorf("one route too many: %v", err)
+	}
+	table := newTable(t, routes[1:]...)
+	if err := table.Set(routes[0]); !errors.Is(err, vlan.ErrBadRoute) {
+		t.Errorf("one more: %v", err)
+	}
+	// Each of these replaces the one before, but their counts stay: those of the routes, and one without a tag.
+	for vid := 2; ; vid++ {
+		for i := range routes {
+			routes[i].Tag.VID = transport.VID(vid)
+		}
+		err := table.Replace(routes[1:])
+		if vid*vlan.MaxRoutes+1 <= vlan.MaxCounts {
+			if err != nil {
+				t.Fatalf("VID %d: %v", vid, err)
+			}
+			continue
+		}
+		if !errors.Is(err, vlan.ErrBadRoute) || !strings.Contains(err.Error(), "(make a new table)") {
+			t.Errorf("VID %d: %v", vid, err)
+		}
+		if counts := len(table.Counts()); counts != (vid-1)*vlan.MaxRoutes+1 || table.Routes()[0].Tag.VID != transport.VID(vid-1) {
+			t.Errorf("VID %d: %d counts, and %v", vid, counts, table.Routes()[0])
+		}
+		return
+	}
+}
+
+// Writers give all stations one VID, or one of their own another one, while readers look: no reader sees a VID that nobody set, an
+// older generation after a newer one, or a half of a change; no change and no count is lost.
+func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
+	const stations, writers, readers, rounds = 64, 4, 4, 2000
+	all := make([]vlan.Route, stations)
+	for i := range all {
+		all[i] = by(station(i), 1)
+	}
+	table := newTable(t, all...)
+	first := table.Generation()
+	var done atomic.Int32
+	var writing, reading sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			defer done.Add(1)
+			for round := range rounds {
+				own, vid := station(w), transport.VID(2+(round+w)%7)
+				if err := table.Set(by(own, vid), by(station(stations+w), vid)); err != nil {
+					t.Error(err)
+				}
+				// Nobody else changes this one: it is there as it was set.
+				if tag, _ := table.Route(own); tag.VID != vid {
+					t.Errorf("writer %d: VID %d is %d", w, vid, tag.VID)
+				}
+			}
+		})
+	}
+	counted := make([]uint64, readers)
+	for r := range readers {
+		reading.Go(func() {
+			var last uint64
+			for done.Load() < writers {
+				g := table.Generation()
+				if g < last {
+					t.Errorf("generation %d after %d", g, last)
+				}
+				last = g
+				routes := table.Routes() // of one moment
+				vid := make(map[transport.MAC]transport.VID)
+				for _, route := range routes {
+					vid[route.Dst] = route.Tag.VID
+				}
+				for w := range writers {
+					if other, ok := vid[station(stations+w)]; ok && other != vid[station(w)] {
+						t.Errorf("writer %d: half of a change: VIDs %d and %d", w, vid[station(w)], other)
+					}
+				}
+				for i := range stations {
+					tag, tagged := table.Route(station(i))
+					if !tagged || tag.VID < 1 || tag.VID > 8 || i >= writers && tag.VID != 1 {
+						t.Errorf("to %d: %v %v", i, tag, tagged)
+					}
+					table.Counter(station(i)).Add(1, 64)
+					counted[r]++
+				}
+			}
+		})
+	}
+	writing.Wait()
+	reading.Wait()
+	if got := table.Generation() - first; got != writers*rounds {
+		t.Errorf("%d changes, want %d", got, writers*rounds)
+	}
+	var sent, want uint64
+	for _, s := range table.Counts() {
+		sent += s.Frames
+	}
+	for _, n := range counted {
+		want += n
+	}
+	if sent != want {
+		t.Errorf("%d frames counted, want %d", sent, want)
+	}
+}
+
+func bigTable(t testing.TB, n int) *vlan.Table {
+	routes := make([]vlan.Route, n)
+	for i := range routes {
+		routes[i] = by(station(i), transport.VID(1+i%4))
+	}
+	return newTable(t, routes...)
+}
+
+func TestTable_ReadersAllocateNothing(t *testing.T) {
+	table, i := bigTable(t, 1024), 0
+	if n := testing.AllocsPerRun(1000, func() {
+		dst := station(i)
+		_, _ = table.Route(dst)
+		table.Counter(dst).Add(1, 64)
+		_ = table.Generation()
+		i++
+	}); n != 0 {
+		t.Errorf("%v allocs, want 0", n)
+	}
+}
+
+func BenchmarkTable(b *testing.B) {
+	for _, n := range []int{16, 1024, 4096} {
+		table := bigTable(b, n)
+		b.Run(fmt.Sprintf("Route/%d", n), func(b *testing.B) {
+			dsts := make([]transport.MAC, 256)
+			for i := range dsts {
+				dsts[i] = station(i * 37 % n)
+			}
+			i := 0
+			for b.Loop() {
+				_, _ = table.Route(dsts[i&255])
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("Map/%d", n), func(b *testing.B) { // what Route would be with a map
+			routes := maps.Collect(func(yield func(transport.MAC, transport.Tag) bool) {
+				for _, r := range table.Routes() {
+					yield(r.Dst, r.Tag)
+				}
+			})
+			dsts := make([]transport.MAC, 256)
+			for i := range dsts {
+				dsts[i] = station(i * 37 % n)
+			}
+			i := 0
+			for b.Loop() {
+				_ = routes[dsts[i&255]]
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("Set/%d", n), func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				if err := table.Set(by(station(i%n), transport.VID(1+i%5))); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+func ExampleTable() {
+	table, err := vlan.NewTable([]vlan.Route{
+		{Dst: transport.MAC{0x02, 0, 0, 0, 0, 2}, Tag: transport.Tag{VID: 3}},
+		{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	to := transport.MAC{0x02, 0, 0, 0, 0, 2}
+	fmt.Println(table.Route(to))
+
+	// The path of VID 3 is full: take VID 4, from the next frame on.
+	if err := table.Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: 4}}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(table.Route(to))
+
+	// A mistake changes nothing.
+	fmt.Println(table.Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: 4095}}))
+	fmt.Println(table.Routes())
+	// Output:
+	// VID 3 PCP 0 true
+	// VID 4 PCP 0 true
+	// bad route to 02:00:00:00:00:02: VID 4095 (want 1 to 4094)
+	// [02:00:00:00:00:02 by VID 4 PCP 0 ff:ff:ff:ff:ff:ff by VID 1 PCP 0]
+}

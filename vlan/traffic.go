@@ -1,0 +1,84 @@
+package vlan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrBadTraffic is what all errors are that say what is wrong with a traffic.
+var ErrBadTraffic = errors.New("bad traffic")
+
+func compareFlows(a, b Flow) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+}
+
+// Validate reports what is wrong with t among that many nodes, as an ErrBadTraffic: nodes out of range, a node that sends
+// to itself, rates that are not positive, flows out of order or twice (Normalise mends that).
+func (t Traffic) Validate(nodes int) error {
+	for i, f := range t {
+		switch {
+		case f.From < 0 || f.To < 0 || f.From >= nodes || f.To >= nodes:
+			return fmt.Errorf("%w: flow %d>%d: want nodes 0 to %d", ErrBadTraffic, f.From, f.To, nodes-1)
+		case f.From == f.To:
+			return fmt.Errorf("%w: flow %d>%d: a node's own messages need no cable", ErrBadTraffic, f.From, f.To)
+		case !f.Rate.valid():
+			return fmt.Errorf("%w: flow %d>%d: rate %v (want more than 0)", ErrBadTraffic, f.From, f.To, float64(f.Rate))
+		case i > 0 && compareFlows(t[i-1], f) >= 0:
+			return fmt.Errorf("%w: flow %d>%d comes after %d>%d (want each once, sorted)", ErrBadTraffic, f.From, f.To, t[i-1].From, t[i-1].To)
+		}
+	}
+	return nil
+}
+
+// Normalise returns t sorted, with the flows of the same ends added up, and those left out that carry nothing. It does not
+// change t.
+func (t Traffic) Normalise() Traffic {
+	sorted := slices.Clone(t)
+	slices.SortStableFunc(sorted, compareFlows)
+	merged := sorted[:0]
+	for _, f := range sorted {
+		if last := len(merged) - 1; last >= 0 && compareFlows(merged[last], f) == 0 {
+			merged[last].Rate += f.Rate
+		} else {
+			merged = append(merged, f)
+		}
+	}
+	return slices.DeleteFunc(merged, func(f Flow) bool { return f.Rate == 0 })
+}
+
+// Matrix returns t as a table: row From, column To. All nodes of t must be below nodes.
+func (t Traffic) Matrix(nodes int) [][]Rate {
+	m := make([][]Rate, nodes)
+	for i := range m {
+		m[i] = make([]Rate, nodes)
+	}
+	for _, f := range t {
+		m[f.From][f.To] += f.Rate
+	}
+	return m
+}
+
+// TrafficOf returns the traffic that a table says: row From, column To. Zeros are no flows.
+func TrafficOf(matrix [][]Rate) Traffic {
+	var t Traffic
+	for from, row := range matrix {
+		for to, rate := range row {
+			if rate != 0 {
+				t = append(t, Flow{from, to, rate})
+			}
+		}
+	}
+	return t
+}
+
+// Pairs returns the pairs of nodes that t has flows between, ascending.
+func (t Traffic) Pairs() []Pair {
+	pairs := make([]Pair, len(t))
+	for i, f := range t {
+		pairs[i] = PairOf(f.From, f.To)
+	}
+	slices.SortFunc(pairs, func(p, q Pair) int { return cmp.Or(cmp.Compare(p.A, q.A), cmp.Compare(p.B, q.B)) })
+	return slices.Compact(pairs)
+}
