@@ -75,36 +75,34 @@ func (f *Failover) reason(now mono.Time, p *failoverPeer, learned MoveReason) Mo
 
 // choose returns the path that the pair should use, and from when on:
 //
-//	the path in use    is left for
-//	up, suspect        the preferred one, once that is up
-//	holding            any that is up
-//	down               the best: up, then suspect, then one that has been holding for settling
+//	the path in use             is left for
+//	up, suspect or holding      the preferred one, once that is up
+//	down                        one that is up, or else the one that has been holding for longest, for settling at least
 //
 // Of equals, the preferred one comes first, and the others in an order that is another one for each pair: what a dead VID
-// carried is spread over those that are left. A path that has just begun to answer is not moved to at once, since where all
-// were dead, all begin at about the same time, the one in use among them.
+// carried is spread over those that are left. Where all are dead, those that are not in use turn suspect last: so one that is suspect is
+// not moved to; it will be up or down before long. And all begin to answer at about the same time: so one that has just begun is
+// not moved to at once, for the one in use may be next.
 func (f *Failover) choose(now mono.Time, p *failoverPeer) (best *failoverPath, at mono.Time) {
-	prefer, used := p.path(p.prefer), f.rank(now, p, p.current)
-	if used <= PathSuspect {
-		if f.rank(now, p, prefer) == PathUp {
+	if f.rank(now, p, p.current) != PathDown {
+		if prefer := p.path(p.prefer); f.rank(now, p, prefer) == PathUp {
 			return prefer, now
 		}
 		return p.current, now
 	}
-	best = p.current
+	best, at = p.current, now
 	for i := range p.paths {
 		path := f.nth(p, i)
-		if f.rank(now, p, path) < f.rank(now, p, best) {
-			best = path
+		switch f.rank(now, p, path) {
+		case PathUp:
+			return path, now
+		case PathHolding:
+			if settled := path.since.Add(f.settling()); best == p.current || settled.Before(at) {
+				best, at = path, settled
+			}
 		}
 	}
-	switch {
-	case used == PathHolding && f.rank(now, p, best) != PathUp:
-		return p.current, now
-	case f.rank(now, p, best) == PathHolding && best != p.current:
-		return best, best.since.Add(f.settling())
-	}
-	return best, now
+	return best, at
 }
 
 // settling is how long a path must answer before a pair is moved to it whose own is dead.
@@ -149,6 +147,9 @@ func (f *Failover) follow(now mono.Time, p *failoverPeer, choice transport.VID, 
 // count.
 func (f *Failover) rank(now mono.Time, p *failoverPeer, path *failoverPath) PathState {
 	if !p.heard || now.Sub(p.heardAt) > f.cfg.Hold+f.cfg.Spare {
+		return path.state
+	}
+	if path.reported == PathSuspect { // its own business, as yet
 		return path.state
 	}
 	return max(path.state, path.reported)

@@ -153,6 +153,9 @@ func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, ou
 	if path.state != before && before != PathSuspect {
 		return f.changed(now, p, MoveHeld, out)
 	}
+	if p.decides {
+		return f.decide(now, p, MoveHeld, out) // what the peer said of its paths may have become too old
+	}
 	return out
 }
 
