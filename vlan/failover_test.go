@@ -354,9 +354,8 @@ func TestFailoverSpreadsWhatADeadVIDCarried(t *testing.T) {
 // Both ends are told another VID: each goes there at once, and is not called back by news from before.
 func TestFailoverGoesWhereItIsTold(t *testing.T) {
 	a, b := newEnd(t, low, high), newEnd(t, high, low)
-	before := a.news(t)
-	b.take(b.f.Heard(b.now, low, 1, before, nil))
-	for _, e := range []*end{b, a} {
+	hears := func() { b.take(b.f.Heard(b.now, low, 1, a.news(t), nil)) }
+	told := func(e *end) {
 		e.took()
 		steps, err := e.f.SetPeer(e.now, e.peer, 20, nil)
 		if err != nil {
@@ -367,7 +366,14 @@ func TestFailoverGoesWhereItIsTold(t *testing.T) {
 			t.Errorf("moves %+v", moves)
 		}
 	}
-	b.take(b.f.Heard(b.now, low, 1, before, nil))
+	hears()
+	told(b)
+	hears() // that the other one was not told yet
+	if vid, _ := b.f.VID(low); vid != 20 {
+		t.Errorf("VID %d, want 20", vid)
+	}
+	told(a)
+	hears()
 	if vid, _ := b.f.VID(low); vid != 20 {
 		t.Errorf("VID %d, want 20", vid)
 	}
