@@ -14,6 +14,7 @@ var verbs = []func() *cobra.Command{
 	newBenchCommand,
 	newBarrierCommand,
 	newRouteCommand,
+	newManagerCommand,
 	newDoctorCommand,
 	newNodeCommand,
 	newDumpCommand,

@@ -12,6 +12,7 @@ import (
 
 // routeShow is what was asked for of a plan.
 type routeShow struct {
+	oneManager
 	node string // number, name or address; empty: all
 	json bool
 }
@@ -19,27 +20,38 @@ type routeShow struct {
 func newRouteShowCommand() *cobra.Command {
 	s := new(routeShow)
 	cmd := &cobra.Command{
-		Use:   "show FILE [flags]",
+		Use:   "show FILE|--manager ADDRESS [flags]",
 		Short: "Show which VID each pair of nodes uses",
-		Long: `Prints a plan's VIDs as a matrix of pairs, or with --node the routes of one node.
+		Long: `Prints a plan's VIDs as a matrix of pairs, or with --node the routes of one node. With --manager it prints what that
+manager's node sends by, and by whose wish.
 
   rawlane route show examples/vbft16.yaml
-  rawlane route show examples/vbft16.yaml --node 3`,
-		Args: oneFile,
+  rawlane route show examples/vbft16.yaml --node 3
+  rawlane route show --manager unix:/run/rawlane/manager.sock`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("manager") {
+				return noArguments(cmd, args)
+			}
+			return oneFile(cmd, args)
+		},
 		RunE: s.run,
 	}
 	f := cmd.Flags()
+	s.flags(f)
 	f.StringVar(&s.node, "node", "", "show the routes of this node alone: its number, name or address")
 	f.BoolVar(&s.json, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (s *routeShow) run(cmd *cobra.Command, args []string) error {
+	out := cmd.OutOrStdout()
+	if len(args) == 0 {
+		return showTable(cmd.Context(), &s.oneManager, s.json, out)
+	}
 	p, err := readPlan(args[0])
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
 	if s.node != "" {
 		node, err := p.FindNode(s.node)
 		if err != nil {
