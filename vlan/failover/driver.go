@@ -69,8 +69,8 @@ type Driver struct {
 	core    *vlan.Failover
 	nodes   map[transport.MAC]mcd.NodeID // that are watched
 	prefer  map[transport.MAC]transport.VID
-	fencing map[transport.MAC]int // moves behind a fence, in progress
-	down    bool                  // the link is, as a probe's error told
+	fencing map[transport.MAC]int  // moves behind a fence, in progress
+	down    map[transport.VID]bool // their interface is, as a probe's error told
 }
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
@@ -93,6 +93,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		nodes:   make(map[transport.MAC]mcd.NodeID),
 		prefer:  make(map[transport.MAC]transport.VID),
 		fencing: make(map[transport.MAC]int),
+		down:    make(map[transport.VID]bool),
 	}
 	d.inbox.init()
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -196,7 +197,7 @@ func (d *Driver) do(steps []vlan.FailoverStep) {
 	}
 }
 
-// probe sends a probe. If that fails, it will be missed; if the link is down, nothing else need be tried. The caller holds mu.
+// probe sends a probe. If that fails, it will be missed; if the interface is down, no other one need be. The caller holds mu.
 func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
 	node, known := d.nodes[peer]
 	if !known {
@@ -204,12 +205,10 @@ func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
 	}
 	path := mcd.Path{Node: node, NIC: d.cfg.NIC, Tagging: mcd.ByTag(transport.Tag{VID: vid, PCP: d.cfg.PCP})}
 	_, err := d.ep.TryProbe(path, mcd.ProbeOptions{Body: body})
-	down := errors.Is(err, transport.ErrInterfaceDown)
-	if down == d.down {
-		return
+	if down := errors.Is(err, transport.ErrInterfaceDown); down != d.down[vid] {
+		d.down[vid] = down
+		d.do(d.core.SetLink(clock.Now(), !down, nil, vid))
 	}
-	d.down = down
-	d.do(d.core.SetLink(clock.Now(), !down, nil))
 }
 
 // refresh looks at the nodes and at the routes, which others may have changed. The caller holds mu.
@@ -235,11 +234,13 @@ func (d *Driver) refresh(now mono.Time) {
 			d.compare(now, peer, vid)
 		}
 	}
-	for peer := range d.nodes {
-		if d.down { // is it still?
-			d.probe(peer, d.cfg.Failover.VIDs[0], nil)
+	for vid, down := range d.down {
+		for peer := range d.nodes {
+			if down { // is it still? Any node will do
+				d.probe(peer, vid, nil)
+			}
+			break
 		}
-		break
 	}
 }
 

@@ -349,6 +349,18 @@ func TestFailoverByTheManager(t *testing.T) {
 				t.Errorf("%v", m)
 			}
 		}
+		for k := range plan.Nodes { // nothing is forced any more: another plan is followed
+			plan.Nodes[k].VID = 2
+		}
+		for _, s := range servers {
+			if _, err := s.SetPlan(plan, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(settle)
+		if vid(0, 3) != 2 || vid(3, 0) != 2 {
+			t.Errorf("planned anew: VIDs %d and %d, want 2", vid(0, 3), vid(3, 0))
+		}
 	})
 }
 
