@@ -307,13 +307,16 @@ func TestSetLinkMovesAtOnce(t *testing.T) {
 func TestFailoverByTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		plan := &vlan.Plan{VIDs: []transport.VID{1, 2}}
-		for k, ep := range n.eps {
-			plan.Nodes = append(plan.Nodes, vlan.Station{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: 1})
+		plan := func(vid transport.VID) *vlan.Plan {
+			p := &vlan.Plan{VIDs: []transport.VID{1, 2}}
+			for k, ep := range n.eps {
+				p.Nodes = append(p.Nodes, vlan.Station{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+			}
+			return p
 		}
 		var servers []*manager.Server
 		for _, ep := range n.eps {
-			s, err := manager.NewServer(manager.Config{MAC: ep.MAC(0), Plan: plan})
+			s, err := manager.NewServer(manager.Config{MAC: ep.MAC(0), Plan: plan(1)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -349,11 +352,8 @@ func TestFailoverByTheManager(t *testing.T) {
 				t.Errorf("%v", m)
 			}
 		}
-		for k := range plan.Nodes { // nothing is forced any more: another plan is followed
-			plan.Nodes[k].VID = 2
-		}
-		for _, s := range servers {
-			if _, err := s.SetPlan(plan, ""); err != nil {
+		for _, s := range servers { // nothing is forced any more: another plan is followed
+			if _, err := s.SetPlan(plan(2), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
