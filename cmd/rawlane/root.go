@@ -15,6 +15,7 @@ var verbs = []func() *cobra.Command{
 	newBarrierCommand,
 	newRouteCommand,
 	newSimCommand,
+	newManagerCommand,
 	newDoctorCommand,
 	newNodeCommand,
 	newDumpCommand,

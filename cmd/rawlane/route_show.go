@@ -29,16 +29,27 @@ type routeShow struct {
 func newRouteShowCommand() *cobra.Command {
 	var node string
 	var asJSON bool
+	var o oneManager
 	cmd := &cobra.Command{
-		Use:   "show FILE [flags]",
+		Use:   "show FILE|--manager ADDRESS [flags]",
 		Short: "Show which VID each pair of nodes uses, and which pairs share a link",
 		Long: `Prints a plan's VIDs as a matrix of pairs. If the plan names its topology, also the pairs that each link between switches
 carries. With --node it prints the routes of one node, and why they are so. docs/routes.md describes plans, and the JSON.
+With --manager it prints what that manager's node sends by, and by whose wish.
 
   rawlane route show examples/vbft16.yaml
-  rawlane route show examples/vbft16.yaml --node 3`,
-		Args: oneFile,
+  rawlane route show examples/vbft16.yaml --node 3
+  rawlane route show --manager unix:/run/rawlane/manager.sock`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("manager") {
+				return noArguments(cmd, args)
+			}
+			return oneFile(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return showTable(cmd.Context(), &o, asJSON, cmd.OutOrStdout())
+			}
 			s, err := newRouteShow(args[0], node)
 			if err != nil {
 				return err
@@ -47,6 +58,7 @@ carries. With --node it prints the routes of one node, and why they are so. docs
 		},
 	}
 	f := cmd.Flags()
+	o.flags(f)
 	f.StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -72,7 +72,7 @@ func TestMisuse(t *testing.T) {
 		{"sim vbft --experiment fig9 --rate 5K", "--rate 5K: want 1M to 1T"},
 		{"sim vbft --experiment fig9 --topology flat:16", "--topology flat:16: it has 1 VIDs (want two at least)"},
 		{"sim vbft --experiment fig9 --topology vbft:3x2x1", "it has 3 hosts (want an even number)"},
-		{"sim vbft --experiment fig9 --topology vbft:0x2x1", `--topology: topology "vbft:0x2x1"`},
+		{"sim vbft --experiment fig9 --topology vbft:0x2x1", `topology "vbft:0x2x1"`},
 		{"sim vbft --experiment fig9 --topology vbft:4x4x4@1K", "host node0: a rate of 1K (want 1M to 1T)"},
 		{"sim vbft --experiment fig11 --topology vbft:2x2x1", "it has 2 hosts (want one of [4 16 64 256])"},
 		{"sim vbft --experiment fig11 --iterations 0", "--iterations 0: want 1 to 1000"},
