@@ -35,6 +35,7 @@ type Domain struct {
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
 	peers   []*peer    // by node; nil: never talked to
 	windows map[uint16]*Window
+	recent  *Window // the one that was looked up last; nil: none, or it was revoked
 	fifos   map[uint16]*FIFO
 	closed  bool
 	tag     uint32 // of the last call
@@ -43,6 +44,7 @@ type Domain struct {
 	calls   *call   // likewise
 	lulled  []*peer // heard since the last lull
 	header  reliable.Header
+	handled mono.Time // when a frame was handled for which the time mattered
 	batch   [reliable.Gathered][]byte
 	timer   *time.Timer
 	armed   bool
@@ -168,15 +170,23 @@ func (d *Domain) handle(m *mcd.Message) {
 		d.stats.Strangers++
 		return
 	}
-	now := clock.Now()
-	p.heard = now
-	switch p.conn.Handle(now, h, m.Payload[reliable.HeaderLen:]) {
+	timely := p.conn.Timely(h)
+	if timely {
+		d.handled = clock.Now()
+	}
+	p.heard = d.handled
+	switch p.conn.Handle(d.handled, h, m.Payload[reliable.HeaderLen:]) {
 	case reliable.Take:
-		p.take(now, h.Lane, m.Payload[reliable.HeaderLen:])
+		p.take(d.handled, h.Lane, m.Payload[reliable.HeaderLen:])
 	case reliable.Restarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
 	}
-	p.advance(now)
+	if p.conn.Stirred() || len(p.answers) > 0 {
+		if !timely {
+			d.handled = clock.Now()
+		}
+		p.advance(d.handled)
+	}
 	p.lullSoon()
 }
 

@@ -83,6 +83,7 @@ func FuzzRecords(f *testing.F) {
 func fuzzSite(t *testing.T, d *Domain, mem, ring, small framed) (w *Window, q, q2 *FIFO) {
 	d.mu.Lock()
 	clear(d.windows)
+	d.recent = nil
 	clear(d.fifos)
 	d.mu.Unlock()
 	w, err := d.Register(1, mem.inside(), All)

@@ -135,7 +135,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 
 // putBy returns the opcode of a put: the short one if it goes on where the last one ended.
 func (p *peer) putBy(k Key, off uint64) opcode {
-	if p.putTo == (cursor{k.ID, k.Secret, off, true}) {
+	if c := &p.putTo; c.known && c.off == off && c.secret == k.Secret && c.id == k.ID {
 		return opMore
 	}
 	return opPut

@@ -82,6 +82,7 @@ func (w *Window) Revoke() {
 	if !w.revoked {
 		w.revoked = true
 		delete(w.d.windows, w.key.ID)
+		w.d.recent = nil
 		w.wake(ErrClosed)
 	}
 }
@@ -164,9 +165,18 @@ func (w *Window) await(ctx context.Context, list *waitlist, ok func() bool) erro
 	}
 }
 
+// window returns the window with that id, or nil. A stream of operations on one does not look it up each time.
+func (d *Domain) window(id uint16) *Window {
+	if w := d.recent; w != nil && w.key.ID == id {
+		return w
+	}
+	d.recent = d.windows[id]
+	return d.recent
+}
+
 // check says why an operation on some bytes is refused, or 0. The caller holds d.mu.
 func (d *Domain) check(id uint16, secret uint64, off, n uint64, right Rights) (*Window, Refusal) {
-	w := d.windows[id]
+	w := d.window(id)
 	switch {
 	case w == nil:
 		return nil, NoSuchID

@@ -114,7 +114,7 @@ func blockingAnswer(socket string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(socket)
+	defer func() { _ = os.Remove(socket) }()
 	fmt.Println("ready")
 	c, _, err := unix.Accept(fd)
 	if err != nil {
@@ -172,7 +172,7 @@ func netAnswer(socket string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	fmt.Println("ready")
 	c, err := l.Accept()
 	if err != nil {
@@ -239,7 +239,7 @@ func managerAsk(socket string, iters int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	ctx, table := context.Background(), s.Table()
 	return measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)

@@ -14,6 +14,7 @@ var verbs = []func() *cobra.Command{
 	newBenchCommand,
 	newBarrierCommand,
 	newRouteCommand,
+	newSimCommand,
 	newManagerCommand,
 	newDoctorCommand,
 	newNodeCommand,

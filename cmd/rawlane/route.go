@@ -7,10 +7,13 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteCheckCommand,
 	newRouteShowCommand,
 	newRouteDiffCommand,
+	newRouteVLANsCommand,
+	newRouteOptimiseCommand,
 	newRouteApplyCommand,
 	newRouteLoadCommand,
 	newRouteDumpCommand,
 	newRouteRollbackCommand,
+	newRouteCountersCommand,
 	newRouteLogCommand,
 }
 

@@ -69,6 +69,9 @@ func writeReport(out io.Writer, r *manager.Report) {
 		}
 		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %d\n", n.Manager, name, n.State, n.Routes, n.Version)
 		late += n.Late
+		if n.Warning != "" {
+			fmt.Fprintf(out, "  warning: %s\n", n.Warning)
+		}
 	}
 	if r.Pairs > 0 {
 		fmt.Fprintf(out, "%d pairs changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",

@@ -30,7 +30,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	}
 	l.ring.release()
 	l.tpids = l.tpids[:0]
-	n := 0
+	n, bytes := 0, 0
 	for n < len(frames) {
 		h, memory, ok := l.ring.next()
 		if !ok {
@@ -46,9 +46,12 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 			continue
 		}
 		l.tpids = append(l.tpids, tpid)
-		add(&l.rx.frames, 1)
-		add(&l.rx.bytes, f.WireLen())
+		bytes += f.WireLen()
 		n++
+	}
+	if n > 0 {
+		add(&l.rx.frames, n)
+		add(&l.rx.bytes, bytes)
 	}
 	return n, nil
 }

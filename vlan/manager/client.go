@@ -76,7 +76,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, version uint
 		}
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(w.Body, 4*MaxBody))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -139,7 +139,7 @@ func upgrade(conn net.Conn, reader *bufio.Reader) error {
 	if answer.StatusCode == http.StatusSwitchingProtocols && answer.Header.Get("Upgrade") == want {
 		return nil
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	b, _ := io.ReadAll(io.LimitReader(answer.Body, MaxLine)) // what cannot be read is not a refusal
 	err = understand(answer.StatusCode, b, nil)
 	if speaks := answer.Header.Get("Upgrade"); speaks != "" {

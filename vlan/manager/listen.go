@@ -123,7 +123,7 @@ func removeStale(path string) error {
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {
-		c.Close()
+		_ = c.Close()
 		return errors.New("another manager answers there (end that one, or give another path)")
 	}
 	return os.Remove(path)

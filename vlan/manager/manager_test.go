@@ -1,9 +1,11 @@
 package manager_test
 
 import (
-	"context"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,5 +96,75 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-var _ = context.Background
-var _ net.Conn
+// exampleManager starts a manager of node 0 of four, for examples.
+func exampleManager() (socket string, end func()) {
+	dir, err := os.MkdirTemp("", "rawlane-example-")
+	if err != nil {
+		panic(err)
+	}
+	var macs []transport.MAC
+	for k := range 4 {
+		macs = append(macs, mac(k))
+	}
+	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3})
+	if err != nil {
+		panic(err)
+	}
+	s, err := manager.NewServer(manager.Config{MAC: mac(0), Plan: plan})
+	if err != nil {
+		panic(err)
+	}
+	socket = filepath.Join(dir, "sock")
+	if _, err := s.Listen("unix", socket, nil); err != nil {
+		panic(err)
+	}
+	return socket, func() { _ = s.Close(); _ = os.RemoveAll(dir) }
+}
+
+// proxy passes connections on to a manager, and cuts them.
+type proxy struct {
+	path  string
+	l     net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	p := &proxy{path: filepath.Join(t.TempDir(), "proxy")}
+	var err error
+	if p.l, err = net.Listen("unix", p.path); err != nil {
+		t.Fatal(err)
+	}
+	p.all.Go(func() {
+		for {
+			in, err := p.l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("unix", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
+			p.all.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			p.all.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = p.l.Close(); p.cut(); p.all.Wait() })
+	return p
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}

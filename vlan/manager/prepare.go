@@ -177,9 +177,7 @@ func (s *Server) commit(ctx context.Context, id string, read time.Time) (Committ
 		s.await(ctx, func() bool { answer.Late = s.late(answer.Version); return answer.Late == 0 })
 		done = time.Now()
 	}
-	if err := s.file.settle(); err != nil {
-		return answer, err
-	}
+	s.settle(&answer.Changed)
 	answer.BeforeUS = time.Since(done).Microseconds()
 	return answer, nil
 }

@@ -65,13 +65,14 @@ type NodeOutcome struct {
 	Version uint64        `json:"version,omitempty"` // of its table, if it has changed
 	Routes  int           `json:"routes"`            // that have changed
 	Late    int           `json:"late,omitempty"`    // programs that had not said in time that they send by them
+	Warning string        `json:"warning,omitempty"`
 	Error   string        `json:"error,omitempty"`
 }
 
 func (g *group) report() *Report {
 	r := &Report{Schema: Schema, ID: g.id}
 	for _, m := range g.nodes {
-		o := NodeOutcome{Manager: m.client.addr.String(), State: m.state, Version: m.answer.Version, Routes: m.answer.Routes, Late: m.answer.Late}
+		o := NodeOutcome{Manager: m.client.addr.String(), State: m.state, Version: m.answer.Version, Routes: m.answer.Routes, Late: m.answer.Late, Warning: m.answer.Warning}
 		if m.table != nil {
 			o.MAC = m.table.MAC
 			if n, ok := g.plan.NodeOf(o.MAC); ok {

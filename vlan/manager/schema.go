@@ -158,6 +158,8 @@ type Changed struct {
 	Ignored int    `json:"ignored,omitempty"` // pairs of other nodes
 	// Dropped are the programs' wishes that a new plan cannot fulfil.
 	Dropped []Change `json:"dropped,omitempty"`
+	// Warning says that the change is in force and a restart finds it, but a power failure may take it back.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Counters is a manager's answer about what this node's programs have sent by their routes.

@@ -52,9 +52,17 @@ func (s *Server) set(next setting, act string, c condition) (Changed, error) {
 	}
 	answer, err := s.publish(st, act)
 	if err == nil {
-		err = s.file.settle()
+		s.settle(&answer)
 	}
 	return answer, err
+}
+
+// settle makes a change survive a power failure, or says in its answer that it may not: it cannot be taken back any more.
+func (s *Server) settle(answer *Changed) {
+	if err := s.file.settle(); err != nil {
+		answer.Warning = err.Error()
+		s.log.Error("a change may not survive a power failure", "err", err)
+	}
 }
 
 // plannedState returns the state that a setting would lead to, or why it cannot be.
@@ -196,7 +204,7 @@ func (s *Server) reset(reason string, c condition) (Changed, error) {
 			return Changed{}, fmt.Errorf("%w: nothing to go back to", ErrNoPlan)
 		}
 		answer, err := s.set(setting{Plan: plan, Reason: reason}, actReset, c)
-		if err != nil && answer.Version == 0 {
+		if err != nil {
 			return answer, err
 		}
 		s.mu.Lock()
@@ -211,7 +219,7 @@ func (s *Server) reset(reason string, c condition) (Changed, error) {
 				answer.Version = s.version
 			}
 		}
-		return answer, err
+		return answer, nil
 	})
 }
 

@@ -36,7 +36,7 @@ func decodeStrict(b []byte, into any) error {
 	case errors.As(err, &syntax):
 		return badRequest("JSON: byte %d: %v", syntax.Offset, syntax)
 	case errors.As(err, &kind):
-		return badRequest("JSON: %s: a %s (want %s)", fieldName(kind.Field), kind.Value, wanted(kind))
+		return badRequest("JSON: %s: %s (want %s)", fieldName(kind.Field), kind.Value, wanted(kind))
 	}
 	return badRequest("%s", strings.TrimPrefix(err.Error(), "json: "))
 }

@@ -120,7 +120,6 @@ func (sub *subscriber) tellNow() error {
 
 // serve hears the program until the connection ends, and then takes its claims back. r has what was read ahead.
 func (sub *subscriber) serve(r *bufio.Reader) {
-	defer sub.conn.Close()
 	lines := newLines(r)
 	if err := sub.begin(lines); err != nil {
 		_ = sub.refuse(0, err) // the connection is closed in any case

@@ -17,12 +17,13 @@ const (
 	Ack                     // an acknowledgement alone
 	Hello                   // a question: what is your life?
 	Welcome                 // the answer, and perhaps a question
+	Bye                     // the sender's life is over
 	kinds
 )
 
 // String names k.
 func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "welcome", "?"}[min(k, kinds)]
+	return [...]string{"?", "data", "ack", "hello", "welcome", "bye", "?"}[min(k, kinds)]
 }
 
 // Header is what each frame begins with.
@@ -83,6 +84,15 @@ func (h *Header) put(b []byte) int {
 	}
 	binary.BigEndian.PutUint64(b[HeaderLen:], h.Selective)
 	return ackLen
+}
+
+// renumber makes the header in b that of another data frame, which is like it.
+func renumber(b []byte, sequence uint32, answerNow bool) {
+	b[1] &^= flagNow
+	if answerNow {
+		b[1] |= flagNow
+	}
+	binary.BigEndian.PutUint32(b[12:], sequence)
 }
 
 // Parse reads the header of a frame. The records are what follows.

@@ -10,10 +10,22 @@ const (
 	Nothing   Event = iota
 	Take            // the records are next in their lane: take them, and call Taken or Hold
 	Restarted       // the peer has begun anew: what was under way has failed
+	Left            // the peer has ended: likewise
 )
+
+// Timely reports whether Handle will look at the time that it is given. It does not for most frames of a stream, whose driver need
+// not read the clock then.
+func (c *Conn) Timely(h *Header) bool {
+	return h.Kind != Data || h.Ack != c.lanes[h.AckLane].una || c.lanes[h.Lane].owed == 0
+}
+
+// Stirred reports whether there may be something to send, or room for more, or another deadline, since Next returned nil. Most frames of
+// a stream bring nothing of the kind.
+func (c *Conn) Stirred() bool { return c.stirred }
 
 // Handle takes a frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
+	c.stirred = c.stirred || c.Timely(h)
 	c.out = pick{} // it may be done
 	if len(records) > c.Largest() {
 		c.counters.Long++
@@ -28,20 +40,31 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 		return Nothing
 	case Welcome:
 		return c.welcomed(h)
+	case Bye:
+		if h.To != c.mine || h.From != c.theirs {
+			c.counters.Stray++
+			return Nothing
+		}
+		c.giveUp()
+		return Left
 	}
 	if h.To != c.mine || h.From != c.theirs {
 		return c.stray(now)
 	}
 	c.tries = 0
 	l := &c.lanes[h.AckLane]
+	credit := l.limit
 	l.acknowledged(h, now, &c.rtt, c.cfg.Free)
+	c.stirred = c.stirred || l.limit != credit
 	if h.Kind == Ack {
 		if h.AnswerNow {
 			c.lanes[h.Lane].now = true
 		}
 		return Nothing
 	}
-	switch c.lanes[h.Lane].arrive(h, records, now, c.cfg.Alloc) {
+	came := c.lanes[h.Lane].arrive(h, records, now, c.cfg.Alloc)
+	c.stirred = c.stirred || c.lanes[h.Lane].wants(c.quiet)
+	switch came {
 	case inOrder:
 		return Take
 	case stashed:
@@ -57,6 +80,7 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 // stray answers a frame that is not for this life, or of one that was not introduced: the peer has missed that this end has
 // begun anew.
 func (c *Conn) stray(now mono.Time) Event {
+	c.stirred = true
 	c.counters.Stray++
 	if now.Sub(c.strayed) >= ackDelay || c.strayed.IsZero() {
 		c.strayed = now
@@ -91,11 +115,15 @@ func (c *Conn) welcomed(h *Header) Event {
 // Taken moves a lane on behind the records that were taken.
 func (c *Conn) Taken(l Lane) {
 	c.lanes[l].taken(c.cfg.Free)
+	c.stirred = c.stirred || c.lanes[l].receiver.now
 	c.counters.Taken++
 }
 
 // Hold keeps the rest of the records that were not taken, until Following is asked for them again.
-func (c *Conn) Hold(l Lane, rest []byte) { c.lanes[l].hold(rest, c.cfg.Alloc) }
+func (c *Conn) Hold(l Lane, rest []byte) {
+	c.lanes[l].hold(rest, c.cfg.Alloc)
+	c.stirred = true
+}
 
 // Following returns records that are next in their lane, and came early or were held. After them call Taken or Hold.
 func (c *Conn) Following(l Lane) (records []byte, ok bool) { return c.lanes[l].following() }

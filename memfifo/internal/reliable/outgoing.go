@@ -30,6 +30,7 @@ func (c *Conn) Room(l Lane, least int) int {
 // Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
 // acknowledged first. The caller fills them before it calls anything else.
 func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
+	c.stirred = true
 	b := c.lanes[l].reserve(n, &c.cfg)
 	if b != nil && c.state == Idle {
 		c.state, c.hello, c.greetings = Greeting, true, 0
@@ -78,6 +79,10 @@ func (c *Conn) Next(now mono.Time) []byte {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l), sequence: 1})
 		}
 	}
+	if c.bye {
+		return c.controlFrame(pick{kind: Bye})
+	}
+	c.stirred = false
 	return nil
 }
 
@@ -109,9 +114,7 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 	if other := Lanes - 1 - l; c.lanes[l].owed == 0 && c.lanes[other].owed > 0 {
 		h.AckLane = other
 	}
-	// Nobody waits for the acknowledgement of a frame in a stream, but for the last one's, and for some while what may be on its way
-	// is: they open the way for more.
-	h.AnswerNow = sequence+1 == s.built && s.fill == 0 || f.state == missing || int(sequence-s.asked) >= min(s.congestion/askParts, askEvery)-1
+	h.AnswerNow = f.state == missing || s.asks(sequence)
 	c.out = pick{Data, l, sequence, h.AckLane, h.AnswerNow}
 	c.lanes[h.AckLane].acknowledge(&h)
 	h.put(f.b[c.cfg.Room:])
@@ -128,6 +131,8 @@ func (c *Conn) Sent(now mono.Time) {
 		c.hello = false
 	case Welcome:
 		c.welcome = false
+	case Bye:
+		c.bye = false
 	case Data:
 		s := &c.lanes[p.lane].sender
 		if s.slot(p.sequence).sends > 0 {
@@ -156,13 +161,34 @@ func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
 		if f == nil {
 			break
 		}
-		frames[n], c.gathered[n] = f, c.out
-		kind := c.out.kind
+		p := c.out
+		frames[n], c.gathered[n] = f, p
 		c.Sent(now)
 		n++
-		if kind != Data {
+		if p.kind != Data {
 			break // there is one buffer for these
 		}
+		n = c.gatherStream(now, frames, n, p)
+	}
+	return n
+}
+
+// gatherStream goes on with the frames behind p, the last of n, that are like it: of its lane, sent for the first time, while there
+// is nothing else to say. Their headers differ in little.
+func (c *Conn) gatherStream(now mono.Time, frames *[Gathered][]byte, n int, p pick) int {
+	s := &c.lanes[p.lane].sender
+	room := c.cfg.Room
+	header := frames[n-1][room : room+HeaderLen]
+	for n < Gathered && s.streams() && c.lanes[Requests].owed == 0 && c.lanes[Replies].owed == 0 {
+		f := s.slot(s.next)
+		p.sequence, p.ask = s.next, s.asks(s.next)
+		b := f.b[:room+f.n]
+		copy(b[room:], header)
+		renumber(b[room:], p.sequence, p.ask)
+		frames[n], c.gathered[n] = b, p
+		s.sent(p.sequence, p.ask, now, &c.rtt)
+		c.counters.Sent++
+		n++
 	}
 	return n
 }
@@ -176,6 +202,8 @@ func (c *Conn) Refused(first, n int) {
 			c.hello = true
 		case Welcome:
 			c.welcome = true
+		case Bye:
+			c.bye = true
 		case Data:
 			if c.lanes[p.lane].refused(p.sequence) {
 				c.counters.SentAgain--

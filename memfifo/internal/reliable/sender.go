@@ -110,6 +110,17 @@ func (s *sender) pick() (sequence uint32, ok bool) {
 	return 0, false
 }
 
+// streams reports whether the next frame to send is one that was never sent, is full, and may go.
+func (s *sender) streams() bool {
+	return s.lost == 0 && s.next != s.built && s.flight < s.congestion && before(s.next, s.limit)
+}
+
+// asks reports whether a frame is to be acknowledged at once. Nobody waits for that in a stream, but at its end, and some times while
+// what may be on its way is: these open the way for more.
+func (s *sender) asks(sequence uint32) bool {
+	return sequence+1 == s.built && s.fill == 0 || int(sequence-s.asked) >= min(s.congestion/askParts, askEvery)-1
+}
+
 // sent notes that a frame has gone, and whether it has asked to be acknowledged at once.
 func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) {
 	f := s.slot(sequence)

@@ -1,14 +1,5 @@
 package vlan
 
-// Bounds on topologies, so that a spec or a file of a few bytes cannot ask for all memory.
-const (
-	maxParts    = 1 << 20 // hosts, switches, or links: what the simulator can still run
-	maxLevels   = 16      // of a spec: names stay short
-	maxMembers  = 1 << 24 // links in all VLANs together: 128 MiB
-	maxNameLen  = 64      // of a switch or host: what fits a table's column
-	maxFileSize = 1 << 26 // bytes of a topology's file: 64 MiB
-)
-
 const (
 	// MaxRoutes bounds the destinations of a Table: as many nodes as a Plan can have, and the default.
 	MaxRoutes = MaxNodes + 1
@@ -37,4 +28,19 @@ const (
 
 	// MaxFaults bounds what is reported of a bad file or plan at once: more than a screen is not read.
 	MaxFaults = 24
+
+	// MaxTopologyFile bounds a topology's file, in bytes: enough for 100,000 hosts on 1,000 switches. Reading takes some
+	// hundred times that memory at worst.
+	MaxTopologyFile = 8 << 20
+
+	// MaxTries bounds the random orders that ComputeVLANs tries.
+	MaxTries = 1 << 10
+)
+
+// Bounds on topologies, so that a spec of a few bytes cannot ask for all memory.
+const (
+	maxParts   = 1 << 20 // hosts, switches, or links: what the simulator can still run
+	maxLevels  = 16      // of a spec: names stay short
+	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
+	maxPaths   = 1 << 20 // that ComputeVLANs chooses: two for each pair of 1,000 switches with hosts
 )
