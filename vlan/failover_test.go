@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -450,6 +451,10 @@ func TestFailoverNewsOnTheWire(t *testing.T) {
 	want := []byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}
 	if len(steps) != 2 || !bytes.Equal(steps[0].Body, want) {
 		t.Errorf("got %x, want %x", steps[0].Body, want)
+	}
+	doc, err := os.ReadFile("../docs/wire-format.md")
+	if err != nil || !bytes.Contains(doc, []byte("`11 03 0014 00000001 000a 0014 301e`")) {
+		t.Errorf("the vector is not in docs/wire-format.md (%v)", err)
 	}
 }
 
