@@ -133,22 +133,19 @@ func (p *Plan) Routes(node int) []Route {
 	return append(routes, Route{Dst: transport.Broadcast, Tag: transport.Tag{VID: p.Nodes[node].VID, PCP: p.PCP}})
 }
 
-// With returns a plan in which the given pairs use the given VIDs, and the others what they use in p. A pair that is given what
-// the rule says is no exception any more. The error is ErrBadPlan: for pairs or VIDs that p does not have.
+// With returns a plan in which the given pairs use the given VIDs, and the others what they use in p. Pairs that use what the
+// rule says are not among its exceptions, even if they were in p. The error is ErrBadPlan: for pairs or VIDs that p does not
+// have.
 func (p *Plan) With(changes map[Pair]transport.VID) (*Plan, error) {
 	n := *p
 	n.VIDs, n.Nodes = slices.Clone(p.VIDs), slices.Clone(p.Nodes)
 	n.Pairs = make(map[Pair]transport.VID, len(p.Pairs)+len(changes))
 	maps.Copy(n.Pairs, p.Pairs)
-	for pair, vid := range changes {
-		n.Pairs[pair] = vid
-		if p.hasPair(pair) && p.ruleVID(pair.A, pair.B) == vid {
-			delete(n.Pairs, pair)
-		}
-	}
+	maps.Copy(n.Pairs, changes)
 	if err := n.validatePairs(changes); err != nil {
 		return nil, err
 	}
+	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
 	return &n, nil
 }
 

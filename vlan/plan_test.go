@@ -257,6 +257,11 @@ func TestPlan_WithForgetsExceptionsThatTheRuleCovers(t *testing.T) {
 	if err != nil || len(back.Pairs) != 0 {
 		t.Errorf("%v, pairs %v, want none", err, back.Pairs)
 	}
+	p.Pairs = map[vlan.Pair]transport.VID{{A: 0, B: 5}: 1} // as the rule says
+	other, err := p.With(map[vlan.Pair]transport.VID{pair: 1})
+	if want := (map[vlan.Pair]transport.VID{pair: 1}); err != nil || !maps.Equal(other.Pairs, want) {
+		t.Errorf("%v, pairs %v, want %v", err, other.Pairs, want)
+	}
 	for name, change := range map[string]map[vlan.Pair]transport.VID{
 		"the wrong way round": {{A: 8, B: 2}: 1},
 		"a node with itself":  {{A: 2, B: 2}: 1},

@@ -15,6 +15,7 @@ var verbs = []func() *cobra.Command{
 	newBarrierCommand,
 	newRouteCommand,
 	newManagerCommand,
+	newSimCommand,
 	newDoctorCommand,
 	newNodeCommand,
 	newDumpCommand,

@@ -8,6 +8,7 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteShowCommand,
 	newRouteDiffCommand,
 	newRouteVLANsCommand,
+	newRouteOptimiseCommand,
 	newRouteApplyCommand,
 	newRouteLoadCommand,
 	newRouteDumpCommand,

@@ -18,6 +18,8 @@
 //	Idle      welcome that answers               Open      -
 //	Open      welcome that answers, another life Open      -; what was under way has failed
 //	Open      deadline                           Open      what is not acknowledged, or a question
+//	Open      the program leaves                 Open      what it can yet, and a bye; it is for nothing else after that
+//	Open      bye                                Idle      -; what was under way has failed, and we begin another life
 //	any       a frame of or for another life     same      hello: one of the two has begun anew
 //	any       silent > limit                     Idle      -; what was under way has failed, and we begin another life
 //
@@ -25,6 +27,9 @@
 // harms nobody, and one that begins anew is recognised by the first frame that it gets. A life of the peer is believed if it
 // answers a question that was not answered before: a hello may be late, and from a life that is over. So the lives of a
 // peer are met in their order, and none is met again.
+//
+// A bye is from a life that takes and answers nothing any more. It names both lives, so that one that is late harms nobody, and it is
+// said once: who misses it finds out by the silence.
 //
 // Source: MBCF §2.1 (guaranteed arrival and order), CENJU §3.
 package reliable
@@ -86,8 +91,10 @@ type Conn struct {
 	helloDue       mono.Time // Greeting: when to say it again
 	greetings      uint      // that were not answered, in a row
 	strayed        mono.Time // when a frame for another life of ours was answered last
-	silent         mono.Time // since when answers are due; valid if tries > 0
-	tries          int
+	bye            bool      // owed
+	tries          int       // answers that were due and did not come, in a row
+	tried          mono.Time // the last of them; valid if tries > 0
+	silence        time.Duration
 	quiet          bool
 	stirred        bool // something happened after which there may be more to send, or room for more
 	out            pick
@@ -224,13 +231,16 @@ func (c *Conn) Advance(now mono.Time) (down bool) {
 	return down
 }
 
-// try counts an answer that did not come, and reports whether that is enough.
+// try counts an answer that did not come, and reports whether that is enough. Only time in which this end asked counts as silence: if it
+// stood still itself, for longer than the longest timeout, an answer may be here that it has not looked at yet.
 func (c *Conn) try(now mono.Time) bool {
 	if c.tries == 0 {
-		c.silent = now
+		c.tried, c.silence = now, 0
 	}
+	c.silence += min(now.Sub(c.tried), mostTimeout)
+	c.tried = now
 	c.tries++
-	return c.tries > leastTries && now.Sub(c.silent) >= c.cfg.Limit
+	return c.tries > leastTries && c.silence >= c.cfg.Limit
 }
 
 // giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest. The peer's own goes
@@ -240,6 +250,9 @@ func (c *Conn) giveUp() {
 	if c.mine == 0 {
 		c.mine = 1
 	}
-	c.theirs, c.state, c.hello, c.welcome = 0, Idle, false, false
+	c.theirs, c.state, c.hello, c.welcome, c.bye = 0, Idle, false, false, false
 	c.clear()
 }
+
+// Leave has Next give out a bye, if the peer has been met, behind all else that can go. The connection is of no use after that.
+func (c *Conn) Leave() { c.bye = c.state == Open }

@@ -19,6 +19,7 @@ type end struct {
 	out, in    [Lanes]uint32 // streams
 	holds      func(l Lane) bool
 	restarts   int // events Restarted
+	lefts      int // events Left
 	downs      int
 }
 
@@ -68,6 +69,9 @@ func (e *end) hear(now mono.Time, b []byte) {
 		e.follow(h.Lane)
 	case Restarted:
 		e.restarts++
+		e.anew()
+	case Left:
+		e.lefts++
 		e.anew()
 	}
 }

@@ -72,6 +72,10 @@ func (s *script) do(b byte) {
 	case 7:
 		if which == 0 { // begins anew, with nothing
 			s.lives++
+			if b>>4&1 == 1 { // orderly
+				e.c.Leave()
+				s.send(i)
+			}
 			s.begin(i, 100+s.lives)
 			s.listen(i)
 		} else if e.c.Next(s.now) != nil && which == 1 { // could not be sent

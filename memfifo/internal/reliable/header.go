@@ -17,12 +17,13 @@ const (
 	Ack                     // an acknowledgement alone
 	Hello                   // a question: what is your life?
 	Welcome                 // the answer, and perhaps a question
+	Bye                     // the sender's life is over
 	kinds
 )
 
 // String names k.
 func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "welcome", "?"}[min(k, kinds)]
+	return [...]string{"?", "data", "ack", "hello", "welcome", "bye", "?"}[min(k, kinds)]
 }
 
 // Header is what each frame begins with.

@@ -27,6 +27,8 @@ func TestHeader_Golden(t *testing.T) {
 			"12 03 0100 00000001 00000002 00000000 80000000 0000000000000000"},
 		{"acknowledgement of requests, of which some came early", Header{Kind: Ack, From: 1, To: 2, Ack: 7, Credit: Stash, Selective: 1<<63 | 5},
 			"12 00 0040 00000001 00000002 00000000 00000007 8000000000000005"},
+		{"bye", Header{Kind: Bye, From: 0x0a0b0c0d, To: 0x01020304},
+			"15 00 0000 0a0b0c0d 01020304 00000000 00000000"},
 	} {
 		want, err := hex.DecodeString(strings.ReplaceAll(c.bytes, " ", ""))
 		if err != nil {
@@ -53,7 +55,7 @@ func TestParse_Malformed(t *testing.T) {
 		at   int
 		b    byte
 	}{
-		{"version 0", 0, 0x01}, {"version 2", 0, 0x21}, {"no kind", 0, 0x10}, {"kind 5", 0, 0x15}, {"kind 15", 0, 0x1f},
+		{"version 0", 0, 0x01}, {"version 2", 0, 0x21}, {"no kind", 0, 0x10}, {"kind 6", 0, 0x16}, {"kind 15", 0, 0x1f},
 		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no life", 7, 0},
 	} {
 		b := append([]byte(nil), good...)
@@ -78,7 +80,7 @@ func TestParse_Malformed(t *testing.T) {
 
 // Kinds and states have names, also those that are none.
 func TestNames(t *testing.T) {
-	for k, name := range []string{"?", "data", "ack", "hello", "welcome", "?", "?"} {
+	for k, name := range []string{"?", "data", "ack", "hello", "welcome", "bye", "?", "?"} {
 		if is := Kind(k).String(); is != name {
 			t.Errorf("kind %d is %q, want %q", k, is, name)
 		}

@@ -10,6 +10,7 @@ const (
 	Nothing   Event = iota
 	Take            // the records are next in their lane: take them, and call Taken or Hold
 	Restarted       // the peer has begun anew: what was under way has failed
+	Left            // the peer has ended: likewise
 )
 
 // Timely reports whether Handle will look at the time that it is given. It does not for most frames of a stream, whose driver need
@@ -39,13 +40,22 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 		return Nothing
 	case Welcome:
 		return c.welcomed(h)
+	case Bye:
+		if h.To != c.mine || h.From != c.theirs {
+			c.counters.Stray++
+			return Nothing
+		}
+		c.giveUp()
+		return Left
 	}
 	if h.To != c.mine || h.From != c.theirs {
 		return c.stray(now)
 	}
 	c.tries = 0
 	l := &c.lanes[h.AckLane]
+	credit := l.limit
 	l.acknowledged(h, now, &c.rtt, c.cfg.Free)
+	c.stirred = c.stirred || l.limit != credit
 	if h.Kind == Ack {
 		if h.AnswerNow {
 			c.lanes[h.Lane].now = true

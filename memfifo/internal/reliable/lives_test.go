@@ -153,6 +153,21 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 	p.talk(1)
 }
 
+// One that has said goodbye and is there all the same (as a forged bye would have it) is met again, and nothing is taken for what was
+// taken before.
+func TestLives_AfterABye(t *testing.T) {
+	p := newPair(t, 120).open()
+	for range 3 {
+		p.ends[1].c.Leave()
+		p.settle()
+		p.talk(0)
+		p.talk(1)
+	}
+	if a, b := p.ends[0], p.ends[1]; a.lefts != 3 || a.restarts != 0 || b.restarts != 3 {
+		t.Errorf("left %d times, anew %d and %d times, want 3, 0 and 3", a.lefts, a.restarts, b.restarts)
+	}
+}
+
 // A hello that nobody follows up changes nothing.
 func TestLives_AForgedHello(t *testing.T) {
 	p := newPair(t, 120).open()

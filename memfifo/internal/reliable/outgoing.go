@@ -79,6 +79,9 @@ func (c *Conn) Next(now mono.Time) []byte {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l), sequence: 1})
 		}
 	}
+	if c.bye {
+		return c.controlFrame(pick{kind: Bye})
+	}
 	c.stirred = false
 	return nil
 }
@@ -128,6 +131,8 @@ func (c *Conn) Sent(now mono.Time) {
 		c.hello = false
 	case Welcome:
 		c.welcome = false
+	case Bye:
+		c.bye = false
 	case Data:
 		s := &c.lanes[p.lane].sender
 		if s.slot(p.sequence).sends > 0 {
@@ -197,6 +202,8 @@ func (c *Conn) Refused(first, n int) {
 			c.hello = true
 		case Welcome:
 			c.welcome = true
+		case Bye:
+			c.bye = true
 		case Data:
 			if c.lanes[p.lane].refused(p.sequence) {
 				c.counters.SentAgain--

@@ -26,12 +26,14 @@ type run struct {
 	nodes     []node
 	events    uint64
 	began     uint64 // times that an end was told to begin anew
+	byes      uint64 // of these, as its peer has left
 	quiet     bool   // the last rounds: no holds, no faults
 }
 
 type node struct {
 	peers []*site // by peer; nil for itself
 	life  int
+	left  bool // it has said goodbye
 }
 
 func newRun(seed uint64) *run {
@@ -163,6 +165,7 @@ func (r *run) each(f func(s *site)) {
 // boot begins a node anew, with nothing.
 func (r *run) boot(i int) {
 	r.nodes[i].life++
+	r.nodes[i].left = false
 	r.nodes[i].peers = make([]*site, len(r.nodes))
 	for peer := range r.nodes {
 		if peer != i {
@@ -171,18 +174,34 @@ func (r *run) boot(i int) {
 	}
 }
 
-// crash ends a node, and begins it anew later, or at once.
+// crash ends a node, with a bye or without one, and begins it anew later, or at once.
 func (r *run) crash() {
 	i := r.rng.IntN(len(r.nodes))
-	if !r.net.Alive(i) {
+	if !r.net.Alive(i) || r.nodes[i].left {
 		return
 	}
-	r.net.Crash(i)
+	if r.often(.5) {
+		r.end(i)
+		return
+	}
+	r.nodes[i].left = true
+	for _, s := range r.nodes[i].peers {
+		if s != nil {
+			s.c.Leave()
+			s.pump()
+			s.dead = true
+		}
+	}
+	r.After(r.upTo(time.Millisecond), func() { r.end(i) })
+}
+
+func (r *run) end(i int) {
 	for _, s := range r.nodes[i].peers {
 		if s != nil {
 			s.dead = true
 		}
 	}
+	r.net.Crash(i)
 	r.After(r.upTo([]time.Duration{0, time.Millisecond, 2 * DefaultLimit}[r.rng.IntN(3)]), func() {
 		r.net.Restart(i)
 		r.boot(i)

@@ -76,9 +76,13 @@ func (s *site) fill(n int) {
 
 // heard takes a frame, and does what that makes possible.
 func (s *site) heard(b []byte) {
-	began := s.restarts
+	if s.dead {
+		return
+	}
+	restarts, lefts := s.restarts, s.lefts
 	s.hear(s.r.Now(), b)
-	s.r.began += uint64(s.restarts - began)
+	s.r.began += uint64(s.restarts - restarts + s.lefts - lefts)
+	s.r.byes += uint64(s.lefts - lefts)
 	s.pump()
 }
 

@@ -22,7 +22,7 @@ func TestSimulation(t *testing.T) {
 		first = rand.Uint64()
 	}
 	began := time.Now()
-	var records, events, restarts uint64
+	var records, events, restarts, byes uint64
 	runs := 0
 	for seed := first; runs < *simRuns || records < *simRecords; seed++ {
 		r := newRun(seed)
@@ -35,8 +35,9 @@ func TestSimulation(t *testing.T) {
 		records += r.records
 		events += r.events
 		restarts += r.began
+		byes += r.byes
 	}
-	t.Logf("%d runs, %d events, %d records taken, %d times anew, %v", runs, events, records, restarts, time.Since(began))
+	t.Logf("%d runs, %d events, %d records taken, %d times anew, %d of them told by a bye, %v", runs, events, records, restarts, byes, time.Since(began))
 }
 
 // The same seed gives the same run.

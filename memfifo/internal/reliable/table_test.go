@@ -106,6 +106,59 @@ var rows = map[string]func(t *testing.T){
 		p.want(1, "2:20! ack!")
 		p.is(0, Open)
 	},
+	"Open: the program leaves": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		a, b := p.ends[0], p.ends[1]
+		b.write(p.now, Requests, 20)
+		p.send(1)
+		p.deliver(0) // which is to be acknowledged, some time
+		a.write(p.now, Replies, 20)
+		a.c.Leave()
+		p.send(0)
+		p.want(1, "1:20! bye")
+		p.is(0, Open)
+		p.air[1] = nil
+		a.c.Leave()
+		if h := p.sends(0); h != (Header{Kind: Bye, From: a.c.mine, To: b.c.mine}) {
+			t.Errorf("%+v", h)
+		}
+		p = newPair(t, 128) // to one that nobody has met there is nothing to say
+		p.ends[0].write(p.now, Requests, 20)
+		p.ends[0].c.Leave()
+		p.send(0)
+		p.want(1, "hello")
+	},
+	"Open: bye": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		a, b := p.ends[0], p.ends[1]
+		a.write(p.now, Requests, 20)
+		p.send(0)
+		p.air[1] = nil
+		life := a.c.mine
+		for _, h := range []Header{{Kind: Bye, From: b.c.mine}, {Kind: Bye, From: b.c.mine, To: 9}, {Kind: Bye, From: 9, To: life}} {
+			strays := a.c.Counters().Stray
+			p.handle(0, h, nil) // of or for another life
+			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().Stray != strays+1 {
+				t.Errorf("%+v: sends %q, left %d times", h, p.on(1), a.lefts)
+			}
+		}
+		bye := Header{Kind: Bye, From: b.c.mine, To: life}
+		p.handle(0, bye, nil)
+		p.is(0, Idle)
+		if a.lefts != 1 || a.c.mine == life || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
+			t.Errorf("left %d times, life %d, then %d, done %t", a.lefts, life, a.c.mine, a.done())
+		}
+		p.handle(0, bye, nil) // doubled
+		if p.is(0, Idle); a.lefts != 1 || p.send(0) > 0 {
+			t.Errorf("left %d times", a.lefts)
+		}
+		p.begin(1, 77)
+		p.talk(0)
+		p.talk(1)
+		if a.restarts > 0 {
+			t.Errorf("anew %d times: it has left before", a.restarts)
+		}
+	},
 	"any: a frame of or for another life": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[0].c.State()

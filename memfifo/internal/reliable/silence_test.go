@@ -1,0 +1,84 @@
+package reliable
+
+import (
+	"testing"
+	"time"
+)
+
+// ask has an end ask its peer, in vain, so many times.
+func (p *pair) ask(i, times int) (down bool) {
+	p.t.Helper()
+	a := p.ends[i]
+	for range times {
+		at, ok := a.c.Deadline()
+		if !ok {
+			p.t.Fatal("no deadline")
+		}
+		p.now = at
+		downs := a.downs
+		a.advance(p.now)
+		p.send(i)
+		p.air[1-i] = nil
+		if a.downs > downs {
+			return true
+		}
+	}
+	return false
+}
+
+// A node that stood still, as where its processor was another's for seconds, has not asked meanwhile: its peer may have answered.
+func TestSilence_OfOneThatStoodStillItself(t *testing.T) {
+	for name, p := range map[string]*pair{"greeting": newPair(t, 120), "open": newPair(t, 128).open()} {
+		a := p.ends[0]
+		a.write(p.now, Requests, 20)
+		p.send(0)
+		if p.ask(0, leastTries+1) {
+			t.Fatalf("%s: given up early", name)
+		}
+		p.now = p.now.Add(10 * DefaultLimit) // first the timer is seen to, and then what has arrived
+		if a.advance(p.now); a.downs > 0 {
+			t.Errorf("%s: given up by one that was away", name)
+		}
+		p.pass(time.Second)
+		if s := p.streams[a.out[Requests]]; !a.done() || s.got != s.sent || a.downs > 0 {
+			t.Errorf("%s: done %t, %+v, given up %d times", name, a.done(), s, a.downs)
+		}
+	}
+}
+
+// One that stands still now and then gives up all the same, in the end.
+func TestSilence_OfOneThatStandsStillOften(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	asked := 0
+	for ; a.downs == 0 && asked < 1000; asked++ {
+		p.ask(0, 1)
+		p.now = p.now.Add(time.Second)
+		a.advance(p.now)
+	}
+	if most := 2 * int(DefaultLimit/mostTimeout); a.downs == 0 || asked > most {
+		t.Errorf("given up %d times, having asked %d times (want at most %d)", a.downs, asked, most)
+	}
+}
+
+// Credit that comes with data is a reason to look what there is to send, also where nothing else of the frame is.
+func TestStirred_ByCreditAlone(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	h := p.between(0)
+	h.Sequence, h.Ack, h.Credit = a.c.lanes[0].receiver.next, a.c.lanes[0].una, Stash
+	ack := h
+	ack.Kind, ack.Sequence, ack.Selective = Ack, 0, 1 // the peer holds the lane
+	p.handle(0, ack, nil)
+	p.handle(0, h, nil) // is to be acknowledged
+	for a.c.Next(p.now) != nil {
+		t.Fatal("an acknowledgement that can wait does not")
+	}
+	h.Sequence++
+	h.Credit = Window
+	if p.handle(0, h, nil); a.c.Timely(&h) || !a.c.Stirred() {
+		t.Errorf("timely %t, stirred %t", a.c.Timely(&h), a.c.Stirred())
+	}
+}
