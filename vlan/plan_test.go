@@ -346,7 +346,7 @@ func ExampleCyclic() {
 	}
 	// Output:
 	// 1 and 2 use VID 2
-	// [1-2: 2 -> 1]
+	// [1-2: VID 2 -> 1]
 	// 02:00:00:00:00:01 by VID 1 PCP 0
 	// 02:00:00:00:00:02 by VID 1 PCP 0
 	// ff:ff:ff:ff:ff:ff by VID 1 PCP 0
