@@ -3,7 +3,9 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +69,85 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 			t.Errorf("the word is %d, %d notifications", v, mine.Notified())
 		}
 	})
+}
+
+// Who has something under way to a node that closes its domain hears of that at once: what was taken counts as in place, and what was
+// not is lost. Who has nothing under way loses nothing.
+func TestClose_IsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		w, err := d.Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		must(t, c.domains[1].Remote(w.Key()).Put(ctx, 0, []byte{1})) // and does not flush
+		must(t, c.domains[2].Remote(w.Key()).Put(ctx, 8, []byte{2}))
+		must(t, c.domains[2].Flush(ctx))
+		synctest.Wait()
+		begun := time.Now()
+		must(t, d.Close())
+		down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[1].Flush(ctx))
+		if !ok || !down.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
+			t.Errorf("not flushed: %v", down)
+		}
+		must(t, c.domains[2].Flush(ctx))
+		must(t, c.domains[3].Flush(ctx))
+		if took := time.Since(begun); took > 10*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		for _, n := range []int{1, 2, 3} {
+			if s := c.domains[n].Counters(); s.Stray+s.Malformed > 0 {
+				t.Errorf("node %d: %+v", n, s)
+			}
+		}
+	})
+}
+
+// A Flush whose answer waits for more to share its frame is answered before the owner leaves.
+func TestClose_AnswersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		must(t, r.Put(ctx, 0, make([]byte, 1<<20)))
+		flushed := make(chan error)
+		go func() { flushed <- c.domains[0].Flush(ctx) }()
+		synctest.Wait()
+		must(t, c.domains[1].Close())
+		must(t, <-flushed)
+		must(t, c.domains[0].Flush(ctx))
+	})
+}
+
+// When Close returns the port is free, to whoever of several has called it.
+func TestClose_SeveralAtOnce(t *testing.T) {
+	c := open(t, 2, 0, fault.Config{}, 0)
+	for range 300 {
+		d := c.domains[0]
+		var closing sync.WaitGroup
+		var opened atomic.Pointer[memfifo.Domain]
+		for range 4 {
+			closing.Go(func() {
+				must(t, d.Close())
+				again, err := memfifo.Open(c.eps[0], memfifo.Config{})
+				switch {
+				case err == nil && !opened.CompareAndSwap(nil, again):
+					t.Error("opened twice")
+				case err != nil && opened.Load() == nil:
+					time.Sleep(time.Millisecond) // another one has it, and is about to say so
+					if opened.Load() == nil {
+						t.Errorf("%v", err)
+					}
+				}
+			})
+		}
+		closing.Wait()
+		if c.domains[0] = opened.Load(); t.Failed() {
+			return
+		}
+	}
 }
 
 // Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for.

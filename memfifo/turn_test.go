@@ -68,11 +68,11 @@ func TestTurns_ParcelsAndCallers(t *testing.T) {
 				}
 			}
 		})
-		for range 20 { // some give up
+		for range 4 { // some give up
 			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			_ = r.Put(soon, 0, []byte{1})
 			cancel()
-			time.Sleep(time.Second)
+			time.Sleep(500 * time.Millisecond)
 		}
 		stop()
 		working.Wait()
