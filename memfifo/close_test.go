@@ -103,21 +103,19 @@ func TestClose_IsHeard(t *testing.T) {
 	})
 }
 
-// A Flush whose answer waits for more to share its frame is answered before the owner leaves.
-func TestClose_AnswersFirst(t *testing.T) {
+// What was taken before the owner left is known to be in place.
+func TestClose_AcknowledgesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
+		c := open(t, 2, -1, farther, 0)
 		ctx := limit(t)
 		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
 		must(t, err)
-		r := c.domains[0].Remote(w.Key())
-		must(t, r.Put(ctx, 0, make([]byte, 1<<20)))
-		flushed := make(chan error)
-		go func() { flushed <- c.domains[0].Flush(ctx) }()
-		synctest.Wait()
+		p := &memfifo.Parcel{To: c.domains[0].Remote(w.Key()), Data: make([]byte, 50_000), Notify: memfifo.OnLast}
+		must(t, c.domains[0].Post(p))
+		_, err = w.Wait(ctx, 0)
+		must(t, err)
 		must(t, c.domains[1].Close())
-		must(t, <-flushed)
-		must(t, c.domains[0].Flush(ctx))
+		must(t, p.WaitPlaced(ctx))
 	})
 }
 

@@ -254,5 +254,13 @@ func (c *Conn) giveUp() {
 	c.clear()
 }
 
-// Leave has Next give out a bye, if the peer has been met, behind all else that can go. The connection is of no use after that.
-func (c *Conn) Leave() { c.bye = c.state == Open }
+// Leave has Next give out a bye, if the peer has been met, behind all else that can go: what was taken is acknowledged first. The connection
+// is of no use after that.
+func (c *Conn) Leave() {
+	c.bye = c.state == Open
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.now = l.now || l.owed > 0
+		l.urgent = l.fill > 0
+	}
+}
