@@ -178,16 +178,9 @@ func build(t *vlan.Topology) (links []*fabric.Link, tops []*fabric.Switch, err e
 	for _, name := range t.Switches {
 		switches = append(switches, f.AddSwitch(name))
 	}
+	vids := t.LinkVIDs()
 	for i, l := range t.Links {
-		var vids []transport.VID
-		for _, v := range t.VLANs {
-			for _, link := range v.Links {
-				if link == i {
-					vids = append(vids, v.VID)
-				}
-			}
-		}
-		if _, err := f.Connect(switches[l.A], switches[l.B], fabric.Trunk(vids...)); err != nil {
+		if _, err := f.Connect(switches[l.A], switches[l.B], fabric.Trunk(vids[i]...)); err != nil {
 			return nil, nil, err
 		}
 	}
