@@ -32,6 +32,8 @@ type Domain struct {
 	port *mcd.Port
 	size int // of a frame
 
+	closing sync.Once // taken outside of mu
+
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
 	peers   []*peer    // by node; nil: never talked to
 	windows map[uint16]*Window
@@ -180,6 +182,8 @@ func (d *Domain) handle(m *mcd.Message) {
 		p.take(d.handled, h.Lane, m.Payload[reliable.HeaderLen:])
 	case reliable.Restarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
+	case reliable.Left:
+		p.fail(&PeerDownError{Node: p.node, Left: true})
 	}
 	if p.conn.Stirred() || len(p.answers) > 0 {
 		if !timely {
@@ -316,27 +320,24 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	return errors.Join(errs...)
 }
 
-// Close flushes, for as long as peers answer, and ends the domain. Waits end with ErrClosed. The error names the nodes that have
-// not confirmed what was done to them.
-func (d *Domain) Close() error {
+// Close flushes, for as long as peers answer, says goodbye to them, and ends the domain. Waits end with ErrClosed. The error names
+// the nodes that have not confirmed what was done to them. When Close returns, also a second time, the port is free.
+func (d *Domain) Close() (err error) {
+	d.closing.Do(func() { err = d.close() }) // a second one waits for the first
+	return err
+}
+
+func (d *Domain) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*d.cfg.Limit)
 	defer cancel()
-	d.mu.Lock()
-	closed := d.closed
-	d.mu.Unlock()
-	if closed {
-		return nil
-	}
 	err := d.Flush(ctx)
 	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return nil
-	}
 	d.closed = true
 	d.timer.Stop()
+	now := clock.Now()
 	for _, p := range d.peers {
 		if p != nil {
+			p.leave(now)
 			p.fail(ErrClosed)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var (
 	// ErrAccess: the owner has refused an operation. An *AccessError says why.
 	ErrAccess = errors.New("access refused")
-	// ErrPeerDown: a node did not answer, or has begun anew. A *PeerDownError names it.
+	// ErrPeerDown: a node did not answer, has left, or has begun anew. A *PeerDownError names it.
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
@@ -65,16 +65,20 @@ func (e *AccessError) Error() string {
 // Is makes errors.Is(err, ErrAccess) hold.
 func (e *AccessError) Is(target error) bool { return target == ErrAccess }
 
-// PeerDownError names a node that did not answer, or has begun anew. Of what was under way to it, some may have been done. It
-// is ErrPeerDown.
+// PeerDownError names a node that did not answer, has left, or has begun anew. Of what was under way to it, some may have been
+// done. It is ErrPeerDown.
 type PeerDownError struct {
 	Node      mcd.NodeID
-	Restarted bool
-	Limit     time.Duration
+	Left      bool          // it has closed its domain
+	Restarted bool          // it has another domain than before
+	Limit     time.Duration // for so long it has not answered, if neither
 }
 
 func (e *PeerDownError) Error() string {
-	if e.Restarted {
+	switch {
+	case e.Left:
+		return fmt.Sprintf("node %d has left: what was under way may be lost (flush, and meet in a barrier, before a node closes its domain)", e.Node)
+	case e.Restarted:
 		return fmt.Sprintf("node %d has begun anew: what was under way is lost", e.Node)
 	}
 	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Limit)

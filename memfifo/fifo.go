@@ -197,7 +197,8 @@ func (f *FIFO) await(ctx context.Context) error {
 	return f.d.sleep(ctx, w, &f.waiters)
 }
 
-// Len returns how many bytes are in use.
+// Len returns how many bytes of the memory are in use: records, their lengths, and padding, also what is left free at the end of the
+// memory as no record fitted there. It is 0 if there is no record, and only then.
 func (f *FIFO) Len() int { return int(f.tail.Load() - f.head.Load()) }
 
 // Close ends the FIFO: further pushes are refused, and those that wait for room, too. Records that nobody took are lost.

@@ -22,7 +22,7 @@ const (
 )
 
 // Parcel is a Put that is posted, and sent without the caller. Its data belongs to the domain until Done (local completion), and
-// the parcel itself until it is placed (remote completion).
+// the parcel itself until it is placed (remote completion). One goroutine may be in Wait at a time, and one, it or another, in WaitPlaced.
 //
 // Source: CENJU §3.1 (parcels), §3.3 (notification flags).
 type Parcel struct {
@@ -95,12 +95,13 @@ func (d *Domain) post(q *Parcel) error {
 	}
 	q.p, q.posted = p, true
 	p.parcels = append(p.parcels, q)
+	p.turns.posted++
 	return nil
 }
 
-// sendParcels puts what is posted into frames as far as there is room.
+// sendParcels puts what is posted into frames as far as there is room, and nobody has waited for longer.
 func (p *peer) sendParcels(now mono.Time) {
-	for len(p.parcels) > 0 {
+	for len(p.parcels) > 0 && !p.callersTurn() {
 		q := p.parcels[0]
 		off := uint64(q.Off) + uint64(q.at)
 		op := p.putBy(q.To.key, off)
@@ -141,8 +142,9 @@ func (q *Parcel) end(err error) {
 // Done reports whether the parcel's data may be changed (local completion).
 func (q *Parcel) Done() bool { return q.done.Done() }
 
-// Wait returns when Done, or what has become of the parcel.
+// Wait returns when Done, or what has become of the parcel. One goroutine may wait.
 func (q *Parcel) Wait(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.done) }
 
-// WaitPlaced returns when the parcel's data is in place, or was refused, which Flush tells (remote completion).
+// WaitPlaced returns when the parcel's data is in place, or was refused, which Flush tells (remote completion). One
+// goroutine may wait.
 func (q *Parcel) WaitPlaced(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.placed) }

@@ -20,6 +20,7 @@ type peer struct {
 	conn *reliable.Conn
 
 	room    waitlist         // for room in the lane of requests
+	turns   turns            // of parcels, and of those who wait for room
 	parcels []*Parcel        // posted, not all of it in frames yet; in order
 	placing []*Parcel        // in frames, not acknowledged yet; in order
 	calls   map[uint32]*call // that wait for an answer, by tag
@@ -62,6 +63,10 @@ func (p *peer) pump(now mono.Time) {
 
 // askDue is when a peer that owes an answer is asked whether it is there. While the connection has something under way it finds
 // out by itself; but the peer may have acknowledged a call, and then died before it answered.
+//
+// A peer that lives answers what it has acknowledged. Who answers is the library, not a program: a call is acknowledged when apply
+// has done it, and its answer is then in the lane of replies, which nothing holds, or in peer.answers, which waits for room there. If
+// the answer is dropped, as the peer has given us up, has left or is another one, its life is over, and we hear of that when we ask.
 func (p *peer) askDue() (at mono.Time, ok bool) {
 	if len(p.calls) == 0 || !p.conn.Done(reliable.Requests) {
 		return at, false
@@ -114,16 +119,16 @@ func (p *peer) advance(now mono.Time) {
 		p.placing = append(p.placing[:0], p.placing[1:]...)
 		q.end(nil)
 	}
-	if p.room.first != nil && p.conn.Room(reliable.Requests, 1) > 0 && len(p.parcels) == 0 {
+	if p.room.first != nil && p.conn.Room(reliable.Requests, 1) > 0 && p.callersTurn() {
 		p.room.wake(nil)
 	}
 	p.pump(now)
 }
 
-// reserve returns n bytes for a request, or nil if it has to wait.
-func (p *peer) reserve(now mono.Time, n int) []byte {
-	if len(p.parcels) > 0 {
-		return nil // it may not overtake them
+// reserve returns n bytes for a request, or nil if it has to wait, for room or its turn.
+func (p *peer) reserve(now mono.Time, turn uint64, n int) []byte {
+	if !p.isTurn(turn) {
+		return nil
 	}
 	return p.conn.Reserve(now, reliable.Requests, n)
 }
@@ -136,8 +141,20 @@ func (p *peer) ready() error {
 	return p.failed
 }
 
-// awaitRoom waits until there may be room for a request. The caller holds d.mu, which is free meanwhile.
+// awaitTurn waits until it may be a request's turn, and there may be room. The caller holds d.mu, which is free meanwhile.
+func (p *peer) awaitTurn(ctx context.Context, now mono.Time, turn uint64) error {
+	p.turns.join(turn)
+	err := p.awaitRoom(ctx, now)
+	p.turns.quit(turn)
+	if err != nil && len(p.parcels) > 0 {
+		p.advance(clock.Now()) // they may have waited for this one
+	}
+	return err
+}
+
+// awaitRoom waits until something may have changed. The caller holds d.mu, which is free meanwhile.
 func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
+	p.sendParcels(now) // which may have waited for this one's turn to end
 	p.pump(now)
 	w := p.d.getWaiter()
 	p.room.add(w)
@@ -149,6 +166,16 @@ func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
 		err = p.loss // what has begun cannot go on
 	}
 	return err
+}
+
+// leave says goodbye, behind the answers that can go yet: a peer that has something under way need not wait for the limit then. If
+// the link has no room, or the bye is lost, it has to.
+func (p *peer) leave(now mono.Time) {
+	p.sendAnswers(now)
+	p.conn.Uncork(reliable.Replies)
+	p.conn.Quiet(false)
+	p.conn.Leave()
+	p.pump(now)
 }
 
 // fail ends what is under way, as it may be lost.
@@ -217,12 +244,12 @@ type call struct {
 func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected uint64, buf, rec []byte) (*call, error) {
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
-	now := clock.Now()
+	now, turn := clock.Now(), p.turns.posted
 	for {
 		if err := p.ready(); err != nil {
 			return nil, err
 		}
-		if b := p.reserve(now, op.size(len(rec))); b != nil {
+		if b := p.reserve(now, turn, op.size(len(rec))); b != nil {
 			c := p.newCall(op, k.ID, buf)
 			w := op.begin(b, 0, len(rec))
 			if op != opFence {
@@ -248,7 +275,7 @@ func (p *peer) ask(ctx context.Context, op opcode, k Key, off, operand, expected
 			p.pump(now)
 			return c, nil
 		}
-		if err := p.awaitRoom(ctx, now); err != nil {
+		if err := p.awaitTurn(ctx, now, turn); err != nil {
 			return nil, err
 		}
 		now = clock.Now()

@@ -100,19 +100,22 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	if err != nil {
 		return err
 	}
-	now := clock.Now()
+	now, turn := clock.Now(), to.turns.posted
 	for first := true; first || len(p) > 0; first = false {
 		var op opcode
 		var n int
-		for {
+		for waited := false; ; waited = true {
 			if err := to.ready(); err != nil {
 				return err
 			}
 			op = to.putBy(r.key, uint64(off))
-			if n = to.fits(op, len(p)); n >= 0 {
+			if n = to.fits(op, turn, len(p)); n >= 0 {
 				break
 			}
-			if err := to.awaitRoom(ctx, now); err != nil {
+			if !first && !waited {
+				turn = to.turns.posted // it has used up the room, and comes anew
+			}
+			if err := to.awaitTurn(ctx, now, turn); err != nil {
 				return err
 			}
 			now = clock.Now()
@@ -159,10 +162,10 @@ func (p *peer) putPart(now mono.Time, op opcode, k Key, off uint64, data []byte,
 	p.done++
 }
 
-// fits returns how many of n bytes of data go into the next record, or a negative number if there is no room. It does not make
-// parts that are small because little is left in a frame.
-func (p *peer) fits(op opcode, n int) int {
-	if len(p.parcels) > 0 {
+// fits returns how many of n bytes of data go into the next record, or a negative number if there is no room or it is others' turn. It
+// does not make parts that are small because little is left in a frame.
+func (p *peer) fits(op opcode, turn uint64, n int) int {
+	if !p.isTurn(turn) {
 		return -1
 	}
 	return p.fitsParcel(op, n)
@@ -321,14 +324,14 @@ func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
 
 // push puts a record into frames, a part in each. The caller holds d.mu.
 func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
-	now := clock.Now()
+	now, turn := clock.Now(), p.turns.posted
 	for flags, rest := byte(flagFirst), rec; ; flags = 0 {
 		// A record that has begun has to be ended, or no other could be: the context ends only those that have not.
 		wait := ctx
 		if flags == 0 {
 			wait = context.WithoutCancel(ctx)
 		}
-		n, err := p.awaitPart(wait, &now, flags == 0, len(rest))
+		n, err := p.awaitPart(wait, &now, &turn, flags == 0, len(rest))
 		if err != nil {
 			p.endPush(flags == 0)
 			return err
@@ -357,17 +360,24 @@ func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 
 // awaitPart waits until there is room for a part of a record, and returns how much of it fits: a record of several parts is not
 // interrupted by others. The caller holds d.mu, which is free meanwhile.
-func (p *peer) awaitPart(ctx context.Context, now *mono.Time, begun bool, left int) (int, error) {
-	for {
+func (p *peer) awaitPart(ctx context.Context, now *mono.Time, turn *uint64, begun bool, left int) (int, error) {
+	for waited := false; ; waited = true {
 		if err := p.ready(); err != nil {
 			return 0, err
 		}
-		if begun || !p.pushing {
-			if n := p.fits(opPush, left); n >= 0 {
+		var err error
+		if !begun && p.pushing { // it is nobody's turn who waits for this: the record that has begun may be behind parcels
+			err = p.awaitRoom(ctx, *now)
+		} else {
+			if n := p.fits(opPush, *turn, left); n >= 0 {
 				return n, nil
 			}
+			if begun && !waited {
+				*turn = p.turns.posted // it has used up the room, and comes anew
+			}
+			err = p.awaitTurn(ctx, *now, *turn)
 		}
-		if err := p.awaitRoom(ctx, *now); err != nil {
+		if err != nil {
 			return 0, err
 		}
 		*now = clock.Now()

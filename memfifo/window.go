@@ -46,6 +46,7 @@ type Window struct {
 	notes   atomic.Uint64 // notifications so far
 	noters  waitlist      // who waits for notes; guarded by d.mu, as are
 	waiters waitlist      // those who wait for any change
+	waiting atomic.Int32  // how many these are, or are about to be
 	revoked bool          // guarded by d.mu
 }
 
@@ -104,18 +105,20 @@ func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
 }
 
 // WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition. Others write there with
-// one aligned Put of 8 bytes, or atomically. The condition is looked at after each operation, with the domain locked: it must not
-// call the domain. Store does not have it looked at.
+// one aligned Put of 8 bytes, or atomically. The condition is looked at after each operation and each Store, with the domain locked: it
+// must not call the domain, or Store.
 func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) (v uint64, err error) {
 	p, err := w.word(off)
 	if err != nil {
 		return 0, err
 	}
+	w.waiting.Add(1) // before the word is looked at: see Store
+	defer w.waiting.Add(-1)
 	err = w.await(ctx, &w.waiters, func() bool { v = p.Load(); return ok(v) })
 	return v, err
 }
 
-// Load returns the 8 bytes at an offset, at once. Store writes them so.
+// Load returns the 8 bytes at an offset, at once. Store writes them so, and has those look at them who wait in WaitWord of this window.
 func (w *Window) Load(off int64) (uint64, error) {
 	p, err := w.word(off)
 	if err != nil {
@@ -127,10 +130,16 @@ func (w *Window) Load(off int64) (uint64, error) {
 // Store writes the 8 bytes at an offset, at once, as seen by others' operations.
 func (w *Window) Store(off int64, v uint64) error {
 	p, err := w.word(off)
-	if err == nil {
-		p.Store(v)
+	if err != nil {
+		return err
 	}
-	return err
+	p.Store(v)
+	if w.waiting.Load() > 0 { // or who comes next sees v
+		w.d.mu.Lock()
+		w.waiters.wake(nil)
+		w.d.mu.Unlock()
+	}
+	return nil
 }
 
 func (w *Window) word(off int64) (*atomic.Uint64, error) {

@@ -19,10 +19,6 @@ const (
 	faint = 1e-6
 	// foreignPeriods is for how many periods in a row a pair must use another VID than it should for that to be taken as it is.
 	foreignPeriods = 2
-	// maxRests bounds how long pairs rest whose changes do not last, in times of Rest.
-	maxRests = 64
-	// maxPatience bounds how many periods are remembered.
-	maxPatience = 60
 )
 
 // remember adds what was wanted in a period to the average, and to the latest periods.

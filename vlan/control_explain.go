@@ -8,13 +8,6 @@ import (
 	"github.com/rawlane/rawlane/internal/mono"
 )
 
-const (
-	// maxLog bounds the log of decisions.
-	maxLog = 1000
-	// maxNamed bounds the pairs that an explanation names.
-	maxNamed = 6
-)
-
 // note appends to the log.
 func (c *Controller) note(d Decision) {
 	if c.log = append(c.log, d); len(c.log) > maxLog {

@@ -13,7 +13,8 @@ const (
 	// maxSilent is for how many periods a node's last rates are taken to go on when its counters cannot be read.
 	maxSilent = 3
 	// impossible is how many times the rate of a node's cable its counters may show at most. They count when a
-	// frame is queued, so a little more than the cable carries is possible; a multiple is a counter that is broken.
+	// frame is queued, so a little more than the cable carries is possible; a multiple is a counter that is broken, and the
+	// last rate is taken to go on.
 	impossible = 4
 	// mostly is the part of a pair's bytes that must have one VID for the pair to be said to use it.
 	mostly = 0.9
@@ -134,7 +135,7 @@ func (n *nodeMeter) compare(cable Rate) {
 			c.Bytes -= had
 		}
 		if float64(c.Bytes)*8/seconds > impossible*float64(cable) {
-			c.Bytes = 0
+			c.Bytes = uint64(float64(n.rate[c.Node]) * seconds / 8) // as before
 		}
 		sent[c.Node] += c.Bytes
 		if c.Bytes > largest[c.Node].Bytes {

@@ -367,11 +367,12 @@ func TestControlWithCountersThatBeginAnew(t *testing.T) {
 	w, moved, stayed := collision(t)
 	w.step(both(moved, stayed))
 	for k := range 20 {
-		w.run(period)
 		node := k % 8
 		if k%2 == 0 {
 			clear(w.bytes[node])
-		} else {
+		}
+		w.run(period)
+		if k%2 == 1 {
 			for key := range w.bytes[node] {
 				w.bytes[node][key] += 1e15
 			}
@@ -380,10 +381,27 @@ func TestControlWithCountersThatBeginAnew(t *testing.T) {
 			t.Errorf("period %d: %v, want nothing", k, d)
 		}
 	}
-	for _, f := range w.control.Traffic() {
-		if f.Rate > 1.01*vlan.Gbps {
-			t.Errorf("flow %v is thought to want more than its cable carries", f)
+	flows := w.control.Traffic()
+	for _, f := range flows {
+		if math.Abs(float64(f.Rate/vlan.Gbps)-1) > 0.01 {
+			t.Errorf("flow %v, want 1G", f)
 		}
+	}
+	if len(flows) != 4 {
+		t.Errorf("flows %v, want the 4 that there are", flows)
+	}
+	for k := range 8 { // what is counted since the counters began anew counts
+		less := both(moved, stayed)
+		for i := range less {
+			less[i].Rate *= 1 - vlan.Rate(k+1)/10
+		}
+		for node := range w.bytes {
+			clear(w.bytes[node])
+		}
+		w.step(less)
+	}
+	if _, u := w.control.Worst(); math.Abs(u-0.3) > 0.05 {
+		t.Errorf("worst link %.2f, want about 0.30", u)
 	}
 }
 

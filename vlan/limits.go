@@ -44,3 +44,29 @@ const (
 	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
 	maxPaths   = 1 << 20 // that ComputeVLANs chooses: two for each pair of 1,000 switches with hosts
 )
+
+// Bounds on choosing routes.
+const (
+	// maxPathTable bounds the table of all paths that pairs may choose, in hops: 256 MiB.
+	maxPathTable = 1 << 26
+
+	// maxProved is how many pairs Optimize tries to prove its plan for, and maxProof how many paths it tries out for that: some
+	// tens of milliseconds.
+	maxProved, maxProof = 24, 1 << 19
+
+	// maxChain bounds how many pairs change places in one chain. In a fat tree of n leaves Kempe's chains have at most
+	// n pairs when each leaf has one pair of each VID; a chain that has not ended by then seldom does.
+	maxChain = 200
+
+	// maxCutWork bounds the search for narrow places, in pairs looked at: some tens of milliseconds.
+	maxCutWork = 1 << 24
+
+	// maxTrafficLine bounds a line of a traffic's file, in bytes, and maxTrafficFile the file: maxFlows lines.
+	maxTrafficLine, maxTrafficFile = 1000, maxFlows * 32
+
+	// maxPatience bounds how many periods a Controller remembers, maxLog its decisions, and maxNamed the pairs that an explanation names.
+	maxPatience, maxLog, maxNamed = 60, 1000, 6
+
+	// maxRests bounds how long pairs rest whose changes do not last, in times of Rest.
+	maxRests = 64
+)

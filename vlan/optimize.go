@@ -49,7 +49,7 @@ const DefaultEffort = 8 << 20
 //
 // From there it moves single pairs off the worst link, then whole chains (a pair takes a VID, whoever is in its way takes the VID that it left, and so on:
 // in a fat tree these are Kempe's chains), then single pairs for the sum of squares, and begins again from places near by, until the worst link is at its lower
-// bound, or the effort is used up. Nothing is random.
+// bound, or the effort is used up. What is left to chance has a fixed seed.
 //
 // Errors: ErrBadTopology, ErrBadTraffic; ErrNoPath where no VID connects a pair; ErrBadPlan for a plan of other nodes.
 //

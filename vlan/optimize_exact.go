@@ -5,13 +5,6 @@ import (
 	"slices"
 )
 
-const (
-	// maxProved is how many pairs Optimize tries to prove its plan for.
-	maxProved = 24
-	// maxProof bounds that proof, in paths that are tried out: some tens of milliseconds.
-	maxProof = 1 << 19
-)
-
 // exact finds the best choices by branch and bound, beginning with those that are known, and with at most that effort.
 // It reports whether it came to the end: then there are none better.
 //

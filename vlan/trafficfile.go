@@ -9,13 +9,6 @@ import (
 	"strings"
 )
 
-const (
-	// maxTrafficLine bounds a line of a traffic's file, in bytes.
-	maxTrafficLine = 1000
-	// maxTrafficFile bounds the file: maxFlows lines.
-	maxTrafficFile = maxFlows * 32
-)
-
 // ReadTraffic reads who sends how much to whom among n nodes: a flow in each line. What follows # is a comment.
 //
 //	0>8 1G      node 0 sends 1 Gbit/s to node 8

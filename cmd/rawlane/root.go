@@ -18,6 +18,8 @@ var verbs = []func() *cobra.Command{
 	newSimCommand,
 	newDoctorCommand,
 	newNodeCommand,
+	newPingCommand,
+	newMatrixCommand,
 	newDumpCommand,
 	newSwitchCommand,
 	newTestbedCommand,

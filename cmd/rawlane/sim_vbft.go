@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +66,6 @@ fig11: the messages of NPB CG class B, a process on each node: on one switch (fl
 with (default), with the plan that 'rawlane route optimise' finds (optimised), and with the first plan changed into the second in each
 iteration (rerouted). The result is how fast each is, relative to flat.
 
-Topologies: ` + vlan.TopologySpecs + `, or a file.
-
   rawlane sim vbft --experiment fig9
   rawlane sim vbft --experiment fig9 --seconds 6 --plot fig9.svg
   rawlane sim vbft --experiment fig11 --json`,
@@ -77,7 +74,7 @@ Topologies: ` + vlan.TopologySpecs + `, or a file.
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.experiment, "experiment", "", "fig9 or fig11")
-	f.StringVar(&s.topology, "topology", "vbft:4x4x4", "the network")
+	f.StringVar(&s.topology, "topology", "vbft:4x4x4", topologyHelp)
 	f.StringVar(&s.rate, "rate", "", "of all cables, such as 100M or 10G (default: the topology's own)")
 	f.IntVar(&s.queue, "queue", ether.DefaultQueue, "bytes that may wait at a switch's port")
 	f.IntVar(&s.window, "window", ether.DefaultWindow, "bytes that a host sends before it hears of some")
@@ -126,12 +123,8 @@ func (s *simVBFT) validate(cmd *cobra.Command) error {
 }
 
 func (s *simVBFT) validateTopology() (err error) {
-	s.net, err = vlan.LoadTopology(s.topology, func(name string) (io.ReadCloser, error) { return os.Open(name) })
-	if err != nil && vlan.IsTopologySpec(s.topology) {
-		return misuse("--topology: %v", err)
-	}
-	if err != nil {
-		return fmt.Errorf("--topology: %w", err)
+	if s.net, err = loadTopology(s.topology); err != nil {
+		return err
 	}
 	if s.rate != "" {
 		rate, err := vlan.ParseRate(s.rate)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// DefaultQueue is how many bytes may wait at a switch's port, the frame that is leaving among them. Switches of the
-	// paper's time share 1 to 2 MB among 12 to 24 ports.
+	// DefaultQueue is how many bytes may wait at a switch's port, the frame that is leaving among them. The paper does not
+	// say; gigabit switches of its time have in the order of a megabyte for all ports.
 	DefaultQueue = 128 << 10
 
 	// hostQueue is the same for a host, whose kernel queues 1000 frames (Linux, txqueuelen).
