@@ -22,6 +22,7 @@ type managerFlags struct {
 	plan, state, nic, mac string
 	socket, listen        string
 	discardState, json    bool
+	failover              bool
 	tls                   tlsFiles
 }
 
@@ -38,7 +39,10 @@ state file and counts from then on.
   curl --unix-socket ` + manager.DefaultSocket + ` http://manager/v1/table
 
 On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
---tls-ca, and clients whose certificates that CA has signed.`,
+--tls-ca, and clients whose certificates that CA has signed.
+
+With --failover it probes the paths to the other nodes' managers, and has its programs leave a VLAN that carries nothing within some 200
+ms, until it has carried frames again for a while. All nodes' managers have to do so. It needs CAP_NET_RAW.`,
 		Args: noArguments,
 		RunE: m.run,
 	}
@@ -50,6 +54,7 @@ On TCP whoever can connect can change the routes. So addresses other than the lo
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
+	f.BoolVar(&m.failover, "failover", false, "leave VLANs that carry nothing: on all nodes, or on none")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
 	m.tls.flags(f, "that clients' certificates are signed by")
 	return cmd
@@ -66,6 +71,9 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	if m.socket == "" && m.listen == "" {
 		return misuse("neither --socket nor --listen: nobody could ask it")
+	}
+	if m.failover && m.mac != "" {
+		return misuse("--failover and --mac: want --interface, by which it probes")
 	}
 	s, err := manager.NewServer(cfg)
 	if err != nil {
@@ -142,9 +150,14 @@ func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls
 	if err := manager.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}
-	<-ctx.Done()
+	var err error
+	if m.failover {
+		err = (&pathWatch{server: s, nic: m.nic, log: log}).run(ctx)
+	} else {
+		<-ctx.Done()
+	}
 	_ = manager.NotifySystemd("STOPPING=1") // it sees it anyway
-	return nil
+	return err
 }
 
 // tlsFiles name the certificates of one end.
