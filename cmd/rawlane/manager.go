@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -38,11 +39,11 @@ state file and counts from then on.
   rawlane manager --plan vbft16.yaml --interface eth0 --state /var/lib/rawlane/state
   curl --unix-socket ` + manager.DefaultSocket + ` http://manager/v1/table
 
-On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
---tls-ca, and clients whose certificates that CA has signed.
+With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the managers probe the paths
+between the plan's nodes, and move pairs to a VID that works, and back when theirs has worked again for a while.
 
-With --failover it probes the paths to the other nodes' managers, and has its programs leave a VLAN that carries nothing within some 200
-ms, until it has carried frames again for a while. All nodes' managers have to do so. It needs CAP_NET_RAW.`,
+On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
+--tls-ca, and clients whose certificates that CA has signed.`,
 		Args: noArguments,
 		RunE: m.run,
 	}
@@ -54,7 +55,7 @@ ms, until it has carried frames again for a while. All nodes' managers have to d
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
-	f.BoolVar(&m.failover, "failover", false, "leave VLANs that carry nothing: on all nodes, or on none")
+	f.BoolVar(&m.failover, "failover", false, "watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
 	m.tls.flags(f, "that clients' certificates are signed by")
 	return cmd
@@ -72,14 +73,31 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if m.socket == "" && m.listen == "" {
 		return misuse("neither --socket nor --listen: nobody could ask it")
 	}
-	if m.failover && m.mac != "" {
-		return misuse("--failover and --mac: want --interface, by which it probes")
+	if m.failover && cfg.Interface == "" {
+		return misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
 	s, err := manager.NewServer(cfg)
 	if err != nil {
 		return err
 	}
-	return errors.Join(m.serve(cmd.Context(), s, config, cfg.Logger), s.Close())
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	var guards sync.WaitGroup
+	if m.failover {
+		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
+		guards.Go(func() {
+			if err := g.run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err = m.serve(ctx, s, config, cfg.Logger)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	cancel(nil)
+	guards.Wait()
+	return errors.Join(err, s.Close())
 }
 
 // config makes the server's configuration of the flags.
@@ -150,14 +168,9 @@ func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls
 	if err := manager.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}
-	var err error
-	if m.failover {
-		err = (&pathWatch{server: s, nic: m.nic, log: log}).run(ctx)
-	} else {
-		<-ctx.Done()
-	}
+	<-ctx.Done()
 	_ = manager.NotifySystemd("STOPPING=1") // it sees it anyway
-	return err
+	return nil
 }
 
 // tlsFiles name the certificates of one end.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,98 +9,99 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/packet"
+	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// managerCluster is the cluster of the managers' own endpoints, whose probes are none of the programs'.
-const managerCluster mcd.ClusterID = 0xfa170e55
+const (
+	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are no programs' frames. If they were, each frame of a program would
+	// be copied to the guard's ring, too.
+	guardEtherType = transport.EtherTypeDefault + 1
+	// guardLook is how often a guard looks whether its manager has a plan with other nodes.
+	guardLook = 500 * time.Millisecond
+)
 
-// lookForPlan is how often the watch looks whether the plan has other nodes or VIDs: until then it probes those of before.
-const lookForPlan = time.Second
-
-// pathWatch has a manager leave paths that carry nothing: it probes the other nodes' managers by all of the plan's VIDs.
-type pathWatch struct {
+// guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid those that carry nothing.
+type guard struct {
 	server *manager.Server
-	nic    string
+	ifname string
+	self   transport.MAC
 	log    *slog.Logger
 
-	plan   *vlan.Plan // whose paths are watched; nil: none
+	plan   *vlan.Plan // that is watched, or nil
 	ep     *mcd.Endpoint
 	driver *failover.Driver
 }
 
-// run watches until the context ends. The error is of what keeps it from beginning: the interface, or a privilege.
-func (w *pathWatch) run(ctx context.Context) error {
-	tick := time.NewTicker(lookForPlan)
+// run watches until the context ends.
+func (g *guard) run(ctx context.Context) error {
+	defer g.stop()
+	tick := time.NewTicker(guardLook)
 	defer tick.Stop()
 	for {
-		if plan := w.server.Plan(); plan != nil && (w.plan == nil || !samePaths(plan, w.plan)) {
-			if err := errors.Join(w.end(), w.begin(plan)); err != nil {
-				return errors.Join(fmt.Errorf("failover: %w", err), w.end())
+		if p := g.server.Plan(); p != nil && !sameNetwork(p, g.plan) {
+			g.stop()
+			if err := g.watch(p); err != nil {
+				return fmt.Errorf("failover: %w", err)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return w.end()
+			return nil
 		case <-tick.C:
 		}
 	}
 }
 
-// samePaths reports whether two plans have the same nodes to probe, by the same VIDs.
-func samePaths(a, b *vlan.Plan) bool {
-	return a.PCP == b.PCP && slices.Equal(a.VIDs, b.VIDs) &&
+// sameNetwork reports whether two plans are of the same nodes, in the same order, and the same VIDs: then the same paths are watched.
+func sameNetwork(a, b *vlan.Plan) bool {
+	return b != nil && slices.Equal(a.VIDs, b.VIDs) &&
 		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y vlan.Station) bool { return x.MAC == y.MAC })
 }
 
-// begin opens an endpoint among the managers, and watches the paths to the others.
-func (w *pathWatch) begin(plan *vlan.Plan) error {
-	w.plan = plan
-	if len(plan.VIDs) < 2 || len(plan.Nodes) < 2 {
-		w.log.Info("failover: nothing to choose between", "nodes", len(plan.Nodes), "vids", len(plan.VIDs))
+// watch begins to watch a plan's paths.
+func (g *guard) watch(p *vlan.Plan) error {
+	node, ok := p.NodeOf(g.self)
+	if !ok || len(p.VIDs) < 2 {
+		g.plan = p // there is nothing to move
+		g.log.Warn("failover has nothing to choose from", "listed", ok, "vids", len(p.VIDs))
 		return nil
 	}
-	link, err := packet.Open(w.nic, packet.Config{})
+	var nodes []mcd.Node
+	for k, s := range p.Nodes {
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{s.MAC}})
+	}
+	link, err := ring.Open(g.ifname, ring.Config{EtherType: guardEtherType})
 	if err != nil {
 		return err
 	}
-	cfg := mcd.Config{Cluster: managerCluster, Spin: -1}
-	for k, s := range plan.Nodes {
-		cfg.Nodes = append(cfg.Nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{s.MAC}})
-		if s.MAC == link.MAC() {
-			cfg.Node = mcd.NodeID(k)
-		}
+	ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), Nodes: nodes, EtherType: guardEtherType}, link)
+	if err != nil {
+		_ = link.Close() // the first error is the one to report
+		return err
 	}
-	if w.ep, err = mcd.Open(cfg, link); err != nil {
-		return errors.Join(err, link.Close())
-	}
-	w.driver, err = failover.Start(w.ep, failover.Config{
-		Failover: vlan.FailoverConfig{VIDs: plan.VIDs}, Routes: failover.Manager(w.server, link.MAC()), PCP: plan.PCP,
-		OnMove: func(m failover.Move) { w.log.Warn("failover", "move", m.String()) },
+	d, err := failover.Start(ep, failover.Config{
+		Failover: vlan.FailoverConfig{VIDs: p.VIDs},
+		Routes:   failover.Manager(g.server, g.self),
+		PCP:      p.PCP,
+		OnMove:   func(m failover.Move) { g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String()) },
 	})
-	if err == nil {
-		w.log.Info("failover: watching", "nodes", len(plan.Nodes)-1, "vids", len(plan.VIDs))
+	if err != nil {
+		_ = ep.Close() // likewise
+		return err
 	}
-	return err
+	g.plan, g.ep, g.driver = p, ep, d
+	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(p.VIDs))
+	return nil
 }
 
-// end closes the watch, and takes back what it has forced: who begins anew has to find out anew.
-func (w *pathWatch) end() error {
-	var errs []error
-	if w.driver != nil {
-		errs = append(errs, w.driver.Close())
-		var peers []transport.MAC
-		for _, s := range w.plan.Nodes {
-			peers = append(peers, s.MAC)
-		}
-		w.server.Unforce("the watch ends", peers...)
+// stop ends the watch. What was forced stays until the manager ends or a plan takes its place.
+func (g *guard) stop() {
+	if g.driver != nil {
+		_ = g.driver.Close() // what it watched is of no interest any more
+		_ = g.ep.Close()
 	}
-	if w.ep != nil {
-		errs = append(errs, w.ep.Close())
-	}
-	w.driver, w.ep, w.plan = nil, nil, nil
-	return errors.Join(errs...)
+	g.plan, g.ep, g.driver = nil, nil, nil
 }
