@@ -3,6 +3,7 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,60 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 		mine.Revoke()
 		if v, _ := mine.Load(0); v != 0 || mine.Notified() != 0 {
 			t.Errorf("the word is %d, %d notifications", v, mine.Notified())
+		}
+	})
+}
+
+// Who has something under way to a node that closes its domain hears of that at once: what was taken counts as in place, and what was
+// not is lost. Who has nothing under way loses nothing.
+func TestClose_IsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		w, err := d.Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		must(t, c.domains[1].Remote(w.Key()).Put(ctx, 0, []byte{1})) // and does not flush
+		must(t, c.domains[2].Remote(w.Key()).Put(ctx, 8, []byte{2}))
+		must(t, c.domains[2].Flush(ctx))
+		synctest.Wait()
+		begun := time.Now()
+		must(t, d.Close())
+		down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[1].Flush(ctx))
+		if !ok || !down.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
+			t.Errorf("not flushed: %v", down)
+		}
+		must(t, c.domains[2].Flush(ctx))
+		must(t, c.domains[3].Flush(ctx))
+		if took := time.Since(begun); took > 10*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		for _, n := range []int{1, 2, 3} {
+			if s := c.domains[n].Counters(); s.Stray+s.Malformed > 0 {
+				t.Errorf("node %d: %+v", n, s)
+			}
+		}
+	})
+}
+
+// When Close returns the port is free, also to who has called it second.
+func TestClose_SeveralAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		c.faults[1].Cut(true)
+		must(t, c.domains[0].Remote(w.Key()).Put(limit(t), 0, []byte{1})) // so that there is something to wait for
+		d := c.domains[0]
+		first := make(chan error)
+		go func() { first <- d.Close() }()
+		synctest.Wait()
+		must(t, d.Close())
+		again, err := memfifo.Open(c.eps[0], memfifo.Config{})
+		must(t, err)
+		c.domains[0] = again
+		if err := <-first; !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("the first: %v", err)
 		}
 	})
 }

@@ -32,15 +32,14 @@ type Domain struct {
 	port *mcd.Port
 	size int // of a frame
 
-	closing sync.Once // taken outside of mu
-
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
 	peers   []*peer    // by node; nil: never talked to
 	windows map[uint16]*Window
 	recent  *Window // the one that was looked up last; nil: none, or it was revoked
 	fifos   map[uint16]*FIFO
 	closed  bool
-	tag     uint32 // of the last call
+	ended   chan struct{} // made by the first Close, and closed when it is over
+	tag     uint32        // of the last call
 	frames  [][]byte
 	waiters *waiter // spare ones
 	calls   *call   // likewise
@@ -322,9 +321,19 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 
 // Close flushes, for as long as peers answer, says goodbye to them, and ends the domain. Waits end with ErrClosed. The error names
 // the nodes that have not confirmed what was done to them. When Close returns, also a second time, the port is free.
-func (d *Domain) Close() (err error) {
-	d.closing.Do(func() { err = d.close() }) // a second one waits for the first
-	return err
+func (d *Domain) Close() error {
+	d.mu.Lock()
+	ended := d.ended
+	if ended == nil {
+		d.ended = make(chan struct{})
+	}
+	d.mu.Unlock()
+	if ended != nil {
+		<-ended
+		return nil
+	}
+	defer close(d.ended)
+	return d.close()
 }
 
 func (d *Domain) close() error {

@@ -252,9 +252,11 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 		r := c.domains[0].Remote(w.Key())
 		must(t, r.Put(ctx, 0, []byte("one")))
 		must(t, c.domains[0].Flush(ctx))
+		c.faults[1].Cut(true) // so that nobody hears that it leaves
 		must(t, c.domains[1].Close())
 		c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
 		must(t, err)
+		c.faults[1].Cut(false)
 		w, err = c.domains[1].Register(1, make([]byte, 64), memfifo.All)
 		must(t, err)
 		must(t, r.Put(ctx, 0, []byte("two"))) // with the former key
@@ -266,6 +268,27 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 		must(t, c.domains[0].Flush(ctx))
 		if got := string(w.Bytes()[:5]); got != "three" {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// One that has left and come back is another one, to which nothing was lost: it refuses the former key.
+func TestANodeThatLeavesAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := c.domains[0].Remote(w.Key())
+		must(t, r.Put(ctx, 0, []byte("one")))
+		must(t, c.domains[0].Flush(ctx))
+		must(t, c.domains[1].Close())
+		synctest.Wait()
+		c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
+		must(t, err)
+		must(t, r.Put(ctx, 0, []byte("two")))
+		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("with the former key: %v", err)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package memfifo_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,11 +28,11 @@ func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
 	return q
 }
 
-// A peer dies, or begins anew, with everything pending at it. Each thing ends with ErrPeerDown, others go on, and after a
-// Flush so does the peer's successor.
+// A peer dies, leaves, or begins anew unseen, with everything pending at it. Each thing ends with ErrPeerDown, at once if the peer could
+// say that it leaves; others go on, and after a Flush so does the peer's successor.
 func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		t.Run(fmt.Sprintf("begins anew %v", again), func(t *testing.T) {
+	for _, how := range []string{"dies", "leaves", "begins anew"} {
+		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := open(t, 3, -1, fault.Config{}, 0)
 				ctx := limit(t)
@@ -82,15 +81,15 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				if again {
+				c.faults[1].Cut(how != "leaves")
+				if how != "dies" {
 					must(t, c.domains[1].Close())
 					c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
 					must(t, err)
 					w, err = c.domains[1].Register(1, make([]byte, 64), memfifo.All)
 					must(t, err)
-				} else {
-					c.faults[1].Cut(true)
 				}
+				c.faults[1].Cut(how == "dies")
 				r2 := d.Remote(other.Key())
 				for range 100 { // the rest goes on
 					if _, err := r2.FetchAdd(ctx, 0, 1); err != nil {
@@ -101,11 +100,11 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					t.Errorf("others had to wait %v", took)
 				}
 				waiting.Wait()
-				if took := time.Since(begun); took > 2*memfifo.DefaultLimit {
+				if took := time.Since(begun); took > 2*memfifo.DefaultLimit || how == "leaves" && took > 10*time.Millisecond {
 					t.Errorf("it took %v", took)
 				}
 				down, ok := errors.AsType[*memfifo.PeerDownError](d.Flush(ctx))
-				if !ok || down.Node != 1 || down.Restarted != again {
+				if !ok || down.Node != 1 || down.Restarted != (how == "begins anew") || down.Left != (how == "leaves") {
 					t.Errorf("Flush: %v", down)
 				}
 				must(t, d.Flush(ctx))

@@ -22,6 +22,7 @@ func FuzzRecords(f *testing.F) {
 			rec(opCompare, flagNotify, id, key, uint64(8), uint32(3), uint64(1), uint64(2)), rec(opFence, 0, uint32(4))},
 		{bytes.Repeat(rec(opPush, flagFirst|flagLast, uint16(2), key, uint32(20), make([]byte, 20)), 5), rec(opFence, 0, uint32(4))},
 		{bytes.Repeat(rec(opPut, 0, id, key, ^uint64(0), []byte{1}), 40)},
+		{rec(opPut, 0, id, key, uint64(200), []byte("12345678")), bytes.Repeat(rec(opMore, flagNotify, []byte("12345678")), 9), rec(opMore, 0)},
 	} {
 		f.Add(bytes.Join(seed, nil), uint16(20), uint16(60), byte(0))
 	}

@@ -168,12 +168,9 @@ func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
 	return err
 }
 
-// leave says goodbye, behind the answers that can go yet: a peer that has something under way need not wait for the limit then. If
-// the link has no room, or the bye is lost, it has to.
+// leave says goodbye: a peer that has something under way need not wait for the limit then. If the link has no room, or the bye is
+// lost, it has to.
 func (p *peer) leave(now mono.Time) {
-	p.sendAnswers(now)
-	p.conn.Uncork(reliable.Replies)
-	p.conn.Quiet(false)
 	p.conn.Leave()
 	p.pump(now)
 }

@@ -17,6 +17,7 @@ type writer struct {
 	rng     *rand.Rand
 	d       *memfifo.Domain
 	mem     [][]byte // by node
+	end     []int    // where its last piece ended, by node
 	own     []uint64 // the word that only it changes
 	pushed  [][]int  // by node, and FIFO
 	parcels []*memfifo.Parcel
@@ -27,6 +28,7 @@ func newWriter(m *model, number int) *writer {
 	for _, s := range m.sites {
 		w.mem = append(w.mem, make([]byte, region))
 		w.own = append(w.own, 0)
+		w.end = append(w.end, 0)
 		w.pushed = append(w.pushed, make([]int, len(s.fifos)))
 	}
 	return w
@@ -70,9 +72,13 @@ func (w *writer) piece(k int) (off int64, data []byte) {
 		data[i] = byte(w.rng.Uint32())
 	}
 	at := w.rng.IntN(region - len(data) + 1)
-	if w.rng.IntN(2) == 0 {
+	switch w.rng.IntN(4) {
+	case 0, 1:
 		at &^= 7
+	case 2: // behind the last one
+		at = min(w.end[k], region-len(data))
 	}
+	w.end[k] = at + len(data)
 	copy(w.mem[k][at:], data)
 	return regionAt(w.number) + int64(at), data
 }

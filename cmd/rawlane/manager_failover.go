@@ -97,11 +97,14 @@ func (g *guard) watch(p *vlan.Plan) error {
 	return nil
 }
 
-// stop ends the watch. What was forced stays until the manager ends or a plan takes its place.
+// stop ends the watch, and takes back what it has forced: nobody else would.
 func (g *guard) stop() {
 	if g.driver != nil {
 		_ = g.driver.Close() // what it watched is of no interest any more
 		_ = g.ep.Close()
+		for _, s := range g.plan.Nodes {
+			g.server.Unforce("the watch of its paths has ended", s.MAC)
+		}
 	}
 	g.plan, g.ep, g.driver = nil, nil, nil
 }

@@ -113,6 +113,7 @@ func TestMisuse(t *testing.T) {
 		{"manager --mac 02:00:00:00:00:01 --interface eth0", "--mac and --interface: want one of the two"},
 		{"manager --mac 02:00:00:00:00:01 --socket= ", "neither --socket nor --listen: nobody could ask it"},
 		{"manager --mac 02:00:00:00:00:01 --tls-cert x", "TLS wants all of --tls-cert, --tls-key and --tls-ca"},
+		{"manager --mac 02:00:00:00:00:01 --failover", "--failover: by which interface?"},
 		{"manager extra", `unexpected argument "extra"`},
 		{"route apply", "want one plan's file"},
 		{"route apply x --lease 2m", "--lease 2m0s: want 1ms to 1m0s"},

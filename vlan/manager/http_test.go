@@ -128,6 +128,21 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// A web page could have a browser send changes to a manager on a loopback address.
+func TestBrowsersAreRefused(t *testing.T) {
+	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+	before := n.routes(t)
+	for _, header := range [][]string{{"Origin", "https://page.example"}, {"Sec-Fetch-Site", "cross-site"}} {
+		status, answer, _ := n.ask(t, "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`, header...)
+		if status != 403 || !strings.Contains(answer, `"code":"browser"`) {
+			t.Errorf("%v: %d %s", header, status, answer)
+		}
+	}
+	if after := n.routes(t); after != before {
+		t.Errorf("it has changed something:\n%s\n%s", before, after)
+	}
+}
+
 func TestBodyIsBounded(t *testing.T) {
 	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
 	status, answer, _ := n.ask(t, "PUT", "/v1/table", `{"reason":"`+strings.Repeat("x", manager.MaxBody)+`"}`)

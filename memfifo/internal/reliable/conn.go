@@ -85,16 +85,16 @@ type Conn struct {
 	lanes  [Lanes]lane
 	rtt    roundTrip
 
-	question       uint32    // that the peer's life is to answer; not 0
-	asker, asked   uint32    // the life that has asked, and its question
-	hello, welcome bool      // owed
-	helloDue       mono.Time // Greeting: when to say it again
-	greetings      uint      // that were not answered, in a row
-	strayed        mono.Time // when a frame for another life of ours was answered last
-	bye            bool      // owed
-	tries          int       // answers that were due and did not come, in a row
-	tried          mono.Time // the last of them; valid if tries > 0
-	silence        time.Duration
+	question       uint32        // that the peer's life is to answer; not 0
+	asker, asked   uint32        // the life that has asked, and its question
+	hello, welcome bool          // owed
+	helloDue       mono.Time     // Greeting: when to say it again
+	greetings      uint          // that were not answered, in a row
+	strayed        mono.Time     // when a frame for another life of ours was answered last
+	bye            bool          // owed
+	tries          int           // answers that were due and did not come, in a row
+	tried          mono.Time     // when the last of them was missed; valid if tries > 0
+	silence        time.Duration // for how long all of them were awaited, but the first
 	quiet          bool
 	stirred        bool // something happened after which there may be more to send, or room for more
 	out            pick
@@ -208,10 +208,10 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 func (c *Conn) Advance(now mono.Time) (down bool) {
 	c.out = pick{} // it may be lost
 	if c.state == Greeting && !now.Before(c.helloDue) {
+		down = c.try(now, c.helloDue)
 		c.hello = true
 		c.greetings++
 		c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
-		down = c.try(now)
 	}
 	if c.state == Open {
 		for i := range c.lanes {
@@ -220,8 +220,8 @@ func (c *Conn) Advance(now mono.Time) (down bool) {
 				l.now = true
 			}
 			if l.awaits() && !now.Before(l.sender.due) {
+				down = c.try(now, l.sender.due) || down
 				l.expire(now, &c.rtt)
-				down = c.try(now) || down
 			}
 		}
 	}
@@ -231,13 +231,13 @@ func (c *Conn) Advance(now mono.Time) (down bool) {
 	return down
 }
 
-// try counts an answer that did not come, and reports whether that is enough. Only time in which this end asked counts as silence: if it
-// stood still itself, for longer than the longest timeout, an answer may be here that it has not looked at yet.
-func (c *Conn) try(now mono.Time) bool {
+// try counts an answer that was due and did not come, and reports whether that is enough. What counts as silence is the time until
+// it was due, and not how late this end is to notice: if it stood still itself, an answer may be here that it has not looked at yet.
+func (c *Conn) try(now, due mono.Time) bool {
 	if c.tries == 0 {
 		c.tried, c.silence = now, 0
 	}
-	c.silence += min(now.Sub(c.tried), mostTimeout)
+	c.silence += max(due.Sub(c.tried), 0)
 	c.tried = now
 	c.tries++
 	return c.tries > leastTries && c.silence >= c.cfg.Limit
@@ -254,5 +254,13 @@ func (c *Conn) giveUp() {
 	c.clear()
 }
 
-// Leave has Next give out a bye, if the peer has been met, behind all else that can go. The connection is of no use after that.
-func (c *Conn) Leave() { c.bye = c.state == Open }
+// Leave has Next give out a bye, if the peer has been met, behind all else that can go: what was taken is acknowledged first. The connection
+// is of no use after that.
+func (c *Conn) Leave() {
+	c.bye = c.state == Open
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.now = l.now || l.owed > 0
+		l.urgent = l.fill > 0
+	}
+}

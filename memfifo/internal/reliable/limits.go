@@ -35,7 +35,7 @@ const (
 	mostTimeout  = 100 * time.Millisecond
 	// DefaultLimit is how long a peer may be silent that owes an answer.
 	DefaultLimit = 2 * time.Second
-	// leastTries is how often it is asked meanwhile, at least: a node that stood still itself has not asked. Time beyond mostTimeout
-	// between two questions does not count either.
+	// leastTries is how often it is asked meanwhile, at least: a node that stood still itself has not asked. Time in which it did
+	// not look does not count either.
 	leastTries = 8
 )

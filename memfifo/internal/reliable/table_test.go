@@ -122,6 +122,23 @@ var rows = map[string]func(t *testing.T){
 		if h := p.sends(0); h != (Header{Kind: Bye, From: a.c.mine, To: b.c.mine}) {
 			t.Errorf("%+v", h)
 		}
+		ack := p.between(0)
+		ack.Sequence = a.c.lanes[0].receiver.next
+		if p.handle(0, ack, nil); p.send(0) > 0 {
+			t.Errorf("sends %q", p.on(1))
+		}
+		a.c.Leave()
+		p.send(0)
+		p.want(1, "ack bye")
+		p.air[1] = nil
+		for range 3 {
+			a.write(p.now, Replies, 20)
+			p.send(0) // until little is on its way
+		}
+		p.air[1] = nil
+		a.c.Leave()
+		p.send(0)
+		p.want(1, "3:40! bye")
 		p = newPair(t, 128) // to one that nobody has met there is nothing to say
 		p.ends[0].write(p.now, Requests, 20)
 		p.ends[0].c.Leave()

@@ -1,0 +1,58 @@
+package memfifo_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Store has those look again who wait for the word, as an operation of another node has.
+func TestWindow_StoreWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		w, err := c.domains[0].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		var waiting sync.WaitGroup
+		begun := time.Now()
+		for want := range uint64(3) {
+			waiting.Go(func() {
+				v, err := w.WaitWord(ctx, 8, func(v uint64) bool { return v > want })
+				if err != nil || v <= want {
+					t.Errorf("%d, %v", v, err)
+				}
+			})
+		}
+		for v := range uint64(3) {
+			synctest.Wait()
+			must(t, w.Store(8, v+1))
+		}
+		waiting.Wait()
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+	c := open(t, 2, 0, fault.Config{}, 0) // and none is lost between a look at the word and the sleep
+	ctx := limit(t)
+	w, err := c.domains[0].Register(1, make([]byte, 16), memfifo.All)
+	must(t, err)
+	const rounds = 2000
+	go func() {
+		for v := range uint64(rounds) {
+			if _, err := w.WaitWord(ctx, 0, func(is uint64) bool { return is == v+1 }); err != nil {
+				t.Errorf("round %d: %v", v, err)
+				return
+			}
+			_ = w.Store(8, v+1)
+		}
+	}()
+	for v := range uint64(rounds) {
+		must(t, w.Store(0, v+1))
+		_, err := w.WaitWord(ctx, 8, func(is uint64) bool { return is == v+1 })
+		must(t, err)
+	}
+}
