@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer e.Close()
+		defer func() { _ = e.Close() }() // the work is done: there is nothing to lose
 		nodes = append(nodes, e)
 	}
 	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
