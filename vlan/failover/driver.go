@@ -69,8 +69,9 @@ type Driver struct {
 	core    *vlan.Failover
 	nodes   map[transport.MAC]mcd.NodeID // that are watched
 	prefer  map[transport.MAC]transport.VID
-	fencing map[transport.MAC]int  // moves behind a fence, in progress
-	down    map[transport.VID]bool // their interface is, as a probe's error told
+	forced  map[transport.MAC]transport.VID // by us, and not restored yet
+	fencing map[transport.MAC]int           // moves behind a fence, in progress
+	down    map[transport.VID]bool          // their interface is, as a probe's error told
 }
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
@@ -92,6 +93,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		ep: ep, cfg: cfg, core: core,
 		nodes:   make(map[transport.MAC]mcd.NodeID),
 		prefer:  make(map[transport.MAC]transport.VID),
+		forced:  make(map[transport.MAC]transport.VID),
 		fencing: make(map[transport.MAC]int),
 		down:    make(map[transport.VID]bool),
 	}
@@ -226,6 +228,7 @@ func (d *Driver) refresh(now mono.Time) {
 		if _, still := vids[peer]; !still || seen[peer] != d.nodes[peer] {
 			d.core.RemovePeer(peer)
 			delete(d.nodes, peer)
+			delete(d.forced, peer)
 		}
 	}
 	for _, peer := range peers {
@@ -251,20 +254,28 @@ func (d *Driver) compare(now mono.Time, peer transport.MAC, inForce transport.VI
 	if watched && (current == inForce || d.fencing[peer] > 0) {
 		return
 	}
-	steps, err := d.core.SetPeer(now, peer, inForce, nil)
-	if err != nil {
-		return // it is not a station's address: nothing goes there
-	}
-	d.prefer[peer] = inForce
-	if after, _ := d.core.VID(peer); after != inForce { // what is wished for is dead
-		err := d.cfg.Routes.Force(peer, after, vlan.MoveMissed.String())
-		d.report(Move{Peer: peer, From: inForce, To: after, Reason: vlan.MoveMissed, Err: err})
+	steps := d.wished(now, peer, inForce)
+	if after, ok := d.core.VID(peer); ok && after != inForce { // what is wished for is dead
+		m := Move{Peer: peer, From: inForce, To: after, Reason: vlan.MoveMissed}
+		m.Err = d.force(&m)
+		d.report(m)
 	}
 	for i := range steps {
-		if steps[i].Body != nil {
+		if steps[i].Body != nil { // the move has been made
 			d.probe(peer, steps[i].VID, steps[i].Body)
 		}
 	}
+}
+
+// wished tells the core that a peer's pair is to use a VID, and does use it.
+func (d *Driver) wished(now mono.Time, peer transport.MAC, vid transport.VID) []vlan.FailoverStep {
+	steps, err := d.core.SetPeer(now, peer, vid, nil)
+	if err != nil {
+		return nil // it is not a station's address: nothing goes there
+	}
+	d.prefer[peer] = vid
+	delete(d.forced, peer)
+	return steps
 }
 
 // move changes the route to a peer. The caller holds mu.
@@ -303,10 +314,25 @@ func (d *Driver) change(m *Move) error {
 	if now, watched := d.core.VID(m.Peer); !watched || now != m.To {
 		return nil
 	}
-	if m.To == d.prefer[m.Peer] {
+	inForce := vidsOf(d.cfg.Routes.Routes(), []transport.MAC{m.Peer})[m.Peer]
+	switch {
+	case inForce == m.To && d.forced[m.Peer] != m.To:
+		d.wished(clock.Now(), m.Peer, m.To) // somebody has changed it already; it is where it is: there are no steps
+		return nil
+	case m.To == d.prefer[m.Peer]:
+		delete(d.forced, m.Peer)
 		return d.cfg.Routes.Restore(m.Peer, m.Reason.String())
 	}
-	return d.cfg.Routes.Force(m.Peer, m.To, m.Reason.String())
+	return d.force(m)
+}
+
+// force forces a route. The caller holds mu.
+func (d *Driver) force(m *Move) error {
+	err := d.cfg.Routes.Force(m.Peer, m.To, m.Reason.String())
+	if err == nil {
+		d.forced[m.Peer] = m.To
+	}
+	return err
 }
 
 func (d *Driver) report(m Move) {
