@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -22,6 +23,7 @@ type managerFlags struct {
 	plan, state, nic, mac string
 	socket, listen        string
 	discardState, json    bool
+	failover              bool
 	tls                   tlsFiles
 }
 
@@ -51,6 +53,7 @@ On TCP whoever can connect can change the routes. So addresses other than the lo
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
+	f.BoolVar(&m.failover, "failover", false, "probe the paths to the plan's other nodes, and move pairs off VIDs that carry nothing (needs CAP_NET_RAW, and all managers to do so)")
 	m.tls.flags(f, "that clients' certificates are signed by")
 	return cmd
 }
@@ -67,9 +70,17 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if m.socket == "" && m.listen == "" {
 		return misuse("neither --socket nor --listen: nobody could ask it")
 	}
+	if m.failover && m.mac != "" {
+		return misuse("--failover and --mac: give --interface, by which to probe")
+	}
 	s, err := manager.NewServer(cfg)
 	if err != nil {
 		return err
+	}
+	if m.failover {
+		open := func() (transport.Link, error) { return kernelLinks["packet"](m.nic) }
+		w := newPathWatch(s, cfg.MAC, open, vlan.FailoverConfig{}, cfg.Logger)
+		defer w.close()
 	}
 	return errors.Join(m.serve(cmd.Context(), s, config, cfg.Logger), s.Close())
 }
