@@ -34,7 +34,7 @@ var floors = []struct {
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
 	{"vlan", []string{"transport", "internal/mono"}},
 	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/mono", "internal/clock"}},
-	{"vlan/manager", []string{"vlan", "vlan/manager/internal/...", "transport"}},
+	{"vlan/manager", []string{"vlan", "vlan/manager/internal/...", "transport", "internal/mono", "internal/clock"}},
 	{"vlan/manager/internal/claims", []string{"vlan", "transport"}},
 	{"sim", []string{"internal/mono"}},
 	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/mono"}},

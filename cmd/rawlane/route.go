@@ -12,6 +12,7 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteApplyCommand,
 	newRouteLoadCommand,
 	newRouteDumpCommand,
+	newRouteControlCommand,
 	newRouteRollbackCommand,
 	newRouteCountersCommand,
 	newRouteLogCommand,

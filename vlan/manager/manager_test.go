@@ -42,6 +42,7 @@ func cyclic(t testing.TB, n, vids int) *vlan.Plan {
 // node is a manager under test.
 type node struct {
 	*manager.Server
+	dir    string
 	socket string
 	client *manager.Client
 }
@@ -53,7 +54,7 @@ func start(t testing.TB, k int, p *vlan.Plan, dir string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{Server: s, socket: filepath.Join(dir, "sock")}
+	n := &node{Server: s, dir: dir, socket: filepath.Join(dir, "sock")}
 	if _, err := s.Listen("unix", n.socket, nil); err != nil {
 		t.Fatal(err)
 	}
