@@ -34,6 +34,8 @@
 // its switches are to be set up. What a VID means in it, [Topology.Path] and [Topology.Load] say. [Optimize] makes a plan
 // for known [Traffic].
 //
+// [Failover] moves pairs off VLANs that carry nothing any more, both ends to the same one; package vlan/failover drives it.
+//
 // All of this computes and does nothing else: no packet is sent and no clock read here.
 //
 // Source: VFREC §2, §3.

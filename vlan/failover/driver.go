@@ -3,7 +3,6 @@ package failover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,43 +13,6 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
-
-// Config of a Driver.
-type Config struct {
-	// Failover says what is watched, and how closely: the same on all nodes.
-	Failover vlan.FailoverConfig
-	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while nothing is forced. Pairs that use none of
-	// the watched VIDs are left alone.
-	Routes Routes
-	// NIC is the endpoint's link whose paths are watched.
-	NIC int
-	// PCP is the priority of the probes.
-	PCP transport.PCP
-	// Fence puts moves away from a VID that still carries frames, as when a pair is taken back, behind a fence of the endpoint: so none of its
-	// messages overtakes another. It is for tables that the endpoint sends by.
-	Fence bool
-	// OnMove, if not nil, is told of each move. It must not wait, and not call the Driver.
-	OnMove func(Move)
-}
-
-// Move is a pair's move to another VID.
-type Move struct {
-	Node     mcd.NodeID
-	Peer     transport.MAC
-	From, To transport.VID
-	Reason   vlan.MoveReason
-	Fenced   bool
-	Err      error // why the routes could not be changed, or the fence not be had; in the latter case they were changed
-}
-
-// String puts m on one line: "node 3: VID 1 -> VID 2: no answer".
-func (m Move) String() string {
-	s := fmt.Sprintf("node %d: VID %d -> VID %d: %v", m.Node, m.From, m.To, m.Reason)
-	if m.Err != nil {
-		s += fmt.Sprintf(" (%v)", m.Err)
-	}
-	return s
-}
 
 // fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and what waits has waited long enough.
 const fenceTimeout = 200 * time.Millisecond
@@ -76,14 +38,8 @@ type Driver struct {
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
 func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
-	if cfg.NIC < 0 || cfg.NIC >= ep.NICs() {
-		return nil, fmt.Errorf("failover: Config.NIC %d: the endpoint has %d", cfg.NIC, ep.NICs())
-	}
-	if cfg.Routes == nil {
-		return nil, errors.New("failover: Config.Routes is nil (want Table or Manager)")
-	}
-	if err := (transport.Tag{PCP: cfg.PCP}).Validate(); err != nil {
-		return nil, fmt.Errorf("failover: Config.PCP: %w", err)
+	if err := cfg.validate(ep); err != nil {
+		return nil, err
 	}
 	core, err := vlan.NewFailover(ep.MAC(cfg.NIC), cfg.Failover)
 	if err != nil {
