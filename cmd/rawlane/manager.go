@@ -10,11 +10,11 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -39,6 +39,9 @@ state file and counts from then on.
   rawlane manager --plan vbft16.yaml --interface eth0 --state /var/lib/rawlane/state
   curl --unix-socket ` + manager.DefaultSocket + ` http://manager/v1/table
 
+With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the managers probe the paths
+between the plan's nodes, and move pairs to a VID that works, and back when theirs has worked again for a while.
+
 On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
 --tls-ca, and clients whose certificates that CA has signed.`,
 		Args: noArguments,
@@ -52,8 +55,8 @@ On TCP whoever can connect can change the routes. So addresses other than the lo
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
+	f.BoolVar(&m.failover, "failover", false, "watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
-	f.BoolVar(&m.failover, "failover", false, "probe the paths to the plan's other nodes, and move pairs off VIDs that carry nothing (needs CAP_NET_RAW, and all managers to do so)")
 	m.tls.flags(f, "that clients' certificates are signed by")
 	return cmd
 }
@@ -70,19 +73,31 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if m.socket == "" && m.listen == "" {
 		return misuse("neither --socket nor --listen: nobody could ask it")
 	}
-	if m.failover && m.mac != "" {
-		return misuse("--failover and --mac: give --interface, by which to probe")
+	if m.failover && cfg.Interface == "" {
+		return misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
 	s, err := manager.NewServer(cfg)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	var guards sync.WaitGroup
 	if m.failover {
-		open := func() (transport.Link, error) { return kernelLinks["packet"](m.nic) }
-		w := newPathWatch(s, cfg.MAC, open, vlan.FailoverConfig{}, cfg.Logger)
-		defer w.close()
+		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
+		guards.Go(func() {
+			if err := g.run(ctx); err != nil {
+				cancel(err)
+			}
+		})
 	}
-	return errors.Join(m.serve(cmd.Context(), s, config, cfg.Logger), s.Close())
+	err = m.serve(ctx, s, config, cfg.Logger)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	cancel(nil)
+	guards.Wait()
+	return errors.Join(err, s.Close())
 }
 
 // config makes the server's configuration of the flags.

@@ -2,135 +2,115 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// managersCluster is the cluster of the managers, whose endpoints probe the paths of their nodes: "RMGR". Programs' clusters are others.
-const managersCluster mcd.ClusterID = 0x524d4752
+const (
+	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are no programs' frames. If they were, each frame of a program would
+	// be copied to the guard's ring, too.
+	guardEtherType = transport.EtherTypeDefault + 1
+	// guardLook is how often a guard looks whether its manager has a plan with other nodes.
+	guardLook = 500 * time.Millisecond
+)
 
-// planLook is how often a manager's plan is looked at, of which the nodes and VIDs to watch are taken.
-const planLook = time.Second
-
-// pathWatch watches the paths between the nodes of a manager's plan, and has the manager move pairs. A node's number is its place in
-// the plan, which is the same at all managers.
-type pathWatch struct {
+// guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid those that carry nothing.
+type guard struct {
 	server *manager.Server
+	ifname string
 	self   transport.MAC
-	open   func() (transport.Link, error)
-	cfg    vlan.FailoverConfig // but for the VIDs
 	log    *slog.Logger
-	cancel context.CancelFunc
-	ended  sync.WaitGroup // the goroutine that newPathWatch started
 
-	// What follows belongs to that goroutine.
-	plan   *vlan.Plan
+	plan   *vlan.Plan // that is watched, or nil
 	ep     *mcd.Endpoint
 	driver *failover.Driver
-	failed string // what was told last of why it cannot watch
 }
 
-func newPathWatch(s *manager.Server, self transport.MAC, open func() (transport.Link, error), cfg vlan.FailoverConfig, log *slog.Logger) *pathWatch {
-	w := &pathWatch{server: s, self: self, open: open, cfg: cfg, log: log}
-	ctx, cancel := context.WithCancel(context.Background())
-	w.cancel = cancel
-	w.ended.Go(func() { w.run(ctx) }) // until close, which waits for it
-	return w
-}
-
-func (w *pathWatch) close() {
-	w.cancel()
-	w.ended.Wait()
-}
-
-func (w *pathWatch) run(ctx context.Context) {
-	look := time.NewTicker(planLook)
-	defer look.Stop()
-	defer w.stop()
+// run watches until the context ends.
+func (g *guard) run(ctx context.Context) error {
+	defer g.stop()
+	tick := time.NewTicker(guardLook)
+	defer tick.Stop()
 	for {
-		w.follow(w.server.Plan())
+		if p := g.server.Plan(); p != nil && !sameNetwork(p, g.plan) {
+			g.release()
+			if err := g.watch(p); err != nil {
+				return fmt.Errorf("failover: %w", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-look.C:
+			return nil
+		case <-tick.C:
 		}
 	}
 }
 
-// follow watches what a plan says, if it is another one than before. What cannot be had is told of once, and tried again.
-func (w *pathWatch) follow(p *vlan.Plan) {
-	if p == w.plan && w.failed == "" {
-		return
-	}
-	err := w.watch(p)
-	w.plan = p
-	switch {
-	case err == nil:
-		w.failed = ""
-	case err.Error() != w.failed:
-		w.failed = err.Error()
-		w.log.Error("cannot watch the paths; will try again", "err", err)
-	}
+// sameNetwork reports whether two plans are of the same nodes, in the same order, and the same VIDs: then the same paths are watched.
+func sameNetwork(a, b *vlan.Plan) bool {
+	return b != nil && slices.Equal(a.VIDs, b.VIDs) &&
+		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y vlan.Station) bool { return x.MAC == y.MAC })
 }
 
-func (w *pathWatch) watch(p *vlan.Plan) error {
-	if p == nil {
-		w.stop()
+// watch begins to watch a plan's paths.
+func (g *guard) watch(p *vlan.Plan) error {
+	node, ok := p.NodeOf(g.self)
+	if !ok || len(p.VIDs) < 2 {
+		g.plan = p // there is nothing to move
+		g.log.Warn("failover has nothing to choose from", "listed", ok, "vids", len(p.VIDs))
 		return nil
 	}
-	node, listed := p.NodeOf(w.self)
-	if !listed {
-		w.stop()
-		return fmt.Errorf("the plan does not list this node, %v", w.self)
-	}
 	var nodes []mcd.Node
-	for k, n := range p.Nodes {
-		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{n.MAC}})
+	for k, s := range p.Nodes {
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{s.MAC}})
 	}
-	if w.ep != nil && int(w.ep.Node()) == node && slices.Equal(w.plan.VIDs, p.VIDs) {
-		return w.ep.SetNodes(nodes)
-	}
-	w.stop()
-	link, err := w.open()
+	link, err := ring.Open(g.ifname, ring.Config{EtherType: guardEtherType})
 	if err != nil {
 		return err
 	}
-	if w.ep, err = mcd.Open(mcd.Config{Cluster: managersCluster, Node: mcd.NodeID(node), Nodes: nodes, Spin: -1}, link); err != nil {
-		return errors.Join(err, link.Close())
+	ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), Nodes: nodes, EtherType: guardEtherType}, link)
+	if err != nil {
+		_ = link.Close() // the first error is the one to report
+		return err
 	}
-	cfg := w.cfg
-	cfg.VIDs = p.VIDs
-	w.driver, err = failover.Start(w.ep, failover.Config{
-		Failover: cfg, Routes: failover.Manager(w.server, w.self), PCP: p.PCP,
-		OnMove: func(m failover.Move) {
-			w.log.Warn("failover", "node", p.Nodes[m.Node].Name, "from", m.From, "to", m.To, "reason", m.Reason.String(), "err", m.Err)
-		},
+	d, err := failover.Start(ep, failover.Config{
+		Failover: vlan.FailoverConfig{VIDs: p.VIDs},
+		Routes:   failover.Manager(g.server, g.self),
+		PCP:      p.PCP,
+		OnMove:   func(m failover.Move) { g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String()) },
 	})
 	if err != nil {
-		w.stop()
+		_ = ep.Close() // likewise
 		return err
 	}
-	w.log.Info("watching the paths", "nodes", len(nodes)-1, "vids", p.VIDs)
+	g.plan, g.ep, g.driver = p, ep, d
+	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(p.VIDs))
 	return nil
 }
 
-// stop watches no longer.
-func (w *pathWatch) stop() {
-	if w.driver != nil {
-		_ = w.driver.Close() // it has no error
+// release ends the watch, and takes back what was forced: the next one begins with what the plan says.
+func (g *guard) release() {
+	d := g.driver
+	g.stop()
+	if d != nil {
+		_ = d.Restore() // the manager's routes can always be restored
 	}
-	if w.ep != nil {
-		_ = w.ep.Close() // nothing was lost
+}
+
+// stop ends the watch. What was forced stays until the manager ends.
+func (g *guard) stop() {
+	if g.driver != nil {
+		_ = g.driver.Close() // what it watched is of no interest any more
+		_ = g.ep.Close()
 	}
-	w.ep, w.driver = nil, nil
+	g.plan, g.ep, g.driver = nil, nil, nil
 }

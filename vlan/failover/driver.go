@@ -60,12 +60,27 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead.
+// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead. See Restore.
 func (d *Driver) Close() error {
 	d.unhook()
 	d.cancel()
 	d.ended.Wait()
 	return nil
+}
+
+// Restore takes back all that was forced, for who watches something else from now on. The Driver must be closed. The error is that of
+// the first route that could not be restored.
+func (d *Driver) Restore() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var first error
+	for peer := range d.forced {
+		if err := d.cfg.Routes.Restore(peer, "no longer watched"); err != nil && first == nil {
+			first = err
+		}
+		delete(d.forced, peer)
+	}
+	return first
 }
 
 // Path is what is thought of the path to a node by a VID.

@@ -289,6 +289,30 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 	})
 }
 
+// Who watches other paths from now on begins with the routes as they are wished for.
+func TestRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Restore(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 1)
+	})
+}
+
 // counting is routes that count how often one was forced.
 type counting struct {
 	inner  failover.Routes
