@@ -98,7 +98,7 @@ func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("send to %v: link %s has no room: %w", to, transport.Name(p.e.links[nic]), ctx.Err())
+			return fmt.Errorf("send to %v: %s: %w", to, p.e.whyBusy(nic, err), ctx.Err())
 		}
 		if p.e.awaitFence(ctx, err) {
 			continue

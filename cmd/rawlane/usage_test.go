@@ -97,6 +97,7 @@ func TestMisuse(t *testing.T) {
 		{"matrix --nodes 1", "--nodes 1: want 2 to 250"},
 		{"matrix --rate -1s", "--rate -1s: want 0 or more"},
 		{"matrix x", `unexpected argument "x"`},
+		{"manager --failover --mac 02:00:00:00:00:01", "--failover: by which interface? (give --interface in place of --mac)"},
 		{"dump", "want one capture file"},
 		{"dump x --payload -1", "--payload -1: want 0 or more"},
 		{"dump x --ethertype 5", "--ethertype 0x0005: want 0x0600 or more"},
