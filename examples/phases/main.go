@@ -60,6 +60,11 @@ func run(ctx context.Context) error {
 		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
 	}
 	var nodes []*mcd.Endpoint
+	defer func() {
+		for _, e := range nodes {
+			_ = e.Close() // the program is over
+		}
+	}()
 	routes := make([]*vlan.Table, len(links))
 	for k, l := range links {
 		if routes[k], err = vlan.NewTable(plans[0].Routes(k)); err != nil {
@@ -69,7 +74,10 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+<<<<<<< HEAD
 		defer func() { _ = e.Close() }() // the work is done: there is nothing to lose
+=======
+>>>>>>> main
 		nodes = append(nodes, e)
 	}
 	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })

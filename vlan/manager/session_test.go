@@ -135,15 +135,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "all have the manager's routes", func() bool {
-		want, _ := n.Routes()
-		for _, s := range sessions {
-			if !slices.Equal(s.Table().Routes(), want) {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRoutes(t, n, sessions)
 	for _, s := range sessions[1:] {
 		if err := s.Close(); err != nil {
 			t.Error(err)
