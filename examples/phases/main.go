@@ -74,10 +74,6 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-<<<<<<< HEAD
-		defer func() { _ = e.Close() }() // the work is done: there is nothing to lose
-=======
->>>>>>> main
 		nodes = append(nodes, e)
 	}
 	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
