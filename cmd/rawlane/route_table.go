@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// showTable prints what a manager's node sends by.
+func showTable(ctx context.Context, o *oneManager, asJSON bool, out io.Writer) error {
+	return o.ask(ctx, func(ctx context.Context, c *manager.Client) error {
+		t, err := c.Table(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return json.NewEncoder(out).Encode(t)
+		}
+		writeTable(out, t)
+		return nil
+	})
+}
+
+func writeTable(out io.Writer, t *manager.Table) {
+	fmt.Fprintf(out, "node %v %s: version %d, plan since version %d, %d programs\n", t.MAC, t.Name, t.Version, t.PlanVersion, len(t.Sessions))
+	whose := make(map[transport.MAC]manager.Pair)
+	for _, p := range t.Pairs {
+		if !p.Covered {
+			whose[p.B] = p
+		}
+	}
+	for _, r := range t.Routes {
+		name := ""
+		if t.Plan != nil {
+			if n, ok := t.Plan.NodeOf(r.Dst); ok {
+				name = t.Plan.Nodes[n].Name
+			}
+		}
+		if r.Dst == transport.Broadcast {
+			name = "others"
+		}
+		why := "plan"
+		if p, ok := whose[r.Dst]; ok {
+			why = strings.TrimSuffix(p.By+": "+p.Reason, ": ")
+		}
+		fmt.Fprintf(out, "%v %-12s VID %-4d PCP %d  %s\n", r.Dst, name, r.VID, r.PCP, why)
+	}
+	if t.Prepared != nil {
+		fmt.Fprintf(out, "a change is prepared: %s, until %s\n", t.Prepared.ID, t.Prepared.Expires.Format(time.RFC3339))
+	}
+}
