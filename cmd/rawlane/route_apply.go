@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -57,6 +59,19 @@ func (a *routeApply) run(cmd *cobra.Command, args []string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
 	defer cancel()
 	return a.apply(ctx, cmd, clients, p)
+}
+
+// apply applies a plan and prints what became of it.
+func (a *routeApply) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *vlan.Plan) error {
+	report, err := manager.Apply(ctx, clients, p, a.options)
+	if a.json {
+		if encoded := json.NewEncoder(cmd.OutOrStdout()).Encode(report); err == nil {
+			err = encoded
+		}
+		return err
+	}
+	writeReport(cmd.OutOrStdout(), report)
+	return err
 }
 
 func writeReport(out io.Writer, r *manager.Report) {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -45,17 +43,4 @@ func (a *routeApply) rollback(cmd *cobra.Command, _ []string) error {
 		cmd.Printf("the plan that was in force until %s: %s\n", until.Format(time.DateTime), planSummary(p))
 	}
 	return a.apply(ctx, cmd, clients, p)
-}
-
-// apply applies a plan and prints what became of it.
-func (a *routeApply) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *vlan.Plan) error {
-	report, err := manager.Apply(ctx, clients, p, a.options)
-	if a.json {
-		if encoded := json.NewEncoder(cmd.OutOrStdout()).Encode(report); err == nil {
-			err = encoded
-		}
-		return err
-	}
-	writeReport(cmd.OutOrStdout(), report)
-	return err
 }
