@@ -97,6 +97,7 @@ const (
 	Foreign
 )
 
+// String gives the reason in a word or two.
 func (r Reason) String() string {
 	switch r {
 	case Relieve:
@@ -141,6 +142,7 @@ const (
 	Judging
 )
 
+// String names the state.
 func (s ControlState) String() string {
 	switch s {
 	case Watching:

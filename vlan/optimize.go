@@ -89,6 +89,7 @@ const (
 	EffortUsed
 )
 
+// String says in words why Optimize went no further.
 func (s Stop) String() string {
 	switch s {
 	case Optimal:

@@ -181,33 +181,7 @@ func applyWithFaults(t *testing.T, seed uint64) {
 		clients = append(clients, all[k].client)
 	}
 	lease := 300 * time.Millisecond
-	faults := make([]string, n)
-	died := make([]bool, n)
-	for k := range n {
-		if rng.IntN(2) == 0 {
-			continue
-		}
-		step := manager.Steps[rng.IntN(len(manager.Steps))]
-		kind := []string{"die", "refuse", "slow", "too slow"}[rng.IntN(4)]
-		faults[k] = kind + " at " + step
-		all[k].OnStep(func(s string) error {
-			if s != step {
-				return nil
-			}
-			switch kind {
-			case "die":
-				died[k] = true
-				return all[k].Kill()
-			case "refuse":
-				return errors.New("no space left on device")
-			case "slow":
-				time.Sleep(20 * time.Millisecond)
-			case "too slow":
-				time.Sleep(lease + 50*time.Millisecond)
-			}
-			return nil
-		})
-	}
+	faults, died := injectFaults(rng, all, lease)
 	old, next := cyclic(t, n, vids), turned(t, n, vids, 1)
 	report, err := manager.Apply(t.Context(), clients, next, manager.ApplyOptions{Lease: lease})
 	for k := range n {
@@ -242,6 +216,37 @@ func applyWithFaults(t *testing.T, seed uint64) {
 	if t.Failed() {
 		t.Logf("faults %q, Apply: %v, report %+v; run with -run 'TestApplyWithFaults/seed=%d$'", faults, err, report, seed)
 	}
+}
+
+// injectFaults has some managers die, refuse or be slow at some step. It returns what, and who has died, once they have.
+func injectFaults(rng *rand.Rand, all []*node, lease time.Duration) (faults []string, died []bool) {
+	faults, died = make([]string, len(all)), make([]bool, len(all))
+	for k := range all {
+		if rng.IntN(2) == 0 {
+			continue
+		}
+		step := manager.Steps[rng.IntN(len(manager.Steps))]
+		kind := []string{"die", "refuse", "slow", "too slow"}[rng.IntN(4)]
+		faults[k] = kind + " at " + step
+		all[k].OnStep(func(s string) error {
+			if s != step {
+				return nil
+			}
+			switch kind {
+			case "die":
+				died[k] = true
+				return all[k].Kill()
+			case "refuse":
+				return errors.New("no space left on device")
+			case "slow":
+				time.Sleep(20 * time.Millisecond)
+			case "too slow":
+				time.Sleep(lease + 50*time.Millisecond)
+			}
+			return nil
+		})
+	}
+	return faults, died
 }
 
 // A slow program holds the answer up for a bounded time, and is counted.

@@ -156,13 +156,5 @@ func TestFencedSessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "all have the manager's routes", func() bool {
-		want, _ := n.Routes()
-		for _, s := range sessions {
-			if !slices.Equal(s.Table().Routes(), want) {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRoutes(t, n, sessions)
 }

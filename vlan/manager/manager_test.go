@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -174,4 +175,18 @@ func (p *proxy) cut() {
 		_ = c.Close()
 	}
 	p.conns = nil
+}
+
+// awaitRoutes waits until all sessions have their manager's routes.
+func awaitRoutes(t testing.TB, n *node, sessions []*manager.Session) {
+	t.Helper()
+	eventually(t, "all have the manager's routes", func() bool {
+		want, _ := n.Routes()
+		for _, s := range sessions {
+			if !slices.Equal(s.Table().Routes(), want) {
+				return false
+			}
+		}
+		return true
+	})
 }

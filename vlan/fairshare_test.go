@@ -1,0 +1,25 @@
+package vlan_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// Flows share places by the definition of max-min fairness.
+func TestFairShareAgreesWithNaive(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		top := network(t, "vbft:4x4x4")
+		plan := start(top, seed)
+		want := someTraffic(r, len(top.Hosts))
+		got, naive := vlan.FairShare(top, plan, want), maxMin(top, plan, want)
+		for i := range got {
+			if math.Abs(got[i]-naive[i]) > 1e-6*float64(vlan.Gbps) {
+				t.Fatalf("seed %d: flow %v gets %v, want %v", seed, want[i], got[i], naive[i])
+			}
+		}
+	}
+}
