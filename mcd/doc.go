@@ -33,6 +33,12 @@
 // their share of the cores, 1 at least, as "rawlane run" does: the threads that Go starts beyond that compete with the other
 // programs', and double what a barrier of 32 processes on 2 cores takes.
 //
+// # Paths
+//
+// Every endpoint answers probes, in whichever goroutine polls: Ping tells whether a path by a VLAN tag is alive, and how long
+// it is. The tag of each message is the router's choice, which may change while messages are on their way; Fence changes it so that none
+// overtakes another.
+//
 // The wire is described in docs/wire-format.md.
 //
 // Source: MCD §2.

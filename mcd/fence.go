@@ -82,11 +82,16 @@ func (e *Endpoint) raise(nodes []NodeID) ([]Path, error) {
 	e.hold(nodes)
 	for i := range e.ports { // who was sending when the table changed has sent
 		if p := e.ports[i].Load(); p != nil {
-			p.out.mu.Lock()
-			p.out.mu.Unlock() //nolint:staticcheck // to have waited is all
+			p.out.awaitTurn()
 		}
 	}
 	return paths, nil
+}
+
+// awaitTurn returns when whoever is sending has sent.
+func (o *outbox) awaitTurn() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 }
 
 // lower lets sends go.

@@ -11,9 +11,9 @@ func BenchmarkQueue(b *testing.B) {
 	for _, pending := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
 			var q Queue
-			chance := splitMix(1)
+			chance := Chance(1)
 			var again func()
-			again = func() { q.After(chance.upTo(50*time.Microsecond), again) }
+			again = func() { q.After(chance.UpTo(50*time.Microsecond), again) }
 			for range pending {
 				again()
 			}

@@ -4,8 +4,8 @@ import "testing"
 
 // The first outputs of the reference implementation (prng.di.unimi.it/splitmix64.c): a seed printed by a
 // failed test must give the same run in any later release.
-func TestSplitMix_Reference(t *testing.T) {
-	for seed, want := range map[splitMix][]uint64{
+func TestChance_Reference(t *testing.T) {
+	for seed, want := range map[Chance][]uint64{
 		0:       {0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f},
 		1234567: {6457827717110365317, 3203168211198807973, 9817491932198370423},
 	} {
@@ -17,10 +17,10 @@ func TestSplitMix_Reference(t *testing.T) {
 	}
 }
 
-func TestSplitMix_UpTo(t *testing.T) {
-	chance, seen := splitMix(1), [5]int{}
+func TestChance_UpTo(t *testing.T) {
+	chance, seen := Chance(1), [5]int{}
 	for range 3000 {
-		seen[chance.upTo(3)]++
+		seen[chance.UpTo(3)]++
 	}
 	for d, n := range seen {
 		if in := d >= 1 && d <= 3; in != (n > 900 && n < 1100) || !in && n > 0 {
@@ -30,9 +30,9 @@ func TestSplitMix_UpTo(t *testing.T) {
 }
 
 // What is certain draws nothing: a fault that is off does not change the chances of the others.
-func TestSplitMix_Certain(t *testing.T) {
-	chance := splitMix(1)
-	if chance.hits(0) || chance.hits(-1) || !chance.hits(1) || !chance.hits(2) || chance != 1 {
+func TestChance_Certain(t *testing.T) {
+	chance := Chance(1)
+	if chance.Hits(0) || chance.Hits(-1) || !chance.Hits(1) || !chance.Hits(2) || chance != 1 {
 		t.Error("0 is never, 1 is always, and neither draws")
 	}
 }

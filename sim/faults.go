@@ -74,12 +74,12 @@ func (n *Network[M]) cross(t *task[M]) {
 	switch {
 	case n.isCut(t.from, t.to):
 		n.count.Cut++
-	case n.chance.hits(f.Loss):
+	case n.chance.Hits(f.Loss):
 		n.count.Lost++
-	case n.chance.hits(f.Corrupt):
+	case n.chance.Hits(f.Corrupt):
 		n.count.Corrupted++
 	default:
-		if n.chance.hits(f.Duplicate) {
+		if n.chance.Hits(f.Duplicate) {
 			n.count.Duplicated++
 			n.fly(n.newTask(flight, int(t.from), int(t.to), int(t.nic), t.m))
 		}
@@ -92,13 +92,13 @@ func (n *Network[M]) cross(t *task[M]) {
 // fly has a frame arrive, after L or later.
 func (n *Network[M]) fly(t *task[M]) {
 	f, d := &n.config.Faults, n.config.L
-	if n.chance.hits(f.Reorder) {
+	if n.chance.Hits(f.Reorder) {
 		n.count.Reordered++
-		d += n.chance.upTo(f.ReorderBy)
+		d += n.chance.UpTo(f.ReorderBy)
 	}
-	if n.chance.hits(f.Delay) {
+	if n.chance.Hits(f.Delay) {
 		n.count.Delayed++
-		d += n.chance.upTo(f.DelayBy)
+		d += n.chance.UpTo(f.DelayBy)
 	}
 	n.queue.After(d, t.event)
 }

@@ -29,7 +29,7 @@ type Network[M any] struct {
 	nodes             []node[M]
 	sendAt, receiveAt []mono.Time // per node and NIC: the Gap is over; zero at first
 	cuts              map[pair]struct{}
-	chance            splitMix
+	chance            Chance
 	count             Counters
 	free              *task[M] // done, for reuse
 }
@@ -44,7 +44,7 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 		sendAt:    make([]mono.Time, cfg.Nodes*cfg.NICs),
 		receiveAt: make([]mono.Time, cfg.Nodes*cfg.NICs),
 		cuts:      make(map[pair]struct{}),
-		chance:    splitMix(cfg.Seed),
+		chance:    Chance(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
 	return n

@@ -158,9 +158,9 @@ func TestQueue_Empty(t *testing.T) {
 
 func TestQueue_AllocatesNothing(t *testing.T) {
 	var q Queue
-	chance := splitMix(1)
+	chance := Chance(1)
 	var again func()
-	again = func() { q.After(chance.upTo(time.Millisecond), again) }
+	again = func() { q.After(chance.UpTo(time.Millisecond), again) }
 	for range 1000 {
 		again()
 	}

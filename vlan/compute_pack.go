@@ -24,13 +24,17 @@ func (p *packing) better(q *packing) bool {
 // as good as can be.
 func (t *Topology) packBest(paths []SwitchPath, atLeast int, opt VLANOptions) *packing {
 	order := longestFirst(paths)
-	best := t.pack(paths, order, opt.MaxVLANs)
+	best := t.pack(paths, order, opt.MaxVLANs, len(paths))
 
 	rank := ranks(paths)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
 	c := chance(opt.Seed)
 	for try := 0; try <= opt.Tries && (best.dropped > 0 || len(best.forests) > atLeast); try++ {
-		if p := t.pack(paths, order, opt.MaxVLANs); p.better(best) {
+		most := opt.MaxVLANs
+		if best.dropped == 0 {
+			most = len(best.forests) - 1
+		}
+		if p := t.pack(paths, order, most, best.dropped); p != nil && p.better(best) {
 			best = p
 		}
 		c.shuffle(order)
@@ -59,8 +63,9 @@ func ranks(paths []SwitchPath) []int {
 	return rank
 }
 
-// pack places the paths in an order, each in a VLAN or in a new one while there may be more.
-func (t *Topology) pack(paths []SwitchPath, order []int, most int) *packing {
+// pack places the paths in an order, each in a VLAN or in a new one while there may be more. It gives up and returns nil
+// when it would drop more than it may.
+func (t *Topology) pack(paths []SwitchPath, order []int, most, mayDrop int) *packing {
 	p := &packing{of: make([]int, len(paths))}
 	for _, i := range order {
 		if p.of[i] = p.place(paths[i].Hops); p.of[i] != nowhere {
@@ -68,7 +73,9 @@ func (t *Topology) pack(paths []SwitchPath, order []int, most int) *packing {
 			continue
 		}
 		if len(p.forests) == most {
-			p.dropped++
+			if p.dropped++; p.dropped > mayDrop {
+				return nil
+			}
 			continue
 		}
 		f := newForest(t)

@@ -138,14 +138,13 @@ func TestComputeVLANs_Ring(t *testing.T) {
 // Between corners of a hypercube there are as many disjoint paths as it has dimensions, and greedy choice finds that many
 // paths.
 func TestComputeVLANs_Hypercube(t *testing.T) {
-	for d := 1; d <= 4; d++ {
+	for d, most := range map[int]int{1: 1, 2: 4, 3: 9, 4: 28, 5: 82} { // VLANs: docs/topologies.md has them
 		net := hypercube(d)
 		n := 1 << d
 		got, report := checkVLANs(t, net, vlan.VLANOptions{})
-		if len(report.Paths) != d*n*(n-1)/2 || len(report.UnusedLinks) > 0 {
-			t.Errorf("hypercube of %d: %d paths, unused %v", d, len(report.Paths), report.UnusedLinks)
+		if len(report.Paths) != d*n*(n-1)/2 || len(report.UnusedLinks) > 0 || len(got.VLANs) > most {
+			t.Errorf("hypercube of %d: %d paths, unused %v, %d VLANs (want %d at most)", d, len(report.Paths), report.UnusedLinks, len(got.VLANs), most)
 		}
-		t.Logf("hypercube of %d: %d VLANs, bound %d", d, len(got.VLANs), report.AtLeast)
 	}
 }
 
@@ -211,6 +210,33 @@ func TestComputeVLANs_IsDeterministic(t *testing.T) {
 		if errA != nil || errB != nil || !reflect.DeepEqual(a, b) || !reflect.DeepEqual(reportA, reportB) {
 			t.Errorf("%+v: two results", opt)
 		}
+	}
+}
+
+func TestComputeVLANs_RandomOrdersHelp(t *testing.T) {
+	few, _ := checkVLANs(t, hypercube(4), vlan.VLANOptions{Paths: 2, Tries: 1})
+	many, _ := checkVLANs(t, hypercube(4), vlan.VLANOptions{Paths: 2})
+	if len(many.VLANs) >= len(few.VLANs) {
+		t.Errorf("%d VLANs with one try, %d with thirty", len(few.VLANs), len(many.VLANs))
+	}
+	results := map[int]bool{}
+	for seed := range uint64(10) {
+		got, _ := checkVLANs(t, hypercube(3), vlan.VLANOptions{Paths: 2, Tries: 20, Seed: seed})
+		results[len(got.VLANs)] = true
+	}
+	if len(results) < 2 {
+		t.Errorf("ten seeds, one result: %v", results)
+	}
+}
+
+// A VLAN that must be made to reach b takes the detour by c, which no VLAN has, and not the link that one has already.
+func TestComputeVLANs_ExtendsByWhatIsUnused(t *testing.T) {
+	net := bare(4, vlan.Link{A: 0, B: 1}, vlan.Link{A: 0, B: 2}, vlan.Link{A: 2, B: 1}, vlan.Link{A: 0, B: 3}, vlan.Link{A: 0, B: 3})
+	net.Hosts = slices.Delete(net.Hosts, 2, 3) // c is switch 2
+	got, report := checkVLANs(t, net, vlan.VLANOptions{Paths: 1})
+	want := []vlan.VLAN{{VID: 1, Links: []int{0, 4}}, {VID: 2, Links: []int{1, 2, 3}}}
+	if !reflect.DeepEqual(got.VLANs, want) || len(report.UnusedLinks) > 0 {
+		t.Errorf("%v, unused %v, want %v", got.VLANs, report.UnusedLinks, want)
 	}
 }
 

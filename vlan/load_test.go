@@ -31,6 +31,18 @@ func TestMaxLinkIsInProportion(t *testing.T) {
 	}
 }
 
+// Two send to one: its cable is the fullest, on the way to it.
+func TestLoadOfHosts(t *testing.T) {
+	net := must(vlan.FatTree(2, 2, 2))
+	load := must(net.Load(vlan.Traffic{{0, 3, 400 * vlan.Mbps}, {1, 3, 300 * vlan.Mbps}}, func(vlan.Pair) transport.VID { return 1 }))
+	if host, u := load.MaxHost(); host != 3 || u != 0.7 {
+		t.Errorf("host %d is the fullest, with %v, want 3 with 0.7", host, u)
+	}
+	if load.Down[3] != 700*vlan.Mbps || load.Up[3] != 0 || load.Up[0] != 400*vlan.Mbps || load.Down[0] != 0 {
+		t.Errorf("up %v, down %v", load.Up, load.Down)
+	}
+}
+
 func ExampleTopology_Load() {
 	net, err := vlan.FatTree(4, 4, 4)
 	if err != nil {

@@ -49,7 +49,7 @@ const DefaultEffort = 8 << 20
 //
 // From there it moves single pairs off the worst link, then whole chains (a pair takes a VID, whoever is in its way takes the VID that it left, and so on:
 // in a fat tree these are Kempe's chains), then single pairs for the sum of squares, and begins again from places near by, until the worst link is at its lower
-// bound, or the effort is used up. Nothing is random.
+// bound, or the effort is used up. What is left to chance has a fixed seed.
 //
 // Errors: ErrBadTopology, ErrBadTraffic; ErrNoPath where no VID connects a pair; ErrBadPlan for a plan of other nodes.
 //
@@ -104,9 +104,8 @@ func (s Stop) String() string {
 // solve returns the choice of each pair.
 func (p *problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
 	s := p.begin(effort)
-	s.improve()
 	if len(p.pairs) <= maxProved {
-		if best, proved := p.exact(s.snapshot(), maxProofSteps); proved {
+		if best, proved := p.exact(s.snapshot(), maxProof); proved {
 			return best, Optimal, s.tried
 		}
 	}
@@ -117,14 +116,28 @@ func (p *problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
 	return s.snapshot(), EffortUsed, s.tried
 }
 
+// search is solve without the proof.
+func (p *problem) search(effort int) []int32 {
+	s := p.begin(effort)
+	s.explore()
+	return s.snapshot()
+}
+
 // plan returns the current plan with the choices made.
 func (p *problem) plan(choice []int32) *Plan {
-	plan := *p.current
-	plan.Pairs = make(map[Pair]transport.VID, len(p.current.Pairs))
-	maps.Copy(plan.Pairs, p.current.Pairs)
+	vids := make(map[Pair]transport.VID, len(p.pairs))
 	for i := range p.pairs {
-		plan.Pairs[p.pairs[i].pair] = p.vids[choice[i]]
+		vids[p.pairs[i].pair] = p.vids[choice[i]]
 	}
-	maps.DeleteFunc(plan.Pairs, func(pair Pair, vid transport.VID) bool { return plan.ruleVID(pair.A, pair.B) == vid })
-	return &plan
+	return p.current.exchange(vids)
+}
+
+// exchange is With, for changes that are known to be right.
+func (p *Plan) exchange(vids map[Pair]transport.VID) *Plan {
+	n := *p
+	n.Pairs = make(map[Pair]transport.VID, len(p.Pairs)+len(vids))
+	maps.Copy(n.Pairs, p.Pairs)
+	maps.Copy(n.Pairs, vids)
+	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
+	return &n
 }

@@ -57,6 +57,13 @@ func (a *assignment) takeCurrent() {
 	}
 }
 
+// takeAll makes the given choices.
+func (a *assignment) takeAll(choice []int32) {
+	for i, c := range choice {
+		a.take(i, c)
+	}
+}
+
 // addLoad adds a pair's load, times sign, to a path's hops.
 func (a *assignment) addLoad(i int, c int32, sign int64) {
 	p := &a.pairs[i]

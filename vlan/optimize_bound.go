@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// maxCutWork bounds the search for narrow places, in pairs looked at: some tens of milliseconds.
-const maxCutWork = 1 << 24
-
 var inf = math.Inf(1)
 
 // lowerBound returns a utilisation that the worst link has at least, whatever the choices: the highest of

@@ -71,7 +71,8 @@ func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 
 // classes groups choices by the link that they leave a level's switches by, if that is the same for all switches that pairs are at.
 func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [][]int32, ok bool) {
-	class := make([]int, len(a.vids)) // of each choice
+	class := make([]int, len(a.vids))  // of each choice
+	checked := make(map[*[]int32]bool) // pairs of the same switches share their paths
 	link := func(path []int32, end int) int32 {
 		if end == 0 {
 			return path[level] / 2
@@ -80,6 +81,10 @@ func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [
 	}
 	for n, i := range pairs {
 		row := a.pairs[i].paths
+		if checked[&row[0]] {
+			continue
+		}
+		checked[&row[0]] = true
 		for end := range 2 {
 			first := make(map[int32]int) // by link: its class
 			for _, c := range choices {

@@ -5,23 +5,14 @@ import (
 	"slices"
 )
 
-const (
-	// maxProved is how many pairs Optimize tries to prove its plan for.
-	maxProved = 24
-	// maxProofSteps bounds that proof: some tens of milliseconds.
-	maxProofSteps = 20_000
-)
-
-// exact finds the best choices by branch and bound, beginning with those that are known, in at most that many steps.
+// exact finds the best choices by branch and bound, beginning with those that are known, and with at most that effort.
 // It reports whether it came to the end: then there are none better.
 //
 // Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair grows with the loads that it finds; so
 // what those still to come would add now, each by itself, is the least that they will.
-func (p *problem) exact(known []int32, steps int) (best []int32, proved bool) {
-	e := exactSearch{assignment: p.newAssignment(), best: known, left: steps}
-	for i, c := range known {
-		e.take(i, c)
-	}
+func (p *problem) exact(known []int32, effort int) (best []int32, proved bool) {
+	e := exactSearch{assignment: p.newAssignment(), best: known, effort: effort}
+	e.takeAll(known)
 	e.known = e.score()
 	if e.known.changed > p.most {
 		e.known = score{worst: inf, squares: inf}
@@ -34,20 +25,20 @@ func (p *problem) exact(known []int32, steps int) (best []int32, proved bool) {
 		return cmp.Compare(p.pairs[j].forth+p.pairs[j].back, p.pairs[i].forth+p.pairs[i].back)
 	})
 	e.branch(0)
-	return e.best, e.left > 0
+	return e.best, e.tried < e.effort
 }
 
 type exactSearch struct {
 	*assignment
-	order []int
-	best  []int32
-	known score // of best
-	left  int
+	order  []int
+	best   []int32
+	known  score // of best
+	effort int
 }
 
 // branch tries all choices of the pairs from order[n] on.
 func (e *exactSearch) branch(n int) {
-	if e.left--; e.left <= 0 {
+	if e.tried >= e.effort {
 		return
 	}
 	if n == len(e.order) {
@@ -72,6 +63,7 @@ func (e *exactSearch) branch(n int) {
 // least returns a score that none of the leaves below is better than: of the loads so far, and each remaining pair by itself.
 func (e *exactSearch) least(n int) score {
 	s := e.score()
+	e.tried += len(e.load) / 8 // what that costs, in paths
 	for _, i := range e.order[n:] {
 		peak, cost := inf, inf
 		for c, path := range e.pairs[i].paths {

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// maxPathTable bounds the table of all paths that pairs may choose, in hops: 256 MiB.
-	maxPathTable = 1 << 26
 	// tolerance is the relative difference below which two utilisations are the same. Measured rates are never
 	// better than that, and it keeps the search from living on rounding.
 	tolerance = 1e-9

@@ -1,6 +1,7 @@
 package vlan
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rawlane/rawlane/transport"
@@ -38,6 +39,9 @@ type Change struct {
 	From, To transport.VID
 }
 
+// String formats c as 2-8: VID 3 -> 1.
+func (c Change) String() string { return fmt.Sprintf("%v: VID %d -> %d", c.Pair, c.From, c.To) }
+
 // WorstLinks returns the links with the highest utilisation: several, if they are equal.
 func (o *Outcome) WorstLinks() (worst []LinkUse) {
 	for _, l := range o.Links {
@@ -68,37 +72,43 @@ func (o *Outcome) Collisions() (crowded []LinkUse) {
 }
 
 func (p *problem) report(choice []int32, stopped Stop, tried int) Report {
-	before := p.newAssignment()
+	before, after := p.newAssignment(), p.newAssignment()
 	before.takeCurrent()
-	after := p.newAssignment()
-	for i, c := range choice {
-		after.take(i, c)
+	after.takeAll(choice)
+	return Report{
+		Before: before.outcome(), After: after.outcome(), LowerBound: p.bound, Changes: p.changes(choice), Stopped: stopped, Tried: tried,
 	}
-	r := Report{Before: before.outcome(), After: after.outcome(), LowerBound: p.bound, Stopped: stopped, Tried: tried}
+}
+
+// changes returns what choices change of the current plan.
+func (p *problem) changes(choice []int32) (changes []Change) {
 	for i := range p.pairs {
 		c := &p.pairs[i]
 		if from, to := p.current.PairVID(c.pair.A, c.pair.B), p.vids[choice[i]]; from != to {
-			r.Changes = append(r.Changes, Change{c.pair, from, to})
+			changes = append(changes, Change{c.pair, from, to})
 		}
 	}
-	return r
+	return changes
 }
 
 func (a *assignment) outcome() Outcome {
 	s := a.score()
 	o := Outcome{Worst: s.worst, Squares: s.squares}
 	for h, load := range a.load {
-		if load == 0 {
-			continue
+		if load > 0 {
+			o.Links = append(o.Links, LinkUse{HopAt(h), a.utilisation(int32(h)), a.sharers(int32(h))})
 		}
-		use := LinkUse{Hop: HopAt(h), Utilisation: a.utilisation(int32(h))}
-		for _, i := range a.on[h/2] {
-			if a.burden(int(i), a.pairs[i].paths[a.choice[i]], int32(h)) > 0 {
-				use.Pairs = append(use.Pairs, a.pairs[i].pair)
-			}
-		}
-		slices.SortFunc(use.Pairs, Pair.Compare)
-		o.Links = append(o.Links, use)
 	}
 	return o
+}
+
+// sharers returns the pairs that load a hop, ascending.
+func (a *assignment) sharers(h int32) (pairs []Pair) {
+	for _, i := range a.on[h/2] {
+		if a.burden(int(i), a.pairs[i].paths[a.choice[i]], h) > 0 {
+			pairs = append(pairs, a.pairs[i].pair)
+		}
+	}
+	slices.SortFunc(pairs, Pair.Compare)
+	return pairs
 }

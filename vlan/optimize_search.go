@@ -3,9 +3,6 @@ package vlan
 import "slices"
 
 const (
-	// maxChain bounds how many pairs change places in one chain. In a fat tree of n leaves Kempe's chains have at most
-	// n pairs when each leaf has one pair of each VID; a chain that has not ended by then seldom does.
-	maxChain = 200
 	// kicks is how many pairs are moved anywhere, to begin again near by.
 	kicks = 3
 	// exploreSeed begins the one row of numbers by which they are chosen.

@@ -1,12 +1,15 @@
 package vlan_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
 
@@ -100,8 +103,8 @@ func TestOptimizeAgreesWithExact(t *testing.T) {
 		ratio = max(ratio, fast.After.Worst/exact.After.Worst)
 	}
 	t.Logf("of %d: worst link the same %d times, sum of squares, too, %d times; worst link at most %.3f times the best", cases, sameWorst, sameSquares, ratio)
-	if sameWorst < cases*98/100 || sameSquares < cases*90/100 || ratio > 1.5 {
-		t.Errorf("of %d: worst link the same %d times (want 98%%), sum of squares, too, %d times (want 90%%); at most %.3f times the best (want 1.5)", cases, sameWorst, sameSquares, ratio)
+	if sameWorst < cases*99/100 || sameSquares < cases*95/100 || ratio > 4.0/3 {
+		t.Errorf("of %d: worst link the same %d times (want 99%%), sum of squares, too, %d times (want 95%%); at most %.3f times the best (want 4/3)", cases, sameWorst, sameSquares, ratio)
 	}
 }
 
@@ -140,13 +143,333 @@ func smallCase(r *rand.Rand) (*vlan.Topology, vlan.Traffic) {
 	return top, demand.Normalise()
 }
 
+// judged is a plan's worst link, sum of squares and number of changed pairs, by way of Load.
+type judged struct {
+	worst, squares float64
+	changed        int
+}
+
+func judge(t *testing.T, top *vlan.Topology, demand vlan.Traffic, start, plan *vlan.Plan) (j judged) {
+	t.Helper()
+	load, err := top.Load(demand, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for h := range load.Links {
+		u := load.Utilisation(vlan.HopAt(h))
+		j.worst = max(j.worst, u)
+		j.squares += u * u
+	}
+	for _, p := range demand.Pairs() {
+		if start.PairVID(p.A, p.B) != plan.PairVID(p.A, p.B) {
+			j.changed++
+		}
+	}
+	return j
+}
+
+// less orders plans as Optimize does.
+func (j judged) less(o judged) bool {
+	if math.Abs(j.worst-o.worst) > 1e-9*o.worst {
+		return j.worst < o.worst
+	}
+	if math.Abs(j.squares-o.squares) > 1e-9*o.squares {
+		return j.squares < o.squares
+	}
+	return j.changed < o.changed
+}
+
+// start is a plan in which pairs use what the seed says.
+func start(top *vlan.Topology, seed uint64) *vlan.Plan {
+	r := rand.New(rand.NewPCG(seed, 1))
+	plan := &vlan.Plan{Pairs: map[vlan.Pair]transport.VID{}}
+	for _, v := range top.VLANs {
+		plan.VIDs = append(plan.VIDs, v.VID)
+	}
+	for i := range top.Hosts {
+		plan.Nodes = append(plan.Nodes, vlan.Station{MAC: transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, VID: plan.VIDs[r.IntN(len(plan.VIDs))], Priority: r.IntN(3)})
+		for k := range i {
+			if r.IntN(4) == 0 {
+				plan.Pairs[vlan.Pair{A: k, B: i}] = plan.VIDs[r.IntN(len(plan.VIDs))]
+			}
+		}
+	}
+	return plan
+}
+
+// The oracle against all plans there are, judged by Load.
+func TestExactAgreesWithEnumeration(t *testing.T) {
+	tested := 0
+	for seed := range uint64(300) {
+		top, demand := smallCase(rand.New(rand.NewPCG(seed, 2)))
+		pairs := demand.Pairs()
+		if math.Pow(float64(len(top.VLANs)), float64(len(pairs))) > 1000 {
+			continue
+		}
+		tested++
+		from := start(top, seed)
+		best := judge(t, top, demand, from, from)
+		digits := make([]int, len(pairs))
+		for advance(digits, len(top.VLANs)) {
+			vids := make(map[vlan.Pair]transport.VID)
+			for i, p := range pairs {
+				vids[p] = top.VLANs[digits[i]].VID
+			}
+			plan, err := from.With(vids)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if j := judge(t, top, demand, from, plan); j.less(best) {
+				best = j
+			}
+		}
+		plan, r, err := vlan.OptimizeExact(top, demand, from, vlan.OptimizeOptions{})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got := judge(t, top, demand, from, plan)
+		if best.less(got) || got.less(best) || got.changed != len(r.Changes) {
+			t.Errorf("seed %d: %+v with %d changes, the best is %+v", seed, got, len(r.Changes), best)
+		}
+	}
+	if tested < 80 {
+		t.Errorf("tested %d cases, want 80", tested)
+	}
+}
+
+// advance counts up in a base, and reports whether there is another number.
+func advance(digits []int, base int) bool {
+	for i := range digits {
+		if digits[i]++; digits[i] < base {
+			return true
+		}
+		digits[i] = 0
+	}
+	return false
+}
+
+// What holds of every answer: it is as good as the report says by way of Load, not worse than what was there, within its
+// limits, and the same when asked again.
+func TestOptimizeKeepsItsPromises(t *testing.T) {
+	for seed := range uint64(300) {
+		top, demand := smallCase(rand.New(rand.NewPCG(seed, 3)))
+		from := start(top, seed)
+		opt := vlan.OptimizeOptions{MaxChanges: int(seed % 4), Effort: 5000}
+		if seed%2 == 0 {
+			opt.Keep = func(p vlan.Pair) bool { return p.A%2 == 0 }
+		}
+		plan, r, err := vlan.Optimize(top, demand, from, opt)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		before, after := judge(t, top, demand, from, from), judge(t, top, demand, from, plan)
+		if before.less(after) {
+			t.Errorf("seed %d: %+v became %+v", seed, before, after)
+		}
+		if math.Abs(after.worst-r.After.Worst) > 1e-9 || math.Abs(before.worst-r.Before.Worst) > 1e-9 || after.changed != len(r.Changes) || r.LowerBound > after.worst*(1+1e-9) {
+			t.Errorf("seed %d: %+v became %+v, and the report says %v, %v (bound %v), %d changes", seed, before, after, r.Before.Worst, r.After.Worst, r.LowerBound, len(r.Changes))
+		}
+		if opt.MaxChanges > 0 && after.changed > opt.MaxChanges {
+			t.Errorf("seed %d: %d changes, want %d at most", seed, after.changed, opt.MaxChanges)
+		}
+		checkChanges(t, seed, from, plan, demand, opt.Keep)
+		again, _, _ := vlan.Optimize(top, demand, from, opt)
+		if !reflect.DeepEqual(plan, again) {
+			t.Errorf("seed %d: another plan when asked again", seed)
+		}
+	}
+}
+
+// checkChanges makes sure that only pairs that talk and may change have changed, and that no exception says what the rule says.
+func checkChanges(t *testing.T, seed uint64, from, plan *vlan.Plan, demand vlan.Traffic, keep func(vlan.Pair) bool) {
+	t.Helper()
+	rule := *plan
+	rule.Pairs = nil
+	talk := demand.Pairs()
+	for b := range plan.Nodes {
+		for a := range b {
+			p := vlan.Pair{A: a, B: b}
+			changed := plan.PairVID(a, b) != from.PairVID(a, b)
+			if changed && (!slices.Contains(talk, p) || keep != nil && keep(p)) {
+				t.Errorf("seed %d: pair %v changed, and should not", seed, p)
+			}
+			if vid, listed := plan.Pairs[p]; listed && vid == rule.PairVID(a, b) {
+				t.Errorf("seed %d: pair %v is listed with the VID of its rule", seed, p)
+			}
+		}
+	}
+}
+
+// Patterns for which the best is known: no pair shares a link, or as many as must.
+func TestOptimizeReachesTheBoundOnLargeNetworks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		spec   string
+		demand func(n int) vlan.Traffic
+		worst  float64
+	}{
+		{"CG", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(t, "cg", n) }, 1},
+		{"a permutation, one way", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(t, "random:1", n) }, 1},
+		{"a matching, both ways", "vbft:32x32x32", func(n int) vlan.Traffic { return matching(n, 1) }, 1},
+		{"a permutation, 2 hosts for each top", "vbft:16x8x16", func(n int) vlan.Traffic { return pattern(t, "random:3", n) }, 2},
+		{"all to all", "vbft:16x8x16", func(n int) vlan.Traffic { return pattern(t, "all", n) }, 240.0 * 2 / 255},
+		{"three levels, a permutation", "vbft3:8x8x8x8x8", func(n int) vlan.Traffic { return pattern(t, "random:1", n) }, 1},
+		{"three levels, CG", "vbft3:8x8x8x8x8", func(n int) vlan.Traffic { return pattern(t, "cg", n) }, 1},
+		{"three levels, 2 hosts for each middle switch", "vbft3:8x16x8x8x8", func(n int) vlan.Traffic { return pattern(t, "random:1", n) }, 2},
+	} {
+		top := network(t, c.spec)
+		_, r, err := vlan.Optimize(top, c.demand(len(top.Hosts)), nil, vlan.OptimizeOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if math.Abs(r.After.Worst-c.worst) > 1e-9 || math.Abs(r.LowerBound-c.worst) > 1e-9 || r.Stopped != vlan.AtBound {
+			t.Errorf("%s: worst link %v, bound %v, %v; want %v, at the bound", c.name, r.After.Worst, r.LowerBound, r.Stopped, c.worst)
+		}
+	}
+}
+
+// 20,000 flows of all sizes come to a hundredth of the bound.
+func TestOptimizeComesCloseToTheBound(t *testing.T) {
+	for _, spec := range []string{"vbft:32x32x32", "vbft:8x8x8", "vbft3:8x8x4x4x8"} {
+		top := network(t, spec)
+		for _, perChange := range []float64{0, 0.1} {
+			_, r, err := vlan.Optimize(top, dense(len(top.Hosts), 20*len(top.Hosts), 1), nil, vlan.OptimizeOptions{PerChange: perChange})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.After.Worst > r.LowerBound*1.01 {
+				t.Errorf("%s: worst link %v, bound %v: want 1%% above at most", spec, r.After.Worst, r.LowerBound)
+			}
+			t.Logf("%s, PerChange %v: worst link %.3f -> %.3f (bound %.3f), squares %.0f -> %.0f, %d changes", spec, perChange, r.Before.Worst, r.After.Worst, r.LowerBound, r.Before.Squares, r.After.Squares, len(r.Changes))
+		}
+	}
+}
+
+// A plan that is good stays as it is, and a small disturbance of it is mended with few changes.
+func TestOptimizeChangesLittle(t *testing.T) {
+	top := network(t, "vbft:32x32x32")
+	demand := pattern(t, "random:1", len(top.Hosts))
+	good, _, err := vlan.Optimize(top, demand, start(top, 1), vlan.OptimizeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, r, _ := vlan.Optimize(top, demand, good, vlan.OptimizeOptions{}); len(r.Changes) != 0 {
+		t.Errorf("%d changes to a plan that was just made, want 0", len(r.Changes))
+	}
+	crosses := func(f vlan.Flow) bool { return top.Hosts[f.From].Switch != top.Hosts[f.To].Switch }
+	moved := demand[slices.IndexFunc(demand, crosses)]
+	disturbed, err := good.With(map[vlan.Pair]transport.VID{
+		vlan.PairOf(moved.From, moved.To): good.PairVID(moved.From, moved.To)%32 + 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r, err := vlan.Optimize(top, demand, disturbed, vlan.OptimizeOptions{})
+	if err != nil || r.Before.Worst != 2 || r.After.Worst != 1 || len(r.Changes) > 3 {
+		t.Errorf("after one pair was moved: worst link %v -> %v, %d changes, %v; want 2 -> 1 and 3 at most", r.Before.Worst, r.After.Worst, len(r.Changes), err)
+	}
+}
+
+// A cable is gone: its VID does not connect some pairs, and they get another.
+func TestOptimizeAvoidsAVLANThatIsCut(t *testing.T) {
+	top := network(t, "vbft:4x4x4")
+	top.VLANs[2].Links = slices.DeleteFunc(slices.Clone(top.VLANs[2].Links), func(l int) bool { return top.LinkName(l) == "leaf2-top2" })
+	plan, r, err := vlan.Optimize(top, pattern(t, "cg16", 16), nil, vlan.OptimizeOptions{MaxChanges: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []vlan.Pair{{A: 2, B: 8}, {A: 6, B: 9}} {
+		if plan.PairVID(p.A, p.B) == 3 {
+			t.Errorf("pair %v uses VID 3, which leaf2 has lost", p)
+		}
+	}
+	if r.After.Worst != 1 {
+		t.Errorf("worst link %v, want 1: three VIDs are enough", r.After.Worst)
+	}
+	for i := range top.VLANs {
+		top.VLANs[i].Links = top.VLANs[2].Links[:3]
+	}
+	if _, _, err := vlan.Optimize(top, pattern(t, "cg16", 16), nil, vlan.OptimizeOptions{}); !errors.Is(err, vlan.ErrNoPath) {
+		t.Errorf("leaf2 is cut off: %v, want ErrNoPath", err)
+	}
+}
+
+func TestOptimizeNamesBadInput(t *testing.T) {
+	top := network(t, "vbft:4x4x4")
+	demand := pattern(t, "cg16", 16)
+	few := start(network(t, "vbft:2x4x4"), 1)
+	foreign := start(top, 1)
+	foreign.VIDs = []transport.VID{77}
+	for _, c := range []struct {
+		name   string
+		top    *vlan.Topology
+		demand vlan.Traffic
+		plan   *vlan.Plan
+		want   error
+	}{
+		{"no switch", &vlan.Topology{}, demand, nil, vlan.ErrBadTopology},
+		{"unknown node", top, vlan.Traffic{{From: 0, To: 16, Rate: 1}}, nil, vlan.ErrBadTraffic},
+		{"endless rate", top, vlan.Traffic{{From: 0, To: 5, Rate: vlan.Rate(math.Inf(1))}}, nil, vlan.ErrBadTraffic},
+		{"plan of fewer nodes", top, demand, few, vlan.ErrBadPlan},
+		{"plan without a VID of the topology", top, demand, foreign, vlan.ErrBadPlan},
+	} {
+		if plan, _, err := vlan.Optimize(c.top, c.demand, c.plan, vlan.OptimizeOptions{}); plan != nil || !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestOptimizeWithNothingToDo(t *testing.T) {
+	top := network(t, "vbft:4x4x4")
+	for name, demand := range map[string]vlan.Traffic{"no traffic": nil, "traffic inside a leaf": {{From: 0, To: 1, Rate: vlan.Gbps}}} {
+		_, r, err := vlan.Optimize(top, demand, nil, vlan.OptimizeOptions{})
+		if err != nil || r.After.Worst != 0 || len(r.Changes) != 0 || r.Stopped != vlan.Optimal {
+			t.Errorf("%s: %v, worst link %v, %d changes, %v", name, err, r.After.Worst, len(r.Changes), r.Stopped)
+		}
+	}
+}
+
+func ExampleOptimize() {
+	topology, _ := vlan.ParseTopology("vbft:4x4x4")
+	demand, _ := vlan.Pattern("cg16", len(topology.Hosts))
+	_, r, err := vlan.Optimize(topology, demand, nil, vlan.OptimizeOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, l := range r.Before.Collisions() {
+		if !l.Hop.Back { // the way back is as crowded
+			fmt.Println(topology.LinkName(l.Hop.Link), "is shared by", l.Pairs)
+		}
+	}
+	for _, c := range r.Changes {
+		fmt.Println(c)
+	}
+	fmt.Printf("worst link %.1f -> %.1f: %v\n", r.Before.Worst, r.After.Worst, r.Stopped)
+	// Output:
+	// leaf3-top3 is shared by [3-12 7-13 11-14]
+	// leaf2-top2 is shared by [2-8 6-9]
+	// 3-12: VID 4 -> 1
+	// 6-9: VID 3 -> 1
+	// 7-13: VID 4 -> 3
+	// worst link 3.0 -> 1.0: proved to be the best
+}
+
+// One core and 1,024 nodes: a permutation, CG, and 20,000 flows of all sizes.
 func BenchmarkOptimize(b *testing.B) {
-	for _, c := range []struct{ name, spec, pattern string }{
-		{"permutation", "vbft:32x32x32", "random:1"},
+	for _, c := range []struct {
+		name, spec string
+		demand     func(n int) vlan.Traffic
+	}{
+		{"permutation", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
+		{"cg", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "cg", n) }},
+		{"20000flows", "vbft:32x32x32", func(n int) vlan.Traffic { return dense(n, 20_000, 1) }},
+		{"threelevels", "vbft3:8x16x8x8x8", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			top := network(b, c.spec)
-			demand := pattern(b, c.pattern, len(top.Hosts))
+			demand := c.demand(len(top.Hosts))
+			b.ReportAllocs()
 			for b.Loop() {
 				if _, _, err := vlan.Optimize(top, demand, nil, vlan.OptimizeOptions{}); err != nil {
 					b.Fatal(err)

@@ -41,7 +41,7 @@ func pattern(name string, n int) (Traffic, error) {
 	number, err := strconv.ParseUint(argument, 10, 64)
 	switch numbered := kind == "shift" || kind == "random"; {
 	case numbered && err != nil:
-		return nil, fmt.Errorf("want a number behind %s:", kind)
+		return nil, fmt.Errorf("want a number behind the colon, as %s:8", kind)
 	case found && !numbered:
 		return nil, errNoPattern
 	}

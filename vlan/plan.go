@@ -62,21 +62,24 @@ func Cyclic(macs []transport.MAC, vids []transport.VID) (*Plan, error) {
 
 // PairVID returns the VID of two nodes by number; the order of the two does not matter.
 func (p *Plan) PairVID(a, b int) transport.VID {
-	if vid, ok := p.Pairs[PairOf(a, b)]; ok {
+	if vid, listed := p.Pairs[PairOf(a, b)]; listed {
 		return vid
 	}
 	return p.ruleVID(a, b)
 }
 
 // ruleVID is PairVID, exceptions aside.
-func (p *Plan) ruleVID(a, b int) transport.VID {
+func (p *Plan) ruleVID(a, b int) transport.VID { return p.Nodes[p.Decider(a, b)].VID }
+
+// Decider returns which of two nodes has priority: its default is the VID of their pair, unless that is an exception.
+func (p *Plan) Decider(a, b int) int {
 	if a > b {
 		a, b = b, a
 	}
 	if p.Nodes[b].Priority > p.Nodes[a].Priority {
-		return p.Nodes[b].VID
+		return b
 	}
-	return p.Nodes[a].VID
+	return a
 }
 
 // VID returns the VID between two addresses, whichever sends. If the plan lists only one of them, it is that one's
@@ -131,18 +134,21 @@ func (p *Plan) Routes(node int) []Route {
 }
 
 // With returns a plan in which the given pairs use the given VIDs, and the others what they use in p. Pairs that use what the
-// rule says are not among its exceptions. The error is ErrBadPlan.
+// rule says are not among its exceptions, even if they were in p. The error is ErrBadPlan: for pairs or VIDs that p does not
+// have.
 func (p *Plan) With(changes map[Pair]transport.VID) (*Plan, error) {
 	n := *p
 	n.VIDs, n.Nodes = slices.Clone(p.VIDs), slices.Clone(p.Nodes)
-	n.Pairs = maps.Clone(p.Pairs)
-	if n.Pairs == nil {
-		n.Pairs = make(map[Pair]transport.VID)
-	}
+	n.Pairs = make(map[Pair]transport.VID, len(p.Pairs)+len(changes))
+	maps.Copy(n.Pairs, p.Pairs)
 	maps.Copy(n.Pairs, changes)
-	if err := n.Validate(); err != nil {
+	if err := n.validatePairs(changes); err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
 	return &n, nil
+}
+
+func (p *Plan) hasPair(pair Pair) bool {
+	return pair.A >= 0 && pair.A < pair.B && pair.B < len(p.Nodes)
 }

@@ -15,17 +15,19 @@ func (p *Plan) Check(t *Topology) error {
 		return fmt.Errorf("%w: %d nodes, but the topology has %d hosts (want as many)", ErrBadPlan, len(p.Nodes), len(t.Hosts))
 	}
 	parts := make(map[transport.VID][]int)
+	var has []transport.VID
 	for _, v := range t.VLANs {
 		parts[v.VID] = t.parts(v)
+		has = append(has, v.VID)
 	}
 	var errs []error
 	for _, vid := range p.VIDs {
 		if parts[vid] == nil {
-			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it", ErrBadPlan, vid))
+			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it (it has %s)", ErrBadPlan, vid, vidList(has)))
 		}
 	}
-	for b := range p.Nodes {
-		for a := range b {
+	for a := range p.Nodes {
+		for b := a + 1; b < len(p.Nodes); b++ {
 			vid := p.PairVID(a, b)
 			part, from, to := parts[vid], t.Hosts[a].Switch, t.Hosts[b].Switch
 			if part == nil || part[from] == part[to] {

@@ -257,8 +257,21 @@ func TestPlan_WithForgetsExceptionsThatTheRuleCovers(t *testing.T) {
 	if err != nil || len(back.Pairs) != 0 {
 		t.Errorf("%v, pairs %v, want none", err, back.Pairs)
 	}
-	if _, err := p.With(map[vlan.Pair]transport.VID{{A: 8, B: 2}: 1}); !errors.Is(err, vlan.ErrBadPlan) {
-		t.Errorf("the wrong way round: %v, want ErrBadPlan", err)
+	p.Pairs = map[vlan.Pair]transport.VID{{A: 0, B: 5}: 1} // as the rule says
+	other, err := p.With(map[vlan.Pair]transport.VID{pair: 1})
+	if want := (map[vlan.Pair]transport.VID{pair: 1}); err != nil || !maps.Equal(other.Pairs, want) {
+		t.Errorf("%v, pairs %v, want %v", err, other.Pairs, want)
+	}
+	for name, change := range map[string]map[vlan.Pair]transport.VID{
+		"the wrong way round": {{A: 8, B: 2}: 1},
+		"a node with itself":  {{A: 2, B: 2}: 1},
+		"an unknown node":     {{A: 2, B: 16}: 1},
+		"no VID of the plan":  {{A: 2, B: 8}: 5},
+		"VID 0":               {{A: 2, B: 8}: 0},
+	} {
+		if got, err := p.With(change); got != nil || !errors.Is(err, vlan.ErrBadPlan) {
+			t.Errorf("%s: %v, want ErrBadPlan", name, err)
+		}
 	}
 }
 
@@ -295,6 +308,19 @@ func TestPlan_FindNode(t *testing.T) {
 	for _, text := range []string{"3", "-1", "", "right", "02:00:00:00:00:09"} {
 		if _, err := p.FindNode(text); !errors.Is(err, vlan.ErrUnknownNode) || !strings.Contains(err.Error(), "want a number of 0 to 2") {
 			t.Errorf("%q: %v, want ErrUnknownNode", text, err)
+		}
+	}
+}
+
+func TestParsePair(t *testing.T) {
+	for text, want := range map[string]vlan.Pair{"2-8": {A: 2, B: 8}, "8-2": {A: 2, B: 8}, "0-0": {}, "07-1": {A: 1, B: 7}} {
+		if got, err := vlan.ParsePair(text); got != want || err != nil {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-", "2", "2-", "-8", "2--8", "2-8-9", "2 - 8", "+2-8", "a-b", "2-99999999999"} {
+		if got, err := vlan.ParsePair(text); err == nil || !strings.Contains(err.Error(), "such as 2-8") {
+			t.Errorf("%q: %v, %v, want an error", text, got, err)
 		}
 	}
 }

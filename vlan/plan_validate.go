@@ -24,6 +24,17 @@ type part struct {
 
 const whole = -1
 
+// String names the part that a fault is of, for the beginning of its text; a list has none.
+func (p part) String() string {
+	switch {
+	case p.list == "nodes" && p.entry != whole:
+		return fmt.Sprintf("node %d: ", p.entry)
+	case p.list == "pairs" && p.entry != whole:
+		return fmt.Sprintf("pair %v: ", p.pair)
+	}
+	return ""
+}
+
 // fault is what is wrong with a part of a plan, and what was expected.
 type fault struct {
 	part part
@@ -31,9 +42,21 @@ type fault struct {
 }
 
 // Validate reports what makes the plan impossible: its faults, up to MaxFaults. The error is ErrBadPlan.
-func (p *Plan) Validate() error {
+func (p *Plan) Validate() error { return joinFaults(p.faults()) }
+
+// validatePairs is Validate of a plan that was valid before some pairs were given other VIDs.
+func (p *Plan) validatePairs(pairs map[Pair]transport.VID) error {
+	v := validation{vids: make(map[transport.VID]bool)}
+	for _, vid := range p.VIDs {
+		v.vids[vid] = true
+	}
+	v.checkPairs(p, pairs)
+	return joinFaults(v.faults)
+}
+
+func joinFaults(faults []fault) error {
 	var errs []error
-	for i, f := range p.faults() {
+	for i, f := range faults {
 		if i == MaxFaults {
 			errs = append(errs, fmt.Errorf("%w: and more (mend these first)", ErrBadPlan))
 			break
@@ -52,7 +75,7 @@ func (p *Plan) faults() []fault {
 		v.add(part{list: "pcp"}, "pcp %d: want 0 to 7", p.PCP)
 	}
 	v.checkNodes(p.Nodes)
-	v.checkPairs(p)
+	v.checkPairs(p, p.Pairs)
 	return v.faults
 }
 
@@ -63,7 +86,7 @@ type validation struct {
 
 func (v *validation) add(at part, format string, args ...any) {
 	if len(v.faults) <= MaxFaults {
-		v.faults = append(v.faults, fault{at, fmt.Sprintf(format, args...)})
+		v.faults = append(v.faults, fault{at, at.String() + fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -91,12 +114,12 @@ func (v *validation) checkVIDs(vids []transport.VID) {
 }
 
 // checkUsed adds a fault if vid is not among those that may be used.
-func (v *validation) checkUsed(at part, vid transport.VID, of string) {
+func (v *validation) checkUsed(at part, vid transport.VID) {
 	switch {
 	case !validVID(vid):
-		v.add(at, "%s: vid %d: want 1 to %d", of, vid, transport.MaxVID)
+		v.add(at, "vid %d: want 1 to %d", vid, transport.MaxVID)
 	case len(v.vids) > 0 && !v.vids[vid]:
-		v.add(at, "%s: vid %d: not among the plan's vids (want one of them)", of, vid)
+		v.add(at, "vid %d: not among the plan's vids (want one of them)", vid)
 	}
 }
 
@@ -105,39 +128,39 @@ func (v *validation) checkNodes(nodes []Station) {
 		v.add(part{list: "nodes", entry: whole}, "%d nodes: want 1 to %d", len(nodes), MaxNodes)
 		return
 	}
-	names, macs := make(map[string]int), make(map[transport.MAC]int)
+	names, macs := make(map[string]int, len(nodes)), make(map[transport.MAC]int, len(nodes))
 	for i, s := range nodes {
 		at := func(field string) part { return part{list: "nodes", entry: i, field: field} }
-		of := fmt.Sprintf("node %d", i)
 		switch first, taken := names[s.Name]; {
+		case s.Name == "":
 		case !validName(s.Name):
-			v.add(at("name"), "%s: name %.80q: want at most %d letters, digits, '.', '-' and '_', not digits alone", of, s.Name, MaxName)
-		case taken && s.Name != "":
-			v.add(at("name"), "%s: name %q: is node %d's, too (want another)", of, s.Name, first)
+			v.add(at("name"), "name %.80q: want at most %d letters, digits, '.', '-' and '_', not digits alone", s.Name, MaxName)
+		case taken:
+			v.add(at("name"), "name %q: is node %d's, too (want another)", s.Name, first)
 		default:
 			names[s.Name] = i
 		}
 		switch first, taken := macs[s.MAC]; {
 		case s.MAC.IsZero() || s.MAC.IsMulticast():
-			v.add(at("mac"), "%s: mac %v: no station's address (want a unicast MAC)", of, s.MAC)
+			v.add(at("mac"), "mac %v: no station's address (want a unicast MAC)", s.MAC)
 		case taken:
-			v.add(at("mac"), "%s: mac %v: is node %d's, too (want one for each node)", of, s.MAC, first)
+			v.add(at("mac"), "mac %v: is node %d's, too (want one for each node)", s.MAC, first)
 		default:
 			macs[s.MAC] = i
 		}
-		v.checkUsed(at("vid"), s.VID, of)
+		v.checkUsed(at("vid"), s.VID)
 		if s.Priority < -MaxPriority || s.Priority > MaxPriority {
-			v.add(at("priority"), "%s: priority %d: want %d to %d", of, s.Priority, -MaxPriority, MaxPriority)
+			v.add(at("priority"), "priority %d: want %d to %d", s.Priority, -MaxPriority, MaxPriority)
 		}
 	}
 }
 
-// validName reports whether a name can be told from a number, and written on one line without quotes.
+// validName reports whether a name, which is not empty, can be told from a number, and written on one line.
 func validName(s string) bool {
 	if len(s) > MaxName {
 		return false
 	}
-	digits := s != ""
+	digits := true
 	for _, c := range s {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == '-' || c == '_'
 		digit := c >= '0' && c <= '9'
@@ -149,7 +172,8 @@ func validName(s string) bool {
 	return !digits
 }
 
-func (v *validation) checkPairs(p *Plan) {
+// checkPairs checks some of a plan's exceptions.
+func (v *validation) checkPairs(p *Plan, pairs map[Pair]transport.VID) {
 	if len(p.Pairs) > MaxPairs {
 		v.add(part{list: "pairs", entry: whole}, "%d pairs: want at most %d (change the nodes' defaults instead)", len(p.Pairs), MaxPairs)
 		return
@@ -157,13 +181,13 @@ func (v *validation) checkPairs(p *Plan) {
 	if len(p.Nodes) == 0 {
 		return // the fault is elsewhere
 	}
-	for _, pair := range sortedPairs(p.Pairs) {
+	for _, pair := range sortedPairs(pairs) {
 		at := part{list: "pairs", pair: pair}
-		if pair.A < 0 || pair.A >= pair.B || pair.B >= len(p.Nodes) {
-			v.add(at, "pair %v: want two nodes of 0 to %d, the lower one first", pair, len(p.Nodes)-1)
-			continue
+		if p.hasPair(pair) {
+			v.checkUsed(at, pairs[pair])
+		} else {
+			v.add(at, "want two nodes of 0 to %d, the lower one first", len(p.Nodes)-1)
 		}
-		v.checkUsed(at, p.Pairs[pair], fmt.Sprintf("pair %v", pair))
 	}
 }
 

@@ -127,9 +127,9 @@ func (f *planFile) readPairs(n *yaml.Node) {
 	f.found(part{list: "pairs", entry: whole}, n)
 	f.plan.Pairs = make(map[Pair]transport.VID)
 	f.eachKey(n, "pairs", func(key, value *yaml.Node) {
-		pair, ok := parsePair(key.Value)
-		if !ok {
-			f.fault(key, "pair %.80q: want the numbers of two nodes, such as 2-8", key.Value)
+		pair, err := ParsePair(key.Value)
+		if err != nil {
+			f.fault(key, "%v", err)
 			return
 		}
 		at := part{list: "pairs", pair: pair}
@@ -139,14 +139,6 @@ func (f *planFile) readPairs(n *yaml.Node) {
 		}
 		f.plan.Pairs[pair] = f.readVID(at, value, fmt.Sprintf("pair %v: ", pair))
 	})
-}
-
-// parsePair reads a pair as String writes it, or with the higher node first.
-func parsePair(text string) (Pair, bool) {
-	left, right, _ := strings.Cut(text, "-")
-	a, errA := strconv.ParseUint(left, 10, 31)
-	b, errB := strconv.ParseUint(right, 10, 31)
-	return PairOf(int(a), int(b)), errA == nil && errB == nil
 }
 
 // checkPlan notes the faults that only the plan as a whole shows, and not those that follow from others.

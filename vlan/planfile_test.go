@@ -183,7 +183,7 @@ func TestParsePlan_SaysAllFaultsAtOnce(t *testing.T) {
 	_, err := parsePlan(`vids: [1, 2, 4095]
 nodes:
   - {mac: "02:00:00:00:00:01", vid: 1}
-  - {mac: "02:00:00:00:00:01", vid: 3, nmae: x}
+  - {mac: "02:00:00:00:00:01", vid: 3, title: x}
   - {vid: 0}
 pairs:
   0-9: 1
@@ -192,7 +192,7 @@ pairs:
 PCP: 1
 `)
 	want := `plan.yaml:1: vid 4095: want 1 to 4094
-plan.yaml:4: node 1: unknown key "nmae" (want name if needed, mac, vid, priority if needed)
+plan.yaml:4: node 1: unknown key "title" (want name if needed, mac, vid, priority if needed)
 plan.yaml:4: node 1: mac 02:00:00:00:00:01: is node 0's, too (want one for each node)
 plan.yaml:4: node 1: vid 3: not among the plan's vids (want one of them)
 plan.yaml:5: node 2: vid 0: want 1 to 4094

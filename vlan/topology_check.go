@@ -114,8 +114,8 @@ func (t *Topology) checkNames() error {
 		switch {
 		case name == "":
 			return flawed(list, i, "a %s without a name", kind)
-		case len(name) > maxNameLen:
-			return flawed(list, i, "%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxNameLen)
+		case len(name) > MaxName:
+			return flawed(list, i, "%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), MaxName)
 		case !printable(name):
 			return flawed(list, i, "%s %q: a name with spaces or what cannot be printed", kind, name)
 		case seen[name]:
@@ -141,7 +141,7 @@ func (t *Topology) checkNames() error {
 // b-c.
 func (t *Topology) checkLinkNames() error {
 	seen := make(map[string]bool, len(t.Links))
-	for i, name := range t.linkNames() {
+	for i, name := range t.LinkNames() {
 		if seen[name] {
 			return flawed(linkList, i, "link %s: the name is taken already (call a switch otherwise)", name)
 		}

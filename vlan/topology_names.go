@@ -17,8 +17,8 @@ func (t *Topology) LinkName(i int) string {
 	return t.linkName(i, same)
 }
 
-// linkNames returns the names of all links.
-func (t *Topology) linkNames() []string {
+// LinkNames returns the names of all links, in less time than LinkName for each.
+func (t *Topology) LinkNames() []string {
 	names := make([]string, len(t.Links))
 	same := make(map[[2]int]int, len(t.Links))
 	for i, l := range t.Links {

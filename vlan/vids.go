@@ -2,6 +2,7 @@ package vlan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawlane/rawlane/transport"
@@ -12,6 +13,11 @@ func vidList(vids []transport.VID) string {
 	if len(vids) == 0 {
 		return "none"
 	}
+	return strings.Join(vidRuns(vids), ",")
+}
+
+// vidRuns formats ascending VIDs as runs: 1-4 and 7.
+func vidRuns(vids []transport.VID) []string {
 	var runs []string
 	for i := 0; i < len(vids); {
 		end := i
@@ -25,5 +31,17 @@ func vidList(vids []transport.VID) string {
 		}
 		i = end + 1
 	}
-	return strings.Join(runs, ",")
+	return runs
+}
+
+// runsPerLine is how many runs of VIDs a command has: the longest are 90 characters, and switches take 255.
+const runsPerLine = 10
+
+// vidLines formats ascending VIDs as lists that are short enough for a command each.
+func vidLines(vids []transport.VID) []string {
+	var lines []string
+	for runs := range slices.Chunk(vidRuns(vids), runsPerLine) {
+		lines = append(lines, strings.Join(runs, ","))
+	}
+	return lines
 }

@@ -12,12 +12,17 @@ import (
 func writePicture(file string, p *plan) error {
 	var b bytes.Buffer
 	drawPicture(&b, p)
-	if err := replaceFile(file, b.Bytes()); err != nil {
+	return writeFile("svg", file, b.Bytes())
+}
+
+// writeFile is replaceFile for the file that a flag names.
+func writeFile(flag, file string, content []byte) error {
+	if err := replaceFile(file, content); err != nil {
 		var where *fs.PathError
 		if errors.As(err, &where) {
 			err = where.Err
 		}
-		return fmt.Errorf("--svg %s: %w (want a file in a folder that is there and that you may write to)", file, err)
+		return fmt.Errorf("--%s %s: %w (want a file in a folder that is there and that you may write to)", flag, file, err)
 	}
 	return nil
 }

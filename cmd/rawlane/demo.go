@@ -10,6 +10,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 // demoNodes is the size of the tour's cluster: enough for members and strangers of a group on both leaves.
@@ -24,7 +25,7 @@ func newDemoCommand() *cobra.Command {
 		Use:   "demo [--link fabric|packet|ring]",
 		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, with tables of microseconds",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose,
-chooses between two paths by VLAN tag, writes to another node's memory, is refused where it may not,
+chooses between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's memory, is refused where it may not,
 counts together in one word, fills a queue, passes barriers of each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
@@ -48,7 +49,7 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 	defer site.close()
 	t := &tour{out: out, site: site}
 	err = t.open()
-	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death} {
+	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.reroute, t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death} {
 		if err == nil {
 			err = stop(ctx)
 		}
@@ -63,11 +64,11 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 
 // tour walks through what the library does, on the nodes of one site.
 type tour struct {
-	out   io.Writer
-	site  *site
-	route *lane
-	nodes []*mcd.Endpoint
-	ports []*mcd.Port // port 1 of each node
+	out    io.Writer
+	site   *site
+	tables []*vlan.Table // by which each node sends
+	nodes  []*mcd.Endpoint
+	ports  []*mcd.Port // port 1 of each node
 }
 
 // Ports of the tour.
@@ -80,17 +81,21 @@ func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n",
 
 func (t *tour) open() error {
 	t.say("A cluster of %d nodes on %s", len(t.site.links), t.site.name)
-	t.route = new(lane)
 	table := make([]mcd.Node, len(t.site.links))
 	for k, l := range t.site.links {
 		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
 		t.say("  node %d is %v", k, l.MAC())
 	}
 	for k, l := range t.site.links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: t.route}, l)
+		routes, err := vlan.NewTable(nil) // untagged, until it is changed
 		if err != nil {
 			return err
 		}
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: routes}, l)
+		if err != nil {
+			return err
+		}
+		t.tables = append(t.tables, routes)
 		t.nodes = append(t.nodes, e)
 		p, err := e.Port(tourPort)
 		if err != nil {
@@ -191,27 +196,6 @@ func (t *tour) drop(ctx context.Context) error {
 		return fmt.Errorf("node 2 counted %d messages to a port without owner, want 1", c.DropNoPort)
 	}
 	t.say("Drop:      node 2 counted drop_no_port %d: nobody owns port 99 there", c.DropNoPort)
-	return nil
-}
-
-// paths sends the same message by two VIDs, and shows which way it took.
-func (t *tour) paths(ctx context.Context) error {
-	for _, vid := range []transport.VID{1, 2} {
-		t.route.set(transport.Tag{VID: vid, PCP: 5})
-		before := t.site.passed()
-		if err := t.ports[0].Send(ctx, mcd.Addr{Node: 3, Port: tourPort}, []byte("which way?")); err != nil {
-			return err
-		}
-		got, err := t.receive(ctx, 3)
-		if err != nil {
-			return err
-		}
-		if !got.Tagged || got.Tag.VID != vid {
-			return fmt.Errorf("sent with VID %d, received with %v (tagged: %v)", vid, got.Tag, got.Tagged)
-		}
-		t.say("Paths:     0 -> 3 with %v%s", got.Tag, t.site.way(before))
-	}
-	t.route.clear()
 	return nil
 }
 

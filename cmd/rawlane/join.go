@@ -14,6 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport/capture"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 // kernelLinks opens links on a network interface, by kind.
@@ -27,6 +28,7 @@ type member struct {
 	ep         *mcd.Endpoint
 	membership *cluster.Membership
 	recorder   *recorder
+	session    *manager.Session // with the node's manager; nil without
 	nic        string
 }
 
@@ -109,6 +111,16 @@ func (m *member) open(ctx context.Context, p *place, hosts []cluster.Host) error
 	if err != nil {
 		return err
 	}
+	if p.manager != "" {
+		addr, err := manager.ParseAddr(p.manager)
+		if err != nil {
+			return err
+		}
+		if m.session, err = manager.Dial(ctx, addr.Network, addr.Address); err != nil {
+			return err
+		}
+		router = m.session.Table()
+	}
 	if m.recorder, err = p.recorder(); err != nil {
 		return err
 	}
@@ -186,6 +198,9 @@ func (m *member) close() error {
 	}
 	if m.ep != nil {
 		errs = append(errs, m.ep.Close())
+	}
+	if m.session != nil {
+		errs = append(errs, m.session.Close())
 	}
 	return errors.Join(append(errs, m.recorder.close())...)
 }

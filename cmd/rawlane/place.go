@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 // place says where the nodes of a verb run: in memory, in network namespaces of their own, or on machines that each
@@ -31,6 +32,7 @@ type place struct {
 	mtu       int
 	vid, pcp  int
 	dei       bool
+	manager   string
 	captureTo string
 	pin       string
 	timeout   time.Duration
@@ -84,6 +86,7 @@ func (p *place) machineFlags(cmd *cobra.Command) {
 	f.StringVar(&p.hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
 	f.IntVar(&p.node, "node", noNode, "this node's number")
 	f.Uint32Var(&p.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
+	f.StringVar(&p.manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
 	f.DurationVar(&p.timeout, "timeout", 30*time.Second, "how long to look for the other nodes")
 	f.Lookup("node").DefValue = "by the hostfile"
 	p.explicit = f.Changed
@@ -127,6 +130,9 @@ func (p *place) validate() error {
 	if p.node != noNode && (p.node < 0 || p.node >= p.nodes && p.hostfile == "") {
 		return misuse("--node %d: want 0 to %d, or more --nodes", p.node, p.nodes-1)
 	}
+	if p.manager != "" && !p.here() {
+		return misuse("--manager: is of one node: give --node, and run the others elsewhere")
+	}
 	if _, err := p.router(); err != nil {
 		return &usageError{err}
 	}
@@ -136,6 +142,13 @@ func (p *place) validate() error {
 
 // router tags as the flags say.
 func (p *place) router() (vlan.Router, error) {
+	if p.manager != "" {
+		if p.vid != noVID {
+			return nil, fmt.Errorf("--vid and --manager: want one of the two")
+		}
+		_, err := manager.ParseAddr(p.manager)
+		return nil, err // open asks it
+	}
 	if p.vid == noVID {
 		if p.pcp != 0 || p.dei {
 			return nil, fmt.Errorf("--pcp and --dei are parts of a tag: give --vid, too (0 for a tag with priority alone)")

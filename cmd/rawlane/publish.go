@@ -16,6 +16,7 @@ type publisher struct {
 	ep     *mcd.Endpoint
 	port   *mcd.Port
 	done   []chan struct{} // closed when the part is published
+	asked  []chan struct{} // closed when somebody has asked for it
 	parts  [][]byte        // read once done
 	answer []byte
 }
@@ -30,11 +31,15 @@ const (
 	publishHeadLen    = publishRequestLen + 4
 )
 
+// notYet is the length of a part that is not there yet: the node is at it.
+const notYet = 1<<32 - 1
+
 // newPublisher opens the port. Node 0 asks, and the others answer.
 func newPublisher(ep *mcd.Endpoint, parts int) (*publisher, error) {
 	p := &publisher{ep: ep, parts: make([][]byte, parts), answer: make([]byte, 0, ep.MaxPayload())}
 	for range parts {
 		p.done = append(p.done, make(chan struct{}))
+		p.asked = append(p.asked, make(chan struct{}))
 	}
 	var err error
 	if ep.Node() == 0 {
@@ -58,7 +63,7 @@ func (p *publisher) put(part int, b []byte) {
 	close(p.done[part])
 }
 
-// serve answers a request, unless the part is not there yet: then it is asked for again.
+// serve answers a request. One handler runs at a time.
 func (p *publisher) serve(m *mcd.Message) {
 	if len(m.Payload) != publishRequestLen {
 		return
@@ -68,15 +73,22 @@ func (p *publisher) serve(m *mcd.Message) {
 		return
 	}
 	select {
+	case <-p.asked[part]:
+	default:
+		close(p.asked[part])
+	}
+	p.answer = append(p.answer[:0], m.Payload...)
+	select {
 	case <-p.done[part]:
 	default:
+		p.answer = binary.BigEndian.AppendUint32(p.answer, notYet)
+		_ = p.port.TrySend(m.NIC, mcd.To(m.From), p.answer) // likewise
 		return
 	}
 	b := p.parts[part]
 	if first > len(b) {
 		return
 	}
-	p.answer = append(p.answer[:0], m.Payload...)
 	p.answer = binary.BigEndian.AppendUint32(p.answer, uint32(len(b)))
 	room := p.ep.MaxPayload() - publishHeadLen
 	p.answer = append(p.answer, b[first:min(len(b), first+room)]...)
@@ -95,6 +107,14 @@ func (p *publisher) fetch(ctx context.Context, node mcd.NodeID, part int) (b []b
 		switch {
 		case err != nil:
 			return nil, err
+		case total == notYet:
+			heard = time.Now()
+			if err := linger(ctx, p.ep, askAgain); err != nil {
+				return nil, err
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 		case total >= 0:
 			b, heard = append(b, more...), time.Now()
 			if len(b) == total {

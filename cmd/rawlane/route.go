@@ -7,12 +7,21 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteCheckCommand,
 	newRouteShowCommand,
 	newRouteDiffCommand,
+	newRouteVLANsCommand,
+	newRouteOptimiseCommand,
+	newRouteApplyCommand,
+	newRouteLoadCommand,
+	newRouteDumpCommand,
+	newRouteControlCommand,
+	newRouteRollbackCommand,
+	newRouteCountersCommand,
+	newRouteLogCommand,
 }
 
 func newRouteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "route VERB",
-		Short: "Check, show and compare plans of which VLAN leads where",
+		Short: "Check, show, compare and apply plans of which VLAN leads where",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return misuse("which? (%s)", verbNames(cmd))

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,36 +18,20 @@ topology, it also makes sure that the network has every VID and that every pair 
   rawlane route check examples/vbft16.yaml`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := readPlan(args[0])
+			p, network, err := readPlanAndNetwork(args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", args[0], planSummary(p))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s\n", args[0], planSummary(p), networkSummary(p, network))
 			return err
 		},
 	}
 }
 
-// oneFile wants the name of one file as the only argument.
-func oneFile(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return misuse("want one plan's file")
+// networkSummary says what a check has found out about a plan's network.
+func networkSummary(p *vlan.Plan, network *vlan.Topology) string {
+	if network == nil {
+		return "it names no topology, so whether its VIDs connect them was not checked"
 	}
-	return nil
-}
-
-// readPlan reads a plan from a file.
-func readPlan(file string) (*vlan.Plan, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return vlan.ParsePlan(file, f)
-}
-
-// planSummary is a plan in a line: "16 nodes, VIDs 1, 2, 3, 4, 120 pairs (6 of them listed)".
-func planSummary(p *vlan.Plan) string {
-	n := len(p.Nodes)
-	return fmt.Sprintf("%d nodes, VIDs %s, %d pairs (%d of them listed)", n, strings.Trim(fmt.Sprint(p.VIDs), "[]"), n*(n-1)/2, len(p.Pairs))
+	return fmt.Sprintf("each is connected by its VID on %s (%d switches, %d links)", p.Topology, len(network.Switches), len(network.Links))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -87,30 +86,3 @@ func (s *site) way(before []uint64) string {
 	}
 	return text
 }
-
-// lane is a vlan.Router whose tag is set while the program runs.
-type lane struct {
-	tag        atomic.Pointer[transport.Tag]
-	generation atomic.Uint64
-}
-
-func (l *lane) set(t transport.Tag) {
-	l.tag.Store(&t)
-	l.generation.Add(1)
-}
-
-func (l *lane) clear() {
-	l.tag.Store(nil)
-	l.generation.Add(1)
-}
-
-// Route implements vlan.Router.
-func (l *lane) Route(transport.MAC) (transport.Tag, bool) {
-	if t := l.tag.Load(); t != nil {
-		return *t, true
-	}
-	return transport.Tag{}, false
-}
-
-// Generation implements vlan.Router.
-func (l *lane) Generation() uint64 { return l.generation.Load() }

@@ -65,6 +65,8 @@ var cases = []struct {
 	{"poll fills a short slice", shortSlice},
 	{"payloads are views until the next poll", viewsHold},
 	{"sent payloads are the caller's again", payloadReuse},
+	{"headroom changes nothing", headroom},
+	{"headroom elsewhere is left alone", headroomElsewhere},
 
 	{"wait ends by arrival", waitArrival},
 	{"wait sees what came before it", waitEarlyArrival},

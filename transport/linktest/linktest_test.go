@@ -41,6 +41,8 @@ func TestSuite_NoticesEachFault(t *testing.T) {
 		{"last in, first out", "a batch keeps its order"},
 		{"drops the rest", "poll fills a short slice"},
 		{"borrows payloads", "sent payloads are the caller's again"},
+		{"overruns headroom", "headroom changes nothing"},
+		{"trusts headroom", "headroom elsewhere is left alone"},
 		{"edge-triggered", "wait sees what a poll left"},
 		{"sleeps through Close", "wait ends by close"},
 		{"deaf to Quiet", "quiet leaves the waiter asleep"},

@@ -69,6 +69,11 @@ func (w *wire) Send(frames []transport.Frame) (int, error) {
 		if f.Src.IsZero() {
 			f.Src = w.mac
 		}
+		if n := len(f.Headroom); n > 0 && w.fault == "overruns headroom" {
+			f.Headroom[:n+len(f.Payload)+1][n+len(f.Payload)] = 0 // as one that pads where there is no room
+		} else if n >= transport.MaxHeaderLen && w.fault == "trusts headroom" {
+			f.Payload = f.Headroom[:n+len(f.Payload)][n:]
+		}
 		w.count.TxFrames++
 		w.count.TxBytes += uint64(f.WireLen())
 		w.peer.arrive(f)

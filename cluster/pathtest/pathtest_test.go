@@ -1,0 +1,388 @@
+package pathtest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rawlane/rawlane/cluster/pathtest"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func by(vids ...transport.VID) (tags []mcd.Tagging) {
+	for _, vid := range vids {
+		tags = append(tags, mcd.ByTag(transport.Tag{VID: vid}))
+	}
+	return tags
+}
+
+// open makes an endpoint of each link: node 0, 1, ... Those of a second table entry with an address are left out of the table.
+func open(t *testing.T, links ...transport.Link) []*mcd.Endpoint {
+	t.Helper()
+	var nodes []mcd.Node
+	for k, l := range links {
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	var es []*mcd.Endpoint
+	for k, l := range links {
+		es = append(es, openOne(t, mcd.NodeID(k), nodes, l))
+	}
+	return es
+}
+
+func openOne(t *testing.T, k mcd.NodeID, nodes []mcd.Node, l transport.Link) *mcd.Endpoint {
+	t.Helper()
+	e, err := mcd.Open(mcd.Config{Node: k, Nodes: nodes, Spin: -1}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// switched makes links on one switch.
+func switched(t *testing.T, n int) (links []transport.Link) {
+	t.Helper()
+	all, err := fabric.Links(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		links = append(links, l)
+	}
+	return links
+}
+
+// twoTops makes a link on each of two leaves, and two paths between them, by VID 1 and by VID 2; the cables of the latter are returned.
+func twoTops(t *testing.T) (links []transport.Link, second []*fabric.Cable) {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := []*fabric.Switch{f.AddSwitch("leaf 0"), f.AddSwitch("leaf 1")}
+	for vid := transport.VID(1); vid <= 2; vid++ {
+		top := f.AddSwitch(fmt.Sprintf("top %d", vid))
+		for _, leaf := range leaves {
+			c, err := f.Connect(leaf, top, fabric.Trunk(vid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if vid == 2 {
+				second = append(second, c)
+			}
+		}
+	}
+	for _, leaf := range leaves {
+		l, err := f.Attach(leaf, fabric.Station{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, l)
+	}
+	return links, second
+}
+
+// suffering puts a fault around a link, for the frames that match.
+func suffering(t *testing.T, l transport.Link, cfg fault.Config) transport.Link {
+	t.Helper()
+	f, err := fault.New(l, rand.New(rand.NewPCG(1, 0)), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func ofVID(vid transport.VID) func(*transport.Frame) bool {
+	return func(f *transport.Frame) bool { return f.Tagged && f.Tag.VID == vid }
+}
+
+// looped is a link to a network with a loop: what it broadcasts comes back.
+type looped struct {
+	transport.Link
+	mu   sync.Mutex
+	back []transport.Frame
+}
+
+func (l *looped) Unwrap() transport.Link { return l.Link }
+
+func (l *looped) Send(frames []transport.Frame) (int, error) {
+	l.mu.Lock()
+	for _, f := range frames {
+		if f.Dst == transport.Broadcast && f.Tag.VID == 2 {
+			f.Payload = bytes.Clone(f.Payload)
+			l.back = append(l.back, f, f, f)
+		}
+	}
+	l.mu.Unlock()
+	return l.Link.Send(frames)
+}
+
+func (l *looped) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n < len(frames) && len(l.back) > 0 {
+		frames[n], l.back = l.back[0], l.back[1:]
+		n++
+	}
+	return n, err
+}
+
+// both is a link to two networks, as one: stations of the one and the other may have one address.
+type both struct {
+	transport.Link
+	other transport.Link
+}
+
+func (l *both) Send(frames []transport.Frame) (int, error) {
+	if n, err := l.other.Send(frames); err != nil {
+		return n, err
+	}
+	return l.Link.Send(frames)
+}
+
+func (l *both) Poll(frames []transport.Frame) (int, error) {
+	n, _ := l.other.Poll(frames)
+	more, err := l.Link.Poll(frames[n:])
+	return n + more, err
+}
+
+func (l *both) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if err := l.Link.Wait(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (l *both) Close() error {
+	return errors.Join(l.Link.Close(), l.other.Close())
+}
+
+// Each fault is planted, and found; a healthy network has none.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		plant func(t *testing.T) *mcd.Endpoint // node 0
+		tags  []mcd.Tagging
+		want  []pathtest.Fault
+		text  string
+	}{
+		{
+			name:  "nothing",
+			plant: func(t *testing.T) *mcd.Endpoint { return open(t, switched(t, 3)...)[0] },
+			tags:  append(by(1, 2), mcd.Untagged),
+		},
+		{
+			name: "loop: broadcasts of VID 2 come back",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 2)
+				return open(t, &looped{Link: links[0]}, links[1])[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.Loop, By: by(2)[0], Count: 3}},
+			text: "loop: a broadcast of node 0 by VID 2 came back 3 times",
+		},
+		{
+			name: "loop: frames arrive twice",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 2)
+				return open(t, suffering(t, links[0], fault.Config{Duplicate: 1, Match: ofVID(2)}), links[1])[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.Loop, To: 1, By: by(2)[0], Count: 2}},
+			text: "node 1 answered one probe of node 0 by VID 2 2 times",
+		},
+		{
+			name: "black hole: a cable of VID 2 is out",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links, second := twoTops(t)
+				second[0].SetUp(false)
+				return open(t, links...)[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.BlackHole, To: 1, By: by(2)[0]}},
+			text: "black hole: nodes 0 and 1 hear nothing of each other by VID 2, and do by others",
+		},
+		{
+			name: "one-way: node 0 hears nothing of VID 2",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 2)
+				return open(t, suffering(t, links[0], fault.Config{Loss: 1, Match: ofVID(2)}), links[1])[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.OneWay, To: 1, By: by(2)[0]}},
+			text: "one-way: frames of node 1 by VID 2 do not reach node 0; the other direction works",
+		},
+		{
+			name: "one-way: node 1 hears nothing of VID 2",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 2)
+				return open(t, links[0], suffering(t, links[1], fault.Config{Loss: 1, Match: ofVID(2)}))[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.OneWay, To: 1, By: by(2)[0], Toward: true}},
+			text: "one-way: frames of node 0 by VID 2 do not reach node 1",
+		},
+		{
+			name: "unreachable: node 2 is unplugged",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 3)
+				links[2].(*fabric.Link).SetUp(false)
+				return open(t, links...)[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.Unreachable, To: 2}},
+			text: "unreachable: node 0 hears nothing of node 2 by any VID",
+		},
+		{
+			name: "duplicate address: nodes 1 and 2",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				here, there := switched(t, 2), switched(t, 2)
+				nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{here[0].MAC()}}, {ID: 1, MACs: []transport.MAC{here[1].MAC()}}}
+				openOne(t, 1, nodes, here[1])
+				openOne(t, 2, nil, there[1])
+				return openOne(t, 0, nodes, &both{here[0], there[0]})
+			},
+			tags: by(1),
+			want: []pathtest.Fault{
+				{Kind: pathtest.Duplicate, To: 1, MACs: []transport.MAC{{2, 0, 0, 0, 0, 2}}, Nodes: []mcd.NodeID{1, 2}},
+			},
+			text: "duplicate address: nodes [1 2] answer at [02:00:00:00:00:02]",
+		},
+		{
+			name: "duplicate address: node 1 was cloned, number and all",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				here, there := switched(t, 2), switched(t, 2)
+				nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{here[0].MAC()}}, {ID: 1, MACs: []transport.MAC{here[1].MAC()}}}
+				openOne(t, 1, nodes, here[1])
+				openOne(t, 1, nodes, there[1])
+				return openOne(t, 0, nodes, &both{here[0], there[0]})
+			},
+			tags: by(1),
+			want: []pathtest.Fault{
+				{Kind: pathtest.Duplicate, To: 1, MACs: []transport.MAC{{2, 0, 0, 0, 0, 2}}, Nodes: []mcd.NodeID{1, 1}},
+			},
+		},
+		{
+			name: "tag changed: an access port strips VID 5",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				f, err := fabric.New(fabric.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sw := f.AddSwitch("")
+				var links []transport.Link
+				for _, p := range []fabric.Port{{}, fabric.Access(5)} {
+					l, err := f.Attach(sw, fabric.Station{Port: p})
+					if err != nil {
+						t.Fatal(err)
+					}
+					links = append(links, l)
+				}
+				return open(t, links...)[0]
+			},
+			tags: by(5),
+			want: []pathtest.Fault{{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Arrive: mcd.Untagged}},
+			text: "what node 0 sends to node 1 by VID 5 arrives with no tag",
+		},
+		{
+			name: "MTU: frames of VID 2 pass with 1007 bytes at most",
+			plant: func(t *testing.T) *mcd.Endpoint {
+				links := switched(t, 2)
+				long := func(f *transport.Frame) bool { return ofVID(2)(f) && len(f.Payload) > 1007 }
+				return open(t, links[0], suffering(t, links[1], fault.Config{Loss: 1, Match: long}))[0]
+			},
+			tags: by(1, 2),
+			want: []pathtest.Fault{{Kind: pathtest.MTU, To: 1, By: by(2)[0], Bytes: 1007, Want: 1500}},
+			text: "MTU: between nodes 0 and 1 by VID 2 frames of 1007 bytes pass, and of 1500 do not",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, err := pathtest.Check(context.Background(), c.plant(t), 0, c.tags, pathtest.Options{})
+				if err != nil || !reflect.DeepEqual(got, c.want) {
+					t.Errorf("found %v (%v), want %v", got, err, c.want)
+				}
+				if len(got) > 0 && (!strings.Contains(got[0].String(), c.text) || got[0].Record().Text != got[0].String()) {
+					t.Errorf("%q does not say %q", got[0], c.text)
+				}
+			})
+		})
+	}
+}
+
+// A tenth of all frames is lost by chance: that is no fault of a path.
+func TestCheckIsNotMisledByChance(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			links := switched(t, 2)
+			lossy, err := fault.New(links[0], rand.New(rand.NewPCG(seed, 0)), fault.Config{Loss: 0.05})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := pathtest.Check(context.Background(), open(t, lossy, links[1])[0], 0, by(1, 2), pathtest.Options{})
+			if err != nil || len(got) != 0 {
+				t.Errorf("seed %d: found %v (%v)", seed, got, err)
+			}
+		})
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		e := open(t, suffering(t, links[0], fault.Config{Delay: 1, DelayMin: 3 * time.Millisecond, DelayMax: 3 * time.Millisecond}), links[1])[0]
+		told := 0
+		m, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 1, Tagging: by(7)[0]}, pathtest.Options{Count: 5}, func(mcd.Pong, error) { told++ })
+		if err != nil || m.Sent != 5 || m.Answered != 5 || told != 5 || m.Quantile(0.5) != 3*time.Millisecond || m.Seen != by(7)[0] {
+			t.Errorf("%+v, told %d times, %v", m, told, err)
+		}
+		m, err = pathtest.Measure(context.Background(), e, mcd.Path{Node: 1}, pathtest.Options{Count: 2, Timeout: time.Millisecond}, nil)
+		if err != nil || m.Alive() || m.Sent != 2 || m.Quantile(1) != 0 {
+			t.Errorf("%+v, %v: want that none is answered in time", m, err)
+		}
+		if _, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 9}, pathtest.Options{}, nil); !errors.Is(err, mcd.ErrUnknownNode) {
+			t.Errorf("%v, want ErrUnknownNode", err)
+		}
+	})
+}
+
+func TestSweepFindsTheVIDsThatWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links, _ := twoTops(t)
+		var all []transport.VID
+		for vid := transport.VID(1); vid <= transport.MaxVID; vid++ {
+			all = append(all, vid)
+		}
+		got, err := pathtest.Sweep(context.Background(), open(t, links...)[0], 1, 0, by(all...), pathtest.Options{})
+		if err != nil || !reflect.DeepEqual(got, by(1, 2)) {
+			t.Errorf("%v (%v), want VIDs 1 and 2", got, err)
+		}
+	})
+}
+
+func TestEchoRate(t *testing.T) {
+	e := open(t, switched(t, 2)...)[0]
+	rate, err := pathtest.EchoRate(context.Background(), e, mcd.Path{Node: 1}, pathtest.Options{}, 20*time.Millisecond)
+	if err != nil || rate < 1e6 {
+		t.Errorf("%.0f bytes/s (%v)", rate, err)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// routeApply is what was asked for of a group change.
+type routeApply struct {
+	allManagers
+	options manager.ApplyOptions
+	json    bool
+}
+
+func newRouteApplyCommand() *cobra.Command {
+	a := &routeApply{options: manager.ApplyOptions{Lease: manager.DefaultLease}}
+	cmd := &cobra.Command{
+		Use:   "apply PLAN --managers FILE|LIST [flags]",
+		Short: "Make a plan that of all nodes, at once",
+		Long: `Has the managers of all nodes agree to a plan first, and then change to it, all at once, and says for how long the two ends
+of a pair may have disagreed: for that long, switches flood what they send. If a manager refuses or cannot be asked, none
+changes. If one is lost in between, the others go back; apply the plan again when it is up.
+
+  rawlane route apply better.yaml --managers managers.txt
+  rawlane route apply better.yaml --managers unix:/run/a.sock,unix:/run/b.sock`,
+		Args: oneFile,
+		RunE: a.run,
+	}
+	f := cmd.Flags()
+	a.flags(f)
+	f.StringVar(&a.options.Reason, "reason", "", "why, for the managers' logs")
+	f.DurationVar(&a.options.Lease, "lease", a.options.Lease, "how long a manager that has agreed waits for the others")
+	f.BoolVar(&a.options.Partial, "partial", false, "even if not all managers of nodes whose pairs change are given")
+	f.BoolVar(&a.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *routeApply) run(cmd *cobra.Command, args []string) error {
+	if a.options.Lease < time.Millisecond || a.options.Lease > manager.MaxLease {
+		return misuse("--lease %v: want 1ms to %v", a.options.Lease, manager.MaxLease)
+	}
+	p, err := readPlan(args[0])
+	if err != nil {
+		return err
+	}
+	clients, done, err := a.clients()
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
+	defer cancel()
+	return a.apply(ctx, cmd, clients, p)
+}
+
+func writeReport(out io.Writer, r *manager.Report) {
+	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
+	late := 0
+	for _, n := range r.Nodes {
+		name := n.Name
+		if name == "" {
+			name = n.MAC.String()
+		}
+		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %d\n", n.Manager, name, n.State, n.Routes, n.Version)
+		late += n.Late
+		if n.Warning != "" {
+			fmt.Fprintf(out, "  warning: %s\n", n.Warning)
+		}
+	}
+	if r.Pairs > 0 {
+		fmt.Fprintf(out, "%d pairs changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",
+			r.Pairs, r.DisagreedMost.Round(time.Microsecond), r.WorstPair, r.DisagreedLeast.Round(time.Microsecond))
+	}
+	if late > 0 {
+		fmt.Fprintf(out, "%d programs had not said in time that they send by the new routes\n", late)
+	}
+}

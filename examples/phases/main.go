@@ -1,0 +1,204 @@
+// Command phases changes its routes from phase to phase. Of eight nodes on two leaf switches, the even ones exchange blocks with their partners on
+// the other leaf while the odd ones compute, and then the other way round. The default plan gives even nodes one of the two paths, and odd
+// ones the other: so one would be crowded, and the other idle, in each phase. The program knows its phases, works out a plan for each, and
+// changes to it behind a fence, between two barriers. It prints what each path has carried in each phase.
+//
+//	go run ./examples/phases
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+const (
+	blocks            = 100 // that a node sends in each phase
+	port   mcd.PortID = 1
+)
+
+// phases are told by their parity: the even nodes' comes first.
+var phases = []string{"even nodes", "odd nodes"}
+
+// partner returns whom a node exchanges blocks with in a phase; ok is false if it computes.
+func partner(phase, node, nodes int) (other int, ok bool) {
+	return (node + nodes/2) % nodes, node%2 == phase
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	network, err := vlan.FatTree(2, 2, 4)
+	if err != nil {
+		return err
+	}
+	links, tops, err := build(network)
+	if err != nil {
+		return err
+	}
+	plans, err := prepare(network, links)
+	if err != nil {
+		return err
+	}
+	var table []mcd.Node
+	for k, l := range links {
+		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+	}
+	var nodes []*mcd.Endpoint
+	routes := make([]*vlan.Table, len(links))
+	for k, l := range links {
+		if routes[k], err = vlan.NewTable(plans[0].Routes(k)); err != nil {
+			return err
+		}
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: routes[k]}, l)
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		nodes = append(nodes, e)
+	}
+	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
+}
+
+// prepare works out a plan for each phase, each with as few changes as will do, and says what it is good for.
+func prepare(network *vlan.Topology, links []*fabric.Link) (plans []*vlan.Plan, err error) {
+	var macs []transport.MAC
+	for _, l := range links {
+		macs = append(macs, l.MAC())
+	}
+	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2})
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range phases {
+		var demand vlan.Traffic
+		for k := range macs {
+			if other, ok := partner(i, k, len(macs)); ok {
+				demand = append(demand, vlan.Flow{From: k, To: other, Rate: 400 * vlan.Mbps})
+			}
+		}
+		better, report, err := vlan.Optimize(network, demand, plan, vlan.OptimizeOptions{})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Printf("%s: %v; the worst link is used to %.0f %% of its rate, and not to %.0f %%\n",
+			name, report.Changes, 100*report.After.Worst, 100*report.Before.Worst)
+		plan = better
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// work is what each node does.
+func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*vlan.Plan, tops []*fabric.Switch) error {
+	p, err := e.OpenPort(port, mcd.PortOptions{})
+	if err != nil {
+		return err
+	}
+	g, err := barrier.NewGroup(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	self, size := int(e.Node()), len(e.Nodes())
+	for i, name := range phases {
+		other, active := partner(i, self, size)
+		// Between the barriers nobody sends blocks: so the two ends of a pair change together, as far as blocks can tell, and none floods.
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		change := func() error { return routes.Replace(plans[i].Routes(self)) }
+		if err := e.Fence(ctx, change, mcd.NodeID(other)); err != nil {
+			return err
+		}
+		before := carried(tops)
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		if active {
+			if err := exchange(ctx, p, mcd.NodeID(other)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		if self == 0 {
+			after := carried(tops)
+			fmt.Printf("%s: the paths carried %d and %d frames, barriers included\n", name, after[0]-before[0], after[1]-before[1])
+		}
+	}
+	return g.Barrier(ctx)
+}
+
+// carried is how many frames each top switch has passed on.
+func carried(tops []*fabric.Switch) (frames []uint64) {
+	for _, top := range tops {
+		c := top.Counters()
+		frames = append(frames, c.Forwarded+c.Flooded)
+	}
+	return frames
+}
+
+// exchange sends blocks to a partner, one for each that came.
+func exchange(ctx context.Context, p *mcd.Port, partner mcd.NodeID) error {
+	block := make([]byte, 1000)
+	for range blocks {
+		if err := p.Send(ctx, mcd.Addr{Node: partner, Port: port}, block); err != nil {
+			return err
+		}
+		if _, from, err := p.Recv(ctx, block); err != nil || from.Node != partner {
+			return errors.Join(err, fmt.Errorf("a block from %v, want %d", from, partner))
+		}
+	}
+	return nil
+}
+
+// build makes the network in memory, and returns the hosts' links and the top switches.
+func build(t *vlan.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	var switches []*fabric.Switch
+	for _, name := range t.Switches {
+		switches = append(switches, f.AddSwitch(name))
+	}
+	for i, l := range t.Links {
+		var vids []transport.VID
+		for _, v := range t.VLANs {
+			for _, link := range v.Links {
+				if link == i {
+					vids = append(vids, v.VID)
+				}
+			}
+		}
+		if _, err := f.Connect(switches[l.A], switches[l.B], fabric.Trunk(vids...)); err != nil {
+			return nil, nil, err
+		}
+	}
+	hosts := 0
+	for _, h := range t.Hosts {
+		l, err := f.Attach(switches[h.Switch], fabric.Station{})
+		if err != nil {
+			return nil, nil, err
+		}
+		links = append(links, l)
+		hosts = max(hosts, h.Switch+1) // leaves come before tops
+	}
+	return links, switches[hosts:], nil
+}

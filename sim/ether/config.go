@@ -1,0 +1,84 @@
+package ether
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// Config of a network. All but Topology may be zero.
+type Config struct {
+	Topology *vlan.Topology // with one VLAN at least: frames are tagged
+	Seed     uint64         // of what is left to chance: how late hosts are, how far clocks are off
+
+	Queue         int           // bytes that may wait at a switch's port; 0: DefaultQueue
+	Window        int           // payload bytes that a flow has on its way; 0: DefaultWindow
+	HostLatency   time.Duration // from a program to its cable, or back; 0: DefaultHostLatency
+	SwitchLatency time.Duration // from a frame's last bit to the queue that it leaves by; 0: DefaultSwitchLatency
+	Ageing        time.Duration // of learned addresses; 0: 300 s
+
+	// Exact leaves nothing to chance: all clocks are right, and no host is late. It is for comparing with arithmetic.
+	Exact bool
+}
+
+// Validate says what is wrong with c.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+// withDefaults returns c with nothing left at zero, and what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if c.Queue == 0 {
+		c.Queue = DefaultQueue
+	}
+	if c.Window == 0 {
+		c.Window = DefaultWindow
+	}
+	if c.HostLatency == 0 {
+		c.HostLatency = DefaultHostLatency
+	}
+	if c.SwitchLatency == 0 {
+		c.SwitchLatency = DefaultSwitchLatency
+	}
+	switch {
+	case c.Topology == nil:
+		return c, errors.New("no topology")
+	case c.Queue < FullFrame || c.Queue > MaxQueue:
+		return c, fmt.Errorf("queue of %d bytes (want %d, a full frame, to %d)", c.Queue, FullFrame, MaxQueue)
+	case c.Window < Payload || c.Window > MaxWindow:
+		return c, fmt.Errorf("window of %d bytes (want %d, what a frame carries, to %d)", c.Window, Payload, MaxWindow)
+	case c.HostLatency < 0 || c.HostLatency > maxLatency || c.SwitchLatency < 0 || c.SwitchLatency > maxLatency:
+		return c, fmt.Errorf("latencies of %v and %v (want 0 to %v)", c.HostLatency, c.SwitchLatency, maxLatency)
+	}
+	return c, c.checkTopology()
+}
+
+func (c *Config) checkTopology() error {
+	t := c.Topology
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if len(t.VLANs) == 0 {
+		return errors.New("the topology has no VLAN (want one at least: frames are tagged)")
+	}
+	check := func(name string, r vlan.Rate) error {
+		if r < MinRate || r > MaxRate {
+			return fmt.Errorf("%s: a rate of %v (want %v to %v)", name, r, MinRate, MaxRate)
+		}
+		return nil
+	}
+	for _, h := range t.Hosts {
+		if err := check("host "+h.Name, h.Rate); err != nil {
+			return err
+		}
+	}
+	for i, l := range t.Links {
+		if err := check("link "+t.LinkName(i), l.Rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package ether
+
+import "github.com/rawlane/rawlane/internal/l2switch"
+
+// Counters of a network, in frames. What was sent, and each copy that a switch made of it, is delivered, not addressed,
+// filtered, dropped or on its way:
+//
+//	Sent + Copies = Delivered + NotAddressed + Filtered + Dropped + InFlight
+type Counters struct {
+	Sent         uint64 `json:"sent"`          // by hosts
+	Copies       uint64 `json:"copies"`        // that flooding adds: a frame that leaves by three ports has two
+	Delivered    uint64 `json:"delivered"`     // to the host that they were for
+	NotAddressed uint64 `json:"not_addressed"` // flooded to a host that they were not for
+	Filtered     uint64 `json:"filtered"`      // by switches, for a cause that Switch counts
+	Dropped      uint64 `json:"dropped"`       // by full queues
+	InFlight     uint64 `json:"in_flight"`     // queued or on a wire
+	Flooded      uint64 `json:"flooded"`       // how often a switch did not know where a frame's destination was
+}
+
+// Counters returns what passed since the network was made.
+func (n *Network) Counters() Counters {
+	c := n.count
+	for i := range n.lines {
+		c.Dropped += n.lines[i].Dropped
+		c.InFlight += uint64(n.lines[i].flying.len())
+	}
+	for _, s := range n.switches {
+		c.Flooded += s.Counters().Flooded
+	}
+	return c
+}
+
+// Switch returns a switch's own counters.
+func (n *Network) Switch(i int) l2switch.Counters { return n.switches[i].Counters() }
+
+// HostLine returns the counters of a host's cable: what it sent, and what was sent to it.
+func (n *Network) HostLine(i int) (from, to LineCounters) {
+	return n.lines[2*i].LineCounters, n.lines[2*i+1].LineCounters
+}
+
+// LinkLine returns the counters of a link between switches, from its A and from its B.
+func (n *Network) LinkLine(i int) (fromA, fromB LineCounters) {
+	return n.HostLine(len(n.hosts) + i)
+}

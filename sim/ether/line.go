@@ -1,0 +1,85 @@
+package ether
+
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// line is one direction of a cable: the queue of the port that sends, the wire, and who is at its end.
+//
+// A frame's future is known when it is queued, since a line serves in order and at one rate: it will leave once all before
+// it have. So the queue is a single number, the instant at which the line falls idle, and a frame costs one event: its
+// arrival.
+//
+//	now        idle                  arrival
+//	 |--wait---->|##frame##|--latency-->|
+//	 |<--- at most limit ->|
+type line struct {
+	byteTime int64         // of one byte, in femtoseconds
+	limit    int64         // what may wait, the frame that is leaving among it, in femtoseconds
+	latency  time.Duration // of the wire and of what is behind it
+	idle     int64         // femtoseconds from the origin; in the past, too
+	flying   ring          // queued or on the wire
+	arrive   func()        // the event: the first of flying is there
+	LineCounters
+}
+
+// LineCounters of one direction of a cable, in frames and, with preamble and gap, in bytes.
+type LineCounters struct {
+	Frames  uint64 `json:"frames"`  // taken
+	Bytes   uint64 `json:"bytes"`   // of these
+	Dropped uint64 `json:"dropped"` // found the queue full
+}
+
+// femto is how many femtoseconds a nanosecond has. Of them, 2^63 are two and a half hours; so fine a grain is there
+// for clocks that differ by millionths.
+const femto = 1_000_000
+
+// send queues f at instant now, and returns when it will arrive, unless the queue is full.
+func (l *line) send(now mono.Time, f *frame) (arrival mono.Time, taken bool) {
+	at := int64(now.Since()) * femto
+	size := f.wireBytes()
+	start := max(at, l.idle)
+	end := start + size*l.byteTime
+	if end-at > l.limit {
+		l.Dropped++
+		return mono.Time{}, false
+	}
+	l.idle = end
+	l.Frames++
+	l.Bytes += uint64(size)
+	l.flying.push(f)
+	return mono.At(time.Duration((end+femto-1)/femto) + l.latency), true
+}
+
+// ring is a queue of frames that grows.
+type ring struct {
+	frames      []frame // a power of two of them
+	first, next uint    // frames[first&mask:next&mask]
+}
+
+func (r *ring) len() int { return int(r.next - r.first) }
+
+func (r *ring) push(f *frame) {
+	if r.len() == len(r.frames) {
+		r.grow()
+	}
+	r.frames[r.next&uint(len(r.frames)-1)] = *f
+	r.next++
+}
+
+// pop removes the first frame. There must be one.
+func (r *ring) pop() frame {
+	f := r.frames[r.first&uint(len(r.frames)-1)]
+	r.first++
+	return f
+}
+
+func (r *ring) grow() {
+	more := make([]frame, max(16, 2*len(r.frames)))
+	for i := range r.len() {
+		more[i] = r.frames[(r.first+uint(i))&uint(len(r.frames)-1)]
+	}
+	r.frames, r.first, r.next = more, 0, uint(r.len())
+}

@@ -1,0 +1,135 @@
+package ether
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/sim"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// Network is switches, cables and hosts. It belongs to the goroutine of its queue.
+type Network struct {
+	queue    *sim.Queue
+	config   Config
+	chance   sim.Chance
+	switches []node
+	hosts    []host
+	lines    []line // two of each cable: from its A, from its B
+	flows    []*Flow
+	count    Counters // but for what lines and switches count themselves
+
+	header transport.Frame // of the frame that a switch looks at
+	egress []l2switch.Egress
+}
+
+// node is a switch and what leads away from it.
+type node struct {
+	*l2switch.Switch
+	lines []*line // by port
+}
+
+// New makes a network on a queue. Its switches know no addresses yet, and its hosts send all on the topology's first VID.
+// The errors say what is wrong with c.
+func New(q *sim.Queue, c Config) (*Network, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	t := c.Topology
+	switches, cables, err := wire(t, l2switch.Config{Ageing: c.Ageing})
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	n := &Network{
+		queue: q, config: c, chance: sim.Chance(c.Seed),
+		switches: make([]node, len(switches)), hosts: make([]host, len(t.Hosts)), lines: make([]line, 2*len(cables)),
+	}
+	for i, s := range switches {
+		n.switches[i] = node{s, make([]*line, s.Ports())}
+	}
+	for i := range n.hosts {
+		n.hosts[i] = host{net: n, number: i, mac: Address(i), vids: slices.Repeat([]transport.VID{t.VLANs[0].VID}, len(t.Hosts))}
+	}
+	for i, c := range cables {
+		n.lay(&n.lines[2*i], c.a, c.b, c.rate)
+		n.lay(&n.lines[2*i+1], c.b, c.a, c.rate)
+	}
+	return n, nil
+}
+
+// lay makes one direction of a cable.
+func (n *Network) lay(l *line, from, to socket, rate vlan.Rate) {
+	byteTime := 8 * femto * 1e9 / float64(rate)
+	if !n.config.Exact {
+		off := float64(n.chance.UpTo(2*clockPPM)) - clockPPM
+		byteTime += float64(byteTime * off / 1e6)
+	}
+	l.byteTime = int64(byteTime)
+	if from.port == atHost {
+		n.hosts[from.device].line = l
+		l.latency += n.config.HostLatency
+		l.limit = hostQueue * l.byteTime
+	} else {
+		n.switches[from.device].lines[from.port] = l
+		l.limit = int64(n.config.Queue) * l.byteTime
+	}
+	if to.port == atHost {
+		l.latency += n.config.HostLatency
+		h := &n.hosts[to.device]
+		l.arrive = func() {
+			f := l.flying.pop()
+			h.receive(&f)
+		}
+	} else {
+		l.latency += n.config.SwitchLatency
+		s := &n.switches[to.device]
+		l.arrive = func() {
+			f := l.flying.pop()
+			n.forward(s, to.port, &f)
+		}
+	}
+}
+
+// send queues a frame on a line.
+func (n *Network) send(l *line, at mono.Time, f *frame) {
+	if arrival, ok := l.send(at, f); ok {
+		n.queue.At(arrival, l.arrive)
+	}
+}
+
+// forward has a switch decide by which ports a frame leaves.
+func (n *Network) forward(s *node, port int, f *frame) {
+	now := n.queue.Now()
+	n.header = transport.Frame{Dst: f.dst, Src: f.src, Tagged: true, Tag: transport.Tag{VID: f.vid}}
+	n.egress = s.Forward(now, port, &n.header, n.egress[:0])
+	if len(n.egress) == 0 {
+		n.count.Filtered++
+		return
+	}
+	n.count.Copies += uint64(len(n.egress) - 1)
+	for i := range n.egress {
+		n.send(s.lines[n.egress[i].Port], now, f)
+	}
+}
+
+// SetVID changes what one host sends to another with, from now on. What it is sent with back stays.
+func (n *Network) SetVID(from, to int, vid transport.VID) { n.hosts[from].vids[to] = vid }
+
+// SetRoute changes both directions of a pair, at once.
+func (n *Network) SetRoute(p vlan.Pair, vid transport.VID) {
+	n.SetVID(p.A, p.B, vid)
+	n.SetVID(p.B, p.A, vid)
+}
+
+// Apply sets all pairs' VIDs to those of a plan, which must have as many nodes as there are hosts.
+func (n *Network) Apply(p *vlan.Plan) {
+	for b := range n.hosts {
+		for a := range b {
+			n.SetRoute(vlan.Pair{A: a, B: b}, p.PairVID(a, b))
+		}
+	}
+}

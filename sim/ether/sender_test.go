@@ -1,0 +1,168 @@
+package ether
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// conversation is a sender with as much to send as it likes, and what it sent.
+type conversation struct {
+	t *testing.T
+	sender
+}
+
+func newConversation(t *testing.T, segments int) *conversation {
+	c := &conversation{t, newSender(segments * Payload)}
+	c.unsent = 1 << 40
+	return c
+}
+
+// sends takes what may be sent, and checks which segments these are: "0-2 7".
+func (c *conversation) sends(want string) {
+	c.t.Helper()
+	var got []string
+	for first, last := int64(-1), int64(-1); ; {
+		seq, _, _, ok := c.next()
+		if ok && int64(seq) == last+1 && first >= 0 {
+			last++
+			continue
+		}
+		if first >= 0 && first < last {
+			got = append(got, fmt.Sprintf("%d-%d", first, last))
+		} else if first >= 0 {
+			got = append(got, fmt.Sprint(first))
+		}
+		if !ok {
+			break
+		}
+		first, last = int64(seq), int64(seq)
+	}
+	if s := strings.Join(got, " "); s != want {
+		c.t.Errorf("sends %q, want %q (window %d, threshold %d, %d lost, %d arrived)", s, want, c.cwnd, c.ssthresh, c.lost, c.arrived)
+	}
+}
+
+// ack acknowledges all below seq, and the run [lo, hi) above it.
+func (c *conversation) ack(seq, lo, hi uint64) {
+	c.acknowledged(&frame{ack: true, seq: seq, lo: lo, hi: hi}, time.Millisecond)
+}
+
+func TestSender_SlowStartDoublesTheWindow(t *testing.T) {
+	c := newConversation(t, 100)
+	c.sends("0-2")
+	for _, want := range []int{6, 12, 24, 48, 96, 100} { // the most there may be
+		for end := c.nxt; c.una < end; {
+			c.ack(min(c.una+ackEvery, end), 0, 0)
+			for _, _, _, ok := c.next(); ok; {
+				_, _, _, ok = c.next()
+			}
+		}
+		if c.inFlight() != want {
+			t.Errorf("%d on their way after a round trip, want %d", c.inFlight(), want)
+		}
+	}
+}
+
+func TestSender_AvoidsCongestionByOneARoundTrip(t *testing.T) {
+	c := newConversation(t, 100)
+	c.cwnd, c.ssthresh = 10, 10
+	c.sends("0-9")
+	c.ack(5, 0, 0)
+	c.sends("10-14")
+	c.ack(10, 0, 0)
+	c.sends("15-20") // one more
+	c.ack(21, 0, 0)
+	c.sends("21-32") // and one more
+}
+
+func TestSender_ThatDoesNotFillItsWindowKeepsIt(t *testing.T) {
+	c := newConversation(t, 100)
+	c.unsent = 2 * Payload
+	c.sends("0-1")
+	c.ack(2, 0, 0)
+	if c.cwnd != initialWindow {
+		t.Errorf("window %d, want %d", c.cwnd, initialWindow)
+	}
+}
+
+func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
+	c := newConversation(t, 100)
+	c.cwnd, c.ssthresh = 10, 10
+	c.sends("0-9")
+	c.ack(2, 0, 0)
+	c.sends("10-11")
+	c.ack(2, 3, 4) // 2 is missing
+	c.sends("12")
+	c.ack(2, 3, 5)
+	c.sends("13")
+	c.ack(2, 3, 6) // three are beyond it: half the window from now on, with 6-13 on their way
+	if c.inTrouble != recovering || c.cwnd != 5 || c.lost != 1 {
+		t.Errorf("trouble %d, window %d, %d lost; want recovering, 5, 1", c.inTrouble, c.cwnd, c.lost)
+	}
+	c.sends("")
+	c.ack(2, 3, 9)
+	c.sends("")
+	c.ack(2, 3, 10) // 10-13 are on their way: one may go
+	c.sends("2")
+	c.ack(10, 0, 0)
+	c.sends("14")
+	c.ack(14, 0, 0)
+	if c.inTrouble != none || c.cwnd != 5 || c.resent != 1 {
+		t.Errorf("trouble %d, window %d, %d resent; want none, 5, 1", c.inTrouble, c.cwnd, c.resent)
+	}
+	c.sends("15-18")
+}
+
+func TestSender_TimesOut(t *testing.T) {
+	c := newConversation(t, 100)
+	c.cwnd, c.ssthresh = 8, 8
+	c.sends("0-7")
+	c.ack(1, 2, 4)
+	c.sends("8-10") // 1 and 4-10 are on their way
+	before := c.patience()
+	c.timeout()
+	if c.patience() != 2*before || before < minRTO {
+		t.Errorf("patience %v and then %v, want it doubled, and %v at least", before, c.patience(), minRTO)
+	}
+	c.sends("1") // one at a time: nobody knows what the network carries
+	c.ack(4, 0, 0)
+	c.sends("4-6") // 2 and 3 had arrived
+	if c.patience() > before {
+		t.Errorf("patience %v after progress, want %v or less", c.patience(), before)
+	}
+	c.ack(5, 0, 0)
+	c.sends("7-8") // half of what had been on its way, from now on slowly
+	c.ack(11, 0, 0)
+	if c.inTrouble != none || c.lost != 0 || c.arrived != 0 || c.inFlight() != 0 {
+		t.Errorf("all has arrived: trouble %d, %d lost, %d arrived, %d in flight", c.inTrouble, c.lost, c.arrived, c.inFlight())
+	}
+}
+
+func TestSender_PatienceIsBounded(t *testing.T) {
+	c := newConversation(t, 4)
+	c.sends("0-2")
+	for range 100 {
+		c.timeout()
+	}
+	if c.patience() != maxRTO {
+		t.Errorf("%v after 100 timeouts, want %v", c.patience(), maxRTO)
+	}
+}
+
+// The last segment asks for its ack; so does each that goes again.
+func TestSender_AsksForAcksThatNothingFollows(t *testing.T) {
+	s := newSender(10 * Payload)
+	s.unsent = 2*Payload + 1
+	for want := range uint64(3) {
+		seq, payload, push, ok := s.next()
+		if !ok || seq != want || push != (seq == 2) || payload != []int{Payload, Payload, 1}[seq] {
+			t.Errorf("segment %d of %d bytes, push %t, %t", seq, payload, push, ok)
+		}
+	}
+	s.timeout()
+	if seq, payload, push, ok := s.next(); seq != 0 || payload != Payload || !push || !ok {
+		t.Errorf("again: segment %d of %d bytes, push %t, %t", seq, payload, push, ok)
+	}
+}

@@ -1,0 +1,59 @@
+package ether
+
+import (
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// socket is where a cable ends: a port of a switch, or a host.
+type socket struct {
+	device int // number of the switch or host
+	port   int // of the switch; atHost
+}
+
+const atHost = -1
+
+// cable joins two sockets.
+type cable struct {
+	a, b socket
+	rate vlan.Rate
+}
+
+// wire makes a valid topology's switches. A switch's ports are its hosts, in their order, and then its links, in theirs.
+// All carry tagged frames alone: those to hosts all VIDs. Cables come in the same order, hosts' first.
+func wire(t *vlan.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
+	switches := make([]*l2switch.Switch, len(t.Switches))
+	for i := range switches {
+		switches[i] = l2switch.New(c)
+	}
+	var failed error
+	plug := func(s int, vids []transport.VID) socket {
+		port, err := switches[s].AddPort(l2switch.Trunk(vids...))
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return socket{s, port}
+	}
+	all, ofLink := memberships(t)
+	var cables []cable
+	for i, h := range t.Hosts {
+		cables = append(cables, cable{socket{i, atHost}, plug(h.Switch, all), h.Rate})
+	}
+	for i, l := range t.Links {
+		cables = append(cables, cable{plug(l.A, ofLink[i]), plug(l.B, ofLink[i]), l.Rate})
+	}
+	return switches, cables, failed
+}
+
+// memberships returns the VIDs of the network, and those that each link carries.
+func memberships(t *vlan.Topology) (all []transport.VID, ofLink [][]transport.VID) {
+	ofLink = make([][]transport.VID, len(t.Links))
+	for _, v := range t.VLANs {
+		all = append(all, v.VID)
+		for _, l := range v.Links {
+			ofLink[l] = append(ofLink[l], v.VID)
+		}
+	}
+	return all, ofLink
+}

@@ -1,0 +1,73 @@
+package vbft
+
+import (
+	"fmt"
+
+	"github.com/rawlane/rawlane/sim/ether"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// Case is a network and how it is routed.
+type Case struct {
+	Name     string
+	Topology *vlan.Topology
+	Plan     *vlan.Plan
+	Reroute  map[vlan.Pair]transport.VID // in each iteration: see CG
+}
+
+// Cases returns the five that the paper compares, the one that all are compared with first, on a network with several VIDs:
+//
+//	flat       all hosts at one switch
+//	tree       all pairs on the network's first VID: one tree of its switches, as a network without VLANs is
+//	default    the plan to begin with: VIDs go round, of two nodes the lower one has priority
+//	optimised  the plan of vlan.Optimize for CG's exchanges between switches
+//	rerouted   the default plan, and in each iteration all pairs of these exchanges set to the optimised one
+//
+// The errors are those of vlan.Pattern and vlan.Optimize.
+//
+// Source: VFREC §5.3.
+func Cases(t *vlan.Topology) ([]Case, error) {
+	demand, err := vlan.Pattern("cg", len(t.Hosts))
+	if err != nil {
+		return nil, err
+	}
+	flat, err := vlan.Flat(len(t.Hosts))
+	if err != nil {
+		return nil, err
+	}
+	flat.SetRates(t.Hosts[0].Rate, t.Hosts[0].Rate)
+	plans := make([]*vlan.Plan, 3)
+	for i, vids := range [][]transport.VID{vids(flat), vids(t)[:1], vids(t)} {
+		if plans[i], err = cyclic(len(t.Hosts), vids); err != nil {
+			return nil, err
+		}
+	}
+	optimised, _, err := vlan.Optimize(t, demand, plans[2], vlan.OptimizeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	reroute := make(map[vlan.Pair]transport.VID)
+	for _, p := range demand.Pairs() {
+		reroute[p] = optimised.PairVID(p.A, p.B)
+	}
+	return []Case{
+		{"flat", flat, plans[0], nil},
+		{"tree", t, plans[1], nil},
+		{"default", t, plans[2], nil},
+		{"optimised", t, optimised, nil},
+		{"rerouted", t, plans[2], reroute},
+	}, nil
+}
+
+// cyclic returns the plan to begin with for hosts of package ether.
+func cyclic(hosts int, vids []transport.VID) (*vlan.Plan, error) {
+	if len(vids) == 0 {
+		return nil, fmt.Errorf("the topology has no VLAN")
+	}
+	macs := make([]transport.MAC, hosts)
+	for i := range macs {
+		macs[i] = ether.Address(i)
+	}
+	return vlan.Cyclic(macs, vids)
+}

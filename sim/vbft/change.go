@@ -1,0 +1,108 @@
+package vbft
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/sim"
+	"github.com/rawlane/rawlane/sim/ether"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// Change is an experiment: each host of the lower half sends to its counterpart in the upper half as fast as it can, all on one VID. Then
+// host 0 sends on another, and later its counterpart answers on that, too. In between host 0's frames flood: its counterpart
+// is heard on the old VID alone.
+//
+// Source: VFREC §5.2.
+type Change struct {
+	Network  ether.Config
+	Old, New transport.VID
+	// Sender and Receiver are when host 0 and its counterpart change: at once, if these are equal, as they do behind a barrier.
+	Sender, Receiver time.Duration
+	Length           time.Duration // of the run; a whole number of samples
+	Sample           time.Duration // over which bandwidth is measured
+}
+
+// ChangeSample is what happened from At to the next sample.
+type ChangeSample struct {
+	At       time.Duration
+	Received []int64 // bytes that each receiver's program got, from host 0's counterpart on
+	Flooded  uint64  // how often a switch did not know where a frame's destination was
+	Dropped  uint64  // frames that found a queue full
+}
+
+// Total returns what all receivers got together, in bytes.
+func (s *ChangeSample) Total() (sum int64) {
+	for _, b := range s.Received {
+		sum += b
+	}
+	return sum
+}
+
+// Run runs the experiment, and calls each with every sample as soon as there is one. An error of each ends the run, and is returned;
+// others say what is wrong with c.
+func (c *Change) Run(each func(ChangeSample) error) error {
+	q, n, err := c.start()
+	if err != nil {
+		return fmt.Errorf("change: %w", err)
+	}
+	half := len(c.Network.Topology.Hosts) / 2
+	flows := make([]*ether.Flow, half)
+	for i := range flows {
+		n.SetRoute(vlan.Pair{A: i, B: half + i}, c.Old)
+		flows[i] = n.NewFlow(i, half+i, nil)
+		flows[i].Send(math.MaxInt64)
+	}
+	q.At(mono.At(c.Sender), func() { n.SetVID(0, half, c.New) })
+	q.At(mono.At(c.Receiver), func() { n.SetVID(half, 0, c.New) })
+
+	var before ether.Counters
+	got := make([]int64, half)
+	for at := time.Duration(0); at+c.Sample <= c.Length; at += c.Sample {
+		q.Run(mono.At(at + c.Sample))
+		now := n.Counters()
+		s := ChangeSample{At: at, Received: make([]int64, half), Flooded: now.Flooded - before.Flooded, Dropped: now.Dropped - before.Dropped}
+		for i, f := range flows {
+			s.Received[i] = f.Received() - got[i]
+			got[i] = f.Received()
+		}
+		before = now
+		if err := each(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Change) start() (*sim.Queue, *ether.Network, error) {
+	q := new(sim.Queue)
+	n, err := ether.New(q, c.Network)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := c.Network.Topology
+	switch {
+	case len(t.Hosts) == 0 || len(t.Hosts)%2 != 0:
+		err = fmt.Errorf("%d hosts (want an even number)", len(t.Hosts))
+	case !hasVID(t, c.Old) || !hasVID(t, c.New):
+		err = fmt.Errorf("VID %d to %d: the topology lacks one (it has %v)", c.Old, c.New, vids(t))
+	case c.Sample <= 0 || c.Length < c.Sample || c.Length > ether.MaxTime:
+		err = fmt.Errorf("%v in samples of %v (want one at least, and %v at most)", c.Length, c.Sample, ether.MaxTime)
+	case c.Sender < 0 || c.Receiver < 0:
+		err = fmt.Errorf("changes at %v and %v: before the start", c.Sender, c.Receiver)
+	}
+	return q, n, err
+}
+
+func hasVID(t *vlan.Topology, vid transport.VID) bool { return slices.Contains(vids(t), vid) }
+
+func vids(t *vlan.Topology) (all []transport.VID) {
+	for _, v := range t.VLANs {
+		all = append(all, v.VID)
+	}
+	return all
+}

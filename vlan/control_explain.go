@@ -1,0 +1,76 @@
+package vlan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rawlane/rawlane/internal/mono"
+)
+
+// note appends to the log.
+func (c *Controller) note(d Decision) {
+	if c.log = append(c.log, d); len(c.log) > maxLog {
+		c.log = slices.Delete(c.log, 0, len(c.log)-maxLog)
+	}
+}
+
+// explain returns the changes of some choices as decisions: what the worst link on each pair's path was, who shared it, and what the worst
+// one on its new path will be.
+func (p *problem) explain(now mono.Time, choice []int32) (why []Decision) {
+	before, after := p.newAssignment(), p.newAssignment()
+	before.takeCurrent()
+	after.takeAll(choice)
+	for i, c := range choice {
+		start := p.pairs[i].start
+		if c == start {
+			continue
+		}
+		pair := p.pairs[i].pair
+		d := Decision{At: now, Change: Change{pair, p.current.PairVID(pair.A, pair.B), p.vids[c]}, Reason: Relieve}
+		_, expected := after.worstOf(i, c)
+		if start == noChoice {
+			d.Why = fmt.Sprintf("VID %d does not connect it; expected %.2f of the worst link on its way", d.Change.From, expected)
+		} else {
+			hop, u := before.worstOf(i, start)
+			d.Why = fmt.Sprintf("link %s was at %.2f of its rate, %s; expected %.2f", p.topology.HopName(HopAt(int(hop))), u, shared(before.sharers(hop)), expected)
+		}
+		why = append(why, d)
+	}
+	return why
+}
+
+// worstOf returns the hop with the highest utilisation on the way of a pair, in the directions in which it sends.
+func (a *assignment) worstOf(i int, c int32) (worst int32, utilisation float64) {
+	p := &a.pairs[i]
+	for _, h := range p.paths[c] {
+		if u := a.utilisation(h); p.forth > 0 && u > utilisation {
+			worst, utilisation = h, u
+		}
+		if u := a.utilisation(h ^ 1); p.back > 0 && u > utilisation {
+			worst, utilisation = h^1, u
+		}
+	}
+	return worst, utilisation
+}
+
+// shared names the pairs that share a link.
+func shared(pairs []Pair) string {
+	if len(pairs) == 1 {
+		return fmt.Sprintf("%v alone", pairs[0])
+	}
+	names := make([]string, 0, maxNamed)
+	for _, p := range pairs[:min(len(pairs), maxNamed)] {
+		names = append(names, p.String())
+	}
+	last := names[len(names)-1]
+	if more := len(pairs) - len(names); more > 0 {
+		names, last = append(names, ""), fmt.Sprintf("%d more", more)
+	}
+	return fmt.Sprintf("pairs %s and %s shared it", strings.Join(names[:len(names)-1], ", "), last)
+}
+
+// whyBack says why changes are taken back.
+func (c *Controller) whyBack(hop Hop, is, would float64) string {
+	return fmt.Sprintf("taken back: link %s is at %.2f of its rate, and the worst link would be at %.2f without the change", c.topology.HopName(hop), is, would)
+}

@@ -1,0 +1,192 @@
+package vlan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// PathState is what is thought of the path to a peer by a VID. The better ones come first.
+type PathState uint8
+
+// The states.
+const (
+	PathUp      PathState = iota // it answers
+	PathSuspect                  // it has missed probes, not too many yet
+	PathHolding                  // it was down and answers again, not for long enough yet
+	PathDown                     // it does not answer, or its link is down
+)
+
+var pathStateNames = [...]string{"up", "suspect", "holding", "down"}
+
+// String names s: up, suspect, holding or down.
+func (s PathState) String() string {
+	if int(s) < len(pathStateNames) {
+		return pathStateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// MarshalText makes states of JSON readable.
+func (s PathState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// failoverPeer is another station, and the paths to it.
+type failoverPeer struct {
+	mac     transport.MAC
+	decides bool // we do, for the pair
+	prefer  transport.VID
+	paths   []*failoverPath // by VID
+	current *failoverPath
+	number  uint32 // of the last probe to it
+	timer   timer  // for a decision that is put off
+
+	// What the peer has said:
+	heard    bool
+	life     uint32
+	newest   uint32 // number of the probe that said it
+	heardAt  mono.Time
+	choice   transport.VID // of the deciding peer; 0: none yet
+	ownUntil mono.Time     // we were told another VID than its choice, as it will be: do not go back before
+}
+
+// failoverPath is the path to a peer by one VID.
+type failoverPath struct {
+	vid       transport.VID
+	state     PathState
+	unplugged bool      // its link is down
+	waiting   bool      // for an answer, until the timer is due
+	misses    int       // in a row
+	first     uint32    // probes from this number on may still be answered
+	last      uint32    // number of the last probe
+	since     mono.Time // of Holding
+	reported  PathState // what the peer thinks of it
+	timer     timer     // for the next probe, or for its being missed
+}
+
+func (f *Failover) newPeer(now mono.Time, mac transport.MAC, prefer transport.VID) *failoverPeer {
+	p := &failoverPeer{mac: mac, decides: f.self.Compare(mac) < 0, prefer: prefer}
+	p.number = uint32(now.Since() / time.Millisecond) // higher than what was used before, if we begin anew in one life
+	p.timer.peer = p
+	for i, vid := range f.cfg.VIDs {
+		path := &failoverPath{vid: vid}
+		path.timer.peer, path.timer.path = p, path
+		p.paths = append(p.paths, path)
+		if vid == prefer {
+			p.current = path
+		}
+		// The first probes of all pairs are spread over the time between two.
+		spread := f.cfg.Probe * time.Duration((pairHash(f.self, mac)+37*i)%256) / 256
+		f.set(&path.timer, now.Add(spread))
+	}
+	return p
+}
+
+// pairHash is a small number that both ends of a pair arrive at.
+func pairHash(a, b transport.MAC) (h int) {
+	for i := range a {
+		h += int(a[i]) + int(b[i])
+	}
+	return h
+}
+
+func (p *failoverPeer) path(vid transport.VID) *failoverPath {
+	i, ok := slices.BinarySearchFunc(p.paths, vid, func(path *failoverPath, vid transport.VID) int { return int(path.vid) - int(vid) })
+	if !ok {
+		return nil
+	}
+	return p.paths[i]
+}
+
+// probe sends a probe by a path, and awaits its answer unless an earlier one's is.
+func (f *Failover) probe(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+	if path.unplugged {
+		return out
+	}
+	p.number++
+	path.last = p.number
+	if !path.waiting {
+		if path.misses == 0 {
+			path.first = p.number
+		}
+		path.waiting = true
+		f.set(&path.timer, now.Add(f.cfg.Timeout))
+	}
+	begin := len(f.bodies)
+	f.bodies = p.appendNews(f.bodies)
+	return append(out, FailoverStep{Peer: p.mac, VID: path.vid, Body: f.bodies[begin:len(f.bodies):len(f.bodies)]})
+}
+
+// probeAll probes all paths to a peer: to learn what they are worth, and to tell the peer what is new here.
+func (f *Failover) probeAll(now mono.Time, p *failoverPeer, out []FailoverStep) []FailoverStep {
+	for _, path := range p.paths {
+		out = f.probe(now, p, path, out)
+	}
+	return out
+}
+
+// awaits reports whether the answer to the probe of that number is news.
+func (path *failoverPath) awaits(number uint32) bool {
+	return (path.waiting || path.misses > 0) && int32(number-path.first) >= 0 && int32(path.last-number) >= 0
+}
+
+// becomes changes the state; what was awaited in the old one is not any more.
+func (path *failoverPath) becomes(s PathState) {
+	path.state, path.misses, path.waiting = s, 0, false
+}
+
+// answer is what an answer does.
+func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+	before := path.state
+	switch {
+	case before == PathDown:
+		path.becomes(PathHolding)
+		path.since = now
+	case before == PathHolding && now.Sub(path.since) < f.cfg.Hold:
+		path.misses, path.waiting = 0, false
+	default:
+		path.becomes(PathUp)
+	}
+	f.set(&path.timer, now.Add(f.pause(p, path)))
+	if path.state != before && before != PathSuspect {
+		return f.changed(now, p, MoveHeld, out)
+	}
+	if p.decides {
+		return f.decide(now, p, MoveHeld, out) // what the peer said of its paths may have become too old
+	}
+	return out
+}
+
+// miss is what a missed probe does.
+func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+	path.waiting = false
+	path.misses++
+	switch {
+	case path.state == PathDown:
+		path.misses = 0
+		f.set(&path.timer, now.Add(f.pause(p, path)))
+		return out
+	case path.state == PathUp && path.misses < f.cfg.Misses:
+		path.state = PathSuspect
+		return f.probeAll(now, p, out)
+	case path.misses < f.cfg.Misses:
+		path.since = now // one that was holding begins anew
+		return f.probe(now, p, path, out)
+	}
+	path.becomes(PathDown)
+	f.set(&path.timer, now.Add(f.pause(p, path)))
+	return f.changed(now, p, MoveMissed, out)
+}
+
+// pause is the time until a path's next probe. One that is holding must not be able to go down and come back in between.
+func (f *Failover) pause(p *failoverPeer, path *failoverPath) (d time.Duration) {
+	switch {
+	case path.state == PathHolding:
+		return min(f.cfg.Probe, f.settling())
+	case path == p.current || p.current.state != PathUp:
+		return f.cfg.Probe
+	}
+	return f.cfg.Spare
+}

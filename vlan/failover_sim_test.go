@@ -1,0 +1,336 @@
+package vlan_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+// A small fat tree in virtual time: two leaves with two stations each, and three tops, one per VID. Frames of VID v go from leaf to leaf
+// by top v alone; stations of one leaf reach each other by every VID.
+//
+//	top 1     top 2     top 3       VID = top
+//	 |  \    /  |  \   /  |
+//	leaf 0 (0, 1)   leaf 1 (2, 3)
+const (
+	simTops  = 3
+	simNodes = 4
+)
+
+var simConfig = vlan.FailoverConfig{
+	VIDs:  []transport.VID{1, 2, 3},
+	Probe: 100 * time.Millisecond, Spare: 2 * time.Second,
+	Timeout: 50 * time.Millisecond, Misses: 3, Hold: 2 * time.Second,
+}
+
+const (
+	// simDelay is the longest journey of a frame.
+	simDelay = time.Millisecond
+	// simBound is by when after the last change the ends of each pair agree on a VID that works, where there is one: the time to miss a
+	// probe and take the path for dead, twice, since the next one may be dead, too; to let one that comes back settle; and to tell.
+	simBound = 600 * time.Millisecond
+)
+
+// fatTree is the network and its stations.
+type fatTree struct {
+	t      *testing.T
+	now    mono.Time
+	rng    *rand.Rand
+	events simEvents
+	cut    int // cable of leaf l and top v is bit l*simTops+v-1
+	loss   float64
+	nodes  [simNodes]*vlan.Failover
+	prefer func(a, b int) transport.VID
+	moves  map[vlan.Pair]int
+	bad    map[vlan.Pair]mono.Time // since when a pair could use a VID and does not
+	worst  time.Duration
+	watch  mono.Time // from when on it counts
+}
+
+type simEvent struct {
+	at     mono.Time
+	number int
+	do     func()
+}
+
+type simEvents []simEvent
+
+func (e simEvents) Len() int { return len(e) }
+func (e simEvents) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at == e[j].at && e[i].number < e[j].number
+}
+func (e simEvents) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *simEvents) Push(x any)   { *e = append(*e, x.(simEvent)) }
+func (e *simEvents) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func simMAC(k int) transport.MAC { return transport.MAC{2, 0, 0, 0, 0, byte(k + 1)} }
+
+func newFatTree(t *testing.T, seed uint64) *fatTree {
+	w := &fatTree{t: t, now: mono.At(time.Hour), rng: rand.New(rand.NewPCG(seed, 1)), moves: map[vlan.Pair]int{}, bad: map[vlan.Pair]mono.Time{}}
+	w.prefer = func(a, b int) transport.VID { return transport.VID(1 + min(a, b)%simTops) }
+	for k := range w.nodes {
+		w.begin(k)
+	}
+	return w
+}
+
+// begin has a station begin, or begin anew.
+func (w *fatTree) begin(k int) {
+	f, err := vlan.NewFailover(simMAC(k), simConfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.nodes[k] = f
+	for j := range w.nodes {
+		if j == k {
+			continue
+		}
+		if _, err := f.SetPeer(w.now, simMAC(j), w.prefer(k, j), nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// alive reports whether frames of a VID go from a station to another one.
+func (w *fatTree) alive(a, b int, vid transport.VID) bool {
+	if a/2 == b/2 {
+		return true
+	}
+	both := 1<<(vid-1) | 1<<(simTops+vid-1)
+	return w.cut&both == 0
+}
+
+func (w *fatTree) after(d time.Duration, do func()) {
+	heap.Push(&w.events, simEvent{w.now.Add(d), len(w.events), do})
+}
+
+// carry has a frame arrive, if it does.
+func (w *fatTree) carry(from, to int, vid transport.VID, arrive func()) {
+	if w.alive(from, to, vid) && w.rng.Float64() >= w.loss {
+		w.after(10*time.Microsecond+time.Duration(w.rng.Int64N(int64(simDelay))), arrive)
+	}
+}
+
+// do carries out what a station says.
+func (w *fatTree) do(k int, steps []vlan.FailoverStep) {
+	for _, s := range steps {
+		to := int(s.Peer[5]) - 1
+		if s.Body == nil {
+			w.moves[vlan.PairOf(k, to)]++
+			continue
+		}
+		body := append([]byte(nil), s.Body...)
+		sender := w.nodes[k]
+		w.carry(k, to, s.VID, func() {
+			w.do(to, w.nodes[to].Heard(w.now, simMAC(k), 1, body, nil))
+			w.carry(to, k, s.VID, func() {
+				if w.nodes[k] == sender {
+					w.do(k, w.nodes[k].Answered(w.now, simMAC(to), s.VID, body, nil))
+				}
+			})
+		})
+	}
+}
+
+// run lets time pass.
+func (w *fatTree) run(d time.Duration) {
+	for end := w.now.Add(d); ; {
+		at, who := end, -1
+		if len(w.events) > 0 && !w.events[0].at.After(at) {
+			at, who = w.events[0].at, simNodes
+		}
+		for k, f := range w.nodes {
+			if due, ok := f.Deadline(); ok && due.Before(at) {
+				at, who = due, k
+			}
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+		switch who {
+		case -1:
+			w.look()
+			return
+		case simNodes:
+			heap.Pop(&w.events).(simEvent).do()
+		default:
+			w.do(who, w.nodes[who].Advance(w.now, nil))
+		}
+		w.look()
+	}
+}
+
+// look notes for how long pairs that could use a VID do not.
+func (w *fatTree) look() {
+	for a := range simNodes {
+		for b := a + 1; b < simNodes; b++ {
+			pair := vlan.PairOf(a, b)
+			va, _ := w.nodes[a].VID(simMAC(b))
+			vb, _ := w.nodes[b].VID(simMAC(a))
+			could := w.alive(a, b, 1) || w.alive(a, b, 2) || w.alive(a, b, 3)
+			if !could || va == vb && w.alive(a, b, va) {
+				delete(w.bad, pair)
+				continue
+			}
+			since, known := w.bad[pair]
+			if !known {
+				since = w.now
+				w.bad[pair] = since
+			}
+			if since.Before(w.watch) {
+				since = w.watch
+			}
+			w.worst = max(w.worst, w.now.Sub(since))
+		}
+	}
+}
+
+// settled lets the time pass in which the ends may disagree, and then some in which they may not: longer than the news of a
+// decision takes.
+func (w *fatTree) settled(d time.Duration, what string) {
+	w.t.Helper()
+	w.run(simBound)
+	w.worst, w.watch = 0, w.now
+	w.run(d)
+	if w.worst > 2*simDelay {
+		w.t.Errorf("%s: a pair that could use a VID did not for %v, long after the last change", what, w.worst)
+	}
+}
+
+// All patterns of cut cables, in random order, some of them for a moment only: after the last change the two ends of each pair
+// agree, within a bounded time, on a VID that works.
+func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			w := newFatTree(t, seed)
+			for _, cut := range w.rng.Perm(1 << (2 * simTops)) {
+				for range w.rng.IntN(3) {
+					w.cut = w.rng.IntN(1 << (2 * simTops))
+					w.run(time.Duration(w.rng.Int64N(int64(400 * time.Millisecond))))
+				}
+				w.cut = cut
+				w.settled(time.Duration(w.rng.Int64N(int64(3*time.Second))), fmt.Sprintf("seed %d, cut %06b", seed, cut))
+				if t.Failed() {
+					return
+				}
+			}
+			w.cut = 0
+			w.settled(2*simConfig.Hold, "healed")
+			for a := range simNodes {
+				for b := range simNodes {
+					if vid, _ := w.nodes[a].VID(simMAC(b)); a != b && vid != w.prefer(a, b) {
+						t.Errorf("all healed for long: %d uses VID %d to %d, want the preferred %d", a, vid, b, w.prefer(a, b))
+					}
+				}
+			}
+		})
+	}
+}
+
+// Frames are lost by chance, as well as by cuts. The ends may move to and fro then; but they do it together, and when the losses
+// end, they agree.
+func TestFailoverEndsAgreeAfterLosses(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newFatTree(t, seed)
+		for range 20 {
+			w.cut, w.loss = w.rng.IntN(1<<(2*simTops)), 0.5*w.rng.Float64()
+			w.run(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
+			w.loss = 0
+			w.settled(time.Second, fmt.Sprintf("seed %d, cut %06b", seed, w.cut))
+		}
+	}
+}
+
+// A cable that comes and goes more quickly than the hold time moves each pair away once, and none back before it has held.
+func TestFailoverDoesNotFlap(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newFatTree(t, seed)
+		w.settled(time.Second, "at first")
+		if len(w.moves) != 0 {
+			t.Fatalf("seed %d: moved without cause: %v", seed, w.moves)
+		}
+		for range 30 {
+			w.cut = 1 // leaf 0 - top 1
+			w.run(150*time.Millisecond + time.Duration(w.rng.Int64N(int64(time.Second))))
+			w.cut = 0
+			w.run(time.Duration(w.rng.Int64N(int64(simConfig.Hold - 200*time.Millisecond))))
+		}
+		w.cut = 1
+		w.settled(time.Second, "still cut")
+		for pair, n := range w.moves {
+			if crossing := pair.A/2 != pair.B/2; n > 2 || !crossing || w.prefer(pair.A, pair.B) != 1 {
+				t.Errorf("seed %d: pair %v was moved %d times by its two ends, want once by each if it was on the VID that flapped", seed, pair, n)
+			}
+		}
+		if w.moves[vlan.PairOf(0, 2)] != 2 || w.moves[vlan.PairOf(0, 3)] != 2 {
+			t.Errorf("seed %d: moves %v, want each end of 0-2 and 0-3 to have moved", seed, w.moves)
+		}
+		w.cut = 0
+		w.settled(2*simConfig.Hold, "healed")
+		if vid, _ := w.nodes[0].VID(simMAC(2)); vid != 1 || w.moves[vlan.PairOf(0, 2)] != 4 {
+			t.Errorf("seed %d: after the cable held, 0-2 uses VID %d and has moved %d times, want VID 1 and 4", seed, vid, w.moves[vlan.PairOf(0, 2)])
+		}
+	}
+}
+
+// A station that begins anew, in the middle of a failover, is taken along by the others.
+func TestFailoverTakesRestartedStationsAlong(t *testing.T) {
+	for k := range simNodes {
+		w := newFatTree(t, uint64(k))
+		w.cut = 1
+		w.settled(time.Second, "cut")
+		w.begin(k)
+		w.cut = 1 | 2 // another top's cable, too: a new decision is needed
+		w.settled(time.Second, fmt.Sprintf("station %d began anew", k))
+	}
+}
+
+// Where nothing came through for a while, all VIDs come back at about the same time: pairs stay on theirs.
+func TestFailoverStaysAfterABlackout(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newFatTree(t, seed)
+		w.settled(time.Second, "at first")
+		for range 10 {
+			w.cut = 1<<(2*simTops) - 1
+			w.run(time.Second + time.Duration(w.rng.Int64N(int64(time.Second))))
+			clear(w.moves)
+			w.cut = 0
+			w.settled(2*simConfig.Hold, "healed")
+			if len(w.moves) != 0 {
+				t.Fatalf("seed %d: moved %v, though the VID in use came back, too", seed, w.moves)
+			}
+		}
+	}
+}
+
+// Stations that were given different preferences agree all the same.
+func TestFailoverAgreesOnDifferentPreferences(t *testing.T) {
+	w := newFatTree(t, 3)
+	for k, f := range w.nodes {
+		for j := range w.nodes {
+			if j != k {
+				steps, err := f.SetPeer(w.now, simMAC(j), transport.VID(1+k%simTops), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.do(k, steps)
+			}
+		}
+	}
+	w.run(simConfig.Hold) // in which an end that was told may wait for the other one to be told, too
+	w.settled(3*simConfig.Hold, "preferences differ")
+}

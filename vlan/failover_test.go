@@ -1,0 +1,493 @@
+package vlan_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+var (
+	low, high = transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2} // low decides
+	probed    = vlan.FailoverConfig{
+		VIDs:  []transport.VID{10, 20, 30},
+		Probe: 100 * time.Millisecond, Spare: 100 * time.Millisecond, Timeout: 50 * time.Millisecond, Misses: 3, Hold: time.Second,
+	}
+)
+
+// end is one station with one peer, whose pair prefers VID 10.
+type end struct {
+	t      *testing.T
+	f      *vlan.Failover
+	now    mono.Time
+	peer   transport.MAC
+	answer map[transport.VID]bool // whether probes by it are answered, at once
+	steps  []vlan.FailoverStep    // since they were looked at last
+}
+
+func newEnd(t *testing.T, self, peer transport.MAC) *end {
+	f, err := vlan.NewFailover(self, probed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &end{t: t, f: f, now: mono.At(time.Hour), peer: peer, answer: map[transport.VID]bool{10: true, 20: true, 30: true}}
+	if _, err := f.SetPeer(e.now, peer, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// take notes steps, and answers the probes among them.
+func (e *end) take(steps []vlan.FailoverStep) {
+	for _, s := range steps {
+		s.Body = bytes.Clone(s.Body)
+		e.steps = append(e.steps, s)
+		if s.Body != nil && e.answer[s.VID] {
+			e.take(e.f.Answered(e.now, e.peer, s.VID, s.Body, nil))
+		}
+	}
+}
+
+func (e *end) run(d time.Duration) {
+	end := e.now.Add(d)
+	for {
+		at, ok := e.f.Deadline()
+		if !ok || at.After(end) {
+			break
+		}
+		e.now = at
+		e.take(e.f.Advance(e.now, nil))
+	}
+	e.now = end
+}
+
+// until runs until the path has a state, and returns how long that took.
+func (e *end) until(vid transport.VID, want vlan.PathState) time.Duration {
+	e.t.Helper()
+	for start := e.now; e.now.Sub(start) < time.Minute; e.run(time.Millisecond) {
+		if e.state(vid) == want {
+			return e.now.Sub(start)
+		}
+	}
+	e.t.Fatalf("VID %d is %v, and did not become %v", vid, e.state(vid), want)
+	return 0
+}
+
+func (e *end) state(vid transport.VID) vlan.PathState {
+	for _, p := range e.f.Paths() {
+		if p.VID == vid {
+			return p.State
+		}
+	}
+	e.t.Fatalf("no path by VID %d", vid)
+	return 0
+}
+
+// took returns the VIDs that were probed, and the moves, since it was last called.
+func (e *end) took() (probes map[transport.VID]int, moves []vlan.FailoverStep) {
+	probes = map[transport.VID]int{}
+	for _, s := range e.steps {
+		if s.Body != nil {
+			probes[s.VID]++
+		} else {
+			moves = append(moves, s)
+		}
+	}
+	e.steps = nil
+	return probes, moves
+}
+
+// Each row of the table in Failover's comment.
+func TestFailoverStates(t *testing.T) {
+	up := func(t *testing.T) *end {
+		e := newEnd(t, low, high)
+		e.run(time.Second)
+		e.took()
+		return e
+	}
+	suspect := func(t *testing.T) *end {
+		e := up(t)
+		e.answer[10] = false
+		e.until(10, vlan.PathSuspect)
+		return e
+	}
+	down := func(t *testing.T) *end {
+		e := suspect(t)
+		e.until(10, vlan.PathDown)
+		return e
+	}
+	holding := func(t *testing.T) *end {
+		e := down(t)
+		e.answer[10] = true
+		e.until(10, vlan.PathHolding)
+		e.took()
+		return e
+	}
+	expectMove := func(t *testing.T, e *end, want vlan.FailoverStep) {
+		t.Helper()
+		want.Peer = high
+		if _, moves := e.took(); len(moves) != 1 || fmt.Sprint(moves[0]) != fmt.Sprint(want) {
+			t.Errorf("moves %+v, want %+v", moves, want)
+		}
+	}
+	for _, row := range []struct {
+		name string
+		test func(t *testing.T)
+	}{
+		{"up, answer: up", func(t *testing.T) {
+			e := up(t)
+			e.run(10 * time.Second)
+			if probes, moves := e.took(); e.state(10) != vlan.PathUp || len(moves) != 0 || probes[10] != 100 {
+				t.Errorf("%v, %d probes in 10 s, moves %v", e.state(10), probes[10], moves)
+			}
+		}},
+		{"up, probe missed: suspect, probes all paths at once", func(t *testing.T) {
+			e := up(t)
+			e.answer[10] = false
+			for e.state(10) == vlan.PathUp {
+				e.took()
+				e.run(time.Millisecond)
+			}
+			if probes, moves := e.took(); probes[10] != 1 || probes[20] != 1 || probes[30] != 1 || len(moves) != 0 {
+				t.Errorf("probes %v, moves %v", probes, moves)
+			}
+		}},
+		{"suspect, answer: up", func(t *testing.T) {
+			e := suspect(t)
+			e.answer[10] = true
+			if d := e.until(10, vlan.PathUp); d > probed.Timeout {
+				t.Errorf("took %v", d)
+			}
+		}},
+		{"suspect, a late answer: up", func(t *testing.T) {
+			e := suspect(t)
+			late := e.steps[len(e.steps)-1]
+			for _, s := range e.steps {
+				if s.VID == 10 && s.Body != nil {
+					late = s
+				}
+			}
+			e.run(probed.Timeout + time.Millisecond)
+			e.take(e.f.Answered(e.now, high, 10, late.Body, nil))
+			if e.state(10) != vlan.PathUp {
+				t.Errorf("%v", e.state(10))
+			}
+		}},
+		{"suspect, probe missed: suspect, probes it again at once", func(t *testing.T) {
+			e := suspect(t)
+			e.took()
+			e.run(probed.Timeout)
+			if probes, moves := e.took(); e.state(10) != vlan.PathSuspect || probes[10] != 1 || len(moves) != 0 {
+				t.Errorf("%v, probes %v, moves %v", e.state(10), probes, moves)
+			}
+		}},
+		{"suspect, as many missed as are too many: down, decides", func(t *testing.T) {
+			e := down(t)
+			if vid, _ := e.f.VID(high); vid == 10 {
+				t.Error("the pair was left where nothing comes through")
+			}
+			_, moves := e.took()
+			if len(moves) != 1 || moves[0].From != 10 || moves[0].Reason != vlan.MoveMissed || moves[0].Alive {
+				t.Errorf("moves %+v", moves)
+			}
+		}},
+		{"down, answer: holding, not taken back yet", func(t *testing.T) {
+			e := holding(t)
+			e.run(probed.Hold - 10*time.Millisecond)
+			if _, moves := e.took(); e.state(10) != vlan.PathHolding || len(moves) != 0 {
+				t.Errorf("%v, moves %v", e.state(10), moves)
+			}
+		}},
+		{"down, probe missed: down", func(t *testing.T) {
+			e := down(t)
+			e.took()
+			e.run(10 * time.Second)
+			if probes, moves := e.took(); e.state(10) != vlan.PathDown || len(moves) != 0 || probes[10] < 50 {
+				t.Errorf("%v, probes %v, moves %v", e.state(10), probes, moves)
+			}
+		}},
+		{"holding, answer after the hold time: up, taken back", func(t *testing.T) {
+			e := holding(t)
+			from, _ := e.f.VID(high)
+			if d := e.until(10, vlan.PathUp); d < probed.Hold-time.Millisecond || d > probed.Hold+probed.Probe {
+				t.Errorf("after %v", d)
+			}
+			expectMove(t, e, vlan.FailoverStep{VID: 10, From: from, Reason: vlan.MoveHeld, Alive: true})
+		}},
+		{"holding, probe missed: holding, from the beginning", func(t *testing.T) {
+			e := holding(t)
+			e.run(probed.Hold / 2)
+			e.answer[10] = false
+			e.run(probed.Probe + probed.Timeout)
+			e.answer[10] = true
+			if d := e.until(10, vlan.PathUp); d < probed.Hold-probed.Timeout {
+				t.Errorf("up again %v after a miss", d)
+			}
+		}},
+		{"holding, as many missed as are too many: down", func(t *testing.T) {
+			e := holding(t)
+			e.answer[10] = false
+			if d := e.until(10, vlan.PathDown); d > probed.Probe+3*probed.Timeout {
+				t.Errorf("took %v", d)
+			}
+		}},
+		{"any, its link is down: down, decides, probes no more", func(t *testing.T) {
+			e := up(t)
+			e.take(e.f.SetLink(e.now, false, nil, 10))
+			vid, _ := e.f.VID(high)
+			expectMove(t, e, vlan.FailoverStep{VID: vid, From: 10, Reason: vlan.MoveLink})
+			e.run(10 * time.Second)
+			if probes, _ := e.took(); e.state(10) != vlan.PathDown || probes[10] != 0 || vid == 10 {
+				t.Errorf("%v, probes %v, VID %d", e.state(10), probes, vid)
+			}
+		}},
+		{"down, its link is up: probes at once", func(t *testing.T) {
+			e := up(t)
+			e.take(e.f.SetLink(e.now, false, nil, 10))
+			e.took()
+			e.take(e.f.SetLink(e.now, true, nil, 10))
+			if probes, _ := e.took(); probes[10] == 0 || e.state(10) != vlan.PathHolding {
+				t.Errorf("%v, probes %v", e.state(10), probes)
+			}
+		}},
+	} {
+		t.Run(row.name, row.test)
+	}
+}
+
+// news has one end's latest probe heard by the other.
+func (e *end) news(t *testing.T) []byte {
+	t.Helper()
+	e.took()
+	e.run(probed.Probe)
+	for i := len(e.steps) - 1; i >= 0; i-- {
+		if e.steps[i].Body != nil {
+			return e.steps[i].Body
+		}
+	}
+	t.Fatal("no probe")
+	return nil
+}
+
+// The deciding end moves on the other's word, before it has missed a probe of its own; and the other follows.
+func TestFailoverMovesOnThePeersReport(t *testing.T) {
+	a, b := newEnd(t, low, high), newEnd(t, high, low)
+	a.run(time.Second)
+	b.run(time.Second)
+	b.answer[10] = false
+	b.took()
+	b.until(10, vlan.PathDown)
+	if vid, _ := b.f.VID(low); vid != 10 {
+		t.Errorf("the end that follows has moved to VID %d by itself", vid)
+	}
+	b.run(0)
+	last := b.steps[len(b.steps)-1] // it tells at once
+	if last.Body == nil {
+		t.Fatalf("the last step is %+v, want a probe", last)
+	}
+	a.took()
+	a.take(a.f.Heard(a.now, high, 1, last.Body, nil))
+	_, moves := a.took()
+	if len(moves) != 1 || moves[0].Reason != vlan.MoveReported || moves[0].From != 10 {
+		t.Fatalf("the deciding end: %+v, want it to move", moves)
+	}
+	b.took()
+	b.take(b.f.Heard(b.now, low, 1, a.news(t), nil))
+	if _, followed := b.took(); len(followed) != 1 || followed[0].VID != moves[0].VID || followed[0].Reason != vlan.MoveFollowed {
+		t.Errorf("the end that follows: %+v, want VID %d", followed, moves[0].VID)
+	}
+	// When the report is old, and no new one comes, it does not count any more.
+	a.run(time.Minute)
+	if vid, _ := a.f.VID(high); vid != 10 {
+		t.Errorf("VID %d a minute after the last report, want 10", vid)
+	}
+}
+
+// News that others have overtaken is old.
+func TestFailoverIgnoresOldNews(t *testing.T) {
+	a, b := newEnd(t, low, high), newEnd(t, high, low)
+	before := a.news(t)
+	a.answer[10] = false
+	a.until(10, vlan.PathDown)
+	after := a.news(t)
+	vid, _ := a.f.VID(high)
+	b.take(b.f.Heard(b.now, low, 1, after, nil))
+	b.take(b.f.Heard(b.now, low, 1, before, nil))
+	if got, _ := b.f.VID(low); got != vid {
+		t.Errorf("VID %d, want %d: the older news came last", got, vid)
+	}
+	b.take(b.f.Heard(b.now, low, 2, before, nil)) // of another life: not older
+	if got, _ := b.f.VID(low); got != 10 {
+		t.Errorf("VID %d, want 10: the peer has begun anew", got)
+	}
+}
+
+// Pairs that a dead VID carried are spread over the others.
+func TestFailoverSpreadsWhatADeadVIDCarried(t *testing.T) {
+	f, err := vlan.NewFailover(transport.MAC{2}, vlan.FailoverConfig{VIDs: []transport.VID{1, 2, 3, 4, 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := mono.At(time.Hour)
+	for k := range 40 {
+		if _, err := f.SetPeer(now, transport.MAC{4, 0, 0, 0, 0, byte(k)}, 3, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := map[transport.VID]int{}
+	for _, s := range f.SetLink(now, false, nil, 3) {
+		if s.Body == nil {
+			to[s.VID]++
+		}
+	}
+	if to[1] != 10 || to[2] != 10 || to[4] != 10 || to[5] != 10 {
+		t.Errorf("40 pairs went to %v, want 10 to each", to)
+	}
+}
+
+// Both ends are told another VID: each goes there at once, and is not called back by news from before.
+func TestFailoverGoesWhereItIsTold(t *testing.T) {
+	a, b := newEnd(t, low, high), newEnd(t, high, low)
+	hears := func() { b.take(b.f.Heard(b.now, low, 1, a.news(t), nil)) }
+	told := func(e *end) {
+		e.took()
+		steps, err := e.f.SetPeer(e.now, e.peer, 20, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.take(steps)
+		if _, moves := e.took(); len(moves) != 1 || moves[0].VID != 20 || moves[0].Reason != vlan.MoveTold || !moves[0].Alive {
+			t.Errorf("moves %+v", moves)
+		}
+	}
+	hears()
+	told(b)
+	hears() // that the other one was not told yet
+	if vid, _ := b.f.VID(low); vid != 20 {
+		t.Errorf("VID %d, want 20", vid)
+	}
+	told(a)
+	hears()
+	if vid, _ := b.f.VID(low); vid != 20 {
+		t.Errorf("VID %d, want 20", vid)
+	}
+	// Had only this end been told, the deciding one's choice would count in the end.
+	c := newEnd(t, high, low)
+	other := newEnd(t, low, high)
+	c.take(c.f.Heard(c.now, low, 1, other.news(t), nil))
+	steps, _ := c.f.SetPeer(c.now, low, 20, nil)
+	c.take(steps)
+	c.run(probed.Hold)
+	other.run(probed.Hold)
+	c.take(c.f.Heard(c.now, low, 1, other.news(t), nil))
+	if vid, _ := c.f.VID(low); vid != 10 {
+		t.Errorf("VID %d, want 10: the deciding end was not told", vid)
+	}
+}
+
+func TestFailoverRefusesBadConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		cfg  vlan.FailoverConfig
+		text string
+	}{
+		{vlan.FailoverConfig{}, "failover: 0 VIDs (want 1 to 64)"},
+		{vlan.FailoverConfig{VIDs: []transport.VID{1, 0}}, "VID 0 (want 1 to 4094)"},
+		{vlan.FailoverConfig{VIDs: []transport.VID{4095}}, "VID 4095 (want 1 to 4094)"},
+		{vlan.FailoverConfig{VIDs: []transport.VID{7, 7}}, "VID 7 is listed twice"},
+		{vlan.FailoverConfig{VIDs: []transport.VID{7}, Hold: -1}, "Hold -1ns"},
+	} {
+		if _, err := vlan.NewFailover(low, c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%+v: %v, want %q", c.cfg, err, c.text)
+		}
+	}
+	if _, err := vlan.NewFailover(low, vlan.FailoverConfig{VIDs: []transport.VID{4095}}); !errors.Is(err, transport.ErrBadTag) {
+		t.Errorf("%v, want ErrBadTag", err)
+	}
+	f, _ := vlan.NewFailover(low, probed)
+	for _, c := range []struct {
+		peer transport.MAC
+		vid  transport.VID
+		text string
+	}{
+		{high, 11, "VID 11 is not watched (want one of [10 20 30])"},
+		{low, 10, "not the address of another station"},
+		{transport.Broadcast, 10, "not the address of another station"},
+	} {
+		if _, err := f.SetPeer(mono.At(1), c.peer, c.vid, nil); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v by %d: %v, want %q", c.peer, c.vid, err, c.text)
+		}
+	}
+}
+
+func TestFailoverForgetsRemovedPeers(t *testing.T) {
+	e := newEnd(t, low, high)
+	e.f.RemovePeer(high)
+	if _, ok := e.f.Deadline(); ok || len(e.f.Paths()) != 0 {
+		t.Error("something is left of the peer")
+	}
+	if _, ok := e.f.VID(high); ok {
+		t.Error("a VID of a peer that was removed")
+	}
+}
+
+// The golden vector of docs/wire-format.md.
+func TestFailoverNewsOnTheWire(t *testing.T) {
+	f, err := vlan.NewFailover(low, probed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := mono.At(0)
+	if _, err := f.SetPeer(now, high, 20, nil); err != nil {
+		t.Fatal(err)
+	}
+	steps := f.SetLink(now, false, nil, 30)
+	want := []byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}
+	if len(steps) != 2 || !bytes.Equal(steps[0].Body, want) {
+		t.Errorf("got %x, want %x", steps[0].Body, want)
+	}
+	doc, err := os.ReadFile("../docs/wire-format.md")
+	if err != nil || !bytes.Contains(doc, []byte("`11 03 0014 00000001 000a 0014 301e`")) {
+		t.Errorf("the vector is not in docs/wire-format.md (%v)", err)
+	}
+}
+
+// FuzzFailoverNews: whatever a peer says, nothing panics, no more is sent than a probe of each path and one of the news, and the pair is
+// on a VID that is configured.
+func FuzzFailoverNews(f *testing.F) {
+	f.Add([]byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}, true)
+	f.Add([]byte{0x11, 1, 0, 20, 0, 0, 0, 1, 0xf0, 10}, false)
+	f.Add([]byte{0x11, 255, 0, 0, 0, 0, 0, 1}, false)
+	f.Fuzz(func(t *testing.T, body []byte, answer bool) {
+		for _, self := range []transport.MAC{{2}, {6}} {
+			peer := transport.MAC{4}
+			f, err := vlan.NewFailover(self, probed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := mono.At(time.Second)
+			if _, err := f.SetPeer(now, peer, 10, nil); err != nil {
+				t.Fatal(err)
+			}
+			f.Advance(now.Add(probed.Probe), nil)
+			var steps []vlan.FailoverStep
+			if answer {
+				steps = f.Answered(now, peer, 20, body, nil)
+			} else {
+				steps = f.Heard(now, peer, 1, body, nil)
+			}
+			if len(steps) > 1+len(probed.VIDs) {
+				t.Errorf("%d steps", len(steps))
+			}
+			if vid, _ := f.VID(peer); vid != 10 && vid != 20 && vid != 30 {
+				t.Errorf("VID %d", vid)
+			}
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// cluster is the nodes of a network, with programs that send, as far as counters show.
+type cluster struct {
+	network  *vlan.Topology
+	nodes    []*node
+	clients  []*manager.Client
+	sessions []*manager.Session
+}
+
+func newCluster(t *testing.T, spec string) *cluster {
+	t.Helper()
+	network, err := vlan.ParseTopology(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{network: network}
+	c.nodes, c.clients = nodes(t, len(network.Hosts), len(network.VLANs))
+	for _, n := range c.nodes {
+		c.sessions = append(c.sessions, n.dial(t, manager.Dialer{}))
+	}
+	return c
+}
+
+// send has pairs send to each other, both ways, at a rate, until the returned function is called.
+func (c *cluster) send(rate vlan.Rate, pairs ...vlan.Pair) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := time.Now()
+			bytes := int(float64(rate) / 8 * now.Sub(last).Seconds())
+			last = now
+			for _, p := range pairs {
+				c.sessions[p.A].Table().Counter(mac(p.B)).Add(1, bytes)
+				c.sessions[p.B].Table().Counter(mac(p.A)).Add(1, bytes)
+			}
+		}
+	})
+	return func() { cancel(); all.Wait() }
+}
+
+// worst is the utilisation of the worst link if each pair sends a link's rate both ways by the plan in force on node 0.
+func (c *cluster) worst(t *testing.T, pairs ...vlan.Pair) float64 {
+	t.Helper()
+	var traffic vlan.Traffic
+	for from := range c.nodes {
+		for to := range c.nodes {
+			for _, p := range pairs {
+				if p == vlan.PairOf(from, to) {
+					traffic = append(traffic, vlan.Flow{From: from, To: to, Rate: c.network.Links[0].Rate})
+				}
+			}
+		}
+	}
+	plan := c.nodes[0].Plan()
+	load, err := c.network.Load(traffic, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, worst := load.MaxLink()
+	return worst
+}
+
+// Two pairs that share a path are parted by what the counters show, on all nodes, with the reason in the logs; then nothing changes any more.
+func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2") // nodes 0, 1 and 2, 3 on a leaf each; two VIDs
+	// By the cyclic plan 0-2 and 0-3 use VID 1, 1-2 and 1-3 VID 2: so let both pairs use VID 1.
+	crowded, err := c.nodes[0].Plan().With(map[vlan.Pair]transport.VID{{A: 0, B: 2}: 1, {A: 1, B: 3}: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manager.Apply(t.Context(), c.clients, crowded, manager.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pairs := []vlan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
+	if w := c.worst(t, pairs...); w != 2 {
+		t.Fatalf("the worst link has %v, want 2", w)
+	}
+	stop := c.send(c.network.Links[0].Rate*9/20, pairs...)
+	defer stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	decided := make(chan []vlan.Decision, 100)
+	done := make(chan error)
+	go func() {
+		done <- manager.Control(ctx, c.clients, manager.ControlOptions{
+			Topology: c.network, Config: vlan.ControlConfig{Period: 50 * time.Millisecond},
+			OnChange: func(d []vlan.Decision, _ *manager.Report, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				decided <- d
+			},
+		})
+	}()
+	first := <-decided
+	if len(first) != 1 || first[0].Reason != vlan.Relieve || first[0].Change.To != 2 {
+		t.Errorf("decided %v", first)
+	}
+	if w := c.worst(t, pairs...); w != 1 {
+		t.Errorf("the worst link has %v, want 1", w)
+	}
+	l, err := c.clients[3].Log(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := l.Entries[len(l.Entries)-1]; !strings.Contains(last.Reason, first[0].Why) {
+		t.Errorf("the log says %q, want %q in it", last.Reason, first[0].Why)
+	}
+	_, version := c.nodes[0].Routes()
+	time.Sleep(500 * time.Millisecond) // ten periods, in which nothing is to happen
+	if _, again := c.nodes[0].Routes(); again != version || len(decided) != 0 {
+		t.Errorf("it goes on changing: %v", <-decided)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Control: %v", err)
+	}
+}
+
+func TestControlCannotBegin(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2")
+	other, err := vlan.ParseTopology("vbft:4x4x4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Control(t.Context(), c.clients, manager.ControlOptions{}); err == nil || !strings.Contains(err.Error(), "no topology") {
+		t.Errorf("without a topology: %v", err)
+	}
+	if err := manager.Control(t.Context(), nil, manager.ControlOptions{Topology: other}); err == nil || !strings.Contains(err.Error(), "no managers") {
+		t.Errorf("without managers: %v", err)
+	}
+	if err := manager.Control(t.Context(), c.clients, manager.ControlOptions{Topology: other}); err == nil {
+		t.Error("with another network's topology it began")
+	}
+	if _, err := c.nodes[2].SetPlan(turned(t, 4, 2, 1), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Control(t.Context(), c.clients, manager.ControlOptions{Topology: c.network}); err == nil || !strings.Contains(err.Error(), "have different plans") {
+		t.Errorf("with different plans: %v", err)
+	}
+	c.nodes[3].stop()
+	if err := manager.Control(t.Context(), c.clients, manager.ControlOptions{Topology: c.network}); !errors.Is(err, manager.ErrUnreachable) {
+		t.Errorf("with a manager that is down: %v", err)
+	}
+}
+
+// Others' plans are taken over, and a manager that is down for a while is waited for.
+func TestControlGoesOn(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := make(chan error, 100)
+	done := make(chan error)
+	go func() {
+		done <- manager.Control(ctx, c.clients, manager.ControlOptions{
+			Topology: c.network, Config: vlan.ControlConfig{Period: 50 * time.Millisecond},
+			OnChange: func(_ []vlan.Decision, _ *manager.Report, err error) { changes <- err },
+		})
+	}()
+	pairs := []vlan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
+	stop := c.send(c.network.Links[0].Rate*9/20, pairs...)
+	defer stop()
+	crowded, err := c.nodes[0].Plan().With(map[vlan.Pair]transport.VID{{A: 0, B: 2}: 2, {A: 1, B: 3}: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crowd := func() {
+		t.Helper()
+		for {
+			_, err := manager.Apply(t.Context(), c.clients, crowded, manager.ApplyOptions{})
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, manager.ErrBusy) && !errors.Is(err, manager.ErrChanged) { // the control's own change came first
+				t.Fatal(err)
+			}
+		}
+	}
+	crowd()
+	if err := <-changes; err != nil {
+		t.Error(err)
+	}
+	eventually(t, "parted again", func() bool { return c.worst(t, pairs...) == 1 })
+
+	c.nodes[3].stop()
+	time.Sleep(200 * time.Millisecond) // four periods in which one node cannot be read
+	c.nodes[3] = start(t, 3, nil, c.nodes[3].dir)
+	eventually(t, "its program is back", func() bool { return c.sessions[3].Stats().Connected })
+	crowd()
+	eventually(t, "parted once more", func() bool { return c.worst(t, pairs...) == 1 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Control: %v", err)
+	}
+}

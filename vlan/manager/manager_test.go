@@ -1,0 +1,171 @@
+package manager_test
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// mac is the address of node k.
+func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, 0, byte(k + 1)} }
+
+// cyclic is a plan of n nodes that use VIDs 1 to vids in turn.
+func cyclic(t testing.TB, n, vids int) *vlan.Plan {
+	t.Helper()
+	var macs []transport.MAC
+	var list []transport.VID
+	for k := range n {
+		macs = append(macs, mac(k))
+	}
+	for v := range vids {
+		list = append(list, transport.VID(v+1))
+	}
+	p, err := vlan.Cyclic(macs, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// node is a manager under test.
+type node struct {
+	*manager.Server
+	dir    string
+	socket string
+	client *manager.Client
+}
+
+// start starts the manager of node k, which has p as its plan and keeps its state in dir.
+func start(t testing.TB, k int, p *vlan.Plan, dir string) *node {
+	t.Helper()
+	s, err := manager.NewServer(manager.Config{MAC: mac(k), Plan: p, State: filepath.Join(dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{Server: s, dir: dir, socket: filepath.Join(dir, "sock")}
+	if _, err := s.Listen("unix", n.socket, nil); err != nil {
+		t.Fatal(err)
+	}
+	n.client = manager.NewClient(manager.Addr{Network: "unix", Address: n.socket}, nil)
+	t.Cleanup(n.stop)
+	return n
+}
+
+func (n *node) stop() {
+	n.client.Close()
+	_ = n.Close()
+}
+
+// dial begins a session that is closed at the test's end.
+func (n *node) dial(t testing.TB, d manager.Dialer) *manager.Session {
+	t.Helper()
+	s, err := d.Dial(t.Context(), "unix", n.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// vid is what a router sends with to node k; 0: untagged.
+func vid(r vlan.Router, k int) transport.VID {
+	tag, _ := r.Route(mac(k))
+	return tag.VID
+}
+
+// eventually waits until f holds, without a sleep's guess: f is asked again after each look of the other goroutines.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// exampleManager starts a manager of node 0 of four, for examples.
+func exampleManager() (socket string, end func()) {
+	dir, err := os.MkdirTemp("", "rawlane-example-")
+	if err != nil {
+		panic(err)
+	}
+	var macs []transport.MAC
+	for k := range 4 {
+		macs = append(macs, mac(k))
+	}
+	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3})
+	if err != nil {
+		panic(err)
+	}
+	s, err := manager.NewServer(manager.Config{MAC: mac(0), Plan: plan})
+	if err != nil {
+		panic(err)
+	}
+	socket = filepath.Join(dir, "sock")
+	if _, err := s.Listen("unix", socket, nil); err != nil {
+		panic(err)
+	}
+	return socket, func() { _ = s.Close(); _ = os.RemoveAll(dir) }
+}
+
+// proxy passes connections on to a manager, and cuts them.
+type proxy struct {
+	path  string
+	l     net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	p := &proxy{path: filepath.Join(t.TempDir(), "proxy")}
+	var err error
+	if p.l, err = net.Listen("unix", p.path); err != nil {
+		t.Fatal(err)
+	}
+	p.all.Go(func() {
+		for {
+			in, err := p.l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("unix", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
+			p.all.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			p.all.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = p.l.Close(); p.cut(); p.all.Wait() })
+	return p
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}

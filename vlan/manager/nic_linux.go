@@ -1,0 +1,20 @@
+package manager
+
+import "github.com/safchain/ethtool"
+
+// unknownSpeed is a driver's answer when there is none.
+const unknownSpeed = 1<<32 - 1
+
+// askDriver asks a NIC's driver for its name and speed. Drivers need not know either.
+func askDriver(name string) (driver string, speedMbps int) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return "", 0
+	}
+	defer e.Close()
+	driver, _ = e.DriverName(name)
+	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, name); err == nil && speed != unknownSpeed {
+		speedMbps = int(speed)
+	}
+	return driver, speedMbps
+}

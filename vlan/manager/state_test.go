@@ -1,0 +1,248 @@
+package manager_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// planOf is a manager's plan as text, to compare.
+func planOf(t testing.TB, s *manager.Server) string {
+	t.Helper()
+	if s.Plan() == nil {
+		return "none"
+	}
+	b, err := json.Marshal(manager.Plan{Plan: *s.Plan()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func textOf(t testing.TB, p *vlan.Plan) string {
+	t.Helper()
+	b, err := json.Marshal(manager.Plan{Plan: *p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestStateSurvivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	n := start(t, 0, cyclic(t, 4, 3), dir)
+	if _, err := n.SetPlan(cyclic(t, 5, 2), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.client.SetPairs(t.Context(), []manager.Change{{A: mac(3), B: mac(0), VID: 2}}, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	routes, version := n.Routes()
+	n.stop()
+	n = start(t, 0, cyclic(t, 2, 1), dir) // the flag's plan is for the first start
+	again, later := n.Routes()
+	if planOf(t, n.Server) != textOf(t, cyclic(t, 5, 2)) || !slices.Equal(again, routes) || later <= version {
+		t.Errorf("%v, version %d; want %v, later than %d", again, later, routes, version)
+	}
+	for range 2 {
+		if _, err := n.client.Rollback(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if planOf(t, n.Server) != textOf(t, cyclic(t, 4, 3)) {
+		t.Errorf("rolled back to %s", planOf(t, n.Server))
+	}
+}
+
+// A manager that is killed at any step of writing a change comes back with the old plan or the new one; before the renaming with the
+// old one, after it with the new one.
+func TestKilledAtEachStep(t *testing.T) {
+	for i, step := range manager.Steps {
+		for _, act := range []string{"set", "pairs", "reset", "commit"} {
+			t.Run(act+", "+step, func(t *testing.T) {
+				dir := t.TempDir()
+				n := start(t, 0, cyclic(t, 4, 3), dir)
+				if _, err := n.client.SetPairs(t.Context(), []manager.Change{{A: mac(0), B: mac(3), VID: 3}}, "", 0); err != nil {
+					t.Fatal(err)
+				}
+				old, _ := n.Routes()
+				n.OnStep(func(s string) error {
+					if s == step {
+						return n.Kill()
+					}
+					return nil
+				})
+				err := change(t, n, act)
+				if err == nil {
+					t.Fatal("the change was answered as if it had been made")
+				}
+				n.stop()
+
+				n = start(t, 0, nil, dir)
+				got, _ := n.Routes()
+				n.OnStep(nil)
+				if err := change(t, n, act); err != nil {
+					t.Fatalf("again: %v", err)
+				}
+				next, _ := n.Routes()
+				want := old
+				if i > slices.Index(manager.Steps, "rename") {
+					want = next
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("after the restart %v, want %v", got, want)
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, "state.next")); len(left) > 0 {
+					t.Errorf("left over: %v", left)
+				}
+			})
+		}
+	}
+}
+
+// change makes a change over HTTP.
+func change(t testing.TB, n *node, act string) error {
+	t.Helper()
+	var err error
+	switch act {
+	case "set":
+		_, err = n.client.SetPlan(t.Context(), cyclic(t, 4, 2), "", 0)
+	case "pairs":
+		_, err = n.client.SetPairs(t.Context(), []manager.Change{{A: mac(0), B: mac(1), VID: 3}}, "", 0)
+	case "reset":
+		_, err = n.client.Reset(t.Context(), "")
+	case "commit":
+		_, err = manager.Apply(t.Context(), []*manager.Client{n.client}, cyclic(t, 4, 2), manager.ApplyOptions{Partial: true, Lease: 50 * 1e6})
+	}
+	return err
+}
+
+// A disk that refuses a write changes nothing, and the manager goes on.
+func TestDiskRefusesAWrite(t *testing.T) {
+	full := errors.New("no space left on device")
+	for _, step := range manager.Steps[:4] {
+		t.Run(step, func(t *testing.T) {
+			n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+			before := n.routes(t)
+			n.OnStep(func(s string) error {
+				if s == step {
+					return full
+				}
+				return nil
+			})
+			_, err := n.client.SetPlan(t.Context(), cyclic(t, 4, 2), "", 0)
+			if err == nil || !strings.Contains(err.Error(), full.Error()) || !strings.Contains(err.Error(), "the change was not made") {
+				t.Errorf("%v", err)
+			}
+			if after := n.routes(t); after != before {
+				t.Errorf("it has changed something:\n%s\n%s", before, after)
+			}
+			n.OnStep(nil)
+			if _, err := n.client.SetPlan(t.Context(), cyclic(t, 4, 2), "", 0); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+	// At the last step the change is made already: it is, with a warning.
+	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+	n.OnStep(func(s string) error {
+		if s == "settle" {
+			return full
+		}
+		return nil
+	})
+	answer, err := n.client.SetPlan(t.Context(), cyclic(t, 4, 2), "", 0)
+	if err != nil || !strings.Contains(answer.Warning, "no space left on device (the change was made, but might not survive a power failure)") {
+		t.Errorf("settle: %+v, %v", answer, err)
+	}
+}
+
+// A state that cannot be understood is never thrown away: the manager does not start, or keeps it aside if it is told to start
+// anew.
+func TestCorruptState(t *testing.T) {
+	dir := t.TempDir()
+	n := start(t, 0, cyclic(t, 4, 3), dir)
+	n.stop()
+	file := filepath.Join(dir, "state")
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string]string{
+		"empty": "", "cut off": string(good[:len(good)/2]), "a bit flipped": strings.Replace(string(good), `"vid":2`, `"vid":3`, 1), "another format": "{}", "not JSON": "hello",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg := manager.Config{MAC: mac(0), Plan: cyclic(t, 4, 3), State: file}
+			_, err := manager.NewServer(cfg)
+			if !errors.Is(err, manager.ErrCorrupt) || !strings.Contains(err.Error(), "mend it, or start with --discard-state: it is kept aside then") {
+				t.Fatalf("%v", err)
+			}
+			if b, err := os.ReadFile(file); err != nil || string(b) != bad {
+				t.Errorf("the file is %q now, %v", b, err)
+			}
+			cfg.DiscardState = true
+			s, err := manager.NewServer(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+			aside, _ := filepath.Glob(file + ".aside-*")
+			if len(aside) != 1 {
+				t.Fatalf("kept aside: %v", aside)
+			}
+			if b, err := os.ReadFile(aside[0]); err != nil || string(b) != bad {
+				t.Errorf("kept aside is %q, %v", b, err)
+			}
+			_ = os.Remove(aside[0])
+		})
+	}
+}
+
+func TestStateOfAnotherNode(t *testing.T) {
+	dir := t.TempDir()
+	n := start(t, 0, cyclic(t, 4, 3), dir)
+	file := filepath.Join(dir, "state")
+	if _, err := manager.NewServer(manager.Config{MAC: mac(0), State: file}); err == nil || !strings.Contains(err.Error(), "another manager has it") {
+		t.Errorf("two managers: %v", err)
+	}
+	n.stop()
+	if _, err := manager.NewServer(manager.Config{MAC: mac(1), State: file}); err == nil || !strings.Contains(err.Error(), "is of node 02:00:00:00:00:01, and this is 02:00:00:00:00:02") {
+		t.Errorf("another node's: %v", err)
+	}
+	if _, err := manager.NewServer(manager.Config{MAC: mac(9), Plan: cyclic(t, 2, 1)}); !errors.Is(err, vlan.ErrBadPlan) {
+		t.Errorf("a plan without the node: %v", err)
+	}
+}
+
+// Each start begins with a version that no start before has given out.
+func TestVersionsGrowAcrossRestarts(t *testing.T) {
+	dir := t.TempDir()
+	last := uint64(0)
+	for range 3 {
+		n := start(t, 0, cyclic(t, 4, 3), dir)
+		s := n.dial(t, manager.Dialer{})
+		for k := range 10 {
+			if err := s.SetRoute(t.Context(), mac(0), mac(1), transport.VID(1+k%3)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, version := n.Routes()
+		if version <= last+5 {
+			t.Errorf("version %d after %d", version, last)
+		}
+		last = version
+		_ = s.Close()
+		n.stop()
+	}
+}
