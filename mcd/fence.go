@@ -168,6 +168,14 @@ func (e *Endpoint) awaitFence(ctx context.Context, busy error) bool {
 	return true
 }
 
+// whyBusy says what a send by a link waited for that was refused with busy.
+func (e *Endpoint) whyBusy(nic int, busy error) string {
+	if errors.Is(busy, errHeld) {
+		return "a fence is up"
+	}
+	return fmt.Sprintf("link %s has no room", transport.Name(e.links[nic]))
+}
+
 // AddressFence is Endpoint.Fence for who knows nodes by their addresses, as packages of VLAN routes do.
 type AddressFence struct{ Endpoint *Endpoint }
 

@@ -138,6 +138,11 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 		if err := p0.TrySend(0, mcd.To(p1.Addr()), nil); !errors.Is(err, transport.ErrBusy) {
 			t.Errorf("TrySend behind a fence: %v, want ErrBusy", err)
 		}
+		short, stop := context.WithTimeout(context.Background(), time.Millisecond)
+		defer stop()
+		if err := p0.Send(short, p1.Addr(), nil); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "send to 1:1: a fence is up: context deadline exceeded" {
+			t.Errorf("Send behind a fence: %v", err)
+		}
 		d := &mcd.SendDesc{To: mcd.To(p1.Addr()), Payload: []byte("posted")}
 		if err := p0.PostSend(d); err != nil || d.Done() {
 			t.Errorf("PostSend behind a fence: done %v, %v; want it to wait", d.Done(), err)

@@ -50,7 +50,7 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 }
 
 // TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs. It overwrites those, and copies
-// nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 32;
+// nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 64;
 // the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
 	if err := p.vacant(nic, to, 0); err != nil {
@@ -98,7 +98,7 @@ func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("send to %v: link %s has no room: %w", to, transport.Name(p.e.links[nic]), ctx.Err())
+			return fmt.Errorf("send to %v: %s: %w", to, p.e.whyBusy(nic, err), ctx.Err())
 		}
 		if p.e.awaitFence(ctx, err) {
 			continue
@@ -137,7 +137,7 @@ func tooLarge(to Dest, size, limit int) error {
 }
 
 // sendBatch is how many descriptors are given to a link at once; by then the cost of the call is shared well.
-const sendBatch = 32
+const sendBatch = 64
 
 // Headroom is what a message that is sent in place leaves free before it, in bytes: for our header and Ethernet's.
 const Headroom = transport.MaxHeaderLen + HeaderLen

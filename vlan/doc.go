@@ -34,7 +34,13 @@
 // its switches are to be set up. What a VID means in it, [Topology.Path] and [Topology.Load] say. [Optimize] makes a plan
 // for known [Traffic].
 //
-// All of this computes and does nothing else: no packet is sent and no clock read here.
+// # Running
+//
+// A [Controller] is told what the nodes send, and says which pairs should change, and why. A [Failover] is told which paths answer, and
+// says which pairs must leave theirs.
+//
+// All of this computes and does nothing else: no packet is sent and no clock read here. Package vlan/manager carries plans and
+// the controller's decisions out in a running cluster, and package vlan/failover those of a failover.
 //
 // Source: VFREC §2, §3.
 package vlan

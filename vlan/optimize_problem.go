@@ -81,10 +81,7 @@ func newProblem(t *Topology, demand Traffic, current *Plan, opt OptimizeOptions)
 
 // cyclicPlan is the plan that a network begins with. Source: VFREC §2.3.
 func cyclicPlan(t *Topology) *Plan {
-	plan := &Plan{}
-	for _, v := range t.VLANs {
-		plan.VIDs = append(plan.VIDs, v.VID)
-	}
+	plan := &Plan{VIDs: t.VIDs()}
 	for i, h := range t.Hosts {
 		node := Station{Name: h.Name}
 		if len(plan.VIDs) > 0 {
@@ -96,13 +93,11 @@ func cyclicPlan(t *Topology) *Plan {
 }
 
 // usable returns the VIDs that both the topology and the plan have. A plan that lists none has all.
-func usable(t *Topology, plan *Plan) (vids []transport.VID) {
-	for _, v := range t.VLANs {
-		if len(plan.VIDs) == 0 || slices.Contains(plan.VIDs, v.VID) {
-			vids = append(vids, v.VID)
-		}
+func usable(t *Topology, plan *Plan) []transport.VID {
+	if len(plan.VIDs) == 0 {
+		return t.VIDs()
 	}
-	return vids
+	return slices.DeleteFunc(t.VIDs(), func(v transport.VID) bool { return !slices.Contains(plan.VIDs, v) })
 }
 
 // scale chooses the unit: a power of two, so that round rates stay exact.

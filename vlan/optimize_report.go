@@ -1,10 +1,7 @@
 package vlan
 
 import (
-	"fmt"
 	"slices"
-
-	"github.com/rawlane/rawlane/transport"
 )
 
 // Report says what Optimize did.
@@ -32,15 +29,6 @@ type LinkUse struct {
 	Utilisation float64 // demand over rate: may be above 1
 	Pairs       []Pair  // who shares it, ascending
 }
-
-// Change is another VID for a pair.
-type Change struct {
-	Pair     Pair
-	From, To transport.VID
-}
-
-// String formats c as 2-8: VID 3 -> 1.
-func (c Change) String() string { return fmt.Sprintf("%v: VID %d -> %d", c.Pair, c.From, c.To) }
 
 // WorstLinks returns the links with the highest utilisation: several, if they are equal.
 func (o *Outcome) WorstLinks() (worst []LinkUse) {

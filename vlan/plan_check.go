@@ -15,15 +15,13 @@ func (p *Plan) Check(t *Topology) error {
 		return fmt.Errorf("%w: %d nodes, but the topology has %d hosts (want as many)", ErrBadPlan, len(p.Nodes), len(t.Hosts))
 	}
 	parts := make(map[transport.VID][]int)
-	var has []transport.VID
 	for _, v := range t.VLANs {
 		parts[v.VID] = t.parts(v)
-		has = append(has, v.VID)
 	}
 	var errs []error
 	for _, vid := range p.VIDs {
 		if parts[vid] == nil {
-			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it (it has %s)", ErrBadPlan, vid, vidList(has)))
+			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it (it has %s)", ErrBadPlan, vid, vidList(t.VIDs())))
 		}
 	}
 	for a := range p.Nodes {

@@ -9,20 +9,20 @@ import (
 // Difference is what changes from one plan to another. Nodes are the same if their addresses are; numbers are those of the
 // other plan, the new one.
 type Difference struct {
-	Pairs          []PairChange // of nodes that are in both plans, in the order of Pair.Compare
+	Pairs          []Change     // of nodes that are in both plans, in the order of Pair.Compare
 	Defaults       []NodeChange // of nodes that are in both plans
 	Added, Removed []Station
 	OldPCP, NewPCP transport.PCP
 }
 
-// PairChange is a pair of nodes that uses another VID.
-type PairChange struct {
+// Change is another VID for a pair.
+type Change struct {
 	Pair     Pair
-	Old, New transport.VID
+	From, To transport.VID
 }
 
-// String formats c as "2-8: 3 -> 1".
-func (c PairChange) String() string { return fmt.Sprintf("%v: %d -> %d", c.Pair, c.Old, c.New) }
+// String formats c as 2-8: VID 3 -> 1.
+func (c Change) String() string { return fmt.Sprintf("%v: VID %d -> %d", c.Pair, c.From, c.To) }
 
 // NodeChange is a node that has another default VID.
 type NodeChange struct {
@@ -62,7 +62,7 @@ func Diff(a, b *Plan) Difference {
 				continue
 			}
 			if old, now := a.PairVID(before[low], before[high]), b.PairVID(low, high); old != now {
-				d.Pairs = append(d.Pairs, PairChange{Pair{low, high}, old, now})
+				d.Pairs = append(d.Pairs, Change{Pair{low, high}, old, now})
 			}
 		}
 	}

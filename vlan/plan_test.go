@@ -213,7 +213,7 @@ func TestPlan_WithAndDiffAreInverse(t *testing.T) {
 		p := randomPlan(t, rng, n)
 		untouched := maps.Clone(p.Pairs)
 		changes, back := make(map[vlan.Pair]transport.VID), make(map[vlan.Pair]transport.VID)
-		var want []vlan.PairChange
+		var want []vlan.Change
 		for b := range n {
 			for a := range b {
 				pair := vlan.Pair{A: a, B: b}
@@ -223,11 +223,11 @@ func TestPlan_WithAndDiffAreInverse(t *testing.T) {
 				}
 				changes[pair] = p.VIDs[rng.IntN(5)]
 				if changes[pair] != back[pair] {
-					want = append(want, vlan.PairChange{Pair: pair, Old: back[pair], New: changes[pair]})
+					want = append(want, vlan.Change{Pair: pair, From: back[pair], To: changes[pair]})
 				}
 			}
 		}
-		slices.SortFunc(want, func(x, y vlan.PairChange) int { return x.Pair.Compare(y.Pair) })
+		slices.SortFunc(want, func(x, y vlan.Change) int { return x.Pair.Compare(y.Pair) })
 		q, err := p.With(changes)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -286,7 +286,7 @@ func TestDiff_FollowsNodesByTheirAddresses(t *testing.T) {
 	q.Nodes[3].VID = 1
 	q.PCP = 5
 	d := vlan.Diff(p, &q)
-	if want := []vlan.PairChange{{Pair: vlan.Pair{A: 0, B: 1}, Old: 1, New: 2}}; !slices.Equal(d.Pairs, want) {
+	if want := []vlan.Change{{Pair: vlan.Pair{A: 0, B: 1}, From: 1, To: 2}}; !slices.Equal(d.Pairs, want) {
 		t.Errorf("pairs %v, want %v", d.Pairs, want)
 	}
 	if want := []vlan.NodeChange{{Node: 3, Old: 2, New: 1}}; !slices.Equal(d.Defaults, want) {
@@ -346,7 +346,7 @@ func ExampleCyclic() {
 	}
 	// Output:
 	// 1 and 2 use VID 2
-	// [1-2: 2 -> 1]
+	// [1-2: VID 2 -> 1]
 	// 02:00:00:00:00:01 by VID 1 PCP 0
 	// 02:00:00:00:00:02 by VID 1 PCP 0
 	// ff:ff:ff:ff:ff:ff by VID 1 PCP 0

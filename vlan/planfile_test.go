@@ -247,3 +247,29 @@ func FuzzParsePlan(f *testing.F) {
 		}
 	})
 }
+
+func ExampleParsePlan() {
+	const file = `vids: [1, 2]
+nodes:
+  - {mac: "02:00:00:00:00:01", vid: 1}
+  - {mac: "02:00:00:00:00:02", vid: 2}
+pairs:
+  0-1: 2
+`
+	plan, err := vlan.ParsePlan("plan.yaml", strings.NewReader(file))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("0 and 1 use VID", plan.PairVID(0, 1))
+
+	network, _ := vlan.FatTree(2, 1, 1) // which has VID 1 alone
+	fmt.Println(plan.Check(network))
+
+	_, err = vlan.ParsePlan("plan.yaml", strings.NewReader(strings.Replace(file, "0-1: 2", "0-1: 5", 1)))
+	fmt.Println(err)
+	// Output:
+	// 0 and 1 use VID 2
+	// bad plan: vid 2: the topology does not have it (it has 1)
+	// plan.yaml:6: pair 0-1: vid 5: not among the plan's vids (want one of them)
+}

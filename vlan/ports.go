@@ -42,14 +42,7 @@ func (t *Topology) Ports(opt PortOptions) (*PortTable, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	var all []transport.VID
-	of := make([][]transport.VID, len(t.Links))
-	for _, v := range t.VLANs {
-		all = append(all, v.VID)
-		for _, l := range v.Links {
-			of[l] = append(of[l], v.VID)
-		}
-	}
+	all, of := t.VIDs(), t.LinkVIDs()
 	if err := opt.check(all); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,26 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// VIDs returns the VIDs of t's VLANs, ascending.
+func (t *Topology) VIDs() []transport.VID {
+	var vids []transport.VID
+	for _, v := range t.VLANs {
+		vids = append(vids, v.VID)
+	}
+	return vids
+}
+
+// LinkVIDs returns, for each link, the VIDs of the VLANs that it is in, ascending.
+func (t *Topology) LinkVIDs() [][]transport.VID {
+	vids := make([][]transport.VID, len(t.Links))
+	for _, v := range t.VLANs {
+		for _, l := range v.Links {
+			vids[l] = append(vids[l], v.VID)
+		}
+	}
+	return vids
+}
+
 // vidList formats ascending VIDs as switches take them: 1-4,7.
 func vidList(vids []transport.VID) string {
 	if len(vids) == 0 {

@@ -21,7 +21,7 @@ import (
 const (
 	recordLen  = 8
 	batch      = 64   // records of a call or a send
-	frameBatch = 32   // frames of a sendmmsg, as rawlane's
+	frameBatch = 64   // frames of a sendmmsg, as rawlane's
 	frameLen   = 1500 // all that a frame holds at the usual MTU
 	largeMTU   = 9000
 	maxRecords = 2_000_000 // rawlane bench sends no more either

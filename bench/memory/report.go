@@ -21,9 +21,9 @@ const (
 	tcpEach   = "C, TCP, one send each"
 	tcpBatch  = "C, TCP, 64 a send"
 	frameEach = "C, full frames, one send each"
-	frameMany = "C, full frames, sendmmsg of 32"
+	frameMany = "C, full frames, sendmmsg of 64"
 	cameEach  = "C, arrived of one send each"
-	cameMany  = "C, arrived of sendmmsg of 32"
+	cameMany  = "C, arrived of sendmmsg of 64"
 	tcpLong   = "C, TCP, 64 KiB a send"
 )
 

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -52,6 +53,9 @@ func twin(args []string) {
 }
 
 func play(role, socket string, iters, nodes int) error {
+	if strings.HasSuffix(role, "-answer") {
+		_ = os.Remove(socket) // the round before was ended by a signal, and may have left it
+	}
 	switch role {
 	case twinPrefix + "blocking-answer":
 		return blockingAnswer(socket)
@@ -114,7 +118,6 @@ func blockingAnswer(socket string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(socket) }()
 	fmt.Println("ready")
 	c, _, err := unix.Accept(fd)
 	if err != nil {

@@ -214,7 +214,7 @@ func (b *bench) measureAll(ctx context.Context, e *mcd.Endpoint, h host, cmd *co
 		for _, size := range b.sizes {
 			note.say("%s, %d bytes by %s ...", b.name, size, network)
 			r := &benchResult{Schema: benchSchema, Bench: b.name, benchParameters: b.parameters(e), SizeBytes: size, Host: h}
-			r.Link, r.Tagged, r.VID, r.PCP = network, false, 0, 0
+			r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
 			err := g.beside(ctx, network, r)
 			note.clear()
 			if err == nil {
@@ -238,7 +238,7 @@ func (b *bench) parameters(e *mcd.Endpoint) benchParameters {
 	}
 	p := benchParameters{
 		Link: b.place.kind, Nodes: len(e.Nodes()), NICs: e.NICs(), Iters: b.iters, Window: b.window, Batch: b.batch,
-		Pin: core, SpinUS: float64(mcd.DefaultSpin) / float64(time.Microsecond),
+		Routed: b.place.manager != "", Pin: core, SpinUS: float64(mcd.DefaultSpin) / float64(time.Microsecond),
 	}
 	if b.place.vid != noVID {
 		p.Tagged, p.VID, p.PCP = true, b.place.vid, b.place.pcp

@@ -43,7 +43,8 @@ type benchParameters struct {
 	Tagged bool    `json:"tagged"`
 	VID    int     `json:"vid"`
 	PCP    int     `json:"pcp"`
-	Pin    int     `json:"pin"` // the core of node 0's process, or notPinned
+	Routed bool    `json:"routed,omitempty"` // by a manager's routes, which tag each message as they say
+	Pin    int     `json:"pin"`              // the core of node 0's process, or notPinned
 	SpinUS float64 `json:"spin_us"`
 }
 
@@ -106,7 +107,10 @@ func (t *benchTable) finish() error {
 
 func (t *benchTable) writeHead(r *benchResult) error {
 	tag := "untagged"
-	if r.Tagged {
+	switch {
+	case r.Routed:
+		tag = "by the manager's routes"
+	case r.Tagged:
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)
 	}
 	_, err := fmt.Fprintf(t.out, "# rawlane bench %s: %s, %d nodes, %s, %d iterations, %v\n%s\n",

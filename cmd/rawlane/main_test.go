@@ -36,6 +36,11 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir) // where a test bed's socket is
+			docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
+			if err != nil {
+				return err
+			}
+			e.Setenv("DOCS", docs)
 			e.Defer(func() { takeDown(e.WorkDir) })
 			return nil
 		},

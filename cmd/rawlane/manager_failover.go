@@ -42,7 +42,7 @@ func (g *guard) run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if p := g.server.Plan(); p != nil && !sameNetwork(p, g.plan) {
-			g.stop()
+			g.release()
 			if err := g.watch(p); err != nil {
 				return fmt.Errorf("failover: %w", err)
 			}
@@ -97,7 +97,16 @@ func (g *guard) watch(p *vlan.Plan) error {
 	return nil
 }
 
-// stop ends the watch. What was forced stays until the manager ends or a plan takes its place.
+// release ends the watch, and takes back what was forced: the next one begins with what the plan says.
+func (g *guard) release() {
+	d := g.driver
+	g.stop()
+	if d != nil {
+		_ = d.Restore() // the manager's routes can always be restored
+	}
+}
+
+// stop ends the watch. What was forced stays until the manager ends.
 func (g *guard) stop() {
 	if g.driver != nil {
 		_ = g.driver.Close() // what it watched is of no interest any more

@@ -75,7 +75,7 @@ func (t *turns) awaitAsked(ctx context.Context, part int) error {
 func (t *turns) collect(ctx context.Context, turn func() row, note progress) (rows []row, err error) {
 	for _, n := range t.ep.Nodes() {
 		note.say("node %d ...", n.ID)
-		r := row{}
+		var r row
 		if n.ID == t.ep.Node() {
 			r = turn()
 		} else if r, err = t.fetch(ctx, n.ID); err != nil {

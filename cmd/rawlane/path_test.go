@@ -8,7 +8,7 @@ import (
 
 // The fabric's nodes are on two leaves, and VID 1 and 2 lead from one to the other; VID 3 does not.
 func TestPing(t *testing.T) {
-	out, errs, status := command(t, "ping", "1", "--vids", "untagged,1-3", "--count", "3", "--wait", "50ms")
+	out, errs, status := command(t, "ping", "1", "--vids", "untagged,1-3", "--count", "3")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if status != exitDone || errs != "" || len(lines) != 6 {
 		t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
@@ -18,12 +18,12 @@ func TestPing(t *testing.T) {
 			t.Errorf("%q: want %s, and no answer by VID 3 alone", line, want)
 		}
 	}
-	out, errs, status = command(t, "ping", "1", "--vid", "3", "--count", "2", "--wait", "20ms")
+	out, errs, status = command(t, "ping", "1", "--vid", "3", "--count", "2", "--wait", "100ms")
 	if status != exitFailed || !strings.Contains(out, "no answer") ||
 		errs != "rawlane ping: node 1 by VID 3: no answer (rawlane ping 1 --all-vids shows by which VIDs it answers)\n" {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
-	out, errs, status = command(t, "ping", "3", "--nodes", "4", "--all-vids", "--count", "2", "--wait", "50ms")
+	out, errs, status = command(t, "ping", "3", "--nodes", "4", "--all-vids", "--count", "2")
 	if status != exitDone || errs != "" || !strings.HasPrefix(out, "# node 3 answers by VIDs untagged,1-2\n") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
@@ -36,7 +36,7 @@ func TestPing(t *testing.T) {
 }
 
 func TestMatrix(t *testing.T) {
-	out, errs, status := command(t, "matrix", "--nodes", "3", "--vids", "2,3", "--count", "2", "--wait", "20ms", "--rate", "2ms")
+	out, errs, status := command(t, "matrix", "--nodes", "3", "--vids", "2,3", "--count", "2", "--wait", "100ms", "--rate", "2ms")
 	if status != exitDone || errs != "" || strings.Count(out, "# from\\to") != 4 {
 		t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
 	}
@@ -61,15 +61,15 @@ func TestMatrix(t *testing.T) {
 }
 
 func TestMatrixCheck(t *testing.T) {
-	out, errs, status := command(t, "matrix", "--check", "--nodes", "3", "--vids", "untagged,1,2", "--wait", "20ms")
+	out, errs, status := command(t, "matrix", "--check", "--nodes", "3", "--vids", "untagged,1,2", "--wait", "100ms")
 	if status != exitDone || errs != "" || out != "no fault found: 3 nodes, by VIDs untagged,1-2\n" {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
-	out, errs, status = command(t, "matrix", "--check", "--nodes", "3", "--vids", "1,3", "--wait", "20ms")
+	out, errs, status = command(t, "matrix", "--check", "--nodes", "3", "--vids", "1,3", "--wait", "100ms")
 	if status != exitFailed || errs != "rawlane matrix: faults found: 2\n" || strings.Count(out, "black hole: ") != 2 || !strings.Contains(out, "by VID 3") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
-	out, _, _ = command(t, "matrix", "--check", "--vids", "1,3", "--wait", "20ms", "--json")
+	out, _, _ = command(t, "matrix", "--check", "--vids", "1,3", "--wait", "100ms", "--json")
 	var r map[string]any
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r["kind"] != "black hole" || r["vid"] != 3.0 || r["to"] != 1.0 || r["text"] == "" {
 		t.Errorf("%s (%v): want one line for the pair, though both ends see it", out, err)

@@ -53,7 +53,7 @@ func writeDifference(out io.Writer, d vlan.Difference) error {
 		fmt.Fprintf(&b, "default of %d: %d -> %d\n", c.Node, c.Old, c.New)
 	}
 	for _, c := range d.Pairs {
-		fmt.Fprintf(&b, "pair %v\n", c)
+		fmt.Fprintf(&b, "pair %v: %d -> %d\n", c.Pair, c.From, c.To)
 	}
 	if d.Empty() {
 		b.WriteString("no difference\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -163,11 +164,7 @@ func plainPlan(network *vlan.Topology) (*vlan.Plan, error) {
 		macs[i] = transport.MAC{0x02}
 		binary.BigEndian.PutUint32(macs[i][2:], uint32(i+1))
 	}
-	var vids []transport.VID
-	for _, v := range network.VLANs {
-		vids = append(vids, v.VID)
-	}
-	plan, err := vlan.Cyclic(macs, vids)
+	plan, err := vlan.Cyclic(macs, network.VIDs())
 	if err != nil {
 		return nil, fmt.Errorf("a plan for this network: %w", err)
 	}
@@ -177,15 +174,11 @@ func plainPlan(network *vlan.Topology) (*vlan.Plan, error) {
 	return plan, nil
 }
 
-// writePlan writes a plan to a file.
+// writePlan writes a plan to the file of --out.
 func writePlan(file string, plan *vlan.Plan) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	if _, err := plan.WriteTo(f); err != nil {
-		f.Close()
+	var b bytes.Buffer
+	if _, err := plan.WriteTo(&b); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return f.Close()
+	return writeFile("out", file, b.Bytes())
 }

@@ -60,6 +60,11 @@ func run(ctx context.Context) error {
 		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
 	}
 	var nodes []*mcd.Endpoint
+	defer func() {
+		for _, e := range nodes {
+			_ = e.Close() // the program is over
+		}
+	}()
 	routes := make([]*vlan.Table, len(links))
 	for k, l := range links {
 		if routes[k], err = vlan.NewTable(plans[0].Routes(k)); err != nil {
@@ -69,7 +74,6 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer e.Close()
 		nodes = append(nodes, e)
 	}
 	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
@@ -178,16 +182,9 @@ func build(t *vlan.Topology) (links []*fabric.Link, tops []*fabric.Switch, err e
 	for _, name := range t.Switches {
 		switches = append(switches, f.AddSwitch(name))
 	}
+	vids := t.LinkVIDs()
 	for i, l := range t.Links {
-		var vids []transport.VID
-		for _, v := range t.VLANs {
-			for _, link := range v.Links {
-				if link == i {
-					vids = append(vids, v.VID)
-				}
-			}
-		}
-		if _, err := f.Connect(switches[l.A], switches[l.B], fabric.Trunk(vids...)); err != nil {
+		if _, err := f.Connect(switches[l.A], switches[l.B], fabric.Trunk(vids[i]...)); err != nil {
 			return nil, nil, err
 		}
 	}

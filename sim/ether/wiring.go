@@ -35,7 +35,7 @@ func wire(t *vlan.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, err
 		}
 		return socket{s, port}
 	}
-	all, ofLink := memberships(t)
+	all, ofLink := t.VIDs(), t.LinkVIDs()
 	var cables []cable
 	for i, h := range t.Hosts {
 		cables = append(cables, cable{socket{i, atHost}, plug(h.Switch, all), h.Rate})
@@ -44,16 +44,4 @@ func wire(t *vlan.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, err
 		cables = append(cables, cable{plug(l.A, ofLink[i]), plug(l.B, ofLink[i]), l.Rate})
 	}
 	return switches, cables, failed
-}
-
-// memberships returns the VIDs of the network, and those that each link carries.
-func memberships(t *vlan.Topology) (all []transport.VID, ofLink [][]transport.VID) {
-	ofLink = make([][]transport.VID, len(t.Links))
-	for _, v := range t.VLANs {
-		all = append(all, v.VID)
-		for _, l := range v.Links {
-			ofLink[l] = append(ofLink[l], v.VID)
-		}
-	}
-	return all, ofLink
 }

@@ -38,7 +38,7 @@ func Cases(t *vlan.Topology) ([]Case, error) {
 	}
 	flat.SetRates(t.Hosts[0].Rate, t.Hosts[0].Rate)
 	plans := make([]*vlan.Plan, 3)
-	for i, vids := range [][]transport.VID{vids(flat), vids(t)[:1], vids(t)} {
+	for i, vids := range [][]transport.VID{flat.VIDs(), t.VIDs()[:1], t.VIDs()} {
 		if plans[i], err = cyclic(len(t.Hosts), vids); err != nil {
 			return nil, err
 		}

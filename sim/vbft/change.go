@@ -89,7 +89,7 @@ func (c *Change) start() (*sim.Queue, *ether.Network, error) {
 	case len(t.Hosts) == 0 || len(t.Hosts)%2 != 0:
 		err = fmt.Errorf("%d hosts (want an even number)", len(t.Hosts))
 	case !hasVID(t, c.Old) || !hasVID(t, c.New):
-		err = fmt.Errorf("VID %d to %d: the topology lacks one (it has %v)", c.Old, c.New, vids(t))
+		err = fmt.Errorf("VID %d to %d: the topology lacks one (it has %v)", c.Old, c.New, t.VIDs())
 	case c.Sample <= 0 || c.Length < c.Sample || c.Length > ether.MaxTime:
 		err = fmt.Errorf("%v in samples of %v (want one at least, and %v at most)", c.Length, c.Sample, ether.MaxTime)
 	case c.Sender < 0 || c.Receiver < 0:
@@ -98,11 +98,4 @@ func (c *Change) start() (*sim.Queue, *ether.Network, error) {
 	return q, n, err
 }
 
-func hasVID(t *vlan.Topology, vid transport.VID) bool { return slices.Contains(vids(t), vid) }
-
-func vids(t *vlan.Topology) (all []transport.VID) {
-	for _, v := range t.VLANs {
-		all = append(all, v.VID)
-	}
-	return all
-}
+func hasVID(t *vlan.Topology, vid transport.VID) bool { return slices.Contains(t.VIDs(), vid) }

@@ -3,7 +3,6 @@ package failover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,43 +13,6 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
-
-// Config of a Driver.
-type Config struct {
-	// Failover says what is watched, and how closely: the same on all nodes.
-	Failover vlan.FailoverConfig
-	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while nothing is forced. Pairs that use none of
-	// the watched VIDs are left alone.
-	Routes Routes
-	// NIC is the endpoint's link whose paths are watched.
-	NIC int
-	// PCP is the priority of the probes.
-	PCP transport.PCP
-	// Fence puts moves away from a VID that still carries frames, as when a pair is taken back, behind a fence of the endpoint: so none of its
-	// messages overtakes another. It is for tables that the endpoint sends by.
-	Fence bool
-	// OnMove, if not nil, is told of each move. It must not wait, and not call the Driver.
-	OnMove func(Move)
-}
-
-// Move is a pair's move to another VID.
-type Move struct {
-	Node     mcd.NodeID
-	Peer     transport.MAC
-	From, To transport.VID
-	Reason   vlan.MoveReason
-	Fenced   bool
-	Err      error // why the routes could not be changed, or the fence not be had; in the latter case they were changed
-}
-
-// String puts m on one line: "node 3: VID 1 -> VID 2: no answer".
-func (m Move) String() string {
-	s := fmt.Sprintf("node %d: VID %d -> VID %d: %v", m.Node, m.From, m.To, m.Reason)
-	if m.Err != nil {
-		s += fmt.Sprintf(" (%v)", m.Err)
-	}
-	return s
-}
 
 // fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and what waits has waited long enough.
 const fenceTimeout = 200 * time.Millisecond
@@ -69,20 +31,15 @@ type Driver struct {
 	core    *vlan.Failover
 	nodes   map[transport.MAC]mcd.NodeID // that are watched
 	prefer  map[transport.MAC]transport.VID
-	fencing map[transport.MAC]int  // moves behind a fence, in progress
-	down    map[transport.VID]bool // their interface is, as a probe's error told
+	forced  map[transport.MAC]transport.VID // by us, and not restored yet
+	fencing map[transport.MAC]int           // moves behind a fence, in progress
+	down    map[transport.VID]bool          // their interface is, as a probe's error told
 }
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
 func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
-	if cfg.NIC < 0 || cfg.NIC >= ep.NICs() {
-		return nil, fmt.Errorf("failover: Config.NIC %d: the endpoint has %d", cfg.NIC, ep.NICs())
-	}
-	if cfg.Routes == nil {
-		return nil, errors.New("failover: Config.Routes is nil (want Table or Manager)")
-	}
-	if err := (transport.Tag{PCP: cfg.PCP}).Validate(); err != nil {
-		return nil, fmt.Errorf("failover: Config.PCP: %w", err)
+	if err := cfg.validate(ep); err != nil {
+		return nil, err
 	}
 	core, err := vlan.NewFailover(ep.MAC(cfg.NIC), cfg.Failover)
 	if err != nil {
@@ -92,6 +49,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		ep: ep, cfg: cfg, core: core,
 		nodes:   make(map[transport.MAC]mcd.NodeID),
 		prefer:  make(map[transport.MAC]transport.VID),
+		forced:  make(map[transport.MAC]transport.VID),
 		fencing: make(map[transport.MAC]int),
 		down:    make(map[transport.VID]bool),
 	}
@@ -102,12 +60,27 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead.
+// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead. See Restore.
 func (d *Driver) Close() error {
 	d.unhook()
 	d.cancel()
 	d.ended.Wait()
 	return nil
+}
+
+// Restore takes back all that was forced, for who watches something else from now on. The Driver must be closed. The error is that of
+// the first route that could not be restored.
+func (d *Driver) Restore() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var first error
+	for peer := range d.forced {
+		if err := d.cfg.Routes.Restore(peer, "no longer watched"); err != nil && first == nil {
+			first = err
+		}
+		delete(d.forced, peer)
+	}
+	return first
 }
 
 // Path is what is thought of the path to a node by a VID.
@@ -226,6 +199,7 @@ func (d *Driver) refresh(now mono.Time) {
 		if _, still := vids[peer]; !still || seen[peer] != d.nodes[peer] {
 			d.core.RemovePeer(peer)
 			delete(d.nodes, peer)
+			delete(d.forced, peer)
 		}
 	}
 	for _, peer := range peers {
@@ -251,20 +225,28 @@ func (d *Driver) compare(now mono.Time, peer transport.MAC, inForce transport.VI
 	if watched && (current == inForce || d.fencing[peer] > 0) {
 		return
 	}
-	steps, err := d.core.SetPeer(now, peer, inForce, nil)
-	if err != nil {
-		return // it is not a station's address: nothing goes there
-	}
-	d.prefer[peer] = inForce
-	if after, _ := d.core.VID(peer); after != inForce { // what is wished for is dead
-		err := d.cfg.Routes.Force(peer, after, vlan.MoveMissed.String())
-		d.report(Move{Peer: peer, From: inForce, To: after, Reason: vlan.MoveMissed, Err: err})
+	steps := d.wished(now, peer, inForce)
+	if after, ok := d.core.VID(peer); ok && after != inForce { // what is wished for is dead
+		m := Move{Peer: peer, From: inForce, To: after, Reason: vlan.MoveMissed}
+		m.Err = d.force(&m)
+		d.report(m)
 	}
 	for i := range steps {
-		if steps[i].Body != nil {
+		if steps[i].Body != nil { // the move has been made
 			d.probe(peer, steps[i].VID, steps[i].Body)
 		}
 	}
+}
+
+// wished tells the core that a peer's pair is to use a VID, and does use it.
+func (d *Driver) wished(now mono.Time, peer transport.MAC, vid transport.VID) []vlan.FailoverStep {
+	steps, err := d.core.SetPeer(now, peer, vid, nil)
+	if err != nil {
+		return nil // it is not a station's address: nothing goes there
+	}
+	d.prefer[peer] = vid
+	delete(d.forced, peer)
+	return steps
 }
 
 // move changes the route to a peer. The caller holds mu.
@@ -303,10 +285,25 @@ func (d *Driver) change(m *Move) error {
 	if now, watched := d.core.VID(m.Peer); !watched || now != m.To {
 		return nil
 	}
-	if m.To == d.prefer[m.Peer] {
+	inForce := vidsOf(d.cfg.Routes.Routes(), []transport.MAC{m.Peer})[m.Peer]
+	switch {
+	case inForce == m.To && d.forced[m.Peer] != m.To:
+		d.wished(clock.Now(), m.Peer, m.To) // somebody has changed it already; it is where it is: there are no steps
+		return nil
+	case m.To == d.prefer[m.Peer]:
+		delete(d.forced, m.Peer)
 		return d.cfg.Routes.Restore(m.Peer, m.Reason.String())
 	}
-	return d.cfg.Routes.Force(m.Peer, m.To, m.Reason.String())
+	return d.force(m)
+}
+
+// force forces a route. The caller holds mu.
+func (d *Driver) force(m *Move) error {
+	err := d.cfg.Routes.Force(m.Peer, m.To, m.Reason.String())
+	if err == nil {
+		d.forced[m.Peer] = m.To
+	}
+	return err
 }
 
 func (d *Driver) report(m Move) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,6 +286,75 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 		n.cables[0][0].SetUp(true)
 		time.Sleep(3 * watched.Hold)
 		n.expectVIDs(t, 1)
+	})
+}
+
+// Who watches other paths from now on begins with the routes as they are wished for.
+func TestRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Restore(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 1)
+	})
+}
+
+// counting is routes that count how often one was forced.
+type counting struct {
+	inner  failover.Routes
+	forced *atomic.Int32
+}
+
+func (r counting) Routes() []vlan.Route { return r.inner.Routes() }
+
+func (r counting) Force(peer transport.MAC, vid transport.VID, reason string) error {
+	r.forced.Add(1)
+	return r.inner.Force(peer, vid, reason)
+}
+
+func (r counting) Restore(peer transport.MAC, reason string) error {
+	return r.inner.Restore(peer, reason)
+}
+
+// All routes are changed at once, and the ends notice one after the other: none takes the other one's for a failover.
+func TestAPlannedChangeForcesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		var forced atomic.Int32
+		for k, ep := range n.eps {
+			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: counting{failover.Table(n.tables[k]), &forced}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			time.Sleep(7 * time.Millisecond)
+		}
+		for _, vid := range []transport.VID{2, 1, 2} {
+			time.Sleep(time.Second)
+			for _, table := range n.tables {
+				if err := table.Set(vlan.Route{Dst: transport.Broadcast, Tag: transport.Tag{VID: vid}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(10 * time.Second)
+			if n.vid(0, 3) != vid || n.vid(3, 0) != vid || forced.Load() != 0 {
+				t.Errorf("VIDs %d and %d, want %d; %d routes were forced", n.vid(0, 3), n.vid(3, 0), vid, forced.Load())
+			}
+		}
 	})
 }
 

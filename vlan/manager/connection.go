@@ -247,7 +247,7 @@ func (s *Session) listen(c *connection) error {
 			return err
 		}
 		if m.Report != 0 {
-			if err := s.write(c, &fromProgram{Report: m.Report, Counts: sentJSON(s.table.Counts())}); err != nil {
+			if err := s.tell(c, m.Report, sentJSON(s.table.Counts())); err != nil {
 				return err
 			}
 		}
@@ -266,7 +266,7 @@ func (s *Session) listen(c *connection) error {
 	}
 }
 
-// take takes a line in: its routes into the table or, with a Fencer, into what follow does; and its answer into the call that
+// take takes a line in: its routes into the table or, with a fencer, into what follow does; and its answer into the call that
 // waits for it, which is returned. The caller holds mu.
 func (s *Session) take(m *fromManager) *call {
 	c := s.calls[m.ID]
@@ -312,9 +312,15 @@ func (s *Session) takeRoutes(m *fromManager, c *call) {
 	for i, r := range m.Routes {
 		routes[i] = r.route()
 	}
-	if s.dialer.Fencer != nil {
+	if s.fencer != nil {
 		s.takeFenced(m, c, routes)
 		return
+	}
+	if m.Full {
+		clear(s.want)
+	}
+	for _, r := range routes {
+		s.want[r.Dst] = r
 	}
 	if m.Full {
 		_ = s.table.Replace(routes) // the manager's routes are valid; if they were not, the old ones stay
@@ -350,8 +356,16 @@ func (s *Session) report() {
 		if conn == nil || slices.Equal(counts, told) {
 			continue
 		}
-		if s.write(conn, &fromProgram{Counts: counts}) == nil {
+		if s.tell(conn, 0, counts) == nil {
 			told = counts
 		}
 	}
+}
+
+// tell writes a report.
+func (s *Session) tell(conn net.Conn, report uint64, counts []sent) error {
+	if report == 0 && len(counts) == 0 {
+		return nil
+	}
+	return s.write(conn, reportLines(report, counts)...)
 }

@@ -1,6 +1,17 @@
 package manager
 
-import "errors"
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
 
 // OnStep has f called before each step of a write of the state file; its error fails the step.
 func (s *Server) OnStep(f func(step string) error) { s.file.step = f }
@@ -22,3 +33,35 @@ func (s *Server) Kill() error {
 
 // Steps are those of a write, in their order.
 var Steps = []string{"create", "write", "sync", "rename", "settle"}
+
+// Codes are those of refusals.
+func Codes() (names []string) {
+	for _, c := range codes {
+		names = append(names, c.name)
+	}
+	return append(names, "not_found", "browser", "internal")
+}
+
+// HearLines has a manager hear a session's lines, and returns what is wrong with its routes afterwards.
+func HearLines(plan *vlan.Plan, self transport.MAC, lines []byte) error {
+	s, err := NewServer(Config{MAC: self, Plan: plan})
+	if err != nil {
+		return err
+	}
+	program, conn := net.Pipe()
+	sub := &subscriber{s: s, conn: conn, wake: make(chan struct{}, 1), pending: make(map[transport.MAC]vlan.Route)}
+	go func() {
+		_, _ = program.Write(append([]byte(`{"id":1,"start":{"session":"s"}}`+"\n"), lines...))
+		_ = program.Close()
+	}()
+	var heard sync.WaitGroup
+	heard.Go(func() { _, _ = io.Copy(io.Discard, program) })
+	sub.serve(bufio.NewReader(conn))
+	_ = conn.Close()
+	heard.Wait()
+	routes, _ := s.Routes()
+	if want := plan.Routes(0); !slices.Equal(routes, want) {
+		return fmt.Errorf("routes %v, want the plan's: %v", routes, want)
+	}
+	return s.Close()
+}

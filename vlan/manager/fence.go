@@ -9,7 +9,7 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// With a Fencer routes do not go into the table as they come: they are noted as dirty, and go into it in whichever fence comes next
+// With a fencer routes do not go into the table as they come: they are noted as dirty, and go into it in whichever fence comes next
 // that covers them: the one of the program's own request, or one that follow makes for what others have changed. Each puts the
 // latest route in, so that their order does not matter.
 
@@ -78,11 +78,8 @@ func (s *Session) putIn(routes []vlan.Route) {
 	}
 }
 
-// applyAll puts all routes into the table. Without a Fencer they are there already.
+// applyAll puts all routes into the table.
 func (s *Session) applyAll() {
-	if s.dialer.Fencer == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.table.Replace(slices.Collect(maps.Values(s.want))) // likewise
@@ -100,10 +97,14 @@ func (s *Session) follow() {
 		case <-s.dirtied:
 		}
 		s.mu.Lock()
-		dsts := slices.Collect(maps.Keys(s.dirty))
+		dsts, fencer := slices.Collect(maps.Keys(s.dirty)), s.fencer
 		s.mu.Unlock()
-		if len(dsts) > 0 {
-			s.applyBehindFence(dsts)
+		switch {
+		case len(dsts) == 0:
+		case fencer == nil:
+			s.applyAll()
+		default:
+			s.applyBehindFence(fencer, dsts)
 		}
 		s.mu.Lock()
 		conn, ack := s.conn, s.acknowledge()
@@ -117,7 +118,7 @@ func (s *Session) follow() {
 // applyBehindFence puts all routes into the table while what goes to dsts is held back. What has become dirty meanwhile has its
 // own turn. If the fence fails the routes go in all the same: to stay on a path that
 // everybody else has left is worse than messages that overtake each other.
-func (s *Session) applyBehindFence(dsts []transport.MAC) {
+func (s *Session) applyBehindFence(fencer Fencer, dsts []transport.MAC) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.dialer.FenceTimeout)
 	defer cancel()
 	change := func() error {
@@ -131,7 +132,7 @@ func (s *Session) applyBehindFence(dsts []transport.MAC) {
 		}
 		return nil
 	}
-	if err := s.dialer.Fencer.Fence(ctx, change, dsts...); err != nil && s.ctx.Err() == nil {
+	if err := fencer.Fence(ctx, change, dsts...); err != nil && s.ctx.Err() == nil {
 		s.applyAll()
 		s.mu.Lock()
 		s.stats.Unfenced++

@@ -47,12 +47,13 @@ func (g *gate) state() (fences int, seen []transport.VID) {
 // fenced is a session with a gate, looking at node 2.
 func fenced(t *testing.T, n *node, timeout time.Duration, events chan manager.Event) (*manager.Session, *gate) {
 	g := &gate{}
-	d := manager.Dialer{Fencer: g, FenceTimeout: timeout}
+	d := manager.Dialer{FenceTimeout: timeout}
 	if events != nil {
 		d.OnEvent = func(e manager.Event) { events <- e }
 	}
 	s := n.dial(t, d)
 	g.look = func() transport.VID { return vid(s.Table(), 2) }
+	s.FenceWith(g)
 	return s, g
 }
 

@@ -48,12 +48,28 @@ func (s *Server) newHTTP() *http.Server {
 	}
 }
 
-// counted counts requests, bounds their bodies, and makes errors of the router's, such as for an unknown path, JSON as the others.
+// counted counts requests, bounds their bodies, refuses what a web page has a browser send, and makes errors of the router's, such as for
+// an unknown path, JSON as the others.
 func (s *Server) counted(mux *http.ServeMux) http.Handler {
+	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.tally.requests++
+		closed := s.closed
+		if !closed {
+			s.served.Add(1) // Close waits for what is being answered
+		}
 		s.mu.Unlock()
+		if closed {
+			e, status := refusal(ErrClosed)
+			s.writeError(w, e, status)
+			return
+		}
+		defer s.served.Done()
+		if err := browsers.Check(r); err != nil {
+			s.writeError(w, &Error{Code: "browser", Message: fmt.Sprintf("%s %s: a web page of another origin may not ask for this", r.Method, r.URL.Path)}, http.StatusForbidden)
+			return
+		}
 		if _, pattern := mux.Handler(r); pattern == "" {
 			s.writeError(w, &Error{Code: "not_found", Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}, http.StatusNotFound)
 			return
@@ -292,14 +308,12 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	closed := s.closed
 	if !closed {
 		s.sessions.open[conn] = true
-		s.served.Add(1)
 	}
 	s.mu.Unlock()
 	if closed {
 		_ = conn.Close() // nothing can be said any more
 		return
 	}
-	defer s.served.Done()
 	defer s.forget(sub)
 	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", want)
 	if err == nil {

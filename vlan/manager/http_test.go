@@ -90,7 +90,7 @@ func TestMistakes(t *testing.T) {
 		{"an address cut short", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00","vid":1}]}`), 400, "bad_request", "want six bytes such as 02:00:00:00:00:01"},
 		{"a pair of nodes that are not there", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-7":1}}`, 1)), 422, "bad_plan", "pair 0-7: want two nodes of 0 to 1"},
 		{"a pair with two VIDs", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-1":1,"1-0":2}}`, 1)), 422, "one_sided", "0-1: given twice, with VID 1 and VID 2"},
-		{"a pair that is none", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0+1":1}}`, 1)), 400, "bad_request", `"0+1": no pair`},
+		{"a pair that is none", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0+1":1}}`, 1)), 400, "bad_request", `pair "0+1": want the numbers of two nodes`},
 		{"unknown field of a plan", "PUT", "/v1/table", put(`{"vids":[1],"hosts":[]}`), 400, "bad_request", `unknown field "hosts"`},
 		{"a plan's file with a fault", "PUT", "/v1/table#yaml", "vids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 4}\n", 422, "bad_plan", "body:3"},
 
@@ -125,6 +125,21 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("it has changed something:\n%s\n%s", before, after)
 			}
 		})
+	}
+}
+
+// A web page could have a browser send changes to a manager on a loopback address.
+func TestBrowsersAreRefused(t *testing.T) {
+	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+	before := n.routes(t)
+	for _, header := range [][]string{{"Origin", "https://page.example"}, {"Sec-Fetch-Site", "cross-site"}} {
+		status, answer, _ := n.ask(t, "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`, header...)
+		if status != 403 || !strings.Contains(answer, `"code":"browser"`) {
+			t.Errorf("%v: %d %s", header, status, answer)
+		}
+	}
+	if after := n.routes(t); after != before {
+		t.Errorf("it has changed something:\n%s\n%s", before, after)
 	}
 }
 

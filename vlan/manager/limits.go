@@ -1,6 +1,10 @@
 package manager
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/vlan"
+)
 
 // What one manager does for all its callers together, and for each.
 const (
@@ -24,6 +28,8 @@ const (
 	MaxJournal = 256
 	// MaxEnded bounds the ended sessions whose counters are kept apart, for programs whose connection broke and comes back.
 	MaxEnded = 1024
+	// MaxEndedCounts bounds their counters, of 32 bytes each.
+	MaxEndedCounts = vlan.MaxCounts
 
 	// MaxLease bounds how long a prepared change may keep others waiting.
 	MaxLease = time.Minute

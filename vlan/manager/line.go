@@ -35,6 +35,7 @@ type fromProgram struct {
 	Applied uint64   `json:"applied,omitempty"`
 	Report  uint64   `json:"report,omitempty"` // answers a question; with Counts alone the program reports by itself
 	Counts  []sent   `json:"counts,omitempty"`
+	More    bool     `json:"more,omitempty"` // of Counts, in the next line
 }
 
 // start is what a program says first.
@@ -60,6 +61,21 @@ type fromManager struct {
 	MAC *transport.MAC `json:"mac,omitempty"`
 }
 
+// countsPerLine keeps a line of counters below MaxLine: one takes some 70 bytes.
+const countsPerLine = 8192
+
+// reportLines are the lines that report counters: one at least, with the question's number in the last.
+func reportLines(report uint64, counts []sent) (lines []*fromProgram) {
+	for len(counts) > countsPerLine {
+		lines = append(lines, &fromProgram{Counts: counts[:countsPerLine], More: true})
+		counts = counts[countsPerLine:]
+	}
+	if counts == nil {
+		counts = []sent{}
+	}
+	return append(lines, &fromProgram{Report: report, Counts: counts})
+}
+
 // sent is a vlan.Sent as JSON.
 type sent struct {
 	Dst    transport.MAC `json:"dst"`
@@ -69,9 +85,11 @@ type sent struct {
 }
 
 func sentJSON(counts []vlan.Sent) []sent {
-	docs := make([]sent, len(counts))
-	for i, c := range counts {
-		docs[i] = sent(c)
+	docs := make([]sent, 0, len(counts))
+	for _, c := range counts {
+		if c.Frames > 0 {
+			docs = append(docs, sent(c))
+		}
 	}
 	return docs
 }

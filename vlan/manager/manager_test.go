@@ -50,7 +50,13 @@ type node struct {
 // start starts the manager of node k, which has p as its plan and keeps its state in dir.
 func start(t testing.TB, k int, p *vlan.Plan, dir string) *node {
 	t.Helper()
-	s, err := manager.NewServer(manager.Config{MAC: mac(k), Plan: p, State: filepath.Join(dir, "state")})
+	return startAt(t, mac(k), p, dir)
+}
+
+// startAt is start for a node with another address.
+func startAt(t testing.TB, m transport.MAC, p *vlan.Plan, dir string) *node {
+	t.Helper()
+	s, err := manager.NewServer(manager.Config{MAC: m, Plan: p, State: filepath.Join(dir, "state")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -139,6 +140,40 @@ func TestJournalKeepsTheLatest(t *testing.T) {
 	if len(list) != MaxJournal || list[0].Version != 10 || list[len(list)-1].Version != MaxJournal+9 {
 		t.Errorf("%d entries, %d to %d", len(list), list[0].Version, list[len(list)-1].Version)
 	}
+}
+
+// A table's counters may be more than a line takes.
+func TestReportInParts(t *testing.T) {
+	counts := make([]sent, 2*countsPerLine+5)
+	for i := range counts {
+		counts[i] = sent{Dst: transport.MAC{0x02, 0xff, 0xff, 0xff, 0xff, byte(i)}, VID: 4094, Frames: 1 << 50, Bytes: 1 << 60}
+	}
+	s := testServer(t, "")
+	sub := &subscriber{s: s}
+	for i, m := range reportLines(7, counts) {
+		line, err := json.Marshal(m)
+		if err != nil || len(line) >= MaxLine {
+			t.Fatalf("line %d has %d bytes, %v; want less than %d", i, len(line), err, MaxLine)
+		}
+		if sub.reported != 0 || sub.counts != nil {
+			t.Errorf("line %d: the report is taken before its end", i)
+		}
+		if err := sub.handle(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sub.reported != 7 || len(sub.counts) != len(counts) || sub.partial != nil {
+		t.Errorf("report %d of %d counts, want 7 of %d", sub.reported, len(sub.counts), len(counts))
+	}
+	endless := &fromProgram{Counts: counts, More: true}
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		err = sub.handle(endless)
+	}
+	if !errors.Is(err, errBadRequest) {
+		t.Errorf("a report without end: %v", err)
+	}
+	_ = s.Close()
 }
 
 func TestEndedSessionsAreBounded(t *testing.T) {

@@ -3,8 +3,6 @@ package manager
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -81,9 +79,9 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 		plan.Pairs = make(map[vlan.Pair]transport.VID, len(doc.Pairs))
 	}
 	for text, vid := range doc.Pairs {
-		pair, err := parsePair(text)
+		pair, err := vlan.ParsePair(text)
 		if err != nil {
-			return err
+			return badRequest("pairs: %v", err)
 		}
 		if other, again := plan.Pairs[pair]; again && other != vid {
 			return &Error{Code: "one_sided", Message: fmt.Sprintf("pairs: %v: given twice, with VID %d and VID %d (want one for both directions)", pair, min(vid, other), max(vid, other))}
@@ -92,16 +90,6 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	}
 	p.Plan = plan
 	return nil
-}
-
-func parsePair(text string) (vlan.Pair, error) {
-	x, y, found := strings.Cut(text, "-")
-	a, errA := strconv.Atoi(x)
-	b, errB := strconv.Atoi(y)
-	if !found || errA != nil || errB != nil {
-		return vlan.Pair{}, badRequest("pairs: %q: no pair (want two numbers of nodes, such as \"2-8\")", text)
-	}
-	return vlan.PairOf(a, b), nil
 }
 
 // Pair is a wish for a pair, over the plan.

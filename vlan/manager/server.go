@@ -45,7 +45,7 @@ type Server struct {
 	started time.Time
 	log     *slog.Logger
 
-	served sync.WaitGroup // goroutines: one per listener, two per session, one per prepared change
+	served sync.WaitGroup // goroutines: one per listener, one per request that is being answered, two per session
 
 	// change is held by whoever changes the setting, while it is written. Taken before mu.
 	change   sync.Mutex

@@ -18,8 +18,8 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// Fencer keeps messages from overtaking each other across a change of routes. Who sends by a session's table, such as an endpoint of
-// package mcd, may be one.
+// Fencer keeps messages from overtaking each other across a change of routes. Who sends by a session's table can be one: of an endpoint of
+// package mcd it is mcd.AddressFence.
 type Fencer interface {
 	// Fence waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them meanwhile; runs
 	// change; and lets what it held back go. It returns change's error, or its own if change was not run.
@@ -32,10 +32,8 @@ type Dialer struct {
 	Program string
 	// TLS is the configuration with which to connect by TCP; nil: without TLS.
 	TLS *tls.Config
-	// Fencer, if not nil, fences each change of the table. What comes from a failover is not fenced, as nothing would come through.
-	Fencer Fencer
 	// FenceTimeout bounds the fence of a change that others make: when it is over the change is made all the same, and told of by an event. 0:
-	// one second. Fences of one's own changes end with their context.
+	// one second. Fences of one's own changes end with their context. See Session.FenceWith.
 	FenceTimeout time.Duration
 	// OnEvent, if not nil, is told of what happens to the session. It must not wait, and not call the session.
 	OnEvent func(Event)
@@ -64,13 +62,14 @@ type Session struct {
 
 	// mu guards what follows.
 	mu      sync.Mutex
+	fencer  Fencer      // nil: changes are not fenced
 	conn    *connection // nil: lost
 	lost    error       // why
 	last    uint64      // the request's id
 	calls   map[uint64]*call
 	claims  map[[2]transport.MAC]Change
 	want    map[transport.MAC]vlan.Route // the manager's routes
-	dirty   map[transport.MAC]bool       // which of want are not in the table yet; only with a Fencer
+	dirty   map[transport.MAC]bool       // which of want are not in the table yet; only with a fencer
 	whole   bool                         // routes may be gone from want: the table is to be replaced
 	version uint64                       // of want
 	ack     uint64                       // the version to say applied of, once nothing is dirty; 0: none
@@ -80,9 +79,9 @@ type Session struct {
 
 // call is a request that waits for its answer.
 type call struct {
-	changes []Change // claimed if the answer is no refusal
-	reset   bool     // claims nothing any more
-	own     []transport.MAC
+	changes []Change        // claimed if the answer is no refusal
+	reset   bool            // claims nothing any more
+	own     []transport.MAC // nodes behind the request's own fence
 	done    chan struct{}
 	err     error
 }
@@ -112,7 +111,6 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 		s.cancel()
 		return nil, fmt.Errorf("session: manager %v: %w", s.addr, err)
 	}
-	s.applyAll() // nothing was sent yet that could be overtaken
 	s.running.Add(3)
 	go s.run()    // each ends with s.ctx; Close waits for them
 	go s.report() //
@@ -124,7 +122,25 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 func (s *Session) Table() *vlan.Table { return s.table }
 
 // MAC returns the node's address, which its pairs have in common.
-func (s *Session) MAC() transport.MAC { return s.self }
+func (s *Session) MAC() transport.MAC {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.self
+}
+
+// FenceWith has each change of the table fenced from now on, the program's own and others'. It is called once what sends by the table is
+// there, and before it sends:
+//
+//	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
+//	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
+//	s.FenceWith(mcd.AddressFence{Endpoint: e})
+//
+// What a failover forces is not fenced: what was sent by a dead path will not arrive.
+func (s *Session) FenceWith(f Fencer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fencer = f
+}
 
 // Stats of a session.
 type Stats struct {
@@ -206,23 +222,25 @@ func (s *Session) Transaction(ctx context.Context, t Transaction) error {
 
 // do carries a request out, behind a fence if it changes this node's routes and there is a Fencer.
 func (s *Session) do(ctx context.Context, c *call, m *fromProgram) error {
-	if s.dialer.Fencer == nil {
+	fencer := s.affects(c)
+	if fencer == nil {
 		return s.request(ctx, c, m)
 	}
-	if c.own = s.affected(c); len(c.own) == 0 {
-		return s.request(ctx, c, m)
-	}
-	return s.dialer.Fencer.Fence(ctx, func() error {
+	return fencer.Fence(ctx, func() error {
 		err := s.request(ctx, c, m)
 		s.apply(c.own)
 		return err
 	}, c.own...)
 }
 
-// affected returns the nodes whose routes a request may change.
-func (s *Session) affected(c *call) (peers []transport.MAC) {
+// affects notes in a request the nodes whose routes it may change, and returns what is to fence that: nil if there is nothing to
+// fence, or nothing to fence it with.
+func (s *Session) affects(c *call) Fencer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fencer == nil {
+		return nil
+	}
 	changes := c.changes
 	if c.reset {
 		changes = slices.Collect(maps.Values(s.claims))
@@ -237,10 +255,13 @@ func (s *Session) affected(c *call) (peers []transport.MAC) {
 			continue
 		}
 		if c.reset || s.want[peer].Tag.VID != change.VID {
-			peers = append(peers, peer)
+			c.own = append(c.own, peer)
 		}
 	}
-	return peers
+	if len(c.own) == 0 {
+		return nil
+	}
+	return s.fencer
 }
 
 // request sends a request and returns when its answer was taken in.
@@ -276,20 +297,26 @@ func (s *Session) enter(c *call, m *fromProgram) (*connection, error) {
 	return s.conn, nil
 }
 
-func (s *Session) write(conn net.Conn, m *fromProgram) error {
+// write writes lines that follow each other.
+func (s *Session) write(conn net.Conn, lines ...*fromProgram) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+	for _, m := range lines {
+		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if err := writeLine(conn, m); err != nil {
+			return err
+		}
 	}
-	return writeLine(conn, m)
+	return nil
 }
 
 // closeTimeout is how long Close waits for a manager to take the program's changes back.
 const closeTimeout = time.Second
 
-// Close takes back all that the program has asked for, reports its counters, and ends the session: the table stays as it is from
-// then on. If the manager is lost the table keeps the program's routes; the manager itself has taken them back. Further calls do
+// Close takes back all that the program has asked for, without a fence, reports its counters, and ends the session: the table stays as it is
+// from then on. If the manager is lost the table keeps the program's routes; the manager itself has taken them back. Further calls do
 // nothing. Source: VFREC §4.2 (VFN_FinalizeMPI).
 func (s *Session) Close() error {
 	s.mu.Lock()
@@ -301,9 +328,11 @@ func (s *Session) Close() error {
 	var err error
 	if conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		s.FenceWith(nil) // the nodes that a fence would ask may have ended already
 		err = s.Reset(ctx)
+		s.applyAll()
 		cancel()
-		_ = s.write(conn, &fromProgram{Counts: sentJSON(s.table.Counts())}) // the last report may be lost
+		_ = s.tell(conn, 0, sentJSON(s.table.Counts())) // the last report may be lost
 	}
 	s.mu.Lock()
 	s.closed = true

@@ -19,6 +19,7 @@ type sessions struct {
 	// ended holds the last reports of programs whose connection has ended, by their id: a program that comes back goes on counting
 	// where it was. The oldest are added to past when they become too many.
 	ended []endedSession
+	kept  int // counts in ended
 	past  counts
 }
 
@@ -42,6 +43,7 @@ func (a *sessions) add(sub *subscriber) error {
 	a.all[sub] = true
 	for i, e := range a.ended {
 		if e.id == sub.id {
+			a.kept -= len(e.counts)
 			a.ended = append(a.ended[:i], a.ended[i+1:]...)
 			break
 		}
@@ -53,7 +55,9 @@ func (a *sessions) add(sub *subscriber) error {
 func (a *sessions) remove(sub *subscriber) {
 	delete(a.all, sub)
 	a.ended = append(a.ended, endedSession{sub.id, sub.counts})
-	if len(a.ended) > MaxEnded {
+	a.kept += len(sub.counts)
+	for len(a.ended) > MaxEnded || a.kept > MaxEndedCounts {
+		a.kept -= len(a.ended[0].counts)
 		a.past.add(a.ended[0].counts)
 		a.ended = a.ended[1:]
 	}

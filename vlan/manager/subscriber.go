@@ -22,6 +22,7 @@ type subscriber struct {
 	id      string
 	program string
 	wake    chan struct{} // holds one token: there is something to tell
+	partial []vlan.Sent   // of a report whose end has not come; listen's alone
 
 	// turn is held while a line is made and written, so that lines leave in the order of what they tell. Taken before Server.mu.
 	turn sync.Mutex
@@ -220,11 +221,7 @@ func (sub *subscriber) handle(m *fromProgram) error {
 	case m.Reset:
 		return sub.release(m.ID)
 	case m.Counts != nil || m.Report != 0:
-		sub.s.mu.Lock()
-		sub.counts, sub.reported = sentFrom(m.Counts), max(sub.reported, m.Report)
-		sub.s.move()
-		sub.s.mu.Unlock()
-		return nil
+		return sub.count(m)
 	case m.Applied != 0:
 		sub.s.mu.Lock()
 		sub.applied = max(sub.applied, min(m.Applied, sub.s.version))
@@ -233,6 +230,22 @@ func (sub *subscriber) handle(m *fromProgram) error {
 		return nil
 	}
 	return badRequest("session: a line that asks for nothing (want set, reset, applied, report or counts)")
+}
+
+// count takes in a report, or a part of one.
+func (sub *subscriber) count(m *fromProgram) error {
+	if sub.partial = append(sub.partial, sentFrom(m.Counts)...); len(sub.partial) > vlan.MaxCounts {
+		sub.partial = nil
+		return badRequest("session: more than %d counts (a table cannot have so many)", vlan.MaxCounts)
+	}
+	if m.More {
+		return nil
+	}
+	sub.s.mu.Lock()
+	defer sub.s.mu.Unlock()
+	sub.counts, sub.reported, sub.partial = sub.partial, max(sub.reported, m.Report), nil
+	sub.s.move()
+	return nil
 }
 
 // claim carries out a program's change and answers.

@@ -151,7 +151,7 @@ func (c *Conn) Sent(now mono.Time) {
 }
 
 // Gathered is how many frames Gather gives out at most.
-const Gathered = 32
+const Gathered = 64
 
 // Gather gives out frames to send now, as Next and Sent do, and returns how many. They are valid until another call. Those
 // that cannot be sent are to be told to Refused.

@@ -184,6 +184,17 @@ func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
 	}
 }
 
+// However often an owner changes its mind, there is one claim of it.
+func TestAnOwnerHasOneClaimPerPair(t *testing.T) {
+	b := book(t)
+	for k := range 100 {
+		claimOne(t, b, 3, 2, transport.VID(1+k%3))
+	}
+	if w := b.Wishes(); len(w) != 1 || w[0].VID != 1 {
+		t.Errorf("wishes %v, want one, of VID 1", w)
+	}
+}
+
 func TestRoutesAreThePlansWithTheWishesOverIt(t *testing.T) {
 	b := book(t)
 	claimOne(t, b, 3, 2, 3)

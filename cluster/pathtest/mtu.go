@@ -1,0 +1,103 @@
+package pathtest
+
+import (
+	"context"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// fullSize looks for paths by which short frames pass, and full ones do not; of those it finds out what passes.
+func (c *checker) fullSize(ctx context.Context) error {
+	full := c.ep.MaxPayload()
+	var tight []*narrow
+	passed, err := c.pass(ctx, c.alive(), func(*checked) int { return full })
+	if err != nil {
+		return err
+	}
+	for _, p := range c.alive() {
+		if !passed[p] {
+			tight = append(tight, newNarrow(p, full))
+		}
+	}
+	for {
+		var asked []*checked
+		size := make(map[*checked]int)
+		for _, n := range tight {
+			if n.passes+1 < n.fails {
+				asked = append(asked, n.path)
+				size[n.path] = (n.passes + n.fails) / 2
+			}
+		}
+		if len(asked) == 0 {
+			break
+		}
+		passed, err := c.pass(ctx, asked, func(p *checked) int { return size[p] })
+		if err != nil {
+			return err
+		}
+		for _, n := range tight {
+			n.note(size[n.path], passed[n.path])
+		}
+	}
+	for _, n := range tight {
+		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.Tagging, Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
+	}
+	return nil
+}
+
+// narrow is a path that does not carry full frames: what passes lies between two sizes.
+type narrow struct {
+	path          *checked
+	passes, fails int
+}
+
+func newNarrow(p *checked, full int) *narrow {
+	return &narrow{path: p, passes: mcd.MinProbe, fails: full}
+}
+
+// note takes a probe of a size into account; size 0 is none.
+func (n *narrow) note(size int, passed bool) {
+	switch {
+	case size == 0:
+	case passed:
+		n.passes = size
+	default:
+		n.fails = size
+	}
+}
+
+func (c *checker) alive() (alive []*checked) {
+	for _, p := range c.paths {
+		if p.alive {
+			alive = append(alive, p)
+		}
+	}
+	return alive
+}
+
+// pass reports by which of the paths a probe of a size comes back.
+func (c *checker) pass(ctx context.Context, paths []*checked, size func(*checked) int) (map[*checked]bool, error) {
+	passed := make(map[*checked]bool)
+	for range tries {
+		numbers := make(map[*checked]uint32)
+		var all []uint32
+		for _, p := range paths {
+			if passed[p] {
+				continue
+			}
+			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{Size: size(p)})
+			if err != nil {
+				return nil, err
+			}
+			numbers[p] = n
+			all = append(all, n)
+		}
+		if err := c.await(ctx, c.o.Timeout, all...); err != nil {
+			return nil, err
+		}
+		for p, n := range numbers {
+			passed[p] = len(c.answers(n)) > 0
+		}
+	}
+	return passed, nil
+}

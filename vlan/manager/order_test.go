@@ -1,0 +1,106 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/fault"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// Two nodes, of which the first sends by its manager's routes, and a network where VID 1 is slow and VID 2 is not. When the route changes in
+// between, what was sent last arrives first; with a fence nothing does.
+func TestVFREC_4_3_MessagesOvertakeEachOtherUnlessFenced(t *testing.T) {
+	for _, by := range []string{"the program", "another"} {
+		for _, fenced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("changed by %s, fenced %v", by, fenced), func(t *testing.T) {
+				s, from, to, n := slowPath(t)
+				if fenced {
+					s.FenceWith(mcd.AddressFence{Endpoint: from.Endpoint()})
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if err := from.Send(ctx, to.Addr(), []byte("first, by VID 1")); err != nil {
+					t.Fatal(err)
+				}
+				change := manager.Change{A: s.MAC(), B: to.Endpoint().MAC(0), VID: 2}
+				var err error
+				if by == "the program" {
+					err = s.SetRoutes(ctx, change)
+				} else {
+					_, err = n.client.SetPairs(ctx, []manager.Change{change}, "", 0)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the change", func() bool { tag, _ := s.Table().Route(change.B); return tag.VID == 2 })
+				if err := from.Send(ctx, to.Addr(), []byte("second, by VID 2")); err != nil {
+					t.Fatal(err)
+				}
+				b := make([]byte, 100)
+				k, _, err := to.Recv(ctx, b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if overtaken := string(b[:k]) == "second, by VID 2"; overtaken == fenced {
+					t.Errorf("%q came first", b[:k])
+				}
+				if u := s.Stats().Unfenced; u != 0 {
+					t.Errorf("%d changes were not fenced", u)
+				}
+			})
+		}
+	}
+}
+
+// slowPath opens two nodes between which frames of VID 1 take 100 ms, and returns the first one's session, and a port of each.
+func slowPath(t *testing.T) (s *manager.Session, from, to *mcd.Port, n *node) {
+	t.Helper()
+	links, err := fabric.Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := vlan.Cyclic([]transport.MAC{links[0].MAC(), links[1].MAC()}, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n = startAt(t, links[0].MAC(), plan, t.TempDir())
+	s = n.dial(t, manager.Dialer{FenceTimeout: 10 * time.Second})
+	slow, err := fault.New(links[1], rand.New(rand.NewPCG(1, 1)), fault.Config{Delay: 1, DelayMin: 100 * time.Millisecond, DelayMax: 100 * time.Millisecond,
+		Match: func(f *transport.Frame) bool { return f.Tagged && f.Tag.VID == 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
+	var ports []*mcd.Port
+	for k, cfg := range []mcd.Config{{Router: s.Table()}, {Node: 1, Router: mustFix(t, 2)}} {
+		cfg.Nodes = table
+		e, err := mcd.Open(cfg, []transport.Link{links[0], slow}[k])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		p, err := e.Port(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, p)
+	}
+	return s, ports[0], ports[1], n
+}
+
+func mustFix(t *testing.T, vid transport.VID) vlan.Router {
+	t.Helper()
+	r, err := vlan.Fixed(transport.Tag{VID: vid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
