@@ -80,7 +80,11 @@ func TestModel(t *testing.T) {
 	}
 	var ops int64
 	var simulated time.Duration
-	for range *modelSeeds {
+	seeds := *modelSeeds
+	if testing.Short() { // with the race detector a seed takes seconds
+		seeds = min(seeds, 3)
+	}
+	for range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			ops += runModel(t, seed)

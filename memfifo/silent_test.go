@@ -24,6 +24,12 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 			defer r.mu.Unlock()
 			r.begin()
 		}, ErrPeerDown, 0, DefaultLimit},
+		{"it leaves", func(r *raw) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.conn.Leave()
+			r.pump()
+		}, ErrPeerDown, 0, 20 * time.Millisecond},
 		{"it takes its time", func(r *raw) {
 			go func() {
 				time.Sleep(10 * DefaultLimit)

@@ -66,7 +66,7 @@ func (s *Server) getHistory(*http.Request) (any, error) {
 	defer s.mu.Unlock()
 	h := History{Schema: Schema, Past: []Past{}}
 	for _, p := range s.state.Past {
-		h.Past = append(h.Past, Past{p.Until, p.ID, p.Reason, p.Plan, p.Pairs})
+		h.Past = append(h.Past, Past{p.Until, p.ID, p.Reason, p.Plan, changesOf(p.Pairs)})
 	}
 	return h, nil
 }

@@ -289,7 +289,7 @@ func (s *Session) take(m *fromManager) *call {
 		clear(s.claims)
 	}
 	for _, change := range c.changes {
-		s.claims[pairKey(change)] = change
+		s.claims[pairKey(change)] = claimed{Change: change, Since: m.Version}
 	}
 	return c
 }

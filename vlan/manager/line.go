@@ -7,6 +7,7 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/internal/claims"
 )
 
 // A session is a connection on which, after it was upgraded from HTTP, both sides send lines: one JSON object each.
@@ -40,9 +41,20 @@ type fromProgram struct {
 
 // start is what a program says first.
 type start struct {
-	Session string   `json:"session"` // an id that no other has
-	Program string   `json:"program,omitempty"`
-	Pairs   []Change `json:"pairs,omitempty"` // its claims so far
+	Session string    `json:"session"` // an id that no other has
+	Program string    `json:"program,omitempty"`
+	Pairs   []claimed `json:"pairs,omitempty"` // its claims so far, since the versions that they were answered with
+}
+
+// claimed is a change that a program or the operator has asked for, and the version since when: the order of claims outlives the manager.
+type claimed = claims.Claimed
+
+// changesOf returns what is claimed, without since when.
+func changesOf(all []claimed) (changes []Change) {
+	for _, c := range all {
+		changes = append(changes, c.Change)
+	}
+	return changes
 }
 
 // fromManager is a line of a manager's.

@@ -67,7 +67,7 @@ type Session struct {
 	lost    error       // why
 	last    uint64      // the request's id
 	calls   map[uint64]*call
-	claims  map[[2]transport.MAC]Change
+	claims  map[[2]transport.MAC]claimed
 	want    map[transport.MAC]vlan.Route // the manager's routes
 	dirty   map[transport.MAC]bool       // which of want are not in the table yet; only with a fencer
 	whole   bool                         // routes may be gone from want: the table is to be replaced
@@ -97,7 +97,7 @@ func Dial(ctx context.Context, network, addr string) (*Session, error) {
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, error) {
 	s := &Session{
 		addr: Addr{network, addr}, dialer: *d, id: rand.Text(), dirtied: make(chan struct{}, 1),
-		calls: make(map[uint64]*call), claims: make(map[[2]transport.MAC]Change), want: make(map[transport.MAC]vlan.Route), dirty: make(map[transport.MAC]bool),
+		calls: make(map[uint64]*call), claims: make(map[[2]transport.MAC]claimed), want: make(map[transport.MAC]vlan.Route), dirty: make(map[transport.MAC]bool),
 	}
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
@@ -243,7 +243,7 @@ func (s *Session) affects(c *call) Fencer {
 	}
 	changes := c.changes
 	if c.reset {
-		changes = slices.Collect(maps.Values(s.claims))
+		changes = changesOf(slices.Collect(maps.Values(s.claims)))
 	}
 	for _, change := range changes {
 		peer := change.A

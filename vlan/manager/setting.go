@@ -169,7 +169,7 @@ func (s *Server) setPlan(p *vlan.Plan, reason string, c condition) (Changed, err
 func (s *Server) setPairs(changes []Change, reason string, c condition) (Changed, error) {
 	return s.alone(func() (Changed, error) {
 		s.mu.Lock()
-		next, ignored, err := s.state.with(changes, s.cfg.MAC)
+		next, ignored, err := s.state.with(changes, s.version+1, s.cfg.MAC)
 		s.mu.Unlock()
 		if err != nil {
 			return Changed{}, err
@@ -181,13 +181,13 @@ func (s *Server) setPairs(changes []Change, reason string, c condition) (Changed
 	})
 }
 
-// with returns the setting with changes over it.
-func (s setting) with(changes []Change, self transport.MAC) (next setting, ignored int, err error) {
+// with returns the setting with changes over it, that are claimed since a version.
+func (s setting) with(changes []Change, since uint64, self transport.MAC) (next setting, ignored int, err error) {
 	book := claims.New(self)
 	if _, err := s.apply(book); err != nil {
 		return next, 0, err
 	}
-	if _, ignored, err = book.Claim(claims.Operator, changes); err != nil {
+	if _, ignored, err = book.Claim(claims.Operator, since, changes); err != nil {
 		return next, 0, err
 	}
 	return setting{Plan: s.Plan, Pairs: book.Claims(claims.Operator)}, ignored, nil
@@ -211,7 +211,7 @@ func (s *Server) reset(reason string, c condition) (Changed, error) {
 		defer s.mu.Unlock()
 		for sub := range s.sessions.all {
 			for _, c := range s.book.Claims(sub.owner) {
-				s.sessions.drop(claims.Dropped{Owner: sub.owner, Change: c})
+				s.sessions.drop(claims.Dropped{Owner: sub.owner, Change: c.Change})
 			}
 			if routes := s.book.Release(sub.owner); len(routes) > 0 {
 				s.changed(routes, false, nil, Entry{Act: actReset, By: byOperator, Reason: reason})

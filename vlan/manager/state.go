@@ -29,10 +29,10 @@ type state struct {
 
 // setting is what the operator has set: a plan, and pairs over it.
 type setting struct {
-	Plan   *Plan    `json:"plan"`
-	Pairs  []Change `json:"pairs,omitempty"`
-	ID     string   `json:"id,omitempty"` // of the group change that brought it, if one did
-	Reason string   `json:"reason,omitempty"`
+	Plan   *Plan     `json:"plan"`
+	Pairs  []claimed `json:"pairs,omitempty"`
+	ID     string    `json:"id,omitempty"` // of the group change that brought it, if one did
+	Reason string    `json:"reason,omitempty"`
 }
 
 // past is a setting that was in force until Until.
@@ -118,8 +118,10 @@ func (s *setting) apply(book *claims.Book) ([]claims.Dropped, error) {
 		return book.Clear(), nil
 	}
 	dropped, err := book.SetPlan(&s.Plan.Plan)
-	if err == nil {
-		_, _, err = book.Claim(claims.Operator, s.Pairs)
+	for _, p := range s.Pairs {
+		if err == nil {
+			_, _, err = book.Claim(claims.Operator, p.Since, []Change{p.Change})
+		}
 	}
 	return dropped, err
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -222,6 +223,63 @@ func TestStateOfAnotherNode(t *testing.T) {
 	}
 	if _, err := manager.NewServer(manager.Config{MAC: mac(9), Plan: cyclic(t, 2, 1)}); !errors.Is(err, vlan.ErrBadPlan) {
 		t.Errorf("a plan without the node: %v", err)
+	}
+}
+
+// Two programs and the operator want different VIDs for the same pairs. Whose counts is the same after a restart, in whichever order
+// the programs come back: else this node would change its side of a pair alone.
+func TestClaimsKeepTheirOrderAcrossARestart(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	n := start(t, 0, cyclic(t, 6, 4), dir)
+	sessions := []*manager.Session{n.dial(t, manager.Dialer{}), n.dial(t, manager.Dialer{})}
+	for restart := range 3 {
+		for range 30 {
+			change := manager.Change{A: mac(0), B: mac(1 + rng.IntN(5)), VID: transport.VID(1 + rng.IntN(4))}
+			var err error
+			if who := rng.IntN(3); who < len(sessions) {
+				err = sessions[who].SetRoutes(t.Context(), change)
+			} else {
+				_, err = n.client.SetPairs(t.Context(), []manager.Change{change}, "", 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := n.Routes()
+		n.stop()
+		n = start(t, 0, nil, dir)
+		for _, s := range sessions {
+			eventually(t, "the programs are back", func() bool { return s.Stats().Reconnects == uint64(restart+1) })
+		}
+		if after, _ := n.Routes(); !slices.Equal(after, before) {
+			t.Fatalf("seed %d, restart %d: routes %v, and before %v", seed, restart, after, before)
+		}
+	}
+}
+
+// What the operator asks for later does not put his earlier pairs over what programs have asked for since.
+func TestOperatorsPairsKeepTheirPlace(t *testing.T) {
+	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
+	s := n.dial(t, manager.Dialer{})
+	set := func(peer int, vid transport.VID) {
+		t.Helper()
+		if _, err := n.client.SetPairs(t.Context(), []manager.Change{{A: mac(0), B: mac(peer), VID: vid}}, "", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(1, 2)
+	if err := s.SetRoute(t.Context(), mac(0), mac(1), 3); err != nil {
+		t.Fatal(err)
+	}
+	set(2, 2)
+	if routes, _ := n.Routes(); routes[0].Dst != mac(1) || routes[0].Tag.VID != 3 {
+		t.Errorf("%v, want VID 3: the program's", routes[0])
+	}
+	set(1, 1)
+	if routes, _ := n.Routes(); routes[0].Tag.VID != 1 {
+		t.Errorf("%v, want VID 1: the operator's, who was later", routes[0])
 	}
 }
 

@@ -165,8 +165,9 @@ func (sub *subscriber) begin(lines *bufio.Scanner) error {
 	return sub.send(&answer) // if it fails, listen ends at once
 }
 
-// join takes the session in, with the claims that it had as far as they can be fulfilled.
-func (sub *subscriber) join(pairs []Change, answer *fromManager) error {
+// join takes the session in, with the claims that it had as far as they can be fulfilled. They lie where they lay among others' claims; without
+// a state file versions begin anew, and they come on top.
+func (sub *subscriber) join(pairs []claimed, answer *fromManager) error {
 	s := sub.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,9 +179,9 @@ func (sub *subscriber) join(pairs []Change, answer *fromManager) error {
 	}
 	var changed []vlan.Route
 	for _, c := range pairs {
-		routes, _, err := s.book.Claim(sub.owner, []Change{c})
+		routes, _, err := s.book.Claim(sub.owner, min(c.Since, s.version), []Change{c.Change})
 		if err != nil {
-			sub.dropped = append(sub.dropped, c)
+			sub.dropped = append(sub.dropped, c.Change)
 		}
 		changed = append(changed, routes...)
 	}
@@ -255,7 +256,7 @@ func (sub *subscriber) claim(m *fromProgram) error {
 	s := sub.s
 	answer := fromManager{ID: m.ID}
 	s.mu.Lock()
-	routes, ignored, err := s.book.Claim(sub.owner, m.Set)
+	routes, ignored, err := s.book.Claim(sub.owner, s.version+1, m.Set)
 	if err != nil {
 		s.mu.Unlock()
 		return err

@@ -27,12 +27,13 @@ type Book struct {
 // wishes are what lies over the plan for the pair with one other node.
 type wishes struct {
 	forced *forced
-	claims []claim // the latest is the last; an owner has one at most
+	claims []claim // by since; an owner has one at most
 }
 
 type claim struct {
 	owner Owner
 	vid   transport.VID
+	since uint64
 }
 
 type forced struct {
@@ -120,9 +121,10 @@ func (b *Book) forget(peer transport.MAC) {
 	}
 }
 
-// Claim puts an owner's claims on top, all or, with an error, none. It returns the routes that have changed by it. Pairs
-// of other nodes are checked and ignored; their number is returned, too.
-func (b *Book) Claim(owner Owner, changes []Change) (changed []vlan.Route, ignored int, err error) {
+// Claim takes an owner's claims in, all or, with an error, none. They lie over those of others that were made earlier or at the same time; so
+// an owner that says again what it had claimed before, as after a restart, is given its old place. It returns the routes that have changed
+// by it. Pairs of other nodes are checked and ignored; their number is returned, too.
+func (b *Book) Claim(owner Owner, since uint64, changes []Change) (changed []vlan.Route, ignored int, err error) {
 	if err := b.check(changes); err != nil {
 		return nil, 0, err
 	}
@@ -133,10 +135,20 @@ func (b *Book) Claim(owner Owner, changes []Change) (changed []vlan.Route, ignor
 			continue
 		}
 		changed = b.edit(changed, peer, func(w *wishes) {
-			w.claims = append(slices.DeleteFunc(w.claims, owned(owner)), claim{owner, c.VID})
+			w.put(claim{owner, c.VID, since})
 		})
 	}
 	return changed, ignored, nil
+}
+
+// put gives a claim its place, and takes its owner's earlier one away.
+func (w *wishes) put(c claim) {
+	w.claims = slices.DeleteFunc(w.claims, owned(c.owner))
+	at := slices.IndexFunc(w.claims, func(other claim) bool { return other.since > c.since })
+	if at < 0 {
+		at = len(w.claims)
+	}
+	w.claims = slices.Insert(w.claims, at, c)
 }
 
 func owned(by Owner) func(claim) bool { return func(c claim) bool { return c.owner == by } }

@@ -44,7 +44,7 @@ func book(t testing.TB) *Book {
 
 func claimOne(t testing.TB, b *Book, owner Owner, peer int, vid transport.VID) []vlan.Route {
 	t.Helper()
-	changed, _, err := b.Claim(owner, []Change{{mac(0), mac(peer), vid}})
+	changed, _, err := b.Claim(owner, 0, []Change{{mac(0), mac(peer), vid}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestChangesThatCannotBe(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := book(t)
 			before := b.Routes()
-			_, _, err := b.Claim(5, c.changes)
+			_, _, err := b.Claim(5, 0, c.changes)
 			_, forced := b.Force("x", c.changes)
 			for _, err := range []error{err, forced} {
 				if !errors.Is(err, c.want) || !contains(err, c.text) {
@@ -125,7 +125,7 @@ func TestChangesThatCannotBe(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := New(mac(0)).Claim(1, []Change{{mac(0), mac(1), 1}}); !errors.Is(err, ErrNoPlan) {
+	if _, _, err := New(mac(0)).Claim(1, 0, []Change{{mac(0), mac(1), 1}}); !errors.Is(err, ErrNoPlan) {
 		t.Errorf("without a plan: %v, want ErrNoPlan", err)
 	}
 }
@@ -176,9 +176,37 @@ func TestNewPlanOverClaims(t *testing.T) {
 	}
 }
 
+// Owners who say again what they had claimed, in whatever order, each get their old place.
+func TestClaimsSaidAgainLieWhereTheyLay(t *testing.T) {
+	all := []struct {
+		owner Owner
+		since uint64
+		vid   transport.VID
+	}{{7, 3, 1}, {Operator, 5, 2}, {8, 9, 3}}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		b := book(t)
+		for _, i := range order {
+			c := all[i]
+			if _, _, err := b.Claim(c.owner, c.since, []Change{{mac(1), mac(0), c.vid}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []transport.VID
+		for _, w := range b.Wishes() {
+			got = append(got, w.VID)
+		}
+		if want := []transport.VID{3, 2, 1}; !slices.Equal(got, want) || b.vid(mac(1)) != 3 {
+			t.Errorf("order %v: VIDs %v, the one in force first; want %v", order, got, want)
+		}
+		if got, want := b.Claims(Operator), []Claimed{{Change{mac(0), mac(1), 2}, 5}}; !slices.Equal(got, want) {
+			t.Errorf("the operator's: %v, want %v", got, want)
+		}
+	}
+}
+
 func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
 	b := book(t)
-	changed, ignored, err := b.Claim(3, []Change{{mac(1), mac(2), 3}, {mac(3), mac(0), 2}, {mac(2), mac(3), 1}})
+	changed, ignored, err := b.Claim(3, 0, []Change{{mac(1), mac(2), 3}, {mac(3), mac(0), 2}, {mac(2), mac(3), 1}})
 	if err != nil || ignored != 2 || len(changed) != 1 || len(b.Wishes()) != 1 {
 		t.Errorf("%v, ignored %d, changed %v, wishes %v; want 2 ignored, 1 changed", err, ignored, changed, b.Wishes())
 	}
@@ -249,7 +277,7 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 		var err error
 		switch op := rng.IntN(10); {
 		case op < 5:
-			changed, _, err = b.Claim(owner, []Change{{mac(peer), mac(0), vid}})
+			changed, _, err = b.Claim(owner, 0, []Change{{mac(peer), mac(0), vid}})
 			w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Owner == owner && d.B == mac(peer) })
 			w.said = append(w.said, Dropped{owner, Change{mac(0), mac(peer), vid}})
 		case op < 7:

@@ -27,6 +27,13 @@ type Change struct {
 	VID transport.VID `json:"vid"`
 }
 
+// Claimed is a Change, and since when it is claimed: of an owner's and another's claim for one pair the later one counts. The number has
+// no unit; it grows.
+type Claimed struct {
+	Change
+	Since uint64 `json:"since,omitempty"`
+}
+
 // String formats c as "02:00:00:00:00:01-02:00:00:00:00:02 by VID 3".
 func (c Change) String() string { return fmt.Sprintf("%v-%v by VID %d", c.A, c.B, c.VID) }
 

@@ -56,12 +56,15 @@ func (b *Book) Wishes() []Wish {
 }
 
 // Claims returns an owner's claims, sorted by peer.
-func (b *Book) Claims(owner Owner) []Change {
-	var changes []Change
-	for _, w := range b.Wishes() {
-		if !w.Forced && w.Owner == owner {
-			changes = append(changes, Change{b.self, w.Peer, w.VID})
+func (b *Book) Claims(owner Owner) []Claimed {
+	var mine []Claimed
+	for peer, w := range b.peers {
+		for _, c := range w.claims {
+			if c.owner == owner {
+				mine = append(mine, Claimed{Change{b.self, peer, c.vid}, c.since})
+			}
 		}
 	}
-	return changes
+	slices.SortFunc(mine, func(x, y Claimed) int { return x.B.Compare(y.B) })
+	return mine
 }
