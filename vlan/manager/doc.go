@@ -10,11 +10,12 @@
 // # In a program
 //
 // [Dial] begins a session. Its [Session.Table] is what the program sends by; [Session.SetRoute] changes a pair, from the next frame
-// on, until the session ends; a [Transaction] changes many. A [Dialer] with a [Fencer], such as an endpoint of package mcd, keeps messages
-// from overtaking each other across a change. Where the manager is lost the table stays as it is, and the session comes back by itself.
+// on, until the session ends; a [Transaction] changes many. With a [Fencer], no message overtakes another across a change. Where the manager
+// is lost the table stays as it is, and the session comes back by itself.
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	ep, err := mcd.Open(mcd.Config{Node: self, Nodes: nodes, Router: s.Table()}, link)
+//	s.FenceWith(mcd.AddressFence{Endpoint: ep}) // if order matters
 //	err = s.SetRoute(ctx, macs[0], macs[2], 2) // and the program on the other node as well
 //
 // # Of a whole cluster
