@@ -24,8 +24,8 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 		}
 		return 0, nil // another goroutine polls, which the caller should have prevented
 	}
-	defer l.polling.Store(false)
 	if l.closed.Load() {
+		l.polling.Store(false)
 		return 0, transport.ErrClosed
 	}
 	l.ring.release()
@@ -53,6 +53,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 		add(&l.rx.frames, n)
 		add(&l.rx.bytes, bytes)
 	}
+	l.polling.Store(false)
 	return n, nil
 }
 

@@ -100,17 +100,17 @@ func Parse(b []byte, h *Header) error {
 	if len(b) < HeaderLen || b[0]>>4 != Version {
 		return ErrMalformed
 	}
-	*h = Header{
-		Kind:      Kind(b[0] & 0xf),
-		Lane:      b[1] & flagLane,
-		AckLane:   b[1] & flagAckLane >> 1,
-		AnswerNow: b[1]&flagNow != 0,
-		Credit:    binary.BigEndian.Uint16(b[2:]),
-		From:      binary.BigEndian.Uint32(b[4:]),
-		To:        binary.BigEndian.Uint32(b[8:]),
-		Sequence:  binary.BigEndian.Uint32(b[12:]),
-		Ack:       binary.BigEndian.Uint32(b[16:]),
-	}
+	_ = b[HeaderLen-1]
+	h.Kind = Kind(b[0] & 0xf)
+	h.Lane = b[1] & flagLane
+	h.AckLane = b[1] & flagAckLane >> 1
+	h.AnswerNow = b[1]&flagNow != 0
+	h.Credit = binary.BigEndian.Uint16(b[2:])
+	h.From = binary.BigEndian.Uint32(b[4:])
+	h.To = binary.BigEndian.Uint32(b[8:])
+	h.Sequence = binary.BigEndian.Uint32(b[12:])
+	h.Ack = binary.BigEndian.Uint32(b[16:])
+	h.Selective = 0
 	if h.Kind == Ack {
 		if len(b) < ackLen {
 			return ErrMalformed
