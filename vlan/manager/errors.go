@@ -115,3 +115,11 @@ func refusal(err error) (e *Error, status int) {
 func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errBadRequest}, args...)...)
 }
+
+// unreachable makes an error ErrUnreachable, if it is not one already.
+func unreachable(err error) error {
+	if errors.Is(err, ErrUnreachable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}

@@ -185,6 +185,9 @@ func (s *Server) putTable(r *http.Request) (any, error) {
 // planFile reads a plan as files have it.
 func planFile(r *http.Request) (*Plan, error) {
 	p, err := vlan.ParsePlan("body", r.Body)
+	if big := (*http.MaxBytesError)(nil); errors.As(err, &big) {
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, big.Limit)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func TestManagerIsLostAndComesBack(t *testing.T) {
 		t.Error("the table is not in force any more")
 	}
 	err := s.SetRoute(t.Context(), mac(0), mac(2), 2)
-	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "it is being tried again; the table stays as it is") {
+	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "it is being tried again; the table stays as it is") || strings.Count(err.Error(), "unreachable") != 1 {
 		t.Errorf("SetRoute: %v", err)
 	}
 	if st := s.Stats(); st.Connected || st.Lost == nil {
