@@ -54,6 +54,9 @@ func ofVID(vid transport.VID) func(*transport.Frame) bool {
 	return func(f *transport.Frame) bool { return f.Tagged && f.Tag.VID == vid }
 }
 
+// ofProbes matches probes and their answers, by the kind in the header's first byte.
+func ofProbes(f *transport.Frame) bool { return f.Payload[0]&0xf == 4 || f.Payload[0]&0xf == 5 }
+
 func TestPingIsAnsweredWithItsTag(t *testing.T) {
 	es := open(t, 2, 2)
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
 // Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, failures
 // with their output, skipped tests with their reason), and closes with a line of counts. With -no-skips a
-// skipped test is a failure, unless it says that a program is not installed.
+// skipped test is a failure, unless it says that a program is not installed, or that it was asked to be short.
 package main
 
 import (
@@ -46,7 +46,7 @@ func (l *log) add(e event, noSkips bool) {
 		l.skipped++
 		why := strings.Join(l.output[key], "")
 		fmt.Printf("skip %s\n%s", key, why)
-		if noSkips && !strings.Contains(why, "not installed") {
+		if noSkips && !strings.Contains(why, "not installed") && !strings.Contains(why, "[short] skip") {
 			l.forbidden++
 		}
 	default:
