@@ -63,6 +63,9 @@ type code struct {
 	status int // of HTTP
 }
 
+// notFound is the code of requests that this manager does not know. Another one, of another version, may.
+const notFound = "not_found"
+
 var errBadRequest = errors.New("bad request")
 
 // codes are in the order in which an error is looked for among them.

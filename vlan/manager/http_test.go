@@ -85,6 +85,9 @@ func TestMistakes(t *testing.T) {
 		{"two objects", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}{}`, 400, "bad_request", "something follows the object"},
 		{"a reason too long", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}],"reason":"` + strings.Repeat("x", 2000) + `"}`, 400, "bad_request", "reason: 2000 bytes (want at most 1024)"},
 
+		{"a reason that clears the screen", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}],"reason":"\u001b[2J"}`, 400, "bad_request", `reason: "\x1b[2J" (want text that can be printed, in one line)`},
+		{"a reason of two lines", "POST", "/v1/reset", `{"reason":"a\nb"}`, 400, "bad_request", `reason: "a\nb"`},
+
 		{"no plan", "PUT", "/v1/table", `{}`, 400, "bad_request", `no plan (want {"plan":{...}}`},
 		{"two nodes with one MAC", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":1},{"mac":"02:00:00:00:00:01","vid":1}]}`), 422, "bad_plan", "node 1: mac 02:00:00:00:00:01: is node 0's, too"},
 		{"a default not in the plan", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":2}]}`), 422, "bad_plan", "vid 2: not among the plan's vids"},

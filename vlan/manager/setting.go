@@ -271,8 +271,8 @@ func (s *Server) rollback(id, reason string) (Changed, error) {
 //
 // Errors are those of a change, and have changed nothing.
 func (s *Server) Force(reason string, changes ...Change) error {
-	if len(reason) > MaxReason {
-		return badRequest("reason: %d bytes (want at most %d)", len(reason), MaxReason)
+	if err := checkText("reason", reason, MaxReason); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
