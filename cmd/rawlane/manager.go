@@ -105,7 +105,7 @@ func (m *managerFlags) config(cmd *cobra.Command) (manager.Config, error) {
 	cfg := manager.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
 	var err error
 	if m.plan != "" {
-		if cfg.Plan, err = readPlan(m.plan); err != nil {
+		if cfg.Plan, _, err = readPlanAndNetwork(m.plan); err != nil {
 			return cfg, err
 		}
 	}

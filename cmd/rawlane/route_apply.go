@@ -47,7 +47,7 @@ func (a *routeApply) run(cmd *cobra.Command, args []string) error {
 	if a.options.Lease < time.Millisecond || a.options.Lease > manager.MaxLease {
 		return misuse("--lease %v: want 1ms to %v", a.options.Lease, manager.MaxLease)
 	}
-	p, err := readPlan(args[0])
+	p, _, err := readPlanAndNetwork(args[0])
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,10 @@ func writeReport(out io.Writer, r *manager.Report) {
 	late := 0
 	for _, n := range r.Nodes {
 		name := n.Name
-		if name == "" {
+		switch {
+		case n.MAC.IsZero():
+			name = "-" // it did not say
+		case name == "":
 			name = n.MAC.String()
 		}
 		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %d\n", n.Manager, name, n.State, n.Routes, n.Version)

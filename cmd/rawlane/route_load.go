@@ -18,7 +18,7 @@ func newRouteLoadCommand() *cobra.Command {
 changes all nodes.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := readPlan(args[0])
+			p, _, err := readPlanAndNetwork(args[0])
 			if err != nil {
 				return err
 			}

@@ -70,7 +70,7 @@ func (o *routeOptimise) readArgs(_ *cobra.Command, args []string) error {
 		return misuse("which network? Give --topology, or a plan that names one")
 	}
 	if (o.pattern == "") == (o.traffic == "") {
-		return misuse("who sends to whom? Give --pattern or --traffic")
+		return misuse("who sends to whom? Give --pattern or --traffic, and not both")
 	}
 	if o.options.MaxChanges < 0 {
 		return misuse("--max-changes %d: want 0 or more", o.options.MaxChanges)

@@ -98,6 +98,9 @@ func understand(status int, b []byte, answer any) error {
 	if json.Unmarshal(b, &refused) != nil || refused.Error == nil || refused.Error.Code == "" {
 		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)", ErrProtocol, status)
 	}
+	if refused.Error.Code == notFound {
+		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)", ErrProtocol, refused.Error)
+	}
 	return refused.Error
 }
 

@@ -63,6 +63,9 @@ type code struct {
 	status int // of HTTP
 }
 
+// notFound is the code of requests that this manager does not know. Another one, of another version, may.
+const notFound = "not_found"
+
 var errBadRequest = errors.New("bad request")
 
 // codes are in the order in which an error is looked for among them.
@@ -114,4 +117,12 @@ func refusal(err error) (e *Error, status int) {
 
 func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errBadRequest}, args...)...)
+}
+
+// unreachable makes an error ErrUnreachable, if it is not one already.
+func unreachable(err error) error {
+	if errors.Is(err, ErrUnreachable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

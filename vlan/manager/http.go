@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -71,7 +73,7 @@ func (s *Server) counted(mux *http.ServeMux) http.Handler {
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
-			s.writeError(w, &Error{Code: "not_found", Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}, http.StatusNotFound)
+			s.writeError(w, &Error{Code: notFound, Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}, http.StatusNotFound)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
@@ -147,9 +149,15 @@ type reason struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (r reason) check() error {
-	if len(r.Reason) > MaxReason {
-		return badRequest("reason: %d bytes (want at most %d)", len(r.Reason), MaxReason)
+func (r reason) check() error { return checkText("reason", r.Reason, MaxReason) }
+
+// checkText refuses a text that is too long, or that would do more to a terminal than be read there.
+func checkText(what, text string, most int) error {
+	if len(text) > most {
+		return badRequest("%s: %d bytes (want at most %d)", what, len(text), most)
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(text) {
+		return badRequest("%s: %q (want text that can be printed, in one line)", what, text)
 	}
 	return nil
 }
@@ -185,6 +193,9 @@ func (s *Server) putTable(r *http.Request) (any, error) {
 // planFile reads a plan as files have it.
 func planFile(r *http.Request) (*Plan, error) {
 	p, err := vlan.ParsePlan("body", r.Body)
+	if big := (*http.MaxBytesError)(nil); errors.As(err, &big) {
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, big.Limit)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,9 @@ func (n *node) routes(t testing.TB) string {
 	return string(b)
 }
 
+// twoNodes is a part of plans.
+const twoNodes = `"nodes":[{"mac":"02:00:00:00:00:01","vid":1},{"mac":"02:00:00:00:00:02","vid":1}]`
+
 const goodPlan = `{"vids":[1,2],"nodes":[{"mac":"02:00:00:00:00:01","vid":1},{"mac":"02:00:00:00:00:02","vid":2}]}`
 
 // A mistake in a request changes nothing, and the answer says what was wrong and what was expected.
@@ -82,6 +85,9 @@ func TestMistakes(t *testing.T) {
 		{"two objects", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}{}`, 400, "bad_request", "something follows the object"},
 		{"a reason too long", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}],"reason":"` + strings.Repeat("x", 2000) + `"}`, 400, "bad_request", "reason: 2000 bytes (want at most 1024)"},
 
+		{"a reason that clears the screen", "PATCH", "/v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}],"reason":"\u001b[2J"}`, 400, "bad_request", `reason: "\x1b[2J" (want text that can be printed, in one line)`},
+		{"a reason of two lines", "POST", "/v1/reset", `{"reason":"a\nb"}`, 400, "bad_request", `reason: "a\nb"`},
+
 		{"no plan", "PUT", "/v1/table", `{}`, 400, "bad_request", `no plan (want {"plan":{...}}`},
 		{"two nodes with one MAC", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":1},{"mac":"02:00:00:00:00:01","vid":1}]}`), 422, "bad_plan", "node 1: mac 02:00:00:00:00:01: is node 0's, too"},
 		{"a default not in the plan", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":2}]}`), 422, "bad_plan", "vid 2: not among the plan's vids"},
@@ -93,6 +99,12 @@ func TestMistakes(t *testing.T) {
 		{"a pair that is none", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0+1":1}}`, 1)), 400, "bad_request", `pair "0+1": want the numbers of two nodes`},
 		{"unknown field of a plan", "PUT", "/v1/table", put(`{"vids":[1],"hosts":[]}`), 400, "bad_request", `unknown field "hosts"`},
 		{"a plan's file with a fault", "PUT", "/v1/table#yaml", "vids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 4}\n", 422, "bad_plan", "body:3"},
+
+		{"a VID that its network does not have", "PUT", "/v1/table", put(`{"topology":"vbft:2x1x1","vids":[1,2],` + twoNodes + `}`), 422, "bad_plan", "on vbft:2x1x1: bad plan: vid 2: the topology does not have it (it has 1)"},
+		{"a network of more hosts", "PUT", "/v1/table#yaml", "topology: flat:3\nvids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n", 422, "bad_plan", "1 nodes, but the topology has 3 hosts"},
+		{"a network that cannot be", "PUT", "/v1/table", put(`{"topology":"vbft:2x2","vids":[1],` + twoNodes + `}`), 422, "bad_plan", "vbft takes 3 numbers, not 2"},
+		{"an invalid plan of a network", "PUT", "/v1/table", put(`{"topology":"flat:2","vids":[1],"nodes":[{"vid":1},{"vid":1}]}`), 422, "bad_plan", "no station's address"},
+		{"prepare for a VID that its network does not have", "POST", "/v1/prepare", `{"id":"x","lease_ms":1000,"plan":{"topology":"vbft:2x1x1","vids":[1,2],` + twoNodes + `}}`, 422, "bad_plan", "vid 2: the topology does not have it"},
 
 		{"a lease too long", "POST", "/v1/prepare", `{"id":"x","lease_ms":3600000,"plan":` + goodPlan + `}`, 400, "bad_request", "lease_ms: 3600000 (want 1 to 60000)"},
 		{"no id", "POST", "/v1/prepare", `{"lease_ms":1000,"plan":` + goodPlan + `}`, 400, "bad_request", `id: "" (want 1 to 64 bytes`},
@@ -145,9 +157,17 @@ func TestBrowsersAreRefused(t *testing.T) {
 
 func TestBodyIsBounded(t *testing.T) {
 	n := start(t, 0, cyclic(t, 4, 3), t.TempDir())
-	status, answer, _ := n.ask(t, "PUT", "/v1/table", `{"reason":"`+strings.Repeat("x", manager.MaxBody)+`"}`)
-	if status != 413 || !strings.Contains(answer, "too_large") {
-		t.Errorf("%d %.200s", status, answer)
+	for _, c := range []struct {
+		body   string
+		header []string
+	}{
+		{`{"reason":"` + strings.Repeat("x", manager.MaxBody) + `"}`, nil},
+		{"# " + strings.Repeat("x", manager.MaxBody), []string{"Content-Type", "application/yaml"}},
+	} {
+		status, answer, _ := n.ask(t, "PUT", "/v1/table", c.body, c.header...)
+		if status != 413 || !strings.Contains(answer, "too_large") {
+			t.Errorf("%v: %d %.200s", c.header, status, answer)
+		}
 	}
 }
 

@@ -67,6 +67,9 @@ func (s *Server) postPrepare(r *http.Request) (any, error) {
 	if err == nil {
 		err = req.check()
 	}
+	if err == nil {
+		err = checkNetwork(&req.Plan.Plan)
+	}
 	var p *Prepared
 	if err == nil {
 		p, err = s.prepare(&req, c)

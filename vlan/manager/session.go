@@ -289,7 +289,7 @@ func (s *Session) enter(c *call, m *fromProgram) (*connection, error) {
 	case s.closed:
 		return nil, ErrClosed
 	case s.conn == nil:
-		return nil, fmt.Errorf("manager %v: %w: %w (it is being tried again; the table stays as it is)", s.addr, ErrUnreachable, s.lost)
+		return nil, fmt.Errorf("manager %v: %w (it is being tried again; the table stays as it is)", s.addr, unreachable(s.lost))
 	}
 	s.last++
 	m.ID = s.last

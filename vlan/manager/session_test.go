@@ -167,7 +167,7 @@ func TestManagerIsLostAndComesBack(t *testing.T) {
 		t.Error("the table is not in force any more")
 	}
 	err := s.SetRoute(t.Context(), mac(0), mac(2), 2)
-	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "it is being tried again; the table stays as it is") {
+	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "it is being tried again; the table stays as it is") || strings.Count(err.Error(), "unreachable") != 1 {
 		t.Errorf("SetRoute: %v", err)
 	}
 	if st := s.Stats(); st.Connected || st.Lost == nil {
@@ -268,6 +268,12 @@ func TestDialWhatIsNoManagerOfThisVersion(t *testing.T) {
 				t.Errorf("%v; want %v with %q", err, c.is, c.want)
 			}
 		})
+	}
+	const unknown = `{"error":{"code":"not_found","message":"GET /v1/table: no such request"}}`
+	c := manager.NewClient(manager.Addr{Network: "unix", Address: answerer(fmt.Sprintf("HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s", len(unknown), unknown))}, nil)
+	defer c.Close()
+	if _, err := c.Table(t.Context()); !errors.Is(err, manager.ErrProtocol) || !strings.Contains(err.Error(), "GET /v1/table: no such request (is it older than this program?)") {
+		t.Errorf("a manager that does not know the request: %v", err)
 	}
 }
 

@@ -160,9 +160,31 @@ func (s *Server) SetPlan(p *vlan.Plan, reason string) (Changed, error) {
 }
 
 func (s *Server) setPlan(p *vlan.Plan, reason string, c condition) (Changed, error) {
+	if err := checkNetwork(p); err != nil {
+		return Changed{}, err
+	}
 	return s.alone(func() (Changed, error) {
 		return s.set(setting{Plan: &Plan{*p}, Reason: reason}, actPlan, c)
 	})
+}
+
+// checkNetwork returns why a plan cannot be carried out on the network that it names, if a generator makes that. A network's file is where the
+// plan's was: who reads the plan from there checks it. The error is vlan.ErrBadPlan.
+func checkNetwork(p *vlan.Plan) error {
+	if !vlan.IsTopologySpec(p.Topology) {
+		return nil
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	network, err := vlan.ParseTopology(p.Topology)
+	if err != nil {
+		return fmt.Errorf("%w: %w", vlan.ErrBadPlan, err)
+	}
+	if err := p.Check(network); err != nil {
+		return fmt.Errorf("on %s: %w", p.Topology, err)
+	}
+	return nil
 }
 
 // setPairs lays the operator's changes over the plan. Those of other nodes' pairs are ignored.
@@ -249,8 +271,8 @@ func (s *Server) rollback(id, reason string) (Changed, error) {
 //
 // Errors are those of a change, and have changed nothing.
 func (s *Server) Force(reason string, changes ...Change) error {
-	if len(reason) > MaxReason {
-		return badRequest("reason: %d bytes (want at most %d)", len(reason), MaxReason)
+	if err := checkText("reason", reason, MaxReason); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -148,8 +148,11 @@ func (sub *subscriber) begin(lines *bufio.Scanner) error {
 	if err := decodeStrict(lines.Bytes(), &m); err != nil {
 		return err
 	}
-	if m.Start == nil || m.Start.Session == "" || len(m.Start.Session) > 64 || len(m.Start.Program) > 256 {
-		return badRequest("session: no start line (want {\"start\":{\"session\":ID,...}}, ID of 1 to 64 bytes, program of at most 256)")
+	if m.Start == nil || m.Start.Session == "" || len(m.Start.Session) > 64 {
+		return badRequest("session: no start line (want {\"start\":{\"session\":ID,...}}, ID of 1 to 64 bytes)")
+	}
+	if err := checkText("session: program", m.Start.Program, 256); err != nil {
+		return err
 	}
 	if err := sub.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
