@@ -32,25 +32,28 @@ type Domain struct {
 	port *mcd.Port
 	size int // of a frame
 
-	mu      sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
-	peers   []*peer    // by node; nil: never talked to
-	windows map[uint16]*Window
-	recent  *Window // the one that was looked up last; nil: none, or it was revoked
-	fifos   map[uint16]*FIFO
-	closed  bool
-	ended   chan struct{} // made by the first Close, and closed when it is over
-	tag     uint32        // of the last call
-	frames  [][]byte
-	waiters *waiter // spare ones
-	calls   *call   // likewise
-	lulled  []*peer // heard since the last lull
-	header  reliable.Header
-	handled mono.Time // when a frame was handled for which the time mattered
-	batch   [reliable.Gathered][]byte
-	timer   *time.Timer
-	armed   bool
-	due     mono.Time // if armed
-	stats   Counters
+	mu       sync.Mutex // guards what follows, and what says so elsewhere; taken inside the endpoint's poll lock
+	peers    []*peer    // by node; nil: never talked to
+	windows  map[uint16]*Window
+	recent   *Window // the one that was looked up last; nil: none, or it was revoked
+	fifos    map[uint16]*FIFO
+	closed   bool
+	ended    chan struct{} // made by the first Close, and closed when it is over
+	tag      uint32        // of the last call
+	frames   [][]byte
+	waiters  *waiter // spare ones
+	calls    *call   // likewise
+	lulled   []*peer // heard since the last lull
+	header   reliable.Header
+	midst    int       // turns being taken: what is queued is about to have company
+	unpolled int       // frames sent since the last turn
+	came     bool      // data has come since
+	handled  mono.Time // when a frame was handled for which the time mattered
+	batch    [reliable.Gathered][]byte
+	timer    *time.Timer
+	armed    bool
+	due      mono.Time // if armed
+	stats    Counters
 }
 
 // Counters of a domain.
@@ -176,6 +179,9 @@ func (d *Domain) handle(m *mcd.Message) {
 		d.handled = clock.Now()
 	}
 	p.heard = d.handled
+	if h.Kind == reliable.Data {
+		d.came = true
+	}
 	switch p.conn.Handle(d.handled, h, m.Payload[reliable.HeaderLen:]) {
 	case reliable.Take:
 		p.take(d.handled, h.Lane, m.Payload[reliable.HeaderLen:])
@@ -198,6 +204,10 @@ func (d *Domain) lull() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
+		return
+	}
+	if d.midst > 0 {
+		d.port.WantIdle()
 		return
 	}
 	now := clock.Now()

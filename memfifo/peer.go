@@ -49,6 +49,7 @@ func (p *peer) pump(now mono.Time) {
 		if n == 0 {
 			break
 		}
+		p.d.unpolled += n
 		sent, err := p.d.port.TrySendInPlace(0, p.to, p.d.batch[:n]...)
 		if sent < n && errors.Is(err, transport.ErrBusy) {
 			p.busy = true
@@ -94,6 +95,27 @@ func (p *peer) lullSoon() {
 
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
 const share = reliable.Gathered
+
+// turnPolls is how many polls a turn takes at most: as much as comes while share frames go, and as much again.
+const turnPolls = 4
+
+// takeTurn handles what has come meanwhile, if much was sent since, and others send, too: else both ends of a connection would send until their
+// windows are full, and then wait for each other. The caller holds d.mu, which is free meanwhile.
+func (d *Domain) takeTurn() {
+	if d.unpolled < share || !d.came {
+		return
+	}
+	d.unpolled, d.came = 0, false
+	d.midst++
+	d.mu.Unlock()
+	for range turnPolls {
+		if !d.ep.Progress() {
+			break
+		}
+	}
+	d.mu.Lock()
+	d.midst--
+}
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
 func (p *peer) pumpFull(now mono.Time) mono.Time {

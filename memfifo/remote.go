@@ -93,6 +93,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	d := r.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.takeTurn()
 	if r.key.Node == d.ep.Node() {
 		return d.putHere(r.key, uint64(off), p, flags)
 	}
@@ -128,7 +129,12 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) > 0:
+			losses := to.losses
 			now = to.pumpFull(now)
+			d.takeTurn()
+			if to.losses != losses {
+				return to.loss // what has begun cannot go on
+			}
 		case !more:
 			to.pump(now)
 		}
