@@ -231,7 +231,7 @@ func (s *Session) lose(err error) (closed bool) {
 	return s.closed
 }
 
-// listen takes lines in until the connection ends, and returns why it did.
+// listen takes lines in until the connection ends, and returns why it did: ErrUnreachable, ErrProtocol or a refusal.
 func (s *Session) listen(c *connection) error {
 	s.mu.Lock()
 	ack := s.acknowledge() // of what connect has taken in
@@ -239,7 +239,7 @@ func (s *Session) listen(c *connection) error {
 	for {
 		if ack != 0 {
 			if err := s.write(c, &fromProgram{Applied: ack}); err != nil {
-				return err
+				return unreachable(err)
 			}
 		}
 		m, err := c.next()
@@ -248,7 +248,7 @@ func (s *Session) listen(c *connection) error {
 		}
 		if m.Report != 0 {
 			if err := s.tell(c, m.Report, sentJSON(s.table.Counts())); err != nil {
-				return err
+				return unreachable(err)
 			}
 		}
 		s.mu.Lock()
