@@ -132,12 +132,14 @@ func (f *Failover) move(now mono.Time, p *failoverPeer, to *failoverPath, why Mo
 	return f.probeAll(now, p, out)
 }
 
-// follow takes the deciding peer's choice over.
+// follow takes the deciding peer's choice over. One that we were told to leave does not count again for a while, as the peer is told, too; but
+// what we were told to use must work.
 func (f *Failover) follow(now mono.Time, p *failoverPeer, choice transport.VID, out []FailoverStep) []FailoverStep {
 	again := choice == p.choice
 	p.choice = choice
 	path := p.path(choice)
-	if path == nil || again && now.Before(p.ownUntil) {
+	stay := again && now.Before(p.ownUntil) && f.rank(now, p, p.current) <= PathSuspect
+	if path == nil || stay {
 		return out
 	}
 	return f.move(now, p, path, MoveFollowed, out)

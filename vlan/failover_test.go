@@ -392,6 +392,32 @@ func TestFailoverGoesWhereItIsTold(t *testing.T) {
 	}
 }
 
+// The end that does not decide was told to use a VID that has died without its knowing yet. When it knows, it is where the other end is at
+// once, and does not wait until its own wish is old.
+func TestFailoverLeavesADeadWish(t *testing.T) {
+	e, other := newEnd(t, high, low), newEnd(t, low, high)
+	hears := func() { e.take(e.f.Heard(e.now, low, 1, other.news(t), nil)) }
+	hears()
+	e.answer[20] = false
+	steps, err := e.f.SetPeer(e.now, low, 20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.take(steps)
+	hears()
+	if vid, _ := e.f.VID(low); vid != 20 {
+		t.Errorf("VID %d, want 20: it is not known to be dead yet", vid)
+	}
+	if took := e.until(20, vlan.PathDown); took >= probed.Hold {
+		t.Fatalf("it took %v to find out, and Hold is %v", took, probed.Hold)
+	}
+	other.run(e.now.Sub(other.now))
+	hears()
+	if vid, _ := e.f.VID(low); vid != 10 {
+		t.Errorf("VID %d, want 10: where the deciding end is", vid)
+	}
+}
+
 func TestFailoverRefusesBadConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		cfg  vlan.FailoverConfig
