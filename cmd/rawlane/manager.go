@@ -150,10 +150,10 @@ func programName() string {
 
 // serve listens, says so, and returns when the context ends.
 func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls.Config, log *slog.Logger) error {
-	for _, door := range []struct {
+	for _, door := range []struct { // the one that may be refused first
 		network, address string
 		config           *tls.Config
-	}{{"unix", m.socket, nil}, {"tcp", m.listen, config}} {
+	}{{"tcp", m.listen, config}, {"unix", m.socket, nil}} {
 		if door.address == "" {
 			continue
 		}

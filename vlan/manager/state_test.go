@@ -226,6 +226,24 @@ func TestStateOfAnotherNode(t *testing.T) {
 	}
 }
 
+// A manager that takes the place of one that is just ending waits for it.
+func TestStateOfAManagerThatEnds(t *testing.T) {
+	dir := t.TempDir()
+	n := start(t, 0, cyclic(t, 4, 3), dir)
+	next := make(chan error)
+	go func() {
+		s, err := manager.NewServer(manager.Config{MAC: mac(0), State: filepath.Join(dir, "state")})
+		if err == nil {
+			err = s.Close()
+		}
+		next <- err
+	}()
+	n.stop()
+	if err := <-next; err != nil {
+		t.Error(err)
+	}
+}
+
 // Two programs and the operator want different VIDs for the same pairs. Whose counts is the same after a restart, in whichever order
 // the programs come back: else this node would change its side of a pair alone.
 func TestClaimsKeepTheirOrderAcrossARestart(t *testing.T) {

@@ -8,6 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
+)
+
+// A manager that was killed has its lock until the system has cleared it away, and systemd starts the next one at once.
+const (
+	lockPatience = time.Second
+	lockLook     = 20 * time.Millisecond
 )
 
 // syncFolder makes the renaming of a file in its folder durable.
@@ -29,7 +36,14 @@ func (f *stateFile) lock() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	if err := syscall.Flock(int(l.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for waited := time.Duration(0); ; waited += lockLook {
+		err = syscall.Flock(int(l.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || waited >= lockPatience {
+			break
+		}
+		time.Sleep(lockLook)
+	}
+	if err != nil {
 		l.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("state %s: another manager has it (end that one, or give this one another --state)", f.path)
