@@ -83,6 +83,9 @@ func loopbackOnly(address string) error {
 }
 
 // listenUnix makes the socket under another name, gives it its mode, and then moves it to its place, so that nobody connects before.
+// maxSocketPath is what a sockaddr_un holds on Linux, less its end.
+const maxSocketPath = 107
+
 func listenUnix(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
@@ -91,6 +94,9 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	hidden := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if len(hidden) > maxSocketPath {
+		return nil, fmt.Errorf("the path is %d bytes too long for a socket", len(hidden)-maxSocketPath)
+	}
 	l, err := net.Listen("unix", hidden)
 	if err != nil {
 		return nil, err

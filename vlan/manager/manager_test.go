@@ -1,6 +1,8 @@
 package manager_test
 
 import (
+	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"os"
@@ -61,7 +63,7 @@ func startAt(t testing.TB, m transport.MAC, p *vlan.Plan, dir string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{Server: s, dir: dir, socket: filepath.Join(dir, "sock")}
+	n := &node{Server: s, dir: dir, socket: socketOf(dir)}
 	if _, err := s.Listen("unix", n.socket, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +104,11 @@ func eventually(t testing.TB, what string, f func() bool) {
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
+}
+
+// socketOf returns where the manager with a state folder listens. A test's own folder may have a longer name than a socket can.
+func socketOf(dir string) string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("rl%08x", crc32.ChecksumIEEE([]byte(dir))))
 }
 
 // exampleManager starts a manager of node 0 of four, for examples.
