@@ -6,9 +6,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/examples/internal/attach"
@@ -24,18 +22,7 @@ const (
 // lines are said in turn: by node 0, node 1, node 2.
 var lines = [speakers]string{"Is anybody there?", "I am.", "So am I. Good night."}
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, speakers)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return chat(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(speakers, 10*time.Second, chat) }
 
 const (
 	pause = 20 * time.Millisecond  // before a line is said again

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
@@ -20,18 +19,7 @@ import (
 
 const adds = 1000 // of each node
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 4)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return count(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(4, 20*time.Second, count) }
 
 // count is what each node does.
 func count(ctx context.Context, e *mcd.Endpoint) error {

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"slices"
 	"time"
 
@@ -25,21 +24,12 @@ const (
 )
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 2)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error {
+	attach.Main(2, 30*time.Second, func(ctx context.Context, e *mcd.Endpoint) error {
 		if e.Node() == 1 {
 			return serve(ctx, e)
 		}
 		return ask(ctx, e)
 	})
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
 }
 
 // serve echoes until it is told goodbye.

@@ -10,7 +10,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log"
 	"math"
 	"time"
 
@@ -25,18 +24,7 @@ const (
 	steps = 200
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 4)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return smooth(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(4, 20*time.Second, smooth) }
 
 // smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
 func smooth(ctx context.Context, e *mcd.Endpoint) error {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/examples/internal/attach"
@@ -17,18 +16,7 @@ import (
 
 const port mcd.PortID = 1
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 2)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return hello(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(2, 10*time.Second, hello) }
 
 // hello is what each node does, wherever it runs.
 func hello(ctx context.Context, e *mcd.Endpoint) error {

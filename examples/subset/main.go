@@ -7,9 +7,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
@@ -19,18 +17,7 @@ import (
 
 const columns = 3
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 2*columns)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return run(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(2*columns, 20*time.Second, run) }
 
 func run(ctx context.Context, e *mcd.Endpoint) error {
 	g, err := barrier.NewGroup(e, barrier.Config{})

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
@@ -21,18 +20,7 @@ const rounds = 10
 // victim is the node that dies.
 const victim mcd.NodeID = 2
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 5)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(5, 20*time.Second, work) }
 
 func work(ctx context.Context, e *mcd.Endpoint) error {
 	g, err := barrier.NewGroup(e, barrier.Config{Limit: 500 * time.Millisecond})

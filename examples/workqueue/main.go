@@ -10,7 +10,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
@@ -24,18 +23,7 @@ const (
 	queueSize = 512 // bytes: room for 21 results
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	nodes, closeAll, err := attach.Nodes(ctx, 4)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = attach.Each(nodes, func(e *mcd.Endpoint) error { return node(ctx, e) })
-	if err = errors.Join(err, closeAll()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { attach.Main(4, 20*time.Second, node) }
 
 // node is what each node does.
 func node(ctx context.Context, e *mcd.Endpoint) error {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/mcd"
@@ -17,8 +19,21 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Nodes returns n endpoints in this process; or one, that has met the others.
-func Nodes(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+// Main is an example's main function: it runs f for each of n nodes, and ends the program with status 1 if one fails or time is up.
+func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	nodes, closeAll, err := open(ctx, n)
+	if err == nil {
+		err = errors.Join(Each(nodes, func(e *mcd.Endpoint) error { return f(ctx, e) }), closeAll())
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// open returns n endpoints in this process; or one, that has met the others.
+func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	if os.Getenv("RAWLANE_NODE") == "" {
 		return inMemory(n)
 	}
