@@ -32,26 +32,27 @@ var floors = []struct {
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/mono", "internal/clock"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
-	{"vlan", []string{"transport", "internal/mono"}},
+	{"vlan", []string{"transport", "internal/mono", "internal/chance"}},
 	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/mono", "internal/clock"}},
 	{"vlan/manager", []string{"vlan", "vlan/manager/internal/...", "transport", "internal/mono", "internal/clock"}},
 	{"vlan/manager/internal/claims", []string{"vlan", "transport"}},
-	{"sim", []string{"internal/mono"}},
-	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/mono"}},
-	{"sim/vbft", []string{"sim", "sim/ether", "vlan", "transport", "internal/mono"}},
+	{"sim", []string{"internal/mono", "internal/chance"}},
+	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/mono", "internal/chance"}},
+	{"sim/vbft", []string{"sim", "sim/ether", "vlan", "transport", "internal/mono", "internal/chance"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/mono", "internal/clock"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/mono", "internal/clock"}},
 	{"internal/afpacket", []string{"transport"}},
 	{"internal/l2switch", []string{"transport", "internal/mono"}},
 	{"internal/crc32c", nil},
+	{"internal/chance", nil},
 	{"internal/mono", nil},
 	{"internal/clock", []string{"internal/mono"}},
 	{"internal/testbed", []string{"transport"}},
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "vlan", "vlan/manager/internal/claims", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft", "memfifo/internal/reliable"}
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/mono", "internal/chance", "vlan", "vlan/manager/internal/claims", "cluster/internal/meeting", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft", "memfifo/internal/reliable"}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

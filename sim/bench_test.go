@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/chance"
 )
 
 // Each event schedules its successor; so many wait at any time.
@@ -11,9 +13,9 @@ func BenchmarkQueue(b *testing.B) {
 	for _, pending := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
 			var q Queue
-			chance := Chance(1)
+			random := chance.Source(1)
 			var again func()
-			again = func() { q.After(chance.UpTo(50*time.Microsecond), again) }
+			again = func() { q.After(random.UpTo(50*time.Microsecond), again) }
 			for range pending {
 				again()
 			}

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/internal/chance"
 	"github.com/rawlane/rawlane/internal/mono"
 )
 
@@ -29,7 +30,7 @@ type Network[M any] struct {
 	nodes             []node[M]
 	sendAt, receiveAt []mono.Time // per node and NIC: the Gap is over; zero at first
 	cuts              map[pair]struct{}
-	chance            Chance
+	chance            chance.Source
 	count             Counters
 	free              *task[M] // done, for reuse
 }
@@ -44,7 +45,7 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 		sendAt:    make([]mono.Time, cfg.Nodes*cfg.NICs),
 		receiveAt: make([]mono.Time, cfg.Nodes*cfg.NICs),
 		cuts:      make(map[pair]struct{}),
-		chance:    Chance(cfg.Seed),
+		chance:    chance.Source(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
 	return n

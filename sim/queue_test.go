@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/chance"
 	"github.com/rawlane/rawlane/internal/mono"
 )
 
@@ -158,9 +159,9 @@ func TestQueue_Empty(t *testing.T) {
 
 func TestQueue_AllocatesNothing(t *testing.T) {
 	var q Queue
-	chance := Chance(1)
+	random := chance.Source(1)
 	var again func()
-	again = func() { q.After(chance.UpTo(time.Millisecond), again) }
+	again = func() { q.After(random.UpTo(time.Millisecond), again) }
 	for range 1000 {
 		again()
 	}

@@ -3,6 +3,8 @@ package vlan
 import (
 	"cmp"
 	"slices"
+
+	"github.com/rawlane/rawlane/internal/chance"
 )
 
 // nowhere is the place of a path that is in no VLAN.
@@ -28,7 +30,7 @@ func (t *Topology) packBest(paths []SwitchPath, atLeast int, opt VLANOptions) *p
 
 	rank := ranks(paths)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
-	c := chance(opt.Seed)
+	c := chance.Source(opt.Seed)
 	for try := 0; try <= opt.Tries && (best.dropped > 0 || len(best.forests) > atLeast); try++ {
 		most := opt.MaxVLANs
 		if best.dropped == 0 {
@@ -37,7 +39,7 @@ func (t *Topology) packBest(paths []SwitchPath, atLeast int, opt VLANOptions) *p
 		if p := t.pack(paths, order, most, best.dropped); p != nil && p.better(best) {
 			best = p
 		}
-		c.shuffle(order)
+		c.Shuffle(order)
 	}
 	return best
 }

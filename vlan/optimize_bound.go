@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/rawlane/rawlane/internal/chance"
 )
 
 var inf = math.Inf(1)
@@ -80,10 +82,10 @@ func (p *problem) boundOfHops() float64 {
 // switches with hosts are there; sets that agree in that are one.
 func (p *problem) cuts() [][]bool {
 	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
-	random := chance(0)
+	random := chance.Source(0)
 	for _, h := range p.topology.Hosts {
 		if hosts[h.Switch] == 0 {
-			hosts[h.Switch] = random.next() | 1
+			hosts[h.Switch] = random.Next() | 1
 		}
 	}
 	var sets [][]bool

@@ -1,6 +1,10 @@
 package vlan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/internal/chance"
+)
 
 const (
 	// kicks is how many pairs are moved anywhere, to begin again near by.
@@ -241,15 +245,15 @@ func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to 
 // others go anywhere, and from there it is downhill.
 func (s *search) explore() {
 	s.trail = s.trail[:0]
-	best, random := s.score(), chance(exploreSeed)
+	best, random := s.score(), chance.Source(exploreSeed)
 	for best.worst > s.bound*(1+near) && !s.spent() {
 		worst, _ := s.worstHop()
 		for k := range kicks {
-			i := random.below(len(s.pairs))
+			i := random.Below(len(s.pairs))
 			if on := s.on[worst/2]; k == 0 {
-				i = int(on[random.below(len(on))])
+				i = int(on[random.Below(len(on))])
 			}
-			s.kick(i, random.below(len(s.vids)))
+			s.kick(i, random.Below(len(s.vids)))
 		}
 		s.improve()
 		if now := s.score(); s.changed <= s.most && !s.better(best, now) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rawlane/rawlane/internal/chance"
 )
 
 // Patterns says what Pattern takes.
@@ -116,13 +118,13 @@ func patternAll(n int) (Traffic, error) {
 
 // patternRandom is Sattolo's shuffle: a permutation of one cycle, so that nobody sends to itself.
 func patternRandom(n int, seed uint64) Traffic {
-	c := chance(seed)
+	c := chance.Source(seed)
 	to := make([]int, n)
 	for i := range to {
 		to[i] = i
 	}
 	for i := n - 1; i > 0; i-- {
-		j := c.below(i)
+		j := c.Below(i)
 		to[i], to[j] = to[j], to[i]
 	}
 	return partners(n, func(i int) int { return to[i] })

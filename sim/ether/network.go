@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rawlane/rawlane/internal/chance"
 	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/sim"
@@ -15,7 +16,7 @@ import (
 type Network struct {
 	queue    *sim.Queue
 	config   Config
-	chance   sim.Chance
+	chance   chance.Source
 	switches []node
 	hosts    []host
 	lines    []line // two of each cable: from its A, from its B
@@ -45,7 +46,7 @@ func New(q *sim.Queue, c Config) (*Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n := &Network{
-		queue: q, config: c, chance: sim.Chance(c.Seed),
+		queue: q, config: c, chance: chance.Source(c.Seed),
 		switches: make([]node, len(switches)), hosts: make([]host, len(t.Hosts)), lines: make([]line, 2*len(cables)),
 	}
 	for i, s := range switches {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/chance"
 	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
@@ -127,7 +128,7 @@ type job struct {
 	cg        *CG
 	queue     *sim.Queue
 	network   *ether.Network
-	chance    sim.Chance
+	chance    chance.Source
 	processes []*process
 	warming   int       // have not ended the first iteration, which is not timed
 	warm      mono.Time // when the last of them did
@@ -145,7 +146,7 @@ func newJob(c *CG) (*job, error) {
 	}
 	n.Apply(c.Plan)
 	nodes := len(c.Plan.Nodes)
-	j := &job{cg: c, queue: q, network: n, chance: sim.Chance(^c.Network.Seed), warming: nodes, running: nodes}
+	j := &job{cg: c, queue: q, network: n, chance: chance.Source(^c.Network.Seed), warming: nodes, running: nodes}
 	for rank := range nodes {
 		j.processes = append(j.processes, newProcess(j, rank, nodes))
 	}

@@ -1,0 +1,49 @@
+// Package chance is a random generator for what must come out alike for ever: simulations, and searches that try things out in a random
+// order.
+package chance
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Source is a random generator of one word, its seed: fast, and the same on every machine and in every release of Go.
+//
+// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 16.
+type Source uint64
+
+// Next returns 64 random bits.
+func (s *Source) Next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Below returns a number of 0 to n-1.
+func (s *Source) Below(n int) int { return int(s.below(uint64(n))) }
+
+func (s *Source) below(n uint64) uint64 {
+	high, _ := bits.Mul64(s.Next(), n)
+	return high
+}
+
+// Shuffle brings numbers into a random order, each as likely.
+func (s *Source) Shuffle(numbers []int) {
+	for i := len(numbers) - 1; i > 0; i-- {
+		j := s.Below(i + 1)
+		numbers[i], numbers[j] = numbers[j], numbers[i]
+	}
+}
+
+// Hits is true with probability p. Where nothing is left to chance, it draws nothing.
+func (s *Source) Hits(p float64) bool {
+	if p <= 0 || p >= 1 {
+		return p >= 1
+	}
+	return float64(s.Next()>>11) < p*(1<<53)
+}
+
+// UpTo returns a duration from 1 ns to d, all as likely. A d of 0 returns 1 ns.
+func (s *Source) UpTo(d time.Duration) time.Duration { return time.Duration(s.below(uint64(d))) + 1 }
