@@ -45,8 +45,8 @@ type Domain struct {
 	calls    *call   // likewise
 	lulled   []*peer // heard since the last lull
 	header   reliable.Header
-	midst    int       // turns being taken: what is queued is about to have company
-	unpolled int       // frames sent since the last turn
+	catching int       // how many are in catchUp: what they have queued is about to have company
+	unpolled int       // frames sent since the last catchUp
 	came     bool      // data has come since
 	handled  mono.Time // when a frame was handled for which the time mattered
 	batch    [reliable.Gathered][]byte
@@ -206,7 +206,7 @@ func (d *Domain) lull() {
 	if d.closed {
 		return
 	}
-	if d.midst > 0 {
+	if d.catching > 0 {
 		d.port.WantIdle()
 		return
 	}

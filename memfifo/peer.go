@@ -96,25 +96,25 @@ func (p *peer) lullSoon() {
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
 const share = reliable.Gathered
 
-// turnPolls is how many polls a turn takes at most: as much as comes while share frames go, and as much again.
-const turnPolls = 4
+// catchUpPolls is how often who catches up polls at most: for as much as comes while share frames go, and as much again.
+const catchUpPolls = 4
 
-// takeTurn handles what has come meanwhile, if much was sent since, and others send, too: else both ends of a connection would send until their
-// windows are full, and then wait for each other. The caller holds d.mu, which is free meanwhile.
-func (d *Domain) takeTurn() {
+// catchUp handles what has come, if much was sent since it did so last, and others send, too: else both ends of a connection would send until
+// their windows are full, and then wait for each other. The caller holds d.mu, which is free meanwhile.
+func (d *Domain) catchUp() {
 	if d.unpolled < share || !d.came {
 		return
 	}
 	d.unpolled, d.came = 0, false
-	d.midst++
+	d.catching++
 	d.mu.Unlock()
-	for range turnPolls {
+	for range catchUpPolls {
 		if !d.ep.Progress() {
 			break
 		}
 	}
 	d.mu.Lock()
-	d.midst--
+	d.catching--
 }
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.

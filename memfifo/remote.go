@@ -93,7 +93,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	d := r.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.takeTurn()
+	d.catchUp()
 	if r.key.Node == d.ep.Node() {
 		return d.putHere(r.key, uint64(off), p, flags)
 	}
@@ -131,7 +131,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		case len(p) > 0:
 			losses := to.losses
 			now = to.pumpFull(now)
-			d.takeTurn()
+			d.catchUp()
 			if to.losses != losses {
 				return to.loss // what has begun cannot go on
 			}
