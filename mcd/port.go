@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -39,12 +40,25 @@ type PortOptions struct {
 	// (Recv, Await, Send); TrySend and PostSend are for it. The message is the endpoint's again when it returns.
 	// One that is running when the port is closed may end after Close.
 	Handler func(*Message)
+	// Enter and Leave, if there is a Handler, are called before the first and behind the last of the messages that come
+	// together, up to a batch: a lock that each of them needs is taken once. Between them nothing else is received. Either both or none is set.
+	Enter, Leave func()
 	// Idle, if there is a Handler, is called after it, or after WantIdle, when whoever polls finds nothing more, or stops
 	// polling: the time for what can wait until an answer would have gone. It must be as brief as the Handler.
 	Idle func()
 	// Strangers has the port take messages from nodes whose number the table gives to another address.
 	// Discovery needs that.
 	Strangers bool
+}
+
+func (o *PortOptions) validate() error {
+	if o.Handler == nil && (o.Idle != nil || o.Enter != nil || o.Leave != nil) {
+		return errors.New("PortOptions: Enter, Leave and Idle want a Handler")
+	}
+	if (o.Enter == nil) != (o.Leave == nil) {
+		return errors.New("PortOptions: want both Enter and Leave, or neither")
+	}
+	return nil
 }
 
 // Port acquires a port. Nobody else owns it until Close: not in this process, nor in another one that shares
@@ -59,6 +73,9 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	defer e.portMu.Unlock()
 	if e.closed.Load() {
 		return nil, ErrClosed
+	}
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("open port %d: %w", id, err)
 	}
 	if e.ports[id].Load() != nil {
 		return nil, &PortBusyError{Port: id, PID: ownPID}
@@ -105,12 +122,10 @@ func (p *Port) Endpoint() *Endpoint { return p.e }
 
 // deliver gives a message to the handler, the first posted buffer or the backlog. The caller leads.
 func (p *Port) deliver(m *Message) {
+	p.e.visit(p)
 	if p.opts.Handler != nil {
-		p.rx.add(1, len(m.Payload))
+		p.e.visited.add(len(m.Payload))
 		p.opts.Handler(m)
-		if p.opts.Idle != nil {
-			p.WantIdle()
-		}
 		return
 	}
 	p.mu.Lock()
@@ -124,6 +139,43 @@ func (p *Port) deliver(m *Message) {
 	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
+	}
+}
+
+// visit is a run of messages to one port's handler.
+type visit struct {
+	port            *Port
+	messages, bytes int // not counted yet
+}
+
+// visit enters a port, having left the one that was visited before. nil is none. The caller leads.
+func (e *Endpoint) visit(p *Port) {
+	v := &e.visited
+	if v.port == p {
+		return
+	}
+	if v.port != nil {
+		v.port.rx.add(v.messages, v.bytes)
+		if v.port.opts.Leave != nil {
+			v.port.opts.Leave()
+		}
+		if v.port.opts.Idle != nil {
+			v.port.WantIdle()
+		}
+	}
+	*v = visit{port: p}
+	if p != nil && p.opts.Enter != nil {
+		p.opts.Enter()
+	}
+}
+
+// add counts a message: at once if the handler may let others see it, which it does not before Leave.
+func (v *visit) add(size int) {
+	v.messages++
+	v.bytes += size
+	if v.port.opts.Leave == nil {
+		v.port.rx.add(v.messages, v.bytes)
+		v.messages, v.bytes = 0, 0
 	}
 }
 

@@ -37,6 +37,7 @@ type pollState struct {
 	hushed  bool
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
+	visited visit
 
 	wantIdle atomic.Bool             // some port wants to know when there is nothing more
 	idlers   atomic.Pointer[[]*Port] // the ports that may
@@ -108,6 +109,7 @@ func (e *Endpoint) poll() int {
 		}
 		total += n
 	}
+	e.visit(nil)
 	return total
 }
 

@@ -31,6 +31,7 @@ func (e *Endpoint) receive(nic int, f *transport.Frame) {
 		return
 	}
 	if h.Kind >= wire.Probe {
+		e.visit(nil)
 		e.receiveProbe(nic, f, h)
 		return
 	}

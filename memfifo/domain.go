@@ -85,7 +85,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.mu.Lock() // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
-	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Idle: d.lull})
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.mu.Unlock, Idle: d.lull})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)
 	}
@@ -157,10 +157,8 @@ func (d *Domain) free(b []byte) {
 	}
 }
 
-// handle takes a message, in the endpoint's progress.
+// handle takes a message, in the endpoint's progress, between Enter and Leave, which lock and unlock mu.
 func (d *Domain) handle(m *mcd.Message) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.closed {
 		return
 	}
@@ -174,17 +172,18 @@ func (d *Domain) handle(m *mcd.Message) {
 		d.stats.Strangers++
 		return
 	}
-	timely := p.conn.Timely(h)
+	records := m.Payload[reliable.HeaderLen:]
+	timely := !p.conn.Continues(h, len(records))
+	event := reliable.Take
 	if timely {
 		d.handled = clock.Now()
+		event = p.conn.Handle(d.handled, h, records)
 	}
 	p.heard = d.handled
-	if h.Kind == reliable.Data {
-		d.came = true
-	}
-	switch p.conn.Handle(d.handled, h, m.Payload[reliable.HeaderLen:]) {
+	d.came = d.came || h.Kind == reliable.Data
+	switch event {
 	case reliable.Take:
-		p.take(d.handled, h.Lane, m.Payload[reliable.HeaderLen:])
+		p.take(d.handled, h.Lane, records)
 	case reliable.Restarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
 	case reliable.Left:

@@ -89,8 +89,8 @@ func (p *peer) lullSoon() {
 	if !p.lulled {
 		p.lulled = true
 		p.d.lulled = append(p.d.lulled, p)
+		p.d.port.WantIdle()
 	}
-	p.d.port.WantIdle()
 }
 
 // share is how many full frames a long operation gathers before it sends them in one call of the link.

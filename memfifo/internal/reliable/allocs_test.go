@@ -78,7 +78,7 @@ func receive(tb testing.TB, c *Conn, now mono.Time, b []byte) {
 	if err := Parse(b, &h); err != nil {
 		tb.Fatal(err)
 	}
-	if c.Handle(now, &h, b[HeaderLen:]) != Take {
+	if handle(c, now, &h, b[HeaderLen:]) != Take {
 		return
 	}
 	c.Taken(h.Lane)

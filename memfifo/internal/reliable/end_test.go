@@ -56,6 +56,14 @@ func (e *end) next(now mono.Time) []byte {
 	return b[room:]
 }
 
+// handle has a connection take a frame, as drivers do.
+func handle(c *Conn, now mono.Time, h *Header, records []byte) Event {
+	if c.Continues(h, len(records)) {
+		return Take
+	}
+	return c.Handle(now, h, records)
+}
+
 // hear takes a frame.
 func (e *end) hear(now mono.Time, b []byte) {
 	var h Header
@@ -63,7 +71,7 @@ func (e *end) hear(now mono.Time, b []byte) {
 		e.fail("%v", err)
 		return
 	}
-	switch e.c.Handle(now, &h, b[HeaderLen:]) {
+	switch handle(e.c, now, &h, b[HeaderLen:]) {
 	case Take:
 		e.take(h.Lane, b[HeaderLen:])
 		e.follow(h.Lane)

@@ -187,7 +187,7 @@ func FuzzHostile(f *testing.F) {
 			if Parse(frame, &h) != nil {
 				continue
 			}
-			if e.c.Handle(p.now, &h, frame[HeaderLen:]) == Take && e.c.Held(h.Lane) {
+			if handle(e.c, p.now, &h, frame[HeaderLen:]) == Take && e.c.Held(h.Lane) {
 				t.Fatal("takes what is held")
 			} else if !inLife {
 				p.send(1)

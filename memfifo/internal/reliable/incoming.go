@@ -13,19 +13,28 @@ const (
 	Left            // the peer has ended: likewise
 )
 
-// Timely reports whether Handle will look at the time that it is given. It does not for most frames of a stream, whose driver need
-// not read the clock then.
-func (c *Conn) Timely(h *Header) bool {
-	return h.Kind != Data || h.Ack != c.lanes[h.AckLane].una || c.lanes[h.Lane].owed == 0
+// Continues takes a frame that does nothing but continue its lane: it is the next one, nothing waits behind it, and what it
+// acknowledges is known. It reports whether it was one; then its records are to be taken, as after Take. Most frames of a stream are, and
+// need no look at the clock. With others nothing has happened yet, and Handle is to be called.
+func (c *Conn) Continues(h *Header, records int) bool {
+	to, from := &c.lanes[h.Lane].receiver, &c.lanes[h.AckLane].sender
+	if h.Kind != Data || h.To != c.mine || h.From != c.theirs || !to.continues(h.Sequence) || !from.knows(h) || records > c.Largest() {
+		return false
+	}
+	c.out = pick{} // what it acknowledges is old
+	c.tries = 0
+	to.owe(h)
+	c.stirred = c.stirred || to.wants(c.quiet)
+	return true
 }
 
 // Stirred reports whether there may be something to send, or room for more, or another deadline, since Next returned nil. Most frames of
 // a stream bring nothing of the kind.
 func (c *Conn) Stirred() bool { return c.stirred }
 
-// Handle takes a frame.
+// Handle takes any frame.
 func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
-	c.stirred = c.stirred || c.Timely(h)
+	c.stirred = true
 	c.out = pick{} // it may be done
 	if len(records) > c.Largest() {
 		c.counters.Long++
@@ -53,18 +62,14 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 	}
 	c.tries = 0
 	l := &c.lanes[h.AckLane]
-	credit := l.limit
 	l.acknowledged(h, now, &c.rtt, c.cfg.Free)
-	c.stirred = c.stirred || l.limit != credit
 	if h.Kind == Ack {
 		if h.AnswerNow {
 			c.lanes[h.Lane].now = true
 		}
 		return Nothing
 	}
-	came := c.lanes[h.Lane].arrive(h, records, now, c.cfg.Alloc)
-	c.stirred = c.stirred || c.lanes[h.Lane].wants(c.quiet)
-	switch came {
+	switch c.lanes[h.Lane].arrive(h, records, now, c.cfg.Alloc) {
 	case inOrder:
 		return Take
 	case stashed:
@@ -80,7 +85,6 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 // stray answers a frame that is not for this life, or of one that was not introduced: the peer has missed that this end has
 // begun anew.
 func (c *Conn) stray(now mono.Time) Event {
-	c.stirred = true
 	c.counters.Stray++
 	if now.Sub(c.strayed) >= ackDelay || c.strayed.IsZero() {
 		c.strayed = now

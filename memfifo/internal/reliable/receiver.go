@@ -28,13 +28,23 @@ const (
 	beyond                   // no room: it will come again
 )
 
+// continues reports whether a frame is the next one, with nothing behind it, and not the first that is to be acknowledged.
+func (r *receiver) continues(sequence uint32) bool {
+	return sequence == r.next && r.count == 0 && r.owed > 0
+}
+
+// owe notes that a frame is to be acknowledged.
+func (r *receiver) owe(h *Header) {
+	r.owed++
+	r.soon = r.soon || h.AnswerNow
+}
+
 // arrive looks at a frame. One that is stashed is copied.
 func (r *receiver) arrive(h *Header, records []byte, now mono.Time, alloc func() []byte) arrival {
 	if r.owed == 0 {
 		r.due = now.Add(ackDelay)
 	}
-	r.owed++
-	r.soon = r.soon || h.AnswerNow
+	r.owe(h)
 	ahead := int32(h.Sequence - r.next)
 	switch {
 	case ahead < 0 || ahead < Stash && r.early[h.Sequence%Stash] != nil:

@@ -157,12 +157,18 @@ func (s *sender) timeout(rtt *roundTrip) time.Duration {
 	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
 }
 
+// knows reports whether an acknowledgement, of data, says nothing new.
+func (s *sender) knows(h *Header) bool { return h.Ack == s.una && creditEnd(h) == s.limit }
+
+// creditEnd is the first frame for which an acknowledgement gives no credit.
+func creditEnd(h *Header) uint32 { return h.Ack + uint32(min(h.Credit, Window)) }
+
 // acknowledged takes an acknowledgement, and hands the memory of frames that are done to free.
 func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free func([]byte)) {
 	if before(s.next, h.Ack) || before(h.Ack, s.una) {
 		return // of frames that were never sent, or an old one
 	}
-	limit := h.Ack + uint32(min(int(h.Credit), Window))
+	limit := creditEnd(h)
 	if before(s.limit, limit) || h.Ack != s.una || limit != s.limit && h.Selective&1 != 0 {
 		s.limit = limit // credit may be taken back while the receiver is held up
 	}

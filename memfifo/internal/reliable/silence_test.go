@@ -62,23 +62,3 @@ func TestSilence_OfOneThatStandsStillOften(t *testing.T) {
 		t.Errorf("given up %d times, having asked %d times (want at most %d)", a.downs, asked, most)
 	}
 }
-
-// Credit that comes with data is a reason to look what there is to send, also where nothing else of the frame is.
-func TestStirred_ByCreditAlone(t *testing.T) {
-	p := newPair(t, 120).open()
-	a := p.ends[0]
-	h := p.between(0)
-	h.Sequence, h.Ack, h.Credit = a.c.lanes[0].receiver.next, a.c.lanes[0].una, Stash
-	ack := h
-	ack.Kind, ack.Sequence, ack.Selective = Ack, 0, 1 // the peer holds the lane
-	p.handle(0, ack, nil)
-	p.handle(0, h, nil) // is to be acknowledged
-	for a.c.Next(p.now) != nil {
-		t.Fatal("an acknowledgement that can wait does not")
-	}
-	h.Sequence++
-	h.Credit = Window
-	if p.handle(0, h, nil); a.c.Timely(&h) || !a.c.Stirred() {
-		t.Errorf("timely %t, stirred %t", a.c.Timely(&h), a.c.Stirred())
-	}
-}

@@ -1,0 +1,61 @@
+package reliable
+
+import "testing"
+
+// Continues takes a frame that continues its lane, and none with which there is more to do: that would be forgotten.
+func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
+	open := func() (*pair, Header) {
+		p := newPair(t, 120).open()
+		h := p.between(0)
+		h.Sequence = p.ends[0].c.lanes[0].receiver.next
+		p.handle(0, h, nil) // is to be acknowledged, by the data of others
+		h.Sequence++
+		return p, h
+	}
+	for _, x := range []struct {
+		name    string
+		change  func(*pair, *Header)
+		records int
+		want    bool
+	}{
+		{"the next frame", func(*pair, *Header) {}, 50, true},
+		{"of the greatest length", func(*pair, *Header) {}, 100, true},
+		{"one byte longer", func(*pair, *Header) {}, 101, false},
+		{"a question", func(_ *pair, h *Header) { h.AnswerNow = true }, 50, true},
+		{"no data", func(_ *pair, h *Header) { h.Kind = Ack }, 0, false},
+		{"of another life", func(_ *pair, h *Header) { h.From++ }, 50, false},
+		{"for another life", func(_ *pair, h *Header) { h.To++ }, 50, false},
+		{"one too early", func(_ *pair, h *Header) { h.Sequence++ }, 50, false},
+		{"for the second time", func(_ *pair, h *Header) { h.Sequence-- }, 50, false},
+		{"of a lane of which nothing is to be acknowledged", func(_ *pair, h *Header) { h.Lane = Replies }, 50, false},
+		{"it acknowledges something", func(p *pair, h *Header) {
+			p.ends[0].write(p.now, Requests, 100)
+			p.send(0)
+			h.Sequence, h.Ack = p.ends[0].c.lanes[0].receiver.next, h.Ack+1
+			p.ends[0].c.lanes[0].owed = 1
+		}, 50, false},
+		{"it brings credit", func(p *pair, h *Header) { p.ends[0].c.lanes[0].limit-- }, 50, false},
+		{"it takes credit", func(_ *pair, h *Header) { h.Credit-- }, 50, false},
+		{"more credit than there can be", func(_ *pair, h *Header) { h.Credit = 0xffff }, 50, true},
+		{"one behind it has come", func(p *pair, h *Header) {
+			later := *h
+			later.Sequence++
+			p.handle(0, later, nil)
+		}, 50, false},
+		{"it is held", func(p *pair, h *Header) { p.ends[0].c.Hold(Requests, []byte{1}) }, 50, false},
+	} {
+		p, h := open()
+		x.change(p, &h)
+		c := p.ends[0].c
+		owed, soon := c.lanes[h.Lane].owed, c.lanes[h.Lane].soon
+		if got := c.Continues(&h, x.records); got != x.want {
+			t.Errorf("%s: %t", x.name, got)
+		}
+		if x.want {
+			owed, soon = owed+1, soon || h.AnswerNow
+		}
+		if l := &c.lanes[h.Lane]; l.owed != owed || l.soon != soon {
+			t.Errorf("%s: %d are to be acknowledged, soon %t, want %d and %t", x.name, l.owed, l.soon, owed, soon)
+		}
+	}
+}
