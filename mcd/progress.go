@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/prefetch"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -105,6 +106,9 @@ func (e *Endpoint) poll() int {
 	for nic, l := range e.links {
 		n, _ := l.Poll(e.frames[:]) // a link that fails says so to its server, too
 		for i := range e.frames[:n] {
+			if i+1 < n {
+				prefetch.Read(e.frames[i+1].Payload)
+			}
 			e.receive(nic, &e.frames[i])
 		}
 		total += n
