@@ -30,6 +30,9 @@ import (
 // enough that the link gets its memory back soon.
 const pollBatch = 32
 
+// ahead is how many frames lie between the one that is delivered and the one that is fetched meanwhile: one takes about as long as the other.
+const ahead = 2
+
 // pollState is what polling needs. All but lock, idle and napping belong to the holder of lock.
 type pollState struct {
 	lock    atomic.Bool
@@ -106,8 +109,8 @@ func (e *Endpoint) poll() int {
 	for nic, l := range e.links {
 		n, _ := l.Poll(e.frames[:]) // a link that fails says so to its server, too
 		for i := range e.frames[:n] {
-			if i+1 < n {
-				prefetch.Read(e.frames[i+1].Payload)
+			if i+ahead < n {
+				prefetch.Read(e.frames[i+ahead].Payload)
 			}
 			e.receive(nic, &e.frames[i])
 		}
