@@ -137,7 +137,7 @@ func (d *Domain) peer(node mcd.NodeID) *peer {
 	p.conn = reliable.New(reliable.Config{
 		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.Headroom, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
 	})
-	p.conn.Quiet(true)
+	p.conn.Expect(reliable.Perhaps)
 	d.peers[node] = p
 	return p
 }
@@ -216,9 +216,9 @@ func (d *Domain) lull() {
 		p.lulled = false
 		p.conn.Uncork(reliable.Requests)
 		p.conn.Uncork(reliable.Replies)
-		p.conn.Quiet(false)
+		p.conn.Expect(reliable.Alone)
 		p.pump(now)
-		p.conn.Quiet(true)
+		p.conn.Expect(reliable.Perhaps)
 	}
 	if d.lulled == nil {
 		d.lulled = lulled[:0]

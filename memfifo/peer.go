@@ -100,11 +100,14 @@ const share = reliable.Gathered
 const catchUpPolls = 4
 
 // catchUp handles what has come, if much was sent since it did so last, and others send, too: else both ends of a connection would send until
-// their windows are full, and then wait for each other. The caller holds d.mu, which is free meanwhile.
-func (d *Domain) catchUp() {
+// their windows are full, and then wait for each other. Acknowledgements for p go with what is about to be sent to it. The caller holds
+// d.mu, which is free meanwhile.
+func (p *peer) catchUp() {
+	d := p.d
 	if d.unpolled < share || !d.came {
 		return
 	}
+	p.conn.Expect(reliable.Promised)
 	d.unpolled, d.came = 0, false
 	d.catching++
 	d.mu.Unlock()
@@ -115,6 +118,7 @@ func (d *Domain) catchUp() {
 	}
 	d.mu.Lock()
 	d.catching--
+	p.conn.Expect(reliable.Perhaps)
 }
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.

@@ -93,7 +93,6 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	d := r.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.catchUp()
 	if r.key.Node == d.ep.Node() {
 		return d.putHere(r.key, uint64(off), p, flags)
 	}
@@ -101,6 +100,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 	if err != nil {
 		return err
 	}
+	to.catchUp()
 	now, turn := clock.Now(), to.turns.posted
 	for first := true; first || len(p) > 0; first = false {
 		var op opcode
@@ -131,7 +131,7 @@ func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, m
 		case len(p) > 0:
 			losses := to.losses
 			now = to.pumpFull(now)
-			d.catchUp()
+			to.catchUp()
 			if to.losses != losses {
 				return to.loss // what has begun cannot go on
 			}

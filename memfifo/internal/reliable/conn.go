@@ -95,7 +95,7 @@ type Conn struct {
 	tries          int           // answers that were due and did not come, in a row
 	tried          mono.Time     // when the last of them was missed; valid if tries > 0
 	silence        time.Duration // for how long all of them were awaited, but the first
-	quiet          bool
+	company        Company
 	stirred        bool // something happened after which there may be more to send, or room for more
 	out            pick
 	gathered       [Gathered]pick
@@ -197,7 +197,7 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 		if l.awaits() {
 			earlier(l.sender.due)
 		}
-		if l.owed > 0 && !l.wants(c.quiet) {
+		if l.owed > 0 && !l.wants(c.company) {
 			earlier(l.receiver.due)
 		}
 	}

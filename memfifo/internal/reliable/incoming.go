@@ -24,7 +24,7 @@ func (c *Conn) Continues(h *Header, records int) bool {
 	c.out = pick{} // what it acknowledges is old
 	c.tries = 0
 	to.owe(h)
-	c.stirred = c.stirred || to.wants(c.quiet)
+	c.stirred = c.stirred || to.wants(c.company)
 	return true
 }
 

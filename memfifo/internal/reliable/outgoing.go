@@ -39,8 +39,18 @@ func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
 	return b
 }
 
-// Quiet has Next give out no acknowledgements that can wait until off: data may follow at once, which they go with.
-func (c *Conn) Quiet(on bool) { c.quiet = on }
+// Company is whether there is data for an acknowledgement to go with.
+type Company uint8
+
+// The companies.
+const (
+	Alone    Company = iota // none: it goes when the peer wants it
+	Perhaps                 // some may follow at once: it waits for that, but not for long while more comes
+	Promised                // some follows at once: it goes alone only if something is missing
+)
+
+// Expect says what acknowledgements may wait for.
+func (c *Conn) Expect(data Company) { c.company = data }
 
 // Corked reports whether a lane has a frame that waits for more to share it.
 func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].urgent }
@@ -70,7 +80,7 @@ func (c *Conn) Next(now mono.Time) []byte {
 		}
 	}
 	for l := range c.lanes {
-		if r := &c.lanes[l].receiver; r.wants(c.quiet) {
+		if r := &c.lanes[l].receiver; r.wants(c.company) {
 			return c.controlFrame(pick{kind: Ack, lane: Lane(l)})
 		}
 	}

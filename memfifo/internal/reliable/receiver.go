@@ -122,4 +122,6 @@ func (r *receiver) acknowledge(h *Header) {
 func (r *receiver) told() { r.owed, r.soon, r.now = 0, false, false }
 
 // wants reports whether an acknowledgement should go now, by itself.
-func (r *receiver) wants(quiet bool) bool { return r.now || r.owed >= ackEvery || r.soon && !quiet }
+func (r *receiver) wants(data Company) bool {
+	return r.now || r.owed >= ackEvery && data != Promised || r.soon && data == Alone
+}

@@ -224,16 +224,16 @@ func TestCork_Uncork(t *testing.T) {
 	p.settle()
 }
 
-// A quiet end keeps an acknowledgement for data that may follow, for ackDelay; what the peer should know at once it says.
-func TestQuiet(t *testing.T) {
+// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at once it is told.
+func TestExpect(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	b.c.Quiet(true)
+	b.c.Expect(Perhaps)
 	a.write(p.now, Requests, 20)
 	p.send(0)
 	p.deliver(1)
 	if p.send(1) > 0 {
-		t.Error("not quiet")
+		t.Error("it did not wait")
 	}
 	b.write(p.now, Replies, 20)
 	p.send(1)
@@ -251,6 +251,34 @@ func TestQuiet(t *testing.T) {
 	p.deliver(0)
 	if !a.done() || a.c.Counters().SentAgain > 0 {
 		t.Error("not done")
+	}
+}
+
+// In a long stream it waits for data that is promised, and not for such as may follow; nor where there is a gap.
+func TestExpect_InAStream(t *testing.T) {
+	for _, x := range []struct {
+		data Company
+		lost int // the first frames of the stream
+		want int // frames of b's alone
+	}{{Alone, 0, 1}, {Perhaps, 0, 1}, {Promised, 0, 0}, {Promised, 1, 1}} {
+		p := newPair(t, 120).open()
+		a, b := p.ends[0], p.ends[1]
+		for range ackEvery + 1 {
+			a.write(p.now, Requests, 100)
+		}
+		for p.send(0) > 0 {
+		}
+		p.air[1] = p.air[1][x.lost:min(len(p.air[1]), ackEvery)]
+		b.c.Expect(x.data)
+		p.deliver(1)
+		if n := p.send(1); n != x.want {
+			t.Errorf("company %d, %d lost: %d frames", x.data, x.lost, n)
+		}
+		b.c.Expect(Alone)
+		p.pass(time.Second)
+		if !a.done() {
+			t.Errorf("company %d, %d lost: not done", x.data, x.lost)
+		}
 	}
 }
 

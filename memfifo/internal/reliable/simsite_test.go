@@ -89,7 +89,7 @@ func (s *site) heard(b []byte) {
 // pump sends what is to be sent, as the NIC takes it, and sets the timer.
 func (s *site) pump() {
 	now := s.r.Now()
-	s.c.Quiet(s.r.often(.3)) // the program may have an answer
+	s.c.Expect([...]Company{Alone, Alone, Perhaps, Promised}[s.r.rng.IntN(4)]) // what a program promises may also fail to come
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
