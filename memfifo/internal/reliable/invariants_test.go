@@ -30,6 +30,9 @@ func (c *Conn) stuck() bool {
 func (s *sender) broken(buffers *int) string {
 	flight, lost, kept := 0, 0, 0
 	for i := range s.slots {
+		if f := &s.slots[i]; f.late && f.state != missing {
+			return fmt.Sprintf("slot %d is late, and not missing", i)
+		}
 		if s.slots[i].b != nil {
 			kept++
 		}

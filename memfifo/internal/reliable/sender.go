@@ -18,14 +18,20 @@ type sender struct {
 	flight           int          // frames on their way: not acknowledged, not selected, not lost
 	lost             int          // frames to be sent again
 	limit            uint32       // the first frame that the receiver has no credit for
-	congestion       int          // how many frames may be on their way
-	threshold        int          // up to which congestion grows quickly
-	grown            int          // frames acknowledged since congestion grew last
-	recover          uint32       // congestion was cut for losses before this frame
-	due              mono.Time    // when the retransmission timeout ends; valid if something is on its way
-	backoff          uint         // how often it has ended in a row
-	probe            bool         // ask whether there is credit, or what has come
-	asked            uint32       // frames before this one are acknowledged at once: one of them asked for it
+	pace
+	grown   int       // frames acknowledged since congestion grew last
+	recover uint32    // congestion was cut for losses before this frame
+	before  pace      // that before the timeout whose verdict may be wrong; zero: there is none
+	due     mono.Time // when the retransmission timeout ends; valid if something is on its way
+	backoff uint      // how often it has ended in a row
+	probe   bool      // ask whether there is credit, or what has come
+	asked   uint32    // frames before this one are acknowledged at once: one of them asked for it
+}
+
+// pace is what congestion control has found out.
+type pace struct {
+	congestion int // how many frames may be on their way
+	threshold  int // up to which congestion grows quickly
 }
 
 // slot is a frame, kept until it is acknowledged.
@@ -35,6 +41,7 @@ type slot struct {
 	sent  mono.Time
 	sends int
 	state slotState
+	late  bool // missing by a timeout alone
 }
 
 type slotState uint8
@@ -129,6 +136,7 @@ func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) 
 	}
 	if f.state == missing {
 		s.lost--
+		f.late = false
 	}
 	if s.flight == 0 {
 		s.due = now.Add(s.timeout(rtt))
@@ -199,6 +207,9 @@ func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free fun
 		s.due = now.Add(s.timeout(rtt))
 		s.grow(done)
 	}
+	if s.lost == 0 {
+		s.before = pace{} // all has been sent again
+	}
 	s.missed(highest, now, rtt)
 }
 
@@ -212,7 +223,28 @@ func (s *sender) settle(f *slot, now mono.Time, rtt *roundTrip) {
 		}
 	case missing:
 		s.lost--
+		if f.late {
+			f.late = false
+			s.acquit()
+		}
 	}
+}
+
+// acquit takes back what the last timeout said: a frame that it took for lost was acknowledged, and not sent again since. So the peer has stood
+// still, or the way was slow; nothing was lost for all we know, and the pace was not at fault. Other frames are on their way again, and the
+// next timeout tells of them.
+//
+// Source: RFC 5682 (finding it out), RFC 4015 (what to do then).
+func (s *sender) acquit() {
+	for q := s.una; before(q, s.next); q++ {
+		if f := s.slot(q); f.state == missing && f.late {
+			f.state, f.late = flying, false
+			s.lost--
+			s.flight++
+		}
+	}
+	s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
+	s.before, s.recover = pace{}, s.una
 }
 
 // grow lets more frames be on their way: doubled for each round trip up to the threshold, one more beyond.
@@ -241,6 +273,9 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 		s.lost++
 		found = true
 	}
+	if found {
+		s.before = pace{} // some are lost indeed
+	}
 	if found && !before(s.una, s.recover) { // once for each window
 		s.recover = s.next
 		s.threshold = max(s.congestion/2, leastCongestion)
@@ -258,13 +293,16 @@ func (s *sender) expire(now mono.Time, rtt *roundTrip) {
 	found := false
 	for q := s.una; before(q, s.next); q++ {
 		if f := s.slot(q); f.state == flying {
-			f.state = missing
+			f.state, f.late = missing, true
 			s.flight--
 			s.lost++
 			found = found || before(q, s.limit)
 		}
 	}
 	if found {
+		if s.before == (pace{}) {
+			s.before = s.pace
+		}
 		if !before(s.una, s.recover) { // once for each window, as in missed
 			s.threshold = max(s.congestion/2, leastCongestion)
 		}

@@ -1,0 +1,96 @@
+package reliable
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// stood returns two ends of which the second has stood still until the first one's timeout, with n frames on their way, and a rate
+// of 100.
+func stood(t *testing.T, n int) (p *pair, s *sender) {
+	p = newPair(t, 120).open()
+	a := p.ends[0]
+	s = &a.c.lanes[Requests].sender
+	s.congestion, s.threshold = 100, 120
+	for range n {
+		a.write(p.now, Requests, 100)
+	}
+	a.c.Uncork(Requests)
+	p.send(0)
+	p.now = s.due
+	a.advance(p.now)
+	if s.congestion != leastCongestion || s.lost != n {
+		t.Fatalf("congestion %d, %d of %d lost", s.congestion, s.lost, n)
+	}
+	return p, s
+}
+
+// Frames were late, and none was lost: their acknowledgement shows it, and things are as before.
+func TestAcquit_OfAll(t *testing.T) {
+	p, s := stood(t, 50)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.congestion < 100 || s.threshold < 120 || !p.ends[0].done() || p.ends[0].c.Counters().SentAgain > 0 {
+		t.Errorf("%+v, %+v", s.pace, p.ends[0].c.Counters())
+	}
+	p.settle()
+}
+
+// Nor if some had been sent again by then: these do not tell, the others do. What is not acknowledged yet is not sent again.
+func TestAcquit_OfSome(t *testing.T) {
+	p, s := stood(t, 50)
+	early, rest := p.air[1][:20], p.air[1][20:]
+	p.air[1] = nil
+	if p.send(0) != leastCongestion+1 {
+		t.Fatalf("%q", p.on(1))
+	}
+	question := p.air[1][leastCongestion:]
+	p.air[1] = slices.Concat(early, question)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	p.send(0)
+	if n := p.ends[0].c.Counters().SentAgain; n != leastCongestion || s.congestion < 100 {
+		t.Errorf("%d sent again, %+v", n, s.pace)
+	}
+	p.air[1] = append(p.air[1], rest...)
+	p.settle()
+	if n := p.ends[0].c.Counters().SentAgain; n != leastCongestion || !p.ends[0].done() {
+		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
+	}
+}
+
+// Frames were lost: that which was sent again is acknowledged, and shows nothing.
+func TestAcquit_OfNone(t *testing.T) {
+	p, s := stood(t, 50)
+	p.air[1] = nil
+	p.send(0)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.congestion > 2*leastCongestion || s.threshold > 50 {
+		t.Errorf("%+v", s.pace)
+	}
+	p.pass(time.Second)
+	if !p.ends[0].done() || s.before != (pace{}) {
+		t.Errorf("done %t, before %+v", p.ends[0].done(), s.before)
+	}
+}
+
+// Some were late, and one among them was lost: that is found out all the same, and counts.
+func TestAcquit_OfAllButOne(t *testing.T) {
+	p, s := stood(t, 50)
+	p.air[1] = append(p.air[1][:10:10], p.air[1][11:]...)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.congestion > 60 || s.congestion < 50 || s.lost != 1 {
+		t.Errorf("%+v, %d lost", s.pace, s.lost)
+	}
+	p.settle()
+	if n := p.ends[0].c.Counters().SentAgain; n != 1 || !p.ends[0].done() {
+		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
+	}
+}
