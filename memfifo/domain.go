@@ -44,6 +44,7 @@ type Domain struct {
 	waiters  *waiter // spare ones
 	calls    *call   // likewise
 	lulled   []*peer // heard since the last lull
+	stirred  []*peer // for which messages that have come together have made something possible
 	header   reliable.Header
 	catching int       // how many are in catchUp: what they have queued is about to have company
 	unpolled int       // frames sent since the last catchUp
@@ -85,7 +86,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.mu.Lock() // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
-	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.mu.Unlock, Idle: d.lull})
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.leave, Idle: d.lull})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)
 	}
@@ -157,7 +158,22 @@ func (d *Domain) free(b []byte) {
 	}
 }
 
-// handle takes a message, in the endpoint's progress, between Enter and Leave, which lock and unlock mu.
+// leave does what the messages that came together have made possible, behind the last of them. The first has locked mu.
+func (d *Domain) leave() {
+	if len(d.stirred) > 0 {
+		now := clock.Now()
+		for _, p := range d.stirred {
+			p.stirred = false
+			if !d.closed {
+				p.advance(now)
+			}
+		}
+		d.stirred = d.stirred[:0]
+	}
+	d.mu.Unlock()
+}
+
+// handle takes a message, in the endpoint's progress, before leave.
 func (d *Domain) handle(m *mcd.Message) {
 	if d.closed {
 		return
@@ -173,9 +189,8 @@ func (d *Domain) handle(m *mcd.Message) {
 		return
 	}
 	records := m.Payload[reliable.HeaderLen:]
-	timely := !p.conn.Continues(h, len(records))
 	event := reliable.Take
-	if timely {
+	if !p.conn.Continues(h, len(records)) {
 		d.handled = clock.Now()
 		event = p.conn.Handle(d.handled, h, records)
 	}
@@ -189,11 +204,9 @@ func (d *Domain) handle(m *mcd.Message) {
 	case reliable.Left:
 		p.fail(&PeerDownError{Node: p.node, Left: true})
 	}
-	if p.conn.Stirred() || len(p.answers) > 0 {
-		if !timely {
-			d.handled = clock.Now()
-		}
-		p.advance(d.handled)
+	if !p.stirred && (p.conn.Stirred() || len(p.answers) > 0) {
+		p.stirred = true
+		d.stirred = append(d.stirred, p)
 	}
 	p.lullSoon()
 }

@@ -37,6 +37,7 @@ type peer struct {
 	refused *AccessError     // since the last Flush
 	heard   mono.Time        // when it sent something last, or was asked to
 	lulled  bool             // it is in d.lulled
+	stirred bool             // it is in d.stirred
 	busy    bool             // the link had no room
 	blocked bool             // its requests wait until answers have gone
 }
