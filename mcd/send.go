@@ -244,10 +244,11 @@ func counter(r vlan.Router, dst transport.MAC) *vlan.Count {
 func (p *Port) transmit(nic, n int) (int, error) {
 	sent, err := p.e.links[nic].Send(p.out.frames[:n])
 	size := 0
-	for i := range p.out.frames[:sent] {
-		size += len(p.out.frames[i].Payload) - HeaderLen
+	for i := range sent {
+		f := &p.out.frames[i]
+		size += len(f.Payload) - HeaderLen
 		if c := p.out.counts[i]; c != nil {
-			c.Add(1, p.out.frames[i].WireLen())
+			c.Add(1, f.WireLen())
 		}
 	}
 	p.tx.add(sent, size)

@@ -188,12 +188,12 @@ func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
 func (c *Conn) gatherStream(now mono.Time, frames *[Gathered][]byte, n int, p pick) int {
 	s := &c.lanes[p.lane].sender
 	room := c.cfg.Room
-	header := frames[n-1][room : room+HeaderLen]
+	header := (*[HeaderLen]byte)(frames[n-1][room:])
 	for n < Gathered && s.streams() && c.lanes[Requests].owed == 0 && c.lanes[Replies].owed == 0 {
 		f := s.slot(s.next)
 		p.sequence, p.ask = s.next, s.asks(s.next)
 		b := f.b[:room+f.n]
-		copy(b[room:], header)
+		*(*[HeaderLen]byte)(b[room:]) = *header
 		renumber(b[room:], p.sequence, p.ask)
 		frames[n], c.gathered[n] = b, p
 		s.sent(p.sequence, p.ask, now, &c.rtt)
