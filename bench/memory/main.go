@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *asJSON {
 		return t.printJSON(out)
 	}
-	t.print(out, *rounds)
+	t.print(out)
 	t.verdicts(out)
 	return nil
 }
@@ -83,7 +83,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all.
+// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all. The n-th
+// results of rows that have equally many were measured together.
 func (b *bench) compete(ctx context.Context, t *table, rounds int) error {
 	for range rounds {
 		for _, c := range contestants {

@@ -104,13 +104,34 @@ func (t *table) best(section int, prefix string, of func(*row) float64) (best fl
 	return best
 }
 
-// compare returns how two names' medians compare, and their best rounds; 0 if either was left out.
-func (t *table) compare(section int, of, to string) (medians, rounds float64) {
-	if t.best(section, of, (*row).median) == 0 || t.best(section, to, (*row).median) == 0 {
+// champion returns the row of the best median among those whose names begin so; nil if they were left out.
+func (t *table) champion(section int, prefix string) (best *row) {
+	s := (*t)[section]
+	for _, r := range s.rows {
+		if strings.HasPrefix(r.name, prefix) && (best == nil || s.less == (r.median() < best.median())) {
+			best = r
+		}
+	}
+	return best
+}
+
+// compare returns the median of the ratios of two names' results that were measured one after the other, or the ratio of their medians if
+// there are not as many of one as of the other; and the ratio of their best ones. 0 if either was left out.
+func (t *table) compare(section int, of, to string) (neighbours, best float64) {
+	a, b := t.champion(section, of), t.champion(section, to)
+	if a == nil || b == nil {
 		return 0, 0
 	}
-	round := (*t)[section].best
-	return t.best(section, of, (*row).median) / t.best(section, to, (*row).median), t.best(section, of, round) / t.best(section, to, round)
+	neighbours = a.median() / b.median()
+	if len(a.values) == len(b.values) {
+		ratios := row{values: make([]float64, len(a.values))}
+		for i := range ratios.values {
+			ratios.values[i] = a.values[i] / b.values[i]
+		}
+		neighbours = ratios.median()
+	}
+	result := (*t)[section].best
+	return neighbours, t.best(section, of, result) / t.best(section, to, result)
 }
 
 // base is what a section's rows are compared with; 0 if it was left out.
@@ -121,9 +142,9 @@ func (t *table) base(section int) float64 {
 	return t.best(section, (*t)[section].base, (*row).median)
 }
 
-func (t *table) print(out io.Writer, rounds int) {
+func (t *table) print(out io.Writer) {
 	for i, s := range *t {
-		fmt.Fprintf(out, "%-38s %9s %21s", s.title, "median", fmt.Sprintf("range of %d rounds", rounds))
+		fmt.Fprintf(out, "%-38s %9s %21s", s.title, "median", fmt.Sprintf("range of %d results", len(s.rows[0].values)))
 		base := t.base(i)
 		if base > 0 {
 			fmt.Fprintf(out, " %10s", s.head)

@@ -30,15 +30,15 @@ const (
 	halfWant    = 512 // bytes
 )
 
-// verdicts go by the medians. What the best rounds would say is beside: they were disturbed least.
+// verdicts go by the medians of ratios of neighbours. What the best results would say is beside: they were disturbed least.
 func (t *table) verdicts(out io.Writer) {
 	for _, g := range targets {
 		if ratio, best := t.compare(g.section, g.of, g.to); ratio > 0 {
-			verdict(out, g.what, ratio == g.limit || g.atLeast == (ratio > g.limit), fmt.Sprintf("%.2f, best rounds %.2f, limit %.2f", ratio, best, g.limit))
+			verdict(out, g.what, ratio == g.limit || g.atLeast == (ratio > g.limit), fmt.Sprintf("%.2f, best results %.2f, limit %.2f", ratio, best, g.limit))
 		}
 	}
 	batched, best := t.median(records, pushBatch), t.best(records, pushBatch, (*t)[records].best)
-	verdict(out, "push in batches at least 5 million/s", batched >= batchedWant, fmt.Sprintf("%.2f, best round %.2f, limit %d", batched, best, batchedWant))
+	verdict(out, "push in batches at least 5 million/s", batched >= batchedWant, fmt.Sprintf("%.2f, best result %.2f, limit %d", batched, best, batchedWant))
 	half := t.half()
 	got := fmt.Sprintf("%d, limit %d", half, halfWant)
 	if half == 0 {
@@ -46,7 +46,7 @@ func (t *table) verdicts(out io.Writer) {
 	}
 	verdict(out, "half of the peak at 512 bytes at most", half > 0 && half <= halfWant, got)
 	if ratio, best := t.compare(oneWay, peak, tcpLong); ratio > 0 {
-		fmt.Fprintf(out, "%-51s (%.2f, best rounds %.2f)\n", "for information: put of 64 KiB / C's TCP", ratio, best)
+		fmt.Fprintf(out, "%-51s (%.2f, best results %.2f)\n", "for information: put of 64 KiB / C's TCP", ratio, best)
 	}
 }
 
