@@ -270,9 +270,9 @@ func (e *Endpoint) serve(nic int) {
 	}
 }
 
-// attention is how long a server that was woken by several frames at once looks for more before it sleeps again: a few
-// times what a stream's frames are apart, and a fraction of what waking it costs both ends.
-const attention = 10 * time.Microsecond
+// attention is how long a server that was woken by several frames at once looks for more before it sleeps again: about as long as waking
+// it takes, and longer than a sender needs to make its next batch.
+const attention = 30 * time.Microsecond
 
 // attend delivers what woke a server. One frame is delivered, and that is all: the next may be long in coming.
 // But several show that frames come more quickly than servers wake, and then it stays awake as long as they do, unless
