@@ -1,0 +1,87 @@
+package linktest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// PipeMTU is the MTU of a Pipe.
+const PipeMTU = 1500
+
+// End is one end of a Pipe: a transport.Link that costs next to nothing. What it is given lies in the other end's memory until that polls, and
+// wakes nobody: a test decides what comes together, and a benchmark measures what is above the link.
+type End struct {
+	mac    transport.MAC
+	other  *End
+	closed chan struct{}
+	once   sync.Once
+
+	mu     sync.Mutex
+	frames []transport.Frame // under way to this end, and those of the last Poll
+	memory [][]byte          // of frames
+	taken  int               // of frames
+}
+
+// Pipe returns two links that are joined.
+func Pipe() (a, b *End) {
+	a = &End{mac: transport.MAC{2, 0, 0, 0, 0, 1}, closed: make(chan struct{})}
+	b = &End{mac: transport.MAC{2, 0, 0, 0, 0, 2}, closed: make(chan struct{})}
+	a.other, b.other = b, a
+	return a, b
+}
+
+// MAC implements transport.Link.
+func (e *End) MAC() transport.MAC { return e.mac }
+
+// MTU implements transport.Link.
+func (e *End) MTU() int { return PipeMTU }
+
+// Send implements transport.Link. It takes all frames.
+func (e *End) Send(frames []transport.Frame) (int, error) {
+	o := e.other
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, f := range frames {
+		n := len(o.frames)
+		if n == len(o.memory) {
+			o.memory = append(o.memory, make([]byte, PipeMTU))
+		}
+		f.Src, f.Headroom = e.mac, nil
+		f.Payload = o.memory[n][:copy(o.memory[n], f.Payload)]
+		o.frames = append(o.frames, f)
+	}
+	return len(frames), nil
+}
+
+// Poll implements transport.Link.
+func (e *End) Poll(frames []transport.Frame) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := copy(frames, e.frames[e.taken:])
+	e.taken += n
+	if n == 0 {
+		e.frames, e.taken = e.frames[:0], 0
+	}
+	return n, nil
+}
+
+// Wait implements transport.Link, but for frames: it returns when the link is closed, or ctx ends.
+func (e *End) Wait(ctx context.Context) error {
+	select {
+	case <-e.closed:
+		return transport.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Counters implements transport.Link. There are none.
+func (e *End) Counters() transport.Counters { return transport.Counters{} }
+
+// Close implements transport.Link.
+func (e *End) Close() error {
+	e.once.Do(func() { close(e.closed) })
+	return nil
+}
