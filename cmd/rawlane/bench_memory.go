@@ -58,9 +58,11 @@ pushes as many as --bytes allows: one call each (records/s), and in batches of 6
 const (
 	// maxMemory bounds --size and --bytes: what a window or a run may take.
 	maxMemory = 1 << 30
+	// maxMemoryIters keeps a run's end in sight.
+	maxMemoryIters = 1_000_000
 	// memoryBatch is how many records are pushed at once.
 	memoryBatch = 64
-	// benchFIFO is the memory of the FIFOs.
+	// benchFIFO is the memory of the FIFOs: several of the longest records.
 	benchFIFO = 1 << 20
 )
 
@@ -87,15 +89,19 @@ func newBenchMemoryCommand(k memoryKind) *cobra.Command {
 }
 
 func (b *memoryBench) validate() error {
-	if b.iters < 1 || b.iters > maxBarriers {
-		return misuse("--iters %d: want 1 to %d", b.iters, maxBarriers)
+	if b.iters < 1 || b.iters > maxMemoryIters {
+		return misuse("--iters %d: want 1 to %d", b.iters, maxMemoryIters)
 	}
 	if b.bytes < 1 || b.bytes > 1<<40 {
 		return misuse("--bytes %d: want 1 to %d", b.bytes, int64(1<<40))
 	}
+	most := maxMemory
+	if b.name == "fifo" {
+		most = memfifo.MaxRecord
+	}
 	for _, s := range b.sizes {
-		if s < 1 || s > maxMemory || b.name == "fifo" && s > memfifo.MaxRecord {
-			return misuse("--size %d: want 1 to %d", s, map[bool]int{true: memfifo.MaxRecord, false: maxMemory}[b.name == "fifo"])
+		if s < 1 || s > most {
+			return misuse("--size %d: want 1 to %d", s, most)
 		}
 	}
 	if err := b.place.validate(); err != nil {
@@ -176,7 +182,7 @@ func (n *memoryNode) meet(ctx context.Context) (err error) {
 	if n.window, err = n.d.Register(1, make([]byte, max(most, 64)+16), memfifo.All); err != nil {
 		return err
 	}
-	if n.fifo_, err = n.d.NewFIFO(1, make([]byte, max(benchFIFO, 4*most&^7))); err != nil {
+	if n.fifo_, err = n.d.NewFIFO(1, make([]byte, benchFIFO)); err != nil {
 		return err
 	}
 	if n.got, err = newPublisher(n.ep, 1); err != nil {
@@ -439,6 +445,19 @@ func (b *memoryBench) result(ep *mcd.Endpoint, size int, h host) *memoryResult {
 	}
 }
 
+// memoryColumns are the headings of what differs, and a column that one alone has.
+var memoryColumns = map[string]struct {
+	time, rate string
+	own        func(*memoryResult) float64
+	name       string
+	digits     int
+}{
+	"put":  {"one way (us)", "puts/s", func(r *memoryResult) float64 { return r.DuplexMBPerS }, "duplex MB/s", 2},
+	"get":  {time: "call (us)", rate: "gets/s"},
+	"fifo": {"one way (us)", "records/s", func(r *memoryResult) float64 { return r.BatchedPerS }, "batched/s", 0},
+	"amo":  {time: "call (us)", rate: "adds/s"},
+}
+
 // memoryTable writes results as they come.
 type memoryTable struct {
 	out    io.Writer
@@ -450,19 +469,24 @@ func (t *memoryTable) write(r *memoryResult) error {
 	if t.json {
 		return encodeLine(t.out, r)
 	}
+	c := memoryColumns[r.Bench]
 	if !t.headed {
 		t.headed = true
-		_, err := fmt.Fprintf(t.out, "# rawlane bench %s: %s, %d nodes, %s, %v\n# Size     %s (us)        p99        min        max         MB/s   %12s   %10s   again\n",
-			r.Bench, r.Link, r.Nodes, r.Mode, r.Host, map[string]string{"put": "one way", "fifo": "one way"}[r.Bench], "per s", map[string]string{"put": "duplex MB/s", "fifo": "batched/s"}[r.Bench])
+		own := ""
+		if c.own != nil {
+			own = fmt.Sprintf(" %12s", c.name)
+		}
+		_, err := fmt.Fprintf(t.out, "# rawlane bench %s: %s, %d nodes, %s, %v\n# Size %15s %10s %10s %10s %12s %12s%s %7s\n",
+			r.Bench, r.Link, r.Nodes, r.Mode, r.Host, c.time, "p99", "min", "max", "MB/s", c.rate, own, "again")
 		if err != nil {
 			return err
 		}
 	}
-	last := r.DuplexMBPerS
-	if r.Bench == "fifo" {
-		last = r.BatchedPerS
+	own := ""
+	if c.own != nil {
+		own = fmt.Sprintf(" %12.*f", c.digits, c.own(r))
 	}
-	_, err := fmt.Fprintf(t.out, "%-8d %12.2f %10.2f %10.2f %10.2f %12.2f   %12.0f   %10.1f %7d\n",
-		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, last, r.Again)
+	_, err := fmt.Fprintf(t.out, "%-10d %11.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
+		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, own, r.Again)
 	return err
 }

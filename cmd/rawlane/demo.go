@@ -59,12 +59,13 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 		return err
 	}
 	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane bench barrier --nodes 8, rawlane doctor, examples/hello.")
-	return nil
+	return t.failed
 }
 
 // tour walks through what the library does, on the nodes of one site.
 type tour struct {
 	out    io.Writer
+	failed error // the first of out
 	site   *site
 	tables []*vlan.Table // by which each node sends
 	nodes  []*mcd.Endpoint
@@ -77,7 +78,11 @@ const (
 	echoPort mcd.PortID = 7
 )
 
-func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+func (t *tour) say(format string, args ...any) {
+	if _, err := fmt.Fprintf(t.out, format+"\n", args...); t.failed == nil {
+		t.failed = err
+	}
+}
 
 func (t *tour) open() error {
 	t.say("A cluster of %d nodes on %s", len(t.site.links), t.site.name)

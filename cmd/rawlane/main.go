@@ -46,12 +46,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return status.status
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		if os.Getenv(envLocal) != "" {
+			return exitFailed // who started this process has ended it, and says why
+		}
 		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", verb.CommandPath(), err)
 	var usage *usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "Usage: %s\nRun '%s --help' for the flags.\n", verb.UseLine(), verb.CommandPath())
+		more := "for the flags"
+		if verb.HasAvailableSubCommands() {
+			more = "for a list"
+		}
+		fmt.Fprintf(stderr, "Usage: %s\nRun '%s --help' %s.\n", verb.UseLine(), verb.CommandPath(), more)
 		return exitMisused
 	}
 	return exitFailed

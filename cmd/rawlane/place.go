@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,10 +44,10 @@ type place struct {
 	explicit  func(flag string) bool
 }
 
-// Values of flags that mean "not given".
+// Values of flags that mean "not given": none that anybody types, so that -1 is refused as other wrong numbers are.
 const (
-	noNode = -1
-	noVID  = -1
+	noNode = math.MinInt
+	noVID  = math.MinInt
 )
 
 // maxPlaceNodes keeps a typing error from taking the machine's memory.
@@ -113,7 +115,7 @@ func (p *place) validate() error {
 		return misuse("--nics %d: want 1 to %d", p.nics, testbed.MaxNICs)
 	}
 	if p.ifname != "" && len(p.interfaces()) != p.nics {
-		return misuse("--interface %s: %d for %d --nics", p.ifname, len(p.interfaces()), p.nics)
+		return misuse("--interface %s: names %d (want %d, one for each network)", p.ifname, len(p.interfaces()), p.nics)
 	}
 	if err := p.faults.validate(); err != nil {
 		return err
@@ -122,7 +124,7 @@ func (p *place) validate() error {
 		return misuse("--mtu %d: want %d to %d", p.mtu, fabric.MinMTU, fabric.MaxMTU)
 	}
 	if p.here() && p.explicit("mtu") {
-		return misuse("--mtu is for the fabric and for namespaces; set a real interface's with: ip link set %s mtu %d", p.ifname, p.mtu)
+		return misuse("--mtu is for the fabric and for namespaces; set a real interface's with: ip link set %s mtu %d", cmp.Or(p.ifname, "NAME"), p.mtu)
 	}
 	if p.timeout <= 0 {
 		return misuse("--timeout %v: want more than 0", p.timeout)

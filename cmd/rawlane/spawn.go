@@ -87,9 +87,10 @@ func commandLine(cmd *cobra.Command, but ...string) []string {
 }
 
 // runAll starts program k on node k, and returns when all have ended: by themselves, or because one failed, after a
-// grace, or the context ended. A program that fails is expected to have said why; its exit status is the command's.
-func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// grace, or at once when the user's context ended. A program that fails is expected to have said why; its exit status is
+// the command's.
+func runAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
+	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k, c := range programs {
@@ -111,9 +112,11 @@ func runAll(ctx context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace t
 	case <-ctx.Done():
 		select {
 		case <-ended:
+			return context.Cause(ctx)
 		case <-time.After(grace):
-			endAll(programs, ended)
+		case <-user.Done():
 		}
+		endAll(programs, ended)
 	}
 	return context.Cause(ctx)
 }
