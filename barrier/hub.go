@@ -290,27 +290,30 @@ func (h *hub) sayBye(c *circle) {
 		left := len(h.out)
 		c.flush()
 		h.mu.Unlock()
-		if left == 0 {
+		if left == 0 || h.linger(ctx, c) != nil {
 			return
 		}
-		h.linger(ctx, c)
 	}
 }
 
-// linger makes progress until all have answered a goodbye, or it is time to repeat it.
-func (h *hub) linger(ctx context.Context, c *circle) {
+// linger makes progress until all have answered a goodbye, or it is time to repeat it. ErrClosed: nobody can.
+func (h *hub) linger(ctx context.Context, c *circle) error {
 	ctx, cancel := context.WithTimeout(ctx, byeAgain)
 	defer cancel()
 	var never mcd.Completion
 	for ctx.Err() == nil {
 		slice, done := context.WithTimeout(ctx, 50*time.Microsecond)
-		_ = h.ep.Await(slice, &never) // it ends by its context, or with the endpoint
+		err := h.ep.Await(slice, &never) // it ends by its context, or with the endpoint
 		done()
+		if errors.Is(err, mcd.ErrClosed) {
+			return err
+		}
 		h.mu.Lock()
 		heard := c.engine.Heard()
 		h.mu.Unlock()
 		if heard {
-			return
+			break
 		}
 	}
+	return nil
 }

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/internal/engine"
@@ -123,14 +124,14 @@ const (
 const rollAgain = 5 * time.Millisecond
 
 // RollCall asks all members whether they have entered the barrier of that number that this node entered last, and
-// returns their answers by rank: when all have answered, or when ctx ends.
+// returns their answers by rank: when all have answered, or when ctx ends, or the endpoint is closed.
 func (g *Group) RollCall(ctx context.Context, number uint8) []Presence {
 	for repeat := false; ; repeat = true {
 		g.callRoll(number, repeat)
 		again, cancel := context.WithTimeout(ctx, rollAgain)
-		all, complete := g.awaitRoll(again)
+		all, over := g.awaitRoll(again)
 		cancel()
-		if complete || ctx.Err() != nil {
+		if over || ctx.Err() != nil {
 			return all
 		}
 	}
@@ -143,15 +144,16 @@ func (g *Group) callRoll(number uint8, again bool) {
 	g.all.flush()
 }
 
-// awaitRoll makes progress until all have answered.
-func (g *Group) awaitRoll(ctx context.Context) (all []Presence, complete bool) {
+// awaitRoll makes progress until all have answered, or nobody can any more: then it is over.
+func (g *Group) awaitRoll(ctx context.Context) (all []Presence, over bool) {
 	var never mcd.Completion
 	for {
 		slice, cancel := context.WithTimeout(ctx, 100*time.Microsecond)
-		_ = g.hub.ep.Await(slice, &never) // it ends by its context, or with the endpoint
+		err := g.hub.ep.Await(slice, &never) // it ends by its context, or with the endpoint
 		cancel()
-		if all, complete = g.roll(); complete || ctx.Err() != nil {
-			return all, complete
+		closed := errors.Is(err, mcd.ErrClosed)
+		if all, over = g.roll(); over || closed || ctx.Err() != nil {
+			return all, over || closed
 		}
 	}
 }

@@ -44,8 +44,8 @@ func (c *Completion) Reset() {
 	}
 }
 
-// sleep blocks until c is done or ctx ends. Others make the progress.
-func (c *Completion) sleep(ctx context.Context) {
+// sleep blocks until c is done, ctx ends or ended is closed. Others make the progress.
+func (c *Completion) sleep(ctx context.Context, ended <-chan struct{}) {
 	if c.wake == nil {
 		c.wake = make(chan struct{}, 1)
 	}
@@ -54,6 +54,8 @@ func (c *Completion) sleep(ctx context.Context) {
 		select {
 		case <-c.wake:
 		case <-ctx.Done():
+			return
+		case <-ended:
 			return
 		}
 	}

@@ -181,8 +181,8 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 	e.foreign.Store(v)
 }
 
-// Close closes the ports, which ends all waits with ErrClosed, and the links, and waits for the endpoint's
-// goroutines. Further calls do nothing. Handlers must not call it.
+// Close closes the ports and the links, ends all waits with ErrClosed, also those for completions of layers above, and
+// waits for the endpoint's goroutines. Further calls do nothing. Handlers must not call it.
 func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
@@ -201,6 +201,7 @@ func (e *Endpoint) Close() error {
 	}
 	e.release(len(e.links))
 	close(e.keep)
+	close(e.ended)
 	e.servers.Wait()
 	return errors.Join(errs...)
 }

@@ -50,12 +50,14 @@ type pollState struct {
 	napping atomic.Int32  // servers that found the lock taken and wait for idle
 	idle    chan struct{} // signalled by a leader that leaves
 	keep    chan struct{} // signalled when the links have been hushed; closed by Close
+	ended   chan struct{} // closed by Close: who still sleeps then would for ever
 }
 
 func (s *pollState) init(links []transport.Link) {
 	s.idlers.Store(new([]*Port))
 	s.idle = make(chan struct{}, len(links))
 	s.keep = make(chan struct{}, 1)
+	s.ended = make(chan struct{})
 	for _, l := range links {
 		if q, ok := transport.As[transport.Quieter](l); ok {
 			s.quiet = append(s.quiet, q)
@@ -157,18 +159,22 @@ func (e *Endpoint) Progress() bool {
 	return n > 0
 }
 
-// Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error; then c
-// may still be completed later. While it waits, the calling goroutine polls. Handlers must not call it.
+// Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error, or until the endpoint
+// is closed, and returns ErrClosed; then c may still be completed later. While it waits, the calling goroutine polls.
+// Handlers must not call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	if limit := e.pace.spin(); !c.Done() && !e.spin(ctx, c, limit) {
 		start := clock.Now()
-		c.sleep(ctx)
+		c.sleep(ctx, e.ended)
 		e.pace.noteSleep(limit, clock.Now().Sub(start))
 	}
 	if c.Done() {
 		return c.Err()
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrClosed
 }
 
 // spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on a ring. Where others

@@ -124,9 +124,10 @@ func TestClose_SeveralAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for.
+// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the Close of the endpoint, if that comes first.
 func TestClose_EndsAllThatWaits(t *testing.T) {
-	for _, cut := range []bool{false, true} {
+	for i := range 4 {
+		cut, endpointFirst := i%2 > 0, i/2 > 0
 		synctest.Test(t, func(t *testing.T) {
 			c := open(t, 2, -1, fault.Config{}, 0)
 			ctx := context.Background()
@@ -176,6 +177,13 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 			begun := time.Now()
+			if endpointFirst {
+				_ = c.eps[0].Close()
+				waiting.Wait()
+				if took := time.Since(begun); took > 0 {
+					t.Errorf("it took %v", took)
+				}
+			}
 			var closing sync.WaitGroup
 			for range 2 {
 				closing.Go(func() { _ = d.Close() })

@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Port that remote memory operations use on every node. Zero is DefaultPort.
 	Port mcd.PortID
-	// Limit is how long a peer may be silent that owes an answer. Zero is DefaultLimit.
+	// Limit is how long a peer may be silent that owes an answer; then it is down. Zero is DefaultLimit.
 	Limit time.Duration
 }
 
@@ -57,7 +57,8 @@ type Domain struct {
 	stats    Counters
 }
 
-// Counters of a domain.
+// Counters of a domain. Those of its connections count frames: Sent, SentAgain (of these) and Acks (acknowledgements that went alone);
+// Taken, Early (kept, as one before was missing), Duplicate, Beyond (no room), Stray (of or for another life) and Long.
 type Counters struct {
 	reliable.Counters
 	Malformed uint64 `json:"malformed"` // frames and records that make no sense
@@ -293,9 +294,18 @@ func (d *Domain) getWaiter() *waiter {
 	return w
 }
 
+// await waits for a completion. An endpoint that is closed before the domain ends the domain's waits, too.
+func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
+	err := d.ep.Await(ctx, c)
+	if errors.Is(err, mcd.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
 // sleep waits until a waiter is woken, and gives it back. mu is not held.
 func (d *Domain) sleep(ctx context.Context, w *waiter, list *waitlist) error {
-	err := d.ep.Await(ctx, &w.completion)
+	err := d.await(ctx, &w.completion)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.listed {
@@ -343,6 +353,9 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 
 // Close flushes, for as long as peers answer, says goodbye to them, and ends the domain. Waits end with ErrClosed. The error names
 // the nodes that have not confirmed what was done to them. When Close returns, also a second time, the port is free.
+//
+// Close the domain before its endpoint. With the endpoint closed first, waits end with ErrClosed as well, but nobody is told that
+// this node has left, and Close cannot confirm anything.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	ended := d.ended

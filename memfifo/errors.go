@@ -16,15 +16,22 @@ var (
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
-	// ErrClosed: the domain, window or FIFO was closed. Is mcd.ErrClosed and net.ErrClosed.
-	ErrClosed = fmt.Errorf("domain closed: %w", mcd.ErrClosed)
-	// ErrTooLarge: a record is longer than the FIFO or MaxRecord allow, or a buffer shorter than a record.
+	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and net.ErrClosed.
+	ErrClosed error = closedError{}
+	// ErrTooLarge: a record is longer than MaxRecord, or, for TryPush, than a frame; or a Get than 2 GB.
 	ErrTooLarge = errors.New("too large")
 	// ErrTaken: the id is taken by another window, or FIFO, of this domain.
 	ErrTaken = errors.New("id is taken")
 	// ErrAlignment: an atomic operation on an address that is not a multiple of 8.
 	ErrAlignment = errors.New("not aligned to 8 bytes")
 )
+
+type closedError struct{}
+
+func (closedError) Error() string { return "closed (the window or FIFO, the domain, or its endpoint)" }
+
+// Unwrap makes errors.Is(err, mcd.ErrClosed) hold.
+func (closedError) Unwrap() error { return mcd.ErrClosed }
 
 // Refusal is why an owner refuses an operation.
 type Refusal uint8
@@ -33,7 +40,7 @@ type Refusal uint8
 const (
 	NoSuchID   Refusal = iota + 1 // no window or FIFO has that id, or not any more
 	WrongKey                      // the secret is another one
-	OutOfRange                    // not all of it is inside of the window, or a record is longer than the FIFO
+	OutOfRange                    // not all of it is inside of the window, or a record is longer than the FIFO takes (see NewFIFO)
 	NoRight                       // the window does not allow it
 	Misaligned                    // an atomic operation on an address that is not a multiple of 8
 	Full                          // TryPush: no room now

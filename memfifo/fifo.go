@@ -43,13 +43,13 @@ const (
 )
 
 // NewFIFO makes mem a FIFO under an id. The memory is the FIFO's until Close. A record takes its length, 4 bytes, and what
-// makes that a multiple of 8; it may be half as long as the memory, and at most MaxRecord. ErrTaken, ErrClosed; mem
-// may be too short.
+// makes that a multiple of 8; it may be half as long as the memory, less 4, and at most MaxRecord. Windows and FIFOs count their
+// ids apart. ErrTaken, ErrClosed; an error, too, if mem is shorter than MinFIFO.
 func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
-	mem = mem[:len(mem)&^(fifoAlign-1)]
 	if len(mem) < MinFIFO {
 		return nil, fmt.Errorf("FIFO %d: %d bytes of memory are too few (want %d)", id, len(mem), MinFIFO)
 	}
+	mem = mem[:len(mem)&^(fifoAlign-1)]
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {

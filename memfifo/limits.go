@@ -10,7 +10,7 @@ import (
 const (
 	// DefaultPort of remote memory operations.
 	DefaultPort mcd.PortID = 253
-	// DefaultLimit is how long a peer may be silent that owes an answer.
+	// DefaultLimit is how long a peer may be silent that owes an answer: 2 s.
 	DefaultLimit = reliable.DefaultLimit
 	// MaxRecord is the longest record of a FIFO: what a sender may keep of one that has not come whole.
 	MaxRecord = 128 << 10

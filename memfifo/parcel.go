@@ -42,6 +42,8 @@ type Parcel struct {
 // ErrPosted: the parcel is posted already.
 var ErrPosted = errors.New("parcel is in use")
 
+var errNoTo = errors.New("parcel without a Remote in To")
+
 // Post posts parcels, in order, and does not wait. Any number may be posted; each is cut into frames as there is room.
 // Those to one node land in order, and later operations behind them. If one cannot be posted, it and those after it are
 // not, and the error says which: ErrPosted, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
@@ -67,11 +69,17 @@ func (d *Domain) Post(parcels ...*Parcel) error {
 }
 
 func (d *Domain) post(q *Parcel) error {
+	if q == nil || q.To == nil {
+		return errNoTo
+	}
+	if q.To.d != d {
+		return errors.New("parcel's Remote is of another domain")
+	}
 	if q.posted {
 		return ErrPosted
 	}
-	if q.Off < 0 {
-		return fmt.Errorf("offset %d: want 0 or more", q.Off)
+	if err := checkOffset(q.Off); err != nil {
+		return err
 	}
 	q.at = 0
 	q.done.Reset()
@@ -143,8 +151,15 @@ func (q *Parcel) end(err error) {
 func (q *Parcel) Done() bool { return q.done.Done() }
 
 // Wait returns when Done, or what has become of the parcel. One goroutine may wait.
-func (q *Parcel) Wait(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.done) }
+func (q *Parcel) Wait(ctx context.Context) error { return q.await(ctx, &q.done) }
 
 // WaitPlaced returns when the parcel's data is in place, or was refused, which Flush tells (remote completion). One
 // goroutine may wait.
-func (q *Parcel) WaitPlaced(ctx context.Context) error { return q.To.d.ep.Await(ctx, &q.placed) }
+func (q *Parcel) WaitPlaced(ctx context.Context) error { return q.await(ctx, &q.placed) }
+
+func (q *Parcel) await(ctx context.Context, c *mcd.Completion) error {
+	if q.To == nil {
+		return errNoTo
+	}
+	return q.To.d.await(ctx, c)
+}

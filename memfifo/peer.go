@@ -326,7 +326,7 @@ func (p *peer) newCall(op opcode, id uint16, buf []byte) *call {
 
 // answer waits for a call's answer, and gives the call back.
 func (p *peer) answer(ctx context.Context, c *call) (uint64, error) {
-	err := p.d.ep.Await(ctx, &c.completion)
+	err := p.d.await(ctx, &c.completion)
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
 	if p.calls[c.tag] == c {

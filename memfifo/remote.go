@@ -27,14 +27,22 @@ var (
 // Remote returns what a key stands for.
 func (d *Domain) Remote(k Key) *Remote { return &Remote{d, k} }
 
+// checkOffset refuses at once what no owner would take.
+func checkOffset(off int64) error {
+	if off < 0 {
+		return fmt.Errorf("offset %d: want 0 or more", off)
+	}
+	return nil
+}
+
 // Key returns the key.
 func (r *Remote) Key() Key { return r.key }
 
 // Put copies p into the remote window at byte offset off. It returns when p may be reused; the bytes are in place once a
 // later Flush has returned. Puts from one node to one node land in order. A Put that is longer than a frame is cut.
 //
-// Errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's: then some of it may have been written. A refusal by the
-// owner (ErrAccess: key, bounds or rights; nothing of the part concerned was written) is known only there, and comes back
+// Errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's: then some of it may have been written; and at once for
+// an offset below 0. A refusal by the owner (ErrAccess: key, bounds or rights; nothing of the part concerned was written) is known only there, and comes back
 // from the next Flush.
 //
 // Source: MBCF §2.1; cutting into segments: CENJU §3.1, §4.1.
@@ -54,7 +62,7 @@ type Segment struct {
 	Data []byte
 }
 
-// PutV is a Put of several pieces, which share frames.
+// PutV is a Put of several pieces, which share frames. If it fails, those before the one that did are under way.
 func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
 	for i, s := range pieces {
 		if err := r.putMore(ctx, s.Off, s.Data, 0, i < len(pieces)-1); err != nil {
@@ -87,8 +95,8 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, flags byte) error
 
 // putMore is put that sends what does not fill a frame later, if more is to come.
 func (r *Remote) putMore(ctx context.Context, off int64, p []byte, flags byte, more bool) error {
-	if off < 0 {
-		return fmt.Errorf("put at %d: want an offset of 0 or more", off)
+	if err := checkOffset(off); err != nil {
+		return err
 	}
 	d := r.d
 	d.mu.Lock()
@@ -214,8 +222,8 @@ func (d *Domain) putHere(k Key, off uint64, data []byte, flags byte) error {
 // Get copies bytes of the remote window, from offset off on, into p. Errors: ErrAccess, ErrPeerDown, mcd.ErrUnknownNode,
 // ErrClosed, the context's.
 func (r *Remote) Get(ctx context.Context, off int64, p []byte) error {
-	if off < 0 || len(p) > math.MaxInt32 {
-		return fmt.Errorf("get %d bytes at %d: %w", len(p), off, ErrTooLarge)
+	if len(p) > math.MaxInt32 {
+		return fmt.Errorf("get of %d bytes: %w (at most %d)", len(p), ErrTooLarge, math.MaxInt32)
 	}
 	_, err := r.call(ctx, opGet, off, 0, 0, p)
 	return err
@@ -239,8 +247,8 @@ func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64)
 
 // call does what waits for an answer.
 func (r *Remote) call(ctx context.Context, op opcode, off int64, operand, expected uint64, buf []byte) (uint64, error) {
-	if off < 0 {
-		return 0, fmt.Errorf("offset %d: want 0 or more", off)
+	if err := checkOffset(off); err != nil {
+		return 0, err
 	}
 	d := r.d
 	d.mu.Lock()
@@ -292,15 +300,15 @@ func (d *Domain) callHere(k Key, op opcode, off, operand, expected uint64, buf [
 // further operations on its owner, and so in the end Push. Records of one node come in order, behind what it Put before.
 //
 // To a FIFO of this node itself, Push is TryPush. Errors as for Put, but the context does not end a Push that has begun to send
-// a record of several frames; ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO is
-// refused, which Flush tells.
+// a record of several frames; ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO
+// takes (NewFIFO) is refused as OutOfRange, which Flush tells.
 //
 // Source: MBCF §2.2.
 func (r *Remote) Push(ctx context.Context, rec []byte) error {
 	return r.push(ctx, rec, false)
 }
 
-// PushBatch appends records, which share frames.
+// PushBatch appends records, which share frames. If it fails, those before the one that did are under way.
 func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
 	for i, rec := range recs {
 		if err := r.push(ctx, rec, i < len(recs)-1); err != nil {

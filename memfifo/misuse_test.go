@@ -1,0 +1,47 @@
+package memfifo_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// What no owner would take is refused at once, wherever it is said, in words that name the mistake.
+func TestMisuse_IsSaidAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		d, ctx := c.domains[0], limit(t)
+		here, err := d.Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		there, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		for _, k := range []memfifo.Key{here.Key(), there.Key()} {
+			r := d.Remote(k)
+			for _, m := range []struct {
+				what, want string
+				do         func() error
+			}{
+				{"Put", "offset -1: want 0 or more", func() error { return r.Put(ctx, -1, []byte{1}) }},
+				{"PutV", "offset -8: want 0 or more", func() error { return r.PutV(ctx, memfifo.Segment{Off: -8}) }},
+				{"WriteAt", "offset -1: want 0 or more", func() error { _, err := r.WriteAt(nil, -1); return err }},
+				{"Get", "offset -1: want 0 or more", func() error { return r.Get(ctx, -1, make([]byte, 1)) }},
+				{"FetchAdd", "offset -8: want 0 or more", func() error { _, err := r.FetchAdd(ctx, -8, 1); return err }},
+				{"Post", "parcel 0: offset -1: want 0 or more", func() error { return d.Post(&memfifo.Parcel{To: r, Off: -1}) }},
+				{"Post of nil", "parcel 0: parcel without a Remote in To", func() error { return d.Post(nil) }},
+				{"Post to nowhere", "parcel 0: parcel without a Remote in To", func() error { return d.Post(&memfifo.Parcel{}) }},
+				{"Post elsewhere", "parcel 0: parcel's Remote is of another domain", func() error { return c.domains[1].Post(&memfifo.Parcel{To: r}) }},
+				{"Wait of what was never posted", "parcel without a Remote in To", func() error { return new(memfifo.Parcel).Wait(context.Background()) }},
+				{"NewFIFO", "FIFO 9: 63 bytes of memory are too few (want 64)", func() error { _, err := d.NewFIFO(9, make([]byte, 63)); return err }},
+			} {
+				if err := m.do(); err == nil || !strings.HasPrefix(err.Error(), m.want) {
+					t.Errorf("%s: %v, want %s", m.what, err, m.want)
+				}
+			}
+		}
+		must(t, d.Flush(ctx))
+	})
+}
