@@ -183,3 +183,70 @@ func ExampleRemote_Get() {
 	fmt.Printf("%s\n", buf)
 	// Output: left here
 }
+
+// A cell that several nodes change, each depending on what is there: who finds it changed by others looks again.
+func ExampleRemote_CompareSwap() {
+	ctx := context.Background()
+	nodes, closeAll := domains(3)
+	defer closeAll()
+
+	w, err := nodes[0].Register(1, make([]byte, 8), memfifo.Atomic)
+	check(err)
+	var changing sync.WaitGroup
+	for _, d := range nodes[1:] {
+		changing.Go(func() {
+			cell := d.Remote(w.Key())
+			for range 100 {
+				old := uint64(0) // a guess: the first answer corrects it
+				for {
+					seen, err := cell.CompareSwap(ctx, 0, old, min(old+7, 1000))
+					check(err)
+					if seen == old {
+						break
+					}
+					old = seen
+				}
+			}
+		})
+	}
+	changing.Wait()
+	v, err := w.Load(0)
+	check(err)
+	fmt.Println("by sevens, and no further than", v)
+	// Output: by sevens, and no further than 1000
+}
+
+// A token goes round: each node waits for it, adds one, and passes it on. Who was notified sees what was written before.
+func ExampleRemote_PutNotify() {
+	ctx := context.Background()
+	nodes, closeAll := domains(4)
+	defer closeAll()
+
+	var windows []*memfifo.Window
+	for _, d := range nodes {
+		w, err := d.Register(1, make([]byte, 1), memfifo.Write)
+		check(err)
+		windows = append(windows, w)
+	}
+	const rounds = 10
+	var passing sync.WaitGroup
+	for k, d := range nodes {
+		passing.Go(func() {
+			mine, next := windows[k], d.Remote(windows[(k+1)%len(nodes)].Key())
+			if k == 0 {
+				check(next.PutNotify(ctx, 0, []byte{1}))
+			}
+			for seen := range uint64(rounds) {
+				_, err := mine.Wait(ctx, seen) // for one more than were seen
+				check(err)
+				if k == 0 && seen == rounds-1 {
+					fmt.Println("the token is", mine.Bytes()[0])
+					break
+				}
+				check(next.PutNotify(ctx, 0, []byte{mine.Bytes()[0] + 1}))
+			}
+		})
+	}
+	passing.Wait()
+	// Output: the token is 40
+}

@@ -229,18 +229,19 @@ func (r *Remote) Get(ctx context.Context, off int64, p []byte) error {
 	return err
 }
 
-// FetchAdd adds to the word of 8 bytes at offset off, and returns what it was before. Words are this machine's uint64 at the
+// FetchAdd adds delta to the word of 8 bytes at offset off, and returns what it was before. Words are this machine's uint64 at the
 // owner; all nodes must have one byte order. Errors: as for Get; ErrAccess, too, if off is not a multiple of 8.
 func (r *Remote) FetchAdd(ctx context.Context, off int64, delta uint64) (old uint64, err error) {
 	return r.call(ctx, opAdd, off, delta, 0, nil)
 }
 
-// Swap writes the word at offset off, and returns what it was before. Errors as for FetchAdd.
+// Swap writes v to the word at offset off, and returns what it was before. Errors as for FetchAdd.
 func (r *Remote) Swap(ctx context.Context, off int64, v uint64) (old uint64, err error) {
 	return r.call(ctx, opSwap, off, v, 0, nil)
 }
 
-// CompareSwap writes the word at offset off if it is expected, and returns what it was before. Errors as for FetchAdd.
+// CompareSwap writes v to the word at offset off if that is expected, and returns what it was before: if old is expected, v is there
+// now. Errors as for FetchAdd.
 func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64) (old uint64, err error) {
 	return r.call(ctx, opCompare, off, v, expected, nil)
 }
