@@ -71,7 +71,7 @@ func newBenchMemoryCommand(k memoryKind) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   k.name + " [flags]",
 		Short: k.short,
-		Long:  k.long + "\n\nWhat has arrived is compared with what was sent. Other nodes than 0 and 1 are idle.",
+		Long:  k.long + "\n\nWhat has arrived is compared with what was sent; again is how many frames node 0 has sent anew. Other nodes than 0 and 1 are idle.",
 		Args:  noArguments,
 		RunE:  b.run,
 	}
@@ -476,8 +476,12 @@ func (t *memoryTable) write(r *memoryResult) error {
 		if c.own != nil {
 			own = fmt.Sprintf(" %12s", c.name)
 		}
-		_, err := fmt.Fprintf(t.out, "# rawlane bench %s: %s, %d nodes, %s, %v\n# Size %15s %10s %10s %10s %12s %12s%s %7s\n",
-			r.Bench, r.Link, r.Nodes, r.Mode, r.Host, c.time, "p99", "min", "max", "MB/s", c.rate, own, "again")
+		faulty := r.faults.String()
+		if faulty != "" {
+			faulty = ", " + faulty
+		}
+		_, err := fmt.Fprintf(t.out, "# rawlane bench %s: %s, %d nodes, %s, %v%s\n# Size %15s %10s %10s %10s %12s %12s%s %7s\n",
+			r.Bench, r.Link, r.Nodes, r.Mode, r.Host, faulty, c.time, "p99", "min", "max", "MB/s", c.rate, own, "again")
 		if err != nil {
 			return err
 		}

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,14 +31,38 @@ func (p *place) faultFlags(cmd *cobra.Command) {
 	f.Uint64Var(&p.faults.Seed, "seed", 1, "seed of the faults: the same frames suffer the same")
 }
 
+// faultShare is one of them, by its flag's name.
+type faultShare struct {
+	name  string
+	share float64
+}
+
+func (f *faults) shares() []faultShare {
+	return []faultShare{{"loss", f.Loss}, {"duplicate", f.Duplicate}, {"reorder", f.Reorder}, {"corrupt", f.Corrupt}}
+}
+
 func (f *faults) none() bool {
-	return f.Loss == 0 && f.Duplicate == 0 && f.Reorder == 0 && f.Corrupt == 0
+	return !slices.ContainsFunc(f.shares(), func(s faultShare) bool { return s.share != 0 })
+}
+
+// String names those that there are, for the heading of a table: "loss 0.01, reorder 0.05, seed 1", or "".
+func (f *faults) String() string {
+	var words []string
+	for _, s := range f.shares() {
+		if s.share != 0 {
+			words = append(words, fmt.Sprintf("%s %v", s.name, s.share))
+		}
+	}
+	if len(words) > 0 {
+		words = append(words, fmt.Sprintf("seed %d", f.Seed))
+	}
+	return strings.Join(words, ", ")
 }
 
 func (f *faults) validate() error {
-	for name, share := range map[string]float64{"loss": f.Loss, "duplicate": f.Duplicate, "reorder": f.Reorder, "corrupt": f.Corrupt} {
-		if !(share >= 0 && share < 1) {
-			return misuse("--%s %v: want 0 to less than 1", name, share)
+	for _, s := range f.shares() {
+		if !(s.share >= 0 && s.share < 1) {
+			return misuse("--%s %v: want 0 to less than 1", s.name, s.share)
 		}
 	}
 	return nil
@@ -50,5 +75,3 @@ func (f *faults) wrap(l transport.Link, node int) (transport.Link, error) {
 	}
 	return fault.New(l, rand.New(rand.NewPCG(f.Seed, uint64(node))), fault.Config{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt})
 }
-
-func encodeLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
