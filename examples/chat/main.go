@@ -22,7 +22,7 @@ const (
 // lines are said in turn: by node 0, node 1, node 2.
 var lines = [speakers]string{"Is anybody there?", "I am.", "So am I. Good night."}
 
-func main() { attach.Main(speakers, 10*time.Second, chat) }
+func main() { attach.Just(speakers, 10*time.Second, chat) }
 
 const (
 	pause = 20 * time.Millisecond  // before a line is said again

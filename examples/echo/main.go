@@ -24,7 +24,7 @@ const (
 )
 
 func main() {
-	attach.Main(2, 30*time.Second, func(ctx context.Context, e *mcd.Endpoint) error {
+	attach.Just(2, 30*time.Second, func(ctx context.Context, e *mcd.Endpoint) error {
 		if e.Node() == 1 {
 			return serve(ctx, e)
 		}

@@ -16,7 +16,7 @@ import (
 
 const port mcd.PortID = 1
 
-func main() { attach.Main(2, 10*time.Second, hello) }
+func main() { attach.Just(2, 10*time.Second, hello) }
 
 // hello is what each node does, wherever it runs.
 func hello(ctx context.Context, e *mcd.Endpoint) error {

@@ -19,7 +19,23 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Main is an example's main function: it runs f for each of n nodes, and ends the program with status 1 if one fails or time is up.
+// Just is Main of an example that is for n nodes, no more and no fewer.
+func Just(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) error) {
+	if size := os.Getenv(envNodes); size != "" && size != strconv.Itoa(n) {
+		log.Fatalf("this example is for %d nodes, not %s (rawlane run -n %d %s)", n, size, n, os.Args[0])
+	}
+	Main(n, limit, f)
+}
+
+// What "rawlane run" tells.
+const (
+	envNode       = "RAWLANE_NODE"
+	envNodes      = "RAWLANE_NODES"
+	envInterfaces = "RAWLANE_INTERFACES"
+)
+
+// Main is an example's main function: it runs f for each of n nodes, or of as many as it was started for, and ends the program with
+// status 1 if one fails or time is up.
 func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -34,15 +50,15 @@ func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) err
 
 // open returns n endpoints in this process; or one, that has met the others.
 func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
-	if os.Getenv("RAWLANE_NODE") == "" {
+	if os.Getenv(envNode) == "" {
 		return inMemory(n)
 	}
-	node, err1 := strconv.Atoi(os.Getenv("RAWLANE_NODE"))
-	size, err2 := strconv.Atoi(os.Getenv("RAWLANE_NODES"))
+	node, err1 := strconv.Atoi(os.Getenv(envNode))
+	size, err2 := strconv.Atoi(os.Getenv(envNodes))
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, nil, fmt.Errorf("RAWLANE_NODE, RAWLANE_NODES: %w", err)
+		return nil, nil, fmt.Errorf("%s, %s: %w", envNode, envNodes, err)
 	}
-	ifname, _, _ := strings.Cut(os.Getenv("RAWLANE_INTERFACES"), ",")
+	ifname, _, _ := strings.Cut(os.Getenv(envInterfaces), ",")
 	link, err := ring.Open(ifname, ring.Config{})
 	if err != nil {
 		return nil, nil, err
