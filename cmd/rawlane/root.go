@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rawlane VERB",
 		Short:         "Messaging over raw Ethernet",
+		Version:       versions(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -44,6 +46,7 @@ func newRootCommand() *cobra.Command {
 			return misuse("no verb given")
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	for _, verb := range verbs {
 		root.AddCommand(verb())
@@ -56,12 +59,14 @@ func newVersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of the command, of Go and of the wire format",
 		Args:  noArguments,
-		Run: func(cmd *cobra.Command, _ []string) {
-			version, goVersion := "unknown", "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version, goVersion = info.Main.Version, info.GoVersion
-			}
-			cmd.Printf("rawlane %s, %s, wire format %d\n", version, goVersion, mcd.WireVersion)
-		},
+		Run:   func(cmd *cobra.Command, _ []string) { cmd.Println(versions()) },
 	}
+}
+
+func versions() string {
+	version, goVersion := "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version, goVersion = info.Main.Version, info.GoVersion
+	}
+	return fmt.Sprintf("rawlane %s, %s, wire format %d", version, goVersion, mcd.WireVersion)
 }

@@ -166,8 +166,10 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	out, _, status := command(t, "version")
-	if status != exitDone || !strings.HasPrefix(out, "rawlane ") || !strings.HasSuffix(out, "wire format 1\n") {
-		t.Errorf("status %d: %s", status, out)
+	for _, how := range []string{"version", "--version"} {
+		out, _, status := command(t, how)
+		if status != exitDone || !strings.HasPrefix(out, "rawlane ") || !strings.HasSuffix(out, "wire format 1\n") {
+			t.Errorf("%s: status %d: %s", how, status, out)
+		}
 	}
 }
