@@ -1,0 +1,74 @@
+package memfifo_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// piped returns two nodes that receive only when they are polled, so that a test says what comes together.
+func piped(t *testing.T) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
+	x, y := linktest.Pipe()
+	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
+	for k, l := range []transport.Link{x, y} {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l)
+		must(t, err)
+		t.Cleanup(func() { e.Close() })
+		d, err := memfifo.Open(e, memfifo.Config{})
+		must(t, err)
+		eps[k], domains[k] = e, d
+	}
+	return eps, domains
+}
+
+// settle polls until nobody has anything more to say.
+func settle(eps [2]*mcd.Endpoint) {
+	for eps[0].Progress() || eps[1].Progress() {
+	}
+}
+
+// What was acknowledged before the owner left is in place, also if the goodbye comes together with the acknowledgement.
+func TestTogether_AcknowledgedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		must(t, r.Signal(t.Context()))
+		settle(eps)
+		parcel := &memfifo.Parcel{To: r, Data: []byte{7}}
+		must(t, d[0].Post(parcel))
+		for eps[1].Progress() {
+		}
+		must(t, d[1].Close())
+		for eps[0].Progress() {
+		}
+		must(t, parcel.WaitPlaced(context.Background()))
+	})
+}
+
+// Nor does Flush tell of a loss if its own answer was the last thing that was said.
+func TestTogether_FlushedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		must(t, r.Signal(t.Context()))
+		settle(eps)
+		flushed := make(chan error)
+		go func() { flushed <- d[0].Flush(t.Context()) }()
+		synctest.Wait()
+		for eps[1].Progress() {
+		}
+		must(t, d[1].Close())
+		for eps[0].Progress() {
+		}
+		must(t, <-flushed)
+	})
+}
