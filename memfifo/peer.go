@@ -120,6 +120,9 @@ func (p *peer) catchUp() {
 	d.mu.Lock()
 	d.catching--
 	p.conn.Expect(reliable.Perhaps)
+	if p.ready() != nil {
+		p.pump(clock.Now()) // nothing is about to be sent after all
+	}
 }
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.

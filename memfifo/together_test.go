@@ -2,8 +2,10 @@ package memfifo_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -29,6 +31,20 @@ func piped(t *testing.T) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 // settle polls until nobody has anything more to say.
 func settle(eps [2]*mcd.Endpoint) {
 	for eps[0].Progress() || eps[1].Progress() {
+	}
+}
+
+// while polls until something is done.
+func while(eps [2]*mcd.Endpoint, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	for {
+		settle(eps)
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(100 * time.Microsecond):
+		}
 	}
 }
 
@@ -70,5 +86,40 @@ func TestTogether_FlushedAndLeft(t *testing.T) {
 		for eps[0].Progress() {
 		}
 		must(t, <-flushed)
+	})
+}
+
+// What a Put has received is acknowledged soon, also if it then sends nothing, since it fails.
+func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		mine, err := d[0].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		w, err := d[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		must(t, d[1].Remote(mine.Key()).Signal(t.Context()))
+		settle(eps)
+		r := d[0].Remote(w.Key())
+		for range 2 {
+			must(t, r.Put(t.Context(), 0, make([]byte, 64<<10)))
+			settle(eps)
+		}
+		must(t, while(eps, d[1].Close))
+		d[1], err = memfifo.Open(eps[1], memfifo.Config{})
+		must(t, err)
+		must(t, d[1].Remote(mine.Key()).Signal(t.Context()))
+		settle(eps)
+		must(t, d[1].Remote(mine.Key()).Put(t.Context(), 0, make([]byte, 100_000)))
+		acks := d[0].Counters().Acks
+		if err := r.Put(t.Context(), 0, []byte{1}); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Fatal(err)
+		}
+		if n := d[0].Counters().Taken; n < 64 {
+			t.Fatalf("it has received %d frames", n)
+		}
+		time.Sleep(time.Millisecond)
+		if d[0].Counters().Acks == acks {
+			t.Error("nothing was acknowledged within 1 ms")
+		}
 	})
 }
