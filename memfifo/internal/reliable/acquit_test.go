@@ -94,3 +94,22 @@ func TestAcquit_OfAllButOne(t *testing.T) {
 		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
 	}
 }
+
+// Some were late, and then turned away, as the lane was held and there was no room to keep them: these go again as soon as there is
+// credit, and not at the next timeout.
+func TestAcquit_ButNotOfWhatWasTurnedAway(t *testing.T) {
+	p, _ := stood(t, 100)
+	b := p.ends[1]
+	b.holds = func(Lane) bool { return b.c.Counters().Taken >= 5 }
+	p.deliver(1)
+	if n := b.c.Counters().Beyond; n == 0 {
+		t.Fatal("all were kept")
+	}
+	p.settle()
+	b.holds = func(Lane) bool { return false }
+	b.resume(Requests)
+	p.settle()
+	if a := p.ends[0]; !a.done() {
+		t.Errorf("not done: %+v, %+v", a.c.Counters(), b.c.Counters())
+	}
+}
