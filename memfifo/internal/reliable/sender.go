@@ -243,8 +243,10 @@ func (s *sender) acquit() {
 			s.flight++
 		}
 	}
-	s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
-	s.before, s.recover = pace{}, s.una
+	if s.before != (pace{}) {
+		s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
+		s.before, s.recover = pace{}, s.una
+	}
 }
 
 // grow lets more frames be on their way: doubled for each round trip up to the threshold, one more beyond.
