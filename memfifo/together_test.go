@@ -3,6 +3,7 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,4 +123,66 @@ func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
 			t.Error("nothing was acknowledged within 1 ms")
 		}
 	})
+}
+
+// More answers than a node keeps for a peer, asked for by what comes together: the requests wait, and all are answered, without a timeout.
+func TestTogether_ManyAnswers(t *testing.T) {
+	for _, x := range []struct{ calls, size int }{{1000, 8}, {500, 3000}, {200, 100_000}, {70, 300_000}} {
+		synctest.Test(t, func(t *testing.T) {
+			eps, d := piped(t)
+			ctx := limit(t)
+			w, err := d[1].Register(1, make([]byte, x.size), memfifo.All)
+			must(t, err)
+			r := d[0].Remote(w.Key())
+			begun := time.Now()
+			must(t, while(eps, func() error {
+				errs := make([]error, x.calls)
+				var all sync.WaitGroup
+				for i := range errs {
+					all.Go(func() { errs[i] = r.Get(ctx, 0, make([]byte, x.size)) })
+				}
+				all.Wait()
+				return errors.Join(errs...)
+			}))
+			atOnce(t, begun, d)
+		})
+	}
+}
+
+// Likewise refusals, of which nobody awaits any.
+func TestTogether_ManyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const puts = 20_000
+		eps, d := piped(t)
+		ctx := limit(t)
+		w, err := d[1].Register(1, make([]byte, 8), memfifo.Read)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		begun := time.Now()
+		err = while(eps, func() error {
+			for range puts {
+				if err := r.Put(ctx, 0, make([]byte, 8)); err != nil {
+					return err
+				}
+			}
+			return d[0].Flush(ctx)
+		})
+		if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Count != puts {
+			t.Error(err)
+		}
+		atOnce(t, begun, d)
+	})
+}
+
+// atOnce checks that nothing had to wait for a timeout, or was sent twice.
+func atOnce(t *testing.T, begun time.Time, domains [2]*memfifo.Domain) {
+	t.Helper()
+	if took := time.Since(begun); took >= time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	for k, d := range domains {
+		if c := d.Counters(); c.SentAgain+c.Beyond > 0 {
+			t.Errorf("node %d: %+v", k, c)
+		}
+	}
 }
