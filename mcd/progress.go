@@ -306,6 +306,7 @@ func (e *Endpoint) attend() {
 		}
 		if !stream || now.Sub(idle) > attention {
 			e.hush(false)
+			e.lull()
 			e.leave()
 			e.flush()
 			return
