@@ -116,9 +116,9 @@ func (e *Endpoint) poll() int {
 			}
 			e.receive(nic, &e.frames[i])
 		}
+		e.visit(nil)
 		total += n
 	}
-	e.visit(nil)
 	return total
 }
 
