@@ -37,7 +37,7 @@ type bench struct {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("memory", flag.ExitOnError)
-	rounds := flags.Int("rounds", 5, "rounds; each contestant's median counts")
+	rounds := flags.Int("rounds", 5, "rounds, in each of which all contestants run")
 	iters := flags.Int("iters", 5000, "round trips per contestant and round")
 	bytes := flags.Int("bytes", 64<<20, "bytes to send per contestant, size and round, of what goes one way")
 	asJSON := flags.Bool("json", false, "print JSON lines")

@@ -147,7 +147,7 @@ func (t *table) base(section int) float64 {
 
 func (t *table) print(out io.Writer) {
 	for i, s := range *t {
-		fmt.Fprintf(out, "%-38s %9s %21s", s.title, "median", fmt.Sprintf("range of %d results", len(s.rows[0].values)))
+		fmt.Fprintf(out, "%-38s %9s %21s", s.title, "median", "range")
 		base := t.base(i)
 		if base > 0 {
 			fmt.Fprintf(out, " %10s", s.head)
