@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 func newRouteCheckCommand() *cobra.Command {
@@ -22,7 +23,7 @@ topology, it also makes sure that the network has every VID and that every pair 
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s\n", args[0], planSummary(p), networkSummary(p, network))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s; id %s\n", args[0], planSummary(p), networkSummary(p, network), manager.PlanID(p))
 			return err
 		},
 	}
