@@ -176,7 +176,19 @@ func TestSurveyNamesWhoDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// While nodes have different plans a control changes nothing, and says so once, with their names; not if that is over within a period.
+// Somebody who is just applying a plan is no trouble.
+func TestControlTellsOnlyOfPlansThatStayDifferent(t *testing.T) {
+	differ := &manager.PlansError{}
+	if told := manager.Troubles(nil, differ, nil, differ, nil); told != "" {
+		t.Errorf("for a period each: %s", told)
+	}
+	told := manager.Troubles(differ, differ, differ, nil)
+	if n := strings.Count(told, "\n"); n != 2 || !strings.Contains(told, "level=ERROR") {
+		t.Errorf("for three periods: %s", told)
+	}
+}
+
+// While nodes have different plans a control changes nothing, and says so once, with their names.
 func TestControlTellsOfNodesThatDisagree(t *testing.T) {
 	c := newCluster(t, "vbft:2x2x2")
 	ctx, cancel := context.WithCancel(t.Context())
