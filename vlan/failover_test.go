@@ -232,6 +232,20 @@ func TestFailoverStates(t *testing.T) {
 				t.Errorf("%v, moves %v", e.state(10), moves)
 			}
 		}},
+		{"down, an answer that comes late: holding", func(t *testing.T) {
+			e := down(t)
+			var body []byte // of the probe that went when it was given up
+			for _, s := range e.steps {
+				if s.VID == 10 && s.Body != nil {
+					body = s.Body
+				}
+			}
+			e.run(probed.Timeout + probed.Timeout/5) // it was missed, and the next one is not due
+			e.take(e.f.Answered(e.now, high, 10, body, nil))
+			if e.state(10) != vlan.PathHolding {
+				t.Errorf("%v", e.state(10))
+			}
+		}},
 		{"down, probe missed: down", func(t *testing.T) {
 			e := down(t)
 			e.took()

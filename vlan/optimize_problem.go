@@ -57,7 +57,7 @@ func newProblem(t *Topology, demand Traffic, current *Plan, opt OptimizeOptions)
 		current = cyclicPlan(t)
 	}
 	if len(current.Nodes) != len(t.Hosts) {
-		return nil, fmt.Errorf("%w: %d nodes, and the topology has %d hosts", ErrBadPlan, len(current.Nodes), len(t.Hosts))
+		return nil, fmt.Errorf("%w: %s, and the topology has %s", ErrBadPlan, things(len(current.Nodes), "node"), things(len(t.Hosts), "host"))
 	}
 	p := &problem{topology: t, current: current, most: opt.maxChanges()}
 	if p.vids = usable(t, current); len(p.vids) == 0 {

@@ -34,5 +34,5 @@ func networkSummary(p *vlan.Plan, network *vlan.Topology) string {
 	if network == nil {
 		return "it names no topology, so whether its VIDs connect them was not checked"
 	}
-	return fmt.Sprintf("each is connected by its VID on %s (%d switches, %d links)", p.Topology, len(network.Switches), len(network.Links))
+	return fmt.Sprintf("each is connected by its VID on %s (%s, %s)", p.Topology, count(len(network.Switches), "switch"), count(len(network.Links), "link"))
 }
