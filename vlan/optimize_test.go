@@ -463,6 +463,7 @@ func BenchmarkOptimize(b *testing.B) {
 	}{
 		{"permutation", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
 		{"cg", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "cg", n) }},
+		{"all", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "all", n) }},
 		{"20000flows", "vbft:32x32x32", func(n int) vlan.Traffic { return dense(n, 20_000, 1) }},
 		{"threelevels", "vbft3:8x16x8x8x8", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
 	} {
