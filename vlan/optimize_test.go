@@ -479,3 +479,18 @@ func BenchmarkOptimize(b *testing.B) {
 		})
 	}
 }
+
+// Changes come in ascending order, also of pairs of which the higher node alone sends.
+func TestOptimizeReportsChangesInOrder(t *testing.T) {
+	top := network(t, "vbft:4x4x4")
+	demand := dense(len(top.Hosts), 100, 5)
+	demand = slices.DeleteFunc(demand, func(f vlan.Flow) bool { return (f.From < f.To) == ((f.From+f.To)%2 == 0) })
+	_, report, err := vlan.Optimize(top, demand, nil, vlan.OptimizeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPair := func(a, b vlan.Change) int { return a.Pair.Compare(b.Pair) }
+	if len(report.Changes) < 5 || !slices.IsSortedFunc(report.Changes, byPair) {
+		t.Errorf("changes %v", report.Changes)
+	}
+}
