@@ -97,6 +97,7 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	}
 	e.ports[id].Store(p)
 	e.listIdlers()
+	e.wantIdle.Store(true) // messages may have come before it was listed
 	return p, nil
 }
 

@@ -114,9 +114,9 @@ func (e *Endpoint) poll() int {
 			}
 			e.receive(nic, &e.frames[i])
 		}
+		e.visit(nil)
 		total += n
 	}
-	e.visit(nil)
 	return total
 }
 
@@ -300,6 +300,7 @@ func (e *Endpoint) attend() {
 		}
 		if !stream || now.Sub(idle) > attention {
 			e.hush(false)
+			e.lull()
 			e.leave()
 			e.flush()
 			return

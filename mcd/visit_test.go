@@ -1,8 +1,11 @@
 package mcd_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -126,4 +129,52 @@ func TestOpenPort_OptionsThatMakeNoSense(t *testing.T) {
 		}
 	}
 	port(t, b, 9) // it is free
+}
+
+// wakeable is a pipe's end whose server a test wakes.
+type wakeable struct {
+	*linktest.End
+	wake chan struct{}
+}
+
+func (w wakeable) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-w.wake:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := w.End.Wait(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// A server that finds nothing, as others have polled in between, calls Idle where that is wanted: nobody else may come to do it.
+func TestIdle_ByAServerThatFindsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := linktest.Pipe()
+		link := wakeable{y, make(chan struct{})}
+		b, err := mcd.Open(mcd.Config{Node: 1, Spin: -1}, link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		defer x.Close()
+		idle := 0
+		p, err := b.OpenPort(1, mcd.PortOptions{Handler: func(*mcd.Message) {}, Idle: func() { idle++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		p.WantIdle()
+		link.wake <- struct{}{}
+		synctest.Wait()
+		if idle != 1 {
+			t.Errorf("called %d times", idle)
+		}
+	})
 }

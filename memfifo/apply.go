@@ -180,5 +180,6 @@ func (p *peer) applyReply(r *record) {
 		c.reason = Refusal(r.fixed.u8())
 	}
 	delete(p.calls, c.tag)
+	p.flushed = max(p.flushed, c.flushes) // before its caller sees it: the peer may leave now
 	c.completion.Complete(nil)
 }

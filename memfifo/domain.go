@@ -204,6 +204,7 @@ func (d *Domain) handle(m *mcd.Message) {
 	case reliable.Left:
 		p.fail(&PeerDownError{Node: p.node, Left: true})
 	}
+	p.endPlaced()
 	if !p.stirred && (p.conn.Stirred() || len(p.answers) > 0) {
 		p.stirred = true
 		d.stirred = append(d.stirred, p)

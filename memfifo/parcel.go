@@ -130,6 +130,15 @@ func (p *peer) sendParcels(now mono.Time) {
 	}
 }
 
+// endPlaced completes the parcels that were acknowledged: at once, as what comes together with that may be a goodbye.
+func (p *peer) endPlaced() {
+	for len(p.placing) > 0 && p.conn.Reached(reliable.Requests, p.placing[0].mark) {
+		q := p.placing[0]
+		p.placing = append(p.placing[:0], p.placing[1:]...)
+		q.end(nil)
+	}
+}
+
 // end completes a parcel that will not be sent any further.
 func (q *Parcel) end(err error) {
 	q.posted = false

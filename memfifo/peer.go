@@ -120,6 +120,9 @@ func (p *peer) catchUp() {
 	d.mu.Lock()
 	d.catching--
 	p.conn.Expect(reliable.Perhaps)
+	if p.ready() != nil {
+		p.pump(clock.Now()) // nothing is about to be sent after all
+	}
 }
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
@@ -141,11 +144,6 @@ func (p *peer) advance(now mono.Time) {
 		}
 	}
 	p.sendParcels(now)
-	for len(p.placing) > 0 && p.conn.Reached(reliable.Requests, p.placing[0].mark) {
-		q := p.placing[0]
-		p.placing = append(p.placing[:0], p.placing[1:]...)
-		q.end(nil)
-	}
 	if p.room.first != nil && p.conn.Room(reliable.Requests, 1) > 0 && p.callersTurn() {
 		p.room.wake(nil)
 	}
@@ -332,9 +330,6 @@ func (p *peer) answer(ctx context.Context, c *call) (uint64, error) {
 	if p.calls[c.tag] == c {
 		delete(p.calls, c.tag) // an answer that comes later is an orphan
 		p.done++               // the next Flush tells what has become of it
-	}
-	if err == nil {
-		p.flushed = max(p.flushed, c.flushes)
 	}
 	if err == nil && c.reason == Full {
 		err = ErrFull

@@ -83,7 +83,10 @@ func (t *table) add(section int, name string, value float64) {
 	s.rows[i].values = append(s.rows[i].values, value)
 }
 
-func (r *row) median() float64 { return slices.Sorted(slices.Values(r.values))[len(r.values)/2] }
+func (r *row) median() float64 {
+	v := slices.Sorted(slices.Values(r.values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
 
 // best returns the row's best round.
 func (s *section) best(r *row) float64 {

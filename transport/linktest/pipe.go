@@ -38,12 +38,15 @@ func (e *End) MAC() transport.MAC { return e.mac }
 // MTU implements transport.Link.
 func (e *End) MTU() int { return PipeMTU }
 
-// Send implements transport.Link. It takes all frames.
+// Send implements transport.Link. There is always room.
 func (e *End) Send(frames []transport.Frame) (int, error) {
 	o := e.other
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, f := range frames {
+	for i, f := range frames {
+		if err := transport.CheckFrame(&f, PipeMTU); err != nil {
+			return i, err
+		}
 		n := len(o.frames)
 		if n == len(o.memory) {
 			o.memory = append(o.memory, make([]byte, PipeMTU))

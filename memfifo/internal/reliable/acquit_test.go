@@ -94,3 +94,51 @@ func TestAcquit_OfAllButOne(t *testing.T) {
 		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
 	}
 }
+
+// Some were late, and then turned away, as the lane was held and there was no room to keep them: these go again as soon as there is
+// credit, and not at the next timeout.
+func TestAcquit_ButNotOfWhatWasTurnedAway(t *testing.T) {
+	p, _ := stood(t, 100)
+	b := p.ends[1]
+	b.holds = func(Lane) bool { return b.c.Counters().Taken >= 5 }
+	p.deliver(1)
+	if n := b.c.Counters().Beyond; n == 0 {
+		t.Fatal("all were kept")
+	}
+	p.settle()
+	b.holds = func(Lane) bool { return false }
+	b.resume(Requests)
+	p.settle()
+	if a := p.ends[0]; !a.done() {
+		t.Errorf("not done: %+v, %+v", a.c.Counters(), b.c.Counters())
+	}
+}
+
+// Some were late, after others had turned out to be lost: the timeout was right about the pace, which is not cut for them once more.
+func TestAcquit_AfterALoss(t *testing.T) {
+	p, s := stood(t, 50)
+	late := slices.Clone(p.air[1][20:])
+	p.air[1] = nil
+	p.send(0)
+	p.air[1] = p.air[1][1:leastCongestion] // the first is lost once more
+	p.now = p.now.Add(time.Millisecond)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.before != (pace{}) {
+		t.Fatal("nothing is known to be lost")
+	}
+	before := *s
+	p.air[1] = late
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.threshold != before.threshold || s.recover != before.recover || s.congestion > before.congestion {
+		t.Errorf("%+v until %d, was %+v until %d", s.pace, s.recover, before.pace, before.recover)
+	}
+	p.settle()
+	p.pass(time.Second)
+	if !p.ends[0].done() {
+		t.Error("not done")
+	}
+}

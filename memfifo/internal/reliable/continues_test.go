@@ -1,6 +1,11 @@
 package reliable
 
-import "testing"
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
 
 // Continues takes a frame that continues its lane, and none with which there is more to do: that would be forgotten.
 func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
@@ -58,4 +63,46 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 			t.Errorf("%s: %d are to be acknowledged, soon %t, want %d and %t", x.name, l.owed, l.soon, owed, soon)
 		}
 	}
+}
+
+// What Continues has done is what Handle would have done, whatever was before; but for Stirred, which then need not be true.
+func TestContinues_AgreesWithHandle(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	compared := 0
+	for range 15 {
+		s := newScript(t)
+		for range 400 {
+			s.do(byte(rng.Uint32()))
+			for i, e := range s.ends {
+				e.c.Expect(Company(rng.IntN(3)))
+				for _, b := range s.air[i][:min(len(s.air[i]), 2)] {
+					var h Header
+					if err := Parse(b, &h); err != nil {
+						t.Fatal(err)
+					}
+					fast, slow := *e.c, *e.c
+					if !fast.Continues(&h, len(b)-HeaderLen) {
+						continue
+					}
+					if slow.Handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Take {
+						t.Fatalf("seed %d: %+v is not to be taken", seed, h)
+					}
+					if l := &slow.lanes[h.Lane]; !fast.stirred && l.wants(slow.company) {
+						t.Fatalf("seed %d: %+v is to be acknowledged, and stirs nothing", seed, h)
+					}
+					slow.stirred = fast.stirred
+					fast.cfg, slow.cfg = Config{}, Config{}
+					if !reflect.DeepEqual(&fast, &slow) {
+						t.Fatalf("seed %d: %+v: %+v, want %+v", seed, h, fast, slow)
+					}
+					compared++
+				}
+			}
+		}
+	}
+	if compared < 10 {
+		t.Errorf("seed %d: %d frames continue a lane", seed, compared)
+	}
+	t.Logf("%d frames", compared)
 }

@@ -232,19 +232,21 @@ func (s *sender) settle(f *slot, now mono.Time, rtt *roundTrip) {
 
 // acquit takes back what the last timeout said: a frame that it took for lost was acknowledged, and not sent again since. So the peer has stood
 // still, or the way was slow; nothing was lost for all we know, and the pace was not at fault. Other frames are on their way again, and the
-// next timeout tells of them.
+// next timeout tells of them; but not those that the receiver has withdrawn its credit for, which it has turned away.
 //
 // Source: RFC 5682 (finding it out), RFC 4015 (what to do then).
 func (s *sender) acquit() {
 	for q := s.una; before(q, s.next); q++ {
-		if f := s.slot(q); f.state == missing && f.late {
+		if f := s.slot(q); f.state == missing && f.late && before(q, s.limit) {
 			f.state, f.late = flying, false
 			s.lost--
 			s.flight++
 		}
 	}
-	s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
-	s.before, s.recover = pace{}, s.una
+	if s.before != (pace{}) {
+		s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
+		s.before, s.recover = pace{}, s.una
+	}
 }
 
 // grow lets more frames be on their way: doubled for each round trip up to the threshold, one more beyond.

@@ -1,0 +1,188 @@
+package memfifo_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// piped returns two nodes that receive only when they are polled, so that a test says what comes together.
+func piped(t *testing.T) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
+	x, y := linktest.Pipe()
+	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
+	for k, l := range []transport.Link{x, y} {
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l)
+		must(t, err)
+		t.Cleanup(func() { e.Close() })
+		d, err := memfifo.Open(e, memfifo.Config{})
+		must(t, err)
+		eps[k], domains[k] = e, d
+	}
+	return eps, domains
+}
+
+// settle polls until nobody has anything more to say.
+func settle(eps [2]*mcd.Endpoint) {
+	for eps[0].Progress() || eps[1].Progress() {
+	}
+}
+
+// while polls until something is done.
+func while(eps [2]*mcd.Endpoint, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	for {
+		settle(eps)
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+}
+
+// What was acknowledged before the owner left is in place, also if the goodbye comes together with the acknowledgement.
+func TestTogether_AcknowledgedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		must(t, r.Signal(t.Context()))
+		settle(eps)
+		parcel := &memfifo.Parcel{To: r, Data: []byte{7}}
+		must(t, d[0].Post(parcel))
+		for eps[1].Progress() {
+		}
+		must(t, d[1].Close())
+		for eps[0].Progress() {
+		}
+		must(t, parcel.WaitPlaced(context.Background()))
+	})
+}
+
+// Nor does Flush tell of a loss if its own answer was the last thing that was said.
+func TestTogether_FlushedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		must(t, r.Signal(t.Context()))
+		settle(eps)
+		flushed := make(chan error)
+		go func() { flushed <- d[0].Flush(t.Context()) }()
+		synctest.Wait()
+		for eps[1].Progress() {
+		}
+		must(t, d[1].Close())
+		for eps[0].Progress() {
+		}
+		must(t, <-flushed)
+	})
+}
+
+// What a Put has received is acknowledged soon, also if it then sends nothing, since it fails.
+func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		mine, err := d[0].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		w, err := d[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		must(t, d[1].Remote(mine.Key()).Signal(t.Context()))
+		settle(eps)
+		r := d[0].Remote(w.Key())
+		for range 2 {
+			must(t, r.Put(t.Context(), 0, make([]byte, 64<<10)))
+			settle(eps)
+		}
+		must(t, while(eps, d[1].Close))
+		d[1], err = memfifo.Open(eps[1], memfifo.Config{})
+		must(t, err)
+		must(t, d[1].Remote(mine.Key()).Signal(t.Context()))
+		settle(eps)
+		must(t, d[1].Remote(mine.Key()).Put(t.Context(), 0, make([]byte, 100_000)))
+		acks := d[0].Counters().Acks
+		if err := r.Put(t.Context(), 0, []byte{1}); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Fatal(err)
+		}
+		if n := d[0].Counters().Taken; n < 64 {
+			t.Fatalf("it has received %d frames", n)
+		}
+		time.Sleep(time.Millisecond)
+		if d[0].Counters().Acks == acks {
+			t.Error("nothing was acknowledged within 1 ms")
+		}
+	})
+}
+
+// More answers than a node keeps for a peer, asked for by what comes together: the requests wait, and all are answered, without a timeout.
+func TestTogether_ManyAnswers(t *testing.T) {
+	for _, x := range []struct{ calls, size int }{{1000, 8}, {500, 3000}, {200, 100_000}, {70, 300_000}} {
+		synctest.Test(t, func(t *testing.T) {
+			eps, d := piped(t)
+			ctx := limit(t)
+			w, err := d[1].Register(1, make([]byte, x.size), memfifo.All)
+			must(t, err)
+			r := d[0].Remote(w.Key())
+			begun := time.Now()
+			must(t, while(eps, func() error {
+				errs := make([]error, x.calls)
+				var all sync.WaitGroup
+				for i := range errs {
+					all.Go(func() { errs[i] = r.Get(ctx, 0, make([]byte, x.size)) })
+				}
+				all.Wait()
+				return errors.Join(errs...)
+			}))
+			atOnce(t, begun, d)
+		})
+	}
+}
+
+// Likewise refusals, of which nobody awaits any.
+func TestTogether_ManyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const puts = 20_000
+		eps, d := piped(t)
+		ctx := limit(t)
+		w, err := d[1].Register(1, make([]byte, 8), memfifo.Read)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		begun := time.Now()
+		err = while(eps, func() error {
+			for range puts {
+				if err := r.Put(ctx, 0, make([]byte, 8)); err != nil {
+					return err
+				}
+			}
+			return d[0].Flush(ctx)
+		})
+		if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Count != puts {
+			t.Error(err)
+		}
+		atOnce(t, begun, d)
+	})
+}
+
+// atOnce checks that nothing had to wait for a timeout, or was sent twice.
+func atOnce(t *testing.T, begun time.Time, domains [2]*memfifo.Domain) {
+	t.Helper()
+	if took := time.Since(begun); took >= time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	for k, d := range domains {
+		if c := d.Counters(); c.SentAgain+c.Beyond > 0 {
+			t.Errorf("node %d: %+v", k, c)
+		}
+	}
+}
