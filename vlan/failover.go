@@ -28,12 +28,15 @@ import (
 //	Up       probe missed               Suspect  probes all paths to the peer at once
 //	Suspect  answer                     Up       -
 //	Suspect  probe missed               Suspect  probes it again at once
-//	Suspect  Misses probes missed       Down     decides
+//	Suspect  Misses probes missed, and
+//	         an answer by another path  Down     decides
+//	Suspect  Misses missed by all paths Down     so do all; decides
 //	Holding  answer                     Holding  -
 //	Holding  answer, Hold after the
 //	         first and the last miss    Up       decides
-//	Holding  probe missed               Holding  probes it again at once
-//	Holding  Misses probes missed       Down     decides
+//	Holding  probe missed               Holding  probes all paths to the peer at once
+//	Holding  Misses probes missed, as
+//	         above                      Down     decides
 //	Down     answer                     Holding  decides
 //	Down     probe missed               Down     -
 //	any      its link is down           Down     decides; probes no more
@@ -41,13 +44,17 @@ import (
 //
 // "decides" is what the deciding end does; the other one tells it. See choose for how.
 //
+// An end that stands still, as a process on a busy machine may for some 100 ms, does not take that for the silence of its paths: if Advance is called
+// late, waits that were to end before are longer by that. And its peers do not, either: they hear nothing of it by any path.
+//
 // Source: VFREC §2.1 (several paths by VLANs), §2.3 (one VID for both directions); that paths are watched is ours.
 type Failover struct {
 	cfg    FailoverConfig
 	self   transport.MAC
 	peers  map[transport.MAC]*failoverPeer
 	timers timers
-	bodies []byte // of the steps of the call in progress
+	bodies []byte    // of the steps of the call in progress
+	calm   mono.Time // until when no pair is moved: see look
 }
 
 // FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the defaults.
@@ -57,7 +64,8 @@ type FailoverConfig struct {
 	// Probe is the time between two probes of the VID in use, and of all while that is not well. Spare is that of the others.
 	Probe, Spare time.Duration
 	// Timeout is how long an answer is awaited before its probe counts as missed, and Misses how many missed in a row are too many.
-	// An answer that comes later, but before the path is given up, counts as well.
+	// An answer that comes later, but before the path is given up, counts as well. A path is not given up before its peer has answered by another one
+	// since the first miss, or has missed as many by all.
 	Timeout time.Duration
 	Misses  int
 	// Hold is how long a path must have answered without a miss before it counts as well again.
@@ -135,7 +143,7 @@ func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
 // SetPeer watches a peer from now on, whose pair with us is to use the VID prefer while that is well. For a peer that is watched already,
 // it moves the pair to another preferred VID: both ends are to be told. Errors: a VID that is not among the configured ones, our own address.
 func (f *Failover) SetPeer(now mono.Time, peer transport.MAC, prefer transport.VID, out []FailoverStep) ([]FailoverStep, error) {
-	f.bodies = f.bodies[:0]
+	f.look(now)
 	if !slices.Contains(f.cfg.VIDs, prefer) {
 		return out, fmt.Errorf("failover of %v: VID %d is not watched (want one of %v)", peer, prefer, f.cfg.VIDs)
 	}
@@ -173,7 +181,7 @@ func (f *Failover) RemovePeer(peer transport.MAC) {
 
 // Answered takes note that a probe was answered by a VID; body is what came back. Answers to nobody's probes are ignored.
 func (f *Failover) Answered(now mono.Time, peer transport.MAC, vid transport.VID, body []byte, out []FailoverStep) []FailoverStep {
-	f.bodies = f.bodies[:0]
+	f.look(now)
 	p := f.peers[peer]
 	if p == nil {
 		return out
@@ -188,7 +196,7 @@ func (f *Failover) Answered(now mono.Time, peer transport.MAC, vid transport.VID
 // Heard takes note of a peer's probe: of its body, and the peer's life, a number that is another one each time that it begins anew.
 // Bodies that are not failover's are ignored.
 func (f *Failover) Heard(now mono.Time, peer transport.MAC, life uint32, body []byte, out []FailoverStep) []FailoverStep {
-	f.bodies = f.bodies[:0]
+	f.look(now)
 	p, news := f.peers[peer], failoverNews{}
 	if p == nil || !news.parse(body) {
 		return out
@@ -197,7 +205,7 @@ func (f *Failover) Heard(now mono.Time, peer transport.MAC, life uint32, body []
 		return out // something newer has come before it
 	}
 	p.heard, p.life, p.newest, p.heardAt = true, life, news.number, now
-	p.noteReport(&news)
+	p.noteReport(now, &news)
 	if p.decides {
 		return f.decide(now, p, MoveReported, out)
 	}
@@ -206,7 +214,7 @@ func (f *Failover) Heard(now mono.Time, peer transport.MAC, life uint32, body []
 
 // SetLink takes note that the link went down or up by which frames of some VIDs leave: of all of them, if none are named.
 func (f *Failover) SetLink(now mono.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
-	f.bodies = f.bodies[:0]
+	f.look(now)
 	for _, p := range f.sorted() {
 		changed := false
 		for _, path := range p.paths {
@@ -215,6 +223,7 @@ func (f *Failover) SetLink(now mono.Time, up bool, out []FailoverStep, vids ...t
 			}
 			changed, path.unplugged = true, !up
 			path.becomes(PathDown)
+			path.first = p.number + 1
 			f.drop(&path.timer)
 			if up {
 				out = f.probe(now, p, path, out)
@@ -229,7 +238,7 @@ func (f *Failover) SetLink(now mono.Time, up bool, out []FailoverStep, vids ...t
 
 // Advance does what is due. Call it no later than Deadline.
 func (f *Failover) Advance(now mono.Time, out []FailoverStep) []FailoverStep {
-	f.bodies = f.bodies[:0]
+	f.look(now)
 	for len(f.timers) > 0 && !f.timers[0].due.After(now) {
 		t := f.timers[0]
 		f.drop(t)
@@ -237,7 +246,7 @@ func (f *Failover) Advance(now mono.Time, out []FailoverStep) []FailoverStep {
 		case t.path == nil:
 			out = f.decide(now, t.peer, MoveMissed, out)
 		case t.path.waiting:
-			out = f.miss(now, t.peer, t.path, out)
+			out = f.late(now, t.peer, t.path, out)
 		default:
 			out = f.probe(now, t.peer, t.path, out)
 		}

@@ -50,13 +50,21 @@ func (f *Failover) changed(now mono.Time, p *failoverPeer, why MoveReason, out [
 func (f *Failover) decide(now mono.Time, p *failoverPeer, why MoveReason, out []FailoverStep) []FailoverStep {
 	f.drop(&p.timer)
 	best, at := f.choose(now, p)
-	switch {
-	case best == p.current:
+	if best == p.current {
+		p.notBefore, p.putOff = mono.Time{}, 0
 		return out
-	case at.After(now):
+	}
+	if f.calm.After(now) && !p.notBefore.After(now) && p.putOff < f.cfg.Misses && !p.current.unplugged {
+		p.notBefore, p.putOff = f.calm, p.putOff+1
+	}
+	if p.notBefore.After(at) {
+		at = p.notBefore
+	}
+	if at.After(now) {
 		f.set(&p.timer, at)
 		return out
 	}
+	p.notBefore, p.putOff = mono.Time{}, 0
 	return f.move(now, p, best, f.reason(now, p, why), out)
 }
 
@@ -97,12 +105,26 @@ func (f *Failover) choose(now mono.Time, p *failoverPeer) (best *failoverPath, a
 		case PathUp:
 			return path, now
 		case PathHolding:
-			if settled := path.since.Add(f.settling()); best == p.current || settled.Before(at) {
+			if path.misses > 0 {
+				continue // it does not answer now: the peer may stand still again
+			}
+			if settled := path.held().Add(f.settling()); best == p.current || settled.Before(at) {
 				best, at = path, settled
 			}
 		}
 	}
 	return best, at
+}
+
+// held returns since when a path has been holding, at both ends.
+func (path *failoverPath) held() (since mono.Time) {
+	if path.state == PathHolding {
+		since = path.since
+	}
+	if path.reported == PathHolding && path.heldSince.After(since) {
+		since = path.heldSince
+	}
+	return since
 }
 
 // settling is how long a path must answer before a pair is moved to it whose own is dead.

@@ -3,6 +3,7 @@ package vlan
 import (
 	"encoding/binary"
 
+	"github.com/rawlane/rawlane/internal/mono"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -47,8 +48,11 @@ func (n *failoverNews) parse(b []byte) bool {
 }
 
 // noteReport takes over what the peer thinks of each path. One that it does not know is no use to the pair.
-func (p *failoverPeer) noteReport(n *failoverNews) {
+func (p *failoverPeer) noteReport(now mono.Time, n *failoverNews) {
 	for _, path := range p.paths {
+		if path.reported != PathHolding {
+			path.heldSince = now
+		}
 		path.reported = PathDown
 	}
 	for at := 0; at < len(n.entries); at += failoverEntry {

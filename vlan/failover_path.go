@@ -42,6 +42,9 @@ type failoverPeer struct {
 	current *failoverPath
 	number  uint32 // of the last probe to it
 	timer   timer  // for a decision that is put off
+	// notBefore is when a decision to move may be carried out that was made when this end had just gone on: see look.
+	notBefore mono.Time
+	putOff    int // how often it was put off for that: up to Misses, for an end that is late always is to move, too
 
 	// What the peer has said:
 	heard    bool
@@ -58,11 +61,14 @@ type failoverPath struct {
 	state     PathState
 	unplugged bool      // its link is down
 	waiting   bool      // for an answer, until the timer is due
+	excused   bool      // the wait was made longer, as this end stood still in it
 	misses    int       // in a row
+	beside    mono.Time // when the peer answered by another path first, since the first of them; zero: it has not
 	first     uint32    // probes from this number on may still be answered
 	last      uint32    // number of the last probe
 	since     mono.Time // of Holding
 	reported  PathState // what the peer thinks of it
+	heldSince mono.Time // of its being reported as Holding
 	timer     timer     // for the next probe, or for its being missed
 }
 
@@ -108,10 +114,10 @@ func (f *Failover) probe(now mono.Time, p *failoverPeer, path *failoverPath, out
 	p.number++
 	path.last = p.number
 	if !path.waiting {
-		if path.misses == 0 {
+		if path.misses == 0 && path.state != PathDown {
 			path.first = p.number
 		}
-		path.waiting = true
+		path.waiting, path.excused = true, false
 		f.set(&path.timer, now.Add(f.cfg.Timeout))
 	}
 	begin := len(f.bodies)
@@ -127,9 +133,12 @@ func (f *Failover) probeAll(now mono.Time, p *failoverPeer, out []FailoverStep) 
 	return out
 }
 
-// awaits reports whether the answer to the probe of that number is news.
+// awaits reports whether the answer to the probe of that number is news. By a path that is down any one is that was asked for since.
 func (path *failoverPath) awaits(number uint32) bool {
-	return (path.waiting || path.misses > 0) && int32(number-path.first) >= 0 && int32(path.last-number) >= 0
+	if path.unplugged || !path.waiting && path.misses == 0 && path.state != PathDown {
+		return false
+	}
+	return int32(number-path.first) >= 0 && int32(path.last-number) >= 0
 }
 
 // becomes changes the state; what was awaited in the old one is not any more.
@@ -140,6 +149,7 @@ func (path *failoverPath) becomes(s PathState) {
 // answer is what an answer does.
 func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	before := path.state
+	p.noteAlive(now, path)
 	switch {
 	case before == PathDown:
 		path.becomes(PathHolding)
@@ -159,25 +169,86 @@ func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, ou
 	return out
 }
 
-// miss is what a missed probe does.
+// look is what each call begins with. If something was due before, this end has stood still, and what has come meanwhile is looked at bit by bit. So no
+// pair is moved until as much time has passed again, up to a Timeout.
+func (f *Failover) look(now mono.Time) {
+	f.bodies = f.bodies[:0]
+	if at, ok := f.Deadline(); ok && at.Before(now) {
+		f.calm = now.Add(min(now.Sub(at), f.cfg.Timeout))
+	}
+}
+
+// late is what the end of a wait does: the probe is missed, unless this end itself stood still when the wait was to end. An answer may be here then
+// that nobody has looked at yet: so the wait becomes longer by the time in which nobody looked, up to another Timeout. It does so once: an end that is
+// late always is to find out, too.
+func (f *Failover) late(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+	if stood := now.Sub(path.timer.due); stood > 0 && !path.excused {
+		path.excused = true
+		f.set(&path.timer, now.Add(min(stood, f.cfg.Timeout)))
+		return out
+	}
+	return f.miss(now, p, path, out)
+}
+
+// miss is what a missed probe does. A peer that stands still answers by no path: that is no reason to leave one. So a path counts as dead
+// if the peer has answered by another one meanwhile; and if it answers by none, all do together, so that neither end takes the last to be given up for
+// better than the others.
 func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	path.waiting = false
-	path.misses++
-	switch {
-	case path.state == PathDown:
-		path.misses = 0
+	if path.state == PathDown {
 		f.set(&path.timer, now.Add(f.pause(p, path)))
 		return out
-	case path.state == PathUp && path.misses < f.cfg.Misses:
-		path.state = PathSuspect
-		return f.probeAll(now, p, out)
-	case path.misses < f.cfg.Misses:
-		path.since = now // one that was holding begins anew
-		return f.probe(now, p, path, out)
 	}
+	path.misses++
+	if path.misses == 1 {
+		path.beside = mono.Time{}
+	}
+	switch {
+	case path.misses >= f.cfg.Misses && f.answersBeside(now, path):
+		f.giveUp(now, p, path)
+		return f.changed(now, p, MoveMissed, out)
+	case f.silent(p):
+		for _, each := range p.paths {
+			if each.state != PathDown {
+				f.giveUp(now, p, each)
+			}
+		}
+		return f.changed(now, p, MoveMissed, out)
+	case path.state == PathUp:
+		path.state = PathSuspect
+	}
+	path.since = now // one that was holding begins anew
+	if path.misses == 1 {
+		return f.probeAll(now, p, out)
+	}
+	return f.probe(now, p, path, out)
+}
+
+// giveUp takes a path for dead.
+func (f *Failover) giveUp(now mono.Time, p *failoverPeer, path *failoverPath) {
 	path.becomes(PathDown)
+	path.first = p.number + 1
 	f.set(&path.timer, now.Add(f.pause(p, path)))
-	return f.changed(now, p, MoveMissed, out)
+}
+
+// noteAlive takes note that the peer has answered by a path, for those by which it has not.
+func (p *failoverPeer) noteAlive(now mono.Time, path *failoverPath) {
+	for _, other := range p.paths {
+		if other != path && other.misses > 0 && other.beside.IsZero() {
+			other.beside = now
+		}
+	}
+}
+
+// answersBeside reports whether the peer has answered by another path since the first of the probes in a row was missed by this one (all were
+// probed then), and could have answered by this one as well: a peer that goes on answers by one path after the other.
+func (f *Failover) answersBeside(now mono.Time, path *failoverPath) bool {
+	return !path.beside.IsZero() && now.Sub(path.beside) >= f.cfg.Timeout/2
+}
+
+// silent reports whether the peer answers by no path any more.
+func (f *Failover) silent(p *failoverPeer) bool {
+	return !slices.ContainsFunc(p.paths, func(path *failoverPath) bool { return path.state != PathDown && path.misses < f.cfg.Misses })
 }
 
 // pause is the time until a path's next probe. One that is holding must not be able to go down and come back in between.

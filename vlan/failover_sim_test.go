@@ -50,7 +50,9 @@ type fatTree struct {
 	moves  map[vlan.Pair]int
 	bad    map[vlan.Pair]mono.Time // since when a pair could use a VID and does not
 	worst  time.Duration
-	watch  mono.Time // from when on it counts
+	watch  mono.Time           // from when on it counts
+	still  [simNodes]mono.Time // until when a station stands still
+	queue  [simNodes][]func()  // what has come meanwhile
 }
 
 type simEvent struct {
@@ -117,8 +119,34 @@ func (w *fatTree) after(d time.Duration, do func()) {
 // carry has a frame arrive, if it does.
 func (w *fatTree) carry(from, to int, vid transport.VID, arrive func()) {
 	if w.alive(from, to, vid) && w.rng.Float64() >= w.loss {
-		w.after(10*time.Microsecond+time.Duration(w.rng.Int64N(int64(simDelay))), arrive)
+		w.after(10*time.Microsecond+time.Duration(w.rng.Int64N(int64(simDelay))), func() {
+			if w.now.Before(w.still[to]) {
+				w.queue[to] = append(w.queue[to], arrive)
+				return
+			}
+			arrive()
+		})
 	}
+}
+
+// pause has a station stand still for a while. When it goes on it looks at what has come first, or at the time.
+func (w *fatTree) pause(k int, d time.Duration) {
+	end := w.now.Add(d)
+	w.still[k] = end
+	w.after(d, func() {
+		if w.still[k] != end {
+			return // it was made to stand still for longer
+		}
+		w.still[k] = mono.Time{}
+		if w.rng.IntN(2) == 0 {
+			w.do(k, w.nodes[k].Advance(w.now, nil))
+		}
+		queue := w.queue[k]
+		w.queue[k] = nil
+		for _, arrive := range queue {
+			arrive()
+		}
+	})
 }
 
 // do carries out what a station says.
@@ -150,7 +178,7 @@ func (w *fatTree) run(d time.Duration) {
 			at, who = w.events[0].at, simNodes
 		}
 		for k, f := range w.nodes {
-			if due, ok := f.Deadline(); ok && due.Before(at) {
+			if due, ok := f.Deadline(); ok && due.Before(at) && !w.now.Before(w.still[k]) {
 				at, who = due, k
 			}
 		}
@@ -333,4 +361,63 @@ func TestFailoverAgreesOnDifferentPreferences(t *testing.T) {
 	}
 	w.run(simConfig.Hold) // in which an end that was told may wait for the other one to be told, too
 	w.settled(3*simConfig.Hold, "preferences differ")
+}
+
+// worstFind is how long a dead VID stays in use at most: until it is probed, and as many probes are missed as are too many. Then the other end
+// is told.
+var worstFind = simConfig.Probe + time.Duration(simConfig.Misses)*simConfig.Timeout + 2*simDelay
+
+// Stations stand still at random moments, for 300 ms or any other time, one or several at once. That moves no pair: neither do they blame their
+// paths, nor the others theirs.
+func TestFailoverOfStationsThatStandStillMovesNothing(t *testing.T) {
+	seeds := []uint64{30, 37, 71, 222} // in these, a station stands still again when it has just begun to answer
+	for seed := range uint64(30) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
+		w := newFatTree(t, seed)
+		w.run(time.Second)
+		for i := range 100 {
+			for range 1 + w.rng.IntN(2) {
+				length := 300 * time.Millisecond
+				if i%2 == 1 {
+					length = time.Duration(w.rng.Int64N(int64(600 * time.Millisecond)))
+				}
+				w.pause(w.rng.IntN(simNodes), length)
+				w.run(time.Duration(w.rng.Int64N(int64(100 * time.Millisecond))))
+			}
+			w.run(time.Duration(w.rng.Int64N(int64(time.Second))))
+			if len(w.moves) != 0 {
+				t.Fatalf("seed %d, pause %d: moved %v, though all paths are alive", seed, i, w.moves)
+			}
+		}
+	}
+}
+
+// A real cut is found as soon as ever where nobody stands still; and where stations did, or do so just then, it is found as long after
+// they have gone on, or three Timeouts later.
+func TestFailoverFindsACutBesideStationsThatStandStill(t *testing.T) {
+	for seed := range uint64(60) {
+		w := newFatTree(t, seed)
+		w.run(time.Second)
+		found := worstFind
+		for range w.rng.IntN(4) {
+			w.pause(w.rng.IntN(simNodes), 300*time.Millisecond)
+			w.run(time.Duration(w.rng.Int64N(int64(500 * time.Millisecond))))
+		}
+		for _, end := range w.still {
+			found = max(found, end.Sub(w.now)+worstFind)
+		}
+		w.cut = 1 // leaf 0 - top 1
+		w.worst, w.watch = 0, w.now
+		if seed%2 == 1 {
+			w.run(time.Duration(w.rng.Int64N(int64(worstFind))))
+			w.pause(w.rng.IntN(simNodes), 300*time.Millisecond)
+			found += 300*time.Millisecond + 3*simConfig.Timeout
+		}
+		w.run(2 * time.Second)
+		if w.worst == 0 || w.worst > found {
+			t.Errorf("seed %d: the pairs that VID 1 carried were without for %v, want at most %v", seed, w.worst, found)
+		}
+	}
 }

@@ -197,11 +197,53 @@ func TestFailoverStates(t *testing.T) {
 				t.Errorf("moves %+v", moves)
 			}
 		}},
+		{"suspect, as many missed by all paths: down, all at once, not moved", func(t *testing.T) {
+			e := up(t)
+			clear(e.answer)
+			e.until(10, vlan.PathDown)
+			_, moves := e.took()
+			if e.state(20) != vlan.PathDown || e.state(30) != vlan.PathDown || len(moves) != 0 {
+				t.Errorf("%v, %v, moves %v", e.state(20), e.state(30), moves)
+			}
+		}},
+		{"suspect, probe missed while this end stood still: not missed, once", func(t *testing.T) {
+			e := suspect(t)
+			for range probed.Misses - 1 { // one was missed in time
+				at, _ := e.f.Deadline()
+				e.now = at.Add(300 * time.Millisecond)
+				e.take(e.f.Advance(e.now, nil))
+				if e.state(10) != vlan.PathSuspect {
+					t.Fatalf("%v when it has just gone on", e.state(10))
+				}
+				again, _ := e.f.Deadline()
+				if again.Sub(e.now) > probed.Timeout {
+					t.Fatalf("it waits %v longer, want %v at most", again.Sub(e.now), probed.Timeout)
+				}
+				e.run(probed.Timeout)
+			}
+			if e.state(10) != vlan.PathDown {
+				t.Errorf("%v, want it down: it did not answer while this end went on, either", e.state(10))
+			}
+		}},
 		{"down, answer: holding, not taken back yet", func(t *testing.T) {
 			e := holding(t)
 			e.run(probed.Hold - 10*time.Millisecond)
 			if _, moves := e.took(); e.state(10) != vlan.PathHolding || len(moves) != 0 {
 				t.Errorf("%v, moves %v", e.state(10), moves)
+			}
+		}},
+		{"down, an answer that comes late: holding", func(t *testing.T) {
+			e := down(t)
+			var body []byte // of the probe that went when it was given up
+			for _, s := range e.steps {
+				if s.VID == 10 && s.Body != nil {
+					body = s.Body
+				}
+			}
+			e.run(probed.Timeout + probed.Timeout/5) // it was missed, and the next one is not due
+			e.take(e.f.Answered(e.now, high, 10, body, nil))
+			if e.state(10) != vlan.PathHolding {
+				t.Errorf("%v", e.state(10))
 			}
 		}},
 		{"down, probe missed: down", func(t *testing.T) {
@@ -258,6 +300,34 @@ func TestFailoverStates(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, row.test)
+	}
+}
+
+// An end that is late always, as on a machine that is starved, finds a dead path all the same.
+func TestFailoverOfAnEndThatIsLateAlways(t *testing.T) {
+	for _, late := range []time.Duration{time.Millisecond, 20 * time.Millisecond, probed.Timeout, 200 * time.Millisecond} {
+		e := newEnd(t, low, high)
+		advance := func() {
+			at, _ := e.f.Deadline()
+			e.now = at.Add(late)
+			e.take(e.f.Advance(e.now, nil))
+		}
+		for range 100 {
+			advance()
+		}
+		if _, moves := e.took(); len(moves) != 0 {
+			t.Errorf("late by %v: moves %v, though all answer", late, moves)
+		}
+		e.answer[10] = false
+		cut := e.now
+		for vid := transport.VID(10); vid == 10; vid, _ = e.f.VID(high) {
+			advance()
+			excuse := min(late, probed.Timeout)
+			misses, putOffs := time.Duration(probed.Misses+1)*(probed.Timeout+2*late+excuse), time.Duration(probed.Misses)*(excuse+late)
+			if limit := probed.Probe + late + misses + putOffs; e.now.Sub(cut) > limit {
+				t.Fatalf("late by %v: a dead path is in use for %v, want %v at most", late, e.now.Sub(cut), limit)
+			}
+		}
 	}
 }
 

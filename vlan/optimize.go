@@ -126,9 +126,12 @@ func (p *problem) search(effort int) []int32 {
 
 // plan returns the current plan with the choices made.
 func (p *problem) plan(choice []int32) *Plan {
-	vids := make(map[Pair]transport.VID, len(p.pairs))
+	vids := make(map[Pair]transport.VID)
 	for i := range p.pairs {
-		vids[p.pairs[i].pair] = p.vids[choice[i]]
+		c := &p.pairs[i]
+		if vid := p.vids[choice[i]]; vid != p.current.PairVID(c.pair.A, c.pair.B) {
+			vids[c.pair] = vid
+		}
 	}
 	return p.current.exchange(vids)
 }

@@ -1,6 +1,7 @@
 package vlan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -57,7 +58,7 @@ func newProblem(t *Topology, demand Traffic, current *Plan, opt OptimizeOptions)
 		current = cyclicPlan(t)
 	}
 	if len(current.Nodes) != len(t.Hosts) {
-		return nil, fmt.Errorf("%w: %d nodes, and the topology has %d hosts", ErrBadPlan, len(current.Nodes), len(t.Hosts))
+		return nil, fmt.Errorf("%w: %s, and the topology has %s", ErrBadPlan, things(len(current.Nodes), "node"), things(len(t.Hosts), "host"))
 	}
 	p := &problem{topology: t, current: current, most: opt.maxChanges()}
 	if p.vids = usable(t, current); len(p.vids) == 0 {
@@ -116,32 +117,62 @@ func (p *problem) scale(demand Traffic) {
 
 // addPairs finds who talks across switches, and by which paths it could, in ascending order of pairs.
 func (p *problem) addPairs(paths *Paths, demand Traffic, keep func(Pair) bool) error {
-	both := make(map[Pair]*contender, len(demand))
-	for _, f := range demand {
-		if p.topology.Hosts[f.From].Switch == p.topology.Hosts[f.To].Switch {
-			continue
+	at := make([]int, len(p.topology.Hosts)) // by the higher node of a pair: where the pair is, plus 1
+	for _, flows := range p.byLowerNode(demand) {
+		first := len(p.pairs)
+		for _, f := range flows {
+			pair := PairOf(f.From, f.To)
+			if at[pair.B] == 0 {
+				p.pairs = append(p.pairs, contender{pair: pair})
+				at[pair.B] = len(p.pairs)
+			}
+			c := &p.pairs[at[pair.B]-1]
+			if units := int64(math.Round(float64(f.Rate) / p.unit)); f.From == pair.A {
+				c.forth = units
+			} else {
+				c.back = units
+			}
 		}
-		pair := PairOf(f.From, f.To)
-		if both[pair] == nil {
-			both[pair] = &contender{pair: pair}
+		for _, f := range flows {
+			at[max(f.From, f.To)] = 0
 		}
-		if units := int64(math.Round(float64(f.Rate) / p.unit)); f.From == pair.A {
-			both[pair].forth = units
-		} else {
-			both[pair].back = units
-		}
+		slices.SortFunc(p.pairs[first:], func(a, b contender) int { return cmp.Compare(a.pair.B, b.pair.B) })
 	}
 	table := pathTable{paths: paths, vids: p.vids, rows: map[[2]int][][]int32{}}
-	for _, c := range both {
-		p.pairs = append(p.pairs, *c)
-	}
-	slices.SortFunc(p.pairs, func(a, b contender) int { return a.pair.Compare(b.pair) })
 	for i := range p.pairs {
 		if err := p.connect(&p.pairs[i], &table, keep); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// byLowerNode returns the flows that cross switches, by the lower node of their pairs, and in their order.
+func (p *problem) byLowerNode(demand Traffic) [][]Flow {
+	crosses := func(f *Flow) bool { return p.topology.Hosts[f.From].Switch != p.topology.Hosts[f.To].Switch }
+	begin := make([]int, len(p.topology.Hosts)+1)
+	for i := range demand {
+		if f := &demand[i]; crosses(f) {
+			begin[min(f.From, f.To)+1]++
+		}
+	}
+	for node := range p.topology.Hosts {
+		begin[node+1] += begin[node]
+	}
+	all := make([]Flow, begin[len(begin)-1])
+	next := slices.Clone(begin)
+	for i := range demand {
+		if f := &demand[i]; crosses(f) {
+			lower := min(f.From, f.To)
+			all[next[lower]] = *f
+			next[lower]++
+		}
+	}
+	by := make([][]Flow, len(p.topology.Hosts))
+	for node := range by {
+		by[node] = all[begin[node]:begin[node+1]]
+	}
+	return by
 }
 
 // connect gives a pair its paths, and its choice in the current plan.
@@ -168,7 +199,9 @@ type pathTable struct {
 	paths *Paths
 	vids  []transport.VID
 	rows  map[[2]int][][]int32
-	hops  int // in all rows
+	key   [2]int    // that was asked for last: pairs come in an order in which it often is the same
+	row   [][]int32 // its, or nil
+	hops  int       // in all rows
 	buf   []Hop
 }
 
@@ -176,7 +209,11 @@ type pathTable struct {
 func (t *pathTable) of(pair Pair) ([][]int32, error) {
 	hosts := t.paths.Topology().Hosts
 	key := [2]int{hosts[pair.A].Switch, hosts[pair.B].Switch}
+	if key == t.key && t.row != nil {
+		return t.row, nil
+	}
 	if row, ok := t.rows[key]; ok {
+		t.key, t.row = key, row
 		return row, nil
 	}
 	row := make([][]int32, len(t.vids))
@@ -200,6 +237,6 @@ func (t *pathTable) of(pair Pair) ([][]int32, error) {
 	if t.hops > maxPathTable {
 		return nil, fmt.Errorf("%w: the paths of these pairs have more than %d hops (optimise a part of the network)", ErrBadTraffic, maxPathTable)
 	}
-	t.rows[key] = row
+	t.rows[key], t.key, t.row = row, key, row
 	return row, nil
 }

@@ -463,6 +463,7 @@ func BenchmarkOptimize(b *testing.B) {
 	}{
 		{"permutation", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
 		{"cg", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "cg", n) }},
+		{"all", "vbft:32x32x32", func(n int) vlan.Traffic { return pattern(b, "all", n) }},
 		{"20000flows", "vbft:32x32x32", func(n int) vlan.Traffic { return dense(n, 20_000, 1) }},
 		{"threelevels", "vbft3:8x16x8x8x8", func(n int) vlan.Traffic { return pattern(b, "random:1", n) }},
 	} {
@@ -476,5 +477,20 @@ func BenchmarkOptimize(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Changes come in ascending order, also of pairs of which the higher node alone sends.
+func TestOptimizeReportsChangesInOrder(t *testing.T) {
+	top := network(t, "vbft:4x4x4")
+	demand := dense(len(top.Hosts), 100, 5)
+	demand = slices.DeleteFunc(demand, func(f vlan.Flow) bool { return (f.From < f.To) == ((f.From+f.To)%2 == 0) })
+	_, report, err := vlan.Optimize(top, demand, nil, vlan.OptimizeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPair := func(a, b vlan.Change) int { return a.Pair.Compare(b.Pair) }
+	if len(report.Changes) < 5 || !slices.IsSortedFunc(report.Changes, byPair) {
+		t.Errorf("changes %v", report.Changes)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // and has up to MaxFaults faults.
 func (p *Plan) Check(t *Topology) error {
 	if len(p.Nodes) != len(t.Hosts) {
-		return fmt.Errorf("%w: %d nodes, but the topology has %d hosts (want as many)", ErrBadPlan, len(p.Nodes), len(t.Hosts))
+		return fmt.Errorf("%w: %s, but the topology has %s (want as many)", ErrBadPlan, things(len(p.Nodes), "node"), things(len(t.Hosts), "host"))
 	}
 	parts := make(map[transport.VID][]int)
 	for _, v := range t.VLANs {
@@ -61,4 +61,12 @@ func (t *Topology) parts(v VLAN) []int {
 		part[s] = find(s)
 	}
 	return part
+}
+
+// things is a number of things in words.
+func things(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

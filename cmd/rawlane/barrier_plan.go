@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -99,6 +100,9 @@ func (p *plan) headline() string {
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "ch") {
+		thing += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -114,6 +114,10 @@ func TestRouteVerbsByTLS(t *testing.T) {
 	verb(exitDone, "# Destination", append([]string{"counters"}, good...)...)
 	verb(exitFailed, "one-sided change: the plan changes pairs", append([]string{"apply", plan1(t), "--managers"}, good[1:]...)...)
 	verb(exitDone, "changed", append([]string{"apply", plan1(t), "--partial", "--managers"}, good[1:]...)...)
+	verb(exitDone, "# plan ", append([]string{"apply", plan1(t), "--partial", "--managers"}, good[1:]...)...)
+	verb(exitDone, "  n0    "+idOf(t, plan1(t))+"  ", append([]string{"status", "--managers"}, good[1:]...)...)
+	verb(exitDone, `"plan_id":"`+idOf(t, plan1(t))+`"`, append([]string{"status", "--json", "--managers"}, good[1:]...)...)
+	verb(exitDone, "plan "+idOf(t, plan1(t))+" since version", append([]string{"show"}, good...)...)
 	verb(exitFailed, "one-sided", append([]string{"rollback", "--managers"}, good[1:]...)...)
 	verb(exitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", otherCert, "--tls-key", otherKey, "--tls-ca", cert)
 	verb(exitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", otherCert)
@@ -125,6 +129,43 @@ func TestRouteVerbsByTLS(t *testing.T) {
 	if status != exitFailed || !strings.Contains(errs, "not a loopback address, and no TLS: anybody could change the routes") {
 		t.Errorf("without TLS: status %d, %s", status, errs)
 	}
+}
+
+// idOf is what "route check" says of a file.
+func idOf(t *testing.T, file string) string {
+	t.Helper()
+	out, errs, status := command(t, "route", "check", file)
+	_, id, ok := strings.Cut(strings.TrimSpace(out), "; id ")
+	if status != exitDone || !ok {
+		t.Fatalf("route check: status %d, printed %s%s", status, out, errs)
+	}
+	return id
+}
+
+// Nodes with different plans are named by whatever asks several managers, which then fails, and "route apply" mends it.
+func TestRouteVerbsNameNodesThatDisagree(t *testing.T) {
+	dir := t.TempDir()
+	old, next := plan1(t), filepath.Join(dir, "next.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 2}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n0 := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	n1 := startManager(t, "--mac", "02:00:00:00:00:02", "--socket=", "--listen", "127.0.0.1:0", "--plan", next)
+	named := "managers have different plans: plan " + idOf(t, old) + ": n0 at " + n0 + "; plan " + idOf(t, next) + ": n1 at " + n1 + " (give all of them one: rawlane route apply)"
+	both := "--managers=" + n0 + "," + n1
+	expect := func(status int, want string, args ...string) {
+		t.Helper()
+		out, errs, got := command(t, append([]string{"route"}, args...)...)
+		if got != status || !strings.Contains(out+errs, want) {
+			t.Errorf("route %q: status %d, printed %s%s; want %d and %q", args, got, out, errs, status, want)
+		}
+	}
+	expect(exitFailed, named, "status", both)
+	expect(exitFailed, named, "status", "--json", both)
+	expect(exitFailed, named, "control", "--topology", "vbft:2x2x1", both)
+	expect(exitDone, "before, they had different plans: "+idOf(t, old)+": n0\n", "apply", next, both)
+	expect(exitDone, idOf(t, next), "status", both)
 }
 
 // plan1 is another plan of the same nodes.

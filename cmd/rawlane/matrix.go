@@ -74,7 +74,7 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 		note.clear()
 		return errors.Join(err, m.print(cmd, rows, err), closeAll())
 	}
-	note.say("looking for %d nodes ...", m.place.nodes)
+	note.say("looking for %s ...", count(m.place.nodes, "node"))
 	member, err := m.place.join(ctx)
 	note.clear()
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {
 		return fmt.Errorf("faults found: %d", len(all))
 	}
 	if !m.json {
-		cmd.Printf("no fault found: %d nodes, by %s\n", len(rows), m.tags.words())
+		cmd.Printf("no fault found: %s, by %s\n", count(len(rows), "node"), m.tags.words())
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 			if m.rate == 0 && table.what[0] == 'f' {
 				continue
 			}
-			fmt.Fprintf(out, "# rawlane matrix: %s, %d nodes, %v: %s\n# from\\to", m.place.kind, len(rows), tag, table.what)
+			fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to", m.place.kind, count(len(rows), "node"), tag, table.what)
 			for k := range rows {
 				fmt.Fprintf(out, "%10d", k)
 			}

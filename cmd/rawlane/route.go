@@ -10,6 +10,7 @@ var routeVerbs = []func() *cobra.Command{
 	newRouteVLANsCommand,
 	newRouteOptimiseCommand,
 	newRouteApplyCommand,
+	newRouteStatusCommand,
 	newRouteLoadCommand,
 	newRouteDumpCommand,
 	newRouteControlCommand,

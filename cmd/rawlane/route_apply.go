@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +77,7 @@ func (a *routeApply) apply(ctx context.Context, cmd *cobra.Command, clients []*m
 }
 
 func writeReport(out io.Writer, r *manager.Report) {
+	fmt.Fprintf(out, "# plan %s\n", r.PlanID)
 	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
 	late := 0
 	for _, n := range r.Nodes {
@@ -92,10 +95,35 @@ func writeReport(out io.Writer, r *manager.Report) {
 		}
 	}
 	if r.Pairs > 0 {
-		fmt.Fprintf(out, "%d pairs changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",
-			r.Pairs, r.DisagreedMost.Round(time.Microsecond), r.WorstPair, r.DisagreedLeast.Round(time.Microsecond))
+		fmt.Fprintf(out, "%s changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",
+			count(r.Pairs, "pair"), r.DisagreedMost.Round(time.Microsecond), r.WorstPair, r.DisagreedLeast.Round(time.Microsecond))
 	}
 	if late > 0 {
-		fmt.Fprintf(out, "%d programs had not said in time that they send by the new routes\n", late)
+		fmt.Fprintf(out, "%s had not said in time to send by the new routes\n", count(late, "program"))
 	}
+	for _, line := range disagreements(r) {
+		fmt.Fprintln(out, line)
+	}
+}
+
+// disagreements says which plans the nodes had before, if not all had the same.
+func disagreements(r *manager.Report) (lines []string) {
+	var plans []string
+	had := make(map[string][]string)
+	for _, n := range r.Nodes {
+		if n.MAC.IsZero() {
+			continue // it did not say
+		}
+		if had[n.PlanBefore] == nil {
+			plans = append(plans, n.PlanBefore)
+		}
+		had[n.PlanBefore] = append(had[n.PlanBefore], cmp.Or(n.Name, n.MAC.String()))
+	}
+	if len(plans) < 2 {
+		return nil
+	}
+	for _, p := range plans {
+		lines = append(lines, fmt.Sprintf("before, they had different plans: %s: %s", cmp.Or(p, "none"), strings.Join(had[p], " ")))
+	}
+	return lines
 }

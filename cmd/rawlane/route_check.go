@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 func newRouteCheckCommand() *cobra.Command {
@@ -22,7 +23,7 @@ topology, it also makes sure that the network has every VID and that every pair 
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s\n", args[0], planSummary(p), networkSummary(p, network))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s; id %s\n", args[0], planSummary(p), networkSummary(p, network), manager.PlanID(p))
 			return err
 		},
 	}
@@ -33,5 +34,5 @@ func networkSummary(p *vlan.Plan, network *vlan.Topology) string {
 	if network == nil {
 		return "it names no topology, so whether its VIDs connect them was not checked"
 	}
-	return fmt.Sprintf("each is connected by its VID on %s (%d switches, %d links)", p.Topology, len(network.Switches), len(network.Links))
+	return fmt.Sprintf("each is connected by its VID on %s (%s, %s)", p.Topology, count(len(network.Switches), "switch"), count(len(network.Links), "link"))
 }

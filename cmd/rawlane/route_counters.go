@@ -53,6 +53,6 @@ func writeCounters(out io.Writer, c manager.Counters) {
 		fmt.Fprintf(out, "%-17s %-12s VID %-4d %14d %16d\n", "all", "", v.VID, v.Frames, v.Bytes)
 	}
 	if c.Silent > 0 {
-		fmt.Fprintf(out, "%d programs did not report in time: theirs are of before\n", c.Silent)
+		fmt.Fprintf(out, "%s did not report in time: what is counted is of before\n", count(c.Silent, "program"))
 	}
 }

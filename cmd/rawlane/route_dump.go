@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -29,13 +30,26 @@ and failovers want for the moment is not in it: "route show --manager" shows tha
 				if err != nil {
 					return err
 				}
-				_, err = p.WriteTo(cmd.OutOrStdout())
-				return err
+				return writeDump(cmd.OutOrStdout(), p)
 			})
 		},
 	}
 	o.flags(cmd.Flags())
 	return cmd
+}
+
+// writeDump writes a plan as a file. The file of a network is not the manager's, who has its name alone.
+func writeDump(out io.Writer, p *vlan.Plan) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if p.Topology != "" && !vlan.IsTopologySpec(p.Topology) {
+		if _, err := fmt.Fprintf(out, "# Its network is in a file, %s, which has to be beside this one: it is looked for from there.\n", p.Topology); err != nil {
+			return err
+		}
+	}
+	_, err := p.WriteTo(out)
+	return err
 }
 
 // dumpedPlan is the plan of a table, with the operator's pairs in it.

@@ -52,7 +52,7 @@ func (s *routeShow) writeLinks(b *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "\n# %s: %d switches, %d links\n", s.plan.Topology, len(s.network.Switches), len(s.network.Links))
+	fmt.Fprintf(b, "\n# %s: %s, %s\n", s.plan.Topology, count(len(s.network.Switches), "switch"), count(len(s.network.Links), "link"))
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "# Link\tNumber\tPairs\n")
 	for link, pairs := range carried {

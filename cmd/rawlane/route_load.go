@@ -25,7 +25,7 @@ changes all nodes.`,
 			return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
 				changed, err := c.SetPlan(ctx, p, reason, 0)
 				if err == nil {
-					cmd.Printf("version %d, %d routes changed\n", changed.Version, changed.Routes)
+					cmd.Printf("version %d, %s changed\n", changed.Version, count(changed.Routes, "route"))
 				}
 				return err
 			})

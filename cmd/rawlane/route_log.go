@@ -40,7 +40,7 @@ func newRouteLogCommand() *cobra.Command {
 
 func writeLog(out io.Writer, l manager.Log) {
 	for _, e := range l.Entries {
-		fmt.Fprintf(out, "%s version %d: %s by %s: %d routes", e.Time.Format("2006-01-02 15:04:05.000"), e.Version, e.Act, e.By, e.Count)
+		fmt.Fprintf(out, "%s version %d: %s by %s: %s", e.Time.Format("2006-01-02 15:04:05.000"), e.Version, e.Act, e.By, count(e.Count, "route"))
 		if e.Reason != "" {
 			fmt.Fprintf(out, ": %s", e.Reason)
 		}

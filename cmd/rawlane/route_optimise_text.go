@@ -19,7 +19,7 @@ const (
 func (o *routeOptimise) writeText(out io.Writer) error {
 	r := &o.report
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d nodes on %s, %d flows, %d pairs\n", len(o.network.Hosts), o.topology, len(o.demand), len(o.demand.Pairs()))
+	fmt.Fprintf(&b, "%s on %s, %s, %s\n", count(len(o.network.Hosts), "node"), o.topology, count(len(o.demand), "flow"), count(len(o.demand.Pairs()), "pair"))
 	fmt.Fprintf(&b, "\n# Before: worst link at %.2f of its rate, sum of squares %.4g\n", r.Before.Worst, r.Before.Squares)
 	o.writeLinks(&b, &r.Before)
 	if len(r.Changes) > 0 {
@@ -53,7 +53,7 @@ func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *vlan.Outcome) {
 	fmt.Fprintf(table, "# Link, %s\tLoad\tPairs\n", what)
 	for i, l := range links {
 		if i == maxShownLinks {
-			fmt.Fprintf(table, "and %d more\t\t\n", len(links)-i)
+			fmt.Fprintf(table, "and %d more\n", len(links)-i)
 			break
 		}
 		fmt.Fprintf(table, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(l.Pairs))
@@ -92,7 +92,7 @@ func oneWay(links []vlan.LinkUse) (loads []linkLoad) {
 
 func (o *routeOptimise) writeChanges(b *strings.Builder) {
 	changes := o.report.Changes
-	fmt.Fprintf(b, "\n# Changes: %d of %d pairs\n", len(changes), len(o.demand.Pairs()))
+	fmt.Fprintf(b, "\n# Changes: %d of %s\n", len(changes), count(len(o.demand.Pairs()), "pair"))
 	for i, c := range changes {
 		if i == maxShownChanges {
 			fmt.Fprintf(b, "and %d more (--json has all)\n", len(changes)-i)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +56,9 @@ func planNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
 		return os.Open(name)
 	})
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w (a plan's network is looked for beside the plan)", err)
+		}
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return network, nil
@@ -62,5 +67,5 @@ func planNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
 // planSummary is a plan in a line: "16 nodes, VIDs 1 2 3 4, 120 pairs, 6 of them listed".
 func planSummary(p *vlan.Plan) string {
 	n := len(p.Nodes)
-	return fmt.Sprintf("%d nodes, VIDs %s, %d pairs, %d of them listed", n, strings.Trim(fmt.Sprint(p.VIDs), "[]"), n*(n-1)/2, len(p.Pairs))
+	return fmt.Sprintf("%s, VIDs %s, %s, %d of them listed", count(n, "node"), strings.Trim(fmt.Sprint(p.VIDs), "[]"), count(n*(n-1)/2, "pair"), len(p.Pairs))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,8 @@ func showTable(ctx context.Context, o *oneManager, asJSON bool, out io.Writer) e
 }
 
 func writeTable(out io.Writer, t *manager.Table) {
-	fmt.Fprintf(out, "node %v %s: version %d, plan since version %d, %d programs\n", t.MAC, t.Name, t.Version, t.PlanVersion, len(t.Sessions))
+	fmt.Fprintf(out, "node %s: version %d, plan %s since version %d, %s\n",
+		strings.TrimSpace(t.MAC.String()+" "+t.Name), t.Version, cmp.Or(t.PlanID, "none"), t.PlanVersion, count(len(t.Sessions), "program"))
 	whose := make(map[transport.MAC]manager.Pair)
 	for _, p := range t.Pairs {
 		if !p.Covered {

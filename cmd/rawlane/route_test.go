@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 var vbft16 = filepath.Join("..", "..", "examples", "vbft16.yaml")
@@ -126,5 +128,62 @@ func TestRouteShowOfManyNodes(t *testing.T) {
 	// Link leaf0-top0 carries the pairs of nodes 0, 4, 8, 12 with the other leaves' 1008.
 	if last := lines[5]; !strings.HasPrefix(last, "leaf0-top0 ") || !strings.HasSuffix(last, fmt.Sprintf("and %d more", 4*1008-maxLinkPairs)) {
 		t.Errorf("%s", last)
+	}
+}
+
+// One of a thing is not "1 things", and no line of a table ends with blanks.
+func TestRouteVerbsPrintNeatly(t *testing.T) {
+	dir := t.TempDir()
+	alone := filepath.Join(dir, "alone.yaml")
+	if err := os.WriteFile(alone, []byte("topology: flat:1\nvids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ones := regexp.MustCompile(`(?m)(^|[^0-9.])1 (nodes|routes|pairs|flows|switches|links|hosts|programs|paths|VLANs)\b`)
+	for _, args := range []string{
+		"check " + alone, "show " + alone, "show " + alone + " --node 0", "show " + vbft16, "show " + vbft16 + " --node 3", "check " + vbft16,
+		"optimise --topology flat:1 --pattern all", "optimise --topology vbft:8x8x8 --pattern all", "optimise --topology vbft:4x4x4 --pattern cg16",
+		"vlans --topology vbft:4x4x4", "vlans --topology flat:1 --compute", "vlans --topology tree:2x2 --compute",
+	} {
+		out, errs, status := command(t, append([]string{"route"}, strings.Fields(args)...)...)
+		if status != exitDone {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+		if one := ones.FindString(out); one != "" {
+			t.Errorf("%s: it prints %q", args, one)
+		}
+		for line := range strings.Lines(out) {
+			if text := strings.TrimSuffix(line, "\n"); text != strings.TrimRight(text, " \t") {
+				t.Errorf("%s: a line ends with blanks: %q", args, line)
+			}
+		}
+	}
+}
+
+// A dumped plan whose network is in a file says that the file has to be beside it; and so does the error if it is not.
+func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
+	p, err := readPlan(vbft16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := writeDump(&b, p); err != nil || strings.Contains(b.String(), "beside") {
+		t.Errorf("a network of a generator's: %v, %.200s", err, b.String())
+	}
+	b.Reset()
+	p.Topology = "net.yaml"
+	if err := writeDump(&b, p); err != nil || !strings.HasPrefix(b.String(), "# Its network is in a file, net.yaml, which has to be beside this one") {
+		t.Errorf("%v, %.200s", err, b.String())
+	}
+	file := filepath.Join(t.TempDir(), "dumped.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, status := command(t, "route", "check", file)
+	want := "open " + filepath.Join(filepath.Dir(file), "net.yaml") + ": no such file or directory (a plan's network is looked for beside the plan)"
+	if status != exitFailed || !strings.Contains(errs, want) {
+		t.Errorf("status %d, %s; want %q", status, errs, want)
+	}
+	if again, err := readPlan(file); err != nil || manager.PlanID(again) != manager.PlanID(p) {
+		t.Errorf("read again: %v, %v", again, err)
 	}
 }

@@ -157,8 +157,8 @@ func (r *routeVLANs) summary() string {
 	if r.report == nil {
 		return s
 	}
-	s += fmt.Sprintf("\ncomputed: %d paths between switches with hosts, which take %d VLANs at least; links in no VLAN: %d",
-		len(r.report.Paths), r.report.AtLeast, len(r.report.UnusedLinks))
+	s += fmt.Sprintf("\ncomputed: %s between switches with hosts, which take %s at least; links in no VLAN: %d",
+		count(len(r.report.Paths), "path"), count(r.report.AtLeast, "VLAN"), len(r.report.UnusedLinks))
 	if r.report.Dropped > 0 {
 		s += fmt.Sprintf("\n%d of the paths are in no VLAN: allow more by --max-vlans, or want fewer paths by --paths", r.report.Dropped)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,7 +37,12 @@ func ParseAddr(text string) (Addr, error) {
 func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 	var addrs []Addr
 	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
+	lines.Buffer(nil, maxAddrLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if checkText("", strings.ReplaceAll(lines.Text(), "\t", " "), maxAddrLine) != nil {
+			return nil, fmt.Errorf("%s: line %d: not text (want a list of managers: unix:PATH or HOST:PORT on each line)", name, n)
+		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if text = strings.TrimSpace(text); text == "" {
 			continue
@@ -47,7 +53,9 @@ func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 		}
 		addrs = append(addrs, a)
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s: line %d: longer than %d bytes (want a list of managers: unix:PATH or HOST:PORT on each line)", name, n, maxAddrLine)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return addrs, nil

@@ -31,10 +31,10 @@ const DefaultLease = 10 * time.Second
 // have said that they can, and have written it down, all are told to, at once.
 //
 // If one refuses or cannot be asked, nothing changes anywhere. If one is lost in the second phase, the others go back to what they
-// had; the lost one comes back with its old plan or with the new one, and to call Apply again mends it. The report says what became of
-// each node in any case.
+// had; the lost one comes back with its old plan or with the new one, and to call Apply again mends it. The error names it, and Survey tells
+// which one it has. The report says what became of each node in any case.
 //
-// Errors: a *GroupError that names the nodes which refused (and is what their errors are), ErrOneSided if a pair's other
+// Errors: ErrPlansDiffer if nodes may be left with another plan than the rest; a *GroupError that names the nodes which refused (and is what their errors are), ErrOneSided if a pair's other
 // end is not among the managers, vlan.ErrBadPlan.
 //
 // Source: VFREC §4.3: while the ends disagree, frames flood.
@@ -92,7 +92,7 @@ func (g *group) run(ctx context.Context) error {
 		return err
 	}
 	if err := g.each(ctx, "commit", g.commit); err != nil {
-		return errors.Join(err, g.rollback(ctx))
+		return errors.Join(err, g.rollback(ctx), g.apart())
 	}
 	return nil
 }
@@ -163,13 +163,8 @@ func (g *group) match() error {
 		}
 	}
 	if len(lacking) > 0 {
-		more := ""
-		if len(lacking) > maxNamed {
-			more = fmt.Sprintf(", and %d more", len(lacking)-maxNamed)
-			lacking = lacking[:maxNamed]
-		}
-		return fmt.Errorf("%w: the plan changes pairs of nodes whose managers are not given: %s%s (give them all, or --partial if those nodes will be changed otherwise)",
-			ErrOneSided, strings.Join(lacking, ", "), more)
+		return fmt.Errorf("%w: the plan changes pairs of nodes whose managers are not given: %s (give them all, or --partial if those nodes will be changed otherwise)",
+			ErrOneSided, someOf(lacking))
 	}
 	return nil
 }
@@ -273,4 +268,20 @@ func (g *group) rollback(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// apart returns an error that names the nodes which were lost in the second phase: the others have gone back.
+func (g *group) apart() error {
+	var lost []string
+	for _, m := range g.nodes {
+		if m.state == NodeUnknown || m.state == NodeChanged { // that one could not go back
+			n := statusOf(m.client.addr, m.table, nil)
+			lost = append(lost, n.label())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, or may have: plan %s, which the others have taken back, may be that of %s (when they answer, rawlane route apply again; rawlane route status says who has what)",
+		ErrPlansDiffer, PlanID(g.plan), someOf(lost))
 }

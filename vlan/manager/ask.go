@@ -18,7 +18,7 @@ func (s *Server) getTable(*http.Request) (any, error) {
 	defer s.change.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &Table{Schema: Schema, Version: s.version, PlanVersion: s.planVersion, MAC: s.cfg.MAC,
+	t := &Table{Schema: Schema, Version: s.version, PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason, MAC: s.cfg.MAC,
 		Plan: s.state.Plan, Pairs: []Pair{}, Routes: routesJSON(s.book.Routes()), Sessions: []Program{}, Prepared: s.prepared.describe()}
 	if p := s.book.Plan(); p != nil {
 		if n, ok := p.NodeOf(s.cfg.MAC); ok {
@@ -100,6 +100,7 @@ type Health struct {
 	OK       bool   `json:"ok"`
 	Version  uint64 `json:"version"`
 	HasPlan  bool   `json:"has_plan"`
+	PlanID   string `json:"plan_id,omitempty"` // see the function of that name
 	Sessions int    `json:"sessions"`
 	UptimeS  int64  `json:"uptime_s"`
 }
@@ -107,7 +108,7 @@ type Health struct {
 func (s *Server) getHealth(*http.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Health{Schema, !s.closed, s.version, s.book.Plan() != nil, len(s.sessions.all), int64(time.Since(s.started).Seconds())}, nil
+	return Health{Schema, !s.closed, s.version, s.book.Plan() != nil, s.planID, len(s.sessions.all), int64(time.Since(s.started).Seconds())}, nil
 }
 
 func (s *Server) getCounters(r *http.Request) (any, error) { return s.Counters(r.Context()), nil }

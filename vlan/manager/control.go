@@ -30,10 +30,10 @@ type ControlOptions struct {
 
 // Control chooses the routes of a running cluster by itself: each period it reads what the nodes have sent, and if the worst link would be
 // better off for long enough it applies another plan, as Apply does. The reasons are in the managers' logs. It returns when ctx
-// ends, or with an error if it cannot begin: the managers must have one and the same plan.
+// ends, or with an error if it cannot begin: the managers must have one and the same plan. The error is ErrPlansDiffer if they have not.
 //
 // While it runs, managers may be lost and come back: the pairs of nodes that cannot be read are left alone. Plans that others apply are taken
-// over; what programs and operators set for single pairs stays over the plan, and is taken as it is.
+// over; while nodes have different ones nothing is changed, and the logger told which. What programs and operators set for single pairs stays over the plan, and is taken as it is.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*Client, o ControlOptions) error {
@@ -50,6 +50,7 @@ func Control(ctx context.Context, managers []*Client, o ControlOptions) error {
 	if err := c.begin(ctx); err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
+	o.Logger.Info("watching", "nodes", len(c.nodes), "plan", PlanID(c.plan))
 	for c.sleep(ctx) {
 		c.period(ctx)
 	}
@@ -63,6 +64,7 @@ type control struct {
 	plan     *vlan.Plan // in force on the managers; what is laid over it is not in it
 	core     *vlan.Controller
 	troubled bool // the last period's trouble was told
+	differed bool // the nodes had different plans in the last period
 }
 
 // watched is a node whose counters are read.
@@ -108,22 +110,24 @@ func (c *control) read(ctx context.Context) {
 
 // common returns the plan that all nodes have which could be read.
 func (c *control) common() (*vlan.Plan, error) {
-	var first *watched
+	var found []NodeStatus
+	var one *Table
 	for _, n := range c.nodes {
-		switch {
-		case n.err != nil:
-		case n.table.Plan == nil:
-			return nil, fmt.Errorf("manager %v: %w (rawlane route apply gives all the same)", n.client.addr, ErrNoPlan)
-		case first == nil:
-			first = n
-		case !same(n.table.Plan, first.table.Plan):
-			return nil, fmt.Errorf("managers %v and %v have different plans (rawlane route apply gives all the same)", first.client.addr, n.client.addr)
+		if n.err == nil {
+			one = n.table
+			found = append(found, statusOf(n.client.addr, n.table, nil))
 		}
 	}
-	if first == nil {
+	if one == nil {
 		return nil, fmt.Errorf("%w: none of %d answers", ErrUnreachable, len(c.nodes))
 	}
-	return &first.table.Plan.Plan, nil
+	if err := differing(found); err != nil {
+		return nil, err
+	}
+	if one.Plan == nil {
+		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", ErrNoPlan)
+	}
+	return &one.Plan.Plan, nil
 }
 
 // sleep returns true when the period ends, and false when ctx does.
@@ -151,7 +155,10 @@ func (c *control) period(ctx context.Context) {
 	if len(decisions) == 0 {
 		return
 	}
-	report, err := c.carryOut(ctx, decisions)
+	var report *Report
+	if !errors.Is(err, ErrPlansDiffer) { // else whoever changes plans has not done with it
+		report, err = c.carryOut(ctx, decisions)
+	}
 	if err != nil {
 		var changes []vlan.Change
 		for _, d := range decisions {
@@ -216,13 +223,20 @@ func (c *control) uses(vid transport.VID) bool {
 	return false
 }
 
-// trouble tells of what keeps nodes from being read, once until it is over.
+// trouble tells of what keeps nodes from being read, or the plan from being known, once until it is over. Plans that differ in one period alone
+// are somebody's who is just changing them.
 func (c *control) trouble(err error) {
-	if err != nil && !c.troubled {
+	before := c.differed
+	c.differed = errors.Is(err, ErrPlansDiffer)
+	switch {
+	case c.differed && !before:
+		return
+	case c.differed && !c.troubled:
+		c.options.Logger.Error("nothing is changed until all nodes have one plan", "err", err)
+	case err != nil && !c.troubled:
 		c.options.Logger.Warn("some nodes cannot be read; their pairs are left alone", "err", err)
-	}
-	if err == nil && c.troubled {
-		c.options.Logger.Info("all nodes can be read again")
+	case err == nil && c.troubled:
+		c.options.Logger.Info("all nodes can be read again, and have one plan")
 	}
 	c.troubled = err != nil
 }

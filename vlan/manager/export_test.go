@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rawlane/rawlane/transport"
@@ -40,6 +42,16 @@ func Codes() (names []string) {
 		names = append(names, c.name)
 	}
 	return append(names, "not_found", "browser", "internal")
+}
+
+// Troubles has a control meet an error, or none, in each of some periods, and returns what it tells.
+func Troubles(errs ...error) string {
+	var told strings.Builder
+	c := &control{options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
+	for _, err := range errs {
+		c.trouble(err)
+	}
+	return told.String()
 }
 
 // HearLines has a manager hear a session's lines, and returns what is wrong with its routes afterwards.

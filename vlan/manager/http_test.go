@@ -92,7 +92,7 @@ func TestMistakes(t *testing.T) {
 		{"two nodes with one MAC", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":1},{"mac":"02:00:00:00:00:01","vid":1}]}`), 422, "bad_plan", "node 1: mac 02:00:00:00:00:01: is node 0's, too"},
 		{"a default not in the plan", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":2}]}`), 422, "bad_plan", "vid 2: not among the plan's vids"},
 		{"VIDs 0 and 4095", "PUT", "/v1/table", put(`{"vids":[0,4095],"nodes":[{"mac":"02:00:00:00:00:01","vid":0}]}`), 422, "bad_plan", "vid 4095: want 1 to 4094"},
-		{"this node is not in it", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:02","vid":1}]}`), 422, "bad_plan", "this node, 02:00:00:00:00:01, is not among its 1 nodes"},
+		{"this node is not in it", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:02","vid":1}]}`), 422, "bad_plan", "this node, 02:00:00:00:00:01, is not among its nodes"},
 		{"an address cut short", "PUT", "/v1/table", put(`{"vids":[1],"nodes":[{"mac":"02:00","vid":1}]}`), 400, "bad_request", "want six bytes such as 02:00:00:00:00:01"},
 		{"a pair of nodes that are not there", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-7":1}}`, 1)), 422, "bad_plan", "pair 0-7: want two nodes of 0 to 1"},
 		{"a pair with two VIDs", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-1":1,"1-0":2}}`, 1)), 422, "one_sided", "0-1: given twice, with VID 1 and VID 2"},
@@ -101,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		{"a plan's file with a fault", "PUT", "/v1/table#yaml", "vids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 4}\n", 422, "bad_plan", "body:3"},
 
 		{"a VID that its network does not have", "PUT", "/v1/table", put(`{"topology":"vbft:2x1x1","vids":[1,2],` + twoNodes + `}`), 422, "bad_plan", "on vbft:2x1x1: bad plan: vid 2: the topology does not have it (it has 1)"},
-		{"a network of more hosts", "PUT", "/v1/table#yaml", "topology: flat:3\nvids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n", 422, "bad_plan", "1 nodes, but the topology has 3 hosts"},
+		{"a network of more hosts", "PUT", "/v1/table#yaml", "topology: flat:3\nvids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n", 422, "bad_plan", "1 node, but the topology has 3 hosts"},
 		{"a network that cannot be", "PUT", "/v1/table", put(`{"topology":"vbft:2x2","vids":[1],` + twoNodes + `}`), 422, "bad_plan", "vbft takes 3 numbers, not 2"},
 		{"an invalid plan of a network", "PUT", "/v1/table", put(`{"topology":"flat:2","vids":[1],"nodes":[{"vid":1},{"vid":1}]}`), 422, "bad_plan", "no station's address"},
 		{"prepare for a VID that its network does not have", "POST", "/v1/prepare", `{"id":"x","lease_ms":1000,"plan":{"topology":"vbft:2x1x1","vids":[1,2],` + twoNodes + `}}`, 422, "bad_plan", "vid 2: the topology does not have it"},

@@ -33,6 +33,8 @@ const (
 
 	// MaxLease bounds how long a prepared change may keep others waiting.
 	MaxLease = time.Minute
+	// maxAddrLine bounds a line of a list of managers, in bytes: a path is shorter.
+	maxAddrLine = 4 << 10
 	// MaxReason bounds the reason given for a change, in bytes.
 	MaxReason = 1 << 10
 )

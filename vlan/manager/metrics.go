@@ -84,6 +84,8 @@ func (s *Server) writeState(e *exposition) {
 	e.sample("rawlane_manager_start_time_seconds", float64(s.started.UnixMilli())/1e3)
 	e.metric("rawlane_table_version", "gauge", "The version of the routes in force.")
 	e.sample("rawlane_table_version", float64(s.version))
+	e.metric("rawlane_plan_info", "gauge", "The plan in force, by its id: the same on all nodes that have one plan; empty without one.")
+	e.sample("rawlane_plan_info", 1, "id", s.planID)
 	e.metric("rawlane_routes", "gauge", "Routes in force.")
 	e.sample("rawlane_routes", float64(len(s.book.Routes())))
 	e.metric("rawlane_pairs_forced", "gauge", "Pairs that a failover keeps off their path.")

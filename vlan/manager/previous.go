@@ -21,7 +21,9 @@ func Previous(ctx context.Context, managers []*Client) (plan *vlan.Plan, until t
 	}
 	found := make([]*Past, len(managers))
 	err = g.each(ctx, "ask", func(ctx context.Context, m *member) (err error) {
-		found[slices.Index(g.nodes, m)], err = previous(ctx, m.client)
+		if m.table, err = m.client.Table(ctx); err == nil {
+			found[slices.Index(g.nodes, m)], err = previous(ctx, m.client, m.table)
+		}
 		return err
 	})
 	if err == nil && len(found) == 0 {
@@ -30,21 +32,24 @@ func Previous(ctx context.Context, managers []*Client) (plan *vlan.Plan, until t
 	if err != nil {
 		return nil, until, fmt.Errorf("roll back: %w", err)
 	}
-	for i, p := range found[1:] {
-		if !same(p.Plan, found[0].Plan) {
-			return nil, until, fmt.Errorf("roll back: managers %v and %v had different plans before (apply the one that is wanted: rawlane route apply)",
-				managers[0].addr, managers[i+1].addr)
+	var now, before []NodeStatus
+	for i, m := range g.nodes {
+		n := statusOf(m.client.addr, m.table, nil)
+		now = append(now, n)
+		n.PlanID, n.Reason = PlanID(&found[i].Plan.Plan), found[i].Reason
+		before = append(before, n)
+	}
+	if err := differing(before); err != nil {
+		if differ := differing(now); differ != nil {
+			return nil, until, fmt.Errorf("roll back: %w", differ)
 		}
+		return nil, until, fmt.Errorf("roll back: before the present plan, %w", err)
 	}
 	return &found[0].Plan.Plan, found[0].Until, nil
 }
 
 // previous returns the latest past of a manager whose plan is not the present one.
-func previous(ctx context.Context, c *Client) (*Past, error) {
-	t, err := c.Table(ctx)
-	if err != nil {
-		return nil, err
-	}
+func previous(ctx context.Context, c *Client, t *Table) (*Past, error) {
 	h, err := c.History(ctx)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ func (s NodeState) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 // Report is what became of an Apply.
 type Report struct {
 	Schema int           `json:"schema"`
-	ID     string        `json:"id"` // of the change, in the managers' history
+	ID     string        `json:"id"`      // of the change, in the managers' history
+	PlanID string        `json:"plan_id"` // of the plan: see the function of that name
 	Nodes  []NodeOutcome `json:"nodes"`
 	// Pairs is how many pairs of managed nodes had another VID at one end at least.
 	Pairs int `json:"pairs"`
@@ -58,23 +59,24 @@ type Report struct {
 
 // NodeOutcome is what became of one node.
 type NodeOutcome struct {
-	Manager string        `json:"manager"`
-	MAC     transport.MAC `json:"mac"`
-	Name    string        `json:"name,omitempty"`
-	State   NodeState     `json:"state"`
-	Version uint64        `json:"version,omitempty"` // of its table, if it has changed
-	Routes  int           `json:"routes"`            // that have changed
-	Late    int           `json:"late,omitempty"`    // programs that had not said in time that they send by them
-	Warning string        `json:"warning,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Manager    string        `json:"manager"`
+	MAC        transport.MAC `json:"mac"`
+	Name       string        `json:"name,omitempty"`
+	State      NodeState     `json:"state"`
+	PlanBefore string        `json:"plan_before,omitempty"` // id of the plan that it had
+	Version    uint64        `json:"version,omitempty"`     // of its table, if it has changed
+	Routes     int           `json:"routes"`                // that have changed
+	Late       int           `json:"late,omitempty"`        // programs that had not said in time that they send by them
+	Warning    string        `json:"warning,omitempty"`
+	Error      string        `json:"error,omitempty"`
 }
 
 func (g *group) report() *Report {
-	r := &Report{Schema: Schema, ID: g.id}
+	r := &Report{Schema: Schema, ID: g.id, PlanID: PlanID(g.plan)}
 	for _, m := range g.nodes {
 		o := NodeOutcome{Manager: m.client.addr.String(), State: m.state, Version: m.answer.Version, Routes: m.answer.Routes, Late: m.answer.Late, Warning: m.answer.Warning}
 		if m.table != nil {
-			o.MAC = m.table.MAC
+			o.MAC, o.PlanBefore = m.table.MAC, m.table.PlanID
 			if n, ok := g.plan.NodeOf(o.MAC); ok {
 				o.Name = g.plan.Nodes[n].Name
 			}

@@ -22,10 +22,13 @@ type Table struct {
 	// Version grows with each change of the routes, and across restarts.
 	Version uint64 `json:"version"`
 	// PlanVersion is the version at which the plan, or the operator's pairs, changed last.
-	PlanVersion uint64        `json:"plan_version"`
-	MAC         transport.MAC `json:"mac"`
-	Name        string        `json:"name,omitempty"` // of this node in the plan
-	Plan        *Plan         `json:"plan"`           // null: none yet
+	PlanVersion uint64 `json:"plan_version"`
+	// PlanID is the plan's: see the function of that name. PlanReason is what was given for the latest change of the plan or the pairs.
+	PlanID     string        `json:"plan_id,omitempty"`
+	PlanReason string        `json:"plan_reason,omitempty"`
+	MAC        transport.MAC `json:"mac"`
+	Name       string        `json:"name,omitempty"` // of this node in the plan
+	Plan       *Plan         `json:"plan"`           // null: none yet
 	// Pairs are the wishes that lie over the plan.
 	Pairs    []Pair    `json:"pairs"`
 	Routes   []Route   `json:"routes"`

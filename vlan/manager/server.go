@@ -57,6 +57,7 @@ type Server struct {
 	state       state  // what the file says
 	version     uint64 // of the routes in force
 	planVersion uint64 // at which the setting changed last, or the manager started
+	planID      string // of the plan in force: see PlanID
 	sessions    sessions
 	journal     journal
 	tally       tally
@@ -128,7 +129,7 @@ func (s *Server) restore() error {
 	s.state = *old
 	s.version = old.VersionLimit + 1
 	s.state.VersionLimit = s.version + versionsPerStart
-	s.planVersion = s.version
+	s.planVersion, s.planID = s.version, s.state.planID()
 	return s.save(&s.state)
 }
 

@@ -106,6 +106,7 @@ func (s *Server) publish(st *state, act string) (Changed, error) {
 
 // swap makes a validated state the one in force.
 func (s *Server) swap(st *state, act string) Changed {
+	id := st.planID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.book.Routes()
@@ -119,7 +120,7 @@ func (s *Server) swap(st *state, act string) Changed {
 	routes, gone := difference(before, s.book.Routes())
 	s.state = *st
 	s.changed(routes, gone, nil, Entry{Act: act, By: byOperator, Reason: st.Reason})
-	s.planVersion = s.version
+	s.planVersion, s.planID = s.version, id
 	answer := Changed{Schema: Schema, Version: s.version, Routes: len(routes)}
 	for _, d := range dropped {
 		answer.Dropped = append(answer.Dropped, d.Change)

@@ -35,6 +35,13 @@ type setting struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
+func (s *setting) planID() string {
+	if s.Plan == nil {
+		return ""
+	}
+	return PlanID(&s.Plan.Plan)
+}
+
 // past is a setting that was in force until Until.
 type past struct {
 	setting

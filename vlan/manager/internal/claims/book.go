@@ -61,7 +61,7 @@ func (b *Book) CheckPlan(p *vlan.Plan) error {
 		return err
 	}
 	if _, listed := indexOf(p)[b.self]; !listed {
-		return fmt.Errorf("%w: this node, %v, is not among its %d nodes (want its address among them)", vlan.ErrBadPlan, b.self, len(p.Nodes))
+		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", vlan.ErrBadPlan, b.self)
 	}
 	return nil
 }
