@@ -40,6 +40,9 @@ func (e *End) MTU() int { return PipeMTU }
 
 // Send implements transport.Link. There is always room.
 func (e *End) Send(frames []transport.Frame) (int, error) {
+	if e.isClosed() {
+		return 0, transport.ErrClosed
+	}
 	o := e.other
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,6 +63,9 @@ func (e *End) Send(frames []transport.Frame) (int, error) {
 
 // Poll implements transport.Link.
 func (e *End) Poll(frames []transport.Frame) (int, error) {
+	if e.isClosed() {
+		return 0, transport.ErrClosed
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := copy(frames, e.frames[e.taken:])
@@ -68,6 +74,15 @@ func (e *End) Poll(frames []transport.Frame) (int, error) {
 		e.frames, e.taken = e.frames[:0], 0
 	}
 	return n, nil
+}
+
+func (e *End) isClosed() bool {
+	select {
+	case <-e.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // Wait implements transport.Link, but for frames: it returns when the link is closed, or ctx ends.

@@ -20,3 +20,26 @@ func TestPipe_TakesWhatALinkTakes(t *testing.T) {
 		t.Errorf("%d arrived: %+v, %v", n, got[0], err)
 	}
 }
+
+// The end that was closed says so, and takes and gives nothing more.
+func TestPipe_AfterClose(t *testing.T) {
+	a, b := linktest.Pipe()
+	if _, err := b.Send([]transport.Frame{{Dst: a.MAC(), Payload: make([]byte, 60)}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [1]transport.Frame
+	if n, err := a.Poll(got[:]); n != 0 || !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Poll: %d, %v", n, err)
+	}
+	if n, err := a.Send([]transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 60)}}); n != 0 || !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Send: %d, %v", n, err)
+	}
+	if err := a.Wait(t.Context()); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Wait: %v", err)
+	}
+}
