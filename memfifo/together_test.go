@@ -15,7 +15,7 @@ import (
 )
 
 // piped returns two nodes that receive only when they are polled, so that a test says what comes together.
-func piped(t *testing.T) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
+func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	x, y := linktest.Pipe()
 	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
 	for k, l := range []transport.Link{x, y} {
@@ -49,15 +49,21 @@ func while(eps [2]*mcd.Endpoint, do func() error) error {
 	}
 }
 
+// met is piped of two that have met, and a Remote of the first on a window of the other.
+func met(t *testing.T) (eps [2]*mcd.Endpoint, d [2]*memfifo.Domain, r *memfifo.Remote) {
+	eps, d = piped(t)
+	w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
+	must(t, err)
+	r = d[0].Remote(w.Key())
+	must(t, r.Signal(t.Context()))
+	settle(eps)
+	return eps, d, r
+}
+
 // What was acknowledged before the owner left is in place, also if the goodbye comes together with the acknowledgement.
 func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		eps, d := piped(t)
-		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := d[0].Remote(w.Key())
-		must(t, r.Signal(t.Context()))
-		settle(eps)
+		eps, d, r := met(t)
 		parcel := &memfifo.Parcel{To: r, Data: []byte{7}}
 		must(t, d[0].Post(parcel))
 		for eps[1].Progress() {
@@ -72,12 +78,7 @@ func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 // Nor does Flush tell of a loss if its own answer was the last thing that was said.
 func TestTogether_FlushedAndLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		eps, d := piped(t)
-		w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := d[0].Remote(w.Key())
-		must(t, r.Signal(t.Context()))
-		settle(eps)
+		eps, d, _ := met(t)
 		flushed := make(chan error)
 		go func() { flushed <- d[0].Flush(t.Context()) }()
 		synctest.Wait()
