@@ -96,32 +96,29 @@ func (s *section) best(r *row) float64 {
 	return slices.Max(r.values)
 }
 
-// best returns the best of what the rows whose names begin so come to; 0 if they were left out.
-func (t *table) best(section int, prefix string, of func(*row) float64) (best float64) {
+// champion returns the row that comes to the best among those whose names begin so; nil if they were left out.
+func (t *table) champion(section int, prefix string, of func(*row) float64) (best *row) {
 	s := (*t)[section]
 	for _, r := range s.rows {
-		if v := of(r); strings.HasPrefix(r.name, prefix) && (best == 0 || s.less == (v < best)) {
-			best = v
-		}
-	}
-	return best
-}
-
-// champion returns the row of the best median among those whose names begin so; nil if they were left out.
-func (t *table) champion(section int, prefix string) (best *row) {
-	s := (*t)[section]
-	for _, r := range s.rows {
-		if strings.HasPrefix(r.name, prefix) && (best == nil || s.less == (r.median() < best.median())) {
+		if strings.HasPrefix(r.name, prefix) && (best == nil || s.less == (of(r) < of(best))) {
 			best = r
 		}
 	}
 	return best
 }
 
+// best returns what the champion comes to; 0 if there is none.
+func (t *table) best(section int, prefix string, of func(*row) float64) float64 {
+	if r := t.champion(section, prefix, of); r != nil {
+		return of(r)
+	}
+	return 0
+}
+
 // compare returns the median of the ratios of two names' results that were measured one after the other, or the ratio of their medians if
 // there are not as many of one as of the other; and the ratio of their best ones. 0 if either was left out.
 func (t *table) compare(section int, of, to string) (neighbours, best float64) {
-	a, b := t.champion(section, of), t.champion(section, to)
+	a, b := t.champion(section, of, (*row).median), t.champion(section, to, (*row).median)
 	if a == nil || b == nil {
 		return 0, 0
 	}
