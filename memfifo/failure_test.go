@@ -63,7 +63,7 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					},
 					"parcels": func() error {
 						for _, q := range parcels {
-							err = errors.Join(q.WaitPlaced(ctx), q.Wait(ctx))
+							err := errors.Join(q.WaitPlaced(ctx), q.Wait(ctx)) // not the test's, which goes on meanwhile
 							if !errors.Is(err, memfifo.ErrPeerDown) {
 								t.Errorf("%v", err)
 							}
