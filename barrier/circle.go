@@ -12,7 +12,7 @@ import (
 	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -151,7 +151,7 @@ func (c *circle) arrive(number uint8) (Ticket, error) {
 }
 
 // handle takes a message from a member. The caller holds hub.mu.
-func (c *circle) handle(now mono.Time, from mcd.NodeID, m *engine.Message) {
+func (c *circle) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
 	rank, member := slices.BinarySearch(c.nodes, from)
 	if !member {
 		c.hub.strangers++

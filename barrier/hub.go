@@ -13,7 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -34,8 +34,8 @@ type hub struct {
 	buf       []byte
 	timer     *time.Timer
 	armed     bool
-	next      mono.Time // if armed: when the timer fires
-	strangers uint64    // messages of nodes that are no members, or of no group, or malformed
+	next      monotime.Time // if armed: when the timer fires
+	strangers uint64        // messages of nodes that are no members, or of no group, or malformed
 }
 
 // former is a circle that was closed, for those who have missed its goodbye.

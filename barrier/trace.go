@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/internal/engine"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -86,8 +86,8 @@ func (g *Group) Trace(number uint8) (trace Trace, ok bool) {
 	if t == nil {
 		return Trace{}, false
 	}
-	since := func(at mono.Time) time.Duration {
-		if at == (mono.Time{}) {
+	since := func(at monotime.Time) time.Duration {
+		if at == (monotime.Time{}) {
 			return notYet
 		}
 		return at.Sub(t.Entered)
@@ -96,7 +96,7 @@ func (g *Group) Trace(number uint8) (trace Trace, ok bool) {
 	for _, s := range t.Steps {
 		step := TraceStep{Done: since(s.Done)}
 		for _, a := range s.Arrivals {
-			step.Arrivals = append(step.Arrivals, TraceArrival{g.all.nodes[a.From], since(a.At), a.At != mono.Time{}})
+			step.Arrivals = append(step.Arrivals, TraceArrival{g.all.nodes[a.From], since(a.At), a.At != monotime.Time{}})
 		}
 		trace.Steps = append(trace.Steps, step)
 	}
@@ -179,7 +179,7 @@ const (
 )
 
 // checkLate logs who is missing in barriers that take longer than usual. The caller holds hub.mu.
-func (c *circle) checkLate(now mono.Time) {
+func (c *circle) checkLate(now monotime.Time) {
 	if c.cfg.Late == 0 {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rawlane/rawlane/cluster/internal/meeting"
+	"github.com/rawlane/rawlane/cluster/internal/discovery"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -111,11 +111,11 @@ func (m *Membership) fault() error {
 	m.mu.Unlock()
 	a, b := peer(f.A).Node, peer(f.B).Node
 	switch f.Kind {
-	case meeting.SameNumber, meeting.SameAddress:
+	case discovery.SameNumber, discovery.SameAddress:
 		return fmt.Errorf("cluster %d: %w", m.ep.Cluster(), &mcd.ConflictError{A: a, B: b})
-	case meeting.OtherSize:
+	case discovery.OtherSize:
 		return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it expects %d nodes (give all the same number)", f.Size)}
-	case meeting.OutOfRange:
+	case discovery.OutOfRange:
 		return &MismatchError{Self: a, Other: b, Msg: "its number is not below the number of nodes"}
 	}
 	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawlane/rawlane/cluster/internal/meeting"
+	"github.com/rawlane/rawlane/cluster/internal/discovery"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -44,8 +44,8 @@ type Membership struct {
 	turn mcd.Completion // there is something for meet to do before the deadline that it waits for
 
 	mu        sync.Mutex // guards what follows, and that turn is completed once between two resets
-	core      *meeting.Meeting
-	out       []meeting.Send
+	core      *discovery.Meeting
+	out       []discovery.Send
 	malformed uint64
 }
 
@@ -63,14 +63,14 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 		return nil, fmt.Errorf("cluster: node %d of %d (want 0 to %d): %w", ep.Node(), cfg.Nodes, cfg.Nodes-1, mcd.ErrUnknownNode)
 	}
 	m := &Membership{ep: ep}
-	self := meeting.Station{Node: uint16(ep.Node()), Name: cfg.Name}
+	self := discovery.Station{Node: uint16(ep.Node()), Name: cfg.Name}
 	if self.Name == "" {
 		self.Name, _ = os.Hostname() // it is for messages alone
 	}
 	for nic := range ep.NICs() {
 		self.MACs = append(self.MACs, ep.MAC(nic))
 	}
-	m.core = meeting.New(clock.Now(), self, cfg.Nodes, seed(self.MACs[0]))
+	m.core = discovery.New(clock.Now(), self, cfg.Nodes, seed(self.MACs[0]))
 	var err error
 	m.mu.Lock() // a message may come before the port is known
 	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Handler: m.handle, Strangers: true})
@@ -106,9 +106,9 @@ func (m *Membership) meet(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("cluster: announce: %w", err)
-		case state == meeting.Met:
+		case state == discovery.Met:
 			return m.install()
-		case state == meeting.Failed:
+		case state == discovery.Failed:
 			return m.fault()
 		case ctx.Err() != nil:
 			return m.incomplete(ctx.Err())
@@ -126,7 +126,7 @@ func (m *Membership) meet(ctx context.Context) error {
 func (m *Membership) handle(msg *mcd.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a, err := meeting.Parse(msg.Payload)
+	a, err := discovery.Parse(msg.Payload)
 	if err != nil || m.port == nil {
 		m.malformed++
 		return
@@ -186,7 +186,7 @@ func (m *Membership) Peers() []Peer {
 	return peers
 }
 
-func peer(s meeting.Station) Peer {
+func peer(s discovery.Station) Peer {
 	return Peer{Node: mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs}, Name: s.Name, NIC: s.NIC}
 }
 

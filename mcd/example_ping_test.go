@@ -37,7 +37,7 @@ func ExampleEndpoint_Ping() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
-	pong, err := eps[0].Ping(ctx, mcd.Path{Node: 1, Tagging: mcd.ByTag(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
+	pong, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -159,7 +159,7 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 		send(t, p0, p1.Addr(), []byte("sent"))
 		expect(t, p1, p0.Addr(), "posted")
 		expect(t, p1, p0.Addr(), "sent")
-		if _, tag := r.Route(transport.MAC{}); !tag {
+		if tag := r.Route(transport.MAC{}).Tagged; !tag {
 			t.Error("the route changed")
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // pace decides how a goroutine waits: how long it spins, and how polite it is meanwhile.
@@ -76,7 +76,7 @@ func (p *pace) isCrowded() bool { return p.crowd.Load() >= crowded }
 
 // rest gives the core away, to goroutines of this process that are ready and have no processor, and, after spinning for
 // a while, to other processes. It is called by a spinner, at the time now. It returns when it has the core again.
-func (p *pace) rest(now mono.Time, spun time.Duration) mono.Time {
+func (p *pace) rest(now monotime.Time, spun time.Duration) monotime.Time {
 	runtime.Gosched()
 	if spun > politeAfter || p.isCrowded() {
 		yield()

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
 // Pong is the answer to a ping.
 type Pong struct {
-	RTT      time.Duration // from before the probe was sent until its answer was taken from the link
-	From     NodeID        // who answered
-	Src      transport.MAC // from which address
-	Instance uint32        // the life of the endpoint there
-	Seen     Tagging       // as the probe arrived there: what switches made of the tag
-	Came     Tagging       // as the answer arrived here
+	RTT      time.Duration         // from before the probe was sent until its answer was taken from the link
+	From     NodeID                // who answered
+	Src      transport.MAC         // from which address
+	Instance uint32                // the life of the endpoint there
+	Seen     transport.OptionalTag // as the probe arrived there: what switches made of the tag
+	Came     transport.OptionalTag // as the answer arrived here
 }
 
 // NoAnswerError says which path was silent, and for how long. It is ErrNoAnswer, and the context's error.
@@ -41,7 +41,7 @@ func (e *NoAnswerError) Unwrap() error { return e.cause }
 // ping is a probe whose answer is awaited.
 type ping struct {
 	completion Completion
-	start      mono.Time
+	start      monotime.Time
 	pong       Pong
 }
 

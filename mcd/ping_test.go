@@ -18,7 +18,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-func by(vid transport.VID) mcd.Tagging { return mcd.ByTag(transport.Tag{VID: vid}) }
+func by(vid transport.VID) transport.OptionalTag { return transport.Tagged(transport.Tag{VID: vid}) }
 
 // wrapped opens nodes 0, 1, ... on links of the caller's; they sleep when they wait, so that a bubble's time passes.
 func wrapped(t testing.TB, cfg mcd.Config, links ...transport.Link) []*mcd.Endpoint {
@@ -65,10 +65,10 @@ func TestPingIsAnsweredWithItsTag(t *testing.T) {
 		o    mcd.ProbeOptions
 	}{
 		{"untagged", mcd.Path{Node: 1}, mcd.ProbeOptions{}},
-		{"by a VID", mcd.Path{Node: 1, Tagging: by(101)}, mcd.ProbeOptions{}},
-		{"by another NIC, with priority", mcd.Path{Node: 1, NIC: 1, Tagging: mcd.ByTag(transport.Tag{VID: 7, PCP: 5, DEI: true})}, mcd.ProbeOptions{}},
-		{"priority only, VID 0 is not untagged", mcd.Path{Node: 1, Tagging: mcd.ByTag(transport.Tag{PCP: 3})}, mcd.ProbeOptions{}},
-		{"as long as a frame", mcd.Path{Node: 1, Tagging: by(101)}, mcd.ProbeOptions{Size: es[0].MaxPayload()}},
+		{"by a VID", mcd.Path{Node: 1, OptionalTag: by(101)}, mcd.ProbeOptions{}},
+		{"by another NIC, with priority", mcd.Path{Node: 1, NIC: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 7, PCP: 5, DEI: true})}, mcd.ProbeOptions{}},
+		{"priority only, VID 0 is not untagged", mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{PCP: 3})}, mcd.ProbeOptions{}},
+		{"as long as a frame", mcd.Path{Node: 1, OptionalTag: by(101)}, mcd.ProbeOptions{Size: es[0].MaxPayload()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := es[1].LinkCounters(c.path.NIC)
@@ -76,7 +76,7 @@ func TestPingIsAnsweredWithItsTag(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pong.Seen != c.path.Tagging || pong.Came != c.path.Tagging || pong.From != 1 || pong.Src != es[1].MAC(c.path.NIC) || pong.RTT <= 0 {
+			if pong.Seen != c.path.OptionalTag || pong.Came != c.path.OptionalTag || pong.From != 1 || pong.Src != es[1].MAC(c.path.NIC) || pong.RTT <= 0 {
 				t.Errorf("%+v", pong)
 			}
 			after := es[1].LinkCounters(c.path.NIC)
@@ -110,9 +110,9 @@ func TestPingTellsOfAStrippedTag(t *testing.T) {
 		t.Fatal(err)
 	}
 	es := wrapped(t, mcd.Config{}, a, b)
-	untagged := mcd.Untagged
-	pong, err := es[0].Ping(limit(t), mcd.Path{Node: 1, Tagging: by(5)}, mcd.ProbeOptions{Back: &untagged})
-	if err != nil || pong.Seen != mcd.Untagged {
+	untagged := transport.Untagged
+	pong, err := es[0].Ping(limit(t), mcd.Path{Node: 1, OptionalTag: by(5)}, mcd.ProbeOptions{Back: &untagged})
+	if err != nil || pong.Seen != transport.Untagged {
 		t.Errorf("%+v, %v: want it seen without a tag", pong, err)
 	}
 	if pong.Came != by(5) {
@@ -128,7 +128,7 @@ func TestPingNamesTheSilentPath(t *testing.T) {
 		cut.Cut(true)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, err := es[0].Ping(ctx, mcd.Path{Node: 1, Tagging: by(5)}, mcd.ProbeOptions{})
+		_, err := es[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: by(5)}, mcd.ProbeOptions{})
 		if !errors.Is(err, mcd.ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != "node 1 by VID 5: no answer for 1s" {
 			t.Errorf("got %v, want that node 1 by VID 5 has not answered for 1s", err)
 		}
@@ -147,7 +147,7 @@ func TestPingRefusesBeforeAnythingIsSent(t *testing.T) {
 		{mcd.Path{Node: 0}, mcd.ProbeOptions{}, mcd.ErrSelf, "node 0"},
 		{mcd.Path{Node: 1, NIC: 1}, mcd.ProbeOptions{}, nil, "NIC 1: the endpoint has 1"},
 		{mcd.Path{Node: 1}, mcd.ProbeOptions{Size: es[0].MaxPayload() + 1}, mcd.ErrTooLarge, "at most 1480 fit"},
-		{mcd.Path{Node: 1, Tagging: by(4095)}, mcd.ProbeOptions{}, transport.ErrBadTag, "VID 4095"},
+		{mcd.Path{Node: 1, OptionalTag: by(4095)}, mcd.ProbeOptions{}, transport.ErrBadTag, "VID 4095"},
 	} {
 		_, err := es[0].Ping(limit(t), c.path, c.o)
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
@@ -169,7 +169,7 @@ func TestProbesBackByAnotherVIDTellWhichDirectionIsDead(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			tag := by(back)
-			_, err := es[0].Ping(ctx, mcd.Path{Node: 1, Tagging: by(there)}, mcd.ProbeOptions{Back: &tag})
+			_, err := es[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: by(there)}, mcd.ProbeOptions{Back: &tag})
 			return err
 		}
 		if err := ping(5, 6); err != nil {
@@ -211,7 +211,7 @@ func TestWatchersHearOfProbesAndAnswers(t *testing.T) {
 		for k, e := range es {
 			defer e.WatchProbes(at[k].hear)()
 		}
-		n, err := es[0].TryProbe(mcd.Path{Node: 1, Tagging: by(3)}, mcd.ProbeOptions{Body: []byte("state"), Size: 40})
+		n, err := es[0].TryProbe(mcd.Path{Node: 1, OptionalTag: by(3)}, mcd.ProbeOptions{Body: []byte("state"), Size: 40})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestProbeToOneselfComesBackWhereThereIsALoop(t *testing.T) {
 		es := wrapped(t, mcd.Config{}, links...)
 		var w watch
 		defer es[0].WatchProbes(w.hear)()
-		if _, err := es[0].TryProbe(mcd.Path{Node: 0, Tagging: by(4)}, mcd.ProbeOptions{}); err != nil {
+		if _, err := es[0].TryProbe(mcd.Path{Node: 0, OptionalTag: by(4)}, mcd.ProbeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := es[0].Ping(limit(t), mcd.Path{Node: 1}, mcd.ProbeOptions{}); err != nil { // by then it is back

@@ -112,10 +112,10 @@ type switching struct {
 	n   uint64
 }
 
-func (s *switching) Route(transport.MAC) (transport.Tag, bool) {
+func (s *switching) Route(transport.MAC) transport.OptionalTag {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return transport.Tag{VID: s.vid, PCP: 3}, s.vid != 0
+	return transport.OptionalTag{Tagged: s.vid != 0, Tag: transport.Tag{VID: s.vid, PCP: 3}}
 }
 
 func (s *switching) Generation() uint64 {

@@ -26,7 +26,7 @@ type ProbeOptions struct {
 	// Body goes with the probe and comes back with the answer, in the payload behind the first MinProbe bytes.
 	Body []byte
 	// Back, if it is not nil, is the tag of the answer, for paths that are tested in one direction alone.
-	Back *Tagging
+	Back *transport.OptionalTag
 	// Anyone has whoever gets the probe answer, though the number in it be another node's: so two nodes that have one
 	// address are found out.
 	Anyone bool
@@ -41,15 +41,15 @@ func (o *ProbeOptions) size() int { return max(o.Size, MinProbe+len(o.Body)) }
 // Probe is a probe or an answer that came. It is the endpoint's again when the watcher returns.
 type Probe struct {
 	Answer   bool
-	Number   uint32        // of the probe, as TryProbe returned it to its sender
-	From     NodeID        // who sent this
-	NIC      int           // the link that it came by
-	Src      transport.MAC // the address that it came from
-	Instance uint32        // the life of the endpoint that sent it: another one each time that one is opened
-	Sent     Tagging       // as this frame was sent
-	Came     Tagging       // as this frame arrived here
-	Seen     Tagging       // of an answer: as the probe arrived there
-	Body     []byte        // with the zeros behind it, if the probe was made longer
+	Number   uint32                // of the probe, as TryProbe returned it to its sender
+	From     NodeID                // who sent this
+	NIC      int                   // the link that it came by
+	Src      transport.MAC         // the address that it came from
+	Instance uint32                // the life of the endpoint that sent it: another one each time that one is opened
+	Sent     transport.OptionalTag // as this frame was sent
+	Came     transport.OptionalTag // as this frame arrived here
+	Seen     transport.OptionalTag // of an answer: as the probe arrived there
+	Body     []byte                // with the zeros behind it, if the probe was made longer
 }
 
 // prober is an endpoint's part in probes.
@@ -112,7 +112,7 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	head := wire.ProbeHead{Number: number, Instance: e.probes.instance}
 	if o.Back != nil {
 		head.Flags |= wire.ProbeDetour
-		head.Back = o.Back.tci()
+		head.Back = o.Back.TCI()
 		if o.Back.Tagged {
 			head.Flags |= wire.ProbeBackTagged
 		}
@@ -123,7 +123,7 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	f.Payload = make([]byte, HeaderLen+o.size())
 	head.Put(f.Payload[HeaderLen:])
 	copy(f.Payload[HeaderLen+MinProbe:], o.Body)
-	h := e.probeHeader(wire.Probe, to.Node, to.Tagging)
+	h := e.probeHeader(wire.Probe, to.Node, to.OptionalTag)
 	wire.Seal(f.Payload, &h)
 	_, err = e.links[to.NIC].Send([]transport.Frame{f})
 	return err
@@ -134,7 +134,7 @@ func (e *Endpoint) probeFrame(to Path) (transport.Frame, error) {
 	if to.NIC < 0 || to.NIC >= len(e.links) {
 		return transport.Frame{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.links))
 	}
-	f := transport.Frame{Dst: transport.Broadcast, Src: e.links[to.NIC].MAC(), EtherType: e.cfg.EtherType, Tagged: to.Tagged, Tag: to.Tag}
+	f := transport.Frame{Dst: transport.Broadcast, Src: e.links[to.NIC].MAC(), EtherType: e.cfg.EtherType, OptionalTag: transport.OptionalTag{Tagged: to.Tagged, Tag: to.Tag}}
 	if to.Node == e.cfg.Node {
 		return f, nil
 	}
@@ -146,8 +146,8 @@ func (e *Endpoint) probeFrame(to Path) (transport.Frame, error) {
 	return f, nil
 }
 
-func (e *Endpoint) probeHeader(kind wire.Kind, to NodeID, t Tagging) wire.Header {
-	return wire.Header{Kind: kind, Tagged: t.Tagged, TCI: t.tci(), From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)}
+func (e *Endpoint) probeHeader(kind wire.Kind, to NodeID, t transport.OptionalTag) wire.Header {
+	return wire.Header{Kind: kind, Tagged: t.Tagged, TCI: t.TCI(), From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)}
 }
 
 // receiveProbe answers a probe, or takes an answer to whom it is for. The caller leads.
@@ -165,12 +165,12 @@ func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 		NIC:      nic,
 		Src:      f.Src,
 		Instance: head.Instance,
-		Sent:     taggingOf(h.Tagged, h.TCI),
-		Came:     Tagging{f.Tagged, f.Tag},
+		Sent:     transport.OptionalTagFromTCI(h.Tagged, h.TCI),
+		Came:     f.OptionalTag,
 		Body:     h.Payload[MinProbe:],
 	}
 	if p.Answer {
-		p.Seen = taggingOf(head.Has(wire.ProbeSeenTagged), head.Seen)
+		p.Seen = transport.OptionalTagFromTCI(head.Has(wire.ProbeSeenTagged), head.Seen)
 		e.probes.came.add(1)
 	} else {
 		e.probes.asked.add(1)
@@ -206,10 +206,10 @@ func (e *Endpoint) answerProbe(p *Probe, payload []byte, head *wire.ProbeHead) {
 	s := &e.probes
 	back := p.Sent
 	if head.Has(wire.ProbeDetour) {
-		back = taggingOf(head.Has(wire.ProbeBackTagged), head.Back)
+		back = transport.OptionalTagFromTCI(head.Has(wire.ProbeBackTagged), head.Back)
 	}
 	head.Flags &^= wire.ProbeSeenTagged
-	head.Seen = p.Came.tci()
+	head.Seen = p.Came.TCI()
 	if p.Came.Tagged {
 		head.Flags |= wire.ProbeSeenTagged
 	}
@@ -219,7 +219,7 @@ func (e *Endpoint) answerProbe(p *Probe, payload []byte, head *wire.ProbeHead) {
 	head.Put(s.answer[HeaderLen:])
 	wire.Seal(s.answer, &h)
 	s.sent[0] = transport.Frame{Dst: p.Src, Src: e.links[p.NIC].MAC(), EtherType: e.cfg.EtherType,
-		Tagged: back.Tagged, Tag: back.Tag, Payload: s.answer}
+		OptionalTag: transport.OptionalTag{Tagged: back.Tagged, Tag: back.Tag}, Payload: s.answer}
 	if _, err := e.links[p.NIC].Send(s.sent[:]); err != nil {
 		s.unanswered.add(1)
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/internal/prefetch"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
@@ -37,7 +37,7 @@ const ahead = 2
 type pollState struct {
 	lock    atomic.Bool
 	frames  [pollBatch]transport.Frame
-	quiet   []transport.Quieter // the links that can be hushed
+	quiet   []transport.WakeupMasker // the links that can be hushed
 	hushed  bool
 	header  wire.Header // of the delivery in progress
 	message Message     // likewise
@@ -59,7 +59,7 @@ func (s *pollState) init(links []transport.Link) {
 	s.keep = make(chan struct{}, 1)
 	s.ended = make(chan struct{})
 	for _, l := range links {
-		if q, ok := transport.As[transport.Quieter](l); ok {
+		if q, ok := transport.As[transport.WakeupMasker](l); ok {
 			s.quiet = append(s.quiet, q)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *pollState) hush(on bool) {
 	}
 	s.hushed = on
 	for _, q := range s.quiet {
-		q.Quiet(on)
+		q.MaskWakeups(on)
 	}
 	if on {
 		select {
@@ -285,12 +285,12 @@ const attention = 30 * time.Microsecond
 // Config.Spin forbids. The caller leads; when attend returns, it does no more.
 func (e *Endpoint) attend() {
 	stream := false
-	var idle mono.Time // since when nothing has come; zero: something just did
+	var idle monotime.Time // since when nothing has come; zero: something just did
 	for {
 		n := e.poll()
 		stream = stream || n > 1 && e.pace.max > 0
 		if n > 0 {
-			idle = mono.Time{}
+			idle = monotime.Time{}
 			e.lull()
 			e.leave()
 			e.flush()

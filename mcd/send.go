@@ -227,7 +227,7 @@ func (p *Port) address(nic int, to Dest) error {
 
 func (e *Endpoint) toMany(c *cover, nic int, dst transport.MAC) {
 	c.frame = transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
-	c.frame.Tag, c.frame.Tagged = e.cfg.Router.Route(dst)
+	c.frame.OptionalTag = e.cfg.Router.Route(dst)
 	c.count = counter(e.cfg.Router, dst)
 }
 

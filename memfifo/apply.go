@@ -4,12 +4,12 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // take does what the records of a frame say, and of those that came early behind it.
-func (p *peer) take(now mono.Time, lane reliable.Lane, records []byte) {
+func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
 	for ok := true; ok; records, ok = p.conn.Following(lane) {
 		rest, full := p.apply(now, lane, records)
 		if rest != nil {
@@ -24,7 +24,7 @@ func (p *peer) take(now mono.Time, lane reliable.Lane, records []byte) {
 }
 
 // apply does records until one has to wait: for a FIFO to have room, or for answers to have gone. Then it returns what is left.
-func (p *peer) apply(now mono.Time, lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
+func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
 	var r record
 	for len(records) > 0 {
 		if !r.parse(records) {
@@ -60,7 +60,7 @@ func (p *peer) apply(now mono.Time, lane reliable.Lane, records []byte) (rest []
 	return nil, nil
 }
 
-func (p *peer) applyPut(now mono.Time, r *record) {
+func (p *peer) applyPut(now monotime.Time, r *record) {
 	at := &p.putFrom
 	if r.op == opPut {
 		*at = cursor{r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), true}
@@ -80,13 +80,13 @@ func (p *peer) applyPut(now mono.Time, r *record) {
 }
 
 // refuse tells the peer that an operation was refused for whose answer nobody waits.
-func (p *peer) refuse(now mono.Time, id uint16, reason Refusal) {
+func (p *peer) refuse(now monotime.Time, id uint16, reason Refusal) {
 	p.d.stats.Refused++
 	p.reply(now, answer{op: opRefused, id: id, reason: reason})
 }
 
 // applyCall answers an operation on a word, or a Get.
-func (p *peer) applyCall(now mono.Time, r *record) {
+func (p *peer) applyCall(now monotime.Time, r *record) {
 	id, secret, off, tag := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32()
 	n, right := uint64(8), Atomic
 	if r.op == opGet {
@@ -113,7 +113,7 @@ func (p *peer) applyCall(now mono.Time, r *record) {
 }
 
 // applyTry appends a record if there is room, and says whether.
-func (p *peer) applyTry(now mono.Time, r *record) {
+func (p *peer) applyTry(now monotime.Time, r *record) {
 	id, secret, tag := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
 	f, refusal := p.d.checkFIFO(id, secret, len(r.data))
 	if refusal == 0 && !f.append(r.data) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -46,14 +46,14 @@ type Domain struct {
 	lulled   []*peer // heard since the last lull
 	stirred  []*peer // for which messages that have come together have made something possible
 	header   reliable.Header
-	catching int       // how many are in catchUp: what they have queued is about to have company
-	unpolled int       // frames sent since the last catchUp
-	came     bool      // data has come since
-	handled  mono.Time // when a frame was handled for which the time mattered
+	catching int           // how many are in catchUp: what they have queued is about to have company
+	unpolled int           // frames sent since the last catchUp
+	came     bool          // data has come since
+	handled  monotime.Time // when a frame was handled for which the time mattered
 	batch    [reliable.Gathered][]byte
 	timer    *time.Timer
 	armed    bool
-	due      mono.Time // if armed
+	due      monotime.Time // if armed
 	stats    Counters
 }
 
@@ -241,7 +241,7 @@ func (d *Domain) lull() {
 }
 
 // watch sees to it that a peer's deadline is kept. The caller holds mu.
-func (d *Domain) watch(now mono.Time, p *peer) {
+func (d *Domain) watch(now monotime.Time, p *peer) {
 	at, ok := p.conn.Deadline()
 	if p.busy && (!ok || now.Add(busyRetry).Before(at)) {
 		at, ok = now.Add(busyRetry), true

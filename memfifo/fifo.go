@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -255,7 +255,7 @@ func (f *FIFO) resume() {
 }
 
 // applyPush appends a record, or a part of one. It returns the FIFO if that has no room for it.
-func (p *peer) applyPush(now mono.Time, r *record) *FIFO {
+func (p *peer) applyPush(now monotime.Time, r *record) *FIFO {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	f, refusal := p.d.checkFIFO(id, secret, total)
 	if refusal != 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -108,7 +108,7 @@ func (d *Domain) post(q *Parcel) error {
 }
 
 // sendParcels puts what is posted into frames as far as there is room, and nobody has waited for longer.
-func (p *peer) sendParcels(now mono.Time) {
+func (p *peer) sendParcels(now monotime.Time) {
 	for len(p.parcels) > 0 && !p.callersTurn() {
 		q := p.parcels[0]
 		off := uint64(q.Off) + uint64(q.at)

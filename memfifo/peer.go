@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 	"github.com/rawlane/rawlane/transport"
@@ -35,7 +35,7 @@ type peer struct {
 	losses  int              // how often that was so
 	loss    error            // the last time
 	refused *AccessError     // since the last Flush
-	heard   mono.Time        // when it sent something last, or was asked to
+	heard   monotime.Time    // when it sent something last, or was asked to
 	lulled  bool             // it is in d.lulled
 	stirred bool             // it is in d.stirred
 	busy    bool             // the link had no room
@@ -43,7 +43,7 @@ type peer struct {
 }
 
 // pump sends what may be sent. The caller holds d.mu.
-func (p *peer) pump(now mono.Time) {
+func (p *peer) pump(now monotime.Time) {
 	p.busy = false
 	for !p.busy {
 		n := p.conn.Gather(now, &p.d.batch)
@@ -69,7 +69,7 @@ func (p *peer) pump(now mono.Time) {
 // A peer that lives answers what it has acknowledged. Who answers is the library, not a program: a call is acknowledged when apply
 // has done it, and its answer is then in the lane of replies, which nothing holds, or in peer.answers, which waits for room there. If
 // the answer is dropped, as the peer has given us up, has left or is another one, its life is over, and we hear of that when we ask.
-func (p *peer) askDue() (at mono.Time, ok bool) {
+func (p *peer) askDue() (at monotime.Time, ok bool) {
 	if len(p.calls) == 0 || !p.conn.Done(reliable.Requests) {
 		return at, false
 	}
@@ -77,7 +77,7 @@ func (p *peer) askDue() (at mono.Time, ok bool) {
 }
 
 // askWhether sends a frame of no records: what becomes of it the connection finds out.
-func (p *peer) askWhether(now mono.Time) {
+func (p *peer) askWhether(now monotime.Time) {
 	if p.conn.Reserve(now, reliable.Requests, 0) != nil {
 		p.heard = now
 		p.conn.Uncork(reliable.Requests)
@@ -126,7 +126,7 @@ func (p *peer) catchUp() {
 }
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
-func (p *peer) pumpFull(now mono.Time) mono.Time {
+func (p *peer) pumpFull(now monotime.Time) monotime.Time {
 	if p.conn.Waiting(reliable.Requests) < share {
 		return now
 	}
@@ -135,7 +135,7 @@ func (p *peer) pumpFull(now mono.Time) mono.Time {
 }
 
 // advance does what an acknowledgement or a deadline has made possible.
-func (p *peer) advance(now mono.Time) {
+func (p *peer) advance(now monotime.Time) {
 	p.sendAnswers(now)
 	if p.blocked && len(p.answers) < maxAnswers/2 {
 		p.blocked = false
@@ -151,7 +151,7 @@ func (p *peer) advance(now mono.Time) {
 }
 
 // reserve returns n bytes for a request, or nil if it has to wait, for room or its turn.
-func (p *peer) reserve(now mono.Time, turn uint64, n int) []byte {
+func (p *peer) reserve(now monotime.Time, turn uint64, n int) []byte {
 	if !p.isTurn(turn) {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (p *peer) ready() error {
 }
 
 // awaitTurn waits until it may be a request's turn, and there may be room. The caller holds d.mu, which is free meanwhile.
-func (p *peer) awaitTurn(ctx context.Context, now mono.Time, turn uint64) error {
+func (p *peer) awaitTurn(ctx context.Context, now monotime.Time, turn uint64) error {
 	p.turns.join(turn)
 	err := p.awaitRoom(ctx, now)
 	p.turns.quit(turn)
@@ -178,7 +178,7 @@ func (p *peer) awaitTurn(ctx context.Context, now mono.Time, turn uint64) error 
 }
 
 // awaitRoom waits until something may have changed. The caller holds d.mu, which is free meanwhile.
-func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
+func (p *peer) awaitRoom(ctx context.Context, now monotime.Time) error {
 	p.sendParcels(now) // which may have waited for this one's turn to end
 	p.pump(now)
 	w := p.d.getWaiter()
@@ -195,7 +195,7 @@ func (p *peer) awaitRoom(ctx context.Context, now mono.Time) error {
 
 // leave says goodbye: a peer that has something under way need not wait for the limit then. If the link has no room, or the bye is
 // lost, it has to.
-func (p *peer) leave(now mono.Time) {
+func (p *peer) leave(now monotime.Time) {
 	p.conn.Leave()
 	p.pump(now)
 }
@@ -356,13 +356,13 @@ type answer struct {
 }
 
 // reply answers a request: at once if there is room.
-func (p *peer) reply(now mono.Time, a answer) {
+func (p *peer) reply(now monotime.Time, a answer) {
 	p.answers = append(p.answers, a)
 	p.sendAnswers(now)
 }
 
 // sendAnswers puts answers into frames as far as there is room.
-func (p *peer) sendAnswers(now mono.Time) {
+func (p *peer) sendAnswers(now monotime.Time) {
 	for len(p.answers) > 0 {
 		if !p.sendAnswer(now, &p.answers[0]) {
 			return
@@ -372,7 +372,7 @@ func (p *peer) sendAnswers(now mono.Time) {
 }
 
 // sendAnswer returns false if not all of it was put into frames.
-func (p *peer) sendAnswer(now mono.Time, a *answer) bool {
+func (p *peer) sendAnswer(now monotime.Time, a *answer) bool {
 	for a.op == opData {
 		if a.w.revoked {
 			*a = answer{op: opError, tag: a.tag, reason: NoSuchID}

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -170,7 +170,7 @@ func putRecord(b []byte, op opcode, k Key, off uint64, data []byte, flags byte) 
 }
 
 // putPart puts a part of a Put into a frame that has room for it.
-func (p *peer) putPart(now mono.Time, op opcode, k Key, off uint64, data []byte, flags byte) {
+func (p *peer) putPart(now monotime.Time, op opcode, k Key, off uint64, data []byte, flags byte) {
 	putRecord(p.conn.Reserve(now, reliable.Requests, op.size(len(data))), op, k, off, data, flags)
 	p.putTo = cursor{k.ID, k.Secret, off + uint64(len(data)), true}
 	p.done++
@@ -375,7 +375,7 @@ func (p *peer) push(ctx context.Context, k Key, rec []byte, more bool) error {
 
 // awaitPart waits until there is room for a part of a record, and returns how much of it fits: a record of several parts is not
 // interrupted by others. The caller holds d.mu, which is free meanwhile.
-func (p *peer) awaitPart(ctx context.Context, now *mono.Time, turn *uint64, begun bool, left int) (int, error) {
+func (p *peer) awaitPart(ctx context.Context, now *monotime.Time, turn *uint64, begun bool, left int) (int, error) {
 	for waited := false; ; waited = true {
 		if err := p.ready(); err != nil {
 			return 0, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/chance"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 // Each event schedules its successor; so many wait at any time.
@@ -13,7 +13,7 @@ func BenchmarkQueue(b *testing.B) {
 	for _, pending := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
 			var q Queue
-			random := chance.Source(1)
+			random := prng.Source(1)
 			var again func()
 			again = func() { q.After(random.UpTo(50*time.Microsecond), again) }
 			for range pending {

@@ -3,8 +3,8 @@ package sim
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/chance"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 // Config of a network. Source: LogP model; MCD §5.1.1 (o_s, L, o_r, gap).
@@ -28,9 +28,9 @@ type Network[M any] struct {
 	deliver func(to, from, nic int, m M)
 
 	nodes             []node[M]
-	sendAt, receiveAt []mono.Time // per node and NIC: the Gap is over; zero at first
+	sendAt, receiveAt []monotime.Time // per node and NIC: the Gap is over; zero at first
 	cuts              map[pair]struct{}
-	chance            chance.Source
+	chance            prng.Source
 	count             Counters
 	free              *task[M] // done, for reuse
 }
@@ -42,10 +42,10 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 	n := &Network[M]{
 		queue: q, config: cfg, deliver: deliver,
 		nodes:     make([]node[M], cfg.Nodes),
-		sendAt:    make([]mono.Time, cfg.Nodes*cfg.NICs),
-		receiveAt: make([]mono.Time, cfg.Nodes*cfg.NICs),
+		sendAt:    make([]monotime.Time, cfg.Nodes*cfg.NICs),
+		receiveAt: make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		cuts:      make(map[pair]struct{}),
-		chance:    chance.Source(cfg.Seed),
+		chance:    prng.Source(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
 	return n

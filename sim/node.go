@@ -3,14 +3,14 @@ package sim
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // node is a processor: the task it is at, and those that wait, in the order in which they came.
 type node[M any] struct {
 	running     *task[M] // begun, or waiting for its NIC's gap or the end of a pause
 	first, last *task[M] // waiting for the processor
-	resume      mono.Time
+	resume      monotime.Time
 	down        bool
 }
 
@@ -30,7 +30,7 @@ func dead[M any]() node[M] { return node[M]{down: true} }
 type task[M any] struct {
 	kind          kind
 	from, to, nic int32
-	start, end    mono.Time     // once running
+	start, end    monotime.Time // once running
 	cost          time.Duration // of work
 	f             func()        // of work
 	m             M
@@ -156,7 +156,7 @@ func (n *Network[M]) drop(t *task[M]) {
 }
 
 // postpone has the running task stand still from an instant, which is now or the end of an earlier pause.
-func (t *task[M]) postpone(now, from, until mono.Time) {
+func (t *task[M]) postpone(now, from, until monotime.Time) {
 	late := until.Sub(from)
 	if !t.start.Before(now) { // not begun: it waits for the later of its start and the pause's end
 		late = max(until.Sub(t.start), 0)
@@ -168,7 +168,7 @@ func (t *task[M]) postpone(now, from, until mono.Time) {
 // port is the index of a node's NIC.
 func (n *Network[M]) port(node, nic int32) int { return int(node)*n.config.NICs + int(nic) }
 
-func latest(a, b mono.Time) mono.Time {
+func latest(a, b monotime.Time) monotime.Time {
 	if a.Before(b) {
 		return b
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 func TestPause_NothingIsLost(t *testing.T) {
@@ -25,11 +25,11 @@ func TestPause_NothingIsLost(t *testing.T) {
 func TestPause_HoldsBackWorkAndSends(t *testing.T) {
 	r := record(paper(2))
 	r.Pause(0, 100*us)
-	worked := mono.Time{}
+	worked := monotime.Time{}
 	r.Work(0, 5*us, func() { worked = r.Now() })
 	r.Send(0, 1, 0, "")
 	r.want(t, arrival{135 * us, 1, 0, 0, ""})
-	if worked != mono.At(105*us) {
+	if worked != monotime.At(105*us) {
 		t.Errorf("work done at %v", worked)
 	}
 }
@@ -207,7 +207,7 @@ func TestNetwork_AllocatesNothing(t *testing.T) {
 	for i := range 10 {
 		n.Send(i, (i+1)%10, 0, i)
 	}
-	q.Run(mono.At(time.Second))
+	q.Run(monotime.At(time.Second))
 	if a := testing.AllocsPerRun(10, func() { q.Run(q.Now().Add(10 * time.Millisecond)) }); a > 1 {
 		t.Errorf("%v allocs in some 10,000 events, want 0", a)
 	}

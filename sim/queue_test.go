@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/chance"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 // naive is a queue that sorts: the order of events that Queue must have.
@@ -49,7 +49,7 @@ func TestQueue_AgreesWithNaive(t *testing.T) {
 			id, at := next, int64(q.Now().Since())+random.Int64N(1<<random.IntN(40))*random.Int64N(2)
 			next++
 			twin.add(at, id)
-			q.At(mono.At(time.Duration(at)), func() {
+			q.At(monotime.At(time.Duration(at)), func() {
 				ran = append(ran, id)
 				if want := twin.run(at, 1); len(want) != 1 || want[0] != id {
 					t.Fatalf("seed %d: event %d runs, want %v", seed, id, want)
@@ -64,7 +64,7 @@ func TestQueue_AgreesWithNaive(t *testing.T) {
 			case 0:
 				until := int64(q.Now().Since()) + random.Int64N(1<<random.IntN(30))
 				before := len(ran)
-				if n := q.Run(mono.At(time.Duration(until))); n != len(ran)-before || int64(q.Now().Since()) != until {
+				if n := q.Run(monotime.At(time.Duration(until))); n != len(ran)-before || int64(q.Now().Since()) != until {
 					t.Fatalf("seed %d, operation %d: Run(%d) = %d after %d events, now %v", seed, op, until, n, len(ran)-before, q.Now())
 				}
 				if left := twin.run(until, 1); left != nil {
@@ -92,13 +92,13 @@ func TestQueue_EventsOfOneInstantKeepTheirOrder(t *testing.T) {
 	note := func(i int) func() { return func() { ran = append(ran, i) } }
 	for i := range n { // half go down through the rows, half come when the instant is near, the last during it
 		if i == n/2 {
-			q.Run(mono.At(time.Millisecond - 10))
+			q.Run(monotime.At(time.Millisecond - 10))
 		}
-		q.At(mono.At(time.Millisecond), note(i))
+		q.At(monotime.At(time.Millisecond), note(i))
 	}
-	q.At(mono.At(time.Millisecond), func() { q.After(0, note(n+1)) })
-	q.At(mono.At(time.Millisecond), note(n))
-	q.Run(mono.At(time.Millisecond))
+	q.At(monotime.At(time.Millisecond), func() { q.After(0, note(n+1)) })
+	q.At(monotime.At(time.Millisecond), note(n))
+	q.Run(monotime.At(time.Millisecond))
 	if len(ran) != n+2 || !slices.IsSorted(ran) {
 		t.Errorf("order %v", ran)
 	}
@@ -108,14 +108,14 @@ func TestQueue_EventsOfOneInstantKeepTheirOrder(t *testing.T) {
 func TestQueue_RunThenAnEventBeforeThePendingOne(t *testing.T) {
 	var q Queue
 	var ran []string
-	q.At(mono.At(time.Hour), func() { ran = append(ran, "an hour") })
-	if n := q.Run(mono.At(time.Second)); n != 0 || q.Now() != mono.At(time.Second) || q.Len() != 1 {
+	q.At(monotime.At(time.Hour), func() { ran = append(ran, "an hour") })
+	if n := q.Run(monotime.At(time.Second)); n != 0 || q.Now() != monotime.At(time.Second) || q.Len() != 1 {
 		t.Fatalf("Run = %d, now %v, %d wait", n, q.Now(), q.Len())
 	}
 	q.After(1, func() { ran = append(ran, "soon") })
-	q.Run(mono.At(time.Minute))
-	q.Run(mono.At(time.Second)) // in the past: nothing
-	if q.Now() != mono.At(time.Minute) {
+	q.Run(monotime.At(time.Minute))
+	q.Run(monotime.At(time.Second)) // in the past: nothing
+	if q.Now() != monotime.At(time.Minute) {
 		t.Errorf("now %v", q.Now())
 	}
 	for q.Step() {
@@ -127,20 +127,20 @@ func TestQueue_RunThenAnEventBeforeThePendingOne(t *testing.T) {
 
 func TestQueue_EveryDigit(t *testing.T) {
 	var q Queue
-	var ran []mono.Time
+	var ran []monotime.Time
 	for shift := 62; shift >= 0; shift-- {
-		q.At(mono.At(1<<shift), func() { ran = append(ran, q.Now()) })
+		q.At(monotime.At(1<<shift), func() { ran = append(ran, q.Now()) })
 	}
 	q.After(math.MaxInt64, func() { ran = append(ran, q.Now()) })
-	q.Run(mono.At(math.MaxInt64))
-	if len(ran) != 64 || !slices.IsSortedFunc(ran, mono.Time.Compare) || ran[0] != mono.At(1) || ran[63] != mono.At(math.MaxInt64) {
+	q.Run(monotime.At(math.MaxInt64))
+	if len(ran) != 64 || !slices.IsSortedFunc(ran, monotime.Time.Compare) || ran[0] != monotime.At(1) || ran[63] != monotime.At(math.MaxInt64) {
 		t.Errorf("instants %v", ran)
 	}
 }
 
 func TestQueue_PastPanics(t *testing.T) {
 	var q Queue
-	q.Run(mono.At(time.Second))
+	q.Run(monotime.At(time.Second))
 	q.After(0, func() {})
 	defer func() {
 		if got := recover(); got != "sim: an event for 999.999999ms, but it is 1s already (1 events wait)" {
@@ -152,14 +152,14 @@ func TestQueue_PastPanics(t *testing.T) {
 
 func TestQueue_Empty(t *testing.T) {
 	var q Queue
-	if q.Step() || q.Len() != 0 || !q.Now().IsZero() || q.Run(mono.At(5)) != 0 || q.Now() != mono.At(5) {
+	if q.Step() || q.Len() != 0 || !q.Now().IsZero() || q.Run(monotime.At(5)) != 0 || q.Now() != monotime.At(5) {
 		t.Errorf("an empty queue at %v", q.Now())
 	}
 }
 
 func TestQueue_AllocatesNothing(t *testing.T) {
 	var q Queue
-	random := chance.Source(1)
+	random := prng.Source(1)
 	var again func()
 	again = func() { q.After(random.UpTo(time.Millisecond), again) }
 	for range 1000 {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 const us = time.Microsecond
@@ -42,7 +42,7 @@ func record(c Config) *recorded {
 }
 
 // at has f run at an instant of the script.
-func (r *recorded) at(d time.Duration, f func()) { r.At(mono.At(d), f) }
+func (r *recorded) at(d time.Duration, f func()) { r.At(monotime.At(d), f) }
 
 func (r *recorded) run() []arrival {
 	for r.Step() {

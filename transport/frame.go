@@ -36,9 +36,7 @@ type Frame struct {
 	// Src is the sender. In Send the zero MAC stands for the link's own address.
 	Src       MAC
 	EtherType EtherType // of the payload, behind the tag
-	// Tagged says that Tag is on the wire. A zero Tag with Tagged is a priority tag, not "no tag".
-	Tagged bool
-	Tag    Tag
+	OptionalTag
 	// Payload is what follows the EtherType. In a received frame it may be longer than what was sent:
 	// frames shorter than MinFrameLen are padded on a wire.
 	Payload []byte
@@ -118,7 +116,7 @@ func ParseFrame(b []byte) (Frame, error) {
 	if len(b) < MaxHeaderLen {
 		return Frame{}, ErrShortFrame
 	}
-	f.Tagged, f.Tag = true, TagFromTCI(binary.BigEndian.Uint16(b[14:]))
+	f.OptionalTag = Tagged(TagFromTCI(binary.BigEndian.Uint16(b[14:])))
 	f.EtherType = EtherType(binary.BigEndian.Uint16(b[16:]))
 	f.Payload = b[MaxHeaderLen:]
 	return f, nil

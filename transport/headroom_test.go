@@ -26,8 +26,8 @@ func TestPutHeaderInPlace(t *testing.T) {
 	} {
 		for _, tagged := range []bool{false, true} {
 			memory := make([]byte, c.room+size)
-			f := transport.Frame{Dst: transport.MAC{2, 1}, Src: transport.MAC{2, 2}, EtherType: 0x88b5, Tagged: tagged,
-				Payload: memory[c.room:], Headroom: memory[:c.room]}
+			f := transport.Frame{Dst: transport.MAC{2, 1}, Src: transport.MAC{2, 2}, EtherType: 0x88b5,
+				OptionalTag: transport.OptionalTag{Tagged: tagged}, Payload: memory[c.room:], Headroom: memory[:c.room]}
 			if tagged {
 				f.Tag = transport.Tag{VID: 7, PCP: 3}
 			}

@@ -58,12 +58,12 @@ type Joiner interface {
 	Leave(group MAC) error
 }
 
-// Quieter is a link whose sleeping waiter can be left asleep while somebody else polls.
+// WakeupMasker is a link whose sleeping waiter can be left asleep while somebody else polls.
 //
-// After Quiet(true) arriving frames do not end a Wait, in progress or to come: so a goroutine that polls
-// the link in a loop does not have another woken by each frame. Quiet(false) undoes it, and ends a Wait
+// After MaskWakeups(true) arriving frames do not end a Wait, in progress or to come: so a goroutine that polls
+// the link in a loop does not have another woken by each frame. MaskWakeups(false) undoes it, and ends a Wait
 // if there is something to poll.
-type Quieter interface{ Quiet(on bool) }
+type WakeupMasker interface{ MaskWakeups(on bool) }
 
 // Namer is a link that has a name on this system, such as its network interface's.
 // Links of the same name in one network namespace reach the same segment.
@@ -73,7 +73,7 @@ type Namer interface{ Name() string }
 // in the link it returns.
 type Wrapper interface{ Unwrap() Link }
 
-// As finds the ability T (Joiner, Quieter, Namer or one of your own) in l or in the links it wraps.
+// As finds the ability T (Joiner, WakeupMasker, Namer or one of your own) in l or in the links it wraps.
 func As[T any](l Link) (ability T, ok bool) {
 	for l != nil {
 		if ability, ok = l.(T); ok {

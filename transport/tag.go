@@ -52,3 +52,52 @@ func (t Tag) String() string {
 	}
 	return s
 }
+
+// OptionalTag is the 802.1Q tag of a frame, or that the frame has none. The zero OptionalTag is no tag.
+// It is comparable.
+type OptionalTag struct {
+	// Tagged says that Tag is on the wire. A zero Tag with Tagged is a priority tag, not "no tag".
+	Tagged bool `json:"tagged"`
+	Tag    Tag  `json:"tag"`
+}
+
+// Untagged is no tag.
+var Untagged = OptionalTag{}
+
+// Tagged returns the OptionalTag that is t.
+func Tagged(t Tag) OptionalTag { return OptionalTag{Tagged: true, Tag: t} }
+
+// TCI packs t; no tag is 0, as a zero tag is.
+func (t OptionalTag) TCI() uint16 {
+	if !t.Tagged {
+		return 0
+	}
+	return t.Tag.TCI()
+}
+
+// OptionalTagFromTCI unpacks a tag control information field, if there is one.
+func OptionalTagFromTCI(tagged bool, tci uint16) OptionalTag {
+	if !tagged {
+		return Untagged
+	}
+	return Tagged(TagFromTCI(tci))
+}
+
+// Validate reports what of t cannot be put into a tag.
+func (t OptionalTag) Validate() error {
+	if !t.Tagged {
+		return nil
+	}
+	return t.Tag.Validate()
+}
+
+// String formats t as "VID 5", "VID 5 PCP 3" or "no tag".
+func (t OptionalTag) String() string {
+	switch {
+	case !t.Tagged:
+		return "no tag"
+	case t.Tag.PCP == 0 && !t.Tag.DEI:
+		return fmt.Sprintf("VID %d", t.Tag.VID)
+	}
+	return t.Tag.String()
+}

@@ -111,8 +111,8 @@ func TestFrameAgreesWithGopacket(t *testing.T) {
 	for _, f := range []transport.Frame{
 		{Dst: transport.Broadcast, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5, Payload: []byte("payload")},
 		{Dst: transport.MAC{2, 0, 0, 0, 0, 2}, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5,
-			Tagged: true, Tag: transport.Tag{VID: 4094, PCP: 5, DEI: true}, Payload: []byte("payload")},
-		{Src: transport.MAC{2}, EtherType: 0x88b5, Tagged: true, Payload: []byte{}},
+			OptionalTag: transport.Tagged(transport.Tag{VID: 4094, PCP: 5, DEI: true}), Payload: []byte("payload")},
+		{Src: transport.MAC{2}, EtherType: 0x88b5, OptionalTag: transport.Tagged(transport.Tag{}), Payload: []byte{}},
 	} {
 		b := f.AppendTo(nil)
 		if len(b) != f.WireLen() {
@@ -192,7 +192,7 @@ func TestAbilitiesAreFoundThroughWrappers(t *testing.T) {
 	if err := transport.Leave(l, transport.Broadcast); err != nil || len(s.joined) != 0 {
 		t.Errorf("Leave: %v, joined %v", err, s.joined)
 	}
-	if _, ok := transport.As[transport.Quieter](l); ok {
+	if _, ok := transport.As[transport.WakeupMasker](l); ok {
 		t.Error("found an ability that no link has")
 	}
 	if _, ok := transport.As[interface{ Wait(context.Context) error }](l); !ok {
@@ -202,12 +202,11 @@ func TestAbilitiesAreFoundThroughWrappers(t *testing.T) {
 
 func ExampleParseFrame() {
 	f := transport.Frame{
-		Dst:       transport.Broadcast,
-		Src:       transport.MAC{0x02, 0, 0, 0, 0, 1},
-		EtherType: transport.EtherTypeDefault,
-		Tagged:    true,
-		Tag:       transport.Tag{VID: 101, PCP: 1},
-		Payload:   []byte("hello"),
+		Dst:         transport.Broadcast,
+		Src:         transport.MAC{0x02, 0, 0, 0, 0, 1},
+		EtherType:   transport.EtherTypeDefault,
+		OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}),
+		Payload:     []byte("hello"),
 	}
 	b := f.AppendTo(nil)
 	g, err := transport.ParseFrame(b)

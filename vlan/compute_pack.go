@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/chance"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 // nowhere is the place of a path that is in no VLAN.
@@ -30,7 +30,7 @@ func (t *Topology) packBest(paths []SwitchPath, atLeast int, opt VLANOptions) *p
 
 	rank := ranks(paths)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
-	c := chance.Source(opt.Seed)
+	c := prng.Source(opt.Seed)
 	for try := 0; try <= opt.Tries && (best.dropped > 0 || len(best.forests) > atLeast); try++ {
 		most := opt.MaxVLANs
 		if best.dropped == 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -71,7 +71,7 @@ func orDefault[T comparable](field *T, value T) {
 // Sample is what a node's counters showed at an instant.
 type Sample struct {
 	Node int
-	At   mono.Time // on the reader's clock
+	At   monotime.Time // on the reader's clock
 	Sent []SentTo
 }
 
@@ -114,7 +114,7 @@ func (r Reason) String() string {
 
 // Decision is a change of a pair's VID, and why. All decisions of one Advance belong together.
 type Decision struct {
-	At     mono.Time
+	At     monotime.Time
 	Change Change
 	Reason Reason
 	Why    string // one line, with the numbers
@@ -187,7 +187,7 @@ type Controller struct {
 	topology *Topology
 	paths    *Paths
 	plan     *Plan // in force, as far as is known
-	deadline mono.Time
+	deadline monotime.Time
 
 	meter  meter
 	wants  wants
@@ -205,13 +205,13 @@ type Controller struct {
 
 // rest is how long a pair is left alone.
 type rest struct {
-	until  mono.Time
+	until  monotime.Time
 	length time.Duration
 }
 
 // NewController returns a controller for a network in which plan is in force at now. Errors: ErrBadTopology, ErrBadPlan; a field of cfg
 // that is out of range.
-func NewController(now mono.Time, t *Topology, plan *Plan, cfg ControlConfig) (*Controller, error) {
+func NewController(now monotime.Time, t *Topology, plan *Plan, cfg ControlConfig) (*Controller, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (c *Controller) Replace(plan *Plan) error {
 }
 
 // Deadline returns when the period ends: then read the counters and call Advance. There always is one.
-func (c *Controller) Deadline() (at mono.Time, ok bool) { return c.deadline, true }
+func (c *Controller) Deadline() (at monotime.Time, ok bool) { return c.deadline, true }
 
 // Observe takes a sample. Of several from one node in a period the last one counts. The error names what is wrong with it; then
 // it is as if it had not come. Destinations that are not nodes of the plan, such as groups, are to be left out.
@@ -285,7 +285,7 @@ func (c *Controller) Worst() (Hop, float64) { return c.worst(c.average(), c.plan
 func (c *Controller) Log(dst []Decision) []Decision { return append(dst, c.log...) }
 
 // Refused tells that changes of the latest decisions were not carried out, and why: the pairs have the VIDs that they had.
-func (c *Controller) Refused(now mono.Time, changes []Change, why string) {
+func (c *Controller) Refused(now monotime.Time, changes []Change, why string) {
 	for _, ch := range changes {
 		c.setVID(ch.Pair, ch.From)
 		c.tire(now, ch.Pair)
@@ -295,7 +295,7 @@ func (c *Controller) Refused(now mono.Time, changes []Change, why string) {
 }
 
 // Advance ends the period, and appends what is to be done to out. It does nothing before the deadline.
-func (c *Controller) Advance(now mono.Time, out []Decision) []Decision {
+func (c *Controller) Advance(now monotime.Time, out []Decision) []Decision {
 	if now.Before(c.deadline) {
 		return out
 	}

@@ -3,7 +3,7 @@ package vlan
 import (
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -73,7 +73,7 @@ func (c *Controller) worst(demand Traffic, plan *Plan) (worst Hop, utilisation f
 }
 
 // propose looks for a better plan, and begins to carry it out if it has been better for long enough.
-func (c *Controller) propose(now mono.Time) []Decision {
+func (c *Controller) propose(now monotime.Time) []Decision {
 	p, err := newProblem(c.topology, c.average(), c.plan, OptimizeOptions{PerChange: controlPerChange, Keep: c.resting(now)})
 	if err != nil {
 		c.streak = 0 // a pair is cut off: no plan helps
@@ -128,7 +128,7 @@ func (p *problem) controlEffort() int {
 }
 
 // resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.
-func (c *Controller) resting(now mono.Time) func(Pair) bool {
+func (c *Controller) resting(now monotime.Time) func(Pair) bool {
 	missing := func(node int) bool { return c.meter.nodes[node].silent > 0 || c.meter.nodes[node].last == nil }
 	return func(p Pair) bool {
 		return missing(p.A) || missing(p.B) || now.Before(c.rest[p].until)
@@ -148,7 +148,7 @@ func (c *Controller) isWorse(wanted Traffic, plan, than *Plan) bool {
 
 // judge compares the plan in force with the one before, by what was wanted since, and takes the changes back if they made it
 // worse.
-func (c *Controller) judge(now mono.Time, wanted Traffic) []Decision {
+func (c *Controller) judge(now monotime.Time, wanted Traffic) []Decision {
 	before, trial := c.before, c.trial
 	c.before, c.trial = nil, nil
 	hop, is := c.worst(wanted, c.plan)
@@ -161,7 +161,7 @@ func (c *Controller) judge(now mono.Time, wanted Traffic) []Decision {
 }
 
 // takeBack undoes the changes of a trial.
-func (c *Controller) takeBack(now mono.Time, trial []Decision, hop Hop, is, would float64) (back []Decision) {
+func (c *Controller) takeBack(now monotime.Time, trial []Decision, hop Hop, is, would float64) (back []Decision) {
 	for _, d := range trial {
 		ch := Change{d.Change.Pair, d.Change.To, d.Change.From}
 		if c.plan.PairVID(ch.Pair.A, ch.Pair.B) != ch.From {
@@ -178,7 +178,7 @@ func (c *Controller) takeBack(now mono.Time, trial []Decision, hop Hop, is, woul
 
 // tire lets a pair rest that changes now: for Rest, or for twice as long as the last time if it changes soon after that. So a pair
 // changes ever more seldom while its changes do not last.
-func (c *Controller) tire(now mono.Time, p Pair) {
+func (c *Controller) tire(now monotime.Time, p Pair) {
 	r, tired := c.rest[p]
 	switch {
 	case !tired || now.After(r.until.Add(r.length)):
@@ -196,7 +196,7 @@ func (c *Controller) setVID(p Pair, vid transport.VID) {
 }
 
 // adopt takes over what somebody else has changed: pairs that keep using another VID than they should. They rest.
-func (c *Controller) adopt(now mono.Time, passed passage) {
+func (c *Controller) adopt(now monotime.Time, passed passage) {
 	pairs := make([]Pair, 0, len(passed.vid))
 	for p := range passed.vid {
 		pairs = append(pairs, p)

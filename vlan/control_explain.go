@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // note appends to the log.
@@ -17,7 +17,7 @@ func (c *Controller) note(d Decision) {
 
 // explain returns the changes of some choices as decisions: what the worst link on each pair's path was, who shared it, and what the worst
 // one on its new path will be.
-func (p *problem) explain(now mono.Time, choice []int32) (why []Decision) {
+func (p *problem) explain(now monotime.Time, choice []int32) (why []Decision) {
 	before, after := p.newAssignment(), p.newAssignment()
 	before.takeCurrent()
 	after.takeAll(choice)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -16,7 +16,7 @@ type model struct {
 	top     *vlan.Topology
 	plan    *vlan.Plan
 	want    vlan.Traffic
-	now     mono.Time
+	now     monotime.Time
 	bytes   []map[counterKey]float64 // by node
 	control *vlan.Controller
 
@@ -32,7 +32,7 @@ type counterKey struct {
 const period = time.Second
 
 func newModel(top *vlan.Topology, plan *vlan.Plan, cfg vlan.ControlConfig) *model {
-	m := &model{top: top, plan: plan, now: mono.At(time.Hour), bytes: make([]map[counterKey]float64, len(top.Hosts))}
+	m := &model{top: top, plan: plan, now: monotime.At(time.Hour), bytes: make([]map[counterKey]float64, len(top.Hosts))}
 	for i := range m.bytes {
 		m.bytes[i] = make(map[counterKey]float64)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -30,7 +30,7 @@ func collision(t *testing.T) (w *watch, moved, stayed vlan.Pair) {
 	}
 	plan.Pairs = map[vlan.Pair]transport.VID{{A: 2, B: 6}: 2, {A: 3, B: 7}: 2}
 	m := newModel(top, plan, vlan.ControlConfig{MaxChanges: mostChanges, Rest: rest})
-	w = &watch{model: m, t: t, name: t.Name(), moved: make(map[vlan.Pair]mono.Time), slack: 1.03}
+	w = &watch{model: m, t: t, name: t.Name(), moved: make(map[vlan.Pair]monotime.Time), slack: 1.03}
 	moved, stayed = vlan.Pair{A: 0, B: 4}, vlan.Pair{A: 1, B: 5}
 	for k := range 4 { // the first sample, and three periods of patience
 		d := w.step(both(moved, stayed))
@@ -252,7 +252,7 @@ func TestControlDoesNotRotate(t *testing.T) {
 		want[i].Rate = 0.6 * vlan.Gbps
 	}
 	m := newModel(top, plan, vlan.ControlConfig{MaxChanges: mostChanges, Rest: rest})
-	w := &watch{model: m, t: t, name: t.Name(), moved: make(map[vlan.Pair]mono.Time), slack: 1.03}
+	w := &watch{model: m, t: t, name: t.Name(), moved: make(map[vlan.Pair]monotime.Time), slack: 1.03}
 	for range 60 {
 		w.step(want)
 	}

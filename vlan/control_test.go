@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -42,7 +42,7 @@ type watch struct {
 	t       *testing.T
 	name    string
 	old     *vlan.Plan // before the latest changes, or nil
-	moved   map[vlan.Pair]mono.Time
+	moved   map[vlan.Pair]monotime.Time
 	changes int
 	last    int // period with a change
 	periods int
@@ -58,7 +58,7 @@ const (
 // some of it; where they are not, it sees all.
 func newWatch(t *testing.T, name string, top *vlan.Topology, seed uint64) *watch {
 	m := newModel(top, start(top, seed), vlan.ControlConfig{MaxChanges: mostChanges, Rest: rest})
-	return &watch{model: m, t: t, name: name, moved: make(map[vlan.Pair]mono.Time), slack: 1.15}
+	return &watch{model: m, t: t, name: name, moved: make(map[vlan.Pair]monotime.Time), slack: 1.15}
 }
 
 // step lets a period pass in which one traffic after the other is wanted, for as long each.
@@ -256,27 +256,27 @@ func TestControlNamesBadInput(t *testing.T) {
 		"rest -1s":       {Rest: -time.Second},
 		"quiet NaN":      {Quiet: math.NaN()},
 	} {
-		if _, err := vlan.NewController(mono.At(0), top, plan, cfg); err == nil || !strings.Contains(err.Error(), "control: "+want) {
+		if _, err := vlan.NewController(monotime.At(0), top, plan, cfg); err == nil || !strings.Contains(err.Error(), "control: "+want) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)
 		}
 	}
-	if _, err := vlan.NewController(mono.At(0), top, nil, vlan.ControlConfig{}); !errors.Is(err, vlan.ErrBadPlan) {
+	if _, err := vlan.NewController(monotime.At(0), top, nil, vlan.ControlConfig{}); !errors.Is(err, vlan.ErrBadPlan) {
 		t.Errorf("no plan: %v, want ErrBadPlan", err)
 	}
-	if _, err := vlan.NewController(mono.At(0), &vlan.Topology{}, plan, vlan.ControlConfig{}); !errors.Is(err, vlan.ErrBadTopology) {
+	if _, err := vlan.NewController(monotime.At(0), &vlan.Topology{}, plan, vlan.ControlConfig{}); !errors.Is(err, vlan.ErrBadTopology) {
 		t.Errorf("no topology: %v, want ErrBadTopology", err)
 	}
-	c, err := vlan.NewController(mono.At(0), top, plan, vlan.ControlConfig{})
+	c, err := vlan.NewController(monotime.At(0), top, plan, vlan.ControlConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Observe(vlan.Sample{Node: 1, At: mono.At(time.Second)}); err != nil {
+	if err := c.Observe(vlan.Sample{Node: 1, At: monotime.At(time.Second)}); err != nil {
 		t.Error(err)
 	}
 	at, _ := c.Deadline()
 	c.Advance(at, nil)
 	for want, s := range map[string]vlan.Sample{
-		"node 16 (want 0 to 15)":          {Node: 16, At: mono.At(2 * time.Second)},
+		"node 16 (want 0 to 15)":          {Node: 16, At: monotime.At(2 * time.Second)},
 		"node 1: 1s before":               {Node: 1},
 		"bytes to node 16":                {Node: 2, Sent: []vlan.SentTo{{Node: 16}}},
 		"bytes to node 2":                 {Node: 2, Sent: []vlan.SentTo{{Node: 2}}},
@@ -308,7 +308,7 @@ func ExampleController() {
 	for i := range topology.Hosts {
 		plan.Nodes = append(plan.Nodes, vlan.Station{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i)}, VID: 1})
 	}
-	c, err := vlan.NewController(mono.At(0), topology, plan, vlan.ControlConfig{Period: time.Second})
+	c, err := vlan.NewController(monotime.At(0), topology, plan, vlan.ControlConfig{Period: time.Second})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -53,8 +53,8 @@ type Failover struct {
 	self   transport.MAC
 	peers  map[transport.MAC]*failoverPeer
 	timers timers
-	bodies []byte    // of the steps of the call in progress
-	calm   mono.Time // until when no pair is moved: see look
+	bodies []byte        // of the steps of the call in progress
+	calm   monotime.Time // until when no pair is moved: see look
 }
 
 // FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the defaults.
@@ -142,7 +142,7 @@ func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
 
 // SetPeer watches a peer from now on, whose pair with us is to use the VID prefer while that is well. For a peer that is watched already,
 // it moves the pair to another preferred VID: both ends are to be told. Errors: a VID that is not among the configured ones, our own address.
-func (f *Failover) SetPeer(now mono.Time, peer transport.MAC, prefer transport.VID, out []FailoverStep) ([]FailoverStep, error) {
+func (f *Failover) SetPeer(now monotime.Time, peer transport.MAC, prefer transport.VID, out []FailoverStep) ([]FailoverStep, error) {
 	f.look(now)
 	if !slices.Contains(f.cfg.VIDs, prefer) {
 		return out, fmt.Errorf("failover of %v: VID %d is not watched (want one of %v)", peer, prefer, f.cfg.VIDs)
@@ -180,7 +180,7 @@ func (f *Failover) RemovePeer(peer transport.MAC) {
 }
 
 // Answered takes note that a probe was answered by a VID; body is what came back. Answers to nobody's probes are ignored.
-func (f *Failover) Answered(now mono.Time, peer transport.MAC, vid transport.VID, body []byte, out []FailoverStep) []FailoverStep {
+func (f *Failover) Answered(now monotime.Time, peer transport.MAC, vid transport.VID, body []byte, out []FailoverStep) []FailoverStep {
 	f.look(now)
 	p := f.peers[peer]
 	if p == nil {
@@ -195,7 +195,7 @@ func (f *Failover) Answered(now mono.Time, peer transport.MAC, vid transport.VID
 
 // Heard takes note of a peer's probe: of its body, and the peer's life, a number that is another one each time that it begins anew.
 // Bodies that are not failover's are ignored.
-func (f *Failover) Heard(now mono.Time, peer transport.MAC, life uint32, body []byte, out []FailoverStep) []FailoverStep {
+func (f *Failover) Heard(now monotime.Time, peer transport.MAC, life uint32, body []byte, out []FailoverStep) []FailoverStep {
 	f.look(now)
 	p, news := f.peers[peer], failoverNews{}
 	if p == nil || !news.parse(body) {
@@ -213,7 +213,7 @@ func (f *Failover) Heard(now mono.Time, peer transport.MAC, life uint32, body []
 }
 
 // SetLink takes note that the link went down or up by which frames of some VIDs leave: of all of them, if none are named.
-func (f *Failover) SetLink(now mono.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
+func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
 	f.look(now)
 	for _, p := range f.sorted() {
 		changed := false
@@ -237,7 +237,7 @@ func (f *Failover) SetLink(now mono.Time, up bool, out []FailoverStep, vids ...t
 }
 
 // Advance does what is due. Call it no later than Deadline.
-func (f *Failover) Advance(now mono.Time, out []FailoverStep) []FailoverStep {
+func (f *Failover) Advance(now monotime.Time, out []FailoverStep) []FailoverStep {
 	f.look(now)
 	for len(f.timers) > 0 && !f.timers[0].due.After(now) {
 		t := f.timers[0]
@@ -255,9 +255,9 @@ func (f *Failover) Advance(now mono.Time, out []FailoverStep) []FailoverStep {
 }
 
 // Deadline returns when Advance is to be called at the latest. ok is false if there is nothing to wait for.
-func (f *Failover) Deadline() (at mono.Time, ok bool) {
+func (f *Failover) Deadline() (at monotime.Time, ok bool) {
 	if len(f.timers) == 0 {
-		return mono.Time{}, false
+		return monotime.Time{}, false
 	}
 	return f.timers[0].due, true
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -35,7 +35,7 @@ func (r MoveReason) String() string {
 func (r MoveReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // changed is what follows when a path became better or worse: the end that decides does so, and the peer is told.
-func (f *Failover) changed(now mono.Time, p *failoverPeer, why MoveReason, out []FailoverStep) []FailoverStep {
+func (f *Failover) changed(now monotime.Time, p *failoverPeer, why MoveReason, out []FailoverStep) []FailoverStep {
 	before := p.current
 	if p.decides {
 		out = f.decide(now, p, why, out)
@@ -47,11 +47,11 @@ func (f *Failover) changed(now mono.Time, p *failoverPeer, why MoveReason, out [
 }
 
 // decide chooses the pair's path anew.
-func (f *Failover) decide(now mono.Time, p *failoverPeer, why MoveReason, out []FailoverStep) []FailoverStep {
+func (f *Failover) decide(now monotime.Time, p *failoverPeer, why MoveReason, out []FailoverStep) []FailoverStep {
 	f.drop(&p.timer)
 	best, at := f.choose(now, p)
 	if best == p.current {
-		p.notBefore, p.putOff = mono.Time{}, 0
+		p.notBefore, p.putOff = monotime.Time{}, 0
 		return out
 	}
 	if f.calm.After(now) && !p.notBefore.After(now) && p.putOff < f.cfg.Misses && !p.current.unplugged {
@@ -64,12 +64,12 @@ func (f *Failover) decide(now mono.Time, p *failoverPeer, why MoveReason, out []
 		f.set(&p.timer, at)
 		return out
 	}
-	p.notBefore, p.putOff = mono.Time{}, 0
+	p.notBefore, p.putOff = monotime.Time{}, 0
 	return f.move(now, p, best, f.reason(now, p, why), out)
 }
 
 // reason is why the path in use is left, of which somebody has just learned.
-func (f *Failover) reason(now mono.Time, p *failoverPeer, learned MoveReason) MoveReason {
+func (f *Failover) reason(now monotime.Time, p *failoverPeer, learned MoveReason) MoveReason {
 	switch {
 	case f.rank(now, p, p.current) != PathDown:
 		return MoveHeld
@@ -91,7 +91,7 @@ func (f *Failover) reason(now mono.Time, p *failoverPeer, learned MoveReason) Mo
 // carried is spread over those that are left. Where all are dead, those that are not in use turn suspect last: so one that is suspect is
 // not moved to; it will be up or down before long. And all begin to answer at about the same time: so one that has just begun is
 // not moved to at once, for the one in use may be next.
-func (f *Failover) choose(now mono.Time, p *failoverPeer) (best *failoverPath, at mono.Time) {
+func (f *Failover) choose(now monotime.Time, p *failoverPeer) (best *failoverPath, at monotime.Time) {
 	if f.rank(now, p, p.current) != PathDown {
 		if prefer := p.path(p.prefer); f.rank(now, p, prefer) == PathUp {
 			return prefer, now
@@ -117,7 +117,7 @@ func (f *Failover) choose(now mono.Time, p *failoverPeer) (best *failoverPath, a
 }
 
 // held returns since when a path has been holding, at both ends.
-func (path *failoverPath) held() (since mono.Time) {
+func (path *failoverPath) held() (since monotime.Time) {
 	if path.state == PathHolding {
 		since = path.since
 	}
@@ -144,7 +144,7 @@ func (f *Failover) nth(p *failoverPeer, i int) *failoverPath {
 }
 
 // move has the pair use a path from now on, and tells the peer.
-func (f *Failover) move(now mono.Time, p *failoverPeer, to *failoverPath, why MoveReason, out []FailoverStep) []FailoverStep {
+func (f *Failover) move(now monotime.Time, p *failoverPeer, to *failoverPath, why MoveReason, out []FailoverStep) []FailoverStep {
 	from := p.current
 	if from == to {
 		return out
@@ -156,7 +156,7 @@ func (f *Failover) move(now mono.Time, p *failoverPeer, to *failoverPath, why Mo
 
 // follow takes the deciding peer's choice over. One that we were told to leave does not count again for a while, as the peer is told, too; but
 // what we were told to use must work.
-func (f *Failover) follow(now mono.Time, p *failoverPeer, choice transport.VID, out []FailoverStep) []FailoverStep {
+func (f *Failover) follow(now monotime.Time, p *failoverPeer, choice transport.VID, out []FailoverStep) []FailoverStep {
 	again := choice == p.choice
 	p.choice = choice
 	path := p.path(choice)
@@ -169,7 +169,7 @@ func (f *Failover) follow(now mono.Time, p *failoverPeer, choice transport.VID, 
 
 // rank is what a path is worth: what both ends think of it, the worse of the two. What the peer said a long time ago does not
 // count.
-func (f *Failover) rank(now mono.Time, p *failoverPeer, path *failoverPath) PathState {
+func (f *Failover) rank(now monotime.Time, p *failoverPeer, path *failoverPath) PathState {
 	if !p.heard || now.Sub(p.heardAt) > f.cfg.Hold+f.cfg.Spare {
 		return path.state
 	}

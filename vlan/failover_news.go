@@ -3,7 +3,7 @@ package vlan
 import (
 	"encoding/binary"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -48,7 +48,7 @@ func (n *failoverNews) parse(b []byte) bool {
 }
 
 // noteReport takes over what the peer thinks of each path. One that it does not know is no use to the pair.
-func (p *failoverPeer) noteReport(now mono.Time, n *failoverNews) {
+func (p *failoverPeer) noteReport(now monotime.Time, n *failoverNews) {
 	for _, path := range p.paths {
 		if path.reported != PathHolding {
 			path.heldSince = now

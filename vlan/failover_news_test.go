@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -86,7 +86,7 @@ func TestFailoverNewsOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := mono.At(0)
+	now := monotime.At(0)
 	if _, err := f.SetPeer(now, high, 20, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func FuzzFailoverNews(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			now := mono.At(time.Second)
+			now := monotime.At(time.Second)
 			if _, err := f.SetPeer(now, peer, 10, nil); err != nil {
 				t.Fatal(err)
 			}

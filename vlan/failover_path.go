@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -43,36 +43,36 @@ type failoverPeer struct {
 	number  uint32 // of the last probe to it
 	timer   timer  // for a decision that is put off
 	// notBefore is when a decision to move may be carried out that was made when this end had just gone on: see look.
-	notBefore mono.Time
+	notBefore monotime.Time
 	putOff    int // how often it was put off for that: up to Misses, for an end that is late always is to move, too
 
 	// What the peer has said:
 	heard    bool
 	life     uint32
 	newest   uint32 // number of the probe that said it
-	heardAt  mono.Time
+	heardAt  monotime.Time
 	choice   transport.VID // of the deciding peer; 0: none yet
-	ownUntil mono.Time     // we were told another VID than its choice, as it will be: do not go back before
+	ownUntil monotime.Time // we were told another VID than its choice, as it will be: do not go back before
 }
 
 // failoverPath is the path to a peer by one VID.
 type failoverPath struct {
 	vid       transport.VID
 	state     PathState
-	unplugged bool      // its link is down
-	waiting   bool      // for an answer, until the timer is due
-	excused   bool      // the wait was made longer, as this end stood still in it
-	misses    int       // in a row
-	beside    mono.Time // when the peer answered by another path first, since the first of them; zero: it has not
-	first     uint32    // probes from this number on may still be answered
-	last      uint32    // number of the last probe
-	since     mono.Time // of Holding
-	reported  PathState // what the peer thinks of it
-	heldSince mono.Time // of its being reported as Holding
-	timer     timer     // for the next probe, or for its being missed
+	unplugged bool          // its link is down
+	waiting   bool          // for an answer, until the timer is due
+	excused   bool          // the wait was made longer, as this end stood still in it
+	misses    int           // in a row
+	beside    monotime.Time // when the peer answered by another path first, since the first of them; zero: it has not
+	first     uint32        // probes from this number on may still be answered
+	last      uint32        // number of the last probe
+	since     monotime.Time // of Holding
+	reported  PathState     // what the peer thinks of it
+	heldSince monotime.Time // of its being reported as Holding
+	timer     timer         // for the next probe, or for its being missed
 }
 
-func (f *Failover) newPeer(now mono.Time, mac transport.MAC, prefer transport.VID) *failoverPeer {
+func (f *Failover) newPeer(now monotime.Time, mac transport.MAC, prefer transport.VID) *failoverPeer {
 	p := &failoverPeer{mac: mac, decides: f.self.Compare(mac) < 0, prefer: prefer}
 	p.number = uint32(now.Since() / time.Millisecond) // higher than what was used before, if we begin anew in one life
 	p.timer.peer = p
@@ -107,7 +107,7 @@ func (p *failoverPeer) path(vid transport.VID) *failoverPath {
 }
 
 // probe sends a probe by a path, and awaits its answer unless an earlier one's is.
-func (f *Failover) probe(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+func (f *Failover) probe(now monotime.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	if path.unplugged {
 		return out
 	}
@@ -126,7 +126,7 @@ func (f *Failover) probe(now mono.Time, p *failoverPeer, path *failoverPath, out
 }
 
 // probeAll probes all paths to a peer: to learn what they are worth, and to tell the peer what is new here.
-func (f *Failover) probeAll(now mono.Time, p *failoverPeer, out []FailoverStep) []FailoverStep {
+func (f *Failover) probeAll(now monotime.Time, p *failoverPeer, out []FailoverStep) []FailoverStep {
 	for _, path := range p.paths {
 		out = f.probe(now, p, path, out)
 	}
@@ -147,7 +147,7 @@ func (path *failoverPath) becomes(s PathState) {
 }
 
 // answer is what an answer does.
-func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+func (f *Failover) answer(now monotime.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	before := path.state
 	p.noteAlive(now, path)
 	switch {
@@ -171,7 +171,7 @@ func (f *Failover) answer(now mono.Time, p *failoverPeer, path *failoverPath, ou
 
 // look is what each call begins with. If something was due before, this end has stood still, and what has come meanwhile is looked at bit by bit. So no
 // pair is moved until as much time has passed again, up to a Timeout.
-func (f *Failover) look(now mono.Time) {
+func (f *Failover) look(now monotime.Time) {
 	f.bodies = f.bodies[:0]
 	if at, ok := f.Deadline(); ok && at.Before(now) {
 		f.calm = now.Add(min(now.Sub(at), f.cfg.Timeout))
@@ -181,7 +181,7 @@ func (f *Failover) look(now mono.Time) {
 // late is what the end of a wait does: the probe is missed, unless this end itself stood still when the wait was to end. An answer may be here then
 // that nobody has looked at yet: so the wait becomes longer by the time in which nobody looked, up to another Timeout. It does so once: an end that is
 // late always is to find out, too.
-func (f *Failover) late(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+func (f *Failover) late(now monotime.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	if stood := now.Sub(path.timer.due); stood > 0 && !path.excused {
 		path.excused = true
 		f.set(&path.timer, now.Add(min(stood, f.cfg.Timeout)))
@@ -193,7 +193,7 @@ func (f *Failover) late(now mono.Time, p *failoverPeer, path *failoverPath, out 
 // miss is what a missed probe does. A peer that stands still answers by no path: that is no reason to leave one. So a path counts as dead
 // if the peer has answered by another one meanwhile; and if it answers by none, all do together, so that neither end takes the last to be given up for
 // better than the others.
-func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
+func (f *Failover) miss(now monotime.Time, p *failoverPeer, path *failoverPath, out []FailoverStep) []FailoverStep {
 	path.waiting = false
 	if path.state == PathDown {
 		f.set(&path.timer, now.Add(f.pause(p, path)))
@@ -201,7 +201,7 @@ func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out 
 	}
 	path.misses++
 	if path.misses == 1 {
-		path.beside = mono.Time{}
+		path.beside = monotime.Time{}
 	}
 	switch {
 	case path.misses >= f.cfg.Misses && f.answersBeside(now, path):
@@ -225,14 +225,14 @@ func (f *Failover) miss(now mono.Time, p *failoverPeer, path *failoverPath, out 
 }
 
 // giveUp takes a path for dead.
-func (f *Failover) giveUp(now mono.Time, p *failoverPeer, path *failoverPath) {
+func (f *Failover) giveUp(now monotime.Time, p *failoverPeer, path *failoverPath) {
 	path.becomes(PathDown)
 	path.first = p.number + 1
 	f.set(&path.timer, now.Add(f.pause(p, path)))
 }
 
 // noteAlive takes note that the peer has answered by a path, for those by which it has not.
-func (p *failoverPeer) noteAlive(now mono.Time, path *failoverPath) {
+func (p *failoverPeer) noteAlive(now monotime.Time, path *failoverPath) {
 	for _, other := range p.paths {
 		if other != path && other.misses > 0 && other.beside.IsZero() {
 			other.beside = now
@@ -242,7 +242,7 @@ func (p *failoverPeer) noteAlive(now mono.Time, path *failoverPath) {
 
 // answersBeside reports whether the peer has answered by another path since the first of the probes in a row was missed by this one (all were
 // probed then), and could have answered by this one as well: a peer that goes on answers by one path after the other.
-func (f *Failover) answersBeside(now mono.Time, path *failoverPath) bool {
+func (f *Failover) answersBeside(now monotime.Time, path *failoverPath) bool {
 	return !path.beside.IsZero() && now.Sub(path.beside) >= f.cfg.Timeout/2
 }
 

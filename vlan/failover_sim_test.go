@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -40,7 +40,7 @@ const (
 // fatTree is the network and its stations.
 type fatTree struct {
 	t      *testing.T
-	now    mono.Time
+	now    monotime.Time
 	rng    *rand.Rand
 	events simEvents
 	cut    int // cable of leaf l and top v is bit l*simTops+v-1
@@ -48,15 +48,15 @@ type fatTree struct {
 	nodes  [simNodes]*vlan.Failover
 	prefer func(a, b int) transport.VID
 	moves  map[vlan.Pair]int
-	bad    map[vlan.Pair]mono.Time // since when a pair could use a VID and does not
+	bad    map[vlan.Pair]monotime.Time // since when a pair could use a VID and does not
 	worst  time.Duration
-	watch  mono.Time           // from when on it counts
-	still  [simNodes]mono.Time // until when a station stands still
-	queue  [simNodes][]func()  // what has come meanwhile
+	watch  monotime.Time           // from when on it counts
+	still  [simNodes]monotime.Time // until when a station stands still
+	queue  [simNodes][]func()      // what has come meanwhile
 }
 
 type simEvent struct {
-	at     mono.Time
+	at     monotime.Time
 	number int
 	do     func()
 }
@@ -78,7 +78,7 @@ func (e *simEvents) Pop() any {
 func simMAC(k int) transport.MAC { return transport.MAC{2, 0, 0, 0, 0, byte(k + 1)} }
 
 func newFatTree(t *testing.T, seed uint64) *fatTree {
-	w := &fatTree{t: t, now: mono.At(time.Hour), rng: rand.New(rand.NewPCG(seed, 1)), moves: map[vlan.Pair]int{}, bad: map[vlan.Pair]mono.Time{}}
+	w := &fatTree{t: t, now: monotime.At(time.Hour), rng: rand.New(rand.NewPCG(seed, 1)), moves: map[vlan.Pair]int{}, bad: map[vlan.Pair]monotime.Time{}}
 	w.prefer = func(a, b int) transport.VID { return transport.VID(1 + min(a, b)%simTops) }
 	for k := range w.nodes {
 		w.begin(k)
@@ -137,7 +137,7 @@ func (w *fatTree) pause(k int, d time.Duration) {
 		if w.still[k] != end {
 			return // it was made to stand still for longer
 		}
-		w.still[k] = mono.Time{}
+		w.still[k] = monotime.Time{}
 		if w.rng.IntN(2) == 0 {
 			w.do(k, w.nodes[k].Advance(w.now, nil))
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -25,7 +25,7 @@ var (
 type end struct {
 	t      *testing.T
 	f      *vlan.Failover
-	now    mono.Time
+	now    monotime.Time
 	peer   transport.MAC
 	answer map[transport.VID]bool // whether probes by it are answered, at once
 	steps  []vlan.FailoverStep    // since they were looked at last
@@ -36,7 +36,7 @@ func newEnd(t *testing.T, self, peer transport.MAC) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &end{t: t, f: f, now: mono.At(time.Hour), peer: peer, answer: map[transport.VID]bool{10: true, 20: true, 30: true}}
+	e := &end{t: t, f: f, now: monotime.At(time.Hour), peer: peer, answer: map[transport.VID]bool{10: true, 20: true, 30: true}}
 	if _, err := f.SetPeer(e.now, peer, 10, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestFailoverSpreadsWhatADeadVIDCarried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := mono.At(time.Hour)
+	now := monotime.At(time.Hour)
 	for k := range 40 {
 		if _, err := f.SetPeer(now, transport.MAC{4, 0, 0, 0, 0, byte(k)}, 3, nil); err != nil {
 			t.Fatal(err)
@@ -448,7 +448,7 @@ func TestFailoverRefusesBadConfiguration(t *testing.T) {
 		{low, 10, "not the address of another station"},
 		{transport.Broadcast, 10, "not the address of another station"},
 	} {
-		if _, err := f.SetPeer(mono.At(1), c.peer, c.vid, nil); err == nil || !strings.Contains(err.Error(), c.text) {
+		if _, err := f.SetPeer(monotime.At(1), c.peer, c.vid, nil); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v by %d: %v, want %q", c.peer, c.vid, err, c.text)
 		}
 	}

@@ -3,12 +3,12 @@ package vlan
 import (
 	"container/heap"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // timer is when something is due: of a path, or of a peer as a whole.
 type timer struct {
-	due  mono.Time
+	due  monotime.Time
 	peer *failoverPeer
 	path *failoverPath // nil: the peer's
 	at   int           // in the heap, from 1; 0: not in it
@@ -39,7 +39,7 @@ func (t *timers) Pop() any {
 }
 
 // set has a timer be due, and no longer when it was.
-func (f *Failover) set(t *timer, due mono.Time) {
+func (f *Failover) set(t *timer, due monotime.Time) {
 	t.due = due
 	if t.at > 0 {
 		heap.Fix(&f.timers, t.at-1)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/chance"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 var inf = math.Inf(1)
@@ -82,7 +82,7 @@ func (p *problem) boundOfHops() float64 {
 // switches with hosts are there; sets that agree in that are one.
 func (p *problem) cuts() [][]bool {
 	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
-	random := chance.Source(0)
+	random := prng.Source(0)
 	for _, h := range p.topology.Hosts {
 		if hosts[h.Switch] == 0 {
 			hosts[h.Switch] = random.Next() | 1

@@ -3,7 +3,7 @@ package vlan
 import (
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/chance"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 const (
@@ -245,7 +245,7 @@ func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to 
 // others go anywhere, and from there it is downhill.
 func (s *search) explore() {
 	s.trail = s.trail[:0]
-	best, random := s.score(), chance.Source(exploreSeed)
+	best, random := s.score(), prng.Source(exploreSeed)
 	for best.worst > s.bound*(1+near) && !s.spent() {
 		worst, _ := s.worstHop()
 		for k := range kicks {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rawlane/rawlane/internal/chance"
+	"github.com/rawlane/rawlane/internal/prng"
 )
 
 // Patterns says what Pattern takes.
@@ -118,7 +118,7 @@ func patternAll(n int) (Traffic, error) {
 
 // patternRandom is Sattolo's shuffle: a permutation of one cycle, so that nobody sends to itself.
 func patternRandom(n int, seed uint64) Traffic {
-	c := chance.Source(seed)
+	c := prng.Source(seed)
 	to := make([]int, n)
 	for i := range to {
 		to[i] = i

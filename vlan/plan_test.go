@@ -103,7 +103,8 @@ func TestPlan_BothEndsUseOneVID(t *testing.T) {
 						want = high.VID
 					}
 				}
-				tag, tagged := tables[a].Route(p.Nodes[b].MAC)
+				got := tables[a].Route(p.Nodes[b].MAC)
+				tag, tagged := got.Tag, got.Tagged
 				vid, err := p.VID(p.Nodes[a].MAC, p.Nodes[b].MAC)
 				if !tagged || tag != (transport.Tag{VID: want, PCP: p.PCP}) || p.PairVID(a, b) != want || vid != want || err != nil {
 					t.Errorf("n=%d, %d to %d: route %v, PairVID %d, VID %d, %v; want VID %d PCP %d", n, a, b, tag, p.PairVID(a, b), vid, err, want, p.PCP)
@@ -120,7 +121,8 @@ func TestPlan_UnlistedNodesAreReachedByTheSendersDefault(t *testing.T) {
 	stranger, group := transport.MAC{0x02, 9}, transport.MAC{0x03, 9}
 	table := newTable(t, p.Routes(1)...)
 	for name, to := range map[string]transport.MAC{"a stranger": stranger, "a group": group, "all": transport.Broadcast} {
-		tag, tagged := table.Route(to)
+		got := table.Route(to)
+		tag, tagged := got.Tag, got.Tagged
 		vid, err := p.VID(station(2), to)
 		back, errBack := p.VID(to, station(2))
 		if !tagged || tag.VID != 2 || vid != 2 || back != 2 || err != nil || errBack != nil {

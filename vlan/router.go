@@ -7,7 +7,7 @@ import "github.com/rawlane/rawlane/transport"
 // Route must be cheap and safe to call from any goroutine. A router whose answers change returns another
 // Generation after each change; who caches routes asks again when it differs.
 type Router interface {
-	Route(dst transport.MAC) (tag transport.Tag, tagged bool)
+	Route(dst transport.MAC) transport.OptionalTag
 	Generation() uint64
 }
 
@@ -28,13 +28,10 @@ func Fixed(tag transport.Tag) (Router, error) {
 	if err := tag.Validate(); err != nil {
 		return nil, err
 	}
-	return fixed{tag: tag, tagged: true}, nil
+	return fixed{transport.Tagged(tag)}, nil
 }
 
-type fixed struct {
-	tag    transport.Tag
-	tagged bool
-}
+type fixed struct{ tag transport.OptionalTag }
 
-func (f fixed) Route(transport.MAC) (transport.Tag, bool) { return f.tag, f.tagged }
+func (f fixed) Route(transport.MAC) transport.OptionalTag { return f.tag }
 func (fixed) Generation() uint64                          { return 0 }

@@ -75,9 +75,9 @@ func NewTable(routes []Route) (*Table, error) {
 }
 
 // Route returns the tag of frames to dst: by the route that is in force at some moment during the call.
-func (t *Table) Route(dst transport.MAC) (transport.Tag, bool) {
+func (t *Table) Route(dst transport.MAC) transport.OptionalTag {
 	e := t.now.Load().route(keyOf(dst))
-	return e.tag, e.state == tagged
+	return transport.OptionalTag{Tagged: e.state == tagged, Tag: e.tag}
 }
 
 // Generation returns a number that is another one after each change.

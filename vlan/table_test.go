@@ -129,8 +129,8 @@ func TestTable_AgreesWithNaive(t *testing.T) {
 			}
 			dst := station(1 + rng.IntN(stations+5))
 			want := naive.route(dst)
-			if tag, tagged := table.Route(dst); tag != want.Tag || tagged == want.Untagged {
-				t.Fatalf("seed %d, operation %d: to %v: %v %v, want %v", seed, op, dst, tag, tagged, want)
+			if got := table.Route(dst); got.Tag != want.Tag || got.Tagged == want.Untagged {
+				t.Fatalf("seed %d, operation %d: to %v: %v, want %v", seed, op, dst, got, want)
 			}
 			bytes := 60 + rng.IntN(1000)
 			table.Counter(dst).Add(1, bytes)
@@ -148,8 +148,8 @@ func TestTable_AgreesWithNaive(t *testing.T) {
 
 func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	table := newTable(t, by(a, 5))
-	if tag, tagged := table.Route(b); tagged || tag != (transport.Tag{}) {
-		t.Errorf("to another: %v %v, want untagged", tag, tagged)
+	if got := table.Route(b); got != transport.Untagged {
+		t.Errorf("to another: %v, want untagged", got)
 	}
 	table.Counter(b).Add(1, 60)
 	want := []vlan.Sent{{Dst: a, VID: 5}, {Dst: transport.Broadcast, Frames: 1, Bytes: 60}}
@@ -279,7 +279,7 @@ func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 				// Nobody else changes this one: it is there as it was set.
-				if tag, _ := table.Route(own); tag.VID != vid {
+				if tag := table.Route(own).Tag; tag.VID != vid {
 					t.Errorf("writer %d: VID %d is %d", w, vid, tag.VID)
 				}
 			}
@@ -306,7 +306,8 @@ func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 					}
 				}
 				for i := range stations {
-					tag, tagged := table.Route(station(i))
+					got := table.Route(station(i))
+					tag, tagged := got.Tag, got.Tagged
 					if !tagged || tag.VID < 1 || tag.VID > 8 || i >= writers && tag.VID != 1 {
 						t.Errorf("to %d: %v %v", i, tag, tagged)
 					}
@@ -345,7 +346,7 @@ func TestTable_ReadersAllocateNothing(t *testing.T) {
 	table, i := bigTable(t, 1024), 0
 	if n := testing.AllocsPerRun(1000, func() {
 		dst := station(i)
-		_, _ = table.Route(dst)
+		_ = table.Route(dst)
 		table.Counter(dst).Add(1, 64)
 		_ = table.Generation()
 		i++
@@ -370,7 +371,7 @@ func BenchmarkTable(b *testing.B) {
 			name string
 			act  func(i int)
 		}{
-			{"Route", func(i int) { _, _ = table.Route(dsts[i&255]) }},
+			{"Route", func(i int) { _ = table.Route(dsts[i&255]) }},
 			{"RouteMap", func(i int) { _ = routes[dsts[i&255]] }},
 			{"Set", func(i int) { _ = table.Set(by(dsts[i&255], transport.VID(1+i%5))) }},
 			{"SetMap", func(i int) { maps.Clone(routes)[dsts[i&255]] = by(dsts[i&255], 1) }},

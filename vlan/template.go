@@ -18,11 +18,9 @@ type Template struct {
 // NewTemplate resolves the route to dst and returns the template of frames from src of the given type.
 func NewTemplate(r Router, src, dst transport.MAC, etherType transport.EtherType) (Template, error) {
 	t := Template{frame: transport.Frame{Dst: dst, Src: src, EtherType: etherType}}
-	t.frame.Tag, t.frame.Tagged = r.Route(dst)
-	if t.frame.Tagged {
-		if err := t.frame.Tag.Validate(); err != nil {
-			return Template{}, fmt.Errorf("route to %v: %w", dst, err)
-		}
+	t.frame.OptionalTag = r.Route(dst)
+	if err := t.frame.OptionalTag.Validate(); err != nil {
+		return Template{}, fmt.Errorf("route to %v: %w", dst, err)
 	}
 	header := ethernet.Frame{
 		Destination: dst.HardwareAddr(),
@@ -55,4 +53,4 @@ func (t *Template) Frame(payload []byte) transport.Frame {
 func (t *Template) Header() []byte { return t.bytes }
 
 // Tag returns the tag of the template's frames, if they have one.
-func (t *Template) Tag() (tag transport.Tag, tagged bool) { return t.frame.Tag, t.frame.Tagged }
+func (t *Template) Tag() transport.OptionalTag { return t.frame.OptionalTag }

@@ -45,7 +45,9 @@ func TestTemplateAgreesWithPutHeader(t *testing.T) {
 
 type badRouter struct{ vlan.Router }
 
-func (badRouter) Route(transport.MAC) (transport.Tag, bool) { return transport.Tag{VID: 4095}, true }
+func (badRouter) Route(transport.MAC) transport.OptionalTag {
+	return transport.Tagged(transport.Tag{VID: 4095})
+}
 
 func TestTemplateNamesTheBadRoute(t *testing.T) {
 	_, err := vlan.NewTemplate(badRouter{}, a, b, transport.EtherTypeDefault)
@@ -68,7 +70,8 @@ func ExampleFixed() {
 		fmt.Println(err)
 		return
 	}
-	tag, tagged := r.Route(transport.Broadcast)
+	got := r.Route(transport.Broadcast)
+	tag, tagged := got.Tag, got.Tagged
 	fmt.Println(tag, tagged)
 	_, err = vlan.Fixed(transport.Tag{VID: 5000})
 	fmt.Println(err)

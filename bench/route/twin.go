@@ -254,7 +254,7 @@ func managerAsk(socket string, iters int) error {
 }
 
 func carries(table *vlan.Table, vid transport.VID) error {
-	if tag, _ := table.Route(mac(1)); tag.VID != vid {
+	if tag := table.Route(mac(1)).Tag; tag.VID != vid {
 		return fmt.Errorf("a frame would carry VID %d, want %d", tag.VID, vid)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 // Check looks for what is wrong with the paths from one node to all others, by each of the given tags. What it finds is sorted by node
 // and tag, the network's as a whole first. It takes some times Options.Timeout, for most faults are silence. Errors: ctx's, and those of
 // mcd.Endpoint.TryProbe: then the faults are those that were found before.
-func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []mcd.Tagging, o Options) ([]Fault, error) {
+func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []transport.OptionalTag, o Options) ([]Fault, error) {
 	o.setDefaults()
 	c := &checker{collector: collect(ep, o), o: o, nic: nic, tags: tags}
 	defer c.stop()
@@ -28,7 +28,7 @@ type checker struct {
 	*collector
 	o      Options
 	nic    int
-	tags   []mcd.Tagging
+	tags   []transport.OptionalTag
 	paths  []*checked // by node, then tag
 	faults []Fault
 }
@@ -49,13 +49,13 @@ func (c *checker) look(ctx context.Context) error {
 	for _, n := range c.ep.Nodes() {
 		for _, tag := range c.tags {
 			if n.ID != c.ep.Node() {
-				c.paths = append(c.paths, &checked{Path: mcd.Path{Node: n.ID, NIC: c.nic, Tagging: tag}})
+				c.paths = append(c.paths, &checked{Path: mcd.Path{Node: n.ID, NIC: c.nic, OptionalTag: tag}})
 			}
 		}
 	}
 	var broadcasts []uint32
 	for _, tag := range c.tags {
-		n, err := c.send(ctx, mcd.Path{Node: c.ep.Node(), NIC: c.nic, Tagging: tag}, mcd.ProbeOptions{})
+		n, err := c.send(ctx, mcd.Path{Node: c.ep.Node(), NIC: c.nic, OptionalTag: tag}, mcd.ProbeOptions{})
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (c *checker) look(ctx context.Context) error {
 // judge says what the answers to a path's probes show.
 func (c *checker) judge(p *checked, probes []uint32) {
 	most := 0
-	changed, arrives := false, mcd.Untagged
+	changed, arrives := false, transport.Untagged
 	for _, n := range probes {
 		answers := c.answers(n)
 		same := 0
@@ -99,19 +99,19 @@ func (c *checker) judge(p *checked, probes []uint32) {
 				same++
 			}
 			switch {
-			case a.seen != p.Tagging:
+			case a.seen != p.OptionalTag:
 				changed, arrives = true, a.seen
-			case a.came != p.Tagging:
+			case a.came != p.OptionalTag:
 				changed, arrives = true, a.came
 			}
 		}
 		most = max(most, same)
 	}
 	if most > 1 {
-		c.found(Fault{Kind: Loop, To: p.Node, By: p.Tagging, Count: most})
+		c.found(Fault{Kind: Loop, To: p.Node, By: p.OptionalTag, Count: most})
 	}
 	if changed {
-		c.found(Fault{Kind: TagChanged, To: p.Node, By: p.Tagging, Arrive: arrives})
+		c.found(Fault{Kind: TagChanged, To: p.Node, By: p.OptionalTag, Arrive: arrives})
 	}
 }
 
@@ -177,11 +177,11 @@ func (c *checker) direct(ctx context.Context) error {
 				questions = append(questions, &question{path: p})
 				q := questions[len(questions)-1]
 				for range tries {
-					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{Back: &node[at].Tagging})
+					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{Back: &node[at].OptionalTag})
 					if err != nil {
 						return err
 					}
-					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{Back: &p.Tagging})
+					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{Back: &p.OptionalTag})
 					if err != nil {
 						return err
 					}
@@ -198,7 +198,7 @@ func (c *checker) direct(ctx context.Context) error {
 	}
 	any := func(n uint32) bool { return len(c.answers(n)) > 0 }
 	for _, q := range questions {
-		f := Fault{Kind: BlackHole, To: q.path.Node, By: q.path.Tagging}
+		f := Fault{Kind: BlackHole, To: q.path.Node, By: q.path.OptionalTag}
 		there, back := slices.ContainsFunc(q.there, any), slices.ContainsFunc(q.back, any)
 		if there != back {
 			f.Kind, f.Toward = OneWay, back

@@ -19,7 +19,7 @@ type answer struct {
 	from       mcd.NodeID
 	src        transport.MAC
 	instance   uint32
-	seen, came mcd.Tagging
+	seen, came transport.OptionalTag
 }
 
 // collector sends probes, and keeps what comes back for each.

@@ -31,7 +31,7 @@ func ExampleCheck() {
 		defer ep.Close()
 		eps = append(eps, ep)
 	}
-	tags := []mcd.Tagging{mcd.Untagged, mcd.ByTag(transport.Tag{VID: 2})}
+	tags := []transport.OptionalTag{transport.Untagged, transport.Tagged(transport.Tag{VID: 2})}
 	faults, err := pathtest.Check(context.Background(), eps[0], 0, tags, pathtest.Options{})
 	for _, f := range faults {
 		fmt.Println(f.Kind, "between", f.From, "and", f.To, "by", f.By)

@@ -28,15 +28,15 @@ type Fault struct {
 	// To is the other node; From's own number where the fault is not of a pair.
 	To  mcd.NodeID
 	NIC int
-	By  mcd.Tagging
+	By  transport.OptionalTag
 	// Count is how often a frame arrived (loop). Bytes is what passes of Want, in a frame's payload (MTU).
 	Count       int
 	Bytes, Want int
 	// Toward says which direction is dead (one-way): that to To, or that from it.
 	Toward bool
-	Arrive mcd.Tagging     // the tag that frames arrive with (tag changed)
-	MACs   []transport.MAC // the address in question (duplicate address)
-	Nodes  []mcd.NodeID    // the nodes that answered for it
+	Arrive transport.OptionalTag // the tag that frames arrive with (tag changed)
+	MACs   []transport.MAC       // the address in question (duplicate address)
+	Nodes  []mcd.NodeID          // the nodes that answered for it
 }
 
 // String puts f on one line: what is wrong, and what to look at. Both ends of a pair say the same of it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // Options of a measurement or check. The zero Options are right for a local network.
@@ -41,7 +42,7 @@ type Measured struct {
 	// RTT are the round trips of those that were answered, sorted.
 	RTT []time.Duration
 	// Seen and Came are the tags with which the last probe arrived there and its answer here.
-	Seen, Came mcd.Tagging
+	Seen, Came transport.OptionalTag
 }
 
 // Alive reports whether any probe was answered.
@@ -128,7 +129,7 @@ func (c *collector) forget() {
 }
 
 // Sweep returns those of the given tags by which a node answers, in their order.
-func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags []mcd.Tagging, o Options) ([]mcd.Tagging, error) {
+func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags []transport.OptionalTag, o Options) ([]transport.OptionalTag, error) {
 	o.setDefaults()
 	c := collect(ep, o)
 	defer c.stop()
@@ -140,7 +141,7 @@ func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags
 			if alive[i] {
 				continue
 			}
-			n, err := c.send(ctx, mcd.Path{Node: node, NIC: nic, Tagging: tag}, mcd.ProbeOptions{Size: o.Size})
+			n, err := c.send(ctx, mcd.Path{Node: node, NIC: nic, OptionalTag: tag}, mcd.ProbeOptions{Size: o.Size})
 			if err != nil {
 				return nil, err
 			}
@@ -159,7 +160,7 @@ func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags
 			alive[i] = len(c.answers(n)) > 0
 		}
 	}
-	var found []mcd.Tagging
+	var found []transport.OptionalTag
 	for i, tag := range tags {
 		if alive[i] {
 			found = append(found, tag)

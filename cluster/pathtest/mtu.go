@@ -40,7 +40,7 @@ func (c *checker) fullSize(ctx context.Context) error {
 		}
 	}
 	for _, n := range tight {
-		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.Tagging, Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
+		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag, Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
 	}
 	return nil
 }

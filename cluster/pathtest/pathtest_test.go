@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func by(vids ...transport.VID) (tags []mcd.Tagging) {
+func by(vids ...transport.VID) (tags []transport.OptionalTag) {
 	for _, vid := range vids {
-		tags = append(tags, mcd.ByTag(transport.Tag{VID: vid}))
+		tags = append(tags, transport.Tagged(transport.Tag{VID: vid}))
 	}
 	return tags
 }
@@ -181,14 +181,14 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		plant func(t *testing.T) *mcd.Endpoint // node 0
-		tags  []mcd.Tagging
+		tags  []transport.OptionalTag
 		want  []pathtest.Fault
 		text  string
 	}{
 		{
 			name:  "nothing",
 			plant: func(t *testing.T) *mcd.Endpoint { return open(t, switched(t, 3)...)[0] },
-			tags:  append(by(1, 2), mcd.Untagged),
+			tags:  append(by(1, 2), transport.Untagged),
 		},
 		{
 			name: "loop: broadcasts of VID 2 come back",
@@ -300,7 +300,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 				return open(t, links...)[0]
 			},
 			tags: by(5),
-			want: []pathtest.Fault{{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Arrive: mcd.Untagged}},
+			want: []pathtest.Fault{{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Arrive: transport.Untagged}},
 			text: "what node 0 sends to node 1 by VID 5 arrives with no tag",
 		},
 		{
@@ -351,7 +351,7 @@ func TestMeasure(t *testing.T) {
 		links := switched(t, 2)
 		e := open(t, suffering(t, links[0], fault.Config{Delay: 1, DelayMin: 3 * time.Millisecond, DelayMax: 3 * time.Millisecond}), links[1])[0]
 		told := 0
-		m, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 1, Tagging: by(7)[0]}, pathtest.Options{Count: 5}, func(mcd.Pong, error) { told++ })
+		m, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 1, OptionalTag: by(7)[0]}, pathtest.Options{Count: 5}, func(mcd.Pong, error) { told++ })
 		if err != nil || m.Sent != 5 || m.Answered != 5 || told != 5 || m.Quantile(0.5) != 3*time.Millisecond || m.Seen != by(7)[0] {
 			t.Errorf("%+v, told %d times, %v", m, told, err)
 		}

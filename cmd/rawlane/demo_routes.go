@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
@@ -196,7 +196,7 @@ func throughput(network *vlan.Topology, p *vlan.Plan) (float64, error) {
 	for _, s := range streams {
 		s.Send(math.MaxInt64)
 	}
-	var start mono.Time
+	var start monotime.Time
 	q.Run(start.Add(begin))
 	was := n.Flows().Received
 	q.Run(start.Add(end))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster/pathtest"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // matrixVerb is the verb matrix.
@@ -132,7 +133,7 @@ func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) e
 			continue
 		}
 		for _, tag := range m.tags {
-			path := mcd.Path{Node: n.ID, Tagging: tag}
+			path := mcd.Path{Node: n.ID, OptionalTag: tag}
 			p, err := m.measure(ctx, ep, path, nil)
 			if err == nil && p.Answered > 0 && m.rate > 0 {
 				var rate float64
@@ -235,7 +236,7 @@ func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 	return anyAnswered(rows)
 }
 
-func printRow(out io.Writer, from, nodes int, paths []pathRecord, tag mcd.Tagging, value func(*pathRecord) float64) {
+func printRow(out io.Writer, from, nodes int, paths []pathRecord, tag transport.OptionalTag, value func(*pathRecord) float64) {
 	fmt.Fprintf(out, "%-9d", from)
 	for to := range nodes {
 		i := slices.IndexFunc(paths, func(p pathRecord) bool { return int(p.To) == to && p.by() == tag })

@@ -18,7 +18,7 @@ import (
 )
 
 // tagList is a flag: VIDs and ranges of them, and "untagged", separated by commas.
-type tagList []mcd.Tagging
+type tagList []transport.OptionalTag
 
 const untaggedWord = "untagged"
 
@@ -27,7 +27,7 @@ func (l *tagList) Set(text string) error {
 	*l = nil
 	for _, field := range strings.Split(text, ",") {
 		if field == untaggedWord {
-			*l = append(*l, mcd.Untagged)
+			*l = append(*l, transport.Untagged)
 			continue
 		}
 		first, last, isRange := strings.Cut(field, "-")
@@ -40,7 +40,7 @@ func (l *tagList) Set(text string) error {
 			return fmt.Errorf("%q: want VIDs of 0 (priority only) to %d, ranges such as 2-5, or %s", field, transport.MaxVID, untaggedWord)
 		}
 		for vid := from; vid <= to; vid++ {
-			*l = append(*l, mcd.ByTag(transport.Tag{VID: transport.VID(vid)}))
+			*l = append(*l, transport.Tagged(transport.Tag{VID: transport.VID(vid)}))
 		}
 	}
 	return nil
@@ -121,14 +121,14 @@ func (p *pathFlags) validate() error {
 		return misuse("--wait %v: want more than 0", p.wait)
 	}
 	if len(p.tags) == 0 {
-		p.tags = tagList{mcd.Untagged}
+		p.tags = tagList{transport.Untagged}
 	}
 	for i := range p.tags {
 		if p.tags[i].Tagged {
 			p.tags[i].Tag.PCP = transport.PCP(p.pcp)
 		}
 	}
-	if p.pcp != 0 && !slices.ContainsFunc(p.tags, func(t mcd.Tagging) bool { return t.Tagged }) {
+	if p.pcp != 0 && !slices.ContainsFunc(p.tags, func(t transport.OptionalTag) bool { return t.Tagged }) {
 		return misuse("--pcp is part of a tag: give --vids, too (0 for a tag with priority alone)")
 	}
 	return p.place.validate()
@@ -190,21 +190,21 @@ func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
 		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered, MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
 	}
-	if m.Alive() && m.Seen != path.Tagging {
+	if m.Alive() && m.Seen != path.OptionalTag {
 		r.Seen = m.Seen.String()
 	}
-	if m.Alive() && m.Came != path.Tagging {
+	if m.Alive() && m.Came != path.OptionalTag {
 		r.Came = m.Came.String()
 	}
 	return r, err
 }
 
 // by is the tag of the path.
-func (r *pathRecord) by() mcd.Tagging {
+func (r *pathRecord) by() transport.OptionalTag {
 	if !r.Tagged {
-		return mcd.Untagged
+		return transport.Untagged
 	}
-	return mcd.ByTag(transport.Tag{VID: r.VID, PCP: r.PCP})
+	return transport.Tagged(transport.Tag{VID: r.VID, PCP: r.PCP})
 }
 
 var errSilence = errors.New("no answer")

@@ -139,7 +139,7 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 	}
 	answered := 0
 	for _, tag := range tags {
-		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, Tagging: tag}, nil)
+		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, OptionalTag: tag}, nil)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func TestForeignFrames(t *testing.T) {
 		a, b := open(0, settings{}), open(1, settings{})
 		all := open(1, settings{etherType: transport.EtherTypeAny})
 		promiscuous := open(1, settings{promiscuous: true})
-		tagged := transport.Frame{Dst: b.MAC(), EtherType: other, Tagged: true, Tag: transport.Tag{VID: 5}}
+		tagged := transport.Frame{Dst: b.MAC(), EtherType: other, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}
 		send(t, a,
 			transport.Frame{Dst: b.MAC(), EtherType: other}, tagged,
 			transport.Frame{Dst: group, EtherType: ours},

@@ -5,7 +5,7 @@ package clock
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // origin is just before the first instant, which makes every one of them differ from the zero Time.
@@ -18,10 +18,10 @@ const bubble = 100 * 365 * 24 * time.Hour
 // Now returns the present instant of this process's monotonic clock: later than the zero Time, not
 // moved when the wall clock is set, and the bubble's inside a testing/synctest bubble. It does not allocate.
 // Measured: 24 ns, against 44 ns for time.Now (go test -bench . ./internal/clock).
-func Now() mono.Time {
+func Now() monotime.Time {
 	d := time.Since(origin)
 	if d < 0 {
 		d += bubble
 	}
-	return mono.At(d)
+	return monotime.At(d)
 }

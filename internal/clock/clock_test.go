@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 func TestNow_NeverRunsBackAndIsNeverZero(t *testing.T) {
@@ -25,7 +25,7 @@ func TestNow_NeverRunsBackAndIsNeverZero(t *testing.T) {
 func TestNow_IsTheBubblesInSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := Now()
-		if !start.After(mono.Time{}) {
+		if !start.After(monotime.Time{}) {
 			t.Errorf("the bubble starts at %v, want an instant after the zero Time", start)
 		}
 		time.Sleep(time.Hour) // virtual
@@ -36,7 +36,7 @@ func TestNow_IsTheBubblesInSynctest(t *testing.T) {
 }
 
 func TestNow_DoesNotAllocate(t *testing.T) {
-	var at mono.Time
+	var at monotime.Time
 	if n := testing.AllocsPerRun(100, func() { at = Now() }); n != 0 {
 		t.Errorf("Now: %v allocs, want 0", n)
 	}

@@ -69,7 +69,8 @@ func FuzzSwitch(f *testing.F) {
 
 func fuzzFrame(in *script) transport.Frame {
 	var b [transport.MaxHeaderLen]byte
-	f := transport.Frame{Dst: station(in.next()), Src: station(in.next() % 16), Tagged: in.next()&1 != 0}
+	f := transport.Frame{Dst: station(in.next()), Src: station(in.next() % 16)}
+	f.Tagged = in.next()&1 != 0
 	if flags := in.next(); flags < 8 { // any bytes at all
 		for i := range b {
 			b[i] = in.next()

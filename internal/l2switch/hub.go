@@ -1,7 +1,7 @@
 package l2switch
 
 import (
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -22,13 +22,13 @@ func (h *Hub) RemovePort() { h.down = h.down[:len(h.down)-1] }
 func (h *Hub) SetUp(number int, up bool) { h.down[number] = !up }
 
 // Forward is as Switch.Forward; the instant does not matter.
-func (h *Hub) Forward(_ mono.Time, in int, f *transport.Frame, out []Egress) []Egress {
+func (h *Hub) Forward(_ monotime.Time, in int, f *transport.Frame, out []Egress) []Egress {
 	if h.down[in] {
 		return out
 	}
 	for number := range h.down {
 		if number != in && !h.down[number] {
-			out = append(out, Egress{Port: number, Tagged: f.Tagged, Tag: f.Tag})
+			out = append(out, Egress{Port: number, OptionalTag: transport.OptionalTag{Tagged: f.Tagged, Tag: f.Tag}})
 		}
 	}
 	return out
@@ -38,7 +38,7 @@ func (h *Hub) Forward(_ mono.Time, in int, f *transport.Frame, out []Egress) []E
 func (h *Hub) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
 	for number := range h.down {
 		if number != in {
-			out = append(out, Egress{Port: number, Tagged: tagged, Tag: tag})
+			out = append(out, Egress{Port: number, OptionalTag: transport.OptionalTag{Tagged: tagged, Tag: tag}})
 		}
 	}
 	return out

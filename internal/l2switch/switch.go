@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -22,7 +22,7 @@ type Switch struct {
 	ports  []*port
 	table  table
 	ageing time.Duration
-	now    mono.Time // the latest instant that was handed in
+	now    monotime.Time // the latest instant that was handed in
 
 	count                     [verdicts]uint64
 	learned, moved, tableFull uint64
@@ -30,9 +30,8 @@ type Switch struct {
 
 // Egress says that a frame leaves by Port, with Tag if Tagged. Its payload and addresses are as they came.
 type Egress struct {
-	Port   int
-	Tagged bool
-	Tag    transport.Tag
+	Port int
+	transport.OptionalTag
 }
 
 // New makes a switch without ports.
@@ -89,7 +88,7 @@ func (s *Switch) Flush() {
 // where it leaves. The in port must exist; now should not run back, and is taken as unchanged if it does.
 // It does not allocate except to grow out and, when an address is new, the table.
 // Measured: 18 ns a unicast frame (go test -bench . ./internal/l2switch).
-func (s *Switch) Forward(now mono.Time, in int, f *transport.Frame, out []Egress) []Egress {
+func (s *Switch) Forward(now monotime.Time, in int, f *transport.Frame, out []Egress) []Egress {
 	out, v := s.Decide(now, in, f, out)
 	s.Count(v)
 	return out
@@ -97,7 +96,7 @@ func (s *Switch) Forward(now mono.Time, in int, f *transport.Frame, out []Egress
 
 // Decide is Forward without counting what became of the frame, for a driver that may yet find that the
 // frame cannot leave and has to be offered again. It must hand v to Count if it does leave.
-func (s *Switch) Decide(now mono.Time, in int, f *transport.Frame, out []Egress) (_ []Egress, v Verdict) {
+func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egress) (_ []Egress, v Verdict) {
 	if s.ports[in].down {
 		return out, PortDown
 	}
@@ -193,7 +192,7 @@ func (s *Switch) flood(in int, f *transport.Frame, vid transport.VID, out []Egre
 // Reach appends where a frame with that tag may leave if it comes in by port in: the ports that it is
 // flooded to, also those that are down. It learns and counts nothing. It is for finding loops.
 func (s *Switch) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
-	f := transport.Frame{Tagged: tagged, Tag: tag, Src: transport.MAC{2}}
+	f := transport.Frame{OptionalTag: transport.OptionalTag{Tagged: tagged, Tag: tag}, Src: transport.MAC{2}}
 	vid, v := s.admit(in, &f)
 	if v != Forwarded {
 		return out

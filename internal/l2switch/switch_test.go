@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
-var start = mono.At(time.Second)
+var start = monotime.At(time.Second)
 
 // station returns the address of station n.
 func station(n byte) transport.MAC { return transport.MAC{2, 0, 0, 0, 0, n} }
@@ -30,7 +30,7 @@ func newSwitch(t testing.TB, cfg Config, ports ...Port) *Switch {
 // untagged and tagged make frames from station src to dst.
 func untagged(src, dst transport.MAC) *transport.Frame { return &transport.Frame{Src: src, Dst: dst} }
 func tagged(src, dst transport.MAC, tag transport.Tag) *transport.Frame {
-	return &transport.Frame{Src: src, Dst: dst, Tagged: true, Tag: tag}
+	return &transport.Frame{Src: src, Dst: dst, OptionalTag: transport.Tagged(tag)}
 }
 
 func wantOut(t *testing.T, what string, got []Egress, want ...Egress) {
@@ -59,28 +59,28 @@ func TestTag_FromPortToPort(t *testing.T) {
 	}{
 		{"access to access", Access(7), Access(7), false, transport.Tag{}, true, Egress{}},
 		{"access to another VLAN's access", Access(7), Access(8), false, transport.Tag{}, false, Egress{}},
-		{"access to trunk gains the PVID", Access(7), Trunk(7), false, transport.Tag{}, true, Egress{Tagged: true, Tag: tag(7, 0, false)}},
-		{"priority tag to trunk: VID is the PVID, priority and DEI stay", Access(7), Trunk(7), true, tag(0, 5, true), true, Egress{Tagged: true, Tag: tag(7, 5, true)}},
+		{"access to trunk gains the PVID", Access(7), Trunk(7), false, transport.Tag{}, true, Egress{OptionalTag: transport.Tagged(tag(7, 0, false))}},
+		{"priority tag to trunk: VID is the PVID, priority and DEI stay", Access(7), Trunk(7), true, tag(0, 5, true), true, Egress{OptionalTag: transport.Tagged(tag(7, 5, true))}},
 		{"priority tag to access goes, as 802.1Q says", Access(7), Access(7), true, tag(0, 5, false), true, Egress{}},
 		{"trunk to access loses the tag", Trunk(7), Access(7), true, tag(7, 3, true), true, Egress{}},
-		{"trunk to trunk keeps all of it", Trunk(7), Trunk(7), true, tag(7, 3, true), true, Egress{Tagged: true, Tag: tag(7, 3, true)}},
+		{"trunk to trunk keeps all of it", Trunk(7), Trunk(7), true, tag(7, 3, true), true, Egress{OptionalTag: transport.Tagged(tag(7, 3, true))}},
 		{"trunk to a trunk without the VID", Trunk(7), Trunk(8), true, tag(7, 0, false), false, Egress{}},
 
 		{"transparent: untagged stays", Transparent(), Transparent(), false, transport.Tag{}, true, Egress{}},
-		{"transparent: priority tag stays", Transparent(), Transparent(), true, tag(0, 6, true), true, Egress{Tagged: true, Tag: tag(0, 6, true)}},
-		{"transparent: zero tag stays a tag", Transparent(), Transparent(), true, tag(0, 0, false), true, Egress{Tagged: true}},
-		{"transparent: the PVID's tag stays", Transparent(), Transparent(), true, tag(1, 2, false), true, Egress{Tagged: true, Tag: tag(1, 2, false)}},
-		{"transparent: another VID stays", Transparent(), Transparent(), true, tag(4094, 7, true), true, Egress{Tagged: true, Tag: tag(4094, 7, true)}},
+		{"transparent: priority tag stays", Transparent(), Transparent(), true, tag(0, 6, true), true, Egress{OptionalTag: transport.Tagged(tag(0, 6, true))}},
+		{"transparent: zero tag stays a tag", Transparent(), Transparent(), true, tag(0, 0, false), true, Egress{OptionalTag: transport.Tagged(transport.Tag{})}},
+		{"transparent: the PVID's tag stays", Transparent(), Transparent(), true, tag(1, 2, false), true, Egress{OptionalTag: transport.Tagged(tag(1, 2, false))}},
+		{"transparent: another VID stays", Transparent(), Transparent(), true, tag(4094, 7, true), true, Egress{OptionalTag: transport.Tagged(tag(4094, 7, true))}},
 		{"transparent to the VLAN's access", Transparent(), Access(9), true, tag(9, 1, false), true, Egress{}},
 
-		{"keep, other PVID: untagged in VLAN 6 gains its tag", Access(6), native5, false, transport.Tag{}, true, Egress{Tagged: true, Tag: tag(6, 0, false)}},
+		{"keep, other PVID: untagged in VLAN 6 gains its tag", Access(6), native5, false, transport.Tag{}, true, Egress{OptionalTag: transport.Tagged(tag(6, 0, false))}},
 		{"keep, same PVID: untagged in VLAN 5 stays", Access(5), native5, false, transport.Tag{}, true, Egress{}},
-		{"keep, same PVID: tagged in VLAN 5 stays", Trunk(5), native5, true, tag(5, 4, false), true, Egress{Tagged: true, Tag: tag(5, 4, false)}},
+		{"keep, same PVID: tagged in VLAN 5 stays", Trunk(5), native5, true, tag(5, 4, false), true, Egress{OptionalTag: transport.Tagged(tag(5, 4, false))}},
 		{"PVID without membership: not taken in", Port{PVID: 9}, allTagged, false, transport.Tag{}, false, Egress{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSwitch(t, Config{}, c.in, c.out)
-			f := &transport.Frame{Src: station(1), Dst: transport.Broadcast, Tagged: c.tagged, Tag: c.tag}
+			f := &transport.Frame{Src: station(1), Dst: transport.Broadcast, OptionalTag: transport.OptionalTag{Tagged: c.tagged, Tag: c.tag}}
 			got := s.Forward(start, 0, f, nil)
 			if c.want.Port = 1; !c.leaves {
 				wantOut(t, "broadcast", got)
@@ -225,7 +225,7 @@ func TestReach_IsWhereItFloodsIfAllWereUp(t *testing.T) {
 	s := newSwitch(t, Config{}, Transparent(), Access(5), Trunk(5, 6))
 	s.SetUp(0, false)
 	s.SetUp(2, false)
-	wantOut(t, "VID 5", s.Reach(0, true, tag(5, 0, false), nil), Egress{Port: 1}, Egress{Port: 2, Tagged: true, Tag: tag(5, 0, false)})
+	wantOut(t, "VID 5", s.Reach(0, true, tag(5, 0, false), nil), Egress{Port: 1}, Egress{Port: 2, OptionalTag: transport.Tagged(tag(5, 0, false))})
 	wantOut(t, "VID 7", s.Reach(0, true, tag(7, 0, false), nil))
 	if c := s.Counters(); c != (Counters{}) {
 		t.Errorf("Reach counted: %+v", c)
@@ -255,7 +255,7 @@ func TestHub_RepeatsToAllOthers(t *testing.T) {
 		h.AddPort()
 	}
 	f := tagged(station(1), station(2), tag(0, 3, true))
-	with := func(port int) Egress { return Egress{Port: port, Tagged: true, Tag: f.Tag} }
+	with := func(port int) Egress { return Egress{Port: port, OptionalTag: transport.Tagged(f.Tag)} }
 	wantOut(t, "all up", h.Forward(start, 1, f, nil), with(0), with(2), with(3))
 	h.SetUp(2, false)
 	wantOut(t, "one down", h.Forward(start, 1, f, nil), with(0), with(3))

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -19,12 +19,12 @@ type table struct {
 	max   int
 	// oldest is no later than any entry's seen: before it ages, a full table need not be searched for
 	// entries to drop. So a storm of new addresses costs one pass per ageing time, not one per frame.
-	oldest mono.Time
+	oldest monotime.Time
 }
 
 type slot struct {
 	key  uint64 // VID and MAC; never 0, as no VID is
-	seen mono.Time
+	seen monotime.Time
 	port int32
 }
 
@@ -73,7 +73,7 @@ func (t *table) lookup(k uint64) *slot {
 
 // insert enters k, which is not in the table, and reports whether there was room. Entries not seen for
 // ageing make room; a negative ageing never does.
-func (t *table) insert(k uint64, port int, now mono.Time, ageing time.Duration) bool {
+func (t *table) insert(k uint64, port int, now monotime.Time, ageing time.Duration) bool {
 	if t.used >= t.max {
 		if ageing < 0 || now.Sub(t.oldest) < ageing {
 			return false
@@ -94,7 +94,7 @@ func (t *table) insert(k uint64, port int, now mono.Time, ageing time.Duration) 
 }
 
 // dropOld removes what has aged, and finds the oldest of the rest.
-func (t *table) dropOld(now mono.Time, ageing time.Duration) {
+func (t *table) dropOld(now monotime.Time, ageing time.Duration) {
 	t.removeIf(func(s *slot) bool { return now.Sub(s.seen) >= ageing })
 	t.oldest = now
 	for i := range t.slots {

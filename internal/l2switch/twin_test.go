@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -23,7 +23,7 @@ type heard struct {
 	vid  transport.VID
 	mac  transport.MAC
 	port int
-	at   mono.Time
+	at   monotime.Time
 }
 
 func (n *naive) mode(port int, vid transport.VID) Mode {
@@ -42,7 +42,7 @@ func (n *naive) pvid(port int) transport.VID {
 
 func (n *naive) forget(gone func(heard) bool) { n.heard = slices.DeleteFunc(n.heard, gone) }
 
-func (n *naive) forward(now mono.Time, in int, f *transport.Frame) (out []Egress) {
+func (n *naive) forward(now monotime.Time, in int, f *transport.Frame) (out []Egress) {
 	n.forget(func(h heard) bool { return n.ageing >= 0 && now.Sub(h.at) >= n.ageing })
 	p := n.ports[in]
 	hasVID := f.Tagged && f.Tag.VID > 0
@@ -77,7 +77,7 @@ func (n *naive) forward(now mono.Time, in int, f *transport.Frame) (out []Egress
 }
 
 func (n *naive) leave(port int, vid transport.VID, f *transport.Frame) Egress {
-	with := Egress{Port: port, Tagged: true, Tag: transport.Tag{VID: vid}}
+	with := Egress{Port: port, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
 	if f.Tagged {
 		with.Tag.PCP, with.Tag.DEI = f.Tag.PCP, f.Tag.DEI
 	}
@@ -175,7 +175,8 @@ func randomFrame(rng *rand.Rand) transport.Frame {
 		}
 		return station(byte(1 + rng.IntN(12)))
 	}
-	f := transport.Frame{Dst: address(), Src: address(), Tagged: rng.IntN(2) == 0}
+	f := transport.Frame{Dst: address(), Src: address()}
+	f.Tagged = rng.IntN(2) == 0
 	if f.Tagged {
 		f.Tag = transport.TagFromTCI(uint16(rng.Uint32()))
 		if i := rng.IntN(len(vids) + 2); i < len(vids) {

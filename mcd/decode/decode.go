@@ -79,18 +79,17 @@ var ErrFault = errors.New("a node would drop this frame")
 // payload is without padding.
 type Message struct {
 	layers.BaseLayer
-	Version  int
-	Kind     Kind
-	Tagged   bool          // the sender put a VLAN tag on the frame,
-	Tag      transport.Tag // this one, even if a switch or NIC has stripped it
-	SrcPort  uint8
-	DstPort  uint8
-	From     uint16 // the sending node
-	To       uint16 // a node or, of a multicast, a group
-	Cluster  uint32
-	Length   int // of the payload, in bytes, as the header says
-	Checksum uint32
-	Fault    error // why a node would drop it, or nil. Is ErrFault
+	Version               int
+	Kind                  Kind
+	transport.OptionalTag // as the sender put it on the frame, even if a switch or NIC has stripped it
+	SrcPort               uint8
+	DstPort               uint8
+	From                  uint16 // the sending node
+	To                    uint16 // a node or, of a multicast, a group
+	Cluster               uint32
+	Length                int // of the payload, in bytes, as the header says
+	Checksum              uint32
+	Fault                 error // why a node would drop it, or nil. Is ErrFault
 }
 
 // LayerType returns LayerType: it makes Message a gopacket.Layer.
@@ -115,20 +114,17 @@ func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback)
 		feedback.SetTruncated()
 	}
 	*m = Message{
-		BaseLayer: layers.BaseLayer{Contents: data[:wire.HeaderLen], Payload: h.Payload},
-		Version:   wire.VersionOf(data),
-		Kind:      Kind(h.Kind),
-		Tagged:    h.Tagged,
-		SrcPort:   h.SrcPort,
-		DstPort:   h.DstPort,
-		From:      h.From,
-		To:        h.To,
-		Cluster:   h.Cluster,
-		Length:    wire.LengthOf(data),
-		Checksum:  h.Checksum(),
-	}
-	if h.Tagged {
-		m.Tag = transport.TagFromTCI(h.TCI)
+		BaseLayer:   layers.BaseLayer{Contents: data[:wire.HeaderLen], Payload: h.Payload},
+		Version:     wire.VersionOf(data),
+		Kind:        Kind(h.Kind),
+		OptionalTag: transport.OptionalTagFromTCI(h.Tagged, h.TCI),
+		SrcPort:     h.SrcPort,
+		DstPort:     h.DstPort,
+		From:        h.From,
+		To:          h.To,
+		Cluster:     h.Cluster,
+		Length:      wire.LengthOf(data),
+		Checksum:    h.Checksum(),
 	}
 	if fault != wire.OK {
 		m.Fault = faults[fault]

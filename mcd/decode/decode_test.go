@@ -30,7 +30,7 @@ func frame(t testing.TB, m *decode.Message, payload string) []byte {
 	return b.Bytes()
 }
 
-var sample = decode.Message{Kind: decode.Multicast, Tagged: true, Tag: transport.Tag{VID: 101, PCP: 1},
+var sample = decode.Message{Kind: decode.Multicast, OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}),
 	SrcPort: 3, DstPort: 4, From: 1, To: 5, Cluster: 0x01020304}
 
 func TestMessageUnderATag(t *testing.T) {

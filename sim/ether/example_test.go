@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/vlan"
@@ -35,11 +35,11 @@ func Example() {
 		}
 		return sum / 1e6
 	}
-	q.Run(mono.At(time.Second))
+	q.Run(monotime.At(time.Second))
 	shared := megabytes()
 	fmt.Println("one way: ", shared, "MB in a second")
 	n.SetRoute(vlan.PairOf(1, 3), 2)
-	q.Run(mono.At(2 * time.Second))
+	q.Run(monotime.At(2 * time.Second))
 	fmt.Println("two ways:", megabytes()-shared, "MB in a second")
 	// Output:
 	// one way:  11 MB in a second

@@ -1,7 +1,7 @@
 package ether
 
 import (
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Flow is a stream of bytes from one host to another, once and in order, over a window of full frames: what TCP does.
@@ -13,12 +13,12 @@ type Flow struct {
 	arrived  func(bytes int64)
 
 	sender     sender
-	progress   mono.Time // when the sender last heard of some, or began
+	progress   monotime.Time // when the sender last heard of some, or began
 	retransmit timer
 
 	receiver receiver
 	delayed  timer
-	echo     mono.Time // when the segment was sent that the next ack answers
+	echo     monotime.Time // when the segment was sent that the next ack answers
 	received int64
 }
 

@@ -1,7 +1,7 @@
 package ether
 
 import (
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -16,7 +16,7 @@ type frame struct {
 	// seq is the segment's number. In an ack it is the next one that the receiver lacks, and [lo, hi) is a run of later ones
 	// that it has.
 	seq, lo, hi uint64
-	sent        mono.Time // in an ack: of the segment that it answers
+	sent        monotime.Time // in an ack: of the segment that it answers
 }
 
 // wireBytes is how long a cable is busy with the frame, in bytes.

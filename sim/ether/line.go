@@ -3,7 +3,7 @@ package ether
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // line is one direction of a cable: the queue of the port that sends, the wire, and who is at its end.
@@ -37,20 +37,20 @@ type LineCounters struct {
 const femto = 1_000_000
 
 // send queues f at instant now, and returns when it will arrive, unless the queue is full.
-func (l *line) send(now mono.Time, f *frame) (arrival mono.Time, taken bool) {
+func (l *line) send(now monotime.Time, f *frame) (arrival monotime.Time, taken bool) {
 	at := int64(now.Since()) * femto
 	size := f.wireBytes()
 	start := max(at, l.idle)
 	end := start + size*l.byteTime
 	if end-at > l.limit {
 		l.Dropped++
-		return mono.Time{}, false
+		return monotime.Time{}, false
 	}
 	l.idle = end
 	l.Frames++
 	l.Bytes += uint64(size)
 	l.flying.push(f)
-	return mono.At(time.Duration((end+femto-1)/femto) + l.latency), true
+	return monotime.At(time.Duration((end+femto-1)/femto) + l.latency), true
 }
 
 // ring is a queue of frames that grows.

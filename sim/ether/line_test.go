@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -30,8 +30,8 @@ func TestLine_ServesInOrderAndDropsTheRest(t *testing.T) {
 		{frameTime, 0},
 		{10 * frameTime, 11 * frameTime}, // idle since long
 	} {
-		at, taken := l.send(mono.At(c.at), full)
-		if want := mono.At(c.arrival + time.Microsecond); taken != (c.arrival > 0) || taken && at != want {
+		at, taken := l.send(monotime.At(c.at), full)
+		if want := monotime.At(c.arrival + time.Microsecond); taken != (c.arrival > 0) || taken && at != want {
 			t.Errorf("frame %d, at %v: arrives %v, %t; want %v", i, c.at, at, taken, want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestLine_ServesInOrderAndDropsTheRest(t *testing.T) {
 // A small frame finds room where a full one does not.
 func TestLine_CountsBytes(t *testing.T) {
 	l := gigabit(2)
-	now := mono.At(0)
+	now := monotime.At(0)
 	l.send(now, &frame{payload: Payload})
 	l.send(now, &frame{ack: true})
 	if _, taken := l.send(now, &frame{payload: Payload}); taken {
@@ -80,7 +80,7 @@ func TestRing_FirstInFirstOut(t *testing.T) {
 
 // A timer fires once, when it was last set to, however often it was moved back and forth.
 func TestTimer_FiresWhenLastSet(t *testing.T) {
-	ms := func(d int) mono.Time { return mono.At(time.Duration(d) * time.Millisecond) }
+	ms := func(d int) monotime.Time { return monotime.At(time.Duration(d) * time.Millisecond) }
 	for _, c := range []struct {
 		name  string
 		set   [][2]int // at, to; to 0: stop

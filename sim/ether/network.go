@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/chance"
 	"github.com/rawlane/rawlane/internal/l2switch"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/prng"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -16,7 +16,7 @@ import (
 type Network struct {
 	queue    *sim.Queue
 	config   Config
-	chance   chance.Source
+	chance   prng.Source
 	switches []node
 	hosts    []host
 	lines    []line // two of each cable: from its A, from its B
@@ -46,7 +46,7 @@ func New(q *sim.Queue, c Config) (*Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n := &Network{
-		queue: q, config: c, chance: chance.Source(c.Seed),
+		queue: q, config: c, chance: prng.Source(c.Seed),
 		switches: make([]node, len(switches)), hosts: make([]host, len(t.Hosts)), lines: make([]line, 2*len(cables)),
 	}
 	for i, s := range switches {
@@ -96,7 +96,7 @@ func (n *Network) lay(l *line, from, to socket, rate vlan.Rate) {
 }
 
 // send queues a frame on a line.
-func (n *Network) send(l *line, at mono.Time, f *frame) {
+func (n *Network) send(l *line, at monotime.Time, f *frame) {
 	if arrival, ok := l.send(at, f); ok {
 		n.queue.At(arrival, l.arrive)
 	}
@@ -105,7 +105,7 @@ func (n *Network) send(l *line, at mono.Time, f *frame) {
 // forward has a switch decide by which ports a frame leaves.
 func (n *Network) forward(s *node, port int, f *frame) {
 	now := n.queue.Now()
-	n.header = transport.Frame{Dst: f.dst, Src: f.src, Tagged: true, Tag: transport.Tag{VID: f.vid}}
+	n.header = transport.Frame{Dst: f.dst, Src: f.src, OptionalTag: transport.Tagged(transport.Tag{VID: f.vid})}
 	n.egress = s.Forward(now, port, &n.header, n.egress[:0])
 	if len(n.egress) == 0 {
 		n.count.Filtered++

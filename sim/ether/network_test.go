@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -52,7 +52,7 @@ func (b *bench) check() {
 func (b *bench) drain() {
 	b.t.Helper()
 	for b.q.Step() {
-		if b.q.Now().After(mono.At(MaxTime)) {
+		if b.q.Now().After(monotime.At(MaxTime)) {
 			b.t.Fatal("does not end")
 		}
 	}
@@ -97,7 +97,7 @@ func TestFlow_OneNumberTakes30Microseconds(t *testing.T) {
 	f := b.NewFlow(0, 1, func(int64) {
 		// 18 + 52 + 8 bytes, FCS, preamble and gap, on two cables
 		want := 2*DefaultHostLatency + DefaultSwitchLatency + 2*(18+52+8+24)*8*time.Nanosecond
-		if got := b.q.Now().Sub(mono.At(time.Second)); got != want || got < 25*time.Microsecond || got > 30*time.Microsecond {
+		if got := b.q.Now().Sub(monotime.At(time.Second)); got != want || got < 25*time.Microsecond || got > 30*time.Microsecond {
 			t.Errorf("%v, want %v, near 30 us less jitter", got, want)
 		}
 	})

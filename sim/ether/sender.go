@@ -3,7 +3,7 @@ package ether
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // sender is a flow's near end: TCP's window, as Linux of the paper's time has it (NewReno with selective acknowledgements,
@@ -200,6 +200,6 @@ func (s *sender) patience() time.Duration {
 }
 
 // deadline of the oldest segment, given when the last progress was; nothing is awaited if ok is false.
-func (s *sender) deadline(progress mono.Time) (at mono.Time, ok bool) {
+func (s *sender) deadline(progress monotime.Time) (at monotime.Time, ok bool) {
 	return progress.Add(s.patience()), s.una < s.nxt
 }

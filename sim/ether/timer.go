@@ -1,7 +1,7 @@
 package ether
 
 import (
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -10,8 +10,8 @@ import (
 type timer struct {
 	queue *sim.Queue
 	fire  func()
-	at    mono.Time // when it is due; zero: never
-	next  mono.Time // when the earliest event that waits will look; zero: there is none
+	at    monotime.Time // when it is due; zero: never
+	next  monotime.Time // when the earliest event that waits will look; zero: there is none
 	look  func()
 }
 
@@ -20,10 +20,10 @@ func (t *timer) init(q *sim.Queue, fire func()) {
 	t.look = t.expire
 }
 
-func (t *timer) stop() { t.at = mono.Time{} }
+func (t *timer) stop() { t.at = monotime.Time{} }
 
 // set moves the timer. What has passed already is due now.
-func (t *timer) set(at mono.Time) {
+func (t *timer) set(at monotime.Time) {
 	if now := t.queue.Now(); at.Before(now) {
 		at = now
 	}
@@ -39,7 +39,7 @@ func (t *timer) expire() {
 	if now != t.next {
 		return // one that waited when the timer was moved forward
 	}
-	t.next = mono.Time{}
+	t.next = monotime.Time{}
 	switch {
 	case t.at.IsZero():
 	case t.at.After(now):

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/l2switch"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -44,7 +44,7 @@ func newWalker(spec string) (*walker, error) {
 // send has a frame go from one host to another, and returns what each switch did, nearest first, and the hosts that it
 // came to, ascending.
 func (w *walker) send(from, to int, vid transport.VID) (visits []visit, hosts []int) {
-	f := transport.Frame{Dst: Address(to), Src: Address(from), Tagged: true, Tag: transport.Tag{VID: vid}}
+	f := transport.Frame{Dst: Address(to), Src: Address(from), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
 	for next := []socket{w.far[socket{from, atHost}]}; len(next) > 0; next = next[1:] {
 		at := next[0]
 		if at.port == atHost {
@@ -53,7 +53,7 @@ func (w *walker) send(from, to int, vid transport.VID) (visits []visit, hosts []
 		}
 		s := w.switches[at.device]
 		before := s.Counters()
-		out := s.Forward(mono.At(0), at.port, &f, nil)
+		out := s.Forward(monotime.At(0), at.port, &f, nil)
 		after := s.Counters()
 		v := visit{
 			at:      w.topology.Switches[at.device],

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/chance"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/prng"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
@@ -81,7 +81,7 @@ func (c *CG) Run(check func() error) (*CGResult, error) {
 		if events%checkEvery != 0 {
 			continue
 		}
-		if j.queue.Now().After(mono.At(ether.MaxTime)) {
+		if j.queue.Now().After(monotime.At(ether.MaxTime)) {
 			return nil, fmt.Errorf("CG: not done after %v (fewer iterations, or a higher rate?)", ether.MaxTime)
 		}
 		if check != nil {
@@ -128,11 +128,11 @@ type job struct {
 	cg        *CG
 	queue     *sim.Queue
 	network   *ether.Network
-	chance    chance.Source
+	chance    prng.Source
 	processes []*process
-	warming   int       // have not ended the first iteration, which is not timed
-	warm      mono.Time // when the last of them did
-	running   int       // have not ended the last iteration
+	warming   int           // have not ended the first iteration, which is not timed
+	warm      monotime.Time // when the last of them did
+	running   int           // have not ended the last iteration
 }
 
 func newJob(c *CG) (*job, error) {
@@ -146,7 +146,7 @@ func newJob(c *CG) (*job, error) {
 	}
 	n.Apply(c.Plan)
 	nodes := len(c.Plan.Nodes)
-	j := &job{cg: c, queue: q, network: n, chance: chance.Source(^c.Network.Seed), warming: nodes, running: nodes}
+	j := &job{cg: c, queue: q, network: n, chance: prng.Source(^c.Network.Seed), warming: nodes, running: nodes}
 	for rank := range nodes {
 		j.processes = append(j.processes, newProcess(j, rank, nodes))
 	}

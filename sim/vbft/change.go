@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
@@ -57,13 +57,13 @@ func (c *Change) Run(each func(ChangeSample) error) error {
 		flows[i] = n.NewFlow(i, half+i, nil)
 		flows[i].Send(math.MaxInt64)
 	}
-	q.At(mono.At(c.Sender), func() { n.SetVID(0, half, c.New) })
-	q.At(mono.At(c.Receiver), func() { n.SetVID(half, 0, c.New) })
+	q.At(monotime.At(c.Sender), func() { n.SetVID(0, half, c.New) })
+	q.At(monotime.At(c.Receiver), func() { n.SetVID(half, 0, c.New) })
 
 	var before ether.Counters
 	got := make([]int64, half)
 	for at := time.Duration(0); at+c.Sample <= c.Length; at += c.Sample {
-		q.Run(mono.At(at + c.Sample))
+		q.Run(monotime.At(at + c.Sample))
 		now := n.Counters()
 		s := ChangeSample{At: at, Received: make([]int64, half), Flooded: now.Flooded - before.Flooded, Dropped: now.Dropped - before.Dropped}
 		for i, f := range flows {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
@@ -80,7 +80,7 @@ func TestControllerOnFrames(t *testing.T) {
 				for _, s := range streams {
 					s.feed(1 << 20)
 				}
-				q.Run(mono.At(step + 10*time.Millisecond))
+				q.Run(monotime.At(step + 10*time.Millisecond))
 			}
 			mbps := float64(total(streams)-was) / 1e6
 			if at == begin+time.Second { // slow start apart
@@ -139,7 +139,7 @@ func total(streams []*stream) (bytes int64) {
 }
 
 // decide tells the controller what each host has sent, and returns its decisions.
-func decide(t *testing.T, c *vlan.Controller, now mono.Time, streams []*stream) []vlan.Decision {
+func decide(t *testing.T, c *vlan.Controller, now monotime.Time, streams []*stream) []vlan.Decision {
 	plan := c.Plan()
 	samples := make(map[int][]vlan.SentTo)
 	for k := range plan.Nodes {

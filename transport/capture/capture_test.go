@@ -50,8 +50,8 @@ func TestLink(t *testing.T) {
 
 var sample = []transport.Frame{
 	{EtherType: transport.EtherTypeDefault, Payload: []byte("untagged")},
-	{EtherType: transport.EtherTypeDefault, Tagged: true, Tag: transport.Tag{VID: 101, PCP: 5, DEI: true}, Payload: []byte("tagged")},
-	{EtherType: transport.EtherTypeDefault, Tagged: true, Payload: []byte("priority tag")},
+	{EtherType: transport.EtherTypeDefault, OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 5, DEI: true}), Payload: []byte("tagged")},
+	{EtherType: transport.EtherTypeDefault, OptionalTag: transport.Tagged(transport.Tag{}), Payload: []byte("priority tag")},
 }
 
 // send has a send the samples to b, and b receive them.
@@ -172,7 +172,7 @@ func TestSnapLen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	long := transport.Frame{Dst: links[1].MAC(), EtherType: 0x88b5, Tagged: true, Tag: transport.Tag{VID: 7}, Payload: bytes.Repeat([]byte("x"), 100)}
+	long := transport.Frame{Dst: links[1].MAC(), EtherType: 0x88b5, OptionalTag: transport.Tagged(transport.Tag{VID: 7}), Payload: bytes.Repeat([]byte("x"), 100)}
 	short := transport.Frame{Dst: links[1].MAC(), EtherType: 0x88b5, Payload: []byte("y")}
 	if _, err := l.Send([]transport.Frame{long, short}); err != nil {
 		t.Fatal(err)

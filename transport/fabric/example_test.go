@@ -58,7 +58,7 @@ func ExampleFabric_Connect() {
 		panic(err)
 	}
 	by := transport.Tag{VID: 101, PCP: 3}
-	if _, err := a.Send([]transport.Frame{{Dst: b.MAC(), Tagged: true, Tag: by}}); err != nil {
+	if _, err := a.Send([]transport.Frame{{Dst: b.MAC(), OptionalTag: transport.Tagged(by)}}); err != nil {
 		panic(err)
 	}
 	received := make([]transport.Frame, 1)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/l2switch"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -99,9 +99,9 @@ func Links(n int) ([]*Link, error) {
 func (f *Fabric) String() string { return fmt.Sprintf("fabric%d", f.number) }
 
 // now is the instant that switches are told: always the same where addresses do not age.
-func (f *Fabric) now() mono.Time {
+func (f *Fabric) now() monotime.Time {
 	if f.cfg.Ageing == 0 {
-		return mono.Time{}
+		return monotime.Time{}
 	}
 	return clock.Now()
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
 // Link is a station's attachment to a fabric. It behaves as a NIC does: it takes unicast frames for its own
 // address, broadcasts, and the groups that it joined, and pads short frames with zeros.
-// It is a transport.Link, Joiner, Quieter and Namer.
+// It is a transport.Link, Joiner, WakeupMasker and Namer.
 type Link struct {
 	fabric *Fabric
 	mac    transport.MAC
@@ -30,10 +30,10 @@ type Link struct {
 }
 
 var (
-	_ transport.Link    = (*Link)(nil)
-	_ transport.Joiner  = (*Link)(nil)
-	_ transport.Quieter = (*Link)(nil)
-	_ transport.Namer   = (*Link)(nil)
+	_ transport.Link         = (*Link)(nil)
+	_ transport.Joiner       = (*Link)(nil)
+	_ transport.WakeupMasker = (*Link)(nil)
+	_ transport.Namer        = (*Link)(nil)
 )
 
 func newLink(f *Fabric, mac transport.MAC) *Link {
@@ -72,7 +72,7 @@ func (l *Link) Send(frames []transport.Frame) (n int, err error) {
 }
 
 // sendOne sends a frame, and counts what became of it. The fabric's lock is held.
-func (l *Link) sendOne(now mono.Time, frame *transport.Frame) error {
+func (l *Link) sendOne(now monotime.Time, frame *transport.Frame) error {
 	if err := transport.CheckFrame(frame, l.fabric.cfg.MTU); err != nil {
 		l.sent.TxRefused++
 		return err

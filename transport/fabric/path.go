@@ -2,7 +2,7 @@ package fabric
 
 import (
 	"github.com/rawlane/rawlane/internal/l2switch"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -33,7 +33,7 @@ type arrival struct {
 
 // deliver carries frame from link l to wherever it goes, and reports false, with nothing delivered, if
 // a queue there is full and must not drop. The lock is held.
-func (f *Fabric) deliver(now mono.Time, l *Link, frame *transport.Frame) bool {
+func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) bool {
 	p := &f.path
 	p.frame = *frame
 	if p.frame.Src.IsZero() {
@@ -62,7 +62,7 @@ func (f *Fabric) deliver(now mono.Time, l *Link, frame *transport.Frame) bool {
 
 // plan follows p.frame from its first hop through all devices, and reserves room at each link.
 // A device is visited once per VID at most, as there are no loops.
-func (p *path) plan(now mono.Time, from *Link, first hop) bool {
+func (p *path) plan(now monotime.Time, from *Link, first hop) bool {
 	p.hops, p.arrivals = append(p.hops[:0], first), p.arrivals[:0]
 	for i := 0; i < len(p.hops); i++ {
 		h := &p.hops[i]

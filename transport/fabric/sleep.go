@@ -61,8 +61,8 @@ func (l *Link) Wait(ctx context.Context) error {
 	}
 }
 
-// Quiet implements transport.Quieter.
-func (l *Link) Quiet(on bool) {
+// MaskWakeups implements transport.WakeupMasker.
+func (l *Link) MaskWakeups(on bool) {
 	l.sleep.quiet.Store(on)
 	if !on && l.queue.waiting() {
 		l.sleep.kick()

@@ -28,24 +28,24 @@ func TestWait_WhoIsWoken(t *testing.T) {
 		{"a frame wakes all", func(t *testing.T, from, l *Link) { send(t, from, numbered(l.MAC(), 1)) }, 3},
 		{"a frame for another wakes none", func(t *testing.T, from, l *Link) { send(t, from, numbered(from.MAC(), 1)) }, 0},
 		{"Quiet: a frame wakes none", func(t *testing.T, from, l *Link) {
-			l.Quiet(true)
+			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 		}, 0},
 		{"Quiet undone wakes all", func(t *testing.T, from, l *Link) {
-			l.Quiet(true)
+			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 			synctest.Wait()
-			l.Quiet(false)
+			l.MaskWakeups(false)
 		}, 3},
 		{"Quiet undone with nothing there wakes none", func(t *testing.T, from, l *Link) {
-			l.Quiet(true)
-			l.Quiet(false)
+			l.MaskWakeups(true)
+			l.MaskWakeups(false)
 		}, 0},
 		{"Quiet, and the frame was polled by another", func(t *testing.T, from, l *Link) {
-			l.Quiet(true)
+			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 			wantNumbers(t, "the poller", l, 1)
-			l.Quiet(false)
+			l.MaskWakeups(false)
 		}, 0},
 		{"Close wakes all", func(t *testing.T, from, l *Link) { _ = l.Close() }, 3},
 	} {
@@ -75,15 +75,15 @@ func TestQuiet_WakesNobodyInVain(t *testing.T) {
 	}
 	from, l := links[0], links[1]
 	l.sleep.sleepers.Add(1) // one that takes no wake-up, so that it can be seen
-	l.Quiet(true)
+	l.MaskWakeups(true)
 	send(t, from, numbered(l.MAC(), 1))
 	if len(l.sleep.wake) != 0 {
-		t.Error("a frame under Quiet woke somebody")
+		t.Error("a frame with wake-ups masked woke somebody")
 	}
 	wantNumbers(t, "the poller", l, 1)
-	l.Quiet(false)
+	l.MaskWakeups(false)
 	if len(l.sleep.wake) != 0 {
-		t.Error("Quiet(false) with nothing there woke somebody")
+		t.Error("MaskWakeups(false) with nothing there woke somebody")
 	}
 	send(t, from, numbered(l.MAC(), 2))
 	if len(l.sleep.wake) != 1 {

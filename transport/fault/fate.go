@@ -3,7 +3,7 @@ package fault
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -11,7 +11,7 @@ import (
 //
 // Chance is drawn in a fixed order, and only for faults that the Config has: so a seed's story changes only
 // where the Config does.
-func (l *Link) pass(now mono.Time, f *transport.Frame) bool {
+func (l *Link) pass(now monotime.Time, f *transport.Frame) bool {
 	l.counts.Received++
 	switch {
 	case l.cut.Load():
@@ -63,7 +63,7 @@ func (l *Link) alter(f *transport.Frame) (p *parcel) {
 }
 
 // detain decides whether a frame is held back, and until when: then *p, the copy of it, is made if there is none.
-func (l *Link) detain(now mono.Time, f *transport.Frame, p **parcel) bool {
+func (l *Link) detain(now monotime.Time, f *transport.Frame, p **parcel) bool {
 	delay := l.happens(l.cfg.Delay)
 	reorder := !delay && l.happens(l.cfg.Reorder)
 	if !delay && !reorder {

@@ -3,7 +3,7 @@ package fault
 import (
 	"slices"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -11,7 +11,7 @@ import (
 type parcel struct {
 	frame  transport.Frame
 	memory []byte
-	due    mono.Time
+	due    monotime.Time
 	behind int // frames that are still to overtake it
 }
 
@@ -30,7 +30,7 @@ func (h *holding) copyOf(f *transport.Frame) *parcel {
 		p, h.spare = h.spare[last], h.spare[:last]
 	}
 	p.memory = append(p.memory[:0], f.Payload...)
-	p.frame, p.due, p.behind = *f, mono.Time{}, 0
+	p.frame, p.due, p.behind = *f, monotime.Time{}, 0
 	p.frame.Payload = p.memory
 	return p
 }
@@ -49,7 +49,7 @@ func (h *holding) hold(p *parcel) bool {
 }
 
 func (h *holding) insert(p *parcel) {
-	at, _ := slices.BinarySearchFunc(h.held, p.due, func(q *parcel, due mono.Time) int {
+	at, _ := slices.BinarySearchFunc(h.held, p.due, func(q *parcel, due monotime.Time) int {
 		if q.due.After(due) {
 			return 1
 		}
@@ -59,7 +59,7 @@ func (h *holding) insert(p *parcel) {
 }
 
 // overtake tells those that are to be overtaken that a frame has passed. It comes after take, at the same instant.
-func (h *holding) overtake(now mono.Time) {
+func (h *holding) overtake(now monotime.Time) {
 	for i := 0; h.racing > 0 && i < len(h.held); i++ {
 		p := h.held[i]
 		if p.behind == 0 {
@@ -76,7 +76,7 @@ func (h *holding) overtake(now mono.Time) {
 }
 
 // take moves parcels that are due into frames, and returns how many.
-func (h *holding) take(now mono.Time, frames []transport.Frame) (n int) {
+func (h *holding) take(now monotime.Time, frames []transport.Frame) (n int) {
 	for n < len(h.held) && n < len(frames) && !h.held[n].due.After(now) {
 		p := h.held[n]
 		if p.behind > 0 { // nobody came to overtake it
@@ -102,9 +102,9 @@ func (h *holding) reclaim() {
 }
 
 // next returns when the first parcel is due.
-func (h *holding) next() (due mono.Time, any bool) {
+func (h *holding) next() (due monotime.Time, any bool) {
 	if len(h.held) == 0 {
-		return mono.Time{}, false
+		return monotime.Time{}, false
 	}
 	return h.held[0].due, true
 }

@@ -14,7 +14,7 @@ import (
 // that the link inside sent and received, and Counts tells what became of those.
 type Link struct {
 	transport.Link
-	quieter transport.Quieter // the link inside, if it is one
+	quieter transport.WakeupMasker // the link inside, if it is one
 	cut     atomic.Bool
 	closed  atomic.Bool
 
@@ -28,9 +28,9 @@ type Link struct {
 }
 
 var (
-	_ transport.Link    = (*Link)(nil)
-	_ transport.Wrapper = (*Link)(nil)
-	_ transport.Quieter = (*Link)(nil)
+	_ transport.Link         = (*Link)(nil)
+	_ transport.Wrapper      = (*Link)(nil)
+	_ transport.WakeupMasker = (*Link)(nil)
 )
 
 // New puts faults around inner. rng belongs to the link from now on. Errors: no rng; a field of cfg out of range.
@@ -42,7 +42,7 @@ func New(inner transport.Link, rng *rand.Rand, cfg Config) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{Link: inner, rng: rng, cfg: cfg}
-	l.quieter, _ = transport.As[transport.Quieter](inner)
+	l.quieter, _ = transport.As[transport.WakeupMasker](inner)
 	return l, nil
 }
 

@@ -33,7 +33,7 @@ func (l *Link) sleep(ctx context.Context) (again bool, err error) {
 		l.mu.Unlock()
 		return false, transport.ErrClosed
 	case l.quiet:
-		held = false // Quiet(false) wakes, and then it counts
+		held = false // MaskWakeups(false) wakes, and then it counts
 	case held && !due.After(now):
 		l.mu.Unlock()
 		return false, ctx.Err()
@@ -81,14 +81,14 @@ func (l *Link) wakeAll() {
 	}
 }
 
-// Quiet implements transport.Quieter, whether or not the link inside does: neither frames that arrive nor frames
-// that become due end a Wait until Quiet(false).
-func (l *Link) Quiet(on bool) {
+// MaskWakeups implements transport.WakeupMasker, whether or not the link inside does: neither frames that arrive nor frames
+// that become due end a Wait until MaskWakeups(false).
+func (l *Link) MaskWakeups(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.quiet = on
 	if l.quieter != nil {
-		l.quieter.Quiet(on)
+		l.quieter.MaskWakeups(on)
 	}
 	// A link that can be quiet itself has its sleepers looked after, unless they must hear of held frames.
 	if _, held := l.held.next(); l.quieter == nil || held && !on {

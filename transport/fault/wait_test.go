@@ -40,7 +40,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Under Quiet a frame that becomes due ends no Wait; Quiet(false) makes up for it.
+// Under Quiet a frame that becomes due ends no Wait; MaskWakeups(false) makes up for it.
 func TestQuietCoversHeldFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Second})
@@ -49,15 +49,15 @@ func TestQuietCoversHeldFrames(t *testing.T) {
 		wait := func() { woken <- b.Wait(t.Context()) }
 		go wait() // before Quiet, with the frame to be waited for
 		synctest.Wait()
-		b.Quiet(true)
+		b.MaskWakeups(true)
 		time.Sleep(10 * time.Second) // virtual; the frame has become due
 		synctest.Wait()
 		select {
 		case err := <-woken:
-			t.Fatalf("Wait under Quiet: %v", err)
+			t.Fatalf("Wait with wake-ups masked: %v", err)
 		default:
 		}
-		b.Quiet(false)
+		b.MaskWakeups(false)
 		synctest.Wait()
 		select {
 		case err := <-woken:
@@ -65,19 +65,19 @@ func TestQuietCoversHeldFrames(t *testing.T) {
 				t.Errorf("Wait: %v", err)
 			}
 		default:
-			t.Error("Quiet(false) left the waiter asleep, with a frame due")
+			t.Error("MaskWakeups(false) left the waiter asleep, with a frame due")
 		}
 		if got := poll(t, b, make([]transport.Frame, 4)); len(got) != 1 {
 			t.Errorf("%d frames", len(got))
 		}
-		b.Quiet(true)
+		b.MaskWakeups(true)
 		exchange(t, a, b, 1)
 		go wait()
 		synctest.Wait()
-		b.Quiet(false)
+		b.MaskWakeups(false)
 		time.Sleep(time.Second)
 		if err := <-woken; err != nil {
-			t.Errorf("Wait for a frame that was held under Quiet: %v", err)
+			t.Errorf("Wait for a frame that was held with wake-ups masked: %v", err)
 		}
 	})
 }

@@ -31,9 +31,9 @@ func closedCalls(t *testing.T, a, b transport.Link) {
 		wantClosed(t, "Join", j.Join(group))
 		wantClosed(t, "Leave", j.Leave(group))
 	}
-	if q, ok := transport.As[transport.Quieter](a); ok {
-		q.Quiet(true)
-		q.Quiet(false)
+	if q, ok := transport.As[transport.WakeupMasker](a); ok {
+		q.MaskWakeups(true)
+		q.MaskWakeups(false)
 	}
 	if a.MAC() != mac || a.MTU() != mtu {
 		t.Errorf("after Close: MAC %v MTU %d, before: %v %d", a.MAC(), a.MTU(), mac, mtu)

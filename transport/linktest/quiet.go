@@ -15,11 +15,11 @@ const earlyQuiet = 2
 
 // quietSleeps: with Quiet on, frames end no Wait; Poll gets them all the same.
 func quietSleeps(t *testing.T, a, b transport.Link) {
-	q, ok := transport.As[transport.Quieter](b)
+	q, ok := transport.As[transport.WakeupMasker](b)
 	if !ok {
 		return
 	}
-	q.Quiet(true)
+	q.MaskWakeups(true)
 	for round := range 3 { // the second and third time, frames are there already
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		result := make(chan error, 1)
@@ -31,22 +31,22 @@ func quietSleeps(t *testing.T, a, b transport.Link) {
 		}()
 		send(t, a, numberedBatch(b.MAC(), uint64(10*round), 10)...)
 		if err := endOf(t, result); !errors.Is(err, context.DeadlineExceeded) || early > earlyQuiet {
-			t.Errorf("Wait under Quiet returned %d times, then %v; want only the deadline to end it", early, err)
+			t.Errorf("Wait with wake-ups masked returned %d times, then %v; want only the deadline to end it", early, err)
 		}
 		cancel()
 	}
-	q.Quiet(false)
+	q.MaskWakeups(false)
 	wantSeeds(t, receive(t, b, 30), 0, 30)
 }
 
-// quietOff: Quiet(false) ends a Wait if there is something to poll, and leaves it if not.
+// quietOff: MaskWakeups(false) ends a Wait if there is something to poll, and leaves it if not.
 func quietOff(t *testing.T, a, b transport.Link) {
-	q, ok := transport.As[transport.Quieter](b)
+	q, ok := transport.As[transport.WakeupMasker](b)
 	if !ok {
 		return
 	}
 	for i := range uint64(20) {
-		q.Quiet(true)
+		q.MaskWakeups(true)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		started, result := make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -58,27 +58,27 @@ func quietOff(t *testing.T, a, b transport.Link) {
 			runtime.Gosched() // most likely it sleeps in Wait after this
 		}
 		send(t, a, numbered(b.MAC(), i))
-		q.Quiet(false)
+		q.MaskWakeups(false)
 		if err := endOf(t, result); err != nil {
-			t.Fatalf("Wait after Quiet(false), with a frame there: %v", err)
+			t.Fatalf("Wait after MaskWakeups(false), with a frame there: %v", err)
 		}
 		cancel()
 		wantSeeds(t, receive(t, b, 1), i, 1)
 	}
-	q.Quiet(true)
-	q.Quiet(false)
+	q.MaskWakeups(true)
+	q.MaskWakeups(false)
 	waitDeadline(t, b, a)
 }
 
 func quietClose(t *testing.T, _, b transport.Link) {
-	q, ok := transport.As[transport.Quieter](b)
+	q, ok := transport.As[transport.WakeupMasker](b)
 	if !ok {
 		return
 	}
-	q.Quiet(true)
+	q.MaskWakeups(true)
 	ended := waiting(context.Background(), b)
 	mustClose(t, b)
-	wantClosed(t, "Wait under Quiet", endOf(t, ended))
-	q.Quiet(false)
+	wantClosed(t, "Wait with wake-ups masked", endOf(t, ended))
+	q.MaskWakeups(false)
 	wantClosed(t, "Wait", b.Wait(context.Background()))
 }

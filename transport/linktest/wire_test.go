@@ -191,7 +191,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-func (w *wire) Quiet(on bool) {
+func (w *wire) MaskWakeups(on bool) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
 	w.quiet = on && w.fault != "deaf to Quiet"

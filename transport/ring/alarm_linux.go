@@ -27,7 +27,7 @@ type alarm struct {
 	ready   func(fd uintptr) bool
 	failure atomic.Int32 // the socket's error, taken by ready
 
-	mu      sync.Mutex // guards what follows, so that nobody arms behind Quiet(true) or close
+	mu      sync.Mutex // guards what follows, so that nobody arms behind MaskWakeups(true) or close
 	quiet   bool
 	watched bool // the socket is in the epoll descriptor
 	armed   bool // and the next frame raises the alarm, or the last one has and nobody took notice yet

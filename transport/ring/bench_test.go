@@ -17,7 +17,7 @@ func BenchmarkSend(b *testing.B) {
 		for _, batch := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%dB/batch%d", size, batch), func(b *testing.B) {
 				from, to := pair(b, testbed.Config{}, ring.Config{})
-				to.Quiet(true)
+				to.MaskWakeups(true)
 				frames := make([]transport.Frame, batch)
 				for i := range frames {
 					frames[i] = transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}
@@ -39,7 +39,7 @@ func BenchmarkSendAndPoll(b *testing.B) {
 	for _, size := range []int{64, 1400} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
 			from, to := pair(b, testbed.Config{}, ring.Config{})
-			to.Quiet(true)
+			to.MaskWakeups(true)
 			out := []transport.Frame{{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}}
 			in := make([]transport.Frame, 1)
 			b.ReportAllocs()

@@ -47,7 +47,7 @@ func ExampleLink_Send() {
 	frames := []transport.Frame{
 		{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: []byte("untagged")},
 		{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: []byte("tagged"),
-			Tagged: true, Tag: transport.Tag{VID: 101, PCP: 5}},
+			OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 5})},
 	}
 	if n, err := link.Send(frames); err != nil {
 		log.Fatalf("%d of %d frames sent: %v", n, len(frames), err)

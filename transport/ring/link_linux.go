@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a transport.Link, Joiner, Quieter, Namer and Sharer on one network interface.
+// Link is a transport.Link, Joiner, WakeupMasker, Namer and Sharer on one network interface.
 type Link struct {
 	name      string
 	mac       transport.MAC
@@ -41,11 +41,11 @@ type Link struct {
 }
 
 var (
-	_ transport.Link    = (*Link)(nil)
-	_ transport.Joiner  = (*Link)(nil)
-	_ transport.Quieter = (*Link)(nil)
-	_ transport.Namer   = (*Link)(nil)
-	_ transport.Sharer  = (*Link)(nil)
+	_ transport.Link         = (*Link)(nil)
+	_ transport.Joiner       = (*Link)(nil)
+	_ transport.WakeupMasker = (*Link)(nil)
+	_ transport.Namer        = (*Link)(nil)
+	_ transport.Sharer       = (*Link)(nil)
 )
 
 // Open attaches to a network interface. transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (CAP_NET_RAW is
@@ -191,8 +191,8 @@ func (l *Link) Wait(ctx context.Context) error {
 	return l.wrap("wait", l.presence.Explain(err))
 }
 
-// Quiet implements transport.Quieter. It costs one epoll_ctl(2), 0.35 µs.
-func (l *Link) Quiet(on bool) { l.alarm.setQuiet(on) }
+// MaskWakeups implements transport.WakeupMasker. It costs one epoll_ctl(2), 0.35 µs.
+func (l *Link) MaskWakeups(on bool) { l.alarm.setQuiet(on) }
 
 // Counters implements transport.Link. RxDropped is what did not fit into the ring.
 func (l *Link) Counters() transport.Counters {

@@ -48,7 +48,7 @@ func TestLink(t *testing.T) {
 func TestFramesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	a, b := pair(t, text(&log, slog.LevelDebug), trace.Config{Payload: 2})
-	frame := transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, Tagged: true, Tag: transport.Tag{VID: 101, PCP: 1, DEI: true}, Payload: bytes.Repeat([]byte{0xab}, 60)}
+	frame := transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1, DEI: true}), Payload: bytes.Repeat([]byte{0xab}, 60)}
 	if _, err := a.Send([]transport.Frame{frame}); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func Example() {
 	link := trace.New(links[0], logger, trace.Config{Payload: 5})
 	_, _ = link.Send([]transport.Frame{{
 		Dst: transport.Broadcast, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5,
-		Tagged: true, Tag: transport.Tag{VID: 101, PCP: 1}, Payload: []byte("hello, all"),
+		OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}), Payload: []byte("hello, all"),
 	}})
 	// Output:
 	// level=DEBUG msg=sent src=02:00:00:00:00:01 dst=ff:ff:ff:ff:ff:ff ethertype=0x88b5 vid=101 pcp=1 bytes=10 payload=68656c6c6f

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -113,7 +113,7 @@ func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 func (d *Driver) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var refreshed mono.Time
+	var refreshed monotime.Time
 	for {
 		select {
 		case <-d.ctx.Done():
@@ -126,7 +126,7 @@ func (d *Driver) run() {
 }
 
 // turn takes in what came, does what is due, and returns when to come back.
-func (d *Driver) turn(refreshed *mono.Time) time.Duration {
+func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, h := range d.inbox.take() {
@@ -176,7 +176,7 @@ func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
 	if !known {
 		return
 	}
-	path := mcd.Path{Node: node, NIC: d.cfg.NIC, Tagging: mcd.ByTag(transport.Tag{VID: vid, PCP: d.cfg.PCP})}
+	path := mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})}
 	_, err := d.ep.TryProbe(path, mcd.ProbeOptions{Body: body})
 	if down := errors.Is(err, transport.ErrInterfaceDown); down != d.down[vid] {
 		d.down[vid] = down
@@ -185,7 +185,7 @@ func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
 }
 
 // refresh looks at the nodes and at the routes, which others may have changed. The caller holds mu.
-func (d *Driver) refresh(now mono.Time) {
+func (d *Driver) refresh(now monotime.Time) {
 	var peers []transport.MAC
 	seen := make(map[transport.MAC]mcd.NodeID)
 	for _, n := range d.ep.Nodes() {
@@ -220,7 +220,7 @@ func (d *Driver) refresh(now mono.Time) {
 
 // compare takes note of the route to a peer that is in force. Where it is another one than the core's, somebody wishes for it. The
 // caller holds mu.
-func (d *Driver) compare(now mono.Time, peer transport.MAC, inForce transport.VID) {
+func (d *Driver) compare(now monotime.Time, peer transport.MAC, inForce transport.VID) {
 	current, watched := d.core.VID(peer)
 	if watched && (current == inForce || d.fencing[peer] > 0) {
 		return
@@ -239,7 +239,7 @@ func (d *Driver) compare(now mono.Time, peer transport.MAC, inForce transport.VI
 }
 
 // wished tells the core that a peer's pair is to use a VID, and does use it.
-func (d *Driver) wished(now mono.Time, peer transport.MAC, vid transport.VID) []vlan.FailoverStep {
+func (d *Driver) wished(now monotime.Time, peer transport.MAC, vid transport.VID) []vlan.FailoverStep {
 	steps, err := d.core.SetPeer(now, peer, vid, nil)
 	if err != nil {
 		return nil // it is not a station's address: nothing goes there

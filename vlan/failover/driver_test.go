@@ -44,7 +44,7 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 				t.Errorf("node 0 says %+v", p)
 			}
 		}
-		if _, tagged := n.tables[0].Route(n.eps[2].MAC(0)); !tagged {
+		if tagged := n.tables[0].Route(n.eps[2].MAC(0)).Tagged; !tagged {
 			t.Error("untagged")
 		}
 		n.cables[0][0].SetUp(true)
@@ -57,7 +57,7 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 				t.Errorf("taken back: %+v, want it behind a fence", m)
 			}
 		}
-		if tag, _ := n.tables[0].Route(n.eps[2].MAC(0)); tag != (transport.Tag{VID: 1, PCP: 2}) {
+		if tag := n.tables[0].Route(n.eps[2].MAC(0)).Tag; tag != (transport.Tag{VID: 1, PCP: 2}) {
 			t.Errorf("the route is %v, want what it was", tag)
 		}
 	})

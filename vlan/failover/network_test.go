@@ -107,7 +107,7 @@ func (n *network) watch(t *testing.T) (ds []*failover.Driver) {
 }
 
 func (n *network) vid(from, to int) transport.VID {
-	tag, _ := n.tables[from].Route(n.eps[to].MAC(0))
+	tag := n.tables[from].Route(n.eps[to].MAC(0)).Tag
 	return tag.VID
 }
 

@@ -65,7 +65,8 @@ func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
 }
 
 func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
-	tag, tagged := r.table.Route(peer)
+	got := r.table.Route(peer)
+	tag, tagged := got.Tag, got.Tagged
 	return vlan.Route{Dst: peer, Tag: tag, Untagged: !tagged}
 }
 

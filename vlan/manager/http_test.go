@@ -240,7 +240,7 @@ func TestChangesOverHTTP(t *testing.T) {
 func TestPlanFileOverHTTP(t *testing.T) {
 	n := start(t, 0, nil, t.TempDir())
 	s := n.dial(t, manager.Dialer{})
-	if _, tagged := s.Table().Route(mac(1)); tagged {
+	if tagged := s.Table().Route(mac(1)).Tagged; tagged {
 		t.Error("frames are tagged before there is a plan")
 	}
 	if err := s.SetRoute(t.Context(), mac(0), mac(1), 1); err == nil || !strings.Contains(err.Error(), "no plan (set one first") {
@@ -251,7 +251,7 @@ func TestPlanFileOverHTTP(t *testing.T) {
 		t.Fatalf("%d %s", status, answer)
 	}
 	eventually(t, "routes", func() bool { return vid(s.Table(), 1) == 2 && vid(s.Table(), 9) == 1 })
-	if tag, _ := s.Table().Route(mac(1)); tag.PCP != 5 {
+	if tag := s.Table().Route(mac(1)).Tag; tag.PCP != 5 {
 		t.Errorf("priority %d, want 5", tag.PCP)
 	}
 	if status, answer, _ := n.ask(t, "PUT", "/v1/table", `{"plan":{"vids":[1],"nodes":[{"mac":"02:00:00:00:00:01","vid":1}]}}`); status != 200 {
@@ -263,7 +263,7 @@ func TestPlanFileOverHTTP(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 	}
-	eventually(t, "untagged again", func() bool { _, tagged := s.Table().Route(mac(1)); return !tagged })
+	eventually(t, "untagged again", func() bool { tagged := s.Table().Route(mac(1)).Tagged; return !tagged })
 }
 
 func TestHealthAndVersion(t *testing.T) {

@@ -90,7 +90,7 @@ func (n *node) dial(t testing.TB, d manager.Dialer) *manager.Session {
 
 // vid is what a router sends with to node k; 0: untagged.
 func vid(r vlan.Router, k int) transport.VID {
-	tag, _ := r.Route(mac(k))
+	tag := r.Route(mac(k)).Tag
 	return tag.VID
 }
 

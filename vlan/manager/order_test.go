@@ -40,7 +40,7 @@ func TestVFREC_4_3_MessagesOvertakeEachOtherUnlessFenced(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the change", func() bool { tag, _ := s.Table().Route(change.B); return tag.VID == 2 })
+				eventually(t, "the change", func() bool { tag := s.Table().Route(change.B).Tag; return tag.VID == 2 })
 				if err := from.Send(ctx, to.Addr(), []byte("second, by VID 2")); err != nil {
 					t.Fatal(err)
 				}

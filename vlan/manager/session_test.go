@@ -444,7 +444,7 @@ func ExampleDial() {
 	defer s.Close() // takes the program's changes back
 
 	router := s.Table() // for mcd.Config.Router
-	show := func() { tag, _ := router.Route(mac(2)); fmt.Println("to node 2 by", tag) }
+	show := func() { tag := router.Route(mac(2)).Tag; fmt.Println("to node 2 by", tag) }
 	show()
 	if err := s.SetRoute(ctx, mac(0), mac(2), 3); err != nil {
 		fmt.Println(err)

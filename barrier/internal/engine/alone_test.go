@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // alone is one engine under test; the test plays all other members. Numbers are 0 unless said otherwise.
 type alone struct {
 	*Engine
 	t   *testing.T
-	now mono.Time
+	now monotime.Time
 }
 
 // newAlone makes the engine of a rank. Rank r's incarnation is r+1.
 func newAlone(t *testing.T, algo string, rank, size int) *alone {
 	t.Helper()
 	cfg := Config{Rank: rank, Size: size, Algorithm: algorithm(algo), Identity: identity, Incarnation: uint32(rank) + 1}
-	return &alone{New(cfg), t, mono.At(time.Second)}
+	return &alone{New(cfg), t, monotime.At(time.Second)}
 }
 
 // arrives enters a number, and says what goes out.

@@ -38,7 +38,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Config of an engine.
@@ -80,7 +80,7 @@ type Engine struct {
 type peer struct {
 	incarnation uint32        // 0: not heard yet
 	asks        int           // since it was heard last
-	last        mono.Time     // when the last of them was
+	last        monotime.Time // when the last of them was
 	silence     time.Duration // from the first to the last, without what this node itself stood still
 	absences    int           // how often it has said that it has no such group, since it was heard in it
 	bid         bool          // it has answered our goodbye, or said its own
@@ -199,7 +199,7 @@ func (e *Engine) Ended() []uint8 {
 
 // Arrive enters the next generation of a number. ErrWaiting if the one before was not left; ErrFailed if this one
 // cannot succeed.
-func (e *Engine) Arrive(now mono.Time, number uint8, out []Send) ([]Send, error) {
+func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, error) {
 	m := e.machine(number)
 	switch m.state {
 	case Waiting:
@@ -208,8 +208,8 @@ func (e *Engine) Arrive(now mono.Time, number uint8, out []Send) ([]Send, error)
 		return out, ErrFailed
 	}
 	m.generation++
-	m.entered, m.left = now, mono.Time{}
-	m.step, m.asked, m.mutual = 0, false, mono.Time{} // also where there is no hope: nothing of this generation was told
+	m.entered, m.left = now, monotime.Time{}
+	m.step, m.asked, m.mutual = 0, false, monotime.Time{} // also where there is no hope: nothing of this generation was told
 	if f := e.hopeless(m); f != nil {
 		m.state, m.failure = Failed, f
 		return out, ErrFailed
@@ -229,14 +229,14 @@ func (e *Engine) hopeless(m *machine) *Failure {
 }
 
 // rest begins to wait in a step.
-func (e *Engine) rest(m *machine, now mono.Time) {
+func (e *Engine) rest(m *machine, now monotime.Time) {
 	m.begun = now
 	m.interval = m.pace.patience(e.cfg.Limit)
 	m.next = now.Add(m.interval)
 }
 
 // progress does the steps whose awaits are here.
-func (e *Engine) progress(m *machine, now mono.Time, out []Send) []Send {
+func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 	c := m.now()
 	for m.step < len(e.plan.steps) {
 		if c.left[m.step] > 0 {
@@ -284,7 +284,7 @@ func (e *Engine) message(k Kind, m *machine, label uint8) Message {
 }
 
 // Deadline returns when to call Advance; ok is false if nobody waits.
-func (e *Engine) Deadline() (at mono.Time, ok bool) {
+func (e *Engine) Deadline() (at monotime.Time, ok bool) {
 	for _, m := range e.waiting {
 		if !ok || m.next.Before(at) {
 			at, ok = m.next, true
@@ -294,7 +294,7 @@ func (e *Engine) Deadline() (at mono.Time, ok bool) {
 }
 
 // Advance asks for what is missing where it is time to, and gives up on members that are silent for too long.
-func (e *Engine) Advance(now mono.Time, out []Send) []Send {
+func (e *Engine) Advance(now monotime.Time, out []Send) []Send {
 	for i := len(e.waiting) - 1; i >= 0; i-- { // one that fails may take the others along
 		if i < len(e.waiting) && !now.Before(e.waiting[i].next) {
 			out = e.ask(e.waiting[i], now, out)
@@ -304,7 +304,7 @@ func (e *Engine) Advance(now mono.Time, out []Send) []Send {
 }
 
 // ask asks those who keep m's step up.
-func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
+func (e *Engine) ask(m *machine, now monotime.Time, out []Send) []Send {
 	m.asked = true
 	m.interval = min(2*m.interval, e.cfg.Limit/asksPerLimit)
 	m.next = now.Add(m.interval)
@@ -331,7 +331,7 @@ func (e *Engine) ask(m *machine, now mono.Time, out []Send) []Send {
 
 // ask notes that a member is asked, and returns how long it has been silent. Of the time since the ask before, no more
 // counts than is usual between two: if it was longer this node stood still, and the answers may not be read yet.
-func (p *peer) ask(now mono.Time, limit time.Duration) time.Duration {
+func (p *peer) ask(now monotime.Time, limit time.Duration) time.Duration {
 	since := now.Sub(p.last)
 	if p.asks == 0 || since >= limit {
 		p.asks, p.silence, since = 0, 0, 0

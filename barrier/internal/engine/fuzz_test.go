@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // fuzzAlgorithms are those that a script's first byte chooses from.
@@ -14,7 +14,7 @@ var fuzzAlgorithms = []string{"concurrent", "shuffle", "tree:2", "star", "chassi
 // script is three engines whose frames bytes deliver, double, drop and reorder.
 type script struct {
 	t       *testing.T
-	now     mono.Time
+	now     monotime.Time
 	engines [3]*Engine
 	in      [3][2]uint32 // by rank and number: the generation entered last
 	pending []letter
@@ -30,7 +30,7 @@ type letter struct {
 const maxPending = 256
 
 func newScript(t *testing.T, algo schedule.Algorithm) *script {
-	s := &script{t: t, now: mono.At(time.Second)}
+	s := &script{t: t, now: monotime.At(time.Second)}
 	for rank := range s.engines {
 		s.engines[rank] = New(Config{
 			Rank: rank, Size: len(s.engines), NICs: 2, Algorithm: algo, Identity: identity, Incarnation: uint32(rank) + 1,

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Handle takes a message from a member. elsewhere is a barrier in which this node waits for that member, if there is one
 // besides the message's own: it is told to who asks in vain. Of a Later, inElsewhere says that this node is in the
 // barrier that the message tells of.
-func (e *Engine) Handle(now mono.Time, from int, msg *Message, elsewhere Elsewhere, out []Send) []Send {
+func (e *Engine) Handle(now monotime.Time, from int, msg *Message, elsewhere Elsewhere, out []Send) []Send {
 	if from < 0 || from >= e.cfg.Size || from == e.cfg.Rank || msg.Identity != e.cfg.Identity {
 		e.counters.Unawaited++
 		return out
@@ -107,7 +107,7 @@ func (e *Engine) disagree(m *machine, from int, msg *Message, out []Send) []Send
 }
 
 // told takes a message of the schedule.
-func (e *Engine) told(m *machine, now mono.Time, from int, msg *Message, out []Send) []Send {
+func (e *Engine) told(m *machine, now monotime.Time, from int, msg *Message, out []Send) []Send {
 	ahead := int32(msg.Generation - m.generation)
 	if e.onlyColour {
 		ahead = int32((msg.Generation - m.generation) & 1)
@@ -182,7 +182,7 @@ func entered(m *machine, generation uint32) bool { return int32(generation-m.gen
 // later hears that a message is not to be had yet. Two that wait for each other in different barriers would do so for
 // ever: after the limit, that is an error. elsewhere is not zero if this node is in the barrier that the other one
 // waits in.
-func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewhere Elsewhere, out []Send) []Send {
+func (e *Engine) later(m *machine, now monotime.Time, from int, msg *Message, elsewhere Elsewhere, out []Send) []Send {
 	if m.state != Waiting || msg.Generation != m.generation {
 		return out
 	}
@@ -193,7 +193,7 @@ func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewh
 	switch {
 	case msg.Entered || where.Generation == 0 || elsewhere == where:
 		m.comes(from)
-	case m.mutual == (mono.Time{}) || m.with == from && m.where != where: // in another one than before: it goes on
+	case m.mutual == (monotime.Time{}) || m.with == from && m.where != where: // in another one than before: it goes on
 		m.mutual, m.with, m.where = now, from, where
 	case m.with == from && now.Sub(m.mutual) >= e.cfg.Limit:
 		return e.deadlocked(m, from, msg, out)
@@ -204,7 +204,7 @@ func (e *Engine) later(m *machine, now mono.Time, from int, msg *Message, elsewh
 // comes notes that a member is not waiting for us elsewhere.
 func (m *machine) comes(rank int) {
 	if m.with == rank {
-		m.mutual = mono.Time{}
+		m.mutual = monotime.Time{}
 	}
 }
 
@@ -291,7 +291,7 @@ func (e *Engine) Goodbye() Message {
 func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }
 
 // bye takes a member's goodbye. What it has completed it has told; in what it has not it will not take part.
-func (e *Engine) bye(now mono.Time, from int, msg *Message, out []Send) []Send {
+func (e *Engine) bye(now monotime.Time, from int, msg *Message, out []Send) []Send {
 	e.bid(from)
 	out = append(out, Send{from, msg.NIC, Message{Kind: Bid, Identity: e.cfg.Identity, Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation}})
 	if e.peers[from].left {
@@ -319,7 +319,7 @@ func (m *Message) completed(number uint8, generation uint32) bool {
 }
 
 // tellForAll takes all messages of a member in m's generation as told.
-func (e *Engine) tellForAll(m *machine, now mono.Time, from int, out []Send) []Send {
+func (e *Engine) tellForAll(m *machine, now monotime.Time, from int, out []Send) []Send {
 	for _, a := range e.plan.awaits {
 		if a.From == from && m.state == Waiting {
 			msg := Message{Kind: Tell, Label: a.Label, Generation: m.generation}
@@ -397,7 +397,7 @@ func (e *Engine) Missing(number uint8, ranks []int) []int {
 }
 
 // Silence returns for how long a member has not answered; 0 if it was not asked since it was heard.
-func (e *Engine) Silence(now mono.Time, rank int) time.Duration {
+func (e *Engine) Silence(now monotime.Time, rank int) time.Duration {
 	if p := &e.peers[rank]; p.asks > 0 {
 		return p.silence + now.Sub(p.last)
 	}

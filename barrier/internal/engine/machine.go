@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // State of a member in one barrier.
@@ -29,17 +29,17 @@ type machine struct {
 	failure    *Failure
 	doom       *Failure // of the next generation, which others have entered and seen fail
 
-	begun    mono.Time     // when this step was
+	begun    monotime.Time // when this step was
 	asked    bool          // something was asked for in this generation: its times mean nothing
 	interval time.Duration // until the next ask
-	next     mono.Time     // when to ask
+	next     monotime.Time // when to ask
 	pace     pace
-	mutual   mono.Time // since when a member has been waiting for us elsewhere; zero: nobody does
-	with     int       // that member
-	where    Elsewhere // where it waits
+	mutual   monotime.Time // since when a member has been waiting for us elsewhere; zero: nobody does
+	with     int           // that member
+	where    Elsewhere     // where it waits
 
-	entered, left mono.Time
-	done          []mono.Time // by step
+	entered, left monotime.Time
+	done          []monotime.Time // by step
 
 	stats Stats
 	last  []uint64 // by await: how often it was the one that a step had waited for
@@ -57,15 +57,15 @@ type Stats struct {
 // MCD §2.3. The engine compares all 32 bits before it looks here: a duplicate that is two barriers late has the same
 // colour.)
 type colour struct {
-	here []bool      // by index in plan.awaits
-	at   []mono.Time // when it came
-	left []int       // by step: how many have not come
+	here []bool          // by index in plan.awaits
+	at   []monotime.Time // when it came
+	left []int           // by step: how many have not come
 }
 
 func newMachine(number uint8, p *plan) *machine {
-	m := &machine{number: number, done: make([]mono.Time, len(p.steps)), last: make([]uint64, len(p.awaits))}
+	m := &machine{number: number, done: make([]monotime.Time, len(p.steps)), last: make([]uint64, len(p.awaits))}
 	for i := range m.colours {
-		m.colours[i] = colour{make([]bool, len(p.awaits)), make([]mono.Time, len(p.awaits)), make([]int, len(p.steps))}
+		m.colours[i] = colour{make([]bool, len(p.awaits)), make([]monotime.Time, len(p.awaits)), make([]int, len(p.steps))}
 		m.colours[i].clear(p)
 	}
 	return m
@@ -111,21 +111,21 @@ func (p *pace) patience(limit time.Duration) time.Duration {
 // Times are those of the last generation that was entered, by the clock of this node.
 type Times struct {
 	Generation uint32
-	Entered    mono.Time
-	Left       mono.Time // zero: still in it
+	Entered    monotime.Time
+	Left       monotime.Time // zero: still in it
 	Steps      []StepTime
 }
 
 // StepTime is one step of a barrier.
 type StepTime struct {
-	Done     mono.Time // zero: not yet
-	Arrivals []Arrival // in the schedule's order
+	Done     monotime.Time // zero: not yet
+	Arrivals []Arrival     // in the schedule's order
 }
 
 // Arrival is a message that was awaited.
 type Arrival struct {
 	From int
-	At   mono.Time // before Times.Entered if its sender was early; zero: not here
+	At   monotime.Time // before Times.Entered if its sender was early; zero: not here
 }
 
 // times copies those of the last generation.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -37,7 +37,7 @@ type cluster struct {
 	sim.Queue
 	net   *sim.Network[[]byte]
 	sites []*site
-	armed []mono.Time          // by node: when its timer fires; zero: it does not
+	armed []monotime.Time      // by node: when its timer fires; zero: it does not
 	in    []map[barrier]uint32 // by node: the generation that was entered last
 
 	crashed []int
@@ -49,8 +49,8 @@ type cluster struct {
 const identity = 0x1234_5678_9abc_def0
 
 func newCluster(algo string, net sim.Config) *cluster {
-	g := &cluster{armed: make([]mono.Time, net.Nodes)}
-	g.Run(mono.At(time.Second)) // the engines take the zero instant for none
+	g := &cluster{armed: make([]monotime.Time, net.Nodes)}
+	g.Run(monotime.At(time.Second)) // the engines take the zero instant for none
 	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
 	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, b []byte) {
@@ -159,7 +159,7 @@ func (g *cluster) arm(node int) {
 }
 
 func (g *cluster) tick(node int) {
-	g.armed[node] = mono.Time{}
+	g.armed[node] = monotime.Time{}
 	g.sites[node].advance(g.Now())
 	g.arm(node)
 }
@@ -174,7 +174,7 @@ func (g *cluster) restart(node int) {
 		cfg.Incarnation += 1 << 16
 		s.join(cfg, m.nodes)
 	}
-	g.armed[node] = mono.Time{}
+	g.armed[node] = monotime.Time{}
 	g.net.Restart(node)
 }
 
@@ -184,7 +184,7 @@ func (g *cluster) crash(node int) {
 }
 
 // events runs until there are none, or something is wrong, or it is time. It returns how many ran.
-func (g *cluster) events(until mono.Time) (count int) {
+func (g *cluster) events(until monotime.Time) (count int) {
 	for g.wrong == "" && g.Now().Before(until) && g.Step() {
 		count++
 	}

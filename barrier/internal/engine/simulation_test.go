@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -277,7 +277,7 @@ func (r *run) finish(node int) {
 }
 
 // goodbye says goodbye until all have answered, or it is time to go.
-func (r *run) goodbye(node int, until mono.Time) {
+func (r *run) goodbye(node int, until monotime.Time) {
 	r.net.Work(node, 0, func() {
 		heard := true
 		for _, m := range r.sites[node].members {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // site is a node: engines, and what package barrier does around them, without network and locks. Simulations,
@@ -43,7 +43,7 @@ func (s *site) member(identity uint64) *member {
 }
 
 // receive takes a frame.
-func (s *site) receive(now mono.Time, from, nic int, b []byte) {
+func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 	var msg Message
 	if Parse(b, &msg) != nil {
 		return
@@ -96,21 +96,21 @@ func (s *site) elsewhere(m *member, from int, msg *Message) Elsewhere {
 }
 
 // arrive enters a barrier.
-func (m *member) arrive(now mono.Time, number uint8) error {
+func (m *member) arrive(now monotime.Time, number uint8) error {
 	out, err := m.Arrive(now, number, m.out[:0])
 	m.flush(out)
 	return err
 }
 
 // advance does what is due by now, of all groups.
-func (s *site) advance(now mono.Time) {
+func (s *site) advance(now monotime.Time) {
 	for _, m := range s.members {
 		m.flush(m.Advance(now, m.out[:0]))
 	}
 }
 
 // deadline is the earliest of all groups.
-func (s *site) deadline() (at mono.Time, ok bool) {
+func (s *site) deadline() (at monotime.Time, ok bool) {
 	for _, m := range s.members {
 		if t, waits := m.Deadline(); waits && !m.left && (!ok || t.Before(at)) {
 			at, ok = t, true

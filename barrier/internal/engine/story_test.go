@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // transcript is nodes and the frames between them. They take no time, and arrive in the order in which they were sent,
@@ -27,7 +27,7 @@ import (
 // A FILTER is drop=KIND:FROM->TO, hold= or copy= (it arrives, and a copy is held). KIND and each node may be *; TO/1 is
 // over network 1 alone. Where the same is sent again and again, it is shown once, with how often.
 type transcript struct {
-	now    mono.Time
+	now    monotime.Time
 	sites  []*site
 	groups []storyGroup
 	life   uint32
@@ -134,7 +134,7 @@ func (tr *transcript) group(args []string) error {
 		g.nodes = upTo(n)
 	}
 	if len(tr.sites) == 0 {
-		tr.now, tr.down = mono.At(time.Second), map[int]bool{}
+		tr.now, tr.down = monotime.At(time.Second), map[int]bool{}
 		tr.sites = make([]*site, n)
 	}
 	g.cfg.Identity = uint64(len(tr.groups)) + 1

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Nothing is allocated in steady state, with frames that are lost and come early, given a pool.
@@ -43,8 +43,8 @@ func TestAllocs(t *testing.T) {
 }
 
 // twoOpen returns two ends that know each other, with pools.
-func twoOpen(tb testing.TB) (ends [2]*Conn, now mono.Time) {
-	now = mono.At(time.Second)
+func twoOpen(tb testing.TB) (ends [2]*Conn, now monotime.Time) {
+	now = monotime.At(time.Second)
 	for i := range ends {
 		var spare [][]byte
 		ends[i] = New(Config{Life: uint32(i + 1), Size: 1500, Free: func(b []byte) { spare = append(spare, b) },
@@ -73,7 +73,7 @@ func twoOpen(tb testing.TB) (ends [2]*Conn, now mono.Time) {
 }
 
 // receive takes all records.
-func receive(tb testing.TB, c *Conn, now mono.Time, b []byte) {
+func receive(tb testing.TB, c *Conn, now monotime.Time, b []byte) {
 	var h Header
 	if err := Parse(b, &h); err != nil {
 		tb.Fatal(err)

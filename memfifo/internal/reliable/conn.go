@@ -37,7 +37,7 @@ package reliable
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Lane is one of two streams of a connection. A receiver that cannot take a lane's next record holds that lane up, and
@@ -88,12 +88,12 @@ type Conn struct {
 	question       uint32        // that the peer's life is to answer; not 0
 	asker, asked   uint32        // the life that has asked, and its question
 	hello, welcome bool          // owed
-	helloDue       mono.Time     // Greeting: when to say it again
+	helloDue       monotime.Time // Greeting: when to say it again
 	greetings      uint          // that were not answered, in a row
-	strayed        mono.Time     // when a frame for another life of ours was answered last
+	strayed        monotime.Time // when a frame for another life of ours was answered last
 	bye            bool          // owed
 	tries          int           // answers that were due and did not come, in a row
-	tried          mono.Time     // when the last of them was missed; valid if tries > 0
+	tried          monotime.Time // when the last of them was missed; valid if tries > 0
 	silence        time.Duration // for how long all of them were awaited, but the first
 	company        Company
 	stirred        bool // something happened after which there may be more to send, or room for more
@@ -180,8 +180,8 @@ func (c *Conn) Mark(l Lane) uint32 {
 func (c *Conn) Reached(l Lane, mark uint32) bool { return !before(c.lanes[l].una, mark) }
 
 // Deadline returns when to call Advance; ok is false if there is nothing to do unasked.
-func (c *Conn) Deadline() (at mono.Time, ok bool) {
-	earlier := func(t mono.Time) {
+func (c *Conn) Deadline() (at monotime.Time, ok bool) {
+	earlier := func(t monotime.Time) {
 		if !ok || t.Before(at) {
 			at, ok = t, true
 		}
@@ -205,7 +205,7 @@ func (c *Conn) Deadline() (at mono.Time, ok bool) {
 }
 
 // Advance does what is due. It returns true if the peer was silent for too long: what was under way has failed.
-func (c *Conn) Advance(now mono.Time) (down bool) {
+func (c *Conn) Advance(now monotime.Time) (down bool) {
 	c.out = pick{} // it may be lost
 	if c.state == Greeting && !now.Before(c.helloDue) {
 		down = c.try(now, c.helloDue)
@@ -233,7 +233,7 @@ func (c *Conn) Advance(now mono.Time) (down bool) {
 
 // try counts an answer that was due and did not come, and reports whether that is enough. What counts as silence is the time until
 // it was due, and not how late this end is to notice: if it stood still itself, an answer may be here that it has not looked at yet.
-func (c *Conn) try(now, due mono.Time) bool {
+func (c *Conn) try(now, due monotime.Time) bool {
 	if c.tries == 0 {
 		c.tried, c.silence = now, 0
 	}

@@ -1,7 +1,7 @@
 package reliable
 
 import (
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 const none = ^uint32(0)
@@ -38,7 +38,7 @@ func (e *end) anew() {
 }
 
 // write sends a record of n bytes, if there is room.
-func (e *end) write(now mono.Time, l Lane, n int) bool {
+func (e *end) write(now monotime.Time, l Lane, n int) bool {
 	b := e.c.Reserve(now, l, n)
 	if b != nil {
 		e.model.write(b, e.out[l])
@@ -47,7 +47,7 @@ func (e *end) write(now mono.Time, l Lane, n int) bool {
 }
 
 // next returns the next frame to send, without room for the driver's header, or nil.
-func (e *end) next(now mono.Time) []byte {
+func (e *end) next(now monotime.Time) []byte {
 	b := e.c.Next(now)
 	if b == nil {
 		return nil
@@ -57,7 +57,7 @@ func (e *end) next(now mono.Time) []byte {
 }
 
 // handle has a connection take a frame, as drivers do.
-func handle(c *Conn, now mono.Time, h *Header, records []byte) Event {
+func handle(c *Conn, now monotime.Time, h *Header, records []byte) Event {
 	if c.Continues(h, len(records)) {
 		return Take
 	}
@@ -65,7 +65,7 @@ func handle(c *Conn, now mono.Time, h *Header, records []byte) Event {
 }
 
 // hear takes a frame.
-func (e *end) hear(now mono.Time, b []byte) {
+func (e *end) hear(now monotime.Time, b []byte) {
 	var h Header
 	if err := Parse(b, &h); err != nil {
 		e.fail("%v", err)
@@ -116,7 +116,7 @@ func (e *end) resume(l Lane) {
 }
 
 // advance does what is due.
-func (e *end) advance(now mono.Time) {
+func (e *end) advance(now monotime.Time) {
 	if e.c.Advance(now) {
 		e.downs++
 		e.anew()

@@ -1,6 +1,6 @@
 package reliable
 
-import "github.com/rawlane/rawlane/internal/mono"
+import "github.com/rawlane/rawlane/internal/monotime"
 
 // Event is what a frame has brought.
 type Event uint8
@@ -33,7 +33,7 @@ func (c *Conn) Continues(h *Header, records int) bool {
 func (c *Conn) Stirred() bool { return c.stirred }
 
 // Handle takes any frame.
-func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
+func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 	c.stirred = true
 	c.out = pick{} // it may be done
 	if len(records) > c.Largest() {
@@ -84,7 +84,7 @@ func (c *Conn) Handle(now mono.Time, h *Header, records []byte) Event {
 
 // stray answers a frame that is not for this life, or of one that was not introduced: the peer has missed that this end has
 // begun anew.
-func (c *Conn) stray(now mono.Time) Event {
+func (c *Conn) stray(now monotime.Time) Event {
 	c.counters.Stray++
 	if now.Sub(c.strayed) >= ackDelay || c.strayed.IsZero() {
 		c.strayed = now

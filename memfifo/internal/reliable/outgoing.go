@@ -1,6 +1,6 @@
 package reliable
 
-import "github.com/rawlane/rawlane/internal/mono"
+import "github.com/rawlane/rawlane/internal/monotime"
 
 // pick is the frame that Next gave out.
 type pick struct {
@@ -29,7 +29,7 @@ func (c *Conn) Room(l Lane, least int) int {
 
 // Reserve returns n bytes, at most Largest, for a record behind those before, or nil if the lane has no room: then some is
 // acknowledged first. The caller fills them before it calls anything else.
-func (c *Conn) Reserve(now mono.Time, l Lane, n int) []byte {
+func (c *Conn) Reserve(now monotime.Time, l Lane, n int) []byte {
 	c.stirred = true
 	b := c.lanes[l].reserve(n, &c.cfg)
 	if b != nil && c.state == Idle {
@@ -59,7 +59,7 @@ func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].u
 func (c *Conn) Uncork(l Lane) { c.lanes[l].urgent = c.lanes[l].fill > 0 }
 
 // Next returns a frame to send now, behind Config.Room bytes, or nil. It is valid until Sent or another call; if it cannot be sent, it comes again.
-func (c *Conn) Next(now mono.Time) []byte {
+func (c *Conn) Next(now monotime.Time) []byte {
 	switch {
 	case c.welcome:
 		return c.controlFrame(pick{kind: Welcome})
@@ -133,7 +133,7 @@ func (c *Conn) dataFrame(l Lane, sequence uint32) []byte {
 
 // Sent notes that the frame that Next returned has gone. It does nothing if something was called in between that may have
 // overtaken it.
-func (c *Conn) Sent(now mono.Time) {
+func (c *Conn) Sent(now monotime.Time) {
 	p := c.out
 	c.out = pick{}
 	switch p.kind {
@@ -165,7 +165,7 @@ const Gathered = 64
 
 // Gather gives out frames to send now, as Next and Sent do, and returns how many. They are valid until another call. Those
 // that cannot be sent are to be told to Refused.
-func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
+func (c *Conn) Gather(now monotime.Time, frames *[Gathered][]byte) (n int) {
 	for n < Gathered {
 		f := c.Next(now)
 		if f == nil {
@@ -185,7 +185,7 @@ func (c *Conn) Gather(now mono.Time, frames *[Gathered][]byte) (n int) {
 
 // gatherStream goes on with the frames behind p, the last of n, that are like it: of its lane, sent for the first time, while there
 // is nothing else to say. Their headers differ in little.
-func (c *Conn) gatherStream(now mono.Time, frames *[Gathered][]byte, n int, p pick) int {
+func (c *Conn) gatherStream(now monotime.Time, frames *[Gathered][]byte, n int, p pick) int {
 	s := &c.lanes[p.lane].sender
 	room := c.cfg.Room
 	header := (*[HeaderLen]byte)(frames[n-1][room:])

@@ -5,21 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // pair is two ends, and what is on its way between them.
 type pair struct {
 	t *testing.T
 	*model
-	now   mono.Time
+	now   monotime.Time
 	ends  [2]*end
 	air   [2][][]byte // by receiver
 	start uint32
 }
 
 func newPair(t *testing.T, size int) *pair {
-	p := &pair{t: t, model: &model{}, now: mono.At(time.Second)}
+	p := &pair{t: t, model: &model{}, now: monotime.At(time.Second)}
 	for i := range p.ends {
 		p.ends[i] = p.newEnd(i, 1-i, size, uint32(i+1), 0)
 	}

@@ -1,6 +1,6 @@
 package reliable
 
-import "github.com/rawlane/rawlane/internal/mono"
+import "github.com/rawlane/rawlane/internal/monotime"
 
 // receiver is the receiving half of a lane: the next frame that is wanted, and some behind it that came early.
 type receiver struct {
@@ -10,10 +10,10 @@ type receiver struct {
 	rest  []byte        // of it
 	count int           // of frames in early
 
-	owed int       // frames taken since they were acknowledged
-	soon bool      // the sender wants to know, and there is nothing else for it
-	now  bool      // it should know at once
-	due  mono.Time // when the acknowledgement is due; valid if owed
+	owed int           // frames taken since they were acknowledged
+	soon bool          // the sender wants to know, and there is nothing else for it
+	now  bool          // it should know at once
+	due  monotime.Time // when the acknowledgement is due; valid if owed
 }
 
 func (r *receiver) init(start uint32) { r.next = start }
@@ -40,7 +40,7 @@ func (r *receiver) owe(h *Header) {
 }
 
 // arrive looks at a frame. One that is stashed is copied.
-func (r *receiver) arrive(h *Header, records []byte, now mono.Time, alloc func() []byte) arrival {
+func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc func() []byte) arrival {
 	if r.owed == 0 {
 		r.due = now.Add(ackDelay)
 	}

@@ -3,7 +3,7 @@ package reliable
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // sender is the sending half of a lane: the frames from the first that is not acknowledged to the one being filled.
@@ -19,13 +19,13 @@ type sender struct {
 	lost             int          // frames to be sent again
 	limit            uint32       // the first frame that the receiver has no credit for
 	pace
-	grown   int       // frames acknowledged since congestion grew last
-	recover uint32    // congestion was cut for losses before this frame
-	before  pace      // that before the timeout whose verdict may be wrong; zero: there is none
-	due     mono.Time // when the retransmission timeout ends; valid if something is on its way
-	backoff uint      // how often it has ended in a row
-	probe   bool      // ask whether there is credit, or what has come
-	asked   uint32    // frames before this one are acknowledged at once: one of them asked for it
+	grown   int           // frames acknowledged since congestion grew last
+	recover uint32        // congestion was cut for losses before this frame
+	before  pace          // that before the timeout whose verdict may be wrong; zero: there is none
+	due     monotime.Time // when the retransmission timeout ends; valid if something is on its way
+	backoff uint          // how often it has ended in a row
+	probe   bool          // ask whether there is credit, or what has come
+	asked   uint32        // frames before this one are acknowledged at once: one of them asked for it
 }
 
 // pace is what congestion control has found out.
@@ -38,7 +38,7 @@ type pace struct {
 type slot struct {
 	b     []byte // with room for the header
 	n     int
-	sent  mono.Time
+	sent  monotime.Time
 	sends int
 	state slotState
 	late  bool // missing by a timeout alone
@@ -129,7 +129,7 @@ func (s *sender) asks(sequence uint32) bool {
 }
 
 // sent notes that a frame has gone, and whether it has asked to be acknowledged at once.
-func (s *sender) sent(sequence uint32, ask bool, now mono.Time, rtt *roundTrip) {
+func (s *sender) sent(sequence uint32, ask bool, now monotime.Time, rtt *roundTrip) {
 	f := s.slot(sequence)
 	if ask && before(s.asked, sequence+1) {
 		s.asked = sequence + 1
@@ -172,7 +172,7 @@ func (s *sender) knows(h *Header) bool { return h.Ack == s.una && creditEnd(h) =
 func creditEnd(h *Header) uint32 { return h.Ack + uint32(min(h.Credit, Window)) }
 
 // acknowledged takes an acknowledgement, and hands the memory of frames that are done to free.
-func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free func([]byte)) {
+func (s *sender) acknowledged(h *Header, now monotime.Time, rtt *roundTrip, free func([]byte)) {
 	if before(s.next, h.Ack) || before(h.Ack, s.una) {
 		return // of frames that were never sent, or an old one
 	}
@@ -214,7 +214,7 @@ func (s *sender) acknowledged(h *Header, now mono.Time, rtt *roundTrip, free fun
 }
 
 // settle takes a frame out of those on their way.
-func (s *sender) settle(f *slot, now mono.Time, rtt *roundTrip) {
+func (s *sender) settle(f *slot, now monotime.Time, rtt *roundTrip) {
 	switch f.state {
 	case flying:
 		s.flight--
@@ -263,7 +263,7 @@ func (s *sender) grow(done int) {
 }
 
 // missed finds frames that others have overtaken: they are lost, unless they were sent again a moment ago.
-func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
+func (s *sender) missed(highest uint32, now monotime.Time, rtt *roundTrip) {
 	found := false
 	for q := s.una; before(q+reorderings, highest+1) && q != highest; q++ {
 		f := s.slot(q)
@@ -288,7 +288,7 @@ func (s *sender) missed(highest uint32, now mono.Time, rtt *roundTrip) {
 // expire ends the retransmission timeout: all that is on its way counts as lost, and is sent again, a little at a time. If
 // nothing is, but the receiver has not taken it all, it is asked. What the receiver has withdrawn its credit for waits for
 // credit again, and was not lost on the way.
-func (s *sender) expire(now mono.Time, rtt *roundTrip) {
+func (s *sender) expire(now monotime.Time, rtt *roundTrip) {
 	s.backoff++
 	s.due = now.Add(s.timeout(rtt))
 	s.probe = true

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // site is an end in a run, with a driver.
 type site struct {
 	*end
 	r     *run
-	left  [Lanes]int // records to be sent
-	timer mono.Time  // the earliest that is set; valid if armed
+	left  [Lanes]int    // records to be sent
+	timer monotime.Time // the earliest that is set; valid if armed
 	armed bool
 	dead  bool
 }
@@ -148,7 +148,7 @@ func (s *site) again() {
 }
 
 // tick does what is due. A timer that an earlier one has replaced does no harm.
-func (s *site) tick(at mono.Time) {
+func (s *site) tick(at monotime.Time) {
 	if s.dead {
 		return
 	}

@@ -1,9 +1,9 @@
-// Package mono has the instant type of the protocol cores.
+// Package monotime has the instant type of the protocol cores.
 //
 // A core never reads a clock: instants come in as arguments, from package clock in a running program,
 // from the event queue in a simulation, from a fuzzer's bytes. An instant is not a time.Duration, so that
 // the compiler keeps them apart: now.Add(timeout) and now.Sub(start) compile, now+timeout does not.
-package mono
+package monotime
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package mono
+package monotime
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-// Package meeting is the protocol by which nodes find each other, as a state machine without I/O.
+// Package discovery is the protocol by which nodes find each other, as a state machine without I/O.
 //
 //	state     event                        next      sends
 //	Seeking   deadline                     Seeking   "I am k, seeking" to all, on every network; then waits twice as long
@@ -25,13 +25,13 @@
 // hearing of a conflict, and has said who it is at least twice, AnswerInterval apart; those that come later are refused.
 // Where nothing is lost, two nodes of one number therefore never both meet. Where both lose all that the other says in
 // that time, they do.
-package meeting
+package discovery
 
 import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -102,14 +102,14 @@ type Meeting struct {
 	byMAC     map[transport.MAC]uint16
 	fault     Fault
 	interval  time.Duration // between announcements unasked; doubles
-	next      mono.Time     // Seeking: when to announce unasked
+	next      monotime.Time // Seeking: when to announce unasked
 	soon      bool          // something new is to be said AnswerInterval after announced
-	announced mono.Time     // when an announcement was sent last; before the first, the origin
-	settled   mono.Time     // Settling: when that is over
+	announced monotime.Time // when an announcement was sent last; before the first, the origin
+	settled   monotime.Time // Settling: when that is over
 }
 
 // New begins a meeting of nodes 0 to size-1. The seed spreads the announcements of nodes started together.
-func New(now mono.Time, self Station, size int, seed uint64) *Meeting {
+func New(now monotime.Time, self Station, size int, seed uint64) *Meeting {
 	m := &Meeting{
 		self: self, size: size, seed: seed, interval: FirstInterval, next: now,
 		heard: make(map[uint16]Station), byMAC: make(map[transport.MAC]uint16),
@@ -150,9 +150,9 @@ func (m *Meeting) Missing() (nodes []uint16) {
 }
 
 // Deadline returns when to call Advance; ok is false once there is nothing to do unasked.
-func (m *Meeting) Deadline() (at mono.Time, ok bool) {
+func (m *Meeting) Deadline() (at monotime.Time, ok bool) {
 	if m.state == Met || m.state == Failed {
-		return mono.Time{}, false
+		return monotime.Time{}, false
 	}
 	at = m.next
 	if m.state == Settling {
@@ -165,7 +165,7 @@ func (m *Meeting) Deadline() (at mono.Time, ok bool) {
 }
 
 // Advance announces if it is time to, and ends the settling.
-func (m *Meeting) Advance(now mono.Time, out []Send) []Send {
+func (m *Meeting) Advance(now monotime.Time, out []Send) []Send {
 	at, ok := m.Deadline()
 	if !ok || now.Before(at) {
 		return out
@@ -192,15 +192,15 @@ func (m *Meeting) jitter() time.Duration {
 
 // announce says who this node is. One that hears all others before it has said anything says it once more soon: a
 // double that has met, and has just answered somebody, is silent at the first.
-func (m *Meeting) announce(now mono.Time, out []Send) []Send {
-	first := m.announced == mono.Time{}
+func (m *Meeting) announce(now monotime.Time, out []Send) []Send {
+	first := m.announced == monotime.Time{}
 	m.announced, m.soon = now, first && m.state == Settling
 	return append(out, Send{Announcement{Seeking: m.state == Seeking, Size: uint16(m.size), MACs: m.self.MACs, Name: m.self.Name}})
 }
 
 // answer announces, unless that has just been done: then Advance does it soon. Once met, nobody calls Advance, and
 // what was sent must do: it is on its way, and who has missed it asks again.
-func (m *Meeting) answer(now mono.Time, out []Send) []Send {
+func (m *Meeting) answer(now monotime.Time, out []Send) []Send {
 	if now.Sub(m.announced) < AnswerInterval {
 		m.soon = m.state != Met
 		return out
@@ -209,7 +209,7 @@ func (m *Meeting) answer(now mono.Time, out []Send) []Send {
 }
 
 // Handle takes an announcement of a node, that came from an address over a network.
-func (m *Meeting) Handle(now mono.Time, node uint16, src transport.MAC, nic int, a *Announcement, out []Send) []Send {
+func (m *Meeting) Handle(now monotime.Time, node uint16, src transport.MAC, nic int, a *Announcement, out []Send) []Send {
 	if m.state == Failed || int(a.NIC) >= len(a.MACs) || a.MACs[a.NIC] != src {
 		return out // forged, or by way of something that changes addresses
 	}
@@ -231,7 +231,7 @@ func (m *Meeting) Handle(now mono.Time, node uint16, src transport.MAC, nic int,
 }
 
 // refuse ends the meeting, unless the cluster is complete without the station that was heard.
-func (m *Meeting) refuse(now mono.Time, f Fault, out []Send) []Send {
+func (m *Meeting) refuse(now monotime.Time, f Fault, out []Send) []Send {
 	m.fault = f
 	switch {
 	case m.state != Met:
@@ -245,7 +245,7 @@ func (m *Meeting) refuse(now mono.Time, f Fault, out []Send) []Send {
 }
 
 // enter takes note of somebody new.
-func (m *Meeting) enter(now mono.Time, s Station) {
+func (m *Meeting) enter(now monotime.Time, s Station) {
 	m.heard[s.Node] = s
 	for _, mac := range s.MACs {
 		m.byMAC[mac] = s.Node

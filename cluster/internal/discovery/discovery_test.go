@@ -1,4 +1,4 @@
-package meeting
+package discovery
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 
 // The rows of the table in the package's comment.
 func TestStates(t *testing.T) {
-	now := mono.At(time.Second)
+	now := monotime.At(time.Second)
 	start := func() *Meeting {
 		m := New(now, station(0, 1), 3, 1)
 		if out := m.Advance(now, nil); len(out) != 1 || !out[0].Announcement.Seeking {
@@ -272,8 +272,8 @@ func TestStates(t *testing.T) {
 
 // Some networks give a node its own frames back.
 func TestOwnAnnouncementComesBack(t *testing.T) {
-	m := New(mono.At(0), station(0, 1), 2, 1)
-	if out := m.Handle(mono.At(1), 0, mac(0, 0), 0, announce(station(0, 1), 2, true), nil); len(out) != 0 || m.State() != Seeking {
+	m := New(monotime.At(0), station(0, 1), 2, 1)
+	if out := m.Handle(monotime.At(1), 0, mac(0, 0), 0, announce(station(0, 1), 2, true), nil); len(out) != 0 || m.State() != Seeking {
 		t.Errorf("%v %+v", m.State(), out)
 	}
 }
@@ -302,7 +302,7 @@ func FuzzParse(f *testing.F) {
 func FuzzMeeting(f *testing.F) {
 	f.Add([]byte{1, 1, 3, 0, 2, 2, 3, 1})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		now := mono.At(time.Second)
+		now := monotime.At(time.Second)
 		m := New(now, station(0, 1), 3, 1)
 		for ; len(script) >= 4; script = script[4:] {
 			now = now.Add(time.Duration(script[3]>>1) * time.Millisecond)

@@ -1,4 +1,4 @@
-package meeting
+package discovery
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
-// Package chance is a random generator for what must come out alike for ever: simulations, and searches that try things out in a random
+// Package prng is a random generator for what must come out alike for ever: simulations, and searches that try things out in a random
 // order.
-package chance
+package prng
 
 import (
 	"math/bits"

@@ -1,4 +1,4 @@
-package meeting
+package discovery
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/mono"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -16,18 +16,18 @@ const tick = 50 * time.Microsecond
 // air is a segment: what is said reaches each of the others 1 to 4 ticks later, in any order, or is lost.
 type air struct {
 	rng      *rand.Rand
-	now      mono.Time
+	now      monotime.Time
 	loss     float64
 	size     int // that the nodes expect
 	nodes    []*onAir
-	arriving map[mono.Time][]arrival
+	arriving map[monotime.Time][]arrival
 	said     int // announcements
 }
 
 // onAir is a node. It hears nothing before it begins.
 type onAir struct {
 	s     Station
-	begin mono.Time
+	begin monotime.Time
 	shy   bool // it hears for a tick before it says anything
 	m     *Meeting
 }
@@ -39,8 +39,8 @@ type arrival struct {
 
 func newAir(seed uint64, size int, loss float64) *air {
 	return &air{
-		rng: rand.New(rand.NewPCG(seed, 0)), now: mono.At(time.Second), loss: loss, size: size,
-		arriving: make(map[mono.Time][]arrival),
+		rng: rand.New(rand.NewPCG(seed, 0)), now: monotime.At(time.Second), loss: loss, size: size,
+		arriving: make(map[monotime.Time][]arrival),
 	}
 }
 
