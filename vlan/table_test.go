@@ -409,8 +409,8 @@ func ExampleTable() {
 	fmt.Println(table.Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: 4095}}))
 	fmt.Println(table.Routes())
 	// Output:
-	// VID 3 PCP 0 true
-	// VID 4 PCP 0 true
+	// VID 3
+	// VID 4
 	// bad route to 02:00:00:00:00:02: VID 4095 (want 1 to 4094)
 	// [02:00:00:00:00:02 by VID 4 PCP 0 ff:ff:ff:ff:ff:ff by VID 1 PCP 0]
 }
