@@ -116,7 +116,7 @@ func (c *chaos) work(ctx context.Context, id int, rng *rand.Rand) {
 		case 5:
 			p := &memfifo.Parcel{To: w, Off: off, Data: data}
 			if err = d.Post(p); err == nil && rng.IntN(2) == 0 {
-				err = p.WaitPlaced(all)
+				err = p.WaitRemote(all)
 			}
 		case 6:
 			soon, cancel := context.WithTimeout(all, time.Millisecond)

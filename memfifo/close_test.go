@@ -86,7 +86,7 @@ func TestClose_IsHeard(t *testing.T) {
 		begun := time.Now()
 		must(t, d.Close())
 		down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[1].Flush(ctx))
-		if !ok || !down.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
+		if !ok || down.Reason != memfifo.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
 			t.Errorf("not flushed: %v", down)
 		}
 		must(t, c.domains[2].Flush(ctx))
@@ -156,7 +156,7 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 				"Get":        func() error { time.Sleep(time.Millisecond); return r.Get(ctx, 0, make([]byte, 1<<20)) },
 				"FetchAdd":   func() error { time.Sleep(time.Millisecond); _, err := r.FetchAdd(ctx, 0, 1); return err },
 				"Flush":      func() error { time.Sleep(time.Millisecond); return d.Flush(ctx) },
-				"WaitPlaced": func() error { return parcel.WaitPlaced(ctx) },
+				"WaitRemote": func() error { return parcel.WaitRemote(ctx) },
 			}
 			for err == nil {
 				err = push.TryPush(ctx, make([]byte, 20))
@@ -190,7 +190,7 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 			}
 			closing.Wait()
 			waiting.Wait()
-			if took := time.Since(begun); took > 3*memfifo.DefaultLimit {
+			if took := time.Since(begun); took > 3*memfifo.DefaultPeerTimeout {
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -161,7 +161,7 @@ func ExampleDomain_Post() {
 	_, err = w.Wait(ctx, 0) // the last one lands behind the large one
 	check(err)
 	fmt.Println("the last byte is", w.Bytes()[1<<20-1])
-	check(last.WaitPlaced(ctx)) // and the sender knows
+	check(last.WaitRemote(ctx)) // and the sender knows
 	fmt.Println("done:", large.Done(), last.Done())
 	// Output:
 	// the last byte is 7

@@ -63,12 +63,12 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					},
 					"parcels": func() error {
 						for _, q := range parcels {
-							err := errors.Join(q.WaitPlaced(ctx), q.Wait(ctx)) // not the test's, which goes on meanwhile
+							err := errors.Join(q.WaitRemote(ctx), q.Wait(ctx)) // not the test's, which goes on meanwhile
 							if !errors.Is(err, memfifo.ErrPeerDown) {
 								t.Errorf("%v", err)
 							}
 						}
-						return parcels[0].WaitPlaced(ctx)
+						return parcels[0].WaitRemote(ctx)
 					},
 				} {
 					if name == "parcels" {
@@ -96,15 +96,16 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if took := time.Since(begun); took > memfifo.DefaultLimit {
+				if took := time.Since(begun); took > memfifo.DefaultPeerTimeout {
 					t.Errorf("others had to wait %v", took)
 				}
 				waiting.Wait()
-				if took := time.Since(begun); took > 2*memfifo.DefaultLimit || how == "leaves" && took > 10*time.Millisecond {
+				if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout || how == "leaves" && took > 10*time.Millisecond {
 					t.Errorf("it took %v", took)
 				}
 				down, ok := errors.AsType[*memfifo.PeerDownError](d.Flush(ctx))
-				if !ok || down.Node != 1 || down.Restarted != (how == "begins anew") || down.Left != (how == "leaves") {
+				want := map[string]memfifo.Reason{"dies": memfifo.Silent, "leaves": memfifo.Left, "begins anew": memfifo.Restarted}[how]
+				if !ok || down.Node != 1 || down.Reason != want {
 					t.Errorf("Flush: %v", down)
 				}
 				must(t, d.Flush(ctx))

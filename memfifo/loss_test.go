@@ -46,9 +46,8 @@ func TestFailure_BetweenRoomAndItsUse(t *testing.T) {
 			synctest.Wait()
 			d.mu.Lock()
 			p := d.peers[1]
-			p.room.wake(nil)
 			p.fail(&PeerDownError{Node: 1})
-			p.failed = nil
+			p.peerErr = nil
 			d.mu.Unlock()
 			begun := time.Now()
 			if err := <-ended; !errors.Is(err, ErrPeerDown) || time.Since(begun) > 0 {

@@ -143,21 +143,21 @@ func rec(op opcode, flags byte, fields ...any) []byte {
 	return b
 }
 
-// framed is memory with canaries around it.
-type framed []byte
+// guarded is memory with canaries around it.
+type guarded []byte
 
 const canaryLen = 64
 
-func newFramed(n int) framed {
-	b := framed(bytes.Repeat([]byte{0xa5}, n+2*canaryLen))
+func newGuarded(n int) guarded {
+	b := guarded(bytes.Repeat([]byte{0xa5}, n+2*canaryLen))
 	clear(b.inside())
 	return b
 }
 
-func (b framed) inside() []byte { return b[canaryLen : len(b)-canaryLen : len(b)-canaryLen] }
+func (b guarded) inside() []byte { return b[canaryLen : len(b)-canaryLen : len(b)-canaryLen] }
 
 // whole reports whether nothing was written around it.
-func (b framed) whole() bool {
+func (b guarded) whole() bool {
 	c := bytes.Repeat([]byte{0xa5}, canaryLen)
 	return bytes.Equal(b[:canaryLen], c) && bytes.Equal(b[len(b)-canaryLen:], c)
 }

@@ -71,7 +71,7 @@ func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 		must(t, d[1].Close())
 		for eps[0].Progress() {
 		}
-		must(t, parcel.WaitPlaced(context.Background()))
+		must(t, parcel.WaitRemote(context.Background()))
 	})
 }
 

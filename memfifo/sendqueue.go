@@ -1,0 +1,82 @@
+package memfifo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// Each peer has one send queue of work requests. Its order is the only rule of who is next: the head is turned into
+// records as the connection has room, and those behind it wait.
+//
+//	caller ── post ──> [ wr 3 | wr 2 | wr 1 ]  ── encode ──> frame being filled, full frames  ── pump ──> link
+//	                     local completion: all of it is in frames
+//
+// encode runs wherever there may be room: in the caller that posts, and in the goroutine that takes an acknowledgement.
+
+// encodeQueued turns work requests into frames as far as there is room. It returns true if it has stopped to send a
+// full batch and more may follow; then it is called again.
+func (p *peer) encodeQueued(now monotime.Time) (again bool) {
+	for wr := p.queue.first; wr != nil; wr = p.queue.first {
+		switch p.encode(now, wr) {
+		case noRoom:
+			return false
+		case batchFull:
+			p.pump(now)
+			return true
+		}
+		p.queue.pop()
+		wr.setFramed()
+		if wr.signalRemote && !wr.op.hasReply() {
+			wr.mark = p.conn.Mark(reliable.Requests)
+			p.unacked.push(wr)
+		}
+	}
+	return false
+}
+
+// sendQueued encodes and sends what there is room for.
+func (p *peer) sendQueued(now monotime.Time) {
+	for p.encodeQueued(now) {
+		now = clock.Now() // a batch takes 0.1 ms
+	}
+	p.pump(now)
+}
+
+// execute queues a put or push and waits for its local completion. With more to come it leaves a frame that is not full
+// unsent. The caller holds d.mu, which is free while it waits.
+func (p *peer) execute(ctx context.Context, wr *workRequest, more bool) error {
+	p.queue.push(wr)
+	now := clock.Now()
+	for p.encodeQueued(now) {
+		p.drainReceive()
+		now = clock.Now()
+	}
+	if wr.state == queued || !more {
+		p.pump(now)
+	}
+	for wr.state == queued {
+		wr.expectLocal()
+		p.d.mu.Unlock()
+		err := p.d.await(ctx, &wr.local)
+		p.d.mu.Lock()
+		switch {
+		case wr.state != queued:
+		case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
+			ctx = context.WithoutCancel(ctx) // a record that has begun has to be completed, or no other could follow
+		default:
+			p.withdraw(wr)
+			return err
+		}
+	}
+	return wr.err
+}
+
+// withdraw takes a work request out of the queue. Those behind it may have room now.
+func (p *peer) withdraw(wr *workRequest) {
+	p.queue.remove(wr)
+	p.sendQueued(clock.Now())
+}
