@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// maxPaths bounds the paths that ComputeVLANs chooses: two for each pair of 1,000 switches with hosts.
+const maxPaths = 1 << 20
+
 // choosePaths chooses paths between any two switches that have hosts: most of them, or as many as one has links where
 // most is 0.
 func (t *Topology) choosePaths(most int) ([]SwitchPath, error) {

@@ -8,6 +8,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// MaxTries bounds the random orders that ComputeVLANs tries.
+const MaxTries = 1 << 10
+
 // VLANOptions say how ComputeVLANs chooses. The zero value is a good choice.
 type VLANOptions struct {
 	// Paths is how many paths are wanted between any two switches that have hosts: more if one fails, or to spread

@@ -8,6 +8,14 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+const (
+	// maxPatience bounds how many periods a Controller remembers, maxLog its decisions, and maxNamed the pairs that an explanation names.
+	maxPatience, maxLog, maxNamed = 60, 1000, 6
+
+	// maxRests bounds how long pairs rest whose changes do not last, in times of Rest.
+	maxRests = 64
+)
+
 // ControlConfig says how eager a Controller is. The zero value of a field stands for its default.
 type ControlConfig struct {
 	// Period is how often counters are read and decisions made: 1 s.

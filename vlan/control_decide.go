@@ -8,9 +8,6 @@ import (
 )
 
 const (
-	// controlTries is how often each path of each pair is tried out in each period to find a better plan, on average, and controlEffort how
-	// many paths at most: some tens of milliseconds.
-	controlTries, controlEffort = 50, 1 << 20
 	// controlPerChange is OptimizeOptions.PerChange: pairs that gain little are left alone.
 	controlPerChange = 0.5
 	// worse is from which factor on a worst link counts as worse: rates of two periods are never quite the same.
@@ -50,7 +47,7 @@ func (c *Controller) average() Traffic {
 	for k, rate := range c.mean {
 		t = append(t, Flow{k.from, k.to, rate})
 	}
-	slices.SortFunc(t, compareFlows)
+	slices.SortFunc(t, Flow.Compare)
 	return t
 }
 
@@ -97,7 +94,7 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 		return nil
 	}
 	c.before, c.plan = c.plan, next
-	c.trial = p.explain(now, choice)
+	c.trial = explain(now, p, choice)
 	for _, d := range c.trial {
 		c.tire(now, d.Change.Pair)
 		c.note(d)
@@ -120,11 +117,6 @@ func (c *Controller) gain(p *problem) (choice []int32, changes []Change) {
 		return nil, nil
 	}
 	return choice, changes
-}
-
-// controlEffort is what finding a better plan may cost in a period.
-func (p *problem) controlEffort() int {
-	return min(controlTries*len(p.pairs)*len(p.vids), controlEffort)
 }
 
 // resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.

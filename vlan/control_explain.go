@@ -17,7 +17,7 @@ func (c *Controller) note(d Decision) {
 
 // explain returns the changes of some choices as decisions: what the worst link on each pair's path was, who shared it, and what the worst
 // one on its new path will be.
-func (p *problem) explain(now monotime.Time, choice []int32) (why []Decision) {
+func explain(now monotime.Time, p *problem, choice []int32) (why []Decision) {
 	before, after := p.newAssignment(), p.newAssignment()
 	before.takeCurrent()
 	after.takeAll(choice)
@@ -38,20 +38,6 @@ func (p *problem) explain(now monotime.Time, choice []int32) (why []Decision) {
 		why = append(why, d)
 	}
 	return why
-}
-
-// worstOf returns the hop with the highest utilisation on the way of a pair, in the directions in which it sends.
-func (a *assignment) worstOf(i int, c int32) (worst int32, utilisation float64) {
-	p := &a.pairs[i]
-	for _, h := range p.paths[c] {
-		if u := a.utilisation(h); p.forth > 0 && u > utilisation {
-			worst, utilisation = h, u
-		}
-		if u := a.utilisation(h ^ 1); p.back > 0 && u > utilisation {
-			worst, utilisation = h^1, u
-		}
-	}
-	return worst, utilisation
 }
 
 // shared names the pairs that share a link.

@@ -110,7 +110,7 @@ func (m *model) natural() vlan.Traffic {
 }
 
 func worstOf(top *vlan.Topology, want vlan.Traffic, plan *vlan.Plan) float64 {
-	load, err := top.Load(want, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	load, err := want.Load(top, plan.PairVID)
 	if err != nil {
 		panic(err)
 	}

@@ -1,6 +1,9 @@
 package vlan
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// full is the utilisation from which on a link holds flows back: what lies between frames is not counted, and
@@ -91,7 +94,7 @@ func (w *wants) learn(keys []flowKey, passed passage, held []bool) {
 func (w *wants) natural(keys []flowKey, passed passage, held []bool) []float64 {
 	flows := make([]sharer, len(keys))
 	for i, k := range keys {
-		flows[i] = sharer{most: inf, places: []int{2 * k.from, 2*k.to + 1}}
+		flows[i] = sharer{most: math.Inf(1), places: []int{2 * k.from, 2*k.to + 1}}
 		if most, known := w.most[k]; known {
 			flows[i].most = float64(most)
 		}

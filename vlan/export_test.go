@@ -24,31 +24,6 @@ func OptimizeFast(t *Topology, demand Traffic, current *Plan, opt OptimizeOption
 	return p.plan(best), p.report(best, EffortUsed, 0), nil
 }
 
-// FairShare is what flows get of links and of the cables of hosts.
-func FairShare(t *Topology, plan *Plan, want Traffic) []float64 {
-	paths, err := NewPaths(t)
-	if err != nil {
-		panic(err)
-	}
-	var capacity []float64
-	for h := range 2 * len(t.Links) {
-		capacity = append(capacity, float64(t.Links[h/2].Rate))
-	}
-	for _, h := range t.Hosts {
-		capacity = append(capacity, float64(h.Rate), float64(h.Rate))
-	}
-	flows := make([]sharer, len(want))
-	for i, f := range want {
-		path, _ := paths.Append(nil, f.From, f.To, plan.PairVID(f.From, f.To))
-		flows[i].most = float64(f.Rate)
-		for _, h := range path {
-			flows[i].places = append(flows[i].places, h.Index())
-		}
-		flows[i].places = append(flows[i].places, 2*len(t.Links)+2*f.From, 2*len(t.Links)+2*f.To+1)
-	}
-	return fairShare(flows, capacity)
-}
-
 // Colour colours edges between vertices so that few of one colour meet: those that go one way, or both ways.
 func Colour(edges [][2]int, vertices, colours int, bothWays bool) []int {
 	arcs := make([]arc, len(edges))

@@ -3,6 +3,7 @@ package vlan
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
@@ -89,7 +90,7 @@ func (f *filling) firstFull() (place int, level float64) {
 		}
 		return first.place, first.level
 	}
-	return 0, inf
+	return 0, math.Inf(1)
 }
 
 // stop ends the growth of a flow, if it grows.

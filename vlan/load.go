@@ -13,27 +13,21 @@ type Load struct {
 	Up, Down []Rate // by host: from it to its switch, and back
 }
 
-// Load returns what a traffic means for each cable, if each pair uses the VID that vid returns for it.
+// Load returns what a traffic means for each cable, if each pair of nodes uses the VID that vid returns for it.
 // Errors: ErrBadTraffic, ErrBadTopology; ErrNoPath where a VID does not connect a pair.
-func (t *Topology) Load(demand Traffic, vid func(Pair) transport.VID) (*Load, error) {
-	p, err := NewPaths(t)
+func (t Traffic) Load(top *Topology, vid func(a, b int) transport.VID) (*Load, error) {
+	p, err := NewPaths(top)
 	if err != nil {
 		return nil, err
 	}
-	return p.Load(demand, vid)
-}
-
-// Load is Topology.Load, on paths that are prepared.
-func (p *Paths) Load(demand Traffic, vid func(Pair) transport.VID) (*Load, error) {
-	if err := demand.Validate(len(p.t.Hosts)); err != nil {
+	if err := t.Validate(len(top.Hosts)); err != nil {
 		return nil, err
 	}
-	hosts := len(p.t.Hosts)
-	l := &Load{p.t, make([]Rate, 2*len(p.t.Links)), make([]Rate, hosts), make([]Rate, hosts)}
+	hosts := len(top.Hosts)
+	l := &Load{top, make([]Rate, 2*len(top.Links)), make([]Rate, hosts), make([]Rate, hosts)}
 	var path []Hop
-	var err error
-	for _, f := range demand {
-		path, err = p.Append(path[:0], f.From, f.To, vid(PairOf(f.From, f.To)))
+	for _, f := range t {
+		path, err = p.Append(path[:0], f.From, f.To, vid(f.From, f.To))
 		if err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}

@@ -11,11 +11,11 @@ import (
 
 func TestLoadNamesThePair(t *testing.T) {
 	net := must(vlan.FatTree(2, 2, 2))
-	_, err := net.Load(vlan.Traffic{{3, 1, vlan.Gbps}}, func(vlan.Pair) transport.VID { return 9 })
+	_, err := vlan.Traffic{{3, 1, vlan.Gbps}}.Load(net, func(_, _ int) transport.VID { return 9 })
 	if !errors.Is(err, vlan.ErrNoPath) || err.Error() != "load: no path: pair 3-1: VID 9 is not in the topology (it has 1-2)" {
 		t.Error(err)
 	}
-	if _, err := net.Load(vlan.Traffic{{3, 3, vlan.Gbps}}, nil); !errors.Is(err, vlan.ErrBadTraffic) {
+	if _, err := (vlan.Traffic{{3, 3, vlan.Gbps}}).Load(net, nil); !errors.Is(err, vlan.ErrBadTraffic) {
 		t.Error(err)
 	}
 }
@@ -24,8 +24,8 @@ func TestLoadNamesThePair(t *testing.T) {
 func TestMaxLinkIsInProportion(t *testing.T) {
 	net := must(vlan.FatTree(2, 2, 2))
 	net.Links[1].Rate = 100 * vlan.Mbps // leaf0-top1
-	vid := func(p vlan.Pair) transport.VID { return transport.VID(p.A + 1) }
-	load := must(net.Load(vlan.Traffic{{0, 2, vlan.Gbps}, {1, 3, 200 * vlan.Mbps}}, vid))
+	vid := func(a, b int) transport.VID { return transport.VID(min(a, b) + 1) }
+	load := must(vlan.Traffic{{0, 2, vlan.Gbps}, {1, 3, 200 * vlan.Mbps}}.Load(net, vid))
 	if hop, u := load.MaxLink(); net.HopName(hop) != "leaf0>top1" || u != 2 {
 		t.Errorf("%s is the fullest, with %v", net.HopName(hop), u)
 	}
@@ -34,7 +34,7 @@ func TestMaxLinkIsInProportion(t *testing.T) {
 // Two send to one: its cable is the fullest, on the way to it.
 func TestLoadOfHosts(t *testing.T) {
 	net := must(vlan.FatTree(2, 2, 2))
-	load := must(net.Load(vlan.Traffic{{0, 3, 400 * vlan.Mbps}, {1, 3, 300 * vlan.Mbps}}, func(vlan.Pair) transport.VID { return 1 }))
+	load := must(vlan.Traffic{{0, 3, 400 * vlan.Mbps}, {1, 3, 300 * vlan.Mbps}}.Load(net, func(_, _ int) transport.VID { return 1 }))
 	if host, u := load.MaxHost(); host != 3 || u != 0.7 {
 		t.Errorf("host %d is the fullest, with %v, want 3 with 0.7", host, u)
 	}
@@ -43,7 +43,7 @@ func TestLoadOfHosts(t *testing.T) {
 	}
 }
 
-func ExampleTopology_Load() {
+func ExampleTraffic_Load() {
 	net, err := vlan.FatTree(4, 4, 4)
 	if err != nil {
 		fmt.Println(err)
@@ -54,7 +54,7 @@ func ExampleTopology_Load() {
 		fmt.Println(err)
 		return
 	}
-	load, err := net.Load(demand, func(vlan.Pair) transport.VID { return 1 })
+	load, err := demand.Load(net, func(_, _ int) transport.VID { return 1 })
 	if err != nil {
 		fmt.Println(err)
 		return

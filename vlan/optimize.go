@@ -1,11 +1,14 @@
 package vlan
 
 import (
-	"maps"
 	"math"
 
 	"github.com/rawlane/rawlane/transport"
 )
+
+// maxProved is how many pairs Optimize tries to prove its plan for, and maxProof how many paths it tries out for that: some
+// tens of milliseconds.
+const maxProved, maxProof = 24, 1 << 19
 
 // OptimizeOptions are the limits of Optimize. The zero value is good: as many changes as help.
 type OptimizeOptions struct {
@@ -134,14 +137,4 @@ func (p *problem) plan(choice []int32) *Plan {
 		}
 	}
 	return p.current.exchange(vids)
-}
-
-// exchange is With, for changes that are known to be right.
-func (p *Plan) exchange(vids map[Pair]transport.VID) *Plan {
-	n := *p
-	n.Pairs = make(map[Pair]transport.VID, len(p.Pairs)+len(vids))
-	maps.Copy(n.Pairs, p.Pairs)
-	maps.Copy(n.Pairs, vids)
-	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
-	return &n
 }

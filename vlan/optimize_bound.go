@@ -8,6 +8,9 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
+// maxCutWork bounds the search for narrow places, in pairs looked at: some tens of milliseconds.
+const maxCutWork = 1 << 24
+
 var inf = math.Inf(1)
 
 // lowerBound returns a utilisation that the worst link has at least, whatever the choices: the highest of
@@ -111,29 +114,6 @@ func (p *problem) cuts() [][]bool {
 		}
 	}
 	return sets
-}
-
-// deepestFirst returns the switches so that each comes before its parent.
-func (tr *tree) deepestFirst() []int32 {
-	order := make([]int32, len(tr.depth))
-	for s := range order {
-		order[s] = int32(s)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(tr.depth[b], tr.depth[a]) })
-	return order
-}
-
-// below returns which switches' ways to the root lead through one.
-func (tr *tree) below(top int32) []bool {
-	set := make([]bool, len(tr.parent))
-	for s := range set {
-		at := int32(s)
-		for tr.depth[at] > tr.depth[top] {
-			at = tr.parent[at]
-		}
-		set[s] = at == top
-	}
-	return set
 }
 
 // narrow puts the switches without hosts on the side where they leave the cut with less capacity.

@@ -9,6 +9,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// maxPathTable bounds the table of all paths that pairs may choose, in hops: 256 MiB.
+const maxPathTable = 1 << 26
+
 const (
 	// tolerance is the relative difference below which two utilisations are the same. Measured rates are never
 	// better than that, and it keeps the search from living on rounding.
@@ -58,7 +61,7 @@ func newProblem(t *Topology, demand Traffic, current *Plan, opt OptimizeOptions)
 		current = cyclicPlan(t)
 	}
 	if len(current.Nodes) != len(t.Hosts) {
-		return nil, fmt.Errorf("%w: %s, and the topology has %s", ErrBadPlan, things(len(current.Nodes), "node"), things(len(t.Hosts), "host"))
+		return nil, fmt.Errorf("%w: nodes: %d, and hosts of the topology: %d (want as many)", ErrBadPlan, len(current.Nodes), len(t.Hosts))
 	}
 	p := &problem{topology: t, current: current, most: opt.maxChanges()}
 	if p.vids = usable(t, current); len(p.vids) == 0 {

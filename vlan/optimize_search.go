@@ -6,6 +6,10 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
+// maxChain bounds how many pairs change places in one chain. In a fat tree of n leaves Kempe's chains have at most
+// n pairs when each leaf has one pair of each VID; a chain that has not ended by then seldom does.
+const maxChain = 200
+
 const (
 	// kicks is how many pairs are moved anywhere, to begin again near by.
 	kicks = 3

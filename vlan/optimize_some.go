@@ -1,5 +1,11 @@
 package vlan
 
+const (
+	// controlTries is how often each path of each pair is tried out in each period to find a better plan, on average, and controlEffort how
+	// many paths at most: some tens of milliseconds.
+	controlTries, controlEffort = 50, 1 << 20
+)
+
 // some returns the current choices, with at most that many of the changes that lead to choice: those first that take load off
 // the worst link, then those after which cost is least, none of which makes the worst link worse, taken one after the
 // other. If there is no such change, it looks for the best plan with so few changes, taken together.
@@ -57,4 +63,23 @@ func (a *assignment) nextChange(open []int, choice []int32) (best int) {
 		}
 	}
 	return best
+}
+
+// controlEffort is what finding a better plan may cost in a period.
+func (p *problem) controlEffort() int {
+	return min(controlTries*len(p.pairs)*len(p.vids), controlEffort)
+}
+
+// worstOf returns the hop with the highest utilisation on the way of a pair, in the directions in which it sends.
+func (a *assignment) worstOf(i int, c int32) (worst int32, utilisation float64) {
+	p := &a.pairs[i]
+	for _, h := range p.paths[c] {
+		if u := a.utilisation(h); p.forth > 0 && u > utilisation {
+			worst, utilisation = h, u
+		}
+		if u := a.utilisation(h ^ 1); p.back > 0 && u > utilisation {
+			worst, utilisation = h^1, u
+		}
+	}
+	return worst, utilisation
 }

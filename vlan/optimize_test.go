@@ -151,7 +151,7 @@ type judged struct {
 
 func judge(t *testing.T, top *vlan.Topology, demand vlan.Traffic, start, plan *vlan.Plan) (j judged) {
 	t.Helper()
-	load, err := top.Load(demand, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	load, err := demand.Load(top, plan.PairVID)
 	if err != nil {
 		t.Fatal(err)
 	}

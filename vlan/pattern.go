@@ -9,6 +9,9 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
+// maxNodesOfPattern bounds the nodes of a pattern, as a topology's hosts are.
+const maxNodesOfPattern = 1 << 20
+
 // Patterns says what Pattern takes.
 const Patterns = "cg16, cg, shift:K, all, random:SEED, bisection"
 
@@ -36,8 +39,8 @@ func Pattern(name string, n int) (Traffic, error) {
 var errNoPattern = errors.New("there is no such pattern")
 
 func pattern(name string, n int) (Traffic, error) {
-	if n < 1 || n > maxParts {
-		return nil, fmt.Errorf("want 1 to %d nodes", maxParts)
+	if n < 1 || n > maxNodesOfPattern {
+		return nil, fmt.Errorf("want 1 to %d nodes", maxNodesOfPattern)
 	}
 	kind, argument, found := strings.Cut(name, ":")
 	number, err := strconv.ParseUint(argument, 10, 64)

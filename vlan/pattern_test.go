@@ -16,8 +16,8 @@ func TestVFREC_2_4_CG_CollidesWithTheDefaultTable(t *testing.T) {
 	if got := fmt.Sprint(cg.Pairs()); got != "[1-4 2-8 3-12 6-9 7-13 11-14]" {
 		t.Fatal(got)
 	}
-	byLower := func(p vlan.Pair) transport.VID { return transport.VID(p.A%4 + 1) }
-	load := must(net.Load(cg, byLower))
+	byLower := func(a, b int) transport.VID { return transport.VID(min(a, b)%4 + 1) }
+	load := must(cg.Load(net, byLower))
 
 	meet := func(pairs ...vlan.Pair) (most vlan.Rate) {
 		var some vlan.Traffic
@@ -28,7 +28,7 @@ func TestVFREC_2_4_CG_CollidesWithTheDefaultTable(t *testing.T) {
 				}
 			}
 		}
-		alone := must(net.Load(some, byLower))
+		alone := must(some.Load(net, byLower))
 		for _, r := range alone.Links {
 			most = max(most, r)
 		}
@@ -58,7 +58,7 @@ func TestVFREC_2_4_CG_CollidesWithTheDefaultTable(t *testing.T) {
 // Before node 0 changes its VID, two cables of 1 Gbit/s carry all (VFREC §5.2).
 func TestVFREC_5_2_Shift8_FillsTwoPaths(t *testing.T) {
 	net := must(vlan.FatTree(4, 4, 4))
-	load := must(net.Load(must(vlan.Pattern("shift:8", 16)), func(vlan.Pair) transport.VID { return 1 }))
+	load := must(must(vlan.Pattern("shift:8", 16)).Load(net, func(_, _ int) transport.VID { return 1 }))
 	used := map[string]vlan.Rate{}
 	for i, r := range load.Links {
 		if r > 0 {

@@ -10,6 +10,26 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+const (
+	// MaxNodes bounds a Plan. A pass over all its pairs, as Diff makes, is then 8 million steps.
+	MaxNodes = 4096
+
+	// MaxVIDs bounds the VIDs of a Plan: switches that carry more VLANs than this at once are rare.
+	MaxVIDs = 1024
+
+	// MaxPairs bounds the exceptions of a Plan: all pairs of 1,024 nodes.
+	MaxPairs = 1 << 19
+
+	// MaxFile bounds a plan's file, in bytes: enough for MaxPairs. Reading takes some hundred times that memory at worst.
+	MaxFile = 8 << 20
+
+	// MaxPriority bounds the priority of a node, above and below 0.
+	MaxPriority = 1_000_000
+
+	// MaxName bounds a node's name, and the name of a topology, in bytes.
+	MaxName = 255
+)
+
 // Station is a node of a plan. Its number is its place in Plan.Nodes.
 type Station struct {
 	Name string // may be empty
@@ -147,6 +167,16 @@ func (p *Plan) With(changes map[Pair]transport.VID) (*Plan, error) {
 	}
 	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
 	return &n, nil
+}
+
+// exchange is With, for changes that are known to be right.
+func (p *Plan) exchange(vids map[Pair]transport.VID) *Plan {
+	n := *p
+	n.Pairs = make(map[Pair]transport.VID, len(p.Pairs)+len(vids))
+	maps.Copy(n.Pairs, p.Pairs)
+	maps.Copy(n.Pairs, vids)
+	maps.DeleteFunc(n.Pairs, func(pair Pair, vid transport.VID) bool { return n.ruleVID(pair.A, pair.B) == vid })
+	return &n
 }
 
 func (p *Plan) hasPair(pair Pair) bool {

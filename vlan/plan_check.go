@@ -14,20 +14,20 @@ func (p *Plan) Check(t *Topology) error {
 	if len(p.Nodes) != len(t.Hosts) {
 		return fmt.Errorf("%w: %s, but the topology has %s (want as many)", ErrBadPlan, things(len(p.Nodes), "node"), things(len(t.Hosts), "host"))
 	}
-	parts := make(map[transport.VID][]int)
+	in := make(map[transport.VID][]int)
 	for _, v := range t.VLANs {
-		parts[v.VID] = t.parts(v)
+		in[v.VID] = parts(t, v)
 	}
 	var errs []error
 	for _, vid := range p.VIDs {
-		if parts[vid] == nil {
+		if in[vid] == nil {
 			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it (it has %s)", ErrBadPlan, vid, vidList(t.VIDs())))
 		}
 	}
 	for a := range p.Nodes {
 		for b := a + 1; b < len(p.Nodes); b++ {
 			vid := p.PairVID(a, b)
-			part, from, to := parts[vid], t.Hosts[a].Switch, t.Hosts[b].Switch
+			part, from, to := in[vid], t.Hosts[a].Switch, t.Hosts[b].Switch
 			if part == nil || part[from] == part[to] {
 				continue
 			}
@@ -42,7 +42,7 @@ func (p *Plan) Check(t *Topology) error {
 }
 
 // parts returns for each switch a number that it shares with those that a VLAN connects it with.
-func (t *Topology) parts(v VLAN) []int {
+func parts(t *Topology, v VLAN) []int {
 	part := make([]int, len(t.Switches))
 	for s := range part {
 		part[s] = s

@@ -26,7 +26,7 @@ import (
 // faults; the error holds them all, up to MaxFaults, each as a *SyntaxError, which is ErrBadPlan. The name is for messages.
 func ParsePlan(name string, r io.Reader) (*Plan, error) {
 	f := &planFile{yamlFile: yamlFile{name: name, kind: ErrBadPlan}, lines: make(map[part]int), faulty: make(map[part]bool)}
-	root, err := f.root(r, MaxPlanFile)
+	root, err := f.root(r, MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -184,11 +184,6 @@ func (p *Plan) WriteTo(w io.Writer) (n int64, err error) {
 	}
 	written, err := io.WriteString(w, b.String())
 	return int64(written), err
-}
-
-// yamlText writes a text without control characters so that YAML takes it for nothing else.
-func yamlText(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
 func joinVIDs(vids []transport.VID) string {

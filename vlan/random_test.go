@@ -103,14 +103,14 @@ func TestLoadAgreesWithNaive(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		net := randomNetwork(r, 2+r.IntN(10), r.IntN(10), 3)
 		demand := must(vlan.Pattern(fmt.Sprintf("random:%d", seed), len(net.Hosts)))
-		vid := func(p vlan.Pair) transport.VID { return transport.VID((p.A+p.B)%3 + 1) }
+		vid := func(a, b int) transport.VID { return transport.VID((a+b)%3 + 1) }
 		want := make([]vlan.Rate, 2*len(net.Links))
 		for _, f := range demand {
-			for _, h := range naivePath(net, net.VLANs[vid(vlan.PairOf(f.From, f.To))-1], f.From, f.To) {
+			for _, h := range naivePath(net, net.VLANs[vid(f.From, f.To)-1], f.From, f.To) {
 				want[h.Index()] += f.Rate
 			}
 		}
-		if got := must(net.Load(demand, vid)); !slices.Equal(got.Links, want) {
+		if got := must(demand.Load(net, vid)); !slices.Equal(got.Links, want) {
 			t.Errorf("seed %d: %v, want %v", seed, got.Links, want)
 		}
 	}

@@ -44,12 +44,3 @@ type Hop struct {
 	Link int  // of Topology.Links
 	Back bool // from Links[Link].B to Links[Link].A
 }
-
-// Flow is what one node sends to another, on average.
-type Flow struct {
-	From, To int // nodes
-	Rate     Rate
-}
-
-// Traffic is who sends how much to whom, sorted by From, then To; no two flows have the same ends.
-type Traffic []Flow

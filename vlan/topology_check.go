@@ -10,6 +10,13 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// Bounds on topologies, so that a spec of a few bytes cannot ask for all memory.
+const (
+	maxParts   = 1 << 20 // hosts, switches, or links: what the simulator can still run
+	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
+	maxName    = 255     // bytes
+)
+
 // ErrBadTopology is what all errors are that say what is wrong with a topology.
 var ErrBadTopology = errors.New("bad topology")
 
@@ -114,8 +121,8 @@ func (t *Topology) checkNames() error {
 		switch {
 		case name == "":
 			return flawed(list, i, "a %s without a name", kind)
-		case len(name) > MaxName:
-			return flawed(list, i, "%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), MaxName)
+		case len(name) > maxName:
+			return flawed(list, i, "%s %.20s...: a name of %d bytes (want %d at most)", kind, name, len(name), maxName)
 		case !printable(name):
 			return flawed(list, i, "%s %q: a name with spaces or what cannot be printed", kind, name)
 		case seen[name]:

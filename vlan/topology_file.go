@@ -13,6 +13,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// MaxTopologyFile bounds a topology's file, in bytes: enough for 100,000 hosts on 1,000 switches. Reading takes some
+// hundred times that memory at worst.
+const MaxTopologyFile = 8 << 20
+
 // ReadTopology reads a topology from YAML:
 //
 //	rate: 1G                   # of cables that say none; optional

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxLevels bounds the levels of a spec: names stay short.
+const maxLevels = 16
+
 // TopologySpecs says what ParseTopology takes.
 const TopologySpecs = "flat:HOSTS, tree:LEAVESxHOSTS (more levels: tree:AxBx...xHOSTS, from the root down), " +
 	"vbft:LEAVESxTOPSxHOSTS, vbft3:PODSxLEAVESxMIDSxTOPSxHOSTS (tops per middle switch), each with @RATE or @HOSTRATE/LINKRATE behind it, as @1G/10G"

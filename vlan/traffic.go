@@ -10,8 +10,18 @@ import (
 // ErrBadTraffic is what all errors are that say what is wrong with a traffic.
 var ErrBadTraffic = errors.New("bad traffic")
 
-func compareFlows(a, b Flow) int {
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+// Flow is what one node sends to another, on average.
+type Flow struct {
+	From, To int // nodes
+	Rate     Rate
+}
+
+// Traffic is who sends how much to whom, sorted by From, then To; no two flows have the same ends.
+type Traffic []Flow
+
+// Compare orders flows by sender, then receiver.
+func (f Flow) Compare(o Flow) int {
+	return cmp.Or(cmp.Compare(f.From, o.From), cmp.Compare(f.To, o.To))
 }
 
 // Validate reports what is wrong with t among that many nodes, as an ErrBadTraffic: nodes out of range, a node that sends
@@ -25,7 +35,7 @@ func (t Traffic) Validate(nodes int) error {
 			return fmt.Errorf("%w: flow %d>%d: a node's own messages need no cable", ErrBadTraffic, f.From, f.To)
 		case !f.Rate.valid():
 			return fmt.Errorf("%w: flow %d>%d: rate %v (want more than 0)", ErrBadTraffic, f.From, f.To, float64(f.Rate))
-		case i > 0 && compareFlows(t[i-1], f) >= 0:
+		case i > 0 && t[i-1].Compare(f) >= 0:
 			return fmt.Errorf("%w: flow %d>%d comes after %d>%d (want each once, sorted)", ErrBadTraffic, f.From, f.To, t[i-1].From, t[i-1].To)
 		}
 	}
@@ -36,10 +46,10 @@ func (t Traffic) Validate(nodes int) error {
 // change t.
 func (t Traffic) Normalise() Traffic {
 	sorted := slices.Clone(t)
-	slices.SortStableFunc(sorted, compareFlows)
+	slices.SortStableFunc(sorted, Flow.Compare)
 	merged := sorted[:0]
 	for _, f := range sorted {
-		if last := len(merged) - 1; last >= 0 && compareFlows(merged[last], f) == 0 {
+		if last := len(merged) - 1; last >= 0 && merged[last].Compare(f) == 0 {
 			merged[last].Rate += f.Rate
 		} else {
 			merged = append(merged, f)
@@ -79,6 +89,6 @@ func (t Traffic) Pairs() []Pair {
 	for i, f := range t {
 		pairs[i] = PairOf(f.From, f.To)
 	}
-	slices.SortFunc(pairs, func(p, q Pair) int { return cmp.Or(cmp.Compare(p.A, q.A), cmp.Compare(p.B, q.B)) })
+	slices.SortFunc(pairs, Pair.Compare)
 	return slices.Compact(pairs)
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// maxTrafficLine bounds a line of a traffic's file, in bytes, and maxTrafficFile the file: maxFlows lines.
+const maxTrafficLine, maxTrafficFile = 1000, maxFlows * 32
+
 // ReadTraffic reads who sends how much to whom among n nodes: a flow in each line. What follows # is a comment.
 //
 //	0>8 1G      node 0 sends 1 Gbit/s to node 8

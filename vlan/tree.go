@@ -1,6 +1,10 @@
 package vlan
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // tree is a VLAN, seen from a root: so a path is found by climbing from its two ends. Switches that the VLAN does not
 // lead to are roots of their own.
@@ -92,4 +96,27 @@ func (t *Topology) neighbours(links []int) *adjacency {
 		at[to]++
 	}
 	return a
+}
+
+// deepestFirst returns the switches so that each comes before its parent.
+func (tr *tree) deepestFirst() []int32 {
+	order := make([]int32, len(tr.depth))
+	for s := range order {
+		order[s] = int32(s)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(tr.depth[b], tr.depth[a]) })
+	return order
+}
+
+// below returns which switches' ways to the root lead through one.
+func (tr *tree) below(top int32) []bool {
+	set := make([]bool, len(tr.parent))
+	for s := range set {
+		at := int32(s)
+		for tr.depth[at] > tr.depth[top] {
+			at = tr.parent[at]
+		}
+		set[s] = at == top
+	}
+	return set
 }

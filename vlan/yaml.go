@@ -11,6 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// MaxFaults bounds what is reported of a bad file at once: more than a screen is not read.
+const MaxFaults = 24
+
 // SyntaxError is one fault in a file. It is what the file's kind of fault is: ErrBadPlan for a plan.
 type SyntaxError struct {
 	File string
@@ -199,4 +202,9 @@ func yamlKind(n *yaml.Node) string {
 		return "nothing"
 	}
 	return fmt.Sprintf("%.80q", n.Value)
+}
+
+// yamlText writes a text without control characters so that YAML takes it for nothing else.
+func yamlText(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }

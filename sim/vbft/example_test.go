@@ -6,7 +6,6 @@ import (
 
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/sim/vbft"
-	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
 
@@ -53,7 +52,7 @@ func ExampleCases() {
 		return
 	}
 	for _, c := range cases[1:4] {
-		load, err := c.Topology.Load(demand, func(p vlan.Pair) transport.VID { return c.Plan.PairVID(p.A, p.B) })
+		load, err := demand.Load(c.Topology, c.Plan.PairVID)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -74,7 +74,7 @@ func (c *cluster) worst(t *testing.T, pairs ...vlan.Pair) float64 {
 		}
 	}
 	plan := c.nodes[0].Plan()
-	load, err := c.network.Load(traffic, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	load, err := traffic.Load(c.network, plan.PairVID)
 	if err != nil {
 		t.Fatal(err)
 	}
