@@ -32,13 +32,20 @@ var floors = []struct {
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/monotime", "internal/clock", "internal/prefetch"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
-	{"vlan", []string{"transport", "internal/monotime", "internal/prng"}},
-	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager", []string{"vlan", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager/internal/claims", []string{"vlan", "transport"}},
+	{"vlan", []string{"transport"}},
+	{"vlan/topology", []string{"vlan/internal/strictyaml", "transport", "internal/prng"}},
+	{"vlan/plan", []string{"vlan", "vlan/topology", "vlan/internal/strictyaml", "transport"}},
+	{"vlan/traffic", []string{"vlan/plan", "vlan/topology", "vlan/internal/strictyaml", "transport", "internal/prng"}},
+	{"vlan/optimize", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/prng"}},
+	{"vlan/control", []string{"vlan/optimize", "vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/monotime"}},
+	{"vlan/internal/strictyaml", nil},
+	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
+	{"vlan/failover", []string{"vlan", "vlan/control", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
+	{"vlan/manager", []string{"vlan", "vlan/control", "vlan/plan", "vlan/topology", "vlan/traffic", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
+	{"vlan/manager/internal/claims", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/monotime", "internal/prng"}},
-	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/monotime", "internal/prng"}},
-	{"sim/vbft", []string{"sim", "sim/ether", "vlan", "transport", "internal/monotime", "internal/prng"}},
+	{"sim/ether", []string{"sim", "vlan/plan", "vlan/topology", "transport", "internal/l2switch", "internal/monotime", "internal/prng"}},
+	{"sim/vbft", []string{"sim", "sim/ether", "vlan/...", "transport", "internal/monotime", "internal/prng"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/monotime", "internal/clock"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/monotime", "internal/clock"}},
@@ -53,7 +60,7 @@ var floors = []struct {
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "vlan", "vlan/manager/internal/claims", "cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft", "memfifo/internal/reliable"}
+var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/claims", "cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft", "memfifo/internal/reliable"}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

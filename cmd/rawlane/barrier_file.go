@@ -9,7 +9,7 @@ import (
 )
 
 // writePicture draws into a file, which is there as a whole or not at all.
-func writePicture(file string, p *plan) error {
+func writePicture(file string, p *barrierPlan) error {
 	var b bytes.Buffer
 	drawPicture(&b, p)
 	return writeFile("svg", file, b.Bytes())

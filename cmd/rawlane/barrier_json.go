@@ -61,7 +61,7 @@ type showTell struct {
 }
 
 // writeJSON writes all ranks' steps, or one rank's.
-func (p *plan) writeJSON(out io.Writer, rank int) error {
+func (p *barrierPlan) writeJSON(out io.Writer, rank int) error {
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	r := showResult{
 		Schema: showSchema, Asked: p.asked, Algo: p.algorithm.String(), Nodes: p.nodes, NICs: p.networks, Frames: p.frames,

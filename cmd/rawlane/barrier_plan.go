@@ -11,7 +11,7 @@ import (
 )
 
 // plan is a schedule, worked out for one size.
-type plan struct {
+type barrierPlan struct {
 	asked     string
 	algorithm schedule.Algorithm // what auto chose, if that was asked
 	nodes     int
@@ -25,9 +25,9 @@ type plan struct {
 }
 
 // plan works the schedule out. It may take long for auto in levels: the user can interrupt it.
-func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
+func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*barrierPlan, error) {
 	type result struct {
-		plan *plan
+		plan *barrierPlan
 		err  error
 	}
 	done := make(chan result, 1)
@@ -43,14 +43,14 @@ func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
 	}
 }
 
-func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
+func (s *show) work(a schedule.Algorithm) (p *barrierPlan, err error) {
 	// Levels within levels can need more labels than there are, which shows only when steps are made, as a panic.
 	defer func() {
 		if why := recover(); why != nil {
 			err = misuse("algorithm %q cannot be had for %d ranks: %v", s.name, s.nodes, why)
 		}
 	}()
-	p = &plan{asked: s.name, algorithm: a.For(s.nodes), nodes: s.nodes, networks: 1, logp: s.logp}
+	p = &barrierPlan{asked: s.name, algorithm: a.For(s.nodes), nodes: s.nodes, networks: 1, logp: s.logp}
 	for rank := range s.nodes {
 		steps := p.algorithm.Steps(rank, s.nodes)
 		for _, step := range steps {
@@ -69,30 +69,30 @@ func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
 }
 
 // name is the algorithm's, and who chose it.
-func (p *plan) name() string {
+func (p *barrierPlan) name() string {
 	if p.choices != nil {
 		return p.algorithm.String() + " (chosen by auto)"
 	}
 	return p.algorithm.String()
 }
 
-func (p *plan) predicted() time.Duration { return slices.Max(p.exits) }
+func (p *barrierPlan) predicted() time.Duration { return slices.Max(p.exits) }
 
 // title is the algorithm, its size and its price.
-func (p *plan) title() string {
+func (p *barrierPlan) title() string {
 	return fmt.Sprintf("%s, %s: %s, %s predicted", p.name(), count(p.nodes, "rank"), count(p.frames, "frame"), micros(p.predicted()))
 }
 
-func (p *plan) parameters() string {
+func (p *barrierPlan) parameters() string {
 	return fmt.Sprintf("os %s, L %s, or %s, gap %s", micros(p.logp.Os), micros(p.logp.L), micros(p.logp.Or), micros(p.logp.Gap))
 }
 
-func (p *plan) exitTimes() string {
+func (p *barrierPlan) exitTimes() string {
 	return fmt.Sprintf("first exit %s, last %s", micros(slices.Min(p.exits)), micros(p.predicted()))
 }
 
 // headline is the first line of all that is printed.
-func (p *plan) headline() string {
+func (p *barrierPlan) headline() string {
 	return fmt.Sprintf("%s (%s); %s", p.title(), p.parameters(), p.exitTimes())
 }
 

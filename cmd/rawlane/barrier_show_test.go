@@ -52,7 +52,7 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 
 // checkText makes sure that the phases have every message once, each from one who was told something in the phase before,
 // and that the text can be written.
-func checkText(t *testing.T, p *plan) {
+func checkText(t *testing.T, p *barrierPlan) {
 	t.Helper()
 	all, last := 0, map[int]int{} // the phase in which each rank was told something last
 	for i, phase := range phases(p.steps) {
@@ -85,7 +85,7 @@ func checkText(t *testing.T, p *plan) {
 
 // checkPicture makes sure that the picture is XML with an arrow for each event and a mark for each exit, and the same
 // each time.
-func checkPicture(t *testing.T, p *plan) {
+func checkPicture(t *testing.T, p *barrierPlan) {
 	t.Helper()
 	var picture, again bytes.Buffer
 	drawPicture(&picture, p)

@@ -27,14 +27,14 @@ func networkColor(nic int) string { return networkColors[nic%len(networkColors)]
 // picture is a space-time diagram: ranks from top to bottom, time to the right.
 type picture struct {
 	*svg.SVG
-	plan  *plan
+	plan  *barrierPlan
 	row   float64       // distance of two ranks
 	plot  float64       // width of the time in it
 	total time.Duration // of the time in it
 }
 
 // drawPicture writes a plan as SVG.
-func drawPicture(out io.Writer, p *plan) {
+func drawPicture(out io.Writer, p *barrierPlan) {
 	d := &picture{SVG: svg.New(out), plan: p, total: p.predicted()}
 	for _, e := range p.events {
 		d.total = max(d.total, e.Handled)

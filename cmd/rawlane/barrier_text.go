@@ -22,7 +22,7 @@ func micros(d time.Duration) string {
 }
 
 // writeText writes the schedule phase by phase.
-func (p *plan) writeText(out io.Writer) error {
+func (p *barrierPlan) writeText(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.headline())
 	b.WriteString(p.choiceTable())
@@ -85,7 +85,7 @@ func wrap(texts []string) (lines []string, left int) {
 }
 
 // writeRank writes one rank's steps.
-func (p *plan) writeRank(out io.Writer, rank int) error {
+func (p *barrierPlan) writeRank(out io.Writer, rank int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nrank %d leaves at %s\n", p.headline(), rank, micros(p.exits[rank]))
 	b.WriteString(p.choiceTable())
@@ -111,7 +111,7 @@ func (p *plan) writeRank(out io.Writer, rank int) error {
 }
 
 // receivers writes whom a step tells, in its order, and over which network if there are several.
-func (p *plan) receivers(tells []schedule.Send) string {
+func (p *barrierPlan) receivers(tells []schedule.Send) string {
 	var parts []string
 	for len(tells) > 0 {
 		nic, all := tells[0].NIC, tells[0].To == schedule.All
@@ -135,7 +135,7 @@ func (p *plan) receivers(tells []schedule.Send) string {
 }
 
 // choiceTable says why auto chose what it did; it is empty if auto was not asked.
-func (p *plan) choiceTable() string {
+func (p *barrierPlan) choiceTable() string {
 	if p.choices == nil {
 		return ""
 	}

@@ -4,16 +4,16 @@ import (
 	"io"
 	"os"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // topologyHelp says what --topology takes.
-const topologyHelp = "the network: " + vlan.TopologySpecs + "; or a file (docs/topologies.md)"
+const topologyHelp = "the network: " + topology.Specs + "; or a file (docs/topologies.md)"
 
 // loadTopology makes a network from a spec, or reads it from a file. A wrong spec is misuse, a wrong file is not.
-func loadTopology(spec string) (*vlan.Topology, error) {
-	t, err := vlan.LoadTopology(spec, func(name string) (io.ReadCloser, error) { return os.Open(name) })
-	if err != nil && vlan.IsTopologySpec(spec) {
+func loadTopology(spec string) (*topology.Topology, error) {
+	t, err := topology.Load(spec, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+	if err != nil && topology.IsSpec(spec) {
 		return nil, &usageError{err}
 	}
 	return t, err

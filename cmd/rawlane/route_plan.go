@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // oneFile wants the name of one file as the only argument.
@@ -23,18 +24,18 @@ func oneFile(_ *cobra.Command, args []string) error {
 }
 
 // readPlan reads a plan from a file.
-func readPlan(file string) (*vlan.Plan, error) {
+func readPlan(file string) (*plan.Plan, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return vlan.ParsePlan(file, f)
+	return plan.Parse(file, f)
 }
 
 // readPlanAndNetwork reads a plan from a file, and makes sure that the network that it is for can carry it out. If the plan
 // names none, network is nil.
-func readPlanAndNetwork(file string) (p *vlan.Plan, network *vlan.Topology, err error) {
+func readPlanAndNetwork(file string) (p *plan.Plan, network *topology.Topology, err error) {
 	if p, err = readPlan(file); err != nil || p.Topology == "" {
 		return p, nil, err
 	}
@@ -48,8 +49,8 @@ func readPlanAndNetwork(file string) (p *vlan.Plan, network *vlan.Topology, err 
 }
 
 // planNetwork is the network that a plan is for: from a generator, or from a file whose name counts from the plan's folder.
-func planNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
-	network, err := vlan.LoadTopology(p.Topology, func(name string) (io.ReadCloser, error) {
+func planNetwork(p *plan.Plan, file string) (*topology.Topology, error) {
+	network, err := topology.Load(p.Topology, func(name string) (io.ReadCloser, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(file), name)
 		}
@@ -65,7 +66,7 @@ func planNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
 }
 
 // planSummary is a plan in a line: "16 nodes, VIDs 1 2 3 4, 120 pairs, 6 of them listed".
-func planSummary(p *vlan.Plan) string {
+func planSummary(p *plan.Plan) string {
 	n := len(p.Nodes)
 	return fmt.Sprintf("%s, VIDs %s, %s, %d of them listed", count(n, "node"), strings.Trim(fmt.Sprint(p.VIDs), "[]"), count(n*(n-1)/2, "pair"), len(p.Pairs))
 }

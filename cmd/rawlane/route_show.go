@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 const (
@@ -21,9 +23,9 @@ const (
 // routeShow is a plan to show, and its network if the plan names one.
 type routeShow struct {
 	file    string
-	plan    *vlan.Plan
-	network *vlan.Topology // or nil
-	node    int            // or allNodes
+	plan    *plan.Plan
+	network *topology.Topology // or nil
+	node    int                // or allNodes
 }
 
 func newRouteShowCommand() *cobra.Command {
@@ -143,7 +145,7 @@ func (s *routeShow) writeNode(b *strings.Builder) {
 // why says where the VID of a pair comes from.
 func (s *routeShow) why(other int) string {
 	decider := s.plan.Decider(s.node, other)
-	switch _, listed := s.plan.Pairs[vlan.PairOf(s.node, other)]; {
+	switch _, listed := s.plan.Pairs[plan.PairOf(s.node, other)]; {
 	case listed:
 		return "listed"
 	case decider == s.node:
@@ -152,7 +154,7 @@ func (s *routeShow) why(other int) string {
 	return fmt.Sprintf("default of %d", decider)
 }
 
-func nodeLabel(node int, s vlan.Station) string {
+func nodeLabel(node int, s plan.Node) string {
 	if s.Name == "" {
 		return fmt.Sprint(node)
 	}

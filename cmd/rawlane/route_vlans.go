@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // routeVLANs is a network whose switches are to be set up.
@@ -19,11 +20,11 @@ type routeVLANs struct {
 	format   string
 	first    uint16 // VID
 	untagged uint16 // VID
-	opt      vlan.VLANOptions
-	ports    vlan.PortOptions
+	opt      topology.VLANOptions
+	ports    topology.PortOptions
 
-	network *vlan.Topology
-	report  *vlan.VLANReport // of computed VLANs
+	network *topology.Topology
+	report  *topology.VLANReport // of computed VLANs
 }
 
 // vlanFormats are what the result can be written as.
@@ -87,8 +88,8 @@ func (r *routeVLANs) validate(cmd *cobra.Command) error {
 	if r.opt.Paths < 0 {
 		return misuse("--paths %d: want 1 or more", r.opt.Paths)
 	}
-	if r.opt.Tries < 0 || r.opt.Tries > vlan.MaxTries {
-		return misuse("--tries %d: want 1 to %d", r.opt.Tries, vlan.MaxTries)
+	if r.opt.Tries < 0 || r.opt.Tries > topology.MaxTries {
+		return misuse("--tries %d: want 1 to %d", r.opt.Tries, topology.MaxTries)
 	}
 	r.opt.FirstVID, r.ports.Untagged = transport.VID(r.first), transport.VID(r.untagged)
 	return nil
@@ -119,7 +120,7 @@ func (r *routeVLANs) load() (err error) {
 		}
 		return nil
 	}
-	vlans, report, err := vlan.ComputeVLANs(r.network, r.opt)
+	vlans, report, err := topology.ComputeVLANs(r.network, r.opt)
 	if err != nil {
 		return fmt.Errorf("topology %s: %w", r.topology, err)
 	}
@@ -127,7 +128,7 @@ func (r *routeVLANs) load() (err error) {
 	return nil
 }
 
-func (r *routeVLANs) write(out io.Writer, table *vlan.PortTable) error {
+func (r *routeVLANs) write(out io.Writer, table *topology.PortTable) error {
 	if r.format == "json" {
 		return r.writeJSON(out, table)
 	}
