@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
 
 // An interface that goes down ends waits and sends with an error that says so; up again, the link works on.
 func TestInterfaceGoesDownAndComesBack(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		waited := make(chan error, 1)
 		go func() {
@@ -76,20 +74,13 @@ func TestInterfaceGoesDownAndComesBack(t *testing.T) {
 
 // An interface that vanishes ends a wait, and later ones say that it is gone; none hangs.
 func TestInterfaceVanishes(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		waited := make(chan error, 1)
 		go func() { waited <- waitForError(ctx, b) }()
-		err := bed.Node(1).Do(func() error {
-			l, err := netlink.LinkByName("eth0")
-			if err != nil {
-				return err
-			}
-			return netlink.LinkDel(l)
-		})
-		if err != nil {
+		if err := bed.Node(1).Remove(0); err != nil {
 			t.Fatal(err)
 		}
 		// It goes down before it goes away, and the first one may have seen that.
@@ -127,7 +118,7 @@ func waitForError(ctx context.Context, l transport.Link) error {
 
 // While the interface is down each wait says so: a program need not have been waiting at the moment when it went.
 func TestWaitWhileDown(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		b := open(1, settings{})
 		if err := bed.Node(1).SetUp(0, false); err != nil {
 			t.Fatal(err)
@@ -145,7 +136,7 @@ func TestWaitWhileDown(t *testing.T) {
 // Without a carrier frames are lost, as on a cable that is unplugged, and nobody is held up. Send may be busy for as
 // long as the kernel takes to say that the carrier is gone.
 func TestNoCarrier(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		if err := bed.Node(1).SetUp(0, false); err != nil {
 			t.Fatal(err)
@@ -171,7 +162,7 @@ func TestNoCarrier(t *testing.T) {
 
 // A frame that fitted when the link was opened, and fits no longer, is refused with the reason.
 func TestMTULowered(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		if err := bed.Node(0).SetMTU(0, 1000); err != nil {
 			t.Fatal(err)
@@ -189,7 +180,7 @@ func TestMTULowered(t *testing.T) {
 
 // One frame ends all waits: there is something to poll for whoever asks.
 func TestSeveralWait(t *testing.T) {
-	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -215,6 +206,36 @@ func TestSeveralWait(t *testing.T) {
 		}
 		if n := len(receive(t, b, 1)); n != 1 {
 			t.Errorf("%d frames", n)
+		}
+	})
+}
+
+// An interface that was moved to another namespace and back is up, but the kernel has detached the
+// link's socket from it: waits say that it is gone, and do not hang.
+func TestInterfaceMovesAwayAndBack(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		b := open(1, settings{})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		elsewhere := testbed.ForTest(t, testbed.Config{Nodes: 1}).Node(0)
+		// Without one there, the interface keeps its name and index.
+		if err := elsewhere.Remove(0); err != nil {
+			t.Fatal(err)
+		}
+		if err := bed.Node(1).Move(0, elsewhere); err != nil {
+			t.Fatal(err)
+		}
+		if err := elsewhere.Move(0, bed.Node(1)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			err := waitForError(ctx, b)
+			if errors.Is(err, transport.ErrNoInterface) {
+				return
+			}
+			if !errors.Is(err, transport.ErrInterfaceDown) { // the first wait may have seen it go down
+				t.Fatal(err)
+			}
 		}
 	})
 }

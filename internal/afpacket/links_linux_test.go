@@ -69,8 +69,8 @@ func newBed(t *testing.T) *testbed.Bed {
 	return bed
 }
 
-// eachDoor runs a test for both links, on a pair of namespaces.
-func eachDoor(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link)) {
+// eachLink runs a test for both links, on a pair of namespaces.
+func eachLink(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link)) {
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
 			bed := newBed(t)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// expiredConn is a descriptor whose read deadline an earlier sleeper's context has left in the past; a later read
-// goes on until there is another deadline.
+// expiredConn is a descriptor whose read deadline an earlier wait's context has left in the past. A
+// later read goes on until there is another deadline.
 type expiredConn struct {
 	syscall.RawConn
 	reads   int
@@ -22,27 +22,27 @@ func (c *expiredConn) Read(func(uintptr) bool) error {
 		select {
 		case <-c.expired:
 		case <-time.After(10 * time.Second):
-			return errors.New("nobody ended the sleep")
+			return errors.New("nothing ended the read")
 		}
 	}
 	return os.ErrDeadlineExceeded
 }
 
-// A context that ends just while the deadline of an earlier one is taken back ends the sleep all the same.
-func TestDeadlineOfAnEarlierSleeper(t *testing.T) {
+// A context that ends just while the deadline of an earlier one is cleared ends the wait all the same.
+func TestDeadlineOfAnEarlierWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	conn := &expiredConn{expired: make(chan struct{}, 1)}
 	ours := make(chan struct{})
-	s := NewSleeper(conn, func(at time.Time) error {
+	p := NewPoller(conn, func(at time.Time) error {
 		if !at.IsZero() { // our context's
 			close(ours)
 			return nil
 		}
 		cancel()
-		<-ours // it came first, and is lost
+		<-ours // it was set first, and this call clears it
 		return nil
-	})
-	if err := s.Sleep(ctx, func(uintptr) bool { return false }); !errors.Is(err, context.Canceled) {
+	}, func(uintptr) bool { return false })
+	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }
