@@ -31,6 +31,7 @@ var floors = []struct {
 	{"memfifo/internal/reliable", []string{"internal/monotime"}},
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/monotime", "internal/clock", "internal/prefetch"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
+	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
 	{"vlan", []string{"transport", "internal/monotime", "internal/prng"}},
 	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},

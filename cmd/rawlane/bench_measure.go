@@ -44,12 +44,12 @@ func openGauge(ctx context.Context, e *mcd.Endpoint) (*gauge, error) {
 			g.peers = append(g.peers, n.ID)
 		}
 	}
-	control, err := e.Port(benchControl)
+	control, err := e.OpenPort(benchControl, mcd.PortOptions{})
 	if err != nil {
 		return nil, err
 	}
 	g.asker.port = control
-	if g.ping, err = e.Port(benchPing); err != nil {
+	if g.ping, err = e.OpenPort(benchPing, mcd.PortOptions{}); err != nil {
 		return nil, err
 	}
 	return g, g.askAll(ctx, askReady)
@@ -227,7 +227,7 @@ type stream struct {
 }
 
 func (g *gauge) openStream(size int) (*stream, error) {
-	port, err := g.ep.Port(benchData)
+	port, err := g.ep.OpenPort(benchData, mcd.PortOptions{})
 	if err != nil {
 		return nil, err
 	}

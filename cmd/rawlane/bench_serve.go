@@ -57,18 +57,23 @@ func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 		return err
 	}
 	defer s.echo.close()
-	data, err := e.OpenPort(benchData, mcd.PortOptions{Handler: s.count})
+	data, err := e.OpenPort(benchData, mcd.PortOptions{Receive: s.count})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = data.Close() }()
-	ping, err := e.Port(benchPing)
+	ping, err := e.OpenPort(benchPing, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = ping.Close() }()
 	opened := make(chan struct{})
-	s.control, err = e.OpenPort(benchControl, mcd.PortOptions{Handler: func(m *mcd.Message) { <-opened; s.answer(m) }})
+	s.control, err = e.OpenPort(benchControl, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		<-opened
+		for i := range batch {
+			s.answer(&batch[i])
+		}
+	}})
 	close(opened)
 	if err != nil {
 		return err
@@ -123,9 +128,11 @@ func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
 }
 
 // count copies, as a program would, and counts.
-func (s *benchServer) count(m *mcd.Message) {
-	copy(s.sink, m.Payload)
-	s.counted++
+func (s *benchServer) count(batch []mcd.Message, _ bool) {
+	for i := range batch {
+		copy(s.sink, batch[i].Payload)
+	}
+	s.counted += uint64(len(batch))
 }
 
 func (s *benchServer) answer(m *mcd.Message) {

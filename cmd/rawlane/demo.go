@@ -102,7 +102,7 @@ func (t *tour) open() error {
 		}
 		t.tables = append(t.tables, routes)
 		t.nodes = append(t.nodes, e)
-		p, err := e.Port(tourPort)
+		p, err := e.OpenPort(tourPort, mcd.PortOptions{})
 		if err != nil {
 			return err
 		}
@@ -119,9 +119,11 @@ func (t *tour) open() error {
 func serveEcho(e *mcd.Endpoint) error {
 	var echo *mcd.Port
 	ready := make(chan struct{})
-	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Handler: func(m *mcd.Message) {
+	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-ready
-		_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+		for _, m := range batch {
+			_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+		}
 	}})
 	close(ready)
 	return err

@@ -43,13 +43,15 @@ func newPublisher(ep *mcd.Endpoint, parts int) (*publisher, error) {
 	}
 	var err error
 	if ep.Node() == 0 {
-		p.port, err = ep.Port(publisherPort)
+		p.port, err = ep.OpenPort(publisherPort, mcd.PortOptions{})
 		return p, err
 	}
 	opened := make(chan struct{})
-	p.port, err = ep.OpenPort(publisherPort, mcd.PortOptions{Handler: func(m *mcd.Message) {
+	p.port, err = ep.OpenPort(publisherPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-opened
-		p.serve(m)
+		for i := range batch {
+			p.serve(&batch[i])
+		}
 	}})
 	close(opened)
 	return p, err
