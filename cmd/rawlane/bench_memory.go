@@ -166,7 +166,7 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h host, cmd *c
 		if ep.Node() == 0 {
 			note.clear()
 			after := n.d.Counters()
-			r.Frames, r.Again = after.Sent-before.Sent, after.SentAgain-before.SentAgain
+			r.Frames, r.Again = after.Sent-before.Sent, after.Retransmitted-before.Retransmitted
 			if err := table.write(r); err != nil {
 				return err
 			}
