@@ -22,19 +22,3 @@ func newBarrierCommand() *cobra.Command {
 	}
 	return cmd
 }
-
-// verbNames lists the verbs below one: "a, b or c".
-func verbNames(cmd *cobra.Command) string {
-	text, all := "", cmd.Commands()
-	for i, c := range all {
-		switch {
-		case i == 0:
-		case i == len(all)-1:
-			text += " or "
-		default:
-			text += ", "
-		}
-		text += c.Name()
-	}
-	return text
-}

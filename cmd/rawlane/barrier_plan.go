@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -94,15 +93,4 @@ func (p *plan) exitTimes() string {
 // headline is the first line of all that is printed.
 func (p *plan) headline() string {
 	return fmt.Sprintf("%s (%s); %s", p.title(), p.parameters(), p.exitTimes())
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	if strings.HasSuffix(thing, "ch") {
-		thing += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

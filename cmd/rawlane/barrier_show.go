@@ -96,7 +96,7 @@ func (s *show) algorithm() (schedule.Algorithm, error) {
 	}
 	a, err := schedule.Parse(s.name)
 	if err != nil {
-		return a, &usageError{err}
+		return a, asMisuse(err)
 	}
 	if s.nics > 1 {
 		a = schedule.Stripe(a, s.nics)

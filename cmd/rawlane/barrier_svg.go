@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -222,4 +223,11 @@ func (d *picture) exits() {
 		d.Circle(d.x(exit), d.y(rank), min(4, d.row/4))
 		d.Gend()
 	}
+}
+
+// writePicture draws into a file, which is there as a whole or not at all.
+func writePicture(file string, p *plan) error {
+	var b bytes.Buffer
+	drawPicture(&b, p)
+	return writeFile("svg", file, b.Bytes())
 }

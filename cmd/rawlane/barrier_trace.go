@@ -18,6 +18,9 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
+// traceSchema is the version of barrierTrace as JSON. docs/bench-json.md describes it.
+const traceSchema = 1
+
 // barrierTracer runs barriers and shows the slowest of them.
 type barrierTracer struct {
 	place place
@@ -189,7 +192,7 @@ func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.G
 
 // newBarrierTrace finds the slowest barrier, and counts who came last.
 func newBarrierTrace(nodes []mcd.Node, all [][]barrier.Trace) *barrierTrace {
-	t := &barrierTrace{Schema: benchSchema, Nodes: len(nodes), Barriers: len(all[0])}
+	t := &barrierTrace{Schema: traceSchema, Nodes: len(nodes), Barriers: len(all[0])}
 	counts, slowest := make([]int, len(nodes)), 0
 	longest := time.Duration(-1)
 	for i := range all[0] {

@@ -11,13 +11,6 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-const (
-	// askAgain is how long node 0 waits for an answer before it repeats the request.
-	askAgain = 20 * time.Millisecond
-	// askPatience is how long it does so before it gives up.
-	askPatience = 10 * time.Second
-)
-
 // asker is node 0's end of the control port.
 type asker struct {
 	port   *mcd.Port

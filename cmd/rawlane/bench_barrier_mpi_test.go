@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,24 +10,6 @@ import (
 	"testing"
 	"time"
 )
-
-// checkMPIRatios checks that each line of bench barrier is compared with Open MPI's line of its loop.
-func checkMPIRatios(lines string) error {
-	mpi := make(map[string]float64)
-	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
-		var r barrierResult
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			return err
-		}
-		if r.Algo == mpiAlgo {
-			mpi[r.Loop] = r.MeanUS
-		}
-		if r.MPIUS != mpi[r.Loop] || r.MPIUS <= 0 || math.Abs(r.ToMPI-r.MeanUS/r.MPIUS) > 1e-9 {
-			return fmt.Errorf("mpi_us %v, mpi_ratio %v: want %v and %v: %s", r.MPIUS, r.ToMPI, mpi[r.Loop], r.MeanUS/mpi[r.Loop], line)
-		}
-	}
-	return nil
-}
 
 func TestCompareMPI_SaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", "")

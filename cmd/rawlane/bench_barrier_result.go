@@ -51,8 +51,6 @@ func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult 
 	return res
 }
 
-func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
 // fill takes the samples of all nodes: the paper's averages, and what lies behind them.
 func (r *barrierResult) fill(all [][]uint32) {
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)

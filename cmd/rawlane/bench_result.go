@@ -117,6 +117,3 @@ func (t *benchTable) writeHead(r *benchResult) error {
 		r.Bench, r.Link, r.Nodes, tag, r.Iters, r.Host, benchHeads[r.Bench])
 	return err
 }
-
-// encodeLine prints v as a JSON object on a line of its own.
-func encodeLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -30,12 +29,6 @@ const (
 	requestLen = 1 + 4
 	answerLen  = requestLen + 8
 )
-
-// benchSilence is how long a node waits for the next message of node 0 before it gives up.
-const benchSilence = 30 * time.Second
-
-// benchLinger is how long a node answers on after the end, in case that node 0 did not hear that it has.
-const benchLinger = 5 * askAgain
 
 // benchServer is a node other than 0.
 type benchServer struct {
@@ -80,17 +73,6 @@ func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 		return linger(ctx, e, benchLinger)
 	}
 	return err
-}
-
-// linger makes progress for a while, or until ctx ends.
-func linger(ctx context.Context, e *mcd.Endpoint, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	var never mcd.Completion
-	if err := e.Await(ctx, &never); ctx.Err() == nil {
-		return err
-	}
-	return nil
 }
 
 // echo sends back what comes, until the context ends or node 0 has been silent for too long.

@@ -69,17 +69,6 @@ type nicFinding struct {
 	Advice []finding `json:"advice"`
 }
 
-// nicFacts is what a NIC's driver tells. Zero values: it does not.
-type nicFacts struct {
-	Driver         string `json:"driver"`
-	SpeedMbps      int    `json:"speed_mbps,omitempty"`
-	Queues         int    `json:"queues,omitempty"`
-	RxCoalesceUsec int    `json:"rx_coalesce_us"`
-	AdaptiveRx     bool   `json:"adaptive_rx"`
-	VLANFilter     bool   `json:"vlan_filter"`
-	VLANStrip      bool   `json:"vlan_strip"`
-}
-
 func diagnose(only string) (*diagnosis, error) {
 	all, err := net.Interfaces()
 	if err != nil {

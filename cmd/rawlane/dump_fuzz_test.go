@@ -13,7 +13,7 @@ import (
 func FuzzDump(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "run.pcapng")
 	var out bytes.Buffer
-	if status := run(f.Context(), []string{"bench", "latency", "--size", "8", "--iters", "1", "--vid", "5", "--capture", file}, nil, &out, &out); status != exitDone {
+	if status := execute(f.Context(), newRootCommand(verbs), []string{"bench", "latency", "--size", "8", "--iters", "1", "--vid", "5", "--capture", file}, nil, &out, &out); status != exitDone {
 		f.Fatal(out.String())
 	}
 	capture, err := os.ReadFile(file)

@@ -71,7 +71,9 @@ func startManager(t *testing.T, args ...string) (address string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var log lockedBuffer
 	status := make(chan int, 1)
-	go func() { status <- run(ctx, append([]string{"manager"}, args...), strings.NewReader(""), &log, &log) }()
+	go func() {
+		status <- execute(ctx, newRootCommand(verbs), append([]string{"manager"}, args...), strings.NewReader(""), &log, &log)
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if s := <-status; s != exitDone {

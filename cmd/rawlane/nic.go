@@ -65,3 +65,14 @@ func chooseInterface() (string, error) {
 	}
 	return "", misuse("which network interface? Give --interface, one of %s:%s", strings.Join(usable, ", "), &lines)
 }
+
+// nicFacts is what a NIC's driver tells. Zero values: it does not.
+type nicFacts struct {
+	Driver         string `json:"driver"`
+	SpeedMbps      int    `json:"speed_mbps,omitempty"`
+	Queues         int    `json:"queues,omitempty"`
+	RxCoalesceUsec int    `json:"rx_coalesce_us"`
+	AdaptiveRx     bool   `json:"adaptive_rx"`
+	VLANFilter     bool   `json:"vlan_filter"`
+	VLANStrip      bool   `json:"vlan_strip"`
+}

@@ -80,6 +80,9 @@ func (l *tagList) words() string {
 // Type names the value in the help.
 func (l *tagList) Type() string { return "VID,..." }
 
+// maxProbes keeps a typing error from probing for ever.
+const maxProbes = 1_000_000_000
+
 // pathFlags are what ping and matrix have in common: where the nodes are, by which tags they are probed, and how.
 type pathFlags struct {
 	place place
@@ -111,8 +114,8 @@ func (p *pathFlags) validate() error {
 	if p.pcp < 0 || p.pcp > 7 {
 		return misuse("--pcp %d: want 0 to 7", p.pcp)
 	}
-	if p.count < 1 || p.count > maxIters {
-		return misuse("--count %d: want 1 to %d", p.count, maxIters)
+	if p.count < 1 || p.count > maxProbes {
+		return misuse("--count %d: want 1 to %d", p.count, maxProbes)
 	}
 	if p.size != 0 && p.size < mcd.MinProbe {
 		return misuse("--size %d: want %d or more", p.size, mcd.MinProbe)

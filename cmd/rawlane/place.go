@@ -136,7 +136,7 @@ func (p *place) validate() error {
 		return misuse("--manager: is of one node: give --node, and run the others elsewhere")
 	}
 	if _, err := p.router(); err != nil {
-		return &usageError{err}
+		return asMisuse(err)
 	}
 	_, err := p.cores()
 	return err

@@ -9,26 +9,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// verbs is what the command can do, in the order of its help.
-var verbs = []func() *cobra.Command{
-	newDemoCommand,
-	newBenchCommand,
-	newBarrierCommand,
-	newRouteCommand,
-	newManagerCommand,
-	newSimCommand,
-	newDoctorCommand,
-	newNodeCommand,
-	newPingCommand,
-	newMatrixCommand,
-	newDumpCommand,
-	newSwitchCommand,
-	newTestbedCommand,
-	newRunCommand,
-	newVersionCommand,
-}
-
-func newRootCommand() *cobra.Command {
+// newRootCommand makes the command of the given verbs.
+func newRootCommand(verbs []func() *cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rawlane VERB",
 		Short:         "Messaging over raw Ethernet",
@@ -47,10 +29,11 @@ func newRootCommand() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asMisuse(err) })
 	for _, verb := range verbs {
 		root.AddCommand(verb())
 	}
+	root.AddCommand(newVersionCommand())
 	return root
 }
 

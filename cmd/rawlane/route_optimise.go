@@ -142,7 +142,7 @@ func (o *routeOptimise) loadTraffic() error {
 	if o.pattern != "" {
 		demand, err := vlan.Pattern(o.pattern, n)
 		if err != nil {
-			return &usageError{fmt.Errorf("--pattern: %w", err)}
+			return asMisuse(fmt.Errorf("--pattern: %w", err))
 		}
 		o.demand = demand
 		return nil

@@ -19,9 +19,6 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// envLocal tells a process that all nodes are on this machine, and how many cores they share.
-const envLocal = "RAWLANE_LOCAL"
-
 // inNamespaces runs this same verb once per node, each in a network namespace of its own, as if they were machines.
 // Node 0's output is this command's.
 func (p *place) inNamespaces(ctx context.Context, cmd *cobra.Command) error {
@@ -144,7 +141,7 @@ func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 func programError(node int, err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &statusError{node, exit.ExitCode()}
+		return &statusError{node: node, status: exit.ExitCode()}
 	}
 	return fmt.Errorf("node %d: %w", node, err)
 }

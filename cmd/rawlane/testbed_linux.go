@@ -342,7 +342,7 @@ func awaitBed(c *net.UnixConn, node int) error {
 	case reply.Error != "":
 		return errors.New(reply.Error)
 	case reply.Status != exitDone:
-		return &statusError{node, reply.Status}
+		return &statusError{node: node, status: reply.Status}
 	}
 	return nil
 }

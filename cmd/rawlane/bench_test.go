@@ -2,27 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-func TestDemo(t *testing.T) {
-	out, errs, status := command(t, "demo")
-	if status != exitDone || errs != "" {
-		t.Fatalf("status %d, said %s", status, errs)
-	}
-	for _, want := range []string{`1:7 answered "hello, raw Ethernet"`, `node 2, a member of group 5, received "members only"`,
-		"node 2 received \"to all\" from 3:1", "drop_no_port 1", "VID 1 PCP 5, by way of top 1", "VID 2 PCP 5, by way of top 2",
-		`wrote "put here" into node 1's memory at 16`, `"node 1, id 1: access refused: out of range"; nothing was written`, "100 times each: it is 300",
-		"into 128 bytes of node 1, which popped", "\n1400 ", "\nDone."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-}
 
 // The keys of docs/bench-json.md are those that are printed, in each benchmark.
 func TestBenchJSON(t *testing.T) {
@@ -104,72 +88,5 @@ func TestBenchTable(t *testing.T) {
 	if status != exitDone || errs != "" || len(lines) != 5 || !strings.HasPrefix(lines[0], "# rawlane bench latency: fabric, 2 nodes, untagged, 100 iterations") ||
 		!strings.HasPrefix(lines[1], "# Size     Latency (us)") || !strings.HasPrefix(lines[2], "4 ") || !strings.HasPrefix(lines[3], "64 ") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
-	}
-}
-
-// What --capture wrote, dump prints: every ping and its echo, under the tag that they were sent with.
-func TestCaptureAndDump(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "run.pcapng")
-	if _, errs, status := command(t, "bench", "latency", "--size", "64", "--iters", "20", "--vid", "5", "--pcp", "3", "--capture", file); status != exitDone {
-		t.Fatalf("status %d: %s", status, errs)
-	}
-	out, errs, status := command(t, "dump", file)
-	if status != exitDone || errs != "" {
-		t.Fatalf("status %d: %s", status, errs)
-	}
-	const rounds = 20 // and those that warm up
-	for _, want := range []string{"0:200 -> 1:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3", "1:200 -> 0:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3"} {
-		if n := strings.Count(out, " VID 5 PCP 3: "+want); n < rounds {
-			t.Errorf("%d times %q, want %d or more", n, want, rounds)
-		}
-	}
-	if !strings.Contains(out, " 0 of them faulty; 0 other frames\n") {
-		t.Errorf("the last line: %s", out[len(out)-80:])
-	}
-	out, _, _ = command(t, "dump", file, "--json", "--payload", "4")
-	var r dumpRecord
-	if err := json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &r); err != nil || r.Frame != 1 || r.Message == nil || fmt.Sprint(r.Tags) != "[{5 3 false}]" {
-		t.Errorf("%+v, %v", r, err)
-	}
-
-	// A file that is cut off is printed as far as it goes, and said to be.
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, whole[:len(whole)-10], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, errs, status = command(t, "dump", file)
-	if status != exitFailed || !strings.Contains(out, "0:200 -> 1:200") || !strings.Contains(errs, "is the file cut off?") {
-		t.Errorf("cut off: status %d: %s", status, errs)
-	}
-}
-
-func TestDoctor(t *testing.T) {
-	out, errs, status := command(t, "doctor", "--json", "--interface", "lo")
-	var d diagnosis
-	if err := json.Unmarshal([]byte(out), &d); status != exitDone || errs != "" || err != nil {
-		t.Fatalf("status %d: %s %v", status, errs, err)
-	}
-	if len(d.Checks) != 4 || !d.Checks[0].OK || len(d.Interfaces) != 1 || d.Interfaces[0].Name != "lo" {
-		t.Errorf("%s", out)
-	}
-	for _, f := range append(d.Checks, d.Interfaces[0].Links...) {
-		if !f.OK && f.Reason == "" {
-			t.Errorf("%s: no reason", f.Name)
-		}
-	}
-	if out, _, _ := command(t, "doctor", "--interface", "lo"); !strings.Contains(out, "yes  fabric links (in memory)") || !strings.Contains(out, "not an Ethernet interface") {
-		t.Errorf("%s", out)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	for _, how := range []string{"version", "--version"} {
-		out, _, status := command(t, how)
-		if status != exitDone || !strings.HasPrefix(out, "rawlane ") || !strings.HasSuffix(out, "wire format 1\n") {
-			t.Errorf("%s: status %d: %s", how, status, out)
-		}
 	}
 }

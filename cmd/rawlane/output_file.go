@@ -1,19 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 )
-
-// writePicture draws into a file, which is there as a whole or not at all.
-func writePicture(file string, p *plan) error {
-	var b bytes.Buffer
-	drawPicture(&b, p)
-	return writeFile("svg", file, b.Bytes())
-}
 
 // writeFile is replaceFile for the file that a flag names.
 func writeFile(flag, file string, content []byte) error {
