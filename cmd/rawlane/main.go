@@ -11,6 +11,16 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/barrier"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/bench"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/demo"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/diagnose"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/testbed"
 )
 
 func main() {
@@ -19,25 +29,25 @@ func main() {
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	status := execute(ctx, newRootCommand(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	status := cli.Execute(ctx, cli.NewRoot(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
 }
 
 // verbs is what the command can do, in the order of its help.
 var verbs = []func() *cobra.Command{
-	newDemoCommand,
-	newBenchCommand,
-	newBarrierCommand,
-	newRouteCommand,
-	newManagerCommand,
-	newSimCommand,
-	newDoctorCommand,
-	newNodeCommand,
-	newPingCommand,
-	newMatrixCommand,
-	newDumpCommand,
-	newSwitchCommand,
-	newTestbedCommand,
-	newRunCommand,
+	demo.NewCommand,
+	bench.NewCommand,
+	barrier.NewCommand,
+	route.NewCommand,
+	manager.NewCommand,
+	sim.NewCommand,
+	diagnose.NewDoctorCommand,
+	diagnose.NewNodeCommand,
+	diagnose.NewPingCommand,
+	diagnose.NewMatrixCommand,
+	diagnose.NewDumpCommand,
+	testbed.NewSwitchCommand,
+	testbed.NewTestbedCommand,
+	testbed.NewRunCommand,
 }

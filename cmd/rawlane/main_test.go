@@ -14,6 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -80,18 +82,18 @@ func takeDown(runtimeDir string) {
 func namespaces(t *testing.T) bool {
 	err := testbed.Available()
 	if err != nil && os.Geteuid() != 0 {
-		err = tryUserNamespace()
+		err = launch.TryUserNamespace()
 	} else if err != nil {
 		t.Fatalf("no namespaces, though we are root: %v", err)
 	}
 	return err == nil
 }
 
-// command runs the command in this process.
-func command(t *testing.T, args ...string) (stdout, stderr string, status int) {
+// Command runs the command in this process.
+func Command(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status = execute(context.Background(), newRootCommand(verbs), args, strings.NewReader(""), &out, &errs)
+	status = cli.Execute(context.Background(), cli.NewRoot(verbs), args, strings.NewReader(""), &out, &errs)
 	return out.String(), errs.String(), status
 }
 
