@@ -50,15 +50,16 @@ type Domain struct {
 	unpolled int           // frames sent since the last catchUp
 	came     bool          // data has come since
 	handled  monotime.Time // when a frame was handled for which the time mattered
-	batch    [reliable.Gathered][]byte
+	batch    [reliable.MaxBatch][]byte
 	timer    *time.Timer
 	armed    bool
 	due      monotime.Time // if armed
 	stats    Counters
 }
 
-// Counters of a domain. Those of its connections count frames: Sent, SentAgain (of these) and Acks (acknowledgements that went alone);
-// Taken, Early (kept, as one before was missing), Duplicate, Beyond (no room), Stray (of or for another life) and Long.
+// Counters of a domain. Those of its connections count frames: Sent, Retransmitted (of these), Acks
+// (sent without data), Delivered, OutOfOrder (kept behind a gap), Duplicate, BeyondWindow (no room),
+// StaleIncarnation (of or for a former incarnation) and TooLong.
 type Counters struct {
 	reliable.Counters
 	Malformed uint64 `json:"malformed"` // frames and records that make no sense
@@ -112,14 +113,14 @@ func (d *Domain) Counters() Counters {
 		}
 		n := p.conn.Counters()
 		c.Sent += n.Sent
-		c.SentAgain += n.SentAgain
+		c.Retransmitted += n.Retransmitted
 		c.Acks += n.Acks
-		c.Taken += n.Taken
-		c.Early += n.Early
+		c.Delivered += n.Delivered
+		c.OutOfOrder += n.OutOfOrder
 		c.Duplicate += n.Duplicate
-		c.Beyond += n.Beyond
-		c.Stray += n.Stray
-		c.Long += n.Long
+		c.BeyondWindow += n.BeyondWindow
+		c.StaleIncarnation += n.StaleIncarnation
+		c.TooLong += n.TooLong
 	}
 	return c
 }
@@ -137,9 +138,9 @@ func (d *Domain) peer(node mcd.NodeID) *peer {
 	d.peers = append(d.peers, make([]*peer, max(0, int(node)+1-len(d.peers)))...)
 	p := &peer{d: d, node: node, to: mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port}), calls: map[uint32]*call{}}
 	p.conn = reliable.New(reliable.Config{
-		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.Headroom, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
+		Incarnation: uint32(secret()) | 1, FrameSize: d.size, Headroom: mcd.Headroom, PeerTimeout: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
 	})
-	p.conn.Expect(reliable.Perhaps)
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	d.peers[node] = p
 	return p
 }
@@ -190,7 +191,7 @@ func (d *Domain) handle(m *mcd.Message) {
 		return
 	}
 	records := m.Payload[reliable.HeaderLen:]
-	event := reliable.Take
+	event := reliable.Deliver
 	if !p.conn.Continues(h, len(records)) {
 		d.handled = clock.Now()
 		event = p.conn.Handle(d.handled, h, records)
@@ -198,15 +199,15 @@ func (d *Domain) handle(m *mcd.Message) {
 	p.heard = d.handled
 	d.came = d.came || h.Kind == reliable.Data
 	switch event {
-	case reliable.Take:
+	case reliable.Deliver:
 		p.take(d.handled, h.Lane, records)
-	case reliable.Restarted:
+	case reliable.PeerRestarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
-	case reliable.Left:
+	case reliable.PeerClosed:
 		p.fail(&PeerDownError{Node: p.node, Left: true})
 	}
 	p.endPlaced()
-	if !p.stirred && (p.conn.Stirred() || len(p.answers) > 0) {
+	if !p.stirred && (p.conn.NeedsPump() || len(p.answers) > 0) {
 		p.stirred = true
 		d.stirred = append(d.stirred, p)
 	}
@@ -231,9 +232,9 @@ func (d *Domain) lull() {
 		p.lulled = false
 		p.conn.Uncork(reliable.Requests)
 		p.conn.Uncork(reliable.Replies)
-		p.conn.Expect(reliable.Alone)
+		p.conn.SetAckPolicy(reliable.NoPiggyback)
 		p.pump(now)
-		p.conn.Expect(reliable.Perhaps)
+		p.conn.SetAckPolicy(reliable.MayPiggyback)
 	}
 	if d.lulled == nil {
 		d.lulled = lulled[:0]

@@ -70,7 +70,7 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 func (r *raw) begin() {
 	size := r.ep.MaxPayload()
 	r.conn = reliable.New(reliable.Config{
-		Life: uint32(secret()) | 1, Size: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
+		Incarnation: uint32(secret()) | 1, FrameSize: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
 	})
 }
 
@@ -85,16 +85,16 @@ func (r *raw) handle(m *mcd.Message) {
 	if r.mute && h.Kind == reliable.Data {
 		h.Kind = reliable.Ack
 	}
-	if r.conn.Handle(clock.Now(), &h, m.Payload[reliable.HeaderLen:]) == reliable.Take {
+	if r.conn.Handle(clock.Now(), &h, m.Payload[reliable.HeaderLen:]) == reliable.Deliver {
 		r.replies = append(r.replies, m.Payload[reliable.HeaderLen:]...)
-		r.conn.Taken(h.Lane)
+		r.conn.Delivered(h.Lane)
 	}
 	r.pump()
 }
 
 func (r *raw) pump() {
 	now := clock.Now()
-	for f := r.conn.Next(now); f != nil; f = r.conn.Next(now) {
+	for f := r.conn.NextFrame(now); f != nil; f = r.conn.NextFrame(now) {
 		r.send(f)
 		r.conn.Sent(now)
 	}

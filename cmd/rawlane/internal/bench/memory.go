@@ -168,7 +168,7 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host,
 		if ep.Node() == 0 {
 			note.Clear()
 			after := n.d.Counters()
-			r.Frames, r.Again = after.Sent-before.Sent, after.SentAgain-before.SentAgain
+			r.Frames, r.Again = after.Sent-before.Sent, after.Retransmitted-before.Retransmitted
 			if err := table.write(r); err != nil {
 				return err
 			}
