@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rawlane": main})
 }
 
-// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by asking for namespaces.
+// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by
+// asking for namespaces.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -97,7 +98,8 @@ func Command(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-// checkMPIRatios checks that each line of bench barrier is compared with Open MPI's line of its loop.
+// checkMPIRatios checks that each line of bench barrier is compared with Open MPI's line of its
+// loop.
 func checkMPIRatios(lines string) error {
 	mpi := make(map[string]float64)
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {

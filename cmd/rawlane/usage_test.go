@@ -7,7 +7,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// A command line that cannot be carried out ends with 2, one clear line and the usage; nothing is printed as a result.
+// A command line that cannot be carried out ends with 2, one clear line and the usage; nothing is
+// printed as a result.
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "no verb given"},

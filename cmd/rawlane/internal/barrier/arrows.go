@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/barrier/schedule"
 )
 
-// arrows writes messages as people read them, those that belong together as one: "0 <-> 1" each way, "1, 2 -> 0" to one
-// receiver, "0 -> 1, 2" from one sender, "0 => all".
+// arrows writes messages as people read them, those that belong together as one: "0 <-> 1" each
+// way, "1, 2 -> 0" to one receiver, "0 -> 1, 2" from one sender, "0 => all".
 func arrows(messages []tell) (texts []string) {
 	type pair struct{ from, to int }
 	there := map[pair]bool{}
@@ -55,7 +55,8 @@ func arrows(messages []tell) (texts []string) {
 // maxPieces is how many numbers and runs of numbers a list of ranks shows.
 const maxPieces = 16
 
-// ranks writes a list of ranks, in its order: runs as "3-8", and of equal distances as "3, 6 ... 99".
+// ranks writes a list of ranks, in its order: runs as "3-8", and of equal distances as "3, 6 ...
+// 99".
 func ranks(list []int) string {
 	var pieces []string
 	for i := 0; i < len(list); {

@@ -5,8 +5,8 @@ import "github.com/rawlane/rawlane/barrier/schedule"
 // tell is one message of a schedule; to may be schedule.All.
 type tell struct{ from, to, nic int }
 
-// phases sorts a schedule's messages by when they can be sent: a phase is one later than the latest of what the sender
-// awaited. Within a phase they are in the order of their senders.
+// phases sorts a schedule's messages by when they can be sent: a phase is one later than the latest
+// of what the sender awaited. Within a phase they are in the order of their senders.
 func phases(steps [][]schedule.Step) [][]tell {
 	type message struct {
 		from, to int

@@ -44,7 +44,8 @@ func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
 }
 
 func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
-	// Levels within levels can need more labels than there are, which shows only when steps are made, as a panic.
+	// Levels within levels can need more labels than there are, which shows only when steps are
+	// made, as a panic.
 	defer func() {
 		if why := recover(); why != nil {
 			err = cli.Misuse("algorithm %q cannot be had for %d ranks: %v", s.name, s.nodes, why)

@@ -22,7 +22,8 @@ var shownAlgorithms = []string{
 	"stripe:2:tree:4", "redundant:3:concurrent", "stripe:3:hier:4", "auto",
 }
 
-// Every algorithm is drawn at every size: the text has all its messages, and the picture an arrow for each.
+// Every algorithm is drawn at every size: the text has all its messages, and the picture an arrow
+// for each.
 func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 	for _, name := range shownAlgorithms {
 		for _, n := range []int{1, 2, 3, 8, 13, 32} {
@@ -51,8 +52,8 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 	}
 }
 
-// checkText makes sure that the phases have every message once, each from one who was told something in the phase before,
-// and that the text can be written.
+// checkText makes sure that the phases have every message once, each from one who was told
+// something in the phase before, and that the text can be written.
 func checkText(t *testing.T, p *plan) {
 	t.Helper()
 	all, last := 0, map[int]int{} // the phase in which each rank was told something last
@@ -84,8 +85,8 @@ func checkText(t *testing.T, p *plan) {
 	}
 }
 
-// checkPicture makes sure that the picture is XML with an arrow for each event and a mark for each exit, and the same
-// each time.
+// checkPicture makes sure that the picture is XML with an arrow for each event and a mark for each
+// exit, and the same each time.
 func checkPicture(t *testing.T, p *plan) {
 	t.Helper()
 	var picture, again bytes.Buffer

@@ -59,7 +59,8 @@ func (p *plan) writeText(out io.Writer) error {
 	return err
 }
 
-// wrap puts texts into lines. Of more than maxLines it leaves all but the first out, and says how many texts that are.
+// wrap puts texts into lines. Of more than maxLines it leaves all but the first out, and says how
+// many texts that are.
 func wrap(texts []string) (lines []string, left int) {
 	var line string
 	var inFirst int // texts

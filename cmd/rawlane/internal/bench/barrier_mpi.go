@@ -22,8 +22,9 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 )
 
-// Beside rawlane's barriers, those of Open MPI: as many processes on this machine, over TCP, in the same two loops. They
-// run before the nodes start, and the nodes' processes get the results in their environment.
+// Beside rawlane's barriers, those of Open MPI: as many processes on this machine, over TCP, in the
+// same two loops. They run before the nodes start, and the nodes' processes get the results in
+// their environment.
 
 //go:embed mpi/barrier.c
 var mpiSource []byte
@@ -34,8 +35,9 @@ const envMPI = "RAWLANE_BENCH_MPI"
 // mpiAlgo is what Open MPI's lines call the algorithm.
 const mpiAlgo = "openmpi"
 
-// mpiOptions are how mpirun starts the processes: on this machine, more than cores, talking by TCP. One that waits gives its
-// core away between looks, or those that share it would wait for the scheduler.
+// mpiOptions are how mpirun starts the processes: on this machine, more than cores, talking by TCP.
+// One that waits gives its core away between looks, or those that share it would wait for the
+// scheduler.
 var mpiOptions = []string{
 	"--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 	"--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
@@ -44,10 +46,12 @@ var mpiOptions = []string{
 // openMPI is what is installed here.
 type openMPI struct{ compiler, launcher, version string }
 
-// mpiVersion is in what Open MPI's mpirun says of itself; by its other name it calls itself OpenRTE.
+// mpiVersion is in what Open MPI's mpirun says of itself; by its other name it calls itself
+// OpenRTE.
 var mpiVersion = regexp.MustCompile(`\((?:Open MPI|OpenRTE)\) (\S+)`)
 
-// findMPI finds Open MPI. Debian has its programs under names of their own, beside those of other MPIs.
+// findMPI finds Open MPI. Debian has its programs under names of their own, beside those of other
+// MPIs.
 func findMPI(ctx context.Context) (*openMPI, error) {
 	m := &openMPI{}
 	for _, suffix := range []string{".openmpi", ""} {
@@ -73,7 +77,8 @@ func findMPI(ctx context.Context) (*openMPI, error) {
 	return m, nil
 }
 
-// compareMPI measures Open MPI's barrier, unless a process that started this one has, and keeps the results for the table.
+// compareMPI measures Open MPI's barrier, unless a process that started this one has, and keeps the
+// results for the table.
 func (b *barrierBench) compareMPI(ctx context.Context, cmd *cobra.Command) error {
 	text := os.Getenv(envMPI)
 	if text == "" {
@@ -163,7 +168,8 @@ func (m *openMPI) results(b *barrierBench, raw []byte) (lines []*barrierResult, 
 	return lines, nil
 }
 
-// runProgram runs a program in a process group of its own, which a context that ends ends. What it says counts if it fails.
+// runProgram runs a program in a process group of its own, which a context that ends ends. What it
+// says counts if it fails.
 func runProgram(ctx context.Context, env []string, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	var said bytes.Buffer

@@ -1,4 +1,5 @@
-// Package bench is the verbs that measure: latency, bandwidth, message rate, LogP, barriers and remote memory.
+// Package bench is the verbs that measure: latency, bandwidth, message rate, LogP, barriers and
+// remote memory.
 package bench
 
 import (

@@ -13,8 +13,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Beside rawlane's latency, that of what one would use otherwise: package net's UDP and TCP between the same machines,
-// by the same interfaces. The nodes tell each other their IP addresses over rawlane.
+// Beside rawlane's latency, that of what one would use otherwise: package net's UDP and TCP between
+// the same machines, by the same interfaces. The nodes tell each other their IP addresses over
+// rawlane.
 
 // networks is a flag: some of tcp and udp, separated by commas.
 type networks []string
@@ -119,7 +120,8 @@ func (s *echoServer) close() {
 	}
 }
 
-// beside measures half round trips over a network of package net, with each of the other nodes in turn.
+// beside measures half round trips over a network of package net, with each of the other nodes in
+// turn.
 func (g *client) beside(ctx context.Context, network string, r *benchResult) error {
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	begun, since := time.Now(), allocations()

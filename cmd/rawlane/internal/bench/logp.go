@@ -13,8 +13,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// What a message costs, by the parameters of the LogP model. Node 0 sends bursts of M messages and computes for a while,
-// Delta, after each. The average time per message says
+// What a message costs, by the parameters of the LogP model. Node 0 sends bursts of M messages and
+// computes for a while, Delta, after each. The average time per message says
 //
 //	M = 1, Delta = 0           o_s: the sending call alone
 //	M large, Delta = 0         the gap, or o_s if that is longer
@@ -22,10 +22,11 @@ import (
 //
 // and L is what is left of half a round trip: RTT/2 - o_s - o_r.
 //
-// Delta is many times o_r, and a processor's speed changes. So each burst is followed by one of the delays alone, and
-// only the difference counts.
+// Delta is many times o_r, and a processor's speed changes. So each burst is followed by one of the
+// delays alone, and only the difference counts.
 //
-// Source: MCD §5.1.1; D. Culler et al., Assessing Fast Network Interfaces, IEEE Micro, February 1996.
+// Source: MCD §5.1.1; D. Culler et al., Assessing Fast Network Interfaces, IEEE Micro, February
+// 1996.
 
 const logpLong = `Measures the parameters of the LogP model between node 0 and node 1, in microseconds:
 
@@ -42,9 +43,11 @@ of the link's work. Nodes that share a core, or cores that others want, too, mak
 Other nodes than 0 and 1 are idle.`
 
 const (
-	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes changes all of them.
+	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes
+	// changes all of them.
 	logpTurns = 10
-	// logpLongBurst is how many messages the gap is measured with at once: what a receiver's ring holds.
+	// logpLongBurst is how many messages the gap is measured with at once: what a receiver's ring
+	// holds.
 	logpLongBurst = 1000
 	// logpBurst is how many messages a burst with delays has at most.
 	logpBurst = 16
@@ -54,12 +57,13 @@ const (
 	logpSlack = 5 * time.Microsecond
 	// logpDelay is how long the delay is at most.
 	logpDelay = 2 * time.Millisecond
-	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred are enough, and on a
-	// busy machine some more give one whose echo comes in time.
+	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred
+	// are enough, and on a busy machine some more give one whose echo comes in time.
 	logpPatience = 300 * time.Millisecond
 	// logpLoosePatience is how long they go on if no echo has come in time.
 	logpLoosePatience = 3 * time.Second
-	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may receive the echo.
+	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may
+	// receive the echo.
 	logpAway = 150 * time.Microsecond
 	// logpMaxBursts bounds what is kept; more would not move the median.
 	logpMaxBursts = 1_000_000
@@ -184,8 +188,9 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
 }
 
-// loosen is for machines where others keep the core for long whenever it is given away. If no burst has counted, those
-// count whose echo was there in the end, though the endpoint's own goroutine may have received it.
+// loosen is for machines where others keep the core for long whenever it is given away. If no burst
+// has counted, those count whose echo was there in the end, though the endpoint's own goroutine may
+// have received it.
 func (m *logpGauge) loosen(ctx context.Context) error {
 	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLoosePatience; {
 		m.loose = true
@@ -220,7 +225,8 @@ func (m *logpGauge) roundTrip(ctx context.Context) error {
 	return err
 }
 
-// single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing is in its way.
+// single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing
+// is in its way.
 func (m *logpGauge) single(ctx context.Context) error {
 	p := m.ping
 	m.sent++
@@ -235,8 +241,8 @@ func (m *logpGauge) single(ctx context.Context) error {
 	return p.await(ctx)
 }
 
-// pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits for that has the
-// endpoint's own goroutine sleep for the next 250 µs.
+// pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits
+// for that has the endpoint's own goroutine sleep for the next 250 µs.
 func (m *logpGauge) pair(ctx context.Context) error {
 	if err := m.roundTrip(ctx); err != nil {
 		return err
@@ -260,8 +266,8 @@ func (m *logpGauge) pair(ctx context.Context) error {
 	return nil
 }
 
-// echoes sends a burst with delays, and receives an echo after each. It returns what a message took, of those whose echo
-// was there when it was looked for; ok is false if there were none.
+// echoes sends a burst with delays, and receives an echo after each. It returns what a message
+// took, of those whose echo was there when it was looked for; ok is false if there were none.
 func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
 	var sum time.Duration
 	came := 0
@@ -279,8 +285,9 @@ func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, er
 	return sum / time.Duration(max(came, 1)), came > 0, nil
 }
 
-// echoed sends one message, computes, and receives the echo. In between it gives its core away, for a time that does
-// not count: where nodes share a core, because there are too few or others want them, too, the other one cannot answer before.
+// echoed sends one message, computes, and receives the echo. In between it gives its core away, for
+// a time that does not count: where nodes share a core, because there are too few or others want
+// them, too, the other one cannot answer before.
 func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
 	p := m.ping
 	m.sent++
@@ -307,7 +314,8 @@ func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool
 	return took, m.loose || look.Sub(given) < logpAway, nil
 }
 
-// longBurst measures how far apart messages are that node 1 gets, if there is no pause between them: M large.
+// longBurst measures how far apart messages are that node 1 gets, if there is no pause between
+// them: M large.
 func (m *logpGauge) longBurst(ctx context.Context) error {
 	s := m.stream
 	if err := s.reset(ctx); err != nil {

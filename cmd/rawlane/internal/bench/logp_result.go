@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// LogPTimes are what a message costs, in microseconds. Any may be negative: it is what was measured.
+// LogPTimes are what a message costs, in microseconds. Any may be negative: it is what was
+// measured.
 type LogPTimes struct {
 	OsUS    float64 `json:"os_us"`
 	LUS     float64 `json:"l_us"` // RTT/2 - o_s - o_r

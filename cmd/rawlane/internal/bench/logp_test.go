@@ -45,7 +45,8 @@ func TestLogP_SumIsHalfARoundTrip(t *testing.T) {
 	}
 }
 
-// costlyLink is a link with costs that are known: of the processor for each frame sent and received, and on the way.
+// costlyLink is a link with costs that are known: of the processor for each frame sent and
+// received, and on the way.
 type costlyLink struct {
 	transport.Link
 	send, receive, flight time.Duration
@@ -136,8 +137,9 @@ func TestLogP_FindsWhatALinkCosts(t *testing.T) {
 		{"all", 8 * time.Microsecond, 12 * time.Microsecond, 16 * time.Microsecond, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// A long burst takes the longer of sending and receiving per message, both where nodes share a core, and more
-			// where others want it, too. The way does not count: messages follow each other on it.
+			// A long burst takes the longer of sending and receiving per message, both where nodes
+			// share a core, and more where others want it, too. The way does not count: messages
+			// follow each other on it.
 			busy := 4*cli.Micros(c.send+c.receive) + 15
 			for i := 1; ; i++ {
 				free, err := logpBetween(t, 0, 0, 0)

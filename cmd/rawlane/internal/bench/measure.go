@@ -23,8 +23,8 @@ const (
 	rateBatch = 32
 	// warmUp is how many iterations are not counted, for each of those that are.
 	warmUp = 0.1
-	// settle is how long the latency's warm-up takes at least: until then the system may have put two threads that
-	// spin on one core.
+	// settle is how long the latency's warm-up takes at least: until then the system may have put
+	// two threads that spin on one core.
 	settle = 20 * time.Millisecond
 )
 
@@ -56,8 +56,8 @@ func openClient(ctx context.Context, e *mcd.Endpoint) (*client, error) {
 	return g, g.askAll(ctx, askReady)
 }
 
-// keepAlive tells all others now and then that node 0 is there: those that are not being measured would give up. It is
-// called between measurements, at the time now.
+// keepAlive tells all others now and then that node 0 is there: those that are not being measured
+// would give up. It is called between measurements, at the time now.
 func (g *client) keepAlive(ctx context.Context, now time.Time) error {
 	if now.Sub(g.asked) < launch.Silence/6 {
 		return nil
@@ -191,7 +191,8 @@ func (p *pinger) await(ctx context.Context) error {
 	}
 }
 
-// stamp numbers the message, if it is long enough, so that an echo that comes late is not taken for another.
+// stamp numbers the message, if it is long enough, so that an echo that comes late is not taken for
+// another.
 func (p *pinger) stamp() {
 	if len(p.b) >= 4 {
 		binary.BigEndian.PutUint32(p.b, p.seq)
@@ -257,8 +258,8 @@ func (s *stream) send(ctx context.Context, n int) error {
 	return nil
 }
 
-// received asks how many have arrived since the last reset. Messages of one sender keep their order, so that the
-// answer counts all that were sent before and not lost.
+// received asks how many have arrived since the last reset. Messages of one sender keep their
+// order, so that the answer counts all that were sent before and not lost.
 func (s *stream) received(ctx context.Context) (uint64, error) {
 	return s.g.asker.ask(ctx, s.g.peers[0], askCount)
 }

@@ -178,7 +178,8 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host,
 	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.d.Close(), n.group.Close())
 }
 
-// meet makes windows and FIFOs, and exchanges their keys: node 0 asks node 1 for its, and writes its own there.
+// meet makes windows and FIFOs, and exchanges their keys: node 0 asks node 1 for its, and writes
+// its own there.
 func (n *memoryNode) meet(ctx context.Context) (err error) {
 	most := slices.Max(n.b.sizes)
 	if n.window, err = n.d.Register(1, make([]byte, max(most, 64)+16), memfifo.All); err != nil {

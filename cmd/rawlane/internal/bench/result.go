@@ -57,7 +57,8 @@ func (r *benchResult) record(h *hdrhistogram.Histogram) {
 	r.P50US, r.P99US = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
 }
 
-// benchTable writes results as they come: a table in the manner of the OSU benchmarks, or JSON lines.
+// benchTable writes results as they come: a table in the manner of the OSU benchmarks, or JSON
+// lines.
 type benchTable struct {
 	out  io.Writer
 	json bool

@@ -17,7 +17,8 @@ const (
 	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
 )
 
-// A request is its code and a number, which the answer repeats with a value behind it. Requests may be repeated.
+// A request is its code and a number, which the answer repeats with a value behind it. Requests may
+// be repeated.
 const (
 	askReady   byte = iota + 1 // are you there?
 	askReset                   // begin to count
@@ -40,8 +41,8 @@ type benchServer struct {
 	end     func()
 }
 
-// serveBench answers node 0 until that says that the benchmark is over. On an interface, if it is named, it also echoes
-// by IP.
+// serveBench answers node 0 until that says that the benchmark is over. On an interface, if it is
+// named, it also echoes by IP.
 func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()

@@ -17,7 +17,8 @@ func AsMisuse(err error) error { return &usageError{err} }
 // Unwrap returns what was wrong.
 func (e *usageError) Unwrap() error { return e.error }
 
-// StatusError ends the command with the status of a program that it ran and that has said why itself.
+// StatusError ends the command with the status of a program that it ran and that has said why
+// itself.
 type StatusError struct{ Node, Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("node %d: exit status %d", e.Node, e.Status) }

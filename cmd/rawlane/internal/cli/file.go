@@ -19,7 +19,8 @@ func WriteFile(flag, file string, content []byte) error {
 	return nil
 }
 
-// replaceFile writes beside the file and then renames; into what is no file, such as /dev/stdout, it writes directly.
+// replaceFile writes beside the file and then renames; into what is no file, such as /dev/stdout,
+// it writes directly.
 func replaceFile(file string, content []byte) error {
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {

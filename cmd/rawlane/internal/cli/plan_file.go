@@ -14,7 +14,8 @@ import (
 // TopologyHelp says what --topology takes.
 const TopologyHelp = "the network: " + vlan.TopologySpecs + "; or a file (docs/topologies.md)"
 
-// LoadTopology makes a network from a spec, or reads it from a file. A wrong spec is misuse, a wrong file is not.
+// LoadTopology makes a network from a spec, or reads it from a file. A wrong spec is misuse, a
+// wrong file is not.
 func LoadTopology(spec string) (*vlan.Topology, error) {
 	t, err := vlan.LoadTopology(spec, func(name string) (io.ReadCloser, error) { return os.Open(name) })
 	if err != nil && vlan.IsTopologySpec(spec) {
@@ -33,8 +34,8 @@ func ReadPlan(file string) (*vlan.Plan, error) {
 	return vlan.ParsePlan(file, f)
 }
 
-// ReadPlanAndNetwork reads a plan from a file, and makes sure that the network that it is for can carry it out. If the plan
-// names none, network is nil.
+// ReadPlanAndNetwork reads a plan from a file, and makes sure that the network that it is for can
+// carry it out. If the plan names none, network is nil.
 func ReadPlanAndNetwork(file string) (p *vlan.Plan, network *vlan.Topology, err error) {
 	if p, err = ReadPlan(file); err != nil || p.Topology == "" {
 		return p, nil, err
@@ -48,7 +49,8 @@ func ReadPlanAndNetwork(file string) (p *vlan.Plan, network *vlan.Topology, err 
 	return p, network, nil
 }
 
-// PlanNetwork is the network that a plan is for: from a generator, or from a file whose name counts from the plan's folder.
+// PlanNetwork is the network that a plan is for: from a generator, or from a file whose name counts
+// from the plan's folder.
 func PlanNetwork(p *vlan.Plan, file string) (*vlan.Topology, error) {
 	network, err := vlan.LoadTopology(p.Topology, func(name string) (io.ReadCloser, error) {
 		if !filepath.IsAbs(name) {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Progress tells a person at a terminal what a long run is doing, on one line that is overwritten. Anywhere else it
-// says nothing.
+// Progress tells a person at a terminal what a long run is doing, on one line that is overwritten.
+// Anywhere else it says nothing.
 type Progress struct{ out io.Writer }
 
 // NewProgress writes to w if that is a terminal.

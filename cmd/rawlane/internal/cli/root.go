@@ -1,5 +1,5 @@
-// Package cli is what the verbs of the command share: errors and exit statuses, tables and JSON, progress,
-// flags, and the files that flags name.
+// Package cli is what the verbs of the command share: errors and exit statuses, tables and JSON,
+// progress, flags, and the files that flags name.
 package cli
 
 import (

@@ -15,7 +15,8 @@ import (
 
 const (
 	demoBarriers = 500
-	// demoSilence is how long a node may be silent: short, so that the tour need not wait long for a death.
+	// demoSilence is how long a node may be silent: short, so that the tour need not wait long for
+	// a death.
 	demoSilence = 300 * time.Millisecond
 	demoLast    = 3 // the node that dies
 )

@@ -16,7 +16,8 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// demoNodes is the size of the tour's cluster: enough for members and strangers of a group on both leaves.
+// demoNodes is the size of the tour's cluster: enough for members and strangers of a group on both
+// leaves.
 const demoNodes = 4
 
 // demoTimeout is far beyond what the tour takes; it ends one that hangs.
@@ -117,8 +118,8 @@ func (t *tour) open() error {
 	return nil
 }
 
-// serveEcho makes a node send back whatever comes to its port 7. The handler runs in the node's progress, whether
-// or not the program waits for anything.
+// serveEcho makes a node send back whatever comes to its port 7. The handler runs in the node's
+// progress, whether or not the program waits for anything.
 func serveEcho(e *mcd.Endpoint) error {
 	var echo *mcd.Port
 	ready := make(chan struct{})
@@ -183,7 +184,8 @@ func (t *tour) broadcast(ctx context.Context) error {
 		}
 		t.say("Broadcast: node %d received %q from %v", k, got.Buf[:got.N], got.From)
 	}
-	// Node 3 was no member of the group and is the sender of the broadcast: it must have received nothing.
+	// Node 3 was no member of the group and is the sender of the broadcast: it must have received
+	// nothing.
 	if n := t.nodes[3].Counters().RxMessages; n != 0 {
 		return fmt.Errorf("node 3 received %d messages that were for others", n)
 	}

@@ -13,7 +13,8 @@ import (
 const (
 	demoRounds = 5000
 	demoWarmup = 500
-	// demoPatience is how long a round waits for its echo; a lost one is counted and the next begun.
+	// demoPatience is how long a round waits for its echo; a lost one is counted and the next
+	// begun.
 	demoPatience = 100 * time.Millisecond
 )
 

@@ -102,7 +102,8 @@ func (t *tour) count(ctx context.Context, domains []*memfifo.Domain, w *memfifo.
 	return nil
 }
 
-// queue has two nodes push to a FIFO that is too small for all: each one's records come in order, and none is lost.
+// queue has two nodes push to a FIFO that is too small for all: each one's records come in order,
+// and none is lost.
 func (t *tour) queue(ctx context.Context) error {
 	domains, err := t.domains()
 	if err != nil {

@@ -41,8 +41,8 @@ func (t *tour) paths(ctx context.Context) error {
 	return t.tables[0].Replace(before)
 }
 
-// reroute has two pairs of nodes collide on one path, finds a better plan from what was counted, and changes to it while the
-// program runs.
+// reroute has two pairs of nodes collide on one path, finds a better plan from what was counted,
+// and changes to it while the program runs.
 func (t *tour) reroute(ctx context.Context) error {
 	network, err := vlan.FatTree(2, 2, 2) // what the site is, or could be
 	if err != nil {
@@ -137,7 +137,8 @@ func (t *tour) talk(ctx context.Context) error {
 	return nil
 }
 
-// sentBy is how many frames a node has sent to another one of a higher number with a VID, by the node's own count.
+// sentBy is how many frames a node has sent to another one of a higher number with a VID, by the
+// node's own count.
 type sentBy struct {
 	pair   vlan.Pair
 	vid    transport.VID
@@ -182,8 +183,8 @@ func (t *tour) demand() vlan.Traffic {
 	return demand.Normalise()
 }
 
-// throughput is what two endless streams, 0 to 2 and 1 to 3, carry together in MB/s on a network of 1 Gb/s links, in
-// virtual time.
+// throughput is what two endless streams, 0 to 2 and 1 to 3, carry together in MB/s on a network of
+// 1 Gb/s links, in virtual time.
 func throughput(network *vlan.Topology, p *vlan.Plan) (float64, error) {
 	const begin, end = 200 * time.Millisecond, 700 * time.Millisecond // slow start apart
 	var q sim.Queue

@@ -123,7 +123,8 @@ func executable() string {
 	return path
 }
 
-// checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run, testbed.
+// checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,
+// testbed.
 func checkNamespaces() finding {
 	f := finding{Name: "network namespaces, for demo, bench, run and testbed with kernel links"}
 	err := testbed.Available()

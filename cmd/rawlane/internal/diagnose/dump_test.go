@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// What --capture wrote, dump prints: every ping and its echo, under the tag that they were sent with.
+// What --capture wrote, dump prints: every ping and its echo, under the tag that they were sent
+// with.
 func TestCaptureAndDump(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	if _, errs, status := command(t, "bench", "latency", "--size", "64", "--iters", "20", "--vid", "5", "--pcp", "3", "--capture", file); status != cli.ExitDone {

@@ -86,7 +86,8 @@ func (l *tagList) Type() string { return "VID,..." }
 // maxProbes keeps a typing error from probing for ever.
 const maxProbes = 1_000_000_000
 
-// pathFlags are what ping and matrix have in common: where the nodes are, by which tags they are probed, and how.
+// pathFlags are what ping and matrix have in common: where the nodes are, by which tags they are
+// probed, and how.
 type pathFlags struct {
 	cluster launch.ClusterFlags
 	tags    tagList

@@ -10,9 +10,10 @@ import (
 	"github.com/google/gopacket"
 )
 
-// wholeBlocks passes a pcapng file on, and looks at its blocks, because gopacket's reader does not: an end inside a block
-// is io.ErrUnexpectedEOF and not the end of the file; a block that is longer than any frame, or holds a packet
-// that is longer than the block, is an error before anybody allocates what it asks for.
+// wholeBlocks passes a pcapng file on, and looks at its blocks, because gopacket's reader does not:
+// an end inside a block is io.ErrUnexpectedEOF and not the end of the file; a block that is longer
+// than any frame, or holds a packet that is longer than the block, is an error before anybody
+// allocates what it asks for.
 type wholeBlocks struct {
 	r      io.Reader
 	head   []byte // of the block, as far as it was read
@@ -22,7 +23,8 @@ type wholeBlocks struct {
 }
 
 const (
-	// blockHead is what all blocks begin with and, in a section header, the byte order: type, length, 4 bytes more.
+	// blockHead is what all blocks begin with and, in a section header, the byte order: type,
+	// length, 4 bytes more.
 	blockHead = 12
 	// packetHead is an enhanced packet block's: up to the captured length.
 	packetHead  = 24
@@ -93,8 +95,8 @@ func (w *wholeBlocks) number(at int) int64 {
 	return int64(binary.LittleEndian.Uint32(w.head[at:]))
 }
 
-// careful is a reader whose panics are errors: gopacket's readers of captures have some for bytes that they do not
-// expect.
+// careful is a reader whose panics are errors: gopacket's readers of captures have some for bytes
+// that they do not expect.
 type careful struct{ captureReader }
 
 func (c careful) ReadPacketData() (data []byte, info gopacket.CaptureInfo, err error) {

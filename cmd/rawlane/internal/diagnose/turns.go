@@ -12,8 +12,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// The parts that a node publishes. That node 0 asks for the first one tells a node that it is its turn; that it asks for the second
-// one, that all have had theirs.
+// The parts that a node publishes. That node 0 asks for the first one tells a node that it is its
+// turn; that it asks for the second one, that all have had theirs.
 const (
 	partRow = iota
 	partEnd
@@ -47,7 +47,8 @@ func (t *turns) serve(ctx context.Context, turn func() row) error {
 	return launch.Linger(ctx, t.ep, launch.LingerTime)
 }
 
-// awaitAsked waits until node 0 asks for a part. That it is there still is looked after now and then.
+// awaitAsked waits until node 0 asks for a part. That it is there still is looked after now and
+// then.
 func (t *turns) awaitAsked(ctx context.Context, part int) error {
 	look := time.NewTicker(launch.Silence / 6)
 	defer look.Stop()

@@ -1,5 +1,6 @@
 // Package launch starts the nodes that a verb needs: in memory, in network namespaces, or one of
-// them on this machine. It has the flags that say where, opens links and endpoints, and brings results back.
+// them on this machine. It has the flags that say where, opens links and endpoints, and brings
+// results back.
 package launch
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// place says where the nodes of a verb run: in memory, in network namespaces of their own, or on machines that each
-// run this command.
+// place says where the nodes of a verb run: in memory, in network namespaces of their own, or on
+// machines that each run this command.
 type ClusterFlags struct {
 	Kind      string
 	Nodes     int
@@ -47,7 +48,8 @@ type ClusterFlags struct {
 	explicit  func(flag string) bool
 }
 
-// Values of flags that mean "not given": none that anybody types, so that -1 is refused as other wrong numbers are.
+// Values of flags that mean "not given": none that anybody types, so that -1 is refused as other
+// wrong numbers are.
 const (
 	NoNode = math.MinInt
 	NoVID  = math.MinInt
@@ -169,7 +171,8 @@ func (p *ClusterFlags) router() (vlan.Router, error) {
 	return vlan.Fixed(transport.Tag{VID: transport.VID(p.VID), PCP: transport.PCP(p.PCP), DEI: p.dei})
 }
 
-// Cores returns the core of each node's process, in the order of the nodes; nil where the scheduler places them.
+// Cores returns the core of each node's process, in the order of the nodes; nil where the scheduler
+// places them.
 func (p *ClusterFlags) Cores() ([]int, error) {
 	switch {
 	case p.Pin == "none", p.Kind == "fabric" && p.Pin == "auto":
@@ -219,7 +222,8 @@ func (p *ClusterFlags) InMemory() (nodes []*mcd.Endpoint, closeAll func() error,
 	return p.Open(links, func() error { return nil })
 }
 
-// inThreads makes the nodes in this process, in memory or with kernel links in namespaces of their own.
+// inThreads makes the nodes in this process, in memory or with kernel links in namespaces of their
+// own.
 func (p *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	if p.Kind == "fabric" {
 		return p.InMemory()

@@ -8,7 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// DemoNet is a place where a cluster can run in this process: a link per node, and the switches between them.
+// DemoNet is a place where a cluster can run in this process: a link per node, and the switches
+// between them.
 type DemoNet struct {
 	Name  string
 	Links []transport.Link
@@ -33,7 +34,8 @@ func OpenDemoNet(kind string, nodes int) (*DemoNet, error) {
 	return open(nodes)
 }
 
-// fabricNet is a fat tree in memory: two leaves with half the nodes each, and two tops, one per VID.
+// fabricNet is a fat tree in memory: two leaves with half the nodes each, and two tops, one per
+// VID.
 //
 //	top 1 (VID 1)   top 2 (VID 2)
 //	      |  \      /  |

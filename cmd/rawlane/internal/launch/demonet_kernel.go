@@ -18,8 +18,8 @@ func init() {
 	}
 }
 
-// kernelNet is a bed of network namespaces, on a Linux bridge, with a link in each. An ordinary user's process
-// goes on in a user namespace of its own.
+// kernelNet is a bed of network namespaces, on a Linux bridge, with a link in each. An ordinary
+// user's process goes on in a user namespace of its own.
 func kernelNet(kind string, nodes int, open func(name string) (transport.Link, error)) (*DemoNet, error) {
 	if err := testbed.Reexec(); err != nil {
 		return nil, err

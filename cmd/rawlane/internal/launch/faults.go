@@ -46,7 +46,8 @@ func (f *Faults) none() bool {
 	return !slices.ContainsFunc(f.shares(), func(s faultShare) bool { return s.share != 0 })
 }
 
-// String names those that there are, for the heading of a table: "loss 0.01, reorder 0.05, seed 1", or "".
+// String names those that there are, for the heading of a table: "loss 0.01, reorder 0.05, seed 1",
+// or "".
 func (f *Faults) String() string {
 	var words []string
 	for _, s := range f.shares() {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// OwnGroup has a program that is to be started lead a process group, so that it can be ended with all that it has
-// started itself.
+// OwnGroup has a program that is to be started lead a process group, so that it can be ended with
+// all that it has started itself.
 func OwnGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // EndGroup ends a program's group: asks it to end, or forces it.

@@ -51,8 +51,8 @@ func (h Host) String() string {
 	return s
 }
 
-// cores returns how many cores the machine has online; those that this process may use where the system does not
-// tell.
+// cores returns how many cores the machine has online; those that this process may use where the
+// system does not tell.
 func cores() int {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if n := strings.Count("\n"+string(b), "\nprocessor"); err == nil && n > 0 {

@@ -105,8 +105,8 @@ func (p *ClusterFlags) choose(hosts []cluster.Host) error {
 	return nil
 }
 
-// open attaches to the network. Addresses that the host file does not tell are found by discovery, which also makes
-// sure that all are there.
+// open attaches to the network. Addresses that the host file does not tell are found by discovery,
+// which also makes sure that all are there.
 func (m *Member) open(ctx context.Context, p *ClusterFlags, hosts []cluster.Host) error {
 	router, err := p.router()
 	if err != nil {

@@ -17,7 +17,8 @@ const (
 // Silence is how long a node waits for the next message of node 0 before it gives up.
 const Silence = 30 * time.Second
 
-// LingerTime is how long a node answers on after the end, in case that node 0 did not hear that it has.
+// LingerTime is how long a node answers on after the end, in case that node 0 did not hear that it
+// has.
 const LingerTime = 5 * AskAgain
 
 // Linger makes progress for a while, or until ctx ends.

@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// Algorithm returns the algorithm of that name, spread over the networks; Auto's by what messages cost here.
+// Algorithm returns the algorithm of that name, spread over the networks; Auto's by what messages
+// cost here.
 func (p *ClusterFlags) Algorithm(name string) schedule.Algorithm {
 	if name == "auto" {
 		return schedule.Auto(p.Model()...)
@@ -40,8 +41,9 @@ func (p *ClusterFlags) Model() (nics []schedule.LogP) {
 	return nics
 }
 
-// localCosts are those of nodes that share a machine. They fit the barriers of 4 to 32 nodes on two cores: Os includes the
-// kernel's work for the receiver, which the sender does; Copy is what a switch in software costs for each port.
+// localCosts are those of nodes that share a machine. They fit the barriers of 4 to 32 nodes on two
+// cores: Os includes the kernel's work for the receiver, which the sender does; Copy is what a
+// switch in software costs for each port.
 var localCosts = map[string]schedule.LogP{
 	"fabric": {Os: 350 * time.Nanosecond, L: 30 * time.Nanosecond, Or: 60 * time.Nanosecond, Copy: 80 * time.Nanosecond, Switch: 800 * time.Nanosecond},
 	"ring":   {Os: 1440 * time.Nanosecond, L: 140 * time.Nanosecond, Or: 220 * time.Nanosecond, Copy: 400 * time.Nanosecond, Switch: 3200 * time.Nanosecond},

@@ -6,7 +6,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// What Auto chooses for processes on two cores is what was measured to be the quickest: see bench/README.md.
+// What Auto chooses for processes on two cores is what was measured to be the quickest: see
+// bench/README.md.
 func TestAutoChoosesWhatIsQuickestHere(t *testing.T) {
 	for _, kind := range []string{"ring", "fabric"} {
 		for nodes, want := range map[int]string{2: "shuffle", 4: "concurrent", 8: "concurrent", 16: "concurrent", 32: "concurrent"} {

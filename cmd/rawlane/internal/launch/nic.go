@@ -42,8 +42,8 @@ func candidates() ([]candidate, error) {
 	return list, nil
 }
 
-// ChooseInterface returns the one interface that will do. Where there are more, or none, the error lists them: to
-// guess would be to wait for the other nodes on the wrong one.
+// ChooseInterface returns the one interface that will do. Where there are more, or none, the error
+// lists them: to guess would be to wait for the other nodes on the wrong one.
 func ChooseInterface() (string, error) {
 	list, err := candidates()
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 // pinned marks the environment of a process that pinSelf has moved.
 const pinned = "RAWLANE_PINNED"
 
-// pinSelf has this process, all threads of it, run on one core from now on. A running process has threads already that
-// would have to be moved one by one, and new ones might slip through; so it starts itself anew, in place.
+// pinSelf has this process, all threads of it, run on one core from now on. A running process has
+// threads already that would have to be moved one by one, and new ones might slip through; so it
+// starts itself anew, in place.
 func pinSelf(core int) error {
 	if os.Getenv(pinned) == strconv.Itoa(core) {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// InNamespaces runs this same verb once per node, each in a network namespace of its own, as if they were machines.
-// Node 0's output is this command's.
+// InNamespaces runs this same verb once per node, each in a network namespace of its own, as if
+// they were machines. Node 0's output is this command's.
 func (p *ClusterFlags) InNamespaces(ctx context.Context, cmd *cobra.Command) error {
 	if err := testbed.Reexec(); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (p *ClusterFlags) InNamespaces(ctx context.Context, cmd *cobra.Command) err
 	return RunAll(ctx, bed, programs, p.Grace)
 }
 
-// ShareOfCores is the environment for one of n Go programs on this machine. Each runs on its share of the cores at one
-// time, one at least, unless the user has said otherwise: the threads of a program that has more compete with those of the
-// others.
+// ShareOfCores is the environment for one of n Go programs on this machine. Each runs on its share
+// of the cores at one time, one at least, unless the user has said otherwise: the threads of a
+// program that has more compete with those of the others.
 func ShareOfCores(n int) []string {
 	const variable = "GOMAXPROCS"
 	env := os.Environ()
@@ -84,9 +84,9 @@ func commandLine(cmd *cobra.Command, but ...string) []string {
 	return words
 }
 
-// RunAll starts program k on node k, and returns when all have ended: by themselves, or because one failed, after a
-// grace, or at once when the user's context ended. A program that fails is expected to have said why; its exit status is
-// the command's.
+// RunAll starts program k on node k, and returns when all have ended: by themselves, or because one
+// failed, after a grace, or at once when the user's context ended. A program that fails is expected
+// to have said why; its exit status is the command's.
 func RunAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)

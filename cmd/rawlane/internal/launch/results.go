@@ -24,8 +24,8 @@ type ResultServer struct {
 // resultPort is where nodes ask, and are answered.
 const resultPort mcd.PortID = 203
 
-// A request is the part's number and the first byte that is wanted; the answer repeats it, and has the part's length and
-// some bytes behind.
+// A request is the part's number and the first byte that is wanted; the answer repeats it, and has
+// the part's length and some bytes behind.
 const (
 	resultRequestLen = 2 + 4
 	resultHeadLen    = resultRequestLen + 4

@@ -41,8 +41,8 @@ func (p *ClusterFlags) ValidateMode() error {
 	return nil
 }
 
-// RunNodes has every node do its part: here, if this process is one of them; in this process for all; or in processes
-// that run this same command.
+// RunNodes has every node do its part: here, if this process is one of them; in this process for
+// all; or in processes that run this same command.
 func (p *ClusterFlags) RunNodes(cmd *cobra.Command, part func(ctx context.Context, ep *mcd.Endpoint, nic string) error) error {
 	ctx := cmd.Context()
 	switch {
@@ -68,8 +68,8 @@ func (p *ClusterFlags) oneHere(ctx context.Context, part func(context.Context, *
 
 // allHere runs all nodes in this process.
 func (p *ClusterFlags) allHere(ctx context.Context, part func(context.Context, *mcd.Endpoint, string) error) error {
-	// A node that spins keeps one of Go's processors busy, and if all are, Go looks for what has come for those that sleep
-	// every 10 ms only.
+	// A node that spins keeps one of Go's processors busy, and if all are, Go looks for what has
+	// come for those that sleep every 10 ms only.
 	runtime.GOMAXPROCS(max(p.Nodes, runtime.NumCPU()))
 	nodes, closeAll, err := p.inThreads()
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are no programs' frames. If they were, each frame of a program would
-	// be copied to the guard's ring, too.
+	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are no programs' frames. If
+	// they were, each frame of a program would be copied to the guard's ring, too.
 	guardEtherType = transport.EtherTypeDefault + 1
 	// guardLook is how often a guard looks whether its manager has a plan with other nodes.
 	guardLook = 500 * time.Millisecond
 )
 
-// guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid those that carry nothing.
+// guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid
+// those that carry nothing.
 type guard struct {
 	server *manager.Server
 	ifname string
@@ -55,7 +56,8 @@ func (g *guard) run(ctx context.Context) error {
 	}
 }
 
-// sameNetwork reports whether two plans are of the same nodes, in the same order, and the same VIDs: then the same paths are watched.
+// sameNetwork reports whether two plans are of the same nodes, in the same order, and the same
+// VIDs: then the same paths are watched.
 func sameNetwork(a, b *vlan.Plan) bool {
 	return b != nil && slices.Equal(a.VIDs, b.VIDs) &&
 		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y vlan.Station) bool { return x.MAC == y.MAC })
@@ -97,7 +99,8 @@ func (g *guard) watch(p *vlan.Plan) error {
 	return nil
 }
 
-// release ends the watch, and takes back what was forced: the next one begins with what the plan says.
+// release ends the watch, and takes back what was forced: the next one begins with what the plan
+// says.
 func (g *guard) release() {
 	d := g.driver
 	g.stop()

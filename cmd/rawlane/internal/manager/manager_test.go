@@ -67,7 +67,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// startManager runs the verb until the test ends, and returns the address that it listens on by TCP.
+// startManager runs the verb until the test ends, and returns the address that it listens on by
+// TCP.
 func startManager(t *testing.T, args ...string) (address string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +147,8 @@ func idOf(t *testing.T, file string) string {
 	return id
 }
 
-// Nodes with different plans are named by whatever asks several managers, which then fails, and "route apply" mends it.
+// Nodes with different plans are named by whatever asks several managers, which then fails, and
+// "route apply" mends it.
 func TestRouteVerbsNameNodesThatDisagree(t *testing.T) {
 	dir := t.TempDir()
 	old, next := plan1(t), filepath.Join(dir, "next.yaml")

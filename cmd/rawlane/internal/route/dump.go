@@ -39,7 +39,8 @@ and failovers want for the moment is not in it: "route show --manager" shows tha
 	return cmd
 }
 
-// writeDump writes a plan as a file. The file of a network is not the manager's, who has its name alone.
+// writeDump writes a plan as a file. The file of a network is not the manager's, who has its name
+// alone.
 func writeDump(out io.Writer, p *vlan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err

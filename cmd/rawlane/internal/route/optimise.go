@@ -157,8 +157,8 @@ func (o *routeOptimise) loadTraffic() error {
 	return err
 }
 
-// plainPlan is the plan of a network that nobody has written one for: VIDs go round, and node n has the address 02:00:...,
-// ending in n+1, until somebody puts in the real ones.
+// plainPlan is the plan of a network that nobody has written one for: VIDs go round, and node n has
+// the address 02:00:..., ending in n+1, until somebody puts in the real ones.
 func plainPlan(network *vlan.Topology) (*vlan.Plan, error) {
 	macs := make([]transport.MAC, len(network.Hosts))
 	for i := range macs {

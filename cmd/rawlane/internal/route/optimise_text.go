@@ -39,7 +39,8 @@ func (o *routeOptimise) writeText(out io.Writer) error {
 	return err
 }
 
-// writeLinks writes the links that pairs share and that have more to carry than they can, or else the worst ones.
+// writeLinks writes the links that pairs share and that have more to carry than they can, or else
+// the worst ones.
 func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *vlan.Outcome) {
 	links := oneWay(outcome.Collisions())
 	what := "shared beyond its rate"

@@ -102,7 +102,8 @@ func TestRouteJSONIsDocumented(t *testing.T) {
 	}
 }
 
-// A plan of 1,024 nodes has no matrix, but all else; a link has a line, however many pairs share it.
+// A plan of 1,024 nodes has no matrix, but all else; a link has a line, however many pairs share
+// it.
 func TestRouteShowOfManyNodes(t *testing.T) {
 	var macs []transport.MAC
 	for i := range 1024 {
@@ -160,7 +161,8 @@ func TestRouteVerbsPrintNeatly(t *testing.T) {
 	}
 }
 
-// A dumped plan whose network is in a file says that the file has to be beside it; and so does the error if it is not.
+// A dumped plan whose network is in a file says that the file has to be beside it; and so does the
+// error if it is not.
 func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 	p, err := cli.ReadPlan(vbft16)
 	if err != nil {

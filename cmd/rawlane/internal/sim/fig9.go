@@ -115,7 +115,8 @@ func (l *changeLine) phase() int {
 	return 2
 }
 
-// writeChangeMeans sums up, the first sample of each phase aside: in it windows open, or what waits on the old way arrives.
+// writeChangeMeans sums up, the first sample of each phase aside: in it windows open, or what waits
+// on the old way arrives.
 func (s *simVBFT) writeChangeMeans(all []changeLine) error {
 	var sum, count [3]float64
 	for i := 1; i < len(all); i++ {

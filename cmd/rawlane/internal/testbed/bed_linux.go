@@ -22,9 +22,10 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// A bed is held by a process of its own, the holder, which listens on a Unix socket. To run a program in a node, the
-// command passes it its standard files; the holder starts the program with them. An ordinary user's commands could not enter
-// the bed's user namespace by themselves: only a process with one thread may.
+// A bed is held by a process of its own, the holder, which listens on a Unix socket. To run a
+// program in a node, the command passes it its standard files; the holder starts the program with
+// them. An ordinary user's commands could not enter the bed's user namespace by themselves: only a
+// process with one thread may.
 
 // bedRequest is what the command asks the holder for; signals follow.
 type bedRequest struct {
@@ -107,7 +108,8 @@ func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	return holder.Process.Release()
 }
 
-// bedHold is the holder: it makes the bed, says so on its standard output, and serves it until it is told to end.
+// bedHold is the holder: it makes the bed, says so on its standard output, and serves it until it
+// is told to end.
 func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 	ready := json.NewEncoder(os.Stdout)
 	h, err := openHolder(name, cfg)

@@ -90,8 +90,8 @@ func (s *forwarder) serve(ctx context.Context, number int) error {
 	}
 }
 
-// forward sends frames that came in by a port to where the switch says. What finds no room is dropped and counted, as a
-// switch does.
+// forward sends frames that came in by a port to where the switch says. What finds no room is
+// dropped and counted, as a switch does.
 func (s *forwarder) forward(number int, frames []transport.Frame) {
 	p := s.ports[number]
 	now := clock.Now()
