@@ -14,13 +14,20 @@ import (
 
 const module = "github.com/rawlane/rawlane"
 
+// verbImports is what a family of the command's verbs may import: the library, and what all families share. No family imports
+// another one.
+var verbImports = []string{"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "sim/...", "transport/...", "vlan/..."}
+
 // floors is the house of docs/architecture.md. A package imports from its own list alone; a test may import
 // anything. A prefix ending in /... covers a folder and what is in it; the longest prefix counts.
 var floors = []struct {
 	prefix  string
 	imports []string
 }{
-	{"cmd/...", []string{"..."}},
+	{"cmd/rawlane", []string{"cmd/rawlane/internal/..."}},
+	{"cmd/rawlane/internal/...", verbImports},
+	{"cmd/rawlane/internal/cli", []string{"mcd", "barrier/schedule", "vlan", "transport"}},
+	{"cmd/rawlane/internal/cli/clitest", []string{"cmd/rawlane/internal/cli"}},
 	{"examples/...", []string{"..."}},
 	{"bench/...", []string{"..."}},
 	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
@@ -31,6 +38,7 @@ var floors = []struct {
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/monotime", "internal/clock", "internal/prefetch"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
+	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
 	{"vlan", []string{"transport", "internal/monotime", "internal/prng"}},
 	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
@@ -41,10 +42,11 @@ type Domain struct {
 	ended    chan struct{} // made by the first Close, and closed when it is over
 	tag      uint32        // of the last call
 	frames   [][]byte
-	waiters  *waiter // spare ones
-	calls    *call   // likewise
-	lulled   []*peer // heard since the last lull
-	stirred  []*peer // for which messages that have come together have made something possible
+	waiters  *waiter     // spare ones
+	calls    *call       // likewise
+	lulled   []*peer     // heard since the last lull, or with a frame that waits for more to share it
+	corked   atomic.Bool // lull has something to do before a wait; read without mu
+	stirred  []*peer     // for which messages that have come together have made something possible
 	header   reliable.Header
 	catching int           // how many are in catchUp: what they have queued is about to have company
 	unpolled int           // frames sent since the last catchUp
@@ -88,7 +90,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.mu.Lock() // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
-	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.leave, Idle: d.lull})
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: d.receive})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)
 	}
@@ -160,8 +162,13 @@ func (d *Domain) free(b []byte) {
 	}
 }
 
-// leave does what the messages that came together have made possible, behind the last of them. The first has locked mu.
-func (d *Domain) leave() {
+// receive takes a batch of messages, in the endpoint's progress, and then does what they have made possible.
+func (d *Domain) receive(batch []mcd.Message, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range batch {
+		d.handle(&batch[i])
+	}
 	if len(d.stirred) > 0 {
 		now := clock.Now()
 		for _, p := range d.stirred {
@@ -172,10 +179,12 @@ func (d *Domain) leave() {
 		}
 		d.stirred = d.stirred[:0]
 	}
-	d.mu.Unlock()
+	if !more {
+		d.lull()
+	}
 }
 
-// handle takes a message, in the endpoint's progress, before leave.
+// handle takes a message. The caller holds mu.
 func (d *Domain) handle(m *mcd.Message) {
 	if d.closed {
 		return
@@ -214,15 +223,11 @@ func (d *Domain) handle(m *mcd.Message) {
 	p.lullSoon()
 }
 
-// lull is when the endpoint has nothing more for now: what could wait for more to share its frame goes alone.
+// lull sends what could wait for more to share its frame. It follows the last message of a poll, or the operations of a caller that
+// begins to wait. While a caller is in catchUp, which is about to send more, it waits for the next of these. The caller holds mu.
 func (d *Domain) lull() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return
-	}
-	if d.catching > 0 {
-		d.port.WantIdle()
+	d.corked.Store(d.catching > 0)
+	if d.closed || d.catching > 0 {
 		return
 	}
 	now := clock.Now()
@@ -298,6 +303,11 @@ func (d *Domain) getWaiter() *waiter {
 
 // await waits for a completion. An endpoint that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
+	if d.corked.Load() {
+		d.mu.Lock()
+		d.lull()
+		d.mu.Unlock()
+	}
 	err := d.ep.Await(ctx, c)
 	if errors.Is(err, mcd.ErrClosed) {
 		return ErrClosed

@@ -59,6 +59,7 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.lullSoon()
+		p.d.corked.Store(true)
 	}
 	p.d.watch(now, p)
 }
@@ -90,7 +91,6 @@ func (p *peer) lullSoon() {
 	if !p.lulled {
 		p.lulled = true
 		p.d.lulled = append(p.d.lulled, p)
-		p.d.port.WantIdle()
 	}
 }
 
