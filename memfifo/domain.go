@@ -72,7 +72,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.mu.Lock() // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
-	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.leave, Idle: d.idle})
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: d.receive})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)
 	}
@@ -116,8 +116,14 @@ func (d *Domain) target(node mcd.NodeID) (*peer, error) {
 	return nil, fmt.Errorf("node %d: %w", node, mcd.ErrUnknownNode)
 }
 
-// await waits for a completion. An endpoint that is closed before the domain ends the domain's waits, too.
+// await waits for a completion. The caller's operations are over, so frames wait for no others to share them. An endpoint
+// that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
+	if d.rx.corked.Load() {
+		d.mu.Lock()
+		d.flushPeers()
+		d.mu.Unlock()
+	}
 	err := d.ep.Await(ctx, c)
 	if errors.Is(err, mcd.ErrClosed) {
 		return ErrClosed

@@ -74,6 +74,7 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.flushLater()
+		p.d.rx.corked.Store(true)
 	}
 	p.watch(now)
 }

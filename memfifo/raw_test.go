@@ -50,11 +50,11 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 	t.Cleanup(func() { _ = d.Close() })
 	r := &raw{t: t, ep: eps[1]}
 	r.begin()
-	r.port, err = eps[1].OpenPort(DefaultPort, mcd.PortOptions{Handler: r.handle})
+	r.port, err = eps[1].OpenPort(DefaultPort, mcd.PortOptions{Receive: r.receive})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := eps[2].Port(DefaultPort)
+	stranger, err := eps[2].OpenPort(DefaultPort, mcd.PortOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,15 @@ func (r *raw) begin() {
 	})
 }
 
-func (r *raw) handle(m *mcd.Message) {
+func (r *raw) receive(batch []mcd.Message, _ bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range batch {
+		r.handle(&batch[i])
+	}
+}
+
+func (r *raw) handle(m *mcd.Message) {
 	var h reliable.Header
 	if err := reliable.Parse(m.Payload, &h); err != nil {
 		r.t.Error(err)

@@ -1,6 +1,8 @@
 package memfifo
 
 import (
+	"sync/atomic"
+
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
@@ -12,32 +14,32 @@ type receiver struct {
 	header       reliable.Header
 	at           monotime.Time // when a frame was handled for which the time mattered
 	needsPump    []*peer       // for which a message of this batch has made something possible
-	flushPending []*peer       // that have acknowledgements, or a frame that is not full, waiting for more to share a frame
+	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
+	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
 	drains       int           // how many callers are in drainReceive: they are about to send
 	undrained    int           // frames sent since the last drainReceive
 	dataCame     bool          // since then
 }
 
-// leave does what the messages that came together have made possible, behind the last of them. The first has locked mu.
-func (d *Domain) leave() {
-	d.pumpPeers()
-	d.mu.Unlock()
-}
-
-// idle is when the endpoint has nothing more for now.
-func (d *Domain) idle() {
+// receive takes a batch of messages, and then does what they have made possible. Behind the last batch of a poll it sends
+// what has waited for more to share a frame.
+func (d *Domain) receive(batch []mcd.Message, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.closed {
+	if d.closed {
+		return
+	}
+	for i := range batch {
+		d.handle(&batch[i])
+	}
+	d.pumpPeers()
+	if !more {
 		d.flushPeers()
 	}
 }
 
 // handle takes a message.
 func (d *Domain) handle(m *mcd.Message) {
-	if d.closed {
-		return
-	}
 	h := &d.rx.header
 	if reliable.Parse(m.Payload, h) != nil {
 		d.stats.Malformed++
@@ -84,29 +86,24 @@ func (d *Domain) pumpPeers() {
 	now := clock.Now()
 	for _, p := range d.rx.needsPump {
 		p.needsPump = false
-		if !d.closed {
-			p.advance(now)
-		}
+		p.advance(now)
 	}
 	d.rx.needsPump = d.rx.needsPump[:0]
 }
 
-// flushLater has the peer flushed when the endpoint has nothing more for now.
+// flushLater has the peer flushed behind the last batch, or before a wait.
 func (p *peer) flushLater() {
 	if !p.flushPending {
 		p.flushPending = true
 		p.d.rx.flushPending = append(p.d.rx.flushPending, p)
-		p.d.port.WantIdle()
 	}
 }
 
-// flushPeers sends what waits for more to share a frame, unless a caller is about to send.
+// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive, which is about to send
+// more, it leaves that to the next wait or batch.
 func (d *Domain) flushPeers() {
-	if d.rx.drains > 0 {
-		d.port.WantIdle()
-		return
-	}
-	if len(d.rx.flushPending) == 0 {
+	d.rx.corked.Store(d.rx.drains > 0)
+	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
 		return
 	}
 	now := clock.Now()
@@ -114,13 +111,18 @@ func (d *Domain) flushPeers() {
 	d.rx.flushPending = nil
 	for _, p := range peers {
 		p.flushPending = false
-		p.conn.Uncork(reliable.Requests)
-		p.conn.Uncork(reliable.Replies)
-		p.conn.SetAckPolicy(reliable.NoPiggyback)
-		p.pump(now)
-		p.conn.SetAckPolicy(reliable.MayPiggyback)
+		p.flush(now)
 	}
 	if d.rx.flushPending == nil {
 		d.rx.flushPending = peers[:0]
 	}
+}
+
+// flush sends to a peer what waits for more to share a frame: records, and acknowledgements.
+func (p *peer) flush(now monotime.Time) {
+	p.conn.Uncork(reliable.Requests)
+	p.conn.Uncork(reliable.Replies)
+	p.conn.SetAckPolicy(reliable.NoPiggyback)
+	p.pump(now)
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
 }
