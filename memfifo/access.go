@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// window returns the window with that id, or nil. A stream of operations on one does not look it up each time.
+// window returns the window with that id, or nil. A stream of operations on one does not look it up
+// each time.
 func (d *Domain) window(id uint16) *Window {
 	if w := d.recent; w != nil && w.key.ID == id {
 		return w
@@ -31,7 +32,8 @@ func (d *Domain) checkWindow(id uint16, secret uint64, off, n uint64, right Righ
 	return w, 0
 }
 
-// write puts data in place: 8 or 4 aligned bytes at once, so that a reader that polls them never sees a part.
+// write puts data in place: 8 or 4 aligned bytes at once, so that a reader that polls them never
+// sees a part.
 func (w *Window) write(off uint64, data []byte) {
 	if len(data) > 0 {
 		p := unsafe.Pointer(&w.mem[off])
@@ -70,7 +72,8 @@ func (w *Window) changed(notify bool) {
 	w.waiters.wake(nil)
 }
 
-// atomic does an atomic operation on a word, and returns what was there before. The caller holds d.mu.
+// atomic does an atomic operation on a word, and returns what was there before. The caller holds
+// d.mu.
 func (d *Domain) atomic(op opcode, id uint16, secret, off, operand, expected uint64) (old uint64, refusal Refusal) {
 	w, refusal := d.checkWindow(id, secret, off, 8, Atomic)
 	if refusal == 0 && off%8 != 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// alarm is the one timer of a domain, set for the earliest deadline of its peers. Domain.mu guards it.
+// alarm is the one timer of a domain, set for the earliest deadline of its peers. Domain.mu guards
+// it.
 type alarm struct {
 	timer *time.Timer
 	set   bool

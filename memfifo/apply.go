@@ -20,7 +20,8 @@ func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
 	}
 }
 
-// apply does records until one has to wait: for room in a FIFO, or for replies to have gone. Then it returns what is left.
+// apply does records until one has to wait: for room in a FIFO, or for replies to have gone. Then
+// it returns what is left.
 func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
 	var r record
 	for len(records) > 0 {
@@ -127,7 +128,8 @@ func (p *peer) replyRefusal(now monotime.Time, requestID uint32, refusal Refusal
 	p.reply(now, reply{op: opError, requestID: requestID, refusal: refusal})
 }
 
-// applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for it.
+// applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for
+// it.
 func (p *peer) applyPush(now monotime.Time, r *record) (full *FIFO) {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0
@@ -155,8 +157,8 @@ func (p *peer) applyPush(now monotime.Time, r *record) (full *FIFO) {
 	return nil
 }
 
-// assemble collects the parts of a record. It returns the whole of it with the last one; but it does not keep that one,
-// which comes again if the FIFO has no room.
+// assemble collects the parts of a record. It returns the whole of it with the last one; but it
+// does not keep that one, which comes again if the FIFO has no room.
 func (p *peer) assemble(part []byte, total int, first, last bool) []byte {
 	if first {
 		p.partial = p.partial[:0]

@@ -13,7 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the node itself.
+// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the
+// node itself.
 func TestClose_NothingGoesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -70,8 +71,8 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 	})
 }
 
-// Who has something under way to a node that closes its domain hears of that at once: what was taken counts as in place, and what was
-// not is lost. Who has nothing under way loses nothing.
+// Who has something under way to a node that closes its domain hears of that at once: what was
+// taken counts as in place, and what was not is lost. Who has nothing under way loses nothing.
 func TestClose_IsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, -1, fault.Config{}, 0)
@@ -124,7 +125,8 @@ func TestClose_SeveralAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the Close of the endpoint, if that comes first.
+// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the
+// Close of the endpoint, if that comes first.
 func TestClose_EndsAllThatWaits(t *testing.T) {
 	for i := range 4 {
 		cut, endpointFirst := i%2 > 0, i/2 > 0

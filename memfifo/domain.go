@@ -19,7 +19,8 @@ import (
 type Config struct {
 	// Port that remote memory operations use on every node. Zero is DefaultPort.
 	Port mcd.PortID
-	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down. Zero is DefaultPeerTimeout.
+	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down. Zero is
+	// DefaultPeerTimeout.
 	PeerTimeout time.Duration
 }
 
@@ -36,8 +37,9 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Domain is one node's part in remote memory: its windows and FIFOs, and its connections to other nodes.
-// All its methods, and those of windows, FIFOs and remotes, may be called from any goroutine.
+// Domain is one node's part in remote memory: its windows and FIFOs, and its connections to other
+// nodes. All its methods, and those of windows, FIFOs and remotes, may be called from any
+// goroutine.
 type Domain struct {
 	ep        *mcd.Endpoint
 	cfg       Config
@@ -91,8 +93,8 @@ func (d *Domain) known(node mcd.NodeID) bool {
 	return slices.ContainsFunc(d.ep.Nodes(), func(n mcd.Node) bool { return n.ID == node })
 }
 
-// peer returns the state for a node, made on first use; nil if it is this node or the table does not have it.
-// The caller holds mu.
+// peer returns the state for a node, made on first use; nil if it is this node or the table does
+// not have it. The caller holds mu.
 func (d *Domain) peer(node mcd.NodeID) *peer {
 	if int(node) < len(d.peers) && d.peers[node] != nil {
 		return d.peers[node]
@@ -116,8 +118,8 @@ func (d *Domain) target(node mcd.NodeID) (*peer, error) {
 	return nil, fmt.Errorf("node %d: %w", node, mcd.ErrUnknownNode)
 }
 
-// await waits for a completion. The caller's operations are over, so frames wait for no others to share them. An endpoint
-// that is closed before the domain ends the domain's waits, too.
+// await waits for a completion. The caller's operations are over, so frames wait for no others to
+// share them. An endpoint that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	if d.rx.corked.Load() {
 		d.mu.Lock()
@@ -131,12 +133,12 @@ func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	return err
 }
 
-// Close flushes, for as long as peers answer, says goodbye to them, and ends the domain. Waits end with ErrClosed.
-// The error names the nodes that have not confirmed what was done to them. When Close returns, also a second time,
-// the port is free.
+// Close flushes, for as long as peers answer, says goodbye to them, and ends the domain. Waits end
+// with ErrClosed. The error names the nodes that have not confirmed what was done to them. When
+// Close returns, also a second time, the port is free.
 //
-// Close the domain before its endpoint. With the endpoint closed first, waits end with ErrClosed as well, but no peer
-// hears that this node has left, and Close cannot confirm anything.
+// Close the domain before its endpoint. With the endpoint closed first, waits end with ErrClosed as
+// well, but no peer hears that this node has left, and Close cannot confirm anything.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	ended := d.ended

@@ -272,7 +272,8 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 	})
 }
 
-// One that has left and come back is another one, to which nothing was lost: it refuses the former key.
+// One that has left and come back is another one, to which nothing was lost: it refuses the former
+// key.
 func TestANodeThatLeavesAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

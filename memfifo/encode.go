@@ -19,28 +19,29 @@ func (p *peer) encode(now monotime.Time, wr *workRequest) fit {
 	if wr.op.hasReply() {
 		return p.encodeRequest(now, wr)
 	}
-	return p.encodeParts(now, wr)
+	return p.encodeParts(now, &wr.request)
 }
 
-// encodeParts cuts a put or push into parts, one record each.
-func (p *peer) encodeParts(now monotime.Time, wr *workRequest) fit {
+// encodeParts cuts a put or push into parts, one record each. It leaves in the request what is not
+// in frames.
+func (p *peer) encodeParts(now monotime.Time, rq *request) fit {
 	for {
-		op := p.partOpcode(wr)
-		n := p.partLen(op, len(wr.data))
+		op := p.partOpcode(rq)
+		n := p.partLen(op, len(rq.data))
 		if n < 0 {
 			return noRoom
 		}
 		b := p.conn.Reserve(now, reliable.Requests, op.size(n))
 		if op == opPush {
-			pushRecord(b, wr.key, wr.total, wr.data[:n], wr.partFlags(n))
+			pushRecord(b, rq.key, rq.total, rq.data[:n], rq.partFlags(n))
 		} else {
-			putRecord(b, op, wr.key, wr.off, wr.data[:n], wr.partFlags(n))
-			wr.off += uint64(n)
-			p.putTo = cursor{wr.key.ID, wr.key.Secret, wr.off, true}
+			putRecord(b, op, rq.key, rq.off, rq.data[:n], rq.partFlags(n))
+			rq.off += uint64(n)
+			p.putTo = cursor{rq.key.ID, rq.key.Secret, rq.off, true}
 		}
-		wr.begun, wr.data = true, wr.data[n:]
+		rq.begun, rq.data = true, rq.data[n:]
 		p.issued++
-		if len(wr.data) == 0 {
+		if len(rq.data) == 0 {
 			return whole
 		}
 		if p.conn.Unsent(reliable.Requests) >= sendBatch {
@@ -49,17 +50,17 @@ func (p *peer) encodeParts(now monotime.Time, wr *workRequest) fit {
 	}
 }
 
-// partOpcode returns the opcode of a work request's next part. A put that goes on where the last one ended takes the
-// short one.
-func (p *peer) partOpcode(wr *workRequest) opcode {
-	if c := &p.putTo; wr.op == opPut && c.known && c.off == wr.off && c.secret == wr.key.Secret && c.id == wr.key.ID {
+// partOpcode returns the opcode of a request's next part. A put that goes on where the last one
+// ended takes the short one.
+func (p *peer) partOpcode(rq *request) opcode {
+	if c := &p.putTo; rq.op == opPut && c.known && c.off == rq.off && c.secret == rq.key.Secret && c.id == rq.key.ID {
 		return opPutContinue
 	}
-	return wr.op
+	return rq.op
 }
 
-// partLen returns how many of n bytes of data go into the next record; a negative number if there is no room. It makes
-// no small parts because little is left in a frame.
+// partLen returns how many of n bytes of data go into the next record; a negative number if there
+// is no room. It makes no small parts because little is left in a frame.
 func (p *peer) partLen(op opcode, n int) int {
 	room := p.conn.Available(reliable.Requests, op.size(min(n, wholePart)))
 	if room == 0 {
@@ -69,15 +70,15 @@ func (p *peer) partLen(op opcode, n int) int {
 }
 
 // partFlags returns the flags of the next part, of n bytes.
-func (wr *workRequest) partFlags(n int) (flags byte) {
-	first, last := !wr.begun, n == len(wr.data)
-	if first && wr.op == opPush {
+func (rq *request) partFlags(n int) (flags byte) {
+	first, last := !rq.begun, n == len(rq.data)
+	if first && rq.op == opPush {
 		flags |= flagFirst
 	}
 	if last {
 		flags |= flagLast
 	}
-	if first && wr.notify == OnFirst || last && wr.notify == OnLast {
+	if first && rq.notify == OnFirst || last && rq.notify == OnLast {
 		flags |= flagNotify
 	}
 	return flags
@@ -103,7 +104,8 @@ func pushRecord(b []byte, k Key, total int, data []byte, flags byte) {
 	copy(w.b, data)
 }
 
-// encodeRequest writes an operation with a reply. It does not wait for others to share its frame, as its caller waits.
+// encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
+// as its caller waits.
 func (p *peer) encodeRequest(now monotime.Time, wr *workRequest) fit {
 	b := p.conn.Reserve(now, reliable.Requests, wr.op.size(len(wr.data)))
 	if b == nil {

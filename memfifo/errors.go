@@ -16,9 +16,11 @@ var (
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
-	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and net.ErrClosed.
+	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and
+	// net.ErrClosed.
 	ErrClosed error = closedError{}
-	// ErrTooLarge: a record is longer than MaxRecord, or, for TryPush, than a frame; or a Get than 2 GB.
+	// ErrTooLarge: a record is longer than MaxRecord, or, for TryPush, than a frame; or a Get than
+	// 2 GB.
 	ErrTooLarge = errors.New("too large")
 	// ErrTaken: the id is taken by another window, or FIFO, of this domain.
 	ErrTaken = errors.New("id is taken")
@@ -54,8 +56,8 @@ func (r Refusal) String() string {
 	}[min(r, refusals)%refusals]
 }
 
-// AccessError is an operation that the owner has refused. Nothing of it was written; of a Put that takes several frames,
-// parts that are inside of the window may have been. It is ErrAccess.
+// AccessError is an operation that the owner has refused. Nothing of it was written; of a Put that
+// takes several frames, parts that are inside of the window may have been. It is ErrAccess.
 type AccessError struct {
 	Node   mcd.NodeID
 	ID     uint16
@@ -89,8 +91,8 @@ func (r Reason) String() string {
 	return [...]string{"?", "silent", "left", "restarted", "?"}[min(r, Restarted+1)]
 }
 
-// PeerDownError names a node that did not answer, has left, or has restarted. Of what was under way to it, some may have
-// been done. It is ErrPeerDown.
+// PeerDownError names a node that did not answer, has left, or has restarted. Of what was under way
+// to it, some may have been done. It is ErrPeerDown.
 type PeerDownError struct {
 	Node    mcd.NodeID
 	Reason  Reason

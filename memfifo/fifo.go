@@ -26,9 +26,10 @@ type FIFO struct {
 // MinFIFO is the least memory of a FIFO, in bytes.
 const MinFIFO = 64
 
-// NewFIFO makes mem a FIFO under an id. The memory is the FIFO's until Close. A record takes its length, 4 bytes, and
-// what makes that a multiple of 8; it may be half as long as the memory, less 4, and at most MaxRecord. Windows and FIFOs
-// have ids of their own. Errors: ErrTaken, ErrClosed; and if mem is shorter than MinFIFO.
+// NewFIFO makes mem a FIFO under an id. The memory is the FIFO's until Close. A record takes its
+// length, 4 bytes, and what makes that a multiple of 8; it may be half as long as the memory, less
+// 4, and at most MaxRecord. Windows and FIFOs have ids of their own. Errors: ErrTaken, ErrClosed;
+// and if mem is shorter than MinFIFO.
 func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
 	if len(mem) < MinFIFO {
 		return nil, fmt.Errorf("FIFO %d: %d bytes of memory are too few (want %d)", id, len(mem), MinFIFO)
@@ -49,8 +50,9 @@ func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
 // Key returns what other nodes need to push.
 func (f *FIFO) Key() Key { return f.key }
 
-// Pop waits for the oldest record, copies it into b and removes it. It returns the record's length. If b is shorter, the
-// record stays, and the error is io.ErrShortBuffer and says the length. Other errors: ErrClosed, the context's.
+// Pop waits for the oldest record, copies it into b and removes it. It returns the record's length.
+// If b is shorter, the record stays, and the error is io.ErrShortBuffer and says the length. Other
+// errors: ErrClosed, the context's.
 func (f *FIFO) Pop(ctx context.Context, b []byte) (int, error) {
 	for {
 		n, ok, err := f.TryPop(b)
@@ -85,8 +87,8 @@ type Record struct {
 	end  uint64
 }
 
-// Peek returns the oldest record without removing it: ok is false if there is none. The view is valid until Release, or
-// a Pop by any goroutine.
+// Peek returns the oldest record without removing it: ok is false if there is none. The view is
+// valid until Release, or a Pop by any goroutine.
 func (f *FIFO) Peek() (r Record, ok bool) {
 	f.pops.Lock()
 	defer f.pops.Unlock()
@@ -94,8 +96,8 @@ func (f *FIFO) Peek() (r Record, ok bool) {
 	return r, ok
 }
 
-// Release removes a record that Peek has returned. It returns false, and removes nothing, if another goroutine has
-// removed it before.
+// Release removes a record that Peek has returned. It returns false, and removes nothing, if
+// another goroutine has removed it before.
 func (f *FIFO) Release(r Record) bool {
 	f.pops.Lock()
 	defer f.pops.Unlock()
@@ -107,7 +109,8 @@ func (f *FIFO) Release(r Record) bool {
 	return true
 }
 
-// remove takes the oldest record out, and lets those senders go on that wait for room. The caller holds f.pops.
+// remove takes the oldest record out, and lets those senders go on that wait for room. The caller
+// holds f.pops.
 func (f *FIFO) remove(end uint64) {
 	f.ring.head.Store(end)
 	if f.senders.count.Load() > 0 {
@@ -142,12 +145,13 @@ func (f *FIFO) await(ctx context.Context) error {
 	return f.d.sleep(ctx, f.waiters.add(f.d), &f.waiters)
 }
 
-// Len returns how many bytes of the memory are in use: records, their lengths, and padding, also what is left free at the
-// end of the memory as no record fitted there. It is 0 if there is no record, and only then.
+// Len returns how many bytes of the memory are in use: records, their lengths, and padding, also
+// what is left free at the end of the memory as no record fitted there. It is 0 if there is no
+// record, and only then.
 func (f *FIFO) Len() int { return int(f.ring.tail.Load() - f.ring.head.Load()) }
 
-// Close ends the FIFO: further pushes are refused, and those that wait for room, too. The records that are there can
-// still be popped.
+// Close ends the FIFO: further pushes are refused, and those that wait for room, too. The records
+// that are there can still be popped.
 func (f *FIFO) Close() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -183,8 +187,8 @@ func (d *Domain) tryAppend(id uint16, secret uint64, rec []byte) Refusal {
 	return refusal
 }
 
-// append puts a record at the tail. It returns false if there is no room, or if other senders wait for it: room is given
-// in turn. The caller holds d.mu.
+// append puts a record at the tail. It returns false if there is no room, or if other senders wait
+// for it: room is given in turn. The caller holds d.mu.
 func (f *FIFO) append(from *peer, rec []byte) bool {
 	if first := f.senders.first(); first != nil && first != from || !f.ring.append(rec) {
 		return false

@@ -12,7 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Records of every length come out as they went in, at every place of the ring, over its end and at it.
+// Records of every length come out as they went in, at every place of the ring, over its end and at
+// it.
 func TestFIFO_EveryLengthAtEveryPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

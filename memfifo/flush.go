@@ -9,12 +9,12 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Flush waits for the remote completion of all that was done before to the given nodes, or to all without any: it is in
-// place there, or was refused.
+// Flush waits for the remote completion of all that was done before to the given nodes, or to all
+// without any: it is in place there, or was refused.
 //
-// Errors, joined: an *AccessError for each node that has refused something since the last Flush; a *PeerDownError for
-// each one to which something was lost; ctx's error with each node that has not answered. Others: mcd.ErrUnknownNode,
-// and then no node was asked; ErrClosed.
+// Errors, joined: an *AccessError for each node that has refused something since the last Flush; a
+// *PeerDownError for each one to which something was lost; ctx's error with each node that has not
+// answered. Others: mcd.ErrUnknownNode, and then no node was asked; ErrClosed.
 func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,8 +42,8 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	return errors.Join(errs...)
 }
 
-// unflushed returns those of the peers with the given node numbers, or of all without any, that have something to be
-// flushed or told. The caller holds mu.
+// unflushed returns those of the peers with the given node numbers, or of all without any, that
+// have something to be flushed or told. The caller holds mu.
 func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
 	if d.closed {
 		return nil, ErrClosed

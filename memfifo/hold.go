@@ -7,12 +7,14 @@ import (
 	"github.com/rawlane/rawlane/internal/clock"
 )
 
-// A push that finds no room in its FIFO holds up the requests of its sender. The senders that are held wait in a queue,
-// and the first one alone gets room: it takes what there is, and goes to the back if it wants more.
+// A push that finds no room in its FIFO holds up the requests of its sender. The senders that are
+// held wait in a queue, and the first one alone gets room: it takes what there is, and goes to the
+// back if it wants more.
 //
 //	pop ──> room ──> [ a | b | c ] ──> a's records, until there is no room ──> [ b | c | a ]
 
-// holdQueue is the senders that wait for room in a FIFO. Domain.mu guards it; the count may be read without.
+// holdQueue is the senders that wait for room in a FIFO. Domain.mu guards it; the count may be read
+// without.
 type holdQueue struct {
 	peers []*peer
 	count atomic.Int32
@@ -38,8 +40,8 @@ func (q *holdQueue) remove(p *peer) {
 	}
 }
 
-// hold lists a sender whose record found no room. It returns false if room was made meanwhile, by a pop that did not see
-// the sender listed: then the record is to be tried again.
+// hold lists a sender whose record found no room. It returns false if room was made meanwhile, by a
+// pop that did not see the sender listed: then the record is to be tried again.
 func (f *FIFO) hold(p *peer) bool {
 	first := f.senders.first()
 	if first != p {

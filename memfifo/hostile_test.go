@@ -129,7 +129,8 @@ func TestHostile_RandomFrames(t *testing.T) {
 	})
 }
 
-// A peer that asks for refusals and answers, and never acknowledges one, is made to wait: what is kept for it is bounded.
+// A peer that asks for refusals and answers, and never acknowledges one, is made to wait: what is
+// kept for it is bounded.
 func TestHostile_FloodsThatAreNeverAcknowledged(t *testing.T) {
 	for name, record := range map[string]func() []byte{
 		"refused Puts": func() []byte { return rec(opPut, 0, uint16(9), uint64(9), uint64(0)) },

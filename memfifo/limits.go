@@ -13,20 +13,26 @@ const (
 	DefaultPort mcd.PortID = 253
 	// DefaultPeerTimeout is how long a peer that owes an answer may be silent: 2 s.
 	DefaultPeerTimeout = reliable.DefaultPeerTimeout
-	// MaxRecord is the longest record of a FIFO, and so what a receiver keeps of one that is not complete.
+	// MaxRecord is the longest record of a FIFO, and so what a receiver keeps of one that is not
+	// complete.
 	MaxRecord = 128 << 10
-	// maxReplies is how many replies a node keeps for one peer until there is room to send them; then that peer waits.
+	// maxReplies is how many replies a node keeps for one peer until there is room to send them;
+	// then that peer waits.
 	maxReplies = 64
-	// askParts: a peer that owes a reply and says nothing is probed after this part of the peer timeout.
+	// askParts: a peer that owes a reply and says nothing is probed after this part of the peer
+	// timeout.
 	askParts = 4
 	// spareFrames is how many buffers a domain keeps for later: those of one window.
 	spareFrames = reliable.Window
 	// busyRetry is how long a link that has no room is left alone.
 	busyRetry = 50 * time.Microsecond
-	// sendBatch is how many full frames a long operation gathers before it sends them in one call of the link.
+	// sendBatch is how many full frames a long operation gathers before it sends them in one call
+	// of the link.
 	sendBatch = reliable.MaxBatch
-	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is sent, and as much again.
+	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
+	// sent, and as much again.
 	drainPolls = 4
-	// wholePart is the size up to which data is not cut because little is left in a frame. Aligned words stay whole.
+	// wholePart is the size up to which data is not cut because little is left in a frame. Aligned
+	// words stay whole.
 	wholePart = 256
 )

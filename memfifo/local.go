@@ -1,7 +1,8 @@
 package memfifo
 
-// Operations of a node on its own memory. They are done before the call returns, and wait for nothing: the program that
-// would make room in a FIFO may be the one that pushes. The caller holds Domain.mu.
+// Operations of a node on its own memory. They are done before the call returns, and wait for
+// nothing: the program that would make room in a FIFO may be the one that pushes. The caller holds
+// Domain.mu.
 
 // sendHere does a put or push.
 func (d *Domain) sendHere(what *request) error {

@@ -18,9 +18,9 @@ const (
 	OnLast         // when all are
 )
 
-// Parcel is a Put that is posted, and sent without its caller: a work request. Its data belongs to the domain until Done
-// (local completion), and the parcel itself until its remote completion. One goroutine may be in Wait at a time, and
-// one, it or another, in WaitRemote.
+// Parcel is a Put that is posted, and sent without its caller: a work request. Its data belongs to
+// the domain until Done (local completion), and the parcel itself until its remote completion. One
+// goroutine may be in Wait at a time, and one, it or another, in WaitRemote.
 //
 // Source: CENJU §3.1 (parcels), §3.2 (notification flags).
 type Parcel struct {
@@ -40,9 +40,10 @@ var (
 	errOtherDomain = errors.New("parcel's Remote is of another domain")
 )
 
-// Post posts parcels, in order, and does not wait. Any number may be posted; each is cut into frames as there is room.
-// Those to one node land in order, and later operations behind them. If one cannot be posted, it and those after it are
-// not, and the error says which: ErrPosted, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// Post posts parcels, in order, and does not wait. Any number may be posted; each is cut into
+// frames as there is room. Those to one node land in order, and later operations behind them. If
+// one cannot be posted, it and those after it are not, and the error says which: ErrPosted,
+// ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (d *Domain) Post(parcels ...*Parcel) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,8 +120,8 @@ func (q *Parcel) Wait(ctx context.Context) error {
 	return q.To.d.await(ctx, &q.wr.local)
 }
 
-// WaitRemote returns when the parcel's data is in place, or was refused, which Flush tells (remote completion).
-// One goroutine may wait.
+// WaitRemote returns when the parcel's data is in place, or was refused, which Flush tells (remote
+// completion). One goroutine may wait.
 func (q *Parcel) WaitRemote(ctx context.Context) error {
 	if q.To == nil {
 		return errNoRemote

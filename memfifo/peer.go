@@ -40,7 +40,8 @@ type peer struct {
 }
 
 func newPeer(d *Domain, node mcd.NodeID) *peer {
-	p := &peer{d: d, node: node, to: mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port}), pending: map[uint32]*workRequest{}}
+	to := mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port})
+	p := &peer{d: d, node: node, to: to, pending: map[uint32]*workRequest{}}
 	p.conn = reliable.New(reliable.Config{
 		Incarnation: uint32(secret()) | 1, FrameSize: d.frameSize, Headroom: mcd.Headroom, PeerTimeout: d.cfg.PeerTimeout,
 		Alloc: d.allocFrame, Free: d.freeFrame,
@@ -129,12 +130,14 @@ func (p *peer) fail(err error) {
 	}
 }
 
-// probeDue is when a peer that owes a reply is probed. While the connection has something under way it finds out by
-// itself; but the peer may have acknowledged a request, and then died before it replied.
+// probeDue is when a peer that owes a reply is probed. While the connection has something under way
+// it finds out by itself; but the peer may have acknowledged a request, and then died before it
+// replied.
 //
-// A peer that lives replies to what it has acknowledged: a request is acknowledged when apply has done it, and its reply
-// is then in the lane of replies, which nothing holds, or in peer.replies, which waits for room there. If the reply is
-// dropped, as the peer has given us up, has left or has restarted, we hear of that when we probe.
+// A peer that lives replies to what it has acknowledged: a request is acknowledged when apply has
+// done it, and its reply is then in the lane of replies, which nothing holds, or in peer.replies,
+// which waits for room there. If the reply is dropped, as the peer has given us up, has left or has
+// restarted, we hear of that when we probe.
 func (p *peer) probeDue() (at monotime.Time, ok bool) {
 	if len(p.pending) == 0 || !p.conn.AllAcked(reliable.Requests) {
 		return at, false
@@ -151,9 +154,10 @@ func (p *peer) probe(now monotime.Time) {
 	p.pump(now)
 }
 
-// drainReceive takes what has come, if much was sent since the last time and others send, too: else both ends of a
-// connection would send until their windows are full, and then wait for each other. What it acknowledges to this peer
-// goes with what is about to be sent. The caller holds d.mu, which is free meanwhile.
+// drainReceive takes what has come, if much was sent since the last time and others send, too: else
+// both ends of a connection would send until their windows are full, and then wait for each other.
+// What it acknowledges to this peer goes with what is about to be sent. The caller holds d.mu,
+// which is free meanwhile.
 func (p *peer) drainReceive() {
 	d := p.d
 	if d.rx.undrained < sendBatch || !d.rx.dataCame {

@@ -14,7 +14,8 @@ import (
 
 // What docs/memory-model.md promises, section by section.
 
-// Order: who pops a record sees the Put before it, and not the one after it, whatever the network does.
+// Order: who pops a record sees the Put before it, and not the one after it, whatever the network
+// does.
 func TestPromise_OrderAcrossOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3}, 5)
@@ -135,7 +136,8 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 	})
 }
 
-// Failure: all that is done to a node that was down fails until Flush has said so; after that it works.
+// Failure: all that is done to a node that was down fails until Flush has said so; after that it
+// works.
 func TestPromise_DeathIsToldByFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

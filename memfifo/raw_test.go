@@ -113,7 +113,8 @@ func (r *raw) send(f []byte) {
 	}
 }
 
-// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing any more.
+// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing
+// any more.
 func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	for range 1000 {
 		r.mu.Lock()
@@ -132,7 +133,8 @@ func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	return false
 }
 
-// rec makes a record: fields are numbers of the size that they have on the wire, then bytes of data.
+// rec makes a record: fields are numbers of the size that they have on the wire, then bytes of
+// data.
 func rec(op opcode, flags byte, fields ...any) []byte {
 	b := []byte{byte(op), flags, 0, 0}
 	for _, f := range fields {

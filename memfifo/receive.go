@@ -21,8 +21,8 @@ type receiver struct {
 	dataCame     bool          // since then
 }
 
-// receive takes a batch of messages, and then does what they have made possible. Behind the last batch of a poll it sends
-// what has waited for more to share a frame.
+// receive takes a batch of messages, and then does what they have made possible. Behind the last
+// batch of a poll it sends what has waited for more to share a frame.
 func (d *Domain) receive(batch []mcd.Message, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,8 @@ func (d *Domain) handle(m *mcd.Message) {
 	p.flushLater()
 }
 
-// receive takes a frame of this peer. Most frames of a stream only go on, and need no look at the clock.
+// receive takes a frame of this peer. Most frames of a stream only go on, and need no look at the
+// clock.
 func (p *peer) receive(h *reliable.Header, records []byte) {
 	rx, event := &p.d.rx, reliable.Deliver
 	if !p.conn.Continues(h, len(records)) {
@@ -99,8 +100,8 @@ func (p *peer) flushLater() {
 	}
 }
 
-// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive, which is about to send
-// more, it leaves that to the next wait or batch.
+// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
+// which is about to send more, it leaves that to the next wait or batch.
 func (d *Domain) flushPeers() {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {

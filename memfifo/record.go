@@ -2,7 +2,8 @@ package memfifo
 
 import "encoding/binary"
 
-// A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the layouts.
+// A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the
+// layouts.
 type opcode uint8
 
 const (
@@ -28,8 +29,8 @@ const (
 	flagNotify = 4 // the owner is notified when the part with this flag is in place
 )
 
-// headLen is the length of a record's beginning: opcode, flags, length of the data. What follows has a fixed length for
-// each opcode.
+// headLen is the length of a record's beginning: opcode, flags, length of the data. What follows
+// has a fixed length for each opcode.
 const headLen = 4
 
 var fixedLen = [opcodes]int{
@@ -41,8 +42,8 @@ var fixedLen = [opcodes]int{
 // hasReply reports whether a request has a reply that its caller waits for.
 func (o opcode) hasReply() bool { return o >= opTryPush && o <= opFence }
 
-// cursor is where a node's last put to another one ended: a put that goes on there need not say so. Requests of one
-// node are taken once, and in order; so both ends know the same.
+// cursor is where a node's last put to another one ended: a put that goes on there need not say so.
+// Requests of one node are taken once, and in order; so both ends know the same.
 type cursor struct {
 	id     uint16
 	secret uint64

@@ -116,7 +116,9 @@ func (p *peer) applyReply(r *record) {
 		wr.refusal = Refusal(r.fixed.u8())
 	}
 	delete(p.pending, wr.requestID)
-	p.confirmed = max(p.confirmed, wr.issued) // the reply is behind those of all requests before; and the peer may leave now
+	// The reply is behind all refusals of what was done before. This is noted before its caller
+	// returns: the peer may leave after that.
+	p.confirmed = max(p.confirmed, wr.issued)
 	wr.complete(nil)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// Get copies bytes of the remote window, from offset off on, into p.
-// Errors: ErrAccess, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's; then p holds anything.
+// Get copies bytes of the remote window, from offset off on, into p. Errors: ErrAccess,
+// ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's; then p holds anything.
 func (r *Remote) Get(ctx context.Context, off int64, p []byte) error {
 	if len(p) > math.MaxInt32 {
 		return fmt.Errorf("get of %d bytes: %w (at most %d)", len(p), ErrTooLarge, math.MaxInt32)
@@ -27,8 +27,9 @@ func (r *Remote) ReadAt(p []byte, off int64) (n int, err error) {
 	return len(p), nil
 }
 
-// FetchAdd adds delta to the word of 8 bytes at offset off, and returns what it was before. Words are the owner's
-// uint64 in memory; all nodes must have one byte order. Errors: as for Get; ErrAccess, too, if off is not a multiple of 8.
+// FetchAdd adds delta to the word of 8 bytes at offset off, and returns what it was before. Words
+// are the owner's uint64 in memory; all nodes must have one byte order. Errors: as for Get;
+// ErrAccess, too, if off is not a multiple of 8.
 func (r *Remote) FetchAdd(ctx context.Context, off int64, delta uint64) (old uint64, err error) {
 	return r.call(ctx, off, &request{op: opFetchAdd, operand: delta})
 }
@@ -38,14 +39,14 @@ func (r *Remote) Swap(ctx context.Context, off int64, v uint64) (old uint64, err
 	return r.call(ctx, off, &request{op: opSwap, operand: v})
 }
 
-// CompareSwap writes v to the word at offset off if expected is there, and returns what was there before: if old is
-// expected, v is there now. Errors as for FetchAdd.
+// CompareSwap writes v to the word at offset off if expected is there, and returns what was there
+// before: if old is expected, v is there now. Errors as for FetchAdd.
 func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64) (old uint64, err error) {
 	return r.call(ctx, off, &request{op: opCompareSwap, operand: v, expected: expected})
 }
 
-// TryPush is Push that does not wait for room in the FIFO: it returns ErrFull if there is none. The record has to fit a
-// frame (ErrTooLarge); a refusal comes back at once (ErrAccess).
+// TryPush is Push that does not wait for room in the FIFO: it returns ErrFull if there is none. The
+// record has to fit a frame (ErrTooLarge); a refusal comes back at once (ErrAccess).
 func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.size(0); len(rec) > most {
 		return fmt.Errorf("try to push %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
@@ -82,8 +83,8 @@ func (r *Remote) call(ctx context.Context, off int64, what *request) (value uint
 	return p.awaitReply(ctx, wr)
 }
 
-// awaitReply waits for a work request's reply, and takes the work request back. The caller holds d.mu, which is free
-// while it waits.
+// awaitReply waits for a work request's reply, and takes the work request back. The caller holds
+// d.mu, which is free while it waits.
 func (p *peer) awaitReply(ctx context.Context, wr *workRequest) (value uint64, err error) {
 	d := p.d
 	if wr.state != done {

@@ -10,7 +10,8 @@ import (
 //	mem:  ... | length, record, padding | length, record, padding | free ...
 //	          ^ head: the oldest                                  ^ tail
 //
-// One goroutine at a time appends, and one at a time takes out; these two need no lock between them.
+// One goroutine at a time appends, and one at a time takes out; these two need no lock between
+// them.
 type ring struct {
 	mem      []byte
 	head     atomic.Uint64 // of the oldest record

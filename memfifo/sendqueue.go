@@ -9,16 +9,17 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// Each peer has one send queue of work requests. Its order is the only rule of who is next: the head is turned into
-// records as the connection has room, and those behind it wait.
+// Each peer has one send queue of work requests. Its order is the only rule of who is next: the
+// head is turned into records as the connection has room, and those behind it wait.
 //
-//	caller ── post ──> [ wr 3 | wr 2 | wr 1 ]  ── encode ──> frame being filled, full frames  ── pump ──> link
-//	                     local completion: all of it is in frames
+//	caller ── push ──> [ wr 3 | wr 2 | wr 1 ] ── encode ──> frames ── pump ──> link
+//	                                                        local completion: all of it is here
 //
-// encode runs wherever there may be room: in the caller that posts, and in the goroutine that takes an acknowledgement.
+// encode runs wherever there may be room: in the caller that posts, and in the goroutine that takes
+// an acknowledgement.
 
-// encodeQueued turns work requests into frames as far as there is room. It returns true if it has stopped to send a
-// full batch and more may follow; then it is called again.
+// encodeQueued turns work requests into frames as far as there is room. It returns true if it has
+// stopped to send a full batch and more may follow; then it is called again.
 func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 	for wr := p.queue.first; wr != nil; wr = p.queue.first {
 		switch p.encode(now, wr) {
@@ -46,11 +47,20 @@ func (p *peer) sendQueued(now monotime.Time) {
 	p.pump(now)
 }
 
-// execute queues a put or push and waits for its local completion. With more to come it leaves a frame that is not full
-// unsent. The caller holds d.mu, which is free while it waits.
-func (p *peer) execute(ctx context.Context, wr *workRequest, more bool) error {
-	p.queue.push(wr)
+// execute does a put or push, up to its local completion. With more to come it leaves a frame that
+// is not full unsent. What fits the window needs no work request: it goes into frames at once if
+// none is queued before it. The caller holds d.mu, which is free while it waits.
+func (p *peer) execute(ctx context.Context, what *request, more bool) error {
 	now := clock.Now()
+	if p.queue.first == nil && p.encodeParts(now, what) == whole {
+		if !more {
+			p.pump(now)
+		}
+		return nil
+	}
+	wr := p.d.newRequest(what)
+	defer p.d.freeRequest(wr)
+	p.queue.push(wr)
 	for p.encodeQueued(now) {
 		p.drainReceive()
 		now = clock.Now()

@@ -10,7 +10,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// A peer acknowledges a call, and then something becomes of it before it answers. Nothing else is under way: the caller has to ask.
+// A peer acknowledges a call, and then something becomes of it before it answers. Nothing else is
+// under way: the caller has to ask.
 func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 	for _, x := range []struct {
 		name     string

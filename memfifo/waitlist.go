@@ -6,7 +6,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// waitlist is the goroutines that wait for something of a window or FIFO to change. Domain.mu guards it.
+// waitlist is the goroutines that wait for something of a window or FIFO to change. Domain.mu
+// guards it.
 type waitlist struct{ first *waiter }
 
 // waiter is a goroutine that waits until it is woken once.
@@ -51,7 +52,8 @@ func (l *waitlist) remove(w *waiter) {
 	w.next, w.listed = nil, false
 }
 
-// sleep waits until a waiter of a list is woken, and gives it back. The caller holds mu, which is free while it waits.
+// sleep waits until a waiter of a list is woken, and gives it back. The caller holds mu, which is
+// free while it waits.
 func (d *Domain) sleep(ctx context.Context, w *waiter, list *waitlist) error {
 	d.mu.Unlock()
 	err := d.await(ctx, &w.completion)

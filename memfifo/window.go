@@ -47,9 +47,10 @@ type Window struct {
 	revoked     bool          // guarded by d.mu
 }
 
-// Register makes mem a window under an id. The memory is the window's until Revoke; the program may read and write it
-// meanwhile, as docs/memory-model.md says. Atomic rights need memory that begins at a multiple of 8, as a slice of 8
-// bytes or more from make does. Errors: ErrTaken, ErrAlignment, ErrClosed.
+// Register makes mem a window under an id. The memory is the window's until Revoke; the program may
+// read and write it meanwhile, as docs/memory-model.md says. Atomic rights need memory that begins
+// at a multiple of 8, as a slice of 8 bytes or more from make does. Errors: ErrTaken, ErrAlignment,
+// ErrClosed.
 func (d *Domain) Register(id uint16, mem []byte, rights Rights) (*Window, error) {
 	if rights&Atomic != 0 && len(mem) > 0 && uintptr(unsafe.Pointer(&mem[0]))%8 != 0 {
 		return nil, fmt.Errorf("window %d: memory is %w", id, ErrAlignment)
@@ -73,7 +74,8 @@ func (w *Window) Key() Key { return w.key }
 // Bytes returns the window's memory.
 func (w *Window) Bytes() []byte { return w.mem }
 
-// Revoke ends the window: when it returns, no other node touches the memory any more. Waits for it end with ErrClosed.
+// Revoke ends the window: when it returns, no other node touches the memory any more. Waits for it
+// end with ErrClosed.
 func (w *Window) Revoke() {
 	w.d.mu.Lock()
 	defer w.d.mu.Unlock()
@@ -94,16 +96,17 @@ func (w *Window) wake(err error) {
 // Notified returns how many operations with a notification have been completed in the window.
 func (w *Window) Notified() uint64 { return w.notes.Load() }
 
-// Wait returns when more than seen operations with a notification have been completed, and how many: what they wrote is in
-// place. ErrClosed if the window is revoked.
+// Wait returns when more than seen operations with a notification have been completed, and how
+// many: what they wrote is in place. ErrClosed if the window is revoked.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
 	err := w.await(ctx, &w.noteWaiters, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err
 }
 
-// WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition. Other nodes write there
-// with one aligned Put of 8 bytes, or atomically. The condition is evaluated after each operation and each Store, with
-// the domain locked: it must not call the domain, or Store.
+// WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition.
+// Other nodes write there with one aligned Put of 8 bytes, or atomically. The condition is
+// evaluated after each operation and each Store, with the domain locked: it must not call the
+// domain, or Store.
 func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) (v uint64, err error) {
 	p, err := w.word(off)
 	if err != nil {
@@ -124,7 +127,8 @@ func (w *Window) Load(off int64) (uint64, error) {
 	return p.Load(), nil
 }
 
-// Store writes the 8 bytes at an offset, at once, and wakes those who wait in WaitWord of this window.
+// Store writes the 8 bytes at an offset, at once, and wakes those who wait in WaitWord of this
+// window.
 func (w *Window) Store(off int64, v uint64) error {
 	p, err := w.word(off)
 	if err != nil {

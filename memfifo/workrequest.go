@@ -2,20 +2,23 @@ package memfifo
 
 import "github.com/rawlane/rawlane/mcd"
 
-// request says what is to be done to a peer's memory.
+// request says what is to be done to a peer's memory, or what is left of that.
 type request struct {
 	op       opcode
+	notify   Notify // put
+	begun    bool   // put, push: a part is in a frame
 	key      Key
 	off      uint64
 	data     []byte // put, push, tryPush: what is to be sent
-	notify   Notify // put
+	total    int    // push: the record's length
 	operand  uint64 // swap, compareSwap: the new value; fetchAdd: the summand
 	expected uint64 // compareSwap
 	buf      []byte // get: where the reply goes
 }
 
-// workRequest is an operation under way to a peer. It has two completions, as in verbs and UCX: the local one says
-// that the caller may reuse its argument, the remote one that the operation is done at the peer.
+// workRequest is an operation under way to a peer. It has two completions, as in verbs and UCX: the
+// local one says that the caller may reuse its argument, the remote one that the operation is done
+// at the peer.
 //
 //	state    event                               next    completes
 //	idle     its caller posts it                 queued  -
@@ -28,8 +31,6 @@ type request struct {
 type workRequest struct {
 	request
 	state     requestState
-	begun     bool   // a part of it is in a frame
-	total     int    // push: the record's length
 	requestID uint32 // of an operation with a reply
 	mark      uint32 // parcel: where its last frame ends in the lane; acknowledged once that is reached
 	issued    uint64 // fence: what is in place when it is answered
@@ -59,7 +60,7 @@ func (s requestState) String() string {
 
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
-	wr.state, wr.begun, wr.total, wr.received = queued, false, len(wr.data), 0
+	wr.state, wr.received = queued, 0
 	wr.value, wr.refusal, wr.err = 0, 0, nil
 	wr.signalLocal, wr.signalRemote = false, false
 	if wr.op.hasReply() {
@@ -67,7 +68,8 @@ func (wr *workRequest) restart() {
 	}
 }
 
-// expectLocal has the local completion be signalled. It resets the completion only here: most puts never wait.
+// expectLocal has the local completion be signalled. It resets the completion only here: most puts
+// never wait.
 func (wr *workRequest) expectLocal() {
 	wr.local.Reset()
 	wr.signalLocal = true

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 )
 
-// writer is a goroutine of the model that does things to all nodes, its own too: it knows what its part of their memory has
-// to be.
+// writer is a goroutine of the model that does things to all nodes, its own too: it knows what its
+// part of their memory has to be.
 type writer struct {
 	m       *model
 	number  int
