@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -44,6 +45,7 @@ func TestFIFO_SendersAreServedInTurn(t *testing.T) {
 						t.Fatalf("record %d of sender %d, %v: %d was next", number, sender, err, popped[sender])
 					}
 					popped[sender]++
+					time.Sleep(10 * time.Microsecond) // so that the senders' retransmissions come
 				}
 				for k := 1; k <= senders; k++ {
 					if n := popped[k]; n < total/senders*9/10 || n > total/senders*11/10 {

@@ -190,9 +190,10 @@ func (d *Domain) tryAppend(id uint16, secret uint64, rec []byte) Refusal {
 // append puts a record at the tail. It returns false if there is no room, or if other senders wait
 // for it: room is given in turn. The caller holds d.mu.
 func (f *FIFO) append(from *peer, rec []byte) bool {
-	if first := f.senders.first(); first != nil && first != from || !f.ring.append(rec) {
+	if !f.senders.admits(from) || !f.ring.append(rec) {
 		return false
 	}
+	f.senders.served = true
 	if f.waiting.Load() > 0 {
 		f.waiters.wake(nil)
 	}

@@ -8,19 +8,26 @@ import (
 )
 
 // A push that finds no room in its FIFO holds up the requests of its sender. The senders that are
-// held wait in a queue, and the first one alone gets room: it takes what there is, and goes to the
-// back if it wants more.
+// held wait in a queue. Room is for the first one alone: for one record, and then it is the next
+// one's turn.
 //
-//	pop ──> room ──> [ a | b | c ] ──> a's records, until there is no room ──> [ b | c | a ]
+//	pop ──> room ──> [ a | b | c ] ──> a's record ──> [ b | c | a ]
 
 // holdQueue is the senders that wait for room in a FIFO. Domain.mu guards it; the count may be read
 // without.
 type holdQueue struct {
-	peers []*peer
-	count atomic.Int32
+	peers  []*peer
+	count  atomic.Int32
+	served bool // the first one has had its turn
 }
 
-// first returns the sender that room is for, or nil.
+// admits reports whether room is for a sender; nil is this node itself.
+func (q *holdQueue) admits(p *peer) bool {
+	first := q.first()
+	return first == nil || first == p && !(q.served && len(q.peers) > 1)
+}
+
+// first returns the sender whose turn it is, or nil.
 func (q *holdQueue) first() *peer {
 	if len(q.peers) == 0 {
 		return nil
@@ -47,7 +54,7 @@ func (f *FIFO) hold(p *peer) bool {
 	if first != p {
 		f.senders.push(p)
 	}
-	if (first == nil || first == p) && f.ring.madeRoom() {
+	if f.senders.first() == p && f.senders.admits(p) && f.ring.madeRoom() {
 		if first == nil {
 			f.senders.remove(p)
 		}
@@ -64,10 +71,9 @@ func (f *FIFO) resume() {
 	}
 	now := clock.Now()
 	for p := f.senders.first(); p != nil; p = f.senders.first() {
-		tail := f.ring.tail.Load()
-		p.heldBy = nil
+		p.heldBy, f.senders.served = nil, false
 		p.resume(now)
-		if p.heldBy == f && f.ring.tail.Load() == tail {
+		if p.heldBy == f && !f.senders.served {
 			return // there is no room for its record yet
 		}
 		f.senders.remove(p)
