@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // routeApply is what was asked for of a group change.
@@ -65,7 +66,7 @@ func (a *routeApply) run(cmd *cobra.Command, args []string) error {
 }
 
 // apply applies a plan and prints what became of it.
-func (a *routeApply) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *vlan.Plan) error {
+func (a *routeApply) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *plan.Plan) error {
 	report, err := manager.Apply(ctx, clients, p, a.options)
 	if a.json {
 		if encoded := json.NewEncoder(cmd.OutOrStdout()).Encode(report); err == nil {

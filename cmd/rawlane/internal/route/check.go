@@ -6,8 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 func newRouteCheckCommand() *cobra.Command {
@@ -31,7 +33,7 @@ topology, it also makes sure that the network has every VID and that every pair 
 }
 
 // networkSummary says what a check has found out about a plan's network.
-func networkSummary(p *vlan.Plan, network *vlan.Topology) string {
+func networkSummary(p *plan.Plan, network *topology.Topology) string {
 	if network == nil {
 		return "it names no topology, so whether its VIDs connect them was not checked"
 	}

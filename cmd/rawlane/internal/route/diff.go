@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 func newRouteDiffCommand() *cobra.Command {
@@ -34,12 +35,12 @@ default, which come or go. Nodes are the same if their addresses are; their numb
 			if err != nil {
 				return err
 			}
-			return writeDifference(cmd.OutOrStdout(), vlan.Diff(before, after))
+			return writeDifference(cmd.OutOrStdout(), plan.Diff(before, after))
 		},
 	}
 }
 
-func writeDifference(out io.Writer, d vlan.Difference) error {
+func writeDifference(out io.Writer, d plan.Difference) error {
 	var b strings.Builder
 	for _, s := range d.Removed {
 		fmt.Fprintf(&b, "removed %s\n", stationName(s))
@@ -64,7 +65,7 @@ func writeDifference(out io.Writer, d vlan.Difference) error {
 }
 
 // stationName is a node's address, and its name if it has one.
-func stationName(s vlan.Station) string {
+func stationName(s plan.Node) string {
 	if s.Name == "" {
 		return s.MAC.String()
 	}

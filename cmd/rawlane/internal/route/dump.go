@@ -9,8 +9,10 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 func newRouteDumpCommand() *cobra.Command {
@@ -41,11 +43,11 @@ and failovers want for the moment is not in it: "route show --manager" shows tha
 
 // writeDump writes a plan as a file. The file of a network is not the manager's, who has its name
 // alone.
-func writeDump(out io.Writer, p *vlan.Plan) error {
+func writeDump(out io.Writer, p *plan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if p.Topology != "" && !vlan.IsTopologySpec(p.Topology) {
+	if p.Topology != "" && !topology.IsSpec(p.Topology) {
 		if _, err := fmt.Fprintf(out, "# Its network is in a file, %s, which has to be beside this one: it is looked for from there.\n", p.Topology); err != nil {
 			return err
 		}
@@ -55,11 +57,11 @@ func writeDump(out io.Writer, p *vlan.Plan) error {
 }
 
 // dumpedPlan is the plan of a table, with the operator's pairs in it.
-func dumpedPlan(t *manager.Table) (*vlan.Plan, error) {
+func dumpedPlan(t *manager.Table) (*plan.Plan, error) {
 	if t.Plan == nil {
 		return nil, fmt.Errorf("node %v: %w (give it one: rawlane route load)", t.MAC, manager.ErrNoPlan)
 	}
-	changes := make(map[vlan.Pair]transport.VID)
+	changes := make(map[plan.Pair]transport.VID)
 	for _, pair := range t.Pairs {
 		if pair.By != "operator" {
 			continue
@@ -69,7 +71,7 @@ func dumpedPlan(t *manager.Table) (*vlan.Plan, error) {
 		if !okA || !okB {
 			return nil, fmt.Errorf("node %v: its table has a pair of nodes that its plan has not: %v-%v", t.MAC, pair.A, pair.B)
 		}
-		changes[vlan.PairOf(a, b)] = pair.VID
+		changes[plan.PairOf(a, b)] = pair.VID
 	}
 	return t.Plan.With(changes)
 }

@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // routeSchema is the version of routeResult as JSON. docs/routes.md describes it.
@@ -48,7 +49,7 @@ func (s *routeShow) writeJSON(out io.Writer) error {
 	for i, n := range p.Nodes {
 		r.Nodes = append(r.Nodes, routeNode{i, n.Name, n.MAC, n.VID, n.Priority})
 	}
-	_ = s.pairs(func(pair vlan.Pair, vid transport.VID) error { // which never fails
+	_ = s.pairs(func(pair plan.Pair, vid transport.VID) error { // which never fails
 		_, listed := p.Pairs[pair]
 		r.Pairs = append(r.Pairs, routePair{[2]int{pair.A, pair.B}, vid, listed})
 		return nil

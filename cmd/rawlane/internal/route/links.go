@@ -8,17 +8,19 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // pairs calls f with the pairs that are shown, and their VIDs.
-func (s *routeShow) pairs(f func(vlan.Pair, transport.VID) error) error {
+func (s *routeShow) pairs(f func(plan.Pair, transport.VID) error) error {
 	for a := range s.plan.Nodes {
 		for b := a + 1; b < len(s.plan.Nodes); b++ {
 			if s.node != allNodes && s.node != a && s.node != b {
 				continue
 			}
-			if err := f(vlan.Pair{A: a, B: b}, s.plan.PairVID(a, b)); err != nil {
+			if err := f(plan.Pair{A: a, B: b}, s.plan.PairVID(a, b)); err != nil {
 				return err
 			}
 		}
@@ -27,14 +29,14 @@ func (s *routeShow) pairs(f func(vlan.Pair, transport.VID) error) error {
 }
 
 // linkPairs returns for each link between switches the pairs that it carries.
-func (s *routeShow) linkPairs() ([][]vlan.Pair, error) {
-	paths, err := vlan.NewPaths(s.network)
+func (s *routeShow) linkPairs() ([][]plan.Pair, error) {
+	paths, err := topology.NewPaths(s.network)
 	if err != nil {
 		return nil, err
 	}
-	carried := make([][]vlan.Pair, len(s.network.Links))
-	var path []vlan.Hop
-	err = s.pairs(func(pair vlan.Pair, vid transport.VID) (err error) {
+	carried := make([][]plan.Pair, len(s.network.Links))
+	var path []topology.Hop
+	err = s.pairs(func(pair plan.Pair, vid transport.VID) (err error) {
 		path, err = paths.Append(path[:0], pair.A, pair.B, vid)
 		for _, hop := range path {
 			carried[hop.Link] = append(carried[hop.Link], pair)
@@ -64,7 +66,7 @@ func (s *routeShow) writeLinks(b *strings.Builder) error {
 	return table.Flush()
 }
 
-func pairList(pairs []vlan.Pair) string {
+func pairList(pairs []plan.Pair) string {
 	var text []string
 	for i, pair := range pairs {
 		if i == maxLinkPairs {

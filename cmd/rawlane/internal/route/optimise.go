@@ -11,7 +11,11 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // routeOptimise is what was asked for.
@@ -22,11 +26,11 @@ type routeOptimise struct {
 	traffic  string // file
 	out      string // file
 	json     bool
-	options  vlan.OptimizeOptions
+	options  optimize.Options
 
-	network *vlan.Topology
-	demand  vlan.Traffic
-	report  vlan.Report
+	network *topology.Topology
+	demand  traffic.Matrix
+	report  optimize.Report
 }
 
 func newRouteOptimiseCommand() *cobra.Command {
@@ -40,8 +44,8 @@ together; and shows which pairs shared a link before, which change their VID, an
 FILE, or else with one whose VIDs go round. With --out it writes the plan that it has found, which has the rule of the first one and
 lists only pairs that differ from it.
 
-Topologies: ` + vlan.TopologySpecs + `, or a file.
-Patterns: ` + vlan.Patterns + `.
+Topologies: ` + topology.Specs + `, or a file.
+Patterns: ` + traffic.Patterns + `.
 A traffic's file has a flow in each line: "0>8 1G" one way, "2-9 500M" both ways.
 
   rawlane route optimise --topology vbft:4x4x4 --pattern cg16
@@ -87,7 +91,7 @@ func (o *routeOptimise) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	better, report, err := vlan.Optimize(o.network, o.demand, plan, o.options)
+	better, report, err := optimize.Plan(o.network, o.demand, plan, o.options)
 	if err != nil {
 		return err
 	}
@@ -104,7 +108,7 @@ func (o *routeOptimise) run(out io.Writer) error {
 }
 
 // load reads the plan to begin with, its network, and who sends to whom.
-func (o *routeOptimise) load() (plan *vlan.Plan, err error) {
+func (o *routeOptimise) load() (plan *plan.Plan, err error) {
 	if o.file != "" {
 		if plan, err = cli.ReadPlan(o.file); err != nil {
 			return nil, err
@@ -125,7 +129,7 @@ func (o *routeOptimise) load() (plan *vlan.Plan, err error) {
 }
 
 // loadNetwork finds the network: --topology, or the plan's.
-func (o *routeOptimise) loadNetwork(plan *vlan.Plan) (err error) {
+func (o *routeOptimise) loadNetwork(plan *plan.Plan) (err error) {
 	if o.topology == "" {
 		if plan.Topology == "" {
 			return cli.Misuse("%s names no topology: give --topology", o.file)
@@ -141,7 +145,7 @@ func (o *routeOptimise) loadNetwork(plan *vlan.Plan) (err error) {
 func (o *routeOptimise) loadTraffic() error {
 	n := len(o.network.Hosts)
 	if o.pattern != "" {
-		demand, err := vlan.Pattern(o.pattern, n)
+		demand, err := traffic.Pattern(o.pattern, n)
 		if err != nil {
 			return cli.AsMisuse(fmt.Errorf("--pattern: %w", err))
 		}
@@ -153,19 +157,19 @@ func (o *routeOptimise) loadTraffic() error {
 		return err
 	}
 	defer f.Close()
-	o.demand, err = vlan.ReadTraffic(o.traffic, f, n)
+	o.demand, err = traffic.Read(o.traffic, f, n)
 	return err
 }
 
 // plainPlan is the plan of a network that nobody has written one for: VIDs go round, and node n has
 // the address 02:00:..., ending in n+1, until somebody puts in the real ones.
-func plainPlan(network *vlan.Topology) (*vlan.Plan, error) {
+func plainPlan(network *topology.Topology) (*plan.Plan, error) {
 	macs := make([]transport.MAC, len(network.Hosts))
 	for i := range macs {
 		macs[i] = transport.MAC{0x02}
 		binary.BigEndian.PutUint32(macs[i][2:], uint32(i+1))
 	}
-	plan, err := vlan.Cyclic(macs, network.VIDs())
+	plan, err := plan.RoundRobin(macs, network.VIDs())
 	if err != nil {
 		return nil, fmt.Errorf("a plan for this network: %w", err)
 	}
@@ -176,7 +180,7 @@ func plainPlan(network *vlan.Topology) (*vlan.Plan, error) {
 }
 
 // writePlan writes a plan to the file of --out.
-func writePlan(file string, plan *vlan.Plan) error {
+func writePlan(file string, plan *plan.Plan) error {
 	var b bytes.Buffer
 	if _, err := plan.WriteTo(&b); err != nil {
 		return fmt.Errorf("%s: %w", file, err)

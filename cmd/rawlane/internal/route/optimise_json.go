@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
 )
 
 // optimiseSchema is the version of optimiseResult.
@@ -65,7 +66,7 @@ func (o *routeOptimise) writeJSON(out io.Writer) error {
 	return enc.Encode(&result)
 }
 
-func (o *routeOptimise) outcome(from *vlan.Outcome) optimiseOutcome {
+func (o *routeOptimise) outcome(from *optimize.Outcome) optimiseOutcome {
 	result := optimiseOutcome{Worst: from.Worst, Squares: from.Squares, Links: []optimiseLink{}}
 	for _, l := range from.Links {
 		link := optimiseLink{o.network.HopName(l.Hop), l.Utilisation, [][2]int{}}

@@ -9,7 +9,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 const (
@@ -41,7 +43,7 @@ func (o *routeOptimise) writeText(out io.Writer) error {
 
 // writeLinks writes the links that pairs share and that have more to carry than they can, or else
 // the worst ones.
-func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *vlan.Outcome) {
+func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *optimize.Outcome) {
 	links := oneWay(outcome.Collisions())
 	what := "shared beyond its rate"
 	if len(links) == 0 {
@@ -65,11 +67,11 @@ func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *vlan.Outcome) {
 
 // linkLoad is a link's load in one direction, or in both if they are the same.
 type linkLoad struct {
-	vlan.LinkUse
+	optimize.LinkUse
 	both bool
 }
 
-func (l linkLoad) name(network *vlan.Topology) string {
+func (l linkLoad) name(network *topology.Topology) string {
 	if l.both {
 		return network.LinkName(l.Hop.Link)
 	}
@@ -77,7 +79,7 @@ func (l linkLoad) name(network *vlan.Topology) string {
 }
 
 // oneWay puts the two directions of a link together if the same pairs load them alike.
-func oneWay(links []vlan.LinkUse) (loads []linkLoad) {
+func oneWay(links []optimize.LinkUse) (loads []linkLoad) {
 	at := make(map[int]int) // by link
 	for _, l := range links {
 		i, seen := at[l.Hop.Link]

@@ -11,7 +11,9 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 const (
@@ -22,9 +24,9 @@ const (
 // routeShow is a plan to show, and its network if the plan names one.
 type routeShow struct {
 	file    string
-	plan    *vlan.Plan
-	network *vlan.Topology // or nil
-	node    int            // or allNodes
+	plan    *plan.Plan
+	network *topology.Topology // or nil
+	node    int                // or allNodes
 }
 
 func newRouteShowCommand() *cobra.Command {
@@ -144,7 +146,7 @@ func (s *routeShow) writeNode(b *strings.Builder) {
 // why says where the VID of a pair comes from.
 func (s *routeShow) why(other int) string {
 	decider := s.plan.Decider(s.node, other)
-	switch _, listed := s.plan.Pairs[vlan.PairOf(s.node, other)]; {
+	switch _, listed := s.plan.Pairs[plan.PairOf(s.node, other)]; {
 	case listed:
 		return "listed"
 	case decider == s.node:
@@ -153,7 +155,7 @@ func (s *routeShow) why(other int) string {
 	return fmt.Sprintf("default of %d", decider)
 }
 
-func nodeLabel(node int, s vlan.Station) string {
+func nodeLabel(node int, s plan.Node) string {
 	if s.Name == "" {
 		return fmt.Sprint(node)
 	}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // routeVLANs is a network whose switches are to be set up.
@@ -20,11 +21,11 @@ type routeVLANs struct {
 	format   string
 	first    uint16 // VID
 	untagged uint16 // VID
-	opt      vlan.VLANOptions
-	ports    vlan.PortOptions
+	opt      topology.VLANOptions
+	ports    topology.PortOptions
 
-	network *vlan.Topology
-	report  *vlan.VLANReport // of computed VLANs
+	network *topology.Topology
+	report  *topology.VLANReport // of computed VLANs
 }
 
 // vlanFormats are what the result can be written as.
@@ -88,8 +89,8 @@ func (r *routeVLANs) validate(cmd *cobra.Command) error {
 	if r.opt.Paths < 0 {
 		return cli.Misuse("--paths %d: want 1 or more", r.opt.Paths)
 	}
-	if r.opt.Tries < 0 || r.opt.Tries > vlan.MaxTries {
-		return cli.Misuse("--tries %d: want 1 to %d", r.opt.Tries, vlan.MaxTries)
+	if r.opt.Tries < 0 || r.opt.Tries > topology.MaxTries {
+		return cli.Misuse("--tries %d: want 1 to %d", r.opt.Tries, topology.MaxTries)
 	}
 	r.opt.FirstVID, r.ports.Untagged = transport.VID(r.first), transport.VID(r.untagged)
 	return nil
@@ -120,7 +121,7 @@ func (r *routeVLANs) load() (err error) {
 		}
 		return nil
 	}
-	vlans, report, err := vlan.ComputeVLANs(r.network, r.opt)
+	vlans, report, err := topology.ComputeVLANs(r.network, r.opt)
 	if err != nil {
 		return fmt.Errorf("topology %s: %w", r.topology, err)
 	}
@@ -128,7 +129,7 @@ func (r *routeVLANs) load() (err error) {
 	return nil
 }
 
-func (r *routeVLANs) write(out io.Writer, table *vlan.PortTable) error {
+func (r *routeVLANs) write(out io.Writer, table *topology.PortTable) error {
 	if r.format == "json" {
 		return r.writeJSON(out, table)
 	}

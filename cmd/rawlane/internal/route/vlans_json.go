@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // vlansSchema is the version of vlansResult as JSON. docs/topologies.md describes it.
@@ -53,7 +54,7 @@ type vlansPath struct {
 	VID   transport.VID `json:"vid,omitempty"`
 }
 
-func (r *routeVLANs) writeJSON(out io.Writer, table *vlan.PortTable) error {
+func (r *routeVLANs) writeJSON(out io.Writer, table *topology.PortTable) error {
 	t := r.network
 	names := t.LinkNames()
 	result := vlansResult{
@@ -91,7 +92,7 @@ func namesOf(names []string, links []int) []string {
 	return some
 }
 
-func computedJSON(t *vlan.Topology, report *vlan.VLANReport, names []string) *vlansComputed {
+func computedJSON(t *topology.Topology, report *topology.VLANReport, names []string) *vlansComputed {
 	c := &vlansComputed{Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast, UnusedLinks: namesOf(names, report.UnusedLinks)}
 	for _, p := range report.Paths {
 		path := vlansPath{From: t.Switches[p.From], To: t.Switches[p.To], VID: p.VID}
