@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // applyVerb gives all nodes a plan at once: the verbs apply and rollback.
@@ -106,7 +107,7 @@ func (a *applyVerb) timeout(cmd *cobra.Command) (context.Context, context.Cancel
 }
 
 // apply applies a plan and prints the report.
-func (a *applyVerb) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *vlan.Plan) error {
+func (a *applyVerb) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *plan.Plan) error {
 	report, err := manager.Apply(ctx, clients, p, a.options)
 	printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
 	return errors.Join(err, printed)

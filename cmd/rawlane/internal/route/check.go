@@ -7,8 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -42,14 +44,14 @@ func oneFile(_ *cobra.Command, args []string) error {
 }
 
 // planSummary is a plan in a line: "16 nodes, VIDs 1 2 3 4, 120 pairs, 6 of them listed".
-func planSummary(p *vlan.Plan) string {
+func planSummary(p *plan.Plan) string {
 	n := len(p.Nodes)
 	return fmt.Sprintf("%s, VIDs %s, %s, %d of them listed", cli.Count(n, "node"),
 		strings.Trim(fmt.Sprint(p.VIDs), "[]"), cli.Count(n*(n-1)/2, "pair"), len(p.Pairs))
 }
 
 // networkSummary is the result of checking a plan against its network, in words.
-func networkSummary(p *vlan.Plan, network *vlan.Topology) string {
+func networkSummary(p *plan.Plan, network *topology.Topology) string {
 	if network == nil {
 		return "it names no topology, so whether its VIDs connect them was not checked"
 	}

@@ -3,13 +3,13 @@ package route
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // controlVerb runs the controller, which changes plans by the traffic.
@@ -32,7 +32,7 @@ begin with (rawlane route apply).
 
   rawlane route control --topology vbft:4x4x4 --managers managers.txt
 
-Topologies: ` + vlan.TopologySpecs + `, or a file.`,
+Topologies: ` + topology.Specs + `, or a file.`,
 		Args: cli.NoArguments,
 		RunE: c.run,
 	}
@@ -41,7 +41,7 @@ Topologies: ` + vlan.TopologySpecs + `, or a file.`,
 	f.StringVar(&c.topology, "topology", "", cli.TopologyHelp)
 	f.DurationVar(&c.options.Config.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
 	f.Float64Var(&c.options.Config.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
-	f.IntVar(&c.options.Config.Patience, "patience", 0, "for how many periods in a row there must be such a gain; 0: 3")
+	f.IntVar(&c.options.Config.Hysteresis, "patience", 0, "for how many periods in a row there must be such a gain; 0: 3")
 	f.IntVar(&c.options.Config.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
 	f.BoolVar(&c.json, "json", false, "log as JSON")
 	return cmd
