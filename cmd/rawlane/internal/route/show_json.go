@@ -1,11 +1,7 @@
 package route
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
@@ -43,29 +39,30 @@ type routeLink struct {
 	Pairs [][2]int `json:"pairs"`
 }
 
-func (s *routeShow) writeJSON(out io.Writer) error {
+// result makes the JSON of the plan and of the pairs that each link carries.
+func (s *shownPlan) result(carried [][]plan.Pair) *routeResult {
 	p := s.plan
-	r := routeResult{Schema: routeSchema, File: s.file, Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP, Pairs: []routePair{}}
+	r := &routeResult{
+		Schema: routeSchema, File: s.file, Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP, Pairs: []routePair{},
+	}
 	for i, n := range p.Nodes {
 		r.Nodes = append(r.Nodes, routeNode{i, n.Name, n.MAC, n.VID, n.Priority})
 	}
-	_ = s.pairs(func(pair plan.Pair, vid transport.VID) error { // which never fails
+	for pair, vid := range s.pairs {
 		_, listed := p.Pairs[pair]
 		r.Pairs = append(r.Pairs, routePair{[2]int{pair.A, pair.B}, vid, listed})
-		return nil
-	})
-	if s.network != nil {
-		carried, err := s.linkPairs()
-		if err != nil {
-			return err
-		}
-		for link, pairs := range carried {
-			l := routeLink{s.network.LinkName(link), [][2]int{}}
-			for _, pair := range pairs {
-				l.Pairs = append(l.Pairs, [2]int{pair.A, pair.B})
-			}
-			r.Links = append(r.Links, l)
-		}
 	}
-	return json.NewEncoder(out).Encode(&r)
+	for link, pairs := range carried {
+		r.Links = append(r.Links, routeLink{s.network.LinkName(link), pairNumbers(pairs)})
+	}
+	return r
+}
+
+// pairNumbers is pairs as JSON has them: never null.
+func pairNumbers(pairs []plan.Pair) [][2]int {
+	numbers := make([][2]int, len(pairs))
+	for i, p := range pairs {
+		numbers[i] = [2]int{p.A, p.B}
+	}
+	return numbers
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sleepers starts n goroutines that Wait for l, and returns, when all are asleep, where they report.
+// sleepers starts n goroutines that Wait for l, and returns, when all are asleep, where they
+// report.
 func sleepers(l *Link, n int) <-chan error {
 	ended := make(chan error, n)
 	for range n {
@@ -67,26 +68,27 @@ func TestWait_WhoIsWoken(t *testing.T) {
 	}
 }
 
-// Waking a waiter that looks and goes back to sleep would show in no result; it costs the poller dearly.
+// Waking a waiter that looks and goes back to sleep would show in no result; it costs the poller
+// dearly.
 func TestQuiet_WakesNobodyInVain(t *testing.T) {
 	links, err := Links(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	from, l := links[0], links[1]
-	l.sleep.sleepers.Add(1) // one that takes no wake-up, so that it can be seen
+	l.wakeup.waiters.Add(1) // one that takes no wake-up, so that it can be seen
 	l.MaskWakeups(true)
 	send(t, from, numbered(l.MAC(), 1))
-	if len(l.sleep.wake) != 0 {
+	if len(l.wakeup.signal) != 0 {
 		t.Error("a frame with wake-ups masked woke somebody")
 	}
 	wantNumbers(t, "the poller", l, 1)
 	l.MaskWakeups(false)
-	if len(l.sleep.wake) != 0 {
+	if len(l.wakeup.signal) != 0 {
 		t.Error("MaskWakeups(false) with nothing there woke somebody")
 	}
 	send(t, from, numbered(l.MAC(), 2))
-	if len(l.sleep.wake) != 1 {
+	if len(l.wakeup.signal) != 1 {
 		t.Error("a frame woke nobody")
 	}
 }

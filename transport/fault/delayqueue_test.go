@@ -19,7 +19,7 @@ func TestReorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Reorder: 0.1, ReorderBy: 2})
 		got := exchange(t, a, b, rounds)
-		time.Sleep(fault.ReorderPatience) // of virtual time: the last may wait for somebody to overtake it
+		time.Sleep(fault.ReorderTimeout) // virtual: the last one may not be overtaken
 		got = append(got, poll(t, b, make([]transport.Frame, 4))...)
 		c := b.Counts()
 		near(t, "reordered", c.Reordered, 0.1)
@@ -41,13 +41,13 @@ func TestReorder(t *testing.T) {
 	})
 }
 
-// Altered frames keep their place in a batch, and the others theirs.
+// Altered frames keep their place in a batch.
 func TestAlteredFramesKeepTheirOrder(t *testing.T) {
 	a, b := pair(t, fault.Config{Loss: 0.2, Corrupt: 0.3})
 	const batch = 64
 	frames := make([]transport.Frame, batch)
 	for i := range frames {
-		// The number stands in every byte: one bit does not change the majority.
+		// The number stands in every byte: a flipped bit does not change the median.
 		frames[i] = transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, Payload: bytes.Repeat([]byte{byte(i)}, payloadLen)}
 	}
 	if n, err := a.Send(frames); n != batch || err != nil {
@@ -66,7 +66,7 @@ func TestAlteredFramesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Frames that are delayed for different times come in the order of those.
+// Frames with different delays come in the order of their due times.
 func TestDelayedFramesComeInOrderOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Minute})
@@ -99,7 +99,7 @@ func TestDelayedFramesComeInOrderOfTime(t *testing.T) {
 	})
 }
 
-// The longest time there is does not wrap round.
+// The longest delay there is does not wrap round.
 func TestDelayForEver(t *testing.T) {
 	a, b := pair(t, fault.Config{Delay: 1, DelayMax: math.MaxInt64})
 	if got := exchange(t, a, b, 10); len(got) != 0 {
@@ -112,17 +112,17 @@ func TestDelayForEver(t *testing.T) {
 	}
 }
 
-// What is held back is bounded.
-func TestHeldIsBounded(t *testing.T) {
+// The delay queue is bounded.
+func TestDelayQueueIsBounded(t *testing.T) {
 	a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Hour, DelayMax: time.Hour})
-	exchange(t, a, b, fault.MaxHeld+10)
+	exchange(t, a, b, fault.MaxDelayed+10)
 	if c := b.Counts(); c.Overflowed != 10 {
 		t.Errorf("%+v", c)
 	}
 }
 
-// What is held back is this link's own: the link inside may use its memory again.
-func TestHeldFramesAreCopies(t *testing.T) {
+// Delayed frames are copies: the inner link may use its memory again.
+func TestDelayedFramesAreCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		marked := func(f *transport.Frame) bool { return f.Payload[0] == 0xaa }
 		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Second, Match: marked})
@@ -135,13 +135,13 @@ func TestHeldFramesAreCopies(t *testing.T) {
 		}
 		time.Sleep(time.Second) // virtual
 		if got := poll(t, b, make([]transport.Frame, 4)); len(got) != 1 || !bytes.Equal(got[0], want) {
-			t.Errorf("held back, and came as %x", got)
+			t.Errorf("delayed, and came as %x", got)
 		}
 	})
 }
 
-// A closed link hands out nothing, whatever it held.
-func TestCloseDropsWhatIsHeld(t *testing.T) {
+// A closed link hands out nothing, not even delayed frames that are due.
+func TestCloseEmptiesTheDelayQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Delay: 1, DelayMax: time.Second})
 		exchange(t, a, b, 10)
