@@ -69,7 +69,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 	s.mu.Lock()    // a message may come before the port is known
 	defer s.mu.Unlock()
 	var err error
-	if s.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: s.receive}); err != nil {
+	if s.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: s.receive}); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	return s, nil
@@ -90,19 +90,27 @@ func (s *Service) Close() error {
 	return s.port.Close()
 }
 
-// receive handles a message, in whichever goroutine polls.
-func (s *Service) receive(m *mcd.Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	msg := &s.message
-	if engine.Parse(m.Payload, msg) != nil {
+// receive handles messages, in whichever goroutine polls. Malformed ones are dropped.
+func (s *Service) receive(batch []mcd.Message, _ bool) {
+	if len(batch) == 0 {
 		return
 	}
-	msg.NIC = m.NIC
-	if c := s.sets[msg.Identity]; c != nil {
-		c.handle(clock.Now(), m.From.Node, msg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.Now()
+	for i := range batch {
+		if m := &batch[i]; engine.Parse(m.Payload, &s.message) == nil {
+			s.message.NIC = m.NIC
+			s.handle(now, m.From.Node, &s.message)
+		}
+	}
+}
+
+func (s *Service) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
+	if c := s.sets[m.Identity]; c != nil {
+		c.handle(now, from, m)
 	} else {
-		s.handleUnknown(m.From.Node, msg)
+		s.handleUnknown(from, m)
 	}
 }
 

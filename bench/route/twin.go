@@ -24,7 +24,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// The twins are the two ends of each contestant: this program, started anew with these words before the arguments.
+// The twins are the two ends of each contestant: this program, started anew with these words before
+// the arguments.
 const twinPrefix = "twin-"
 
 // What a session sends and is sent for one change; the bare requests are as long.

@@ -114,7 +114,11 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*vla
 	if err != nil {
 		return err
 	}
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}

@@ -80,13 +80,13 @@ func TestNoDescriptorLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := descriptors(t)
-			for range 100 {
+			for range 20 {
 				if err := open(settings{promiscuous: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if after := descriptors(t); after != before {
-				t.Errorf("%d descriptors before 100 links, %d after", before, after)
+				t.Errorf("%d descriptors before 20 links, %d after", before, after)
 			}
 			failures := make(map[string]bool)
 			for limit := uint64(1); ; limit++ {

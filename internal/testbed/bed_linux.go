@@ -189,6 +189,27 @@ func (n *Node) SetMTU(nic, mtu int) error {
 	return n.nl.LinkSetMTU(l, mtu)
 }
 
+// Move gives one of the node's NICs to another node, which must not have it, and sets it up there.
+func (n *Node) Move(nic int, to *Node) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	if err := n.nl.LinkSetNsFd(l, int(to.ns)); err != nil {
+		return fmt.Errorf("node %d: move %s: %w", n.number, Interface(nic), err)
+	}
+	return to.SetUp(nic, true)
+}
+
+// Remove removes one of the node's NICs.
+func (n *Node) Remove(nic int) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	return n.nl.LinkDel(l)
+}
+
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second
 

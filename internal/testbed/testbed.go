@@ -14,6 +14,7 @@ package testbed
 import (
 	"fmt"
 	"net"
+	"testing"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -68,3 +69,33 @@ func MAC(node, nic int) transport.MAC {
 
 // IP returns the IPv4 address of a node's NIC: 10.77.<nic>.<node+1>, in a network of 24 bits.
 func IP(node, nic int) net.IP { return net.IPv4(10, 77, byte(nic), byte(node+1)).To4() }
+
+// ForTest makes a bed for as long as the test. It skips the test where beds are not available (see
+// Need).
+func ForTest(t testing.TB, cfg Config) *Bed {
+	t.Helper()
+	Need(t)
+	bed, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bed.Close() })
+	return bed
+}
+
+// OpenPair opens a link on eth0 of nodes 0 and 1, for as long as the test.
+func OpenPair[L transport.Link](t testing.TB, bed *Bed, open func(ifname string) (L, error)) (a, b L) {
+	t.Helper()
+	var links [2]L
+	for k := range links {
+		if err := bed.Node(k).Do(func() (err error) { links[k], err = open(Interface(0)); return err }); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := links[k].Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return links[0], links[1]
+}

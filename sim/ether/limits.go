@@ -68,6 +68,5 @@ const (
 	maxRTO        = 120 * time.Second
 	delayedAck    = 40 * time.Millisecond
 	initialWindow = 3 // segments
-	dupThreshold  = 3 // segments that overtake one before it is taken for lost
 	ackEvery      = 2 // segments
 )

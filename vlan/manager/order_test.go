@@ -87,7 +87,7 @@ func slowPath(t *testing.T) (s *manager.Session, from, to *mcd.Port, n *node) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = e.Close() })
-		p, err := e.Port(1)
+		p, err := e.OpenPort(1, mcd.PortOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -182,7 +182,7 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 // beginStep begins to wait in a step.
 func (e *Engine) beginStep(m *machine, now monotime.Time) {
 	m.begun = now
-	m.interval = m.patience.timeout(e.cfg.PeerTimeout)
+	m.interval = min(max(firstNack, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
 }
 
@@ -199,7 +199,7 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 			e.counters.Notifies++
 		}
 		if s.awaitEnd > s.await && !m.nacked {
-			m.patience.sample(now.Sub(m.begun))
+			m.stepTime.Update(now.Sub(m.begun))
 		}
 		m.done[m.step] = now
 		m.step++

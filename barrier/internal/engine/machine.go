@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/internal/congestion"
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
@@ -33,7 +34,7 @@ type machine struct {
 	nacked   bool          // a nack was sent in this generation: its times mean nothing
 	interval time.Duration // until the next nack
 	next     monotime.Time // the instant of the next nack
-	patience estimator
+	stepTime congestion.RTT // how long steps usually take
 
 	entered, left monotime.Time
 	done          []monotime.Time // by step
@@ -78,25 +79,3 @@ func (m *machine) current() *parity { return &m.parities[m.generation&1] }
 
 // hasEntered reports whether this member has entered a generation.
 func (m *machine) hasEntered(generation uint32) bool { return int32(generation-m.generation) <= 0 }
-
-// estimator is how long steps usually take: a smoothed mean and variation, as RFC 6298 has them of
-// round trips.
-type estimator struct{ smoothed, variation time.Duration }
-
-func (e *estimator) sample(took time.Duration) {
-	if e.smoothed == 0 {
-		e.smoothed, e.variation = took, took/2
-		return
-	}
-	off := took - e.smoothed
-	e.smoothed += off / 8
-	if off < 0 {
-		off = -off
-	}
-	e.variation += (off - e.variation) / 4
-}
-
-// timeout returns how long to wait before the first nack.
-func (e *estimator) timeout(peerTimeout time.Duration) time.Duration {
-	return min(max(firstNack, e.smoothed+4*e.variation), peerTimeout/nacksPerTimeout)
-}
