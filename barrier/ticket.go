@@ -109,9 +109,6 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	e.others = slices.DeleteFunc(e.others, func(c *mcd.Completion) bool { return c == own })
 	s.mu.Unlock()
-	if own.Done() {
-		return own.Err()
-	}
 	return t.giveUp(e, err)
 }
 
@@ -145,4 +142,3 @@ func (t Ticket) giveUp(e *entry, err error) error {
 	missing := t.set.nodesOf(t.set.engine.Missing(t.number, nil))
 	return &IncompleteError{t.number, t.generation, missing, t, err}
 }
-

@@ -19,9 +19,9 @@ const (
 
 // tombstone is what remains of a closed member set: the goodbye, for members that have missed it.
 type tombstone struct {
-	bye   engine.Message
-	nodes []mcd.NodeID
-	heard []uint32 // the members' incarnations, by rank; 0: not heard
+	bye    engine.Message
+	nodes  []mcd.NodeID
+	engine *engine.Engine
 }
 
 // earlyMessage is a notify of a group that does not exist here. Most likely it is made soon.
@@ -57,13 +57,13 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
 }
 
-// tombstone finds that of the group in which a node lacks a message. A node that was heard there by
-// another incarnation has begun anew, and means a group that is to be made.
+// tombstone finds that of the group in which a node lacks a message. A node that has begun anew since
+// means a later group.
 func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 	for i := range s.graves {
 		t := &s.graves[i]
 		rank, member := slices.BinarySearch(t.nodes, from)
-		if t.bye.Identity == m.Identity && member && (t.heard[rank] == 0 || t.heard[rank] == m.Incarnation) {
+		if t.bye.Identity == m.Identity && member && !t.engine.BegunAnew(rank, m) {
 			return t
 		}
 	}
@@ -73,14 +73,10 @@ func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 // bury takes a member set out, and keeps its tombstone. The caller holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
-	t := tombstone{bye: c.engine.Goodbye(), nodes: c.nodes}
-	for rank := range c.nodes {
-		t.heard = append(t.heard, c.engine.Heard(rank))
-	}
 	if len(s.graves) == maxTombstones {
 		s.graves = slices.Delete(s.graves, 0, 1)
 	}
-	s.graves = append(s.graves, t)
+	s.graves = append(s.graves, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
 }
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.

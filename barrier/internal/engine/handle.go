@@ -53,9 +53,6 @@ func (e *Engine) hear(from int, msg *Message) bool {
 	return p.incarnation == msg.Incarnation
 }
 
-// Heard returns the incarnation by which a member was heard in the group; 0 if it was not.
-func (e *Engine) Heard(rank int) uint32 { return e.peers[rank].incarnation }
-
 // handleNotify handles a message of the schedule.
 func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Message, out []Send) []Send {
 	ahead := int32(msg.Generation - m.generation)

@@ -41,11 +41,7 @@ func (e *Engine) Goodbye() Message {
 		if m == nil || m.entered.IsZero() { // never entered
 			continue
 		}
-		d := Done{m.number, m.generation}
-		if m.state != Idle {
-			d.Generation--
-		}
-		bye.Done = append(bye.Done, d)
+		bye.Done = append(bye.Done, Done{m.number, m.completed()})
 	}
 	return bye
 }

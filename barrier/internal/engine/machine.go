@@ -30,10 +30,10 @@ type machine struct {
 	failure        *Failure
 	pendingFailure *Failure // of the next generation, which other members have entered
 
-	begun    monotime.Time // the instant that this step began
-	nacked   bool          // a nack was sent in this generation: its times mean nothing
-	interval time.Duration // until the next nack
-	next     monotime.Time // the instant of the next nack
+	begun    monotime.Time  // the instant that this step began
+	nacked   bool           // a nack was sent in this generation: its times mean nothing
+	interval time.Duration  // until the next nack
+	next     monotime.Time  // the instant of the next nack
 	stepTime congestion.RTT // how long steps usually take
 
 	entered, left monotime.Time
@@ -76,6 +76,14 @@ func (c *parity) clear(p *plan) {
 
 // current returns the messages of the generation that was entered last.
 func (m *machine) current() *parity { return &m.parities[m.generation&1] }
+
+// completed returns the last generation that was completed.
+func (m *machine) completed() uint32 {
+	if m.state == Idle {
+		return m.generation
+	}
+	return m.generation - 1
+}
 
 // hasEntered reports whether this member has entered a generation.
 func (m *machine) hasEntered(generation uint32) bool { return int32(generation-m.generation) <= 0 }

@@ -6,6 +6,15 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
+// BegunAnew reports whether a message comes from a later life of a member: it was heard by another
+// incarnation, or counts as down, or lacks a generation that this member has long completed. A member
+// that has not begun anew is at most one generation behind.
+func (e *Engine) BegunAnew(rank int, msg *Message) bool {
+	p, m := &e.peers[rank], e.machines[msg.Number]
+	return p.incarnation != 0 && p.incarnation != msg.Incarnation || e.isGone(rank) ||
+		m != nil && int32(m.completed()-msg.Generation) > 0
+}
+
 // Fresh reports whether this member has completed no barrier of the group, and knows of no failure:
 // what it has done so far can be done again in another epoch.
 func (e *Engine) Fresh() bool {
