@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -136,5 +137,46 @@ func TestFlush_CountsRefusals(t *testing.T) {
 			t.Errorf("%v: want 1000 refusals", err)
 		}
 		must(t, c.domains[0].Flush(ctx))
+	})
+}
+
+// A Flush whose context ends names the node that has not answered, though its send queue is full, and not the others.
+func TestFlush_NamesOnlyTheNodesThatHaveNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		c.full(t, 1) // at node 1
+		for _, k := range []int{1, 2, 3} {
+			w, err := c.domains[k].Register(1, make([]byte, 1<<20), memfifo.All)
+			must(t, err)
+			r := d.Remote(w.Key())
+			if k == 1 {
+				must(t, d.Post(&memfifo.Parcel{To: r, Data: make([]byte, 1<<20)})) // more than its window
+				continue
+			}
+			must(t, r.Put(ctx, 0, []byte{1}))
+		}
+		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		err := d.Flush(soon)
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "node 1 has not answered: context deadline exceeded" {
+			t.Errorf("%v", err)
+		}
+		begun := time.Now()
+		if err := d.Flush(ctx, 2, 3); err != nil || time.Since(begun) > 0 {
+			t.Errorf("the others: %v, after %v", err, time.Since(begun))
+		}
+	})
+}
+
+func TestFlush_OfANodeThatTheTableDoesNotHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		err := c.domains[0].Flush(limit(t), 1, 7)
+		if !errors.Is(err, mcd.ErrUnknownNode) || !strings.Contains(err.Error(), "node 7") {
+			t.Errorf("%v", err)
+		}
+		must(t, c.domains[0].Flush(limit(t), 0, 1)) // this node itself, and one that it has never talked to
 	})
 }
