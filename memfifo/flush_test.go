@@ -13,10 +13,10 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// slow is a link on which everything takes a second, or nothing; the limit is not reached.
+// slow is a link that delays every frame by 0.3 s; the peer timeout is not reached.
 var slow = fault.Config{Delay: 1, DelayMin: 300 * time.Millisecond, DelayMax: 300 * time.Millisecond}
 
-// What two flush is flushed for both: the second one does not return before the first.
+// A second Flush does not return before the first, whose fence it could rely on.
 func TestFlush_OfTwoAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -33,7 +33,7 @@ func TestFlush_OfTwoAtATime(t *testing.T) {
 	})
 }
 
-// A Flush that was given up has not flushed: the next one does.
+// A Flush that was given up leaves the flushing to the next one.
 func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -53,7 +53,7 @@ func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// An operation on a word whose answer nobody waited for any more is in place, too.
+// Flush waits also for an atomic operation whose caller has given up.
 func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -75,7 +75,7 @@ func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A loss is told once. The next Flush asks nobody.
+// A loss is reported once. The next Flush has nothing to ask.
 func TestFlush_TellsALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -101,7 +101,7 @@ func TestFlush_TellsALossOnce(t *testing.T) {
 	})
 }
 
-// Who was told by a call that failed need not be told by Flush.
+// A loss that a failed call has reported needs no Flush.
 func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -121,7 +121,7 @@ func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 	})
 }
 
-// A refusal is told once, with how many there were.
+// Refusals are reported once, with their number.
 func TestFlush_CountsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -140,7 +140,8 @@ func TestFlush_CountsRefusals(t *testing.T) {
 	})
 }
 
-// A Flush whose context ends names the node that has not answered, though its send queue is full, and not the others.
+// A Flush whose context ends names the node that has not answered, though its send queue is full,
+// and not the others.
 func TestFlush_NamesOnlyTheNodesThatHaveNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, -1, fault.Config{}, 0)
