@@ -1,13 +1,6 @@
 package vlan
 
 const (
-	// MaxRoutes bounds the destinations of a Table: as many nodes as a Plan can have, and the default.
-	MaxRoutes = MaxNodes + 1
-
-	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a route: 64 VIDs for each of
-	// MaxNodes destinations. Each takes 32 bytes.
-	MaxCounts = 64 * MaxNodes
-
 	// MaxNodes bounds a Plan. A pass over all its pairs, as Diff makes, is then 8 million steps.
 	MaxNodes = 4096
 

@@ -127,10 +127,10 @@ func (p *Plan) Routes(node int) []Route {
 	routes := make([]Route, 0, len(p.Nodes))
 	for other, s := range p.Nodes {
 		if other != node {
-			routes = append(routes, Route{Dst: s.MAC, Tag: transport.Tag{VID: p.PairVID(node, other), PCP: p.PCP}})
+			routes = append(routes, Route{s.MAC, transport.Tagged(transport.Tag{VID: p.PairVID(node, other), PCP: p.PCP})})
 		}
 	}
-	return append(routes, Route{Dst: transport.Broadcast, Tag: transport.Tag{VID: p.Nodes[node].VID, PCP: p.PCP}})
+	return append(routes, Route{transport.Broadcast, transport.Tagged(transport.Tag{VID: p.Nodes[node].VID, PCP: p.PCP})})
 }
 
 // With returns a plan in which the given pairs use the given VIDs, and the others what they use in p. Pairs that use what the

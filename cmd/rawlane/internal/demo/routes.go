@@ -22,7 +22,7 @@ const rounds = 50
 func (t *tour) paths(ctx context.Context) error {
 	before, to := t.tables[0].Routes(), t.nodes[3].MAC(0)
 	for _, vid := range []transport.VID{1, 2} {
-		if err := t.tables[0].Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: vid, PCP: 5}}); err != nil {
+		if err := t.tables[0].Set(vlan.Route{Dst: to, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: 5})}); err != nil {
 			return err
 		}
 		passed := t.site.Passed()
