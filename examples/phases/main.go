@@ -1,7 +1,7 @@
 // Command phases changes its routes from phase to phase. Of eight nodes on two leaf switches, the even ones exchange blocks with their partners on
 // the other leaf while the odd ones compute, and then the other way round. The default plan gives even nodes one of the two paths, and odd
 // ones the other: so one would be crowded, and the other idle, in each phase. The program knows its phases, works out a plan for each, and
-// changes to it behind a fence, between two barriers. It prints what each path has carried in each phase.
+// changes to it after a drain, between two barriers. It prints what each path has carried in each phase.
 //
 //	go run ./examples/phases
 package main
@@ -19,6 +19,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 const (
@@ -43,7 +48,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	network, err := vlan.FatTree(2, 2, 4)
+	network, err := topology.FatTree(2, 2, 4)
 	if err != nil {
 		return err
 	}
@@ -80,23 +85,23 @@ func run(ctx context.Context) error {
 }
 
 // prepare works out a plan for each phase, each with as few changes as will do, and says what it is good for.
-func prepare(network *vlan.Topology, links []*fabric.Link) (plans []*vlan.Plan, err error) {
+func prepare(network *topology.Topology, links []*fabric.Link) (plans []*plan.Plan, err error) {
 	var macs []transport.MAC
 	for _, l := range links {
 		macs = append(macs, l.MAC())
 	}
-	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2})
+	plan, err := plan.RoundRobin(macs, []transport.VID{1, 2})
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range phases {
-		var demand vlan.Traffic
+		var demand traffic.Matrix
 		for k := range macs {
 			if other, ok := partner(i, k, len(macs)); ok {
-				demand = append(demand, vlan.Flow{From: k, To: other, Rate: 400 * vlan.Mbps})
+				demand = append(demand, traffic.Flow{From: k, To: other, Rate: 400 * topology.Mbps})
 			}
 		}
-		better, report, err := vlan.Optimize(network, demand, plan, vlan.OptimizeOptions{})
+		better, report, err := optimize.Plan(network, demand, plan, optimize.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -109,12 +114,16 @@ func prepare(network *vlan.Topology, links []*fabric.Link) (plans []*vlan.Plan, 
 }
 
 // work is what each node does.
-func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*vlan.Plan, tops []*fabric.Switch) error {
+func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*plan.Plan, tops []*fabric.Switch) error {
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
@@ -126,7 +135,7 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*vla
 			return err
 		}
 		change := func() error { return routes.Replace(plans[i].Routes(self)) }
-		if err := e.Fence(ctx, change, mcd.NodeID(other)); err != nil {
+		if err := e.Drain(ctx, change, mcd.NodeID(other)); err != nil {
 			return err
 		}
 		before := carried(tops)
@@ -173,7 +182,7 @@ func exchange(ctx context.Context, p *mcd.Port, partner mcd.NodeID) error {
 }
 
 // build makes the network in memory, and returns the hosts' links and the top switches.
-func build(t *vlan.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
+func build(t *topology.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		return nil, nil, err

@@ -15,13 +15,13 @@
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	ep, err := mcd.Open(mcd.Config{Node: self, Nodes: nodes, Router: s.Table()}, link)
-//	s.FenceWith(mcd.AddressFence{Endpoint: ep}) // if order matters
+//	s.FenceWith(mcd.AddressDrain{Endpoint: ep}) // if order matters
 //	err = s.SetRoute(ctx, macs[0], macs[2], 2) // and the program on the other node as well
 //
 // # Of a whole cluster
 //
 // Between the changes of a pair's two ends its frames flood. [Apply] has all managers agree to a plan before any changes to it, and
-// keeps that time short. [Control] reads all counters, period by period, and applies what a [vlan.Controller] decides.
+// keeps that time short. [Control] reads all counters, period by period, and applies what a [control.Controller] decides.
 //
 // # What is promised
 //
