@@ -108,6 +108,8 @@ type Endpoint struct {
 	probes   prober
 	drain    drain
 
+	spareDescs sync.Pool // of *SendDesc, for sends that wait
+
 	closed  atomic.Bool
 	ended   chan struct{}  // closed by Close: whoever still sleeps then would for ever
 	running sync.WaitGroup // the goroutines that Open started: a linkLoop per link, and the unmaskLoop

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
@@ -45,12 +44,12 @@ func (p *Port) SendVia(ctx context.Context, nic int, to Dest, b []byte) error {
 	return p.sendLater(ctx, nic, to, b)
 }
 
-// spareDescs are those of sends that wait.
-var spareDescs = sync.Pool{New: func() any { return new(SendDesc) }}
-
 // sendLater posts the message and waits until it was sent.
 func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error {
-	d := spareDescs.Get().(*SendDesc)
+	d, _ := p.e.spareDescs.Get().(*SendDesc)
+	if d == nil {
+		d = new(SendDesc)
+	}
 	d.To, d.Payload, d.NIC = to, b, nic
 	err := p.PostSend(d)
 	if err == nil {
@@ -62,7 +61,7 @@ func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error 
 		}
 	}
 	d.Payload = nil
-	spareDescs.Put(d)
+	p.e.spareDescs.Put(d)
 	return err
 }
 
