@@ -80,6 +80,5 @@ func ExampleLoopError() {
 	if errors.As(err, &loop) {
 		fmt.Println(loop)
 	}
-	// Output: loop: untagged frames would go round a - b - c - a (let one of these cables carry
-	// other VIDs: fabric.Trunk)
+	// Output: loop: untagged frames would go round a - b - c - a (let one of these cables carry other VIDs: fabric.Trunk)
 }
