@@ -51,7 +51,7 @@ type Domain struct {
 	catching int           // how many are in catchUp: what they have queued is about to have company
 	unpolled int           // frames sent since the last catchUp
 	came     bool          // data has come since
-	handled  monotime.Time // when a frame was handled for which the time mattered
+	now      monotime.Time // when the last batch of messages was received
 	batch    [reliable.MaxBatch][]byte
 	timer    *time.Timer
 	armed    bool
@@ -166,19 +166,19 @@ func (d *Domain) free(b []byte) {
 func (d *Domain) receive(batch []mcd.Message, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(batch) > 0 {
+		d.now = clock.Now()
+	}
 	for i := range batch {
 		d.handle(&batch[i])
 	}
-	if len(d.stirred) > 0 {
-		now := clock.Now()
-		for _, p := range d.stirred {
-			p.stirred = false
-			if !d.closed {
-				p.advance(now)
-			}
+	for _, p := range d.stirred {
+		p.stirred = false
+		if !d.closed {
+			p.advance(d.now)
 		}
-		d.stirred = d.stirred[:0]
 	}
+	d.stirred = d.stirred[:0]
 	if !more {
 		d.lull()
 	}
@@ -200,16 +200,12 @@ func (d *Domain) handle(m *mcd.Message) {
 		return
 	}
 	records := m.Payload[reliable.HeaderLen:]
-	event := reliable.Deliver
-	if !p.conn.Continues(h, len(records)) {
-		d.handled = clock.Now()
-		event = p.conn.Handle(d.handled, h, records)
-	}
-	p.heard = d.handled
+	event := p.conn.Handle(d.now, h, records)
+	p.heard = d.now
 	d.came = d.came || h.Kind == reliable.Data
 	switch event {
 	case reliable.Deliver:
-		p.take(d.handled, h.Lane, records)
+		p.take(d.now, h.Lane, records)
 	case reliable.PeerRestarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
 	case reliable.PeerClosed:
@@ -275,8 +271,11 @@ func (d *Domain) tick() {
 			continue
 		}
 		if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
-			if p.conn.Advance(now) {
+			switch p.conn.Advance(now) {
+			case reliable.PeerSilent:
 				p.fail(&PeerDownError{Node: p.node, Limit: d.cfg.Limit})
+			case reliable.DataLost:
+				p.fail(&PeerDownError{Node: p.node, Limit: d.cfg.Limit, DataLost: true})
 			}
 			p.advance(now)
 			continue

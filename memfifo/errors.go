@@ -78,7 +78,8 @@ type PeerDownError struct {
 	Node      mcd.NodeID
 	Left      bool          // it has closed its domain
 	Restarted bool          // it has another domain than before
-	Limit     time.Duration // for so long it has not answered, if neither
+	DataLost  bool          // it answers, but data frames do not reach it
+	Limit     time.Duration // for so long it has not answered, or no data has reached it
 }
 
 func (e *PeerDownError) Error() string {
@@ -87,6 +88,9 @@ func (e *PeerDownError) Error() string {
 		return fmt.Sprintf("node %d has left: what was under way may be lost (flush, and meet in a barrier, before a node closes its domain)", e.Node)
 	case e.Restarted:
 		return fmt.Sprintf("node %d has begun anew: what was under way is lost", e.Node)
+	case e.DataLost:
+		return fmt.Sprintf("node %d answers, but no data has reached it for %v: what was under way is lost "+
+			"(does a switch or link on the path drop long frames? compare their MTUs)", e.Node, e.Limit)
 	}
 	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Limit)
 }
