@@ -13,12 +13,13 @@ import (
 	"sync"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // PlanID names a plan by what is in it: equal plans have one name, on all nodes and whoever brought them, and others another. It is 12
 // hexadecimal digits, of SHA-256, and empty for no plan.
-func PlanID(p *vlan.Plan) string {
+func PlanID(p *plan.Plan) string {
 	if p == nil {
 		return ""
 	}

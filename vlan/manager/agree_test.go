@@ -12,13 +12,16 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Equal plans have one id, however they came about; whatever is another in a plan makes another id.
 func TestPlanID(t *testing.T) {
-	base := func() *vlan.Plan { return turned(t, 4, 3, 1) }
+	base := func() *plan.Plan { return turned(t, 4, 3, 1) }
 	id := manager.PlanID(base())
 	if !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(id) {
 		t.Errorf("id %q", id)
@@ -27,7 +30,7 @@ func TestPlanID(t *testing.T) {
 	if _, err := base().WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
-	again, err := vlan.ParsePlan("again", &text)
+	again, err := plan.Parse("again", &text)
 	if err != nil || manager.PlanID(again) != id {
 		t.Errorf("written and read again: %s, %v; want %s", manager.PlanID(again), err, id)
 	}
@@ -35,16 +38,16 @@ func TestPlanID(t *testing.T) {
 	if manager.PlanID(nil) != "" {
 		t.Errorf("no plan: %q", manager.PlanID(nil))
 	}
-	for what, change := range map[string]func(p *vlan.Plan){
-		"topology": func(p *vlan.Plan) { p.Topology = "flat:4" },
-		"vids":     func(p *vlan.Plan) { p.VIDs = append(p.VIDs, 9) },
-		"pcp":      func(p *vlan.Plan) { p.PCP = 1 },
-		"name":     func(p *vlan.Plan) { p.Nodes[0].Name = "n" },
-		"mac":      func(p *vlan.Plan) { p.Nodes[0].MAC[1] = 1 },
-		"vid":      func(p *vlan.Plan) { p.Nodes[0].VID = p.Nodes[1].VID },
-		"priority": func(p *vlan.Plan) { p.Nodes[0].Priority = 1 },
-		"order":    func(p *vlan.Plan) { p.Nodes[0], p.Nodes[1] = p.Nodes[1], p.Nodes[0] },
-		"pairs":    func(p *vlan.Plan) { p.Pairs = map[vlan.Pair]transport.VID{{A: 0, B: 1}: 3} },
+	for what, change := range map[string]func(p *plan.Plan){
+		"topology": func(p *plan.Plan) { p.Topology = "flat:4" },
+		"vids":     func(p *plan.Plan) { p.VIDs = append(p.VIDs, 9) },
+		"pcp":      func(p *plan.Plan) { p.PCP = 1 },
+		"name":     func(p *plan.Plan) { p.Nodes[0].Name = "n" },
+		"mac":      func(p *plan.Plan) { p.Nodes[0].MAC[1] = 1 },
+		"vid":      func(p *plan.Plan) { p.Nodes[0].VID = p.Nodes[1].VID },
+		"priority": func(p *plan.Plan) { p.Nodes[0].Priority = 1 },
+		"order":    func(p *plan.Plan) { p.Nodes[0], p.Nodes[1] = p.Nodes[1], p.Nodes[0] },
+		"pairs":    func(p *plan.Plan) { p.Pairs = map[plan.Pair]transport.VID{{A: 0, B: 1}: 3} },
 	} {
 		p := base()
 		change(p)
@@ -56,7 +59,7 @@ func TestPlanID(t *testing.T) {
 }
 
 // apart leaves node 2 of three with the next plan, and the others with the old one: its manager dies when it has changed and before it says so.
-func apart(t *testing.T) (all []*node, clients []*manager.Client, old, next *vlan.Plan) {
+func apart(t *testing.T) (all []*node, clients []*manager.Client, old, next *plan.Plan) {
 	t.Helper()
 	all, clients = nodes(t, 3, 3)
 	old, next = cyclic(t, 3, 3), turned(t, 3, 3, 1)
@@ -117,7 +120,7 @@ func TestNodesThatDisagreeAreNamed(t *testing.T) {
 			t.Errorf("node %d: metrics %s", k, metrics)
 		}
 	}
-	network, err := vlan.ParseTopology("vbft:3x3x1")
+	network, err := topology.Parse("vbft:3x3x1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +200,7 @@ func TestControlTellsOfNodesThatDisagree(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		done <- manager.Control(ctx, c.clients, manager.ControlOptions{
-			Topology: c.network, Config: vlan.ControlConfig{Period: 20 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Topology: c.network, Config: control.ControllerConfig{Period: 20 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 	}()
 	eventually(t, "it has begun", func() bool {

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // ApplyOptions of Apply. The zero value will do.
@@ -35,10 +36,10 @@ const DefaultLease = 10 * time.Second
 // which one it has. The report says what became of each node in any case.
 //
 // Errors: ErrPlansDiffer if nodes may be left with another plan than the rest; a *GroupError that names the nodes which refused (and is what their errors are), ErrOneSided if a pair's other
-// end is not among the managers, vlan.ErrBadPlan.
+// end is not among the managers, plan.ErrInvalid.
 //
 // Source: VFREC §4.3: while the ends disagree, frames flood.
-func Apply(ctx context.Context, managers []*Client, plan *vlan.Plan, o ApplyOptions) (*Report, error) {
+func Apply(ctx context.Context, managers []*Client, plan *plan.Plan, o ApplyOptions) (*Report, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
@@ -55,7 +56,7 @@ func Apply(ctx context.Context, managers []*Client, plan *vlan.Plan, o ApplyOpti
 // group is one Apply.
 type group struct {
 	id      string
-	plan    *vlan.Plan
+	plan    *plan.Plan
 	options ApplyOptions
 	nodes   []*member
 }
@@ -150,7 +151,7 @@ func (g *group) match() error {
 		}
 		managed[m.table.MAC] = m
 		if _, listed := g.plan.NodeOf(m.table.MAC); !listed {
-			return fmt.Errorf("manager %v: %w: its node, %v, is not in the plan", m.client.addr, vlan.ErrUnknownNode, m.table.MAC)
+			return fmt.Errorf("manager %v: %w: its node, %v, is not in the plan", m.client.addr, plan.ErrUnknownNode, m.table.MAC)
 		}
 	}
 	if g.options.Partial {

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // nodes starts the managers of n nodes.
@@ -26,7 +27,7 @@ func nodes(t testing.TB, n, vids int) (all []*node, clients []*manager.Client) {
 }
 
 // turned is a cyclic plan whose defaults begin with another VID, so that all pairs change.
-func turned(t testing.TB, n, vids, by int) *vlan.Plan {
+func turned(t testing.TB, n, vids, by int) *plan.Plan {
 	t.Helper()
 	p := cyclic(t, n, vids)
 	for i := range p.Nodes {
@@ -96,15 +97,15 @@ func TestApplyRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		managers []*manager.Client
-		plan     *vlan.Plan
+		plan     *plan.Plan
 		is       error
 		text     string
 	}{
 		{"no managers", nil, turned(t, 4, 3, 1), nil, "no managers (want one for each node of the plan)"},
-		{"two nodes with one MAC", clients, bad, vlan.ErrBadPlan, "is node 0's, too"},
+		{"two nodes with one MAC", clients, bad, plan.ErrInvalid, "is node 0's, too"},
 		{"one-sided", clients[:3], turned(t, 4, 3, 1), manager.ErrOneSided, "the plan changes pairs of nodes whose managers are not given: 02:00:00:00:00:04 (give them all, or --partial"},
 		{"two managers of one node", append(clients[:3:3], twin.client), turned(t, 4, 3, 1), nil, "both are of node 02:00:00:00:00:02"},
-		{"a manager of no node of the plan", append(clients[:4:4], stranger.client), turned(t, 4, 3, 1), vlan.ErrUnknownNode, "its node, 02:00:00:00:00:0a, is not in the plan"},
+		{"a manager of no node of the plan", append(clients[:4:4], stranger.client), turned(t, 4, 3, 1), plan.ErrUnknownNode, "its node, 02:00:00:00:00:0a, is not in the plan"},
 		{"one that is down", append(clients[:3:3], nobody), turned(t, 4, 3, 1), manager.ErrUnreachable, dead.socket},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -300,7 +301,7 @@ func ExampleApply() {
 	defer end()
 	client := manager.NewClient(manager.Addr{Network: "unix", Address: socket}, nil)
 	defer client.Close()
-	plan, err := vlan.ParsePlan("plan.yaml", strings.NewReader(`
+	plan, err := plan.Parse("plan.yaml", strings.NewReader(`
 vids: [1, 2]
 nodes:
   - {mac: "02:00:00:00:00:01", vid: 2}

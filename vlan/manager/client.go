@@ -11,7 +11,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Client asks one manager. Its methods are the requests of docs/manager-api.md. An error is the manager's refusal, an *Error, or
@@ -115,7 +115,7 @@ func (c *Client) Table(ctx context.Context) (*Table, error) {
 
 // SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is still that version's: else the error is
 // ErrChanged.
-func (c *Client) SetPlan(ctx context.Context, p *vlan.Plan, reason string, version uint64) (a Changed, err error) {
+func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version uint64) (a Changed, err error) {
 	return a, c.ask(ctx, http.MethodPut, "/v1/table", version, map[string]any{"plan": Plan{*p}, "reason": reason}, &a)
 }
 

@@ -11,21 +11,24 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // ControlOptions of Control. Topology must be given; else the zero value will do.
 type ControlOptions struct {
 	// Topology is the network; its hosts are the plan's nodes.
-	Topology *vlan.Topology
+	Topology *topology.Topology
 	// Config says how eager the control is.
-	Config vlan.ControlConfig
+	Config control.ControllerConfig
 	// Lease is that of each change: see ApplyOptions.
 	Lease time.Duration
 	// Logger is told of what goes wrong, and of what is changed and why. Nil: nobody is.
 	Logger *slog.Logger
 	// OnChange, if not nil, is told of each change that was decided, and what became of it.
-	OnChange func(decisions []vlan.Decision, report *Report, err error)
+	OnChange func(decisions []control.Decision, report *Report, err error)
 }
 
 // Control chooses the routes of a running cluster by itself: each period it reads what the nodes have sent, and if the worst link would be
@@ -43,7 +46,7 @@ func Control(ctx context.Context, managers []*Client, o ControlOptions) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &control{options: o}
+	c := &controlLoop{options: o}
 	for _, m := range managers {
 		c.nodes = append(c.nodes, &watched{client: m})
 	}
@@ -58,11 +61,11 @@ func Control(ctx context.Context, managers []*Client, o ControlOptions) error {
 }
 
 // control is one Control.
-type control struct {
+type controlLoop struct {
 	options  ControlOptions
 	nodes    []*watched
-	plan     *vlan.Plan // in force on the managers; what is laid over it is not in it
-	core     *vlan.Controller
+	plan     *plan.Plan // in force on the managers; what is laid over it is not in it
+	core     *control.Controller
 	troubled bool // the last period's trouble was told
 	differed bool // the nodes had different plans in the last period
 }
@@ -76,7 +79,7 @@ type watched struct {
 }
 
 // begin finds the plan that all managers have.
-func (c *control) begin(ctx context.Context) error {
+func (c *controlLoop) begin(ctx context.Context) error {
 	if len(c.nodes) == 0 {
 		return errors.New("no managers")
 	}
@@ -91,12 +94,12 @@ func (c *control) begin(ctx context.Context) error {
 		return err
 	}
 	c.plan = plan
-	c.core, err = vlan.NewController(clock.Now(), c.options.Topology, plan, c.options.Config)
+	c.core, err = control.NewController(clock.Now(), c.options.Topology, plan, c.options.Config)
 	return err
 }
 
 // read asks all nodes at once for table and counters.
-func (c *control) read(ctx context.Context) {
+func (c *controlLoop) read(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, n := range c.nodes {
 		all.Go(func() {
@@ -109,7 +112,7 @@ func (c *control) read(ctx context.Context) {
 }
 
 // common returns the plan that all nodes have which could be read.
-func (c *control) common() (*vlan.Plan, error) {
+func (c *controlLoop) common() (*plan.Plan, error) {
 	var found []NodeStatus
 	var one *Table
 	for _, n := range c.nodes {
@@ -131,7 +134,7 @@ func (c *control) common() (*vlan.Plan, error) {
 }
 
 // sleep returns true when the period ends, and false when ctx does.
-func (c *control) sleep(ctx context.Context) bool {
+func (c *controlLoop) sleep(ctx context.Context) bool {
 	at, _ := c.core.Deadline()
 	timer := time.NewTimer(at.Sub(clock.Now()))
 	defer timer.Stop()
@@ -144,7 +147,7 @@ func (c *control) sleep(ctx context.Context) bool {
 }
 
 // period reads the counters, decides, and carries the decisions out.
-func (c *control) period(ctx context.Context) {
+func (c *controlLoop) period(ctx context.Context) {
 	c.read(ctx)
 	err := c.follow()
 	if err == nil {
@@ -160,7 +163,7 @@ func (c *control) period(ctx context.Context) {
 		report, err = c.carryOut(ctx, decisions)
 	}
 	if err != nil {
-		var changes []vlan.Change
+		var changes []plan.Change
 		for _, d := range decisions {
 			changes = append(changes, d.Change)
 		}
@@ -176,7 +179,7 @@ func (c *control) period(ctx context.Context) {
 }
 
 // follow takes a plan over that others have applied.
-func (c *control) follow() error {
+func (c *controlLoop) follow() error {
 	plan, err := c.common()
 	if err != nil || same(&Plan{*plan}, &Plan{*c.plan}) {
 		return err
@@ -190,7 +193,7 @@ func (c *control) follow() error {
 }
 
 // observe hands the counters to the controller.
-func (c *control) observe() error {
+func (c *controlLoop) observe() error {
 	now := clock.Now()
 	var errs []error
 	for _, n := range c.nodes {
@@ -199,11 +202,11 @@ func (c *control) observe() error {
 			continue
 		}
 		number, _ := c.plan.NodeOf(n.table.MAC)
-		sample := vlan.Sample{Node: number, At: now}
+		sample := control.Sample{Node: number, At: now}
 		for _, count := range n.counters.Nodes {
 			to, listed := c.plan.NodeOf(*count.Dst)
 			if listed && to != number && c.uses(count.VID) {
-				sample.Sent = append(sample.Sent, vlan.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
+				sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
 			}
 		}
 		if err := c.core.Observe(sample); err != nil {
@@ -214,7 +217,7 @@ func (c *control) observe() error {
 }
 
 // uses reports whether a VID is one of the plan's: counters remember those of plans before.
-func (c *control) uses(vid transport.VID) bool {
+func (c *controlLoop) uses(vid transport.VID) bool {
 	for _, v := range c.plan.VIDs {
 		if v == vid {
 			return true
@@ -225,7 +228,7 @@ func (c *control) uses(vid transport.VID) bool {
 
 // trouble tells of what keeps nodes from being read, or the plan from being known, once until it is over. Plans that differ in one period alone
 // are somebody's who is just changing them.
-func (c *control) trouble(err error) {
+func (c *controlLoop) trouble(err error) {
 	before := c.differed
 	c.differed = errors.Is(err, ErrPlansDiffer)
 	switch {
@@ -242,8 +245,8 @@ func (c *control) trouble(err error) {
 }
 
 // carryOut applies the plan in force with the decisions' changes.
-func (c *control) carryOut(ctx context.Context, decisions []vlan.Decision) (*Report, error) {
-	changes := make(map[vlan.Pair]transport.VID, len(decisions))
+func (c *controlLoop) carryOut(ctx context.Context, decisions []control.Decision) (*Report, error) {
+	changes := make(map[plan.Pair]transport.VID, len(decisions))
 	for _, d := range decisions {
 		changes[d.Change.Pair] = d.Change.To
 	}
@@ -265,7 +268,7 @@ func (c *control) carryOut(ctx context.Context, decisions []vlan.Decision) (*Rep
 }
 
 // explain is what the managers' logs say of decisions: as much as fits.
-func explain(decisions []vlan.Decision) string {
+func explain(decisions []control.Decision) string {
 	var s strings.Builder
 	for i, d := range decisions {
 		text := d.String()

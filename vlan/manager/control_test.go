@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // cluster is the nodes of a network, with programs that send, as far as counters show.
 type cluster struct {
-	network  *vlan.Topology
+	network  *topology.Topology
 	nodes    []*node
 	clients  []*manager.Client
 	sessions []*manager.Session
@@ -23,7 +27,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, spec string) *cluster {
 	t.Helper()
-	network, err := vlan.ParseTopology(spec)
+	network, err := topology.Parse(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +40,7 @@ func newCluster(t *testing.T, spec string) *cluster {
 }
 
 // send has pairs send to each other, both ways, at a rate, until the returned function is called.
-func (c *cluster) send(rate vlan.Rate, pairs ...vlan.Pair) (stop func()) {
+func (c *cluster) send(rate topology.Rate, pairs ...plan.Pair) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -61,20 +65,20 @@ func (c *cluster) send(rate vlan.Rate, pairs ...vlan.Pair) (stop func()) {
 }
 
 // worst is the utilisation of the worst link if each pair sends a link's rate both ways by the plan in force on node 0.
-func (c *cluster) worst(t *testing.T, pairs ...vlan.Pair) float64 {
+func (c *cluster) worst(t *testing.T, pairs ...plan.Pair) float64 {
 	t.Helper()
-	var traffic vlan.Traffic
+	var demand traffic.Matrix
 	for from := range c.nodes {
 		for to := range c.nodes {
 			for _, p := range pairs {
-				if p == vlan.PairOf(from, to) {
-					traffic = append(traffic, vlan.Flow{From: from, To: to, Rate: c.network.Links[0].Rate})
+				if p == plan.PairOf(from, to) {
+					demand = append(demand, traffic.Flow{From: from, To: to, Rate: c.network.Links[0].Rate})
 				}
 			}
 		}
 	}
 	plan := c.nodes[0].Plan()
-	load, err := c.network.Load(traffic, func(p vlan.Pair) transport.VID { return plan.PairVID(p.A, p.B) })
+	load, err := demand.Load(c.network, plan.PairVID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,26 +90,26 @@ func (c *cluster) worst(t *testing.T, pairs ...vlan.Pair) float64 {
 func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 	c := newCluster(t, "vbft:2x2x2") // nodes 0, 1 and 2, 3 on a leaf each; two VIDs
 	// By the cyclic plan 0-2 and 0-3 use VID 1, 1-2 and 1-3 VID 2: so let both pairs use VID 1.
-	crowded, err := c.nodes[0].Plan().With(map[vlan.Pair]transport.VID{{A: 0, B: 2}: 1, {A: 1, B: 3}: 1})
+	crowded, err := c.nodes[0].Plan().With(map[plan.Pair]transport.VID{{A: 0, B: 2}: 1, {A: 1, B: 3}: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := manager.Apply(t.Context(), c.clients, crowded, manager.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pairs := []vlan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
+	pairs := []plan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
 	if w := c.worst(t, pairs...); w != 2 {
 		t.Fatalf("the worst link has %v, want 2", w)
 	}
 	stop := c.send(c.network.Links[0].Rate*9/20, pairs...)
 	defer stop()
 	ctx, cancel := context.WithCancel(t.Context())
-	decided := make(chan []vlan.Decision, 100)
+	decided := make(chan []control.Decision, 100)
 	done := make(chan error)
 	go func() {
 		done <- manager.Control(ctx, c.clients, manager.ControlOptions{
-			Topology: c.network, Config: vlan.ControlConfig{Period: 50 * time.Millisecond},
-			OnChange: func(d []vlan.Decision, _ *manager.Report, err error) {
+			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond},
+			OnChange: func(d []control.Decision, _ *manager.Report, err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -114,7 +118,7 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 		})
 	}()
 	first := <-decided
-	if len(first) != 1 || first[0].Reason != vlan.Relieve || first[0].Change.To != 2 {
+	if len(first) != 1 || first[0].Reason != control.Relieve || first[0].Change.To != 2 {
 		t.Errorf("decided %v", first)
 	}
 	if w := c.worst(t, pairs...); w != 1 {
@@ -140,7 +144,7 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 
 func TestControlCannotBegin(t *testing.T) {
 	c := newCluster(t, "vbft:2x2x2")
-	other, err := vlan.ParseTopology("vbft:4x4x4")
+	other, err := topology.Parse("vbft:4x4x4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,14 +178,14 @@ func TestControlGoesOn(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		done <- manager.Control(ctx, c.clients, manager.ControlOptions{
-			Topology: c.network, Config: vlan.ControlConfig{Period: 50 * time.Millisecond},
-			OnChange: func(_ []vlan.Decision, _ *manager.Report, err error) { changes <- err },
+			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond},
+			OnChange: func(_ []control.Decision, _ *manager.Report, err error) { changes <- err },
 		})
 	}()
-	pairs := []vlan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
+	pairs := []plan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
 	stop := c.send(c.network.Links[0].Rate*9/20, pairs...)
 	defer stop()
-	crowded, err := c.nodes[0].Plan().With(map[vlan.Pair]transport.VID{{A: 0, B: 2}: 2, {A: 1, B: 3}: 2})
+	crowded, err := c.nodes[0].Plan().With(map[plan.Pair]transport.VID{{A: 0, B: 2}: 2, {A: 1, B: 3}: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@
 // # Of a whole cluster
 //
 // Between the changes of a pair's two ends its frames flood. [Apply] has all managers agree to a plan before any changes to it, and
-// keeps that time short. [Control] reads all counters, period by period, and applies what a [vlan.Controller] decides.
+// keeps that time short. [Control] reads all counters, period by period, and applies what a [control.Controller] decides.
 //
 // # What is promised
 //

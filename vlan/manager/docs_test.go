@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 var root = filepath.Join("..", "..")
@@ -32,7 +33,7 @@ func TestDocumentedCurlLinesWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	plan, err := vlan.ParsePlan(f.Name(), f)
+	plan, err := plan.Parse(f.Name(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func FuzzPlanJSON(f *testing.F) {
 		if twice, err := json.Marshal(again); err != nil || string(twice) != string(text) {
 			t.Errorf("%s\n%s, %v", text, twice, err)
 		}
-		if d := vlan.Diff(&p.Plan, &again.Plan); !d.Empty() {
+		if d := plan.Diff(&p.Plan, &again.Plan); !d.Empty() {
 			t.Errorf("%+v", d)
 		}
 	})

@@ -6,12 +6,13 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/internal/claims"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Sentinels: test with errors.Is. A manager's refusal is an *Error, and is those of its Code; vlan.ErrUnknownNode and
-// vlan.ErrBadPlan are among them.
+// plan.ErrInvalid are among them.
 var (
 	// ErrRefused: the manager has refused a request, which has changed nothing. Every *Error is.
 	ErrRefused = errors.New("refused by the manager")
@@ -71,10 +72,10 @@ var errBadRequest = errors.New("bad request")
 // codes are in the order in which an error is looked for among them.
 var codes = []code{
 	{"no_plan", ErrNoPlan, http.StatusConflict},
-	{"unknown_node", vlan.ErrUnknownNode, http.StatusUnprocessableEntity},
+	{"unknown_node", plan.ErrUnknownNode, http.StatusUnprocessableEntity},
 	{"bad_vid", ErrBadVID, http.StatusUnprocessableEntity},
 	{"one_sided", ErrOneSided, http.StatusUnprocessableEntity},
-	{"bad_plan", vlan.ErrBadPlan, http.StatusUnprocessableEntity},
+	{"bad_plan", plan.ErrInvalid, http.StatusUnprocessableEntity},
 	{"changed", ErrChanged, http.StatusPreconditionFailed},
 	{"busy", ErrBusy, http.StatusConflict},
 	{"lease", ErrLease, http.StatusConflict},

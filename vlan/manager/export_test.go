@@ -13,6 +13,8 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // OnStep has f called before each step of a write of the state file; its error fails the step.
@@ -47,7 +49,7 @@ func Codes() (names []string) {
 // Troubles has a control meet an error, or none, in each of some periods, and returns what it tells.
 func Troubles(errs ...error) string {
 	var told strings.Builder
-	c := &control{options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
+	c := &controlLoop{options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
 	for _, err := range errs {
 		c.trouble(err)
 	}
@@ -55,7 +57,7 @@ func Troubles(errs ...error) string {
 }
 
 // HearLines has a manager hear a session's lines, and returns what is wrong with its routes afterwards.
-func HearLines(plan *vlan.Plan, self transport.MAC, lines []byte) error {
+func HearLines(plan *plan.Plan, self transport.MAC, lines []byte) error {
 	s, err := NewServer(Config{MAC: self, Plan: plan})
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 func (s *Server) newHTTP() *http.Server {
@@ -192,7 +194,7 @@ func (s *Server) putTable(r *http.Request) (any, error) {
 
 // planFile reads a plan as files have it.
 func planFile(r *http.Request) (*Plan, error) {
-	p, err := vlan.ParsePlan("body", r.Body)
+	p, err := plan.Parse("body", r.Body)
 	if big := (*http.MaxBytesError)(nil); errors.As(err, &big) {
 		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, big.Limit)
 	}
@@ -238,7 +240,7 @@ func (s *Server) patchPairs(r *http.Request) (any, error) {
 }
 
 // resolve finds the addresses of the nodes that changes name.
-func resolve(named []namedChange, plan *vlan.Plan) ([]Change, error) {
+func resolve(named []namedChange, plan *plan.Plan) ([]Change, error) {
 	if plan == nil {
 		return nil, fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", ErrNoPlan)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, 0, byte(k + 1)} }
 
 // cyclic is a plan of n nodes that use VIDs 1 to vids in turn.
-func cyclic(t testing.TB, n, vids int) *vlan.Plan {
+func cyclic(t testing.TB, n, vids int) *plan.Plan {
 	t.Helper()
 	var macs []transport.MAC
 	var list []transport.VID
@@ -35,7 +37,7 @@ func cyclic(t testing.TB, n, vids int) *vlan.Plan {
 	for v := range vids {
 		list = append(list, transport.VID(v+1))
 	}
-	p, err := vlan.Cyclic(macs, list)
+	p, err := plan.RoundRobin(macs, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +53,13 @@ type node struct {
 }
 
 // start starts the manager of node k, which has p as its plan and keeps its state in dir.
-func start(t testing.TB, k int, p *vlan.Plan, dir string) *node {
+func start(t testing.TB, k int, p *plan.Plan, dir string) *node {
 	t.Helper()
 	return startAt(t, mac(k), p, dir)
 }
 
 // startAt is start for a node with another address.
-func startAt(t testing.TB, m transport.MAC, p *vlan.Plan, dir string) *node {
+func startAt(t testing.TB, m transport.MAC, p *plan.Plan, dir string) *node {
 	t.Helper()
 	s, err := manager.NewServer(manager.Config{MAC: m, Plan: p, State: filepath.Join(dir, "state")})
 	if err != nil {
@@ -121,7 +123,7 @@ func exampleManager() (socket string, end func()) {
 	for k := range 4 {
 		macs = append(macs, mac(k))
 	}
-	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3})
+	plan, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3})
 	if err != nil {
 		panic(err)
 	}

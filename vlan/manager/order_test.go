@@ -13,6 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Two nodes, of which the first sends by its manager's routes, and a network where VID 1 is slow and VID 2 is not. When the route changes in
@@ -67,7 +69,7 @@ func slowPath(t *testing.T) (s *manager.Session, from, to *mcd.Port, n *node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := vlan.Cyclic([]transport.MAC{links[0].MAC(), links[1].MAC()}, []transport.VID{1, 2})
+	plan, err := plan.RoundRobin([]transport.MAC{links[0].MAC(), links[1].MAC()}, []transport.VID{1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}

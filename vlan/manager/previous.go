@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Previous returns the plan that all nodes had before the present one, and until when: what Apply goes back to. The nodes have to agree
 // on it; where they do not, since one was changed alone, the error says which.
-func Previous(ctx context.Context, managers []*Client) (plan *vlan.Plan, until time.Time, err error) {
+func Previous(ctx context.Context, managers []*Client) (plan *plan.Plan, until time.Time, err error) {
 	g := &group{}
 	for _, c := range managers {
 		g.nodes = append(g.nodes, &member{client: c})

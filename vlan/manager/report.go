@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // NodeState says what became of a node in an Apply.
@@ -139,7 +140,7 @@ func (r *Report) add(a, b *side) {
 		last = b.latest
 	}
 	if most := last.Sub(first); most > r.DisagreedMost {
-		r.DisagreedMost, r.WorstPair = most, vlan.PairOf(a.node, b.node).String()
+		r.DisagreedMost, r.WorstPair = most, plan.PairOf(a.node, b.node).String()
 	}
 	r.DisagreedLeast = max(r.DisagreedLeast, a.earliest.Sub(b.latest), b.earliest.Sub(a.latest))
 }

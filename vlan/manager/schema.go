@@ -8,6 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/internal/claims"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Schema is the version of the JSON objects below. Fields may be added to a version; what one means does not change.
@@ -37,8 +39,8 @@ type Table struct {
 	Prepared *Prepared `json:"prepared,omitempty"`
 }
 
-// Plan is a vlan.Plan as JSON.
-type Plan struct{ vlan.Plan }
+// Plan is a plan.Plan as JSON.
+type Plan struct{ plan.Plan }
 
 type planJSON struct {
 	Topology string                   `json:"topology,omitempty"`
@@ -74,24 +76,24 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	if err := decodeStrict(b, &doc); err != nil {
 		return err
 	}
-	plan := vlan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
+	pl := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
 	for _, s := range doc.Nodes {
-		plan.Nodes = append(plan.Nodes, vlan.Station(s))
+		pl.Nodes = append(pl.Nodes, plan.Node(s))
 	}
 	if len(doc.Pairs) > 0 {
-		plan.Pairs = make(map[vlan.Pair]transport.VID, len(doc.Pairs))
+		pl.Pairs = make(map[plan.Pair]transport.VID, len(doc.Pairs))
 	}
 	for text, vid := range doc.Pairs {
-		pair, err := vlan.ParsePair(text)
+		pair, err := plan.ParsePair(text)
 		if err != nil {
 			return badRequest("pairs: %v", err)
 		}
-		if other, again := plan.Pairs[pair]; again && other != vid {
+		if other, again := pl.Pairs[pair]; again && other != vid {
 			return &Error{Code: "one_sided", Message: fmt.Sprintf("pairs: %v: given twice, with VID %d and VID %d (want one for both directions)", pair, min(vid, other), max(vid, other))}
 		}
-		plan.Pairs[pair] = vid
+		pl.Pairs[pair] = vid
 	}
-	p.Plan = plan
+	p.Plan = pl
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/internal/claims"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Config of a Server.
@@ -24,7 +26,7 @@ type Config struct {
 	// State is the file that keeps the plan across restarts. Empty: it is not kept.
 	State string
 	// Plan is what a manager without a state begins with. It may be nil: then programs send untagged until a plan is set.
-	Plan *vlan.Plan
+	Plan *plan.Plan
 	// DiscardState begins anew where the state file cannot be understood, which is kept aside.
 	DiscardState bool
 	// Program is what the manager calls itself: a name and a version.
@@ -66,7 +68,7 @@ type Server struct {
 }
 
 // NewServer returns a manager with the state that it had, or else with cfg.Plan. It answers nobody yet: see Listen. The error is
-// ErrCorrupt if the state cannot be understood, and vlan.ErrBadPlan if the plan cannot be this node's.
+// ErrCorrupt if the state cannot be understood, and plan.ErrInvalid if the plan cannot be this node's.
 func NewServer(cfg Config) (*Server, error) {
 	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
 		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)

@@ -17,8 +17,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // The table is the plan's at first, the program's after SetRoute, and the plan's again after Close.
@@ -84,9 +85,9 @@ func TestSessionIsToldWhatIsWrong(t *testing.T) {
 		{"VID 0", mac(0), mac(1), 0, manager.ErrBadVID},
 		{"VID 4095", mac(0), mac(1), 4095, manager.ErrBadVID},
 		{"VID not in the plan", mac(0), mac(1), 4, manager.ErrBadVID},
-		{"unknown node", mac(0), mac(9), 2, vlan.ErrUnknownNode},
-		{"unknown node in others' pair", mac(1), mac(9), 2, vlan.ErrUnknownNode},
-		{"a pair of one node", mac(0), mac(0), 2, vlan.ErrUnknownNode},
+		{"unknown node", mac(0), mac(9), 2, plan.ErrUnknownNode},
+		{"unknown node in others' pair", mac(1), mac(9), 2, plan.ErrUnknownNode},
+		{"a pair of one node", mac(0), mac(0), 2, plan.ErrUnknownNode},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.Stats().Version

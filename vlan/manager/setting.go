@@ -8,6 +8,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/internal/claims"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // What the journal calls changes.
@@ -155,12 +158,12 @@ func (s *Server) alone(f func() (Changed, error)) (Changed, error) {
 }
 
 // SetPlan replaces the node's plan, and with it the operator's pairs. Programs keep what they have asked for as long as p can
-// fulfil it. The error, which is vlan.ErrBadPlan or one of the state file's, has changed nothing.
-func (s *Server) SetPlan(p *vlan.Plan, reason string) (Changed, error) {
+// fulfil it. The error, which is plan.ErrInvalid or one of the state file's, has changed nothing.
+func (s *Server) SetPlan(p *plan.Plan, reason string) (Changed, error) {
 	return s.setPlan(p, reason, condition{})
 }
 
-func (s *Server) setPlan(p *vlan.Plan, reason string, c condition) (Changed, error) {
+func (s *Server) setPlan(p *plan.Plan, reason string, c condition) (Changed, error) {
 	if err := checkNetwork(p); err != nil {
 		return Changed{}, err
 	}
@@ -170,17 +173,17 @@ func (s *Server) setPlan(p *vlan.Plan, reason string, c condition) (Changed, err
 }
 
 // checkNetwork returns why a plan cannot be carried out on the network that it names, if a generator makes that. A network's file is where the
-// plan's was: who reads the plan from there checks it. The error is vlan.ErrBadPlan.
-func checkNetwork(p *vlan.Plan) error {
-	if !vlan.IsTopologySpec(p.Topology) {
+// plan's was: who reads the plan from there checks it. The error is plan.ErrInvalid.
+func checkNetwork(p *plan.Plan) error {
+	if !topology.IsSpec(p.Topology) {
 		return nil
 	}
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	network, err := vlan.ParseTopology(p.Topology)
+	network, err := topology.Parse(p.Topology)
 	if err != nil {
-		return fmt.Errorf("%w: %w", vlan.ErrBadPlan, err)
+		return fmt.Errorf("%w: %w", plan.ErrInvalid, err)
 	}
 	if err := p.Check(network); err != nil {
 		return fmt.Errorf("on %s: %w", p.Topology, err)
@@ -297,7 +300,7 @@ func (s *Server) Unforce(reason string, peers ...transport.MAC) {
 }
 
 // Plan returns the plan in force, which nobody may change, or nil.
-func (s *Server) Plan() *vlan.Plan {
+func (s *Server) Plan() *plan.Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.book.Plan()

@@ -11,8 +11,9 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // planOf is a manager's plan as text, to compare.
@@ -28,7 +29,7 @@ func planOf(t testing.TB, s *manager.Server) string {
 	return string(b)
 }
 
-func textOf(t testing.TB, p *vlan.Plan) string {
+func textOf(t testing.TB, p *plan.Plan) string {
 	t.Helper()
 	b, err := json.Marshal(manager.Plan{Plan: *p})
 	if err != nil {
@@ -221,7 +222,7 @@ func TestStateOfAnotherNode(t *testing.T) {
 	if _, err := manager.NewServer(manager.Config{MAC: mac(1), State: file}); err == nil || !strings.Contains(err.Error(), "is of node 02:00:00:00:00:01, and this is 02:00:00:00:00:02") {
 		t.Errorf("another node's: %v", err)
 	}
-	if _, err := manager.NewServer(manager.Config{MAC: mac(9), Plan: cyclic(t, 2, 1)}); !errors.Is(err, vlan.ErrBadPlan) {
+	if _, err := manager.NewServer(manager.Config{MAC: mac(9), Plan: cyclic(t, 2, 1)}); !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("a plan without the node: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ const traceSchema = 1
 // barrierTracer runs barriers and shows the slowest of them.
 type barrierTracer struct {
 	cluster launch.ClusterFlags
-	algo    cli.Algorithms
+	algo    []string
 	iters   int
 	late    lateNode
 	json    bool
@@ -64,8 +64,8 @@ func (l *lateNode) Type() string { return "NODE:TIME" }
 // maxTraces bounds --iters: each node keeps a trace of each barrier.
 const maxTraces = 10_000
 
-func newBarrierTraceCommand() *cobra.Command {
-	b := &barrierTracer{algo: cli.Algorithms{"auto"}}
+func newTraceCommand() *cobra.Command {
+	b := &barrierTracer{algo: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "trace [flags]",
 		Short: "Run barriers, and see who came when, who was last, and how long each step took",
@@ -84,7 +84,7 @@ rows can be compared to within a message's time.
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
-	f.Var(&b.algo, "algo", "algorithm")
+	cli.AlgorithmsFlag(f, &b.algo, "algo", "algorithm")
 	f.IntVar(&b.iters, "iters", 100, "barriers to run")
 	f.Var(&b.late, "late", "have this node come late by this time")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")
@@ -96,7 +96,7 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxTraces)
 	}
 	if len(b.algo) != 1 {
-		return cli.Misuse("--algo %v: want one", &b.algo)
+		return cli.Misuse("--algo %s: want one", strings.Join(b.algo, ","))
 	}
 	if err := b.cluster.Validate(); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.G
 	t := newBarrierTrace(nodes, all)
 	t.Algo = g.Algorithm().String()
 	if b.json {
-		return json.NewEncoder(out).Encode(t)
+		return cli.WriteJSON(out, t)
 	}
 	return t.print(out, g.Algorithm())
 }

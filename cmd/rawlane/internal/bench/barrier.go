@@ -17,7 +17,7 @@ import (
 // barrierBench is one run of the barrier benchmark.
 type barrierBench struct {
 	cluster launch.ClusterFlags
-	algos   cli.Algorithms
+	algos   []string
 	iters   int
 	work    time.Duration
 	limit   time.Duration
@@ -31,7 +31,7 @@ type barrierBench struct {
 const barrierWork = 30 * time.Microsecond
 
 func newBenchBarrierCommand() *cobra.Command {
-	b := &barrierBench{algos: cli.Algorithms{"auto"}}
+	b := &barrierBench{algos: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "barrier [flags]",
 		Short: "One barrier among all nodes",
@@ -53,7 +53,7 @@ Algorithms: ` + schedule.Names + `.`,
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
-	f.Var(&b.algos, "algo", "algorithms, separated by commas")
+	cli.AlgorithmsFlag(f, &b.algos, "algo", "algorithms, separated by commas")
 	f.IntVar(&b.iters, "iters", 1000, "barriers in each loop, not counting those that warm up")
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.limit, "limit", barrier.DefaultLimit, "how long a node may be silent before it counts as down")

@@ -24,7 +24,7 @@ import (
 type memoryBench struct {
 	memoryKind
 	cluster launch.ClusterFlags
-	sizes   cli.Sizes
+	sizes   []int
 	iters   int
 	bytes   int64
 	json    bool
@@ -32,7 +32,7 @@ type memoryBench struct {
 
 type memoryKind struct {
 	name, short, long string
-	sizes             cli.Sizes
+	sizes             []int
 	measure           func(*memoryNode, context.Context, int, *memoryResult) error
 }
 
@@ -40,20 +40,20 @@ var memoryKinds = []memoryKind{
 	{
 		"put", "Remote write", `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that. Then node 0 writes
 as much as --bytes, one Put after the other, until all is confirmed: MB/s; and both write at the same time: duplex, each way.`,
-		cli.Sizes{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).put,
+		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).put,
 	},
 	{
 		"get", "Remote read", `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
-		cli.Sizes{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).get,
+		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).get,
 	},
 	{
 		"fifo", "Records through a FIFO", `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that. Then node 0
 pushes as many as --bytes allows: one call each (records/s), and in batches of 64 (batched).`,
-		cli.Sizes{8, 64, 1024, 16384}, (*memoryNode).fifo,
+		[]int{8, 64, 1024, 16384}, (*memoryNode).fifo,
 	},
 	{
 		"amo", "Atomic operations on remote memory", `Node 0 adds to a word of node 1's memory: microseconds are from the call until the answer.`,
-		cli.Sizes{8}, (*memoryNode).amo,
+		[]int{8}, (*memoryNode).amo,
 	},
 }
 
@@ -82,7 +82,7 @@ func newBenchMemoryCommand(k memoryKind) *cobra.Command {
 	b.cluster.FaultFlags(cmd)
 	f := cmd.Flags()
 	if k.name != "amo" {
-		f.Var(&b.sizes, "size", "sizes")
+		cli.SizesFlag(f, &b.sizes, "size", "sizes")
 	}
 	f.IntVar(&b.iters, "iters", 5000, "round trips per size, fewer of large ones: no more than --bytes in all")
 	f.Int64Var(&b.bytes, "bytes", 64<<20, "bytes to send per size, for the rates")

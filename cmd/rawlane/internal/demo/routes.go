@@ -13,6 +13,11 @@ import (
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // rounds is how many messages go to and fro between each of two pairs.
@@ -44,19 +49,19 @@ func (t *tour) paths(ctx context.Context) error {
 // reroute has two pairs of nodes collide on one path, finds a better plan from what was counted,
 // and changes to it while the program runs.
 func (t *tour) reroute(ctx context.Context) error {
-	network, err := vlan.FatTree(2, 2, 2) // what the site is, or could be
+	network, err := topology.FatTree(2, 2, 2) // what the site is, or could be
 	if err != nil {
 		return err
 	}
-	plan := t.onePath()
-	if err := t.follow(ctx, plan); err != nil {
+	pl := t.onePath()
+	if err := t.follow(ctx, pl); err != nil {
 		return err
 	}
 	t.say("\nRoutes:    nodes 0 and 2, and 1 and 3, send each other %d messages, all with VID 1", 2*rounds)
 	if err := t.talk(ctx); err != nil {
 		return err
 	}
-	better, report, err := vlan.Optimize(network, t.demand(), plan, vlan.OptimizeOptions{})
+	better, report, err := optimize.Plan(network, t.demand(), pl, optimize.Options{})
 	if err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func (t *tour) reroute(ctx context.Context) error {
 		return err
 	}
 	var rates []float64
-	for _, p := range []*vlan.Plan{plan, better} {
+	for _, p := range []*plan.Plan{pl, better} {
 		rate, err := throughput(network, p)
 		if err != nil {
 			return err
@@ -86,16 +91,16 @@ func (t *tour) reroute(ctx context.Context) error {
 }
 
 // onePath is the plan by which all use VID 1.
-func (t *tour) onePath() *vlan.Plan {
-	p := &vlan.Plan{VIDs: []transport.VID{1, 2}}
+func (t *tour) onePath() *plan.Plan {
+	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
 	for k, e := range t.nodes {
-		p.Nodes = append(p.Nodes, vlan.Station{Name: fmt.Sprintf("node%d", k), MAC: e.MAC(0), VID: 1})
+		p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprintf("node%d", k), MAC: e.MAC(0), VID: 1})
 	}
 	return p
 }
 
 // follow has each node's table follow a plan, when all that it has sent to the others has arrived.
-func (t *tour) follow(ctx context.Context, p *vlan.Plan) error {
+func (t *tour) follow(ctx context.Context, p *plan.Plan) error {
 	for k, e := range t.nodes {
 		var others []mcd.NodeID
 		for other := range t.nodes {
@@ -140,7 +145,7 @@ func (t *tour) talk(ctx context.Context) error {
 // sentBy is how many frames a node has sent to another one of a higher number with a VID, by the
 // node's own count.
 type sentBy struct {
-	pair   vlan.Pair
+	pair   plan.Pair
 	vid    transport.VID
 	frames uint64
 }
@@ -150,7 +155,7 @@ func (t *tour) sent() (all []sentBy) {
 		for _, s := range table.Counts() {
 			for other := k + 1; other < len(t.nodes); other++ {
 				if t.nodes[other].MAC(0) == s.Dst {
-					all = append(all, sentBy{vlan.PairOf(k, other), s.VID, s.Frames})
+					all = append(all, sentBy{plan.PairOf(k, other), s.VID, s.Frames})
 				}
 			}
 		}
@@ -169,13 +174,13 @@ func framesOf(all []sentBy, like sentBy) uint64 {
 }
 
 // demand is who has sent how much to whom, by the tables' counts. The unit does not matter.
-func (t *tour) demand() vlan.Traffic {
-	var demand vlan.Traffic
+func (t *tour) demand() traffic.Matrix {
+	var demand traffic.Matrix
 	for k, table := range t.tables {
 		for _, s := range table.Counts() {
 			for other, e := range t.nodes {
 				if e.MAC(0) == s.Dst {
-					demand = append(demand, vlan.Flow{From: k, To: other, Rate: vlan.Rate(s.Bytes)})
+					demand = append(demand, traffic.Flow{From: k, To: other, Rate: topology.Rate(s.Bytes)})
 				}
 			}
 		}
@@ -185,7 +190,7 @@ func (t *tour) demand() vlan.Traffic {
 
 // throughput is what two endless streams, 0 to 2 and 1 to 3, carry together in MB/s on a network of
 // 1 Gb/s links, in virtual time.
-func throughput(network *vlan.Topology, p *vlan.Plan) (float64, error) {
+func throughput(network *topology.Topology, p *plan.Plan) (float64, error) {
 	const begin, end = 200 * time.Millisecond, 700 * time.Millisecond // slow start apart
 	var q sim.Queue
 	n, err := ether.New(&q, ether.Config{Topology: network, Seed: 1})

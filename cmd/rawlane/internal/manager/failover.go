@@ -10,9 +10,11 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 const (
@@ -31,7 +33,7 @@ type guard struct {
 	self   transport.MAC
 	log    *slog.Logger
 
-	plan   *vlan.Plan // that is watched, or nil
+	plan   *plan.Plan // that is watched, or nil
 	ep     *mcd.Endpoint
 	driver *failover.Driver
 }
@@ -58,13 +60,13 @@ func (g *guard) run(ctx context.Context) error {
 
 // sameNetwork reports whether two plans are of the same nodes, in the same order, and the same
 // VIDs: then the same paths are watched.
-func sameNetwork(a, b *vlan.Plan) bool {
+func sameNetwork(a, b *plan.Plan) bool {
 	return b != nil && slices.Equal(a.VIDs, b.VIDs) &&
-		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y vlan.Station) bool { return x.MAC == y.MAC })
+		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y plan.Node) bool { return x.MAC == y.MAC })
 }
 
 // watch begins to watch a plan's paths.
-func (g *guard) watch(p *vlan.Plan) error {
+func (g *guard) watch(p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
 		g.plan = p // there is nothing to move
@@ -85,7 +87,7 @@ func (g *guard) watch(p *vlan.Plan) error {
 		return err
 	}
 	d, err := failover.Start(ep, failover.Config{
-		Failover: vlan.FailoverConfig{VIDs: p.VIDs},
+		Failover: control.FailoverConfig{VIDs: p.VIDs},
 		Routes:   failover.Manager(g.server, g.self),
 		PCP:      p.PCP,
 		OnMove:   func(m failover.Move) { g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String()) },

@@ -12,8 +12,9 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 var vbft16 = filepath.Join("..", "..", "..", "..", "examples", "vbft16.yaml")
@@ -28,8 +29,8 @@ func TestRouteExampleIsThePapersPlan(t *testing.T) {
 	for _, n := range p.Nodes {
 		macs = append(macs, n.MAC)
 	}
-	want, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3, 4})
-	if err != nil || len(macs) != 16 || !vlan.Diff(p, want).Empty() || p.Topology != "vbft:4x4x4" {
+	want, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
+	if err != nil || len(macs) != 16 || !plan.Diff(p, want).Empty() || p.Topology != "vbft:4x4x4" {
 		t.Errorf("%v: %+v, want %+v", err, p, want)
 	}
 
@@ -53,7 +54,7 @@ func TestRouteExampleIsThePapersPlan(t *testing.T) {
 		}
 	}
 	// As the comment at its end has it, 6-9 by VID 1 parts the first two.
-	moved, err := p.With(map[vlan.Pair]transport.VID{{A: 6, B: 9}: 1})
+	moved, err := p.With(map[plan.Pair]transport.VID{{A: 6, B: 9}: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestRouteShowOfManyNodes(t *testing.T) {
 	for i := range 1024 {
 		macs = append(macs, transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)})
 	}
-	p, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3, 4})
+	p, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestRouteShowOfManyNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	s := &routeShow{file: "p.yaml", plan: p, network: network, node: allNodes}
+	s := &shownPlan{file: "p.yaml", plan: p, network: network, node: allNodes}
 	if err := s.write(&b, false); err != nil {
 		t.Fatal(err)
 	}

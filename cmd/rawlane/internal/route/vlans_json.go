@@ -1,11 +1,8 @@
 package route
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // vlansSchema is the version of vlansResult as JSON. docs/topologies.md describes it.
@@ -53,10 +50,11 @@ type vlansPath struct {
 	VID   transport.VID `json:"vid,omitempty"`
 }
 
-func (r *routeVLANs) writeJSON(out io.Writer, table *vlan.PortTable) error {
+// result makes the JSON.
+func (r *vlansVerb) result(table *topology.PortTable) *vlansResult {
 	t := r.network
 	names := t.LinkNames()
-	result := vlansResult{
+	result := &vlansResult{
 		Schema: vlansSchema, Topology: r.topology,
 		Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
 		VLANs: []vlansVLAN{}, Ports: []vlansPort{},
@@ -65,7 +63,9 @@ func (r *routeVLANs) writeJSON(out io.Writer, table *vlan.PortTable) error {
 		result.VLANs = append(result.VLANs, vlansVLAN{v.VID, namesOf(names, v.Links)})
 	}
 	for _, p := range table.Ports {
-		port := vlansPort{Switch: t.Switches[p.Switch], Port: p.Number, PeerPort: p.PeerPort, Tagged: p.Tagged, Untagged: p.Untagged}
+		port := vlansPort{
+			Switch: t.Switches[p.Switch], Port: p.Number, PeerPort: p.PeerPort, Tagged: p.Tagged, Untagged: p.Untagged,
+		}
 		if port.Tagged == nil {
 			port.Tagged = []transport.VID{}
 		}
@@ -79,7 +79,7 @@ func (r *routeVLANs) writeJSON(out io.Writer, table *vlan.PortTable) error {
 	if r.report != nil {
 		result.Computed = computedJSON(t, r.report, names)
 	}
-	return json.NewEncoder(out).Encode(result)
+	return result
 }
 
 // namesOf returns the names of links by number.
@@ -91,8 +91,11 @@ func namesOf(names []string, links []int) []string {
 	return some
 }
 
-func computedJSON(t *vlan.Topology, report *vlan.VLANReport, names []string) *vlansComputed {
-	c := &vlansComputed{Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast, UnusedLinks: namesOf(names, report.UnusedLinks)}
+func computedJSON(t *topology.Topology, report *topology.VLANReport, names []string) *vlansComputed {
+	c := &vlansComputed{
+		Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast,
+		UnusedLinks: namesOf(names, report.UnusedLinks),
+	}
 	for _, p := range report.Paths {
 		path := vlansPath{From: t.Switches[p.From], To: t.Switches[p.To], VID: p.VID}
 		for _, h := range p.Hops {

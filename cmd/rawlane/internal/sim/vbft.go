@@ -14,7 +14,8 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/sim/vbft"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // simVBFT is what was asked for.
@@ -35,7 +36,7 @@ type simVBFT struct {
 	compute    time.Duration
 
 	out io.Writer
-	net *vlan.Topology
+	net *topology.Topology
 }
 
 // simExperiments are the experiments and the flags that belong to each alone.
@@ -52,7 +53,7 @@ const (
 	maxSimIterations = 1000
 )
 
-func newSimVBFTCommand() *cobra.Command {
+func newVBFTCommand() *cobra.Command {
 	s := new(simVBFT)
 	cmd := &cobra.Command{
 		Use:   "vbft --experiment fig9|fig11 [flags]",
@@ -129,7 +130,7 @@ func (s *simVBFT) validateTopology() (err error) {
 		return err
 	}
 	if s.rate != "" {
-		rate, err := vlan.ParseRate(s.rate)
+		rate, err := topology.ParseRate(s.rate)
 		if err != nil {
 			return cli.Misuse("--rate: %v", err)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Owner is who holds a claim: the Operator, or a program's session by its number.
@@ -18,7 +20,7 @@ const Operator Owner = 0
 // Book holds one node's plan and the wishes that lie over it.
 type Book struct {
 	self   transport.MAC
-	plan   *vlan.Plan            // nil: none yet
+	plan   *plan.Plan            // nil: none yet
 	number int                   // of this node in plan
 	index  map[transport.MAC]int // of plan's nodes
 	peers  map[transport.MAC]*wishes
@@ -47,7 +49,7 @@ func New(self transport.MAC) *Book {
 }
 
 // Plan returns the plan, which nobody may change, or nil if there is none yet.
-func (b *Book) Plan() *vlan.Plan { return b.plan }
+func (b *Book) Plan() *plan.Plan { return b.plan }
 
 // Dropped is a claim that a new plan cannot fulfil.
 type Dropped struct {
@@ -55,20 +57,20 @@ type Dropped struct {
 	Change
 }
 
-// CheckPlan returns why p cannot be this node's plan; the error is vlan.ErrBadPlan.
-func (b *Book) CheckPlan(p *vlan.Plan) error {
+// CheckPlan returns why p cannot be this node's plan; the error is plan.ErrInvalid.
+func (b *Book) CheckPlan(p *plan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if _, listed := indexOf(p)[b.self]; !listed {
-		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", vlan.ErrBadPlan, b.self)
+		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", plan.ErrInvalid, b.self)
 	}
 	return nil
 }
 
 // SetPlan replaces the plan, with which the operator's claims go: the plan is all that he wants. Programs keep their claims, but
 // for those that name a node or a VID which is not in p; these are returned, sorted. An error is CheckPlan's, and has changed nothing.
-func (b *Book) SetPlan(p *vlan.Plan) ([]Dropped, error) {
+func (b *Book) SetPlan(p *plan.Plan) ([]Dropped, error) {
 	if err := b.CheckPlan(p); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (b *Book) Clear() []Dropped {
 	return b.drop()
 }
 
-func indexOf(p *vlan.Plan) map[transport.MAC]int {
+func indexOf(p *plan.Plan) map[transport.MAC]int {
 	index := make(map[transport.MAC]int, len(p.Nodes))
 	for i, n := range p.Nodes {
 		index[n.MAC] = i

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Sentinels: what was wrong with a change. The others are vlan.ErrUnknownNode and vlan.ErrBadPlan.
+// Sentinels: what was wrong with a change. The others are vlan.ErrUnknownNode and plan.ErrInvalid.
 var (
 	// ErrNoPlan: there is no plan yet, so that no node and no VID is known.
 	ErrNoPlan = errors.New("no plan")
@@ -42,7 +43,7 @@ func (b *Book) check(changes []Change) error {
 	if b.plan == nil {
 		return fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", ErrNoPlan)
 	}
-	asked := make(map[vlan.Pair]transport.VID, len(changes))
+	asked := make(map[plan.Pair]transport.VID, len(changes))
 	for i, c := range changes {
 		pair, err := b.checkOne(c)
 		if err == nil {
@@ -58,19 +59,19 @@ func (b *Book) check(changes []Change) error {
 	return nil
 }
 
-func (b *Book) checkOne(c Change) (vlan.Pair, error) {
+func (b *Book) checkOne(c Change) (plan.Pair, error) {
 	var ends [2]int
 	for i, m := range []transport.MAC{c.A, c.B} {
 		n, known := b.index[m]
 		if !known {
-			return vlan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)", vlan.ErrUnknownNode, m, len(b.plan.Nodes))
+			return plan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)", plan.ErrUnknownNode, m, len(b.plan.Nodes))
 		}
 		ends[i] = n
 	}
 	if ends[0] == ends[1] {
-		return vlan.Pair{}, fmt.Errorf("%w: a pair of one node (want two different nodes)", vlan.ErrUnknownNode)
+		return plan.Pair{}, fmt.Errorf("%w: a pair of one node (want two different nodes)", plan.ErrUnknownNode)
 	}
-	return vlan.PairOf(ends[0], ends[1]), b.checkVID(c.VID)
+	return plan.PairOf(ends[0], ends[1]), b.checkVID(c.VID)
 }
 
 func (b *Book) checkVID(vid transport.VID) error {
