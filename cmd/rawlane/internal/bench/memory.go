@@ -116,7 +116,7 @@ func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultLimit
+	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
 	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
 		return b.node(ctx, ep, launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd)
 	})
