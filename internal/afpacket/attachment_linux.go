@@ -25,7 +25,8 @@ type Config struct {
 
 // Socket is a link's receiving socket.
 type Socket interface {
-	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns ErrClosed.
+	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns
+	// ErrClosed.
 	Control(f func(fd int) error) error
 	Close() error
 }
@@ -139,7 +140,8 @@ func (a *Attachment) Send(frames []transport.Frame) (int, error) {
 }
 
 // Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
-// It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is gone.
+// It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is
+// gone.
 func (a *Attachment) Wait(ctx context.Context) error {
 	if a.closed.Load() {
 		return transport.ErrClosed

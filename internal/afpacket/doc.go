@@ -1,9 +1,9 @@
 // Package afpacket is what the links over AF_PACKET have in common.
 //
-//	transport/ring  ---+                        +--- sender: frames to bytes to the kernel
-//	                   +--- Attachment ---------+--- groups: which multicast frames are wanted
-//	transport/packet --+    (embedded in Link)  +--- Poller: goroutines asleep until a frame arrives
-//	                                            +--- linkState: is the interface up, and still there
+//	transport/ring  ---+                   +--- sender: frames to bytes, to the kernel
+//	                   +--- Attachment ----+--- groups: which multicast frames are wanted
+//	transport/packet --+    (embedded)     +--- Poller: goroutines asleep until a frame arrives
+//	                                       +--- linkState: is the interface up, and still there
 //
 // A link adds its receiving socket, as a [Socket], and its Poll.
 //

@@ -11,8 +11,8 @@ import (
 // wholeFrame is the filter's verdict "store all of it": more bytes than any frame has.
 const wholeFrame = 1 << 18
 
-// newFilter returns the kernel's filter for a receiving socket. It passes frames of the EtherType (or
-// of any), and of these, unless the link is promiscuous, those to a group or to mac.
+// newFilter returns the kernel's filter for a receiving socket. It passes frames of the EtherType
+// (or of any), and of these, unless the link is promiscuous, those to a group or to mac.
 //
 // The kernel has taken the tag off by then, so the EtherType stands at offset 12 in tagged frames
 // too. Frames from this station's own address pass: outgoing frames are ignored by a socket option,

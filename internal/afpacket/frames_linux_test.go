@@ -14,8 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames, as ours
-// stands behind the second tag; one for any EtherType does.
+// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames,
+// as ours stands behind the second tag; one for any EtherType does.
 func TestStackedTags(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
@@ -117,7 +117,8 @@ func TestTCPIsUndisturbed(t *testing.T) {
 	})
 }
 
-// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that takes promiscuity.
+// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that
+// takes promiscuity.
 func TestForeignFrames(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)
@@ -154,8 +155,8 @@ func TestForeignFrames(t *testing.T) {
 	})
 }
 
-// A flood of frames for a group that was not joined, as another cluster on the segment sends, neither
-// holds up Poll and Close nor makes a wanted frame among them come more than once.
+// A flood of frames for a group that was not joined, as another cluster on the segment sends,
+// neither holds up Poll and Close nor makes a wanted frame among them come more than once.
 func TestFloodOfUnwantedFrames(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{small: true})

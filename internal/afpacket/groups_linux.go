@@ -12,7 +12,8 @@ import (
 )
 
 // groups is the set of multicast groups that a link has joined. The NIC is told of each. That it
-// filters is not certain (veth passes everything), so each received multicast frame is checked here.
+// filters is not certain (veth passes everything), so each received multicast frame is checked
+// here.
 type groups struct {
 	socket Socket
 	index  int // of the interface

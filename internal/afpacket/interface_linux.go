@@ -86,7 +86,8 @@ func bind(fd, index int) error {
 }
 
 // namespace identifies this thread's network namespace, or is "" where the system does not tell. It
-// makes part of the names of locks that hold in one namespace, on links used from threads of others.
+// makes part of the names of locks that hold in one namespace, on links used from threads of
+// others.
 func namespace() string {
 	var st unix.Stat_t
 	if unix.Stat("/proc/thread-self/ns/net", &st) != nil {

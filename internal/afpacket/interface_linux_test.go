@@ -12,7 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// An interface that goes down ends waits and sends with an error that says so; up again, the link works on.
+// An interface that goes down ends waits and sends with an error that says so; up again, the link
+// works on.
 func TestInterfaceGoesDownAndComesBack(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
@@ -116,7 +117,8 @@ func waitForError(ctx context.Context, l transport.Link) error {
 	}
 }
 
-// While the interface is down each wait says so: a program need not have been waiting at the moment when it went.
+// While the interface is down each wait says so: a program need not have been waiting at the moment
+// when it went.
 func TestWaitWhileDown(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		b := open(1, settings{})
@@ -133,8 +135,8 @@ func TestWaitWhileDown(t *testing.T) {
 	})
 }
 
-// Without a carrier frames are lost, as on a cable that is unplugged, and nobody is held up. Send may be busy for as
-// long as the kernel takes to say that the carrier is gone.
+// Without a carrier frames are lost, as on a cable that is unplugged, and nobody is held up. Send
+// may be busy for as long as the kernel takes to say that the carrier is gone.
 func TestNoCarrier(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})

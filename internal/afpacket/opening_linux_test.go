@@ -62,7 +62,8 @@ func descriptors(t *testing.T) int {
 	return len(files)
 }
 
-// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no descriptor.
+// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no
+// descriptor.
 func TestNoDescriptorLeaks(t *testing.T) {
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
@@ -111,7 +112,8 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	}
 }
 
-// limitDescriptors leaves numbers below n for new descriptors of this process, until restore is called.
+// limitDescriptors leaves numbers below n for new descriptors of this process, until restore is
+// called.
 func limitDescriptors(t *testing.T, n uint64) (restore func()) {
 	t.Helper()
 	var old unix.Rlimit

@@ -71,8 +71,8 @@ func (p *Poller) wait(ctx context.Context) error {
 }
 
 // sleep reads until ready. The read deadline stands for the end of a context. If it is one that an
-// earlier wait's context has left behind, sleep clears it, and with it perhaps that of this context:
-// so the context is checked once more before the next read.
+// earlier wait's context has left behind, sleep clears it, and with it perhaps that of this
+// context: so the context is checked once more before the next read.
 func (p *Poller) sleep(ctx context.Context) error {
 	for {
 		err := p.conn.Read(p.ready)

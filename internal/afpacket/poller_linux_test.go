@@ -28,7 +28,8 @@ func (c *expiredConn) Read(func(uintptr) bool) error {
 	return os.ErrDeadlineExceeded
 }
 
-// A context that ends just while the deadline of an earlier one is cleared ends the wait all the same.
+// A context that ends just while the deadline of an earlier one is cleared ends the wait all the
+// same.
 func TestDeadlineOfAnEarlierWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	conn := &expiredConn{expired: make(chan struct{}, 1)}

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Received is one frame as the kernel hands it over, through a ring's slot or recvmmsg(2): its bytes
-// without the 802.1Q tag, and the tag from tpacket2_hdr or tpacket_auxdata.
+// Received is one frame as the kernel hands it over, through a ring's slot or recvmmsg(2): its
+// bytes without the 802.1Q tag, and the tag from tpacket2_hdr or tpacket_auxdata.
 type Received struct {
 	Bytes  []byte // what of the frame was stored
 	Len    int    // its length before it was cut to fit

@@ -21,7 +21,8 @@ const Batch = 64
 // sendmmsg(2). It may be used from any goroutine.
 //
 // It has a socket of its own, which receives nothing and which nobody watches. For a socket in an
-// epoll set, armed or not, the kernel spends 0.1 µs per sent frame to report the room in its buffer.
+// epoll set, armed or not, the kernel spends 0.1 µs per sent frame to report the room in its
+// buffer.
 type sender struct {
 	src   transport.MAC
 	mtu   int
@@ -167,13 +168,15 @@ func (s *sender) give(n int) (int, error) {
 	fd := uintptr(s.fd)
 	if n == 1 {
 		v := &s.vec[0]
-		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len), unix.MSG_DONTWAIT, 0, 0)
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
+			unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 {
 			return s.refuse(n, e)
 		}
 		return 1, nil
 	}
-	sent, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+	sent, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[0])), uintptr(n),
+		unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return s.refuse(n, e)
 	}

@@ -46,7 +46,7 @@ func (in *inbox) init(mtu int) {
 	in.recv = in.receive
 }
 
-// receive takes up to want frames. The call does not block, so the Go scheduler need not know of it.
+// receive takes up to want frames. The call does not block, so the Go scheduler need not know.
 func (in *inbox) receive(fd uintptr) {
 	for i := range in.want {
 		in.msgs[i].Hdr.SetControllen(auxSpace)
@@ -64,7 +64,8 @@ func (in *inbox) receive(fd uintptr) {
 func (in *inbox) look(fd uintptr) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	var noWait unix.Timespec
-	n, _, _ := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1, uintptr(unsafe.Pointer(&noWait)), 0, 0, 0)
+	n, _, _ := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1,
+		uintptr(unsafe.Pointer(&noWait)), 0, 0, 0)
 	if n != 1 {
 		return false
 	}

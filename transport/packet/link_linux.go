@@ -47,8 +47,9 @@ func (l *Link) open(name string, cfg Config) error {
 	if cfg.ReceiveBuffer < 0 {
 		return fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
 	}
-	err := afpacket.Find(&l.attachment, "packet", name, afpacket.Config{EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous,
-		NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc})
+	err := afpacket.Find(&l.attachment, "packet", name, afpacket.Config{
+		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
+	})
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,9 @@ func (l *Link) open(name string, cfg Config) error {
 	}
 	return nil
 }
+
+// Close implements transport.Link.
+func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a packet.Conn, watched by the runtime's poller.
 type socket struct {

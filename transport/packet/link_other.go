@@ -16,3 +16,6 @@ var _ transport.Link = (*Link)(nil)
 
 // Open returns transport.ErrNotSupported.
 func Open(name string, _ Config) (*Link, error) { return nil, afpacket.Unsupported("packet", name) }
+
+// Close does nothing.
+func (l *Link) Close() error { return l.attachment.Close() }

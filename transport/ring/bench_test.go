@@ -10,7 +10,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// BenchmarkSend is frames sent, one or a batch per call, over a veth pair whose other end keeps them.
+// BenchmarkSend is frames sent, one or a batch per call, over a veth pair whose other end keeps
+// them.
 func BenchmarkSend(b *testing.B) {
 	for _, size := range []int{64, 1400} {
 		for _, batch := range []int{1, 32} {

@@ -51,8 +51,9 @@ func (l *Link) open(name string, cfg Config) error {
 	if cfg.Slots < 2 || cfg.Slots > MaxSlots {
 		return fmt.Errorf("Config.Slots %d: out of range (2 to %d)", cfg.Slots, MaxSlots)
 	}
-	err := afpacket.Find(&l.attachment, "ring", name, afpacket.Config{EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous,
-		NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc})
+	err := afpacket.Find(&l.attachment, "ring", name, afpacket.Config{
+		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
+	})
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,10 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	afpacket.CountReceived(&l.attachment, frames[:n])
 	return n
 }
+
+// Close implements transport.Link. It waits for a Poll in progress
+// on another goroutine.
+func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {

@@ -18,7 +18,7 @@ type ring struct {
 	slotSize int
 	mask     uint32 // number of slots - 1
 	head     uint32 // the next slot to look at
-	held     uint32 // slots before head that are ours
+	taken    uint32 // slots before head that are ours
 }
 
 // slot is one slot of the ring, with a frame in it.
@@ -80,13 +80,13 @@ func (r *ring) next() (s slot, ok bool) {
 		return slot{}, false
 	}
 	r.head++
-	r.held++
+	r.taken++
 	return s, true
 }
 
 // release gives all slots that were taken back to the kernel.
 func (r *ring) release() {
-	for first := r.head - r.held; r.held > 0; r.held-- {
+	for first := r.head - r.taken; r.taken > 0; r.taken-- {
 		atomic.StoreUint32(&r.slot(first).header.Status, unix.TP_STATUS_KERNEL)
 		first++
 	}

@@ -66,8 +66,9 @@ func (w *wakeup) mask(on bool) {
 	w.arm()
 }
 
-// arm makes the next frame end a wait, or takes the socket out of the set while wake-ups are masked.
-// The caller holds mu. After close it does nothing: the descriptors may be other files by then.
+// arm makes the next frame end a wait; while wake-ups are masked it takes the socket out of the
+// set. The caller holds mu. After close it does nothing: the descriptors may be other files by
+// then.
 func (w *wakeup) arm() {
 	op := unix.EPOLL_CTL_MOD
 	switch {
@@ -79,7 +80,8 @@ func (w *wakeup) arm() {
 		op = unix.EPOLL_CTL_ADD
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
-	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(w.fd), uintptr(unsafe.Pointer(&event)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(w.fd),
+		uintptr(unsafe.Pointer(&event)), 0, 0)
 	if e != 0 {
 		w.poller.Fail(e) // no memory
 		return

@@ -7,23 +7,10 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// barrierVerbs is what can be done about barriers, in the order of the help.
-var barrierVerbs = []func() *cobra.Command{
-	newBarrierShowCommand,
-	newBarrierTraceCommand,
-}
-
+// NewCommand returns the verb barrier.
 func NewCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "barrier VERB",
 		Short: "Draw barrier algorithms, predict their time, see who is late",
-		Args:  cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Misuse("which? (%s)", cli.VerbNames(cmd))
-		},
-	}
-	for _, verb := range barrierVerbs {
-		cmd.AddCommand(verb())
-	}
-	return cmd
+	}, "which?", newShowCommand(), newTraceCommand())
 }

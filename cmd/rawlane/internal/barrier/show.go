@@ -28,7 +28,7 @@ type show struct {
 	logp        schedule.LogP
 }
 
-func newBarrierShowCommand() *cobra.Command {
+func newShowCommand() *cobra.Command {
 	s := &show{logp: schedule.DefaultLogP}
 	cmd := &cobra.Command{
 		Use:   "show [--algo NAME] [--nodes N] [flags]",

@@ -26,7 +26,7 @@ const traceSchema = 1
 // barrierTracer runs barriers and shows the slowest of them.
 type barrierTracer struct {
 	cluster launch.ClusterFlags
-	algo    cli.Algorithms
+	algo    []string
 	iters   int
 	late    lateNode
 	json    bool
@@ -64,8 +64,8 @@ func (l *lateNode) Type() string { return "NODE:TIME" }
 // maxTraces bounds --iters: each node keeps a trace of each barrier.
 const maxTraces = 10_000
 
-func newBarrierTraceCommand() *cobra.Command {
-	b := &barrierTracer{algo: cli.Algorithms{"auto"}}
+func newTraceCommand() *cobra.Command {
+	b := &barrierTracer{algo: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "trace [flags]",
 		Short: "Run barriers, and see who came when, who was last, and how long each step took",
@@ -84,7 +84,7 @@ rows can be compared to within a message's time.
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
-	f.Var(&b.algo, "algo", "algorithm")
+	cli.AlgorithmsFlag(f, &b.algo, "algo", "algorithm")
 	f.IntVar(&b.iters, "iters", 100, "barriers to run")
 	f.Var(&b.late, "late", "have this node come late by this time")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")
@@ -96,12 +96,9 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxTraces)
 	}
 	if len(b.algo) != 1 {
-		return cli.Misuse("--algo %v: want one", &b.algo)
+		return cli.Misuse("--algo %s: want one", strings.Join(b.algo, ","))
 	}
 	if err := b.cluster.Validate(); err != nil {
-		return err
-	}
-	if err := b.cluster.ValidateMode(); err != nil {
 		return err
 	}
 	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
@@ -119,7 +116,11 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 		return err
 	}
 	defer results.Close()
-	g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: b.cluster.Algorithm(b.algo[0])})
+	service, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := service.Group(barrier.GroupConfig{Algorithm: b.cluster.Algorithm(b.algo[0])})
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 	if ep.Node() == 0 {
 		err = b.show(ctx, ep, g, results, out)
 	}
-	return errors.Join(err, g.Barrier(ctx), g.Close()) // the others answer until node 0 has all
+	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
 }
 
 // barrierTrace is what barrier trace prints as JSON: the slowest barrier.
@@ -171,23 +172,21 @@ type lastToCome struct {
 // show collects all traces and prints the slowest barrier.
 func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
 	nodes := ep.Nodes()
+	parts, err := results.Gather(ctx, 0)
+	if err != nil {
+		return err
+	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
-		raw := results.Parts[0]
-		if n.ID != ep.Node() {
-			var err error
-			if raw, err = results.Fetch(ctx, n.ID, 0); err != nil {
-				return err
-			}
-		}
-		if err := json.Unmarshal(raw, &all[k]); err != nil || len(all[k]) != b.iters {
-			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w", n.ID, len(all[k]), b.iters, err)
+		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w",
+				n.ID, len(all[k]), b.iters, err)
 		}
 	}
 	t := newBarrierTrace(nodes, all)
 	t.Algo = g.Algorithm().String()
 	if b.json {
-		return json.NewEncoder(out).Encode(t)
+		return cli.WriteJSON(out, t)
 	}
 	return t.print(out, g.Algorithm())
 }

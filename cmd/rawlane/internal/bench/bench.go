@@ -20,7 +20,7 @@ import (
 // benchKind is one of the benchmarks.
 type benchKind struct {
 	name, short, long string
-	sizes             cli.Sizes
+	sizes             []int
 	iters             int
 	window, batch     int
 	measure           func(*client, context.Context, *benchResult) error
@@ -32,7 +32,7 @@ var benchKinds = []benchKind{
 		short: "Half of a message's round trip",
 		long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are half
 of the time from before the send until after the receive, in microseconds.`,
-		sizes: cli.Sizes{4, 64, 1024, 1400}, iters: 20_000, batch: 1,
+		sizes: []int{4, 64, 1024, 1400}, iters: 20_000, batch: 1,
 		measure: (*client).latency,
 	},
 	{
@@ -40,7 +40,7 @@ of the time from before the send until after the receive, in microseconds.`,
 		short: "Bytes a second, in windows",
 		long: `Node 0 posts a window of messages to node 1, which answers once it has received them. The numbers are of
 messages that arrived; microseconds are a window's time divided by its messages.`,
-		sizes: cli.Sizes{64, 256, 1024, 1400}, iters: 200_000, window: 64, batch: rateBatch,
+		sizes: []int{64, 256, 1024, 1400}, iters: 200_000, window: 64, batch: rateBatch,
 		measure: (*client).bandwidth,
 	},
 	{
@@ -48,14 +48,14 @@ messages that arrived; microseconds are a window's time divided by its messages.
 		short: "Messages a second, without pause",
 		long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had no
 room for is lost, and shown.`,
-		sizes: cli.Sizes{64, 1400}, iters: 1_000_000, batch: rateBatch,
+		sizes: []int{64, 1400}, iters: 1_000_000, batch: rateBatch,
 		measure: (*client).rate,
 	},
 	{
 		name:  "logp",
 		short: "What a message costs its sender, its receiver and the link",
 		long:  logpLong,
-		sizes: cli.Sizes{4, 64}, iters: 20_000, batch: 1,
+		sizes: []int{4, 64}, iters: 20_000, batch: 1,
 		measure: (*client).logp,
 	},
 }
@@ -108,7 +108,7 @@ func newBenchKindCommand(k benchKind) *cobra.Command {
 	}
 	b.cluster.Register(cmd)
 	f := cmd.Flags()
-	f.Var(&b.sizes, "size", "payload sizes")
+	cli.SizesFlag(f, &b.sizes, "size", "payload sizes")
 	f.IntVar(&b.iters, "iters", k.iters, "messages per size, not counting those that warm up")
 	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	if k.name == "latency" {
@@ -147,7 +147,7 @@ func (b *bench) run(cmd *cobra.Command, _ []string) error {
 	case b.cluster.Kind == "fabric":
 		return b.runInMemory(ctx, cmd)
 	}
-	return b.cluster.InNamespaces(ctx, cmd)
+	return b.cluster.RunProcesses(ctx, cmd)
 }
 
 // runInMemory runs all nodes in this process, on a fabric.

@@ -24,7 +24,7 @@ import (
 type memoryBench struct {
 	memoryKind
 	cluster launch.ClusterFlags
-	sizes   cli.Sizes
+	sizes   []int
 	iters   int
 	bytes   int64
 	json    bool
@@ -32,7 +32,7 @@ type memoryBench struct {
 
 type memoryKind struct {
 	name, short, long string
-	sizes             cli.Sizes
+	sizes             []int
 	measure           func(*memoryNode, context.Context, int, *memoryResult) error
 }
 
@@ -40,20 +40,20 @@ var memoryKinds = []memoryKind{
 	{
 		"put", "Remote write", `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that. Then node 0 writes
 as much as --bytes, one Put after the other, until all is confirmed: MB/s; and both write at the same time: duplex, each way.`,
-		cli.Sizes{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).put,
+		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).put,
 	},
 	{
 		"get", "Remote read", `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
-		cli.Sizes{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).get,
+		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).get,
 	},
 	{
 		"fifo", "Records through a FIFO", `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that. Then node 0
 pushes as many as --bytes allows: one call each (records/s), and in batches of 64 (batched).`,
-		cli.Sizes{8, 64, 1024, 16384}, (*memoryNode).fifo,
+		[]int{8, 64, 1024, 16384}, (*memoryNode).fifo,
 	},
 	{
 		"amo", "Atomic operations on remote memory", `Node 0 adds to a word of node 1's memory: microseconds are from the call until the answer.`,
-		cli.Sizes{8}, (*memoryNode).amo,
+		[]int{8}, (*memoryNode).amo,
 	},
 }
 
@@ -82,7 +82,7 @@ func newBenchMemoryCommand(k memoryKind) *cobra.Command {
 	b.cluster.FaultFlags(cmd)
 	f := cmd.Flags()
 	if k.name != "amo" {
-		f.Var(&b.sizes, "size", "sizes")
+		cli.SizesFlag(f, &b.sizes, "size", "sizes")
 	}
 	f.IntVar(&b.iters, "iters", 5000, "round trips per size, fewer of large ones: no more than --bytes in all")
 	f.Int64Var(&b.bytes, "bytes", 64<<20, "bytes to send per size, for the rates")
@@ -106,17 +106,14 @@ func (b *memoryBench) validate() error {
 			return cli.Misuse("--size %d: want 1 to %d", s, most)
 		}
 	}
-	if err := b.cluster.Validate(); err != nil {
-		return err
-	}
-	return b.cluster.ValidateMode()
+	return b.cluster.Validate()
 }
 
 func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultLimit
+	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
 	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
 		return b.node(ctx, ep, launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd)
 	})
@@ -139,7 +136,11 @@ type memoryNode struct {
 
 func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host, cmd *cobra.Command) (err error) {
 	n := &memoryNode{b: b, ep: ep}
-	if n.group, err = barrier.NewGroup(ep, barrier.Config{}); err != nil {
+	barriers, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	if n.group, err = barriers.Group(barrier.GroupConfig{}); err != nil {
 		return err
 	}
 	if n.d, err = memfifo.Open(ep, memfifo.Config{}); err != nil {

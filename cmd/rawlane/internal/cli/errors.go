@@ -6,19 +6,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageError is a command line that cannot be carried out, whatever the machine: exit status 2.
+// usageError is a command line that no machine can carry out: exit status 2.
 type usageError struct{ error }
 
+// Misuse returns a usage error with the given text.
 func Misuse(format string, args ...any) error { return AsMisuse(fmt.Errorf(format, args...)) }
 
-// AsMisuse makes a usage error of err.
+// AsMisuse makes err a usage error.
 func AsMisuse(err error) error { return &usageError{err} }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the cause.
 func (e *usageError) Unwrap() error { return e.error }
 
-// StatusError ends the command with the status of a program that it ran and that has said why
-// itself.
+// StatusError is the failure of a program that the command ran on a node. The program has printed
+// the reason; the command prints nothing more and exits with the program's status.
 type StatusError struct{ Node, Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("node %d: exit status %d", e.Node, e.Status) }

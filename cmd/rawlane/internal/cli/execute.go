@@ -20,8 +20,10 @@ const (
 // EnvLocal tells a process that all nodes are on this machine, and how many cores they share.
 const EnvLocal = "RAWLANE_LOCAL"
 
-// Execute carries out a command line, and returns the exit status.
-func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Execute runs a command line and returns the exit status.
+func Execute(
+	ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -36,7 +38,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if os.Getenv(EnvLocal) != "" {
-			return ExitFailed // who started this process has ended it, and says why
+			return ExitFailed // the parent process ended it, and reports the reason
 		}
 		err = errors.New("interrupted")
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// TopologyHelp says what --topology takes.
+// TopologyHelp is the help of --topology.
 const TopologyHelp = "the network: " + topology.Specs + "; or a file (docs/topologies.md)"
 
-// LoadTopology makes a network from a spec, or reads it from a file. A wrong spec is misuse, a
-// wrong file is not.
+// LoadTopology makes a network from a spec, or reads it from a file. A wrong spec is misuse; a
+// wrong file is a failure.
 func LoadTopology(spec string) (*topology.Topology, error) {
 	t, err := topology.Load(spec, func(name string) (io.ReadCloser, error) { return os.Open(name) })
 	if err != nil && topology.IsSpec(spec) {
@@ -35,8 +35,8 @@ func ReadPlan(file string) (*plan.Plan, error) {
 	return plan.Parse(file, f)
 }
 
-// ReadPlanAndNetwork reads a plan from a file, and makes sure that the network that it is for can
-// carry it out. If the plan names none, network is nil.
+// ReadPlanAndNetwork reads a plan from a file and its network, and checks that the network has the
+// routes of the plan. network is nil if the plan names none.
 func ReadPlanAndNetwork(file string) (p *plan.Plan, network *topology.Topology, err error) {
 	if p, err = ReadPlan(file); err != nil || p.Topology == "" {
 		return p, nil, err
@@ -50,8 +50,8 @@ func ReadPlanAndNetwork(file string) (p *plan.Plan, network *topology.Topology, 
 	return p, network, nil
 }
 
-// PlanNetwork is the network that a plan is for: from a generator, or from a file whose name counts
-// from the plan's folder.
+// PlanNetwork returns the network that a plan names: of a generator, or in a file, whose path is
+// relative to the folder of the plan.
 func PlanNetwork(p *plan.Plan, file string) (*topology.Topology, error) {
 	network, err := topology.Load(p.Topology, func(name string) (io.ReadCloser, error) {
 		if !filepath.IsAbs(name) {

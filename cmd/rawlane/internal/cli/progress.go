@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// Progress tells a person at a terminal what a long run is doing, on one line that is overwritten.
-// Anywhere else it says nothing.
+// Progress shows the state of a long run on one line of a terminal, overwritten each time. It
+// prints nothing to files and pipes.
 type Progress struct{ out io.Writer }
 
-// NewProgress writes to w if that is a terminal.
+// NewProgress returns the progress line of w.
 func NewProgress(w io.Writer) Progress {
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
@@ -20,6 +20,7 @@ func NewProgress(w io.Writer) Progress {
 	return Progress{io.Discard}
 }
 
+// Say replaces the line.
 func (p Progress) Say(format string, args ...any) {
 	fmt.Fprintf(p.out, "\r\x1b[K"+format, args...)
 }

@@ -5,13 +5,14 @@ package cli
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// NewRoot makes the command of the given verbs.
+// NewRoot makes the command with the given verbs.
 func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rawlane VERB",
@@ -26,7 +27,7 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_ = cmd.Help() // to a writer that fails there is nothing to say
+			_ = cmd.Help() // an error of the writer leaves nothing to report
 			return Misuse("no verb given")
 		},
 	}
@@ -37,6 +38,22 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 	}
 	root.AddCommand(newVersionCommand())
 	return root
+}
+
+// Group makes cmd a family of verbs. Called without a verb, it asks the question and lists them.
+func Group(cmd *cobra.Command, question string, verbs ...*cobra.Command) *cobra.Command {
+	names := make([]string, len(verbs))
+	for i, v := range verbs {
+		names[i] = v.Name()
+	}
+	list := names[0]
+	if last := len(names) - 1; last > 0 {
+		list = strings.Join(names[:last], ", ") + " or " + names[last]
+	}
+	cmd.AddCommand(verbs...)
+	cmd.Args = NoArguments
+	cmd.RunE = func(*cobra.Command, []string) error { return Misuse("%s (%s)", question, list) }
+	return cmd
 }
 
 func newVersionCommand() *cobra.Command {

@@ -3,7 +3,6 @@ package route
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -13,22 +12,23 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// routeControl is what was asked for of a network that chooses by itself.
-type routeControl struct {
+// controlVerb runs the controller, which changes plans by the traffic.
+type controlVerb struct {
 	allManagers
 	topology string
 	options  manager.ControlOptions
 	json     bool
 }
 
-func newRouteControlCommand() *cobra.Command {
-	c := &routeControl{options: manager.ControlOptions{Lease: manager.DefaultLease}}
+func newControlCommand() *cobra.Command {
+	c := &controlVerb{options: manager.ControlOptions{Lease: manager.DefaultLease}}
 	cmd := &cobra.Command{
 		Use:   "control --topology SPEC --managers FILE|LIST [flags]",
 		Short: "Have the network choose its routes by itself",
-		Long: `Reads what the nodes have sent, period by period, and applies another plan where the worst link would be better off by it for long enough,
-until it is interrupted. It says what it changes and why; the managers' logs have it, too (rawlane route log). All managers must have one and
-the same plan to begin with (rawlane route apply).
+		Long: `Reads what the nodes have sent, period by period, and applies another plan where the worst link
+would be better off by it for long enough, until it is interrupted. It says what it changes and why;
+the managers' logs have it, too (rawlane route log). All managers must have one and the same plan to
+begin with (rawlane route apply).
 
   rawlane route control --topology vbft:4x4x4 --managers managers.txt
 
@@ -37,7 +37,7 @@ Topologies: ` + topology.Specs + `, or a file.`,
 		RunE: c.run,
 	}
 	f := cmd.Flags()
-	c.flags(f)
+	c.register(f)
 	f.StringVar(&c.topology, "topology", "", cli.TopologyHelp)
 	f.DurationVar(&c.options.Config.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
 	f.Float64Var(&c.options.Config.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
@@ -47,7 +47,7 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	return cmd
 }
 
-func (c *routeControl) run(cmd *cobra.Command, _ []string) error {
+func (c *controlVerb) run(cmd *cobra.Command, _ []string) error {
 	if c.topology == "" {
 		return cli.Misuse("which network? Give --topology")
 	}
@@ -55,18 +55,12 @@ func (c *routeControl) run(cmd *cobra.Command, _ []string) error {
 	if c.options.Topology, err = cli.LoadTopology(c.topology); err != nil {
 		return err
 	}
-	clients, done, err := c.clients()
-	if err != nil {
-		return err
-	}
-	defer done()
-	c.options.Logger = slog.New(slog.NewTextHandler(cmd.OutOrStdout(), nil))
-	if c.json {
-		c.options.Logger = slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil))
-	}
-	err = manager.Control(cmd.Context(), clients, c.options)
+	c.options.Logger = cli.NewLogger(cmd.OutOrStdout(), c.json)
+	err = c.ask(func(clients []*manager.Client) error {
+		return manager.Control(cmd.Context(), clients, c.options)
+	})
 	if errors.Is(err, context.Canceled) {
-		return nil // interrupted, as it is meant to be
+		return nil // the user interrupts it: there is no other end
 	}
 	return err
 }

@@ -1,8 +1,6 @@
 package route
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -13,32 +11,13 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-func newRouteCountersCommand() *cobra.Command {
-	var o oneManager
-	var asJSON bool
-	cmd := &cobra.Command{
+func newCountersCommand() *cobra.Command {
+	return newQuery(&cobra.Command{
 		Use:   "counters [--manager ADDRESS]",
 		Short: "Say what a node's programs have sent, to whom and by which VID",
-		Long: `Prints the frames and bytes that the programs on a node have sent by their manager's routes since it started: to each
-destination with each VID, and with each VID to all.`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
-				counters, err := c.Counters(ctx)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(counters)
-				}
-				writeCounters(cmd.OutOrStdout(), counters)
-				return nil
-			})
-		},
-	}
-	o.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
+		Long: `Prints the frames and bytes that the programs on a node have sent by their manager's routes since it
+started: to each destination with each VID, and with each VID to all.`,
+	}, (*manager.Client).Counters, writeCounters)
 }
 
 func writeCounters(out io.Writer, c manager.Counters) {

@@ -3,21 +3,20 @@ package route
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-func newRouteDiffCommand() *cobra.Command {
+func newDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what changes from one plan to another",
-		Long: `Compares what two plans mean, not how they are written: which pairs of nodes use another VID, which nodes have another
-default, which come or go. Nodes are the same if their addresses are; their numbers are those in NEW.
+		Long: `Compares what two plans mean, not how they are written: which pairs of nodes use another VID, which
+nodes have another default, which come or go. Nodes are the same if their addresses are; their
+numbers are those in NEW.
 
   rawlane route diff examples/vbft16.yaml better.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -35,39 +34,37 @@ default, which come or go. Nodes are the same if their addresses are; their numb
 			if err != nil {
 				return err
 			}
-			return writeDifference(cmd.OutOrStdout(), plan.Diff(before, after))
+			d := plan.Diff(before, after)
+			return cli.Write(cmd.OutOrStdout(), false, d, func(w io.Writer) { writeDifference(w, d) })
 		},
 	}
 }
 
-func writeDifference(out io.Writer, d plan.Difference) error {
-	var b strings.Builder
-	for _, s := range d.Removed {
-		fmt.Fprintf(&b, "removed %s\n", stationName(s))
+func writeDifference(out io.Writer, d plan.Difference) {
+	for _, n := range d.Removed {
+		fmt.Fprintf(out, "removed %s\n", addressAndName(n))
 	}
-	for _, s := range d.Added {
-		fmt.Fprintf(&b, "added %s\n", stationName(s))
+	for _, n := range d.Added {
+		fmt.Fprintf(out, "added %s\n", addressAndName(n))
 	}
 	if d.OldPCP != d.NewPCP {
-		fmt.Fprintf(&b, "pcp %d -> %d\n", d.OldPCP, d.NewPCP)
+		fmt.Fprintf(out, "pcp %d -> %d\n", d.OldPCP, d.NewPCP)
 	}
 	for _, c := range d.Defaults {
-		fmt.Fprintf(&b, "default of %d: %d -> %d\n", c.Node, c.Old, c.New)
+		fmt.Fprintf(out, "default of %d: %d -> %d\n", c.Node, c.Old, c.New)
 	}
 	for _, c := range d.Pairs {
-		fmt.Fprintf(&b, "pair %v: %d -> %d\n", c.Pair, c.From, c.To)
+		fmt.Fprintf(out, "pair %v: %d -> %d\n", c.Pair, c.From, c.To)
 	}
 	if d.Empty() {
-		b.WriteString("no difference\n")
+		fmt.Fprintln(out, "no difference")
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
-// stationName is a node's address, and its name if it has one.
-func stationName(s plan.Node) string {
-	if s.Name == "" {
-		return s.MAC.String()
+// addressAndName is a node's address, and its name if it has one.
+func addressAndName(n plan.Node) string {
+	if n.Name == "" {
+		return n.MAC.String()
 	}
-	return s.MAC.String() + " " + s.Name
+	return n.MAC.String() + " " + n.Name
 }

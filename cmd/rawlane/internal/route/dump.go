@@ -10,18 +10,18 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-func newRouteDumpCommand() *cobra.Command {
+func newDumpCommand() *cobra.Command {
 	var o oneManager
 	cmd := &cobra.Command{
 		Use:   "dump [--manager ADDRESS]",
 		Short: "Print a manager's plan as a file",
-		Long: `Prints the plan that a node's manager has, with the operator's pairs in it, as "route load" and "route apply" take it. What programs
-and failovers want for the moment is not in it: "route show --manager" shows that.`,
+		Long: `Prints the plan that a node's manager has, with the operator's pairs in it, as "route load" and
+"route apply" take it. What programs and failovers want for the moment is not in it: "route show
+--manager" shows that.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
@@ -37,18 +37,20 @@ and failovers want for the moment is not in it: "route show --manager" shows tha
 			})
 		},
 	}
-	o.flags(cmd.Flags())
+	o.register(cmd.Flags())
 	return cmd
 }
 
-// writeDump writes a plan as a file. The file of a network is not the manager's, who has its name
-// alone.
+// writeDump writes a plan as a file. The manager knows a network file by its name alone, so a
+// comment says where to put it.
 func writeDump(out io.Writer, p *plan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if p.Topology != "" && !topology.IsSpec(p.Topology) {
-		if _, err := fmt.Fprintf(out, "# Its network is in a file, %s, which has to be beside this one: it is looked for from there.\n", p.Topology); err != nil {
+		_, err := fmt.Fprintf(out, "# Its network is in a file, %s, which has to be beside this one: "+
+			"it is looked for from there.\n", p.Topology)
+		if err != nil {
 			return err
 		}
 	}
@@ -56,7 +58,7 @@ func writeDump(out io.Writer, p *plan.Plan) error {
 	return err
 }
 
-// dumpedPlan is the plan of a table, with the operator's pairs in it.
+// dumpedPlan returns the plan of a table with the operator's pairs in it.
 func dumpedPlan(t *manager.Table) (*plan.Plan, error) {
 	if t.Plan == nil {
 		return nil, fmt.Errorf("node %v: %w (give it one: rawlane route load)", t.MAC, manager.ErrNoPlan)

@@ -3,68 +3,64 @@ package route
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// pairs calls f with the pairs that are shown, and their VIDs.
-func (s *routeShow) pairs(f func(plan.Pair, transport.VID) error) error {
+// pairs yields the pairs to show and their VIDs.
+func (s *shownPlan) pairs(yield func(plan.Pair, transport.VID) bool) {
 	for a := range s.plan.Nodes {
 		for b := a + 1; b < len(s.plan.Nodes); b++ {
 			if s.node != allNodes && s.node != a && s.node != b {
 				continue
 			}
-			if err := f(plan.Pair{A: a, B: b}, s.plan.PairVID(a, b)); err != nil {
-				return err
+			if !yield(plan.Pair{A: a, B: b}, s.plan.PairVID(a, b)) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
-// linkPairs returns for each link between switches the pairs that it carries.
-func (s *routeShow) linkPairs() ([][]plan.Pair, error) {
+// linkPairs returns the pairs that each link between switches carries.
+func (s *shownPlan) linkPairs() ([][]plan.Pair, error) {
 	paths, err := topology.NewPaths(s.network)
 	if err != nil {
 		return nil, err
 	}
 	carried := make([][]plan.Pair, len(s.network.Links))
 	var path []topology.Hop
-	err = s.pairs(func(pair plan.Pair, vid transport.VID) (err error) {
-		path, err = paths.Append(path[:0], pair.A, pair.B, vid)
+	for pair, vid := range s.pairs {
+		if path, err = paths.Append(path[:0], pair.A, pair.B, vid); err != nil {
+			return nil, err
+		}
 		for _, hop := range path {
 			carried[hop.Link] = append(carried[hop.Link], pair)
 		}
-		return err
-	})
-	return carried, err
+	}
+	return carried, nil
 }
 
-// maxLinkPairs is how many pairs of a link the text shows.
-const maxLinkPairs = 16
-
-// writeLinks writes which pairs share a link.
-func (s *routeShow) writeLinks(b *strings.Builder) error {
-	carried, err := s.linkPairs()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b, "\n# %s: %s, %s\n", s.plan.Topology, cli.Count(len(s.network.Switches), "switch"), cli.Count(len(s.network.Links), "link"))
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "# Link\tNumber\tPairs\n")
-	for link, pairs := range carried {
-		if len(pairs) > 0 || s.node == allNodes {
-			fmt.Fprintf(table, "%s\t%d\t%s\n", s.network.LinkName(link), len(pairs), pairList(pairs))
+// writeLinks writes the pairs that share each link.
+func (s *shownPlan) writeLinks(out io.Writer, carried [][]plan.Pair) {
+	fmt.Fprintf(out, "\n# %s: %s, %s\n", s.plan.Topology,
+		cli.Count(len(s.network.Switches), "switch"), cli.Count(len(s.network.Links), "link"))
+	cli.Table(out, func(w io.Writer) {
+		fmt.Fprintf(w, "# Link\tNumber\tPairs\n")
+		for link, pairs := range carried {
+			if len(pairs) > 0 || s.node == allNodes {
+				fmt.Fprintf(w, "%s\t%d\t%s\n", s.network.LinkName(link), len(pairs), pairList(pairs))
+			}
 		}
-	}
-	return table.Flush()
+	})
 }
+
+// maxLinkPairs is the number of pairs of a link that the text shows.
+const maxLinkPairs = 16
 
 func pairList(pairs []plan.Pair) string {
 	var text []string

@@ -9,14 +9,14 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-func newRouteLoadCommand() *cobra.Command {
+func newLoadCommand() *cobra.Command {
 	var o oneManager
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "load PLAN [--manager ADDRESS]",
 		Short: "Give one node's manager a plan",
-		Long: `Makes a plan that of one node. The other ends of its pairs keep their VIDs until they are changed, too: "rawlane route apply"
-changes all nodes.`,
+		Long: `Makes a plan that of one node. The other ends of its pairs keep their VIDs until they are changed,
+too: "rawlane route apply" changes all nodes.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, _, err := cli.ReadPlanAndNetwork(args[0])
@@ -32,7 +32,7 @@ changes all nodes.`,
 			})
 		},
 	}
-	o.flags(cmd.Flags())
+	o.register(cmd.Flags())
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the manager's log")
 	return cmd
 }

@@ -3,26 +3,28 @@ package route
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// askTimeout bounds what a verb asks of managers.
+// askTimeout bounds the requests of a verb to managers.
 const askTimeout = 30 * time.Second
 
-// oneManager is how a verb reaches one manager.
+// oneManager is the flags of a verb that talks to one manager.
 type oneManager struct {
 	addr string
 	tls  cli.TLSFiles
 }
 
-func (o *oneManager) flags(f *pflag.FlagSet) {
+func (o *oneManager) register(f *pflag.FlagSet) {
 	f.StringVar(&o.addr, "manager", "unix:"+manager.DefaultSocket, "the manager: unix:PATH or HOST:PORT")
 	o.tls.Register(f, "that the manager's certificate is signed by")
 }
@@ -44,55 +46,75 @@ func (o *oneManager) ask(ctx context.Context, f func(context.Context, *manager.C
 	return f(ctx, c)
 }
 
-// allManagers is how a verb reaches the managers of all nodes.
+// newQuery completes a verb that asks one manager for something and prints it.
+func newQuery[T any](
+	cmd *cobra.Command, get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
+) *cobra.Command {
+	var o oneManager
+	var asJSON bool
+	cmd.Args = cli.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return query(cmd, &o, asJSON, get, text)
+	}
+	o.register(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func query[T any](
+	cmd *cobra.Command, o *oneManager, asJSON bool,
+	get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
+) error {
+	return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
+		v, err := get(c, ctx)
+		if err != nil {
+			return err
+		}
+		return cli.Write(cmd.OutOrStdout(), asJSON, v, func(w io.Writer) { text(w, v) })
+	})
+}
+
+func jsonFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print one JSON object")
+}
+
+// allManagers is the flags of a verb that talks to the managers of all nodes.
 type allManagers struct {
 	list string
 	tls  cli.TLSFiles
 }
 
-func (a *allManagers) flags(f *pflag.FlagSet) {
+func (a *allManagers) register(f *pflag.FlagSet) {
 	f.StringVar(&a.list, "managers", "", "the managers: a file with an address on each line, or a list with commas")
 	a.tls.Register(f, "that the managers' certificates are signed by")
 }
 
-// clients returns a client of each manager, and what closes them.
-func (a *allManagers) clients() ([]*manager.Client, func(), error) {
+// ask runs f with a client of each manager.
+func (a *allManagers) ask(f func([]*manager.Client) error) error {
 	addrs, err := a.addrs()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	config, err := a.tls.Client()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	var clients []*manager.Client
 	for _, addr := range addrs {
-		clients = append(clients, manager.NewClient(addr, config))
+		c := manager.NewClient(addr, config)
+		defer c.Close()
+		clients = append(clients, c)
 	}
-	return clients, func() {
-		for _, c := range clients {
-			c.Close()
-		}
-	}, nil
+	return f(clients)
 }
 
-// addrs reads the list: a name that is a file's is a file, unless it is a manager's socket.
+// addrs reads the list. The name of a regular file is a file with a list in it.
 func (a *allManagers) addrs() ([]manager.Addr, error) {
 	if a.list == "" {
 		return nil, cli.Misuse("which managers? Give --managers, a file or a list")
 	}
-	info, err := os.Stat(a.list)
-	if err == nil && info.Mode().IsRegular() {
-		f, err := os.Open(a.list)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		addrs, err := manager.ParseAddrs(a.list, f)
-		if err == nil && len(addrs) == 0 {
-			err = errors.New(a.list + ": no managers in it (want an address on each line)")
-		}
-		return addrs, err
+	if info, err := os.Stat(a.list); err == nil && info.Mode().IsRegular() {
+		return readAddrs(a.list)
 	}
 	var addrs []manager.Addr
 	for text := range strings.SplitSeq(a.list, ",") {
@@ -103,4 +125,17 @@ func (a *allManagers) addrs() ([]manager.Addr, error) {
 		addrs = append(addrs, addr)
 	}
 	return addrs, nil
+}
+
+func readAddrs(file string) ([]manager.Addr, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	addrs, err := manager.ParseAddrs(file, f)
+	if err == nil && len(addrs) == 0 {
+		err = errors.New(file + ": no managers in it (want an address on each line)")
+	}
+	return addrs, err
 }

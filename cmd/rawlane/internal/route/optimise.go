@@ -4,23 +4,21 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/optimize"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// routeOptimise is what was asked for.
-type routeOptimise struct {
-	file     string // of the plan to begin with; or empty
+// optimiseVerb chooses the VIDs of a plan by the traffic.
+type optimiseVerb struct {
+	file     string // of the first plan; or empty
 	topology string
 	pattern  string
 	traffic  string // file
@@ -33,16 +31,17 @@ type routeOptimise struct {
 	report  optimize.Report
 }
 
-func newRouteOptimiseCommand() *cobra.Command {
-	o := &routeOptimise{}
+func newOptimiseCommand() *cobra.Command {
+	o := &optimiseVerb{}
 	cmd := &cobra.Command{
 		Use:     "optimise [FILE] --topology SPEC (--pattern NAME | --traffic FILE) [flags]",
 		Aliases: []string{"optimize"},
 		Short:   "Choose VIDs so that the pairs that talk share links as little as possible",
-		Long: `Chooses the VIDs of the pairs that talk, so that the worst link has as little to carry as possible, and then all links
-together; and shows which pairs shared a link before, which change their VID, and what cannot be bettered. It begins with the plan in
-FILE, or else with one whose VIDs go round. With --out it writes the plan that it has found, which has the rule of the first one and
-lists only pairs that differ from it.
+		Long: `Chooses the VIDs of the pairs that talk, so that the worst link has as little to carry as possible,
+and then all links together; and shows which pairs shared a link before, which change their VID, and
+what cannot be bettered. It begins with the plan in FILE, or else with one whose VIDs go round. With
+--out it writes the plan that it has found, which has the rule of the first one and lists only pairs
+that differ from it.
 
 Topologies: ` + topology.Specs + `, or a file.
 Patterns: ` + traffic.Patterns + `.
@@ -51,21 +50,22 @@ A traffic's file has a flow in each line: "0>8 1G" one way, "2-9 500M" both ways
   rawlane route optimise --topology vbft:4x4x4 --pattern cg16
   rawlane route optimise examples/vbft16.yaml --pattern shift:8 --out better.yaml
   rawlane route optimise plan.yaml --traffic flows.txt --max-changes 4`,
-		Args: o.readArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+		Args: o.validate,
+		RunE: o.run,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.topology, "topology", "", "the network, if not the plan's: a spec or a file")
 	f.StringVar(&o.pattern, "pattern", "", "who sends to whom, by name")
 	f.StringVar(&o.traffic, "traffic", "", "who sends how much to whom: a file")
 	f.IntVar(&o.options.MaxChanges, "max-changes", 0, "change this many pairs at most; 0: any number")
-	f.Float64Var(&o.options.PerChange, "per-change", 0.1, "leave pairs alone that would lower the sum of squares by less than this part of a pair's share")
+	f.Float64Var(&o.options.PerChange, "per-change", 0.1,
+		"leave pairs alone that would lower the sum of squares by less than this part of a pair's share")
 	f.StringVar(&o.out, "out", "", "write the plan to this file")
-	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	jsonFlag(cmd, &o.json)
 	return cmd
 }
 
-func (o *routeOptimise) readArgs(_ *cobra.Command, args []string) error {
+func (o *optimiseVerb) validate(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:
 		return cli.Misuse("want one plan's file, or none")
@@ -86,7 +86,7 @@ func (o *routeOptimise) readArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (o *routeOptimise) run(out io.Writer) error {
+func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
 	plan, err := o.load()
 	if err != nil {
 		return err
@@ -101,14 +101,11 @@ func (o *routeOptimise) run(out io.Writer) error {
 			return err
 		}
 	}
-	if o.json {
-		return o.writeJSON(out)
-	}
-	return o.writeText(out)
+	return cli.Write(cmd.OutOrStdout(), o.json, o.result(), o.writeText)
 }
 
-// load reads the plan to begin with, its network, and who sends to whom.
-func (o *routeOptimise) load() (plan *plan.Plan, err error) {
+// load reads the first plan, its network and the traffic.
+func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
 	if o.file != "" {
 		if plan, err = cli.ReadPlan(o.file); err != nil {
 			return nil, err
@@ -129,7 +126,7 @@ func (o *routeOptimise) load() (plan *plan.Plan, err error) {
 }
 
 // loadNetwork finds the network: --topology, or the plan's.
-func (o *routeOptimise) loadNetwork(plan *plan.Plan) (err error) {
+func (o *optimiseVerb) loadNetwork(plan *plan.Plan) (err error) {
 	if o.topology == "" {
 		if plan.Topology == "" {
 			return cli.Misuse("%s names no topology: give --topology", o.file)
@@ -142,7 +139,7 @@ func (o *routeOptimise) loadNetwork(plan *plan.Plan) (err error) {
 	return err
 }
 
-func (o *routeOptimise) loadTraffic() error {
+func (o *optimiseVerb) loadTraffic() error {
 	n := len(o.network.Hosts)
 	if o.pattern != "" {
 		demand, err := traffic.Pattern(o.pattern, n)
@@ -161,8 +158,8 @@ func (o *routeOptimise) loadTraffic() error {
 	return err
 }
 
-// plainPlan is the plan of a network that nobody has written one for: VIDs go round, and node n has
-// the address 02:00:..., ending in n+1, until somebody puts in the real ones.
+// plainPlan makes a first plan for a network: VIDs in round robin, and made-up addresses, 02:00:...
+// ending in n+1 for node n.
 func plainPlan(network *topology.Topology) (*plan.Plan, error) {
 	macs := make([]transport.MAC, len(network.Hosts))
 	for i := range macs {

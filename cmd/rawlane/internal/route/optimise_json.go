@@ -1,18 +1,14 @@
 package route
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/optimize"
 )
 
 // optimiseSchema is the version of optimiseResult.
 const optimiseSchema = 1
 
-// optimiseResult is what an optimisation came to, as JSON.
+// optimiseResult is the result of an optimisation as JSON.
 type optimiseResult struct {
 	Schema     int              `json:"schema"`
 	Topology   string           `json:"topology"`
@@ -50,30 +46,27 @@ type optimiseChange struct {
 	To   transport.VID `json:"to"`
 }
 
-func (o *routeOptimise) writeJSON(out io.Writer) error {
+// result makes the JSON.
+func (o *optimiseVerb) result() *optimiseResult {
 	r := &o.report
-	result := optimiseResult{
-		Schema: optimiseSchema, Topology: o.topology, File: o.file, Pattern: o.pattern, Traffic: o.traffic, Out: o.out,
-		MaxChanges: o.options.MaxChanges, PerChange: o.options.PerChange, Nodes: len(o.network.Hosts), Flows: len(o.demand),
-		Before: o.outcome(&r.Before), After: o.outcome(&r.After), LowerBound: r.LowerBound, Stopped: r.Stopped.String(), Tried: r.Tried,
-		Changes: []optimiseChange{},
+	result := &optimiseResult{
+		Schema: optimiseSchema, Topology: o.topology, File: o.file, Pattern: o.pattern, Traffic: o.traffic,
+		Out: o.out, MaxChanges: o.options.MaxChanges, PerChange: o.options.PerChange,
+		Nodes: len(o.network.Hosts), Flows: len(o.demand),
+		Before: o.outcome(&r.Before), After: o.outcome(&r.After), LowerBound: r.LowerBound,
+		Stopped: r.Stopped.String(), Tried: r.Tried, Changes: []optimiseChange{},
 	}
 	for _, c := range r.Changes {
 		result.Changes = append(result.Changes, optimiseChange{[2]int{c.Pair.A, c.Pair.B}, c.From, c.To})
 	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false) // leaf0>top1 is a name
-	return enc.Encode(&result)
+	return result
 }
 
-func (o *routeOptimise) outcome(from *optimize.Outcome) optimiseOutcome {
+func (o *optimiseVerb) outcome(from *optimize.Outcome) optimiseOutcome {
 	result := optimiseOutcome{Worst: from.Worst, Squares: from.Squares, Links: []optimiseLink{}}
 	for _, l := range from.Links {
-		link := optimiseLink{o.network.HopName(l.Hop), l.Utilisation, [][2]int{}}
-		for _, p := range l.Pairs {
-			link.Pairs = append(link.Pairs, [2]int{p.A, p.B})
-		}
-		result.Links = append(result.Links, link)
+		result.Links = append(result.Links,
+			optimiseLink{o.network.HopName(l.Hop), l.Utilisation, pairNumbers(l.Pairs)})
 	}
 	return result
 }

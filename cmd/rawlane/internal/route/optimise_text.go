@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-
 	"github.com/rawlane/rawlane/vlan/optimize"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
@@ -19,50 +16,48 @@ const (
 	maxShownChanges = 40
 )
 
-func (o *routeOptimise) writeText(out io.Writer) error {
+func (o *optimiseVerb) writeText(out io.Writer) {
 	r := &o.report
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.topology, cli.Count(len(o.demand), "flow"), cli.Count(len(o.demand.Pairs()), "pair"))
-	fmt.Fprintf(&b, "\n# Before: worst link at %.2f of its rate, sum of squares %.4g\n", r.Before.Worst, r.Before.Squares)
-	o.writeLinks(&b, &r.Before)
+	fmt.Fprintf(out, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.topology,
+		cli.Count(len(o.demand), "flow"), cli.Count(len(o.demand.Pairs()), "pair"))
+	fmt.Fprintf(out, "\n# Before: worst link at %.2f of its rate, sum of squares %.4g\n", r.Before.Worst, r.Before.Squares)
+	o.writeLinks(out, &r.Before)
 	if len(r.Changes) > 0 {
-		fmt.Fprintf(&b, "\n# After: worst link at %.2f of its rate, sum of squares %.4g\n", r.After.Worst, r.After.Squares)
-		o.writeLinks(&b, &r.After)
+		fmt.Fprintf(out, "\n# After: worst link at %.2f of its rate, sum of squares %.4g\n", r.After.Worst, r.After.Squares)
+		o.writeLinks(out, &r.After)
 	}
-	fmt.Fprintf(&b, "# No plan has a worst link below %.2f: %v\n", r.LowerBound, r.Stopped)
-	o.writeChanges(&b)
+	fmt.Fprintf(out, "# No plan has a worst link below %.2f: %v\n", r.LowerBound, r.Stopped)
+	o.writeChanges(out)
 	if o.out != "" {
-		fmt.Fprintf(&b, "\nwritten to %s\n", o.out)
+		fmt.Fprintf(out, "\nwritten to %s\n", o.out)
 		if o.file == "" {
-			b.WriteString("(the addresses in it are made up: put in those of your nodes)\n")
+			fmt.Fprintln(out, "(the addresses in it are made up: put in those of your nodes)")
 		}
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
-// writeLinks writes the links that pairs share and that have more to carry than they can, or else
-// the worst ones.
-func (o *routeOptimise) writeLinks(b *strings.Builder, outcome *optimize.Outcome) {
+// writeLinks writes the links that pairs load beyond their rate, or else the links with the highest
+// load.
+func (o *optimiseVerb) writeLinks(out io.Writer, outcome *optimize.Outcome) {
 	links := oneWay(outcome.Collisions())
 	what := "shared beyond its rate"
 	if len(links) == 0 {
 		links, what = oneWay(outcome.WorstLinks()), "the worst"
-		b.WriteString("# No pairs share a link beyond its rate.\n")
+		fmt.Fprintln(out, "# No pairs share a link beyond its rate.")
 	}
 	if len(links) == 0 {
 		return
 	}
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "# Link, %s\tLoad\tPairs\n", what)
-	for i, l := range links {
-		if i == maxShownLinks {
-			fmt.Fprintf(table, "and %d more\n", len(links)-i)
-			break
+	cli.Table(out, func(w io.Writer) {
+		fmt.Fprintf(w, "# Link, %s\tLoad\tPairs\n", what)
+		for i, l := range links {
+			if i == maxShownLinks {
+				fmt.Fprintf(w, "and %d more\n", len(links)-i)
+				break
+			}
+			fmt.Fprintf(w, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(l.Pairs))
 		}
-		fmt.Fprintf(table, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(l.Pairs))
-	}
-	_ = table.Flush() // to a builder, which does not fail
+	})
 }
 
 // linkLoad is a link's load in one direction, or in both if they are the same.
@@ -78,7 +73,7 @@ func (l linkLoad) name(network *topology.Topology) string {
 	return network.HopName(l.Hop)
 }
 
-// oneWay puts the two directions of a link together if the same pairs load them alike.
+// oneWay merges the two directions of a link if the same pairs load both alike.
 func oneWay(links []optimize.LinkUse) (loads []linkLoad) {
 	at := make(map[int]int) // by link
 	for _, l := range links {
@@ -94,14 +89,14 @@ func oneWay(links []optimize.LinkUse) (loads []linkLoad) {
 	return loads
 }
 
-func (o *routeOptimise) writeChanges(b *strings.Builder) {
+func (o *optimiseVerb) writeChanges(out io.Writer) {
 	changes := o.report.Changes
-	fmt.Fprintf(b, "\n# Changes: %d of %s\n", len(changes), cli.Count(len(o.demand.Pairs()), "pair"))
+	fmt.Fprintf(out, "\n# Changes: %d of %s\n", len(changes), cli.Count(len(o.demand.Pairs()), "pair"))
 	for i, c := range changes {
 		if i == maxShownChanges {
-			fmt.Fprintf(b, "and %d more (--json has all)\n", len(changes)-i)
+			fmt.Fprintf(out, "and %d more (--json has all)\n", len(changes)-i)
 			break
 		}
-		fmt.Fprintf(b, "%v\n", c)
+		fmt.Fprintf(out, "%v\n", c)
 	}
 }

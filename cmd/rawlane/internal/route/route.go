@@ -1,4 +1,5 @@
-// Package route is the verbs that check, show, compute, compare and apply plans of VLAN routes.
+// Package route is the verbs for plans of VLAN routes: check, show, compare and compute plans, and
+// apply them to the managers of the nodes.
 package route
 
 import (
@@ -7,34 +8,24 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// routeVerbs is what can be done about routes, in the order of the help.
-var routeVerbs = []func() *cobra.Command{
-	newRouteCheckCommand,
-	newRouteShowCommand,
-	newRouteDiffCommand,
-	newRouteVLANsCommand,
-	newRouteOptimiseCommand,
-	newRouteApplyCommand,
-	newRouteStatusCommand,
-	newRouteLoadCommand,
-	newRouteDumpCommand,
-	newRouteControlCommand,
-	newRouteRollbackCommand,
-	newRouteCountersCommand,
-	newRouteLogCommand,
-}
-
+// NewCommand returns the verb route.
 func NewCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "route VERB",
 		Short: "Check, show, compare and apply plans of which VLAN leads where",
-		Args:  cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Misuse("which? (%s)", cli.VerbNames(cmd))
-		},
-	}
-	for _, verb := range routeVerbs {
-		cmd.AddCommand(verb())
-	}
-	return cmd
+	}, "which?",
+		newApplyCommand(),
+		newCheckCommand(),
+		newControlCommand(),
+		newCountersCommand(),
+		newDiffCommand(),
+		newDumpCommand(),
+		newLoadCommand(),
+		newLogCommand(),
+		newOptimiseCommand(),
+		newRollbackCommand(),
+		newShowCommand(),
+		newStatusCommand(),
+		newVLANsCommand(),
+	)
 }

@@ -120,7 +120,7 @@ func TestRouteShowOfManyNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	s := &routeShow{file: "p.yaml", plan: p, network: network, node: allNodes}
+	s := &shownPlan{file: "p.yaml", plan: p, network: network, node: allNodes}
 	if err := s.write(&b, false); err != nil {
 		t.Fatal(err)
 	}

@@ -5,40 +5,40 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-
+	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 const (
-	maxMatrix = 64 // nodes in a matrix: what still fits a wide screen
-	allNodes  = -1 // --node was not given
+	maxMatrix = 64 // nodes in a matrix: the most that fit a wide screen
+	allNodes  = -1 // without --node
 )
 
-// routeShow is a plan to show, and its network if the plan names one.
-type routeShow struct {
+// shownPlan is a plan to show, with its network if the plan names one.
+type shownPlan struct {
 	file    string
 	plan    *plan.Plan
 	network *topology.Topology // or nil
 	node    int                // or allNodes
 }
 
-func newRouteShowCommand() *cobra.Command {
+func newShowCommand() *cobra.Command {
 	var node string
 	var asJSON bool
 	var o oneManager
 	cmd := &cobra.Command{
 		Use:   "show FILE|--manager ADDRESS [flags]",
 		Short: "Show which VID each pair of nodes uses, and which pairs share a link",
-		Long: `Prints a plan's VIDs as a matrix of pairs. If the plan names its topology, also the pairs that each link between switches
-carries. With --node it prints the routes of one node, and why they are so. docs/routes.md describes plans, and the JSON.
-With --manager it prints what that manager's node sends by, and by whose wish.
+		Long: `Prints a plan's VIDs as a matrix of pairs. If the plan names its topology, also the pairs that each
+link between switches carries. With --node it prints the routes of one node, and why they are so.
+docs/routes.md describes plans, and the JSON. With --manager it prints what that manager's node
+sends by, and by whose wish.
 
   rawlane route show examples/vbft16.yaml
   rawlane route show examples/vbft16.yaml --node 3
@@ -51,28 +51,27 @@ With --manager it prints what that manager's node sends by, and by whose wish.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return showTable(cmd.Context(), &o, asJSON, cmd.OutOrStdout())
+				return query(cmd, &o, asJSON, (*manager.Client).Table, writeTable)
 			}
-			s, err := newRouteShow(args[0], node)
+			s, err := readShownPlan(args[0], node)
 			if err != nil {
 				return err
 			}
 			return s.write(cmd.OutOrStdout(), asJSON)
 		},
 	}
-	f := cmd.Flags()
-	o.flags(f)
-	f.StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	o.register(cmd.Flags())
+	cmd.Flags().StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func newRouteShow(file, node string) (*routeShow, error) {
+func readShownPlan(file, node string) (*shownPlan, error) {
 	p, network, err := cli.ReadPlanAndNetwork(file)
 	if err != nil {
 		return nil, err
 	}
-	s := &routeShow{file: file, plan: p, network: network, node: allNodes}
+	s := &shownPlan{file: file, plan: p, network: network, node: allNodes}
 	if node != "" {
 		if s.node, err = p.FindNode(node); err != nil {
 			return nil, cli.Misuse("--node: %v", err)
@@ -81,70 +80,71 @@ func newRouteShow(file, node string) (*routeShow, error) {
 	return s, nil
 }
 
-func (s *routeShow) write(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return s.writeJSON(out)
-	}
-	var b strings.Builder
-	switch {
-	case s.node != allNodes:
-		s.writeNode(&b)
-	default:
-		s.writeMatrix(&b)
-	}
+func (s *shownPlan) write(out io.Writer, asJSON bool) error {
+	var carried [][]plan.Pair
 	if s.network != nil {
-		if err := s.writeLinks(&b); err != nil {
+		var err error
+		if carried, err = s.linkPairs(); err != nil {
 			return err
 		}
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return cli.Write(out, asJSON, s.result(carried), func(w io.Writer) {
+		if s.node != allNodes {
+			s.writeNode(w)
+		} else {
+			s.writeMatrix(w)
+		}
+		if s.network != nil {
+			s.writeLinks(w, carried)
+		}
+	})
 }
 
 // writeMatrix writes the VID of each pair of nodes.
-func (s *routeShow) writeMatrix(b *strings.Builder) {
+func (s *shownPlan) writeMatrix(out io.Writer) {
 	p := s.plan
-	fmt.Fprintf(b, "# %s: %s\n", s.file, planSummary(p))
+	fmt.Fprintf(out, "# %s: %s\n", s.file, planSummary(p))
 	if len(p.Nodes) > maxMatrix {
-		fmt.Fprintf(b, "# too many for a matrix: see the routes of one node with --node, or all pairs with --json\n")
+		fmt.Fprintln(out, "# too many for a matrix: see the routes of one node with --node, or all pairs with --json")
 		return
 	}
 	width := max(len(fmt.Sprint(len(p.Nodes)-1)), len(fmt.Sprint(slices.Max(p.VIDs))))
-	fmt.Fprintf(b, "#%*s", width, "")
+	fmt.Fprintf(out, "#%*s", width, "")
 	for column := range p.Nodes {
-		fmt.Fprintf(b, " %*d", width, column)
+		fmt.Fprintf(out, " %*d", width, column)
 	}
-	b.WriteString("\n")
+	fmt.Fprintln(out)
 	for row := range p.Nodes {
-		fmt.Fprintf(b, " %*d", width, row)
+		fmt.Fprintf(out, " %*d", width, row)
 		for column := range p.Nodes {
 			if row == column {
-				fmt.Fprintf(b, " %*s", width, ".")
+				fmt.Fprintf(out, " %*s", width, ".")
 			} else {
-				fmt.Fprintf(b, " %*d", width, p.PairVID(row, column))
+				fmt.Fprintf(out, " %*d", width, p.PairVID(row, column))
 			}
 		}
-		b.WriteString("\n")
+		fmt.Fprintln(out)
 	}
 }
 
 // writeNode writes the routes of one node.
-func (s *routeShow) writeNode(b *strings.Builder) {
+func (s *shownPlan) writeNode(out io.Writer) {
 	own := s.plan.Nodes[s.node]
-	fmt.Fprintf(b, "# node %d, %s: PCP %d\n", s.node, stationName(own), s.plan.PCP)
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "# To\tAddress\tVID\tWhy\n")
-	for other, station := range s.plan.Nodes {
-		if other != s.node {
-			fmt.Fprintf(table, "%s\t%v\t%d\t%s\n", nodeLabel(other, station), station.MAC, s.plan.PairVID(s.node, other), s.why(other))
+	fmt.Fprintf(out, "# node %d, %s: PCP %d\n", s.node, addressAndName(own), s.plan.PCP)
+	cli.Table(out, func(w io.Writer) {
+		fmt.Fprintf(w, "# To\tAddress\tVID\tWhy\n")
+		for other, n := range s.plan.Nodes {
+			if other != s.node {
+				label := strings.TrimSpace(fmt.Sprint(other, " ", n.Name))
+				fmt.Fprintf(w, "%s\t%v\t%d\t%s\n", label, n.MAC, s.plan.PairVID(s.node, other), s.why(other))
+			}
 		}
-	}
-	fmt.Fprintf(table, "others\t%v\t%d\tits own default\n", transport.Broadcast, own.VID)
-	_ = table.Flush() // a strings.Builder takes everything
+		fmt.Fprintf(w, "others\t%v\t%d\tits own default\n", transport.Broadcast, own.VID)
+	})
 }
 
 // why says where the VID of a pair comes from.
-func (s *routeShow) why(other int) string {
+func (s *shownPlan) why(other int) string {
 	decider := s.plan.Decider(s.node, other)
 	switch _, listed := s.plan.Pairs[plan.PairOf(s.node, other)]; {
 	case listed:
@@ -153,11 +153,4 @@ func (s *routeShow) why(other int) string {
 		return "its own default"
 	}
 	return fmt.Sprintf("default of %d", decider)
-}
-
-func nodeLabel(node int, s plan.Node) string {
-	if s.Name == "" {
-		return fmt.Sprint(node)
-	}
-	return fmt.Sprintf("%d %s", node, s.Name)
 }

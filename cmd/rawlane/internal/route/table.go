@@ -2,8 +2,6 @@ package route
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,47 +12,40 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// showTable prints what a manager's node sends by.
-func showTable(ctx context.Context, o *oneManager, asJSON bool, out io.Writer) error {
-	return o.ask(ctx, func(ctx context.Context, c *manager.Client) error {
-		t, err := c.Table(ctx)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return json.NewEncoder(out).Encode(t)
-		}
-		writeTable(out, t)
-		return nil
-	})
-}
-
+// writeTable writes the routes of a manager's node, and the source of each.
 func writeTable(out io.Writer, t *manager.Table) {
 	fmt.Fprintf(out, "node %s: version %d, plan %s since version %d, %s\n",
-		strings.TrimSpace(t.MAC.String()+" "+t.Name), t.Version, cmp.Or(t.PlanID, "none"), t.PlanVersion, cli.Count(len(t.Sessions), "program"))
-	whose := make(map[transport.MAC]manager.Pair)
+		strings.TrimSpace(t.MAC.String()+" "+t.Name), t.Version, cmp.Or(t.PlanID, "none"), t.PlanVersion,
+		cli.Count(len(t.Sessions), "program"))
+	sources := make(map[transport.MAC]manager.Pair)
 	for _, p := range t.Pairs {
 		if !p.Covered {
-			whose[p.B] = p
+			sources[p.B] = p
 		}
 	}
 	for _, r := range t.Routes {
-		name := ""
-		if t.Plan != nil {
-			if n, ok := t.Plan.NodeOf(r.Dst); ok {
-				name = t.Plan.Nodes[n].Name
-			}
-		}
-		if r.Dst == transport.Broadcast {
-			name = "others"
-		}
 		why := "plan"
-		if p, ok := whose[r.Dst]; ok {
+		if p, ok := sources[r.Dst]; ok {
 			why = strings.TrimSuffix(p.By+": "+p.Reason, ": ")
 		}
-		fmt.Fprintf(out, "%v %-12s VID %-4d PCP %d  %s\n", r.Dst, name, r.VID, r.PCP, why)
+		fmt.Fprintf(out, "%v %-12s VID %-4d PCP %d  %s\n", r.Dst, nameIn(t, r.Dst), r.VID, r.PCP, why)
 	}
 	if t.Prepared != nil {
 		fmt.Fprintf(out, "a change is prepared: %s, until %s\n", t.Prepared.ID, t.Prepared.Expires.Format(time.RFC3339))
 	}
+}
+
+// nameIn returns the name of a destination in a table's plan.
+func nameIn(t *manager.Table, dst transport.MAC) string {
+	if dst == transport.Broadcast {
+		return "others"
+	}
+	if t.Plan == nil {
+		return ""
+	}
+	n, ok := t.Plan.NodeOf(dst)
+	if !ok {
+		return ""
+	}
+	return t.Plan.Nodes[n].Name
 }

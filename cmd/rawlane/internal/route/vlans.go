@@ -10,12 +10,11 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// routeVLANs is a network whose switches are to be set up.
-type routeVLANs struct {
+// vlansVerb prints the VLANs of a network as the configuration of its switches.
+type vlansVerb struct {
 	topology string
 	compute  bool
 	format   string
@@ -28,21 +27,21 @@ type routeVLANs struct {
 	report  *topology.VLANReport // of computed VLANs
 }
 
-// vlanFormats are what the result can be written as.
+// vlanFormats are the values of --format.
 var vlanFormats = []string{"table", "cisco", "bridge", "yaml", "json"}
 
-// computeFlags are those that only --compute makes use of.
+// computeFlags are the flags that need --compute.
 var computeFlags = []string{"paths", "max-vlans", "first-vid", "tries", "seed"}
 
-func newRouteVLANsCommand() *cobra.Command {
-	r := &routeVLANs{}
+func newVLANsCommand() *cobra.Command {
+	r := &vlansVerb{}
 	cmd := &cobra.Command{
 		Use:   "vlans --topology SPEC|FILE [flags]",
 		Short: "Print which VLANs each port of each switch is in, as commands for the switches, too",
-		Long: `Prints what to set up on the switches of a network, so that each VLAN is a tree and hosts can choose among the VLANs.
-The VLANs are those of the topology, or are computed with --compute, for a network of any shape: several short paths
-between any two switches that have hosts, in few VLANs. docs/topologies.md describes topologies, how their VLANs are
-computed, and the formats:
+		Long: `Prints what to set up on the switches of a network, so that each VLAN is a tree and hosts can choose
+among the VLANs. The VLANs are those of the topology, or are computed with --compute, for a network
+of any shape: several short paths between any two switches that have hosts, in few VLANs.
+docs/topologies.md describes topologies, how their VLANs are computed, and the formats:
 
   table   a line for each port            cisco   commands in the manner of Cisco's IOS
   yaml    the topology, with its VLANs    bridge  commands of iproute2, for Linux bridges
@@ -59,8 +58,10 @@ computed, and the formats:
 	f.BoolVar(&r.compute, "compute", false, "compute the VLANs; those of the topology do not matter")
 	f.StringVar(&r.format, "format", "table", strings.Join(vlanFormats, ", "))
 	f.Uint16Var(&r.untagged, "untagged", 0, "the VLAN of frames without a tag at the hosts' ports (0: these are dropped)")
-	f.StringVar(&r.ports.Name, "port-name", "", "what ports are called in commands, with %d for the number (swp%d, or GigabitEthernet1/0/%d)")
-	f.IntVar(&r.opt.Paths, "paths", 0, "paths between any two switches with hosts (0: as many as the one with fewer has links)")
+	f.StringVar(&r.ports.Name, "port-name", "",
+		"what ports are called in commands, with %d for the number (swp%d, or GigabitEthernet1/0/%d)")
+	f.IntVar(&r.opt.Paths, "paths", 0,
+		"paths between any two switches with hosts (0: as many as the one with fewer has links)")
 	f.IntVar(&r.opt.MaxVLANs, "max-vlans", 0, "VLANs that there may be (0: as many as there are VIDs)")
 	f.Uint16Var(&r.first, "first-vid", 1, "the first VLAN; the others follow")
 	f.IntVar(&r.opt.Tries, "tries", 0, "random orders of the paths to try (0: 30)")
@@ -68,7 +69,7 @@ computed, and the formats:
 	return cmd
 }
 
-func (r *routeVLANs) validate(cmd *cobra.Command) error {
+func (r *vlansVerb) validate(cmd *cobra.Command) error {
 	if r.topology == "" {
 		return cli.Misuse("--topology: which network?")
 	}
@@ -96,7 +97,7 @@ func (r *routeVLANs) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-func (r *routeVLANs) run(cmd *cobra.Command, _ []string) error {
+func (r *vlansVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := r.validate(cmd); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (r *routeVLANs) run(cmd *cobra.Command, _ []string) error {
 }
 
 // load makes the network, with its VLANs.
-func (r *routeVLANs) load() (err error) {
+func (r *vlansVerb) load() (err error) {
 	if r.network, err = cli.LoadTopology(r.topology); err != nil {
 		return err
 	}
@@ -129,15 +130,16 @@ func (r *routeVLANs) load() (err error) {
 	return nil
 }
 
-func (r *routeVLANs) write(out io.Writer, table *topology.PortTable) error {
+func (r *vlansVerb) write(out io.Writer, table *topology.PortTable) error {
 	if r.format == "json" {
-		return r.writeJSON(out, table)
+		return cli.WriteJSON(out, r.result(table))
 	}
 	comment := "#"
 	if r.format == "cisco" {
 		comment = "!"
 	}
-	if _, err := fmt.Fprintf(out, "%s %s\n", comment, strings.ReplaceAll(r.summary(), "\n", "\n"+comment+" ")); err != nil {
+	summary := strings.ReplaceAll(r.summary(), "\n", "\n"+comment+" ")
+	if _, err := fmt.Fprintf(out, "%s %s\n", comment, summary); err != nil {
 		return err
 	}
 	switch r.format {
@@ -152,17 +154,19 @@ func (r *routeVLANs) write(out io.Writer, table *topology.PortTable) error {
 	return table.WriteTable(out)
 }
 
-// summary is what the network is, in a line or two.
-func (r *routeVLANs) summary() string {
+// summary describes the network in a line or two.
+func (r *vlansVerb) summary() string {
 	t := r.network
-	s := fmt.Sprintf("%s: switches %d, hosts %d, links %d, VLANs %d", r.topology, len(t.Switches), len(t.Hosts), len(t.Links), len(t.VLANs))
+	s := fmt.Sprintf("%s: switches %d, hosts %d, links %d, VLANs %d",
+		r.topology, len(t.Switches), len(t.Hosts), len(t.Links), len(t.VLANs))
 	if r.report == nil {
 		return s
 	}
 	s += fmt.Sprintf("\ncomputed: %s between switches with hosts, which take %s at least; links in no VLAN: %d",
 		cli.Count(len(r.report.Paths), "path"), cli.Count(r.report.AtLeast, "VLAN"), len(r.report.UnusedLinks))
 	if r.report.Dropped > 0 {
-		s += fmt.Sprintf("\n%d of the paths are in no VLAN: allow more by --max-vlans, or want fewer paths by --paths", r.report.Dropped)
+		s += fmt.Sprintf("\n%d of the paths are in no VLAN: allow more by --max-vlans, "+
+			"or want fewer paths by --paths", r.report.Dropped)
 	}
 	return s
 }

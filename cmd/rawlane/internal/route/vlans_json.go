@@ -1,11 +1,7 @@
 package route
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
@@ -54,10 +50,11 @@ type vlansPath struct {
 	VID   transport.VID `json:"vid,omitempty"`
 }
 
-func (r *routeVLANs) writeJSON(out io.Writer, table *topology.PortTable) error {
+// result makes the JSON.
+func (r *vlansVerb) result(table *topology.PortTable) *vlansResult {
 	t := r.network
 	names := t.LinkNames()
-	result := vlansResult{
+	result := &vlansResult{
 		Schema: vlansSchema, Topology: r.topology,
 		Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
 		VLANs: []vlansVLAN{}, Ports: []vlansPort{},
@@ -66,7 +63,9 @@ func (r *routeVLANs) writeJSON(out io.Writer, table *topology.PortTable) error {
 		result.VLANs = append(result.VLANs, vlansVLAN{v.VID, namesOf(names, v.Links)})
 	}
 	for _, p := range table.Ports {
-		port := vlansPort{Switch: t.Switches[p.Switch], Port: p.Number, PeerPort: p.PeerPort, Tagged: p.Tagged, Untagged: p.Untagged}
+		port := vlansPort{
+			Switch: t.Switches[p.Switch], Port: p.Number, PeerPort: p.PeerPort, Tagged: p.Tagged, Untagged: p.Untagged,
+		}
 		if port.Tagged == nil {
 			port.Tagged = []transport.VID{}
 		}
@@ -80,7 +79,7 @@ func (r *routeVLANs) writeJSON(out io.Writer, table *topology.PortTable) error {
 	if r.report != nil {
 		result.Computed = computedJSON(t, r.report, names)
 	}
-	return json.NewEncoder(out).Encode(result)
+	return result
 }
 
 // namesOf returns the names of links by number.
@@ -93,7 +92,10 @@ func namesOf(names []string, links []int) []string {
 }
 
 func computedJSON(t *topology.Topology, report *topology.VLANReport, names []string) *vlansComputed {
-	c := &vlansComputed{Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast, UnusedLinks: namesOf(names, report.UnusedLinks)}
+	c := &vlansComputed{
+		Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast,
+		UnusedLinks: namesOf(names, report.UnusedLinks),
+	}
 	for _, p := range report.Paths {
 		path := vlansPath{From: t.Switches[p.From], To: t.Switches[p.To], VID: p.VID}
 		for _, h := range p.Hops {

@@ -1,4 +1,4 @@
-// Package sim is the verbs that run experiments in virtual time.
+// Package sim is the verbs that run experiments in virtual time: the reproductions of papers.
 package sim
 
 import (
@@ -7,22 +7,10 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// simVerbs is what can be simulated, in the order of the help.
-var simVerbs = []func() *cobra.Command{
-	newSimVBFTCommand,
-}
-
+// NewCommand returns the verb sim.
 func NewCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "sim VERB",
 		Short: "Run experiments on networks that are not there, in virtual time",
-		Args:  cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Misuse("which? (%s)", cli.VerbNames(cmd))
-		},
-	}
-	for _, verb := range simVerbs {
-		cmd.AddCommand(verb())
-	}
-	return cmd
+	}, "which?", newVBFTCommand())
 }

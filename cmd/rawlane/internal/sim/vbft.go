@@ -53,7 +53,7 @@ const (
 	maxSimIterations = 1000
 )
 
-func newSimVBFTCommand() *cobra.Command {
+func newVBFTCommand() *cobra.Command {
 	s := new(simVBFT)
 	cmd := &cobra.Command{
 		Use:   "vbft --experiment fig9|fig11 [flags]",
