@@ -119,7 +119,11 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 		return err
 	}
 	defer results.Close()
-	g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: b.cluster.Algorithm(b.algo[0])})
+	service, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := service.Group(barrier.GroupConfig{Algorithm: b.cluster.Algorithm(b.algo[0])})
 	if err != nil {
 		return err
 	}
@@ -144,7 +148,7 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 	if ep.Node() == 0 {
 		err = b.show(ctx, ep, g, results, out)
 	}
-	return errors.Join(err, g.Barrier(ctx), g.Close()) // the others answer until node 0 has all
+	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
 }
 
 // barrierTrace is what barrier trace prints as JSON: the slowest barrier.

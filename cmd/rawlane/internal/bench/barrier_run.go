@@ -24,7 +24,8 @@ type barrierRun struct {
 	host  launch.Host
 	cmd   *cobra.Command
 
-	results *launch.ResultServer // the samples of each loop, in ns
+	results  *launch.ResultServer // the samples of each loop, in ns
+	barriers *barrier.Service
 }
 
 // barrierWarmUp is how many barriers are not counted, at least.
@@ -41,7 +42,10 @@ func (r *barrierRun) all(ctx context.Context) error {
 		return err
 	}
 	defer r.results.Close()
-	end, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(loops) + 1, Limit: r.bench.limit})
+	if r.barriers, err = barrier.Open(r.ep, barrier.Config{}); err != nil {
+		return err
+	}
+	end, err := r.barriers.Group(barrier.GroupConfig{ID: uint32(loops) + 1, PeerTimeout: r.bench.peerTimeout})
 	if err != nil {
 		return err
 	}
@@ -59,12 +63,14 @@ func (r *barrierRun) all(ctx context.Context) error {
 			note.Clear()
 		}
 	}
-	return errors.Join(end.Barrier(ctx), end.Close()) // the others answer until node 0 has all
+	return errors.Join(end.Barrier(ctx), r.barriers.Close()) // the others answer until node 0 has all
 }
 
 // one runs both loops with one algorithm.
 func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, table *barrierTable) error {
-	g, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(i), Algorithm: r.bench.cluster.Algorithm(name), Limit: r.bench.limit})
+	g, err := r.barriers.Group(barrier.GroupConfig{
+		ID: uint32(i), Algorithm: r.bench.cluster.Algorithm(name), PeerTimeout: r.bench.peerTimeout,
+	})
 	if err != nil {
 		return err
 	}
@@ -85,7 +91,7 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 			continue
 		}
 		res := r.result(g, name, loop)
-		res.Asked = after.Asked - before.Asked
+		res.Nacks = after.Nacks - before.Nacks
 		if err := r.collect(ctx, k, samples, res); err != nil {
 			return err
 		}
