@@ -15,9 +15,10 @@ var origin = time.Now().Add(-time.Nanosecond)
 // to move them past the zero Time too.
 const bubble = 100 * 365 * 24 * time.Hour
 
-// Now returns the present instant of this process's monotonic clock. It is later than the zero Time,
-// and does not move when the wall clock is set. In a testing/synctest bubble it is the bubble's. Now
-// does not allocate. Measured: 24 ns, against 44 ns for time.Now (go test -bench . ./internal/clock).
+// Now returns the present instant of this process's monotonic clock. It is later than the zero
+// Time, and does not move when the wall clock is set. In a testing/synctest bubble it is the
+// bubble's. Now does not allocate. Measured: 24 ns, against 44 ns for time.Now (go test -bench .
+// ./internal/clock).
 func Now() monotime.Time {
 	d := time.Since(origin)
 	if d < 0 {

@@ -17,8 +17,8 @@
 //
 // Learning is independent per VID (IVL): an address learned on one VID is not known on another. If
 // two stations use different VIDs in the two directions, their frames are flooded for ever (VFREC
-// §4.3). There is no spanning tree: the user of the package keeps each VID free of loops, as package
-// fabric does.
+// §4.3). There is no spanning tree: the user of the package keeps each VID free of loops, as
+// package fabric does.
 //
 // A Switch is not safe for concurrent use.
 package l2switch

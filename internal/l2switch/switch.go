@@ -10,7 +10,8 @@ import (
 
 // Config of a switch. The zero Config works.
 type Config struct {
-	// Ageing is how long an address is kept that sends nothing. 0 means DefaultAgeing; see NeverAge.
+	// Ageing is how long an address is kept that sends nothing. 0 means DefaultAgeing; see
+	// NeverAge.
 	Ageing time.Duration
 	// Addresses bounds the table. Addresses beyond it are not learned: frames for them are flooded.
 	// 0 means DefaultAddresses.

@@ -18,8 +18,9 @@ type table struct {
 	shift uint8  // 64 - log2(len(slots))
 	used  int
 	max   int
-	// oldest is no later than the seen of any entry: until it has aged, a full table is not searched
-	// for entries to drop. A storm of new addresses costs one pass per ageing time, not per frame.
+	// oldest is no later than the seen of any entry: until it has aged, a full table is not
+	// searched for entries to drop. A storm of new addresses costs one pass per ageing time, not
+	// per frame.
 	oldest monotime.Time
 }
 
@@ -105,8 +106,8 @@ func (t *table) dropOld(now monotime.Time, ageing time.Duration) {
 	}
 }
 
-// removeIf removes the entries for which drop is true. It rebuilds the table, as it runs seldom: once
-// per ageing time, and when a port goes down.
+// removeIf removes the entries for which drop is true. It rebuilds the table, as it runs seldom:
+// once per ageing time, and when a port goes down.
 func (t *table) removeIf(drop func(*slot) bool) {
 	old := t.slots
 	t.slots, t.used = make([]slot, len(old)), 0

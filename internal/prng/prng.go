@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Source is a random generator of one word, its seed. It is fast, and gives the same numbers on every
-// machine and in every release of Go.
+// Source is a random generator of one word, its seed. It is fast, and gives the same numbers on
+// every machine and in every release of Go.
 //
 // Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
 // figure 16 (SplitMix64).

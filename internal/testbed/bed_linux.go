@@ -63,8 +63,8 @@ func (b *Bed) build() error {
 	return b.awaitUp()
 }
 
-// awaitUp waits until all NICs, and the ports of bridges, can carry frames: either end of a pair may
-// be late.
+// awaitUp waits until all NICs, and the ports of bridges, can carry frames: either end of a pair
+// may be late.
 func (b *Bed) awaitUp() error {
 	for k, n := range b.nodes {
 		for nic := range b.cfg.NICs {

@@ -17,7 +17,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Node is one network namespace: a thread of this process that lives in it and runs functions there.
+// Node is one network namespace: a thread of this process that lives in it and runs functions
+// there.
 type Node struct {
 	number int
 	ns     netns.NsHandle
@@ -112,7 +113,8 @@ func (n *Node) Do(f func() error) error {
 	return <-result
 }
 
-// Start starts a process in the namespace. It is killed when the bed is closed or this process ends.
+// Start starts a process in the namespace. It is killed when the bed is closed or this process
+// ends.
 func (n *Node) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

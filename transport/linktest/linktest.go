@@ -7,7 +7,8 @@
 //		})
 //	}
 //
-// Every link of rawlane passes it, and so should yours. Each subtest opens a new pair and closes it.
+// Every link of rawlane passes it, and so should yours. Each subtest opens a new pair and closes
+// it.
 //
 // The suite never sleeps. That a frame does not arrive is shown by one sent behind it that does:
 // frames keep their order on one path. What must happen may take ten seconds, for slow machines.
