@@ -9,7 +9,8 @@ import (
 	"github.com/rawlane/rawlane/barrier/schedule"
 )
 
-// Members may make their groups long after others have entered the first barrier: those ask, and wait on.
+// Members may make their groups long after others have entered the first barrier: those send
+// nacks, and wait on.
 func TestGroup_Late(t *testing.T) {
 	for _, a := range []schedule.Algorithm{schedule.Shuffle(), schedule.Concurrent(), schedule.Star()} {
 		c := bare(t, 3)

@@ -141,7 +141,8 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes only.
+// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes
+// only.
 func Parse(b []byte, m *Message) error {
 	if len(b) < headLen || b[0]>>4 != Version {
 		return ErrMalformed
