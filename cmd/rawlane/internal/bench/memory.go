@@ -106,17 +106,14 @@ func (b *memoryBench) validate() error {
 			return cli.Misuse("--size %d: want 1 to %d", s, most)
 		}
 	}
-	if err := b.cluster.Validate(); err != nil {
-		return err
-	}
-	return b.cluster.ValidateMode()
+	return b.cluster.Validate()
 }
 
 func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultLimit
+	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
 	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
 		return b.node(ctx, ep, launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd)
 	})
