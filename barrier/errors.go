@@ -99,7 +99,8 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v", e.Number, e.Generation, names(e.Missing, 0), e.Err)
+	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v",
+		e.Number, e.Generation, names(e.Missing, 0), e.Err)
 }
 
 // Is makes errors.Is(err, ErrIncomplete) hold.

@@ -15,10 +15,10 @@ type Presence uint8
 
 // The answers to a status request.
 const (
-	NoAnswer   = Presence(engine.NoAnswer)   // none yet
-	Entered    = Presence(engine.Entered)    // the member has entered the barrier
-	NotEntered = Presence(engine.NotEntered) // it has not
-	NoGroup    = Presence(engine.NoGroup)    // it has not made the group, or has closed it
+	NoAnswer   Presence = Presence(engine.NoAnswer)   // none yet
+	Entered    Presence = Presence(engine.Entered)    // the member has entered the barrier
+	NotEntered Presence = Presence(engine.NotEntered) // it has not
+	NoGroup    Presence = Presence(engine.NoGroup)    // it has not made the group, or has closed it
 )
 
 // String names p.

@@ -9,13 +9,13 @@
 //	Idle     Arrive, a member is known gone     Failed   -
 //	Waiting  awaited notify, step done          Waiting  notify of the next steps
 //	Waiting  last step done                     Idle     -
-//	Waiting  deadline                           Waiting  nack to each member awaited; the next one later
+//	Waiting  deadline                           Waiting  nack to each member awaited, again later
 //	Waiting  deadline, a member silent too long Failed   fail with those members, to all
 //	Waiting  fail                               Failed   -
 //	Waiting  bye, this generation completed     Waiting  as if all of its messages had come
 //	Waiting  bye, this generation not entered   Failed   fail, to all
 //	Waiting  another algorithm                  Failed   fail, to all and to the sender
-//	Idle     another algorithm                  Idle     fail, to the sender; the next Arrive fails
+//	Idle     another algorithm                  Idle     fail, to the sender; Arrive will fail
 //	any      nack, notify sent before           same     notify again
 //	any      nack, notify not sent yet          same     not yet
 //	Idle     nack, a member is known gone       Idle     fail

@@ -59,9 +59,9 @@ func TestCounters(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)
 	a.notify(1, 1, 0)
-	a.notify(1, 1, 0)                    // double
-	a.notify(1, 1, 9)                    // no such label
-	a.notify(1, 0, 0)                    // late
+	a.notify(1, 1, 0)                   // double
+	a.notify(1, 1, 9)                   // no such label
+	a.notify(1, 0, 0)                   // late
 	a.hears(0, a.from(0, Notify, 1, 0)) // from itself
 	a.hears(5, a.from(5, Notify, 1, 0)) // from no member
 	a.notify(2, 1, 0)
