@@ -57,7 +57,7 @@ type Identity struct {
 //	24 the sender's incarnation, 4 bytes
 //	28 NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the first 16 of them (2 each)
-//	   Bye: how many barriers (2), for each its number (1) and the generation that was completed (4)
+//	   Bye: how many barriers (2), for each its number (1) and the generation completed (4)
 //	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none)
 //
 // Integers are big-endian.
