@@ -100,10 +100,11 @@ func (r *raw) handle(m *mcd.Message) {
 }
 
 func (r *raw) pump() {
-	now := clock.Now()
-	for f := r.conn.NextFrame(now); f != nil; f = r.conn.NextFrame(now) {
-		r.send(f)
-		r.conn.Sent(now)
+	var frames [reliable.MaxBatch][]byte
+	for n := r.conn.NextBatch(clock.Now(), &frames); n > 0; n = r.conn.NextBatch(clock.Now(), &frames) {
+		for _, f := range frames[:n] {
+			r.send(f)
+		}
 	}
 }
 

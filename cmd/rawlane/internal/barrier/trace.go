@@ -101,9 +101,6 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 	if err := b.cluster.Validate(); err != nil {
 		return err
 	}
-	if err := b.cluster.ValidateMode(); err != nil {
-		return err
-	}
 	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
 		return cli.Misuse("--late %v: there are nodes 0 to %d", &b.late, b.cluster.Nodes-1)
 	}
@@ -175,17 +172,15 @@ type lastToCome struct {
 // show collects all traces and prints the slowest barrier.
 func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
 	nodes := ep.Nodes()
+	parts, err := results.Gather(ctx, 0)
+	if err != nil {
+		return err
+	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
-		raw := results.Parts[0]
-		if n.ID != ep.Node() {
-			var err error
-			if raw, err = results.Fetch(ctx, n.ID, 0); err != nil {
-				return err
-			}
-		}
-		if err := json.Unmarshal(raw, &all[k]); err != nil || len(all[k]) != b.iters {
-			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w", n.ID, len(all[k]), b.iters, err)
+		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w",
+				n.ID, len(all[k]), b.iters, err)
 		}
 	}
 	t := newBarrierTrace(nodes, all)

@@ -92,7 +92,7 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 		}
 		res := r.result(g, name, loop)
 		res.Nacks = after.Nacks - before.Nacks
-		if err := r.collect(ctx, k, samples, res); err != nil {
+		if err := r.collect(ctx, k, res); err != nil {
 			return err
 		}
 		if err := table.write(res); err != nil {
@@ -146,21 +146,19 @@ func newSpinner(work time.Duration) spinner {
 	return spinner(float64(rounds) * float64(work) / float64(best))
 }
 
-// collect asks all nodes for a loop's samples, and fills in what they come to.
-func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *barrierResult) error {
-	all := [][]uint32{own}
-	for _, n := range r.ep.Nodes() {
-		if n.ID == r.ep.Node() {
-			continue
+// collect gets the samples of a loop from all nodes, and fills the result with them.
+func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) error {
+	parts, err := r.results.Gather(ctx, loop)
+	if err != nil {
+		return err
+	}
+	var all [][]uint32
+	for k, b := range parts {
+		if len(b) != 4*r.bench.iters {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)",
+				r.ep.Nodes()[k].ID, len(b)/4, r.bench.iters)
 		}
-		b, err := r.results.Fetch(ctx, n.ID, loop)
-		if err != nil {
-			return err
-		}
-		if len(b) != 4*len(own) {
-			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)", n.ID, len(b)/4, len(own))
-		}
-		samples := make([]uint32, len(own))
+		samples := make([]uint32, r.bench.iters)
 		for i := range samples {
 			samples[i] = binary.BigEndian.Uint32(b[4*i:])
 		}

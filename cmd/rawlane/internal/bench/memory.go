@@ -106,10 +106,7 @@ func (b *memoryBench) validate() error {
 			return cli.Misuse("--size %d: want 1 to %d", s, most)
 		}
 	}
-	if err := b.cluster.Validate(); err != nil {
-		return err
-	}
-	return b.cluster.ValidateMode()
+	return b.cluster.Validate()
 }
 
 func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
