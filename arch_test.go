@@ -14,36 +14,55 @@ import (
 
 const module = "github.com/rawlane/rawlane"
 
+// verbImports is what a family of the command's verbs may import: the library and the packages that
+// all families share. No family imports another one.
+var verbImports = []string{
+	"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "bench/gonet", "bench/mpi",
+	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "sim/...", "transport/...", "vlan/...",
+}
+
 // floors is the house of docs/architecture.md. A package imports from its own list alone; a test may import
 // anything. A prefix ending in /... covers a folder and what is in it; the longest prefix counts.
 var floors = []struct {
 	prefix  string
 	imports []string
 }{
-	{"cmd/...", []string{"..."}},
+	{"cmd/rawlane", []string{"cmd/rawlane/internal/..."}},
+	{"cmd/rawlane/internal/cli", []string{"mcd", "barrier/schedule", "vlan/plan", "vlan/topology"}},
+	{"cmd/rawlane/internal/...", verbImports},
+	{"cmd/rawlane/internal/cli/clitest", []string{"cmd/rawlane/internal/cli"}},
 	{"examples/...", []string{"..."}},
 	{"bench/...", []string{"..."}},
 	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
 	{"barrier/schedule", nil},
-	{"barrier/internal/engine", []string{"barrier/schedule", "internal/monotime"}},
+	{"barrier/internal/engine", []string{"barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"memfifo/internal/reliable", []string{"internal/monotime"}},
+	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
 	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/monotime", "internal/clock", "internal/prefetch"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
+	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
-	{"vlan", []string{"transport", "internal/monotime", "internal/prng"}},
-	{"vlan/failover", []string{"vlan", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager", []string{"vlan", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager/internal/claims", []string{"vlan", "transport"}},
+	{"vlan", []string{"transport"}},
+	{"vlan/topology", []string{"vlan/internal/strictyaml", "transport", "internal/prng"}},
+	{"vlan/plan", []string{"vlan", "vlan/topology", "vlan/internal/strictyaml", "transport"}},
+	{"vlan/traffic", []string{"vlan/plan", "vlan/topology", "vlan/internal/strictyaml", "transport", "internal/prng"}},
+	{"vlan/optimize", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/prng"}},
+	{"vlan/control", []string{"vlan/optimize", "vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/monotime"}},
+	{"vlan/internal/strictyaml", nil},
+	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
+	{"vlan/failover", []string{"vlan", "vlan/control", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
+	{"vlan/manager", []string{"vlan", "vlan/control", "vlan/plan", "vlan/topology", "vlan/traffic", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
+	{"vlan/manager/internal/claims", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/monotime", "internal/prng"}},
-	{"sim/ether", []string{"sim", "vlan", "transport", "internal/l2switch", "internal/monotime", "internal/prng"}},
-	{"sim/vbft", []string{"sim", "sim/ether", "vlan", "transport", "internal/monotime", "internal/prng"}},
+	{"sim/ether", []string{"sim", "vlan/plan", "vlan/topology", "transport", "internal/congestion", "internal/l2switch", "internal/monotime", "internal/prng"}},
+	{"sim/vbft", []string{"sim", "sim/ether", "vlan/...", "transport", "internal/monotime", "internal/prng"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/monotime", "internal/clock"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/monotime", "internal/clock"}},
 	{"internal/afpacket", []string{"transport"}},
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
+	{"internal/congestion", nil},
 	{"internal/crc32c", nil},
 	{"internal/prefetch", nil},
 	{"internal/prng", nil},
@@ -53,7 +72,12 @@ var floors = []struct {
 }
 
 // cores compute: time, chance and frames come to them as arguments.
-var cores = []string{"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "vlan", "vlan/manager/internal/claims", "cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft", "memfifo/internal/reliable"}
+var cores = []string{
+	"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
+	"vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/claims",
+	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
+	"memfifo/internal/reliable",
+}
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}
 

@@ -423,7 +423,7 @@ func TestNewGroupRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.name, g, err)
 		}
 	}
-	p, err := e.Port(barrier.DefaultPort) // which a group that was refused has given back
+	p, err := e.OpenPort(barrier.DefaultPort, mcd.PortOptions{}) // which a group that was refused has given back
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func newHub(ep *mcd.Endpoint, id mcd.PortID, made map[uint64]uint32) (*hub, erro
 	h.mu.Lock() // a message may come before the port is known
 	defer h.mu.Unlock()
 	var err error
-	h.port, err = ep.OpenPort(id, mcd.PortOptions{Handler: h.handle})
+	h.port, err = ep.OpenPort(id, mcd.PortOptions{Receive: h.receive})
 	return h, err
 }
 
@@ -159,10 +159,17 @@ func (h *hub) incarnation() uint32 {
 	return binary.BigEndian.Uint32(b[:]) | 1
 }
 
-// handle takes a message, in the endpoint's progress.
-func (h *hub) handle(m *mcd.Message) {
+// receive takes a batch of messages, in the endpoint's progress.
+func (h *hub) receive(batch []mcd.Message, _ bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for i := range batch {
+		h.handle(&batch[i])
+	}
+}
+
+// handle takes a message. The caller holds mu.
+func (h *hub) handle(m *mcd.Message) {
 	msg := &h.message
 	if err := engine.Parse(m.Payload, msg); err != nil {
 		h.strangers++

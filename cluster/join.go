@@ -73,7 +73,7 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 	m.core = discovery.New(clock.Now(), self, cfg.Nodes, seed(self.MACs[0]))
 	var err error
 	m.mu.Lock() // a message may come before the port is known
-	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Handler: m.handle, Strangers: true})
+	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Receive: m.receive, SkipSourceCheck: true})
 	m.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("cluster: discovery: %w", err)
@@ -122,10 +122,17 @@ func (m *Membership) meet(ctx context.Context) error {
 	}
 }
 
-// handle takes an announcement. It runs in the endpoint's progress.
-func (m *Membership) handle(msg *mcd.Message) {
+// receive takes announcements, in the endpoint's progress.
+func (m *Membership) receive(batch []mcd.Message, _ bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for i := range batch {
+		m.handle(&batch[i])
+	}
+}
+
+// handle takes an announcement. The caller holds mu.
+func (m *Membership) handle(msg *mcd.Message) {
 	a, err := discovery.Parse(msg.Payload)
 	if err != nil || m.port == nil {
 		m.malformed++

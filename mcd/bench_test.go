@@ -43,13 +43,13 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// BenchmarkRate is messages from one goroutine node to the handler of another, over the fabric.
+// BenchmarkRate is messages from one goroutine node to the Receive function of another, over the fabric.
 func BenchmarkRate(b *testing.B) {
 	for _, batch := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
 			es := open(b, 2, 1)
 			var got atomic.Int64
-			p1, err := es[1].OpenPort(1, mcd.PortOptions{Handler: func(*mcd.Message) { got.Add(1) }})
+			p1, err := es[1].OpenPort(1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) { got.Add(int64(len(batch))) }})
 			if err != nil {
 				b.Fatal(err)
 			}

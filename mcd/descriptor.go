@@ -43,12 +43,11 @@ type RecvDesc struct {
 	Buf []byte
 
 	// The results.
-	N      int // bytes of Buf that were filled
-	From   Addr
-	To     Dest
-	NIC    int
-	Tagged bool
-	Tag    transport.Tag
+	N                     int // bytes of Buf that were filled
+	From                  Addr
+	To                    Dest
+	NIC                   int
+	transport.OptionalTag // as sent
 
 	completion Completion
 	posted     bool // guarded by port.mu, as is next
@@ -77,7 +76,7 @@ func (d *RecvDesc) Cancel() bool { return d.port != nil && d.port.take(d) }
 // fill copies a message into the descriptor's buffer and returns the error to complete it with.
 func (d *RecvDesc) fill(m *Message) error {
 	d.N = copy(d.Buf, m.Payload)
-	d.From, d.To, d.NIC, d.Tagged, d.Tag = m.From, m.To, m.NIC, m.Tagged, m.Tag
+	d.From, d.To, d.NIC, d.OptionalTag = m.From, m.To, m.NIC, m.OptionalTag
 	if d.N < len(m.Payload) {
 		return &ShortBufferError{Size: len(m.Payload), Len: len(d.Buf)}
 	}

@@ -29,8 +29,8 @@ var (
 	ErrPosted = errors.New("descriptor is in use")
 	// ErrNoAnswer: a probe was not answered. A *NoAnswerError says which, and for how long.
 	ErrNoAnswer = errors.New("no answer")
-	// ErrHandled: the port has a handler, which gets all its messages.
-	ErrHandled = errors.New("port has a handler")
+	// ErrHandled: the port has a Receive function, which gets all its messages.
+	ErrHandled = errors.New("port has a Receive function")
 )
 
 // PortBusyError says who owns a port. It is ErrPortBusy.

@@ -6,37 +6,21 @@ import (
 	"log"
 
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
 
 // nodesOnAFabric opens n nodes on a fabric.
-func nodesOnAFabric(n int) (nodes []*mcd.Endpoint, closeAll func()) {
-	links, err := fabric.Links(n)
+func nodesOnAFabric(n int) (nodes []*mcd.Endpoint, closeAll func() error) {
+	nodes, closeAll, err := mcdtest.Start(n, mcdtest.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	var table []mcd.Node
-	for k, l := range links {
-		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		if err != nil {
-			log.Fatal(err)
-		}
-		nodes = append(nodes, e)
-	}
-	return nodes, func() {
-		for _, e := range nodes {
-			_ = e.Close()
-		}
-	}
+	return nodes, closeAll
 }
 
 // acquire acquires a port, which nobody else has.
 func acquire(e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
-	p, err := e.Port(id)
+	p, err := e.OpenPort(id, mcd.PortOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -82,14 +66,16 @@ func ExamplePort_Multicast() {
 	// 2:7 received "members only" from 0:1
 }
 
-// A handler runs in the node's progress, whether or not its program waits for anything.
+// A Receive function runs in the node's progress, whether or not its program waits for anything.
 func ExampleEndpoint_OpenPort() {
 	nodes, closeAll := nodesOnAFabric(2)
 	defer closeAll()
 	ctx := context.Background()
 	reply := acquire(nodes[1], 8)
-	_, err := nodes[1].OpenPort(7, mcd.PortOptions{Handler: func(m *mcd.Message) {
-		_ = reply.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+	_, err := nodes[1].OpenPort(7, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		for _, m := range batch {
+			_ = reply.TrySend(m.NIC, mcd.To(m.From), m.Payload) // a lost echo is the asker's to notice
+		}
 	}})
 	if err != nil {
 		log.Fatal(err)

@@ -53,7 +53,7 @@ func TestFenceUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 300
 		r, es, _ := slowVID(t, 0)
-		in, err := es[1].OpenPort(9, mcd.PortOptions{Handler: inOrder(t, each)})
+		in, err := es[1].OpenPort(9, mcd.PortOptions{Receive: inOrder(t, each)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,15 +97,17 @@ func TestFenceUnderLoad(t *testing.T) {
 	})
 }
 
-// inOrder returns a handler that checks that each port's messages count upwards.
-func inOrder(t *testing.T, each int) func(*mcd.Message) {
+// inOrder returns a Receive function that checks that each port's messages count upwards.
+func inOrder(t *testing.T, each int) func([]mcd.Message, bool) {
 	next := map[mcd.Addr]int{}
-	return func(m *mcd.Message) {
-		got := int(m.Payload[0])<<8 | int(m.Payload[1])
-		if got != next[m.From] {
-			t.Errorf("from %v: message %d of %d, want %d", m.From, got, each, next[m.From])
+	return func(batch []mcd.Message, _ bool) {
+		for _, m := range batch {
+			got := int(m.Payload[0])<<8 | int(m.Payload[1])
+			if got != next[m.From] {
+				t.Errorf("from %v: message %d of %d, want %d", m.From, got, each, next[m.From])
+			}
+			next[m.From] = got + 1
 		}
-		next[m.From] = got + 1
 	}
 }
 

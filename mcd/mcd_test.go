@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,41 +29,23 @@ func limit(t testing.TB) context.Context {
 	return ctx
 }
 
-// open makes the endpoints 0 to n-1 of a cluster on one in-memory switch per NIC.
+// open opens nodes 0 to n-1 of a cluster on one in-memory switch per NIC.
 func open(t testing.TB, n, nics int, change ...func(*mcd.Config)) []*mcd.Endpoint {
 	t.Helper()
-	links := make([][]transport.Link, n)
-	nodes := make([]mcd.Node, n)
-	for range nics {
-		for k, l := range switched(t, n) {
-			links[k] = append(links[k], l)
-			nodes[k].ID = mcd.NodeID(k)
-			nodes[k].MACs = append(nodes[k].MACs, l.MAC())
-		}
-	}
-	var es []*mcd.Endpoint
-	for k := range n {
-		cfg := mcd.Config{Cluster: cluster, Node: mcd.NodeID(k), Nodes: nodes}
-		for _, c := range change {
-			c(&cfg)
-		}
-		e, err := mcd.Open(cfg, links[k]...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := e.Close(); err != nil {
-				t.Errorf("close node %d: %v", k, err)
+	return mcdtest.Open(t, n, mcdtest.Config{
+		NICs:     nics,
+		Endpoint: mcd.Config{Cluster: cluster},
+		Customize: func(_ mcd.NodeID, cfg *mcd.Config) {
+			for _, c := range change {
+				c(cfg)
 			}
-		})
-		es = append(es, e)
-	}
-	return es
+		},
+	})
 }
 
 func port(t testing.TB, e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
 	t.Helper()
-	p, err := e.Port(id)
+	p, err := e.OpenPort(id, mcd.PortOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +142,7 @@ func TestJoinsAreCounted(t *testing.T) {
 func TestMCD_2_3_PortHasOneOwner(t *testing.T) {
 	es := open(t, 1, 1)
 	p := port(t, es[0], 255)
-	_, err := es[0].Port(255)
+	_, err := es[0].OpenPort(255, mcd.PortOptions{})
 	var busy *mcd.PortBusyError
 	if !errors.Is(err, mcd.ErrPortBusy) || !errors.As(err, &busy) || busy.Port != 255 || busy.PID == 0 {
 		t.Errorf("second owner: %v, want ErrPortBusy that names us", err)
@@ -238,11 +220,13 @@ func TestPostedBuffersAreFilledInOrder(t *testing.T) {
 	}
 }
 
-func TestHandlerRunsWhileNobodyWaits(t *testing.T) {
+func TestReceiveRunsWhileNobodyWaits(t *testing.T) {
 	es := open(t, 2, 1)
 	got := make(chan string, 1)
-	p1, err := es[1].OpenPort(3, mcd.PortOptions{Handler: func(m *mcd.Message) {
-		got <- fmt.Sprintf("%s from %v to %v by NIC %d", m.Payload, m.From, m.To, m.NIC)
+	p1, err := es[1].OpenPort(3, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		for _, m := range batch {
+			got <- fmt.Sprintf("%s from %v to %v by NIC %d", m.Payload, m.From, m.To, m.NIC)
+		}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -256,15 +240,17 @@ func TestHandlerRunsWhileNobodyWaits(t *testing.T) {
 	}
 }
 
-// An echo server that is a handler answers while its program does something else, here nothing at all.
-func TestHandlerMaySend(t *testing.T) {
+// An echo server that is a Receive function answers while its program does something else, here nothing at all.
+func TestReceiveMaySend(t *testing.T) {
 	es := open(t, 2, 1)
 	var echo *mcd.Port
 	ready := make(chan struct{})
-	echo, err := es[1].OpenPort(7, mcd.PortOptions{Handler: func(m *mcd.Message) {
+	echo, err := es[1].OpenPort(7, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-ready
-		if err := echo.TrySend(m.NIC, mcd.To(m.From), bytes.ToUpper(m.Payload)); err != nil {
-			t.Error(err)
+		for _, m := range batch {
+			if err := echo.TrySend(m.NIC, mcd.To(m.From), bytes.ToUpper(m.Payload)); err != nil {
+				t.Error(err)
+			}
 		}
 	}})
 	if err != nil {
@@ -350,7 +336,7 @@ func TestWaitsEnd(t *testing.T) {
 			t.Errorf("closed: %v, want ErrClosed", err)
 		}
 	}
-	if _, err := es[0].Port(2); !errors.Is(err, mcd.ErrClosed) {
+	if _, err := es[0].OpenPort(2, mcd.PortOptions{}); !errors.Is(err, mcd.ErrClosed) {
 		t.Errorf("Port after Close: %v", err)
 	}
 	if err := p.Send(context.Background(), mcd.Addr{Node: 1}, nil); !errors.Is(err, mcd.ErrClosed) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -20,24 +21,15 @@ import (
 
 func by(vid transport.VID) transport.OptionalTag { return transport.Tagged(transport.Tag{VID: vid}) }
 
-// wrapped opens nodes 0, 1, ... on links of the caller's; they sleep when they wait, so that a bubble's time passes.
+// wrapped opens nodes 0, 1, ... on links of the caller's. They sleep when they wait, so that a bubble's time passes.
 func wrapped(t testing.TB, cfg mcd.Config, links ...transport.Link) []*mcd.Endpoint {
 	t.Helper()
-	for k, l := range links {
-		cfg.Nodes = append(cfg.Nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
 	cfg.Spin = -1
-	var es []*mcd.Endpoint
-	for k, l := range links {
-		cfg.Node = mcd.NodeID(k)
-		e, err := mcd.Open(cfg, l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		es = append(es, e)
+	var all [][]transport.Link
+	for _, l := range links {
+		all = append(all, []transport.Link{l})
 	}
-	return es
+	return mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: cfg}, all...)
 }
 
 // faulty puts faults around a link.

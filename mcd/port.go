@@ -1,16 +1,14 @@
 package mcd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Port is one of a node's 256 ports, from Endpoint.Port until Close. All methods may be called from any
+// Port is one of a node's 256 ports, from Endpoint.OpenPort until Close. All methods may be called from any
 // goroutine.
 type Port struct {
 	e     *Endpoint
@@ -30,52 +28,41 @@ type Port struct {
 	out outbox
 	tx  traffic // written under out.mu
 
-	wantIdle atomic.Bool
+	expectsMore bool // Receive was told that more follows; belongs to the holder of the poll lock
 }
 
-// PortOptions are what a port may have besides its number.
+// PortOptions of a port. The zero value is a port with posted buffers and a backlog.
 type PortOptions struct {
-	// Handler gets all messages of the port, in place of posted buffers and the backlog. It runs in whichever
-	// goroutine polls; while it runs, nothing else is received. So it must be brief and must not wait
-	// (Recv, Await, Send); TrySend and PostSend are for it. The message is the endpoint's again when it returns.
-	// One that is running when the port is closed may end after Close.
-	Handler func(*Message)
-	// Enter and Leave, if there is a Handler, are called before the first and behind the last of the messages that come
-	// together, up to a batch: a lock that each of them needs is taken once. Between them nothing else is received. Either both or none is set.
-	Enter, Leave func()
-	// Idle, if there is a Handler, is called after it, or after WantIdle, when whoever polls finds nothing more, or stops
-	// polling: the time for what can wait until an answer would have gone. It must be as brief as the Handler.
-	Idle func()
-	// Strangers has the port take messages from nodes whose number the table gives to another address.
-	// Discovery needs that.
-	Strangers bool
+	// Receive gets the port's messages, in place of posted buffers and the backlog: those that one
+	// poll of a link found in a row, in order. The messages and their payloads are views, valid until
+	// it returns.
+	//
+	// It runs in whichever goroutine polls, one call at a time per endpoint, and nothing else is
+	// received meanwhile. So it must be brief and must not wait (Recv, Await, Send); TrySend and
+	// PostSend are for it. A call in progress when the port is closed may end after Close.
+	//
+	// more says that the poller looks again at once. A call with more is followed by another one, so
+	// that what can share a frame with an answer, such as an acknowledgement, may wait for it. The
+	// last one has more == false and may have an empty batch. It comes as soon as a poll finds
+	// nothing, or when polling stops, with one exception: a goroutine whose own wait was fulfilled
+	// by a poll, or that called Progress, returns without it. Then it comes with the next poll that
+	// finds nothing, whoever makes it, and from a goroutine of the endpoint if nobody polls for
+	// 250 µs.
+	Receive func(batch []Message, more bool)
+	// SkipSourceCheck has the port take messages from nodes whose number the table gives to another
+	// address. Discovery needs that.
+	SkipSourceCheck bool
 }
 
-func (o *PortOptions) validate() error {
-	if o.Handler == nil && (o.Idle != nil || o.Enter != nil || o.Leave != nil) {
-		return errors.New("PortOptions: Enter, Leave and Idle want a Handler")
-	}
-	if (o.Enter == nil) != (o.Leave == nil) {
-		return errors.New("PortOptions: want both Enter and Leave, or neither")
-	}
-	return nil
-}
-
-// Port acquires a port. Nobody else owns it until Close: not in this process, nor in another one that shares
-// a link's interface and cluster. ErrPortBusy if somebody does.
+// OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has it,
+// in this process or in another one that shares a link's interface and cluster.
 //
 // Source: MCD §2.3.
-func (e *Endpoint) Port(id PortID) (*Port, error) { return e.OpenPort(id, PortOptions{}) }
-
-// OpenPort is Port with options.
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	e.portMu.Lock()
 	defer e.portMu.Unlock()
 	if e.closed.Load() {
 		return nil, ErrClosed
-	}
-	if err := opts.validate(); err != nil {
-		return nil, fmt.Errorf("open port %d: %w", id, err)
 	}
 	if e.ports[id].Load() != nil {
 		return nil, &PortBusyError{Port: id, PID: ownPID}
@@ -96,20 +83,7 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 		p.locks = append(p.locks, lock)
 	}
 	e.ports[id].Store(p)
-	e.listIdlers()
-	e.wantIdle.Store(true) // messages may have come before it was listed
 	return p, nil
-}
-
-// listIdlers lists the ports that have an Idle. The caller holds portMu.
-func (e *Endpoint) listIdlers() {
-	var idlers []*Port
-	for i := range e.ports {
-		if p := e.ports[i].Load(); p != nil && p.opts.Idle != nil {
-			idlers = append(idlers, p)
-		}
-	}
-	e.idlers.Store(&idlers)
 }
 
 // ID returns the port's number.
@@ -121,14 +95,35 @@ func (p *Port) Addr() Addr { return Addr{p.e.cfg.Node, p.id} }
 // Endpoint returns the endpoint that the port belongs to.
 func (p *Port) Endpoint() *Endpoint { return p.e }
 
-// deliver gives a message to the handler, the first posted buffer or the backlog. The caller leads.
-func (p *Port) deliver(m *Message) {
-	p.e.visit(p)
-	if p.opts.Handler != nil {
-		p.e.visited.add(len(m.Payload))
-		p.opts.Handler(m)
+// deliver gives the port a run of messages. more says that the poller looks again at once. The caller
+// holds the poll lock.
+func (p *Port) deliver(run []Message, more bool) {
+	if p.opts.Receive == nil {
+		for i := range run {
+			p.place(&run[i])
+		}
 		return
 	}
+	if !p.isOpen() { // closed by another port's Receive, since the messages were parsed
+		p.e.dropped[dropNoPort].add(uint64(len(run)))
+		return
+	}
+	size := 0
+	for i := range run {
+		size += len(run[i].Payload)
+	}
+	p.rx.add(len(run), size)
+	if more != p.expectsMore {
+		p.e.expectMore(p, more)
+	}
+	p.opts.Receive(run, more)
+}
+
+// isOpen reports whether the port was not closed yet.
+func (p *Port) isOpen() bool { return p.e.ports[p.id].Load() == p }
+
+// place puts a message into the first posted buffer or the backlog.
+func (p *Port) place(m *Message) {
 	p.mu.Lock()
 	d := p.posted.pop()
 	taken := d != nil || !p.closed && p.backlog.push(m)
@@ -140,51 +135,6 @@ func (p *Port) deliver(m *Message) {
 	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
-	}
-}
-
-// visit is a run of messages to one port's handler.
-type visit struct {
-	port            *Port
-	messages, bytes int // not counted yet
-}
-
-// visit enters a port, having left the one that was visited before. nil is none. The caller leads.
-func (e *Endpoint) visit(p *Port) {
-	v := &e.visited
-	if v.port == p {
-		return
-	}
-	if v.port != nil {
-		v.port.rx.add(v.messages, v.bytes)
-		if v.port.opts.Leave != nil {
-			v.port.opts.Leave()
-		}
-		if v.port.opts.Idle != nil {
-			v.port.WantIdle()
-		}
-	}
-	*v = visit{port: p}
-	if p != nil && p.opts.Enter != nil {
-		p.opts.Enter()
-	}
-}
-
-// add counts a message: at once if the handler may let others see it, which it does not before Leave.
-func (v *visit) add(size int) {
-	v.messages++
-	v.bytes += size
-	if v.port.opts.Leave == nil {
-		v.port.rx.add(v.messages, v.bytes)
-		v.messages, v.bytes = 0, 0
-	}
-}
-
-// WantIdle has the port's Idle be called when whoever polls finds nothing more.
-func (p *Port) WantIdle() {
-	if !p.wantIdle.Load() {
-		p.wantIdle.Store(true)
-		p.e.wantIdle.Store(true)
 	}
 }
 
@@ -210,7 +160,6 @@ func (p *Port) close() {
 
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
-	p.e.listIdlers()
 	p.e.gone.add(p.Counters())
 	p.unlock()
 	p.e.portMu.Unlock()

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -42,18 +41,14 @@ func (g *gate) Send(frames []transport.Frame) (int, error) {
 
 // gated opens nodes 0 and 1, and the gate through which node 0 sends.
 func gated(t *testing.T, room int) (*gate, *mcd.Endpoint, *mcd.Endpoint) {
-	links := switched(t, 2)
-	g := &gate{Link: links[0], room: room}
-	nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
-	var es [2]*mcd.Endpoint
-	for k, l := range []transport.Link{g, links[1]} {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes}, l)
-		if err != nil {
-			t.Fatal(err)
+	g := &gate{room: room}
+	es := mcdtest.Open(t, 2, mcdtest.Config{Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+		if node != 0 {
+			return l
 		}
-		t.Cleanup(func() { _ = e.Close() })
-		es[k] = e
-	}
+		g.Link = l
+		return g
+	}})
 	return g, es[0], es[1]
 }
 
@@ -173,37 +168,6 @@ func TestTrySendInPlace(t *testing.T) {
 	if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message, message, large, message); n != 2 || !errors.Is(err, mcd.ErrTooLarge) {
 		t.Errorf("the third is too large: %d were sent, %v", n, err)
 	}
-}
-
-func TestIdleIsCalledWhenThereIsNothingMore(t *testing.T) {
-	es := open(t, 2, 1)
-	var handled, idle atomic.Int32
-	p, err := es[1].OpenPort(1, mcd.PortOptions{
-		Handler: func(*mcd.Message) { handled.Add(1) },
-		Idle: func() {
-			if handled.Load() == 0 {
-				t.Error("called before the handler")
-			}
-			idle.Add(1)
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := port(t, es[0], 1)
-	send(t, a, p.Addr(), nil)
-	await := func(n int32) {
-		t.Helper()
-		for start := time.Now(); idle.Load() < n; es[1].Progress() {
-			if time.Since(start) > 10*time.Second {
-				t.Fatalf("called %d times, want %d", idle.Load(), n)
-			}
-		}
-	}
-	await(1)
-	before := idle.Load()
-	p.WantIdle()
-	await(before + 1)
 }
 
 // What was sent is counted by destination and VID, in whatever way it was sent.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
-	"github.com/rawlane/rawlane/internal/prefetch"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -35,16 +35,13 @@ const ahead = 2
 
 // pollState is what polling needs. All but lock, idle and napping belong to the holder of lock.
 type pollState struct {
-	lock    atomic.Bool
-	frames  [pollBatch]transport.Frame
-	quiet   []transport.WakeupMasker // the links that can be hushed
-	hushed  bool
-	header  wire.Header // of the delivery in progress
-	message Message     // likewise
-	visited visit
-
-	wantIdle atomic.Bool             // some port wants to know when there is nothing more
-	idlers   atomic.Pointer[[]*Port] // the ports that may
+	lock     atomic.Bool
+	frames   [pollBatch]transport.Frame
+	quiet    []transport.WakeupMasker // the links that can be hushed
+	hushed   bool
+	header   wire.Header        // of the frame that is being parsed
+	messages [pollBatch]Message // of the batch
+	awaiting []*Port            // those with expectsMore
 
 	turns   tally         // times that somebody led
 	napping atomic.Int32  // servers that found the lock taken and wait for idle
@@ -54,7 +51,6 @@ type pollState struct {
 }
 
 func (s *pollState) init(links []transport.Link) {
-	s.idlers.Store(new([]*Port))
 	s.idle = make(chan struct{}, len(links))
 	s.keep = make(chan struct{}, 1)
 	s.ended = make(chan struct{})
@@ -81,6 +77,9 @@ func (s *pollState) lead() bool { return !s.lock.Load() && s.lock.CompareAndSwap
 // leave gives the poll lock back.
 func (s *pollState) leave() {
 	s.turns.add(1)
+	if len(s.awaiting) > 0 && !s.hushed {
+		s.wakeKeeper()
+	}
 	s.lock.Store(false)
 	if n := s.napping.Load(); n > 0 {
 		s.release(int(n))
@@ -97,43 +96,52 @@ func (s *pollState) hush(on bool) {
 		q.MaskWakeups(on)
 	}
 	if on {
-		select {
-		case s.keep <- struct{}{}:
-		default: // the keeper knows
-		}
+		s.wakeKeeper()
 	}
 }
 
-// poll takes one batch from each link and delivers it. It returns how many frames there were. The caller
-// leads.
-func (e *Endpoint) poll() int {
-	total := 0
+func (s *pollState) wakeKeeper() {
+	select {
+	case s.keep <- struct{}{}:
+	default: // the keeper knows
+	}
+}
+
+// poll takes one batch from each link and delivers it. It returns how many frames there were. more says
+// that the caller polls again at once. The caller leads.
+func (e *Endpoint) poll(more bool) int {
+	total, last := 0, len(e.links)-1
 	for nic, l := range e.links {
 		n, _ := l.Poll(e.frames[:]) // a link that fails says so to its server, too
-		for i := range e.frames[:n] {
-			if i+ahead < n {
-				prefetch.Read(e.frames[i+ahead].Payload)
-			}
-			e.receive(nic, &e.frames[i])
-		}
-		e.visit(nil)
+		e.receive(nic, e.frames[:n], more || nic < last)
 		total += n
+	}
+	if !more {
+		e.onIdle()
 	}
 	return total
 }
 
-// lull tells ports that want to know that there is nothing more, for now. The caller leads.
-func (e *Endpoint) lull() {
-	if !e.wantIdle.Load() {
+// expectMore notes whether a port's Receive was told that more follows. The caller leads.
+func (s *pollState) expectMore(p *Port, more bool) {
+	p.expectsMore = more
+	if more {
+		s.awaiting = append(s.awaiting, p)
 		return
 	}
-	e.wantIdle.Store(false)
-	for _, p := range *e.idlers.Load() {
-		if p.wantIdle.Load() {
-			p.wantIdle.Store(false)
-			p.opts.Idle()
+	s.awaiting = slices.DeleteFunc(s.awaiting, func(q *Port) bool { return q == p })
+}
+
+// onIdle makes the last call of the ports that were told that more follows. The caller leads.
+func (s *pollState) onIdle() {
+	for i, p := range s.awaiting {
+		s.awaiting[i] = nil
+		p.expectsMore = false
+		if p.isOpen() {
+			p.opts.Receive(nil, false)
 		}
 	}
+	s.awaiting = s.awaiting[:0]
 }
 
 // flush tries to send what was posted while a link had no room.
@@ -143,16 +151,16 @@ func (e *Endpoint) flush() {
 	}
 }
 
-// Progress polls the links once, without waiting, unless another goroutine is polling, and runs the
-// handlers of what arrived. It reports whether anything did. Programs that wait in Recv or Await need not
+// Progress polls the links once, without waiting, unless another goroutine is polling, and delivers what
+// arrived. It reports whether anything did. Programs that wait in Recv or Await need not
 // call it.
 func (e *Endpoint) Progress() bool {
 	if !e.lead() {
 		return false
 	}
-	n := e.poll()
+	n := e.poll(true)
 	if n == 0 {
-		e.lull()
+		e.onIdle()
 	}
 	e.leave()
 	e.flush()
@@ -195,9 +203,9 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		if !leading {
 			leading = e.lead()
 		}
-		if leading && e.poll() == 0 {
+		if leading && e.poll(true) == 0 {
 			e.hush(true)
-			e.lull()
+			e.onIdle()
 		}
 		if i%spinCheck != 0 && !polite || c.Done() {
 			continue
@@ -215,7 +223,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	if leading {
 		if !done {
 			e.hush(false)
-			e.lull()
+			e.onIdle()
 		}
 		e.leave()
 	}
@@ -244,7 +252,7 @@ func (e *Endpoint) keeper() {
 			}
 			if e.turns.load() == seen && e.lead() {
 				e.hush(false)
-				e.lull()
+				e.onIdle()
 				e.leave()
 				break
 			}
@@ -287,11 +295,10 @@ func (e *Endpoint) attend() {
 	stream := false
 	var idle monotime.Time // since when nothing has come; zero: something just did
 	for {
-		n := e.poll()
+		n := e.poll(false)
 		stream = stream || n > 1 && e.pace.max > 0
 		if n > 0 {
 			idle = monotime.Time{}
-			e.lull()
 			e.leave()
 			e.flush()
 			runtime.Gosched() // those whose messages came should run before the next batch
@@ -306,7 +313,6 @@ func (e *Endpoint) attend() {
 		}
 		if !stream || now.Sub(idle) > attention {
 			e.hush(false)
-			e.lull()
 			e.leave()
 			e.flush()
 			return

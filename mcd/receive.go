@@ -1,56 +1,85 @@
 package mcd
 
 import (
+	"github.com/rawlane/rawlane/internal/prefetch"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Message is a received message, as a handler sees it.
+// Message is a received message.
 type Message struct {
-	From    Addr
-	To      Dest          // whom it was sent to: this node's port, a group or all
-	NIC     int           // the link that it came by
-	Src     transport.MAC // the address that it came from
-	Tagged  bool          // the sender put a VLAN tag on it
-	Tag     transport.Tag // the tag as sent, even where a switch or NIC has stripped it
-	Payload []byte        // a view of the link's memory, valid until the handler returns
+	From                  Addr
+	To                    Dest          // this node's port, a group or all
+	NIC                   int           // the link by which it came
+	Src                   transport.MAC // the address from which it came
+	transport.OptionalTag               // as sent, even where a switch or NIC has stripped the tag
+	Payload               []byte        // a view of the link's memory, valid until Receive returns
 }
 
-// receive takes one frame apart, and delivers its message or counts why not. The caller leads.
-func (e *Endpoint) receive(nic int, f *transport.Frame) {
+// receive parses a batch of frames and delivers each run of messages to one port at once. more says
+// that the poller looks again at once. The caller holds the poll lock.
+func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
+	var to *Port // of the run messages[from:end]
+	from, end := 0, 0
+	for i := range frames {
+		if i+ahead < len(frames) {
+			prefetch.Read(frames[i+ahead].Payload)
+		}
+		if !e.parse(&frames[i]) {
+			continue
+		}
+		if e.header.Kind >= wire.Probe {
+			if to != nil {
+				to.deliver(e.messages[from:end], true)
+				to = nil
+			}
+			e.receiveProbe(nic, &frames[i], &e.header)
+			continue
+		}
+		p, cause := e.owner(nic, &frames[i], &e.header)
+		if p == nil {
+			e.dropped[cause].add(1)
+			continue
+		}
+		if p != to {
+			if to != nil {
+				to.deliver(e.messages[from:end], true)
+			}
+			to, from = p, end
+		}
+		e.messages[end].set(nic, frames[i].Src, &e.header)
+		end++
+	}
+	if to != nil {
+		to.deliver(e.messages[from:end], more)
+	}
+}
+
+// parse reads a frame's header, or counts why it cannot.
+func (e *Endpoint) parse(f *transport.Frame) bool {
 	if f.EtherType != e.cfg.EtherType {
 		e.dropped[dropType].add(1)
-		return
+		return false
 	}
-	h := &e.header
-	if fault := wire.Parse(f.Payload, h); fault != wire.OK {
-		e.dropped[faultDrops[fault]].add(1)
-		if fault == wire.BadVersion {
-			e.noteForeign(f.Src, wire.VersionOf(f.Payload))
-		}
-		return
+	fault := wire.Parse(f.Payload, &e.header)
+	if fault == wire.OK {
+		return true
 	}
-	if h.Kind >= wire.Probe {
-		e.visit(nil)
-		e.receiveProbe(nic, f, h)
-		return
+	e.dropped[faultDrops[fault]].add(1)
+	if fault == wire.BadVersion {
+		e.noteForeign(f.Src, wire.VersionOf(f.Payload))
 	}
-	p, cause := e.owner(nic, f, h)
-	if p == nil {
-		e.dropped[cause].add(1)
-		return
-	}
-	m := &e.message
+	return false
+}
+
+// set makes m the message that h begins.
+func (m *Message) set(nic int, src transport.MAC, h *wire.Header) {
 	m.From = Addr{NodeID(h.From), PortID(h.SrcPort)}
 	m.To = Dest{h.Kind, h.To, PortID(h.DstPort)}
 	m.NIC = nic
-	m.Src = f.Src
-	m.Tagged, m.Tag = h.Tagged, transport.Tag{}
-	if h.Tagged {
-		m.Tag = transport.TagFromTCI(h.TCI)
-	}
+	m.Src = src
+	m.OptionalTag = transport.OptionalTagFromTCI(h.Tagged, h.TCI)
 	m.Payload = h.Payload
-	p.deliver(m)
 }
 
 // faultDrops names the counter of each fault.
@@ -81,15 +110,15 @@ func (e *Endpoint) owner(nic int, f *transport.Frame, h *wire.Header) (*Port, dr
 	if p == nil {
 		return nil, dropNoPort
 	}
-	if !p.opts.Strangers && !e.genuine(nic, f.Src, NodeID(h.From)) {
+	if !p.opts.SkipSourceCheck && !e.sourceMatches(nic, f.Src, NodeID(h.From)) {
 		return nil, dropSource
 	}
 	return p, 0
 }
 
-// genuine reports whether a message that claims to be from a node came from that node's address. Nodes that
+// sourceMatches reports whether a message that claims to be from a node came from that node's address. Nodes that
 // the table does not know are believed, except for one who claims to be us.
-func (e *Endpoint) genuine(nic int, src transport.MAC, from NodeID) bool {
+func (e *Endpoint) sourceMatches(nic int, src transport.MAC, from NodeID) bool {
 	if from == e.cfg.Node {
 		return false
 	}

@@ -38,14 +38,14 @@ func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 }
 
 // PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in which they
-// were posted. ErrHandled if the port has a handler, ErrPosted, ErrClosed.
+// were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
 func (p *Port) PostRecv(d *RecvDesc) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.opts.Handler != nil:
+	case p.opts.Receive != nil:
 		return ErrHandled
 	case d.posted:
 		return ErrPosted

@@ -10,7 +10,7 @@ import (
 
 // take does what the records of a frame say, and of those that came early behind it.
 func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
-	for ok := true; ok; records, ok = p.conn.Following(lane) {
+	for ok := true; ok; records, ok = p.conn.Buffered(lane) {
 		rest, full := p.apply(now, lane, records)
 		if rest != nil {
 			p.conn.Hold(lane, rest)
@@ -19,7 +19,7 @@ func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
 			}
 			return
 		}
-		p.conn.Taken(lane)
+		p.conn.Delivered(lane)
 	}
 }
 

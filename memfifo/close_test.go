@@ -95,7 +95,7 @@ func TestClose_IsHeard(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for _, n := range []int{1, 2, 3} {
-			if s := c.domains[n].Counters(); s.Stray+s.Malformed > 0 {
+			if s := c.domains[n].Counters(); s.StaleIncarnation+s.Malformed > 0 {
 				t.Errorf("node %d: %+v", n, s)
 			}
 		}

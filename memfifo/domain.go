@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
@@ -41,24 +42,26 @@ type Domain struct {
 	ended    chan struct{} // made by the first Close, and closed when it is over
 	tag      uint32        // of the last call
 	frames   [][]byte
-	waiters  *waiter // spare ones
-	calls    *call   // likewise
-	lulled   []*peer // heard since the last lull
-	stirred  []*peer // for which messages that have come together have made something possible
+	waiters  *waiter     // spare ones
+	calls    *call       // likewise
+	lulled   []*peer     // heard since the last lull, or with a frame that waits for more to share it
+	corked   atomic.Bool // lull has something to do before a wait; read without mu
+	stirred  []*peer     // for which messages that have come together have made something possible
 	header   reliable.Header
 	catching int           // how many are in catchUp: what they have queued is about to have company
 	unpolled int           // frames sent since the last catchUp
 	came     bool          // data has come since
 	handled  monotime.Time // when a frame was handled for which the time mattered
-	batch    [reliable.Gathered][]byte
+	batch    [reliable.MaxBatch][]byte
 	timer    *time.Timer
 	armed    bool
 	due      monotime.Time // if armed
 	stats    Counters
 }
 
-// Counters of a domain. Those of its connections count frames: Sent, SentAgain (of these) and Acks (acknowledgements that went alone);
-// Taken, Early (kept, as one before was missing), Duplicate, Beyond (no room), Stray (of or for another life) and Long.
+// Counters of a domain. Those of its connections count frames: Sent, Retransmitted (of these), Acks
+// (sent without data), Delivered, OutOfOrder (kept behind a gap), Duplicate, BeyondWindow (no room),
+// StaleIncarnation (of or for a former incarnation) and TooLong.
 type Counters struct {
 	reliable.Counters
 	Malformed uint64 `json:"malformed"` // frames and records that make no sense
@@ -87,7 +90,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.mu.Lock() // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
-	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Handler: d.handle, Enter: d.mu.Lock, Leave: d.leave, Idle: d.lull})
+	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: d.receive})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)
 	}
@@ -112,14 +115,14 @@ func (d *Domain) Counters() Counters {
 		}
 		n := p.conn.Counters()
 		c.Sent += n.Sent
-		c.SentAgain += n.SentAgain
+		c.Retransmitted += n.Retransmitted
 		c.Acks += n.Acks
-		c.Taken += n.Taken
-		c.Early += n.Early
+		c.Delivered += n.Delivered
+		c.OutOfOrder += n.OutOfOrder
 		c.Duplicate += n.Duplicate
-		c.Beyond += n.Beyond
-		c.Stray += n.Stray
-		c.Long += n.Long
+		c.BeyondWindow += n.BeyondWindow
+		c.StaleIncarnation += n.StaleIncarnation
+		c.TooLong += n.TooLong
 	}
 	return c
 }
@@ -137,9 +140,9 @@ func (d *Domain) peer(node mcd.NodeID) *peer {
 	d.peers = append(d.peers, make([]*peer, max(0, int(node)+1-len(d.peers)))...)
 	p := &peer{d: d, node: node, to: mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port}), calls: map[uint32]*call{}}
 	p.conn = reliable.New(reliable.Config{
-		Life: uint32(secret()) | 1, Size: d.size, Room: mcd.Headroom, Limit: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
+		Incarnation: uint32(secret()) | 1, FrameSize: d.size, Headroom: mcd.Headroom, PeerTimeout: d.cfg.Limit, Alloc: d.alloc, Free: d.free,
 	})
-	p.conn.Expect(reliable.Perhaps)
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	d.peers[node] = p
 	return p
 }
@@ -159,8 +162,13 @@ func (d *Domain) free(b []byte) {
 	}
 }
 
-// leave does what the messages that came together have made possible, behind the last of them. The first has locked mu.
-func (d *Domain) leave() {
+// receive takes a batch of messages, in the endpoint's progress, and then does what they have made possible.
+func (d *Domain) receive(batch []mcd.Message, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range batch {
+		d.handle(&batch[i])
+	}
 	if len(d.stirred) > 0 {
 		now := clock.Now()
 		for _, p := range d.stirred {
@@ -171,10 +179,12 @@ func (d *Domain) leave() {
 		}
 		d.stirred = d.stirred[:0]
 	}
-	d.mu.Unlock()
+	if !more {
+		d.lull()
+	}
 }
 
-// handle takes a message, in the endpoint's progress, before leave.
+// handle takes a message. The caller holds mu.
 func (d *Domain) handle(m *mcd.Message) {
 	if d.closed {
 		return
@@ -190,7 +200,7 @@ func (d *Domain) handle(m *mcd.Message) {
 		return
 	}
 	records := m.Payload[reliable.HeaderLen:]
-	event := reliable.Take
+	event := reliable.Deliver
 	if !p.conn.Continues(h, len(records)) {
 		d.handled = clock.Now()
 		event = p.conn.Handle(d.handled, h, records)
@@ -198,30 +208,26 @@ func (d *Domain) handle(m *mcd.Message) {
 	p.heard = d.handled
 	d.came = d.came || h.Kind == reliable.Data
 	switch event {
-	case reliable.Take:
+	case reliable.Deliver:
 		p.take(d.handled, h.Lane, records)
-	case reliable.Restarted:
+	case reliable.PeerRestarted:
 		p.fail(&PeerDownError{Node: p.node, Restarted: true})
-	case reliable.Left:
+	case reliable.PeerClosed:
 		p.fail(&PeerDownError{Node: p.node, Left: true})
 	}
 	p.endPlaced()
-	if !p.stirred && (p.conn.Stirred() || len(p.answers) > 0) {
+	if !p.stirred && (p.conn.NeedsPump() || len(p.answers) > 0) {
 		p.stirred = true
 		d.stirred = append(d.stirred, p)
 	}
 	p.lullSoon()
 }
 
-// lull is when the endpoint has nothing more for now: what could wait for more to share its frame goes alone.
+// lull sends what could wait for more to share its frame. It follows the last message of a poll, or the operations of a caller that
+// begins to wait. While a caller is in catchUp, which is about to send more, it waits for the next of these. The caller holds mu.
 func (d *Domain) lull() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return
-	}
-	if d.catching > 0 {
-		d.port.WantIdle()
+	d.corked.Store(d.catching > 0)
+	if d.closed || d.catching > 0 {
 		return
 	}
 	now := clock.Now()
@@ -231,9 +237,9 @@ func (d *Domain) lull() {
 		p.lulled = false
 		p.conn.Uncork(reliable.Requests)
 		p.conn.Uncork(reliable.Replies)
-		p.conn.Expect(reliable.Alone)
+		p.conn.SetAckPolicy(reliable.NoPiggyback)
 		p.pump(now)
-		p.conn.Expect(reliable.Perhaps)
+		p.conn.SetAckPolicy(reliable.MayPiggyback)
 	}
 	if d.lulled == nil {
 		d.lulled = lulled[:0]
@@ -297,6 +303,11 @@ func (d *Domain) getWaiter() *waiter {
 
 // await waits for a completion. An endpoint that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
+	if d.corked.Load() {
+		d.mu.Lock()
+		d.lull()
+		d.mu.Unlock()
+	}
 	err := d.ep.Await(ctx, c)
 	if errors.Is(err, mcd.ErrClosed) {
 		return ErrClosed

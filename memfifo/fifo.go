@@ -247,7 +247,7 @@ func (f *FIFO) resume() {
 	f.holds.Store(0)
 	now := clock.Now()
 	for _, p := range waiting {
-		if records, ok := p.conn.Following(reliable.Requests); ok {
+		if records, ok := p.conn.Buffered(reliable.Requests); ok {
 			p.take(now, reliable.Requests, records)
 			p.pump(now)
 		}

@@ -34,7 +34,7 @@ func FuzzRecords(f *testing.F) {
 		defer d.mu.Unlock()
 		d.peers = nil
 		p, now := d.peer(1), clock.Now()
-		p.conn.Handle(now, &reliable.Header{Kind: reliable.Hello, From: 5, Sequence: 9}, nil)
+		p.conn.Handle(now, &reliable.Header{Kind: reliable.Hello, Src: 5, Sequence: 9}, nil)
 		i := min(int(cut1), len(b))
 		j := i + min(int(cut2), len(b)-i)
 		for _, records := range [][]byte{b[:i], b[i:j], b[j:]} {
@@ -62,7 +62,7 @@ func FuzzRecords(f *testing.F) {
 			for _, f := range []*FIFO{q, q2} {
 				f.head.Store(f.tail.Load())
 			}
-			records, ok := p.conn.Following(lane & 1)
+			records, ok := p.conn.Buffered(lane & 1)
 			if !ok {
 				break
 			}

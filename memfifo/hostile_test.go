@@ -123,7 +123,7 @@ func TestHostile_RandomFrames(t *testing.T) {
 		if !mem.whole() || !bytes.Equal(w.Bytes(), make([]byte, 64)) {
 			t.Errorf("something was written; seed %d", seed)
 		}
-		if n := d.Counters(); n.Malformed == 0 || n.Stray == 0 {
+		if n := d.Counters(); n.Malformed == 0 || n.StaleIncarnation == 0 {
 			t.Errorf("%+v; seed %d", n, seed)
 		}
 	})

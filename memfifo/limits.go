@@ -11,7 +11,7 @@ const (
 	// DefaultPort of remote memory operations.
 	DefaultPort mcd.PortID = 253
 	// DefaultLimit is how long a peer may be silent that owes an answer: 2 s.
-	DefaultLimit = reliable.DefaultLimit
+	DefaultLimit = reliable.DefaultPeerTimeout
 	// MaxRecord is the longest record of a FIFO: what a sender may keep of one that has not come whole.
 	MaxRecord = 128 << 10
 	// maxAnswers is how many answers a node keeps for one peer until there is room to send them; then that peer waits.

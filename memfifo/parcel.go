@@ -140,7 +140,7 @@ func (p *peer) sendParcels(now monotime.Time) {
 
 // endPlaced completes the parcels that were acknowledged: at once, as what comes together with that may be a goodbye.
 func (p *peer) endPlaced() {
-	for len(p.placing) > 0 && p.conn.Reached(reliable.Requests, p.placing[0].mark) {
+	for len(p.placing) > 0 && p.conn.Acked(reliable.Requests, p.placing[0].mark) {
 		q := p.placing[0]
 		p.placing = append(p.placing[:0], p.placing[1:]...)
 		q.end(nil)

@@ -46,7 +46,7 @@ type peer struct {
 func (p *peer) pump(now monotime.Time) {
 	p.busy = false
 	for !p.busy {
-		n := p.conn.Gather(now, &p.d.batch)
+		n := p.conn.NextBatch(now, &p.d.batch)
 		if n == 0 {
 			break
 		}
@@ -59,6 +59,7 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.lullSoon()
+		p.d.corked.Store(true)
 	}
 	p.d.watch(now, p)
 }
@@ -70,7 +71,7 @@ func (p *peer) pump(now monotime.Time) {
 // has done it, and its answer is then in the lane of replies, which nothing holds, or in peer.answers, which waits for room there. If
 // the answer is dropped, as the peer has given us up, has left or is another one, its life is over, and we hear of that when we ask.
 func (p *peer) askDue() (at monotime.Time, ok bool) {
-	if len(p.calls) == 0 || !p.conn.Done(reliable.Requests) {
+	if len(p.calls) == 0 || !p.conn.AllAcked(reliable.Requests) {
 		return at, false
 	}
 	return p.heard.Add(p.d.cfg.Limit / askParts), true
@@ -90,12 +91,11 @@ func (p *peer) lullSoon() {
 	if !p.lulled {
 		p.lulled = true
 		p.d.lulled = append(p.d.lulled, p)
-		p.d.port.WantIdle()
 	}
 }
 
 // share is how many full frames a long operation gathers before it sends them in one call of the link.
-const share = reliable.Gathered
+const share = reliable.MaxBatch
 
 // catchUpPolls is how often who catches up polls at most: for as much as comes while share frames go, and as much again.
 const catchUpPolls = 4
@@ -108,7 +108,7 @@ func (p *peer) catchUp() {
 	if d.unpolled < share || !d.came {
 		return
 	}
-	p.conn.Expect(reliable.Promised)
+	p.conn.SetAckPolicy(reliable.WillPiggyback)
 	d.unpolled, d.came = 0, false
 	d.catching++
 	d.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *peer) catchUp() {
 	}
 	d.mu.Lock()
 	d.catching--
-	p.conn.Expect(reliable.Perhaps)
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	if p.ready() != nil {
 		p.pump(clock.Now()) // nothing is about to be sent after all
 	}
@@ -127,7 +127,7 @@ func (p *peer) catchUp() {
 
 // pumpFull is pump in the middle of a long operation. It returns the time: long ones take milliseconds.
 func (p *peer) pumpFull(now monotime.Time) monotime.Time {
-	if p.conn.Waiting(reliable.Requests) < share {
+	if p.conn.Unsent(reliable.Requests) < share {
 		return now
 	}
 	p.pump(now)
@@ -139,12 +139,12 @@ func (p *peer) advance(now monotime.Time) {
 	p.sendAnswers(now)
 	if p.blocked && len(p.answers) < maxAnswers/2 {
 		p.blocked = false
-		if records, ok := p.conn.Following(reliable.Requests); ok {
+		if records, ok := p.conn.Buffered(reliable.Requests); ok {
 			p.take(now, reliable.Requests, records)
 		}
 	}
 	p.sendParcels(now)
-	if p.room.first != nil && p.conn.Room(reliable.Requests, 1) > 0 && p.callersTurn() {
+	if p.room.first != nil && p.conn.Available(reliable.Requests, 1) > 0 && p.callersTurn() {
 		p.room.wake(nil)
 	}
 	p.pump(now)
@@ -196,7 +196,7 @@ func (p *peer) awaitRoom(ctx context.Context, now monotime.Time) error {
 // leave says goodbye: a peer that has something under way need not wait for the limit then. If the link has no room, or the bye is
 // lost, it has to.
 func (p *peer) leave(now monotime.Time) {
-	p.conn.Leave()
+	p.conn.Close()
 	p.pump(now)
 }
 
@@ -378,7 +378,7 @@ func (p *peer) sendAnswer(now monotime.Time, a *answer) bool {
 			*a = answer{op: opError, tag: a.tag, reason: NoSuchID}
 			break
 		}
-		room := p.conn.Room(reliable.Replies, opData.size(min(int(a.n), 64)))
+		room := p.conn.Available(reliable.Replies, opData.size(min(int(a.n), 64)))
 		if room == 0 {
 			return false
 		}

@@ -50,11 +50,11 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 	t.Cleanup(func() { _ = d.Close() })
 	r := &raw{t: t, ep: eps[1]}
 	r.begin()
-	r.port, err = eps[1].OpenPort(DefaultPort, mcd.PortOptions{Handler: r.handle})
+	r.port, err = eps[1].OpenPort(DefaultPort, mcd.PortOptions{Receive: r.receive})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := eps[2].Port(DefaultPort)
+	stranger, err := eps[2].OpenPort(DefaultPort, mcd.PortOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,13 +70,19 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 func (r *raw) begin() {
 	size := r.ep.MaxPayload()
 	r.conn = reliable.New(reliable.Config{
-		Life: uint32(secret()) | 1, Size: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
+		Incarnation: uint32(secret()) | 1, FrameSize: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
 	})
 }
 
-func (r *raw) handle(m *mcd.Message) {
+func (r *raw) receive(batch []mcd.Message, _ bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range batch {
+		r.handle(&batch[i])
+	}
+}
+
+func (r *raw) handle(m *mcd.Message) {
 	var h reliable.Header
 	if err := reliable.Parse(m.Payload, &h); err != nil {
 		r.t.Error(err)
@@ -85,16 +91,16 @@ func (r *raw) handle(m *mcd.Message) {
 	if r.mute && h.Kind == reliable.Data {
 		h.Kind = reliable.Ack
 	}
-	if r.conn.Handle(clock.Now(), &h, m.Payload[reliable.HeaderLen:]) == reliable.Take {
+	if r.conn.Handle(clock.Now(), &h, m.Payload[reliable.HeaderLen:]) == reliable.Deliver {
 		r.replies = append(r.replies, m.Payload[reliable.HeaderLen:]...)
-		r.conn.Taken(h.Lane)
+		r.conn.Delivered(h.Lane)
 	}
 	r.pump()
 }
 
 func (r *raw) pump() {
 	now := clock.Now()
-	for f := r.conn.Next(now); f != nil; f = r.conn.Next(now) {
+	for f := r.conn.NextFrame(now); f != nil; f = r.conn.NextFrame(now) {
 		r.send(f)
 		r.conn.Sent(now)
 	}

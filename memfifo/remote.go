@@ -187,7 +187,7 @@ func (p *peer) fits(op opcode, turn uint64, n int) int {
 
 func (p *peer) fitsParcel(op opcode, n int) int {
 	const small = 256
-	room := p.conn.Room(reliable.Requests, op.size(min(n, small)))
+	room := p.conn.Available(reliable.Requests, op.size(min(n, small)))
 	if room == 0 {
 		return -1
 	}

@@ -27,7 +27,7 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 		{"it leaves", func(r *raw) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.conn.Leave()
+			r.conn.Close()
 			r.pump()
 		}, ErrPeerDown, 0, 20 * time.Millisecond},
 		{"it takes its time", func(r *raw) {
@@ -47,7 +47,7 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 			}()
 			synctest.Wait()
 			time.Sleep(10 * time.Millisecond)
-			if d.mu.Lock(); !d.peers[1].conn.Done(reliable.Requests) {
+			if d.mu.Lock(); !d.peers[1].conn.AllAcked(reliable.Requests) {
 				t.Errorf("%s: the call is not acknowledged", x.name)
 			}
 			d.mu.Unlock()

@@ -116,7 +116,7 @@ func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
 		if err := r.Put(t.Context(), 0, []byte{1}); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Fatal(err)
 		}
-		if n := d[0].Counters().Taken; n < 64 {
+		if n := d[0].Counters().Delivered; n < 64 {
 			t.Fatalf("it has received %d frames", n)
 		}
 		time.Sleep(time.Millisecond)
@@ -182,7 +182,7 @@ func atOnce(t *testing.T, begun time.Time, domains [2]*memfifo.Domain) {
 		t.Errorf("it took %v", took)
 	}
 	for k, d := range domains {
-		if c := d.Counters(); c.SentAgain+c.Beyond > 0 {
+		if c := d.Counters(); c.Retransmitted+c.BeyondWindow > 0 {
 			t.Errorf("node %d: %+v", k, c)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// kind is a sentinel error that is also one of the standard library's, so that both errors.Is hold.
+// kind is an error that is also one of the standard library's: errors.Is holds for both.
 type kind struct {
 	text string
 	is   error
@@ -16,7 +16,7 @@ type kind struct {
 func (k *kind) Error() string        { return k.text }
 func (k *kind) Is(target error) bool { return k.is != nil && target == k.is }
 
-// Sentinels: test with errors.Is. They come wrapped in what was tried and what to do about it.
+// Errors to test for with errors.Is. They come wrapped in what was tried and what to do about it.
 var (
 	// ErrClosed: the link was closed. Is net.ErrClosed.
 	ErrClosed error = &kind{"link closed", net.ErrClosed}
@@ -24,7 +24,7 @@ var (
 	ErrBusy = errors.New("link busy")
 	// ErrTooLarge: a payload is over the MTU. A *SizeError carries both sizes.
 	ErrTooLarge = errors.New("too large")
-	// ErrBadTag: a VID or PCP that 802.1Q has no room for.
+	// ErrBadTag: a VID or PCP out of 802.1Q's range.
 	ErrBadTag = errors.New("bad VLAN tag")
 	// ErrShortFrame: fewer bytes than an Ethernet header.
 	ErrShortFrame = errors.New("short frame")
@@ -38,7 +38,7 @@ var (
 	ErrInterfaceDown = errors.New("interface is down")
 )
 
-// SizeError says that something of Size bytes was over the bound of Max bytes. It is ErrTooLarge.
+// SizeError is an ErrTooLarge with both sizes, in bytes.
 type SizeError struct{ Size, Max int }
 
 func (e *SizeError) Error() string {

@@ -37,17 +37,18 @@ type Frame struct {
 	Src       MAC
 	EtherType EtherType // of the payload, behind the tag
 	OptionalTag
-	// Payload is what follows the EtherType. In a received frame it may be longer than what was sent:
-	// frames shorter than MinFrameLen are padded on a wire.
+	// Payload is what follows the EtherType. In a received frame it may be longer than what was
+	// sent: frames shorter than MinFrameLen are padded on a wire.
 	Payload []byte
-	// Headroom, in Send, is memory just before Payload in the same array, which the link may overwrite. With MaxHeaderLen bytes
-	// or more, a link to the kernel puts the header there and need not copy the payload. It may be nil, or not be before Payload
-	// after all: then it is not used. Links do not set it in frames that they have received.
+	// Headroom, in Send, is memory just before Payload in the same array, which the link may
+	// overwrite. If it has MaxHeaderLen bytes or more, a link to the kernel puts the header there
+	// and need not copy the payload. It may be nil; if it is not just before Payload it is not
+	// used. Received frames have none.
 	Headroom []byte
 }
 
-// WireLen returns the frame's length in bytes from destination to the end of the payload: tag counted,
-// FCS, preamble and padding not.
+// WireLen returns the frame's length in bytes, from destination to the end of the payload. It
+// counts the tag, but neither FCS nor preamble nor padding.
 func (f *Frame) WireLen() int {
 	if f.Tagged {
 		return MaxHeaderLen + len(f.Payload)
@@ -55,8 +56,8 @@ func (f *Frame) WireLen() int {
 	return HeaderLen + len(f.Payload)
 }
 
-// PutHeader writes the frame's header, with its tag if it has one, to the start of b, which must hold
-// MaxHeaderLen bytes, and returns the header's length: 14 or 18 bytes.
+// PutHeader writes the frame's header, with its tag if it has one, to the start of b and returns
+// its length: 14 or 18 bytes. b must hold MaxHeaderLen bytes.
 func (f *Frame) PutHeader(b []byte) int {
 	_ = b[MaxHeaderLen-1]
 	copy(b[0:6], f.Dst[:])
@@ -71,8 +72,9 @@ func (f *Frame) PutHeader(b []byte) int {
 	return MaxHeaderLen
 }
 
-// PutHeaderInPlace writes the frame's header to the end of its Headroom, and returns the frame's bytes: header and payload. ok is
-// false if there is no such room before the payload; then nothing was written.
+// PutHeaderInPlace writes the frame's header to the end of its Headroom and returns the frame's
+// bytes: header and payload. If there is no such room before the payload, ok is false and nothing
+// was written.
 func (f *Frame) PutHeaderInPlace() (b []byte, ok bool) {
 	n, size := len(f.Headroom), len(f.Payload)
 	if n < MaxHeaderLen || size == 0 || cap(f.Headroom) < n+size {
@@ -98,8 +100,8 @@ func (f *Frame) AppendTo(b []byte) []byte {
 	return append(b, f.Payload...)
 }
 
-// ParseFrame reads the bytes of a frame, without FCS. One 802.1Q tag is taken apart; Payload is a view
-// of b. The only error is ErrShortFrame.
+// ParseFrame reads the bytes of a frame, without FCS. It takes one 802.1Q tag off; Payload is a
+// view of b. The only error is ErrShortFrame.
 func ParseFrame(b []byte) (Frame, error) {
 	if len(b) < HeaderLen {
 		return Frame{}, ErrShortFrame

@@ -7,7 +7,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Written in place or elsewhere, a frame is the same bytes; what is not room before the payload is not used.
+// Written in place or elsewhere, a frame is the same bytes; what is not room before the payload is
+// not used.
 func TestPutHeaderInPlace(t *testing.T) {
 	const size = 64
 	for _, c := range []struct {

@@ -7,13 +7,13 @@ import (
 )
 
 // MAC is an Ethernet (EUI-48) address. It compares with ==, keys a map and cannot alias a receive
-// buffer. The zero MAC is invalid as an address and means "none" or "the link's own" where documented.
+// buffer. The zero MAC is no valid address; it means "none" or "the link's own" where documented.
 type MAC [6]byte
 
 // Broadcast is the address of every station on the segment.
 var Broadcast = MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// ParseMAC parses the forms of net.ParseMAC, of which it takes the six-byte ones.
+// ParseMAC parses a six-byte address in any form that net.ParseMAC takes.
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil {
@@ -22,7 +22,7 @@ func ParseMAC(s string) (MAC, error) {
 	return MACFrom(hw)
 }
 
-// MACFrom converts from package net's form, which must be six bytes long.
+// MACFrom converts an address of package net, which must be six bytes long.
 func MACFrom(hw net.HardwareAddr) (MAC, error) {
 	var m MAC
 	if len(hw) != len(m) {
@@ -31,7 +31,7 @@ func MACFrom(hw net.HardwareAddr) (MAC, error) {
 	return MAC(hw), nil
 }
 
-// HardwareAddr returns a copy in package net's form.
+// HardwareAddr returns a copy as an address of package net.
 func (m MAC) HardwareAddr() net.HardwareAddr { return append(net.HardwareAddr(nil), m[:]...) }
 
 // String formats m as 02:00:00:00:00:01.

@@ -11,8 +11,8 @@ type PCP uint8
 // MaxVID is the highest VLAN identifier; 4095 is reserved by IEEE 802.1Q.
 const MaxVID VID = 4094
 
-// Tag is what an 802.1Q tag carries. The zero Tag is a valid tag (priority 0, no VLAN) and differs from
-// no tag at all: see Frame.Tagged.
+// Tag is the content of an 802.1Q tag. The zero Tag is a valid tag (priority 0, no VLAN) and
+// differs from no tag at all: see OptionalTag.
 type Tag struct {
 	VID VID
 	PCP PCP
@@ -33,7 +33,8 @@ func (t Tag) TCI() uint16 {
 	return tci
 }
 
-// Validate reports what of t cannot be put into a tag. VID 0 (priority only) is valid here.
+// Validate returns ErrBadTag, with the reason, if the VID or PCP is out of range. VID 0 (priority
+// only) is in range.
 func (t Tag) Validate() error {
 	if t.VID > MaxVID {
 		return fmt.Errorf("%w: VID %d (want 1 to %d, or 0 for priority only)", ErrBadTag, t.VID, MaxVID)
@@ -53,8 +54,8 @@ func (t Tag) String() string {
 	return s
 }
 
-// OptionalTag is the 802.1Q tag of a frame, or that the frame has none. The zero OptionalTag is no tag.
-// It is comparable.
+// OptionalTag is the 802.1Q tag of a frame, or no tag. The zero OptionalTag is no tag. It compares
+// with ==.
 type OptionalTag struct {
 	// Tagged says that Tag is on the wire. A zero Tag with Tagged is a priority tag, not "no tag".
 	Tagged bool `json:"tagged"`
@@ -67,7 +68,7 @@ var Untagged = OptionalTag{}
 // Tagged returns the OptionalTag that is t.
 func Tagged(t Tag) OptionalTag { return OptionalTag{Tagged: true, Tag: t} }
 
-// TCI packs t; no tag is 0, as a zero tag is.
+// TCI packs t. No tag is 0, like a zero tag.
 func (t OptionalTag) TCI() uint16 {
 	if !t.Tagged {
 		return 0
@@ -75,7 +76,7 @@ func (t OptionalTag) TCI() uint16 {
 	return t.Tag.TCI()
 }
 
-// OptionalTagFromTCI unpacks a tag control information field, if there is one.
+// OptionalTagFromTCI unpacks a tag control information field if tagged, and returns no tag if not.
 func OptionalTagFromTCI(tagged bool, tci uint16) OptionalTag {
 	if !tagged {
 		return Untagged
@@ -83,7 +84,7 @@ func OptionalTagFromTCI(tagged bool, tci uint16) OptionalTag {
 	return Tagged(TagFromTCI(tci))
 }
 
-// Validate reports what of t cannot be put into a tag.
+// Validate returns the error of Tag.Validate if there is a tag.
 func (t OptionalTag) Validate() error {
 	if !t.Tagged {
 		return nil

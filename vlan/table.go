@@ -9,6 +9,18 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+const (
+	// MaxRoutes bounds the destinations of a Table: 4,096 nodes, and the default.
+	MaxRoutes = maxNodes + 1
+
+	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a route: 64 VIDs for each of
+	// 4,096 destinations. Each takes 32 bytes.
+	MaxCounts = 64 * maxNodes
+
+	// maxNodes is how many nodes a plan can have.
+	maxNodes = 4096
+)
+
 // ErrBadRoute is matched by the errors of routes that no table can hold.
 var ErrBadRoute = errors.New("bad route")
 

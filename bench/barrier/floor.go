@@ -26,7 +26,8 @@ const (
 	cRing     = "C, spinning, ring"
 )
 
-// bare is a way to do barriers in C. More processes than cores cannot spin: each would keep the others from running.
+// bare is a way to do barriers in C. More processes than cores cannot spin: each would keep the
+// others from running.
 type bare struct {
 	name, wait string
 	only       int  // with so many processes; 0: with any number
@@ -85,7 +86,8 @@ type rank struct {
 	out *bufio.Reader
 }
 
-// startRank starts a process on a core of its own if there are enough, as rawlane does. The bed's closing ends it.
+// startRank starts a process on a core of its own if there are enough, as rawlane does. The bed's
+// closing ends it.
 func (b *bench) startRank(ctx context.Context, bed *testbed.Bed, k int, wait string) (*rank, error) {
 	cmd := exec.CommandContext(ctx, b.floor, "barrier", testbed.Interface(0), strconv.Itoa(k), strconv.Itoa(bed.Nodes()), strconv.Itoa(b.iters), wait)
 	cmd.Stderr = os.Stderr
@@ -108,7 +110,8 @@ func (r *rank) awaitReady() error {
 	return nil
 }
 
-// pin keeps the thread, and what it starts, on the k-th core that this process may use, if there is one for each of n.
+// pin keeps the thread, and what it starts, on the k-th core that this process may use, if there is
+// one for each of n.
 func pin(k, n int) error {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < n {

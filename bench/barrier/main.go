@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command barrier answers: how does a rawlane barrier among processes compare with Open MPI's on the same machine, and with
-// the least that frames can do it with, in C? Each process is in a network namespace of its own, two joined by a veth pair, more
-// by a bridge; Open MPI's talk by TCP over the loopback.
+// Command barrier answers: how does a rawlane barrier among processes compare with Open MPI's on
+// the same machine, and with the least that frames can do it with, in C? Each process is in a
+// network namespace of its own, two joined by a veth pair, more by a bridge; Open MPI's talk by TCP
+// over the loopback.
 package main
 
 import (
@@ -119,7 +120,8 @@ func (b *bench) build(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// compete runs the rounds with n processes. Contestants take turns, so that a slow moment of the machine meets all.
+// compete runs the rounds with n processes. Contestants take turns, so that a slow moment of the
+// machine meets all.
 func (b *bench) compete(ctx context.Context, n int) (*field, error) {
 	f := &field{nodes: n}
 	for round := range b.rounds {

@@ -28,7 +28,8 @@ const (
 	ours    = "rawlane, "
 )
 
-// benchBarrier is the command that users run: it makes its own namespaces, and runs Open MPI first if it is told to.
+// benchBarrier is the command that users run: it makes its own namespaces, and runs Open MPI first
+// if it is told to.
 func (b *bench) benchBarrier(ctx context.Context, args ...string) *exec.Cmd {
 	args = append([]string{"bench", "barrier", "--work", "0s", "--json"}, args...)
 	cmd := exec.CommandContext(ctx, b.rawlane, args...)
@@ -37,7 +38,8 @@ func (b *bench) benchBarrier(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// tryMPI reports whether there is an Open MPI; where there is none, the command says what to install.
+// tryMPI reports whether there is an Open MPI; where there is none, the command says what to
+// install.
 func (b *bench) tryMPI(ctx context.Context) (bool, error) {
 	out, err := b.benchBarrier(ctx, "--compare-mpi", "--iters", "1").CombinedOutput()
 	if err != nil && ctx.Err() == nil {
@@ -47,8 +49,8 @@ func (b *bench) tryMPI(ctx context.Context) (bool, error) {
 	return err == nil, ctx.Err()
 }
 
-// inTurn is the algorithms' order in a round. Each comes first once: what happens at one moment of each run, such as the first
-// collection of garbage, shall not always meet the same.
+// inTurn is the algorithms' order in a round. Each comes first once: what happens at one moment of
+// each run, such as the first collection of garbage, shall not always meet the same.
 func inTurn(round int) string {
 	first := round % len(algorithms)
 	return strings.Join(slices.Concat(algorithms[first:], algorithms[:first]), ",")

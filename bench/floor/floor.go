@@ -1,5 +1,6 @@
-// Package floor builds the C program that shows what the kernel allows: ping-pong and sending over a bare AF_PACKET
-// ring, ping-pong over UDP and TCP sockets that are polled, records over TCP, and barriers.
+// Package floor builds the C program that shows what the kernel allows: ping-pong and sending over
+// a bare AF_PACKET ring, ping-pong over UDP and TCP sockets that are polled, records over TCP, and
+// barriers.
 package floor
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The twins are what a Go programmer writes otherwise: a ping-pong with package net. They are this program, started
-// anew with these words before the arguments.
+// The twins are what a Go programmer writes otherwise: a ping-pong with package net. They are this
+// program, started anew with these words before the arguments.
 const twinPrefix = "twin-"
 
 // twinPort is the port that an echo listens on.

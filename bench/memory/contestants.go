@@ -108,7 +108,8 @@ func (b *bench) puts(ctx context.Context, t *table) error {
 	return nil
 }
 
-// turns is how often long writes and C's frames take turns in a round: they differ by less than the machine does from one second to the next.
+// turns is how often long writes and C's frames take turns in a round: they differ by less than the
+// machine does from one second to the next.
 const turns = 4
 
 func (b *bench) longPuts(ctx context.Context, t *table) error {
@@ -250,7 +251,8 @@ var frameWays = []struct {
 	name, received string
 }{{1, frameEach, cameEach}, {frameBatch, frameMany, cameMany}}
 
-// frames counts those that were sent: on a busy machine some are lost, as nobody makes the sender wait.
+// frames counts those that were sent: on a busy machine some are lost, as nobody makes the sender
+// wait.
 func (b *bench) frames(ctx context.Context, t *table) error {
 	count := b.bytes / frameLen
 	for _, way := range frameWays {
@@ -267,7 +269,8 @@ func (b *bench) frames(ctx context.Context, t *table) error {
 	return nil
 }
 
-// framesBothWays has both send for as long as the bytes take at 500 MB/s. What each way carries is half of what both send.
+// framesBothWays has both send for as long as the bytes take at 500 MB/s. What each way carries is
+// half of what both send.
 func (b *bench) framesBothWays(ctx context.Context, t *table) error {
 	ms := max(10, b.bytes/500_000)
 	each := frameLen / 2 / float64(ms) / 1e3

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command memory answers: how do rawlane's remote writes and FIFOs compare with plain messages, with what one would write
-// over TCP sockets in C otherwise, and with the frames that the machine carries?
+// Command memory answers: how do rawlane's remote writes and FIFOs compare with plain messages,
+// with what one would write over TCP sockets in C otherwise, and with the frames that the machine
+// carries?
 package main
 
 import (
@@ -67,7 +68,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// prepare makes the programs, and has the kernel cut TCP's streams into frames, as a NIC does for a wire.
+// prepare makes the programs, and has the kernel cut TCP's streams into frames, as a NIC does for a
+// wire.
 func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.rawlane, err = rig.Rawlane(ctx, b.rig.Dir()); err != nil {
 		return err
@@ -83,8 +85,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all. The n-th
-// results of rows that have equally many were measured together.
+// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all.
+// The n-th results of rows that have equally many were measured together.
 func (b *bench) compete(ctx context.Context, t *table, rounds int) error {
 	for range rounds {
 		for _, c := range contestants {

@@ -96,7 +96,8 @@ func (s *section) best(r *row) float64 {
 	return slices.Max(r.values)
 }
 
-// champion returns the row that comes to the best among those whose names begin so; nil if they were left out.
+// champion returns the row that comes to the best among those whose names begin so; nil if they
+// were left out.
 func (t *table) champion(section int, prefix string, of func(*row) float64) (best *row) {
 	s := (*t)[section]
 	for _, r := range s.rows {
@@ -115,8 +116,9 @@ func (t *table) best(section int, prefix string, of func(*row) float64) float64 
 	return 0
 }
 
-// compare returns the median of the ratios of two names' results that were measured one after the other, or the ratio of their medians if
-// there are not as many of one as of the other; and the ratio of their best ones. 0 if either was left out.
+// compare returns the median of the ratios of two names' results that were measured one after the
+// other, or the ratio of their medians if there are not as many of one as of the other; and the
+// ratio of their best ones. 0 if either was left out.
 func (t *table) compare(section int, of, to string) (neighbours, best float64) {
 	a, b := t.champion(section, of, (*row).median), t.champion(section, to, (*row).median)
 	if a == nil || b == nil {

@@ -30,7 +30,8 @@ const (
 	halfWant    = 512 // bytes
 )
 
-// verdicts go by the medians of ratios of neighbours. What the best results would say is beside: they were disturbed least.
+// verdicts go by the medians of ratios of neighbours. What the best results would say is beside:
+// they were disturbed least.
 func (t *table) verdicts(out io.Writer) {
 	for _, g := range targets {
 		if ratio, best := t.compare(g.section, g.of, g.to); ratio > 0 {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command rate answers: how many messages a second leave one core, beside a C program that makes the same system
-// calls? The receiver, on the other core, polls in both cases.
+// Command rate answers: how many messages a second leave one core, beside a C program that makes
+// the same system calls? The receiver, on the other core, polls in both cases.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package rig runs the programs that benchmarks compare: two network namespaces joined by a veth pair, and in each a
-// program on a processor core of its own.
+// Package rig runs the programs that benchmarks compare: two network namespaces joined by a veth
+// pair, and in each a program on a processor core of its own.
 package rig
 
 import (
@@ -80,8 +80,9 @@ func (r *Rig) Core(node int) int { return r.cores[node] }
 // Close ends the programs and removes the rig.
 func (r *Rig) Close() error { return errors.Join(r.bed.Close(), os.RemoveAll(r.dir)) }
 
-// Pair runs answer on node 1, which prints "ready" when it is and runs until it is told to end (SIGTERM), and then ask on
-// node 0. It returns what they printed; of answer, what came after "ready".
+// Pair runs answer on node 1, which prints "ready" when it is and runs until it is told to end
+// (SIGTERM), and then ask on node 0. It returns what they printed; of answer, what came after
+// "ready".
 func (r *Rig) Pair(ctx context.Context, answer, ask []string) (answered, asked string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -111,7 +112,8 @@ type server struct {
 	said *bufio.Reader
 }
 
-// serve starts a server on node 1, and returns when it is ready. It is killed when the context ends.
+// serve starts a server on node 1, and returns when it is ready. It is killed when the context
+// ends.
 func (r *Rig) serve(ctx context.Context, args []string) (*server, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
@@ -143,7 +145,8 @@ func (s *server) end() (said string, err error) {
 	return string(rest), errors.Join(err, ended)
 }
 
-// start starts a program in a node's namespace and on its core: it inherits both from the node's thread.
+// start starts a program in a node's namespace and on its core: it inherits both from the node's
+// thread.
 func (r *Rig) start(node int, cmd *exec.Cmd) error {
 	err := r.bed.Node(node).Do(func() error {
 		var set unix.CPUSet
@@ -156,8 +159,8 @@ func (r *Rig) start(node int, cmd *exec.Cmd) error {
 	return r.bed.Node(node).Start(cmd)
 }
 
-// WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair would otherwise pass
-// 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
+// WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair
+// would otherwise pass 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
 func (r *Rig) WithoutOffloads() error {
 	off := map[string]bool{"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false}
 	for node := range r.cores {

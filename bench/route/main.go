@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command route answers: how long does it take a program to change a route, by way of its node's manager and by itself? It prints the time
-// from the call until the next frame would carry the new VID, beside the round trip of a request and an answer of the same
-// sizes over a bare Unix socket, between two processes on cores of their own.
+// Command route answers: how long does it take a program to change a route, by way of its node's
+// manager and by itself? It prints the time from the call until the next frame would carry the new
+// VID, beside the round trip of a request and an answer of the same sizes over a bare Unix socket,
+// between two processes on cores of their own.
 package main
 
 import (

@@ -22,9 +22,12 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// The twins are the two ends of each contestant: this program, started anew with these words before the arguments.
+// The twins are the two ends of each contestant: this program, started anew with these words before
+// the arguments.
 const twinPrefix = "twin-"
 
 // What a session sends and is sent for one change; the bare requests are as long.
@@ -212,16 +215,16 @@ func netAsk(socket string, iters int) error {
 
 func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, byte((k + 1) >> 8), byte(k + 1)} }
 
-func plan(nodes int) (*vlan.Plan, error) {
+func roundRobin(nodes int) (*plan.Plan, error) {
 	macs := make([]transport.MAC, nodes)
 	for k := range macs {
 		macs[k] = mac(k)
 	}
-	return vlan.Cyclic(macs, []transport.VID{1, 2, 3, 4})
+	return plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
 }
 
 func managerAnswer(socket string, nodes int) error {
-	p, err := plan(nodes)
+	p, err := roundRobin(nodes)
 	if err != nil {
 		return err
 	}
@@ -261,7 +264,7 @@ func carries(table *vlan.Table, vid transport.VID) error {
 }
 
 func tableAsk(iters, nodes int) error {
-	p, err := plan(nodes)
+	p, err := roundRobin(nodes)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -20,7 +23,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rawlane": main})
 }
 
-// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by asking for namespaces.
+// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by
+// asking for namespaces.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -79,17 +83,42 @@ func takeDown(runtimeDir string) {
 func namespaces(t *testing.T) bool {
 	err := testbed.Available()
 	if err != nil && os.Geteuid() != 0 {
-		err = tryUserNamespace()
+		err = launch.TryUserNamespace()
 	} else if err != nil {
 		t.Fatalf("no namespaces, though we are root: %v", err)
 	}
 	return err == nil
 }
 
-// command runs the command in this process.
-func command(t *testing.T, args ...string) (stdout, stderr string, status int) {
+// Command runs the command in this process.
+func Command(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status = run(context.Background(), args, strings.NewReader(""), &out, &errs)
+	status = cli.Execute(context.Background(), cli.NewRoot(verbs), args, strings.NewReader(""), &out, &errs)
 	return out.String(), errs.String(), status
+}
+
+// checkMPIRatios checks that each line of bench barrier is compared with Open MPI's line of its
+// loop.
+func checkMPIRatios(lines string) error {
+	mpi := make(map[string]float64)
+	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
+		var r struct {
+			Algo   string
+			Loop   string
+			MeanUS float64 `json:"mean_us"`
+			MPIUS  float64 `json:"mpi_us"`
+			ToMPI  float64 `json:"mpi_ratio"`
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			return err
+		}
+		if r.Algo == "openmpi" {
+			mpi[r.Loop] = r.MeanUS
+		}
+		if r.MPIUS != mpi[r.Loop] || r.MPIUS <= 0 || math.Abs(r.ToMPI-r.MeanUS/r.MPIUS) > 1e-9 {
+			return fmt.Errorf("mpi_us %v, mpi_ratio %v: want %v and %v: %s", r.MPIUS, r.ToMPI, mpi[r.Loop], r.MeanUS/mpi[r.Loop], line)
+		}
+	}
+	return nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// A command line that cannot be carried out ends with 2, one clear line and the usage; nothing is printed as a result.
+// A command line that cannot be carried out ends with 2, one clear line and the usage; nothing is
+// printed as a result.
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "no verb given"},
@@ -139,9 +142,9 @@ func TestMisuse(t *testing.T) {
 		{"testbed exec 0", "want a node's number and a program"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			out, errs, status := command(t, strings.Fields(c.args)...)
-			if status != exitMisused {
-				t.Errorf("exit status %d, want %d", status, exitMisused)
+			out, errs, status := Command(t, strings.Fields(c.args)...)
+			if status != cli.ExitMisused {
+				t.Errorf("exit status %d, want %d", status, cli.ExitMisused)
 			}
 			line, rest, _ := strings.Cut(errs, "\n")
 			if !strings.HasPrefix(line, "rawlane") || !strings.Contains(line, c.want) || !strings.HasPrefix(rest, "Usage: rawlane") {
@@ -175,9 +178,9 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-			out, errs, status := command(t, strings.Fields(c.args)...)
-			if status != exitFailed || !strings.HasPrefix(errs, "rawlane") || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
-				t.Errorf("status %d, said\n%swant status %d and one line with %q", status, errs, exitFailed, c.want)
+			out, errs, status := Command(t, strings.Fields(c.args)...)
+			if status != cli.ExitFailed || !strings.HasPrefix(errs, "rawlane") || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("status %d, said\n%swant status %d and one line with %q", status, errs, cli.ExitFailed, c.want)
 			}
 			if out != "" {
 				t.Errorf("printed %q", out)

@@ -35,7 +35,7 @@ func chat(ctx context.Context, e *mcd.Endpoint) error {
 	if err := e.Join(room); err != nil {
 		return err
 	}
-	p, err := e.Port(port)
+	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,14 @@ func serve(ctx context.Context, e *mcd.Endpoint) error {
 	var echo *mcd.Port
 	opened := make(chan struct{})
 	ended := false // handlers run one at a time
-	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Handler: func(m *mcd.Message) {
+	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-opened
-		_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // one that is lost is asked for again
-		if string(m.Payload) == goodbye && !ended {
-			ended = true
-			over.Complete(nil)
+		for _, m := range batch {
+			_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // one that is lost is asked for again
+			if string(m.Payload) == goodbye && !ended {
+				ended = true
+				over.Complete(nil)
+			}
 		}
 	}})
 	close(opened)
@@ -55,7 +57,7 @@ func serve(ctx context.Context, e *mcd.Endpoint) error {
 
 // ask sends messages to the echo, one after the other, and prints how long they took there and back.
 func ask(ctx context.Context, e *mcd.Endpoint) error {
-	p, err := e.Port(askPort)
+	p, err := e.OpenPort(askPort, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}

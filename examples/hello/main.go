@@ -20,7 +20,7 @@ func main() { attach.Just(2, 10*time.Second, hello) }
 
 // hello is what each node does, wherever it runs.
 func hello(ctx context.Context, e *mcd.Endpoint) error {
-	p, err := e.Port(port)
+	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 const (
@@ -43,7 +48,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	network, err := vlan.FatTree(2, 2, 4)
+	network, err := topology.FatTree(2, 2, 4)
 	if err != nil {
 		return err
 	}
@@ -80,23 +85,23 @@ func run(ctx context.Context) error {
 }
 
 // prepare works out a plan for each phase, each with as few changes as will do, and says what it is good for.
-func prepare(network *vlan.Topology, links []*fabric.Link) (plans []*vlan.Plan, err error) {
+func prepare(network *topology.Topology, links []*fabric.Link) (plans []*plan.Plan, err error) {
 	var macs []transport.MAC
 	for _, l := range links {
 		macs = append(macs, l.MAC())
 	}
-	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2})
+	plan, err := plan.RoundRobin(macs, []transport.VID{1, 2})
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range phases {
-		var demand vlan.Traffic
+		var demand traffic.Matrix
 		for k := range macs {
 			if other, ok := partner(i, k, len(macs)); ok {
-				demand = append(demand, vlan.Flow{From: k, To: other, Rate: 400 * vlan.Mbps})
+				demand = append(demand, traffic.Flow{From: k, To: other, Rate: 400 * topology.Mbps})
 			}
 		}
-		better, report, err := vlan.Optimize(network, demand, plan, vlan.OptimizeOptions{})
+		better, report, err := optimize.Plan(network, demand, plan, optimize.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +114,7 @@ func prepare(network *vlan.Topology, links []*fabric.Link) (plans []*vlan.Plan, 
 }
 
 // work is what each node does.
-func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*vlan.Plan, tops []*fabric.Switch) error {
+func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*plan.Plan, tops []*fabric.Switch) error {
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
@@ -173,7 +178,7 @@ func exchange(ctx context.Context, p *mcd.Port, partner mcd.NodeID) error {
 }
 
 // build makes the network in memory, and returns the hosts' links and the top switches.
-func build(t *vlan.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
+func build(t *topology.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		return nil, nil, err

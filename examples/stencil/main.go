@@ -30,7 +30,7 @@ func main() { attach.Main(4, 20*time.Second, smooth) }
 func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	size := mcd.NodeID(len(e.Nodes()))
 	left, right := (e.Node()+size-1)%size, (e.Node()+1)%size
-	p, err := e.Port(port)
+	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}

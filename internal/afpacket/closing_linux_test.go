@@ -17,7 +17,7 @@ import (
 
 // What a link changes on the interface ends with it.
 func TestInterfaceIsLeftAsItWas(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		state := func() (s string) {
 			err := bed.Node(0).Do(func() error {
 				l, err := netlink.LinkByName("eth0")
@@ -57,7 +57,7 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 
 // Close may come at any time; whatever is in progress ends with ErrClosed.
 func TestCloseAtAnyTime(t *testing.T) {
-	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		for range 10 {
 			a, b := open(0, settings{}), open(1, settings{})
 			ended := make(chan error, 3)

@@ -1,6 +1,13 @@
-// Package afpacket holds what the links over AF_PACKET share: finding the interface, the filter, group membership,
-// the NIC's VLAN filter, the bytes of sent frames, and sleeping in the runtime's poller.
+// Package afpacket is what the links over AF_PACKET have in common.
 //
-// A socket is bound to all EtherTypes and filtered in the kernel. One bound to our EtherType would get
-// tagged frames with the tag gone: the kernel takes it off before such sockets see the frame.
+//	transport/ring  ---+                   +--- sender: frames to bytes, to the kernel
+//	                   +--- Attachment ----+--- groups: which multicast frames are wanted
+//	transport/packet --+    (embedded)     +--- Poller: goroutines asleep until a frame arrives
+//	                                       +--- linkState: is the interface up, and still there
+//
+// A link adds its receiving socket, as a [Socket], and its Poll.
+//
+// The socket is bound to all EtherTypes and filtered in the kernel. The kernel takes the 802.1Q tag
+// off a frame before it looks for sockets of one EtherType: such a socket would get tagged frames
+// without their tag.
 package afpacket

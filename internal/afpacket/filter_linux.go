@@ -8,14 +8,18 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Filter returns the kernel's filter for a link's socket: frames of the EtherType (or of any), and, unless the link is
-// promiscuous, to a group or to mac. The tag is off the frame by then, so the EtherType stands at offset 12 in tagged
-// frames too. The socket is to ignore outgoing frames. Those that come back from the wire (from a loop, a port
-// mirror, some virtual machines' networks), or from another station with this address, are seen: somebody has to
-// notice.
-func Filter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
-	const whole = 1 << 18 // more than any frame
-	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: whole}
+// wholeFrame is the filter's verdict "store all of it": more bytes than any frame has.
+const wholeFrame = 1 << 18
+
+// newFilter returns the kernel's filter for a receiving socket. It passes frames of the EtherType
+// (or of any), and of these, unless the link is promiscuous, those to a group or to mac.
+//
+// The kernel has taken the tag off by then, so the EtherType stands at offset 12 in tagged frames
+// too. Frames from this station's own address pass: outgoing frames are ignored by a socket option,
+// so these came back by a loop or a port mirror, or are another station's with the same address,
+// and the layer above counts them.
+func newFilter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
+	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: wholeFrame}
 	var program []bpf.Instruction
 	if etherType != transport.EtherTypeAny {
 		program = append(program,
@@ -25,13 +29,14 @@ func Filter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) 
 		)
 	}
 	if !promiscuous {
+		high, low := binary.BigEndian.Uint32(mac[0:]), uint32(binary.BigEndian.Uint16(mac[4:]))
 		program = append(program,
 			bpf.LoadAbsolute{Off: 0, Size: 1},
-			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 1, SkipTrue: 5}, // a group
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 1, SkipTrue: 5}, // a group address
 			bpf.LoadAbsolute{Off: 0, Size: 4},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(mac[0:]), SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: high, SkipTrue: 2},
 			bpf.LoadAbsolute{Off: 4, Size: 2},
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(mac[4:])), SkipTrue: 1},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: low, SkipTrue: 1},
 			drop,
 		)
 	}

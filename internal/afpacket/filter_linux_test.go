@@ -36,7 +36,7 @@ func TestFilter(t *testing.T) {
 				promiscuous bool
 				want        bool
 			}{{"plain", ours, false, c.plain}, {"any", transport.EtherTypeAny, false, c.all}, {"promiscuous", transport.EtherTypeAny, true, c.promi}} {
-				raw, err := Filter(l.etherType, self, l.promiscuous)
+				raw, err := newFilter(l.etherType, self, l.promiscuous)
 				if err != nil {
 					t.Fatal(err)
 				}

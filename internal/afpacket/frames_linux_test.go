@@ -14,10 +14,10 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames, as ours
-// stands behind the second tag; one for any EtherType does.
+// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames,
+// as ours stands behind the second tag; one for any EtherType does.
 func TestStackedTags(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
 		head := append(append([]byte{}, testbed.MAC(1, 0).HardwareAddr()...), testbed.MAC(0, 0).HardwareAddr()...)
 		double := append(append([]byte{}, head...), 0x88, 0xa8, 0x20, 200, 0x81, 0x00, 0x00, 100, 0x88, 0xb5)
@@ -39,7 +39,7 @@ func TestStackedTags(t *testing.T) {
 
 // What finds no room is counted, and what is received is received once and in order.
 func TestOverflow(t *testing.T) {
-	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{small: true})
 		const total = 20_000
 		for i := range total {
@@ -75,7 +75,7 @@ func TestOverflow(t *testing.T) {
 
 // TCP on the same interfaces is not disturbed, nor does it disturb.
 func TestTCPIsUndisturbed(t *testing.T) {
-	eachDoor(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{promiscuous: true}), open(1, settings{promiscuous: true})
 		var listener net.Listener
 		var client net.Conn
@@ -117,9 +117,10 @@ func TestTCPIsUndisturbed(t *testing.T) {
 	})
 }
 
-// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that takes promiscuity.
+// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that
+// takes promiscuity.
 func TestForeignFrames(t *testing.T) {
-	eachDoor(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)
 		stranger, group := transport.MAC{2, 0, 0, 0, 9, 9}, transport.MAC{3, 0, 0, 0, 0, 1}
 		a, b := open(0, settings{}), open(1, settings{})
@@ -152,4 +153,55 @@ func TestForeignFrames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A flood of frames for a group that was not joined, as another cluster on the segment sends,
+// neither holds up Poll and Close nor makes a wanted frame among them come more than once.
+func TestFloodOfUnwantedFrames(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{small: true})
+		unwanted := transport.Frame{Dst: transport.MAC{3, 0, 0, 0, 0, 9}, EtherType: transport.EtherTypeDefault}
+		flood := slices.Repeat([]transport.Frame{unwanted}, 20)
+		wanted := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: []byte("wanted")}
+		within(t, "Poll", func() {
+			for range 10 {
+				send(t, a, flood...)
+				send(t, a, wanted)
+				send(t, a, flood...) // in all more frames than the ring has slots
+				got := 0
+				for polls := 0; polls < 4; polls++ { // a ring needs two, for the second half
+					n, err := b.Poll(make([]transport.Frame, 64))
+					if err != nil {
+						t.Error(err)
+					}
+					got += n
+				}
+				if got != 1 {
+					t.Errorf("the wanted frame came %d times", got)
+				}
+			}
+			send(t, a, slices.Repeat(flood, 10)...)
+			if n, err := b.Poll(make([]transport.Frame, 64)); n != 0 || err != nil {
+				t.Errorf("Poll: %d frames, %v", n, err)
+			}
+		})
+		send(t, a, slices.Repeat(flood, 10)...)
+		within(t, "Close", func() {
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// within fails the test if f takes longer than patience.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s does not return", what)
+	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Interface finds a network interface that can carry frames.
-func Interface(name string) (*net.Interface, transport.MAC, error) {
+// findInterface returns the network interface called name, and its address, if it can carry frames.
+func findInterface(name string) (*net.Interface, transport.MAC, error) {
 	ifi, err := net.InterfaceByName(name)
 	var errno syscall.Errno
 	if errors.As(err, &errno) { // the system did not say whether there is one
 		return nil, transport.MAC{}, fmt.Errorf("look for the interface: %w", Explain(errno))
 	}
 	if err != nil {
-		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, others())
+		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, interfaceNames())
 	}
 	if ifi.Flags&net.FlagUp == 0 {
 		return nil, transport.MAC{}, fmt.Errorf("%w (set it up: ip link set %s up)", transport.ErrInterfaceDown, name)
@@ -34,7 +34,7 @@ func Interface(name string) (*net.Interface, transport.MAC, error) {
 	return ifi, mac, nil
 }
 
-func others() string {
+func interfaceNames() string {
 	all, err := net.Interfaces()
 	if err != nil || len(all) == 0 {
 		return "none"
@@ -46,15 +46,17 @@ func others() string {
 	return strings.Join(names, ", ")
 }
 
-// Explain adds to a refusal of the system what would mend it.
+// Explain turns an error of the system into one of package transport, with the cure where there is
+// one. Other errors are returned as they are.
 func Explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, or setcap cap_net_raw+ep PROGRAM)", transport.ErrPermission)
+		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, "+
+			"or setcap cap_net_raw+ep PROGRAM)", transport.ErrPermission)
 	case errors.Is(err, unix.ENETDOWN):
 		return transport.ErrInterfaceDown
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
-		return fmt.Errorf("%w: it is gone", transport.ErrNoInterface)
+		return fmt.Errorf("%w: it is gone (open the link anew when it is back)", transport.ErrNoInterface)
 	case errors.Is(err, unix.EMSGSIZE):
 		return errShrunk
 	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT):
@@ -63,9 +65,9 @@ func Explain(err error) error {
 	return err
 }
 
-// FiltersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
-// and many server NICs do. A driver that does not tell is taken not to.
-func FiltersVLANs(name string) (bool, error) {
+// filtersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as
+// virtio-net, vmxnet3 and many server NICs do. It is false if the driver does not say.
+func filtersVLANs(name string) (bool, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
 		return false, fmt.Errorf("ask the driver for its VLAN filter: %w", err)
@@ -75,17 +77,18 @@ func FiltersVLANs(name string) (bool, error) {
 	return err == nil && features["rx-vlan-filter"], nil
 }
 
-// Bind lets a socket receive frames of all EtherTypes from the interface. Until then it receives nothing; what is to
-// hold for its first frame, such as its filter, has to be in place.
-func Bind(fd, index int) error {
+// bind makes a socket receive frames of all EtherTypes from the interface. It receives nothing
+// before, so its filter must be in place by then.
+func bind(fd, index int) error {
 	var all [2]byte // in network byte order, whatever this processor's is
 	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
 	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index})
 }
 
-// Namespace names the network namespace that this thread is in, as a lock that has to hold in one of them alone needs it:
-// links may be used by threads of others. It is empty where the system does not tell.
-func Namespace() string {
+// namespace identifies this thread's network namespace, or is "" where the system does not tell. It
+// makes part of the names of locks that hold in one namespace, on links used from threads of
+// others.
+func namespace() string {
 	var st unix.Stat_t
 	if unix.Stat("/proc/thread-self/ns/net", &st) != nil {
 		return ""

@@ -62,7 +62,8 @@ func descriptors(t *testing.T) int {
 	return len(files)
 }
 
-// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no descriptor.
+// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no
+// descriptor.
 func TestNoDescriptorLeaks(t *testing.T) {
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
@@ -80,13 +81,13 @@ func TestNoDescriptorLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := descriptors(t)
-			for range 100 {
+			for range 20 {
 				if err := open(settings{promiscuous: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if after := descriptors(t); after != before {
-				t.Errorf("%d descriptors before 100 links, %d after", before, after)
+				t.Errorf("%d descriptors before 20 links, %d after", before, after)
 			}
 			failures := make(map[string]bool)
 			for limit := uint64(1); ; limit++ {
@@ -111,7 +112,8 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	}
 }
 
-// limitDescriptors leaves numbers below n for new descriptors of this process, until restore is called.
+// limitDescriptors leaves numbers below n for new descriptors of this process, until restore is
+// called.
 func limitDescriptors(t *testing.T, n uint64) (restore func()) {
 	t.Helper()
 	var old unix.Rlimit

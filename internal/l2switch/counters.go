@@ -31,7 +31,8 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// Counters of a switch, in frames. Every frame counts in exactly one of Forwarded to DroppedPortDown.
+// Counters of a switch, in frames. Every frame counts in exactly one of Forwarded to
+// DroppedPortDown.
 type Counters struct {
 	Forwarded uint64 `json:"forwarded"` // unicast, to the one port where the destination was learned
 	Flooded   uint64 `json:"flooded"`   // unicast, to the whole VID: the destination was not known

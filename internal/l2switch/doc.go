@@ -1,5 +1,5 @@
-// Package l2switch is a VLAN-aware learning switch (IEEE 802.1Q) and a repeater, as pure functions of the
-// frames that come in: no I/O, no goroutine, no clock.
+// Package l2switch is a VLAN-aware learning switch (IEEE 802.1Q) and a repeater, as pure functions
+// of the frames that come in: no I/O, no goroutine, no clock.
 //
 //	frame in on a port
 //	   |  accept?     the port's frame types; 01:80:c2:00:00:0x stays on its segment
@@ -16,9 +16,9 @@
 //	records of (port, tag), appended to the caller's slice; the payload is never touched
 //
 // Learning is independent per VID (IVL): that an address was seen on one VID says nothing about
-// another one. So two stations that talk over different VIDs in the two directions are flooded for ever
-// (VFREC §4.3). There is no spanning tree: whoever cables switches together keeps each VID free of loops
-// (package fabric refuses them).
+// another one. So two stations that talk over different VIDs in the two directions are flooded for
+// ever (VFREC §4.3). There is no spanning tree: whoever cables switches together keeps each VID
+// free of loops (package fabric refuses them).
 //
 // A Switch is not safe for concurrent use.
 package l2switch

@@ -33,9 +33,9 @@ func (s *script) port() Port {
 	return p
 }
 
-// FuzzSwitch: bytes are the configuration of a switch, then events. After each frame: it leaves by no port
-// twice, not by the one it came from, only by members of its VID that are up, with a tag that a wire
-// has room for, and counts once.
+// FuzzSwitch: bytes are the configuration of a switch, then events. After each frame: it leaves by
+// no port twice, not by the one it came from, only by members of its VID that are up, with a tag
+// that a wire has room for, and counts once.
 func FuzzSwitch(f *testing.F) {
 	f.Add([]byte("two ports and a frame or so"))
 	f.Add([]byte{3, 0, 1, 0, 1, 0, 0, 0, 2, 0, 3, 0, 0, 3, 2, 1, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})

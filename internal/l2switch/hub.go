@@ -5,8 +5,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Hub is a repeater: what comes in by one port leaves by all others, unchanged. It knows neither addresses
-// nor tags.
+// Hub is a repeater: what comes in by one port leaves by all others, unchanged. It knows neither
+// addresses nor tags.
 type Hub struct{ down []bool }
 
 // AddPort adds a port and returns its number.

@@ -18,7 +18,8 @@ const (
 	// Full, the table takes at most 2 x 24 bytes for each.
 	DefaultAddresses = 8192
 
-	// DefaultPVID is the VLAN of untagged frames on a port that names none. Source: IEEE 802.1Q §9.6, table 9-2.
+	// DefaultPVID is the VLAN of untagged frames on a port that names none. Source: IEEE 802.1Q
+	// §9.6, table 9-2.
 	DefaultPVID transport.VID = 1
 
 	// MaxPorts bounds a switch or hub; more than any that is sold, few enough that flooding ends.

@@ -13,9 +13,10 @@ const (
 	Excluded Mode = iota // not a member: none leave, and none come in unless the port is Leaky
 	Tagged               // with a tag
 	Untagged             // without
-	// Keep: as they came. A frame that came untagged or with a priority tag leaves so, if the VID is this
-	// port's PVID; otherwise it leaves tagged. A frame that came tagged leaves tagged. It is what a switch
-	// does that knows no VLANs (IEEE 802.1D), and lets priority tags through, which 802.1Q does not.
+	// Keep: as they came. A frame that came untagged or with a priority tag leaves so, if the VID
+	// is this port's PVID; otherwise it leaves tagged. A frame that came tagged leaves tagged. It
+	// is what a switch does that knows no VLANs (IEEE 802.1D), and lets priority tags through,
+	// which 802.1Q does not.
 	Keep
 )
 
@@ -105,8 +106,8 @@ func checkVID(vid transport.VID) error {
 	return nil
 }
 
-// egress returns the record of f, classified as vid, leaving by this port, which is a member of vid.
-// Priority and DEI stay wherever there is a tag; a frame that came without one has 0 of both.
+// egress returns the record of f, classified as vid, leaving by this port, which is a member of
+// vid. Priority and DEI stay wherever there is a tag; a frame that came without one has 0 of both.
 func (p *port) egress(number int, f *transport.Frame, vid transport.VID) Egress {
 	e := Egress{Port: number}
 	switch m := p.mode[vid]; {

@@ -91,8 +91,9 @@ func TestTag_FromPortToPort(t *testing.T) {
 	}
 }
 
-// The rows of what becomes of a frame. Stations 1 and 2 were learned behind ports 1 and 2 in VLAN 1, and
-// station 8 behind port 3, which takes in what it may not send out. Port 4 is a trunk of VID 2.
+// The rows of what becomes of a frame. Stations 1 and 2 were learned behind ports 1 and 2 in VLAN
+// 1, and station 8 behind port 3, which takes in what it may not send out. Port 4 is a trunk of VID
+// 2.
 func TestVerdict_OfEachKind(t *testing.T) {
 	lowLocal, highLocal := transport.MAC{1, 0x80, 0xc2, 0, 0, 0}, transport.MAC{1, 0x80, 0xc2, 0, 0, 0x0f}
 	for _, c := range []struct {

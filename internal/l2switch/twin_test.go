@@ -95,7 +95,8 @@ func (n *naive) leave(port int, vid transport.VID, f *transport.Frame) Egress {
 	}
 }
 
-// 200 random switches, 500 random operations on each: the fast one and the naive one agree on every frame.
+// 200 random switches, 500 random operations on each: the fast one and the naive one agree on every
+// frame.
 func TestSwitch_AgreesWithNaive(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))

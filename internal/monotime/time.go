@@ -1,8 +1,9 @@
 // Package monotime has the instant type of the protocol cores.
 //
-// A core never reads a clock: instants come in as arguments, from package clock in a running program,
-// from the event queue in a simulation, from a fuzzer's bytes. An instant is not a time.Duration, so that
-// the compiler keeps them apart: now.Add(timeout) and now.Sub(start) compile, now+timeout does not.
+// A core never reads a clock: instants come in as arguments, from package clock in a running
+// program, from the event queue in a simulation, from a fuzzer's bytes. An instant is not a
+// time.Duration, so that the compiler keeps them apart: now.Add(timeout) and now.Sub(start)
+// compile, now+timeout does not.
 package monotime
 
 import (
@@ -11,8 +12,9 @@ import (
 	"time"
 )
 
-// Time is an instant on a monotonic clock, in nanoseconds since that clock's origin. Instants of different
-// clocks (two processes, two simulations) do not compare. Time is comparable with == and keys a map.
+// Time is an instant on a monotonic clock, in nanoseconds since that clock's origin. Instants of
+// different clocks (two processes, two simulations) do not compare. Time is comparable with == and
+// keys a map.
 //
 // The zero Time is the origin. Package clock never returns it, so a field may use it for "not yet";
 // arithmetic on it is valid. Simulations and tests make instants with At.
@@ -24,7 +26,8 @@ func At(d time.Duration) Time { return Time{int64(d)} }
 // Since returns how long after the origin t is.
 func (t Time) Since() time.Duration { return time.Duration(t.ns) }
 
-// Add returns t moved by d. Where that overflows (292 years from the origin) it stops at the end of time.
+// Add returns t moved by d. Where that overflows (292 years from the origin) it stops at the end of
+// time.
 func (t Time) Add(d time.Duration) Time {
 	sum := t.ns + int64(d)
 	if d > 0 && sum < t.ns {

@@ -1,5 +1,5 @@
-// Package prng is a random generator for what must come out alike for ever: simulations, and searches that try things out in a random
-// order.
+// Package prng is a random generator for what must come out alike for ever: simulations, and
+// searches that try things out in a random order.
 package prng
 
 import (
@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// Source is a random generator of one word, its seed: fast, and the same on every machine and in every release of Go.
+// Source is a random generator of one word, its seed: fast, and the same on every machine and in
+// every release of Go.
 //
-// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 16.
+// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure
+// 16.
 type Source uint64
 
 // Next returns 64 random bits.

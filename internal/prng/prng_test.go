@@ -2,8 +2,8 @@ package prng
 
 import "testing"
 
-// The first outputs of the reference implementation (prng.di.unimi.it/splitmix64.c): a seed printed by a
-// failed test must give the same run in any later release.
+// The first outputs of the reference implementation (prng.di.unimi.it/splitmix64.c): a seed printed
+// by a failed test must give the same run in any later release.
 func TestReference(t *testing.T) {
 	for seed, want := range map[Source][]uint64{
 		0:       {0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f},

@@ -18,8 +18,8 @@ type Bed struct {
 	sw    *Node // where the bridges are; nil without
 }
 
-// New makes a bed whose interfaces are up and ready to carry frames. It needs CAP_SYS_ADMIN and CAP_NET_ADMIN in
-// the present user namespace: see Available.
+// New makes a bed whose interfaces are up and ready to carry frames. It needs CAP_SYS_ADMIN and
+// CAP_NET_ADMIN in the present user namespace: see Available.
 func New(cfg Config) (*Bed, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -63,7 +63,8 @@ func (b *Bed) build() error {
 	return b.awaitUp()
 }
 
-// awaitUp returns when all NICs can carry frames, and a bridge's ports: either end of a pair may be late.
+// awaitUp returns when all NICs can carry frames, and a bridge's ports: either end of a pair may be
+// late.
 func (b *Bed) awaitUp() error {
 	for k, n := range b.nodes {
 		for nic := range b.cfg.NICs {
@@ -189,11 +190,32 @@ func (n *Node) SetMTU(nic, mtu int) error {
 	return n.nl.LinkSetMTU(l, mtu)
 }
 
+// Move gives one of the node's NICs to another node, which must not have it, and sets it up there.
+func (n *Node) Move(nic int, to *Node) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	if err := n.nl.LinkSetNsFd(l, int(to.ns)); err != nil {
+		return fmt.Errorf("node %d: move %s: %w", n.number, Interface(nic), err)
+	}
+	return to.SetUp(nic, true)
+}
+
+// Remove removes one of the node's NICs.
+func (n *Node) Remove(nic int) error {
+	l, err := n.link(nic)
+	if err != nil {
+		return err
+	}
+	return n.nl.LinkDel(l)
+}
+
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second
 
-// awaitUp returns when an interface can carry frames: the kernel starts its queue, and lets it take part in its bridge,
-// a moment after both ends are up.
+// awaitUp returns when an interface can carry frames: the kernel starts its queue, and lets it take
+// part in its bridge, a moment after both ends are up.
 func (n *Node) awaitUp(ifname string) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		l, err := n.nl.LinkByName(ifname)

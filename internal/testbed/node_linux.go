@@ -17,7 +17,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Node is one network namespace: a thread of this process that lives in it and does what it is given.
+// Node is one network namespace: a thread of this process that lives in it and does what it is
+// given.
 type Node struct {
 	number int
 	ns     netns.NsHandle
@@ -26,7 +27,8 @@ type Node struct {
 	ended  sync.WaitGroup
 }
 
-// newNode makes a namespace with its loopback up and without IPv6, whose neighbour discovery would be noise.
+// newNode makes a namespace with its loopback up and without IPv6, whose neighbour discovery would
+// be noise.
 func newNode(number int) (*Node, error) {
 	n := &Node{number: number, ns: netns.None(), work: make(chan func())}
 	made := make(chan error)
@@ -39,13 +41,14 @@ func newNode(number int) (*Node, error) {
 	return n, nil
 }
 
-// live is the namespace's thread. It is never given back: the runtime ends it with the goroutine, and with it the
-// processes that were started from it.
+// live is the namespace's thread. It is never given back: the runtime ends it with the goroutine,
+// and with it the processes that were started from it.
 func (n *Node) live(made chan<- error) {
 	defer n.ended.Done()
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// The process's first thread cannot end. While it is locked here, a goroutine gets another one.
+		// The process's first thread cannot end. While it is locked here, a goroutine gets another
+		// one.
 		n.ended.Add(1)
 		started := make(chan error)
 		go n.live(started)
@@ -101,15 +104,17 @@ func permission(err error, capability string) error {
 // Number returns the node's number, from 0.
 func (n *Node) Number() int { return n.number }
 
-// Do runs f on the node's thread, that is, in its namespace, and returns its error. Sockets that f opens stay in
-// the namespace wherever they are used; goroutines that it starts run elsewhere. One f runs at a time.
+// Do runs f on the node's thread, that is, in its namespace, and returns its error. Sockets that f
+// opens stay in the namespace wherever they are used; goroutines that it starts run elsewhere. One
+// f runs at a time.
 func (n *Node) Do(f func() error) error {
 	result := make(chan error, 1)
 	n.work <- func() { result <- f() }
 	return <-result
 }
 
-// Start starts a process in the namespace. It is killed when the bed is closed or this process ends.
+// Start starts a process in the namespace. It is killed when the bed is closed or this process
+// ends.
 func (n *Node) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -1,12 +1,14 @@
-// Package testbed makes clusters of network namespaces: a node per namespace, joined by a veth pair or a Linux bridge.
+// Package testbed makes clusters of network namespaces: a node per namespace, joined by a veth pair
+// or a Linux bridge.
 //
 //	node 0          node 1              node 0   node 1   node 2
 //	eth0 ============ eth0               eth0     eth0     eth0
 //	  a pair, for two nodes                ‖        ‖        ‖
 //	                                      port0 = bridge = port2
 //
-// Nothing is named or mounted, and nothing lives outside the process: a namespace is held by a thread of it, so
-// the kernel removes everything when the process ends, however it ends, and beds never collide.
+// Nothing is named or mounted, and nothing lives outside the process: a namespace is held by a
+// thread of it, so the kernel removes everything when the process ends, however it ends, and beds
+// never collide.
 //
 // An ordinary user gets a bed inside a user namespace of his own: see Main and Reexec.
 package testbed
@@ -14,6 +16,7 @@ package testbed
 import (
 	"fmt"
 	"net"
+	"testing"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -68,3 +71,33 @@ func MAC(node, nic int) transport.MAC {
 
 // IP returns the IPv4 address of a node's NIC: 10.77.<nic>.<node+1>, in a network of 24 bits.
 func IP(node, nic int) net.IP { return net.IPv4(10, 77, byte(nic), byte(node+1)).To4() }
+
+// ForTest makes a bed for as long as the test. It skips the test where beds are not available (see
+// Need).
+func ForTest(t testing.TB, cfg Config) *Bed {
+	t.Helper()
+	Need(t)
+	bed, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bed.Close() })
+	return bed
+}
+
+// OpenPair opens a link on eth0 of nodes 0 and 1, for as long as the test.
+func OpenPair[L transport.Link](t testing.TB, bed *Bed, open func(ifname string) (L, error)) (a, b L) {
+	t.Helper()
+	var links [2]L
+	for k := range links {
+		if err := bed.Node(k).Do(func() (err error) { links[k], err = open(Interface(0)); return err }); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := links[k].Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return links[0], links[1]
+}

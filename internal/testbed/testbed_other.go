@@ -56,3 +56,9 @@ func (*Node) SetUp(int, bool) error { return errLinux }
 
 // SetMTU returns transport.ErrNotSupported.
 func (*Node) SetMTU(int, int) error { return errLinux }
+
+// Move returns transport.ErrNotSupported.
+func (*Node) Move(int, *Node) error { return errLinux }
+
+// Remove returns transport.ErrNotSupported.
+func (*Node) Remove(int) error { return errLinux }

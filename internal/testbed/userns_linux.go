@@ -18,7 +18,8 @@ import (
 // inside marks the environment of a process that Reexec started, so that it does not do so again.
 const inside = "RAWLANE_USER_NAMESPACE"
 
-// Available returns nil if New will work in this process, and otherwise why not and what would help.
+// Available returns nil if New will work in this process, and otherwise why not and what would
+// help.
 func Available() error {
 	n, err := newNode(0)
 	if err != nil {
@@ -28,9 +29,10 @@ func Available() error {
 	return nil
 }
 
-// Reexec runs this program anew, with the same arguments, as root of a new user namespace, if beds are not to be
-// had in the present one; then it ends the process with the status of that run. It returns nil if beds are
-// available as it is, and an error if there is no way: user namespaces are switched off.
+// Reexec runs this program anew, with the same arguments, as root of a new user namespace, if beds
+// are not to be had in the present one; then it ends the process with the status of that run. It
+// returns nil if beds are available as it is, and an error if there is no way: user namespaces are
+// switched off.
 func Reexec() error {
 	reason := Available()
 	if reason == nil || os.Getenv(inside) != "" {
@@ -75,8 +77,8 @@ func status(err error) int {
 	return 1
 }
 
-// Main runs the tests of a package that needs beds: in a user namespace if the user is not root and may have one.
-// If not, they run all the same, and Need skips those that it must.
+// Main runs the tests of a package that needs beds: in a user namespace if the user is not root and
+// may have one. If not, they run all the same, and Need skips those that it must.
 func Main(m *testing.M) int {
 	_ = Reexec() // Need says why
 	return m.Run()

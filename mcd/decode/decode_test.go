@@ -80,7 +80,7 @@ func TestAgreesWithTheEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	port, err := e.Port(7)
+	port, err := e.OpenPort(7, mcd.PortOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

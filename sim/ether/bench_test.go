@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/sim"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // What a hop of a frame costs, its share of the transport's work included: an event is the arrival of a frame, but for a
@@ -17,7 +18,7 @@ func BenchmarkHop(b *testing.B) {
 		floods     bool
 	}{{"flat", "flat:16", false}, {"vbft", "vbft:4x4x4", false}, {"flooding", "vbft:4x4x4", true}} {
 		b.Run(c.name, func(b *testing.B) {
-			t, err := vlan.ParseTopology(c.spec)
+			t, err := topology.Parse(c.spec)
 			if err != nil {
 				b.Fatal(err)
 			}

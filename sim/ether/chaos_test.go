@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Whatever happens to frames - queues of a few of them, routes that change one end at a time and let frames overtake one another - each
@@ -52,4 +53,6 @@ func TestNetwork_EveryByteArrivesOnce(t *testing.T) {
 	}
 }
 
-func vids(t *vlan.Topology, rng *rand.Rand) transport.VID { return t.VLANs[rng.IntN(len(t.VLANs))].VID }
+func vids(t *topology.Topology, rng *rand.Rand) transport.VID {
+	return t.VLANs[rng.IntN(len(t.VLANs))].VID
+}

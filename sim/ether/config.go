@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Config of a network. All but Topology may be zero.
 type Config struct {
-	Topology *vlan.Topology // with one VLAN at least: frames are tagged
-	Seed     uint64         // of what is left to chance: how late hosts are, how far clocks are off
+	Topology *topology.Topology // with one VLAN at least: frames are tagged
+	Seed     uint64             // of what is left to chance: how late hosts are, how far clocks are off
 
 	Queue         int           // bytes that may wait at a switch's port; 0: DefaultQueue
 	Window        int           // payload bytes that a flow has on its way; 0: DefaultWindow
@@ -64,7 +64,7 @@ func (c *Config) checkTopology() error {
 	if len(t.VLANs) == 0 {
 		return errors.New("the topology has no VLAN (want one at least: frames are tagged)")
 	}
-	check := func(name string, r vlan.Rate) error {
+	check := func(name string, r topology.Rate) error {
 		if r < MinRate || r > MaxRate {
 			return fmt.Errorf("%s: a rate of %v (want %v to %v)", name, r, MinRate, MaxRate)
 		}

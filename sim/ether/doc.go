@@ -2,7 +2,7 @@
 // that fill up, switches learn addresses and flood what they do not know, and hosts send streams of bytes as TCP does.
 //
 // The switches are package l2switch's, the very ones of the in-memory fabric; nothing here decides where a frame goes.
-// A [vlan.Topology] says what is cabled to what and which link carries which VID; a [vlan.Plan], or [Network.SetVID] at any time, with which
+// A [topology.Topology] says what is cabled to what and which link carries which VID; a [plan.Plan], or [Network.SetVID] at any time, with which
 // VID a host sends to another.
 //
 //	 Flow     Flow               one window and one timer each

@@ -8,19 +8,21 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Two pairs share the way over the first top switch; then one of them takes the second.
 func Example() {
-	topology, err := vlan.FatTree(2, 2, 2)
+	network, err := topology.FatTree(2, 2, 2)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	topology.SetRates(100*vlan.Mbps, 100*vlan.Mbps)
+	network.SetRates(100*topology.Mbps, 100*topology.Mbps)
 	q := new(sim.Queue)
-	n, err := ether.New(q, ether.Config{Topology: topology, Seed: 1})
+	n, err := ether.New(q, ether.Config{Topology: network, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,7 +40,7 @@ func Example() {
 	q.Run(monotime.At(time.Second))
 	shared := megabytes()
 	fmt.Println("one way: ", shared, "MB in a second")
-	n.SetRoute(vlan.PairOf(1, 3), 2)
+	n.SetRoute(plan.PairOf(1, 3), 2)
 	q.Run(monotime.At(2 * time.Second))
 	fmt.Println("two ways:", megabytes()-shared, "MB in a second")
 	// Output:

@@ -56,7 +56,7 @@ type FlowCounters struct {
 
 // Counters returns what passed since the flow was made.
 func (f *Flow) Counters() FlowCounters {
-	return FlowCounters{f.received, f.sender.resent, f.sender.timeouts, f.receiver.duplicates}
+	return FlowCounters{f.received, f.sender.retransmitted, f.sender.timeouts, f.receiver.duplicates}
 }
 
 // Flows returns the sums of all flows' counters.
@@ -81,7 +81,7 @@ func (f *Flow) push() {
 		}
 		f.from.transmit(f.to, &frame{flow: f.id, seq: seq, payload: uint16(payload), push: push, sent: now})
 	}
-	if at, ok := f.sender.deadline(f.progress); ok {
+	if at, ok := f.sender.rtoDeadline(f.progress); ok {
 		f.retransmit.set(at)
 	} else {
 		f.retransmit.stop()
@@ -89,7 +89,7 @@ func (f *Flow) push() {
 }
 
 func (f *Flow) timeout() {
-	f.sender.timeout()
+	f.sender.onRTO()
 	f.progress = f.net.queue.Now()
 	f.push()
 }
@@ -98,7 +98,7 @@ func (f *Flow) timeout() {
 func (f *Flow) receive(fr *frame) {
 	now := f.net.queue.Now()
 	if fr.ack {
-		if f.sender.acknowledged(fr, now.Sub(fr.sent)) {
+		if f.sender.onAck(fr, now.Sub(fr.sent)) {
 			f.progress = now
 		}
 		f.push()

@@ -3,7 +3,7 @@ package ether
 import (
 	"time"
 
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 const (
@@ -23,9 +23,9 @@ const (
 	MaxWindow = 64 << 20
 
 	// MinRate is the least that a cable may have.
-	MinRate = vlan.Mbps
+	MinRate = topology.Mbps
 	// MaxRate is the most: a byte's time is then 8,000 grains of a line's time, fine enough for clocks that are off.
-	MaxRate = 1000 * vlan.Gbps
+	MaxRate = 1000 * topology.Gbps
 
 	// MaxTime is how long a network's time may run: a line counts in femtoseconds.
 	MaxTime = time.Hour
@@ -68,6 +68,5 @@ const (
 	maxRTO        = 120 * time.Second
 	delayedAck    = 40 * time.Millisecond
 	initialWindow = 3 // segments
-	dupThreshold  = 3 // segments that overtake one before it is taken for lost
 	ackEvery      = 2 // segments
 )

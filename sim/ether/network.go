@@ -9,7 +9,9 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Network is switches, cables and hosts. It belongs to the goroutine of its queue.
@@ -63,7 +65,7 @@ func New(q *sim.Queue, c Config) (*Network, error) {
 }
 
 // lay makes one direction of a cable.
-func (n *Network) lay(l *line, from, to socket, rate vlan.Rate) {
+func (n *Network) lay(l *line, from, to socket, rate topology.Rate) {
 	byteTime := 8 * femto * 1e9 / float64(rate)
 	if !n.config.Exact {
 		off := float64(n.chance.UpTo(2*clockPPM)) - clockPPM
@@ -121,16 +123,16 @@ func (n *Network) forward(s *node, port int, f *frame) {
 func (n *Network) SetVID(from, to int, vid transport.VID) { n.hosts[from].vids[to] = vid }
 
 // SetRoute changes both directions of a pair, at once.
-func (n *Network) SetRoute(p vlan.Pair, vid transport.VID) {
+func (n *Network) SetRoute(p plan.Pair, vid transport.VID) {
 	n.SetVID(p.A, p.B, vid)
 	n.SetVID(p.B, p.A, vid)
 }
 
 // Apply sets all pairs' VIDs to those of a plan, which must have as many nodes as there are hosts.
-func (n *Network) Apply(p *vlan.Plan) {
+func (n *Network) Apply(p *plan.Plan) {
 	for b := range n.hosts {
 		for a := range b {
-			n.SetRoute(vlan.Pair{A: a, B: b}, p.PairVID(a, b))
+			n.SetRoute(plan.Pair{A: a, B: b}, p.PairVID(a, b))
 		}
 	}
 }

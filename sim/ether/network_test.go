@@ -8,7 +8,8 @@ import (
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // bench is a network and its time.
@@ -20,7 +21,7 @@ type bench struct {
 
 func newBench(t *testing.T, spec string, c Config) *bench {
 	t.Helper()
-	topology, err := vlan.ParseTopology(spec)
+	topology, err := topology.Parse(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func (b *bench) drain() {
 
 // What a program gets of a cable is its rate, less headers: 117.4 MB/s of 1 Gbit/s.
 func TestFlow_TakesALinksRateLessHeaders(t *testing.T) {
-	rates := []vlan.Rate{10 * vlan.Mbps, 100 * vlan.Mbps, vlan.Gbps, 10 * vlan.Gbps}
+	rates := []topology.Rate{10 * topology.Mbps, 100 * topology.Mbps, topology.Gbps, 10 * topology.Gbps}
 	if testing.Short() {
 		rates = rates[:3]
 	}
@@ -112,7 +113,7 @@ func TestFlow_OneNumberTakes30Microseconds(t *testing.T) {
 // Flows that meet at a port lose frames, give way, and come to equal shares, nearly: over some seconds none has less than half of its own.
 func TestFlow_ManyShareALink(t *testing.T) {
 	const length = 10 * time.Second
-	rate := vlan.Gbps
+	rate := topology.Gbps
 	if testing.Short() {
 		rate /= 10
 	}
@@ -239,13 +240,13 @@ func TestNetwork_AllocatesNothing(t *testing.T) {
 }
 
 func TestNew_SaysWhatIsWrong(t *testing.T) {
-	good, err := vlan.Flat(2)
+	good, err := topology.Flat(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	noVLAN, slow := *good, *good
 	noVLAN.VLANs = nil
-	slow.Hosts = []vlan.Host{{Name: "a", Rate: 1}}
+	slow.Hosts = []topology.Host{{Name: "a", Rate: 1}}
 	for _, c := range []struct {
 		config Config
 		want   string
@@ -253,7 +254,7 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 		{Config{}, "network: no topology"},
 		{Config{Topology: &noVLAN}, "network: the topology has no VLAN (want one at least: frames are tagged)"},
 		{Config{Topology: &slow}, "network: host a: a rate of 1 (want 1M to 1T)"},
-		{Config{Topology: &vlan.Topology{}}, "network: bad topology: no switch (want one at least)"},
+		{Config{Topology: &topology.Topology{}}, "network: bad topology: no switch (want one at least)"},
 		{Config{Topology: good, Queue: 100}, "network: queue of 100 bytes (want 1542, a full frame, to 67108864)"},
 		{Config{Topology: good, Window: 1}, "network: window of 1 bytes (want 1448, what a frame carries, to 67108864)"},
 		{Config{Topology: good, HostLatency: -1}, "network: latencies of -1ns and 2µs (want 0 to 50ms)"},

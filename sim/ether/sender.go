@@ -3,37 +3,37 @@ package ether
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/internal/congestion"
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// sender is a flow's near end: TCP's window, as Linux of the paper's time has it (NewReno with selective acknowledgements,
-// RFC 5681, 6298 and 6675), in whole segments. It computes; the flow sends.
+// sender is the sending end of a flow: TCP's window as Linux of the paper's time has it (NewReno with
+// selective acknowledgements; RFC 5681, 6298, 6675), in whole segments. It computes; the flow sends.
 //
-//	una                        nxt
-//	 | ok | ? | ok | ? | ? | ? |          inFlight: those with a ?, and not taken for lost
-//	       lost: one that was sent three later has arrived
+//	una                              nxt
+//	 | SACKed | ? | SACKed | ? | ? | ? |       inFlight: the segments with a ?, unless they are lost
+//	           lost: a segment sent three later was acknowledged
 //
-// Not modelled: handshakes, a receiver that is slow, segments lost twice in one recovery (the timer finds them).
+// Not modelled: handshakes, a slow receiver, segments lost twice in one recovery (the RTO finds them),
+// and that ssthresh stays where a segment times out again (RFC 5681 §3.1).
 type sender struct {
-	unsent   int64 // bytes
-	una, nxt uint64
-	segments []segment // by number, modulo their number
-	limit    int       // segments on their way
+	unsent   int64     // bytes
+	una, nxt uint64    // SND.UNA and SND.NXT, RFC 9293 §3.3.1
+	segments []segment // a ring, by number
+	limit    int       // segments that may be unacknowledged
 
-	cwnd, ssthresh int
-	credit         int // acknowledged since cwnd last grew by one
-	arrived, lost  int // segments in these states
+	reno          congestion.NewReno
+	recoveryPoint uint64 // recovery ends when all below it is acknowledged; RFC 6582 §3.2 (recover)
+	rtt           congestion.RTT
+	backoff       uint // RTOs since the last progress; RFC 6298 §5.5
 
-	high      uint64 // above it nothing is known to have arrived
-	judged    uint64 // below it segments have been taken for lost or not
-	retry     uint64 // below it nothing is lost
-	recover   uint64 // recovery ends when all below it is acknowledged
-	inTrouble trouble
+	sacked, lost int    // segments in these states
+	highest      uint64 // above it nothing is known to have arrived; "snd.fack"
+	lossChecked  uint64 // below it detectLoss has decided
+	retransmit   uint64 // below it no segment is lost
 
-	srtt, deviation time.Duration
-	backoff         uint
-	timeouts        uint64
-	resent          uint64
+	timeouts      uint64
+	retransmitted uint64
 }
 
 type segment struct {
@@ -44,18 +44,10 @@ type segment struct {
 type segmentState uint8
 
 const (
-	onItsWay segmentState = iota
-	hasArrived
-	isLost
-	onItsWayAgain
-)
-
-type trouble uint8
-
-const (
-	none       trouble = iota
-	recovering         // segments were overtaken: half the window, until they are acknowledged
-	timedOut           // nothing came back: slow start
+	segmentInFlight segmentState = iota
+	segmentSACKed
+	segmentLost
+	segmentRetransmitted // in flight again
 )
 
 func newSender(window int) sender {
@@ -64,20 +56,24 @@ func newSender(window int) sender {
 	for size < limit {
 		size *= 2
 	}
-	return sender{segments: make([]segment, size), limit: limit, cwnd: min(initialWindow, limit), ssthresh: limit}
+	return sender{segments: make([]segment, size), limit: limit, reno: congestion.NewNewReno(&congestion.Config{
+		InitialWindow: initialWindow, LossWindow: 1, MinWindow: 2, MaxWindow: limit, SlowStartLimit: ackEvery,
+	})}
 }
 
 func (s *sender) at(seq uint64) *segment { return &s.segments[seq&uint64(len(s.segments)-1)] }
 
-func (s *sender) inFlight() int { return int(s.nxt-s.una) - s.arrived - s.lost }
+// inFlight is "pipe", RFC 6675 §4.
+func (s *sender) inFlight() int { return int(s.nxt-s.una) - s.sacked - s.lost }
 
-// next returns a segment that may be sent now. It asks to be acknowledged at once where nothing will follow.
+// next returns a segment to send now, lost ones first. push asks for an acknowledgement at once, where no
+// segment follows.
 func (s *sender) next() (seq uint64, payload int, push, ok bool) {
-	if s.inFlight() >= min(s.cwnd, s.limit) {
+	if s.inFlight() >= min(s.reno.Window(), s.limit) {
 		return 0, 0, false, false
 	}
 	if s.lost > 0 {
-		seq = s.takeLost()
+		seq = s.nextLost()
 		return seq, int(s.at(seq).payload), true, true
 	}
 	if s.unsent == 0 || s.nxt-s.una >= uint64(s.limit) {
@@ -90,116 +86,91 @@ func (s *sender) next() (seq uint64, payload int, push, ok bool) {
 	return seq, payload, s.unsent == 0, true
 }
 
-// takeLost returns the first segment that is lost, which goes again. There must be one.
-func (s *sender) takeLost() uint64 {
-	for s.retry = max(s.retry, s.una); s.at(s.retry).state != isLost; s.retry++ {
+// nextLost returns the first lost segment, for retransmission. There must be one.
+func (s *sender) nextLost() uint64 {
+	for s.retransmit = max(s.retransmit, s.una); s.at(s.retransmit).state != segmentLost; s.retransmit++ {
 	}
-	s.at(s.retry).state = onItsWayAgain
+	s.at(s.retransmit).state = segmentRetransmitted
 	s.lost--
-	s.resent++
-	return s.retry
+	s.retransmitted++
+	return s.retransmit
 }
 
-// acknowledged takes in an ack, and reports whether it acknowledged something for the first time and in order.
-func (s *sender) acknowledged(f *frame, roundTrip time.Duration) (progress bool) {
-	full := s.inFlight() >= s.cwnd
-	s.measure(roundTrip)
-	news := 0
+// onAck takes in an acknowledgement and its round-trip time, and reports whether una has advanced.
+func (s *sender) onAck(f *frame, roundTrip time.Duration) (progress bool) {
+	cwndLimited := s.inFlight() >= s.reno.Window()
+	s.rtt.Update(roundTrip)
+	acked := 0
 	for ; s.una < f.seq; s.una++ {
-		s.leave(s.una)
-		news++
+		s.uncount(s.una)
+		acked++
 	}
 	for seq := max(f.lo, s.una); seq < f.hi; seq++ {
-		if g := s.at(seq); g.state != hasArrived {
-			s.leave(seq)
-			g.state = hasArrived
-			s.arrived++
+		if g := s.at(seq); g.state != segmentSACKed {
+			s.uncount(seq)
+			g.state = segmentSACKed
+			s.sacked++
 		}
 	}
-	s.high = max(s.high, f.seq, f.hi)
-	if news > 0 {
+	s.highest = max(s.highest, f.seq, f.hi)
+	if acked > 0 {
 		s.backoff = 0
 	}
-	if s.inTrouble != none && s.una >= s.recover {
-		s.inTrouble = none
+	if s.reno.Phase() != congestion.Open && s.una >= s.recoveryPoint {
+		s.reno.OnRecovered()
 	}
-	s.judge()
-	if news > 0 && full && s.inTrouble != recovering {
-		s.grow(news)
+	s.detectLoss()
+	if acked > 0 && cwndLimited {
+		s.reno.OnAck(acked)
 	}
-	return news > 0
+	return acked > 0
 }
 
-// leave takes a segment out of its state's count.
-func (s *sender) leave(seq uint64) {
+// uncount takes a segment out of its state's count.
+func (s *sender) uncount(seq uint64) {
 	switch s.at(seq).state {
-	case hasArrived:
-		s.arrived--
-	case isLost:
+	case segmentSACKed:
+		s.sacked--
+	case segmentLost:
 		s.lost--
 	}
 }
 
-// judge takes for lost what a segment has overtaken that was sent three later, or more. Source: Mathis and Mahdavi, "Forward
-// acknowledgement", 1996, as in Linux of that time.
-func (s *sender) judge() {
-	for s.judged = max(s.judged, s.una); s.judged+dupThreshold < s.high; s.judged++ {
-		if g := s.at(s.judged); g.state == onItsWay {
-			g.state = isLost
+// detectLoss marks segments as lost that a segment sent DupThresh later has overtaken.
+// Source: Mathis and Mahdavi, "Forward acknowledgement", 1996, as in Linux of that time.
+func (s *sender) detectLoss() {
+	for s.lossChecked = max(s.lossChecked, s.una); s.lossChecked+congestion.DupThresh < s.highest; s.lossChecked++ {
+		if g := s.at(s.lossChecked); g.state == segmentInFlight {
+			g.state = segmentLost
 			s.lost++
 		}
 	}
-	if s.lost > 0 && s.inTrouble == none {
-		s.inTrouble, s.recover = recovering, s.nxt
-		s.ssthresh = max(s.cwnd/2, 2)
-		s.cwnd, s.credit = s.ssthresh, 0
+	if s.lost > 0 && s.reno.OnLoss() {
+		s.recoveryPoint = s.nxt
 	}
 }
 
-// grow opens the window: by what was acknowledged in slow start, but no more than an ack is usually for, else by one a round trip.
-// Source: RFC 5681 §3.1, RFC 3465 §2.3.
-func (s *sender) grow(acknowledged int) {
-	if s.cwnd < s.ssthresh {
-		s.cwnd = min(s.cwnd+min(acknowledged, ackEvery), s.limit)
-		return
-	}
-	if s.credit += acknowledged; s.credit >= s.cwnd {
-		s.credit -= s.cwnd
-		s.cwnd = min(s.cwnd+1, s.limit)
-	}
-}
-
-// timeout takes everything for lost that is not known to have arrived.
-func (s *sender) timeout() {
+// onRTO marks all segments as lost that are not known to have arrived.
+func (s *sender) onRTO() {
 	s.timeouts++
-	s.ssthresh = max(s.inFlight()/2, 2)
+	s.reno.OnRTO(s.inFlight())
 	for seq := s.una; seq < s.nxt; seq++ {
-		if g := s.at(seq); g.state == onItsWay || g.state == onItsWayAgain {
-			g.state = isLost
+		if g := s.at(seq); g.state == segmentInFlight || g.state == segmentRetransmitted {
+			g.state = segmentLost
 			s.lost++
 		}
 	}
-	s.cwnd, s.credit = 1, 0
-	s.judged, s.retry, s.recover, s.inTrouble = s.nxt, s.una, s.nxt, timedOut
+	s.lossChecked, s.retransmit, s.recoveryPoint = s.nxt, s.una, s.nxt
 	s.backoff++
 }
 
-// measure smooths round trips. Source: RFC 6298 §2.
-func (s *sender) measure(roundTrip time.Duration) {
-	if s.srtt == 0 {
-		s.srtt, s.deviation = roundTrip, roundTrip/2
-		return
-	}
-	s.deviation += ((s.srtt - roundTrip).Abs() - s.deviation) / 4
-	s.srtt += (roundTrip - s.srtt) / 8
+// rto is the retransmission timeout. Linux has minRTO for the clock's granularity of RFC 6298 §2.3.
+func (s *sender) rto() time.Duration {
+	return min(s.rtt.RTO(minRTO, 0)<<min(s.backoff, 16), maxRTO)
 }
 
-// patience is how long the sender waits for an ack before it takes everything for lost.
-func (s *sender) patience() time.Duration {
-	return min((s.srtt+max(4*s.deviation, minRTO))<<min(s.backoff, 16), maxRTO)
-}
-
-// deadline of the oldest segment, given when the last progress was; nothing is awaited if ok is false.
-func (s *sender) deadline(progress monotime.Time) (at monotime.Time, ok bool) {
-	return progress.Add(s.patience()), s.una < s.nxt
+// rtoDeadline returns when the retransmission timeout ends, which began with the last progress. ok is
+// false if nothing is in flight.
+func (s *sender) rtoDeadline(progress monotime.Time) (at monotime.Time, ok bool) {
+	return progress.Add(s.rto()), s.una < s.nxt
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/congestion"
 )
 
 // conversation is a sender with as much to send as it likes, and what it sent.
@@ -17,6 +19,13 @@ func newConversation(t *testing.T, segments int) *conversation {
 	c := &conversation{t, newSender(segments * Payload)}
 	c.unsent = 1 << 40
 	return c
+}
+
+// window has the conversation begin with cwnd and ssthresh of so many segments.
+func (c *conversation) window(segments int) {
+	c.reno = congestion.NewNewReno(&congestion.Config{
+		InitialWindow: segments, InitialSSThresh: segments, LossWindow: 1, MinWindow: 2, MaxWindow: c.limit, SlowStartLimit: ackEvery,
+	})
 }
 
 // sends takes what may be sent, and checks which segments these are: "0-2 7".
@@ -40,13 +49,13 @@ func (c *conversation) sends(want string) {
 		first, last = int64(seq), int64(seq)
 	}
 	if s := strings.Join(got, " "); s != want {
-		c.t.Errorf("sends %q, want %q (window %d, threshold %d, %d lost, %d arrived)", s, want, c.cwnd, c.ssthresh, c.lost, c.arrived)
+		c.t.Errorf("sends %q, want %q (window %d, threshold %d, %d lost, %d arrived)", s, want, c.reno.Window(), c.reno.SlowStartThreshold(), c.lost, c.sacked)
 	}
 }
 
 // ack acknowledges all below seq, and the run [lo, hi) above it.
 func (c *conversation) ack(seq, lo, hi uint64) {
-	c.acknowledged(&frame{ack: true, seq: seq, lo: lo, hi: hi}, time.Millisecond)
+	c.onAck(&frame{ack: true, seq: seq, lo: lo, hi: hi}, time.Millisecond)
 }
 
 func TestSender_SlowStartDoublesTheWindow(t *testing.T) {
@@ -67,7 +76,7 @@ func TestSender_SlowStartDoublesTheWindow(t *testing.T) {
 
 func TestSender_AvoidsCongestionByOneARoundTrip(t *testing.T) {
 	c := newConversation(t, 100)
-	c.cwnd, c.ssthresh = 10, 10
+	c.window(10)
 	c.sends("0-9")
 	c.ack(5, 0, 0)
 	c.sends("10-14")
@@ -82,14 +91,14 @@ func TestSender_ThatDoesNotFillItsWindowKeepsIt(t *testing.T) {
 	c.unsent = 2 * Payload
 	c.sends("0-1")
 	c.ack(2, 0, 0)
-	if c.cwnd != initialWindow {
-		t.Errorf("window %d, want %d", c.cwnd, initialWindow)
+	if c.reno.Window() != initialWindow {
+		t.Errorf("window %d, want %d", c.reno.Window(), initialWindow)
 	}
 }
 
 func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
 	c := newConversation(t, 100)
-	c.cwnd, c.ssthresh = 10, 10
+	c.window(10)
 	c.sends("0-9")
 	c.ack(2, 0, 0)
 	c.sends("10-11")
@@ -98,8 +107,8 @@ func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
 	c.ack(2, 3, 5)
 	c.sends("13")
 	c.ack(2, 3, 6) // three are beyond it: half the window from now on, with 6-13 on their way
-	if c.inTrouble != recovering || c.cwnd != 5 || c.lost != 1 {
-		t.Errorf("trouble %d, window %d, %d lost; want recovering, 5, 1", c.inTrouble, c.cwnd, c.lost)
+	if c.reno.Phase() != congestion.FastRecovery || c.reno.Window() != 5 || c.lost != 1 {
+		t.Errorf("trouble %d, window %d, %d lost; want recovering, 5, 1", c.reno.Phase(), c.reno.Window(), c.lost)
 	}
 	c.sends("")
 	c.ack(2, 3, 9)
@@ -109,34 +118,34 @@ func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
 	c.ack(10, 0, 0)
 	c.sends("14")
 	c.ack(14, 0, 0)
-	if c.inTrouble != none || c.cwnd != 5 || c.resent != 1 {
-		t.Errorf("trouble %d, window %d, %d resent; want none, 5, 1", c.inTrouble, c.cwnd, c.resent)
+	if c.reno.Phase() != congestion.Open || c.reno.Window() != 5 || c.retransmitted != 1 {
+		t.Errorf("trouble %d, window %d, %d resent; want none, 5, 1", c.reno.Phase(), c.reno.Window(), c.retransmitted)
 	}
 	c.sends("15-18")
 }
 
 func TestSender_TimesOut(t *testing.T) {
 	c := newConversation(t, 100)
-	c.cwnd, c.ssthresh = 8, 8
+	c.window(8)
 	c.sends("0-7")
 	c.ack(1, 2, 4)
 	c.sends("8-10") // 1 and 4-10 are on their way
-	before := c.patience()
-	c.timeout()
-	if c.patience() != 2*before || before < minRTO {
-		t.Errorf("patience %v and then %v, want it doubled, and %v at least", before, c.patience(), minRTO)
+	before := c.rto()
+	c.onRTO()
+	if c.rto() != 2*before || before < minRTO {
+		t.Errorf("patience %v and then %v, want it doubled, and %v at least", before, c.rto(), minRTO)
 	}
 	c.sends("1") // one at a time: nobody knows what the network carries
 	c.ack(4, 0, 0)
 	c.sends("4-6") // 2 and 3 had arrived
-	if c.patience() > before {
-		t.Errorf("patience %v after progress, want %v or less", c.patience(), before)
+	if c.rto() > before {
+		t.Errorf("patience %v after progress, want %v or less", c.rto(), before)
 	}
 	c.ack(5, 0, 0)
 	c.sends("7-8") // half of what had been on its way, from now on slowly
 	c.ack(11, 0, 0)
-	if c.inTrouble != none || c.lost != 0 || c.arrived != 0 || c.inFlight() != 0 {
-		t.Errorf("all has arrived: trouble %d, %d lost, %d arrived, %d in flight", c.inTrouble, c.lost, c.arrived, c.inFlight())
+	if c.reno.Phase() != congestion.Open || c.lost != 0 || c.sacked != 0 || c.inFlight() != 0 {
+		t.Errorf("all has arrived: trouble %d, %d lost, %d arrived, %d in flight", c.reno.Phase(), c.lost, c.sacked, c.inFlight())
 	}
 }
 
@@ -144,10 +153,10 @@ func TestSender_PatienceIsBounded(t *testing.T) {
 	c := newConversation(t, 4)
 	c.sends("0-2")
 	for range 100 {
-		c.timeout()
+		c.onRTO()
 	}
-	if c.patience() != maxRTO {
-		t.Errorf("%v after 100 timeouts, want %v", c.patience(), maxRTO)
+	if c.rto() != maxRTO {
+		t.Errorf("%v after 100 timeouts, want %v", c.rto(), maxRTO)
 	}
 }
 
@@ -161,7 +170,7 @@ func TestSender_AsksForAcksThatNothingFollows(t *testing.T) {
 			t.Errorf("segment %d of %d bytes, push %t, %t", seq, payload, push, ok)
 		}
 	}
-	s.timeout()
+	s.onRTO()
 	if seq, payload, push, ok := s.next(); seq != 0 || payload != Payload || !push || !ok {
 		t.Errorf("again: segment %d of %d bytes, push %t, %t", seq, payload, push, ok)
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // walker takes frames by hand from switch to switch: no time, no queues.
 type walker struct {
-	topology *vlan.Topology
+	topology *topology.Topology
 	switches []*l2switch.Switch
 	far      map[socket]socket // the other end of each port's cable
 }
@@ -29,7 +30,7 @@ type visit struct {
 }
 
 func newWalker(spec string) (*walker, error) {
-	t, err := vlan.ParseTopology(spec)
+	t, err := topology.Parse(spec)
 	if err != nil {
 		return nil, err
 	}

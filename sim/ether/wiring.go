@@ -3,7 +3,8 @@ package ether
 import (
 	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // socket is where a cable ends: a port of a switch, or a host.
@@ -17,12 +18,12 @@ const atHost = -1
 // cable joins two sockets.
 type cable struct {
 	a, b socket
-	rate vlan.Rate
+	rate topology.Rate
 }
 
 // wire makes a valid topology's switches. A switch's ports are its hosts, in their order, and then its links, in theirs.
 // All carry tagged frames alone: those to hosts all VIDs. Cables come in the same order, hosts' first.
-func wire(t *vlan.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
+func wire(t *topology.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
 	switches := make([]*l2switch.Switch, len(t.Switches))
 	for i := range switches {
 		switches[i] = l2switch.New(c)

@@ -5,15 +5,19 @@ import (
 
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // Case is a network and how it is routed.
 type Case struct {
 	Name     string
-	Topology *vlan.Topology
-	Plan     *vlan.Plan
-	Reroute  map[vlan.Pair]transport.VID // in each iteration: see CG
+	Topology *topology.Topology
+	Plan     *plan.Plan
+	Reroute  map[plan.Pair]transport.VID // in each iteration: see CG
 }
 
 // Cases returns the five that the paper compares, the one that all are compared with first, on a network with several VIDs:
@@ -21,33 +25,33 @@ type Case struct {
 //	flat       all hosts at one switch
 //	tree       all pairs on the network's first VID: one tree of its switches, as a network without VLANs is
 //	default    the plan to begin with: VIDs go round, of two nodes the lower one has priority
-//	optimised  the plan of vlan.Optimize for CG's exchanges between switches
+//	optimised  the plan of optimize.Plan for CG's exchanges between switches
 //	rerouted   the default plan, and in each iteration all pairs of these exchanges set to the optimised one
 //
-// The errors are those of vlan.Pattern and vlan.Optimize.
+// The errors are those of traffic.Pattern and optimize.Plan.
 //
 // Source: VFREC §5.3.
-func Cases(t *vlan.Topology) ([]Case, error) {
-	demand, err := vlan.Pattern("cg", len(t.Hosts))
+func Cases(t *topology.Topology) ([]Case, error) {
+	demand, err := traffic.Pattern("cg", len(t.Hosts))
 	if err != nil {
 		return nil, err
 	}
-	flat, err := vlan.Flat(len(t.Hosts))
+	flat, err := topology.Flat(len(t.Hosts))
 	if err != nil {
 		return nil, err
 	}
 	flat.SetRates(t.Hosts[0].Rate, t.Hosts[0].Rate)
-	plans := make([]*vlan.Plan, 3)
+	plans := make([]*plan.Plan, 3)
 	for i, vids := range [][]transport.VID{flat.VIDs(), t.VIDs()[:1], t.VIDs()} {
 		if plans[i], err = cyclic(len(t.Hosts), vids); err != nil {
 			return nil, err
 		}
 	}
-	optimised, _, err := vlan.Optimize(t, demand, plans[2], vlan.OptimizeOptions{})
+	optimised, _, err := optimize.Plan(t, demand, plans[2], optimize.Options{})
 	if err != nil {
 		return nil, err
 	}
-	reroute := make(map[vlan.Pair]transport.VID)
+	reroute := make(map[plan.Pair]transport.VID)
 	for _, p := range demand.Pairs() {
 		reroute[p] = optimised.PairVID(p.A, p.B)
 	}
@@ -61,7 +65,7 @@ func Cases(t *vlan.Topology) ([]Case, error) {
 }
 
 // cyclic returns the plan to begin with for hosts of package ether.
-func cyclic(hosts int, vids []transport.VID) (*vlan.Plan, error) {
+func cyclic(hosts int, vids []transport.VID) (*plan.Plan, error) {
 	if len(vids) == 0 {
 		return nil, fmt.Errorf("the topology has no VLAN")
 	}
@@ -69,5 +73,5 @@ func cyclic(hosts int, vids []transport.VID) (*vlan.Plan, error) {
 	for i := range macs {
 		macs[i] = ether.Address(i)
 	}
-	return vlan.Cyclic(macs, vids)
+	return plan.RoundRobin(macs, vids)
 }

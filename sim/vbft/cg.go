@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Sizes are the numbers of processes that CG is for: squares of powers of two.
@@ -22,10 +23,10 @@ var Sizes = []int{4, 16, 64, 256}
 // Source: VFREC §5.3.
 type CG struct {
 	Network ether.Config
-	Plan    *vlan.Plan // of routes, at the start
+	Plan    *plan.Plan // of routes, at the start
 	// Reroute, if it has any, is what both nodes of each pair set at the start of each iteration, each as it gets there.
 	// A node that sets any is busy with it for RerouteCost.
-	Reroute map[vlan.Pair]transport.VID
+	Reroute map[plan.Pair]transport.VID
 
 	Order      int           // rows of the matrix
 	Iterations int           // that are timed, of conj_grad; one more comes before, as in NPB

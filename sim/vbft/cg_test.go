@@ -12,12 +12,15 @@ import (
 
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 func paperCases(t *testing.T) []Case {
 	t.Helper()
-	topology, err := vlan.FatTree(4, 4, 4)
+	topology, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func TestCG_WithoutLossTakesTheTimeOfItsFullestCable(t *testing.T) {
 
 // What CG's processes send: figure 4's pairs, as long as a quarter of the vector, and as often as NPB says.
 func TestConjGrad_IsNPBs(t *testing.T) {
-	sent, pairs := map[int64]int{}, map[vlan.Pair]bool{}
+	sent, pairs := map[int64]int{}, map[plan.Pair]bool{}
 	for rank := range 16 {
 		for _, s := range conjGrad(rank, 16, ClassBOrder) {
 			if s.kind != exchanges {
@@ -122,7 +125,7 @@ func TestConjGrad_IsNPBs(t *testing.T) {
 			}
 			sent[s.bytes]++
 			if s.bytes == 150_000 && rank/4 != s.partner/4 {
-				pairs[vlan.PairOf(rank, s.partner)] = true
+				pairs[plan.PairOf(rank, s.partner)] = true
 			}
 		}
 	}
@@ -130,7 +133,7 @@ func TestConjGrad_IsNPBs(t *testing.T) {
 	if want := map[int64]int{150_000: 26 * (2*16 + 12), 8: (1 + 2*25 + 1) * 2 * 16, 16: 2 * 16}; !reflect.DeepEqual(sent, want) {
 		t.Errorf("messages by bytes: %v, want %v", sent, want)
 	}
-	demand, err := vlan.Pattern("cg16", 16)
+	demand, err := traffic.Pattern("cg16", 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +199,7 @@ func TestCG_SameSeedSameRun(t *testing.T) {
 
 func TestCG_OtherSizes(t *testing.T) {
 	for _, spec := range []string{"vbft:2x2x2", "vbft:8x4x8"} {
-		topology, err := vlan.ParseTopology(spec)
+		topology, err := topology.Parse(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,17 +228,17 @@ func TestCG_SaysWhatIsWrong(t *testing.T) {
 	for want, spoil := range map[string]func(*CG){
 		"want a topology and a plan": func(c *CG) { c.Plan = nil },
 		"8 hosts (want one of [4 16 64 256])": func(c *CG) {
-			c.Network.Topology, _ = vlan.Flat(8)
+			c.Network.Topology, _ = topology.Flat(8)
 		},
 		"a plan of 16 nodes for 4 hosts": func(c *CG) {
-			c.Network.Topology, _ = vlan.Flat(4)
+			c.Network.Topology, _ = topology.Flat(4)
 		},
 		"0 iterations of order 75000": func(c *CG) { c.Iterations = 0 },
 		"the plan uses VID 2, which the topology lacks": func(c *CG) {
-			c.Network.Topology, _ = vlan.Flat(16)
+			c.Network.Topology, _ = topology.Flat(16)
 		},
 		"pair 1-4 by VID 9: there is no such pair or VID": func(c *CG) {
-			c.Reroute = map[vlan.Pair]transport.VID{{A: 1, B: 4}: 9}
+			c.Reroute = map[plan.Pair]transport.VID{{A: 1, B: 4}: 9}
 		},
 		"queue of 1 bytes": func(c *CG) { c.Network.Queue = 1 },
 	} {

@@ -10,7 +10,9 @@ import (
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Change is an experiment: each host of the lower half sends to its counterpart in the upper half as fast as it can, all on one VID. Then
@@ -53,7 +55,7 @@ func (c *Change) Run(each func(ChangeSample) error) error {
 	half := len(c.Network.Topology.Hosts) / 2
 	flows := make([]*ether.Flow, half)
 	for i := range flows {
-		n.SetRoute(vlan.Pair{A: i, B: half + i}, c.Old)
+		n.SetRoute(plan.Pair{A: i, B: half + i}, c.Old)
 		flows[i] = n.NewFlow(i, half+i, nil)
 		flows[i].Send(math.MaxInt64)
 	}
@@ -98,4 +100,4 @@ func (c *Change) start() (*sim.Queue, *ether.Network, error) {
 	return q, n, err
 }
 
-func hasVID(t *vlan.Topology, vid transport.VID) bool { return slices.Contains(t.VIDs(), vid) }
+func hasVID(t *topology.Topology, vid transport.VID) bool { return slices.Contains(t.VIDs(), vid) }

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/sim/ether"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // gigabit is what a program gets of 1 Gbit/s, in MB/s: 117.4.
@@ -23,14 +24,14 @@ func scale() float64 {
 }
 
 func paperChange(t *testing.T, sender, receiver time.Duration) *Change {
-	topology, err := vlan.FatTree(4, 4, 4)
+	network, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rate := vlan.Gbps * vlan.Rate(scale())
-	topology.SetRates(rate, rate)
+	rate := topology.Gbps * topology.Rate(scale())
+	network.SetRates(rate, rate)
 	return &Change{
-		Network: ether.Config{Topology: topology, Seed: 1}, Old: 1, New: 2,
+		Network: ether.Config{Topology: network, Seed: 1}, Old: 1, New: 2,
 		Sender: sender, Receiver: receiver, Length: 3 * time.Second, Sample: 100 * time.Millisecond,
 	}
 }
@@ -137,7 +138,7 @@ func TestChange_SaysWhatIsWrong(t *testing.T) {
 		"VID 1 to 9: the topology lacks one (it has [1 2 3 4])":       func(c *Change) { c.New = 9 },
 		"3s in samples of 0s (want one at least, and 1h0m0s at most)": func(c *Change) { c.Sample = 0 },
 		"changes at -1ns and 0s: before the start":                    func(c *Change) { c.Sender = -1 },
-		"change: 3 hosts (want an even number)":                       func(c *Change) { c.Network.Topology, _ = vlan.Flat(3) },
+		"change: 3 hosts (want an even number)":                       func(c *Change) { c.Network.Topology, _ = topology.Flat(3) },
 		"change: network: window of 5 bytes (want 1448, what a frame": func(c *Change) { c.Network.Window = 5 },
 	} {
 		c := paperChange(t, 0, 0)

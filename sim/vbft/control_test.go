@@ -8,7 +8,11 @@ import (
 	"github.com/rawlane/rawlane/sim"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // stream keeps a flow busy, and knows what it has sent by which VID, as a host's counters do.
@@ -44,9 +48,9 @@ func (s *stream) count(vid transport.VID) {
 // traffic that follow each other. After each change of the traffic it comes within a tenth of what the hosts' cables carry, and then
 // leaves the routes alone; no pattern is ever carried worse than the plan did that the controller found, but for a moment.
 func TestControllerOnFrames(t *testing.T) {
-	const rate, phase = 100 * vlan.Mbps, 25 * time.Second
+	const rate, phase = 100 * topology.Mbps, 25 * time.Second
 	const settled = 15 * time.Second // into a phase
-	network, err := vlan.FatTree(4, 4, 4)
+	network, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +59,7 @@ func TestControllerOnFrames(t *testing.T) {
 	for k := range network.Hosts {
 		macs = append(macs, ether.Address(k))
 	}
-	plan, err := vlan.Cyclic(macs, []transport.VID{1, 2, 3, 4})
+	plan, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +69,7 @@ func TestControllerOnFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Apply(plan)
-	c, err := vlan.NewController(q.Now(), network, plan, vlan.ControlConfig{})
+	c, err := control.NewController(q.Now(), network, plan, control.ControllerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +118,9 @@ func TestControllerOnFrames(t *testing.T) {
 
 // streamsOf are the flows of a pattern. The crowded one is of four pairs that meet in one leaf, two with the same VID each by the default plan.
 func streamsOf(t *testing.T, n *ether.Network, name string) (all []*stream) {
-	pairs := []vlan.Pair{{A: 0, B: 8}, {A: 4, B: 9}, {A: 1, B: 10}, {A: 5, B: 11}}
+	pairs := []plan.Pair{{A: 0, B: 8}, {A: 4, B: 9}, {A: 1, B: 10}, {A: 5, B: 11}}
 	if name != "crowded" {
-		pattern, err := vlan.Pattern(name, 16)
+		pattern, err := traffic.Pattern(name, 16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,20 +143,20 @@ func total(streams []*stream) (bytes int64) {
 }
 
 // decide tells the controller what each host has sent, and returns its decisions.
-func decide(t *testing.T, c *vlan.Controller, now monotime.Time, streams []*stream) []vlan.Decision {
+func decide(t *testing.T, c *control.Controller, now monotime.Time, streams []*stream) []control.Decision {
 	plan := c.Plan()
-	samples := make(map[int][]vlan.SentTo)
+	samples := make(map[int][]control.SentTo)
 	for k := range plan.Nodes {
 		samples[k] = nil
 	}
 	for _, s := range streams {
 		s.count(plan.PairVID(s.from, s.to))
 		for vid, bytes := range s.sent {
-			samples[s.from] = append(samples[s.from], vlan.SentTo{Node: s.to, VID: vid, Bytes: bytes})
+			samples[s.from] = append(samples[s.from], control.SentTo{Node: s.to, VID: vid, Bytes: bytes})
 		}
 	}
 	for k := range plan.Nodes {
-		if err := c.Observe(vlan.Sample{Node: k, At: now, Sent: samples[k]}); err != nil {
+		if err := c.Observe(control.Sample{Node: k, At: now, Sent: samples[k]}); err != nil {
 			t.Fatal(err)
 		}
 	}

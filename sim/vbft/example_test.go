@@ -6,20 +6,21 @@ import (
 
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/sim/vbft"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // Node 0 changes its pair's VID after half a second, and its counterpart half a second later: in between all that node 0 sends floods.
 func ExampleChange() {
-	topology, err := vlan.FatTree(4, 4, 4)
+	network, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	topology.SetRates(100*vlan.Mbps, 100*vlan.Mbps)
+	network.SetRates(100*topology.Mbps, 100*topology.Mbps)
 	c := &vbft.Change{
-		Network: ether.Config{Topology: topology, Seed: 1}, Old: 1, New: 2,
+		Network: ether.Config{Topology: network, Seed: 1}, Old: 1, New: 2,
 		Sender: 500 * time.Millisecond, Receiver: time.Second, Length: 1500 * time.Millisecond, Sample: 500 * time.Millisecond,
 	}
 	err = c.Run(func(s vbft.ChangeSample) error {
@@ -37,7 +38,7 @@ func ExampleChange() {
 
 // The networks and plans that the paper compares, and whether CG's pairs collide on them.
 func ExampleCases() {
-	topology, err := vlan.FatTree(4, 4, 4)
+	topology, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,13 +48,13 @@ func ExampleCases() {
 		fmt.Println(err)
 		return
 	}
-	demand, err := vlan.Pattern("cg", 16)
+	demand, err := traffic.Pattern("cg", 16)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, c := range cases[1:4] {
-		load, err := c.Topology.Load(demand, func(p vlan.Pair) transport.VID { return c.Plan.PairVID(p.A, p.B) })
+		load, err := demand.Load(c.Topology, c.Plan.PairVID)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -199,7 +199,8 @@ func TestSnapLen(t *testing.T) {
 	}
 }
 
-// Time in the file is the time of day, to the nanosecond, and does not run back while many links write.
+// Time in the file is the time of day, to the nanosecond, and does not run back while many links
+// write.
 func TestTimestamps(t *testing.T) {
 	var out bytes.Buffer
 	a, b, file := pair(t, &out)

@@ -44,7 +44,8 @@ func TestFailingWriter(t *testing.T) {
 	}
 }
 
-// What is buffered and cannot be written is told by Close, too, and by that of a link with a File of its own.
+// What is buffered and cannot be written is told by Close, too, and by that of a link with a File
+// of its own.
 func TestFailingFlush(t *testing.T) {
 	links, err := fabric.Links(2)
 	if err != nil {

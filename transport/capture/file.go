@@ -16,14 +16,15 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// bufferBytes is how much is written at once: some hundred small frames, or forty of 1,500 bytes, a system call.
+// bufferBytes is how much one system call writes: some hundred small frames, or forty of 1,500
+// bytes.
 const bufferBytes = 64 << 10
 
-// File is a pcapng file, or another writer, that the frames of one or several links go to. Its methods may be
+// File is a capture in pcapng form, of the frames of one or several links. Its methods may be
 // called from any goroutine.
 type File struct {
-	// SnapLen is how many bytes of each frame are recorded, from its destination on; the file says of each how
-	// long it was. Zero or less is all. Set it before the first Wrap.
+	// SnapLen is how many bytes of each frame are recorded, from its destination on; the capture
+	// also has each frame's length. 0 or less means all. Set it before the first Wrap.
 	SnapLen int
 
 	mu       sync.Mutex // guards what follows
@@ -31,21 +32,21 @@ type File struct {
 	pcap     *pcapgo.NgWriter // nil until the first link
 	frame    []byte           // being written; kept for its memory
 	counts   Counts
-	err      error // the first one of the writer's
+	err      error // the writer's first
 	finished bool
 }
 
 // Counts of a File, in frames.
 type Counts struct {
-	Captured uint64 `json:"captured"` // taken down; if the writer fails, the last of them did not get through
-	Lost     uint64 `json:"lost"`     // passed when the writer had failed, or the File was closed
+	Captured uint64 `json:"captured"` // recorded; if the writer failed, the last of them are not in the file
+	Lost     uint64 `json:"lost"`     // passed after the writer had failed or the File was closed
 }
 
-// NewFile makes a File that writes to w, buffered. w stays the caller's to close, after the File.
+// NewFile makes a File that writes to w, buffered. The caller closes w after the File.
 func NewFile(w io.Writer) *File { return &File{out: bufio.NewWriterSize(w, bufferBytes)} }
 
-// Wrap returns a link whose frames are recorded: an interface of the file, by inner's name and address.
-// Errors: the writer's; a File that was closed.
+// Wrap returns a link around inner whose frames are recorded. It is an interface of the capture,
+// under inner's name and address. Errors: the writer's first; os.ErrClosed after Close.
 func (f *File) Wrap(inner transport.Link) (*Link, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,11 +81,11 @@ func (f *File) addInterface(i pcapgo.NgInterface) (id int, err error) {
 	return 0, f.err
 }
 
-// record takes down frames that passed l. Those that were sent without a source address came from l's.
+// record writes frames that passed l. A frame sent without a source address has l's.
 func (f *File) record(l *Link, frames []transport.Frame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now() // under the lock, so that time does not run back from a frame to the next
+	now := time.Now() // under the lock, so that timestamps do not run backwards
 	for i := range frames {
 		if f.err != nil || f.finished {
 			f.counts.Lost += uint64(len(frames) - i)
@@ -114,14 +115,14 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 	f.counts.Captured++
 }
 
-// Counts returns how many frames were recorded, and how many not.
+// Counts returns how many frames were recorded and how many were not.
 func (f *File) Counts() Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts
 }
 
-// Flush writes out what is buffered, and returns the writer's first error.
+// Flush writes out what is buffered and returns the writer's first error.
 func (f *File) Flush() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,13 +134,13 @@ func (f *File) flush() error {
 		f.err = f.pcap.Flush()
 	}
 	if f.err != nil {
-		return fmt.Errorf("capture: write: %w (%d frames taken down, %d not)", f.err, f.counts.Captured, f.counts.Lost)
+		return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", f.err, f.counts.Captured, f.counts.Lost)
 	}
 	return nil
 }
 
-// Close ends the recording, writes out what is buffered, and returns the writer's first error, each time it is
-// called. The links go on without it.
+// Close ends the recording and writes out what is buffered. Each call returns the writer's first
+// error. The links stay open and pass frames as before.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a link whose frames are recorded. What it does not do itself (Wait, Counters and so on) the link inside
-// does. Sending and polling wait for each other, and for the writer, while frames are taken down.
+// Link is a link whose frames are recorded. What it does not do itself (Wait, Counters and so on)
+// the inner link does. While frames are written, Send and Poll wait for each other and the writer.
 type Link struct {
 	transport.Link
 	file *File
 	id   int  // of the interface in the file
 	snap int  // bytes recorded of each frame; 0 is all
-	own  bool // the file is this link's alone, and closed with it
+	own  bool // the file is closed with the link
 }
 
 var (
@@ -22,7 +22,8 @@ var (
 	_ transport.Wrapper = (*Link)(nil)
 )
 
-// New records a link in a File of its own, which is closed with the link: its Close tells if writing failed.
+// New returns a link around inner, recorded in a File of its own that is closed with it: Close
+// returns the error if writing failed.
 func New(inner transport.Link, w io.Writer) (*Link, error) {
 	l, err := NewFile(w).Wrap(inner)
 	if err == nil {
@@ -31,13 +32,13 @@ func New(inner transport.Link, w io.Writer) (*Link, error) {
 	return l, err
 }
 
-// Unwrap returns the link inside: it makes Link a transport.Wrapper.
+// Unwrap implements transport.Wrapper.
 func (l *Link) Unwrap() transport.Link { return l.Link }
 
-// File returns where the frames go.
+// File returns the capture that the frames go to.
 func (l *Link) File() *File { return l.file }
 
-// Send sends frames by the link inside and records those that it took.
+// Send sends frames by the inner link and records those that it took.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Send(frames)
 	if n > 0 {
@@ -46,7 +47,7 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// Poll polls the link inside and records what it returned.
+// Poll polls the inner link and records the frames that it returned.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Poll(frames)
 	if n > 0 {
@@ -55,7 +56,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// Close closes the link inside, and its File if that is its own.
+// Close closes the inner link, and the File if New made it.
 func (l *Link) Close() error {
 	err := l.Link.Close()
 	if l.own {

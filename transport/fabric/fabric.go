@@ -15,23 +15,24 @@ import (
 
 // Config of a fabric. The zero Config works.
 type Config struct {
-	// MTU is the largest payload in bytes, MinMTU to MaxMTU. 0: DefaultMTU.
+	// MTU is the largest payload in bytes, MinMTU to MaxMTU. 0 means DefaultMTU.
 	MTU int
-	// QueueFrames is how many frames a link holds that were not polled yet, 2 to MaxQueueFrames, rounded
-	// up to a power of two. 0: DefaultQueueFrames.
+	// QueueFrames is how many frames a link holds until they are polled, 2 to MaxQueueFrames,
+	// rounded up to a power of two. 0 means DefaultQueueFrames.
 	QueueFrames int
-	// DropWhenFull loses a frame at each receiver whose queue is full, which counts it in RxDropped.
-	// Otherwise the sender gets transport.ErrBusy and the frame arrives nowhere: no frame is ever lost, as
-	// on Ethernet with flow control, and a receiver that does not poll stops those who send to it.
+	// DropWhenFull loses a frame at each receiver whose queue is full (RxDropped). Otherwise the
+	// sender gets transport.ErrBusy and the frame arrives nowhere: no frame is ever lost, as on
+	// Ethernet with flow control, but a receiver that does not poll stops its senders.
 	DropWhenFull bool
-	// Ageing is how long switches remember an address that nobody sends from. 0: for ever. (Switches
-	// commonly take 300 s. Here stations do not vanish unnoticed, and without ageing no clock is read.)
+	// Ageing is how long switches remember an address that sends nothing. 0 means for ever: real
+	// switches take 300 s, but here a station's end is noticed, and without ageing no clock is
+	// read.
 	Ageing time.Duration
-	// Addresses is how many addresses each switch can learn. 0: 8192.
+	// Addresses is how many addresses each switch can learn. 0 means 8192.
 	Addresses int
 }
 
-// complete fills in the defaults, or says which field is wrong.
+// complete returns c with its defaults, or an error that names the wrong field.
 func (c Config) complete() (Config, error) {
 	if c.MTU == 0 {
 		c.MTU = DefaultMTU
@@ -47,28 +48,29 @@ func (c Config) complete() (Config, error) {
 	}
 	c.QueueFrames = 1 << bits.Len(uint(c.QueueFrames-1))
 	if c.Ageing < 0 || c.Addresses < 0 {
-		return c, fmt.Errorf("fabric: Config.Ageing is %v and Config.Addresses %d (want neither negative)", c.Ageing, c.Addresses)
+		return c, fmt.Errorf("fabric: Config.Ageing is %v and Config.Addresses %d (want neither negative)",
+			c.Ageing, c.Addresses)
 	}
 	return c, nil
 }
 
-// Fabric is a network in memory: switches and hubs, cables between them, links attached to them. Its
-// methods, and those of its parts, may be called from any goroutine, also while frames pass.
+// Fabric is a network in memory: switches and hubs, cables between them, links attached to them.
+// Its methods, and those of its parts, may be called from any goroutine, also while frames pass.
 type Fabric struct {
 	cfg    Config
 	number int64
 
-	// mu guards all below, the switches' tables and the sending side of each queue. It is the only lock; nobody
-	// waits for anything while holding it. Polling does not take it.
+	// mu guards the fields below, the switches' tables and the sending side of each queue. It is
+	// the only lock; nothing is waited for under it. Poll does not take it.
 	mu       sync.Mutex
-	devices  int                    // how many were added
-	attached int                    // how many links were, to number them
+	devices  int                    // added so far
+	attached int                    // links attached so far, which numbers them
 	macs     map[transport.MAC]bool // of open links
-	named    map[transport.VID]bool // every VID that some port's configuration names
+	named    map[transport.VID]bool // VIDs in any port's configuration
 	path     path
 }
 
-// made counts the fabrics of this process, to name them.
+// made counts the fabrics of this process, for their names.
 var made atomic.Int64
 
 // New makes an empty fabric. Errors: a field of cfg out of range.
@@ -85,7 +87,7 @@ func New(cfg Config) (*Fabric, error) {
 	}, nil
 }
 
-// Links makes n links on one switch of a fabric of their own: the shortest way to a working network.
+// Links makes n links on one switch, in a fabric of their own: the shortest way to a network.
 // Errors: more links than a switch has ports (4096).
 func Links(n int) ([]*Link, error) {
 	f, err := New(Config{})
@@ -95,10 +97,10 @@ func Links(n int) ([]*Link, error) {
 	return f.AddSwitch("").Links(n)
 }
 
-// String names f: fabric0, fabric1, ... in the order in which this process made them.
+// String returns f's name: fabric0, fabric1, ... in the order in which this process made them.
 func (f *Fabric) String() string { return fmt.Sprintf("fabric%d", f.number) }
 
-// now is the instant that switches are told: always the same where addresses do not age.
+// now is the instant for the switches: always the same if addresses do not age.
 func (f *Fabric) now() monotime.Time {
 	if f.cfg.Ageing == 0 {
 		return monotime.Time{}

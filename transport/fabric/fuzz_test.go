@@ -52,9 +52,9 @@ type world struct {
 
 var fuzzGroup = transport.MAC{3, 9}
 
-// FuzzFabric: bytes are a script that builds a fabric and sends through it. A loop that was not refused would
-// never end; a station receives only what is for it, never its own, and whole; a frame refused for a full
-// queue arrives nowhere.
+// FuzzFabric: bytes are a script that builds a fabric and sends through it. A loop that was not
+// refused would never end; a station receives only what is for it, never its own, and whole; a
+// frame refused for a full queue arrives nowhere.
 func FuzzFabric(f *testing.F) {
 	f.Add([]byte("switches, hubs, cables and frames"))
 	f.Add([]byte{0, 0, 0, 2, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 3, 1, 0, 0, 0, 4, 0, 1, 0, 0, 4, 1, 0, 1, 9, 5, 1})

@@ -8,9 +8,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a station's attachment to a fabric. It behaves as a NIC does: it takes unicast frames for its own
-// address, broadcasts, and the groups that it joined, and pads short frames with zeros.
-// It is a transport.Link, Joiner, WakeupMasker and Namer.
+// Link is a station's attachment to a fabric: a transport.Link, Joiner, WakeupMasker and Namer.
+// Like a NIC it takes unicast frames for its own address, broadcasts and the groups that it joined,
+// and pads short frames with zeros.
 type Link struct {
 	fabric *Fabric
 	mac    transport.MAC
@@ -25,8 +25,8 @@ type Link struct {
 	sent    transport.Counters    // the Tx half
 	dropped uint64
 
-	queue queue
-	sleep sleep
+	queue  queue
+	wakeup wakeup
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 func newLink(f *Fabric, mac transport.MAC) *Link {
 	l := &Link{fabric: f, mac: mac, number: f.attached, groups: make(map[transport.MAC]int)}
 	l.queue.init(f.cfg.QueueFrames, f.cfg.MTU)
-	l.sleep.init()
+	l.wakeup.init()
 	return l
 }
 
@@ -49,12 +49,13 @@ func (l *Link) MAC() transport.MAC { return l.mac }
 // MTU returns Config.MTU.
 func (l *Link) MTU() int { return l.fabric.cfg.MTU }
 
-// Name returns a name that no other link of this process has: fabric0/3 is the fourth of the first fabric.
+// Name returns a name that is unique in this process: fabric0/3 is the fourth link of the first
+// fabric.
 func (l *Link) Name() string { return fmt.Sprintf("%v/%d", l.fabric, l.number) }
 
-// Send carries the frames through the fabric into the receivers' queues, and wakes the receivers that wait. If
-// one of them has no room, the error is transport.ErrBusy and that frame arrived nowhere (but see
-// Config.DropWhenFull).
+// Send carries the frames through the fabric into the receivers' queues and wakes receivers in
+// Wait. If a queue has no room, the error is transport.ErrBusy and that frame arrived nowhere (but
+// see Config.DropWhenFull).
 func (l *Link) Send(frames []transport.Frame) (n int, err error) {
 	f := l.fabric
 	f.mu.Lock()
@@ -71,7 +72,7 @@ func (l *Link) Send(frames []transport.Frame) (n int, err error) {
 	return len(frames), nil
 }
 
-// sendOne sends a frame, and counts what became of it. The fabric's lock is held.
+// sendOne sends a frame and counts it. The fabric's lock is held.
 func (l *Link) sendOne(now monotime.Time, frame *transport.Frame) error {
 	if err := transport.CheckFrame(frame, l.fabric.cfg.MTU); err != nil {
 		l.sent.TxRefused++
@@ -96,7 +97,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	return l.queue.poll(frames), nil
 }
 
-// Counters returns what passed since the link was attached.
+// Counters implements transport.Link.
 func (l *Link) Counters() transport.Counters {
 	l.fabric.mu.Lock()
 	defer l.fabric.mu.Unlock()
@@ -105,8 +106,8 @@ func (l *Link) Counters() transport.Counters {
 	return c
 }
 
-// Close unplugs the link for good: the switch forgets the address, which is free again, and frames for it
-// are lost without hindering anybody.
+// Close unplugs the link for good. The switch forgets its address, which is free again; frames for
+// it are lost and stop no sender.
 func (l *Link) Close() error {
 	f := l.fabric
 	f.mu.Lock()
@@ -114,15 +115,15 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	close(l.sleep.done)
+	close(l.wakeup.done)
 	l.dev.setUp(l.port, false)
 	l.dev.ends[l.port].link = nil
 	delete(f.macs, l.mac)
 	return nil
 }
 
-// SetUp unplugs the link, or plugs it in again. While it is unplugged, what it sends is lost, as is what is
-// sent to it; the switch forgets its address.
+// SetUp unplugs the link, or plugs it in again. While it is unplugged, frames from it and to it are
+// lost, and the switch forgets its address.
 func (l *Link) SetUp(up bool) {
 	l.fabric.mu.Lock()
 	defer l.fabric.mu.Unlock()
@@ -132,7 +133,7 @@ func (l *Link) SetUp(up bool) {
 	}
 }
 
-// Join implements transport.Joiner. Errors: ErrClosed; an address that is no group's.
+// Join implements transport.Joiner. Errors: ErrClosed; not a group address.
 func (l *Link) Join(group transport.MAC) error {
 	l.fabric.mu.Lock()
 	defer l.fabric.mu.Unlock()
@@ -146,7 +147,7 @@ func (l *Link) Join(group transport.MAC) error {
 	return nil
 }
 
-// Leave implements transport.Joiner. Errors: ErrClosed; a group that was left as often as it was joined.
+// Leave implements transport.Joiner. Errors: ErrClosed; more Leaves than Joins.
 func (l *Link) Leave(group transport.MAC) error {
 	l.fabric.mu.Lock()
 	defer l.fabric.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// ErrLoop: a cable would make frames go round for ever. A *LoopError says where.
+// ErrLoop: a cable would make frames circulate for ever. A *LoopError says where.
 var ErrLoop = errors.New("loop")
 
 // LoopError names the loop that a cable would close. It is ErrLoop.
 type LoopError struct {
-	Tagged bool          // whether frames go round with a tag
+	Tagged bool          // frames circulate with a tag
 	VID    transport.VID // of that tag
-	Path   []string      // the names of the devices passed, the first one again at the end
+	Path   []string      // the names of the devices passed; the last is the first again
 }
 
 func (e *LoopError) Error() string {
@@ -32,8 +32,8 @@ func (e *LoopError) Error() string {
 // Is makes errors.Is(err, ErrLoop) hold.
 func (e *LoopError) Is(target error) bool { return target == ErrLoop }
 
-// visit is a frame of one kind coming into a device by a port. What its destination and priority are, does
-// not matter to where it may flood.
+// visit is a frame entering a device by a port. Its destination and priority do not matter to where
+// it may be flooded.
 type visit struct {
 	dev    *device
 	port   int
@@ -41,8 +41,8 @@ type visit struct {
 	vid    transport.VID
 }
 
-// findLoop looks for a loop through the cable that ends at into, which is new: the fabric had none without
-// it. Each kind of frame is flooded from there through the whole fabric, to see whether it comes back.
+// findLoop looks for a loop through a new cable, one end of which is into; without it the fabric
+// has none. It floods each kind of frame from both ends and sees whether the frame comes back.
 func (f *Fabric) findLoop(into end) error {
 	other := into.to.ends[into.port]
 	for _, kind := range f.kinds() {
@@ -56,8 +56,8 @@ func (f *Fabric) findLoop(into end) error {
 	return nil
 }
 
-// kinds lists the kinds of frames that ports can treat differently: untagged (a priority tag takes the same
-// way), each VID that a port names, and one of the others for all of them.
+// kinds lists the kinds of frames that ports can treat differently: untagged (a priority tag goes
+// the same way), each VID in a port's configuration, and one VID for all others.
 func (f *Fabric) kinds() []visit {
 	kinds := []visit{{}}
 	other := false

@@ -6,8 +6,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// path is the way of one frame through the fabric, planned before any of it happens: if one receiver has
-// no room, the frame was not sent. Its slices are reused from frame to frame.
+// path is the way of one frame through the fabric. It is planned before anything is delivered: if
+// one receiver has no room, the frame is not sent. Its slices are reused from frame to frame.
 type path struct {
 	frame    transport.Frame
 	hops     []hop
@@ -15,7 +15,7 @@ type path struct {
 	egress   []l2switch.Egress
 }
 
-// hop is a frame's visit to a device; its tag is as on the cable that it came by.
+// hop is a frame's entry into a device, with the tag that it had on the cable.
 type hop struct {
 	dev     *device
 	port    int
@@ -31,8 +31,8 @@ type arrival struct {
 	tag    transport.Tag
 }
 
-// deliver carries frame from link l to wherever it goes, and reports false, with nothing delivered, if
-// a queue there is full and must not drop. The lock is held.
+// deliver carries frame from link l to all its receivers. It delivers nothing and returns false if
+// a receiver's queue is full and must not drop. The lock is held.
 func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) bool {
 	p := &f.path
 	p.frame = *frame
@@ -54,14 +54,14 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 	for _, a := range p.arrivals {
 		p.frame.Tagged, p.frame.Tag = a.tagged, a.tag
 		a.link.queue.push(&p.frame)
-		a.link.sleep.arrived()
+		a.link.wakeup.arrived()
 	}
-	p.frame.Payload = nil // the caller's
+	p.frame.Payload = nil // it is the caller's again
 	return true
 }
 
-// plan follows p.frame from its first hop through all devices, and reserves room at each link.
-// A device is visited once per VID at most, as there are no loops.
+// plan follows p.frame from its first hop through all devices and reserves room at each receiver.
+// It ends because there are no loops: a frame enters a device at most once per VID.
 func (p *path) plan(now monotime.Time, from *Link, first hop) bool {
 	p.hops, p.arrivals = append(p.hops[:0], first), p.arrivals[:0]
 	for i := 0; i < len(p.hops); i++ {

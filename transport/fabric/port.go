@@ -8,17 +8,17 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Port says what a switch does with VLANs where a station or another switch is plugged in. The zero Port
-// passes everything through: it is in every VID, and each tag, or none, leaves as it came. That is what a
-// switch does which knows no VLANs, and more than a strict 802.1Q switch would: it lets VID 0 pass.
+// Port is the VLAN configuration of a switch's port. The zero Port passes everything through, as a
+// switch without VLANs does: it is in every VID, and frames leave with the tag, or without one, as
+// they came. (A strict 802.1Q switch would not let VID 0 pass.)
 type Port struct {
-	// PVID is the VLAN of what comes in untagged, or with a priority tag (VID 0). 0: VLAN 1.
+	// PVID is the VLAN of frames that come in untagged or with a priority tag (VID 0). 0 means 1.
 	PVID transport.VID
-	// VIDs are those that the port is a member of: no others come in or leave. nil: all of them.
+	// VIDs are the VLANs that the port is a member of: no others come in or leave. nil means all.
 	VIDs []transport.VID
-	// Untagged are those of them that leave without a tag.
+	// Untagged are the VIDs, of those, that leave without a tag.
 	Untagged []transport.VID
-	// TaggedOnly takes in no frame without a VID, and lets none leave without.
+	// TaggedOnly lets no frame in or out without a VID.
 	TaggedOnly bool
 }
 
@@ -27,8 +27,8 @@ func Access(vid transport.VID) Port {
 	return Port{PVID: vid, VIDs: []transport.VID{vid}, Untagged: []transport.VID{vid}}
 }
 
-// Trunk is a port that carries these VIDs. VLAN 1, if among them, is its PVID: its frames
-// stay untagged where they came so. Without VIDs it carries none; all of them is the zero Port.
+// Trunk is a port that carries these VIDs; for all of them use the zero Port. VLAN 1, if among
+// them, is the PVID: its frames stay untagged if they came untagged.
 func Trunk(vids ...transport.VID) Port {
 	return Port{VIDs: append([]transport.VID{}, vids...)}
 }

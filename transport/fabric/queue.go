@@ -6,16 +6,16 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// queue holds the frames that arrived at a link and were not polled yet: a ring of slots that are filled by
-// whoever holds the fabric's lock and emptied by the one goroutine that polls, without a lock between them.
+// queue holds the frames that arrived at a link and were not polled yet. It is a ring of slots. The
+// holder of the fabric's lock fills it, the one polling goroutine empties it; they share no lock.
 //
 //	        tail           next          head
 //	  free   |  handed out  |   waiting   |   free
 //	---------+--------------+-------------+---------->  frames, counted from 0
 //
-// The poller moves next when it hands frames out, and tail to where next was at the Poll after, as
-// the views are valid until then. It never hands out more than half of the slots at once: so a receiver
-// that sleeps in Wait with all its frames handed out still has room for the frame that will wake it.
+// The poller moves next when it hands frames out. At the following Poll, until which the views are
+// valid, it moves tail there. It hands out at most half of the slots at once: a receiver asleep in
+// Wait, with all its frames handed out, still has room for the frame that is to wake it.
 type queue struct {
 	slots  []slot
 	bytes  []byte // stride bytes for each slot
@@ -26,7 +26,7 @@ type queue struct {
 
 	// The sender's; the fabric's lock guards all but head.
 	filled   uint64        // head, without the atomic
-	limit    uint64        // frames below this number have a free slot, for all that is known
+	limit    uint64        // frames below this number have a free slot, as of the last look
 	reserved uint64        // slots promised to the frame whose path is being planned
 	head     atomic.Uint64 // frames below it are there for the poller
 
@@ -34,16 +34,16 @@ type queue struct {
 
 	// The poller's.
 	next     uint64        // without the atomic
-	held     uint64        // next - tail
-	emptied  atomic.Uint64 // next<<heldBits | held
+	lent     uint64        // next - tail
+	emptied  atomic.Uint64 // next<<lentBits | lent
 	rxBytes  uint64
 	rxPublic atomic.Uint64 // rxBytes, for Counters
 
 	_ [cacheLine]byte
 }
 
-// heldBits is enough for half of MaxQueueFrames.
-const heldBits = 16
+// lentBits is enough for half of MaxQueueFrames.
+const lentBits = 16
 
 // slot is a frame in the queue; its payload lies in queue.bytes.
 type slot struct {
@@ -54,8 +54,8 @@ type slot struct {
 	size      int32
 }
 
-// minPayload is what the payload of a shorter frame is padded to with zeros. A NIC pads before it inserts the
-// tag, so tagged frames too are padded to this.
+// minPayload is the length to which shorter payloads are padded with zeros. A NIC pads before it
+// inserts the tag, so it holds for tagged frames too.
 const minPayload = transport.MinFrameLen - transport.HeaderLen
 
 func (q *queue) init(frames, mtu int) {
@@ -66,11 +66,11 @@ func (q *queue) init(frames, mtu int) {
 	q.limit = uint64(frames)
 }
 
-// reserve promises a slot to the frame that is under way, if there is one.
+// reserve promises a slot to the frame that is being planned, if one is free.
 func (q *queue) reserve() bool {
 	if q.filled+q.reserved >= q.limit {
 		e := q.emptied.Load()
-		tail := e>>heldBits - e&(1<<heldBits-1)
+		tail := e>>lentBits - e&(1<<lentBits-1)
 		if q.limit = tail + uint64(len(q.slots)); q.filled+q.reserved >= q.limit {
 			return false
 		}
@@ -94,10 +94,10 @@ func (q *queue) push(f *transport.Frame) {
 	q.head.Store(q.filled)
 }
 
-// poll takes the frames back that it handed out last time, and hands out the next ones.
+// poll takes back the frames of the last poll and hands out the next ones.
 func (q *queue) poll(frames []transport.Frame) int {
 	n := min(int(q.head.Load()-q.next), len(frames), max(len(q.slots)/2, 1))
-	if n == 0 && q.held == 0 {
+	if n == 0 && q.lent == 0 {
 		return 0
 	}
 	for i := range frames[:n] {
@@ -109,14 +109,14 @@ func (q *queue) poll(frames []transport.Frame) int {
 		q.rxBytes += uint64(f.WireLen())
 	}
 	q.next += uint64(n)
-	q.held = uint64(n)
+	q.lent = uint64(n)
 	q.rxPublic.Store(q.rxBytes)
-	q.emptied.Store(q.next<<heldBits | q.held)
+	q.emptied.Store(q.next<<lentBits | q.lent)
 	return n
 }
 
-// handedOut returns how many frames the poller took. It may be called from any goroutine.
-func (q *queue) handedOut() uint64 { return q.emptied.Load() >> heldBits }
+// handedOut returns how many frames were handed out. It may be called from any goroutine.
+func (q *queue) handedOut() uint64 { return q.emptied.Load() >> lentBits }
 
 // waiting reports whether there is something to poll. It may be called from any goroutine.
 func (q *queue) waiting() bool { return q.head.Load() != q.handedOut() }

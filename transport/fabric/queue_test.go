@@ -88,8 +88,8 @@ func TestDropWhenFull_LosesAtThatReceiverAlone(t *testing.T) {
 	wantNumbers(t, "slow, emptied", slow, 102)
 }
 
-// A receiver that holds all it was handed out and sleeps must still be reachable, or it would sleep for ever
-// while its senders are busy for ever.
+// A receiver that holds all it was handed out and sleeps must still be reachable, or it would sleep
+// for ever while its senders are busy for ever.
 func TestQueue_SleeperWithAllHandedOutHasRoom(t *testing.T) {
 	for _, size := range []int{2, 4, 64} {
 		f := newFabric(t, Config{QueueFrames: size})
@@ -154,7 +154,8 @@ func TestQueue_AgreesWithSlice(t *testing.T) {
 	}
 }
 
-// A slot that held a long frame pads the next short one with zeros, and a view ends where its payload does.
+// A slot that held a long frame pads the next short one with zeros, and a view ends where its
+// payload does.
 func TestQueue_ShortAfterLong(t *testing.T) {
 	var q queue
 	q.init(2, 64)
@@ -179,8 +180,9 @@ func TestQueue_ShortAfterLong(t *testing.T) {
 	}
 }
 
-// Everyone sends to everyone, to all and to a group, through two switches and a hub, with tiny queues; everyone
-// polls and sleeps. Each frame arrives exactly once everywhere it should, each sender's in order.
+// Everyone sends to everyone, to all and to a group, through two switches and a hub, with tiny
+// queues; everyone polls and sleeps. Each frame arrives exactly once everywhere it should, each
+// sender's in order.
 func TestFabric_NoFrameIsLostAmongManyGoroutines(t *testing.T) {
 	const perSender = 2000
 	f := newFabric(t, Config{QueueFrames: 4})

@@ -77,7 +77,8 @@ func fatTree(t testing.TB, leaves, tops int) (f *Fabric, leaf, top []*Switch) {
 	return f, leaf, top
 }
 
-// Physically the fat tree is full of loops; no VID has one. Each frame goes by the top switch of its VID.
+// Physically the fat tree is full of loops; no VID has one. Each frame goes by the top switch of
+// its VID.
 func TestVFREC_FatTreeOfVLANs_EachVIDHasItsTop(t *testing.T) {
 	_, leaf, top := fatTree(t, 4, 3)
 	a, b := attach(t, leaf[0], Station{}), attach(t, leaf[3], Station{})
@@ -141,7 +142,8 @@ func TestConnect_RefusesLoops(t *testing.T) {
 		{"two VLANs joined by a cable between their access ports", func(f *Fabric, cable func(a, b Device, p Port) error) error {
 			a, b := f.AddSwitch("a"), f.AddSwitch("b")
 			_ = cable(a, b, Access(5)) // 5 and 5
-			// Through a hub the untagged frames of VLAN 5 become VLAN 6's, and back by the second cable.
+			// Through a hub the untagged frames of VLAN 5 become VLAN 6's, and back by the second
+			// cable.
 			h := f.AddHub("h")
 			_ = cable(a, h, Access(6))
 			return cable(h, b, Access(5))
@@ -219,7 +221,8 @@ func TestHub_EveryStationHearsAndFilters(t *testing.T) {
 	wantNumbers(t, "a", a)
 }
 
-// VLANs 5 and 6 are joined outside of the switch. Stations in both get a broadcast in both; never their own.
+// VLANs 5 and 6 are joined outside of the switch. Stations in both get a broadcast in both; never
+// their own.
 func TestOwnFrames_DoNotComeBackByAnotherVLAN(t *testing.T) {
 	f := newFabric(t, Config{QueueFrames: 2})
 	s, joint := f.AddSwitch("s"), f.AddHub("joint")

@@ -42,7 +42,7 @@ func TestLink(t *testing.T) {
 	linktest.TestLink(t, func(t *testing.T) (transport.Link, transport.Link) { a, b := pair(t, fault.Config{}); return a, b })
 }
 
-// Frames that no fault touches pass as if there were none, though each goes the long way.
+// Frames that Match leaves out pass unharmed, though each takes the path of faults.
 func TestLinkWithFaultsForOthers(t *testing.T) {
 	linktest.TestLink(t, func(t *testing.T) (transport.Link, transport.Link) {
 		a, b := pair(t, fault.Config{Loss: 1, Match: func(*transport.Frame) bool { return false }})
@@ -50,10 +50,10 @@ func TestLinkWithFaultsForOthers(t *testing.T) {
 	})
 }
 
-// hidden is a link whose abilities cannot be seen: fault has to be quiet by itself.
+// hidden is a link that hides its abilities: fault has to mask wake-ups by itself.
 type hidden struct{ transport.Link }
 
-func TestLinkAroundOneThatCannotBeQuiet(t *testing.T) {
+func TestLinkAroundOneThatCannotMask(t *testing.T) {
 	linktest.TestLink(t, func(t *testing.T) (transport.Link, transport.Link) {
 		links, err := fabric.Links(2)
 		if err != nil {
@@ -61,7 +61,7 @@ func TestLinkAroundOneThatCannotBeQuiet(t *testing.T) {
 		}
 		var pair [2]transport.Link
 		for i, l := range links {
-			// These links filter groups, which hidden ones are taken not to do.
+			// The links filter groups, and the suite takes hidden ones not to.
 			if err := l.Join(transport.MAC{0x03, 0x72, 0x6c, 0, 0, 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,8 @@ func TestLinkAroundOneThatCannotBeQuiet(t *testing.T) {
 
 const payloadLen = 60
 
-// exchange sends n numbered frames from a to b, one at a time, and returns what b receives, payloads copied.
+// exchange sends n numbered frames from a to b, one at a time, and returns copies of the payloads
+// that b receives.
 func exchange(t testing.TB, a, b transport.Link, n int) (got [][]byte) {
 	t.Helper()
 	in := make([]transport.Frame, 4)
@@ -106,7 +107,8 @@ func number(payload []byte) int { return int(binary.BigEndian.Uint32(payload)) }
 
 const rounds = 4000
 
-// near fails unless a count of rounds draws is what a probability promises, within 5 standard deviations.
+// near fails unless a count of rounds draws agrees with a probability, within 5 standard
+// deviations.
 func near(t *testing.T, what string, got uint64, p float64) {
 	t.Helper()
 	if want := p * rounds; math.Abs(float64(got)-want) > 5*math.Sqrt(want*(1-p))+1 {
@@ -266,7 +268,7 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// Neither an idle link nor one that holds frames allocates when its memory has grown.
+// Neither an idle link nor one that delays frames allocates, once its memory has grown.
 func TestAllocatesNothing(t *testing.T) {
 	for _, cfg := range []fault.Config{{}, {Loss: 0.2, Duplicate: 0.2, Truncate: 0.2, Corrupt: 0.2, Reorder: 0.2}} {
 		a, b := pair(t, cfg)

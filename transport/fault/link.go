@@ -10,21 +10,21 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a link with faults. What it does not do itself the link inside does; so its Counters are of the frames
-// that the link inside sent and received, and Counts tells what became of those.
+// Link is a link with faults. What it does not do itself the inner link does: so Counters are of
+// the frames that the inner link sent and received, and Counts says what became of those.
 type Link struct {
 	transport.Link
-	quieter transport.WakeupMasker // the link inside, if it is one
-	cut     atomic.Bool
-	closed  atomic.Bool
+	masker transport.WakeupMasker // the inner link, if it is one
+	cut    atomic.Bool
+	closed atomic.Bool
 
-	mu       sync.Mutex // guards what follows; taken before locks of the link inside
-	rng      *rand.Rand
-	cfg      Config
-	counts   Counts
-	held     holding
-	quiet    bool
-	sleepers []*sleeper
+	mu      sync.Mutex // guards what follows; taken before locks of the inner link
+	rng     *rand.Rand
+	cfg     Config
+	counts  Counts
+	delayed delayQueue
+	masked  bool // MaskWakeups
+	waits   []*wait
 }
 
 var (
@@ -33,24 +33,25 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 )
 
-// New puts faults around inner. rng belongs to the link from now on. Errors: no rng; a field of cfg out of range.
+// New puts faults around inner. rng belongs to the link from now on.
+// Errors: rng is nil; a field of cfg is out of range.
 func New(inner transport.Link, rng *rand.Rand, cfg Config) (*Link, error) {
 	if rng == nil {
-		return nil, errors.New("fault: no source of chance (want rand.New(rand.NewPCG(seed, 0)))")
+		return nil, errors.New("fault: no random generator (want rand.New(rand.NewPCG(seed, 0)))")
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	l := &Link{Link: inner, rng: rng, cfg: cfg}
-	l.quieter, _ = transport.As[transport.WakeupMasker](inner)
+	l.masker, _ = transport.As[transport.WakeupMasker](inner)
 	return l, nil
 }
 
-// Unwrap returns the link inside: it makes Link a transport.Wrapper.
+// Unwrap implements transport.Wrapper.
 func (l *Link) Unwrap() transport.Link { return l.Link }
 
-// SetConfig changes what happens from the next Poll on; what is held back already comes when it was to. If it
-// returns an error, a field of cfg out of range, nothing has changed.
+// SetConfig changes what happens from the next Poll on; frames in the delay queue keep their due
+// times. If it returns an error, a field of cfg out of range, nothing has changed.
 func (l *Link) SetConfig(cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err
@@ -61,8 +62,8 @@ func (l *Link) SetConfig(cfg Config) error {
 	return nil
 }
 
-// Cut cuts the cable, or heals it. While it is cut, what is sent and what arrives is lost, in silence. Frames that
-// arrived before and are held back still come: the wire is behind them.
+// Cut cuts the cable, or mends it. While it is cut, frames sent and frames arriving are lost, with
+// no error. Frames in the delay queue still come: they arrived before.
 func (l *Link) Cut(cut bool) { l.cut.Store(cut) }
 
 // Counts returns what happened so far.
@@ -72,13 +73,13 @@ func (l *Link) Counts() Counts {
 	return l.counts
 }
 
-// Send sends frames by the link inside, or loses them if the cable is cut.
+// Send sends frames by the inner link, or loses them if the cable is cut.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	if !l.cut.Load() || l.closed.Load() {
 		return l.Link.Send(frames)
 	}
 	mtu := l.MTU()
-	for i := range frames { // what could not be sent anyway is refused all the same
+	for i := range frames { // a frame that could not be sent anyway is refused as always
 		if err := transport.CheckFrame(&frames[i], mtu); err != nil {
 			return l.lose(i), err
 		}
@@ -93,52 +94,53 @@ func (l *Link) lose(n int) int {
 	return n
 }
 
-// Poll returns frames that are due, and those of the link inside that no fault holds back. Payloads that were
-// altered or held back are views of this link's memory, the others of the link's inside: all are valid until the
-// next Poll or Close.
-func (l *Link) Poll(frames []transport.Frame) (int, error) {
+// Poll returns frames that are due, and those of the inner link that are not delayed. Payloads that
+// were altered or delayed are views of this link's memory, the others of the inner link's. All are
+// valid until the next Poll or Close.
+func (l *Link) Poll(frames []transport.Frame) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held.reclaim()
-	if _, held := l.held.next(); !held && l.cfg.idle() && !l.cut.Load() {
-		n, err := l.Link.Poll(frames)
+	l.delayed.reclaim()
+	if _, some := l.delayed.next(); !some && l.cfg.idle() && !l.cut.Load() {
+		n, err = l.Link.Poll(frames)
 		l.counts.Received += uint64(n)
-		l.counts.Delivered += uint64(n)
-		return n, err
+	} else {
+		n, err = l.poll(frames)
 	}
-	n, err := l.poll(frames)
 	l.counts.Delivered += uint64(n)
 	return n, err
 }
 
-// poll is Poll where something may happen to frames.
+// poll is Poll where something may happen to frames. It fills frames in this order: delayed frames
+// that are due; frames of the inner link, closed up where some do not pass; delayed frames that
+// these have overtaken, and duplicates.
 func (l *Link) poll(frames []transport.Frame) (n int, err error) {
 	now := clock.Now()
-	n = l.held.take(now, frames)
-	first, held := l.held.next()
-	came := n
-	got, err := l.Link.Poll(frames[came:])
+	n = l.delayed.pop(now, frames)
+	first, some := l.delayed.next()
+	arrived := frames[n:]
+	got, err := l.Link.Poll(arrived)
 	for i := range got {
-		if f := &frames[came+i]; l.pass(now, f) {
-			frames[n] = *f // moves up to where others did not pass
+		if l.decide(now, &arrived[i]) {
+			frames[n] = arrived[i]
 			n++
-			l.held.overtake(now)
+			l.delayed.overtake(now)
 		}
 	}
-	n += l.held.take(now, frames[n:])
-	if next, any := l.held.next(); any && !l.quiet && (!held || next.Before(first)) {
+	n += l.delayed.pop(now, frames[n:])
+	if next, ok := l.delayed.next(); ok && !l.masked && (!some || next.Before(first)) {
 		l.wakeAll()
 	}
 	return n, err
 }
 
-// Close closes the link inside; what is held back is lost.
+// Close closes the inner link. Frames in the delay queue are lost.
 func (l *Link) Close() error {
 	l.closed.Store(true)
 	err := l.Link.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = holding{}
+	l.delayed = delayQueue{}
 	l.wakeAll()
 	return err
 }

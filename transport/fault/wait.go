@@ -9,51 +9,52 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sleeper is a Wait in progress. Its context ends early to have it look again.
-type sleeper struct{ wake context.CancelFunc }
+// wait is a Wait in progress: a context around the caller's. Cancelling it makes the Wait look at
+// the delay queue again.
+type wait struct{ cancel context.CancelFunc }
 
-// Wait waits for the link inside, or until a frame that is held back is due. It may end for a frame that Poll
-// then loses or holds back. Unlike Send and Poll it allocates: a context.
+// Wait waits for the inner link, or until a delayed frame is due. It may end for a frame that Poll
+// then loses or delays. Unlike Send and Poll it allocates: a context.
 func (l *Link) Wait(ctx context.Context) error {
 	for {
-		again, err := l.sleep(ctx)
+		again, err := l.waitOnce(ctx)
 		if !again {
 			return err
 		}
 	}
 }
 
-// sleep waits until something changes, and reports whether that is no reason yet for Wait to return.
-func (l *Link) sleep(ctx context.Context) (again bool, err error) {
+// waitOnce waits until something changes. again says that it is no reason for Wait to return.
+func (l *Link) waitOnce(ctx context.Context) (again bool, err error) {
 	l.mu.Lock()
-	due, held := l.held.next()
+	due, some := l.delayed.next()
 	now := clock.Now()
 	switch {
 	case l.closed.Load():
 		l.mu.Unlock()
 		return false, transport.ErrClosed
-	case l.quiet:
-		held = false // MaskWakeups(false) wakes, and then it counts
-	case held && !due.After(now):
+	case l.masked:
+		some = false // MaskWakeups(false) makes this Wait look again
+	case some && !due.After(now):
 		l.mu.Unlock()
 		return false, ctx.Err()
 	}
-	alarm, wake := context.WithCancel(ctx)
-	if held {
-		wake() // the one without a deadline
-		alarm, wake = context.WithTimeout(ctx, due.Sub(now))
+	inner, cancel := context.WithCancel(ctx)
+	if some {
+		cancel() // the one without a deadline
+		inner, cancel = context.WithTimeout(ctx, due.Sub(now))
 	}
-	s := &sleeper{wake}
-	l.sleepers = append(l.sleepers, s)
-	deaf := l.quiet && l.quieter == nil
+	w := &wait{cancel}
+	l.waits = append(l.waits, w)
+	ignoreFrames := l.masked && l.masker == nil
 	l.mu.Unlock()
-	defer l.awake(s)
+	defer l.end(w)
 
-	if deaf {
-		<-alarm.Done()
-		err = alarm.Err()
+	if ignoreFrames {
+		<-inner.Done()
+		err = inner.Err()
 	} else {
-		err = l.Link.Wait(alarm)
+		err = l.Link.Wait(inner)
 	}
 	switch {
 	case err == nil:
@@ -65,33 +66,33 @@ func (l *Link) sleep(ctx context.Context) (again bool, err error) {
 	}
 }
 
-func (l *Link) awake(s *sleeper) {
-	s.wake()
+func (l *Link) end(w *wait) {
+	w.cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.sleepers, s); i >= 0 {
-		l.sleepers = slices.Delete(l.sleepers, i, i+1)
+	if i := slices.Index(l.waits, w); i >= 0 {
+		l.waits = slices.Delete(l.waits, i, i+1)
 	}
 }
 
-// wakeAll has each Wait look again. The lock is held.
+// wakeAll makes each Wait look again. The lock is held.
 func (l *Link) wakeAll() {
-	for _, s := range l.sleepers {
-		s.wake()
+	for _, w := range l.waits {
+		w.cancel()
 	}
 }
 
-// MaskWakeups implements transport.WakeupMasker, whether or not the link inside does: neither frames that arrive nor frames
-// that become due end a Wait until MaskWakeups(false).
+// MaskWakeups implements transport.WakeupMasker, whether or not the inner link does: neither
+// arriving frames nor delayed frames that become due end a Wait until MaskWakeups(false).
 func (l *Link) MaskWakeups(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.quiet = on
-	if l.quieter != nil {
-		l.quieter.MaskWakeups(on)
+	l.masked = on
+	if l.masker != nil {
+		l.masker.MaskWakeups(on)
 	}
-	// A link that can be quiet itself has its sleepers looked after, unless they must hear of held frames.
-	if _, held := l.held.next(); l.quieter == nil || held && !on {
+	// If the inner link masks by itself, its waits need to look again only for delayed frames.
+	if _, some := l.delayed.next(); l.masker == nil || some && !on {
 		l.wakeAll()
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Delayed frames come when they are due, which ends a Wait, also one in progress.
+// A delayed frame comes when it is due, which ends a Wait, also one in progress.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Delay: 1, DelayMin: 3 * time.Second, DelayMax: 3 * time.Second})
@@ -40,14 +40,14 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Under Quiet a frame that becomes due ends no Wait; MaskWakeups(false) makes up for it.
-func TestQuietCoversHeldFrames(t *testing.T) {
+// While wake-ups are masked, a frame that becomes due ends no Wait; MaskWakeups(false) does.
+func TestMaskCoversDelayedFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, fault.Config{Delay: 1, DelayMin: time.Second, DelayMax: time.Second})
 		exchange(t, a, b, 1)
 		woken := make(chan error, 1)
 		wait := func() { woken <- b.Wait(t.Context()) }
-		go wait() // before Quiet, with the frame to be waited for
+		go wait() // before MaskWakeups(true), with the frame in the delay queue
 		synctest.Wait()
 		b.MaskWakeups(true)
 		time.Sleep(10 * time.Second) // virtual; the frame has become due
@@ -77,7 +77,7 @@ func TestQuietCoversHeldFrames(t *testing.T) {
 		b.MaskWakeups(false)
 		time.Sleep(time.Second)
 		if err := <-woken; err != nil {
-			t.Errorf("Wait for a frame that was held with wake-ups masked: %v", err)
+			t.Errorf("Wait for a frame that was delayed with wake-ups masked: %v", err)
 		}
 	})
 }

@@ -50,7 +50,8 @@ func closeTwice(t *testing.T, a, _ transport.Link) {
 	mustClose(t, a)
 }
 
-// closeUnderTraffic: Close at any moment lets senders, the poller and the waiter go, with ErrClosed.
+// closeUnderTraffic: Close at any moment lets senders, the poller and the waiter go, with
+// ErrClosed.
 func closeUnderTraffic(t *testing.T, a, b transport.Link) {
 	var wg sync.WaitGroup
 	started := make(chan struct{}, 3)
@@ -84,8 +85,8 @@ func closeUnderTraffic(t *testing.T, a, b transport.Link) {
 	wg.Wait()
 }
 
-// closedPeer: to a sender, a link that was closed is an unplugged station: frames to it are lost, and
-// nothing is held up. So many frames do not fit into any queue that is left behind.
+// closedPeer: to a sender, a link that was closed is an unplugged station: frames to it are lost,
+// and nothing is held up. So many frames do not fit into any queue that is left behind.
 func closedPeer(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, 4)...)
 	mustClose(t, b)

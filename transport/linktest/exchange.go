@@ -13,7 +13,8 @@ import (
 )
 
 // patience is how long what must happen may take before a test gives up on it. It is long, for slow
-// machines: a link that is right never uses it up. (The suite's own tests, on links that are not, shorten it.)
+// machines: a link that is right never uses it up. (The suite's own tests, on links that are not,
+// shorten it.)
 var patience = 10 * time.Second
 
 // payload returns size bytes that no other (seed, size) has. The first eight bytes hold the seed.

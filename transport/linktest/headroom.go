@@ -7,7 +7,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// headroom: a frame arrives as it is, whatever room there is before its payload. A link may write to that room, and to nothing around it.
+// headroom: a frame arrives as it is, whatever room there is before its payload. A link may write
+// to that room, and to nothing around it.
 func headroom(t *testing.T, a, b transport.Link) {
 	const guard = 8
 	for _, room := range []int{0, 1, transport.HeaderLen, transport.MaxHeaderLen, transport.MaxHeaderLen + 22} {

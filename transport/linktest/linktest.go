@@ -7,10 +7,11 @@
 //		})
 //	}
 //
-// Every link of rawlane passes it, and so should yours. Each subtest asks for a fresh pair and closes it.
+// Every link of rawlane passes it, and so should yours. Each subtest asks for a fresh pair and
+// closes it.
 //
-// The suite never sleeps. That a frame does not arrive is shown by one sent after it that does: frames
-// keep their order on one path. What must happen has [patience] to do so.
+// The suite never sleeps. That a frame does not arrive is shown by one sent after it that does:
+// frames keep their order on one path. What must happen has [patience] to do so.
 package linktest
 
 import (
@@ -19,9 +20,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// TestLink runs the suite. pair opens two links on one segment: different addresses, nobody else sending
-// frames of transport.EtherTypeDefault there, no frame lost on the way, an MTU of 64 or more, room for 128 small frames
-// in each receive queue. What pair must undo besides closing the links belongs into t.Cleanup.
+// TestLink runs the suite. pair opens two links on one segment: different addresses, nobody else
+// sending frames of transport.EtherTypeDefault there, no frame lost on the way, an MTU of 64 or
+// more, room for 128 small frames in each receive queue. What pair must undo besides closing the
+// links belongs into t.Cleanup.
 func TestLink(t *testing.T, pair func(*testing.T) (a, b transport.Link)) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

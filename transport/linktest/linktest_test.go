@@ -14,7 +14,8 @@ import (
 // faultEnv names the fault of the link that TestFaultyWire runs the suite on.
 const faultEnv = "RAWLANE_LINKTEST_FAULT"
 
-// TestFaultyWire is run by TestSuite_NoticesEachFault in a process of its own, where it has to fail.
+// TestFaultyWire is run by TestSuite_NoticesEachFault in a process of its own, where it has to
+// fail.
 func TestFaultyWire(t *testing.T) {
 	fault := os.Getenv(faultEnv)
 	if fault == "" {

@@ -10,8 +10,9 @@ import (
 // PipeMTU is the MTU of a Pipe.
 const PipeMTU = 1500
 
-// End is one end of a Pipe: a transport.Link that costs next to nothing. What it is given lies in the other end's memory until that polls, and
-// wakes nobody: a test decides what comes together, and a benchmark measures what is above the link.
+// End is one end of a Pipe: a transport.Link that costs next to nothing. What it is given lies in
+// the other end's memory until that polls, and wakes nobody: a test decides what comes together,
+// and a benchmark measures what is above the link.
 type End struct {
 	mac    transport.MAC
 	other  *End

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// earlyQuiet is how often a Wait may return early around calls of Quiet without having been woken by
-// frames: a link that ignores Quiet returns hundreds of times.
+// earlyQuiet is how often a Wait may return early around calls of Quiet without having been woken
+// by frames: a link that ignores Quiet returns hundreds of times.
 const earlyQuiet = 2
 
 // quietSleeps: with Quiet on, frames end no Wait; Poll gets them all the same.

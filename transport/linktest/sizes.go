@@ -35,7 +35,8 @@ func tooLarge(t *testing.T, a, b transport.Link) {
 	}
 }
 
-// tooLargeInBatch: n counts the frames before the one that is too large; it and those after do not go.
+// tooLargeInBatch: n counts the frames before the one that is too large; it and those after do not
+// go.
 func tooLargeInBatch(t *testing.T, a, b transport.Link) {
 	batch := numberedBatch(b.MAC(), 0, 5)
 	batch[2].Payload = payload(2, a.MTU()+1)

@@ -26,7 +26,8 @@ func waitUntilError(ctx context.Context, l transport.Link) (early int, err error
 	return early, errors.New("nothing ended the wait")
 }
 
-// waiting starts waitUntilError in a goroutine, which runs when it returns, and hands out the result.
+// waiting starts waitUntilError in a goroutine, which runs when it returns, and hands out the
+// result.
 func waiting(ctx context.Context, l transport.Link) (ended <-chan error) {
 	started, result := make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// wire is the plainest link that passes: one lock for both ends, a slice as the queue, a channel that
-// wakes. A fault makes it break one promise, to show that the suite notices.
+// wire is the plainest link that passes: one lock for both ends, a slice as the queue, a channel
+// that wakes. A fault makes it break one promise, to show that the suite notices.
 type wire struct {
 	mac   transport.MAC
 	mtu   int

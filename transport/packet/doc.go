@@ -1,31 +1,35 @@
-// Package packet is a link over AF_PACKET through the runtime's poller: it works on every Linux kernel and interface.
+// Package packet is a link over AF_PACKET through the runtime's poller. It works on every Linux
+// kernel and interface.
 //
-// The socket is github.com/mdlayher/packet's. What that does not offer is added through its SyscallConn: auxiliary data,
-// without which a received frame's VLAN tag is lost, and reception in batches without an allocation. Frames are sent by a
-// socket of their own: one that the runtime watches would wake a thread for each frame that it has sent.
+// The socket is github.com/mdlayher/packet's. Two things are added through its SyscallConn: the
+// auxiliary data, which carries the VLAN tag of a received frame, and reception in batches without
+// allocation. Frames are sent by a socket of their own: one that the runtime watches would wake a
+// thread for each frame that it has sent.
 //
-// Frames are copied once more than by package ring, and polling costs a system call; what it needs is the same:
-// CAP_NET_RAW, which an ordinary user has inside a user namespace. What that package says of VLANs on real NICs
-// holds here, too.
+// Package ring copies each frame once less and polls without a system call. Both need CAP_NET_RAW,
+// which an ordinary user has inside a user namespace; what ring says of VLANs on real NICs holds
+// here too.
 package packet
 
 import "github.com/rawlane/rawlane/transport"
 
 // Config of a link. The zero value is right for rawlane's own frames.
 type Config struct {
-	// EtherType of the frames to receive. Zero is transport.EtherTypeDefault; transport.EtherTypeAny is all.
+	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault;
+	// transport.EtherTypeAny means all.
 	EtherType transport.EtherType
-	// ReceiveBuffer is how much the kernel may keep for the link, in bytes. Zero is DefaultReceiveBuffer.
-	// More than net.core.rmem_max takes CAP_NET_ADMIN; without it, the kernel gives that much.
+	// ReceiveBuffer is how much the kernel may keep for the link, in bytes. 0 means
+	// DefaultReceiveBuffer. Without CAP_NET_ADMIN the kernel gives net.core.rmem_max at most.
 	ReceiveBuffer int
-	// Promiscuous hands out unicast frames for other stations, and frames of groups that were not joined.
+	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
 	Promiscuous bool
-	// NoVLANs says that tagged frames need not be received: a NIC that filters VLANs is left as it is.
+	// NoVLANs says that tagged frames need not be received: a NIC that filters VLANs is left as it
+	// is.
 	NoVLANs bool
-	// BypassQdisc sends past the interface's queueing discipline, tc and traffic shaping: quicker, and frames are
-	// dropped a little sooner when the NIC is full.
+	// BypassQdisc sends past the interface's queueing discipline, tc and traffic shaping. That is
+	// quicker, and drops frames a little sooner when the NIC is full.
 	BypassQdisc bool
 }
 
-// DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes: what arrives in 3 ms at most.
+// DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes: at most 3 ms of traffic.
 const DefaultReceiveBuffer = 8 << 20

@@ -8,15 +8,15 @@ import (
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// BenchmarkSend is frames sent, one or a batch per call, over a veth pair whose other end keeps them.
+// BenchmarkSend is frames sent, one or a batch per call, over a veth pair whose other end keeps
+// them.
 func BenchmarkSend(b *testing.B) {
 	for _, size := range []int{64, 1400} {
 		for _, batch := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%dB/batch%d", size, batch), func(b *testing.B) {
-				from, to := pair(b, testbed.Config{}, ring.Config{})
+				from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), open)
 				to.MaskWakeups(true)
 				frames := make([]transport.Frame, batch)
 				for i := range frames {
@@ -38,7 +38,7 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkSendAndPoll(b *testing.B) {
 	for _, size := range []int{64, 1400} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
-			from, to := pair(b, testbed.Config{}, ring.Config{})
+			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), open)
 			to.MaskWakeups(true)
 			out := []transport.Frame{{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}}
 			in := make([]transport.Frame, 1)
@@ -60,7 +60,7 @@ func BenchmarkSendAndPoll(b *testing.B) {
 
 // BenchmarkEmptyPoll is a look at a ring with nothing in it.
 func BenchmarkEmptyPoll(b *testing.B) {
-	_, l := pair(b, testbed.Config{}, ring.Config{})
+	_, l := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), open)
 	in := make([]transport.Frame, 32)
 	for b.Loop() {
 		if n, err := l.Poll(in); n != 0 || err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Receive: poll, and wait where there is nothing. VID, PCP and DEI are the frame's; TPID tells 802.1Q from 802.1ad.
+// Receive: poll, and wait where there is nothing. VID, PCP and DEI are the frame's; TPID tells
+// 802.1Q from 802.1ad.
 func ExampleOpen() {
 	link, err := ring.Open("eth0", ring.Config{EtherType: transport.EtherTypeAny})
 	if err != nil {

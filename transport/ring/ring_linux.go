@@ -7,23 +7,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// ring is the memory that the kernel writes received frames to. A slot begins with a Tpacket2Hdr, whose status
-// says whose it is: the kernel's, or ours until we give it back.
+// ring is the memory to which the kernel writes received frames. A slot begins with a Tpacket2Hdr,
+// whose status says whose the slot is: the kernel's, or ours until we give it back.
 type ring struct {
 	memory   []byte
 	slotSize int
 	mask     uint32 // number of slots - 1
 	head     uint32 // the next slot to look at
-	held     uint32 // slots before head that are handed out
+	taken    uint32 // slots before head that are ours
 }
 
-// slotHeader is what the kernel puts before a frame in a slot at most, in bytes: its header, an address, alignment.
+// slot is one slot of the ring, with a frame in it.
+type slot struct {
+	header *unix.Tpacket2Hdr
+	memory []byte
+}
+
+// slotHeader is the most that the kernel puts before a frame in a slot, in bytes: its header, an
+// address, alignment.
 const slotHeader = 128
 
-// blockSize is what the kernel allocates at once; a slot does not straddle two.
+// blockSize is what the kernel allocates at once, in bytes. A slot does not straddle two blocks.
 const blockSize = 1 << 16
 
 func (r *ring) open(fd, mtu, slots int) error {
@@ -55,52 +63,50 @@ func (r *ring) close() {
 	}
 }
 
-// slot returns the header of a slot, and the slot's memory.
-func (r *ring) slot(i uint32) (*unix.Tpacket2Hdr, []byte) {
+// slots returns how many slots the ring has.
+func (r *ring) slots() int { return int(r.mask) + 1 }
+
+func (r *ring) slot(i uint32) slot {
 	at := int(i&r.mask) * r.slotSize
 	memory := r.memory[at : at+r.slotSize : at+r.slotSize]
-	return (*unix.Tpacket2Hdr)(unsafe.Pointer(&memory[0])), memory
+	return slot{(*unix.Tpacket2Hdr)(unsafe.Pointer(&memory[0])), memory}
 }
 
-// next takes the next slot if the kernel has filled it. It is ours until release.
-func (r *ring) next() (h *unix.Tpacket2Hdr, memory []byte, ok bool) {
-	h, memory = r.slot(r.head)
-	if atomic.LoadUint32(&h.Status)&unix.TP_STATUS_USER == 0 {
-		return nil, nil, false
+// next takes the next slot if the kernel has filled it. It is ours until release. The caller takes
+// at most slots() of them before it releases: one more would be the first again.
+func (r *ring) next() (s slot, ok bool) {
+	s = r.slot(r.head)
+	if atomic.LoadUint32(&s.header.Status)&unix.TP_STATUS_USER == 0 {
+		return slot{}, false
 	}
 	r.head++
-	r.held++
-	return h, memory, true
+	r.taken++
+	return s, true
 }
 
 // release gives all slots that were taken back to the kernel.
 func (r *ring) release() {
-	for first := r.head - r.held; r.held > 0; r.held-- {
-		h, _ := r.slot(first)
-		atomic.StoreUint32(&h.Status, unix.TP_STATUS_KERNEL)
+	for first := r.head - r.taken; r.taken > 0; r.taken-- {
+		atomic.StoreUint32(&r.slot(first).header.Status, unix.TP_STATUS_KERNEL)
 		first++
 	}
 }
 
-// parse reads the frame in a slot. ok is false if it was cut off, or is no frame at all.
-func parse(h *unix.Tpacket2Hdr, memory []byte, f *transport.Frame) (tpid transport.EtherType, ok bool) {
-	begin, end := int(h.Mac), int(h.Mac)+int(h.Snaplen)
-	if h.Snaplen < h.Len || h.Snaplen < transport.HeaderLen || end > len(memory) {
-		return 0, false
+// received returns the frame in the slot, a view of it.
+func (s slot) received() afpacket.Received {
+	h := s.header
+	begin := min(int(h.Mac), len(s.memory))
+	end := min(begin+int(h.Snaplen), len(s.memory))
+	return afpacket.Received{Bytes: s.memory[begin:end:end], Len: int(h.Len), Status: h.Status, TCI: h.Vlan_tci}
+}
+
+// tpid returns the EtherType of the frame's tag, or 0 if it has none.
+func (s slot) tpid() transport.EtherType {
+	switch status := s.header.Status; {
+	case status&unix.TP_STATUS_VLAN_VALID == 0:
+		return 0
+	case status&unix.TP_STATUS_VLAN_TPID_VALID != 0:
+		return transport.EtherType(s.header.Vlan_tpid)
 	}
-	b := memory[begin:end:end]
-	f.Dst = transport.MAC(b[0:6])
-	f.Src = transport.MAC(b[6:12])
-	f.EtherType = transport.EtherType(b[12])<<8 | transport.EtherType(b[13])
-	f.Payload = b[transport.HeaderLen:]
-	f.Tagged = h.Status&unix.TP_STATUS_VLAN_VALID != 0 // not the tag's value: a tag of zeros is a tag
-	f.Tag = transport.Tag{}
-	if !f.Tagged {
-		return 0, true
-	}
-	f.Tag = transport.TagFromTCI(h.Vlan_tci)
-	if h.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
-		return transport.EtherType(h.Vlan_tpid), true
-	}
-	return transport.EtherTypeVLAN, true
+	return transport.EtherTypeVLAN
 }

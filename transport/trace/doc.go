@@ -1,13 +1,16 @@
-// Package trace logs what passes a link, through log/slog: a record per frame, and what goes wrong.
+// Package trace logs the frames that pass a link, and its errors, through log/slog.
 //
 //	link = trace.New(link, slog.Default(), trace.Config{})
 //
-//	DEBUG sent link=eth0 src=02:00:00:00:00:01 dst=02:00:00:00:00:02 ethertype=0x88b5 vid=101 pcp=1 bytes=20
+//	DEBUG sent link=eth0 src=02:00:00:00:00:01 dst=02:00:00:00:00:02 ethertype=0x88b5 vid=101
+//	      pcp=1 bytes=20
 //
-// Frames are logged at slog.LevelDebug, or a level of your choice: sent ones when the link inside has taken them,
-// received ones when Poll hands them out. vid and pcp are there if the frame is tagged, dei if that is set; bytes is
-// the payload's length. What Send, Poll, Wait and Close report is logged as a warning, besides what is no failure:
-// ErrBusy, ErrClosed, and the end of a context. Close logs what has passed.
+// Each frame is one record, at slog.LevelDebug or a level of your choice: a sent one once the inner
+// link has taken it, a received one when Poll hands it out. A tagged frame has vid and pcp, and dei
+// if that is set; bytes is the payload's length. Errors of Send, Poll, Wait and Close are logged as
+// warnings, except those that are no failure: ErrBusy, ErrClosed, the end of a context. Close logs
+// the counters.
 //
-// While the level is disabled, a call of Send or Poll costs one question to the logger's handler, and allocates nothing.
+// While the level is disabled, Send and Poll ask the logger's handler once a call, and do not
+// allocate.
 package trace

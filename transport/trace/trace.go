@@ -12,14 +12,14 @@ import (
 
 // Config of a Link. The zero value logs no payload, at slog.LevelDebug.
 type Config struct {
-	// Level of the records of frames. Nil is slog.LevelDebug. It is asked at each call: a *slog.LevelVar
-	// changes it while the link runs.
+	// Level of the records of frames. nil means slog.LevelDebug. It is read at each call, so a
+	// *slog.LevelVar changes it while the link runs.
 	Level slog.Leveler
-	// Payload is how many bytes of each payload are logged, in hexadecimal. Zero or less is none.
+	// Payload is how many bytes of each payload are logged, in hexadecimal. 0 or less means none.
 	Payload int
 }
 
-// Link is a link whose frames are logged. What it does not do itself the link inside does.
+// Link is a link whose frames are logged. What it does not do itself the inner link does.
 type Link struct {
 	transport.Link
 	log     *slog.Logger
@@ -33,18 +33,19 @@ var (
 	_ transport.Wrapper = (*Link)(nil)
 )
 
-// New logs inner's frames to logger, under inner's name.
+// New returns a link around inner whose frames are logged to logger, under inner's name.
 func New(inner transport.Link, logger *slog.Logger, cfg Config) *Link {
 	if cfg.Level == nil {
 		cfg.Level = slog.LevelDebug
 	}
-	return &Link{Link: inner, log: logger.With("link", transport.Name(inner)), level: cfg.Level, payload: max(cfg.Payload, 0)}
+	logger = logger.With("link", transport.Name(inner))
+	return &Link{Link: inner, log: logger, level: cfg.Level, payload: max(cfg.Payload, 0)}
 }
 
-// Unwrap returns the link inside: it makes Link a transport.Wrapper.
+// Unwrap implements transport.Wrapper.
 func (l *Link) Unwrap() transport.Link { return l.Link }
 
-// Send sends frames by the link inside and logs those that it took.
+// Send sends frames by the inner link and logs those that it took.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Send(frames)
 	l.frames("sent", frames[:n])
@@ -52,7 +53,7 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// Poll polls the link inside and logs what it returned.
+// Poll polls the inner link and logs the frames that it returned.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Poll(frames)
 	l.frames("received", frames[:n])
@@ -60,7 +61,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// Wait waits for the link inside, and logs if that fails.
+// Wait waits for the inner link and logs if that fails.
 func (l *Link) Wait(ctx context.Context) error {
 	err := l.Link.Wait(ctx)
 	if ctx.Err() == nil {
@@ -69,7 +70,7 @@ func (l *Link) Wait(ctx context.Context) error {
 	return err
 }
 
-// Close closes the link inside and, the first time, logs its counters at slog.LevelInfo.
+// Close closes the inner link and, the first time, logs its counters at slog.LevelInfo.
 func (l *Link) Close() error {
 	err := l.Link.Close()
 	if l.closed.Swap(true) {

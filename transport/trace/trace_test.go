@@ -62,7 +62,8 @@ func TestFramesAreLogged(t *testing.T) {
 	}
 }
 
-// Of a batch that is refused half-way, and of a slice that Poll did not fill, only what passed is logged.
+// Of a batch that is refused half-way, and of a slice that Poll did not fill, only what passed is
+// logged.
 func TestWhatDidNotPassIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	a, b := pair(t, text(&log, slog.LevelDebug), trace.Config{})
@@ -198,6 +199,5 @@ func Example() {
 		Dst: transport.Broadcast, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5,
 		OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}), Payload: []byte("hello, all"),
 	}})
-	// Output:
-	// level=DEBUG msg=sent src=02:00:00:00:00:01 dst=ff:ff:ff:ff:ff:ff ethertype=0x88b5 vid=101 pcp=1 bytes=10 payload=68656c6c6f
+	// Output: level=DEBUG msg=sent src=02:00:00:00:00:01 dst=ff:ff:ff:ff:ff:ff ethertype=0x88b5 vid=101 pcp=1 bytes=10 payload=68656c6c6f
 }

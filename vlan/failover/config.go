@@ -6,13 +6,14 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/control"
 )
 
 // Config of a Driver.
 type Config struct {
 	// Failover says what is watched, and how closely: the same on all nodes.
-	Failover vlan.FailoverConfig
+	Failover control.FailoverConfig
 	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while nothing is forced. Pairs that use none of
 	// the watched VIDs are left alone.
 	Routes Routes
@@ -32,7 +33,7 @@ type Move struct {
 	Node     mcd.NodeID
 	Peer     transport.MAC
 	From, To transport.VID
-	Reason   vlan.MoveReason
+	Reason   control.MoveReason
 	Fenced   bool
 	Err      error // why the routes could not be changed, or the fence not be had; in the latter case they were changed
 }

@@ -1,8 +1,8 @@
 // Package failover watches the paths between the nodes of a cluster, and moves pairs off VLANs that carry nothing any more.
 //
-// It drives a [vlan.Failover] with the probes of an endpoint of package mcd, which each node's endpoint answers by itself:
+// It drives a [control.Failover] with the probes of an endpoint of package mcd, which each node's endpoint answers by itself:
 //
-//	mcd.Endpoint  -- probes, answers -->  Driver (vlan.Failover)  -- moves -->  Routes: a vlan.Table, a manager.Server
+//	mcd.Endpoint  -- probes, answers -->  Driver (control.Failover)  -- moves -->  Routes: a vlan.Table, a manager.Server
 //
 // A program that sends by a table of its own has it watched like this, on all nodes:
 //

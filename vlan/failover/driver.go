@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/control"
 )
 
 // fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and what waits has waited long enough.
@@ -28,7 +29,7 @@ type Driver struct {
 	ended  sync.WaitGroup // the goroutine that Start started, and one per fenced move in progress
 
 	mu      sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
-	core    *vlan.Failover
+	core    *control.Failover
 	nodes   map[transport.MAC]mcd.NodeID // that are watched
 	prefer  map[transport.MAC]transport.VID
 	forced  map[transport.MAC]transport.VID // by us, and not restored yet
@@ -41,7 +42,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	if err := cfg.validate(ep); err != nil {
 		return nil, err
 	}
-	core, err := vlan.NewFailover(ep.MAC(cfg.NIC), cfg.Failover)
+	core, err := control.NewFailover(ep.MAC(cfg.NIC), cfg.Failover)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (d *Driver) Restore() error {
 // Path is what is thought of the path to a node by a VID.
 type Path struct {
 	Node mcd.NodeID `json:"node"`
-	vlan.PathStatus
+	control.PathStatus
 }
 
 // Paths returns all watched paths, by the nodes' addresses and by VID.
@@ -156,11 +157,11 @@ func (d *Driver) refreshEvery() time.Duration {
 	if d.cfg.Failover.Probe > 0 {
 		return d.cfg.Failover.Probe
 	}
-	return vlan.DefaultProbe
+	return control.DefaultProbe
 }
 
 // do carries out what the core says. The caller holds mu.
-func (d *Driver) do(steps []vlan.FailoverStep) {
+func (d *Driver) do(steps []control.FailoverStep) {
 	for i := range steps {
 		if steps[i].Body == nil {
 			d.move(&steps[i])
@@ -227,7 +228,7 @@ func (d *Driver) compare(now monotime.Time, peer transport.MAC, inForce transpor
 	}
 	steps := d.wished(now, peer, inForce)
 	if after, ok := d.core.VID(peer); ok && after != inForce { // what is wished for is dead
-		m := Move{Peer: peer, From: inForce, To: after, Reason: vlan.MoveMissed}
+		m := Move{Peer: peer, From: inForce, To: after, Reason: control.MoveMissed}
 		m.Err = d.force(&m)
 		d.report(m)
 	}
@@ -239,7 +240,7 @@ func (d *Driver) compare(now monotime.Time, peer transport.MAC, inForce transpor
 }
 
 // wished tells the core that a peer's pair is to use a VID, and does use it.
-func (d *Driver) wished(now monotime.Time, peer transport.MAC, vid transport.VID) []vlan.FailoverStep {
+func (d *Driver) wished(now monotime.Time, peer transport.MAC, vid transport.VID) []control.FailoverStep {
 	steps, err := d.core.SetPeer(now, peer, vid, nil)
 	if err != nil {
 		return nil // it is not a station's address: nothing goes there
@@ -250,7 +251,7 @@ func (d *Driver) wished(now monotime.Time, peer transport.MAC, vid transport.VID
 }
 
 // move changes the route to a peer. The caller holds mu.
-func (d *Driver) move(s *vlan.FailoverStep) {
+func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Fenced: d.cfg.Fence && s.Alive}
 	if !m.Fenced {
 		m.Err = d.change(&m)

@@ -17,9 +17,12 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
 	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-var watched = vlan.FailoverConfig{VIDs: []transport.VID{1, 2}, Hold: 2 * time.Second}
+var watched = control.FailoverConfig{VIDs: []transport.VID{1, 2}, WaitToRestore: 2 * time.Second}
 
 // settle is longer than a dead VID stays in use.
 const settle = 600 * time.Millisecond
@@ -40,7 +43,7 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 			t.Errorf("%d moves, want one by each end of the 4 pairs between the leaves: %v", len(moved), moved)
 		}
 		for _, p := range ds[0].Paths() {
-			if dead := p.VID == 1 && p.Node >= 2; (p.State == vlan.PathDown) != dead || p.Used != (p.VID == 2) == (p.Node >= 2) {
+			if dead := p.VID == 1 && p.Node >= 2; (p.State == control.PathDown) != dead || p.Used != (p.VID == 2) == (p.Node >= 2) {
 				t.Errorf("node 0 says %+v", p)
 			}
 		}
@@ -48,9 +51,9 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 			t.Error("untagged")
 		}
 		n.cables[0][0].SetUp(true)
-		time.Sleep(watched.Hold / 2)
+		time.Sleep(watched.WaitToRestore / 2)
 		n.expectVIDs(t, 2)
-		time.Sleep(2 * watched.Hold)
+		time.Sleep(2 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 		for _, m := range n.moves.take() {
 			if !m.Fenced || m.Err != nil {
@@ -166,7 +169,7 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 		to(1) // which is dead
 		n.expectVIDs(t, 2)
 		n.cables[0][0].SetUp(true)
-		time.Sleep(3 * watched.Hold)
+		time.Sleep(3 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 	})
 }
@@ -259,10 +262,10 @@ func TestSetLinkMovesAtOnce(t *testing.T) {
 func TestFailoverByTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		plan := func(vid transport.VID) *vlan.Plan {
-			p := &vlan.Plan{VIDs: []transport.VID{1, 2}}
+		plan := func(vid transport.VID) *plan.Plan {
+			p := &plan.Plan{VIDs: []transport.VID{1, 2}}
 			for k, ep := range n.eps {
-				p.Nodes = append(p.Nodes, vlan.Station{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
 			}
 			return p
 		}
@@ -295,7 +298,7 @@ func TestFailoverByTheManager(t *testing.T) {
 			t.Errorf("cut: VIDs %d, %d and %d, want 2, 2 and 1", vid(0, 3), vid(3, 0), vid(0, 1))
 		}
 		n.cables[1][0].SetUp(true)
-		time.Sleep(3 * watched.Hold)
+		time.Sleep(3 * watched.WaitToRestore)
 		if vid(0, 3) != 1 || vid(3, 0) != 1 {
 			t.Errorf("healed: VIDs %d and %d, want 1", vid(0, 3), vid(3, 0))
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
+
+	"github.com/rawlane/rawlane/vlan/control"
 )
 
 // Two nodes on two switches, with a cable for each of the VIDs 1 and 2 between these. The first cable is cut.
@@ -31,7 +33,7 @@ func Example() {
 		}
 		defer ep.Close()
 		d, err := failover.Start(ep, failover.Config{
-			Failover: vlan.FailoverConfig{VIDs: []transport.VID{1, 2}, Probe: 20 * time.Millisecond},
+			Failover: control.FailoverConfig{VIDs: []transport.VID{1, 2}, Probe: 20 * time.Millisecond},
 			Routes:   failover.Table(table),
 			OnMove:   func(m failover.Move) { moved <- m },
 		})

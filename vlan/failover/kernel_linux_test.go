@@ -15,6 +15,8 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/failover"
+
+	"github.com/rawlane/rawlane/vlan/control"
 )
 
 // planes is a node with a kernel link for each VID, 1 and 2: what a host and its leaf switch are together. It has the address of the
@@ -137,7 +139,7 @@ func onPlanes(t *testing.T, bed *testbed.Bed, open func(string) (transport.Link,
 		t.Cleanup(func() { _ = ep.Close() })
 		n.eps, n.tables = append(n.eps, ep), append(n.tables, table)
 		d, err := failover.Start(ep, failover.Config{
-			Failover: vlan.FailoverConfig{VIDs: []transport.VID{1, 2}, Hold: time.Second},
+			Failover: control.FailoverConfig{VIDs: []transport.VID{1, 2}, WaitToRestore: time.Second},
 			Routes:   failover.Table(table), OnMove: n.moves.add,
 		})
 		if err != nil {

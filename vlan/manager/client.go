@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // idleTimeout is how long a client keeps an unused connection: less than the manager, which would close it under a request.
@@ -63,7 +63,7 @@ func (c *Client) Table(ctx context.Context) (*api.Table, error) {
 
 // SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is still that of the version; else the
 // error is api.ErrChanged.
-func (c *Client) SetPlan(ctx context.Context, p *vlan.Plan, reason string, version api.Version) (api.Changed, error) {
+func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version api.Version) (api.Changed, error) {
 	return ask[api.Changed](ctx, c, http.MethodPut, "/v1/table", version, map[string]any{"plan": api.Plan{Plan: *p}, "reason": reason})
 }
 

@@ -141,7 +141,7 @@ func (s *Session) Stats() Stats {
 // the same. When it returns nil, frames carry the VID from then on. Of the changes of several programs on a node the latest is in
 // force, until its program takes it back or ends. Changes of other nodes' pairs are checked and have no effect here.
 //
-// Errors: vlan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the manager is lost; these have changed
+// Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the manager is lost; these have changed
 // nothing. If ctx ends first, the change may still be made, and the table follows it.
 //
 // Source: VFREC §4.2 (VFN_SetRouteMPI).

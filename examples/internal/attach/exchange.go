@@ -34,19 +34,21 @@ func Exchange(ctx context.Context, e *mcd.Endpoint, text string) ([]string, erro
 		return texts, nil
 	}
 	port := make(chan *mcd.Port, 1) // a message may come before OpenPort returns
-	p, err := e.OpenPort(exchangePort, mcd.PortOptions{Handler: func(m *mcd.Message) {
-		if k := int(m.From.Node); len(m.Payload) > 0 && k < size {
-			mu.Lock()
-			defer mu.Unlock()
-			if m.Payload[0] == asks {
-				p := <-port
-				port <- p
-				_ = p.TrySend(m.NIC, mcd.To(m.From), append([]byte{answers}, text...)) // if it is lost it is asked for again
-			}
-			if !here[k] {
-				texts[k], here[k] = string(m.Payload[1:]), true
-				if !missing() {
-					close(complete)
+	p, err := e.OpenPort(exchangePort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range batch {
+			if k := int(m.From.Node); len(m.Payload) > 0 && k < size {
+				if m.Payload[0] == asks {
+					p := <-port
+					port <- p
+					_ = p.TrySend(m.NIC, mcd.To(m.From), append([]byte{answers}, text...)) // if it is lost it is asked for again
+				}
+				if !here[k] {
+					texts[k], here[k] = string(m.Payload[1:]), true
+					if !missing() {
+						close(complete)
+					}
 				}
 			}
 		}

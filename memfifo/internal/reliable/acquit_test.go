@@ -12,16 +12,16 @@ func stood(t *testing.T, n int) (p *pair, s *sender) {
 	p = newPair(t, 120).open()
 	a := p.ends[0]
 	s = &a.c.lanes[Requests].sender
-	s.congestion, s.threshold = 100, 120
+	s.cwnd, s.ssthresh = 100, 120
 	for range n {
 		a.write(p.now, Requests, 100)
 	}
 	a.c.Uncork(Requests)
 	p.send(0)
-	p.now = s.due
+	p.now = s.rtoDeadline
 	a.advance(p.now)
-	if s.congestion != leastCongestion || s.lost != n {
-		t.Fatalf("congestion %d, %d of %d lost", s.congestion, s.lost, n)
+	if s.cwnd != minWindow || s.lost != n {
+		t.Fatalf("congestion %d, %d of %d lost", s.cwnd, s.lost, n)
 	}
 	return p, s
 }
@@ -32,8 +32,8 @@ func TestAcquit_OfAll(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.congestion < 100 || s.threshold < 120 || !p.ends[0].done() || p.ends[0].c.Counters().SentAgain > 0 {
-		t.Errorf("%+v, %+v", s.pace, p.ends[0].c.Counters())
+	if s.cwnd < 100 || s.ssthresh < 120 || !p.ends[0].done() || p.ends[0].c.Counters().Retransmitted > 0 {
+		t.Errorf("%+v, %+v", s.congestionState, p.ends[0].c.Counters())
 	}
 	p.settle()
 }
@@ -43,21 +43,21 @@ func TestAcquit_OfSome(t *testing.T) {
 	p, s := stood(t, 50)
 	early, rest := p.air[1][:20], p.air[1][20:]
 	p.air[1] = nil
-	if p.send(0) != leastCongestion+1 {
+	if p.send(0) != minWindow+1 {
 		t.Fatalf("%q", p.on(1))
 	}
-	question := p.air[1][leastCongestion:]
+	question := p.air[1][minWindow:]
 	p.air[1] = slices.Concat(early, question)
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
 	p.send(0)
-	if n := p.ends[0].c.Counters().SentAgain; n != leastCongestion || s.congestion < 100 {
-		t.Errorf("%d sent again, %+v", n, s.pace)
+	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || s.cwnd < 100 {
+		t.Errorf("%d sent again, %+v", n, s.congestionState)
 	}
 	p.air[1] = append(p.air[1], rest...)
 	p.settle()
-	if n := p.ends[0].c.Counters().SentAgain; n != leastCongestion || !p.ends[0].done() {
+	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || !p.ends[0].done() {
 		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
 	}
 }
@@ -70,12 +70,12 @@ func TestAcquit_OfNone(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.congestion > 2*leastCongestion || s.threshold > 50 {
-		t.Errorf("%+v", s.pace)
+	if s.cwnd > 2*minWindow || s.ssthresh > 50 {
+		t.Errorf("%+v", s.congestionState)
 	}
 	p.pass(time.Second)
-	if !p.ends[0].done() || s.before != (pace{}) {
-		t.Errorf("done %t, before %+v", p.ends[0].done(), s.before)
+	if !p.ends[0].done() || s.undo != (congestionState{}) {
+		t.Errorf("done %t, before %+v", p.ends[0].done(), s.undo)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestAcquit_OfAllButOne(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.congestion > 60 || s.congestion < 50 || s.lost != 1 {
-		t.Errorf("%+v, %d lost", s.pace, s.lost)
+	if s.cwnd > 60 || s.cwnd < 50 || s.lost != 1 {
+		t.Errorf("%+v, %d lost", s.congestionState, s.lost)
 	}
 	p.settle()
-	if n := p.ends[0].c.Counters().SentAgain; n != 1 || !p.ends[0].done() {
+	if n := p.ends[0].c.Counters().Retransmitted; n != 1 || !p.ends[0].done() {
 		t.Errorf("%d sent again, done %t", n, p.ends[0].done())
 	}
 }
@@ -100,9 +100,9 @@ func TestAcquit_OfAllButOne(t *testing.T) {
 func TestAcquit_ButNotOfWhatWasTurnedAway(t *testing.T) {
 	p, _ := stood(t, 100)
 	b := p.ends[1]
-	b.holds = func(Lane) bool { return b.c.Counters().Taken >= 5 }
+	b.holds = func(Lane) bool { return b.c.Counters().Delivered >= 5 }
 	p.deliver(1)
-	if n := b.c.Counters().Beyond; n == 0 {
+	if n := b.c.Counters().BeyondWindow; n == 0 {
 		t.Fatal("all were kept")
 	}
 	p.settle()
@@ -120,12 +120,12 @@ func TestAcquit_AfterALoss(t *testing.T) {
 	late := slices.Clone(p.air[1][20:])
 	p.air[1] = nil
 	p.send(0)
-	p.air[1] = p.air[1][1:leastCongestion] // the first is lost once more
+	p.air[1] = p.air[1][1:minWindow] // the first is lost once more
 	p.now = p.now.Add(time.Millisecond)
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.before != (pace{}) {
+	if s.undo != (congestionState{}) {
 		t.Fatal("nothing is known to be lost")
 	}
 	before := *s
@@ -133,8 +133,8 @@ func TestAcquit_AfterALoss(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.threshold != before.threshold || s.recover != before.recover || s.congestion > before.congestion {
-		t.Errorf("%+v until %d, was %+v until %d", s.pace, s.recover, before.pace, before.recover)
+	if s.ssthresh != before.ssthresh || s.recover != before.recover || s.cwnd > before.cwnd {
+		t.Errorf("%+v until %d, was %+v until %d", s.congestionState, s.recover, before.congestionState, before.recover)
 	}
 	p.settle()
 	p.pass(time.Second)

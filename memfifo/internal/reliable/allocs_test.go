@@ -18,7 +18,7 @@ func TestAllocs(t *testing.T) {
 				ends[0].Reserve(now, Requests, 100)
 			}
 			for i, c := range ends {
-				for b := c.Next(now); b != nil; b = c.Next(now) {
+				for b := c.NextFrame(now); b != nil; b = c.NextFrame(now) {
 					if n++; drop == 0 || n%drop != 0 {
 						receive(t, ends[1-i], now, b)
 					}
@@ -36,7 +36,7 @@ func TestAllocs(t *testing.T) {
 		if a := testing.AllocsPerRun(1000, round); a != 0 {
 			t.Errorf("%s: %v allocations", name, a)
 		}
-		if c := ends[1].Counters(); c.Taken < 1500 || drop > 0 && c.Early == 0 {
+		if c := ends[1].Counters(); c.Delivered < 1500 || drop > 0 && c.OutOfOrder == 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -47,7 +47,7 @@ func twoOpen(tb testing.TB) (ends [2]*Conn, now monotime.Time) {
 	now = monotime.At(time.Second)
 	for i := range ends {
 		var spare [][]byte
-		ends[i] = New(Config{Life: uint32(i + 1), Size: 1500, Free: func(b []byte) { spare = append(spare, b) },
+		ends[i] = New(Config{Incarnation: uint32(i + 1), FrameSize: 1500, Free: func(b []byte) { spare = append(spare, b) },
 			Alloc: func() []byte {
 				if len(spare) == 0 {
 					return make([]byte, 1500)
@@ -60,13 +60,13 @@ func twoOpen(tb testing.TB) (ends [2]*Conn, now monotime.Time) {
 	ends[0].Reserve(now, Requests, 100)
 	for range 10 {
 		for i, c := range ends {
-			for b := c.Next(now); b != nil; b = c.Next(now) {
+			for b := c.NextFrame(now); b != nil; b = c.NextFrame(now) {
 				receive(tb, ends[1-i], now, b)
 				c.Sent(now)
 			}
 		}
 	}
-	if ends[1].Counters().Taken != 1 {
+	if ends[1].Counters().Delivered != 1 {
 		tb.Fatal("not open")
 	}
 	return ends, now
@@ -78,12 +78,12 @@ func receive(tb testing.TB, c *Conn, now monotime.Time, b []byte) {
 	if err := Parse(b, &h); err != nil {
 		tb.Fatal(err)
 	}
-	if handle(c, now, &h, b[HeaderLen:]) != Take {
+	if handle(c, now, &h, b[HeaderLen:]) != Deliver {
 		return
 	}
-	c.Taken(h.Lane)
-	for _, ok := c.Following(h.Lane); ok; _, ok = c.Following(h.Lane) {
-		c.Taken(h.Lane)
+	c.Delivered(h.Lane)
+	for _, ok := c.Buffered(h.Lane); ok; _, ok = c.Buffered(h.Lane) {
+		c.Delivered(h.Lane)
 	}
 }
 
@@ -94,11 +94,11 @@ func BenchmarkConn(b *testing.B) {
 			ends, now := twoOpen(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				if ends[0].Reserve(now, Requests, size) != nil && ends[0].Room(Requests, size) >= size {
+				if ends[0].Reserve(now, Requests, size) != nil && ends[0].Available(Requests, size) >= size {
 					continue
 				}
 				for i, c := range ends {
-					for f := c.Next(now); f != nil; f = c.Next(now) {
+					for f := c.NextFrame(now); f != nil; f = c.NextFrame(now) {
 						c.Sent(now)
 						receive(b, ends[1-i], now, f)
 					}

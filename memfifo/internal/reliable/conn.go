@@ -56,21 +56,23 @@ type State uint8
 // The states.
 const (
 	Idle State = iota
-	Greeting
+	Handshaking
 	Open
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"idle", "greeting", "open", "?"}[min(s, Open+1)] }
+func (s State) String() string {
+	return [...]string{"idle", "handshaking", "open", "?"}[min(s, Open+1)]
+}
 
 // Config of a connection.
 type Config struct {
-	Life  uint32        // random, not 0
-	Size  int           // of a frame, header included
-	Room  int           // before each frame, for its driver's own header
-	Limit time.Duration // how long the peer may be silent; 0 is DefaultLimit
-	Start uint32        // the first sequence number, at both ends; 0 is 1
-	Alloc func() []byte // gives Room and Size bytes
+	Incarnation     uint32        // random, not 0
+	FrameSize       int           // of a frame, header included
+	Headroom        int           // before each frame, for its driver's own header
+	PeerTimeout     time.Duration // how long the peer may be silent; 0 is DefaultLimit
+	InitialSequence uint32        // the first sequence number, at both ends; 0 is 1
+	Alloc           func() []byte // gives Room and Size bytes
 	// Free takes them back. A connection whose frames were all acknowledged and taken has none; one whose peer has gone for good
 	// keeps what came early, at most Stash a lane, until it is spoken to and given up.
 	Free func([]byte)
@@ -80,27 +82,27 @@ type Config struct {
 type Conn struct {
 	cfg    Config
 	state  State
-	mine   uint32
-	theirs uint32
+	local  uint32
+	remote uint32
 	lanes  [Lanes]lane
-	rtt    roundTrip
+	rtt    rttEstimator
 
-	question       uint32        // that the peer's life is to answer; not 0
-	asker, asked   uint32        // the life that has asked, and its question
-	hello, welcome bool          // owed
-	helloDue       monotime.Time // Greeting: when to say it again
-	greetings      uint          // that were not answered, in a row
-	strayed        monotime.Time // when a frame for another life of ours was answered last
-	bye            bool          // owed
-	tries          int           // answers that were due and did not come, in a row
-	tried          monotime.Time // when the last of them was missed; valid if tries > 0
-	silence        time.Duration // for how long all of them were awaited, but the first
-	company        Company
-	stirred        bool // something happened after which there may be more to send, or room for more
-	out            pick
-	gathered       [Gathered]pick
-	control        []byte
-	counters       Counters
+	challenge             uint32        // that the peer's life is to answer; not 0
+	respondTo, response   uint32        // the life that has asked, and its question
+	helloDue, helloAckDue bool          // owed
+	helloDeadline         monotime.Time // Greeting: when to say it again
+	helloBackoff          uint          // that were not answered, in a row
+	staleReplied          monotime.Time // when a frame for another life of ours was answered last
+	byeDue                bool          // owed
+	retries               int           // answers that were due and did not come, in a row
+	lastRetry             monotime.Time // when the last of them was missed; valid if tries > 0
+	silence               time.Duration // for how long all of them were awaited, but the first
+	ackPolicy             AckPolicy
+	needsPump             bool // something happened after which there may be more to send, or room for more
+	offered               offer
+	batch                 [MaxBatch]offer
+	control               []byte
+	counters              Counters
 }
 
 type lane struct {
@@ -110,52 +112,52 @@ type lane struct {
 
 // Counters of a connection, over all lives.
 type Counters struct {
-	Sent      uint64 `json:"sent"`      // frames of records
-	SentAgain uint64 `json:"again"`     // of these, again
-	Acks      uint64 `json:"acks"`      // acknowledgements sent alone
-	Taken     uint64 `json:"taken"`     // frames of records taken
-	Early     uint64 `json:"early"`     // kept, as one before was missing or held
-	Duplicate uint64 `json:"duplicate"` // here already
-	Beyond    uint64 `json:"beyond"`    // no room
-	Stray     uint64 `json:"stray"`     // of or for another life
-	Long      uint64 `json:"long"`      // longer than Size: dropped
+	Sent             uint64 `json:"sent"`              // frames of records
+	Retransmitted    uint64 `json:"retransmitted"`     // of these, again
+	Acks             uint64 `json:"acks"`              // acknowledgements sent alone
+	Delivered        uint64 `json:"delivered"`         // frames of records taken
+	OutOfOrder       uint64 `json:"out_of_order"`      // kept, as one before was missing or held
+	Duplicate        uint64 `json:"duplicate"`         // here already
+	BeyondWindow     uint64 `json:"beyond_window"`     // no room
+	StaleIncarnation uint64 `json:"stale_incarnation"` // of or for another life
+	TooLong          uint64 `json:"too_long"`          // longer than Size: dropped
 }
 
 // New makes a connection.
 func New(cfg Config) *Conn {
-	if cfg.Limit == 0 {
-		cfg.Limit = DefaultLimit
+	if cfg.PeerTimeout == 0 {
+		cfg.PeerTimeout = DefaultPeerTimeout
 	}
-	if cfg.Start == 0 {
-		cfg.Start = 1
+	if cfg.InitialSequence == 0 {
+		cfg.InitialSequence = 1
 	}
 	free := cfg.Free
-	cfg.Free = func(b []byte) { free(b[:cfg.Room+cfg.Size]) } // all of what Alloc gave
-	c := &Conn{cfg: cfg, mine: cfg.Life, question: 1, control: make([]byte, cfg.Room+ackLen)}
-	c.clear()
+	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc gave
+	c := &Conn{cfg: cfg, local: cfg.Incarnation, challenge: 1, control: make([]byte, cfg.Headroom+ackLen)}
+	c.resetLanes()
 	return c
 }
 
 // clear begins with empty lanes.
-func (c *Conn) clear() {
+func (c *Conn) resetLanes() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
-		for k := range l.slots {
-			if b := l.slots[k].b; b != nil {
+		for k := range l.packets {
+			if b := l.packets[k].buf; b != nil {
 				c.cfg.Free(b)
 			}
 		}
-		for _, b := range l.early {
+		for _, b := range l.outOfOrder {
 			if b != nil {
 				c.cfg.Free(b)
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.Start)
-		l.receiver.init(c.cfg.Start)
+		l.sender.init(c.cfg.InitialSequence)
+		l.receiver.init(c.cfg.InitialSequence)
 	}
-	c.rtt = roundTrip{}
-	c.tries = 0
+	c.rtt = rttEstimator{}
+	c.retries = 0
 }
 
 // State returns the state.
@@ -165,19 +167,19 @@ func (c *Conn) State() State { return c.state }
 func (c *Conn) Counters() Counters { return c.counters }
 
 // Done reports whether all of a lane that was reserved has been acknowledged: it was taken.
-func (c *Conn) Done(l Lane) bool { return c.lanes[l].idle() }
+func (c *Conn) AllAcked(l Lane) bool { return c.lanes[l].allAcked() }
 
 // Mark returns the lane's end: what has been reserved so far is acknowledged once Reached.
 func (c *Conn) Mark(l Lane) uint32 {
 	s := &c.lanes[l].sender
 	if s.fill > 0 {
-		return s.built + 1
+		return s.queued + 1
 	}
-	return s.built
+	return s.queued
 }
 
 // Reached reports whether all before a mark was acknowledged.
-func (c *Conn) Reached(l Lane, mark uint32) bool { return !before(c.lanes[l].una, mark) }
+func (c *Conn) Acked(l Lane, mark uint32) bool { return !before(c.lanes[l].una, mark) }
 
 // Deadline returns when to call Advance; ok is false if there is nothing to do unasked.
 func (c *Conn) Deadline() (at monotime.Time, ok bool) {
@@ -186,19 +188,19 @@ func (c *Conn) Deadline() (at monotime.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
-	if c.state == Greeting {
-		earlier(c.helloDue)
+	if c.state == Handshaking {
+		earlier(c.helloDeadline)
 	}
 	if c.state != Open {
 		return at, ok
 	}
 	for i := range c.lanes {
 		l := &c.lanes[i]
-		if l.awaits() {
-			earlier(l.sender.due)
+		if l.awaitsAck() {
+			earlier(l.sender.rtoDeadline)
 		}
-		if l.owed > 0 && !l.wants(c.company) {
-			earlier(l.receiver.due)
+		if l.unacked > 0 && !l.ackDue(c.ackPolicy) {
+			earlier(l.receiver.ackDeadline)
 		}
 	}
 	return at, ok
@@ -206,61 +208,61 @@ func (c *Conn) Deadline() (at monotime.Time, ok bool) {
 
 // Advance does what is due. It returns true if the peer was silent for too long: what was under way has failed.
 func (c *Conn) Advance(now monotime.Time) (down bool) {
-	c.out = pick{} // it may be lost
-	if c.state == Greeting && !now.Before(c.helloDue) {
-		down = c.try(now, c.helloDue)
-		c.hello = true
-		c.greetings++
-		c.helloDue = now.Add(min(firstTimeout<<min(c.greetings, 8), mostTimeout))
+	c.offered = offer{} // it may be lost
+	if c.state == Handshaking && !now.Before(c.helloDeadline) {
+		down = c.retry(now, c.helloDeadline)
+		c.helloDue = true
+		c.helloBackoff++
+		c.helloDeadline = now.Add(min(initialRTO<<min(c.helloBackoff, 8), maxRTO))
 	}
 	if c.state == Open {
 		for i := range c.lanes {
 			l := &c.lanes[i]
-			if l.owed > 0 && !now.Before(l.receiver.due) {
-				l.now = true
+			if l.unacked > 0 && !now.Before(l.receiver.ackDeadline) {
+				l.ackNow = true
 			}
-			if l.awaits() && !now.Before(l.sender.due) {
-				down = c.try(now, l.sender.due) || down
-				l.expire(now, &c.rtt)
+			if l.awaitsAck() && !now.Before(l.sender.rtoDeadline) {
+				down = c.retry(now, l.sender.rtoDeadline) || down
+				l.onRTO(now, &c.rtt)
 			}
 		}
 	}
 	if down {
-		c.giveUp()
+		c.reset()
 	}
 	return down
 }
 
 // try counts an answer that was due and did not come, and reports whether that is enough. What counts as silence is the time until
 // it was due, and not how late this end is to notice: if it stood still itself, an answer may be here that it has not looked at yet.
-func (c *Conn) try(now, due monotime.Time) bool {
-	if c.tries == 0 {
-		c.tried, c.silence = now, 0
+func (c *Conn) retry(now, due monotime.Time) bool {
+	if c.retries == 0 {
+		c.lastRetry, c.silence = now, 0
 	}
-	c.silence += max(due.Sub(c.tried), 0)
-	c.tried = now
-	c.tries++
-	return c.tries > leastTries && c.silence >= c.cfg.Limit
+	c.silence += max(due.Sub(c.lastRetry), 0)
+	c.lastRetry = now
+	c.retries++
+	return c.retries > minRetries && c.silence >= c.cfg.PeerTimeout
 }
 
 // giveUp ends this life: the peer may have taken some of what was under way, and is not to take the rest. The peer's own goes
 // on, for all we know.
-func (c *Conn) giveUp() {
-	c.mine = c.mine*1664525 + 1013904223 // any other number
-	if c.mine == 0 {
-		c.mine = 1
+func (c *Conn) reset() {
+	c.local = c.local*1664525 + 1013904223 // any other number
+	if c.local == 0 {
+		c.local = 1
 	}
-	c.theirs, c.state, c.hello, c.welcome, c.bye = 0, Idle, false, false, false
-	c.clear()
+	c.remote, c.state, c.helloDue, c.helloAckDue, c.byeDue = 0, Idle, false, false, false
+	c.resetLanes()
 }
 
 // Leave has Next give out a bye, if the peer has been met, behind all else that can go: what was taken is acknowledged first. The connection
 // is of no use after that.
-func (c *Conn) Leave() {
-	c.bye = c.state == Open
+func (c *Conn) Close() {
+	c.byeDue = c.state == Open
 	for i := range c.lanes {
 		l := &c.lanes[i]
-		l.now = l.now || l.owed > 0
-		l.urgent = l.fill > 0
+		l.ackNow = l.ackNow || l.unacked > 0
+		l.uncorked = l.fill > 0
 	}
 }

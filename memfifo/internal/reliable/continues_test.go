@@ -12,7 +12,7 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 	open := func() (*pair, Header) {
 		p := newPair(t, 120).open()
 		h := p.between(0)
-		h.Sequence = p.ends[0].c.lanes[0].receiver.next
+		h.Sequence = p.ends[0].c.lanes[0].receiver.nxt
 		p.handle(0, h, nil) // is to be acknowledged, by the data of others
 		h.Sequence++
 		return p, h
@@ -26,20 +26,20 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 		{"the next frame", func(*pair, *Header) {}, 50, true},
 		{"of the greatest length", func(*pair, *Header) {}, 100, true},
 		{"one byte longer", func(*pair, *Header) {}, 101, false},
-		{"a question", func(_ *pair, h *Header) { h.AnswerNow = true }, 50, true},
+		{"a question", func(_ *pair, h *Header) { h.AckNow = true }, 50, true},
 		{"no data", func(_ *pair, h *Header) { h.Kind = Ack }, 0, false},
-		{"of another life", func(_ *pair, h *Header) { h.From++ }, 50, false},
-		{"for another life", func(_ *pair, h *Header) { h.To++ }, 50, false},
+		{"of another life", func(_ *pair, h *Header) { h.Src++ }, 50, false},
+		{"for another life", func(_ *pair, h *Header) { h.Dst++ }, 50, false},
 		{"one too early", func(_ *pair, h *Header) { h.Sequence++ }, 50, false},
 		{"for the second time", func(_ *pair, h *Header) { h.Sequence-- }, 50, false},
 		{"of a lane of which nothing is to be acknowledged", func(_ *pair, h *Header) { h.Lane = Replies }, 50, false},
 		{"it acknowledges something", func(p *pair, h *Header) {
 			p.ends[0].write(p.now, Requests, 100)
 			p.send(0)
-			h.Sequence, h.Ack = p.ends[0].c.lanes[0].receiver.next, h.Ack+1
-			p.ends[0].c.lanes[0].owed = 1
+			h.Sequence, h.Ack = p.ends[0].c.lanes[0].receiver.nxt, h.Ack+1
+			p.ends[0].c.lanes[0].unacked = 1
 		}, 50, false},
-		{"it brings credit", func(p *pair, h *Header) { p.ends[0].c.lanes[0].limit-- }, 50, false},
+		{"it brings credit", func(p *pair, h *Header) { p.ends[0].c.lanes[0].creditLimit-- }, 50, false},
 		{"it takes credit", func(_ *pair, h *Header) { h.Credit-- }, 50, false},
 		{"more credit than there can be", func(_ *pair, h *Header) { h.Credit = 0xffff }, 50, true},
 		{"one behind it has come", func(p *pair, h *Header) {
@@ -52,15 +52,15 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 		p, h := open()
 		x.change(p, &h)
 		c := p.ends[0].c
-		owed, soon := c.lanes[h.Lane].owed, c.lanes[h.Lane].soon
+		owed, soon := c.lanes[h.Lane].unacked, c.lanes[h.Lane].ackRequested
 		if got := c.Continues(&h, x.records); got != x.want {
 			t.Errorf("%s: %t", x.name, got)
 		}
 		if x.want {
-			owed, soon = owed+1, soon || h.AnswerNow
+			owed, soon = owed+1, soon || h.AckNow
 		}
-		if l := &c.lanes[h.Lane]; l.owed != owed || l.soon != soon {
-			t.Errorf("%s: %d are to be acknowledged, soon %t, want %d and %t", x.name, l.owed, l.soon, owed, soon)
+		if l := &c.lanes[h.Lane]; l.unacked != owed || l.ackRequested != soon {
+			t.Errorf("%s: %d are to be acknowledged, soon %t, want %d and %t", x.name, l.unacked, l.ackRequested, owed, soon)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 		for range 400 {
 			s.do(byte(rng.Uint32()))
 			for i, e := range s.ends {
-				e.c.Expect(Company(rng.IntN(3)))
+				e.c.SetAckPolicy(AckPolicy(rng.IntN(3)))
 				for _, b := range s.air[i][:min(len(s.air[i]), 2)] {
 					var h Header
 					if err := Parse(b, &h); err != nil {
@@ -85,13 +85,13 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 					if !fast.Continues(&h, len(b)-HeaderLen) {
 						continue
 					}
-					if slow.Handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Take {
+					if slow.Handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Deliver {
 						t.Fatalf("seed %d: %+v is not to be taken", seed, h)
 					}
-					if l := &slow.lanes[h.Lane]; !fast.stirred && l.wants(slow.company) {
+					if l := &slow.lanes[h.Lane]; !fast.needsPump && l.ackDue(slow.ackPolicy) {
 						t.Fatalf("seed %d: %+v is to be acknowledged, and stirs nothing", seed, h)
 					}
-					slow.stirred = fast.stirred
+					slow.needsPump = fast.needsPump
 					fast.cfg, slow.cfg = Config{}, Config{}
 					if !reflect.DeepEqual(&fast, &slow) {
 						t.Fatalf("seed %d: %+v: %+v, want %+v", seed, h, fast, slow)

@@ -25,7 +25,7 @@ type end struct {
 
 func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
 	e := &end{model: m, size: size, pool: newPool(room + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
-	e.c = New(Config{Life: life, Size: size, Room: room, Start: start, Alloc: e.pool.alloc, Free: e.pool.free})
+	e.c = New(Config{Incarnation: life, FrameSize: size, Headroom: room, InitialSequence: start, Alloc: e.pool.alloc, Free: e.pool.free})
 	e.anew()
 	return e
 }
@@ -48,7 +48,7 @@ func (e *end) write(now monotime.Time, l Lane, n int) bool {
 
 // next returns the next frame to send, without room for the driver's header, or nil.
 func (e *end) next(now monotime.Time) []byte {
-	b := e.c.Next(now)
+	b := e.c.NextFrame(now)
 	if b == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (e *end) next(now monotime.Time) []byte {
 // handle has a connection take a frame, as drivers do.
 func handle(c *Conn, now monotime.Time, h *Header, records []byte) Event {
 	if c.Continues(h, len(records)) {
-		return Take
+		return Deliver
 	}
 	return c.Handle(now, h, records)
 }
@@ -72,13 +72,13 @@ func (e *end) hear(now monotime.Time, b []byte) {
 		return
 	}
 	switch handle(e.c, now, &h, b[HeaderLen:]) {
-	case Take:
+	case Deliver:
 		e.take(h.Lane, b[HeaderLen:])
 		e.follow(h.Lane)
-	case Restarted:
+	case PeerRestarted:
 		e.restarts++
 		e.anew()
-	case Left:
+	case PeerClosed:
 		e.lefts++
 		e.anew()
 	}
@@ -93,13 +93,13 @@ func (e *end) take(l Lane, b []byte) {
 		}
 		b = e.read(e, l, b)
 	}
-	e.c.Taken(l)
+	e.c.Delivered(l)
 }
 
 // follow takes what is next and was here before.
 func (e *end) follow(l Lane) {
 	for e.wrong == "" && !e.c.Held(l) {
-		b, ok := e.c.Following(l)
+		b, ok := e.c.Buffered(l)
 		if !ok {
 			return
 		}
@@ -109,7 +109,7 @@ func (e *end) follow(l Lane) {
 
 // resume goes on with a lane that is held.
 func (e *end) resume(l Lane) {
-	if b, ok := e.c.Following(l); ok {
+	if b, ok := e.c.Buffered(l); ok {
 		e.take(l, b)
 		e.follow(l)
 	}
@@ -124,7 +124,7 @@ func (e *end) advance(now monotime.Time) {
 }
 
 // done reports whether all that was sent was acknowledged.
-func (e *end) done() bool { return e.c.Done(Requests) && e.c.Done(Replies) }
+func (e *end) done() bool { return e.c.AllAcked(Requests) && e.c.AllAcked(Replies) }
 
 // check looks at the invariants.
 func (e *end) check() {
@@ -134,7 +134,7 @@ func (e *end) check() {
 	if w := e.c.broken(); w != "" {
 		e.fail("%d to %d: %s", e.node, e.peer, w)
 	}
-	if len(e.pool.out) > Lanes*(Window+Stash) {
+	if len(e.pool.out) > Lanes*(Window+ReorderWindow) {
 		e.fail("%d to %d: %d buffers are out", e.node, e.peer, len(e.pool.out))
 	}
 }

@@ -10,7 +10,7 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, HeaderLen))
 	b := make([]byte, HeaderLen)
-	(&Header{Kind: Data, From: 1, To: 2, Sequence: 3, Ack: 4, Selective: 5}).put(b)
+	(&Header{Kind: Data, Src: 1, Dst: 2, Sequence: 3, Ack: 4, SACK: 5}).put(b)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h Header
@@ -73,12 +73,12 @@ func (s *script) do(b byte) {
 		if which == 0 { // begins anew, with nothing
 			s.lives++
 			if b>>4&1 == 1 { // orderly
-				e.c.Leave()
+				e.c.Close()
 				s.send(i)
 			}
 			s.begin(i, 100+s.lives)
 			s.listen(i)
-		} else if e.c.Next(s.now) != nil && which == 1 { // could not be sent
+		} else if e.c.NextFrame(s.now) != nil && which == 1 { // could not be sent
 			return
 		}
 	}
@@ -180,14 +180,14 @@ func FuzzHostile(f *testing.F) {
 			frame := append([]byte(nil), b[1:n]...)
 			b = b[n:]
 			if inLife && len(frame) >= 12 {
-				binary.BigEndian.PutUint32(frame[4:], a.c.mine)
-				binary.BigEndian.PutUint32(frame[8:], e.c.mine)
+				binary.BigEndian.PutUint32(frame[4:], a.c.local)
+				binary.BigEndian.PutUint32(frame[8:], e.c.local)
 			}
 			var h Header
 			if Parse(frame, &h) != nil {
 				continue
 			}
-			if handle(e.c, p.now, &h, frame[HeaderLen:]) == Take && e.c.Held(h.Lane) {
+			if handle(e.c, p.now, &h, frame[HeaderLen:]) == Deliver && e.c.Held(h.Lane) {
 				t.Fatal("takes what is held")
 			} else if !inLife {
 				p.send(1)

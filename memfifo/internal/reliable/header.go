@@ -13,17 +13,17 @@ type Kind uint8
 
 // The kinds.
 const (
-	Data    Kind = iota + 1 // records of a lane, and an acknowledgement
-	Ack                     // an acknowledgement alone
-	Hello                   // a question: what is your life?
-	Welcome                 // the answer, and perhaps a question
-	Bye                     // the sender's life is over
+	Data     Kind = iota + 1 // records of a lane, and an acknowledgement
+	Ack                      // an acknowledgement alone
+	Hello                    // a question: what is your life?
+	HelloAck                 // the answer, and perhaps a question
+	Bye                      // the sender's life is over
 	kinds
 )
 
 // String names k.
 func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "welcome", "bye", "?"}[min(k, kinds)]
+	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
 }
 
 // Header is what each frame begins with.
@@ -41,15 +41,15 @@ func (k Kind) String() string {
 // Integers are big-endian. Data leaves out what is here behind a gap, for which there is an Ack at once: gaps are rare, and 8 bytes
 // of every frame are not.
 type Header struct {
-	Kind      Kind
-	Lane      uint8
-	AckLane   uint8
-	AnswerNow bool
-	Credit    uint16
-	From, To  uint32
-	Sequence  uint32
-	Ack       uint32
-	Selective uint64
+	Kind     Kind
+	Lane     uint8
+	AckLane  uint8
+	AckNow   bool
+	Credit   uint16
+	Src, Dst uint32
+	Sequence uint32
+	Ack      uint32
+	SACK     uint64
 }
 
 // HeaderLen is the length of a header, in bytes, and ackLen that of an Ack's.
@@ -61,7 +61,7 @@ const (
 const (
 	flagLane    = 1
 	flagAckLane = 2
-	flagNow     = 4
+	flagAckNow  = 4
 )
 
 // ErrMalformed: not a frame of this version.
@@ -70,27 +70,27 @@ var ErrMalformed = errors.New("malformed frame")
 // put writes h to the front of b, and returns its length.
 func (h *Header) put(b []byte) int {
 	flags := h.Lane*flagLane | h.AckLane*flagAckLane
-	if h.AnswerNow {
-		flags |= flagNow
+	if h.AckNow {
+		flags |= flagAckNow
 	}
 	b[0], b[1] = Version<<4|byte(h.Kind), flags
 	binary.BigEndian.PutUint16(b[2:], h.Credit)
-	binary.BigEndian.PutUint32(b[4:], h.From)
-	binary.BigEndian.PutUint32(b[8:], h.To)
+	binary.BigEndian.PutUint32(b[4:], h.Src)
+	binary.BigEndian.PutUint32(b[8:], h.Dst)
 	binary.BigEndian.PutUint32(b[12:], h.Sequence)
 	binary.BigEndian.PutUint32(b[16:], h.Ack)
 	if h.Kind != Ack {
 		return HeaderLen
 	}
-	binary.BigEndian.PutUint64(b[HeaderLen:], h.Selective)
+	binary.BigEndian.PutUint64(b[HeaderLen:], h.SACK)
 	return ackLen
 }
 
 // renumber makes the header in b that of another data frame, which is like it.
 func renumber(b []byte, sequence uint32, answerNow bool) {
-	b[1] &^= flagNow
+	b[1] &^= flagAckNow
 	if answerNow {
-		b[1] |= flagNow
+		b[1] |= flagAckNow
 	}
 	binary.BigEndian.PutUint32(b[12:], sequence)
 }
@@ -104,20 +104,20 @@ func Parse(b []byte, h *Header) error {
 	h.Kind = Kind(b[0] & 0xf)
 	h.Lane = b[1] & flagLane
 	h.AckLane = b[1] & flagAckLane >> 1
-	h.AnswerNow = b[1]&flagNow != 0
+	h.AckNow = b[1]&flagAckNow != 0
 	h.Credit = binary.BigEndian.Uint16(b[2:])
-	h.From = binary.BigEndian.Uint32(b[4:])
-	h.To = binary.BigEndian.Uint32(b[8:])
+	h.Src = binary.BigEndian.Uint32(b[4:])
+	h.Dst = binary.BigEndian.Uint32(b[8:])
 	h.Sequence = binary.BigEndian.Uint32(b[12:])
 	h.Ack = binary.BigEndian.Uint32(b[16:])
-	h.Selective = 0
+	h.SACK = 0
 	if h.Kind == Ack {
 		if len(b) < ackLen {
 			return ErrMalformed
 		}
-		h.Selective = binary.BigEndian.Uint64(b[HeaderLen:])
+		h.SACK = binary.BigEndian.Uint64(b[HeaderLen:])
 	}
-	if h.Kind == 0 || h.Kind >= kinds || h.From == 0 || b[1]>>3 != 0 {
+	if h.Kind == 0 || h.Kind >= kinds || h.Src == 0 || b[1]>>3 != 0 {
 		return ErrMalformed
 	}
 	return nil

@@ -14,20 +14,20 @@ func TestHeader_Golden(t *testing.T) {
 		h     Header
 		bytes string
 	}{
-		{"hello: a question", Header{Kind: Hello, From: 0x01020304, Sequence: 5},
+		{"hello: a question", Header{Kind: Hello, Src: 0x01020304, Sequence: 5},
 			"13 00 0000 01020304 00000000 00000005 00000000"},
-		{"welcome: an answer and a question", Header{Kind: Welcome, From: 0x0a0b0c0d, To: 0x01020304, Sequence: 9, Ack: 5},
+		{"hello-ack: an answer and a question", Header{Kind: HelloAck, Src: 0x0a0b0c0d, Dst: 0x01020304, Sequence: 9, Ack: 5},
 			"14 00 0000 0a0b0c0d 01020304 00000009 00000005"},
-		{"data of requests, the first, nothing taken", Header{Kind: Data, From: 1, To: 2, Sequence: 1, Ack: 1, Credit: Window},
+		{"data of requests, the first, nothing taken", Header{Kind: Data, Src: 1, Dst: 2, Sequence: 1, Ack: 1, Credit: Window},
 			"11 00 0100 00000001 00000002 00000001 00000001"},
 		{"data of replies that acknowledges requests, answer at once",
-			Header{Kind: Data, Lane: Replies, AnswerNow: true, From: 1, To: 2, Sequence: 0xffffffff, Ack: 7, Credit: Stash},
+			Header{Kind: Data, Lane: Replies, AckNow: true, Src: 1, Dst: 2, Sequence: 0xffffffff, Ack: 7, Credit: ReorderWindow},
 			"11 05 0040 00000001 00000002 ffffffff 00000007"},
-		{"acknowledgement of replies", Header{Kind: Ack, Lane: Replies, AckLane: Replies, From: 1, To: 2, Ack: 0x80000000, Credit: Window},
+		{"acknowledgement of replies", Header{Kind: Ack, Lane: Replies, AckLane: Replies, Src: 1, Dst: 2, Ack: 0x80000000, Credit: Window},
 			"12 03 0100 00000001 00000002 00000000 80000000 0000000000000000"},
-		{"acknowledgement of requests, of which some came early", Header{Kind: Ack, From: 1, To: 2, Ack: 7, Credit: Stash, Selective: 1<<63 | 5},
+		{"acknowledgement of requests, of which some came early", Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: ReorderWindow, SACK: 1<<63 | 5},
 			"12 00 0040 00000001 00000002 00000000 00000007 8000000000000005"},
-		{"bye", Header{Kind: Bye, From: 0x0a0b0c0d, To: 0x01020304},
+		{"bye", Header{Kind: Bye, Src: 0x0a0b0c0d, Dst: 0x01020304},
 			"15 00 0000 0a0b0c0d 01020304 00000000 00000000"},
 	} {
 		want, err := hex.DecodeString(strings.ReplaceAll(c.bytes, " ", ""))
@@ -49,7 +49,7 @@ func TestHeader_Golden(t *testing.T) {
 // What is not a frame of this version is refused.
 func TestParse_Malformed(t *testing.T) {
 	good := make([]byte, HeaderLen)
-	(&Header{Kind: Data, From: 1}).put(good)
+	(&Header{Kind: Data, Src: 1}).put(good)
 	for _, c := range []struct {
 		name string
 		at   int
@@ -70,7 +70,7 @@ func TestParse_Malformed(t *testing.T) {
 		}
 	}
 	ack := make([]byte, ackLen)
-	(&Header{Kind: Ack, From: 1}).put(ack)
+	(&Header{Kind: Ack, Src: 1}).put(ack)
 	for n := range ackLen {
 		if err := Parse(ack[:n], new(Header)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("an acknowledgement of %d bytes: %v", n, err)
@@ -80,12 +80,12 @@ func TestParse_Malformed(t *testing.T) {
 
 // Kinds and states have names, also those that are none.
 func TestNames(t *testing.T) {
-	for k, name := range []string{"?", "data", "ack", "hello", "welcome", "bye", "?", "?"} {
+	for k, name := range []string{"?", "data", "ack", "hello", "hello-ack", "bye", "?", "?"} {
 		if is := Kind(k).String(); is != name {
 			t.Errorf("kind %d is %q, want %q", k, is, name)
 		}
 	}
-	for s, name := range []string{"idle", "greeting", "open", "?"} {
+	for s, name := range []string{"idle", "handshaking", "open", "?"} {
 		if is := State(s).String(); is != name {
 			t.Errorf("state %d is %q, want %q", s, is, name)
 		}

@@ -28,7 +28,7 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	}
 	release()
 	p.settle() // no time passes
-	if c := &a.c.lanes[Requests]; c.una < 2+Stash {
+	if c := &a.c.lanes[Requests]; c.una < 2+ReorderWindow {
 		t.Errorf("after the lane went on, the sender knows of frame %d", c.una)
 	}
 	p.pass(10 * time.Millisecond)
@@ -42,27 +42,27 @@ func TestHold_ResumeIsTold(t *testing.T) {
 func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	a.c.lanes[Requests].congestion = Window
+	a.c.lanes[Requests].cwnd = Window
 	release := p.holding()
 	for a.write(p.now, Requests, 100) {
 	}
 	p.settle()
 	was := a.c.Counters()
-	p.pass(10 * DefaultLimit)
+	p.pass(10 * DefaultPeerTimeout)
 	is := a.c.Counters()
-	if n := is.SentAgain - was.SentAgain; n > Window {
+	if n := is.Retransmitted - was.Retransmitted; n > Window {
 		t.Errorf("%d frames were sent again, want no more than once each", n)
 	}
 	if n := is.Acks - was.Acks; n < 100 || n > 400 {
-		t.Errorf("%d questions in %v", n, 10*DefaultLimit)
+		t.Errorf("%d questions in %v", n, 10*DefaultPeerTimeout)
 	}
-	if c := a.c.lanes[Requests].congestion; c < Window/2 {
+	if c := a.c.lanes[Requests].cwnd; c < Window/2 {
 		t.Errorf("congestion %d", c)
 	}
 	if a.downs+b.downs+a.restarts+b.restarts > 0 {
 		t.Error("down")
 	}
-	if len(b.pool.out) > Stash {
+	if len(b.pool.out) > ReorderWindow {
 		t.Errorf("%d buffers are out", len(b.pool.out))
 	}
 	release()
@@ -70,7 +70,7 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	if !a.done() {
 		t.Error("not done")
 	}
-	if n := a.c.Counters().SentAgain - was.SentAgain; n > Window {
+	if n := a.c.Counters().Retransmitted - was.Retransmitted; n > Window {
 		t.Errorf("%d frames were sent again, in all", n)
 	}
 }

@@ -15,7 +15,7 @@ func (p *pair) handle(to int, h Header, records []byte) {
 
 // between returns the header of an in-life frame to an end.
 func (p *pair) between(to int) Header {
-	return Header{Kind: Data, From: p.ends[1-to].c.mine, To: p.ends[to].c.mine, Ack: p.ends[to].c.lanes[0].una, Credit: Window}
+	return Header{Kind: Data, Src: p.ends[1-to].c.local, Dst: p.ends[to].c.local, Ack: p.ends[to].c.lanes[0].una, Credit: Window}
 }
 
 // A frame that is longer than one can be is dropped, in order or early: it is not cut off.
@@ -23,11 +23,11 @@ func TestHostile_TooLong(t *testing.T) {
 	for ahead := range uint32(2) {
 		p := newPair(t, 120).open()
 		h := p.between(1)
-		h.Sequence = p.ends[1].c.lanes[0].receiver.next + ahead
+		h.Sequence = p.ends[1].c.lanes[0].receiver.nxt + ahead
 		was := p.ends[1].c.Counters()
 		p.handle(1, h, make([]byte, 1000)) // the model fails if it is taken
 		is := p.ends[1].c.Counters()
-		if len(p.ends[1].pool.out) > 0 || is.Long != was.Long+1 || is.Taken != was.Taken {
+		if len(p.ends[1].pool.out) > 0 || is.TooLong != was.TooLong+1 || is.Delivered != was.Delivered {
 			t.Errorf("%d ahead: %d buffers, %+v", ahead, len(p.ends[1].pool.out), is)
 		}
 	}
@@ -40,13 +40,13 @@ func TestHostile_Flood(t *testing.T) {
 	for i := range uint32(100_000) {
 		h := p.between(1)
 		h.Lane = uint8(i % 2)
-		h.Sequence = b.c.lanes[h.Lane].receiver.next + 1 + i*2654435761%(1<<20)
+		h.Sequence = b.c.lanes[h.Lane].receiver.nxt + 1 + i*2654435761%(1<<20)
 		b.c.Handle(p.now, &h, make([]byte, 50))
 	}
 	b.check()
 	p.ok()
 	c := b.c.Counters()
-	if n := len(b.pool.out); n > Lanes*Stash || c.Early+c.Duplicate+c.Beyond != 100_000 {
+	if n := len(b.pool.out); n > Lanes*ReorderWindow || c.OutOfOrder+c.Duplicate+c.BeyondWindow != 100_000 {
 		t.Errorf("%d buffers, %+v", n, c)
 	}
 }
@@ -62,12 +62,12 @@ func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
 	frames := p.air[1]
 	p.air[1] = nil
 	s := &a.c.lanes[0].sender
-	for _, ack := range []uint32{s.next + 1, s.next + 1000, s.next + 1<<31, s.una - 1, s.una - 1000, s.una - 1<<31 + 1} {
-		was := [...]uint32{s.una, s.next, s.limit, uint32(s.flight), uint32(s.lost)}
+	for _, ack := range []uint32{s.nxt + 1, s.nxt + 1000, s.nxt + 1<<31, s.una - 1, s.una - 1000, s.una - 1<<31 + 1} {
+		was := [...]uint32{s.una, s.nxt, s.creditLimit, uint32(s.inFlight), uint32(s.lost)}
 		h := p.between(0)
-		h.Kind, h.Ack, h.Selective = Ack, ack, 1<<63|1
+		h.Kind, h.Ack, h.SACK = Ack, ack, 1<<63|1
 		p.handle(0, h, nil)
-		if is := [...]uint32{s.una, s.next, s.limit, uint32(s.flight), uint32(s.lost)}; is != was {
+		if is := [...]uint32{s.una, s.nxt, s.creditLimit, uint32(s.inFlight), uint32(s.lost)}; is != was {
 			t.Errorf("ack %d: %v, then %v", ack, was, is)
 		}
 	}
@@ -94,13 +94,13 @@ func TestAcknowledged_Late(t *testing.T) {
 	release()
 	p.settle()
 	s := &a.c.lanes[0].sender
-	if s.limit != s.una+Window || !a.done() {
-		t.Fatalf("credit up to %d, acknowledged up to %d", s.limit, s.una)
+	if s.creditLimit != s.una+Window || !a.done() {
+		t.Fatalf("credit up to %d, acknowledged up to %d", s.creditLimit, s.una)
 	}
 	p.air[0] = held
 	p.deliver(0)
-	if s.limit != s.una+Window {
-		t.Errorf("late: credit up to %d, acknowledged up to %d", s.limit, s.una)
+	if s.creditLimit != s.una+Window {
+		t.Errorf("late: credit up to %d, acknowledged up to %d", s.creditLimit, s.una)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestCredit_None(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	h := p.between(0)
-	h.Kind, h.Credit, h.Selective = Ack, 0, 1
+	h.Kind, h.Credit, h.SACK = Ack, 0, 1
 	p.handle(0, h, nil)
 	a.write(p.now, Requests, 20)
 	if p.send(0) > 0 {

@@ -9,14 +9,14 @@ func (c *Conn) broken() string {
 		s, r := &c.lanes[l].sender, &c.lanes[l].receiver
 		if wrong := s.broken(&buffers); wrong != "" {
 			return fmt.Sprintf("lane %d: %s: una %d next %d built %d fill %d flight %d lost %d limit %d congestion %d",
-				l, wrong, s.una, s.next, s.built, s.fill, s.flight, s.lost, s.limit, s.congestion)
+				l, wrong, s.una, s.nxt, s.queued, s.fill, s.inFlight, s.lost, s.creditLimit, s.cwnd)
 		}
 		if wrong := r.broken(&buffers); wrong != "" {
-			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.next, r.held, r.count)
+			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.nxt, r.held, r.count)
 		}
 	}
-	if c.state == Open != (c.theirs != 0) {
-		return fmt.Sprintf("%v, and the peer's life is %d", c.state, c.theirs)
+	if c.state == Open != (c.remote != 0) {
+		return fmt.Sprintf("%v, and the peer's life is %d", c.state, c.remote)
 	}
 	return ""
 }
@@ -24,45 +24,45 @@ func (c *Conn) broken() string {
 // stuck reports whether something is to be sent and nothing will happen: to be asked once Next has returned nil.
 func (c *Conn) stuck() bool {
 	_, ok := c.Deadline()
-	return !ok && !(c.Done(Requests) && c.Done(Replies))
+	return !ok && !(c.AllAcked(Requests) && c.AllAcked(Replies))
 }
 
 func (s *sender) broken(buffers *int) string {
-	flight, lost, kept := 0, 0, 0
-	for i := range s.slots {
-		if f := &s.slots[i]; f.late && f.state != missing {
+	flight, missing, kept := 0, 0, 0
+	for i := range s.packets {
+		if f := &s.packets[i]; f.rtoOnly && f.state != packetLost {
 			return fmt.Sprintf("slot %d is late, and not missing", i)
 		}
-		if s.slots[i].b != nil {
+		if s.packets[i].buf != nil {
 			kept++
 		}
 	}
-	for q := s.una; q != s.next; q++ {
-		switch f := s.slot(q); f.state {
-		case flying:
+	for q := s.una; q != s.nxt; q++ {
+		switch f := s.packet(q); f.state {
+		case packetInFlight:
 			flight++
-		case missing:
-			lost++
-		case waiting:
+		case packetLost:
+			missing++
+		case packetUnsent:
 			return fmt.Sprintf("frame %d was sent, and waits", q)
 		}
-		if s.slot(q).b == nil {
+		if s.packet(q).buf == nil {
 			return fmt.Sprintf("frame %d is not acknowledged, and has gone", q)
 		}
 	}
-	want := int(s.built - s.una)
+	want := int(s.queued - s.una)
 	if s.fill > 0 {
 		want++
 	}
 	*buffers += kept
 	switch {
-	case before(s.next, s.una) || before(s.built, s.next) || want > Window:
+	case before(s.nxt, s.una) || before(s.queued, s.nxt) || want > Window:
 		return "out of the window"
-	case flight != s.flight:
+	case flight != s.inFlight:
 		return fmt.Sprintf("%d frames are on their way", flight)
-	case lost != s.lost:
-		return fmt.Sprintf("%d frames are lost", lost)
-	case s.congestion < leastCongestion || s.congestion > Window:
+	case missing != s.lost:
+		return fmt.Sprintf("%d frames are lost", missing)
+	case s.cwnd < minWindow || s.cwnd > Window:
 		return "congestion out of bounds"
 	case kept != want:
 		return fmt.Sprintf("%d buffers kept for %d frames", kept, want)
@@ -72,7 +72,7 @@ func (s *sender) broken(buffers *int) string {
 
 func (r *receiver) broken(buffers *int) string {
 	count := 0
-	for _, b := range r.early {
+	for _, b := range r.outOfOrder {
 		if b != nil {
 			count++
 		}
@@ -81,7 +81,7 @@ func (r *receiver) broken(buffers *int) string {
 	switch {
 	case count != r.count:
 		return fmt.Sprintf("%d frames are here", count)
-	case r.held && r.early[r.next%Stash] == nil:
+	case r.held && r.outOfOrder[r.nxt%ReorderWindow] == nil:
 		return "held, and not here"
 	}
 	return ""

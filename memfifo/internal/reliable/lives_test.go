@@ -134,7 +134,7 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 	p.talk(0)
 	p.talk(1)
 	a, b := p.ends[0], p.ends[1]
-	was := [...]int{a.restarts, b.restarts, int(a.c.Counters().Taken), int(b.c.Counters().Taken)}
+	was := [...]int{a.restarts, b.restarts, int(a.c.Counters().Delivered), int(b.c.Counters().Delivered)}
 	for to, frames := range heard {
 		slices.Reverse(frames)
 		for _, f := range frames {
@@ -145,7 +145,7 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 			p.now = p.now.Add(ackDelay)
 		}
 	}
-	if is := [...]int{a.restarts, b.restarts, int(a.c.Counters().Taken), int(b.c.Counters().Taken)}; is != was {
+	if is := [...]int{a.restarts, b.restarts, int(a.c.Counters().Delivered), int(b.c.Counters().Delivered)}; is != was {
 		t.Errorf("%v, then %v", was, is)
 	}
 	p.settle()
@@ -158,7 +158,7 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 func TestLives_AfterABye(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 3 {
-		p.ends[1].c.Leave()
+		p.ends[1].c.Close()
 		p.settle()
 		p.talk(0)
 		p.talk(1)
@@ -173,7 +173,7 @@ func TestLives_AForgedHello(t *testing.T) {
 	p := newPair(t, 120).open()
 	for life := range uint32(1000) {
 		var b [ackLen]byte
-		h := Header{Kind: Hello, From: 5000 + life, Sequence: life}
+		h := Header{Kind: Hello, Src: 5000 + life, Sequence: life}
 		h.put(b[:])
 		p.ends[1].hear(p.now, b[:])
 		if p.send(1) > 1 {

@@ -11,19 +11,19 @@ func TestLost_FastRetransmission(t *testing.T) {
 	for _, window := range []int{8, 64, Window} {
 		p := newPair(t, 120).open()
 		a := p.ends[0]
-		a.c.lanes[0].congestion = window
+		a.c.lanes[0].cwnd = window
 		for range window {
 			a.write(p.now, Requests, 100)
 		}
 		p.send(0)
 		frames := p.air[1]
-		lost, rest := frames[0], frames[reorderings:]
-		p.air[1] = frames[1:reorderings]
+		lost, rest := frames[0], frames[dupThresh:]
+		p.air[1] = frames[1:dupThresh]
 		p.deliver(1)
 		p.send(1)
 		p.deliver(0)
 		if p.send(0); len(p.air[1]) > 0 {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), reorderings-1)
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), dupThresh-1)
 		}
 		p.air[1] = rest[:1]
 		p.deliver(1)
@@ -31,15 +31,15 @@ func TestLost_FastRetransmission(t *testing.T) {
 		p.deliver(0)
 		p.send(0)
 		if len(p.air[1]) == 0 || string(p.air[1][0][HeaderLen:]) != string(lost[HeaderLen:]) {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), reorderings)
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), dupThresh)
 		}
-		if c := a.c.lanes[0].congestion; c > window/2+1 {
+		if c := a.c.lanes[0].cwnd; c > window/2+1 {
 			t.Errorf("window %d: congestion %d", window, c)
 		}
 		p.air[1] = append(p.air[1], rest[1:]...)
 		p.settle()
 		p.pass(time.Second)
-		if !a.done() || a.c.Counters().SentAgain != 1 && window < Stash {
+		if !a.done() || a.c.Counters().Retransmitted != 1 && window < ReorderWindow {
 			t.Errorf("window %d: done %t, %+v", window, a.done(), a.c.Counters())
 		}
 	}
@@ -50,7 +50,7 @@ func TestLost_Congestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	s := &a.c.lanes[0].sender
-	s.congestion = 100
+	s.cwnd = 100
 	burst := func(lost ...int) {
 		for range 60 {
 			a.write(p.now, Requests, 100)
@@ -64,23 +64,23 @@ func TestLost_Congestion(t *testing.T) {
 		p.deliver(0)
 	}
 	burst(5, 10, 20)
-	if s.congestion < 45 || s.congestion > 55 {
-		t.Errorf("after three losses in a window: %d", s.congestion)
+	if s.cwnd < 45 || s.cwnd > 55 {
+		t.Errorf("after three losses in a window: %d", s.cwnd)
 	}
 	p.pass(time.Second)
 	for range 100 {
 		burst()
 		p.pass(time.Millisecond)
 	}
-	if s.congestion < 2*50 {
-		t.Errorf("congestion has grown back to %d", s.congestion)
+	if s.cwnd < 2*50 {
+		t.Errorf("congestion has grown back to %d", s.cwnd)
 	}
 	a.write(p.now, Requests, 100)
 	p.send(0)
 	p.air[1] = nil
-	p.after(0, a.c.rtt.timeout())
-	if s.congestion != leastCongestion {
-		t.Errorf("after a timeout: %d", s.congestion)
+	p.after(0, a.c.rtt.rto())
+	if s.cwnd != minWindow {
+		t.Errorf("after a timeout: %d", s.cwnd)
 	}
 }
 
@@ -90,17 +90,17 @@ func TestLost_Timeouts(t *testing.T) {
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	p.send(0)
-	timeout := a.c.rtt.timeout()
+	timeout := a.c.rtt.rto()
 	for range 8 {
 		p.air[1] = nil
 		p.after(0, timeout)
-		timeout = min(2*timeout, mostTimeout)
+		timeout = min(2*timeout, maxRTO)
 	}
 	p.settle()
 	a.write(p.now, Requests, 20)
 	p.send(0)
 	p.air[1] = nil
-	p.after(0, a.c.rtt.timeout())
+	p.after(0, a.c.rtt.rto())
 	p.settle()
 
 	for _, trip := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 30 * time.Millisecond, 20 * time.Microsecond} {
@@ -112,8 +112,8 @@ func TestLost_Timeouts(t *testing.T) {
 			p.send(1)
 			p.deliver(0)
 		}
-		is := a.c.rtt.timeout()
-		if is < leastTimeout || is < trip || is > trip+trip/2+leastTimeout {
+		is := a.c.rtt.rto()
+		if is < minRTO || is < trip || is > trip+trip/2+minRTO {
 			t.Errorf("round trip %v: timeout %v", trip, is)
 		}
 	}
@@ -123,43 +123,43 @@ func TestLost_Timeouts(t *testing.T) {
 func TestMark_AndRoom(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0].c
-	if m := a.Mark(Requests); !a.Reached(Requests, m) {
+	if m := a.Mark(Requests); !a.Acked(Requests, m) {
 		t.Error("nothing was reserved, and is not reached")
 	}
-	if n := a.Room(Requests, 1); n != 100 {
+	if n := a.Available(Requests, 1); n != 100 {
 		t.Errorf("room of %d", n)
 	}
 	p.ends[0].write(p.now, Requests, 60)
-	if n, m := a.Room(Requests, 40), a.Room(Requests, 41); n != 40 || m != 100 {
+	if n, m := a.Available(Requests, 40), a.Available(Requests, 41); n != 40 || m != 100 {
 		t.Errorf("room of %d, %d", n, m)
 	}
 	mark := a.Mark(Requests)
 	p.send(0)
 	p.ends[0].write(p.now, Requests, 60)
-	if a.Reached(Requests, mark) {
+	if a.Acked(Requests, mark) {
 		t.Error("reached")
 	}
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if !a.Reached(Requests, mark) || a.Reached(Requests, a.Mark(Requests)) || a.Done(Requests) {
+	if !a.Acked(Requests, mark) || a.Acked(Requests, a.Mark(Requests)) || a.AllAcked(Requests) {
 		t.Error("not reached, or too much")
 	}
 	p.settle()
 	n := 0
-	for ; a.Room(Requests, 60) > 0; n++ {
+	for ; a.Available(Requests, 60) > 0; n++ {
 		if !p.ends[0].write(p.now, Requests, 60) {
 			t.Fatal("there was room")
 		}
 	}
-	if n != Window || a.Room(Requests, 1) != 40 || p.ends[0].write(p.now, Requests, 60) {
-		t.Errorf("%d frames, room of %d", n, a.Room(Requests, 1))
+	if n != Window || a.Available(Requests, 1) != 40 || p.ends[0].write(p.now, Requests, 60) {
+		t.Errorf("%d frames, room of %d", n, a.Available(Requests, 1))
 	}
-	if p.ends[0].write(p.now, Replies, 60); a.Room(Replies, 1) != 40 {
+	if p.ends[0].write(p.now, Replies, 60); a.Available(Replies, 1) != 40 {
 		t.Error("the other lane has no room")
 	}
 	p.pass(time.Second)
-	if !a.Done(Requests) || !a.Done(Replies) {
+	if !a.AllAcked(Requests) || !a.AllAcked(Replies) {
 		t.Error("not done")
 	}
 }

@@ -33,7 +33,7 @@ func TestMemory_BuffersComeBackWhole(t *testing.T) {
 	slices.Reverse(p.air[1])
 	p.deliver(1)
 	p.settle()
-	if p.ends[1].c.Counters().Early == 0 || len(p.ends[1].pool.out) > 0 {
+	if p.ends[1].c.Counters().OutOfOrder == 0 || len(p.ends[1].pool.out) > 0 {
 		t.Errorf("%+v, and %d are out", p.ends[1].c.Counters(), len(p.ends[1].pool.out))
 	}
 }
@@ -44,12 +44,12 @@ func TestMemory_ResetKeepsNothing(t *testing.T) {
 	a := p.ends[0]
 	for a.write(p.now, Requests, 100) {
 	}
-	for range 100 * time.Second / mostTimeout {
+	for range 100 * time.Second / maxRTO {
 		if p.send(0); a.downs > 0 {
 			break
 		}
 		p.air[1] = nil
-		p.now = p.now.Add(mostTimeout)
+		p.now = p.now.Add(maxRTO)
 		a.advance(p.now)
 		a.check()
 	}
@@ -68,7 +68,7 @@ func TestMemory_AGapNobodyFills(t *testing.T) {
 		p.air[1] = p.air[1][1:]
 		p.deliver(1)
 		b := p.ends[1]
-		if n := len(b.pool.out); n == 0 || n >= Stash {
+		if n := len(b.pool.out); n == 0 || n >= ReorderWindow {
 			t.Errorf("%d buffers are out", n)
 		}
 		p.air[0], p.air[1] = nil, nil

@@ -25,10 +25,10 @@ func TestNext_ComesAgainUntilSent(t *testing.T) {
 	again(a, Hello)
 	p.send(0)
 	p.deliver(1)
-	again(b, Welcome)
+	again(b, HelloAck)
 	p.send(1)
 	p.deliver(0)
-	again(a, Welcome)
+	again(a, HelloAck)
 	p.send(0)
 	p.deliver(1)
 	again(b, Ack)
@@ -52,7 +52,7 @@ func TestSent_OncePerFrame(t *testing.T) {
 	at, _ := a.c.Deadline()
 	p.now = at
 	a.advance(at)
-	if a.c.Next(p.now) == nil {
+	if a.c.NextFrame(p.now) == nil {
 		t.Fatal("not sent again")
 	}
 	p.deliver(0) // meanwhile it is acknowledged
@@ -74,7 +74,7 @@ func TestDeadline_IsNotPast(t *testing.T) {
 	}
 	a.write(p.now, Requests, 20)
 	future(a, "a hello is to be sent")
-	p.now = p.now.Add(firstTimeout)
+	p.now = p.now.Add(initialRTO)
 	a.advance(p.now)
 	future(a, "a hello is to be sent, late")
 	p.settle()
@@ -97,7 +97,7 @@ func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	var b [ackLen]byte
-	(&Header{Kind: Data, From: 77, To: 78}).put(b[:])
+	(&Header{Kind: Data, Src: 77, Dst: 78}).put(b[:])
 	for began := p.now; a.downs == 0; {
 		p.send(0)
 		p.now = p.now.Add(time.Millisecond)
@@ -105,7 +105,7 @@ func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
 		if at, ok := a.c.Deadline(); !ok || !p.now.Before(at) {
 			a.advance(p.now)
 		}
-		if p.now.Sub(began) > DefaultLimit+2*mostTimeout {
+		if p.now.Sub(began) > DefaultPeerTimeout+2*maxRTO {
 			t.Fatalf("not given up after %v", p.now.Sub(began))
 		}
 	}
@@ -126,8 +126,8 @@ func TestRefused_ComesAgain(t *testing.T) {
 		a.write(p.now, Requests, 100)
 	}
 	was := a.c.Counters()
-	var frames [Gathered][]byte
-	n := a.c.Gather(p.now, &frames)
+	var frames [MaxBatch][]byte
+	n := a.c.NextBatch(p.now, &frames)
 	if n != 5 {
 		t.Fatalf("%d frames", n)
 	}
@@ -141,8 +141,8 @@ func TestRefused_ComesAgain(t *testing.T) {
 	if s := p.streams[a.out[Requests]]; s.got != s.sent {
 		t.Errorf("%+v", s)
 	}
-	if s := &b.c.lanes[Replies].sender; s.una != s.next-1 {
-		t.Errorf("replies are acknowledged up to %d of %d", s.una, s.next)
+	if s := &b.c.lanes[Replies].sender; s.una != s.nxt-1 {
+		t.Errorf("replies are acknowledged up to %d of %d", s.una, s.nxt)
 	}
 	p.pass(time.Second)
 }
@@ -153,14 +153,14 @@ func TestRefused_Control(t *testing.T) {
 	a, b := p.ends[0], p.ends[1]
 	again := func(e *end) {
 		t.Helper()
-		var frames [Gathered][]byte
-		n := e.c.Gather(p.now, &frames)
+		var frames [MaxBatch][]byte
+		n := e.c.NextBatch(p.now, &frames)
 		if n == 0 {
 			t.Fatal("nothing to send")
 		}
 		was, counted := bytes.Clone(frames[0][room:]), e.c.Counters()
 		e.c.Refused(0, n)
-		if n = e.c.Gather(p.now, &frames); n == 0 || !bytes.Equal(was, frames[0][room:]) || e.c.Counters() != counted {
+		if n = e.c.NextBatch(p.now, &frames); n == 0 || !bytes.Equal(was, frames[0][room:]) || e.c.Counters() != counted {
 			t.Fatalf("%x, then %d frames, %x", was, n, frames[0])
 		}
 		p.air[1-e.node] = append(p.air[1-e.node], bytes.Clone(frames[0][room:]))
@@ -173,7 +173,7 @@ func TestRefused_Control(t *testing.T) {
 	p.settle()
 	p.pass(time.Second)
 	h := p.between(0)
-	h.Kind, h.Credit, h.Selective = Ack, 0, 1
+	h.Kind, h.Credit, h.SACK = Ack, 0, 1
 	p.handle(0, h, nil)
 	a.write(p.now, Requests, 20)
 	at, _ := a.c.Deadline()

@@ -61,8 +61,8 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	}
 	pump = func(i int) {
 		e := ends[i]
-		for i == 0 && e.c.Done(Requests) || e.c.lanes[0].built-e.c.lanes[0].una < uint32(window) {
-			if i == 1 || !e.write(q.Now(), Requests, e.c.Largest()) {
+		for i == 0 && e.c.AllAcked(Requests) || e.c.lanes[0].queued-e.c.lanes[0].una < uint32(window) {
+			if i == 1 || !e.write(q.Now(), Requests, e.c.MaxRecord()) {
 				break
 			}
 		}
@@ -92,6 +92,6 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	if m.wrong != "" || ends[0].downs > 0 {
 		t.Fatal(m.wrong, ends[0].downs)
 	}
-	taken := float64(ends[1].c.Counters().Taken)
+	taken := float64(ends[1].c.Counters().Delivered)
 	return taken / float64(most/time.Millisecond), float64(ends[0].c.Counters().Sent) / taken
 }

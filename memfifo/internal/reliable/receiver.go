@@ -4,124 +4,124 @@ import "github.com/rawlane/rawlane/internal/monotime"
 
 // receiver is the receiving half of a lane: the next frame that is wanted, and some behind it that came early.
 type receiver struct {
-	next  uint32
-	early [Stash][]byte // by sequence; nil: not here. The frame next is here while it is held
-	held  bool          // frame next is here, and whoever takes it cannot take all of it yet
-	rest  []byte        // of it
-	count int           // of frames in early
+	nxt        uint32
+	outOfOrder [ReorderWindow][]byte // by sequence; nil: not here. The frame next is here while it is held
+	held       bool                  // frame next is here, and whoever takes it cannot take all of it yet
+	rest       []byte                // of it
+	count      int                   // of frames in early
 
-	owed int           // frames taken since they were acknowledged
-	soon bool          // the sender wants to know, and there is nothing else for it
-	now  bool          // it should know at once
-	due  monotime.Time // when the acknowledgement is due; valid if owed
+	unacked      int           // frames taken since they were acknowledged
+	ackRequested bool          // the sender wants to know, and there is nothing else for it
+	ackNow       bool          // it should know at once
+	ackDeadline  monotime.Time // when the acknowledgement is due; valid if owed
 }
 
-func (r *receiver) init(start uint32) { r.next = start }
+func (r *receiver) init(start uint32) { r.nxt = start }
 
 // arrival is what becomes of a frame.
 type arrival uint8
 
 const (
-	inOrder   arrival = iota // to be taken now
-	stashed                  // kept for later
-	duplicate                // here already
-	beyond                   // no room: it will come again
+	inOrder      arrival = iota // to be taken now
+	kept                        // kept for later
+	duplicate                   // here already
+	beyondWindow                // no room: it will come again
 )
 
 // continues reports whether a frame is the next one, with nothing behind it, and not the first that is to be acknowledged.
-func (r *receiver) continues(sequence uint32) bool {
-	return sequence == r.next && r.count == 0 && r.owed > 0
+func (r *receiver) isNext(sequence uint32) bool {
+	return sequence == r.nxt && r.count == 0 && r.unacked > 0
 }
 
 // owe notes that a frame is to be acknowledged.
-func (r *receiver) owe(h *Header) {
-	r.owed++
-	r.soon = r.soon || h.AnswerNow
+func (r *receiver) onData(h *Header) {
+	r.unacked++
+	r.ackRequested = r.ackRequested || h.AckNow
 }
 
 // arrive looks at a frame. One that is stashed is copied.
 func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc func() []byte) arrival {
-	if r.owed == 0 {
-		r.due = now.Add(ackDelay)
+	if r.unacked == 0 {
+		r.ackDeadline = now.Add(ackDelay)
 	}
-	r.owe(h)
-	ahead := int32(h.Sequence - r.next)
+	r.onData(h)
+	ahead := int32(h.Sequence - r.nxt)
 	switch {
-	case ahead < 0 || ahead < Stash && r.early[h.Sequence%Stash] != nil:
-		r.now = true
+	case ahead < 0 || ahead < ReorderWindow && r.outOfOrder[h.Sequence%ReorderWindow] != nil:
+		r.ackNow = true
 		return duplicate
-	case ahead >= Stash:
-		r.now = true
-		return beyond
+	case ahead >= ReorderWindow:
+		r.ackNow = true
+		return beyondWindow
 	case ahead == 0 && !r.held:
 		if r.count > 0 {
-			r.now = true // a gap is filled
+			r.ackNow = true // a gap is filled
 		}
 		return inOrder
 	}
-	r.now = true // there is a gap
+	r.ackNow = true // there is a gap
 	b := alloc()
-	r.early[h.Sequence%Stash] = b[:copy(b, records)]
+	r.outOfOrder[h.Sequence%ReorderWindow] = b[:copy(b, records)]
 	r.count++
-	return stashed
+	return kept
 }
 
 // taken moves on to the next frame.
-func (r *receiver) taken(free func([]byte)) {
-	if i := r.next % Stash; r.early[i] != nil {
-		free(r.early[i])
-		r.early[i] = nil
+func (r *receiver) deliver(free func([]byte)) {
+	if i := r.nxt % ReorderWindow; r.outOfOrder[i] != nil {
+		free(r.outOfOrder[i])
+		r.outOfOrder[i] = nil
 		r.count--
-		r.now = true // the sender knows that it came, and may wait for this
+		r.ackNow = true // the sender knows that it came, and may wait for this
 	}
 	r.held, r.rest = false, nil
-	r.next++
+	r.nxt++
 }
 
 // hold keeps frame next, of which rest was not taken.
 func (r *receiver) hold(rest []byte, alloc func() []byte) {
-	i := r.next % Stash
-	if r.early[i] == nil {
+	i := r.nxt % ReorderWindow
+	if r.outOfOrder[i] == nil {
 		b := alloc()
-		r.early[i] = b[:copy(b, rest)]
+		r.outOfOrder[i] = b[:copy(b, rest)]
 		r.count++
-		rest = r.early[i]
+		rest = r.outOfOrder[i]
 	}
 	r.held, r.rest = true, rest
-	r.now = true
+	r.ackNow = true
 }
 
 // following returns the records of frame next if it came early, or what is left of them if it is held.
-func (r *receiver) following() (records []byte, ok bool) {
+func (r *receiver) buffered() (records []byte, ok bool) {
 	if r.held {
 		return r.rest, true
 	}
-	b := r.early[r.next%Stash]
+	b := r.outOfOrder[r.nxt%ReorderWindow]
 	return b, b != nil
 }
 
 // acknowledge fills in what is here.
-func (r *receiver) acknowledge(h *Header) {
-	h.Ack = r.next
+func (r *receiver) fillAck(h *Header) {
+	h.Ack = r.nxt
 	h.Credit = Window
 	if r.held {
-		h.Credit = Stash
+		h.Credit = ReorderWindow
 	}
-	h.Selective = 0
-	for i := range uint32(Stash) {
+	h.SACK = 0
+	for i := range uint32(ReorderWindow) {
 		if r.count == 0 {
 			break
 		}
-		if r.early[(r.next+i)%Stash] != nil {
-			h.Selective |= 1 << i
+		if r.outOfOrder[(r.nxt+i)%ReorderWindow] != nil {
+			h.SACK |= 1 << i
 		}
 	}
 }
 
 // told notes that an acknowledgement has gone.
-func (r *receiver) told() { r.owed, r.soon, r.now = 0, false, false }
+func (r *receiver) onAckSent() { r.unacked, r.ackRequested, r.ackNow = 0, false, false }
 
 // wants reports whether an acknowledgement should go now, by itself.
-func (r *receiver) wants(data Company) bool {
-	return r.now || r.owed >= ackEvery && data != Promised || r.soon && data == Alone
+func (r *receiver) ackDue(data AckPolicy) bool {
+	return r.ackNow || r.unacked >= ackEvery && data != WillPiggyback || r.ackRequested && data == NoPiggyback
 }

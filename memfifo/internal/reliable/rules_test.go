@@ -19,7 +19,7 @@ func (p *pair) on(to int) string {
 		if h.Kind == Data {
 			word = fmt.Sprintf("%d:%d", h.Sequence, len(b)-HeaderLen)
 		}
-		if h.AnswerNow {
+		if h.AckNow {
 			word += "!"
 		}
 		words = append(words, word)
@@ -94,9 +94,9 @@ func TestStream_FewAcknowledgements(t *testing.T) {
 		p.pass(time.Second)
 		sent, acks = a.c.Counters().Sent-sent, b.c.Counters().Acks-acks
 		t.Logf("%d records at a time: %d frames, %d acknowledgements", records, sent, acks)
-		if sent > 20_000/5*5/4 || acks > sent/8 || a.c.Counters().SentAgain > 0 || a.c.Counters().Acks > 5 || !a.done() {
+		if sent > 20_000/5*5/4 || acks > sent/8 || a.c.Counters().Retransmitted > 0 || a.c.Counters().Acks > 5 || !a.done() {
 			t.Errorf("%d records at a time: %d frames, %d acknowledgements, again %d, questions %d",
-				records, sent, acks, a.c.Counters().SentAgain, a.c.Counters().Acks)
+				records, sent, acks, a.c.Counters().Retransmitted, a.c.Counters().Acks)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestIdle_IsSilent(t *testing.T) {
 			t.Errorf("a deadline in %v", at.Sub(p.now))
 		}
 		p.now = p.now.Add(time.Hour)
-		if e.advance(p.now); e.c.Next(p.now) != nil || e.c.Counters() != was {
+		if e.advance(p.now); e.c.NextFrame(p.now) != nil || e.c.Counters() != was {
 			t.Error("an idle end sends")
 		}
 	}
@@ -130,7 +130,7 @@ func TestAcknowledgements(t *testing.T) {
 		p.air[1] = p.air[1][:frames] // the last one wants an answer
 		p.deliver(1)
 	}
-	stream(firstCongestion/askParts - 1)
+	stream(initialWindow/acksPerWindow - 1)
 	if n := p.send(1); n > 0 {
 		t.Errorf("%d frames before ackDelay", n)
 	}
@@ -142,14 +142,14 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "1:20!")
 	p.pass(time.Second)
 
-	a.c.lanes[0].congestion = firstCongestion
-	stream(firstCongestion / askParts)
+	a.c.lanes[0].cwnd = initialWindow
+	stream(initialWindow / acksPerWindow)
 	p.send(1)
 	p.want(0, "ack")
 	p.pass(time.Second)
 
-	a.c.lanes[0].congestion = Window
-	stream(askEvery)
+	a.c.lanes[0].cwnd = Window
+	stream(maxUnrequested)
 	p.send(1)
 	p.want(0, "ack")
 }
@@ -158,7 +158,7 @@ func TestAcknowledgements(t *testing.T) {
 func TestAcknowledgements_Unasked(t *testing.T) {
 	p := newPair(t, 120).open()
 	h := p.between(1)
-	h.Sequence = p.ends[1].c.lanes[0].receiver.next
+	h.Sequence = p.ends[1].c.lanes[0].receiver.nxt
 	for i := range ackEvery {
 		if n := p.send(1); n > 0 {
 			t.Fatalf("%d frames after %d", n, i)
@@ -178,8 +178,8 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 		s := &a.c.lanes[0].sender
 		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
 		for i := range 20_000 { // one frame arrives at a time
-			s.congestion, s.threshold = congestion, congestion
-			for a.c.Room(Requests, 100) == 100 {
+			s.cwnd, s.ssthresh = congestion, congestion
+			for a.c.Available(Requests, 100) == 100 {
 				a.write(p.now, Requests, 100)
 			}
 			p.send(0)
@@ -188,7 +188,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 			p.deliver(1)
 			p.air[1] = rest
 			if i < congestion { // as behind a gap
-				b.c.lanes[0].now = true
+				b.c.lanes[0].ackNow = true
 			}
 			p.send(1)
 			p.deliver(0)
@@ -228,7 +228,7 @@ func TestCork_Uncork(t *testing.T) {
 func TestExpect(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	b.c.Expect(Perhaps)
+	b.c.SetAckPolicy(MayPiggyback)
 	a.write(p.now, Requests, 20)
 	p.send(0)
 	p.deliver(1)
@@ -249,7 +249,7 @@ func TestExpect(t *testing.T) {
 	p.after(1, ackDelay)
 	p.want(0, "ack")
 	p.deliver(0)
-	if !a.done() || a.c.Counters().SentAgain > 0 {
+	if !a.done() || a.c.Counters().Retransmitted > 0 {
 		t.Error("not done")
 	}
 }
@@ -257,10 +257,10 @@ func TestExpect(t *testing.T) {
 // In a long stream it waits for data that is promised, and not for such as may follow; nor where there is a gap.
 func TestExpect_InAStream(t *testing.T) {
 	for _, x := range []struct {
-		data Company
+		data AckPolicy
 		lost int // the first frames of the stream
 		want int // frames of b's alone
-	}{{Alone, 0, 1}, {Perhaps, 0, 1}, {Promised, 0, 0}, {Promised, 1, 1}} {
+	}{{NoPiggyback, 0, 1}, {MayPiggyback, 0, 1}, {WillPiggyback, 0, 0}, {WillPiggyback, 1, 1}} {
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		for range ackEvery + 1 {
@@ -269,12 +269,12 @@ func TestExpect_InAStream(t *testing.T) {
 		for p.send(0) > 0 {
 		}
 		p.air[1] = p.air[1][x.lost:min(len(p.air[1]), ackEvery)]
-		b.c.Expect(x.data)
+		b.c.SetAckPolicy(x.data)
 		p.deliver(1)
 		if n := p.send(1); n != x.want {
 			t.Errorf("company %d, %d lost: %d frames", x.data, x.lost, n)
 		}
-		b.c.Expect(Alone)
+		b.c.SetAckPolicy(NoPiggyback)
 		p.pass(time.Second)
 		if !a.done() {
 			t.Errorf("company %d, %d lost: not done", x.data, x.lost)
@@ -296,11 +296,11 @@ func TestGap_IsToldBeforeData(t *testing.T) {
 	p.send(1)
 	p.want(0, "ack 1:20!")
 	p.deliver(0)
-	if s := &a.c.lanes[0].sender; s.slot(s.una).state != flying || s.slot(s.una+1).state != selected {
-		t.Errorf("the first frame is %d, the second %d", s.slot(s.una).state, s.slot(s.una+1).state)
+	if s := &a.c.lanes[0].sender; s.packet(s.una).state != packetInFlight || s.packet(s.una+1).state != packetSACKed {
+		t.Errorf("the first frame is %d, the second %d", s.packet(s.una).state, s.packet(s.una+1).state)
 	}
 	p.pass(time.Second)
-	if !a.c.Done(Requests) || !b.c.Done(Requests) {
+	if !a.c.AllAcked(Requests) || !b.c.AllAcked(Requests) {
 		t.Error("not all arrived")
 	}
 }

@@ -11,192 +11,194 @@ import (
 //	una           next            built
 //	 |  on their way |  to be sent  | being filled
 type sender struct {
-	una, next, built uint32
-	slots            [Window]slot // by sequence
-	fill             int          // bytes in the slot being filled
-	urgent           bool         // it is not to wait for more
-	flight           int          // frames on their way: not acknowledged, not selected, not lost
-	lost             int          // frames to be sent again
-	limit            uint32       // the first frame that the receiver has no credit for
-	pace
-	grown   int           // frames acknowledged since congestion grew last
-	recover uint32        // congestion was cut for losses before this frame
-	before  pace          // that before the timeout whose verdict may be wrong; zero: there is none
-	due     monotime.Time // when the retransmission timeout ends; valid if something is on its way
-	backoff uint          // how often it has ended in a row
-	probe   bool          // ask whether there is credit, or what has come
-	asked   uint32        // frames before this one are acknowledged at once: one of them asked for it
+	una, nxt, queued uint32
+	packets          [Window]sentPacket // by sequence
+	fill             int                // bytes in the slot being filled
+	uncorked         bool               // it is not to wait for more
+	inFlight         int                // frames on their way: not acknowledged, not selected, not lost
+	lost             int                // frames to be sent again
+	creditLimit      uint32             // the first frame that the receiver has no credit for
+	congestionState
+	acked         int             // frames acknowledged since congestion grew last
+	recover       uint32          // congestion was cut for losses before this frame
+	undo          congestionState // that before the timeout whose verdict may be wrong; zero: there is none
+	rtoDeadline   monotime.Time   // when the retransmission timeout ends; valid if something is on its way
+	backoff       uint            // how often it has ended in a row
+	probe         bool            // ask whether there is credit, or what has come
+	ackRequestEnd uint32          // frames before this one are acknowledged at once: one of them asked for it
 }
 
 // pace is what congestion control has found out.
-type pace struct {
-	congestion int // how many frames may be on their way
-	threshold  int // up to which congestion grows quickly
+type congestionState struct {
+	cwnd     int // how many frames may be on their way
+	ssthresh int // up to which congestion grows quickly
 }
 
 // slot is a frame, kept until it is acknowledged.
-type slot struct {
-	b     []byte // with room for the header
-	n     int
-	sent  monotime.Time
-	sends int
-	state slotState
-	late  bool // missing by a timeout alone
+type sentPacket struct {
+	buf     []byte // with room for the header
+	len     int
+	sentAt  monotime.Time
+	sends   int
+	state   packetState
+	rtoOnly bool // missing by a timeout alone
 }
 
-type slotState uint8
+type packetState uint8
 
 const (
-	waiting  slotState = iota // to be sent for the first time
-	flying                    // on its way
-	selected                  // at the receiver, behind a gap
-	missing                   // to be sent again
+	packetUnsent   packetState = iota // to be sent for the first time
+	packetInFlight                    // on its way
+	packetSACKed                      // at the receiver, behind a gap
+	packetLost                        // to be sent again
 )
 
 func (s *sender) init(start uint32) {
-	s.una, s.next, s.built, s.limit, s.recover, s.asked = start, start, start, start+Window, start, start
-	s.congestion, s.threshold = firstCongestion, Window
+	s.una, s.nxt, s.queued, s.creditLimit, s.recover, s.ackRequestEnd = start, start, start, start+Window, start, start
+	s.cwnd, s.ssthresh = initialWindow, Window
 }
 
-func (s *sender) slot(sequence uint32) *slot { return &s.slots[sequence%Window] }
+func (s *sender) packet(sequence uint32) *sentPacket { return &s.packets[sequence%Window] }
 
 // idle reports whether everything was acknowledged.
-func (s *sender) idle() bool { return s.una == s.built && s.fill == 0 }
+func (s *sender) allAcked() bool { return s.una == s.queued && s.fill == 0 }
 
 // full reports whether there is no slot to fill.
-func (s *sender) full() bool { return s.built-s.una >= Window }
+func (s *sender) full() bool { return s.queued-s.una >= Window }
 
 // reserve returns n bytes of the frame being filled; a new one if they do not fit. It returns nil if there is none.
 func (s *sender) reserve(n int, cfg *Config) []byte {
-	if s.fill > 0 && s.fill+n > cfg.Size {
+	if s.fill > 0 && s.fill+n > cfg.FrameSize {
 		s.close()
 	}
 	if s.full() {
 		return nil
 	}
-	f := s.slot(s.built)
+	f := s.packet(s.queued)
 	if s.fill == 0 {
-		*f = slot{b: cfg.Alloc()}
+		*f = sentPacket{buf: cfg.Alloc()}
 		s.fill = HeaderLen
 	}
-	b := f.b[cfg.Room+s.fill:][:n]
+	b := f.buf[cfg.Headroom+s.fill:][:n]
 	s.fill += n
 	return b
 }
 
 // close ends the frame being filled.
 func (s *sender) close() {
-	s.slot(s.built).n = s.fill
-	s.fill, s.urgent = 0, false
-	s.built++
+	s.packet(s.queued).len = s.fill
+	s.fill, s.uncorked = 0, false
+	s.queued++
 }
 
 // pick returns the next frame to send, if there is one. Frames that are full go as the window lets them; one being filled goes if
 // little is on its way, or if no acknowledgement comes soon that would let it go. The one that the receiver waits for goes
 // however much is on its way: all of that waits for it.
-func (s *sender) pick() (sequence uint32, ok bool) {
-	if s.lost > 0 && s.slot(s.una).state == missing && before(s.una, s.limit) {
+func (s *sender) nextFrame() (sequence uint32, ok bool) {
+	if s.lost > 0 && s.packet(s.una).state == packetLost && before(s.una, s.creditLimit) {
 		return s.una, true
 	}
-	if s.flight >= s.congestion {
+	if s.inFlight >= s.cwnd {
 		return 0, false
 	}
 	if s.lost > 0 {
-		for q := s.una; before(q, s.next) && before(q, s.limit); q++ {
-			if s.slot(q).state == missing {
+		for q := s.una; before(q, s.nxt) && before(q, s.creditLimit); q++ {
+			if s.packet(q).state == packetLost {
 				return q, true
 			}
 		}
 	}
-	if s.next == s.built && s.fill > 0 && (s.flight < cork || s.urgent || !before(s.una, s.asked)) && before(s.next, s.limit) {
+	if s.nxt == s.queued && s.fill > 0 && (s.inFlight < corkFrames || s.uncorked || !before(s.una, s.ackRequestEnd)) && before(s.nxt, s.creditLimit) {
 		s.close()
 	}
-	if s.next != s.built && before(s.next, s.limit) {
-		return s.next, true
+	if s.nxt != s.queued && before(s.nxt, s.creditLimit) {
+		return s.nxt, true
 	}
 	return 0, false
 }
 
 // streams reports whether the next frame to send is one that was never sent, is full, and may go.
-func (s *sender) streams() bool {
-	return s.lost == 0 && s.next != s.built && s.flight < s.congestion && before(s.next, s.limit)
+func (s *sender) canStream() bool {
+	return s.lost == 0 && s.nxt != s.queued && s.inFlight < s.cwnd && before(s.nxt, s.creditLimit)
 }
 
 // asks reports whether a frame is to be acknowledged at once. Nobody waits for that in a stream, but at its end, and some times while
 // what may be on its way is: these open the way for more.
-func (s *sender) asks(sequence uint32) bool {
-	return sequence+1 == s.built && s.fill == 0 || int(sequence-s.asked) >= min(s.congestion/askParts, askEvery)-1
+func (s *sender) wantsAck(sequence uint32) bool {
+	return sequence+1 == s.queued && s.fill == 0 || int(sequence-s.ackRequestEnd) >= min(s.cwnd/acksPerWindow, maxUnrequested)-1
 }
 
 // sent notes that a frame has gone, and whether it has asked to be acknowledged at once.
-func (s *sender) sent(sequence uint32, ask bool, now monotime.Time, rtt *roundTrip) {
-	f := s.slot(sequence)
-	if ask && before(s.asked, sequence+1) {
-		s.asked = sequence + 1
+func (s *sender) onSent(sequence uint32, ask bool, now monotime.Time, rtt *rttEstimator) {
+	f := s.packet(sequence)
+	if ask && before(s.ackRequestEnd, sequence+1) {
+		s.ackRequestEnd = sequence + 1
 	}
-	if f.state == missing {
+	if f.state == packetLost {
 		s.lost--
-		f.late = false
+		f.rtoOnly = false
 	}
-	if s.flight == 0 {
-		s.due = now.Add(s.timeout(rtt))
+	if s.inFlight == 0 {
+		s.rtoDeadline = now.Add(s.rto(rtt))
 	}
-	f.state, f.sent = flying, now
+	f.state, f.sentAt = packetInFlight, now
 	f.sends++
-	s.flight++
-	if sequence == s.next {
-		s.next++
+	s.inFlight++
+	if sequence == s.nxt {
+		s.nxt++
 	}
 }
 
 // refused notes that a frame has not gone after all: it is the next to be sent again. It reports whether it has gone before.
-func (s *sender) refused(sequence uint32) bool {
-	f := s.slot(sequence)
-	if f.state == flying {
-		f.state = missing
+func (s *sender) onRefused(sequence uint32) bool {
+	f := s.packet(sequence)
+	if f.state == packetInFlight {
+		f.state = packetLost
 		f.sends--
-		s.flight--
+		s.inFlight--
 		s.lost++
 	}
 	return f.sends > 0
 }
 
-func (s *sender) timeout(rtt *roundTrip) time.Duration {
-	return min(rtt.timeout()<<min(s.backoff, 8), mostTimeout)
+func (s *sender) rto(rtt *rttEstimator) time.Duration {
+	return min(rtt.rto()<<min(s.backoff, 8), maxRTO)
 }
 
 // knows reports whether an acknowledgement, of data, says nothing new.
-func (s *sender) knows(h *Header) bool { return h.Ack == s.una && creditEnd(h) == s.limit }
+func (s *sender) isStaleAck(h *Header) bool {
+	return h.Ack == s.una && creditLimitOf(h) == s.creditLimit
+}
 
 // creditEnd is the first frame for which an acknowledgement gives no credit.
-func creditEnd(h *Header) uint32 { return h.Ack + uint32(min(h.Credit, Window)) }
+func creditLimitOf(h *Header) uint32 { return h.Ack + uint32(min(h.Credit, Window)) }
 
 // acknowledged takes an acknowledgement, and hands the memory of frames that are done to free.
-func (s *sender) acknowledged(h *Header, now monotime.Time, rtt *roundTrip, free func([]byte)) {
-	if before(s.next, h.Ack) || before(h.Ack, s.una) {
+func (s *sender) onAck(h *Header, now monotime.Time, rtt *rttEstimator, free func([]byte)) {
+	if before(s.nxt, h.Ack) || before(h.Ack, s.una) {
 		return // of frames that were never sent, or an old one
 	}
-	limit := creditEnd(h)
-	if before(s.limit, limit) || h.Ack != s.una || limit != s.limit && h.Selective&1 != 0 {
-		s.limit = limit // credit may be taken back while the receiver is held up
+	limit := creditLimitOf(h)
+	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK&1 != 0 {
+		s.creditLimit = limit // credit may be taken back while the receiver is held up
 	}
 	progress, done := false, 0
 	for ; s.una != h.Ack; s.una++ {
-		f := s.slot(s.una)
-		s.settle(f, now, rtt)
-		free(f.b)
-		f.b, f.state = nil, waiting
+		f := s.packet(s.una)
+		s.onFrameAcked(f, now, rtt)
+		free(f.buf)
+		f.buf, f.state = nil, packetUnsent
 		done++
 	}
 	highest := s.una
-	for i, bits := uint32(0), h.Selective; bits != 0 && before(s.una+i, s.next); i, bits = i+1, bits>>1 {
+	for i, bits := uint32(0), h.SACK; bits != 0 && before(s.una+i, s.nxt); i, bits = i+1, bits>>1 {
 		if bits&1 == 0 {
 			continue
 		}
 		highest = s.una + i
-		if f := s.slot(highest); f.state != selected {
-			s.settle(f, now, rtt)
-			f.state = selected
+		if f := s.packet(highest); f.state != packetSACKed {
+			s.onFrameAcked(f, now, rtt)
+			f.state = packetSACKed
 			progress = true
 		}
 	}
@@ -204,28 +206,28 @@ func (s *sender) acknowledged(h *Header, now monotime.Time, rtt *roundTrip, free
 	if progress {
 		s.backoff = 0
 		s.probe = false
-		s.due = now.Add(s.timeout(rtt))
+		s.rtoDeadline = now.Add(s.rto(rtt))
 		s.grow(done)
 	}
 	if s.lost == 0 {
-		s.before = pace{} // all has been sent again
+		s.undo = congestionState{} // all has been sent again
 	}
-	s.missed(highest, now, rtt)
+	s.detectLoss(highest, now, rtt)
 }
 
 // settle takes a frame out of those on their way.
-func (s *sender) settle(f *slot, now monotime.Time, rtt *roundTrip) {
+func (s *sender) onFrameAcked(f *sentPacket, now monotime.Time, rtt *rttEstimator) {
 	switch f.state {
-	case flying:
-		s.flight--
+	case packetInFlight:
+		s.inFlight--
 		if f.sends == 1 {
-			rtt.note(now.Sub(f.sent))
+			rtt.update(now.Sub(f.sentAt))
 		}
-	case missing:
+	case packetLost:
 		s.lost--
-		if f.late {
-			f.late = false
-			s.acquit()
+		if f.rtoOnly {
+			f.rtoOnly = false
+			s.undoSpuriousRTO()
 		}
 	}
 }
@@ -235,87 +237,87 @@ func (s *sender) settle(f *slot, now monotime.Time, rtt *roundTrip) {
 // next timeout tells of them; but not those that the receiver has withdrawn its credit for, which it has turned away.
 //
 // Source: RFC 5682 (finding it out), RFC 4015 (what to do then).
-func (s *sender) acquit() {
-	for q := s.una; before(q, s.next); q++ {
-		if f := s.slot(q); f.state == missing && f.late && before(q, s.limit) {
-			f.state, f.late = flying, false
+func (s *sender) undoSpuriousRTO() {
+	for q := s.una; before(q, s.nxt); q++ {
+		if f := s.packet(q); f.state == packetLost && f.rtoOnly && before(q, s.creditLimit) {
+			f.state, f.rtoOnly = packetInFlight, false
 			s.lost--
-			s.flight++
+			s.inFlight++
 		}
 	}
-	if s.before != (pace{}) {
-		s.congestion, s.threshold = max(s.congestion, s.before.congestion), max(s.threshold, s.before.threshold)
-		s.before, s.recover = pace{}, s.una
+	if s.undo != (congestionState{}) {
+		s.cwnd, s.ssthresh = max(s.cwnd, s.undo.cwnd), max(s.ssthresh, s.undo.ssthresh)
+		s.undo, s.recover = congestionState{}, s.una
 	}
 }
 
 // grow lets more frames be on their way: doubled for each round trip up to the threshold, one more beyond.
 func (s *sender) grow(done int) {
-	if s.congestion < s.threshold {
-		s.congestion = min(s.congestion+done, Window)
+	if s.cwnd < s.ssthresh {
+		s.cwnd = min(s.cwnd+done, Window)
 		return
 	}
-	s.grown += done
-	if s.grown >= s.congestion {
-		s.grown = 0
-		s.congestion = min(s.congestion+1, Window)
+	s.acked += done
+	if s.acked >= s.cwnd {
+		s.acked = 0
+		s.cwnd = min(s.cwnd+1, Window)
 	}
 }
 
 // missed finds frames that others have overtaken: they are lost, unless they were sent again a moment ago.
-func (s *sender) missed(highest uint32, now monotime.Time, rtt *roundTrip) {
+func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *rttEstimator) {
 	found := false
-	for q := s.una; before(q+reorderings, highest+1) && q != highest; q++ {
-		f := s.slot(q)
-		if f.state != flying || f.sends > 1 && now.Sub(f.sent) < rtt.again(f.sends) {
+	for q := s.una; before(q+dupThresh, highest+1) && q != highest; q++ {
+		f := s.packet(q)
+		if f.state != packetInFlight || f.sends > 1 && now.Sub(f.sentAt) < rtt.retransmitTime(f.sends) {
 			continue
 		}
-		f.state = missing
-		s.flight--
+		f.state = packetLost
+		s.inFlight--
 		s.lost++
 		found = true
 	}
 	if found {
-		s.before = pace{} // some are lost indeed
+		s.undo = congestionState{} // some are lost indeed
 	}
 	if found && !before(s.una, s.recover) { // once for each window
-		s.recover = s.next
-		s.threshold = max(s.congestion/2, leastCongestion)
-		s.congestion = s.threshold
+		s.recover = s.nxt
+		s.ssthresh = max(s.cwnd/2, minWindow)
+		s.cwnd = s.ssthresh
 	}
 }
 
 // expire ends the retransmission timeout: all that is on its way counts as lost, and is sent again, a little at a time. If
 // nothing is, but the receiver has not taken it all, it is asked. What the receiver has withdrawn its credit for waits for
 // credit again, and was not lost on the way.
-func (s *sender) expire(now monotime.Time, rtt *roundTrip) {
+func (s *sender) onRTO(now monotime.Time, rtt *rttEstimator) {
 	s.backoff++
-	s.due = now.Add(s.timeout(rtt))
+	s.rtoDeadline = now.Add(s.rto(rtt))
 	s.probe = true
 	found := false
-	for q := s.una; before(q, s.next); q++ {
-		if f := s.slot(q); f.state == flying {
-			f.state, f.late = missing, true
-			s.flight--
+	for q := s.una; before(q, s.nxt); q++ {
+		if f := s.packet(q); f.state == packetInFlight {
+			f.state, f.rtoOnly = packetLost, true
+			s.inFlight--
 			s.lost++
-			found = found || before(q, s.limit)
+			found = found || before(q, s.creditLimit)
 		}
 	}
 	if found {
-		if s.before == (pace{}) {
-			s.before = s.pace
+		if s.undo == (congestionState{}) {
+			s.undo = s.congestionState
 		}
 		if !before(s.una, s.recover) { // once for each window, as in missed
-			s.threshold = max(s.congestion/2, leastCongestion)
+			s.ssthresh = max(s.cwnd/2, minWindow)
 		}
-		s.congestion = leastCongestion
-		s.recover = s.next
+		s.cwnd = minWindow
+		s.recover = s.nxt
 	}
 }
 
 // awaits reports whether an answer is due: something is not acknowledged, or waits for credit.
-func (s *sender) awaits() bool {
-	return s.una != s.next || (s.next != s.built || s.fill > 0) && !before(s.next, s.limit)
+func (s *sender) awaitsAck() bool {
+	return s.una != s.nxt || (s.nxt != s.queued || s.fill > 0) && !before(s.nxt, s.creditLimit)
 }
 
 // before reports whether a comes before b, in sequence numbers that wrap.

@@ -28,14 +28,14 @@ func (p *pair) ask(i, times int) (down bool) {
 
 // A node that stood still, as where its processor was another's for seconds, has not asked meanwhile: its peer may have answered.
 func TestSilence_OfOneThatStoodStillItself(t *testing.T) {
-	for name, p := range map[string]*pair{"greeting": newPair(t, 120), "open": newPair(t, 128).open()} {
+	for name, p := range map[string]*pair{"handshaking": newPair(t, 120), "open": newPair(t, 128).open()} {
 		a := p.ends[0]
 		a.write(p.now, Requests, 20)
 		p.send(0)
-		if p.ask(0, leastTries+1) {
+		if p.ask(0, minRetries+1) {
 			t.Fatalf("%s: given up early", name)
 		}
-		p.now = p.now.Add(10 * DefaultLimit) // first the timer is seen to, and then what has arrived
+		p.now = p.now.Add(10 * DefaultPeerTimeout) // first the timer is seen to, and then what has arrived
 		if a.advance(p.now); a.downs > 0 {
 			t.Errorf("%s: given up by one that was away", name)
 		}
@@ -58,7 +58,7 @@ func TestSilence_OfOneThatStandsStillOften(t *testing.T) {
 		p.now = p.now.Add(time.Second)
 		a.advance(p.now)
 	}
-	if most := 2 * int(DefaultLimit/mostTimeout); a.downs == 0 || asked > most {
+	if most := 2 * int(DefaultPeerTimeout/maxRTO); a.downs == 0 || asked > most {
 		t.Errorf("given up %d times, having asked %d times (want at most %d)", a.downs, asked, most)
 	}
 }

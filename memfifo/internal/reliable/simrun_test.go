@@ -106,7 +106,7 @@ func (r *run) run() {
 		r.After(r.upTo(20*time.Millisecond), r.cut)
 	}
 	for range r.pauses {
-		r.After(r.upTo(20*time.Millisecond), func() { r.net.Pause(r.rng.IntN(len(r.nodes)), r.upTo(DefaultLimit/2)) })
+		r.After(r.upTo(20*time.Millisecond), func() { r.net.Pause(r.rng.IntN(len(r.nodes)), r.upTo(DefaultPeerTimeout/2)) })
 	}
 	r.drain(10 * time.Minute)
 	if r.wrong == "" && r.crashes == 0 && r.cuts == 0 && r.began > 0 {
@@ -187,7 +187,7 @@ func (r *run) crash() {
 	r.nodes[i].left = true
 	for _, s := range r.nodes[i].peers {
 		if s != nil {
-			s.c.Leave()
+			s.c.Close()
 			s.pump()
 			s.dead = true
 		}
@@ -202,7 +202,7 @@ func (r *run) end(i int) {
 		}
 	}
 	r.net.Crash(i)
-	r.After(r.upTo([]time.Duration{0, time.Millisecond, 2 * DefaultLimit}[r.rng.IntN(3)]), func() {
+	r.After(r.upTo([]time.Duration{0, time.Millisecond, 2 * DefaultPeerTimeout}[r.rng.IntN(3)]), func() {
 		r.net.Restart(i)
 		r.boot(i)
 	})
@@ -213,5 +213,5 @@ func (r *run) cut() {
 	a := r.rng.IntN(len(r.nodes))
 	b := (a + 1 + r.rng.IntN(len(r.nodes)-1)) % len(r.nodes)
 	r.net.Cut(a, b, true)
-	r.After(r.upTo(2*DefaultLimit), func() { r.net.Cut(a, b, false) })
+	r.After(r.upTo(2*DefaultPeerTimeout), func() { r.net.Cut(a, b, false) })
 }

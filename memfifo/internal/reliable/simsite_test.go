@@ -35,7 +35,7 @@ func (s *site) mayHold(l Lane) bool {
 	}
 	long := time.Millisecond
 	if s.r.longHolds && s.r.often(.05) {
-		long = 3 * DefaultLimit
+		long = 3 * DefaultPeerTimeout
 	}
 	s.r.After(s.r.upTo(long), func() {
 		if !s.dead {
@@ -64,7 +64,7 @@ func (s *site) fill(n int) {
 		for ; n > 0 && s.left[l] > 0; n-- {
 			size := recordHeader + s.r.rng.IntN(30)
 			if s.r.often(.1) {
-				size = recordHeader + s.r.rng.IntN(s.c.Largest()-recordHeader+1)
+				size = recordHeader + s.r.rng.IntN(s.c.MaxRecord()-recordHeader+1)
 			}
 			if !s.write(s.r.Now(), l, size) {
 				break
@@ -89,7 +89,7 @@ func (s *site) heard(b []byte) {
 // pump sends what is to be sent, as the NIC takes it, and sets the timer.
 func (s *site) pump() {
 	now := s.r.Now()
-	s.c.Expect([...]Company{Alone, Alone, Perhaps, Promised}[s.r.rng.IntN(4)]) // what a program promises may also fail to come
+	s.c.SetAckPolicy([...]AckPolicy{NoPiggyback, NoPiggyback, MayPiggyback, WillPiggyback}[s.r.rng.IntN(4)]) // what a program promises may also fail to come
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
@@ -128,8 +128,8 @@ func (s *site) one() bool {
 
 // gather sends many frames at once, and reports whether the ring is full: then some of them come again.
 func (s *site) gather() bool {
-	var frames [Gathered][]byte
-	for n := s.c.Gather(s.r.Now(), &frames); n > 0; n = s.c.Gather(s.r.Now(), &frames) {
+	var frames [MaxBatch][]byte
+	for n := s.c.NextBatch(s.r.Now(), &frames); n > 0; n = s.c.NextBatch(s.r.Now(), &frames) {
 		for i, b := range frames[:n] {
 			if s.r.often(.01) {
 				s.c.Refused(i, n)

@@ -6,7 +6,7 @@ import "testing"
 // that is sent again once, and not for each of them.
 func TestStorm_NoRoundTripKnown(t *testing.T) {
 	p := newPair(t, 120).open()
-	p.ends[0].c.rtt = roundTrip{}
+	p.ends[0].c.rtt = rttEstimator{}
 	for range 20 {
 		p.ends[0].write(p.now, Requests, 100)
 	}
@@ -20,13 +20,13 @@ func TestStorm_NoRoundTripKnown(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	ack := p.air[0][len(p.air[0])-1]
-	was := p.ends[0].c.Counters().SentAgain
+	was := p.ends[0].c.Counters().Retransmitted
 	for range 100 {
 		p.air[0] = [][]byte{ack}
 		p.deliver(0)
 		p.send(0)
 	}
-	if n := p.ends[0].c.Counters().SentAgain - was; n > 4 {
+	if n := p.ends[0].c.Counters().Retransmitted - was; n > 4 {
 		t.Errorf("%d frames again", n)
 	}
 	p.settle()

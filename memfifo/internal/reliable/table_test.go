@@ -14,7 +14,7 @@ var rows = map[string]func(t *testing.T){
 		p := newPair(t, 120)
 		p.is(0, Idle)
 		p.ends[0].write(p.now, Requests, 20)
-		p.is(0, Greeting)
+		p.is(0, Handshaking)
 		p.send(0)
 		p.want(1, "hello")
 	},
@@ -24,9 +24,9 @@ var rows = map[string]func(t *testing.T){
 		p.send(0)
 		for _, wait := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			p.air[1] = nil
-			p.after(0, wait*firstTimeout)
+			p.after(0, wait*initialRTO)
 			p.want(1, "hello")
-			p.is(0, Greeting)
+			p.is(0, Handshaking)
 		}
 	},
 	"any: hello": func(t *testing.T) {
@@ -41,9 +41,9 @@ var rows = map[string]func(t *testing.T){
 			{"open, the life that is", newPair(t, 120).open(), 1, false},
 		} {
 			was := c.p.ends[1].c.State()
-			c.p.handle(1, Header{Kind: Hello, From: c.from, Sequence: 77}, nil)
+			c.p.handle(1, Header{Kind: Hello, Src: c.from, Sequence: 77}, nil)
 			h := c.p.sends(1)
-			if h.Kind != Welcome || h.To != c.from || h.Ack != 77 || h.Sequence != 0 != c.ask {
+			if h.Kind != HelloAck || h.Dst != c.from || h.Ack != 77 || h.Sequence != 0 != c.ask {
 				t.Errorf("%s: %+v", c.name, h)
 			}
 			c.p.is(1, was)
@@ -52,8 +52,8 @@ var rows = map[string]func(t *testing.T){
 	"any: welcome with a question": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[1].c.State()
-			p.handle(1, Header{Kind: Welcome, From: 9, To: 2, Sequence: 77, Ack: 1000}, nil)
-			if h := p.sends(1); h.Kind != Welcome || h.To != 9 || h.Ack != 77 {
+			p.handle(1, Header{Kind: HelloAck, Src: 9, Dst: 2, Sequence: 77, Ack: 1000}, nil)
+			if h := p.sends(1); h.Kind != HelloAck || h.Dst != 9 || h.Ack != 77 {
 				t.Errorf("%+v", h)
 			}
 			p.is(1, was)
@@ -63,16 +63,16 @@ var rows = map[string]func(t *testing.T){
 		p := newPair(t, 120)
 		p.ends[0].write(p.now, Requests, 20)
 		h := p.sends(0)
-		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
+		p.handle(0, Header{Kind: HelloAck, Src: 2, Dst: 1, Ack: h.Sequence}, nil)
 		p.is(0, Open)
 		p.send(0)
 		p.want(1, "1:20!")
 	},
 	"Idle: welcome that answers": func(t *testing.T) {
 		p := newPair(t, 120)
-		p.handle(0, Header{Kind: Hello, From: 2, Sequence: 1}, nil)
+		p.handle(0, Header{Kind: Hello, Src: 2, Sequence: 1}, nil)
 		h := p.sends(0)
-		p.handle(0, Header{Kind: Welcome, From: 2, To: 1, Ack: h.Sequence}, nil)
+		p.handle(0, Header{Kind: HelloAck, Src: 2, Dst: 1, Ack: h.Sequence}, nil)
 		p.is(0, Open)
 		if p.send(0) > 0 {
 			t.Errorf("sends %q", p.on(1))
@@ -85,13 +85,13 @@ var rows = map[string]func(t *testing.T){
 		mark := a.c.Mark(Requests)
 		p.send(0)
 		p.air[1] = nil
-		p.handle(0, Header{Kind: Hello, From: 9, Sequence: 1}, nil)
+		p.handle(0, Header{Kind: Hello, Src: 9, Sequence: 1}, nil)
 		h := p.sends(0)
-		p.handle(0, Header{Kind: Welcome, From: 9, To: 1, Ack: h.Sequence + 1}, nil) // no answer
-		if a.restarts != 0 || a.c.Reached(Requests, mark) {
+		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence + 1}, nil) // no answer
+		if a.restarts != 0 || a.c.Acked(Requests, mark) {
 			t.Error("what answers nothing is believed")
 		}
-		p.handle(0, Header{Kind: Welcome, From: 9, To: 1, Ack: h.Sequence}, nil)
+		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence}, nil)
 		if a.restarts != 1 || !a.done() || len(a.pool.out) > 0 {
 			t.Errorf("anew %d times, done %t", a.restarts, a.done())
 		}
@@ -102,7 +102,7 @@ var rows = map[string]func(t *testing.T){
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		p.air[1] = nil
-		p.after(0, p.ends[0].c.rtt.timeout())
+		p.after(0, p.ends[0].c.rtt.rto())
 		p.want(1, "2:20! ack!")
 		p.is(0, Open)
 	},
@@ -113,21 +113,21 @@ var rows = map[string]func(t *testing.T){
 		p.send(1)
 		p.deliver(0) // which is to be acknowledged, some time
 		a.write(p.now, Replies, 20)
-		a.c.Leave()
+		a.c.Close()
 		p.send(0)
 		p.want(1, "1:20! bye")
 		p.is(0, Open)
 		p.air[1] = nil
-		a.c.Leave()
-		if h := p.sends(0); h != (Header{Kind: Bye, From: a.c.mine, To: b.c.mine}) {
+		a.c.Close()
+		if h := p.sends(0); h != (Header{Kind: Bye, Src: a.c.local, Dst: b.c.local}) {
 			t.Errorf("%+v", h)
 		}
 		ack := p.between(0)
-		ack.Sequence = a.c.lanes[0].receiver.next
+		ack.Sequence = a.c.lanes[0].receiver.nxt
 		if p.handle(0, ack, nil); p.send(0) > 0 {
 			t.Errorf("sends %q", p.on(1))
 		}
-		a.c.Leave()
+		a.c.Close()
 		p.send(0)
 		p.want(1, "ack bye")
 		p.air[1] = nil
@@ -136,12 +136,12 @@ var rows = map[string]func(t *testing.T){
 			p.send(0) // until little is on its way
 		}
 		p.air[1] = nil
-		a.c.Leave()
+		a.c.Close()
 		p.send(0)
 		p.want(1, "3:40! bye")
 		p = newPair(t, 128) // to one that nobody has met there is nothing to say
 		p.ends[0].write(p.now, Requests, 20)
-		p.ends[0].c.Leave()
+		p.ends[0].c.Close()
 		p.send(0)
 		p.want(1, "hello")
 	},
@@ -151,19 +151,19 @@ var rows = map[string]func(t *testing.T){
 		a.write(p.now, Requests, 20)
 		p.send(0)
 		p.air[1] = nil
-		life := a.c.mine
-		for _, h := range []Header{{Kind: Bye, From: b.c.mine}, {Kind: Bye, From: b.c.mine, To: 9}, {Kind: Bye, From: 9, To: life}} {
-			strays := a.c.Counters().Stray
+		life := a.c.local
+		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: life}} {
+			strays := a.c.Counters().StaleIncarnation
 			p.handle(0, h, nil) // of or for another life
-			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().Stray != strays+1 {
+			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().StaleIncarnation != strays+1 {
 				t.Errorf("%+v: sends %q, left %d times", h, p.on(1), a.lefts)
 			}
 		}
-		bye := Header{Kind: Bye, From: b.c.mine, To: life}
+		bye := Header{Kind: Bye, Src: b.c.local, Dst: life}
 		p.handle(0, bye, nil)
 		p.is(0, Idle)
-		if a.lefts != 1 || a.c.mine == life || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
-			t.Errorf("left %d times, life %d, then %d, done %t", a.lefts, life, a.c.mine, a.done())
+		if a.lefts != 1 || a.c.local == life || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
+			t.Errorf("left %d times, life %d, then %d, done %t", a.lefts, life, a.c.local, a.done())
 		}
 		p.handle(0, bye, nil) // doubled
 		if p.is(0, Idle); a.lefts != 1 || p.send(0) > 0 {
@@ -179,7 +179,7 @@ var rows = map[string]func(t *testing.T){
 	"any: a frame of or for another life": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[0].c.State()
-			for _, h := range []Header{{Kind: Data, From: 9, To: 1, Sequence: 2}, {Kind: Data, From: 2, To: 9, Sequence: 2}, {Kind: Ack, From: 9, To: 9}} {
+			for _, h := range []Header{{Kind: Data, Src: 9, Dst: 1, Sequence: 2}, {Kind: Data, Src: 2, Dst: 9, Sequence: 2}, {Kind: Ack, Src: 9, Dst: 9}} {
 				p.now = p.now.Add(ackDelay)
 				p.handle(0, h, nil)
 				p.send(0)
@@ -190,22 +190,22 @@ var rows = map[string]func(t *testing.T){
 					t.Errorf("then %q", p.on(1))
 				}
 			}
-			if n := p.ends[0].c.Counters().Stray; n != 6 {
+			if n := p.ends[0].c.Counters().StaleIncarnation; n != 6 {
 				t.Errorf("%d strays", n)
 			}
 		}
 	},
 	"any: silent > limit": func(t *testing.T) {
-		for name, p := range map[string]*pair{"greeting": newPair(t, 120), "open": newPair(t, 128).open()} {
+		for name, p := range map[string]*pair{"handshaking": newPair(t, 120), "open": newPair(t, 128).open()} {
 			a := p.ends[0]
-			life, began := a.c.mine, p.now
+			life, began := a.c.local, p.now
 			p.cut(0)
 			p.is(0, Idle)
-			if took := p.now.Sub(began); took < DefaultLimit || took > DefaultLimit+2*mostTimeout {
+			if took := p.now.Sub(began); took < DefaultPeerTimeout || took > DefaultPeerTimeout+2*maxRTO {
 				t.Errorf("%s: given up after %v", name, took)
 			}
-			if a.c.mine == life || !a.done() || p.send(0) > 0 {
-				t.Errorf("%s: life %d, then %d", name, life, a.c.mine)
+			if a.c.local == life || !a.done() || p.send(0) > 0 {
+				t.Errorf("%s: life %d, then %d", name, life, a.c.local)
 			}
 		}
 	},

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Sentinels of a manager's refusals. An *Error matches the one of its Code with errors.Is; vlan.ErrUnknownNode and vlan.ErrBadPlan are
+// Sentinels of a manager's refusals. An *Error matches the one of its Code with errors.Is; plan.ErrUnknownNode and plan.ErrInvalid are
 // among them.
 var (
 	// ErrRefused matches every refusal. A request that is refused has changed nothing.
@@ -83,10 +83,10 @@ type code struct {
 // codes are in the order in which Refusal looks for an error among them.
 var codes = []code{
 	{"no_plan", ErrNoPlan, http.StatusConflict},
-	{"unknown_node", vlan.ErrUnknownNode, http.StatusUnprocessableEntity},
+	{"unknown_node", plan.ErrUnknownNode, http.StatusUnprocessableEntity},
 	{"bad_vid", ErrBadVID, http.StatusUnprocessableEntity},
 	{"one_sided", ErrOneSided, http.StatusUnprocessableEntity},
-	{"bad_plan", vlan.ErrBadPlan, http.StatusUnprocessableEntity},
+	{"bad_plan", plan.ErrInvalid, http.StatusUnprocessableEntity},
 	{"changed", ErrChanged, http.StatusPreconditionFailed},
 	{"busy", ErrBusy, http.StatusConflict},
 	{"lease", ErrLease, http.StatusConflict},

@@ -8,11 +8,11 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Plan is a vlan.Plan as JSON.
-type Plan struct{ vlan.Plan }
+// Plan is a plan.Plan as JSON.
+type Plan struct{ plan.Plan }
 
 type planJSON struct {
 	Topology string                   `json:"topology,omitempty"`
@@ -48,25 +48,25 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	if err := Decode(b, &doc); err != nil {
 		return err
 	}
-	plan := vlan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
+	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
 	for _, s := range doc.Nodes {
-		plan.Nodes = append(plan.Nodes, vlan.Station(s))
+		read.Nodes = append(read.Nodes, plan.Node(s))
 	}
 	if len(doc.Pairs) > 0 {
-		plan.Pairs = make(map[vlan.Pair]transport.VID, len(doc.Pairs))
+		read.Pairs = make(map[plan.Pair]transport.VID, len(doc.Pairs))
 	}
 	for text, vid := range doc.Pairs {
-		pair, err := vlan.ParsePair(text)
+		pair, err := plan.ParsePair(text)
 		if err != nil {
 			return badRequest("pairs: %v", err)
 		}
-		if other, again := plan.Pairs[pair]; again && other != vid {
+		if other, again := read.Pairs[pair]; again && other != vid {
 			return fmt.Errorf("%w: pairs: %v: given twice, with VID %d and VID %d (want one for both directions)",
 				ErrOneSided, pair, min(vid, other), max(vid, other))
 		}
-		plan.Pairs[pair] = vid
+		read.Pairs[pair] = vid
 	}
-	p.Plan = plan
+	p.Plan = read
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (p *Plan) Equal(other *Plan) bool {
 
 // PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes, different plans have different
 // names. It is 12 hexadecimal digits, of SHA-256, and empty for no plan.
-func PlanID(p *vlan.Plan) string {
+func PlanID(p *plan.Plan) string {
 	if p == nil {
 		return ""
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // ApplyOptions of Apply. The zero value works.
@@ -37,7 +37,7 @@ const (
 	MaxLease = time.Minute
 )
 
-// Apply makes a plan that of all nodes, in two phases, so that both ends of each pair change at nearly the same time: all managers
+// Apply makes p the plan of all nodes, in two phases, so that both ends of each pair change at nearly the same time: all managers
 // validate the plan and write it to their disks; when all have, all are told at once to put it into force.
 //
 // If a manager refuses or cannot be asked, nothing changes anywhere. If one is lost in the second phase, the others go back to what
@@ -45,15 +45,15 @@ const (
 // Survey tells which plan it has. The report lists the outcome of each node in any case.
 //
 // Errors: ErrPlansDiffer if nodes may be left with different plans; a *GroupError of the nodes that refused, which matches their errors;
-// api.ErrOneSided if a pair's other end is not among the managers; vlan.ErrBadPlan.
+// api.ErrOneSided if a pair's other end is not among the managers; plan.ErrInvalid.
 //
 // Source: VFREC §4.3: while the ends disagree, frames flood.
-func Apply(ctx context.Context, managers []*manager.Client, plan *vlan.Plan, o ApplyOptions) (*Report, error) {
+func Apply(ctx context.Context, managers []*manager.Client, p *plan.Plan, o ApplyOptions) (*Report, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
 	g := newGroup(managers)
-	g.plan, g.options, g.id = plan, o, rand.Text()
+	g.plan, g.options, g.id = p, o, rand.Text()
 	if err := g.run(ctx); err != nil {
 		return g.report(), fmt.Errorf("apply: %w", err)
 	}
@@ -63,7 +63,7 @@ func Apply(ctx context.Context, managers []*manager.Client, plan *vlan.Plan, o A
 // group is the nodes of one Apply.
 type group struct {
 	id      string
-	plan    *vlan.Plan
+	plan    *plan.Plan
 	options ApplyOptions
 	nodes   []*member
 }
@@ -147,7 +147,7 @@ func (g *group) match() error {
 		}
 		managed[mac] = m
 		if _, listed := g.plan.NodeOf(mac); !listed {
-			return fmt.Errorf("manager %v: %w: its node, %v, is not in the plan", addr, vlan.ErrUnknownNode, mac)
+			return fmt.Errorf("manager %v: %w: its node, %v, is not in the plan", addr, plan.ErrUnknownNode, mac)
 		}
 		if g.options.Rollback && !m.past.Plan.Equal(&api.Plan{Plan: *g.plan}) {
 			return fmt.Errorf("manager %v: %w: it had another plan before", addr, api.ErrChanged)
@@ -234,13 +234,13 @@ func untilAnswered(ctx context.Context, request func() error) error {
 	}
 }
 
-// abortTimeout bounds the time for undoing a change, though the caller's context may have ended.
+// abortTimeout bounds the time for undoing a change, besides the lease: after that no manager takes the commit any more.
 const abortTimeout = 5 * time.Second
 
 // abort has all nodes forget what they have prepared, and undo what they have committed. A manager refuses a commit that comes after
 // its abort. Where a node has prepared and does not hear of the abort, the end of its lease does the same.
 func (g *group) abort(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(g.options.Lease, abortTimeout))
 	defer cancel()
 	errs := make([]error, len(g.nodes))
 	var all sync.WaitGroup

@@ -12,23 +12,25 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // ControlOptions of Control. Topology must be given; the other fields work with their zero values.
 type ControlOptions struct {
 	// Topology is the network; its hosts are the plan's nodes.
-	Topology *vlan.Topology
+	Topology *topology.Topology
 	// Config sets the controller's thresholds.
-	Config vlan.ControlConfig
+	Config control.ControllerConfig
 	// Lease is that of each change: see ApplyOptions.
 	Lease time.Duration
 	// Logger receives each decision with its reason, and errors. Nil: nothing is logged.
 	Logger *slog.Logger
 	// OnChange, if not nil, is called with the decisions of a period and the outcome of their change.
-	OnChange func(decisions []vlan.Decision, report *Report, err error)
+	OnChange func(decisions []control.Decision, report *Report, err error)
 }
 
 // Control chooses the routes of a running cluster by itself. Each period it reads what the nodes have sent; if another plan would
@@ -47,7 +49,7 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &control{options: o}
+	c := &loop{options: o}
 	for _, m := range managers {
 		c.nodes = append(c.nodes, &watched{client: m})
 	}
@@ -61,12 +63,12 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 	return ctx.Err()
 }
 
-// control is one Control.
-type control struct {
+// loop is one Control.
+type loop struct {
 	options  ControlOptions
 	nodes    []*watched
-	plan     *vlan.Plan // in force on the managers, without what lies over it
-	core     *vlan.Controller
+	plan     *plan.Plan // in force on the managers, without what lies over it
+	core     *control.Controller
 	troubled bool // the latest period's trouble was logged
 	differed bool // the nodes had different plans in the latest period
 }
@@ -80,7 +82,7 @@ type watched struct {
 }
 
 // begin finds the plan that all managers have.
-func (c *control) begin(ctx context.Context) error {
+func (c *loop) begin(ctx context.Context) error {
 	if len(c.nodes) == 0 {
 		return errors.New("no managers")
 	}
@@ -90,12 +92,12 @@ func (c *control) begin(ctx context.Context) error {
 			return n.err
 		}
 	}
-	plan, err := c.common()
+	p, err := c.common()
 	if err != nil {
 		return err
 	}
-	c.plan = plan
-	c.core, err = vlan.NewController(clock.Now(), c.options.Topology, plan, c.options.Config)
+	c.plan = p
+	c.core, err = control.NewController(clock.Now(), c.options.Topology, p, c.options.Config)
 	return err
 }
 
@@ -103,7 +105,7 @@ func (c *control) begin(ctx context.Context) error {
 const readTimeout = 2 * time.Second
 
 // read asks all nodes at once for table and counters.
-func (c *control) read(ctx context.Context) {
+func (c *loop) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var all sync.WaitGroup
@@ -118,7 +120,7 @@ func (c *control) read(ctx context.Context) {
 }
 
 // common returns the plan of all nodes that could be read.
-func (c *control) common() (*vlan.Plan, error) {
+func (c *loop) common() (*plan.Plan, error) {
 	var found []NodeStatus
 	var one *api.Table
 	for _, n := range c.nodes {
@@ -140,7 +142,7 @@ func (c *control) common() (*vlan.Plan, error) {
 }
 
 // sleep returns true when the period ends, and false when ctx does.
-func (c *control) sleep(ctx context.Context) bool {
+func (c *loop) sleep(ctx context.Context) bool {
 	at, _ := c.core.Deadline()
 	timer := time.NewTimer(at.Sub(clock.Now()))
 	defer timer.Stop()
@@ -153,7 +155,7 @@ func (c *control) sleep(ctx context.Context) bool {
 }
 
 // period reads the counters, decides, and carries the decisions out.
-func (c *control) period(ctx context.Context) {
+func (c *loop) period(ctx context.Context) {
 	c.read(ctx)
 	err := c.follow()
 	if err == nil {
@@ -169,7 +171,7 @@ func (c *control) period(ctx context.Context) {
 		report, err = c.carryOut(ctx, decisions)
 	}
 	if err != nil {
-		var changes []vlan.Change
+		var changes []plan.Change
 		for _, d := range decisions {
 			changes = append(changes, d.Change)
 		}
@@ -185,21 +187,21 @@ func (c *control) period(ctx context.Context) {
 }
 
 // follow takes over a plan that others have applied.
-func (c *control) follow() error {
-	plan, err := c.common()
-	if err != nil || api.PlanID(plan) == api.PlanID(c.plan) {
+func (c *loop) follow() error {
+	p, err := c.common()
+	if err != nil || api.PlanID(p) == api.PlanID(c.plan) {
 		return err
 	}
-	if err := c.core.Replace(plan); err != nil {
+	if err := c.core.Replace(p); err != nil {
 		return err
 	}
-	c.plan = plan
+	c.plan = p
 	c.options.Logger.Info("another plan was applied")
 	return nil
 }
 
 // observe hands the counters to the controller. They include those of earlier plans' VIDs and nodes, which it skips.
-func (c *control) observe() error {
+func (c *loop) observe() error {
 	now := clock.Now()
 	var errs []error
 	for _, n := range c.nodes {
@@ -208,11 +210,11 @@ func (c *control) observe() error {
 			continue
 		}
 		number, _ := c.plan.NodeOf(n.table.MAC)
-		sample := vlan.Sample{Node: number, At: now}
+		sample := control.Sample{Node: number, At: now}
 		for _, count := range n.counters.Nodes {
 			to, listed := c.plan.NodeOf(count.Dst)
 			if listed && to != number && slices.Contains(c.plan.VIDs, count.VID) {
-				sample.Sent = append(sample.Sent, vlan.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
+				sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
 			}
 		}
 		if err := c.core.Observe(sample); err != nil {
@@ -224,7 +226,7 @@ func (c *control) observe() error {
 
 // trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans that differ in a single period are
 // those of a change under way.
-func (c *control) trouble(err error) {
+func (c *loop) trouble(err error) {
 	before := c.differed
 	c.differed = errors.Is(err, ErrPlansDiffer)
 	switch {
@@ -241,8 +243,8 @@ func (c *control) trouble(err error) {
 }
 
 // carryOut applies the plan in force with the decisions' changes.
-func (c *control) carryOut(ctx context.Context, decisions []vlan.Decision) (*Report, error) {
-	changes := make(map[vlan.Pair]transport.VID, len(decisions))
+func (c *loop) carryOut(ctx context.Context, decisions []control.Decision) (*Report, error) {
+	changes := make(map[plan.Pair]transport.VID, len(decisions))
 	for _, d := range decisions {
 		changes[d.Change.Pair] = d.Change.To
 	}
@@ -264,7 +266,7 @@ func (c *control) carryOut(ctx context.Context, decisions []vlan.Decision) (*Rep
 }
 
 // explain is the decisions' entry in the managers' logs, as far as it fits.
-func explain(decisions []vlan.Decision) string {
+func explain(decisions []control.Decision) string {
 	var s strings.Builder
 	for i, d := range decisions {
 		text := d.String()

@@ -2,7 +2,7 @@
 //
 // While the two ends of a pair use different VIDs, switches flood its frames. [Apply] has all managers agree to a plan before any
 // changes to it, and keeps that time short. [Survey] says which plan each node has, [Previous] which one all had before. [Control]
-// reads all counters, period by period, and applies what a [vlan.Controller] decides.
+// reads all counters, period by period, and applies what a [control.Controller] decides.
 //
 // A coordinator keeps no state: its protocol is two-phase commit with a lease, and applying a plan again mends whatever a failure has
 // left.

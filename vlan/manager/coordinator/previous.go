@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Previous returns the plan that all nodes had before the present one, and until when: it is for Apply with Rollback. The nodes have to
 // agree on it; where they do not, since one was changed alone, the error says which.
-func Previous(ctx context.Context, managers []*manager.Client) (plan *vlan.Plan, until time.Time, err error) {
+func Previous(ctx context.Context, managers []*manager.Client) (p *plan.Plan, until time.Time, err error) {
 	g := newGroup(managers)
 	g.options.Rollback = true
 	err = g.ask(ctx)
@@ -47,9 +47,9 @@ func (m *member) readPast(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Backward(h.Past) {
-		if p.Plan != nil && !p.Plan.Equal(m.table.Plan) {
-			m.past = &p
+	for _, past := range slices.Backward(h.Past) {
+		if past.Plan != nil && !past.Plan.Equal(m.table.Plan) {
+			m.past = &past
 			return nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // A change of the running configuration has four steps: next makes the state that it leads to and validates it; the state file stages
@@ -150,12 +151,12 @@ func difference(before, after []vlan.Route) (changed []vlan.Route, gone bool) {
 }
 
 // SetPlan replaces the node's plan, and with it the operator's pairs. Programs keep what they ask for, as far as p can fulfil it. The
-// error, which is vlan.ErrBadPlan or one of the state file's, has changed nothing.
-func (s *Server) SetPlan(p *vlan.Plan, reason string) (api.Changed, error) {
+// error, which is plan.ErrInvalid or one of the state file's, has changed nothing.
+func (s *Server) SetPlan(p *plan.Plan, reason string) (api.Changed, error) {
 	return s.exclusive(func() (api.Changed, error) { return s.setPlan(p, reason, condition{}) })
 }
 
-func (s *Server) setPlan(p *vlan.Plan, reason string, c condition) (api.Changed, error) {
+func (s *Server) setPlan(p *plan.Plan, reason string, c condition) (api.Changed, error) {
 	if err := checkNetwork(p); err != nil {
 		return api.Changed{}, err
 	}
@@ -176,7 +177,7 @@ func (q *planRequest) read(r *http.Request) error {
 	if !strings.Contains(r.Header.Get("Content-Type"), "yaml") {
 		return readBody(r, q)
 	}
-	p, err := vlan.ParsePlan("body", r.Body)
+	p, err := plan.Parse("body", r.Body)
 	if err != nil {
 		if isTooLarge(err) {
 			return bodyError(err)
@@ -240,8 +241,8 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 }
 
 // resolve finds the addresses of the nodes that changes name.
-func resolve(named []namedChange, plan *vlan.Plan) ([]api.Change, error) {
-	if plan == nil {
+func resolve(named []namedChange, p *plan.Plan) ([]api.Change, error) {
+	if p == nil {
 		return nil, fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", api.ErrNoPlan)
 	}
 	changes := make([]api.Change, len(named))
@@ -251,11 +252,11 @@ func resolve(named []namedChange, plan *vlan.Plan) ([]api.Change, error) {
 			name string
 			mac  *transport.MAC
 		}{{n.A, &changes[i].A}, {n.B, &changes[i].B}} {
-			node, err := plan.FindNode(end.name)
+			node, err := p.FindNode(end.name)
 			if err != nil {
 				return nil, fmt.Errorf("pairs[%d]: %w", i, err)
 			}
-			*end.mac = plan.Nodes[node].MAC
+			*end.mac = p.Nodes[node].MAC
 		}
 	}
 	return changes, nil

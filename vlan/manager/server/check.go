@@ -9,8 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // maxID bounds the id of a session or of a group change, in bytes.
@@ -59,17 +60,17 @@ func checkText(what, text string, most int) error {
 }
 
 // checkNetwork returns why a plan cannot be carried out on the network that it names, if a generator makes that network. A network's
-// file is beside the plan's, and is checked where the plan is read from there. The error is vlan.ErrBadPlan.
-func checkNetwork(p *vlan.Plan) error {
-	if !vlan.IsTopologySpec(p.Topology) {
+// file is beside the plan's, and is checked where the plan is read from there. The error is plan.ErrInvalid.
+func checkNetwork(p *plan.Plan) error {
+	if !topology.IsSpec(p.Topology) {
 		return nil
 	}
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	network, err := vlan.ParseTopology(p.Topology)
+	network, err := topology.Parse(p.Topology)
 	if err != nil {
-		return fmt.Errorf("%w: %w", vlan.ErrBadPlan, err)
+		return fmt.Errorf("%w: %w", plan.ErrInvalid, err)
 	}
 	if err := p.Check(network); err != nil {
 		return fmt.Errorf("on %s: %w", p.Topology, err)

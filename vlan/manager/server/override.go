@@ -4,6 +4,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Override puts pairs on VIDs whatever else is asked for, until Restore or the server's end: for paths that carry no frames. Programs
@@ -40,7 +41,7 @@ func (s *Server) Restore(reason string, peers ...transport.MAC) {
 }
 
 // Plan returns the plan in force, which is read-only, or nil.
-func (s *Server) Plan() *vlan.Plan {
+func (s *Server) Plan() *plan.Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rib.Plan()

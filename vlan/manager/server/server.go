@@ -14,6 +14,7 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Config of a Server.
@@ -25,7 +26,7 @@ type Config struct {
 	// State is the file that keeps the plan across restarts. Empty: it is not kept.
 	State string
 	// Plan is the first plan of a manager without a state. It may be nil: then programs send untagged until a plan is set.
-	Plan *vlan.Plan
+	Plan *plan.Plan
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
 	// Program is the manager's own name and version.
@@ -67,7 +68,7 @@ type Server struct {
 }
 
 // New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests yet: see Listen. The error is
-// ErrCorrupt if the state cannot be understood, and vlan.ErrBadPlan if the plan cannot be this node's.
+// ErrCorrupt if the state cannot be understood, and plan.ErrInvalid if the plan cannot be this node's.
 func New(cfg Config) (*Server, error) {
 	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
 		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)

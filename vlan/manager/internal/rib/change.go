@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Sentinels: what was wrong with a change. The others are vlan.ErrUnknownNode and vlan.ErrBadPlan.
+// Sentinels: what was wrong with a change. The others are plan.ErrUnknownNode and plan.ErrInvalid.
 var (
 	// ErrNoPlan: there is no plan yet, so that no node and no VID is known.
 	ErrNoPlan = errors.New("no plan")
@@ -41,7 +41,7 @@ func (r *RIB) check(changes []Change) error {
 	if r.plan == nil {
 		return fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", ErrNoPlan)
 	}
-	asked := make(map[vlan.Pair]transport.VID, len(changes))
+	asked := make(map[plan.Pair]transport.VID, len(changes))
 	for i, c := range changes {
 		pair, err := r.checkOne(c)
 		if err == nil {
@@ -57,19 +57,19 @@ func (r *RIB) check(changes []Change) error {
 	return nil
 }
 
-func (r *RIB) checkOne(c Change) (vlan.Pair, error) {
+func (r *RIB) checkOne(c Change) (plan.Pair, error) {
 	var ends [2]int
 	for i, m := range []transport.MAC{c.A, c.B} {
 		n, known := r.index[m]
 		if !known {
-			return vlan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)", vlan.ErrUnknownNode, m, len(r.plan.Nodes))
+			return plan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)", plan.ErrUnknownNode, m, len(r.plan.Nodes))
 		}
 		ends[i] = n
 	}
 	if ends[0] == ends[1] {
-		return vlan.Pair{}, fmt.Errorf("%w: a pair of one node (want two different nodes)", vlan.ErrUnknownNode)
+		return plan.Pair{}, fmt.Errorf("%w: a pair of one node (want two different nodes)", plan.ErrUnknownNode)
 	}
-	return vlan.PairOf(ends[0], ends[1]), r.checkVID(c.VID)
+	return plan.PairOf(ends[0], ends[1]), r.checkVID(c.VID)
 }
 
 func (r *RIB) checkVID(vid transport.VID) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // Source is the origin of a candidate: the Operator, or a program's session by its number.
@@ -18,7 +19,7 @@ const Operator Source = 0
 // RIB holds one node's plan and the candidates over it.
 type RIB struct {
 	self   transport.MAC
-	plan   *vlan.Plan            // nil: none yet
+	plan   *plan.Plan            // nil: none yet
 	number int                   // of this node in plan
 	index  map[transport.MAC]int // of plan's nodes
 	peers  map[transport.MAC]*layers
@@ -47,7 +48,7 @@ func New(self transport.MAC) *RIB {
 }
 
 // Plan returns the plan, which is read-only, or nil if there is none yet.
-func (r *RIB) Plan() *vlan.Plan { return r.plan }
+func (r *RIB) Plan() *plan.Plan { return r.plan }
 
 // Dropped is a candidate that a new plan cannot fulfil.
 type Dropped struct {
@@ -55,20 +56,20 @@ type Dropped struct {
 	Change
 }
 
-// CheckPlan returns why p cannot be this node's plan; the error is vlan.ErrBadPlan.
-func (r *RIB) CheckPlan(p *vlan.Plan) error {
+// CheckPlan returns why p cannot be this node's plan; the error is plan.ErrInvalid.
+func (r *RIB) CheckPlan(p *plan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if _, listed := indexOf(p)[r.self]; !listed {
-		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", vlan.ErrBadPlan, r.self)
+		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", plan.ErrInvalid, r.self)
 	}
 	return nil
 }
 
 // SetPlan replaces the plan and withdraws the operator's candidates: a plan states all that the operator asks for. Programs keep their
 // candidates, except those for a node or a VID that p lacks; these are returned, sorted. An error is CheckPlan's, and has changed nothing.
-func (r *RIB) SetPlan(p *vlan.Plan) ([]Dropped, error) {
+func (r *RIB) SetPlan(p *plan.Plan) ([]Dropped, error) {
 	if err := r.CheckPlan(p); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (r *RIB) Clear() []Dropped {
 	return r.drop()
 }
 
-func indexOf(p *vlan.Plan) map[transport.MAC]int {
+func indexOf(p *plan.Plan) map[transport.MAC]int {
 	index := make(map[transport.MAC]int, len(p.Nodes))
 	for i, n := range p.Nodes {
 		index[n.MAC] = i

@@ -10,12 +10,14 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, 0, byte(k + 1)} }
 
 // cyclic is a plan of n nodes that use VIDs 1 to vids in turn.
-func cyclic(t testing.TB, n, vids int) *vlan.Plan {
+func cyclic(t testing.TB, n, vids int) *plan.Plan {
 	t.Helper()
 	var macs []transport.MAC
 	var list []transport.VID
@@ -25,7 +27,7 @@ func cyclic(t testing.TB, n, vids int) *vlan.Plan {
 	for v := range vids {
 		list = append(list, transport.VID(v+1))
 	}
-	p, err := vlan.Cyclic(macs, list)
+	p, err := plan.RoundRobin(macs, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +105,10 @@ func TestChangesThatCannotBe(t *testing.T) {
 		{"VID 0", []Change{{mac(0), mac(1), 0}}, ErrBadVID, "pairs[0]: 02:00:00:00:00:01-02:00:00:00:00:02 by VID 0: bad VID 0 (want 1 to 4094, and one of the plan's: 1, 2, 3)"},
 		{"VID 4095", []Change{{mac(0), mac(1), 4095}}, ErrBadVID, "bad VID 4095 (want 1 to 4094"},
 		{"VID not in the plan", []Change{{mac(0), mac(1), 4}}, ErrBadVID, "bad VID 4: not in the plan (want one of its: 1, 2, 3)"},
-		{"unknown node", []Change{{mac(0), mac(9), 1}}, vlan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
-		{"others' pair, unknown node", []Change{{mac(1), mac(9), 1}}, vlan.ErrUnknownNode, "unknown node"},
-		{"a group", []Change{{mac(0), transport.Broadcast, 1}}, vlan.ErrUnknownNode, "unknown node ff:ff"},
-		{"one node twice", []Change{{mac(0), mac(0), 1}}, vlan.ErrUnknownNode, "a pair of one node"},
+		{"unknown node", []Change{{mac(0), mac(9), 1}}, plan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
+		{"others' pair, unknown node", []Change{{mac(1), mac(9), 1}}, plan.ErrUnknownNode, "unknown node"},
+		{"a group", []Change{{mac(0), transport.Broadcast, 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
+		{"one node twice", []Change{{mac(0), mac(0), 1}}, plan.ErrUnknownNode, "a pair of one node"},
 		{"one-sided", []Change{{mac(0), mac(1), 2}, {mac(1), mac(0), 3}}, ErrOneSided, "pairs[1]: 02:00:00:00:00:02-02:00:00:00:00:01 by VID 3: one-sided change: VID 2 for one direction and VID 3 for the other"},
 		{"the second is wrong", []Change{{mac(0), mac(1), 2}, {mac(0), mac(2), 0}}, ErrBadVID, "pairs[1]"},
 	} {
@@ -137,12 +139,12 @@ func TestPlanThatCannotBeThisNodes(t *testing.T) {
 	before := b.Plan()
 	other := cyclic(t, 4, 2)
 	other.Nodes = other.Nodes[1:] // without node 0
-	if _, err := b.SetPlan(other); !errors.Is(err, vlan.ErrBadPlan) || !contains(err, "this node, 02:00:00:00:00:01, is not among its nodes") {
+	if _, err := b.SetPlan(other); !errors.Is(err, plan.ErrInvalid) || !contains(err, "this node, 02:00:00:00:00:01, is not among its nodes") {
 		t.Errorf("a plan without this node: %v", err)
 	}
 	twice := cyclic(t, 4, 2)
 	twice.Nodes[2].MAC = twice.Nodes[1].MAC
-	if _, err := b.SetPlan(twice); !errors.Is(err, vlan.ErrBadPlan) {
+	if _, err := b.SetPlan(twice); !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("two nodes with one address: %v", err)
 	}
 	if b.Plan() != before {
@@ -237,7 +239,7 @@ func TestRoutesAreThePlansWithTheEntryesOverIt(t *testing.T) {
 type twin struct {
 	said   []Dropped
 	forced map[int]transport.VID
-	plan   *vlan.Plan
+	plan   *plan.Plan
 }
 
 func (w *twin) vid(peer int) transport.VID {

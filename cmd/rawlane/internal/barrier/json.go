@@ -1,0 +1,95 @@
+package barrier
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
+
+// showSchema is the version of showResult as JSON. docs/barrier-show.md describes it.
+const showSchema = 1
+
+// showResult is a schedule as JSON.
+type showResult struct {
+	Schema      int          `json:"schema"`
+	Asked       string       `json:"asked"`
+	Algo        string       `json:"algo"`
+	Nodes       int          `json:"nodes"`
+	NICs        int          `json:"nics"`
+	Frames      int          `json:"frames"`
+	OsUS        float64      `json:"os_us"`
+	LUS         float64      `json:"l_us"`
+	OrUS        float64      `json:"or_us"`
+	GapUS       float64      `json:"gap_us"`
+	PredictedUS float64      `json:"predicted_us"`
+	FirstExitUS float64      `json:"first_exit_us"`
+	Choices     []showChoice `json:"choices,omitempty"`
+	Ranks       []showRank   `json:"ranks"`
+}
+
+// showChoice is an algorithm that auto considered.
+type showChoice struct {
+	Algo        string  `json:"algo"`
+	PredictedUS float64 `json:"predicted_us"`
+	Frames      int     `json:"frames"`
+}
+
+// showRank is one rank's part.
+type showRank struct {
+	Rank   int        `json:"rank"`
+	ExitUS float64    `json:"exit_us"`
+	Steps  []showStep `json:"steps"`
+}
+
+type showStep struct {
+	Await []showAwait `json:"await"`
+	Tell  []showTell  `json:"tell"`
+}
+
+type showAwait struct {
+	From  int   `json:"from"`
+	Label uint8 `json:"label"`
+}
+
+type showTell struct {
+	To    int   `json:"to"`
+	Label uint8 `json:"label"`
+	NIC   int   `json:"nic"`
+}
+
+// writeJSON writes all ranks' steps, or one rank's.
+func (p *plan) writeJSON(out io.Writer, rank int) error {
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	r := showResult{
+		Schema: showSchema, Asked: p.asked, Algo: p.algorithm.String(), Nodes: p.nodes, NICs: p.networks, Frames: p.frames,
+		OsUS: us(p.logp.Os), LUS: us(p.logp.L), OrUS: us(p.logp.Or), GapUS: us(p.logp.Gap),
+		PredictedUS: us(p.predicted()), FirstExitUS: us(slices.Min(p.exits)),
+	}
+	for _, c := range p.choices {
+		r.Choices = append(r.Choices, showChoice{c.Algorithm.String(), us(c.Cost), c.Frames})
+	}
+	for i, steps := range p.steps {
+		if rank == anyRank || i == rank {
+			r.Ranks = append(r.Ranks, showRank{i, us(p.exits[i]), showSteps(steps)})
+		}
+	}
+	return json.NewEncoder(out).Encode(&r)
+}
+
+// showSteps has lists where a step has none, rather than null.
+func showSteps(steps []schedule.Step) []showStep {
+	all := make([]showStep, len(steps))
+	for i, s := range steps {
+		all[i] = showStep{Await: []showAwait{}, Tell: []showTell{}}
+		for _, r := range s.Await {
+			all[i].Await = append(all[i].Await, showAwait(r))
+		}
+		for _, t := range s.Tell {
+			all[i].Tell = append(all[i].Tell, showTell(t))
+		}
+	}
+	return all
+}

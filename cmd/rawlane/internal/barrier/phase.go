@@ -1,0 +1,81 @@
+package barrier
+
+import "github.com/rawlane/rawlane/barrier/schedule"
+
+// tell is one message of a schedule; to may be schedule.All.
+type tell struct{ from, to, nic int }
+
+// phases sorts a schedule's messages by when they can be sent: a phase is one later than the latest
+// of what the sender awaited. Within a phase they are in the order of their senders.
+func phases(steps [][]schedule.Step) [][]tell {
+	type message struct {
+		from, to int
+		label    uint8
+	}
+	phaseOf := map[message]int{} // of what is told already
+	arrived := func(r schedule.Receive, rank int) (phase int, ok bool) {
+		if phase, ok = phaseOf[message{r.From, rank, r.Label}]; !ok {
+			phase, ok = phaseOf[message{r.From, schedule.All, r.Label}]
+		}
+		return phase, ok
+	}
+	at := make([]int, len(steps))     // the step that each rank is at
+	latest := make([]int, len(steps)) // phase that it awaited
+	// advance does what a rank can do by what is told already.
+	advance := func(rank int) (moved bool) {
+		for ; at[rank] < len(steps[rank]); at[rank]++ {
+			s, last := steps[rank][at[rank]], latest[rank]
+			for _, r := range s.Await {
+				phase, ok := arrived(r, rank)
+				if !ok {
+					return moved
+				}
+				last = max(last, phase)
+			}
+			latest[rank], moved = last, true
+			for _, t := range s.Tell {
+				phaseOf[message{rank, t.To, t.Label}] = last + 1
+			}
+		}
+		return moved
+	}
+	for moved := true; moved; {
+		moved = false
+		for rank := range steps {
+			moved = advance(rank) || moved
+		}
+	}
+	var all [][]tell
+	for rank, own := range steps {
+		for _, s := range own {
+			for _, t := range s.Tell {
+				phase := phaseOf[message{rank, t.To, t.Label}]
+				for len(all) < phase {
+					all = append(all, nil)
+				}
+				all[phase-1] = append(all[phase-1], tell{rank, t.To, t.NIC})
+			}
+		}
+	}
+	return all
+}
+
+// isRelease reports whether a phase is multicasts alone.
+func isRelease(phase []tell) bool {
+	for _, t := range phase {
+		if t.to != schedule.All {
+			return false
+		}
+	}
+	return true
+}
+
+// onNetwork picks the messages that go over a network.
+func onNetwork(phase []tell, nic int) (picked []tell) {
+	for _, t := range phase {
+		if t.nic == nic {
+			picked = append(picked, t)
+		}
+	}
+	return picked
+}

@@ -1,0 +1,98 @@
+package barrier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// plan is a schedule, worked out for one size.
+type plan struct {
+	asked     string
+	algorithm schedule.Algorithm // what auto chose, if that was asked
+	nodes     int
+	networks  int // that messages go over
+	frames    int
+	steps     [][]schedule.Step // by rank
+	logp      schedule.LogP
+	exits     []time.Duration // by rank, by the model
+	events    []schedule.Event
+	choices   []schedule.Choice // of auto, the best first
+}
+
+// plan works the schedule out. It may take long for auto in levels: the user can interrupt it.
+func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
+	type result struct {
+		plan *plan
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() { // ends with its work, or with the process
+		p, err := s.work(a)
+		done <- result{p, err}
+	}()
+	select {
+	case r := <-done:
+		return r.plan, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
+	// Levels within levels can need more labels than there are, which shows only when steps are
+	// made, as a panic.
+	defer func() {
+		if why := recover(); why != nil {
+			err = cli.Misuse("algorithm %q cannot be had for %d ranks: %v", s.name, s.nodes, why)
+		}
+	}()
+	p = &plan{asked: s.name, algorithm: a.For(s.nodes), nodes: s.nodes, networks: 1, logp: s.logp}
+	for rank := range s.nodes {
+		steps := p.algorithm.Steps(rank, s.nodes)
+		for _, step := range steps {
+			p.frames += len(step.Tell)
+			for _, t := range step.Tell {
+				p.networks = max(p.networks, t.NIC+1)
+			}
+		}
+		p.steps = append(p.steps, steps)
+	}
+	p.exits, p.events = p.algorithm.Timeline(s.nodes, s.logp)
+	if s.name == "auto" {
+		p.choices = schedule.Choices(s.nodes, s.networks()...)
+	}
+	return p, nil
+}
+
+// name is the algorithm's, and who chose it.
+func (p *plan) name() string {
+	if p.choices != nil {
+		return p.algorithm.String() + " (chosen by auto)"
+	}
+	return p.algorithm.String()
+}
+
+func (p *plan) predicted() time.Duration { return slices.Max(p.exits) }
+
+// title is the algorithm, its size and its price.
+func (p *plan) title() string {
+	return fmt.Sprintf("%s, %s: %s, %s predicted", p.name(), cli.Count(p.nodes, "rank"), cli.Count(p.frames, "frame"), micros(p.predicted()))
+}
+
+func (p *plan) parameters() string {
+	return fmt.Sprintf("os %s, L %s, or %s, gap %s", micros(p.logp.Os), micros(p.logp.L), micros(p.logp.Or), micros(p.logp.Gap))
+}
+
+func (p *plan) exitTimes() string {
+	return fmt.Sprintf("first exit %s, last %s", micros(slices.Min(p.exits)), micros(p.predicted()))
+}
+
+// headline is the first line of all that is printed.
+func (p *plan) headline() string {
+	return fmt.Sprintf("%s (%s); %s", p.title(), p.parameters(), p.exitTimes())
+}

@@ -1,0 +1,258 @@
+package barrier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// traceSchema is the version of barrierTrace as JSON. docs/bench-json.md describes it.
+const traceSchema = 1
+
+// barrierTracer runs barriers and shows the slowest of them.
+type barrierTracer struct {
+	cluster launch.ClusterFlags
+	algo    []string
+	iters   int
+	late    lateNode
+	json    bool
+}
+
+// lateNode is a flag: a node, and how late it comes to every barrier.
+type lateNode struct {
+	node int
+	by   time.Duration
+}
+
+// Set parses the flag.
+func (l *lateNode) Set(text string) error {
+	node, by, found := strings.Cut(text, ":")
+	n, err := strconv.Atoi(node)
+	d, err2 := time.ParseDuration(by)
+	if !found || err != nil || err2 != nil || n < 0 || d < 0 {
+		return fmt.Errorf("%q is not a node and a time (want for example 3:200us)", text)
+	}
+	l.node, l.by = n, d
+	return nil
+}
+
+// String formats the flag as Set parses it.
+func (l *lateNode) String() string {
+	if l.by == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%v", l.node, l.by)
+}
+
+// Type names the value in the help.
+func (l *lateNode) Type() string { return "NODE:TIME" }
+
+// maxTraces bounds --iters: each node keeps a trace of each barrier.
+const maxTraces = 10_000
+
+func newTraceCommand() *cobra.Command {
+	b := &barrierTracer{algo: []string{"auto"}}
+	cmd := &cobra.Command{
+		Use:   "trace [flags]",
+		Short: "Run barriers, and see who came when, who was last, and how long each step took",
+		Long: `Runs some barriers among all nodes and shows the slowest of them, with one row per node, the first to come on top. Times
+are in microseconds before the node left: nodes leave a barrier a message apart, whatever their clocks show, so that the
+rows can be compared to within a message's time.
+
+    came     when the node entered the barrier
+    step     when it had all messages of a step; and from whom the last one came
+
+--late has a node come late to every barrier, to see how that looks.`,
+		Args: cli.NoArguments,
+		RunE: b.run,
+	}
+	b.cluster.Register(cmd)
+	b.cluster.NICsFlag(cmd)
+	b.cluster.ModeFlag(cmd)
+	f := cmd.Flags()
+	cli.AlgorithmsFlag(f, &b.algo, "algo", "algorithm")
+	f.IntVar(&b.iters, "iters", 100, "barriers to run")
+	f.Var(&b.late, "late", "have this node come late by this time")
+	f.BoolVar(&b.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
+	if b.iters < 1 || b.iters > maxTraces {
+		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxTraces)
+	}
+	if len(b.algo) != 1 {
+		return cli.Misuse("--algo %s: want one", strings.Join(b.algo, ","))
+	}
+	if err := b.cluster.Validate(); err != nil {
+		return err
+	}
+	if err := b.cluster.ValidateMode(); err != nil {
+		return err
+	}
+	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
+		return cli.Misuse("--late %v: there are nodes 0 to %d", &b.late, b.cluster.Nodes-1)
+	}
+	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, _ string) error {
+		return b.trace(ctx, ep, cmd.OutOrStdout())
+	})
+}
+
+// trace is one node's part.
+func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
+	results, err := launch.NewResultServer(ep, 1)
+	if err != nil {
+		return err
+	}
+	defer results.Close()
+	g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: b.cluster.Algorithm(b.algo[0])})
+	if err != nil {
+		return err
+	}
+	if err := g.Barrier(ctx); err != nil { // in the first one, nodes may still be starting
+		return err
+	}
+	traces := make([]barrier.Trace, b.iters)
+	for i := range traces {
+		if b.late.by > 0 && int(ep.Node()) == b.late.node {
+			time.Sleep(b.late.by)
+		}
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		traces[i], _ = g.Trace(0)
+	}
+	own, err := json.Marshal(traces)
+	if err != nil {
+		return err
+	}
+	results.Put(0, own)
+	if ep.Node() == 0 {
+		err = b.show(ctx, ep, g, results, out)
+	}
+	return errors.Join(err, g.Barrier(ctx), g.Close()) // the others answer until node 0 has all
+}
+
+// barrierTrace is what barrier trace prints as JSON: the slowest barrier.
+type barrierTrace struct {
+	Schema     int          `json:"schema"`
+	Algo       string       `json:"algo"`
+	Nodes      int          `json:"nodes"`
+	Barriers   int          `json:"barriers"`
+	Generation uint32       `json:"generation"`
+	Rows       []traceRow   `json:"rows"` // the first to come on top
+	Last       []lastToCome `json:"last"` // who came last, in how many barriers
+}
+
+type traceRow struct {
+	Node mcd.NodeID `json:"node"`
+	barrier.Trace
+}
+
+type lastToCome struct {
+	Node  mcd.NodeID `json:"node"`
+	Count int        `json:"count"`
+}
+
+// show collects all traces and prints the slowest barrier.
+func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
+	nodes := ep.Nodes()
+	all := make([][]barrier.Trace, len(nodes))
+	for k, n := range nodes {
+		raw := results.Parts[0]
+		if n.ID != ep.Node() {
+			var err error
+			if raw, err = results.Fetch(ctx, n.ID, 0); err != nil {
+				return err
+			}
+		}
+		if err := json.Unmarshal(raw, &all[k]); err != nil || len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w", n.ID, len(all[k]), b.iters, err)
+		}
+	}
+	t := newBarrierTrace(nodes, all)
+	t.Algo = g.Algorithm().String()
+	if b.json {
+		return cli.WriteJSON(out, t)
+	}
+	return t.print(out, g.Algorithm())
+}
+
+// newBarrierTrace finds the slowest barrier, and counts who came last.
+func newBarrierTrace(nodes []mcd.Node, all [][]barrier.Trace) *barrierTrace {
+	t := &barrierTrace{Schema: traceSchema, Nodes: len(nodes), Barriers: len(all[0])}
+	counts, slowest := make([]int, len(nodes)), 0
+	longest := time.Duration(-1)
+	for i := range all[0] {
+		last := 0
+		for k := range nodes {
+			if all[k][i].Left < all[last][i].Left {
+				last = k
+			}
+			if all[k][i].Left > longest {
+				longest, slowest = all[k][i].Left, i
+			}
+		}
+		counts[last]++
+	}
+	for k, n := range nodes {
+		t.Rows = append(t.Rows, traceRow{n.ID, all[k][slowest]})
+		if counts[k] > 0 {
+			t.Last = append(t.Last, lastToCome{n.ID, counts[k]})
+		}
+	}
+	t.Generation = t.Rows[0].Generation
+	slices.SortStableFunc(t.Rows, func(a, b traceRow) int { return int(b.Left - a.Left) })
+	slices.SortStableFunc(t.Last, func(a, b lastToCome) int { return b.Count - a.Count })
+	return t
+}
+
+const traceBar = 30 // characters
+
+func (t *barrierTrace) print(out io.Writer, a schedule.Algorithm) error {
+	var s strings.Builder
+	longest := max(t.Rows[0].Left, 1)
+	fmt.Fprintf(&s, "# rawlane barrier trace: %d nodes, %v; the slowest of %d barriers was generation %d\n# node %10s  %-*s  steps (us before the exit, and who was last)\n",
+		t.Nodes, a, t.Barriers, t.Generation, "came (us)", traceBar, "waits")
+	for _, r := range t.Rows {
+		bar := int(int64(traceBar) * int64(r.Left) / int64(longest))
+		fmt.Fprintf(&s, "%6d %10.1f  %-*s  %s\n", r.Node, -cli.Micros(r.Left), traceBar, strings.Repeat(" ", traceBar-bar)+strings.Repeat("=", bar), r.steps())
+	}
+	fmt.Fprint(&s, "# last to come:")
+	for i, l := range t.Last {
+		if i == 5 {
+			fmt.Fprint(&s, " ...")
+			break
+		}
+		fmt.Fprintf(&s, " node %d (%d of %d)", l.Node, l.Count, t.Barriers)
+	}
+	_, err := fmt.Fprintln(out, s.String())
+	return err
+}
+
+// steps says when each step was done, and whose message it had waited for.
+func (r *traceRow) steps() string {
+	var words []string
+	for _, s := range r.Steps {
+		if len(s.Arrivals) == 0 {
+			continue // it tells alone
+		}
+		last := slices.MaxFunc(s.Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
+		words = append(words, fmt.Sprintf("%.1f node %d", cli.Micros(s.Done-r.Left), last.Node))
+	}
+	return strings.Join(words, ", ")
+}

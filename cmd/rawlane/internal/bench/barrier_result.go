@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// barrierResult is one line of the barrier benchmark. Times are of one barrier.
+type barrierResult struct {
+	benchResult
+	Mode      string    `json:"mode"`
+	Loop      string    `json:"loop"`       // "work" between the barriers, or "tight"
+	WorkUS    float64   `json:"work_us"`    // how much
+	Chosen    string    `json:"chosen"`     // the algorithm, where algo is auto
+	FastestUS float64   `json:"fastest_us"` // the mean of the node that waits least
+	SlowestUS float64   `json:"slowest_us"` // and of the one that waits longest
+	NetworkUS float64   `json:"network_us"` // mean of each barrier's shortest wait: that of the last one to come
+	SkewUS    float64   `json:"skew_us"`    // how much longer the first one to come waits
+	WaitsUS   []float64 `json:"waits_us"`   // each node's mean
+	Frames    int       `json:"frames"`     // of one barrier
+	Asked     uint64    `json:"asked"`      // messages that node 0 has asked for, as they seemed lost
+	ModelUS   float64   `json:"model_us"`
+
+	MPIUS      float64 `json:"mpi_us,omitempty"` // Open MPI's mean, in the same loop
+	ToMPI      float64 `json:"mpi_ratio,omitempty"`
+	MPIVersion string  `json:"mpi_version,omitempty"`
+}
+
+func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult {
+	b := r.bench
+	p := (&bench{cluster: b.cluster}).parameters(r.ep)
+	p.Algo, p.Iters = name, b.iters
+	res := &barrierResult{
+		benchResult: benchResult{Schema: benchSchema, Bench: "barrier", benchParameters: p, Host: r.host},
+		Mode:        b.cluster.Mode,
+		Loop:        loop,
+		Chosen:      g.Algorithm().String(),
+		Frames:      g.Algorithm().Frames(g.Size()),
+		ModelUS:     cli.Micros(g.Algorithm().Cost(g.Size(), b.cluster.Model()...)),
+	}
+	if loop == "work" {
+		res.WorkUS = cli.Micros(b.work)
+	}
+	return res
+}
+
+// fill takes the samples of all nodes: the paper's averages, and what lies behind them.
+func (r *barrierResult) fill(all [][]uint32) {
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	for _, samples := range all {
+		sum := 0.0
+		for _, s := range samples {
+			_ = h.RecordValue(int64(s)) // all below 4.3 s
+			sum += float64(s)
+		}
+		r.WaitsUS = append(r.WaitsUS, sum/float64(len(samples))/1e3)
+		r.MinUS += float64(slices.Min(samples)) / 1e3 / float64(len(all))
+		r.MaxUS += float64(slices.Max(samples)) / 1e3 / float64(len(all))
+	}
+	r.P50US, r.P99US = float64(h.ValueAtPercentile(50))/1e3, float64(h.ValueAtPercentile(99))/1e3
+	for _, w := range r.WaitsUS {
+		r.MeanUS += w / float64(len(all))
+	}
+	r.FastestUS, r.SlowestUS = slices.Min(r.WaitsUS), slices.Max(r.WaitsUS)
+	for i := range all[0] {
+		shortest, longest := all[0][i], all[0][i]
+		for _, samples := range all {
+			shortest, longest = min(shortest, samples[i]), max(longest, samples[i])
+		}
+		r.NetworkUS += float64(shortest) / 1e3 / float64(len(all[0]))
+		r.SkewUS += float64(longest-shortest) / 1e3 / float64(len(all[0]))
+	}
+}
+
+// barrierTable writes results as they come, below those of the MPI that they are compared with.
+type barrierTable struct {
+	out    io.Writer
+	json   bool
+	beside []*barrierResult
+	headed bool
+}
+
+func (t *barrierTable) write(r *barrierResult) error {
+	if !t.headed {
+		t.headed = true
+		if err := t.writeHead(r); err != nil {
+			return err
+		}
+	}
+	r.compare(t.beside)
+	return t.writeLine(r)
+}
+
+func (t *barrierTable) writeHead(r *barrierResult) error {
+	if !t.json {
+		with, column := "", ""
+		if len(t.beside) > 0 {
+			with, column = ", beside Open MPI "+t.beside[0].MPIVersion+" over TCP on lo", "    / MPI"
+		}
+		_, err := fmt.Fprintf(t.out, "# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
+			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames asked%s\n",
+			r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
+		if err != nil {
+			return err
+		}
+	}
+	for _, m := range t.beside {
+		if err := t.writeLine(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *barrierTable) writeLine(r *barrierResult) error {
+	if t.json {
+		return json.NewEncoder(t.out).Encode(r)
+	}
+	name := r.Algo
+	if r.Chosen != r.Algo {
+		name += " = " + r.Chosen
+	}
+	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Asked)
+	if r.Algo == mpiAlgo {
+		ours = fmt.Sprintf("%8s %6s %5s", "-", "-", "-")
+	}
+	if len(t.beside) > 0 {
+		ours += fmt.Sprintf(" %8.2f", r.ToMPI)
+	}
+	_, err := fmt.Fprintf(t.out, "%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",
+		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours)
+	return err
+}

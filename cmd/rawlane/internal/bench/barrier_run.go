@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// barrierRun is one node's part in the benchmark.
+type barrierRun struct {
+	bench *barrierBench
+	ep    *mcd.Endpoint
+	host  launch.Host
+	cmd   *cobra.Command
+
+	results *launch.ResultServer // the samples of each loop, in ns
+}
+
+// barrierWarmUp is how many barriers are not counted, at least.
+const barrierWarmUp = 20
+
+// loops of the benchmark.
+var barrierLoops = []string{"work", "tight"}
+
+// all runs every algorithm, and on node 0 collects and prints the results.
+func (r *barrierRun) all(ctx context.Context) error {
+	loops := len(r.bench.algos) * len(barrierLoops)
+	var err error
+	if r.results, err = launch.NewResultServer(r.ep, loops); err != nil {
+		return err
+	}
+	defer r.results.Close()
+	end, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(loops) + 1, Limit: r.bench.limit})
+	if err != nil {
+		return err
+	}
+	spin := newSpinner(r.bench.work)
+	table := barrierTable{out: r.cmd.OutOrStdout(), json: r.bench.json, beside: r.bench.beside}
+	note := cli.NewProgress(r.cmd.ErrOrStderr())
+	for i, name := range r.bench.algos {
+		if r.ep.Node() == 0 {
+			note.Say("%s ...", name)
+		}
+		if err := r.one(ctx, i, name, spin, &table); err != nil {
+			return err
+		}
+		if r.ep.Node() == 0 {
+			note.Clear()
+		}
+	}
+	return errors.Join(end.Barrier(ctx), end.Close()) // the others answer until node 0 has all
+}
+
+// one runs both loops with one algorithm.
+func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, table *barrierTable) error {
+	g, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(i), Algorithm: r.bench.cluster.Algorithm(name), Limit: r.bench.limit})
+	if err != nil {
+		return err
+	}
+	for l, loop := range barrierLoops {
+		k := i*len(barrierLoops) + l
+		work := spin
+		if loop == "tight" {
+			work = 0
+		}
+		before := g.Stats()
+		samples, err := measureBarriers(ctx, g, r.bench.iters, work)
+		if err != nil {
+			return err
+		}
+		after := g.Stats()
+		r.results.Put(k, packSamples(samples))
+		if r.ep.Node() != 0 {
+			continue
+		}
+		res := r.result(g, name, loop)
+		res.Asked = after.Asked - before.Asked
+		if err := r.collect(ctx, k, samples, res); err != nil {
+			return err
+		}
+		if err := table.write(res); err != nil {
+			return err
+		}
+	}
+	return g.Close()
+}
+
+// warmUpOf is how many barriers come before those that count.
+func warmUpOf(iters int) int { return max(barrierWarmUp, int(float64(iters)*warmUp)) }
+
+// measureBarriers returns what each of a number of barriers takes.
+func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spinner) ([]uint32, error) {
+	samples := make([]uint32, 0, iters)
+	warm := warmUpOf(iters)
+	for i := range warm + iters {
+		start := time.Now()
+		if err := g.Barrier(ctx); err != nil {
+			return nil, err
+		}
+		if took := time.Since(start); i >= warm {
+			samples = append(samples, uint32(min(took, math.MaxUint32)))
+		}
+		work.spin()
+	}
+	return samples, nil
+}
+
+// spinner is a loop of so many rounds that takes a given time where nothing else runs.
+type spinner int
+
+// spin goes round.
+func (s spinner) spin() {
+	x := uint64(s)
+	for range s {
+		x = x*6364136223846793005 + 1
+	}
+	runtime.KeepAlive(x) // or the compiler would leave the loop out
+}
+
+// newSpinner finds how many rounds take a time.
+func newSpinner(work time.Duration) spinner {
+	const rounds = spinner(20_000)
+	best := time.Duration(math.MaxInt64)
+	for range 20 {
+		start := time.Now()
+		rounds.spin()
+		best = min(best, max(1, time.Since(start)))
+	}
+	return spinner(float64(rounds) * float64(work) / float64(best))
+}
+
+// collect asks all nodes for a loop's samples, and fills in what they come to.
+func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *barrierResult) error {
+	all := [][]uint32{own}
+	for _, n := range r.ep.Nodes() {
+		if n.ID == r.ep.Node() {
+			continue
+		}
+		b, err := r.results.Fetch(ctx, n.ID, loop)
+		if err != nil {
+			return err
+		}
+		if len(b) != 4*len(own) {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)", n.ID, len(b)/4, len(own))
+		}
+		samples := make([]uint32, len(own))
+		for i := range samples {
+			samples[i] = binary.BigEndian.Uint32(b[4*i:])
+		}
+		all = append(all, samples)
+	}
+	res.fill(all)
+	return nil
+}
+
+// packSamples is what collect takes apart.
+func packSamples(samples []uint32) []byte {
+	b := make([]byte, 0, 4*len(samples))
+	for _, s := range samples {
+		b = binary.BigEndian.AppendUint32(b, s)
+	}
+	return b
+}

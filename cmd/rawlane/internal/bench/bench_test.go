@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+)
+
+// The keys of docs/bench-json.md are those that are printed, in each benchmark.
+func TestBenchJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bench := range []string{"latency", "bandwidth", "rate", "logp"} {
+		t.Run(bench, func(t *testing.T) {
+			out, errs, status := command(t, "bench", bench, "--nodes", "3", "--size", "0,4,1480", "--iters", "500", "--vid", "7", "--pcp", "2", "--json")
+			if status != cli.ExitDone || errs != "" {
+				t.Fatalf("status %d, said %s", status, errs)
+			}
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if len(lines) != 3 {
+				t.Fatalf("%d lines, want one for each size:\n%s", len(lines), out)
+			}
+			for i, line := range lines {
+				var r benchResult
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				size := []int{0, 4, 1480}[i]
+				if r.Schema != 1 || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
+					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost != 0 || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
+					t.Errorf("%s", line)
+				}
+				if !(0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.P99US && r.P99US <= r.MaxUS && r.MeanUS > 0 && r.MsgsPerS > 0 && r.TxPerS > 0) {
+					t.Errorf("numbers out of order: %s", line)
+				}
+				var keys map[string]any
+				_ = json.Unmarshal([]byte(line), &keys) // it did above
+				for key := range keys {
+					if !strings.Contains(string(doc), "`"+key+"`") {
+						t.Errorf("%s is not in docs/bench-json.md", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The same of the benchmarks of remote memory.
+func TestBenchMemoryJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bench := range []string{"put", "get", "fifo", "amo"} {
+		t.Run(bench, func(t *testing.T) {
+			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", "4000000", "--loss", "0.01", "--json")
+			if status != cli.ExitDone || errs != "" {
+				t.Fatalf("status %d, said %s", status, errs)
+			}
+			for line := range strings.Lines(out) {
+				var r memoryResult
+				var keys map[string]any
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
+					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo")) {
+					t.Errorf("%s", line)
+				}
+				_ = json.Unmarshal([]byte(line), &keys) // it did above
+				for key := range keys {
+					if !strings.Contains(string(doc), "`"+key+"`") {
+						t.Errorf("%s is not in docs/bench-json.md", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestBenchTable(t *testing.T) {
+	out, errs, status := command(t, "bench", "latency", "--size", "4,64", "--iters", "100")
+	lines := strings.Split(out, "\n")
+	if status != cli.ExitDone || errs != "" || len(lines) != 5 || !strings.HasPrefix(lines[0], "# rawlane bench latency: fabric, 2 nodes, untagged, 100 iterations") ||
+		!strings.HasPrefix(lines[1], "# Size     Latency (us)") || !strings.HasPrefix(lines[2], "4 ") || !strings.HasPrefix(lines[3], "64 ") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+}

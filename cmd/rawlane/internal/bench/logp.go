@@ -1,0 +1,347 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// What a message costs, by the parameters of the LogP model. Node 0 sends bursts of M messages and
+// computes for a while, Delta, after each. The average time per message says
+//
+//	M = 1, Delta = 0           o_s: the sending call alone
+//	M large, Delta = 0         the gap, or o_s if that is longer
+//	M any, Delta > round trip  o_s + Delta + o_r: the echo of each comes while node 0 computes, and is received afterwards
+//
+// and L is what is left of half a round trip: RTT/2 - o_s - o_r.
+//
+// Delta is many times o_r, and a processor's speed changes. So each burst is followed by one of the
+// delays alone, and only the difference counts.
+//
+// Source: MCD §5.1.1; D. Culler et al., Assessing Fast Network Interfaces, IEEE Micro, February
+// 1996.
+
+const logpLong = `Measures the parameters of the LogP model between node 0 and node 1, in microseconds:
+
+    os     the sender's processor's time for a message: what the call takes that sends a single one
+    or     the receiver's: how much longer a message and a computation take if the message's echo comes meanwhile
+           and is received afterwards, less os
+    gap    the time between two messages of a long burst, at the pace at which node 1 gets them
+    RTT/2  half of a round trip, between two nodes that wait for nothing else
+    L      what is left of it: RTT/2 - os - or
+
+What a look at the clock takes is measured and subtracted. Nothing is raised to zero. L is negative where a message is
+on its way, or has arrived, before the call that sends it returns: a veth has no wire, and the sender's core does all
+of the link's work. Nodes that share a core, or cores that others want, too, make RTT/2 and so L longer.
+Other nodes than 0 and 1 are idle.`
+
+const (
+	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes
+	// changes all of them.
+	logpTurns = 10
+	// logpLongBurst is how many messages the gap is measured with at once: what a receiver's ring
+	// holds.
+	logpLongBurst = 1000
+	// logpBurst is how many messages a burst with delays has at most.
+	logpBurst = 16
+	// logpBlind is how long such a burst may take, unless a single delay does.
+	logpBlind = 100 * time.Microsecond
+	// logpSlack is what the delay has beyond one and a half round trips.
+	logpSlack = 5 * time.Microsecond
+	// logpDelay is how long the delay is at most.
+	logpDelay = 2 * time.Millisecond
+	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred
+	// are enough, and on a busy machine some more give one whose echo comes in time.
+	logpPatience = 300 * time.Millisecond
+	// logpLoosePatience is how long they go on if no echo has come in time.
+	logpLoosePatience = 3 * time.Second
+	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may
+	// receive the echo.
+	logpAway = 150 * time.Microsecond
+	// logpMaxBursts bounds what is kept; more would not move the median.
+	logpMaxBursts = 1_000_000
+)
+
+// logpGauge measures between node 0 and one other.
+type logpGauge struct {
+	g      *client
+	ping   *pinger
+	in     []byte // what came
+	stream *stream
+	clock  time.Duration // what timing nothing comes to
+
+	delay spinner
+	burst int           // M, of bursts with delays
+	loose bool          // echoes count that came while the core was away for long: there were no others
+	away  time.Duration // for which the core is given away before an echo is looked for, at least; more if echoes are late
+
+	halves *hdrhistogram.Histogram // of round trips
+	sends  *hdrhistogram.Histogram // single ones; the clock included
+	both   []float64               // o_s + o_r of each burst, in ns
+	alone  []float64               // the delay, likewise
+	gaps   []float64               // of each long burst
+	takes  []float64               // the same as the sender sees it
+	late   int                     // messages of bursts that do not count, as the echo was late
+	sent   uint64
+}
+
+// logp measures o_s, L, o_r and the gap between nodes 0 and 1.
+func (g *client) logp(ctx context.Context, r *benchResult) error {
+	s, err := g.openStream(r.SizeBytes)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.port.Close() }()
+	m := &logpGauge{
+		g: g, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
+		ping:   &pinger{port: g.ping, to: mcd.Addr{Node: g.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
+		halves: hdrhistogram.New(1, int64(10*time.Second), 3), sends: hdrhistogram.New(1, int64(10*time.Second), 3),
+	}
+	defer m.ping.forget()
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	since := allocations()
+	n := (r.Iters + logpTurns - 1) / logpTurns
+	for range logpTurns {
+		if err := m.turn(ctx, n); err != nil {
+			return err
+		}
+	}
+	r.Allocs = since() / float64(m.sent)
+	r.Lost += m.ping.lost
+	return m.result(r)
+}
+
+// clockCost is the median of what a time is that nothing happens in.
+func clockCost() time.Duration {
+	times := make([]time.Duration, 1001)
+	for i := range times {
+		start := time.Now()
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// prepare warms up, and finds a delay that is longer than a round trip.
+func (m *logpGauge) prepare(ctx context.Context) error {
+	const rounds, tries = 50, 20
+	for i, begun := 0, time.Now(); i < rounds || time.Since(begun) < settle; i++ {
+		if err := m.roundTrip(ctx); err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+	}
+	if m.halves.TotalCount() == 0 {
+		return fmt.Errorf("all messages of %d bytes were lost", len(m.ping.b))
+	}
+	quick := 2 * time.Duration(m.halves.ValueAtPercentile(10)) // a machine that is busy just now shall not make it long
+	delta := min(quick*3/2+logpSlack, logpDelay)
+	m.delay, m.burst = newSpinner(delta), min(max(1, int(logpBlind/delta)), logpBurst)
+	for {
+		m.late = 0
+		if err := m.repeat(ctx, tries, m.pair); err != nil {
+			return err
+		}
+		if m.late < tries*m.burst/2 {
+			break
+		}
+		if m.away = 2*m.away + logpSlack; m.away > logpAway/2 {
+			break
+		}
+	}
+	if err := m.loosen(ctx); err != nil {
+		return err
+	}
+	if len(m.both) == 0 {
+		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)", m.ping.to.Node, delta)
+	}
+	m.halves.Reset()
+	m.both, m.alone, m.late, m.ping.lost, m.sent = nil, nil, 0, 0, 0
+	return nil
+}
+
+// turn measures each quantity with n messages; the gap with a long burst's, at least.
+func (m *logpGauge) turn(ctx context.Context, n int) error {
+	if err := m.repeat(ctx, n, m.roundTrip); err != nil {
+		return err
+	}
+	if err := m.repeat(ctx, n, m.single); err != nil {
+		return err
+	}
+	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
+	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpPatience; bursts-- {
+		if err := m.repeat(ctx, 1, m.pair); err != nil {
+			return err
+		}
+	}
+	if err := m.loosen(ctx); err != nil {
+		return err
+	}
+	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
+}
+
+// loosen is for machines where others keep the core for long whenever it is given away. If no burst
+// has counted, those count whose echo was there in the end, though the endpoint's own goroutine may
+// have received it.
+func (m *logpGauge) loosen(ctx context.Context) error {
+	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLoosePatience; {
+		m.loose = true
+		if err := m.repeat(ctx, 1, m.pair); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repeat measures n times. Messages lost are counted elsewhere.
+func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
+	for i := range n {
+		if i%100 == 0 {
+			if err := m.g.keepAlive(ctx, time.Now()); err != nil {
+				return err
+			}
+		}
+		if err := measure(ctx); err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *logpGauge) roundTrip(ctx context.Context) error {
+	m.sent++
+	half, err := m.ping.round(ctx)
+	if err == nil {
+		_ = m.halves.RecordValue(int64(half)) // below pingPatience, and so in range
+	}
+	return err
+}
+
+// single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing
+// is in its way.
+func (m *logpGauge) single(ctx context.Context) error {
+	p := m.ping
+	m.sent++
+	p.begin(ctx, time.Now())
+	start := time.Now()
+	err := p.port.Send(p.ctx, p.to, p.b)
+	took := time.Since(start)
+	if err != nil {
+		return p.fault(ctx, err)
+	}
+	_ = m.sends.RecordValue(int64(took)) // below pingPatience, and so in range
+	return p.await(ctx)
+}
+
+// pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits
+// for that has the endpoint's own goroutine sleep for the next 250 µs.
+func (m *logpGauge) pair(ctx context.Context) error {
+	if err := m.roundTrip(ctx); err != nil {
+		return err
+	}
+	with, ok, err := m.echoes(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	if err := m.roundTrip(ctx); err != nil {
+		return err
+	}
+	var alone time.Duration
+	for range m.burst {
+		start := time.Now()
+		m.delay.spin()
+		alone += time.Since(start) - m.clock
+	}
+	alone /= time.Duration(m.burst)
+	m.both = append(m.both, float64(with-alone))
+	m.alone = append(m.alone, float64(alone))
+	return nil
+}
+
+// echoes sends a burst with delays, and receives an echo after each. It returns what a message
+// took, of those whose echo was there when it was looked for; ok is false if there were none.
+func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
+	var sum time.Duration
+	came := 0
+	for range m.burst {
+		took, inTime, err := m.echoed(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		if inTime {
+			sum += took
+			came++
+		}
+	}
+	m.late += m.burst - came
+	return sum / time.Duration(max(came, 1)), came > 0, nil
+}
+
+// echoed sends one message, computes, and receives the echo. In between it gives its core away, for
+// a time that does not count: where nodes share a core, because there are too few or others want
+// them, too, the other one cannot answer before.
+func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
+	p := m.ping
+	m.sent++
+	p.begin(ctx, time.Now())
+	start := time.Now()
+	if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
+		return 0, false, p.fault(ctx, err)
+	}
+	m.delay.spin()
+	took = time.Since(start)
+	given := time.Now()
+	for launch.YieldCore(); time.Since(given) < m.away; {
+		launch.YieldCore()
+	}
+	look := time.Now()
+	n, from, ok, err := p.port.TryRecv(m.in)
+	took += time.Since(look) - 2*m.clock
+	if err != nil {
+		return 0, false, err
+	}
+	if !ok || from != p.to || n != len(p.b) {
+		return 0, false, p.await(ctx)
+	}
+	return took, m.loose || look.Sub(given) < logpAway, nil
+}
+
+// longBurst measures how far apart messages are that node 1 gets, if there is no pause between
+// them: M large.
+func (m *logpGauge) longBurst(ctx context.Context) error {
+	s := m.stream
+	if err := s.reset(ctx); err != nil {
+		return err
+	}
+	to, b := mcd.Addr{Node: m.ping.to.Node, Port: benchData}, m.ping.b
+	m.sent += logpLongBurst
+	start := time.Now()
+	for range logpLongBurst {
+		if err := s.port.Send(ctx, to, b); err != nil {
+			return err
+		}
+	}
+	sending := time.Since(start)
+	received, err := s.received(ctx)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(start)
+	if received > logpLongBurst {
+		return fmt.Errorf("%d messages sent and %d received", logpLongBurst, received)
+	}
+	m.ping.lost += logpLongBurst - received
+	if received > 0 {
+		m.gaps = append(m.gaps, float64(elapsed)/float64(received))
+		m.takes = append(m.takes, float64(sending)/logpLongBurst)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// LogPTimes are what a message costs, in microseconds. Any may be negative: it is what was
+// measured.
+type LogPTimes struct {
+	OsUS    float64 `json:"os_us"`
+	LUS     float64 `json:"l_us"` // RTT/2 - o_s - o_r
+	OrUS    float64 `json:"or_us"`
+	GapUS   float64 `json:"gap_us"`
+	RTT2US  float64 `json:"rtt2_us"`
+	DeltaUS float64 `json:"delta_us"` // computed between messages, for o_r
+	ClockUS float64 `json:"clock_us"` // of a look at the clock, subtracted
+	Late    int     `json:"late"`     // messages with a delay that do not count, as the echo came after it
+}
+
+// result fills in what all turns came to: medians.
+func (m *logpGauge) result(r *benchResult) error {
+	if m.halves.TotalCount() == 0 || m.sends.TotalCount() == 0 || len(m.gaps) == 0 {
+		return fmt.Errorf("all messages of %d bytes were lost", r.SizeBytes)
+	}
+	if len(m.both) == 0 {
+		return errors.New("no echo came back in time to measure or (is another program on these cores?)")
+	}
+	r.record(m.halves)
+	const ns = 1e-3 // in microseconds
+	t := &LogPTimes{
+		OsUS:    float64(m.sends.ValueAtPercentile(50)-int64(m.clock)) * ns,
+		GapUS:   median(m.gaps) * ns,
+		RTT2US:  (float64(m.halves.ValueAtPercentile(50)) - float64(m.clock)/2) * ns,
+		DeltaUS: median(m.alone) * ns,
+		ClockUS: cli.Micros(m.clock),
+		Late:    m.late,
+	}
+	t.OrUS = median(m.both)*ns - t.OsUS
+	t.LUS = t.RTT2US - t.OsUS - t.OrUS
+	r.LogPTimes = t
+	r.MsgsPerS = 1e6 / t.GapUS
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.TxPerS = 1e9 / median(m.takes)
+	return nil
+}
+
+// median sorts values, of which there is one at least.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// writeUse says what the parameters are good for.
+func (t *LogPTimes) writeUse(w io.Writer) error {
+	note := ""
+	if min(t.OsUS, t.LUS, t.OrUS, t.GapUS) < 0 {
+		note = "# What is negative is 0 to the model:\n"
+	}
+	d := func(us float64) time.Duration { return max(0, time.Duration(math.Round(us*1e3))) }
+	_, err := fmt.Fprintf(w, "%s# rawlane barrier show --algo auto --nodes 32 --os %dns --l %dns --or %dns --gap %dns\n",
+		note, d(t.OsUS), d(t.LUS), d(t.OrUS), d(t.GapUS))
+	return err
+}

@@ -1,0 +1,140 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// The ports of a benchmark. Node 0 measures; the others answer it.
+const (
+	benchPing    mcd.PortID = 200 // what comes here goes back as it is
+	benchData    mcd.PortID = 201 // what comes here is counted
+	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
+)
+
+// A request is its code and a number, which the answer repeats with a value behind it. Requests may
+// be repeated.
+const (
+	askReady   byte = iota + 1 // are you there?
+	askReset                   // begin to count
+	askCount                   // how many messages were counted?
+	askEnd                     // the benchmark is over
+	askAddress                 // where do you echo by IP? 0: nowhere
+)
+
+const (
+	requestLen = 1 + 4
+	answerLen  = requestLen + 8
+)
+
+// benchServer is a node other than 0.
+type benchServer struct {
+	control *mcd.Port
+	echo    *echoServer
+	counted uint64
+	sink    []byte
+	end     func()
+}
+
+// serveBench answers node 0 until that says that the benchmark is over. On an interface, if it is
+// named, it also echoes by IP.
+func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	s := &benchServer{sink: make([]byte, e.MaxPayload()), end: end}
+	var err error
+	if s.echo, err = openEcho(ifname); err != nil {
+		return err
+	}
+	defer s.echo.close()
+	data, err := e.OpenPort(benchData, mcd.PortOptions{Receive: s.count})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = data.Close() }()
+	ping, err := e.OpenPort(benchPing, mcd.PortOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ping.Close() }()
+	opened := make(chan struct{})
+	s.control, err = e.OpenPort(benchControl, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		<-opened
+		for i := range batch {
+			s.answer(&batch[i])
+		}
+	}})
+	close(opened)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.control.Close() }()
+
+	err = echo(serving, ping)
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) { // the end was told, and not forced
+		return launch.Linger(ctx, e, launch.LingerTime)
+	}
+	return err
+}
+
+// echo sends back what comes, until the context ends or node 0 has been silent for too long.
+func echo(ctx context.Context, ping *mcd.Port) error {
+	b := make([]byte, ping.Endpoint().MaxPayload())
+	for {
+		before := ping.Endpoint().Counters().RxMessages
+		turn, cancel := context.WithTimeout(ctx, launch.Silence)
+		err := echoSome(turn, ping, b)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if ping.Endpoint().Counters().RxMessages == before {
+			return fmt.Errorf("node 0 has sent nothing for %v (has it ended?)", launch.Silence)
+		}
+	}
+}
+
+func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
+	for {
+		n, from, err := ping.Recv(ctx, b)
+		if err != nil {
+			return err
+		}
+		if err := ping.Send(ctx, from, b[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// count copies, as a program would, and counts.
+func (s *benchServer) count(batch []mcd.Message, _ bool) {
+	for i := range batch {
+		copy(s.sink, batch[i].Payload)
+	}
+	s.counted += uint64(len(batch))
+}
+
+func (s *benchServer) answer(m *mcd.Message) {
+	if len(m.Payload) != requestLen || m.From.Node != 0 {
+		return
+	}
+	if m.Payload[0] == askReset {
+		s.counted = 0
+	}
+	var b [answerLen]byte
+	copy(b[:], m.Payload)
+	value := s.counted
+	if m.Payload[0] == askAddress {
+		value = s.echo.pack()
+	}
+	binary.BigEndian.PutUint64(b[requestLen:], value)
+	_ = s.control.TrySend(m.NIC, mcd.To(m.From), b[:]) // node 0 asks again if it gets no answer
+	if m.Payload[0] == askEnd {
+		s.end()
+	}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteJSON prints v as a JSON object on a line of its own.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // leaf0>top1 is a name
+	return enc.Encode(v)
+}
+
+// Write prints a result: v as JSON, or the text that the function writes.
+func Write(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
+	if asJSON {
+		return WriteJSON(w, v)
+	}
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Lines prints results one by one: as JSON objects, or as lines of a table under a head.
+type Lines struct {
+	Out  io.Writer
+	JSON bool
+	head string
+}
+
+// Write prints one result: v, or its line. The head is printed when it differs from the last one.
+func (l *Lines) Write(v any, head, line string) error {
+	if l.JSON {
+		return WriteJSON(l.Out, v)
+	}
+	if head != l.head {
+		l.head = head
+		line = head + line
+	}
+	_, err := io.WriteString(l.Out, line)
+	return err
+}
+
+// Table aligns columns that the function writes with tabs between them.
+func Table(w io.Writer, rows func(io.Writer)) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	rows(t)
+	_ = t.Flush() // w is a buffer of Write, which takes everything
+}
+
+// Micros returns a duration in microseconds.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// Count says how many there are of a thing: "1 node", "2 switches".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "ch") {
+		thing += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// NewLogger returns a logger that writes lines of text, or JSON objects.
+func NewLogger(w io.Writer, asJSON bool) *slog.Logger {
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, nil))
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
+}

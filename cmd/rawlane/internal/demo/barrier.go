@@ -1,0 +1,150 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const (
+	demoBarriers = 500
+	// demoSilence is how long a node may be silent: short, so that the tour need not wait long for
+	// a death.
+	demoSilence = 300 * time.Millisecond
+	demoLast    = 3 // the node that dies
+)
+
+// demoAlgorithms are one of each kind.
+var demoAlgorithms = []struct {
+	algorithm schedule.Algorithm
+	what      string
+}{
+	{schedule.Shuffle(), "in each phase all tell another one"},
+	{schedule.Tree(3), "entries up a 3-ary tree, one multicast back"},
+	{schedule.Concurrent(), "all tell node 0, one multicast back"},
+	{schedule.TreeTree(2), "up a binary tree and down again, without multicast"},
+	{schedule.Hierarchical(schedule.Star(), schedule.Tree(2), 2), "groups of two, then their leaders"},
+}
+
+// barriers has all nodes pass each kind of barrier, and measures one.
+func (t *tour) barriers(ctx context.Context) error {
+	t.say("\nA barrier of all %d nodes, all in this process (us):", len(t.nodes))
+	t.say("%-24s %8s %7s", "# Algorithm", "mean", "frames")
+	for _, a := range demoAlgorithms {
+		groups, err := t.groups(barrier.Config{Algorithm: a.algorithm})
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		err = eachGroup(groups, func(g *barrier.Group) error {
+			for range demoBarriers {
+				if err := g.Barrier(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		took := time.Since(start)
+		if err = errors.Join(err, eachGroup(groups, (*barrier.Group).Close)); err != nil {
+			return err
+		}
+		t.say("%-24v %8.2f %7d  %s", a.algorithm, cli.Micros(took)/demoBarriers, a.algorithm.Frames(len(groups)), a.what)
+	}
+	return nil
+}
+
+// fuzzy shows a barrier in two phases, among some of the nodes.
+func (t *tour) fuzzy(ctx context.Context) error {
+	groups, err := t.groups(barrier.Config{})
+	if err != nil {
+		return err
+	}
+	some := barrier.Options{Number: 7, Members: barrier.Of(1, 2)}
+	ticket, err := groups[1].ArriveWith(some)
+	if err != nil {
+		return err
+	}
+	early, err := ticket.Done()
+	if err != nil {
+		return err
+	}
+	if err := groups[2].BarrierWith(ctx, some); err != nil {
+		return err
+	}
+	if err := ticket.Wait(ctx); err != nil {
+		return err
+	}
+	if early {
+		return errors.New("node 1 could leave a barrier before node 2 had entered")
+	}
+	t.say("Fuzzy:     node 1 entered barrier 7 of nodes 1 and 2, and worked on; it was complete when node 2 had entered")
+	return eachGroup(groups, (*barrier.Group).Close)
+}
+
+// death ends a node without a word, and has the others notice, and go on.
+func (t *tour) death(ctx context.Context) error {
+	groups, err := t.groups(barrier.Config{Limit: demoSilence})
+	if err != nil {
+		return err
+	}
+	if err := eachGroup(groups, func(g *barrier.Group) error { return g.Barrier(ctx) }); err != nil {
+		return err
+	}
+	if err := t.nodes[demoLast].Close(); err != nil {
+		return err
+	}
+	survivors := groups[:demoLast]
+	var mu sync.Mutex
+	var said error
+	err = eachGroup(survivors, func(g *barrier.Group) error {
+		err := g.Barrier(ctx)
+		if !errors.Is(err, barrier.ErrNodeDown) {
+			return fmt.Errorf("node %d died, and the barrier says: %w", demoLast, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		said = err
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.say("Death:     node %d was cut off; the others hear: %v", demoLast, said)
+	return eachGroup(survivors, func(g *barrier.Group) error {
+		fewer, err := g.Without(mcd.NodeID(demoLast))
+		if err != nil {
+			return err
+		}
+		return errors.Join(fewer.Barrier(ctx), fewer.Close(), g.Close())
+	})
+}
+
+// groups makes a group of all nodes, at each.
+func (t *tour) groups(cfg barrier.Config) (groups []*barrier.Group, err error) {
+	for _, e := range t.nodes {
+		g, err := barrier.NewGroup(e, cfg)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// eachGroup runs f for every group at once, and returns when all have returned.
+func eachGroup(groups []*barrier.Group, f func(*barrier.Group) error) error {
+	errs := make([]error, len(groups))
+	var running sync.WaitGroup
+	for k, g := range groups {
+		running.Go(func() { errs[k] = f(g) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

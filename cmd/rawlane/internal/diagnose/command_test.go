@@ -1,0 +1,17 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/bench"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
+)
+
+// verbs are those that the tests here run.
+var verbs = clitest.Verbs{NewDoctorCommand, NewDumpCommand, NewPingCommand, NewMatrixCommand, bench.NewCommand}
+
+// command runs a verb in this process.
+func command(t testing.TB, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	return verbs.Run(t, args...)
+}

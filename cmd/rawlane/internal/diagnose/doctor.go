@@ -1,0 +1,257 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/packet"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+func NewDoctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--interface NAME]",
+		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
+		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that matter: driver,
+queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the command that mends it. It changes
+nothing.`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			only, _ := cmd.Flags().GetString("interface")
+			d, err := diagnose(only)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(d)
+			}
+			d.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().String("interface", "", "look at this interface alone")
+	return cmd
+}
+
+// diagnosis is what the doctor found.
+type diagnosis struct {
+	Host       launch.Host  `json:"host"`
+	Checks     []finding    `json:"checks"`
+	Interfaces []nicFinding `json:"interfaces"`
+}
+
+// finding is one check. A Reason without OK says why, and Cure what to do about it.
+type finding struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+	Cure   string `json:"cure,omitempty"`
+}
+
+// nicFinding is a network interface and what can be done with it.
+type nicFinding struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac"`
+	MTU  int    `json:"mtu"`
+	launch.NICFacts
+	Links  []finding `json:"links"`
+	Advice []finding `json:"advice"`
+}
+
+func diagnose(only string) (*diagnosis, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list the network interfaces: %w", err)
+	}
+	d := &diagnosis{Host: launch.ThisHost("", 0), Checks: []finding{
+		{Name: "fabric links (in memory)", OK: true},
+		checkRaw(),
+		checkNamespaces(),
+		checkCores(),
+	}}
+	for _, i := range all {
+		if only == "" && i.Flags&net.FlagLoopback == 0 || i.Name == only {
+			d.Interfaces = append(d.Interfaces, examine(&i))
+		}
+	}
+	if only != "" && len(d.Interfaces) == 0 {
+		var names []string
+		for _, i := range all {
+			names = append(names, i.Name)
+		}
+		return nil, fmt.Errorf("%s: %w (there are: %s)", only, transport.ErrNoInterface, strings.Join(names, ", "))
+	}
+	return d, nil
+}
+
+const rawCure = "run as root, or: sudo setcap cap_net_raw+ep PROGRAM"
+
+// checkRaw tries to open a raw socket.
+func checkRaw() finding {
+	f := finding{Name: "raw sockets (CAP_NET_RAW), for packet and ring links on this machine's NICs"}
+	switch err := launch.TryRawSocket(); {
+	case err == nil:
+		f.OK = true
+	case errors.Is(err, transport.ErrNotSupported):
+		f.Reason, f.Cure = err.Error(), "use Linux; the fabric works everywhere"
+	default:
+		f.Reason = err.Error()
+		f.Cure = strings.ReplaceAll(rawCure, "PROGRAM", executable())
+	}
+	return f
+}
+
+// executable is this program's path; a placeholder where the system does not tell.
+func executable() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "PROGRAM"
+	}
+	return path
+}
+
+// checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,
+// testbed.
+func checkNamespaces() finding {
+	f := finding{Name: "network namespaces, for demo, bench, run and testbed with kernel links"}
+	err := testbed.Available()
+	if err != nil {
+		err = launch.TryUserNamespace()
+	}
+	if f.OK = err == nil; f.OK {
+		return f
+	}
+	f.Reason = err.Error()
+	f.Cure = "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000 " +
+		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 (those of them that your kernel has)"
+	return f
+}
+
+func checkCores() finding {
+	f := finding{Name: "a processor core for each of two processes that spin", OK: len(launch.AllowedCores()) >= 2}
+	if !f.OK {
+		f.Reason = "one core: processes on it sleep between messages, which costs some 20 us each"
+		f.Cure = "taskset -p -c 0-1 $$ (or give the container or virtual machine two)"
+	}
+	return f
+}
+
+// examine tries the links on an interface, and looks at its NIC's settings.
+func examine(i *net.Interface) nicFinding {
+	n := nicFinding{Name: i.Name, MAC: i.HardwareAddr.String(), MTU: i.MTU, NICFacts: launch.AskDriver(i.Name)}
+	n.Links = []finding{
+		tryLink("packet", i.Name, func() (transport.Link, error) { return packet.Open(i.Name, packet.Config{NoVLANs: true}) }),
+		tryLink("ring", i.Name, func() (transport.Link, error) { return ring.Open(i.Name, ring.Config{NoVLANs: true}) }),
+	}
+	if i.Flags&net.FlagUp != 0 && i.Flags&net.FlagRunning == 0 {
+		n.advise("no carrier: frames go nowhere", "plug the cable in, or set the other end up")
+	}
+	if n.RxCoalesceUsec > 0 || n.AdaptiveRx {
+		n.advise(fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): so is each message that is awaited asleep", n.RxCoalesceUsec, n.AdaptiveRx),
+			fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", i.Name))
+	}
+	if n.VLANFilter {
+		n.advise("the NIC drops frames of VLANs that nobody registered: links that receive tags make it promiscuous while they are open",
+			fmt.Sprintf("to spare that: sudo ethtool -K %s rx-vlan-filter off", i.Name))
+	}
+	return n
+}
+
+func (n *nicFinding) advise(reason, cure string) {
+	n.Advice = append(n.Advice, finding{Name: n.Name, Reason: reason, Cure: cure})
+}
+
+func tryLink(kind, name string, open func() (transport.Link, error)) finding {
+	f := finding{Name: kind}
+	l, err := open()
+	if err == nil {
+		f.OK = true
+		_ = l.Close() // it was only a try
+		return f
+	}
+	f.Reason = err.Error()
+	switch {
+	case errors.Is(err, transport.ErrInterfaceDown):
+		f.Cure = "sudo ip link set " + name + " up"
+	case errors.Is(err, transport.ErrPermission):
+		f.Cure = strings.ReplaceAll(rawCure, "PROGRAM", executable())
+	}
+	return f
+}
+
+func (d *diagnosis) print(out io.Writer) {
+	fmt.Fprintf(out, "%s, %s, kernel %s, %d cores\n%s, rawlane %s\n\n", d.Host.CPU, d.Host.OS, d.Host.Kernel, d.Host.Cores, d.Host.Go, d.Host.Rawlane)
+	for _, f := range d.Checks {
+		f.print(out, "")
+	}
+	if len(d.Interfaces) == 0 {
+		fmt.Fprintf(out, "\nNo network interface besides the loopback.\n")
+	}
+	for i := range d.Interfaces {
+		d.Interfaces[i].print(out)
+	}
+}
+
+func (f *finding) print(out io.Writer, indent string) {
+	mark := "yes"
+	if !f.OK {
+		mark = "NO "
+	}
+	fmt.Fprintf(out, "%s%s  %s\n", indent, mark, f.Name)
+	f.printWhy(out, indent)
+}
+
+func (f *finding) printWhy(out io.Writer, indent string) {
+	if f.Reason != "" {
+		fmt.Fprintf(out, "%s     why:  %s\n", indent, f.Reason)
+	}
+	if f.Cure != "" {
+		fmt.Fprintf(out, "%s     mend: %s\n", indent, f.Cure)
+	}
+}
+
+func (n *nicFinding) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s  %s, MTU %d, driver %s", n.Name, n.MAC, n.MTU, orUnknown(n.Driver))
+	if n.SpeedMbps > 0 {
+		fmt.Fprintf(out, ", %d Mb/s", n.SpeedMbps)
+	}
+	if n.Queues > 0 {
+		fmt.Fprintf(out, ", %d queues", n.Queues)
+	}
+	fmt.Fprintf(out, "\n  coalescing: rx-usecs %d, adaptive-rx %s; rx-vlan-filter %s, rx-vlan-offload %s\n",
+		n.RxCoalesceUsec, onOff(n.AdaptiveRx), onOff(n.VLANFilter), onOff(n.VLANStrip))
+	for _, f := range n.Links {
+		f.print(out, "  ")
+	}
+	for _, f := range n.Advice {
+		fmt.Fprintf(out, "  note\n")
+		f.printWhy(out, "  ")
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}

@@ -1,0 +1,259 @@
+package diagnose
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd/decode"
+	"github.com/rawlane/rawlane/transport"
+)
+
+func NewDumpCommand() *cobra.Command {
+	d := &dump{}
+	var etherType uint16
+	cmd := &cobra.Command{
+		Use:   "dump FILE [flags]",
+		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
+		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the message. What
+a node would have dropped is marked, with the reason. Frames of other protocols are counted, or shown with --all.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Misuse("want one capture file, or - for the standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if etherType < 0x0600 {
+				return cli.Misuse("--ethertype %#04x: want 0x0600 or more (below, it is a length)", etherType)
+			}
+			decode.Register(transport.EtherType(etherType))
+			if d.payload < 0 {
+				return cli.Misuse("--payload %d: want 0 or more", d.payload)
+			}
+			d.out = bufio.NewWriter(cmd.OutOrStdout())
+			in := cmd.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			err := d.run(in)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", args[0], err)
+			}
+			return errors.Join(err, d.out.Flush())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&d.json, "json", false, "print one JSON object per message")
+	f.BoolVar(&d.all, "all", false, "show frames of other protocols, too")
+	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload")
+	f.Uint16Var(&etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
+	f.Lookup("ethertype").DefValue = fmt.Sprintf("%#04x", uint16(transport.EtherTypeDefault))
+	return cmd
+}
+
+// dump prints a capture.
+type dump struct {
+	out     *bufio.Writer
+	json    bool
+	all     bool
+	payload int
+
+	first                   time.Time
+	messages, faulty, other int
+}
+
+// captureReader is what pcapgo's two readers share.
+type captureReader interface {
+	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
+	LinkType() layers.LinkType
+}
+
+// pcapngMagic is the type of the block that a pcapng file begins with.
+var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
+
+// openCapture tells the formats apart by their first bytes.
+func openCapture(r io.Reader) (_ captureReader, err error) {
+	defer malformed(&err)
+	in := bufio.NewReader(r)
+	magic, err := in.Peek(4)
+	if err != nil {
+		return nil, errors.New("not a capture: it has fewer than four bytes")
+	}
+	if bytes.Equal(magic, pcapngMagic) {
+		ng, err := pcapgo.NewNgReader(&wholeBlocks{r: in}, pcapgo.DefaultNgReaderOptions)
+		if err != nil {
+			return nil, fmt.Errorf("not a capture that can be read: %w", err)
+		}
+		return careful{ng}, nil
+	}
+	classic, err := pcapgo.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("neither pcapng nor pcap: %w", err)
+	}
+	if classic.Snaplen() > maxBlock {
+		return nil, fmt.Errorf("malformed: it says that frames may have %d bytes", classic.Snaplen())
+	}
+	return careful{classic}, nil
+}
+
+func (d *dump) run(r io.Reader) error {
+	capture, err := openCapture(r)
+	if err != nil {
+		return err
+	}
+	if t := capture.LinkType(); t != layers.LinkTypeEthernet {
+		return fmt.Errorf("captured on %v, want Ethernet", t)
+	}
+	for n := 1; ; n++ {
+		data, info, err := capture.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("frame %d: %w (is the file cut off?)", n, err)
+		}
+		if err := d.frame(n, data, info); err != nil {
+			return err
+		}
+	}
+	if d.json {
+		return nil
+	}
+	_, err = fmt.Fprintf(d.out, "%d messages, %d of them faulty; %d other frames\n", d.messages, d.faulty, d.other)
+	return err
+}
+
+func (d *dump) frame(n int, data []byte, info gopacket.CaptureInfo) error {
+	if d.first.IsZero() {
+		d.first = info.Timestamp
+	}
+	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
+	m, ours := p.Layer(decode.LayerType).(*decode.Message)
+	cut := p.ErrorLayer() != nil && errors.Is(p.ErrorLayer().Error(), decode.ErrFault) // too short for a header
+	switch {
+	case ours:
+		d.messages++
+		if m.Fault != nil {
+			d.faulty++
+		}
+	case cut:
+		d.messages++
+		d.faulty++
+	default:
+		d.other++
+		if !d.all {
+			return nil
+		}
+	}
+	if d.json {
+		return json.NewEncoder(d.out).Encode(d.record(n, p, info, m))
+	}
+	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s%s\n", n, info.Timestamp.Sub(d.first).Seconds(), addresses(p), d.describe(p, m))
+	return err
+}
+
+// addresses shows the Ethernet header: 02:00:00:00:00:01 > 02:00:00:00:00:02 VID 5 PCP 1.
+func addresses(p gopacket.Packet) string {
+	eth, ok := p.LinkLayer().(*layers.Ethernet)
+	if !ok {
+		return "no Ethernet header"
+	}
+	s := fmt.Sprintf("%v > %v", eth.SrcMAC, eth.DstMAC)
+	for _, t := range tags(p) {
+		s += " " + t.String()
+	}
+	return s
+}
+
+func tags(p gopacket.Packet) (list []transport.Tag) {
+	for _, l := range p.Layers() {
+		if t, ok := l.(*layers.Dot1Q); ok {
+			list = append(list, transport.Tag{VID: transport.VID(t.VLANIdentifier), PCP: transport.PCP(t.Priority), DEI: t.DropEligible})
+		}
+	}
+	return list
+}
+
+func (d *dump) describe(p gopacket.Packet, m *decode.Message) string {
+	switch {
+	case m != nil:
+		s := ": " + m.String()
+		if show := m.Payload[:min(len(m.Payload), d.payload)]; len(show) > 0 {
+			s += fmt.Sprintf(" %q", show)
+		}
+		return s
+	case p.ErrorLayer() != nil:
+		return fmt.Sprintf(": %v", p.ErrorLayer().Error())
+	}
+	all := p.Layers()
+	return fmt.Sprintf(": %v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
+}
+
+// dumpRecord is a frame as JSON.
+type dumpRecord struct {
+	Frame     int          `json:"frame"`
+	Time      time.Time    `json:"time"`
+	Interface int          `json:"interface"`
+	Src       string       `json:"src"`
+	Dst       string       `json:"dst"`
+	Tags      []dumpTag    `json:"tags,omitempty"`
+	Message   *dumpMessage `json:"message,omitempty"`
+	Fault     string       `json:"fault,omitempty"`
+	Bytes     int          `json:"bytes"` // of the whole frame
+}
+
+type dumpTag struct {
+	VID transport.VID `json:"vid"`
+	PCP transport.PCP `json:"pcp"`
+	DEI bool          `json:"dei,omitempty"`
+}
+
+type dumpMessage struct {
+	Kind    string `json:"kind"`
+	From    uint16 `json:"from"`
+	SrcPort uint8  `json:"src_port"`
+	To      uint16 `json:"to"`
+	DstPort uint8  `json:"dst_port"`
+	Cluster uint32 `json:"cluster"`
+	Length  int    `json:"length"`
+	Payload []byte `json:"payload"` // the first bytes
+}
+
+func (d *dump) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) *dumpRecord {
+	r := &dumpRecord{Frame: n, Time: info.Timestamp, Interface: info.InterfaceIndex, Bytes: info.Length}
+	for _, t := range tags(p) {
+		r.Tags = append(r.Tags, dumpTag(t))
+	}
+	if eth, ok := p.LinkLayer().(*layers.Ethernet); ok {
+		r.Src, r.Dst = eth.SrcMAC.String(), eth.DstMAC.String()
+	}
+	if e := p.ErrorLayer(); e != nil {
+		r.Fault = e.Error().Error()
+	}
+	if m == nil {
+		return r
+	}
+	if m.Fault != nil {
+		r.Fault = m.Fault.Error()
+	}
+	r.Message = &dumpMessage{Kind: m.Kind.String(), From: m.From, SrcPort: m.SrcPort, To: m.To, DstPort: m.DstPort,
+		Cluster: m.Cluster, Length: m.Length, Payload: m.Payload[:min(len(m.Payload), d.payload)]}
+	return r
+}

@@ -1,0 +1,52 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// What --capture wrote, dump prints: every ping and its echo, under the tag that they were sent
+// with.
+func TestCaptureAndDump(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	if _, errs, status := command(t, "bench", "latency", "--size", "64", "--iters", "20", "--vid", "5", "--pcp", "3", "--capture", file); status != cli.ExitDone {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	out, errs, status := command(t, "dump", file)
+	if status != cli.ExitDone || errs != "" {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	const rounds = 20 // and those that warm up
+	for _, want := range []string{"0:200 -> 1:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3", "1:200 -> 0:200 unicast cluster 0x1 64 bytes sent with VID 5 PCP 3"} {
+		if n := strings.Count(out, " VID 5 PCP 3: "+want); n < rounds {
+			t.Errorf("%d times %q, want %d or more", n, want, rounds)
+		}
+	}
+	if !strings.Contains(out, " 0 of them faulty; 0 other frames\n") {
+		t.Errorf("the last line: %s", out[len(out)-80:])
+	}
+	out, _, _ = command(t, "dump", file, "--json", "--payload", "4")
+	var r dumpRecord
+	if err := json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &r); err != nil || r.Frame != 1 || r.Message == nil || fmt.Sprint(r.Tags) != "[{5 3 false}]" {
+		t.Errorf("%+v, %v", r, err)
+	}
+
+	// A file that is cut off is printed as far as it goes, and said to be.
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, whole[:len(whole)-10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status = command(t, "dump", file)
+	if status != cli.ExitFailed || !strings.Contains(out, "0:200 -> 1:200") || !strings.Contains(errs, "is the file cut off?") {
+		t.Errorf("cut off: status %d: %s", status, errs)
+	}
+}

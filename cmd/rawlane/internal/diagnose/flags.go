@@ -1,0 +1,217 @@
+// Package diagnose is the verbs that find faults: doctor, node, ping, matrix and dump.
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cluster/pathtest"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// tagList is a flag: VIDs and ranges of them, and "untagged", separated by commas.
+type tagList []transport.OptionalTag
+
+const untaggedWord = "untagged"
+
+// Set parses the flag.
+func (l *tagList) Set(text string) error {
+	*l = nil
+	for _, field := range strings.Split(text, ",") {
+		if field == untaggedWord {
+			*l = append(*l, transport.Untagged)
+			continue
+		}
+		first, last, isRange := strings.Cut(field, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err1 != nil || err2 != nil || from > to || to > uint64(transport.MaxVID) {
+			return fmt.Errorf("%q: want VIDs of 0 (priority only) to %d, ranges such as 2-5, or %s", field, transport.MaxVID, untaggedWord)
+		}
+		for vid := from; vid <= to; vid++ {
+			*l = append(*l, transport.Tagged(transport.Tag{VID: transport.VID(vid)}))
+		}
+	}
+	return nil
+}
+
+// String formats the flag as Set parses it.
+func (l *tagList) String() string {
+	var fields []string
+	for i := 0; i < len(*l); {
+		if !(*l)[i].Tagged {
+			fields = append(fields, untaggedWord)
+			i++
+			continue
+		}
+		end := i
+		for end+1 < len(*l) && (*l)[end+1].Tagged && (*l)[end+1].Tag.VID == (*l)[end].Tag.VID+1 {
+			end++
+		}
+		if end == i {
+			fields = append(fields, fmt.Sprint((*l)[i].Tag.VID))
+		} else {
+			fields = append(fields, fmt.Sprintf("%d-%d", (*l)[i].Tag.VID, (*l)[end].Tag.VID))
+		}
+		i = end + 1
+	}
+	return strings.Join(fields, ",")
+}
+
+// words names the tags in a sentence: "VID 7", "no tag", "VIDs untagged,1-4".
+func (l *tagList) words() string {
+	if len(*l) == 1 {
+		return (*l)[0].String()
+	}
+	return "VIDs " + l.String()
+}
+
+// Type names the value in the help.
+func (l *tagList) Type() string { return "VID,..." }
+
+// maxProbes keeps a typing error from probing for ever.
+const maxProbes = 1_000_000_000
+
+// pathFlags are what ping and matrix have in common: where the nodes are, by which tags they are
+// probed, and how.
+type pathFlags struct {
+	cluster launch.ClusterFlags
+	tags    tagList
+	pcp     int
+	count   int
+	size    int
+	wait    time.Duration
+	json    bool
+}
+
+func (p *pathFlags) flags(cmd *cobra.Command, count int) {
+	p.cluster = launch.ClusterFlags{Pin: "none", VID: launch.NoVID, MTU: fabric.DefaultMTU}
+	f := cmd.Flags()
+	f.StringVar(&p.cluster.Kind, "link", "fabric", "kind of link of nodes that are started here: "+launch.LinkKinds())
+	f.IntVar(&p.cluster.Nodes, "nodes", 2, "number of nodes")
+	f.IntVar(&p.cluster.MTU, "mtu", fabric.DefaultMTU, "")
+	_ = f.MarkHidden("mtu") // it is defined
+	p.cluster.MachineFlags(cmd)
+	f.Var(&p.tags, "vids", "probe by these VLAN tags: VIDs, ranges, "+untaggedWord)
+	f.IntVar(&p.pcp, "pcp", 0, "priority in the tags, 0 to 7")
+	f.IntVar(&p.count, "count", count, "probes along each path")
+	f.IntVar(&p.size, "size", 0, fmt.Sprintf("length of the probes, in bytes of payload (as short as they can be: %d)", mcd.MinProbe))
+	f.DurationVar(&p.wait, "wait", pathtest.DefaultTimeout, "how long an answer is awaited")
+	f.BoolVar(&p.json, "json", false, "print one JSON object per line")
+}
+
+func (p *pathFlags) validate() error {
+	if p.pcp < 0 || p.pcp > 7 {
+		return cli.Misuse("--pcp %d: want 0 to 7", p.pcp)
+	}
+	if p.count < 1 || p.count > maxProbes {
+		return cli.Misuse("--count %d: want 1 to %d", p.count, maxProbes)
+	}
+	if p.size != 0 && p.size < mcd.MinProbe {
+		return cli.Misuse("--size %d: want %d or more", p.size, mcd.MinProbe)
+	}
+	if p.wait <= 0 {
+		return cli.Misuse("--wait %v: want more than 0", p.wait)
+	}
+	if len(p.tags) == 0 {
+		p.tags = tagList{transport.Untagged}
+	}
+	for i := range p.tags {
+		if p.tags[i].Tagged {
+			p.tags[i].Tag.PCP = transport.PCP(p.pcp)
+		}
+	}
+	if p.pcp != 0 && !slices.ContainsFunc(p.tags, func(t transport.OptionalTag) bool { return t.Tagged }) {
+		return cli.Misuse("--pcp is part of a tag: give --vids, too (0 for a tag with priority alone)")
+	}
+	return p.cluster.Validate()
+}
+
+// fits checks what can be told once there are links.
+func (p *pathFlags) fits(ep *mcd.Endpoint) error {
+	if p.size > ep.MaxPayload() {
+		return fmt.Errorf("--size %d: %w", p.size, &transport.SizeError{Size: p.size, Max: ep.MaxPayload()})
+	}
+	return nil
+}
+
+func (p *pathFlags) options() pathtest.Options {
+	return pathtest.Options{Count: p.count, Size: p.size, Timeout: p.wait}
+}
+
+// start makes all nodes, in this process: the fabric's are a fat tree with VIDs 1 and 2.
+func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	links := make([][]transport.Link, len(s.Links))
+	for k, l := range s.Links {
+		links[k] = []transport.Link{l}
+	}
+	return p.cluster.Open(links, func() error { s.Close(); return nil })
+}
+
+// pathRecord is a path and what it came to, as JSON.
+type pathRecord struct {
+	Schema   int           `json:"schema"`
+	From     mcd.NodeID    `json:"from"`
+	To       mcd.NodeID    `json:"to"`
+	Tagged   bool          `json:"tagged"`
+	VID      transport.VID `json:"vid"`
+	PCP      transport.PCP `json:"pcp"`
+	Bytes    int           `json:"size_bytes"`
+	Sent     int           `json:"sent"`
+	Answered int           `json:"answered"`
+	MinUS    float64       `json:"min_us"` // of round trips, as all of these
+	P50US    float64       `json:"p50_us"`
+	P99US    float64       `json:"p99_us"`
+	MaxUS    float64       `json:"max_us"`
+	MBPerS   float64       `json:"mb_per_s,omitempty"` // in each direction at once
+	Seen     string        `json:"seen,omitempty"`     // the tag that probes arrived with, if it was another one
+	Came     string        `json:"came,omitempty"`     // likewise of the answers
+}
+
+// pathSchema is the version of pathRecord.
+const pathSchema = 1
+
+// measure measures a path.
+func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.Pong, error)) (pathRecord, error) {
+	m, err := pathtest.Measure(ctx, ep, path, p.options(), told)
+	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
+	r := pathRecord{
+		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
+		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered, MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
+	}
+	if m.Alive() && m.Seen != path.OptionalTag {
+		r.Seen = m.Seen.String()
+	}
+	if m.Alive() && m.Came != path.OptionalTag {
+		r.Came = m.Came.String()
+	}
+	return r, err
+}
+
+// by is the tag of the path.
+func (r *pathRecord) by() transport.OptionalTag {
+	if !r.Tagged {
+		return transport.Untagged
+	}
+	return transport.Tagged(transport.Tag{VID: r.VID, PCP: r.PCP})
+}
+
+var errSilence = errors.New("no answer")

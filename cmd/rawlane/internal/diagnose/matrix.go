@@ -1,0 +1,263 @@
+package diagnose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cluster/pathtest"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// matrixVerb is the verb matrix.
+type matrixVerb struct {
+	pathFlags
+	rate  time.Duration
+	check bool
+}
+
+func NewMatrixCommand() *cobra.Command {
+	m := new(matrixVerb)
+	cmd := &cobra.Command{
+		Use:   "matrix [flags]",
+		Short: "Measure all pairs of nodes, by VID; or find what is wrong with the paths between them",
+		Long: `Each node in turn measures its paths to all others: round trips of probes, and what full frames come to that go there and
+back at once. Node 0 prints what all have found.
+
+With --check it looks instead for loops, black holes (a pair that hears nothing of each other by one VID, and does by
+others), one-way paths, duplicate addresses, tags that switches change, and MTUs that are too small; and exits with 1 if it
+finds any.
+
+Without --interface it starts nodes of its own. On real machines, give --interface and, unless a host file says it, --node
+and --nodes, and run the same command on each.
+
+  rawlane matrix --nodes 4 --vids 1,2
+  rawlane matrix --check --nodes 4 --vids untagged,1-4`,
+		Args: cli.NoArguments,
+		RunE: m.run,
+	}
+	m.flags(cmd, pathtest.DefaultCount)
+	f := cmd.Flags()
+	f.DurationVar(&m.rate, "rate", 50*time.Millisecond, "for how long each path's rate is measured; 0: not at all")
+	f.BoolVar(&m.check, "check", false, "look for faults")
+	return cmd
+}
+
+// row is what one node has found.
+type row struct {
+	Paths  []pathRecord      `json:"paths,omitempty"`
+	Faults []pathtest.Record `json:"faults,omitempty"`
+	Error  string            `json:"error,omitempty"`
+}
+
+func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
+	if m.rate < 0 {
+		return cli.Misuse("--rate %v: want 0 or more", m.rate)
+	}
+	if err := m.validate(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	note := cli.NewProgress(cmd.ErrOrStderr())
+	if !m.cluster.Here() {
+		nodes, closeAll, err := m.start()
+		if err != nil {
+			return err
+		}
+		rows, err := m.all(ctx, nodes, note)
+		note.Clear()
+		return errors.Join(err, m.print(cmd, rows, err), closeAll())
+	}
+	note.Say("looking for %s ...", cli.Count(m.cluster.Nodes, "node"))
+	member, err := m.cluster.Join(ctx)
+	note.Clear()
+	if err != nil {
+		return err
+	}
+	t, err := newTurns(member.Endpoint)
+	if err != nil {
+		return errors.Join(err, member.Close())
+	}
+	defer t.close()
+	if member.Endpoint.Node() != 0 {
+		return errors.Join(t.serve(ctx, func() row { return m.row(ctx, member.Endpoint) }), member.Close())
+	}
+	rows, err := t.collect(ctx, func() row { return m.row(ctx, member.Endpoint) }, note)
+	note.Clear()
+	return errors.Join(err, m.print(cmd, rows, err), member.Close())
+}
+
+// all has each of the nodes of this process take its turn.
+func (m *matrixVerb) all(ctx context.Context, nodes []*mcd.Endpoint, note cli.Progress) (rows []row, err error) {
+	for _, ep := range nodes {
+		note.Say("node %d ...", ep.Node())
+		r := m.row(ctx, ep)
+		if r.Error != "" {
+			return rows, fmt.Errorf("node %d: %s", ep.Node(), r.Error)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// row is one node's turn.
+func (m *matrixVerb) row(ctx context.Context, ep *mcd.Endpoint) (r row) {
+	err := m.fits(ep)
+	switch {
+	case err != nil:
+	case m.check:
+		var faults []pathtest.Fault
+		faults, err = pathtest.Check(ctx, ep, 0, m.tags, m.options())
+		for _, f := range faults {
+			r.Faults = append(r.Faults, f.Record())
+		}
+	default:
+		err = m.measureAll(ctx, ep, &r)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return r
+}
+
+func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) error {
+	for _, n := range ep.Nodes() {
+		if n.ID == ep.Node() {
+			continue
+		}
+		for _, tag := range m.tags {
+			path := mcd.Path{Node: n.ID, OptionalTag: tag}
+			p, err := m.measure(ctx, ep, path, nil)
+			if err == nil && p.Answered > 0 && m.rate > 0 {
+				var rate float64
+				rate, err = pathtest.EchoRate(ctx, ep, path, m.options(), m.rate)
+				p.MBPerS = rate / 1e6
+			}
+			if err != nil {
+				return err
+			}
+			r.Paths = append(r.Paths, p)
+		}
+	}
+	return nil
+}
+
+// print prints the rows, unless they could not be had.
+func (m *matrixVerb) print(cmd *cobra.Command, rows []row, err error) error {
+	switch {
+	case err != nil:
+		return nil // it is told already
+	case m.check:
+		return m.printFaults(cmd, rows)
+	case m.json:
+		return m.printPaths(cmd.OutOrStdout(), rows)
+	}
+	return m.printTables(cmd.OutOrStdout(), rows)
+}
+
+func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {
+	var all []pathtest.Record
+	for _, r := range rows {
+		for _, f := range r.Faults { // both ends of a pair see most of them
+			if !slices.ContainsFunc(all, func(g pathtest.Record) bool { return g.Text == f.Text }) {
+				all = append(all, f)
+			}
+		}
+	}
+	for _, f := range all {
+		if !m.json {
+			cmd.Println(f.Text)
+		} else if err := cli.WriteJSON(cmd.OutOrStdout(), f); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("faults found: %d", len(all))
+	}
+	if !m.json {
+		cmd.Printf("no fault found: %s, by %s\n", cli.Count(len(rows), "node"), m.tags.words())
+	}
+	return nil
+}
+
+func (m *matrixVerb) printPaths(out io.Writer, rows []row) error {
+	for _, r := range rows {
+		for i := range r.Paths {
+			if err := cli.WriteJSON(out, &r.Paths[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return anyAnswered(rows)
+}
+
+// anyAnswered returns an error if all paths are silent.
+func anyAnswered(rows []row) error {
+	for _, r := range rows {
+		for _, p := range r.Paths {
+			if p.Answered > 0 {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("all pairs, by these tags: %w (rawlane ping NODE --all-vids shows by which VIDs a node answers)", errSilence)
+}
+
+// printTables prints a table for each tag: who (rows) reaches whom (columns), and how.
+func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
+	for _, tag := range m.tags {
+		for _, table := range []struct {
+			what  string
+			value func(*pathRecord) float64
+		}{
+			{fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe)), func(p *pathRecord) float64 { return p.P50US }},
+			{"full frames, there and back at once (MB/s)", func(p *pathRecord) float64 { return p.MBPerS }},
+		} {
+			if m.rate == 0 && table.what[0] == 'f' {
+				continue
+			}
+			fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to", m.cluster.Kind, cli.Count(len(rows), "node"), tag, table.what)
+			for k := range rows {
+				fmt.Fprintf(out, "%10d", k)
+			}
+			fmt.Fprintln(out)
+			for k, r := range rows {
+				printRow(out, k, len(rows), r.Paths, tag, table.value)
+			}
+		}
+	}
+	return anyAnswered(rows)
+}
+
+func printRow(out io.Writer, from, nodes int, paths []pathRecord, tag transport.OptionalTag, value func(*pathRecord) float64) {
+	fmt.Fprintf(out, "%-9d", from)
+	for to := range nodes {
+		i := slices.IndexFunc(paths, func(p pathRecord) bool { return int(p.To) == to && p.by() == tag })
+		switch {
+		case i < 0:
+			fmt.Fprintf(out, "%10s", "-")
+		case paths[i].Answered == 0:
+			fmt.Fprintf(out, "%10s", "dead")
+		default:
+			fmt.Fprintf(out, "%10.2f", value(&paths[i]))
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+// marshal is r as it goes to node 0.
+func (r *row) marshal() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("a row is not JSON: %v", err)) // it has numbers and strings alone
+	}
+	return b
+}

@@ -1,0 +1,88 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// The fabric's nodes are on two leaves, and VID 1 and 2 lead from one to the other; VID 3 does not.
+func TestPing(t *testing.T) {
+	out, errs, status := command(t, "ping", "1", "--vids", "untagged,1-3", "--count", "3")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != cli.ExitDone || errs != "" || len(lines) != 6 {
+		t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	for i, want := range []string{"no tag ", "VID 1 ", "VID 2 ", "VID 3 "} {
+		if line := lines[2+i]; !strings.HasPrefix(line, want) || strings.Contains(line, "no answer") != (i == 3) || strings.Contains(line, "3/3") == (i == 3) {
+			t.Errorf("%q: want %s, and no answer by VID 3 alone", line, want)
+		}
+	}
+	out, errs, status = command(t, "ping", "1", "--vid", "3", "--count", "2", "--wait", "100ms")
+	if status != cli.ExitFailed || !strings.Contains(out, "no answer") ||
+		errs != "rawlane ping: node 1 by VID 3: no answer (rawlane ping 1 --all-vids shows by which VIDs it answers)\n" {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	out, errs, status = command(t, "ping", "3", "--nodes", "4", "--all-vids", "--count", "2")
+	if status != cli.ExitDone || errs != "" || !strings.HasPrefix(out, "# node 3 answers by VIDs untagged,1-2\n") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	out, _, _ = command(t, "ping", "1", "--vid", "2", "--pcp", "5", "--size", "1480", "--count", "4", "--json")
+	var r pathRecord
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Schema != 1 || r.From != 0 || r.To != 1 || !r.Tagged || r.VID != 2 || r.PCP != 5 ||
+		r.Bytes != 1480 || r.Sent != 4 || r.Answered != 4 || !(0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS) || r.Seen != "" {
+		t.Errorf("%s (%v)", out, err)
+	}
+}
+
+func TestMatrix(t *testing.T) {
+	out, errs, status := command(t, "matrix", "--nodes", "3", "--vids", "2,3", "--count", "2", "--wait", "100ms", "--rate", "2ms")
+	if status != cli.ExitDone || errs != "" || strings.Count(out, "# from\\to") != 4 {
+		t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	tables := strings.Split(out, "# rawlane matrix: ")
+	if strings.Contains(tables[1], "dead") || strings.Contains(tables[2], "dead") || strings.Count(tables[3], "dead") != 4 {
+		t.Errorf("want nobody dead by VID 2, and the two pairs between the leaves by VID 3:\n%s", out)
+	}
+	out, errs, status = command(t, "matrix", "--nodes", "3", "--json", "--count", "2", "--rate", "2ms")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != cli.ExitDone || errs != "" || len(lines) != 6 {
+		t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	for _, line := range lines {
+		var r pathRecord
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Answered != 2 || r.MBPerS <= 0 || r.From == r.To {
+			t.Errorf("%s (%v)", line, err)
+		}
+	}
+	if out, errs, status = command(t, "matrix", "--vids", "3", "--count", "1", "--wait", "10ms"); status != cli.ExitFailed || !strings.Contains(errs, "all pairs, by these tags: no answer") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+}
+
+func TestMatrixCheck(t *testing.T) {
+	out, errs, status := command(t, "matrix", "--check", "--nodes", "3", "--vids", "untagged,1,2", "--wait", "100ms")
+	if status != cli.ExitDone || errs != "" || out != "no fault found: 3 nodes, by VIDs untagged,1-2\n" {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	out, errs, status = command(t, "matrix", "--check", "--nodes", "3", "--vids", "1,3", "--wait", "100ms")
+	if status != cli.ExitFailed || errs != "rawlane matrix: faults found: 2\n" || strings.Count(out, "black hole: ") != 2 || !strings.Contains(out, "by VID 3") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	out, _, _ = command(t, "matrix", "--check", "--vids", "1,3", "--wait", "100ms", "--json")
+	var r map[string]any
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r["kind"] != "black hole" || r["vid"] != 3.0 || r["to"] != 1.0 || r["text"] == "" {
+		t.Errorf("%s (%v): want one line for the pair, though both ends see it", out, err)
+	}
+}
+
+func TestTagListsArePrintedAsTheyAreParsed(t *testing.T) {
+	for _, text := range []string{"untagged", "0", "1-4094", "untagged,1-3,7,9-10", "5,4"} {
+		var l tagList
+		if err := l.Set(text); err != nil || l.String() != text {
+			t.Errorf("%s became %v (%v)", text, &l, err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Host is what a benchmark's numbers depend on, besides its parameters.
+type Host struct {
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	OS      string `json:"os"`
+	Kernel  string `json:"kernel"`
+	Go      string `json:"go"`
+	Rawlane string `json:"rawlane"`
+	NIC     string `json:"nic,omitempty"`
+	Driver  string `json:"driver,omitempty"`
+	MTU     int    `json:"mtu"`
+}
+
+// ThisHost describes this machine and, unless the name is empty, one of its network interfaces.
+func ThisHost(nic string, mtu int) Host {
+	h := Host{
+		CPU:    firstField("/proc/cpuinfo", "model name", "Processor"),
+		Cores:  cores(),
+		OS:     runtime.GOOS + "/" + runtime.GOARCH,
+		Kernel: ReadLine("/proc/sys/kernel/osrelease"),
+		Go:     runtime.Version(),
+		NIC:    nic,
+		MTU:    mtu,
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		h.Rawlane = info.Main.Version
+	}
+	if nic != "" {
+		h.Driver = driverOf(nic)
+	}
+	return h
+}
+
+// String puts h on one line.
+func (h Host) String() string {
+	s := fmt.Sprintf("%d cores, %s %s, MTU %d", h.Cores, h.OS, h.Kernel, h.MTU)
+	if h.NIC != "" {
+		s += fmt.Sprintf(", %s (%s)", h.NIC, h.Driver)
+	}
+	return s
+}
+
+// cores returns how many cores the machine has online; those that this process may use where the
+// system does not tell.
+func cores() int {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if n := strings.Count("\n"+string(b), "\nprocessor"); err == nil && n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
+}
+
+// ReadLine returns a file's first line, or nothing where there is no such file.
+func ReadLine(path string) string {
+	b, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}
+
+// firstField returns the value of the first "name : value" line in a file for one of the names.
+func firstField(path string, names ...string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		for _, n := range names {
+			if strings.TrimSpace(name) == n {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return ""
+}

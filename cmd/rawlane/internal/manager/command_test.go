@@ -1,0 +1,17 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
+)
+
+// verbs are those that the tests here run.
+var verbs = clitest.Verbs{NewCommand, route.NewCommand}
+
+// command runs a verb in this process.
+func command(t testing.TB, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	return verbs.Run(t, args...)
+}

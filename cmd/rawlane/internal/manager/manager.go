@@ -1,0 +1,176 @@
+// Package manager is the verb that runs the daemon with this node's VLAN routes.
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
+)
+
+// managerFlags is what was asked for of a manager.
+type managerFlags struct {
+	plan, state, nic, mac string
+	socket, listen        string
+	discardState, json    bool
+	failover              bool
+	tls                   cli.TLSFiles
+}
+
+func NewCommand() *cobra.Command {
+	m := new(managerFlags)
+	cmd := &cobra.Command{
+		Use:   "manager [--plan FILE] [--interface NAME] [flags]",
+		Short: "Hold this node's VLAN routes, and change them while programs run",
+		Long: `Holds the routes of this node, tells its programs of each change at once, and answers over HTTP (docs/manager-api.md) on a
+Unix socket and, with --listen, on TCP, until it is interrupted. The plan is where it begins; what was set later is kept in the
+state file and counts from then on.
+
+  rawlane manager --plan vbft16.yaml --interface eth0 --state /var/lib/rawlane/state
+  curl --unix-socket ` + manager.DefaultSocket + ` http://manager/v1/table
+
+With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the managers probe the paths
+between the plan's nodes, and move pairs to a VID that works, and back when theirs has worked again for a while.
+
+On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
+--tls-ca, and clients whose certificates that CA has signed.`,
+		Args: cli.NoArguments,
+		RunE: m.run,
+	}
+	f := cmd.Flags()
+	f.StringVar(&m.plan, "plan", "", "begin with this plan, where there is no state yet")
+	f.StringVar(&m.state, "state", "", "keep the plan in this file across restarts")
+	f.BoolVar(&m.discardState, "discard-state", false, "begin anew if the state file cannot be understood; it is kept aside")
+	f.StringVar(&m.nic, "interface", "", "the network interface that frames go by; the only one, if there is one")
+	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
+	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
+	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
+	f.BoolVar(&m.failover, "failover", false, "watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
+	f.BoolVar(&m.json, "json", false, "log as JSON")
+	m.tls.Register(f, "that clients' certificates are signed by")
+	return cmd
+}
+
+func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
+	cfg, err := m.config(cmd)
+	if err != nil {
+		return err
+	}
+	config, err := m.tls.Server()
+	if err != nil {
+		return err
+	}
+	if m.socket == "" && m.listen == "" {
+		return cli.Misuse("neither --socket nor --listen: nobody could ask it")
+	}
+	if m.failover && cfg.Interface == "" {
+		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
+	}
+	s, err := manager.NewServer(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	var guards sync.WaitGroup
+	if m.failover {
+		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
+		guards.Go(func() {
+			if err := g.run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err = m.serve(ctx, s, config, cfg.Logger)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	cancel(nil)
+	guards.Wait()
+	return errors.Join(err, s.Close())
+}
+
+// config makes the server's configuration of the flags.
+func (m *managerFlags) config(cmd *cobra.Command) (manager.Config, error) {
+	cfg := manager.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
+	var err error
+	if m.plan != "" {
+		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
+			return cfg, err
+		}
+	}
+	if m.mac != "" {
+		if m.nic != "" {
+			return cfg, cli.Misuse("--mac and --interface: want one of the two")
+		}
+		if cfg.MAC, err = transport.ParseMAC(m.mac); err != nil {
+			return cfg, cli.Misuse("--mac: %v", err)
+		}
+		return cfg, nil
+	}
+	if m.nic == "" {
+		if m.nic, err = launch.ChooseInterface(); err != nil {
+			return cfg, err
+		}
+	}
+	cfg.Interface = m.nic
+	i, err := net.InterfaceByName(m.nic)
+	if err != nil {
+		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
+	}
+	if cfg.MAC, err = transport.MACFrom(i.HardwareAddr); err != nil {
+		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
+	}
+	return cfg, nil
+}
+
+func (m *managerFlags) logger(cmd *cobra.Command) *slog.Logger {
+	if m.json {
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+}
+
+func programName() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return "rawlane " + info.Main.Version
+	}
+	return "rawlane"
+}
+
+// serve listens, says so, and returns when the context ends.
+func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls.Config, log *slog.Logger) error {
+	for _, door := range []struct { // the one that may be refused first
+		network, address string
+		config           *tls.Config
+	}{{"tcp", m.listen, config}, {"unix", m.socket, nil}} {
+		if door.address == "" {
+			continue
+		}
+		addr, err := s.Listen(door.network, door.address, door.config)
+		if err != nil {
+			return err
+		}
+		log.Info("listening", "network", door.network, "address", addr.String(), "tls", door.config != nil)
+	}
+	_, version := s.Routes()
+	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())
+	if err := manager.NotifySystemd("READY=1"); err != nil {
+		log.Warn("cannot tell systemd", "err", err)
+	}
+	<-ctx.Done()
+	_ = manager.NotifySystemd("STOPPING=1") // it sees it anyway
+	return nil
+}

@@ -1,0 +1,186 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, b []byte) string {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
+}
+
+// lockedBuffer is written by one goroutine and read by another.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// startManager runs the verb until the test ends, and returns the address that it listens on by
+// TCP.
+func startManager(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var log lockedBuffer
+	status := make(chan int, 1)
+	go func() {
+		status <- cli.Execute(ctx, cli.NewRoot(verbs), append([]string{"manager"}, args...), strings.NewReader(""), &log, &log)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if s := <-status; s != cli.ExitDone {
+			t.Errorf("the manager's status is %d, and it said %s", s, log.String())
+		}
+	})
+	listening := regexp.MustCompile(`msg=listening network=tcp address=(\S+)`)
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if m := listening.FindStringSubmatch(log.String()); m != nil && strings.Contains(log.String(), "msg=ready") {
+			return m[1]
+		}
+	}
+	t.Fatalf("it does not listen: %s", log.String())
+	return ""
+}
+
+// The verbs reach a manager by TLS with client certificates, and say what is wrong without.
+func TestRouteVerbsByTLS(t *testing.T) {
+	cert, key := certificate(t)
+	otherCert, otherKey := certificate(t)
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 2}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addr := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--tls-ca", cert)
+	good := []string{"--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", cert}
+	verb := func(status int, want string, args ...string) {
+		t.Helper()
+		out, errs, got := command(t, append([]string{"route"}, args...)...)
+		if got != status || !strings.Contains(out+errs, want) {
+			t.Errorf("route %q: status %d, printed %s%s; want %d and %q", args, got, out, errs, status, want)
+		}
+	}
+	verb(cli.ExitFailed, "no plan (give it one: rawlane route load)", append([]string{"dump"}, good...)...)
+	verb(cli.ExitDone, "2 routes changed", append([]string{"load", plan, "--reason", "first"}, good...)...)
+	verb(cli.ExitDone, "VID 2    PCP 0  plan", append([]string{"show"}, good...)...)
+	verb(cli.ExitDone, `"02:00:00:00:00:02", vid: 1}`, append([]string{"dump"}, good...)...)
+	verb(cli.ExitDone, "plan by operator: 2 routes: first", append([]string{"log"}, good...)...)
+	verb(cli.ExitDone, "# Destination", append([]string{"counters"}, good...)...)
+	verb(cli.ExitFailed, "one-sided change: the plan changes pairs", append([]string{"apply", plan1(t), "--managers"}, good[1:]...)...)
+	verb(cli.ExitDone, "changed", append([]string{"apply", plan1(t), "--partial", "--managers"}, good[1:]...)...)
+	verb(cli.ExitDone, "# plan ", append([]string{"apply", plan1(t), "--partial", "--managers"}, good[1:]...)...)
+	verb(cli.ExitDone, "  n0    "+idOf(t, plan1(t))+"  ", append([]string{"status", "--managers"}, good[1:]...)...)
+	verb(cli.ExitDone, `"plan_id":"`+idOf(t, plan1(t))+`"`, append([]string{"status", "--json", "--managers"}, good[1:]...)...)
+	verb(cli.ExitDone, "plan "+idOf(t, plan1(t))+" since version", append([]string{"show"}, good...)...)
+	verb(cli.ExitFailed, "one-sided", append([]string{"rollback", "--managers"}, good[1:]...)...)
+	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", otherCert, "--tls-key", otherKey, "--tls-ca", cert)
+	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", otherCert)
+	verb(cli.ExitFailed, "HTTP status 400", "log", "--manager", addr)
+	verb(cli.ExitFailed, "no certificate in it (want PEM)", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", plan)
+	verb(cli.ExitMisused, "TLS wants all of --tls-cert, --tls-key and --tls-ca", "log", "--manager", addr, "--tls-cert", cert)
+
+	_, errs, status := command(t, "manager", "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "0.0.0.0:0")
+	if status != cli.ExitFailed || !strings.Contains(errs, "not a loopback address, and no TLS: anybody could change the routes") {
+		t.Errorf("without TLS: status %d, %s", status, errs)
+	}
+}
+
+// idOf is what "route check" says of a file.
+func idOf(t *testing.T, file string) string {
+	t.Helper()
+	out, errs, status := command(t, "route", "check", file)
+	_, id, ok := strings.Cut(strings.TrimSpace(out), "; id ")
+	if status != cli.ExitDone || !ok {
+		t.Fatalf("route check: status %d, printed %s%s", status, out, errs)
+	}
+	return id
+}
+
+// Nodes with different plans are named by whatever asks several managers, which then fails, and
+// "route apply" mends it.
+func TestRouteVerbsNameNodesThatDisagree(t *testing.T) {
+	dir := t.TempDir()
+	old, next := plan1(t), filepath.Join(dir, "next.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 2}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n0 := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	n1 := startManager(t, "--mac", "02:00:00:00:00:02", "--socket=", "--listen", "127.0.0.1:0", "--plan", next)
+	named := "managers have different plans: plan " + idOf(t, old) + ": n0 at " + n0 + "; plan " + idOf(t, next) + ": n1 at " + n1 + " (give all of them one: rawlane route apply)"
+	both := "--managers=" + n0 + "," + n1
+	expect := func(status int, want string, args ...string) {
+		t.Helper()
+		out, errs, got := command(t, append([]string{"route"}, args...)...)
+		if got != status || !strings.Contains(out+errs, want) {
+			t.Errorf("route %q: status %d, printed %s%s; want %d and %q", args, got, out, errs, status, want)
+		}
+	}
+	expect(cli.ExitFailed, named, "status", both)
+	expect(cli.ExitFailed, named, "status", "--json", both)
+	expect(cli.ExitFailed, named, "control", "--topology", "vbft:2x2x1", both)
+	expect(cli.ExitDone, "before, they had different plans: "+idOf(t, old)+": n0\n", "apply", next, both)
+	expect(cli.ExitDone, idOf(t, next), "status", both)
+}
+
+// plan1 is another plan of the same nodes.
+func plan1(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 1}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

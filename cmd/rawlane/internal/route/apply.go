@@ -1,0 +1,161 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// applyVerb gives all nodes a plan at once: the verbs apply and rollback.
+type applyVerb struct {
+	allManagers
+	options manager.ApplyOptions
+	json    bool
+}
+
+func newApplyCommand() *cobra.Command {
+	a := &applyVerb{options: manager.ApplyOptions{Lease: manager.DefaultLease}}
+	cmd := &cobra.Command{
+		Use:   "apply PLAN --managers FILE|LIST [flags]",
+		Short: "Make a plan that of all nodes, at once",
+		Long: `Has the managers of all nodes agree to a plan first, and then change to it, all at once, and says
+for how long the two ends of a pair may have disagreed: for that long, switches flood what they
+send. If a manager refuses or cannot be asked, none changes. If one is lost in between, the others
+go back; apply the plan again when it is up.
+
+  rawlane route apply better.yaml --managers managers.txt
+  rawlane route apply better.yaml --managers unix:/run/a.sock,unix:/run/b.sock`,
+		Args: oneFile,
+		RunE: a.run,
+	}
+	f := cmd.Flags()
+	a.register(f)
+	f.StringVar(&a.options.Reason, "reason", "", "why, for the managers' logs")
+	f.DurationVar(&a.options.Lease, "lease", a.options.Lease, "how long a manager that has agreed waits for the others")
+	f.BoolVar(&a.options.Partial, "partial", false, "even if not all managers of nodes whose pairs change are given")
+	jsonFlag(cmd, &a.json)
+	return cmd
+}
+
+func newRollbackCommand() *cobra.Command {
+	a := &applyVerb{options: manager.ApplyOptions{Lease: manager.DefaultLease, Reason: "rollback"}}
+	cmd := &cobra.Command{
+		Use:   "rollback --managers FILE|LIST [flags]",
+		Short: "Go back to the plan before, on all nodes at once",
+		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply" does. Managers keep the
+last %d plans. It is a change as any other: a second rollback undoes the first.`, manager.MaxHistory),
+		Args: cli.NoArguments,
+		RunE: a.rollback,
+	}
+	f := cmd.Flags()
+	a.register(f)
+	f.StringVar(&a.options.Reason, "reason", a.options.Reason, "why, for the managers' logs")
+	jsonFlag(cmd, &a.json)
+	return cmd
+}
+
+func (a *applyVerb) validate() error {
+	if a.options.Lease < time.Millisecond || a.options.Lease > manager.MaxLease {
+		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, manager.MaxLease)
+	}
+	return nil
+}
+
+func (a *applyVerb) run(cmd *cobra.Command, args []string) error {
+	if err := a.validate(); err != nil {
+		return err
+	}
+	p, _, err := cli.ReadPlanAndNetwork(args[0])
+	if err != nil {
+		return err
+	}
+	return a.ask(func(clients []*manager.Client) error {
+		ctx, cancel := a.timeout(cmd)
+		defer cancel()
+		return a.apply(ctx, cmd, clients, p)
+	})
+}
+
+func (a *applyVerb) rollback(cmd *cobra.Command, _ []string) error {
+	return a.ask(func(clients []*manager.Client) error {
+		ctx, cancel := a.timeout(cmd)
+		defer cancel()
+		p, until, err := manager.Previous(ctx, clients)
+		if err != nil {
+			return err
+		}
+		if !a.json {
+			cmd.Printf("the plan that was in force until %s: %s\n", until.Format(time.DateTime), planSummary(p))
+		}
+		return a.apply(ctx, cmd, clients, p)
+	})
+}
+
+func (a *applyVerb) timeout(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
+}
+
+// apply applies a plan and prints the report.
+func (a *applyVerb) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *plan.Plan) error {
+	report, err := manager.Apply(ctx, clients, p, a.options)
+	printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
+	return errors.Join(err, printed)
+}
+
+func writeReport(out io.Writer, r *manager.Report) {
+	fmt.Fprintf(out, "# plan %s\n", r.PlanID)
+	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
+	late := 0
+	for _, n := range r.Nodes {
+		name := cmp.Or(n.Name, n.MAC.String())
+		if n.MAC.IsZero() {
+			name = "-" // the manager did not answer
+		}
+		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %d\n", n.Manager, name, n.State, n.Routes, n.Version)
+		late += n.Late
+		if n.Warning != "" {
+			fmt.Fprintf(out, "  warning: %s\n", n.Warning)
+		}
+	}
+	if r.Pairs > 0 {
+		fmt.Fprintf(out, "%s changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",
+			cli.Count(r.Pairs, "pair"), r.DisagreedMost.Round(time.Microsecond), r.WorstPair,
+			r.DisagreedLeast.Round(time.Microsecond))
+	}
+	if late > 0 {
+		fmt.Fprintf(out, "%s had not said in time to send by the new routes\n", cli.Count(late, "program"))
+	}
+	writePlansBefore(out, r)
+}
+
+// writePlansBefore lists the nodes by their plan before the change, unless all had the same plan.
+func writePlansBefore(out io.Writer, r *manager.Report) {
+	var plans []string
+	nodes := make(map[string][]string)
+	for _, n := range r.Nodes {
+		if n.MAC.IsZero() {
+			continue
+		}
+		if nodes[n.PlanBefore] == nil {
+			plans = append(plans, n.PlanBefore)
+		}
+		nodes[n.PlanBefore] = append(nodes[n.PlanBefore], cmp.Or(n.Name, n.MAC.String()))
+	}
+	if len(plans) < 2 {
+		return
+	}
+	for _, p := range plans {
+		fmt.Fprintf(out, "before, they had different plans: %s: %s\n", cmp.Or(p, "none"), strings.Join(nodes[p], " "))
+	}
+}

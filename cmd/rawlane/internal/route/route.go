@@ -1,0 +1,31 @@
+// Package route is the verbs for plans of VLAN routes: check, show, compare and compute plans, and
+// apply them to the managers of the nodes.
+package route
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// NewCommand returns the verb route.
+func NewCommand() *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "route VERB",
+		Short: "Check, show, compare and apply plans of which VLAN leads where",
+	}, "which?",
+		newCheckCommand(),
+		newShowCommand(),
+		newDiffCommand(),
+		newVLANsCommand(),
+		newOptimiseCommand(),
+		newApplyCommand(),
+		newStatusCommand(),
+		newLoadCommand(),
+		newDumpCommand(),
+		newControlCommand(),
+		newRollbackCommand(),
+		newCountersCommand(),
+		newLogCommand(),
+	)
+}

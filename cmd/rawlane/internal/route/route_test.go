@@ -1,0 +1,193 @@
+package route
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+var vbft16 = filepath.Join("..", "..", "..", "..", "examples", "vbft16.yaml")
+
+// The example is what its comments say: the paper's plan and network. Source: VFREC §2.4.
+func TestRouteExampleIsThePapersPlan(t *testing.T) {
+	p, err := cli.ReadPlan(vbft16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var macs []transport.MAC
+	for _, n := range p.Nodes {
+		macs = append(macs, n.MAC)
+	}
+	want, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
+	if err != nil || len(macs) != 16 || !plan.Diff(p, want).Empty() || p.Topology != "vbft:4x4x4" {
+		t.Errorf("%v: %+v, want %+v", err, p, want)
+	}
+
+	var r routeResult
+	out, errs, status := command(t, "route", "show", vbft16, "--json")
+	if err := json.Unmarshal([]byte(out), &r); status != cli.ExitDone || errs != "" || err != nil {
+		t.Fatalf("status %d: %s %v", status, errs, err)
+	}
+	if len(r.Nodes) != 16 || len(r.Pairs) != 120 || len(r.Links) != 16 {
+		t.Errorf("%d nodes, %d pairs, %d links", len(r.Nodes), len(r.Pairs), len(r.Links))
+	}
+	// Figure 5(a): these collide where they meet.
+	for _, c := range []struct {
+		pairs [][2]int
+		link  string
+	}{{[][2]int{{2, 8}, {6, 9}}, "leaf2-top2"}, {[][2]int{{3, 12}, {7, 13}, {11, 14}}, "leaf3-top3"}} {
+		for _, pair := range c.pairs {
+			if !carries(r.Links, c.link, pair) {
+				t.Errorf("%s does not carry %v", c.link, pair)
+			}
+		}
+	}
+	// As the comment at its end has it, 6-9 by VID 1 parts the first two.
+	moved, err := p.With(map[plan.Pair]transport.VID{{A: 6, B: 9}: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "moved.yaml")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moved.WriteTo(f); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	out, _, _ = command(t, "route", "show", file, "--json")
+	r = routeResult{}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || carries(r.Links, "leaf2-top2", [2]int{6, 9}) || !carries(r.Links, "leaf2-top0", [2]int{6, 9}) {
+		t.Errorf("moved: %v, %s", err, out)
+	}
+	if out, _, _ := command(t, "route", "diff", vbft16, file); out != "pair 6-9: 3 -> 1\n" {
+		t.Errorf("diff: %s", out)
+	}
+}
+
+func carries(links []routeLink, name string, pair [2]int) bool {
+	for _, l := range links {
+		for _, p := range l.Pairs {
+			if l.Link == name && p == pair {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// The keys of docs/routes.md are those that are printed.
+func TestRouteJSONIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "routes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []any{routeResult{}, routeNode{}, routePair{}, routeLink{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(part)) {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !strings.Contains(string(doc), "`"+key+"`") {
+				t.Errorf("%T: %s is not in docs/routes.md", part, key)
+			}
+		}
+	}
+}
+
+// A plan of 1,024 nodes has no matrix, but all else; a link has a line, however many pairs share
+// it.
+func TestRouteShowOfManyNodes(t *testing.T) {
+	var macs []transport.MAC
+	for i := range 1024 {
+		macs = append(macs, transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)})
+	}
+	p, err := plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Topology = "vbft:64x4x16"
+	network, err := cli.PlanNetwork(p, "p.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	s := &shownPlan{file: "p.yaml", plan: p, network: network, node: allNodes}
+	if err := s.write(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if want := 5 + 64*4; len(lines) != want || lines[1] != "# too many for a matrix: see the routes of one node with --node, or all pairs with --json" {
+		t.Errorf("%d lines, want %d:\n%.300s", len(lines), want, b.String())
+	}
+	// Link leaf0-top0 carries the pairs of nodes 0, 4, 8, 12 with the other leaves' 1008.
+	if last := lines[5]; !strings.HasPrefix(last, "leaf0-top0 ") || !strings.HasSuffix(last, fmt.Sprintf("and %d more", 4*1008-maxLinkPairs)) {
+		t.Errorf("%s", last)
+	}
+}
+
+// One of a thing is not "1 things", and no line of a table ends with blanks.
+func TestRouteVerbsPrintNeatly(t *testing.T) {
+	dir := t.TempDir()
+	alone := filepath.Join(dir, "alone.yaml")
+	if err := os.WriteFile(alone, []byte("topology: flat:1\nvids: [1]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ones := regexp.MustCompile(`(?m)(^|[^0-9.])1 (nodes|routes|pairs|flows|switches|links|hosts|programs|paths|VLANs)\b`)
+	for _, args := range []string{
+		"check " + alone, "show " + alone, "show " + alone + " --node 0", "show " + vbft16, "show " + vbft16 + " --node 3", "check " + vbft16,
+		"optimise --topology flat:1 --pattern all", "optimise --topology vbft:8x8x8 --pattern all", "optimise --topology vbft:4x4x4 --pattern cg16",
+		"vlans --topology vbft:4x4x4", "vlans --topology flat:1 --compute", "vlans --topology tree:2x2 --compute",
+	} {
+		out, errs, status := command(t, append([]string{"route"}, strings.Fields(args)...)...)
+		if status != cli.ExitDone {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+		if one := ones.FindString(out); one != "" {
+			t.Errorf("%s: it prints %q", args, one)
+		}
+		for line := range strings.Lines(out) {
+			if text := strings.TrimSuffix(line, "\n"); text != strings.TrimRight(text, " \t") {
+				t.Errorf("%s: a line ends with blanks: %q", args, line)
+			}
+		}
+	}
+}
+
+// A dumped plan whose network is in a file says that the file has to be beside it; and so does the
+// error if it is not.
+func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
+	p, err := cli.ReadPlan(vbft16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := writeDump(&b, p); err != nil || strings.Contains(b.String(), "beside") {
+		t.Errorf("a network of a generator's: %v, %.200s", err, b.String())
+	}
+	b.Reset()
+	p.Topology = "net.yaml"
+	if err := writeDump(&b, p); err != nil || !strings.HasPrefix(b.String(), "# Its network is in a file, net.yaml, which has to be beside this one") {
+		t.Errorf("%v, %.200s", err, b.String())
+	}
+	file := filepath.Join(t.TempDir(), "dumped.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, status := command(t, "route", "check", file)
+	want := "open " + filepath.Join(filepath.Dir(file), "net.yaml") + ": no such file or directory (a plan's network is looked for beside the plan)"
+	if status != cli.ExitFailed || !strings.Contains(errs, want) {
+		t.Errorf("status %d, %s; want %q", status, errs, want)
+	}
+	if again, err := cli.ReadPlan(file); err != nil || manager.PlanID(again) != manager.PlanID(p) {
+		t.Errorf("read again: %v, %v", again, err)
+	}
+}

@@ -1,0 +1,156 @@
+package route
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+const (
+	maxMatrix = 64 // nodes in a matrix: the most that fit a wide screen
+	allNodes  = -1 // without --node
+)
+
+// shownPlan is a plan to show, with its network if the plan names one.
+type shownPlan struct {
+	file    string
+	plan    *plan.Plan
+	network *topology.Topology // or nil
+	node    int                // or allNodes
+}
+
+func newShowCommand() *cobra.Command {
+	var node string
+	var asJSON bool
+	var o oneManager
+	cmd := &cobra.Command{
+		Use:   "show FILE|--manager ADDRESS [flags]",
+		Short: "Show which VID each pair of nodes uses, and which pairs share a link",
+		Long: `Prints a plan's VIDs as a matrix of pairs. If the plan names its topology, also the pairs that each
+link between switches carries. With --node it prints the routes of one node, and why they are so.
+docs/routes.md describes plans, and the JSON. With --manager it prints what that manager's node
+sends by, and by whose wish.
+
+  rawlane route show examples/vbft16.yaml
+  rawlane route show examples/vbft16.yaml --node 3
+  rawlane route show --manager unix:/run/rawlane/manager.sock`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("manager") {
+				return cli.NoArguments(cmd, args)
+			}
+			return oneFile(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return query(cmd, &o, asJSON, (*manager.Client).Table, writeTable)
+			}
+			s, err := readShownPlan(args[0], node)
+			if err != nil {
+				return err
+			}
+			return s.write(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	o.register(cmd.Flags())
+	cmd.Flags().StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func readShownPlan(file, node string) (*shownPlan, error) {
+	p, network, err := cli.ReadPlanAndNetwork(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &shownPlan{file: file, plan: p, network: network, node: allNodes}
+	if node != "" {
+		if s.node, err = p.FindNode(node); err != nil {
+			return nil, cli.Misuse("--node: %v", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *shownPlan) write(out io.Writer, asJSON bool) error {
+	var carried [][]plan.Pair
+	if s.network != nil {
+		var err error
+		if carried, err = s.linkPairs(); err != nil {
+			return err
+		}
+	}
+	return cli.Write(out, asJSON, s.result(carried), func(w io.Writer) {
+		if s.node != allNodes {
+			s.writeNode(w)
+		} else {
+			s.writeMatrix(w)
+		}
+		if s.network != nil {
+			s.writeLinks(w, carried)
+		}
+	})
+}
+
+// writeMatrix writes the VID of each pair of nodes.
+func (s *shownPlan) writeMatrix(out io.Writer) {
+	p := s.plan
+	fmt.Fprintf(out, "# %s: %s\n", s.file, planSummary(p))
+	if len(p.Nodes) > maxMatrix {
+		fmt.Fprintln(out, "# too many for a matrix: see the routes of one node with --node, or all pairs with --json")
+		return
+	}
+	width := max(len(fmt.Sprint(len(p.Nodes)-1)), len(fmt.Sprint(slices.Max(p.VIDs))))
+	fmt.Fprintf(out, "#%*s", width, "")
+	for column := range p.Nodes {
+		fmt.Fprintf(out, " %*d", width, column)
+	}
+	fmt.Fprintln(out)
+	for row := range p.Nodes {
+		fmt.Fprintf(out, " %*d", width, row)
+		for column := range p.Nodes {
+			if row == column {
+				fmt.Fprintf(out, " %*s", width, ".")
+			} else {
+				fmt.Fprintf(out, " %*d", width, p.PairVID(row, column))
+			}
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// writeNode writes the routes of one node.
+func (s *shownPlan) writeNode(out io.Writer) {
+	own := s.plan.Nodes[s.node]
+	fmt.Fprintf(out, "# node %d, %s: PCP %d\n", s.node, addressAndName(own), s.plan.PCP)
+	cli.Table(out, func(w io.Writer) {
+		fmt.Fprintf(w, "# To\tAddress\tVID\tWhy\n")
+		for other, n := range s.plan.Nodes {
+			if other != s.node {
+				label := strings.TrimSpace(fmt.Sprint(other, " ", n.Name))
+				fmt.Fprintf(w, "%s\t%v\t%d\t%s\n", label, n.MAC, s.plan.PairVID(s.node, other), s.why(other))
+			}
+		}
+		fmt.Fprintf(w, "others\t%v\t%d\tits own default\n", transport.Broadcast, own.VID)
+	})
+}
+
+// why says where the VID of a pair comes from.
+func (s *shownPlan) why(other int) string {
+	decider := s.plan.Decider(s.node, other)
+	switch _, listed := s.plan.Pairs[plan.PairOf(s.node, other)]; {
+	case listed:
+		return "listed"
+	case decider == s.node:
+		return "its own default"
+	}
+	return fmt.Sprintf("default of %d", decider)
+}

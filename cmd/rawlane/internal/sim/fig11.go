@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/sim/vbft"
+)
+
+// cgLine is a line of fig11 as JSON.
+type cgLine struct {
+	simParameters
+	Order      int     `json:"order"`
+	Iterations int     `json:"iterations"`
+	ComputeUS  float64 `json:"compute_us"`
+
+	Network     string  `json:"network"`
+	ElapsedS    float64 `json:"elapsed_s"`
+	IterationMS float64 `json:"iteration_ms"`
+	Relative    float64 `json:"relative"` // to the first line's
+	Timeouts    uint64  `json:"timeouts"`
+	Resent      uint64  `json:"resent"`
+	Dropped     uint64  `json:"dropped"`
+	Flooded     uint64  `json:"flooded"`
+}
+
+func (s *simVBFT) runCG(cmd *cobra.Command) error {
+	cases, err := vbft.Cases(s.net)
+	if err != nil {
+		return err
+	}
+	if !s.json {
+		if err := s.writeCGHead(); err != nil {
+			return err
+		}
+	}
+	var all []cgLine
+	for _, c := range cases {
+		l, err := s.runCase(cmd, c)
+		if err != nil {
+			return err
+		}
+		l.Relative = 1
+		if len(all) > 0 {
+			l.Relative = all[0].ElapsedS / l.ElapsedS
+		}
+		all = append(all, l)
+		if s.json {
+			err = s.writeJSON(l)
+		} else {
+			err = s.printf("%-10s %14.1f %9.3f %9d %9d  %s\n", l.Network, l.IterationMS, l.Relative, l.Timeouts, l.Dropped, bar(l.Relative, 1, 50))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.plot != "" {
+		return plotCG(s.plot, all)
+	}
+	return nil
+}
+
+func (s *simVBFT) writeCGHead() error {
+	return firstError(
+		s.printf("# VFREC-Net, figure 11: NPB CG class B on %d nodes, %d iterations, %v for each computation\n", len(s.net.Hosts), s.iterations, s.compute),
+		s.printf("%s", s.conditions()),
+		s.printf("%-10s %14s %9s %9s %9s\n", "# Network", "Iteration (ms)", "Relative", "Timeouts", "Dropped"),
+	)
+}
+
+// runCase runs the program on one network.
+func (s *simVBFT) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
+	config := s.network()
+	config.Topology = c.Topology
+	cg := vbft.CG{
+		Network: config, Plan: c.Plan, Reroute: c.Reroute,
+		Order: vbft.ClassBOrder, Iterations: s.iterations, Compute: s.compute,
+	}
+	r, err := cg.Run(cmd.Context().Err)
+	if err != nil {
+		return cgLine{}, err
+	}
+	return cgLine{
+		simParameters: s.parameters(), Order: cg.Order, Iterations: s.iterations, ComputeUS: float64(s.compute) / float64(time.Microsecond),
+		Network: c.Name, ElapsedS: r.Elapsed.Seconds(), IterationMS: r.Elapsed.Seconds() * 1e3 / float64(s.iterations),
+		Timeouts: r.Flows.Timeouts, Resent: r.Flows.Resent, Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
+	}, nil
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+)
+
+// Sizes of plots, and colours that the colour-blind can tell apart.
+const (
+	simPlotWidth  = 16 * vg.Centimeter
+	simPlotHeight = 9 * vg.Centimeter
+)
+
+var (
+	simBlue = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
+	simGrey = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
+)
+
+// plotChange draws fig9: bandwidth over time, and when the two ends changed.
+func plotChange(file string, all []changeLine) error {
+	points, highest := make(plotter.XYs, len(all)), 0.0
+	for i, l := range all {
+		points[i] = plotter.XY{X: l.AtS, Y: l.MBPerS}
+		highest = max(highest, l.MBPerS)
+	}
+	first := all[0]
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("Receive bandwidth of nodes %d to %d", first.Nodes/2, first.Nodes-1)
+	p.X.Label.Text, p.Y.Label.Text = "time (s)", "MB/s"
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, first.Seconds, 0, 1.1*highest
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return fmt.Errorf("--plot %s: %w", file, err)
+	}
+	line.Color, line.Width, line.StepStyle = simBlue, vg.Points(1.5), plotter.PostStep
+	p.Add(plotter.NewGrid())
+	for _, at := range []float64{first.SenderS, first.ReceiverS} {
+		mark, err := plotter.NewLine(plotter.XYs{{X: at, Y: 0}, {X: at, Y: p.Y.Max}})
+		if err != nil {
+			return fmt.Errorf("--plot %s: %w", file, err)
+		}
+		mark.Color, mark.Dashes = simGrey, []vg.Length{vg.Points(4), vg.Points(3)}
+		p.Add(mark)
+	}
+	p.Add(line)
+	return savePlot(file, p)
+}
+
+// plotCG draws fig11: a bar for each network.
+func plotCG(file string, all []cgLine) error {
+	values, names := make(plotter.Values, len(all)), make([]string, len(all))
+	for i, l := range all {
+		values[i], names[i] = l.Relative, l.Network
+	}
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("NPB CG on %s", all[0].Topology)
+	p.Y.Label.Text = "performance relative to flat"
+	bars, err := plotter.NewBarChart(values, vg.Points(32))
+	if err != nil {
+		return fmt.Errorf("--plot %s: %w", file, err)
+	}
+	bars.Color, bars.LineStyle = simBlue, draw.LineStyle{}
+	p.Add(plotter.NewGrid(), bars)
+	p.NominalX(names...)
+	p.Y.Min, p.Y.Max = 0, max(1.1, 1.1*maxOf(values))
+	return savePlot(file, p)
+}
+
+func maxOf(values []float64) (highest float64) {
+	for _, v := range values {
+		highest = max(highest, v)
+	}
+	return highest
+}
+
+// savePlot writes the file as a whole, or not at all.
+func savePlot(file string, p *plot.Plot) error {
+	w, err := p.WriterTo(simPlotWidth, simPlotHeight, "svg")
+	if err != nil {
+		return fmt.Errorf("--plot %s: %w", file, err)
+	}
+	var b bytes.Buffer
+	if _, err := w.WriteTo(&b); err != nil {
+		return fmt.Errorf("--plot %s: %w", file, err)
+	}
+	return cli.WriteFile("plot", file, b.Bytes())
+}

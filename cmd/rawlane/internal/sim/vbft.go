@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/sim/ether"
+	"github.com/rawlane/rawlane/sim/vbft"
+
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+// simVBFT is what was asked for.
+type simVBFT struct {
+	experiment string
+	topology   string
+	rate       string // of all cables; empty: the topology's own
+	queue      int
+	window     int
+	seed       uint64
+	json       bool
+	plot       string
+
+	seconds float64 // fig9
+	barrier bool
+
+	iterations int // fig11
+	compute    time.Duration
+
+	out io.Writer
+	net *topology.Topology
+}
+
+// simExperiments are the experiments and the flags that belong to each alone.
+var simExperiments = map[string]struct {
+	run   func(*simVBFT, *cobra.Command) error
+	flags []string
+}{
+	"fig9":  {(*simVBFT).runChange, []string{"seconds", "barrier"}},
+	"fig11": {(*simVBFT).runCG, []string{"iterations", "compute"}},
+}
+
+const (
+	maxSimSeconds    = 1800 // ether.MaxTime holds twice as many
+	maxSimIterations = 1000
+)
+
+func newVBFTCommand() *cobra.Command {
+	s := new(simVBFT)
+	cmd := &cobra.Command{
+		Use:   "vbft --experiment fig9|fig11 [flags]",
+		Short: "The experiments of VFREC-Net: routes that change, and routes that collide",
+		Long: `Runs the paper's experiments frame by frame, on simulated switches that learn and flood as real ones, cables with
+rates, and hosts that send as TCP does. docs/simulation.md says what is modelled, and what came out.
+
+fig9: each node of the lower half sends to its counterpart in the upper half, all on the first VID. After a third of the time node
+0 alone changes its pair to the second VID: its frames flood. After two thirds its counterpart follows. With --barrier both
+change after a third.
+
+fig11: the messages of NPB CG class B, a process on each node: on one switch (flat), on the first VID alone (tree), with the plan to begin
+with (default), with the plan that 'rawlane route optimise' finds (optimised), and with the first plan changed into the second in each
+iteration (rerouted). The result is how fast each is, relative to flat.
+
+  rawlane sim vbft --experiment fig9
+  rawlane sim vbft --experiment fig9 --seconds 6 --plot fig9.svg
+  rawlane sim vbft --experiment fig11 --json`,
+		Args: cli.NoArguments,
+		RunE: s.run,
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.experiment, "experiment", "", "fig9 or fig11")
+	f.StringVar(&s.topology, "topology", "vbft:4x4x4", cli.TopologyHelp)
+	f.StringVar(&s.rate, "rate", "", "of all cables, such as 100M or 10G (default: the topology's own)")
+	f.IntVar(&s.queue, "queue", ether.DefaultQueue, "bytes that may wait at a switch's port")
+	f.IntVar(&s.window, "window", ether.DefaultWindow, "bytes that a host sends before it hears of some")
+	f.Uint64Var(&s.seed, "seed", 1, "of what is left to chance")
+	f.Float64Var(&s.seconds, "seconds", 60, "fig9: how long it runs, in virtual time")
+	f.BoolVar(&s.barrier, "barrier", false, "fig9: both ends of the pair change together")
+	f.IntVar(&s.iterations, "iterations", 25, "fig11: iterations that are timed (class B has 75)")
+	f.DurationVar(&s.compute, "compute", vbft.DefaultCompute, "fig11: computation before each exchange of vectors")
+	f.BoolVar(&s.json, "json", false, "print JSON, an object per line")
+	f.StringVar(&s.plot, "plot", "", "draw the result into this SVG file")
+	return cmd
+}
+
+func (s *simVBFT) run(cmd *cobra.Command, _ []string) error {
+	if err := s.validate(cmd); err != nil {
+		return err
+	}
+	s.out = cmd.OutOrStdout()
+	return simExperiments[s.experiment].run(s, cmd)
+}
+
+func (s *simVBFT) validate(cmd *cobra.Command) error {
+	if _, known := simExperiments[s.experiment]; !known {
+		return cli.Misuse("--experiment %q: want fig9 or fig11", s.experiment)
+	}
+	for name, e := range simExperiments {
+		for _, flag := range e.flags {
+			if name != s.experiment && cmd.Flags().Changed(flag) {
+				return cli.Misuse("--%s is for %s", flag, name)
+			}
+		}
+	}
+	switch {
+	case s.queue < ether.FullFrame || s.queue > ether.MaxQueue:
+		return cli.Misuse("--queue %d: want %d, a full frame, to %d", s.queue, ether.FullFrame, ether.MaxQueue)
+	case s.window < ether.Payload || s.window > ether.MaxWindow:
+		return cli.Misuse("--window %d: want %d, what a frame carries, to %d", s.window, ether.Payload, ether.MaxWindow)
+	case !(s.seconds >= .01 && s.seconds <= maxSimSeconds):
+		return cli.Misuse("--seconds %g: want 0.01 to %d", s.seconds, maxSimSeconds)
+	case s.iterations < 1 || s.iterations > maxSimIterations:
+		return cli.Misuse("--iterations %d: want 1 to %d", s.iterations, maxSimIterations)
+	case s.compute < 0 || s.compute > time.Second:
+		return cli.Misuse("--compute %v: want 0 to %v", s.compute, time.Second)
+	}
+	return s.validateTopology()
+}
+
+func (s *simVBFT) validateTopology() (err error) {
+	if s.net, err = cli.LoadTopology(s.topology); err != nil {
+		return err
+	}
+	if s.rate != "" {
+		rate, err := topology.ParseRate(s.rate)
+		if err != nil {
+			return cli.Misuse("--rate: %v", err)
+		}
+		if rate < ether.MinRate || rate > ether.MaxRate {
+			return cli.Misuse("--rate %s: want %v to %v", s.rate, ether.MinRate, ether.MaxRate)
+		}
+		s.net.SetRates(rate, rate)
+	}
+	hosts := len(s.net.Hosts)
+	switch {
+	case len(s.net.VLANs) < 2:
+		return cli.Misuse("--topology %s: it has %d VIDs (want two at least)", s.topology, len(s.net.VLANs))
+	case s.experiment == "fig9" && (hosts < 2 || hosts%2 != 0):
+		return cli.Misuse("--topology %s: it has %d hosts (want an even number)", s.topology, hosts)
+	case s.experiment == "fig11" && !slices.Contains(vbft.Sizes, hosts):
+		return cli.Misuse("--topology %s: it has %d hosts (want one of %v)", s.topology, hosts, vbft.Sizes)
+	}
+	if err := s.network().Validate(); err != nil {
+		return cli.Misuse("--topology %s: %v", s.topology, err)
+	}
+	return nil
+}
+
+func (s *simVBFT) network() ether.Config {
+	return ether.Config{Topology: s.net, Seed: s.seed, Queue: s.queue, Window: s.window}
+}
+
+// simSchema is the version of what is printed as JSON. docs/simulation.md describes it.
+const simSchema = 1
+
+// simParameters are in each line.
+type simParameters struct {
+	Schema     int         `json:"schema"`
+	Bench      string      `json:"bench"`
+	Experiment string      `json:"experiment"`
+	Topology   string      `json:"topology"`
+	Nodes      int         `json:"nodes"`
+	BitsPerS   float64     `json:"bits_per_s"` // of node 0's cable
+	QueueBytes int         `json:"queue_bytes"`
+	Window     int         `json:"window_bytes"`
+	Seed       uint64      `json:"seed"`
+	Host       launch.Host `json:"host"`
+}
+
+func (s *simVBFT) parameters() simParameters {
+	return simParameters{
+		Schema: simSchema, Bench: "sim", Experiment: s.experiment, Topology: s.topology, Nodes: len(s.net.Hosts),
+		BitsPerS: float64(s.net.Hosts[0].Rate), QueueBytes: s.queue, Window: s.window, Seed: s.seed, Host: launch.ThisHost("", ether.MTU),
+	}
+}
+
+// conditions is what a table's head says of the parameters.
+func (s *simVBFT) conditions() string {
+	return fmt.Sprintf("# %s, hosts' cables %vbit/s, queues of %d KiB, windows of %d KiB, seed %d\n",
+		s.topology, s.net.Hosts[0].Rate, s.queue>>10, s.window>>10, s.seed)
+}
+
+func (s *simVBFT) writeJSON(v any) error { return json.NewEncoder(s.out).Encode(v) }
+
+func (s *simVBFT) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.out, format, args...)
+	return err
+}
+
+// bar is a text chart's: as much of the width, in characters, as part is of the whole.
+func bar(part, whole float64, width int) string {
+	return strings.Repeat("#", min(int(float64(width)*part/whole+.5), width))
+}

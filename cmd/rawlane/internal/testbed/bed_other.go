@@ -1,0 +1,20 @@
+//go:build !linux
+
+package testbed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+var errBedLinux = fmt.Errorf("test beds: %w (they are Linux's)", transport.ErrNotSupported)
+
+func bedUp(*cobra.Command, string, testbed.Config) error    { return errBedLinux }
+func bedHold(context.Context, string, testbed.Config) error { return errBedLinux }
+func bedDown(*cobra.Command, string) error                  { return errBedLinux }
+func bedExec(*cobra.Command, string, int, []string) error   { return errBedLinux }

@@ -1,0 +1,145 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/transport"
+)
+
+func NewSwitchCommand() *cobra.Command {
+	var asJSON bool
+	var ageing, duration time.Duration
+	cmd := &cobra.Command{
+		Use:   "switch PORT PORT... [flags]",
+		Short: "Be a VLAN-aware learning switch between network interfaces",
+		Long: `Forwards frames between network interfaces as a switch does, until it is interrupted; then it prints what it
+has counted. A PORT is an interface with, behind a colon, what its port is:
+
+  eth1               in all VIDs; tags pass as they are
+  eth1:access=5      untagged, in VID 5 alone
+  eth1:trunk=1,2,7   tagged, in these VIDs
+
+There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP must not leave
+checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return cli.Misuse("a switch needs two ports at least")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ports, err := parsePorts(args)
+			if err != nil {
+				return err
+			}
+			if ageing <= 0 || duration < 0 {
+				return cli.Misuse("--ageing %v, --duration %v: want more than 0", ageing, duration)
+			}
+			ctx := cmd.Context()
+			if duration > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, duration)
+				defer cancel()
+			}
+			s, err := openForwarder(ports, l2switch.Config{Ageing: ageing})
+			if err != nil {
+				return err
+			}
+			cmd.PrintErrf("switching between %s; interrupt to end\n", strings.Join(args, ", "))
+			err = s.run(ctx)
+			counters := s.counters()
+			if err = errors.Join(err, s.close()); err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(counters)
+			}
+			counters.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print the counters as JSON")
+	f.DurationVar(&ageing, "ageing", l2switch.DefaultAgeing, "how long an address is remembered that nobody sends from")
+	f.DurationVar(&duration, "duration", 0, "end after this time")
+	return cmd
+}
+
+// switchPort is an interface and what its port is.
+type switchPort struct {
+	name string
+	port l2switch.Port
+}
+
+func parsePorts(args []string) (ports []switchPort, err error) {
+	for _, arg := range args {
+		p, err := parsePort(arg)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(ports, func(q switchPort) bool { return q.name == p.name }) {
+			return nil, cli.Misuse("port %s: given twice", p.name)
+		}
+		ports = append(ports, p)
+	}
+	return ports, nil
+}
+
+func parsePort(arg string) (switchPort, error) {
+	name, mode, given := strings.Cut(arg, ":")
+	p := switchPort{name: name, port: l2switch.Transparent()}
+	kind, list, _ := strings.Cut(mode, "=")
+	if !given && name != "" {
+		return p, nil
+	}
+	var vids []transport.VID
+	for _, field := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 || n > int(transport.MaxVID) {
+			return p, cli.Misuse("port %q: VID %q: want 1 to %d", arg, field, transport.MaxVID)
+		}
+		vids = append(vids, transport.VID(n))
+	}
+	switch {
+	case name != "" && kind == "access" && len(vids) == 1:
+		p.port = l2switch.Access(vids[0])
+	case name != "" && kind == "trunk":
+		p.port = l2switch.Trunk(vids...)
+	default:
+		return p, cli.Misuse("port %q: want INTERFACE, INTERFACE:access=VID or INTERFACE:trunk=VID,VID,...", arg)
+	}
+	return p, nil
+}
+
+// switchCounters is what a switch and its ports have counted.
+type switchCounters struct {
+	Switch l2switch.Counters `json:"switch"`
+	Ports  []portCounters    `json:"ports"`
+}
+
+type portCounters struct {
+	Name string `json:"name"`
+	transport.Counters
+	TxDropped uint64 `json:"tx_dropped"` // found no room on the way out
+}
+
+func (c *switchCounters) print(out interface{ Write([]byte) (int, error) }) {
+	s := &c.Switch
+	fmt.Fprintf(out, "forwarded %d, flooded %d, multicast %d, dropped %d; %d addresses\n",
+		s.Forwarded, s.Flooded, s.Multicast, s.Dropped(), s.Addresses)
+	fmt.Fprintf(out, "%-12s %12s %12s %12s %12s\n", "# Port", "rx frames", "rx dropped", "tx frames", "tx dropped")
+	for _, p := range c.Ports {
+		fmt.Fprintf(out, "%-12s %12d %12d %12d %12d\n", p.Name, p.RxFrames, p.RxDropped, p.TxFrames, p.TxDropped+p.TxRefused)
+	}
+}

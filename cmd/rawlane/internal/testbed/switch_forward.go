@@ -1,0 +1,145 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+// switchBatch is how many frames are taken from a port at a time.
+const switchBatch = 64
+
+// forwarder drives the pure switch with real links: one goroutine per port polls it and forwards.
+type forwarder struct {
+	ports []*forwardPort
+
+	mu sync.Mutex // guards sw
+	sw *l2switch.Switch
+}
+
+// forwardPort is a port's link and what its goroutine needs.
+type forwardPort struct {
+	name    string
+	link    transport.Link
+	dropped atomic.Uint64 // on the way out
+
+	in     []transport.Frame
+	egress []l2switch.Egress
+	out    [][]transport.Frame // per port
+}
+
+func openForwarder(ports []switchPort, cfg l2switch.Config) (*forwarder, error) {
+	s := &forwarder{sw: l2switch.New(cfg)}
+	for _, p := range ports {
+		if _, err := s.sw.AddPort(p.port); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		link, err := ring.Open(p.name, ring.Config{EtherType: transport.EtherTypeAny, Promiscuous: true})
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.ports = append(s.ports, &forwardPort{name: p.name, link: link})
+	}
+	for _, p := range s.ports {
+		p.in = make([]transport.Frame, switchBatch)
+		p.out = make([][]transport.Frame, len(s.ports))
+	}
+	return s, nil
+}
+
+// run forwards until ctx ends or a port fails.
+func (s *forwarder) run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var running sync.WaitGroup
+	for number := range s.ports {
+		running.Go(func() {
+			if err := s.serve(ctx, number); ctx.Err() == nil {
+				stop(err)
+			}
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil // it was told to end
+}
+
+// serve forwards what comes in by one port, until the error that it returns.
+func (s *forwarder) serve(ctx context.Context, number int) error {
+	p := s.ports[number]
+	for {
+		n, err := p.link.Poll(p.in)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.forward(number, p.in[:n])
+			continue
+		}
+		if err := p.link.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// forward sends frames that came in by a port to where the switch says. What finds no room is
+// dropped and counted, as a switch does.
+func (s *forwarder) forward(number int, frames []transport.Frame) {
+	p := s.ports[number]
+	now := clock.Now()
+	s.mu.Lock()
+	for i := range frames {
+		p.egress = s.sw.Forward(now, number, &frames[i], p.egress[:0])
+		for _, e := range p.egress {
+			f := frames[i]
+			f.Tagged, f.Tag = e.Tagged, e.Tag
+			p.out[e.Port] = append(p.out[e.Port], f)
+		}
+	}
+	s.mu.Unlock()
+	for to, batch := range p.out {
+		s.ports[to].send(batch)
+		p.out[to] = batch[:0]
+	}
+}
+
+func (p *forwardPort) send(batch []transport.Frame) {
+	for len(batch) > 0 {
+		n, err := p.link.Send(batch)
+		batch = batch[n:]
+		switch {
+		case err == nil:
+		case errors.Is(err, transport.ErrBusy):
+			p.dropped.Add(uint64(len(batch)))
+			return
+		case len(batch) > 0: // refused, and counted by the link
+			batch = batch[1:]
+		}
+	}
+}
+
+func (s *forwarder) counters() *switchCounters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &switchCounters{Switch: s.sw.Counters()}
+	for _, p := range s.ports {
+		c.Ports = append(c.Ports, portCounters{Name: p.name, Counters: p.link.Counters(), TxDropped: p.dropped.Load()})
+	}
+	return c
+}
+
+func (s *forwarder) close() error {
+	var errs []error
+	for _, p := range s.ports {
+		errs = append(errs, p.link.Close())
+	}
+	return errors.Join(errs...)
+}

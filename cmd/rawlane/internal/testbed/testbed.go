@@ -1,0 +1,123 @@
+// Package testbed is the verbs for clusters of network namespaces: testbed, run and switch.
+package testbed
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+// bedName is what a bed may be called: it is a file's name.
+var bedName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+func NewTestbedCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "testbed up|down|exec",
+		Short: "Keep a cluster of network namespaces to try things in",
+		Long: `A test bed is a cluster of network namespaces: nodes with an interface eth0 each, joined by a Linux bridge (or,
+two nodes, by a pair). It lives until "down", held by a process in the background; nothing is left behind when that
+ends. It needs root, or user namespaces.
+
+  rawlane testbed up --nodes 3
+  rawlane testbed exec 0 rawlane node --node 0 --nodes 3
+  rawlane testbed down`,
+		Args: cli.NoArguments,
+		RunE: func(*cobra.Command, []string) error { return cli.Misuse("up, down or exec?") },
+	}
+	cmd.PersistentFlags().StringVar(&name, "name", "default", "the bed's name")
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !bedName.MatchString(name) {
+			return cli.Misuse("--name %q: want up to 32 letters, digits, - and _", name)
+		}
+		return nil
+	}
+
+	var cfg testbed.Config
+	up := &cobra.Command{
+		Use:   "up [flags]",
+		Short: "Make a bed",
+		Args:  cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := validBed(&cfg); err != nil {
+				return err
+			}
+			return bedUp(cmd, name, cfg)
+		},
+	}
+	bedFlags(up, &cfg)
+
+	hold := &cobra.Command{
+		Use:    "hold",
+		Hidden: true, // what up starts in the background
+		Args:   cli.NoArguments,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return bedHold(cmd.Context(), name, cfg) },
+	}
+	bedFlags(hold, &cfg)
+
+	down := &cobra.Command{
+		Use:   "down",
+		Short: "Remove the bed, and end what runs in it",
+		Args:  cli.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return bedDown(cmd, name) },
+	}
+
+	exec := &cobra.Command{
+		Use:   "exec NODE PROGRAM [ARGUMENT...]",
+		Short: "Run a program on a node; its exit status is the command's",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return cli.Misuse("want a node's number and a program")
+			}
+			if _, err := strconv.Atoi(args[0]); err != nil {
+				return cli.Misuse("node %q: want a number", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			node, _ := strconv.Atoi(args[0]) // checked above
+			return bedExec(cmd, name, node, args[1:])
+		},
+	}
+	exec.Flags().SetInterspersed(false)
+	cmd.AddCommand(up, hold, down, exec)
+	return cmd
+}
+
+func bedFlags(cmd *cobra.Command, cfg *testbed.Config) {
+	f := cmd.Flags()
+	f.IntVarP(&cfg.Nodes, "nodes", "n", 2, "number of nodes")
+	f.IntVar(&cfg.NICs, "nics", 1, "network interfaces of each, on networks of their own")
+	f.IntVar(&cfg.MTU, "mtu", 1500, "their MTU, in bytes")
+	f.BoolVar(&cfg.Bridge, "bridge", false, "join even two nodes by a bridge")
+}
+
+// validBed checks the flags.
+func validBed(cfg *testbed.Config) error {
+	if cfg.Nodes < 1 || cfg.Nodes > testbed.MaxNodes {
+		return cli.Misuse("--nodes %d: want 1 to %d", cfg.Nodes, testbed.MaxNodes)
+	}
+	if cfg.NICs < 1 || cfg.NICs > testbed.MaxNICs {
+		return cli.Misuse("--nics %d: want 1 to %d", cfg.NICs, testbed.MaxNICs)
+	}
+	if cfg.MTU < 68 || cfg.MTU > 65535 {
+		return cli.Misuse("--mtu %d: want 68 to 65535", cfg.MTU)
+	}
+	return nil
+}
+
+// describeBed prints the nodes.
+func describeBed(cmd *cobra.Command, cfg testbed.Config) {
+	for k := range cfg.Nodes {
+		line := fmt.Sprintf("node %d", k)
+		for nic := range cfg.NICs {
+			line += fmt.Sprintf("  %s %v %v", testbed.Interface(nic), testbed.MAC(k, nic), testbed.IP(k, nic))
+		}
+		cmd.Println(line)
+	}
+}

@@ -1,0 +1,210 @@
+package afpacket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config is what can be chosen for any link over AF_PACKET.
+type Config struct {
+	EtherType   transport.EtherType // 0: transport.EtherTypeDefault
+	Promiscuous bool                // receive frames for other stations and for groups not joined
+	NoVLANs     bool                // leave a NIC with a VLAN filter as it is
+	BypassQdisc bool                // send past the interface's queueing discipline
+}
+
+// Socket is a link's receiving socket.
+type Socket interface {
+	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns
+	// ErrClosed.
+	Control(f func(fd int) error) error
+	Close() error
+}
+
+// Attachment is one interface as a link sees it: its address, state, groups and counters, and the
+// socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
+// transport.Joiner, Namer and Sharer.
+//
+// What the link itself calls are functions and not methods, for a method would be one of the link's
+// too: Find and Attach to open, Accept and CountReceived in Poll.
+type Attachment struct {
+	kind      string // of link, for errors: ring or packet
+	ifi       *net.Interface
+	mac       transport.MAC
+	cfg       Config
+	namespace string // in which the link was opened
+	promisc   string // why the NIC is promiscuous
+
+	socket Socket
+	groups *groups
+	poller *Poller
+	sender sender
+	state  linkState
+	rx     rxCounters
+
+	closed   atomic.Bool
+	close    sync.Once
+	closeErr error
+
+	dropMu  sync.Mutex // guards dropped
+	dropped uint64     // the kernel's count starts anew whenever it is read
+}
+
+// Find looks up the interface called name and fills in the attachment's fixed fields.
+func Find(a *Attachment, kind, name string, cfg Config) error {
+	ifi, mac, err := findInterface(name)
+	if err != nil {
+		return err
+	}
+	if cfg.EtherType == 0 {
+		cfg.EtherType = transport.EtherTypeDefault
+	}
+	a.kind, a.ifi, a.mac, a.cfg, a.namespace = kind, ifi, mac, cfg, namespace()
+	return nil
+}
+
+// Interface returns the interface that Find found.
+func Interface(a *Attachment) *net.Interface { return a.ifi }
+
+// Filter returns the filter that the receiving socket needs before it is bound.
+func Filter(a *Attachment) ([]bpf.RawInstruction, error) {
+	return newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous)
+}
+
+// Attach takes over the receiving socket, binds it to the interface and opens the sending socket.
+// If it fails, the link closes the socket; nothing else stays open.
+func Attach(a *Attachment, s Socket, p *Poller) error {
+	a.socket, a.poller = s, p
+	a.state.index = a.ifi.Index
+	a.groups = newGroups(a.ifi.Index, s)
+	err := s.Control(func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	})
+	if err != nil {
+		return fmt.Errorf("ignore outgoing frames: %w", Explain(err))
+	}
+	if err := s.Control(func(fd int) error { return bind(fd, a.ifi.Index) }); err != nil {
+		return fmt.Errorf("bind: %w", Explain(err))
+	}
+	if err := a.sender.open(a.ifi, a.mac, a.cfg.BypassQdisc); err != nil {
+		return err
+	}
+	a.promisc, err = a.groups.promiscuous(a.ifi.Name, a.cfg.Promiscuous, !a.cfg.NoVLANs)
+	if err != nil {
+		_ = a.sender.close() // the first error is the one to report
+	}
+	return err
+}
+
+// MAC returns the interface's address.
+func (a *Attachment) MAC() transport.MAC { return a.mac }
+
+// MTU returns the interface's MTU, in bytes, as it was when the link was opened.
+func (a *Attachment) MTU() int { return a.ifi.MTU }
+
+// Name returns the interface's name.
+func (a *Attachment) Name() string { return a.ifi.Name }
+
+// Segment implements transport.Sharer: processes that open the same interface for the same
+// EtherType share it. The index tells apart VLAN devices and bond members with one address.
+func (a *Attachment) Segment() string {
+	return fmt.Sprintf("%v/%d/%v/%s", a.mac, a.ifi.Index, a.cfg.EtherType, a.namespace)
+}
+
+// Promiscuous returns why this link has made the NIC promiscuous, or "" if it has not.
+func (a *Attachment) Promiscuous() string { return a.promisc }
+
+// Join implements transport.Joiner.
+func (a *Attachment) Join(group transport.MAC) error { return a.wrap("join", a.groups.join(group)) }
+
+// Leave implements transport.Joiner.
+func (a *Attachment) Leave(group transport.MAC) error { return a.wrap("leave", a.groups.leave(group)) }
+
+// Send implements transport.Link. A frame costs one send(2), more cost one sendmmsg(2) per [Batch].
+func (a *Attachment) Send(frames []transport.Frame) (int, error) {
+	n, err := a.sender.send(frames)
+	if err == nil {
+		return n, nil
+	}
+	return n, a.wrap("send", err)
+}
+
+// Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
+// It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is
+// gone.
+func (a *Attachment) Wait(ctx context.Context) error {
+	if a.closed.Load() {
+		return transport.ErrClosed
+	}
+	err := a.state.check(a.socket)
+	if err == nil {
+		err = a.poller.wait(ctx)
+	}
+	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
+		return err
+	}
+	return a.wrap("wait", err)
+}
+
+// wrap adds the link's name and the act to an error, explains one of the system's, and remembers
+// that the interface went down. ErrBusy stays as it is; after Close every error is ErrClosed.
+func (a *Attachment) wrap(act string, err error) error {
+	if err == nil || err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+		return err
+	}
+	if a.closed.Load() || errors.Is(err, transport.ErrClosed) {
+		return transport.ErrClosed
+	}
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // a wrapped one is explained already
+		err = Explain(errno)
+	}
+	if errors.Is(err, transport.ErrInterfaceDown) {
+		a.state.lost.Store(true)
+	}
+	return fmt.Errorf("%s %s: %s: %w", a.kind, a.ifi.Name, act, err)
+}
+
+// Counters implements transport.Link. RxDropped is what the kernel had no room for.
+func (a *Attachment) Counters() transport.Counters {
+	c := transport.Counters{RxDropped: a.drops()}
+	a.rx.read(&c)
+	a.sender.count(&c)
+	return c
+}
+
+func (a *Attachment) drops() uint64 {
+	a.dropMu.Lock()
+	defer a.dropMu.Unlock()
+	_ = a.socket.Control(func(fd int) error { // once closed, the last count stands
+		s, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+		if err == nil {
+			a.dropped += uint64(s.Drops)
+		}
+		return err
+	})
+	return a.dropped
+}
+
+// Closed reports whether Close was called.
+func Closed(a *Attachment) bool { return a.closed.Load() }
+
+// Close implements transport.Link. Memberships and promiscuous mode end with the socket.
+func (a *Attachment) Close() error {
+	a.close.Do(func() {
+		a.drops()
+		a.closed.Store(true)
+		a.poller.close()
+		a.closeErr = errors.Join(a.socket.Close(), a.sender.close())
+	})
+	return a.closeErr
+}

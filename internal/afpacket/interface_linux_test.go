@@ -1,0 +1,243 @@
+package afpacket_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// An interface that goes down ends waits and sends with an error that says so; up again, the link
+// works on.
+func TestInterfaceGoesDownAndComesBack(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{})
+		waited := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			for {
+				err := b.Wait(ctx)
+				if err == nil {
+					_, err = b.Poll(make([]transport.Frame, 1))
+				}
+				if err != nil {
+					waited <- err
+					return
+				}
+			}
+		}()
+		if err := bed.Node(1).SetUp(0, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waited; !errors.Is(err, transport.ErrInterfaceDown) {
+			t.Errorf("Wait: %v", err)
+		}
+		frame := transport.Frame{Dst: a.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
+		if _, err := b.Send([]transport.Frame{frame}); !errors.Is(err, transport.ErrInterfaceDown) {
+			t.Errorf("Send: %v", err)
+		}
+		if err := bed.Node(1).SetUp(0, true); err != nil {
+			t.Fatal(err)
+		}
+		// The kernel needs a moment to start the queues: send until it arrives.
+		frame.Dst = b.MAC()
+		arrived := make(chan struct{})
+		go func() {
+			for {
+				_, _ = a.Send([]transport.Frame{frame}) // until it gets through
+				select {
+				case <-arrived:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}()
+		defer close(arrived)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for {
+			n, err := b.Poll(make([]transport.Frame, 1))
+			if n == 1 && err == nil {
+				break
+			}
+			if err := b.Wait(ctx); err != nil && ctx.Err() != nil {
+				t.Fatal("nothing arrives after the interface has come back")
+			}
+		}
+	})
+}
+
+// An interface that vanishes ends a wait, and later ones say that it is gone; none hangs.
+func TestInterfaceVanishes(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		waited := make(chan error, 1)
+		go func() { waited <- waitForError(ctx, b) }()
+		if err := bed.Node(1).Remove(0); err != nil {
+			t.Fatal(err)
+		}
+		// It goes down before it goes away, and the first one may have seen that.
+		if err := <-waited; !errors.Is(err, transport.ErrInterfaceDown) && !errors.Is(err, transport.ErrNoInterface) {
+			t.Errorf("Wait in progress: %v", err)
+		}
+		for range 3 {
+			if err := waitForError(ctx, b); !errors.Is(err, transport.ErrNoInterface) || !strings.Contains(err.Error(), "eth0: wait: no such interface: it is gone") {
+				t.Errorf("Wait: %v", err)
+			}
+			if n, err := b.Send([]transport.Frame{{Dst: a.MAC(), EtherType: transport.EtherTypeDefault}}); n != 0 || !errors.Is(err, transport.ErrNoInterface) {
+				t.Errorf("Send: %d, %v", n, err)
+			}
+			if n, err := b.Poll(make([]transport.Frame, 1)); n != 0 || err != nil {
+				t.Errorf("Poll: %d, %v", n, err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// waitForError waits, again where a wait ends early, until an error.
+func waitForError(ctx context.Context, l transport.Link) error {
+	for {
+		if err := l.Wait(ctx); err != nil {
+			return err
+		}
+		if _, err := l.Poll(make([]transport.Frame, 4)); err != nil {
+			return err
+		}
+	}
+}
+
+// While the interface is down each wait says so: a program need not have been waiting at the moment
+// when it went.
+func TestWaitWhileDown(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		b := open(1, settings{})
+		if err := bed.Node(1).SetUp(0, false); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for i := range 3 {
+			if err := waitForError(ctx, b); !errors.Is(err, transport.ErrInterfaceDown) {
+				t.Errorf("wait %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// Without a carrier frames are lost, as on a cable that is unplugged, and nobody is held up. Send
+// may be busy for as long as the kernel takes to say that the carrier is gone.
+func TestNoCarrier(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{})
+		if err := bed.Node(1).SetUp(0, false); err != nil {
+			t.Fatal(err)
+		}
+		batch := make([]transport.Frame, 40)
+		for i := range batch {
+			batch[i] = transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
+		}
+		for give := time.Now().Add(patience); ; {
+			n, err := a.Send(batch)
+			if n == len(batch) && err == nil {
+				break
+			}
+			if !errors.Is(err, transport.ErrBusy) || time.Now().After(give) {
+				t.Fatalf("%d of %d sent: %v", n, len(batch), err)
+			}
+		}
+		if n := a.Counters().RxFrames; n != 0 {
+			t.Errorf("%d frames came from nowhere", n)
+		}
+	})
+}
+
+// A frame that fitted when the link was opened, and fits no longer, is refused with the reason.
+func TestMTULowered(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{})
+		if err := bed.Node(0).SetMTU(0, 1000); err != nil {
+			t.Fatal(err)
+		}
+		frame := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 1400)}
+		n, err := a.Send([]transport.Frame{frame})
+		if n != 0 || !errors.Is(err, transport.ErrTooLarge) || !strings.Contains(err.Error(), "MTU") {
+			t.Errorf("%d, %v; want ErrTooLarge, and the MTU named", n, err)
+		}
+		frame.Payload = frame.Payload[:900]
+		send(t, a, frame)
+		receive(t, b, 1)
+	})
+}
+
+// One frame ends all waits: there is something to poll for whoever asks.
+func TestSeveralWait(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		const waiters = 4
+		started, ended := make(chan struct{}), make(chan error, waiters)
+		for range waiters {
+			go func() {
+				started <- struct{}{}
+				ended <- b.Wait(ctx)
+			}()
+		}
+		for range waiters {
+			<-started
+		}
+		for range 100 {
+			runtime.Gosched() // most likely they sleep after this; it must be right either way
+		}
+		send(t, a, transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault})
+		for i := range waiters {
+			if err := <-ended; err != nil {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+		}
+		if n := len(receive(t, b, 1)); n != 1 {
+			t.Errorf("%d frames", n)
+		}
+	})
+}
+
+// An interface that was moved to another namespace and back is up, but the kernel has detached the
+// link's socket from it: waits say that it is gone, and do not hang.
+func TestInterfaceMovesAwayAndBack(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		b := open(1, settings{})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		elsewhere := testbed.ForTest(t, testbed.Config{Nodes: 1}).Node(0)
+		// Without one there, the interface keeps its name and index.
+		if err := elsewhere.Remove(0); err != nil {
+			t.Fatal(err)
+		}
+		if err := bed.Node(1).Move(0, elsewhere); err != nil {
+			t.Fatal(err)
+		}
+		if err := elsewhere.Move(0, bed.Node(1)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			err := waitForError(ctx, b)
+			if errors.Is(err, transport.ErrNoInterface) {
+				return
+			}
+			if !errors.Is(err, transport.ErrInterfaceDown) { // the first wait may have seen it go down
+				t.Fatal(err)
+			}
+		}
+	})
+}

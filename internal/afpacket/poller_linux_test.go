@@ -1,0 +1,49 @@
+package afpacket
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// expiredConn is a descriptor whose read deadline an earlier wait's context has left in the past. A
+// later read goes on until there is another deadline.
+type expiredConn struct {
+	syscall.RawConn
+	reads   int
+	expired chan struct{}
+}
+
+func (c *expiredConn) Read(func(uintptr) bool) error {
+	if c.reads++; c.reads > 1 {
+		select {
+		case <-c.expired:
+		case <-time.After(10 * time.Second):
+			return errors.New("nothing ended the read")
+		}
+	}
+	return os.ErrDeadlineExceeded
+}
+
+// A context that ends just while the deadline of an earlier one is cleared ends the wait all the
+// same.
+func TestDeadlineOfAnEarlierWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	conn := &expiredConn{expired: make(chan struct{}, 1)}
+	ours := make(chan struct{})
+	p := NewPoller(conn, func(at time.Time) error {
+		if !at.IsZero() { // our context's
+			close(ours)
+			return nil
+		}
+		cancel()
+		<-ours // it was set first, and this call clears it
+		return nil
+	}, func(uintptr) bool { return false })
+	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}

@@ -1,0 +1,75 @@
+package afpacket
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// linkState is whether the interface is up and still there.
+//
+// The kernel tells a socket once that its interface went down, and never that it was removed. So
+// after that one message each Wait checks the interface, until it has been seen up.
+type linkState struct {
+	index int         // of the interface
+	lost  atomic.Bool // it went down, and has not been seen up since
+}
+
+// check returns ENETDOWN or ENODEV if there is nothing to wait for.
+func (s *linkState) check(socket Socket) error {
+	if !s.lost.Load() {
+		return nil
+	}
+	err := socket.Control(s.look)
+	if err == nil {
+		s.lost.Store(false)
+	}
+	return err
+}
+
+func (s *linkState) look(fd int) error {
+	flags, err := interfaceFlags(fd, s.index)
+	if err != nil {
+		return err
+	}
+	if flags&unix.IFF_UP == 0 {
+		return unix.ENETDOWN
+	}
+	// An interface that was moved to another namespace and back is up, but the kernel has detached
+	// the socket from it for good.
+	bound, err := unix.Getsockname(fd)
+	if err != nil {
+		return err
+	}
+	if at, ok := bound.(*unix.SockaddrLinklayer); ok && at.Ifindex != s.index {
+		return unix.ENODEV
+	}
+	return nil
+}
+
+// interfaceFlags returns the flags of an interface in the socket's network namespace, which need
+// not be this thread's. The name is looked up first: it may have changed.
+func interfaceFlags(fd, index int) (uint16, error) {
+	var request unix.Ifreq
+	request.SetUint32(uint32(index))
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request); err != nil {
+		return 0, err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, &request); err != nil {
+		return 0, err
+	}
+	return request.Uint16(), nil
+}
+
+// hasCarrier reports whether frames can leave the interface, and true if the kernel does not say.
+func hasCarrier(fd, index int) bool {
+	flags, err := interfaceFlags(fd, index)
+	return err != nil || flags&unix.IFF_RUNNING != 0
+}
+
+// errShrunk: the kernel refused as too large a frame that fitted when the link was opened.
+var errShrunk = fmt.Errorf("%w: the interface's MTU was lowered since the link was opened (open it anew)",
+	transport.ErrTooLarge)

@@ -1,0 +1,97 @@
+package congestion
+
+import "testing"
+
+var config = Config{InitialWindow: 10, LossWindow: 1, MinWindow: 2, MaxWindow: 100, InitialSSThresh: 20}
+
+// is fails unless the controller has the given state.
+func (n *NewReno) is(t *testing.T, what string, phase Phase, cwnd, ssthresh int) {
+	t.Helper()
+	if n.Phase() != phase || n.Window() != cwnd || n.SlowStartThreshold() != ssthresh {
+		t.Errorf("%s: phase %d, cwnd %d, ssthresh %d; want %d, %d, %d", what,
+			n.Phase(), n.Window(), n.SlowStartThreshold(), phase, cwnd, ssthresh)
+	}
+}
+
+func TestNewReno_RFC5681_3_1_SlowStartThenCongestionAvoidance(t *testing.T) {
+	n := NewNewReno(&config)
+	n.is(t, "at first", Open, 10, 20)
+	n.OnAck(10)
+	n.is(t, "slow start: one for each packet", Open, 20, 20)
+	n.OnAck(19)
+	n.is(t, "congestion avoidance: not a window yet", Open, 20, 20)
+	n.OnAck(1)
+	n.is(t, "one for a window", Open, 21, 20)
+	n.OnAck(21 + 5)
+	n.is(t, "the next window", Open, 22, 20)
+	n.OnAck(17)
+	n.is(t, "what was left over counts (RFC 3465 §2.1)", Open, 23, 20)
+}
+
+func TestNewReno_RFC3465_2_3_SlowStartLimit(t *testing.T) {
+	c := config
+	c.SlowStartLimit = 2
+	n := NewNewReno(&c)
+	n.OnAck(10)
+	n.is(t, "one acknowledgement of ten packets", Open, 12, 20)
+}
+
+func TestNewReno_RFC9002_7_3_2_OneReductionForEachRecovery(t *testing.T) {
+	n := NewNewReno(&config)
+	if !n.OnLoss() || n.OnLoss() {
+		t.Error("want the first loss to begin a recovery, and no other")
+	}
+	n.is(t, "two losses", FastRecovery, 5, 5)
+	n.OnAck(100)
+	n.is(t, "no growth in recovery", FastRecovery, 5, 5)
+	n.OnRecovered()
+	n.OnAck(5)
+	n.is(t, "behind it", Open, 6, 5)
+	for range 10 {
+		n.OnLoss()
+		n.OnRecovered()
+	}
+	n.is(t, "many losses: the minimum window", Open, 2, 2)
+}
+
+func TestNewReno_RFC5681_3_1_RTO(t *testing.T) {
+	for _, hold := range []bool{false, true} {
+		c := config
+		c.HoldSSThresh = hold
+		n := NewNewReno(&c)
+		n.OnRTO(8)
+		n.is(t, "half of what was in flight", RTORecovery, 1, 4)
+		if n.OnLoss() {
+			t.Error("a loss behind an RTO begins a recovery within a recovery")
+		}
+		n.OnAck(2)
+		n.is(t, "slow start in RTO recovery", RTORecovery, 3, 4)
+		n.OnRTO(1)
+		n.is(t, "again", RTORecovery, 1, map[bool]int{false: 2, true: 4}[hold])
+	}
+}
+
+func TestNewReno_RFC4015_3_2_SpuriousRTO(t *testing.T) {
+	n := NewNewReno(&config)
+	n.OnRTO(10)
+	n.OnRTO(1)
+	n.UndoRTO()
+	n.is(t, "as before both", Open, 10, 20)
+	n.OnRTO(10)
+	n.ConfirmRTO()
+	n.UndoRTO()
+	n.is(t, "confirmed: no undo", RTORecovery, 1, 5)
+	n.OnRTO(10)
+	n.OnLoss()
+	n.UndoRTO()
+	n.is(t, "a real loss: no undo", RTORecovery, 1, 5)
+}
+
+func TestNewReno_Bounds(t *testing.T) {
+	n := NewNewReno(&Config{InitialWindow: 10, LossWindow: 1, MinWindow: 2, MaxWindow: 4})
+	n.is(t, "at first", Open, 4, 4)
+	n.OnAck(1000)
+	n.is(t, "no more than the maximum", Open, 4, 4)
+	n.OnAck(1)
+	n.is(t, "in congestion avoidance, too", Open, 4, 4)
+}

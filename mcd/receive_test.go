@@ -1,0 +1,214 @@
+package mcd_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// piped returns two endpoints that receive only when they are polled.
+func piped(t *testing.T) (a, b *mcd.Endpoint) {
+	t.Helper()
+	x, y := linktest.Pipe()
+	es := wrapped(t, mcd.Config{}, x, y)
+	return es[0], es[1]
+}
+
+// recorder notes each call of Receive: the payloads in brackets, "+" if more is to follow.
+type recorder struct{ log strings.Builder }
+
+func (r *recorder) options(open, closing string) mcd.PortOptions {
+	return mcd.PortOptions{Receive: func(batch []mcd.Message, more bool) {
+		r.log.WriteString(open)
+		for _, m := range batch {
+			r.log.Write(m.Payload)
+		}
+		if more {
+			r.log.WriteString("+")
+		}
+		r.log.WriteString(closing)
+	}}
+}
+
+func (r *recorder) take() string {
+	defer r.log.Reset()
+	return r.log.String()
+}
+
+func openPort(t *testing.T, e *mcd.Endpoint, id mcd.PortID, opts mcd.PortOptions) *mcd.Port {
+	t.Helper()
+	p, err := e.OpenPort(id, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What one poll finds for a port in a row comes in one call, and a last call follows when a poll finds
+// nothing; also if the port is closed meanwhile: then it hears no more.
+func TestReceive_RunsOfOnePoll(t *testing.T) {
+	a, b := piped(t)
+	var rec recorder
+	first := openPort(t, b, 1, rec.options("(", ")"))
+	openPort(t, b, 2, rec.options("[", "]"))
+	closer := openPort(t, b, 4, mcd.PortOptions{Receive: func([]mcd.Message, bool) { first.Close() }})
+	port(t, b, 5)
+	from := port(t, a, 1)
+	for _, x := range []struct{ sent, want string }{
+		{"1a 1b", "(ab+)()"},
+		{"1a 2b 1c 1d", "(a+)[b+](cd+)()[]"},
+		{"1a 5b 1c", "(a+)(c+)()"},
+		{"2a 1b 4x 2c 1d", "[a+](b+)[c+][]"},
+		{"4x 1d", ""},
+	} {
+		for s := range strings.FieldsSeq(x.sent) {
+			send(t, from, mcd.Addr{Node: 1, Port: mcd.PortID(s[0] - '0')}, []byte(s[1:]))
+		}
+		for b.Progress() {
+		}
+		if got := rec.take(); got != x.want {
+			t.Errorf("%s: %s, want %s", x.sent, got, x.want)
+		}
+	}
+	if n := first.Counters().RxMessages; n != 8 {
+		t.Errorf("port 1 has counted %d messages, want 8", n)
+	}
+	if n := closer.Counters().RxMessages; n != 2 {
+		t.Errorf("port 4 has counted %d messages, want 2", n)
+	}
+	if n := b.Counters().DropNoPort; n != 2 {
+		t.Errorf("%d messages for the closed port were counted, want 2", n)
+	}
+}
+
+// The message that follows the one whose Receive closes its port is not delivered, though it was parsed.
+func TestReceive_ClosedByTheRunBefore(t *testing.T) {
+	a, b := piped(t)
+	var rec recorder
+	victim := openPort(t, b, 1, rec.options("(", ")"))
+	openPort(t, b, 4, mcd.PortOptions{Receive: func([]mcd.Message, bool) { victim.Close() }})
+	from := port(t, a, 1)
+	send(t, from, mcd.Addr{Node: 1, Port: 4}, nil)
+	send(t, from, victim.Addr(), []byte("late"))
+	b.Progress()
+	if got := rec.take(); got != "" || b.Counters().DropNoPort != 1 {
+		t.Errorf("a closed port received %s; %d drops, want 1", got, b.Counters().DropNoPort)
+	}
+}
+
+// A batch may be longer than what one poll takes.
+func TestReceive_OncePerPoll(t *testing.T) {
+	a, b := piped(t)
+	calls, messages := 0, 0
+	p := openPort(t, b, 1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		if len(batch) > 0 {
+			calls++
+			messages += len(batch)
+		}
+	}})
+	from := port(t, a, 1)
+	for range 100 {
+		send(t, from, p.Addr(), nil)
+	}
+	for b.Progress() {
+	}
+	if messages != 100 || calls < 2 || calls > 10 || p.Counters().RxMessages != 100 {
+		t.Errorf("%d calls with %d messages; %d counted", calls, messages, p.Counters().RxMessages)
+	}
+}
+
+// Whoever polls may stop with the last call owed. If nobody polls then, the endpoint itself makes it.
+func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := piped(t)
+		var rec recorder
+		p := openPort(t, b, 1, rec.options("(", ")"))
+		send(t, port(t, a, 1), p.Addr(), []byte("x"))
+		b.Progress()
+		synctest.Wait()
+		if got := rec.take(); got != "(x+)" {
+			t.Errorf("after one poll: %s, want (x+)", got)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if got := rec.take(); got != "()" {
+			t.Errorf("later: %q, want the last call", got)
+		}
+	})
+}
+
+// A goroutine whose own wait is fulfilled returns at once: the last call comes with a later poll.
+func TestReceive_LastCallAfterTheLeadersOwnMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // virtual time stands still, and so does who would make the call
+		x, y := linktest.Pipe()
+		es := mcdtest.OpenLinks(t, mcdtest.Config{}, []transport.Link{x}, []transport.Link{y})
+		var rec recorder
+		p := openPort(t, es[1], 1, rec.options("(", ")"))
+		own, from := port(t, es[1], 2), port(t, es[0], 1)
+		send(t, from, p.Addr(), []byte("x"))
+		send(t, from, own.Addr(), []byte("mine"))
+		expect(t, own, from.Addr(), "mine")
+		if got := rec.take(); got != "(x+)" {
+			t.Errorf("when the wait ended: %s, want (x+)", got)
+		}
+		es[1].Progress()
+		if got := rec.take(); got != "()" {
+			t.Errorf("with the next poll: %q, want the last call", got)
+		}
+	})
+}
+
+// wakeable is a pipe's end whose Wait a test ends.
+type wakeable struct {
+	*linktest.End
+	wake chan struct{}
+}
+
+func (w wakeable) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-w.wake:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := w.End.Wait(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// A link's own goroutine does not look again after one message, and says so. If it finds nothing, as others
+// have polled since it was woken, it makes the call that they owe.
+func TestReceive_FromALinksOwnGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := linktest.Pipe()
+		link := wakeable{y, make(chan struct{})}
+		es := wrapped(t, mcd.Config{}, x, link)
+		var rec recorder
+		p := openPort(t, es[1], 1, rec.options("(", ")"))
+		from := port(t, es[0], 1)
+		for _, polled := range []bool{false, true} {
+			want := "(x)"
+			send(t, from, p.Addr(), []byte("x"))
+			if polled {
+				want = "(x+)()"
+				es[1].Progress()
+			}
+			link.wake <- struct{}{}
+			synctest.Wait()
+			if got := rec.take(); got != want {
+				t.Errorf("polled by others first %v: %s, want %s", polled, got, want)
+			}
+		}
+	})
+}

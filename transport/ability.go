@@ -1,0 +1,68 @@
+package transport
+
+// Wrapper is a link around another one. As looks in the inner link for abilities that the wrapper
+// does not have itself.
+type Wrapper interface{ Unwrap() Link }
+
+// Joiner is a link that filters group addresses: it hands out only frames for groups it joined.
+// Joins are counted: a group is left when Leave was called as often as Join.
+type Joiner interface {
+	Join(group MAC) error
+	Leave(group MAC) error
+}
+
+// WakeupMasker is a link that can leave a waiting goroutine asleep while another one polls.
+//
+// After MaskWakeups(true) arriving frames end no Wait, in progress or to come: use it while a
+// goroutine polls the link in a loop, so that frames do not wake a second one. MaskWakeups(false)
+// undoes it, and ends a Wait if there is something to poll.
+type WakeupMasker interface{ MaskWakeups(on bool) }
+
+// Namer is a link that has a name on this system, such as its network interface's.
+// Links of the same name in one network namespace reach the same segment.
+type Namer interface{ Name() string }
+
+// Sharer is a link to a device that several processes may open. Segment identifies the attachment,
+// the same for each of them: a process that needs part of it for itself, such as a port, locks it
+// under that name.
+type Sharer interface{ Segment() string }
+
+// As finds the ability T (Joiner, WakeupMasker, Namer or one of your own) in l or in the links it
+// wraps.
+func As[T any](l Link) (ability T, ok bool) {
+	for l != nil {
+		if ability, ok = l.(T); ok {
+			return ability, true
+		}
+		w, wraps := l.(Wrapper)
+		if !wraps {
+			break
+		}
+		l = w.Unwrap()
+	}
+	return ability, false
+}
+
+// Join makes l receive frames for the group. It does nothing for a link that receives all groups.
+func Join(l Link, group MAC) error {
+	if j, ok := As[Joiner](l); ok {
+		return j.Join(group)
+	}
+	return nil
+}
+
+// Leave undoes Join.
+func Leave(l Link, group MAC) error {
+	if j, ok := As[Joiner](l); ok {
+		return j.Leave(group)
+	}
+	return nil
+}
+
+// Name returns the link's name, or its address if it has none.
+func Name(l Link) string {
+	if n, ok := As[Namer](l); ok {
+		return n.Name()
+	}
+	return l.MAC().String()
+}

@@ -1,0 +1,122 @@
+package ring
+
+import (
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+)
+
+// wakeup ends a Wait when frames arrive, unless wake-ups are masked.
+//
+// The socket is in an epoll set of the link's own, armed for one event at a time; the runtime's
+// poller watches that set. While it is disarmed, an arriving frame wakes no thread. (For a socket
+// that the runtime watches itself each frame wakes one, on a core that another goroutine may be
+// polling on.) A disarmed socket still costs the kernel 0.3 µs per frame, so while wake-ups are
+// masked it is taken out of the set.
+//
+//	masked  watched  armed   the next frame
+//	no      yes      yes     ends the wait, and disarms
+//	no      yes      no      has ended one; the next wait arms again
+//	yes     no       no      ends nothing
+type wakeup struct {
+	fd      int      // the socket
+	epoll   *os.File // the epoll set, watched by the runtime
+	epollFD uintptr  // its number
+	poller  *afpacket.Poller
+
+	mu      sync.Mutex // guards what follows: no wait arms the set after mask(true) or close
+	masked  bool
+	watched bool // the socket is in the set
+	armed   bool // the next frame raises an event, or one has been raised that no wait has taken
+	closed  bool
+}
+
+func newWakeup(fd int) (*wakeup, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(epoll, true); err != nil { // os.NewFile then gives it to the runtime's poller
+		_ = unix.Close(epoll)
+		return nil, err
+	}
+	w := &wakeup{fd: fd, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
+	conn, err := w.epoll.SyscallConn()
+	if err == nil {
+		err = w.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
+	}
+	if err != nil {
+		_ = w.epoll.Close()
+		return nil, err
+	}
+	w.poller = afpacket.NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
+	return w, nil
+}
+
+// mask makes arriving frames end no wait, or end them again.
+func (w *wakeup) mask(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.masked = on
+	w.arm()
+}
+
+// arm makes the next frame end a wait; while wake-ups are masked it takes the socket out of the
+// set. The caller holds mu. After close it does nothing: the descriptors may be other files by
+// then.
+func (w *wakeup) arm() {
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case w.closed || w.masked && !w.watched:
+		return
+	case w.masked:
+		op = unix.EPOLL_CTL_DEL
+	case !w.watched:
+		op = unix.EPOLL_CTL_ADD
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
+	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(w.fd),
+		uintptr(unsafe.Pointer(&event)), 0, 0)
+	if e != 0 {
+		w.poller.Fail(e) // no memory
+		return
+	}
+	w.watched, w.armed = !w.masked, !w.masked
+}
+
+// ready arms the set for the wait whose turn it is, and reports whether an event has been raised,
+// which disarms it. (Armed before its turn, the set might raise an event for the wait before this
+// one, and this one would sleep on.)
+func (w *wakeup) ready(epoll uintptr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.armed {
+		w.arm()
+	}
+	if w.poller.Failed() {
+		return true
+	}
+	var event unix.EpollEvent
+	// Some processors have no epoll_wait(2); without a signal mask epoll_pwait(2) is the same.
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
+	if e != 0 || n != 1 {
+		return false
+	}
+	w.armed = false
+	if event.Events&unix.EPOLLERR != 0 && !w.closed {
+		w.poller.FailWithSocketError(w.fd)
+	}
+	return true
+}
+
+func (w *wakeup) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	_ = w.epoll.Close() // ends the wait in progress
+}

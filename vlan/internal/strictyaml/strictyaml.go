@@ -1,0 +1,218 @@
+// Package strictyaml reads YAML files strictly, and says in which lines the faults are.
+package strictyaml
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxFaults bounds what is reported of a bad file at once: more than a screen is not read.
+const MaxFaults = 24
+
+// SyntaxError is one fault in a file. It is what the file's kind of fault is: plan.ErrInvalid for a plan.
+type SyntaxError struct {
+	File string
+	Line int
+	Msg  string // what was found, and what was expected
+	Kind error
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg) }
+
+// Is makes errors.Is(err, plan.ErrInvalid) hold of a plan's faults.
+func (e *SyntaxError) Is(target error) bool { return target == e.Kind }
+
+// yamlFile reads YAML strictly: whatever is not expected is a fault. It goes on after a fault, so that a user sees them all.
+type File struct {
+	Name   string
+	Kind   error // what all faults are
+	Faults []*SyntaxError
+}
+
+// faultAt notes a fault. Those beyond MaxFaults are forgotten, all but one which shows that there are more.
+func (f *File) FaultAt(line int, format string, args ...any) {
+	if len(f.Faults) <= MaxFaults {
+		f.Faults = append(f.Faults, &SyntaxError{f.Name, line, fmt.Sprintf(format, args...), f.Kind})
+	}
+}
+
+// Fault notes a fault of a node.
+func (f *File) Fault(n *yaml.Node, format string, args ...any) {
+	f.FaultAt(n.Line, format, args...)
+}
+
+// err returns all faults in the order of their lines, or nil.
+func (f *File) Err() error {
+	slices.SortStableFunc(f.Faults, func(a, b *SyntaxError) int { return cmp.Compare(a.Line, b.Line) })
+	var errs []error
+	for i, e := range f.Faults {
+		if i == MaxFaults {
+			errs = append(errs, &SyntaxError{f.Name, e.Line, "and more (mend these first)", f.Kind})
+			break
+		}
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// root returns what the file holds, which must be one document of at most limit bytes, or notes a fault and returns nil. The error is
+// the reader's.
+func (f *File) Root(r io.Reader, limit int) (*yaml.Node, error) {
+	text, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if len(text) > limit {
+		f.FaultAt(1, "too large (want at most %d bytes)", limit)
+		return nil, nil
+	}
+	var documents []*yaml.Node
+	loader, err := yaml.NewLoader(strings.NewReader(string(text)))
+	for err == nil {
+		document := new(yaml.Node)
+		if err = loader.Load(document); err == nil {
+			documents = append(documents, document)
+		}
+		if len(documents) > 1 {
+			f.Fault(document, "a second document (want one)")
+			return nil, nil
+		}
+	}
+	var where *yaml.LoadError
+	switch {
+	case errors.As(err, &where):
+		f.FaultAt(max(1, where.Mark.Line), "not YAML: %s", where.Message)
+		return nil, nil
+	case !errors.Is(err, io.EOF):
+		f.FaultAt(1, "not YAML: %v", err)
+		return nil, nil
+	case len(documents) == 0 || len(documents[0].Content) == 0:
+		f.FaultAt(1, "empty")
+		return nil, nil
+	}
+	return documents[0].Content[0], nil
+}
+
+// yamlField is a key that a mapping may have, and what reads its value.
+type Field struct {
+	key      string
+	required bool
+	read     func(*yaml.Node)
+}
+
+// Required is a key that a mapping must have, and what reads its value.
+func Required(key string, read func(*yaml.Node)) Field { return Field{key, true, read} }
+
+// Optional is a key that a mapping may have, and what reads its value.
+func Optional(key string, read func(*yaml.Node)) Field { return Field{key, false, read} }
+
+// mapping reads a mapping of the given keys and no others, each once.
+func (f *File) Mapping(n *yaml.Node, what string, fields ...Field) {
+	lines := make(map[string]int)
+	f.EachKey(n, what, func(key, value *yaml.Node) {
+		i := slices.IndexFunc(fields, func(d Field) bool { return d.key == key.Value })
+		switch first, twice := lines[key.Value]; {
+		case i < 0:
+			f.Fault(key, "%s: unknown key %.80q (want %s)", what, key.Value, fieldNames(fields))
+		case twice:
+			f.Fault(key, "%s: %q is on line %d, too (want it once)", what, key.Value, first)
+		default:
+			lines[key.Value] = key.Line
+			fields[i].read(value)
+		}
+	})
+	for _, d := range fields {
+		if _, ok := lines[d.key]; d.required && !ok && n.Kind == yaml.MappingNode {
+			f.Fault(n, "%s: no %s (want %s)", what, d.key, fieldNames(fields))
+		}
+	}
+}
+
+func fieldNames(fields []Field) string {
+	var text []string
+	for _, d := range fields {
+		if d.required {
+			text = append(text, d.key)
+		} else {
+			text = append(text, d.key+" if needed")
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
+// eachKey calls do with each key of a mapping, and its value.
+func (f *File) EachKey(n *yaml.Node, what string, do func(key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		f.Fault(n, "%s: %s (want keys and values)", what, yamlKind(n))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; key.Kind != yaml.ScalarNode {
+			f.Fault(key, "%s: %s as a key (want a word)", what, yamlKind(key))
+		} else {
+			do(key, n.Content[i+1])
+		}
+	}
+}
+
+// list returns the entries of a list.
+func (f *File) List(n *yaml.Node, what string, limit int) (entries []*yaml.Node, ok bool) {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		f.Fault(n, "%s: %s (want a list)", what, yamlKind(n))
+		return nil, false
+	case len(n.Content) > limit:
+		f.Fault(n, "%s: %d entries (want at most %d)", what, len(n.Content), limit)
+		return nil, false
+	}
+	return n.Content, true
+}
+
+// text returns a text; whatever YAML takes it for otherwise: a name may be "on".
+func (f *File) Text(n *yaml.Node, what string) (s string, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		f.Fault(n, "%s: %s (want a text)", what, yamlKind(n))
+		return "", false
+	}
+	return n.Value, true
+}
+
+// number returns a whole number of low to high.
+func (f *File) Number(n *yaml.Node, what string, low, high int) (i int, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
+		f.Fault(n, "%s: %s (want a number of %d to %d)", what, yamlKind(n), low, high)
+		return 0, false
+	}
+	if err := n.Decode(&i); err != nil || i < low || i > high {
+		f.Fault(n, "%s %.80s: want %d to %d", what, n.Value, low, high)
+		return 0, false
+	}
+	return i, true
+}
+
+// yamlKind says what a value is.
+func yamlKind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys and values"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if n.ShortTag() == "!!null" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%.80q", n.Value)
+}
+
+// yamlText writes a text without control characters so that YAML takes it for nothing else.
+func Quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}

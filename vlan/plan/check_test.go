@@ -1,0 +1,118 @@
+package plan_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+
+	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+func vbft(t testing.TB, leaves, tops, hosts int) *topology.Topology {
+	t.Helper()
+	network, err := topology.FatTree(leaves, tops, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network
+}
+
+func TestPlan_CheckOfTheCyclicPlanOnAFatTree(t *testing.T) {
+	if err := cyclic(t, 16, 1, 2, 3, 4).Check(vbft(t, 4, 4, 4)); err != nil {
+		t.Error(err)
+	}
+	if err := cyclic(t, 16, 1, 4).Check(vbft(t, 4, 4, 4)); err != nil {
+		t.Errorf("a plan that does not use all VIDs: %v", err)
+	}
+}
+
+func TestPlan_CheckNamesWhatTheNetworkLacks(t *testing.T) {
+	network := vbft(t, 4, 4, 4)
+	if err := cyclic(t, 15, 1).Check(network); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "15 nodes, but the topology has 16 hosts") {
+		t.Errorf("a node too few: %v", err)
+	}
+	if err := cyclic(t, 16, 1, 2, 3, 4, 5).Check(network); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 5: the topology does not have it (it has 1-4)" {
+		t.Errorf("a VID that it has not: %v", err)
+	}
+	bare := *network
+	bare.VLANs = nil
+	if err := cyclic(t, 16, 1).Check(&bare); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 1: the topology does not have it (it has none)" {
+		t.Errorf("no VLAN: %v", err)
+	}
+	// VID 2 loses its cable to leaf 3, where nodes 12 to 15 are: the pairs of 1, 5 and 9 with them.
+	cut := slices.IndexFunc(network.VLANs, func(v topology.VLAN) bool { return v.VID == 2 })
+	links := network.VLANs[cut].Links
+	network.VLANs[cut].Links = slices.DeleteFunc(slices.Clone(links), func(l int) bool { return network.LinkName(l) == "leaf3-top1" })
+	err := cyclic(t, 16, 1, 2, 3, 4).Check(network)
+	var want []string
+	for _, low := range []int{1, 5, 9} {
+		for high := 12; high < 16; high++ {
+			want = append(want, fmt.Sprintf("bad plan: pair %d-%d: vid 2 does not connect leaf%d and leaf3", low, high, low/4))
+		}
+	}
+	if !errors.Is(err, plan.ErrInvalid) || err.Error() != strings.Join(want, "\n") {
+		t.Errorf("a VLAN in two parts:\n%v\nwant\n%s", err, strings.Join(want, "\n"))
+	}
+	// The plan that moves just these pairs can be carried out.
+	moved := make(map[plan.Pair]transport.VID)
+	for _, low := range []int{1, 5, 9} {
+		for high := 12; high < 16; high++ {
+			moved[plan.Pair{A: low, B: high}] = 3
+		}
+	}
+	better, err := cyclic(t, 16, 1, 2, 3, 4).With(moved)
+	if err == nil {
+		err = better.Check(network)
+	}
+	if err != nil {
+		t.Errorf("moved: %v", err)
+	}
+}
+
+// In networks that have lost cables, Check complains of exactly the pairs that have no path.
+func TestPlan_CheckAgreesWithPaths(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		network := vbft(t, 2+rng.IntN(3), 3, 1+rng.IntN(2))
+		for i, v := range network.VLANs {
+			network.VLANs[i].Links = slices.DeleteFunc(slices.Clone(v.Links), func(int) bool { return rng.IntN(8) == 0 })
+		}
+		p := cyclic(t, len(network.Hosts), 1, 2, 3)
+		var want []string
+		for a := range p.Nodes {
+			for b := a + 1; b < len(p.Nodes); b++ {
+				if _, err := network.Path(a, b, p.PairVID(a, b)); err != nil {
+					want = append(want, fmt.Sprintf("pair %d-%d:", a, b))
+				}
+			}
+		}
+		err := p.Check(network)
+		if len(want) == 0 {
+			if err != nil {
+				t.Errorf("seed %d: %v, want none", seed, err)
+			}
+			continue
+		}
+		if err == nil {
+			t.Errorf("seed %d: no error, want %v", seed, want)
+			continue
+		}
+		got := strings.Split(err.Error(), "\n")
+		if len(got) != min(len(want), strictyaml.MaxFaults+1) {
+			t.Errorf("seed %d: %d faults, want %d:\n%v", seed, len(got), len(want), err)
+			continue
+		}
+		for i, line := range got[:min(len(got), strictyaml.MaxFaults)] {
+			if !strings.Contains(line, want[i]) {
+				t.Errorf("seed %d: %s, want %s", seed, line, want[i])
+			}
+		}
+	}
+}
