@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -12,97 +13,98 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nodes is a cluster in memory: a switch per network, and faults at each node's links.
-type nodes struct {
-	eps    []*mcd.Endpoint
-	faults [][]*fault.Link // by node and NIC
+// cluster is endpoints on switches in memory, one for each network, each with a barrier service.
+type cluster struct {
+	eps      []*mcd.Endpoint
+	services []*barrier.Service
+	faults   [][]*fault.Link // by node and NIC
 }
 
-// open makes a cluster. Waits do not spin: virtual time stands still while somebody does.
-func open(t testing.TB, size, nics int, cfg fault.Config, seed uint64) *nodes {
+// open makes a cluster with faults at each node's links. Waits do not spin: virtual time stands still
+// while a goroutine spins.
+func open(t testing.TB, size, nics int, cfg fault.Config, seed uint64) *cluster {
 	t.Helper()
-	n := &nodes{faults: make([][]*fault.Link, size)}
-	f, err := fabric.New(fabric.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, links := make([]mcd.Node, size), make([][]transport.Link, size)
-	for nic := range nics {
-		sw := f.AddSwitch("")
-		for k := range size {
-			l, err := f.Attach(sw, fabric.Station{})
+	c := &cluster{faults: make([][]*fault.Link, size)}
+	return c.start(t, size, mcdtest.Config{
+		NICs:     nics,
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(node mcd.NodeID, nic int, l transport.Link) transport.Link {
+			lossy, err := fault.New(l, rand.New(rand.NewPCG(seed, uint64(int(node)*nics+nic))), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			lossy, err := fault.New(l, rand.New(rand.NewPCG(seed, uint64(k*nics+nic))), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.faults[k] = append(n.faults[k], lossy)
-			links[k] = append(links[k], lossy)
-			table[k].ID = mcd.NodeID(k)
-			table[k].MACs = append(table[k].MACs, l.MAC())
-		}
-	}
-	for k := range size {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, links[k]...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.eps = append(n.eps, e)
-		t.Cleanup(func() { _ = e.Close() })
-	}
-	return n
+			c.faults[node] = append(c.faults[node], lossy)
+			return lossy
+		},
+	})
 }
 
 // bare makes a cluster without faults, whose waits spin.
-func bare(t testing.TB, size int) *nodes {
+func bare(t testing.TB, size int) *cluster {
 	t.Helper()
-	links, err := fabric.Links(size)
+	return new(cluster).start(t, size, mcdtest.Config{})
+}
+
+func (c *cluster) start(t testing.TB, size int, cfg mcdtest.Config) *cluster {
+	t.Helper()
+	c.eps = mcdtest.Open(t, size, cfg)
+	for _, e := range c.eps {
+		c.services = append(c.services, service(t, e, barrier.Config{}))
+	}
+	t.Cleanup(func() { closeAll(c.services) })
+	return c
+}
+
+// service opens that of an endpoint.
+func service(t testing.TB, e *mcd.Endpoint, cfg barrier.Config) *barrier.Service {
+	t.Helper()
+	s, err := barrier.Open(e, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, table := &nodes{}, make([]mcd.Node, size)
-	for k, l := range links {
-		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
-	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.eps = append(n.eps, e)
-		t.Cleanup(func() { _ = e.Close() })
-	}
-	return n
+	return s
 }
 
 // groups makes the same group on each node.
-func (n *nodes) groups(t testing.TB, cfg barrier.Config) []*barrier.Group {
+func (c *cluster) groups(t testing.TB, cfg barrier.GroupConfig) (all []*barrier.Group) {
 	t.Helper()
-	var all []*barrier.Group
-	for _, e := range n.eps {
-		g, err := barrier.NewGroup(e, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, g)
+	for _, s := range c.services {
+		all = append(all, group(t, s, cfg))
 	}
-	t.Cleanup(func() { closeAll(all) })
 	return all
 }
 
-func closeAll(all []*barrier.Group) {
+func group(t testing.TB, s *barrier.Service, cfg barrier.GroupConfig) *barrier.Group {
+	t.Helper()
+	g, err := s.Group(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// arrive enters a barrier.
+func arrive(t testing.TB, g *barrier.Group, o barrier.Options) barrier.Ticket {
+	t.Helper()
+	ticket, err := g.ArriveWith(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket
+}
+
+// closeAll closes groups or services at the same time.
+func closeAll[C io.Closer](all []C) {
 	var closing sync.WaitGroup
-	for _, g := range all {
-		closing.Go(func() { _ = g.Close() })
+	for _, c := range all {
+		closing.Go(func() { _ = c.Close() })
 	}
 	closing.Wait()
 }

@@ -6,87 +6,105 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
 )
 
 // Sentinels: test with errors.Is.
 var (
-	// ErrNodeDown: a member does not take part any more. A *NodeDownError names it.
+	// ErrNodeDown: a member takes part no more. A *NodeDownError names it.
 	ErrNodeDown = errors.New("node down")
-	// ErrMismatch: the members do not do the same. A *MismatchError says who and what.
+	// ErrMismatch: members run different algorithms. A *MismatchError names them.
 	ErrMismatch = errors.New("members disagree")
-	// ErrIncomplete: the wait was ended before the barrier was. An *IncompleteError says who is missing.
+	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError says who is missing.
 	ErrIncomplete = errors.New("barrier incomplete")
-	// ErrPending: the barrier was entered before, and not left. Wait for it with its Ticket, or leave the group.
+	// ErrPending: the barrier was entered, and its ticket is out. Wait with the ticket.
 	ErrPending = errors.New("barrier was entered and not left (wait with its ticket)")
 	// ErrNotMember: this node is not among the members.
 	ErrNotMember = errors.New("this node is not a member")
-	// ErrClosed: the group was closed. Is mcd.ErrClosed and net.ErrClosed.
+	// ErrClosed: the group or the service was closed. Is mcd.ErrClosed and net.ErrClosed.
 	ErrClosed = fmt.Errorf("group closed: %w", mcd.ErrClosed)
 )
 
-// NodeDownError names members that do not take part any more. It is ErrNodeDown. Group.Without makes a group of
-// the others.
+// Reason is why a member takes part no more.
+type Reason uint8
+
+// The reasons.
+const (
+	Silent    Reason = iota + 1 // it has not answered for PeerTimeout
+	Left                        // it said goodbye before it entered
+	Restarted                   // it has begun anew, or is not at the same generation
+)
+
+// String names r.
+func (r Reason) String() string { return [...]string{"unknown", "silent", "left", "restarted"}[r&3] }
+
+// reasons are the engine's in the words of this package.
+var reasons = map[engine.Reason]Reason{
+	engine.Silent: Silent, engine.Left: Left, engine.Restarted: Restarted,
+}
+
+// NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a group
+// of the others.
 type NodeDownError struct {
-	Barrier    uint8  // its number
-	Generation uint32 // counted from 1
-	Nodes      []mcd.NodeID
-	More       int           // how many others there are, which did not fit a frame
-	Reason     string        // "silent", "left" or "restarted"
-	Limit      time.Duration // Config.Limit
+	Number      uint8  // of the barrier
+	Generation  uint32 // counted from 1
+	Nodes       []mcd.NodeID
+	More        int // how many other nodes there are, which did not fit a frame
+	Reason      Reason
+	PeerTimeout time.Duration // the group's
 }
 
 func (e *NodeDownError) Error() string {
 	why := "said goodbye before they entered"
 	switch e.Reason {
-	case reasonSilent:
-		why = fmt.Sprintf("silent for more than %v", e.Limit)
-	case reasonRestarted:
+	case Silent:
+		why = fmt.Sprintf("silent for more than %v", e.PeerTimeout)
+	case Restarted:
 		why = "begun anew, or not at the same generation"
 	}
-	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Barrier, e.Generation, names(e.Nodes, e.More), why)
+	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Number, e.Generation, names(e.Nodes, e.More), why)
 }
 
 // Is makes errors.Is(err, ErrNodeDown) hold.
 func (e *NodeDownError) Is(target error) bool { return target == ErrNodeDown }
 
-const (
-	reasonSilent    = "silent"
-	reasonRestarted = "restarted"
-)
-
-// MismatchError names members that contradict each other. It is ErrMismatch.
+// MismatchError names members of which at least one runs another algorithm. It is ErrMismatch.
 type MismatchError struct {
-	Barrier    uint8
+	Number     uint8
 	Generation uint32
 	Nodes      []mcd.NodeID
-	What       string // what differs
+	Algorithm  schedule.Algorithm // this node's
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Barrier, e.Generation, names(e.Nodes, 0), e.What)
+	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them",
+		e.Number, e.Generation, names(e.Nodes, 0), e.Algorithm)
 }
 
 // Is makes errors.Is(err, ErrMismatch) hold.
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// IncompleteError says who is missing in a barrier that was not waited for any longer. It is ErrIncomplete, and what
-// ended the wait.
+// IncompleteError says which members are missing in a barrier whose wait was given up. It is
+// ErrIncomplete, and what ended the wait. The barrier stays entered: Ticket.Wait goes on with it, and so
+// does the next Arrive or Barrier of its number.
 type IncompleteError struct {
-	Barrier    uint8
+	Number     uint8
 	Generation uint32
-	Missing    []mcd.NodeID // those whose messages are awaited now; they may wait for others in turn: see Group.RollCall
-	Err        error        // the context's
+	Missing    []mcd.NodeID // whose messages are awaited now; they may wait for others in turn: see Group.Status
+	Ticket     Ticket
+	Err        error // the context's, or mcd.ErrClosed
 }
 
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v", e.Barrier, e.Generation, names(e.Missing, 0), e.Err)
+	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v", e.Number, e.Generation, names(e.Missing, 0), e.Err)
 }
 
 // Is makes errors.Is(err, ErrIncomplete) hold.
 func (e *IncompleteError) Is(target error) bool { return target == ErrIncomplete }
 
-// Unwrap returns the context's error.
+// Unwrap returns what ended the wait.
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
 // namesShown is how many nodes a message names.

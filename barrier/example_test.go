@@ -36,12 +36,21 @@ func endpoints(n int) (all []*mcd.Endpoint) {
 	return all
 }
 
+// barriers opens an endpoint's.
+func barriers(ep *mcd.Endpoint) *barrier.Service {
+	s, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return s
+}
+
 func Example() {
 	var nodes sync.WaitGroup
 	for _, ep := range endpoints(4) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barrier.NewGroup(ep, barrier.Config{})
+			g, err := barriers(ep).Group(barrier.GroupConfig{})
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -66,7 +75,7 @@ func ExampleGroup_Arrive() {
 	for _, ep := range endpoints(2) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Shuffle()})
+			g, err := barriers(ep).Group(barrier.GroupConfig{Algorithm: schedule.Shuffle()})
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -100,19 +109,19 @@ func ExampleGroup_BarrierWith() {
 	for _, ep := range endpoints(4) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barrier.NewGroup(ep, barrier.Config{})
+			g, err := barriers(ep).Group(barrier.GroupConfig{})
 			if err != nil {
 				log.Fatal(err)
 			}
 			defer g.Close()
-			even := barrier.Options{Number: 7, Members: barrier.Of(0, 2)}
+			even := barrier.Options{Number: 7, Members: barrier.MaskOf(0, 2)}
 			if g.Rank()%2 == 0 {
 				if err := g.BarrierWith(context.Background(), even); err != nil {
 					log.Fatal(err)
 				}
 			}
 			if g.Rank() == 2 {
-				fmt.Println("ranks", even.Members, "have met")
+				fmt.Println("nodes", even.Members, "have met")
 			}
 			if err := g.Barrier(context.Background()); err != nil { // all of them
 				log.Fatal(err)
@@ -120,7 +129,7 @@ func ExampleGroup_BarrierWith() {
 		})
 	}
 	nodes.Wait()
-	// Output: ranks {0 2} have met
+	// Output: nodes {0 2} have met
 }
 
 // A node dies; the others hear which, and go on without it.
@@ -129,7 +138,7 @@ func ExampleGroup_Without() {
 	for _, ep := range endpoints(3) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barrier.NewGroup(ep, barrier.Config{Limit: 100 * time.Millisecond})
+			g, err := barriers(ep).Group(barrier.GroupConfig{PeerTimeout: 100 * time.Millisecond})
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -162,13 +171,13 @@ func ExampleGroup_Without() {
 	// nodes [0 2] go on
 }
 
-// A wait that was given up says who keeps it up; a roll call asks everybody.
-func ExampleGroup_RollCall() {
+// A wait that was given up says who keeps it up; a status request asks all members.
+func ExampleGroup_Status() {
 	eps := endpoints(3)
 	var groups []*barrier.Group
 	for _, ep := range eps {
 		defer ep.Close()
-		g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Concurrent()})
+		g, err := barriers(ep).Group(barrier.GroupConfig{Algorithm: schedule.Concurrent()})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -180,8 +189,12 @@ func ExampleGroup_RollCall() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	fmt.Println(groups[0].Barrier(ctx))
-	for _, p := range groups[0].RollCall(context.Background(), 0) {
-		fmt.Println("node", p.Node, p.Status)
+	members, err := groups[0].Status(context.Background(), 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range members {
+		fmt.Println("node", m.Node, m.Presence)
 	}
 	// Output:
 	// barrier 0, generation 1: waiting for node 1: context deadline exceeded
@@ -196,7 +209,7 @@ func ExampleGroup_Trace() {
 	for _, ep := range endpoints(3) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: schedule.Concurrent()})
+			g, err := barriers(ep).Group(barrier.GroupConfig{Algorithm: schedule.Concurrent()})
 			if err != nil {
 				log.Fatal(err)
 			}

@@ -45,10 +45,10 @@ func TestEveryAlgorithm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, size := range []int{1, 2, 3, 7} {
-					all := open(t, size, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: parse(t, name)})
+					all := open(t, size, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: parse(t, name)})
 					stages(t, all, 100, func(int, int) {})
 					for _, g := range all {
-						if s := g.Stats(); s.Barriers != 100 || s.Asked != 0 || s.ToldAgain != 0 {
+						if s := g.Stats(); s.Barriers != 100 || s.Nacks != 0 || s.Resent != 0 {
 							t.Errorf("size %d: %+v: want 100 barriers, and nothing asked for", size, s)
 						}
 					}
@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Delay: 0.1, Corrupt: 0.05, DelayMax: 20 * time.Millisecond}
-				all := open(t, 7, 1, cfg, seed).groups(t, barrier.Config{Algorithm: parse(t, name)})
+				all := open(t, 7, 1, cfg, seed).groups(t, barrier.GroupConfig{Algorithm: parse(t, name)})
 				rng := rand.New(rand.NewPCG(seed, 7))
 				late := make([]time.Duration, 7*51)
 				for i := range late {
@@ -82,7 +82,7 @@ func TestFaults(t *testing.T) {
 
 func TestFuzzyBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.Config{})
+		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{})
 		first, err := all[0].Arrive()
 		if err != nil {
 			t.Fatal(err)
@@ -130,15 +130,11 @@ func TestFuzzyBarrier(t *testing.T) {
 // Masks that overlap, and a group of the same members, use one number at the same time.
 func TestMasksDoNotTakeEachOthersMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := open(t, 4, 1, fault.Config{}, 0)
-		all := cluster.groups(t, barrier.Config{})
-		other := cluster.groups(t, barrier.Config{ID: 1})
-		arrive := func(g *barrier.Group, ranks ...int) barrier.Ticket {
-			ticket, err := g.ArriveWith(barrier.Options{Number: 3, Members: barrier.Of(ranks...)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return ticket
+		c := open(t, 4, 1, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{})
+		other := c.groups(t, barrier.GroupConfig{ID: 1})
+		arrive := func(g *barrier.Group, nodes ...mcd.NodeID) barrier.Ticket {
+			return arrive(t, g, barrier.Options{Number: 3, Members: barrier.MaskOf(nodes...)})
 		}
 		done := func(what string, ticket barrier.Ticket, want bool) {
 			t.Helper()
@@ -167,7 +163,7 @@ func TestMasksDoNotTakeEachOthersMessages(t *testing.T) {
 
 func TestAllNumbersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 3, 1, fault.Config{Loss: 0.05}, 1).groups(t, barrier.Config{})
+		all := open(t, 3, 1, fault.Config{Loss: 0.05}, 1).groups(t, barrier.GroupConfig{})
 		expectNone(t, each(all, func(k int, g *barrier.Group) error {
 			var tickets []barrier.Ticket
 			for i := range barrier.Numbers {
@@ -197,10 +193,10 @@ func TestADeadNodeIsNamed(t *testing.T) {
 		for _, dead := range []int{0, 3, 6} {
 			t.Run(fmt.Sprintf("%s, node %d", name, dead), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					cluster := open(t, 7, 1, fault.Config{Loss: 0.1}, 2)
-					all := cluster.groups(t, barrier.Config{Algorithm: parse(t, name), Limit: time.Second})
+					c := open(t, 7, 1, fault.Config{Loss: 0.1}, 2)
+					all := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, name), PeerTimeout: time.Second})
 					stages(t, all, 3, func(int, int) {})
-					_ = cluster.eps[dead].Close() // without a word
+					_ = c.eps[dead].Close() // without a word
 					survivors := slices.Delete(slices.Clone(all), dead, dead+1)
 					begun := time.Now()
 					for k, err := range each(survivors, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
@@ -240,8 +236,8 @@ func TestGoodbye(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for seed := range uint64(20) {
-					cluster := open(t, 5, 1, fault.Config{Loss: 0.2}, seed)
-					all := cluster.groups(t, barrier.Config{Algorithm: parse(t, name)})
+					c := open(t, 5, 1, fault.Config{Loss: 0.2}, seed)
+					all := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, name)})
 					expectNone(t, each(all, func(_ int, g *barrier.Group) error {
 						for range 3 {
 							if err := g.Barrier(limit(t)); err != nil {
@@ -253,7 +249,7 @@ func TestGoodbye(t *testing.T) {
 				}
 			})
 			synctest.Test(t, func(t *testing.T) {
-				all := open(t, 5, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: parse(t, name)})
+				all := open(t, 5, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: parse(t, name)})
 				stages(t, all, 2, func(int, int) {})
 				begun := time.Now()
 				errs := each(all, func(k int, g *barrier.Group) error {
@@ -275,84 +271,10 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-func TestAContextThatEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: schedule.Concurrent()})
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		ticket, err := all[0].Arrive()
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = ticket.Wait(ctx)
-		var incomplete *barrier.IncompleteError
-		if !errors.As(err, &incomplete) || !errors.Is(err, barrier.ErrIncomplete) || !errors.Is(err, context.DeadlineExceeded) ||
-			!slices.Equal(incomplete.Missing, []mcd.NodeID{1, 2}) {
-			t.Fatalf("%v", err)
-		}
-		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrPending) {
-			t.Errorf("still entered: %v", err)
-		}
-		expectNone(t, each(all[1:], func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }))
-		if err := ticket.Wait(limit(t)); err != nil {
-			t.Errorf("it was completed since: %v", err)
-		}
-		stages(t, all, 3, func(int, int) {})
-	})
-}
-
-func TestMismatch(t *testing.T) {
-	expect := func(t *testing.T, errs []error, what string, nodes ...string) {
-		t.Helper()
-		for k, err := range errs {
-			if !errors.Is(err, barrier.ErrMismatch) {
-				t.Errorf("node %d: %v", k, err)
-				continue
-			}
-			for _, s := range append(nodes, what) {
-				if !strings.Contains(err.Error(), s) {
-					t.Errorf("node %d: %q does not say %q", k, err, s)
-				}
-			}
-		}
-	}
-	t.Run("algorithms", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cluster := open(t, 2, 1, fault.Config{}, 0)
-			var all []*barrier.Group
-			for k, name := range []string{"shuffle", "concurrent"} {
-				g, err := barrier.NewGroup(cluster.eps[k], barrier.Config{Algorithm: parse(t, name)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, g)
-			}
-			expect(t, each(all, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }), "another algorithm", "0, 1")
-			closeAll(all)
-		})
-	})
-	t.Run("numbers", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			all := open(t, 5, 1, fault.Config{Loss: 0.1}, 3).groups(t, barrier.Config{Algorithm: schedule.Tree(2)})
-			expect(t, each(all, func(k int, g *barrier.Group) error {
-				return g.BarrierWith(limit(t), barrier.Options{Number: uint8(k / 4)}) // node 4 is in number 1
-			}), "barrier")
-		})
-	})
-	t.Run("masks", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			all := open(t, 3, 1, fault.Config{}, 3).groups(t, barrier.Config{})
-			expect(t, each(all[:2], func(k int, g *barrier.Group) error {
-				return g.BarrierWith(limit(t), barrier.Options{Members: []barrier.Mask{barrier.Of(0, 1), barrier.Of(0, 1, 2)}[k]})
-			}), "barrier")
-		})
-	})
-}
-
 // Who works between the phases of a fuzzy barrier may go to another one first, however long that takes.
 func TestFuzzyBarriersAreNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.Config{Limit: time.Second})
+		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{PeerTimeout: time.Second})
 		one, two := barrier.Options{Number: 1}, barrier.Options{Number: 2}
 		expectNone(t, each(all, func(k int, g *barrier.Group) error {
 			if k == 1 {
@@ -368,27 +290,46 @@ func TestFuzzyBarriersAreNoDeadlock(t *testing.T) {
 	})
 }
 
+// A message of a later step that is lost is mended in milliseconds, however long the step before took.
+func TestALossInALaterStepIsMended(t *testing.T) {
+	for _, phase := range []time.Duration{1, 20, 50, 80} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 4, 1, fault.Config{}, 0)
+			all := c.groups(t, barrier.GroupConfig{Algorithm: schedule.Shuffle()})
+			ticket := arrive(t, all[0], barrier.Options{})
+			arrive(t, all[2], barrier.Options{})
+			time.Sleep(3*time.Second + phase*time.Millisecond)
+			arrive(t, all[1], barrier.Options{}) // node 0 is in its second step now, and lacks 2's message
+			synctest.Wait()
+			c.faults[0][0].Cut(true)
+			arrive(t, all[3], barrier.Options{}) // 2 sends it, in vain
+			synctest.Wait()
+			c.faults[0][0].Cut(false)
+			begun := time.Now()
+			if err := ticket.Wait(limit(t)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begun); took > 10*time.Millisecond {
+				t.Errorf("phase %d ms: the loss was mended after %v", phase, took)
+			}
+		})
+	}
+}
+
 // A deadline that comes earlier than the one that the timer is set for is kept, too.
 func TestALossIsMendedWhileAnotherBarrierWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := open(t, 3, 1, fault.Config{}, 0)
-		all := cluster.groups(t, barrier.Config{Algorithm: schedule.Concurrent()})
-		arrive := func(k int, o barrier.Options) barrier.Ticket {
-			ticket, err := all[k].ArriveWith(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return ticket
-		}
-		long := arrive(0, barrier.Options{})
-		arrive(1, barrier.Options{})
+		c := open(t, 3, 1, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{Algorithm: schedule.Concurrent()})
+		long := arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
 		time.Sleep(time.Second) // by now they ask node 2 every 100 ms only
-		two := barrier.Options{Members: barrier.Of(0, 1)}
-		cluster.faults[1][0].Cut(true)
-		ticket := arrive(0, two)
-		arrive(1, two)
+		two := barrier.Options{Members: barrier.MaskOf(0, 1)}
+		c.faults[1][0].Cut(true)
+		ticket := arrive(t, all[0], two)
+		arrive(t, all[1], two)
 		synctest.Wait()
-		cluster.faults[1][0].Cut(false)
+		c.faults[1][0].Cut(false)
 		begun := time.Now()
 		if err := ticket.Wait(limit(t)); err != nil {
 			t.Fatal(err)
@@ -396,57 +337,16 @@ func TestALossIsMendedWhileAnotherBarrierWaits(t *testing.T) {
 		if took := time.Since(begun); took > 20*time.Millisecond {
 			t.Errorf("the loss was mended after %v", took)
 		}
-		arrive(2, barrier.Options{})
+		arrive(t, all[2], barrier.Options{})
 		if err := long.Wait(limit(t)); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestNewGroupRefuses(t *testing.T) {
-	cluster := open(t, 3, 1, fault.Config{}, 0)
-	e := cluster.eps[0]
-	for _, c := range []struct {
-		name string
-		cfg  barrier.Config
-		is   error
-		says string
-	}{
-		{"not a member", barrier.Config{Members: barrier.Of(1, 2)}, barrier.ErrNotMember, "node 0, members {1 2}"},
-		{"a member that nobody knows", barrier.Config{Members: barrier.Of(0, 7)}, mcd.ErrUnknownNode, "member 7"},
-		{"an algorithm that is wrong", barrier.Config{Algorithm: schedule.New("none", func(int, int) []schedule.Step { return nil })}, schedule.ErrWrong, "none for 3 ranks"},
-		{"a network that is not there", barrier.Config{Algorithm: schedule.Redundant(schedule.Tree(2), 2)}, nil, "wants network 1: the endpoint has 1"},
-		{"a negative limit", barrier.Config{Limit: -1}, nil, "Limit -1ns"},
-	} {
-		g, err := barrier.NewGroup(e, c.cfg)
-		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, %v", c.name, g, err)
-		}
-	}
-	p, err := e.OpenPort(barrier.DefaultPort, mcd.PortOptions{}) // which a group that was refused has given back
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := barrier.NewGroup(e, barrier.Config{}); !errors.Is(err, mcd.ErrPortBusy) {
-		t.Errorf("the port is somebody's: %v", err)
-	}
-	_ = p.Close()
-	g, err := barrier.NewGroup(e, barrier.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	if _, err := g.ArriveWith(barrier.Options{Members: barrier.Of(0, 5)}); err == nil || !strings.Contains(err.Error(), "rank 5 of a group of 3") {
-		t.Error(err)
-	}
-	if _, err := g.ArriveWith(barrier.Options{Members: barrier.Of(1, 2)}); !errors.Is(err, barrier.ErrNotMember) {
-		t.Error(err)
-	}
-}
-
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.Config{})
+		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{})
 		waits := make(chan error)
 		go func() { waits <- all[0].Barrier(limit(t)) }()
 		synctest.Wait()
@@ -471,13 +371,13 @@ func TestClose(t *testing.T) {
 // A group of the same members is made, used and left again and again; messages of a former one do not count.
 func TestGroupsThatAreMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := open(t, 3, 1, fault.Config{Loss: 0.1, Delay: 0.2, DelayMax: 10 * time.Millisecond}, 5)
+		c := open(t, 3, 1, fault.Config{Loss: 0.1, Delay: 0.2, DelayMax: 10 * time.Millisecond}, 5)
 		var entered [3]atomic.Int64
 		var running sync.WaitGroup
-		for k, e := range cluster.eps {
+		for k := range c.eps {
 			running.Go(func() {
 				for life := range int64(20) {
-					g, err := barrier.NewGroup(e, barrier.Config{})
+					g, err := c.services[k].Group(barrier.GroupConfig{})
 					if err != nil {
 						t.Error(err)
 						return
@@ -503,26 +403,26 @@ func TestGroupsThatAreMadeAnew(t *testing.T) {
 // The release goes over both networks: one that loses everything costs nothing (MCD §3.3).
 func TestRedundantRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := open(t, 4, 2, fault.Config{}, 0)
-		all := cluster.groups(t, barrier.Config{Algorithm: schedule.Redundant(schedule.Concurrent(), 2)})
+		c := open(t, 4, 2, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{Algorithm: schedule.Redundant(schedule.Concurrent(), 2)})
 		stages(t, all, 10, func(int, int) {})
 		for k := 1; k < 4; k++ {
-			cluster.faults[k][0].Cut(true) // where the release would come; entries of ranks 1 and 3 go over it, and are lost, too
+			c.faults[k][0].Cut(true) // where the release would come; entries of ranks 1 and 3 go over it, and are lost, too
 		}
-		cluster.faults[1][0].Cut(false)
-		cluster.faults[3][0].Cut(false)
+		c.faults[1][0].Cut(false)
+		c.faults[3][0].Cut(false)
 		stages(t, all, 10, func(int, int) {})
 		for k, g := range all {
-			if s := g.Stats(); s.Asked != 0 {
-				t.Errorf("node %d asked %d times", k, s.Asked)
+			if s := g.Stats(); s.Nacks != 0 {
+				t.Errorf("node %d asked %d times", k, s.Nacks)
 			}
 		}
 	})
 }
 
 func TestBarrierDoesNotAllocate(t *testing.T) {
-	all := bare(t, 2).groups(t, barrier.Config{})
-	mask := barrier.Options{Number: 9, Members: barrier.Of(0, 1)}
+	all := bare(t, 2).groups(t, barrier.GroupConfig{})
+	mask := barrier.Options{Number: 9, Members: barrier.MaskOf(0, 1)}
 	const rounds = 200
 	var other sync.WaitGroup
 	both := func(g *barrier.Group) error {

@@ -10,18 +10,17 @@ import (
 )
 
 // Members may make their groups long after others have entered the first barrier: those ask, and wait on.
-func TestNewGroup_Late(t *testing.T) {
+func TestGroup_Late(t *testing.T) {
 	for _, a := range []schedule.Algorithm{schedule.Shuffle(), schedule.Concurrent(), schedule.Star()} {
-		cluster := bare(t, 3)
-		late := &nodes{eps: cluster.eps[1:]}
-		cluster.eps = cluster.eps[:1]
-		cfg := barrier.Config{Algorithm: a}
-		early := cluster.groups(t, cfg)[0]
+		c := bare(t, 3)
+		late := &cluster{services: c.services[1:]}
+		cfg := barrier.GroupConfig{Algorithm: a}
+		early := group(t, c.services[0], cfg)
 		ticket, err := early.Arrive()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for early.Stats().Asked < 3 {
+		for early.Stats().Nacks < 3 {
 			runtime.Gosched()
 		}
 		for _, g := range late.groups(t, cfg) {

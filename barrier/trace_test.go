@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,12 +13,13 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
 func TestTraceAndStatsSayWhoWasLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := open(t, 4, 1, fault.Config{}, 0).groups(t, barrier.Config{Algorithm: schedule.Concurrent()})
+		all := open(t, 4, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: schedule.Concurrent()})
 		if _, ok := all[0].Trace(0); ok {
 			t.Error("a trace of nothing")
 		}
@@ -44,26 +46,55 @@ func TestTraceAndStatsSayWhoWasLast(t *testing.T) {
 	})
 }
 
-func TestRollCall(t *testing.T) {
+func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := open(t, 5, 1, fault.Config{Loss: 0.2}, 4)
-		all := cluster.groups(t, barrier.Config{})
-		cluster.groups(t, barrier.Config{ID: 1}) // keeps the port open where the first one is closed
-		if _, err := all[0].Arrive(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := all[3].Arrive(); err != nil {
-			t.Fatal(err)
-		}
+		c := open(t, 5, 1, fault.Config{Loss: 0.2}, 4)
+		all := c.groups(t, barrier.GroupConfig{})
+		arrive(t, all[0], barrier.Options{})
+		arrive(t, all[3], barrier.Options{})
 		_ = all[2].Close()
-		cluster.faults[4][0].Cut(true)
-		ctx := limit(t)
-		want := []barrier.Status{barrier.Entered, barrier.NotEntered, barrier.NoGroup, barrier.Entered, barrier.NoAnswer}
-		got := all[0].RollCall(shorter(t, ctx, time.Second), 0)
-		for k, p := range got {
-			if p.Node != mcd.NodeID(k) || p.Status != want[k] {
-				t.Errorf("node %d: %v, want %v", p.Node, p.Status, want[k])
+		c.faults[4][0].Cut(true)
+		got, err := all[0].Status(shorter(t, limit(t), time.Second), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []barrier.Presence{barrier.Entered, barrier.NotEntered, barrier.NoGroup, barrier.Entered, barrier.NoAnswer}
+		for k, m := range got {
+			if m.Node != mcd.NodeID(k) || m.Presence != want[k] {
+				t.Errorf("node %d: %v, want %v", m.Node, m.Presence, want[k])
 			}
+		}
+	})
+}
+
+// Requests at one time for several numbers do not take each other's answers.
+func TestStatus_OfTwoNumbersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, 1, fault.Config{Delay: 1, DelayMax: 3 * time.Millisecond}, 1)
+		all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Minute})
+		arrive(t, all[0], barrier.Options{Number: 0})
+		for _, g := range all {
+			arrive(t, g, barrier.Options{Number: 1})
+		}
+		for range 50 {
+			want := []barrier.Presence{barrier.NotEntered, barrier.Entered}
+			expectNone(t, each([]*barrier.Group{all[0], all[0]}, func(number int, g *barrier.Group) error {
+				got, err := g.Status(limit(t), uint8(number))
+				if err == nil && got[1].Presence != want[number] {
+					t.Errorf("number %d: node 1 has %v, want %v", number, got[1].Presence, want[number])
+				}
+				return err
+			}))
+		}
+	})
+}
+
+func TestStatus_OfAClosedGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 2, 1, fault.Config{}, 1).groups(t, barrier.GroupConfig{})
+		_ = all[0].Close()
+		if _, err := all[0].Status(limit(t), 0); !errors.Is(err, barrier.ErrClosed) {
+			t.Error(err)
 		}
 	})
 }
@@ -72,8 +103,12 @@ func TestRollCall(t *testing.T) {
 func TestLateBarriersAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		cluster := open(t, 4, 1, fault.Config{}, 0)
-		all := cluster.groups(t, barrier.Config{Late: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)), Algorithm: schedule.Concurrent()})
+		var all []*barrier.Group
+		for _, e := range mcdtest.Open(t, 4, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			s := service(t, e, barrier.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			defer s.Close()
+			all = append(all, group(t, s, barrier.GroupConfig{Late: 100 * time.Millisecond, Algorithm: schedule.Concurrent()}))
+		}
 		for _, k := range []int{1, 3} {
 			if _, err := all[k].Arrive(); err != nil {
 				t.Fatal(err)

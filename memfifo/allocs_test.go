@@ -43,7 +43,7 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"Get", func() { must(t, r.Get(ctx, 0, out)) }},
 		{"Push and Pop", func() { must(t, push.Push(ctx, b)); pop() }},
 		{"TryPush and Pop", func() { must(t, push.TryPush(ctx, b)); pop() }},
-		{"Post and WaitPlaced", func() { must(t, d.Post(parcel)); must(t, parcel.WaitPlaced(ctx)) }},
+		{"Post and WaitRemote", func() { must(t, d.Post(parcel)); must(t, parcel.WaitRemote(ctx)) }},
 		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
 	} {
 		for range 2000 {

@@ -1,29 +1,27 @@
 package memfifo
 
 import (
-	"sync/atomic"
-	"unsafe"
-
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// take does what the records of a frame say, and of those that came early behind it.
+// take does what the records of a frame say, and those of the frames behind it that came early.
 func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
 	for ok := true; ok; records, ok = p.conn.Buffered(lane) {
 		rest, full := p.apply(now, lane, records)
-		if rest != nil {
-			p.conn.Hold(lane, rest)
-			if full != nil && !full.hold(p) {
-				continue
-			}
+		if rest == nil {
+			p.conn.Delivered(lane)
+			continue
+		}
+		p.conn.Hold(lane, rest)
+		if full == nil || full.hold(p) {
 			return
 		}
-		p.conn.Delivered(lane)
 	}
 }
 
-// apply does records until one has to wait: for a FIFO to have room, or for answers to have gone. Then it returns what is left.
+// apply does records until one has to wait: for room in a FIFO, or for replies to have gone. Then
+// it returns what is left.
 func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
 	var r record
 	for len(records) > 0 {
@@ -36,28 +34,36 @@ func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (res
 			p.applyReply(&r)
 			continue
 		}
-		if len(p.answers) >= maxAnswers {
+		if len(p.replies) >= maxReplies {
 			p.blocked = true
 			return r.all, nil
 		}
-		switch r.op {
-		case opPut, opMore:
-			p.applyPut(now, &r)
-		case opPush:
-			if f := p.applyPush(now, &r); f != nil {
-				return r.all, f
-			}
-		case opTry:
-			p.applyTry(now, &r)
-		case opGet, opAdd, opSwap, opCompare:
-			p.applyCall(now, &r)
-		case opFence:
-			p.reply(now, answer{op: opValue, tag: r.fixed.u32()})
-		default:
-			p.d.stats.Malformed++
+		if full := p.applyRequest(now, &r); full != nil {
+			return r.all, full
 		}
 	}
 	return nil, nil
+}
+
+// applyRequest returns the FIFO that has no room for it; then nothing was done.
+func (p *peer) applyRequest(now monotime.Time, r *record) *FIFO {
+	switch r.op {
+	case opPut, opPutContinue:
+		p.applyPut(now, r)
+	case opPush:
+		return p.applyPush(now, r)
+	case opTryPush:
+		p.applyTryPush(now, r)
+	case opGet:
+		p.applyGet(now, r)
+	case opFetchAdd, opSwap, opCompareSwap:
+		p.applyAtomic(now, r)
+	case opFence:
+		p.reply(now, reply{op: opValue, requestID: r.fixed.u32()})
+	default:
+		p.d.stats.Malformed++
+	}
+	return nil
 }
 
 func (p *peer) applyPut(now monotime.Time, r *record) {
@@ -70,7 +76,7 @@ func (p *peer) applyPut(now monotime.Time, r *record) {
 	}
 	n, off := uint64(len(r.data)), at.off
 	at.off += n
-	w, refusal := p.d.check(at.id, at.secret, off, n, Write)
+	w, refusal := p.d.checkWindow(at.id, at.secret, off, n, Write)
 	if refusal != 0 {
 		p.refuse(now, at.id, refusal)
 		return
@@ -79,107 +85,105 @@ func (p *peer) applyPut(now monotime.Time, r *record) {
 	w.changed(r.flags&flagNotify != 0)
 }
 
-// refuse tells the peer that an operation was refused for whose answer nobody waits.
-func (p *peer) refuse(now monotime.Time, id uint16, reason Refusal) {
-	p.d.stats.Refused++
-	p.reply(now, answer{op: opRefused, id: id, reason: reason})
-}
-
-// applyCall answers an operation on a word, or a Get.
-func (p *peer) applyCall(now monotime.Time, r *record) {
-	id, secret, off, tag := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32()
-	n, right := uint64(8), Atomic
-	if r.op == opGet {
-		n, right = uint64(r.fixed.u32()), Read
-	}
-	w, refusal := p.d.check(id, secret, off, n, right)
-	if refusal == 0 && r.op != opGet && off%8 != 0 {
-		refusal = Misaligned
-	}
+func (p *peer) applyGet(now monotime.Time, r *record) {
+	id, secret, off, requestID, n := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32(), uint64(r.fixed.u32())
+	w, refusal := p.d.checkWindow(id, secret, off, n, Read)
 	switch {
 	case refusal != 0:
-		p.d.stats.Refused++
-		p.reply(now, answer{op: opError, tag: tag, reason: refusal})
-	case r.op == opGet && n == 0:
-		p.reply(now, answer{op: opValue, tag: tag})
-	case r.op == opGet:
-		p.reply(now, answer{op: opData, tag: tag, w: w, off: off, n: n})
+		p.replyRefusal(now, requestID, refusal)
+	case n == 0:
+		p.reply(now, reply{op: opValue, requestID: requestID})
 	default:
-		operand := r.fixed.u64()
-		old := w.operate(r.op, off, operand, r.fixed)
-		w.changed(r.flags&flagNotify != 0)
-		p.reply(now, answer{op: opValue, tag: tag, value: old})
+		p.reply(now, reply{op: opData, requestID: requestID, w: w, off: off, n: n})
 	}
 }
 
-// applyTry appends a record if there is room, and says whether.
-func (p *peer) applyTry(now monotime.Time, r *record) {
-	id, secret, tag := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
-	f, refusal := p.d.checkFIFO(id, secret, len(r.data))
-	if refusal == 0 && !f.append(r.data) {
-		refusal = Full
+func (p *peer) applyAtomic(now monotime.Time, r *record) {
+	id, secret, off, requestID, operand := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32(), r.fixed.u64()
+	expected := uint64(0)
+	if r.op == opCompareSwap {
+		expected = r.fixed.u64()
 	}
+	old, refusal := p.d.atomic(r.op, id, secret, off, operand, expected)
+	p.replyValue(now, requestID, old, refusal)
+}
+
+// applyTryPush appends a record if there is room, and says whether.
+func (p *peer) applyTryPush(now monotime.Time, r *record) {
+	id, secret, requestID := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
+	p.replyValue(now, requestID, 0, p.d.tryAppend(id, secret, r.data))
+}
+
+// replyValue answers a request that has a value or was refused.
+func (p *peer) replyValue(now monotime.Time, requestID uint32, value uint64, refusal Refusal) {
 	if refusal != 0 {
-		p.d.stats.Refused++
-		p.reply(now, answer{op: opError, tag: tag, reason: refusal})
+		p.replyRefusal(now, requestID, refusal)
 		return
 	}
-	p.reply(now, answer{op: opValue, tag: tag})
+	p.reply(now, reply{op: opValue, requestID: requestID, value: value})
 }
 
-// operate does an atomic operation on a word, and returns what was there.
-func (w *Window) operate(op opcode, off, operand uint64, rest reader) (old uint64) {
-	word := (*uint64)(unsafe.Pointer(&w.mem[off]))
-	switch op {
-	case opAdd:
-		return atomic.AddUint64(word, operand) - operand
-	case opSwap:
-		return atomic.SwapUint64(word, operand)
-	}
-	for expected := rest.u64(); ; {
-		old = atomic.LoadUint64(word)
-		if old != expected || atomic.CompareAndSwapUint64(word, expected, operand) {
-			return old
-		}
-	}
+func (p *peer) replyRefusal(now monotime.Time, requestID uint32, refusal Refusal) {
+	p.d.stats.Refused++
+	p.reply(now, reply{op: opError, requestID: requestID, refusal: refusal})
 }
 
-// applyReply ends a call, or notes a refusal.
-func (p *peer) applyReply(r *record) {
-	if r.op == opRefused {
-		id, reason := r.fixed.u16(), Refusal(r.fixed.u8())
-		if p.refused == nil {
-			p.refused = &AccessError{Node: p.node, ID: id, Reason: reason}
+// applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for
+// it.
+func (p *peer) applyPush(now monotime.Time, r *record) (full *FIFO) {
+	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
+	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0
+	f, refusal := p.d.checkFIFO(id, secret, total)
+	if refusal != 0 {
+		if last { // once for all its parts
+			p.dropPartial()
+			p.refuse(now, id, refusal)
 		}
-		p.refused.Count++
-		return
+		return nil
 	}
-	if r.op != opData && r.op != opValue && r.op != opError {
+	data := r.data
+	if !first || !last {
+		if data = p.assemble(r.data, total, first, last); data == nil {
+			return nil
+		}
+	} else if len(data) != total {
 		p.d.stats.Malformed++
-		return
+		return nil
 	}
-	c := p.calls[r.fixed.u32()]
-	if c == nil {
-		p.d.stats.Orphans++
-		return
+	if !f.append(p, data) {
+		return f
 	}
-	switch r.op {
-	case opData:
-		at := int(r.fixed.u32())
-		if at != len(c.buf)-c.left || len(r.data) > c.left {
-			p.d.stats.Malformed++
-			return
+	p.dropPartial()
+	return nil
+}
+
+// assemble collects the parts of a record. It returns the whole of it with the last one; but it
+// does not keep that one, which comes again if the FIFO has no room.
+func (p *peer) assemble(part []byte, total int, first, last bool) []byte {
+	if first {
+		p.partial = p.partial[:0]
+	}
+	if sum := len(p.partial) + len(part); sum > total || last && sum != total {
+		p.d.stats.Malformed++
+		if last {
+			p.dropPartial()
 		}
-		c.left -= copy(c.buf[at:], r.data)
-		if c.left > 0 {
-			return
-		}
-	case opValue:
-		c.value = r.fixed.u64()
-	case opError:
-		c.reason = Refusal(r.fixed.u8())
+		return nil
 	}
-	delete(p.calls, c.tag)
-	p.flushed = max(p.flushed, c.flushes) // before its caller sees it: the peer may leave now
-	c.completion.Complete(nil)
+	if cap(p.partial) < total {
+		p.partial = append(p.d.recordBuffer(total), p.partial...)
+	}
+	if last {
+		return append(p.partial, part...)
+	}
+	p.partial = append(p.partial, part...)
+	return nil
+}
+
+// dropPartial gives the memory of a record's parts back.
+func (p *peer) dropPartial() {
+	if p.partial != nil {
+		p.d.freeRecord(p.partial)
+		p.partial = nil
+	}
 }

@@ -41,8 +41,8 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		return b
 	}
 	more := func(data ...byte) []byte {
-		b := make([]byte, opMore.size(len(data)))
-		putRecord(b, opMore, Key{}, 0, data, 0)
+		b := make([]byte, opPutContinue.size(len(data)))
+		putRecord(b, opPutContinue, Key{}, 0, data, 0)
 		return b
 	}
 	push := func(flags byte, total uint32, data string) []byte {

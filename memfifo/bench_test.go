@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 )
 
-// BenchmarkPut is what a Put of 64 KiB costs both ends together, in one goroutine, without the kernel: per frame, copies and checksums
-// included.
+// BenchmarkPut is what a Put of 64 KiB costs both ends together, in one goroutine, without the
+// kernel: per frame, copies and checksums included.
 func BenchmarkPut(b *testing.B) {
 	const size = 64 << 10
 	eps, domains := piped(b)

@@ -88,8 +88,8 @@ func (c *chaos) disturb(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// work does things to all nodes until the disturbance is over. Only losses, and refusals by one that has begun anew, may
-// come of it.
+// work does things to all nodes until the disturbance is over. Only losses, and refusals by one
+// that has begun anew, may come of it.
 func (c *chaos) work(ctx context.Context, id int, rng *rand.Rand) {
 	k := id / writers
 	d := c.domains[k]
@@ -116,7 +116,7 @@ func (c *chaos) work(ctx context.Context, id int, rng *rand.Rand) {
 		case 5:
 			p := &memfifo.Parcel{To: w, Off: off, Data: data}
 			if err = d.Post(p); err == nil && rng.IntN(2) == 0 {
-				err = p.WaitPlaced(all)
+				err = p.WaitRemote(all)
 			}
 		case 6:
 			soon, cancel := context.WithTimeout(all, time.Millisecond)
@@ -142,7 +142,8 @@ func (c *chaos) expected(k int, err error) {
 	}
 }
 
-// settle has a node put its regions anew: now nothing may fail any more, and nothing of before come later.
+// settle has a node put its regions anew: now nothing may fail any more, and nothing of before come
+// later.
 func (c *chaos) settle(id int) {
 	k := id / writers
 	ctx := context.Background()
@@ -171,8 +172,8 @@ func (c *chaos) settle(id int) {
 	}
 }
 
-// Cables are cut and mended, and a node begins anew: nobody hangs, what comes comes once and in order, and
-// when it is over all is well.
+// Cables are cut and mended, and a node begins anew: nobody hangs, what comes comes once and in
+// order, and when it is over all is well.
 func TestFailure_Chaos(t *testing.T) {
 	for range 2 {
 		seed := rand.Uint64()

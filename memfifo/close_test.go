@@ -13,7 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the node itself.
+// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the
+// node itself.
 func TestClose_NothingGoesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -70,8 +71,8 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 	})
 }
 
-// Who has something under way to a node that closes its domain hears of that at once: what was taken counts as in place, and what was
-// not is lost. Who has nothing under way loses nothing.
+// Who has something under way to a node that closes its domain hears of that at once: what was
+// taken counts as in place, and what was not is lost. Who has nothing under way loses nothing.
 func TestClose_IsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, -1, fault.Config{}, 0)
@@ -86,7 +87,7 @@ func TestClose_IsHeard(t *testing.T) {
 		begun := time.Now()
 		must(t, d.Close())
 		down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[1].Flush(ctx))
-		if !ok || !down.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
+		if !ok || down.Reason != memfifo.Left || down.Node != 0 || !strings.Contains(down.Error(), "node 0 has left") {
 			t.Errorf("not flushed: %v", down)
 		}
 		must(t, c.domains[2].Flush(ctx))
@@ -124,7 +125,8 @@ func TestClose_SeveralAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the Close of the endpoint, if that comes first.
+// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the
+// Close of the endpoint, if that comes first.
 func TestClose_EndsAllThatWaits(t *testing.T) {
 	for i := range 4 {
 		cut, endpointFirst := i%2 > 0, i/2 > 0
@@ -156,7 +158,7 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 				"Get":        func() error { time.Sleep(time.Millisecond); return r.Get(ctx, 0, make([]byte, 1<<20)) },
 				"FetchAdd":   func() error { time.Sleep(time.Millisecond); _, err := r.FetchAdd(ctx, 0, 1); return err },
 				"Flush":      func() error { time.Sleep(time.Millisecond); return d.Flush(ctx) },
-				"WaitPlaced": func() error { return parcel.WaitPlaced(ctx) },
+				"WaitRemote": func() error { return parcel.WaitRemote(ctx) },
 			}
 			for err == nil {
 				err = push.TryPush(ctx, make([]byte, 20))
@@ -190,7 +192,7 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 			}
 			closing.Wait()
 			waiting.Wait()
-			if took := time.Since(begun); took > 3*memfifo.DefaultLimit {
+			if took := time.Since(begun); took > 3*memfifo.DefaultPeerTimeout {
 				t.Errorf("it took %v", took)
 			}
 		})

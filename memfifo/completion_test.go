@@ -55,9 +55,9 @@ func TestCompletion_IsInPlaceAtOnce(t *testing.T) {
 			_, err2 := w.WaitWord(ctx, 8, func(v uint64) bool { return v == uint64(1+data[0]) })
 			return errors.Join(err, err2)
 		},
-		"Post and WaitPlaced": func(ctx context.Context, r *memfifo.Remote, d *memfifo.Domain, _ *memfifo.Window, data []byte) error {
+		"Post and WaitRemote": func(ctx context.Context, r *memfifo.Remote, d *memfifo.Domain, _ *memfifo.Window, data []byte) error {
 			q := &memfifo.Parcel{To: r, Off: 16, Data: data}
-			return errors.Join(d.Post(q), q.WaitPlaced(ctx))
+			return errors.Join(d.Post(q), q.WaitRemote(ctx))
 		},
 		"Post and Flush": func(ctx context.Context, r *memfifo.Remote, d *memfifo.Domain, _ *memfifo.Window, data []byte) error {
 			return errors.Join(d.Post(&memfifo.Parcel{To: r, Off: 16, Data: data}), d.Flush(ctx))
@@ -110,7 +110,7 @@ func TestCompletion_OnFirst(t *testing.T) {
 				t.Errorf("%d notifications, the first byte is %d, not %d", n, first[0], 1+i)
 			}
 			early = early || last[0] != byte(1+i)
-			must(t, q.WaitPlaced(ctx))
+			must(t, q.WaitRemote(ctx))
 		}
 		if !early {
 			t.Error("the notification was never early")

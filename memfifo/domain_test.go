@@ -228,10 +228,10 @@ func TestADeadPeerFailsInTime(t *testing.T) {
 		must(t, rs[0].Put(ctx, 0, []byte("lost")))
 		err := c.domains[0].Flush(ctx)
 		var down *memfifo.PeerDownError
-		if !errors.As(err, &down) || down.Node != 1 || down.Restarted {
+		if !errors.As(err, &down) || down.Node != 1 || down.Reason != memfifo.Silent {
 			t.Errorf("%v", err)
 		}
-		if took := time.Since(begun); took < memfifo.DefaultLimit || took > 2*memfifo.DefaultLimit {
+		if took := time.Since(begun); took < memfifo.DefaultPeerTimeout || took > 2*memfifo.DefaultPeerTimeout {
 			t.Errorf("it took %v", took)
 		}
 		must(t, rs[1].Put(ctx, 0, []byte("hello"))) // the rest goes on
@@ -272,7 +272,8 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 	})
 }
 
-// One that has left and come back is another one, to which nothing was lost: it refuses the former key.
+// One that has left and come back is another one, to which nothing was lost: it refuses the former
+// key.
 func TestANodeThatLeavesAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -316,7 +317,7 @@ func TestParcels(t *testing.T) {
 		}
 		for i, q := range parcels {
 			must(t, q.Wait(ctx))
-			must(t, q.WaitPlaced(ctx))
+			must(t, q.WaitRemote(ctx))
 			if mem[8*i] != byte(i) {
 				t.Fatalf("parcel %d is not in place", i)
 			}

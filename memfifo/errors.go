@@ -12,13 +12,15 @@ import (
 var (
 	// ErrAccess: the owner has refused an operation. An *AccessError says why.
 	ErrAccess = errors.New("access refused")
-	// ErrPeerDown: a node did not answer, has left, or has begun anew. A *PeerDownError names it.
+	// ErrPeerDown: a node did not answer, has left, or has restarted. A *PeerDownError names it.
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
-	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and net.ErrClosed.
+	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and
+	// net.ErrClosed.
 	ErrClosed error = closedError{}
-	// ErrTooLarge: a record is longer than MaxRecord, or, for TryPush, than a frame; or a Get than 2 GB.
+	// ErrTooLarge: a record is longer than MaxRecord, or, for TryPush, than a frame; or a Get than
+	// 2 GB.
 	ErrTooLarge = errors.New("too large")
 	// ErrTaken: the id is taken by another window, or FIFO, of this domain.
 	ErrTaken = errors.New("id is taken")
@@ -40,7 +42,7 @@ type Refusal uint8
 const (
 	NoSuchID   Refusal = iota + 1 // no window or FIFO has that id, or not any more
 	WrongKey                      // the secret is another one
-	OutOfRange                    // not all of it is inside of the window, or a record is longer than the FIFO takes (see NewFIFO)
+	OutOfRange                    // not all of it is inside of the window; a record is longer than the FIFO takes
 	NoRight                       // the window does not allow it
 	Misaligned                    // an atomic operation on an address that is not a multiple of 8
 	Full                          // TryPush: no room now
@@ -49,11 +51,13 @@ const (
 
 // String names r.
 func (r Refusal) String() string {
-	return [...]string{"?", "no such id (or revoked)", "wrong key", "out of range", "no right", "not aligned to 8 bytes", "full"}[min(r, refusals)%refusals]
+	return [...]string{
+		"?", "no such id (or revoked)", "wrong key", "out of range", "no right", "not aligned to 8 bytes", "full",
+	}[min(r, refusals)%refusals]
 }
 
-// AccessError is an operation that the owner has refused. Nothing of it was written; of a Put that takes several frames, parts that
-// are inside of the window may have been. It is ErrAccess.
+// AccessError is an operation that the owner has refused. Nothing of it was written; of a Put that
+// takes several frames, parts that are inside of the window may have been. It is ErrAccess.
 type AccessError struct {
 	Node   mcd.NodeID
 	ID     uint16
@@ -72,23 +76,42 @@ func (e *AccessError) Error() string {
 // Is makes errors.Is(err, ErrAccess) hold.
 func (e *AccessError) Is(target error) bool { return target == ErrAccess }
 
-// PeerDownError names a node that did not answer, has left, or has begun anew. Of what was under way to it, some may have been
-// done. It is ErrPeerDown.
+// Reason is why a peer is down.
+type Reason uint8
+
+// The reasons.
+const (
+	Silent    Reason = iota + 1 // it has not answered for Config.PeerTimeout
+	Left                        // it has closed its domain
+	Restarted                   // it has another domain than before
+	DataLost                    // it answers, but no data has reached it for Config.PeerTimeout
+)
+
+// String names r.
+func (r Reason) String() string {
+	return [...]string{"?", "silent", "left", "restarted", "data lost", "?"}[min(r, DataLost+1)]
+}
+
+// PeerDownError names a node that did not answer, has left, or has restarted. Of what was under way
+// to it, some may have been done. It is ErrPeerDown.
 type PeerDownError struct {
-	Node      mcd.NodeID
-	Left      bool          // it has closed its domain
-	Restarted bool          // it has another domain than before
-	Limit     time.Duration // for so long it has not answered, if neither
+	Node    mcd.NodeID
+	Reason  Reason
+	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
 }
 
 func (e *PeerDownError) Error() string {
-	switch {
-	case e.Left:
-		return fmt.Sprintf("node %d has left: what was under way may be lost (flush, and meet in a barrier, before a node closes its domain)", e.Node)
-	case e.Restarted:
-		return fmt.Sprintf("node %d has begun anew: what was under way is lost", e.Node)
+	switch e.Reason {
+	case Left:
+		return fmt.Sprintf("node %d has left: what was under way may be lost "+
+			"(flush, and meet in a barrier, before a node closes its domain)", e.Node)
+	case Restarted:
+		return fmt.Sprintf("node %d has restarted: what was under way is lost (get its new keys)", e.Node)
+	case DataLost:
+		return fmt.Sprintf("node %d answers, but no data has reached it for %v: what was under way is lost "+
+			"(a switch or link on the path drops long frames: compare the MTUs)", e.Node, e.Timeout)
 	}
-	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Limit)
+	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Timeout)
 }
 
 // Is makes errors.Is(err, ErrPeerDown) hold.

@@ -13,8 +13,9 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// domains makes a cluster in memory. On real machines, each node opens its own link and finds the others: see package
-// cluster. Keys reach the others as text, by a message for instance; here they are just used.
+// domains makes a cluster in memory. On real machines, each node opens its own link and finds the
+// others: see package cluster. Keys reach the others as text, by a message for instance; here they
+// are just used.
 func domains(n int) (all []*memfifo.Domain, closeAll func()) {
 	links, err := fabric.Links(n)
 	check(err)
@@ -98,7 +99,8 @@ func ExampleRemote_FetchAdd() {
 	// Output: the next number is 300
 }
 
-// Records of one node come in the order in which it pushed them. The FIFO is small: who pushes waits until there is room.
+// Records of one node come in the order in which it pushed them. The FIFO is small: who pushes
+// waits until there is room.
 func ExampleFIFO() {
 	ctx := context.Background()
 	nodes, closeAll := domains(2)
@@ -161,7 +163,7 @@ func ExampleDomain_Post() {
 	_, err = w.Wait(ctx, 0) // the last one lands behind the large one
 	check(err)
 	fmt.Println("the last byte is", w.Bytes()[1<<20-1])
-	check(last.WaitPlaced(ctx)) // and the sender knows
+	check(last.WaitRemote(ctx)) // and the sender knows
 	fmt.Println("done:", large.Done(), last.Done())
 	// Output:
 	// the last byte is 7
@@ -184,7 +186,8 @@ func ExampleRemote_Get() {
 	// Output: left here
 }
 
-// A cell that several nodes change, each depending on what is there: who finds it changed by others looks again.
+// A cell that several nodes change, each depending on what is there: who finds it changed by others
+// looks again.
 func ExampleRemote_CompareSwap() {
 	ctx := context.Background()
 	nodes, closeAll := domains(3)
@@ -216,7 +219,8 @@ func ExampleRemote_CompareSwap() {
 	// Output: by sevens, and no further than 1000
 }
 
-// A token goes round: each node waits for it, adds one, and passes it on. Who was notified sees what was written before.
+// A token goes round: each node waits for it, adds one, and passes it on. Who was notified sees
+// what was written before.
 func ExampleRemote_PutNotify() {
 	ctx := context.Background()
 	nodes, closeAll := domains(4)

@@ -12,7 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// full makes a FIFO under an id at c's node 1, and fills it from node 0 until one record more is held up.
+// full makes a FIFO under an id at c's node 1, and fills it from node 0 until one record more is
+// held up.
 func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
 	t.Helper()
 	q, err := c.domains[1].NewFIFO(id, make([]byte, memfifo.MinFIFO))
@@ -28,8 +29,9 @@ func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
 	return q
 }
 
-// A peer dies, leaves, or begins anew unseen, with everything pending at it. Each thing ends with ErrPeerDown, at once if the peer could
-// say that it leaves; others go on, and after a Flush so does the peer's successor.
+// A peer dies, leaves, or begins anew unseen, with everything pending at it. Each thing ends with
+// ErrPeerDown, at once if the peer could say that it leaves; others go on, and after a Flush so
+// does the peer's successor.
 func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 	for _, how := range []string{"dies", "leaves", "begins anew"} {
 		t.Run(how, func(t *testing.T) {
@@ -63,12 +65,12 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					},
 					"parcels": func() error {
 						for _, q := range parcels {
-							err := errors.Join(q.WaitPlaced(ctx), q.Wait(ctx)) // not the test's, which goes on meanwhile
+							err := errors.Join(q.WaitRemote(ctx), q.Wait(ctx)) // not the test's, which goes on meanwhile
 							if !errors.Is(err, memfifo.ErrPeerDown) {
 								t.Errorf("%v", err)
 							}
 						}
-						return parcels[0].WaitPlaced(ctx)
+						return parcels[0].WaitRemote(ctx)
 					},
 				} {
 					if name == "parcels" {
@@ -96,15 +98,16 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if took := time.Since(begun); took > memfifo.DefaultLimit {
+				if took := time.Since(begun); took > memfifo.DefaultPeerTimeout {
 					t.Errorf("others had to wait %v", took)
 				}
 				waiting.Wait()
-				if took := time.Since(begun); took > 2*memfifo.DefaultLimit || how == "leaves" && took > 10*time.Millisecond {
+				if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout || how == "leaves" && took > 10*time.Millisecond {
 					t.Errorf("it took %v", took)
 				}
 				down, ok := errors.AsType[*memfifo.PeerDownError](d.Flush(ctx))
-				if !ok || down.Node != 1 || down.Restarted != (how == "begins anew") || down.Left != (how == "leaves") {
+				want := map[string]memfifo.Reason{"dies": memfifo.Silent, "leaves": memfifo.Left, "begins anew": memfifo.Restarted}[how]
+				if !ok || down.Node != 1 || down.Reason != want {
 					t.Errorf("Flush: %v", down)
 				}
 				must(t, d.Flush(ctx))
@@ -119,8 +122,8 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A peer that goes away and comes back in the middle of a long Put or Push, while others Flush: what has begun ends with
-// ErrPeerDown, and does not go on as if its first half were there.
+// A peer that goes away and comes back in the middle of a long Put or Push, while others Flush:
+// what has begun ends with ErrPeerDown, and does not go on as if its first half were there.
 func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -160,7 +163,8 @@ func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
 	})
 }
 
-// A context ends a Push that waits for room, but none that has begun: others could not go on. The record is there in the end.
+// A context ends a Push that waits for room, but none that has begun: others could not go on. The
+// record is there in the end.
 func TestFailure_ContextsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -12,7 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Records of every length come out as they went in, at every place of the ring, over its end and at it.
+// Records of every length come out as they went in, at every place of the ring, over its end and at
+// it.
 func TestFIFO_EveryLengthAtEveryPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -83,21 +84,23 @@ func TestFIFO_AShortBufferTakesNothing(t *testing.T) {
 		ctx := limit(t)
 		q, err := c.domains[1].NewFIFO(1, make([]byte, 256))
 		must(t, err)
-		if rec, ok := q.Peek(); ok {
-			t.Errorf("%q in an empty FIFO", rec)
+		if r, ok := q.Peek(); ok || q.Release(r) {
+			t.Errorf("%q in an empty FIFO", r.Data)
 		}
-		q.Release() // nothing
 		must(t, c.domains[0].Remote(q.Key()).PushBatch(ctx, []byte("a record"), []byte("another"), nil))
 		must(t, c.domains[0].Flush(ctx))
 		for range 3 {
 			if n, err := q.Pop(ctx, make([]byte, 7)); n != 0 || !errors.Is(err, io.ErrShortBuffer) {
 				t.Errorf("%d, %v", n, err)
 			}
-			if rec, ok := q.Peek(); !ok || string(rec) != "a record" || cap(rec) != len(rec) {
-				t.Errorf("%q, %v", rec, ok)
+			if r, ok := q.Peek(); !ok || string(r.Data) != "a record" || cap(r.Data) != len(r.Data) {
+				t.Errorf("%q, %v", r.Data, ok)
 			}
 		}
-		q.Release()
+		first, _ := q.Peek()
+		if !q.Release(first) || q.Release(first) {
+			t.Error("a record is not released once")
+		}
 		b := make([]byte, 7)
 		if n, ok, err := q.TryPop(b); !ok || err != nil || string(b[:n]) != "another" {
 			t.Errorf("%q, %v, %v", b[:n], ok, err)

@@ -86,7 +86,7 @@ func TestFlush_TellsALossOnce(t *testing.T) {
 		must(t, c.domains[0].Flush(ctx))
 		c.faults[1].Cut(true)
 		must(t, r.Put(ctx, 0, []byte{2}))
-		time.Sleep(2 * memfifo.DefaultLimit)
+		time.Sleep(2 * memfifo.DefaultPeerTimeout)
 		if err := r.Put(ctx, 0, []byte{3}); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("a Put before the loss was told: %v", err)
 		}

@@ -11,24 +11,25 @@ import (
 
 const fuzzKey = 0x4b4b4b4b4b4b4b4b
 
-// Bytes are the records of frames in order, cut at two places: whatever they say, only windows and FIFOs change, within bounds.
+// Bytes are the records of frames in order, cut at two places: whatever they say, only windows and
+// FIFOs change, within bounds.
 func FuzzRecords(f *testing.F) {
 	const id, key = uint16(1), uint64(fuzzKey)
 	for _, seed := range [][][]byte{
 		{rec(opPut, flagNotify, id, key, uint64(8), []byte("12345678")), rec(opGet, 0, id, key, uint64(0), uint32(7), uint32(256))},
-		{rec(opPush, flagFirst|flagLast, id, key, uint32(4), []byte("four")), rec(opTry, 0, id, key, uint32(1), []byte("more"))},
+		{rec(opPush, flagFirst|flagLast, id, key, uint32(4), []byte("four")), rec(opTryPush, 0, id, key, uint32(1), []byte("more"))},
 		{rec(opPush, flagFirst, id, key, uint32(8), []byte("four")), rec(opPush, flagLast, id, key, uint32(8), []byte("more"))},
-		{rec(opAdd, 0, id, key, uint64(8), uint32(1), uint64(1)), rec(opSwap, 0, id, key, uint64(8), uint32(2), uint64(1)),
-			rec(opCompare, flagNotify, id, key, uint64(8), uint32(3), uint64(1), uint64(2)), rec(opFence, 0, uint32(4))},
+		{rec(opFetchAdd, 0, id, key, uint64(8), uint32(1), uint64(1)), rec(opSwap, 0, id, key, uint64(8), uint32(2), uint64(1)),
+			rec(opCompareSwap, flagNotify, id, key, uint64(8), uint32(3), uint64(1), uint64(2)), rec(opFence, 0, uint32(4))},
 		{bytes.Repeat(rec(opPush, flagFirst|flagLast, uint16(2), key, uint32(20), make([]byte, 20)), 5), rec(opFence, 0, uint32(4))},
 		{bytes.Repeat(rec(opPut, 0, id, key, ^uint64(0), []byte{1}), 40)},
-		{rec(opPut, 0, id, key, uint64(200), []byte("12345678")), bytes.Repeat(rec(opMore, flagNotify, []byte("12345678")), 9), rec(opMore, 0)},
+		{rec(opPut, 0, id, key, uint64(200), []byte("12345678")), bytes.Repeat(rec(opPutContinue, flagNotify, []byte("12345678")), 9), rec(opPutContinue, 0)},
 	} {
 		f.Add(bytes.Join(seed, nil), uint16(20), uint16(60), byte(0))
 	}
 	d, _ := openRaw(f)
 	f.Fuzz(func(t *testing.T, b []byte, cut1, cut2 uint16, lane byte) {
-		mem, ring, small := newFramed(256), newFramed(4096), newFramed(MinFIFO)
+		mem, ring, small := newGuarded(256), newGuarded(4096), newGuarded(MinFIFO)
 		w, q, q2 := fuzzSite(t, d, mem, ring, small)
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -47,26 +48,27 @@ func FuzzRecords(f *testing.F) {
 		if !mem.whole() || !ring.whole() || !small.whole() {
 			t.Error("written around a window or FIFO")
 		}
-		if len(p.answers) > maxAnswers || len(p.partial) > q.longest() {
-			t.Errorf("%d answers, %d bytes of a record", len(p.answers), len(p.partial))
+		if len(p.replies) > maxReplies || len(p.partial) > q.ring.longest() {
+			t.Errorf("%d answers, %d bytes of a record", len(p.replies), len(p.partial))
 		}
 		for _, f := range []*FIFO{q, q2} {
-			for rec, end, ok := f.oldest(); ok; rec, end, ok = f.oldest() {
-				if len(rec) > f.longest() || end > f.tail.Load() {
-					t.Fatalf("a record of %d bytes, to %d of %d", len(rec), end, f.tail.Load())
+			r := &f.ring
+			for rec, end, ok := r.oldest(); ok; rec, end, ok = r.oldest() {
+				if len(rec) > r.longest() || end > r.tail.Load() {
+					t.Fatalf("a record of %d bytes, to %d of %d", len(rec), end, r.tail.Load())
 				}
-				f.head.Store(end)
+				r.head.Store(end)
 			}
 		}
 		for range 1000 { // with room again, all goes on
 			for _, f := range []*FIFO{q, q2} {
-				f.head.Store(f.tail.Load())
+				f.ring.head.Store(f.ring.tail.Load())
 			}
 			records, ok := p.conn.Buffered(lane & 1)
 			if !ok {
 				break
 			}
-			p.answers, p.blocked = nil, false
+			p.replies, p.blocked = nil, false
 			p.take(now, lane&1, records)
 		}
 		if p.conn.Held(lane & 1) {
@@ -74,14 +76,14 @@ func FuzzRecords(f *testing.F) {
 		}
 		w.wake(nil)
 		p.fail(ErrClosed)
-		if len(q.held)+len(q2.held) != 0 || q.holds.Load()+q2.holds.Load() != 0 {
+		if len(q.senders.peers)+len(q2.senders.peers) != 0 || q.senders.count.Load()+q2.senders.count.Load() != 0 {
 			t.Error("a peer that has failed is held")
 		}
 	})
 }
 
 // fuzzSite gives a domain a window and FIFOs of a known key.
-func fuzzSite(t *testing.T, d *Domain, mem, ring, small framed) (w *Window, q, q2 *FIFO) {
+func fuzzSite(t *testing.T, d *Domain, mem, ring, small guarded) (w *Window, q, q2 *FIFO) {
 	d.mu.Lock()
 	clear(d.windows)
 	d.recent = nil
@@ -101,7 +103,8 @@ func fuzzSite(t *testing.T, d *Domain, mem, ring, small framed) (w *Window, q, q
 	return w, q, q2
 }
 
-// Bytes are replies while calls wait for theirs: nothing is written but what a Get asks for, and each call ends once.
+// Bytes are replies while calls wait for theirs: nothing is written but what a Get asks for, and
+// each call ends once.
 func FuzzReplies(f *testing.F) {
 	f.Add(rec(opData, 0, uint32(1), uint32(0), make([]byte, 64)))
 	f.Add(append(rec(opData, 0, uint32(1), uint32(0), make([]byte, 30)), rec(opData, 0, uint32(1), uint32(30), make([]byte, 34))...))
@@ -109,33 +112,39 @@ func FuzzReplies(f *testing.F) {
 	f.Add(append(rec(opRefused, 0, uint16(2), uint8(9)), rec(opValue, 0, uint32(4), uint64(3))...))
 	d, _ := openRaw(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		buf := newFramed(64)
+		buf := newGuarded(64)
 		d.mu.Lock()
-		d.peers, d.tag = nil, 0
+		d.peers, d.lastID = nil, 0
 		p, now := d.peer(1), clock.Now()
-		p.done = 3
-		calls := []*call{
-			p.newCall(opGet, 1, buf.inside()), p.newCall(opAdd, 1, nil), p.newCall(opTry, 1, nil), p.newCall(opFence, 0, nil), p.newCall(opGet, 1, nil),
+		p.issued = 3
+		var calls []*workRequest
+		for _, what := range []request{{op: opGet, buf: buf.inside()}, {op: opFetchAdd}, {op: opTryPush}, {op: opFence}, {op: opGet}} {
+			wr := d.newRequest(&what)
+			p.queue.push(wr)
+			calls = append(calls, wr)
+		}
+		if p.encodeQueued(now) || p.queue.first != nil {
+			t.Error("not all requests are in frames")
 		}
 		p.take(now, reliable.Replies, b)
 		if !buf.whole() {
 			t.Error("written around the buffer")
 		}
 		for _, c := range calls {
-			if c.completion.Done() == (p.calls[c.tag] == c) {
-				t.Errorf("call %d: done %v", c.tag, c.completion.Done())
+			if c.remote.Done() == (p.pending[c.requestID] == c) {
+				t.Errorf("request %d: done %v", c.requestID, c.remote.Done())
 			}
-			if c.left < 0 || c.left > 64 {
-				t.Errorf("call %d: %d bytes are left", c.tag, c.left)
+			if c.received < 0 || c.received > len(c.buf) {
+				t.Errorf("request %d: %d bytes have come of %d", c.requestID, c.received, len(c.buf))
 			}
 		}
 		p.fail(&PeerDownError{Node: 1})
-		d.mu.Unlock()
 		for _, c := range calls {
-			_, _ = p.answer(context.Background(), c)
+			_, _ = p.awaitReply(context.Background(), c)
 		}
-		if len(p.calls) != 0 || p.flushed > p.done {
-			t.Errorf("%d calls are left; %d of %d are in place", len(p.calls), p.flushed, p.done)
+		d.mu.Unlock()
+		if len(p.pending) != 0 || p.confirmed > p.issued {
+			t.Errorf("%d requests are left; %d of %d are in place", len(p.pending), p.confirmed, p.issued)
 		}
 		if p.refused != nil {
 			_ = p.refused.Error()

@@ -36,10 +36,10 @@ func TestHostile_Records(t *testing.T) {
 		{"a Put over the end", reliable.Requests, put(57, 8), Counters{Refused: 1}},
 		{"nothing put behind the end", reliable.Requests, put(65, 0), Counters{Refused: 1}},
 		{"nothing put at the end", reliable.Requests, put(64, 0), Counters{}},
-		{"more of no Put", reliable.Requests, rec(opMore, 0, []byte{1}), Counters{Malformed: 1}},
-		{"more over the end", reliable.Requests, append(put(64, 0), rec(opMore, 0, []byte{1})...), Counters{Refused: 1}},
-		{"more behind one refused", reliable.Requests, append(put(57, 8), rec(opMore, 0, []byte{1})...), Counters{Refused: 2}},
-		{"more behind the last offset of all", reliable.Requests, append(put(math.MaxUint64, 1), rec(opMore, 0, make([]byte, 65))...), Counters{Refused: 2}},
+		{"more of no Put", reliable.Requests, rec(opPutContinue, 0, []byte{1}), Counters{Malformed: 1}},
+		{"more over the end", reliable.Requests, append(put(64, 0), rec(opPutContinue, 0, []byte{1})...), Counters{Refused: 1}},
+		{"more behind one refused", reliable.Requests, append(put(57, 8), rec(opPutContinue, 0, []byte{1})...), Counters{Refused: 2}},
+		{"more behind the last offset of all", reliable.Requests, append(put(math.MaxUint64, 1), rec(opPutContinue, 0, make([]byte, 65))...), Counters{Refused: 2}},
 		{"a wrong key", reliable.Requests, rec(opPut, 0, id, wrong, uint64(0), []byte{1}), Counters{Refused: 1}},
 		{"another id", reliable.Requests, rec(opPut, 0, id+1, key, uint64(0), []byte{1}), Counters{Refused: 1}},
 		{"a Put in the lane of replies", reliable.Replies, put(0, 8), Counters{Malformed: 1}},
@@ -50,20 +50,20 @@ func TestHostile_Records(t *testing.T) {
 		{"a Get of 4 GB", reliable.Requests, rec(opGet, 0, id, key, uint64(0), uint32(1), uint32(math.MaxUint32)), Counters{Refused: 1}},
 		{"a Get whose end overflows", reliable.Requests, rec(opGet, 0, id, key, uint64(math.MaxUint64), uint32(1), uint32(2)), Counters{Refused: 1}},
 		{"a Get with data", reliable.Requests, rec(opGet, 0, id, key, uint64(0), uint32(1), uint32(8), []byte{1, 2, 3}), Counters{}},
-		{"half a word", reliable.Requests, rec(opAdd, 0, id, key, uint64(4), uint32(1), uint64(1)), Counters{Refused: 1}},
+		{"half a word", reliable.Requests, rec(opFetchAdd, 0, id, key, uint64(4), uint32(1), uint64(1)), Counters{Refused: 1}},
 		{"a word behind the end", reliable.Requests, rec(opSwap, 0, id, key, uint64(64), uint32(1), uint64(1)), Counters{Refused: 1}},
-		{"a word over the end", reliable.Requests, rec(opCompare, 0, id, key, uint64(57), uint32(1), uint64(1), uint64(0)), Counters{Refused: 1}},
+		{"a word over the end", reliable.Requests, rec(opCompareSwap, 0, id, key, uint64(57), uint32(1), uint64(1), uint64(0)), Counters{Refused: 1}},
 		{"a Push longer than it says", reliable.Requests, rec(opPush, flagFirst|flagLast, id, key, uint32(3), []byte("four")), Counters{Malformed: 1}},
 		{"a Push shorter than it says", reliable.Requests, rec(opPush, flagFirst|flagLast, id, key, uint32(5), []byte("four")), Counters{Malformed: 1}},
 		{"a Push of 4 GB", reliable.Requests, rec(opPush, flagFirst|flagLast, id, key, uint32(math.MaxUint32), []byte("four")), Counters{Refused: 1}},
 		{"the last part of no Push", reliable.Requests, rec(opPush, flagLast, id, key, uint32(9), []byte("four")), Counters{Malformed: 1}},
 		{"a part of more than there is", reliable.Requests, rec(opPush, flagFirst, id, key, uint32(3), []byte("four")), Counters{Malformed: 1}},
-		{"a TryPush that is too long", reliable.Requests, rec(opTry, 0, id, key, uint32(1), make([]byte, 100)), Counters{Refused: 1}},
+		{"a TryPush that is too long", reliable.Requests, rec(opTryPush, 0, id, key, uint32(1), make([]byte, 100)), Counters{Refused: 1}},
 		{"a Put behind what is malformed", reliable.Requests, append(rec(opcodes, 0), put(0, 8)...), Counters{Malformed: 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, r := openRaw(t)
-			mem, ring := newFramed(64), newFramed(128)
+			mem, ring := newGuarded(64), newGuarded(128)
 			w, err := d.Register(id, mem.inside(), All)
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestHostile_Records(t *testing.T) {
 			}
 			synctest.Wait()
 			got := d.Counters()
-			if got.Malformed != x.want.Malformed || got.Refused != x.want.Refused || got.Orphans != x.want.Orphans || got.Strangers != 1 {
+			if got.Malformed != x.want.Malformed || got.Refused != x.want.Refused || got.Orphans != x.want.Orphans || got.UnknownNode != 1 {
 				t.Errorf("%s: %+v", x.name, got)
 			}
 			if !mem.whole() || !ring.whole() || !bytes.Equal(w.Bytes(), make([]byte, 64)) || q.Len() != 0 {
@@ -100,7 +100,7 @@ func TestHostile_RandomFrames(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
 		d, r := openRaw(t)
-		mem := newFramed(64)
+		mem := newGuarded(64)
 		w, err := d.Register(1, mem.inside(), All)
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,8 @@ func TestHostile_RandomFrames(t *testing.T) {
 	})
 }
 
-// A peer that asks for refusals and answers, and never acknowledges one, is made to wait: what is kept for it is bounded.
+// A peer that asks for refusals and answers, and never acknowledges one, is made to wait: what is
+// kept for it is bounded.
 func TestHostile_FloodsThatAreNeverAcknowledged(t *testing.T) {
 	for name, record := range map[string]func() []byte{
 		"refused Puts": func() []byte { return rec(opPut, 0, uint16(9), uint64(9), uint64(0)) },
@@ -161,8 +162,8 @@ func TestHostile_FloodsThatAreNeverAcknowledged(t *testing.T) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			p := d.peers[1]
-			if len(p.answers) > maxAnswers || cap(p.answers) > 4*maxAnswers || cap(p.partial) > 2*MaxRecord || len(d.frames) > spareFrames {
-				t.Errorf("%s: %d answers, %d bytes of a record, %d frames", name, len(p.answers), cap(p.partial), len(d.frames))
+			if len(p.replies) > maxReplies || cap(p.replies) > 4*maxReplies || cap(p.partial) > 2*MaxRecord || len(d.pool.frames) > spareFrames {
+				t.Errorf("%s: %d answers, %d bytes of a record, %d frames", name, len(p.replies), cap(p.partial), len(d.pool.frames))
 			}
 			if asks := name == "refused Puts" || name == "fences" || name == "long Gets"; asks == (taken == 3000) {
 				t.Errorf("%s: %d frames were taken", name, taken)
@@ -189,13 +190,13 @@ func TestHostile_Answers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, r := openRaw(t)
-			buf := newFramed(64)
+			buf := newGuarded(64)
 			ended := make(chan error, 1)
 			go func() { ended <- d.Remote(Key{Node: 1}).Get(context.Background(), 0, buf.inside()) }()
 			synctest.Wait()
 			var tag uint32
 			d.mu.Lock()
-			for tag = range d.peers[1].calls {
+			for tag = range d.peers[1].pending {
 			}
 			d.mu.Unlock()
 			before := d.Counters()
@@ -219,7 +220,7 @@ func TestHostile_Answers(t *testing.T) {
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if n := len(d.peers[1].calls); n != 0 {
+			if n := len(d.peers[1].pending); n != 0 {
 				t.Errorf("%s: %d calls are left", x.name, n)
 			}
 		})

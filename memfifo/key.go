@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Key is what one needs to use a window or a FIFO: where it is, and a random number that its owner has given it. It is
-// comparable, and may be sent to others in any way, as text for instance.
+// Key is what one needs to use a window or a FIFO: where it is, and a random number that its owner
+// has given it. It is comparable, and may be sent to other nodes in any way, as text for instance.
 type Key struct {
 	Node   mcd.NodeID
 	ID     uint16

@@ -7,19 +7,32 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
+// The bounds of a domain, each with its reason.
 const (
 	// DefaultPort of remote memory operations.
 	DefaultPort mcd.PortID = 253
-	// DefaultLimit is how long a peer may be silent that owes an answer: 2 s.
-	DefaultLimit = reliable.DefaultPeerTimeout
-	// MaxRecord is the longest record of a FIFO: what a sender may keep of one that has not come whole.
+	// DefaultPeerTimeout is how long a peer that owes an answer may be silent: 2 s.
+	DefaultPeerTimeout = reliable.DefaultPeerTimeout
+	// MaxRecord is the longest record of a FIFO, and so what a receiver keeps of one that is not
+	// complete.
 	MaxRecord = 128 << 10
-	// maxAnswers is how many answers a node keeps for one peer until there is room to send them; then that peer waits.
-	maxAnswers = 64
-	// askParts: a peer that owes an answer and says nothing is asked after this part of the limit.
+	// maxReplies is how many replies a node keeps for one peer until there is room to send them;
+	// then that peer waits.
+	maxReplies = 64
+	// askParts: a peer that owes a reply and says nothing is probed after this part of the peer
+	// timeout.
 	askParts = 4
 	// spareFrames is how many buffers a domain keeps for later: those of one window.
 	spareFrames = reliable.Window
 	// busyRetry is how long a link that has no room is left alone.
 	busyRetry = 50 * time.Microsecond
+	// sendBatch is how many full frames a long operation gathers before it sends them in one call
+	// of the link.
+	sendBatch = reliable.MaxBatch
+	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
+	// sent, and as much again.
+	drainPolls = 4
+	// wholePart is the size up to which data is not cut because little is left in a frame. Aligned
+	// words stay whole.
+	wholePart = 256
 )

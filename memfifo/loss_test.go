@@ -12,8 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// A Put or Push waits for room, gets some, and before it goes on what was under way is lost, and a Flush by somebody else tells that.
-// It does not go on as if its first half were there.
+// A Put or Push waits for room, gets some, and before it goes on what was under way is lost, and a
+// Flush by somebody else tells that. It does not go on as if its first half were there.
 func TestFailure_BetweenRoomAndItsUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links, err := fabric.Links(2)
@@ -46,9 +46,8 @@ func TestFailure_BetweenRoomAndItsUse(t *testing.T) {
 			synctest.Wait()
 			d.mu.Lock()
 			p := d.peers[1]
-			p.room.wake(nil)
 			p.fail(&PeerDownError{Node: 1})
-			p.failed = nil
+			p.peerErr = nil
 			d.mu.Unlock()
 			begun := time.Now()
 			if err := <-ended; !errors.Is(err, ErrPeerDown) || time.Since(begun) > 0 {

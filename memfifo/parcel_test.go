@@ -23,7 +23,7 @@ func TestPost_ThoseBeforeAnErrorAreSent(t *testing.T) {
 		if err := c.domains[0].Post(good, bad); err == nil {
 			t.Error("an offset below 0 was posted")
 		}
-		must(t, good.WaitPlaced(ctx))
+		must(t, good.WaitRemote(ctx))
 		must(t, r.Put(ctx, 8, []byte("put")))
 		must(t, c.domains[0].Flush(ctx))
 		if got := w.Bytes()[:11]; !bytes.Equal(got, []byte("good\x00\x00\x00\x00put")) {
@@ -41,7 +41,7 @@ func TestPost_ToThisNode(t *testing.T) {
 		q := &memfifo.Parcel{To: c.domains[0].Remote(w.Key()), Data: []byte("here"), Notify: memfifo.OnFirst}
 		must(t, c.domains[0].Post(q))
 		must(t, q.Wait(ctx))
-		must(t, q.WaitPlaced(ctx))
+		must(t, q.WaitRemote(ctx))
 		if string(w.Bytes()[:4]) != "here" || w.Notified() != 1 {
 			t.Errorf("%q, %d notifications", w.Bytes()[:4], w.Notified())
 		}

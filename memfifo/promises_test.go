@@ -14,7 +14,8 @@ import (
 
 // What docs/memory-model.md promises, section by section.
 
-// Order: who pops a record sees the Put before it, and not the one after it, whatever the network does.
+// Order: who pops a record sees the Put before it, and not the one after it, whatever the network
+// does.
 func TestPromise_OrderAcrossOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3}, 5)
@@ -97,7 +98,7 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 			must(t, push.Push(ctx, []byte{i}))
 		}
 		must(t, c.domains[0].Remote(w.Key()).Put(ctx, 0, binary.NativeEndian.AppendUint64(nil, 1)))
-		short, cancel := context.WithTimeout(ctx, 5*memfifo.DefaultLimit)
+		short, cancel := context.WithTimeout(ctx, 5*memfifo.DefaultPeerTimeout)
 		defer cancel()
 		if err := c.domains[0].Flush(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("Flush behind a full FIFO: %v", err)
@@ -111,7 +112,8 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 		if err := c.domains[2].Remote(q.Key()).TryPush(ctx, nil); !errors.Is(err, memfifo.ErrFull) {
 			t.Errorf("TryPush: %v", err)
 		}
-		q.Release()
+		oldest, _ := q.Peek()
+		q.Release(oldest)
 		must(t, c.domains[0].Flush(ctx))
 		if v, _ := w.Load(0); v != 1 {
 			t.Error("the Put is not there")
@@ -134,7 +136,8 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 	})
 }
 
-// Failure: all that is done to a node that was down fails until Flush has said so; after that it works.
+// Failure: all that is done to a node that was down fails until Flush has said so; after that it
+// works.
 func TestPromise_DeathIsToldByFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -150,8 +153,8 @@ func TestPromise_DeathIsToldByFlush(t *testing.T) {
 		if _, err := r.FetchAdd(ctx, 0, 1); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("FetchAdd: %v", err)
 		}
-		if err := parcel.WaitPlaced(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
-			t.Errorf("WaitPlaced: %v", err)
+		if err := parcel.WaitRemote(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("WaitRemote: %v", err)
 		}
 		c.faults[1].Cut(false)
 		if err := r.Put(ctx, 0, nil); !errors.Is(err, memfifo.ErrPeerDown) {

@@ -99,10 +99,11 @@ func (r *raw) handle(m *mcd.Message) {
 }
 
 func (r *raw) pump() {
-	now := clock.Now()
-	for f := r.conn.NextFrame(now); f != nil; f = r.conn.NextFrame(now) {
-		r.send(f)
-		r.conn.Sent(now)
+	var frames [reliable.MaxBatch][]byte
+	for n := r.conn.NextBatch(clock.Now(), &frames); n > 0; n = r.conn.NextBatch(clock.Now(), &frames) {
+		for _, f := range frames[:n] {
+			r.send(f)
+		}
 	}
 }
 
@@ -113,7 +114,8 @@ func (r *raw) send(f []byte) {
 	}
 }
 
-// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing any more.
+// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing
+// any more.
 func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	for range 1000 {
 		r.mu.Lock()
@@ -132,7 +134,8 @@ func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	return false
 }
 
-// rec makes a record: fields are numbers of the size that they have on the wire, then bytes of data.
+// rec makes a record: fields are numbers of the size that they have on the wire, then bytes of
+// data.
 func rec(op opcode, flags byte, fields ...any) []byte {
 	b := []byte{byte(op), flags, 0, 0}
 	for _, f := range fields {
@@ -149,21 +152,21 @@ func rec(op opcode, flags byte, fields ...any) []byte {
 	return b
 }
 
-// framed is memory with canaries around it.
-type framed []byte
+// guarded is memory with canaries around it.
+type guarded []byte
 
 const canaryLen = 64
 
-func newFramed(n int) framed {
-	b := framed(bytes.Repeat([]byte{0xa5}, n+2*canaryLen))
+func newGuarded(n int) guarded {
+	b := guarded(bytes.Repeat([]byte{0xa5}, n+2*canaryLen))
 	clear(b.inside())
 	return b
 }
 
-func (b framed) inside() []byte { return b[canaryLen : len(b)-canaryLen : len(b)-canaryLen] }
+func (b guarded) inside() []byte { return b[canaryLen : len(b)-canaryLen : len(b)-canaryLen] }
 
 // whole reports whether nothing was written around it.
-func (b framed) whole() bool {
+func (b guarded) whole() bool {
 	c := bytes.Repeat([]byte{0xa5}, canaryLen)
 	return bytes.Equal(b[:canaryLen], c) && bytes.Equal(b[len(b)-canaryLen:], c)
 }

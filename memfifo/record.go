@@ -2,42 +2,48 @@ package memfifo
 
 import "encoding/binary"
 
-// A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the layouts.
+// A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the
+// layouts.
 type opcode uint8
 
 const (
-	opPut     opcode = iota + 1 // requests: id, secret, offset, data
-	opPush                      // id, secret, length of the whole record, data
-	opTry                       // id, secret, tag, data: a Push that does not wait
-	opGet                       // id, secret, offset, tag, length
-	opAdd                       // id, secret, offset, tag, operand
-	opSwap                      // likewise
-	opCompare                   // id, secret, offset, tag, operand, expected
-	opFence                     // tag
-	opData                      // replies: tag, offset in the answer, data
-	opValue                     // tag, value
-	opError                     // tag, reason: of a call
-	opRefused                   // id, reason: of an operation that nobody waits for
-	opMore                      // requests: data of a put where the last one of its sender ended
+	opPut         opcode = iota + 1 // requests: id, secret, offset, data
+	opPush                          // id, secret, length of the whole record, data
+	opTryPush                       // id, secret, request ID, data: a push that does not wait
+	opGet                           // id, secret, offset, request ID, length
+	opFetchAdd                      // id, secret, offset, request ID, operand
+	opSwap                          // likewise
+	opCompareSwap                   // id, secret, offset, request ID, operand, expected
+	opFence                         // request ID
+	opData                          // replies: request ID, offset in the reply, data
+	opValue                         // request ID, value
+	opError                         // request ID, reason
+	opRefused                       // id, reason: of an operation that has no reply
+	opPutContinue                   // requests: data of a put where the last one of its sender ended
 	opcodes
 )
 
 const (
-	flagLast   = 1 // of the parts of a Put or Push
+	flagLast   = 1 // of the parts of a put or push
 	flagFirst  = 2
-	flagNotify = 4 // the owner is told, when the part with this flag is in place
+	flagNotify = 4 // the owner is notified when the part with this flag is in place
 )
 
-// head is a record's beginning: opcode, flags, length of the data. What follows has a fixed length for each opcode.
+// headLen is the length of a record's beginning: opcode, flags, length of the data. What follows
+// has a fixed length for each opcode.
 const headLen = 4
 
 var fixedLen = [opcodes]int{
-	opPut: 2 + 8 + 8, opPush: 2 + 8 + 4, opTry: 2 + 8 + 4, opGet: 2 + 8 + 8 + 4 + 4, opAdd: 2 + 8 + 8 + 4 + 8, opSwap: 2 + 8 + 8 + 4 + 8,
-	opCompare: 2 + 8 + 8 + 4 + 8 + 8, opFence: 4, opData: 4 + 4, opValue: 4 + 8, opError: 4 + 1, opRefused: 2 + 1,
+	opPut: 2 + 8 + 8, opPush: 2 + 8 + 4, opTryPush: 2 + 8 + 4, opGet: 2 + 8 + 8 + 4 + 4,
+	opFetchAdd: 2 + 8 + 8 + 4 + 8, opSwap: 2 + 8 + 8 + 4 + 8, opCompareSwap: 2 + 8 + 8 + 4 + 8 + 8, opFence: 4,
+	opData: 4 + 4, opValue: 4 + 8, opError: 4 + 1, opRefused: 2 + 1,
 }
 
-// cursor is where a node's last put to another one ended: a put that goes on there need not say so. Requests of one node are taken
-// once, and in order; so both ends know the same.
+// hasReply reports whether a request has a reply that its caller waits for.
+func (o opcode) hasReply() bool { return o >= opTryPush && o <= opFence }
+
+// cursor is where a node's last put to another one ended: a put that goes on there need not say so.
+// Requests of one node are taken once, and in order; so both ends know the same.
 type cursor struct {
 	id     uint16
 	secret uint64

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// A Put that goes on where the last one ended, on the other side of a loss: its place is its own, and not where the peer believes that
-// the last one ended.
+// A Put that goes on where the last one ended, on the other side of a loss: its place is its own,
+// and not where the peer believes that the last one ended.
 func TestSequel_BehindALoss(t *testing.T) {
 	const size, part = 60_000, 10_000
 	for _, how := range []string{"Put", "parcel", "WriteAt"} {

@@ -10,7 +10,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// A peer acknowledges a call, and then something becomes of it before it answers. Nothing else is under way: the caller has to ask.
+// A peer acknowledges a call, and then something becomes of it before it answers. Nothing else is
+// under way: the caller has to ask.
 func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -18,12 +19,12 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 		want     error
 		from, to time.Duration
 	}{
-		{"it dies", func(r *raw) { _ = r.port.Close() }, ErrPeerDown, DefaultLimit, 2 * DefaultLimit},
+		{"it dies", func(r *raw) { _ = r.port.Close() }, ErrPeerDown, DefaultPeerTimeout, 2 * DefaultPeerTimeout},
 		{"it begins anew", func(r *raw) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.begin()
-		}, ErrPeerDown, 0, DefaultLimit},
+		}, ErrPeerDown, 0, DefaultPeerTimeout},
 		{"it leaves", func(r *raw) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -32,10 +33,10 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 		}, ErrPeerDown, 0, 20 * time.Millisecond},
 		{"it takes its time", func(r *raw) {
 			go func() {
-				time.Sleep(10 * DefaultLimit)
+				time.Sleep(10 * DefaultPeerTimeout)
 				r.say(reliable.Replies, rec(opValue, 0, uint32(1), uint64(5)))
 			}()
-		}, nil, 10 * DefaultLimit, 11 * DefaultLimit},
+		}, nil, 10 * DefaultPeerTimeout, 11 * DefaultPeerTimeout},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, r := openRaw(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport/linktest"
 )
 
-// piped returns two nodes that receive only when they are polled, so that a test says what comes together.
+// piped returns two nodes that receive only when they are polled, so that a test says what comes
+// together.
 func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	x, y := linktest.Pipe()
 	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
@@ -60,7 +61,8 @@ func met(t *testing.T) (eps [2]*mcd.Endpoint, d [2]*memfifo.Domain, r *memfifo.R
 	return eps, d, r
 }
 
-// What was acknowledged before the owner left is in place, also if the goodbye comes together with the acknowledgement.
+// What was acknowledged before the owner left is in place, also if the goodbye comes together with
+// the acknowledgement.
 func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eps, d, r := met(t)
@@ -71,7 +73,7 @@ func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 		must(t, d[1].Close())
 		for eps[0].Progress() {
 		}
-		must(t, parcel.WaitPlaced(context.Background()))
+		must(t, parcel.WaitRemote(context.Background()))
 	})
 }
 
@@ -126,7 +128,8 @@ func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
 	})
 }
 
-// More answers than a node keeps for a peer, asked for by what comes together: the requests wait, and all are answered, without a timeout.
+// More answers than a node keeps for a peer, asked for by what comes together: the requests wait,
+// and all are answered, without a timeout.
 func TestTogether_ManyAnswers(t *testing.T) {
 	for _, x := range []struct{ calls, size int }{{1000, 8}, {500, 3000}, {200, 100_000}, {70, 300_000}} {
 		synctest.Test(t, func(t *testing.T) {

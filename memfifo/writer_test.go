@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 )
 
-// writer is a goroutine of the model that does things to all nodes, its own too: it knows what its part of their memory has
-// to be.
+// writer is a goroutine of the model that does things to all nodes, its own too: it knows what its
+// part of their memory has to be.
 type writer struct {
 	m       *model
 	number  int
@@ -47,7 +47,7 @@ func (w *writer) run(ctx context.Context) {
 		}
 	}
 	for _, q := range w.parcels {
-		if err := errors.Join(q.Wait(ctx), q.WaitPlaced(ctx)); err != nil {
+		if err := errors.Join(q.Wait(ctx), q.WaitRemote(ctx)); err != nil {
 			w.m.t.Errorf("writer %d: parcel: %v", w.number, err)
 		}
 	}
@@ -186,7 +186,7 @@ func (w *writer) post(k int, s *site, r *memfifo.Remote) error {
 	q := &memfifo.Parcel{}
 	if n := len(w.parcels); n > 5 {
 		i := w.rng.IntN(n)
-		if err := errors.Join(w.parcels[i].Wait(context.Background()), w.parcels[i].WaitPlaced(context.Background())); err != nil {
+		if err := errors.Join(w.parcels[i].Wait(context.Background()), w.parcels[i].WaitRemote(context.Background())); err != nil {
 			return err
 		}
 		q = w.parcels[i]

@@ -45,7 +45,7 @@ func (b *builder) at(rank int) int {
 // step returns the step that is being written. A step that tells already awaits no more.
 func (b *builder) step(awaits bool) *Step {
 	n := len(b.steps)
-	if n == 0 || b.closed || awaits && len(b.steps[n-1].Tell) > 0 {
+	if n == 0 || b.closed || awaits && len(b.steps[n-1].Notify) > 0 {
 		b.steps = append(b.steps, Step{})
 		b.closed = false
 	}
@@ -63,33 +63,33 @@ func (b *builder) await(from, label int) {
 
 // tell has the rank tell another one. Messages to one receiver that can come at one time should have different
 // spreads, so that several networks share them.
-func (b *builder) tell(to, label, spread int) { b.tellVia(spread%b.nics, to, label) }
+func (b *builder) notify(to, label, spread int) { b.notifyVia(spread%b.nics, to, label) }
 
-// tellAll tells every other rank: by a multicast if the part is for all ranks, and else one by one.
-func (b *builder) tellAll(label int) {
+// notifyAll tells every other rank: by a multicast if the part is for all ranks, and else one by one.
+func (b *builder) notifyAll(label int) {
 	if b.size == 1 {
 		return
 	}
 	if b.place != nil {
 		for r := range b.size {
 			if r != b.rank {
-				b.tell(r, label, r-1)
+				b.notify(r, label, r-1)
 			}
 		}
 		return
 	}
-	b.tellVia(0, All, label)
+	b.notifyVia(0, All, label)
 	for nic := 1; b.copies && nic < b.nics; nic++ {
-		b.tellVia(nic, All, label)
+		b.notifyVia(nic, All, label)
 	}
 }
 
-func (b *builder) tellVia(nic, to, label int) {
+func (b *builder) notifyVia(nic, to, label int) {
 	if to != All {
 		to = b.at(to)
 	}
 	s := b.step(false)
-	s.Tell = append(s.Tell, Send{to, b.checked(label), nic})
+	s.Notify = append(s.Notify, Send{to, b.checked(label), nic})
 }
 
 func (b *builder) checked(label int) uint8 {

@@ -64,7 +64,7 @@ func chassisIn(b *builder) {
 	}
 	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, gather)
 	if s.up != none {
-		b.tell(s.up, b.label-1, 0)
+		b.notify(s.up, b.label-1, 0)
 	}
 }
 
@@ -73,9 +73,9 @@ func chassisOut(b *builder) {
 	if s.up != none {
 		b.await(s.up, b.label)
 	}
-	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, tellEach)
+	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, notifyEach)
 	if s.down != none {
-		b.tell(s.down, b.label-1, 0)
+		b.notify(s.down, b.label-1, 0)
 	}
 }
 
@@ -84,7 +84,7 @@ func chassisOut(b *builder) {
 func chassisRepeated(b *builder) {
 	s := seatOf(b.rank, b.size)
 	inner := func() {
-		b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, sequence(gather, tellEach))
+		b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, sequence(gather, notifyEach))
 	}
 	first := b.label // the labels of the messages between chassis are the first three
 	const begin, ended, release = 0, 1, 2
@@ -98,7 +98,7 @@ func chassisRepeated(b *builder) {
 	inner()
 	if !low {
 		if below {
-			b.tell(s.down, first+begin, 0)
+			b.notify(s.down, first+begin, 0)
 			b.await(s.down, first+ended)
 		}
 		inner()
@@ -106,7 +106,7 @@ func chassisRepeated(b *builder) {
 		b.label += 2 // of the barrier that others have
 	}
 	if above {
-		b.tell(s.up, first+ended, 0)
+		b.notify(s.up, first+ended, 0)
 		b.await(s.up, first+release)
 	}
 	if !root {
@@ -115,7 +115,7 @@ func chassisRepeated(b *builder) {
 		b.label += 2
 	}
 	if below {
-		b.tell(s.down, first+release, 0)
+		b.notify(s.down, first+release, 0)
 	}
 }
 

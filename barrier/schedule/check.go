@@ -75,7 +75,7 @@ func checkSent(steps [][]Step, awaited map[message]bool) error {
 	left := len(awaited)
 	for rank, own := range steps {
 		for _, s := range own {
-			for _, t := range s.Tell {
+			for _, t := range s.Notify {
 				if t.To != All && (t.To < 0 || t.To >= len(steps)) {
 					return fmt.Errorf("rank %d tells rank %d", rank, t.To)
 				}
@@ -142,7 +142,7 @@ func follow(steps [][]Step) error {
 			if !takeAll(s, rank, known[rank], told, waits) {
 				break
 			}
-			for _, t := range s.Tell {
+			for _, t := range s.Notify {
 				knowledge := known[rank].clone() // one for all the audience
 				for _, to := range audience(rank, t.To, size) {
 					m := message{rank, to, t.Label}

@@ -16,12 +16,12 @@ func Concurrent() Algorithm {
 // Without loss: 2(n-1) frames.
 //
 // Source: SCMD §3.
-func Star() Algorithm { return Algorithm{name: "star", in: gather, out: tellEach} }
+func Star() Algorithm { return Algorithm{name: "star", in: gather, out: notifyEach} }
 
 // gather tells rank 0.
 func gather(b *builder) {
 	if b.rank > 0 {
-		b.tell(0, b.label, b.rank-1)
+		b.notify(0, b.label, b.rank-1)
 	} else {
 		for r := 1; r < b.size; r++ {
 			b.await(r, b.label)
@@ -33,20 +33,20 @@ func gather(b *builder) {
 // multicast has rank 0 tell all others at once.
 func multicast(b *builder) {
 	if b.rank == 0 {
-		b.tellAll(b.label)
+		b.notifyAll(b.label)
 	} else {
 		b.await(0, b.label)
 	}
 	b.label++
 }
 
-// tellEach has rank 0 tell one after the other.
-func tellEach(b *builder) {
+// notifyEach has rank 0 tell one after the other.
+func notifyEach(b *builder) {
 	if b.rank > 0 {
 		b.await(0, b.label)
 	} else {
 		for r := 1; r < b.size; r++ {
-			b.tell(r, b.label, r-1)
+			b.notify(r, b.label, r-1)
 		}
 	}
 	b.label++

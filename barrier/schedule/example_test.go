@@ -27,7 +27,7 @@ func ExampleNew() {
 				s.Await = []schedule.Receive{{From: (rank + size - 1) % size, Label: uint8(previous)}}
 			}
 			if rank < size-1 || round == 0 {
-				s.Tell = []schedule.Send{{To: (rank + 1) % size, Label: uint8(round)}}
+				s.Notify = []schedule.Send{{To: (rank + 1) % size, Label: uint8(round)}}
 			}
 			steps = append(steps, s)
 		}

@@ -20,8 +20,8 @@ type Send struct {
 
 // Step is what a rank does next: it awaits messages, in any order, and then tells.
 type Step struct {
-	Await []Receive
-	Tell  []Send
+	Await  []Receive
+	Notify []Send
 }
 
 // Algorithm makes schedules. The zero Algorithm is none; make one with Shuffle, Tree, Concurrent, Auto and the others
@@ -47,8 +47,8 @@ func New(name string, steps func(rank, size int) []Step) Algorithm {
 			for _, r := range s.Await {
 				b.await(r.From, int(r.Label))
 			}
-			for _, t := range s.Tell {
-				b.tellVia(t.NIC, t.To, int(t.Label))
+			for _, t := range s.Notify {
+				b.notifyVia(t.NIC, t.To, int(t.Label))
 			}
 			b.cut()
 		}
@@ -92,7 +92,7 @@ func (a Algorithm) all() part {
 // halves returns a as halves. A barrier without is made one: all of it, and then rank 0 tells each of the others.
 func (a Algorithm) halves() (in, out part) {
 	if a.whole != nil {
-		return a.whole, tellEach
+		return a.whole, notifyEach
 	}
 	return a.in, a.out
 }
@@ -100,7 +100,7 @@ func (a Algorithm) halves() (in, out part) {
 // Multicasts reports whether a schedule for that size has multicasts.
 func (a Algorithm) Multicasts(size int) bool {
 	for _, s := range a.Steps(0, size) {
-		for _, t := range s.Tell {
+		for _, t := range s.Notify {
 			if t.To == All {
 				return true
 			}
@@ -114,7 +114,7 @@ func (a Algorithm) Frames(size int) (n int) {
 	a = a.For(size)
 	for rank := range size {
 		for _, s := range a.Steps(rank, size) {
-			n += len(s.Tell)
+			n += len(s.Notify)
 		}
 	}
 	return n

@@ -73,23 +73,23 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		wreck func(steps [][]Step)
 		want  string
 	}{
-		{"a message is not sent", func(s [][]Step) { s[3][0].Tell = nil }, "rank 3's message 0 to rank 2 is awaited, and never sent"},
+		{"a message is not sent", func(s [][]Step) { s[3][0].Notify = nil }, "rank 3's message 0 to rank 2 is awaited, and never sent"},
 		{"a message is not awaited", func(s [][]Step) { s[2][0].Await = nil }, "nobody awaits rank 3's message 0 to rank 2"},
-		{"a message goes to another rank", func(s [][]Step) { s[3][0].Tell[0].To = 1 }, "nobody awaits rank 3's message 0 to rank 1"},
-		{"a message has another label", func(s [][]Step) { s[3][0].Tell[0].Label = 9 }, "nobody awaits rank 3's message 9"},
-		{"a message is sent twice", func(s [][]Step) { s[3][0].Tell = append(s[3][0].Tell, s[3][0].Tell[0]) }, "is sent twice"},
+		{"a message goes to another rank", func(s [][]Step) { s[3][0].Notify[0].To = 1 }, "nobody awaits rank 3's message 0 to rank 1"},
+		{"a message has another label", func(s [][]Step) { s[3][0].Notify[0].Label = 9 }, "nobody awaits rank 3's message 9"},
+		{"a message is sent twice", func(s [][]Step) { s[3][0].Notify = append(s[3][0].Notify, s[3][0].Notify[0]) }, "is sent twice"},
 		{"a message is awaited twice", func(s [][]Step) { s[2][0].Await = append(s[2][0].Await, s[2][0].Await[0]) }, "is awaited twice"},
 		{"rank 2 passes on what it has not heard", func(s [][]Step) {
-			s[2] = []Step{{Tell: s[2][0].Tell}, {Await: s[2][0].Await}, s[2][1]}
+			s[2] = []Step{{Notify: s[2][0].Notify}, {Await: s[2][0].Await}, s[2][1]}
 		}, "may leave before rank 3 has entered"},
 		{"rank 3 leaves at once", func(s [][]Step) {
-			s[0][len(s[0])-1].Tell = []Send{{1, 2, 0}, {2, 2, 0}}
+			s[0][len(s[0])-1].Notify = []Send{{1, 2, 0}, {2, 2, 0}}
 			s[3] = s[3][:1]
 		}, "rank 3 may leave before rank 0 has entered"},
 		{"rank 3 waits before it tells", func(s [][]Step) {
-			s[3] = []Step{{Await: s[3][1].Await, Tell: s[3][0].Tell}}
+			s[3] = []Step{{Await: s[3][1].Await, Notify: s[3][0].Notify}}
 		}, "waits for ever"},
-		{"a rank that is none", func(s [][]Step) { s[3][0].Tell[0].To = 4 }, "tells rank 4"},
+		{"a rank that is none", func(s [][]Step) { s[3][0].Notify[0].To = 4 }, "tells rank 4"},
 		{"itself", func(s [][]Step) { s[2][0].Await[0].From = 2 }, "awaits itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,15 +117,15 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 
 func TestMCD_3_1_1_ShuffleExchange(t *testing.T) {
 	want := []Step{
-		{Tell: []Send{{To: 4, Label: 0}}},
-		{Await: []Receive{{4, 0}}, Tell: []Send{{To: 7, Label: 1}}},
-		{Await: []Receive{{7, 1}}, Tell: []Send{{To: 1, Label: 2}}},
+		{Notify: []Send{{To: 4, Label: 0}}},
+		{Await: []Receive{{4, 0}}, Notify: []Send{{To: 7, Label: 1}}},
+		{Await: []Receive{{7, 1}}, Notify: []Send{{To: 1, Label: 2}}},
 		{Await: []Receive{{1, 2}}},
 	}
 	if got := Shuffle().Steps(5, 8); !reflect.DeepEqual(got, want) {
 		t.Errorf("rank 5 of 8: %+v", got)
 	}
-	if got := Shuffle().Steps(4, 5)[0].Tell[0].To; got != 0 {
+	if got := Shuffle().Steps(4, 5)[0].Notify[0].To; got != 0 {
 		t.Errorf("dissemination: rank 4 of 5 tells %d first, want 0", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestSCMD_4_ProceduresOfTheChassis(t *testing.T) {
 			for _, r := range st.Await {
 				s += fmt.Sprintf("<%d ", r.From)
 			}
-			for _, t := range st.Tell {
+			for _, t := range st.Notify {
 				s += fmt.Sprintf(">%d ", t.To)
 			}
 		}
@@ -192,7 +192,7 @@ func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 	nics := func(a Algorithm, size int) (used []int) {
 		for rank := 1; rank < size; rank++ {
 			for _, s := range a.Steps(rank, size) {
-				for _, tell := range s.Tell {
+				for _, tell := range s.Notify {
 					used = append(used, tell.NIC)
 				}
 			}
@@ -206,7 +206,7 @@ func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 		t.Errorf("concurrent: %v", got)
 	}
 	release := Redundant(Tree(3), 2).Steps(0, 3)
-	if got := release[len(release)-1].Tell; !reflect.DeepEqual(got, []Send{{All, 1, 0}, {All, 1, 1}}) {
+	if got := release[len(release)-1].Notify; !reflect.DeepEqual(got, []Send{{All, 1, 0}, {All, 1, 1}}) {
 		t.Errorf("redundant: the release is %+v", got)
 	}
 }

@@ -15,7 +15,7 @@ func shuffle(b *builder) {
 		if powerOfTwo(b.size) {
 			to, from = b.rank^d, b.rank^d
 		}
-		b.tell(to, b.label+phase, phase)
+		b.notify(to, b.label+phase, phase)
 		b.await(from, b.label+phase)
 	}
 	b.label += digits(b.size, 2)

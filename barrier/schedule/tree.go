@@ -37,7 +37,7 @@ func climb(k int) part {
 		for phase, d := 0, 1; d < b.size; phase, d = phase+1, d*k {
 			digit := b.rank / d % k
 			if digit > 0 {
-				b.tell(b.rank-digit*d, b.label+phase, digit-1)
+				b.notify(b.rank-digit*d, b.label+phase, digit-1)
 				break
 			}
 			for child := b.rank + d; child < min(b.rank+k*d, b.size); child += d {
@@ -63,7 +63,7 @@ func descend(k int) part {
 				continue
 			}
 			for child := b.rank + d; child < min(b.rank+k*d, b.size); child += d {
-				b.tell(child, b.label+phase, (child-b.rank)/d-1)
+				b.notify(child, b.label+phase, (child-b.rank)/d-1)
 			}
 		}
 		b.label += phases

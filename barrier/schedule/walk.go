@@ -63,7 +63,7 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 		r.steps = a.Steps(rank, size)
 		r.here = make(map[Receive]bool)
 		for _, s := range r.steps {
-			for _, t := range s.Tell {
+			for _, t := range s.Notify {
 				networks = max(networks, t.NIC+1)
 			}
 		}
@@ -191,7 +191,7 @@ func (w *walk) progress(now time.Duration, rank int) time.Duration {
 				return now
 			}
 		}
-		for _, t := range s.Tell {
+		for _, t := range s.Notify {
 			now = w.send(now, rank, t)
 		}
 		r.at++

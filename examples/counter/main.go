@@ -23,7 +23,11 @@ func main() { attach.Main(4, 20*time.Second, count) }
 
 // count is what each node does.
 func count(ctx context.Context, e *mcd.Endpoint) error {
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
@@ -76,5 +80,5 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		}
 		fmt.Printf("node %d: all %d came\n", e.Node(), sum)
 	}
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close()) // nobody leaves while another still asks it
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close()) // nobody leaves while another still asks it
 }

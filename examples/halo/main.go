@@ -28,7 +28,11 @@ func main() { attach.Main(4, 20*time.Second, smooth) }
 
 // smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
 func smooth(ctx context.Context, e *mcd.Endpoint) error {
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 		}
 	}
 	// What is done to others is confirmed before they may go.
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
 }
 
 // remotes returns a node's windows.

@@ -119,7 +119,11 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*pla
 	if err != nil {
 		return err
 	}
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,11 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
@@ -74,7 +78,7 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	}
 	fmt.Printf("node %d: its edges are %.3f and %.3f; it waited for %.1f us a step\n",
 		e.Node(), now[1], now[cells], float64(waited.Microseconds())/steps)
-	return g.Close()
+	return barriers.Close()
 }
 
 // The sides of a node's cells.

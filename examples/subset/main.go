@@ -20,20 +20,25 @@ const columns = 3
 func main() { attach.Main(2*columns, 20*time.Second, run) }
 
 func run(ctx context.Context, e *mcd.Endpoint) error {
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
 	if err != nil {
 		return err
 	}
-	var row, column []int // ranks that share them with this one
-	for rank := range g.Size() {
+	g, err := barriers.Group(barrier.GroupConfig{})
+	if err != nil {
+		return err
+	}
+	var row, column []mcd.NodeID // the nodes that share them with this one
+	for rank, node := range g.Members() {
 		if rank/columns == g.Rank()/columns {
-			row = append(row, rank)
+			row = append(row, node)
 		}
 		if rank%columns == g.Rank()%columns {
-			column = append(column, rank)
+			column = append(column, node)
 		}
 	}
-	inRow, inColumn := barrier.Options{Members: barrier.Of(row...)}, barrier.Options{Members: barrier.Of(column...)}
+	inRow := barrier.Options{Members: barrier.MaskOf(row...)}
+	inColumn := barrier.Options{Members: barrier.MaskOf(column...)}
 	for range 100 {
 		ticket, err := g.ArriveWith(inRow) // both at once
 		if err != nil {
@@ -50,5 +55,5 @@ func run(ctx context.Context, e *mcd.Endpoint) error {
 		return err
 	}
 	fmt.Printf("node %d passed %d barriers: with row %v, column %v, and all\n", e.Node(), g.Stats().Barriers, row, column)
-	return g.Close()
+	return barriers.Close()
 }

@@ -23,7 +23,11 @@ const victim mcd.NodeID = 2
 func main() { attach.Main(5, 20*time.Second, work) }
 
 func work(ctx context.Context, e *mcd.Endpoint) error {
-	g, err := barrier.NewGroup(e, barrier.Config{Limit: 500 * time.Millisecond})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{PeerTimeout: 500 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -45,5 +49,5 @@ func work(ctx context.Context, e *mcd.Endpoint) error {
 		}
 	}
 	fmt.Printf("node %d: %d rounds, at the end with %v\n", e.Node(), rounds, g.Members())
-	return g.Close()
+	return barriers.Close()
 }

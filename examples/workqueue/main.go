@@ -27,7 +27,11 @@ func main() { attach.Main(4, 20*time.Second, node) }
 
 // node is what each node does.
 func node(ctx context.Context, e *mcd.Endpoint) error {
-	g, err := barrier.NewGroup(e, barrier.Config{})
+	barriers, err := barrier.Open(e, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := barriers.Group(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func node(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), g.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
 }
 
 // master gives out numbers and collects the results.

@@ -30,6 +30,9 @@ type Config struct {
 	// HoldSSThresh keeps ssthresh at an RTO while a recovery is under way, for which it was set already:
 	// RFC 5681 §3.1 demands it for a packet that times out again.
 	HoldSSThresh bool
+	// GrowInRecovery lets cwnd grow in fast recovery, too, against RFC 9002 §7.3.2: where each window loses a
+	// packet, recovery does not end, and without growth the window stays at its minimum.
+	GrowInRecovery bool
 	// InitialSSThresh is the first ssthresh. 0: MaxWindow, "arbitrarily high" (RFC 5681 §3.1).
 	InitialSSThresh int
 }
@@ -80,11 +83,10 @@ func (n *NewReno) SlowStartThreshold() int { return n.ssthresh }
 func (n *NewReno) Phase() Phase { return n.phase }
 
 // OnAck opens the window for packets that were acknowledged in order: one for each in slow start, one for
-// each window in congestion avoidance. It does nothing in fast recovery (RFC 9002 §7.3.2). The
-// caller leaves it out where the window was not what limited the sender (RFC 9002 §7.8).
+// each window in congestion avoidance, none in fast recovery (RFC 9002 §7.3.2). The caller leaves it out where the window was not what limited the sender (RFC 9002 §7.8).
 func (n *NewReno) OnAck(packets int) {
 	switch {
-	case n.phase == FastRecovery:
+	case n.phase == FastRecovery && !n.config.GrowInRecovery:
 	case n.cwnd < n.ssthresh:
 		if l := n.config.SlowStartLimit; l > 0 {
 			packets = min(packets, l)

@@ -53,26 +53,21 @@ func (a *alone) failed(rank int, generation uint32, r Reason, ranks ...int) Mess
 // hears takes messages, over the wire's bytes, and says what goes out.
 func (a *alone) hears(rank int, messages ...Message) string {
 	a.t.Helper()
-	return a.hearsElsewhere(rank, Elsewhere{}, messages...)
-}
-
-func (a *alone) hearsElsewhere(rank int, where Elsewhere, messages ...Message) string {
-	a.t.Helper()
 	var out []Send
 	for _, m := range messages {
 		var msg Message
 		if err := Parse(m.Append(nil), &msg); err != nil {
 			a.t.Fatal(err)
 		}
-		out = a.Handle(a.now, rank, &msg, where, out)
+		out = a.Handle(a.now, rank, &msg, out)
 	}
 	return sends(out)
 }
 
-// tells is hears of one Tell.
+// tells is hears of one Notify.
 func (a *alone) tells(rank int, generation uint32, label uint8) string {
 	a.t.Helper()
-	return a.hears(rank, a.from(rank, Tell, generation, label))
+	return a.hears(rank, a.from(rank, Notify, generation, label))
 }
 
 // passes lets time pass, and says what goes out meanwhile.

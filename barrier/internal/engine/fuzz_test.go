@@ -84,7 +84,7 @@ func (s *script) deliver(which int, once bool) {
 	if err := Parse(l.b, &m); err != nil {
 		s.t.Fatal(err)
 	}
-	s.after(l.to, s.engines[l.to].Handle(s.now, l.from, &m, Elsewhere{}, nil))
+	s.after(l.to, s.engines[l.to].Handle(s.now, l.from, &m, nil))
 }
 
 func (s *script) lose(which int) {
@@ -107,7 +107,7 @@ func (s *script) tick(d time.Duration) {
 // after checks what an event has done, and takes its frames.
 func (s *script) after(rank int, out []Send) {
 	e := s.engines[rank]
-	if most := 2*len(e.plan.tells) + 2*len(e.plan.awaits) + 2; len(out) > most {
+	if most := 2*len(e.plan.notifies) + 2*len(e.plan.awaits) + 2; len(out) > most {
 		s.t.Fatalf("rank %d sends %d messages at once, want %d at most: %q", rank, len(out), most, sends(out))
 	}
 	for _, number := range e.Ended() {
@@ -156,7 +156,7 @@ func (s *script) settle() {
 				}
 			}
 		}
-		s.tick(DefaultLimit / asksPerLimit)
+		s.tick(DefaultPeerTimeout / nacksPerTimeout)
 	}
 	for rank, e := range s.engines {
 		for number := range uint8(2) {
@@ -213,8 +213,7 @@ func FuzzEngine_Hostile(f *testing.F) {
 					m.Algorithm = e.algorithm
 				}
 				m.Label &= 0x7f
-				out = e.Handle(s.now, int(b[0]&3), &m, m.Elsewhere, out)
-				out = e.Handle(s.now, int(b[0]&3), &m, Elsewhere{}, out)
+				out = e.Handle(s.now, int(b[0]&3), &m, out)
 			}
 			s.now = s.now.Add(time.Duration(n) * time.Millisecond)
 			if out = e.Advance(s.now, out); len(out) > 50 {

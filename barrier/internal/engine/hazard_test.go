@@ -38,17 +38,17 @@ func TestGeneration_Wraps(t *testing.T) {
 
 // MCD §2.3 tells generations apart by a bit. A duplicate that is two barriers late has the right one.
 func TestDuplicate_TwoBarriersLate(t *testing.T) {
-	for _, colour := range []bool{false, true} {
+	for _, parityOnly := range []bool{false, true} {
 		a := newAlone(t, "concurrent", 1, 2)
-		a.onlyColour = colour
+		a.parityOnly = parityOnly
 		for g := range uint32(2) {
 			a.arrives(0)
 			a.tells(0, g+1, 1)
 		}
 		a.arrives(0)
 		a.tells(0, 1, 1) // once more
-		if state, _ := a.State(0); (state == Idle) != colour {
-			t.Errorf("told apart by colour alone: %t; after the duplicate it is %v", colour, state)
+		if state, _ := a.State(0); (state == Idle) != parityOnly {
+			t.Errorf("told apart by parity alone: %t; after the duplicate it is %v", parityOnly, state)
 		}
 	}
 }
@@ -58,16 +58,16 @@ func TestCounters(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)
 	a.tells(1, 1, 0)
-	a.tells(1, 1, 0)                  // double
-	a.tells(1, 1, 9)                  // no such label
-	a.tells(1, 0, 0)                  // late
-	a.hears(0, a.from(0, Tell, 1, 0)) // from itself
-	a.hears(5, a.from(5, Tell, 1, 0)) // from no member
+	a.tells(1, 1, 0)                    // double
+	a.tells(1, 1, 9)                    // no such label
+	a.tells(1, 0, 0)                    // late
+	a.hears(0, a.from(0, Notify, 1, 0)) // from itself
+	a.hears(5, a.from(5, Notify, 1, 0)) // from no member
 	a.tells(2, 1, 0)
 	a.is(Idle, 1)
 	a.tells(2, 1, 0) // late
-	a.hears(1, a.from(1, Ask, 1, 1))
-	if want := (Counters{Told: 2, ToldAgain: 1, Late: 2, Double: 1, Unawaited: 3}); a.Counters() != want {
+	a.hears(1, a.from(1, Nack, 1, 1))
+	if want := (Counters{Notifies: 2, Resent: 1, Late: 2, Duplicates: 1, Unexpected: 3}); a.Counters() != want {
 		t.Errorf("counters are %+v, want %+v", a.Counters(), want)
 	}
 }
@@ -77,11 +77,11 @@ func TestEarlyMessage(t *testing.T) {
 	a := newAlone(t, "tree:2", 2, 4)
 	a.want(a.tells(3, 1, 0), "")
 	a.is(Idle, 0)
-	a.want(a.arrives(0), "0 tell 1 gen=1")
+	a.want(a.arrives(0), "0 notify 1 gen=1")
 	a.tells(0, 1, 2)
 	a.tells(3, 2, 0)
 	a.tells(3, 2, 0)
-	a.want(a.arrives(0), "0 tell 1 gen=2")
+	a.want(a.arrives(0), "0 notify 1 gen=2")
 	a.is(Waiting, 2)
 }
 
@@ -91,9 +91,9 @@ func TestRestarted(t *testing.T) {
 	a.arrives(0)
 	a.tells(1, 1, 0)
 	a.arrives(3)
-	anew := a.from(1, Tell, 1, 0)
+	anew := a.from(1, Notify, 1, 0)
 	anew.Incarnation = 77
-	a.want(a.hears(1, anew), "1 failed (restarted: [1]) gen=1")
+	a.want(a.hears(1, anew), "1 fail (restarted: [1]) gen=1")
 	a.is(Failed, 1)
 	a.failure(Restarted, 1)
 	if s, _ := a.State(3); s != Failed {
@@ -107,7 +107,7 @@ func TestRestarted(t *testing.T) {
 // Who has lost its memory itself hears of generations that it never entered.
 func TestRestarted_Oneself(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
-	a.want(a.tells(1, 7, 0), "1 failed (restarted: [0]) gen=7")
+	a.want(a.tells(1, 7, 0), "1 fail (restarted: [0]) gen=7")
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
@@ -123,9 +123,9 @@ func TestRestarted_ByItsAnswer(t *testing.T) {
 			a.tells(1, g+1, 0)
 		}
 	}
-	late := a.from(1, Later, 3, 0)
+	late := a.from(1, NotYet, 3, 0)
 	late.Own = 1
-	a.want(a.hears(1, late), "all failed (restarted: [1]) gen=3")
+	a.want(a.hears(1, late), "all fail (restarted: [1]) gen=3")
 }
 
 // A question that is two barriers late, as those of a member begun anew are, is answered, and harms nobody.
@@ -135,8 +135,8 @@ func TestAsk_TwoBarriersLate(t *testing.T) {
 		a.arrives(0)
 		a.tells(1, g+1, 0)
 	}
-	answer := "1 failed (restarted: [1]) gen=1"
-	a.want(a.hears(1, a.from(1, Ask, 1, 1)), answer)
+	answer := "1 fail (restarted: [1]) gen=1"
+	a.want(a.hears(1, a.from(1, Nack, 1, 1)), answer)
 	b := newAlone(t, "star", 1, 2)
 	for g := range uint32(3) {
 		b.arrives(0)
@@ -148,18 +148,18 @@ func TestAsk_TwoBarriersLate(t *testing.T) {
 }
 
 // Of a failure that the next generation has, before this node has entered it.
-func TestDoom(t *testing.T) {
+func TestPendingFailure(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
-	a.hears(0, a.failed(0, 2, Elsewheres, 2)) // 0 is ahead
+	a.hears(0, a.failed(0, 2, OtherAlgorithm, 2)) // 0 is ahead
 	a.is(Waiting, 1)
 	a.tells(0, 1, 1)
 	a.is(Idle, 1)
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
-	a.failure(Elsewheres, 2)
-	a.want(a.arrives(1), "0 tell 0 number=1 gen=1") // other numbers go on
+	a.failure(OtherAlgorithm, 2)
+	a.want(a.arrives(1), "0 notify 0 number=1 gen=1") // other numbers go on
 }
 
 // News of a failure in a generation gone by do not end this one; that a member is down holds for those to come.
@@ -168,7 +168,7 @@ func TestFail_Late(t *testing.T) {
 	a.arrives(0)
 	a.tells(0, 1, 1)
 	a.arrives(0)
-	a.hears(0, a.failed(0, 1, Elsewheres, 2))
+	a.hears(0, a.failed(0, 1, OtherAlgorithm, 2))
 	a.hears(0, a.failed(0, 1, Silent, 2))
 	a.is(Waiting, 2)
 	a.tells(0, 2, 1)
@@ -195,9 +195,9 @@ func TestBye(t *testing.T) {
 	a.arrives(2)
 	bye := a.from(0, Bye, 0, 0)
 	bye.Done = []Done{{0, 1}, {2, 0}}
-	a.want(a.hears(0, bye), "0 bye, too, all failed (left: [0]) number=1 gen=1, all failed (left: [0]) number=2 gen=1")
+	a.want(a.hears(0, bye), "0 bye ack, all fail (left: [0]) number=1 gen=1, all fail (left: [0]) number=2 gen=1")
 	a.is(Idle, 1)
-	a.want(a.hears(0, bye), "0 bye, too")
+	a.want(a.hears(0, bye), "0 bye ack")
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
@@ -215,15 +215,15 @@ func TestLeave(t *testing.T) {
 	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 1}) {
 		t.Errorf("it has completed %v", bye.Done)
 	}
-	a.hears(1, a.from(1, Bid, 0, 0))
-	a.want(a.hears(2, a.from(2, Bye, 0, 0)), "2 bye, too")
-	a.hears(3, Message{Kind: Bid, Identity: identity}) // from one that has forgotten the group: no incarnation
+	a.hears(1, a.from(1, ByeAck, 0, 0))
+	a.want(a.hears(2, a.from(2, Bye, 0, 0)), "2 bye ack")
+	a.hears(3, Message{Kind: ByeAck, Identity: identity}) // from one that has forgotten the group: no incarnation
 	a.want(sends(a.Leave(nil)), "4 bye")
-	if a.Heard() {
+	if a.ByeAcked() {
 		t.Error("all have heard, but for 4")
 	}
-	a.hears(4, a.from(4, Bid, 0, 0))
-	if !a.Heard() {
+	a.hears(4, a.from(4, ByeAck, 0, 0))
+	if !a.ByeAcked() {
 		t.Error("not all have heard")
 	}
 	if f := a.gone; f.Reason != Left || len(f.Ranks) != 1 {
@@ -252,10 +252,10 @@ func TestAllocations(t *testing.T) {
 	barrier := func() {
 		g++
 		out, _ = a.Arrive(a.now, 0, out[:0])
-		m := a.from(3, Tell, g, 0)
-		out = a.Handle(a.now, 3, &m, Elsewhere{}, out)
-		m = a.from(0, Tell, g, 2)
-		out = a.Handle(a.now, 0, &m, Elsewhere{}, out)
+		m := a.from(3, Notify, g, 0)
+		out = a.Handle(a.now, 3, &m, out)
+		m = a.from(0, Notify, g, 2)
+		out = a.Handle(a.now, 0, &m, out)
 		a.Ended()
 	}
 	if n := testing.AllocsPerRun(100, barrier); n != 0 {
@@ -292,17 +292,17 @@ func TestLeave_ToDependants(t *testing.T) {
 }
 
 // A barrier that is entered without hope tells nothing, although the one before had told everything.
-func TestHopelessArrive_TellsNobody(t *testing.T) {
+func TestPendingFailure_NotifiesNobody(t *testing.T) {
 	a := newAlone(t, "concurrent", 0, 3)
 	a.arrives(0)
 	a.tells(1, 1, 0)
-	a.want(a.tells(2, 1, 0), "all tell 1 gen=1")
+	a.want(a.tells(2, 1, 0), "all notify 1 gen=1")
 	a.is(Idle, 1)
 	a.hears(1, a.failed(1, 2, Silent, 2))
 	if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
 		t.Fatalf("Arrive: %v, sends %q", err, sends(out))
 	}
-	a.want(a.hears(1, a.from(1, Ask, 2, 1)), "1 failed (silent: [2]) gen=2")
+	a.want(a.hears(1, a.from(1, Nack, 2, 1)), "1 fail (silent: [2]) gen=2")
 }
 
 // Generation 0 was completed too, once generations have gone round.

@@ -6,20 +6,19 @@ import "time"
 const (
 	// Numbers is how many barriers a group can have at once: a byte on the wire tells them apart.
 	Numbers = 256
-	// MaxSize is the most members: what the wire's 16 bits tell apart.
-	MaxSize = 1 << 16
-	// DefaultLimit is how long a member may stay silent. Members answer whenever their process runs, whatever their program
-	// does; so this is to outlast a machine that swaps, or has many processes for each core.
-	DefaultLimit = 2 * time.Second
-	// firstAsk is how long a message is awaited before it is asked for, at least: several times a scheduler's slice, so
-	// that nobody asks in a barrier that loses nothing.
-	firstAsk = 3 * time.Millisecond
-	// asksPerLimit is how often a silent member is asked before it counts as down, at least: where 30 % of all frames are
-	// lost, half of the answers are, and 20 in a row once in a million times.
-	asksPerLimit = 20
-	// maxAbsences is how often a member that was heard in the group has to say that it has no such group, before that is
-	// believed.
-	maxAbsences = 3
-	// maxNamed is how many members a failure names: what fits the smallest frame's payload well. The others it counts.
+	// DefaultPeerTimeout is how long a member may be silent. A member answers whenever its process
+	// runs, so the timeout outlasts a machine that swaps, or that has many processes for each core.
+	DefaultPeerTimeout = 2 * time.Second
+	// firstNack is the least time before the first nack: several slices of a scheduler, so that a
+	// barrier that loses nothing sends none.
+	firstNack = 3 * time.Millisecond
+	// nacksPerTimeout is the least number of nacks before a silent member counts as down. Where 30 %
+	// of all frames are lost, half of the answers are, and 20 in a row once in a million times.
+	nacksPerTimeout = 20
+	// maxNoSuchGroup is how often a member that was heard in the group must answer "no such group"
+	// before the engine believes it: one such answer may date from before the group was made there.
+	maxNoSuchGroup = 3
+	// maxNamed is the most members that a failure names: they fit the payload of the smallest frame.
+	// Others are counted.
 	maxNamed = 16
 )

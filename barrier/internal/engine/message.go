@@ -8,71 +8,75 @@ import (
 )
 
 // Version of the messages' layout.
-const Version = 1
+const Version = 2
 
 // Kind is what a message says.
 type Kind uint8
 
 // The kinds.
 const (
-	Tell    Kind = iota + 1 // I have done what this message of the schedule stands for
-	Ask                     // I lack your message with this label
-	Later                   // the answer, if it was not told yet
-	Fail                    // this barrier has failed
-	Bye                     // I leave the group; Done is what I have completed
-	Bid                     // the answer to Bye
-	Roll                    // have you entered?
-	Present                 // the answer: Entered says so
-	Absent                  // I am here, but know no such group (yet, or any longer)
+	Notify        Kind = iota + 1 // the schedule's message with this label
+	Nack                          // your message with this label is missing here
+	NotYet                        // the answer to Nack where the message was not sent yet
+	Fail                          // the barrier has failed
+	Bye                           // the sender leaves the group; Done is what it has completed
+	ByeAck                        // the answer to Bye
+	StatusRequest                 // have you entered?
+	StatusReply                   // the answer: Entered
+	NoSuchGroup                   // the answer to Nack and StatusRequest where the group does not exist
 	kinds
 )
 
-var kindNames = [kinds]string{"?", "tell", "missing?", "later", "failed", "bye", "bye, too", "roll call", "present", "no such group"}
+var kindNames = [kinds]string{
+	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group",
+}
 
 // String names k.
 func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
 
-// runs reports whether a message is part of a schedule's run.
-func (k Kind) runs() bool { return k == Tell || k == Ask || k == Later }
+// scheduled reports whether a message is part of a schedule's run.
+func (k Kind) scheduled() bool { return k == Notify || k == Nack || k == NotYet }
 
-// Message is one message of a barrier. Ranks, not node numbers, are in it: members of a group number each other alike.
+// Identity tells groups apart. It is comparable.
+type Identity struct {
+	Hash  uint64 // of the group's number and members, and of the mask of a part of them
+	Epoch uint32 // the sender's count of groups made with them, from 1
+}
+
+// Message is one message of a barrier. It carries ranks, not node numbers: the members of a group
+// number each other alike.
 //
 //	 0 version (4 bits), kind (4 bits)
 //	 1 number of the barrier
 //	 2 label
 //	 3 flags: 1 entered
 //	 4 identity of the group and its members, 8 bytes
-//	12 generation, 4 bytes
-//	16 the sender's algorithm, 4 bytes: a hash of its name
-//	20 the sender's incarnation, 4 bytes
-//	24 Later, Absent: the sender's own generation (4), and where it waits elsewhere: number, 3 bytes of 0, identity (8), generation (4)
+//	12 epoch, 4 bytes
+//	16 generation, 4 bytes
+//	20 the sender's algorithm, 4 bytes: a hash of its name
+//	24 the sender's incarnation, 4 bytes
+//	28 NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the first 16 of them (2 each)
 //	   Bye: how many barriers (2), for each its number (1) and the generation that was completed (4)
+//	   NoSuchGroup: the lowest epoch of such a group that exists at the sender (4; 0: none)
 //
 // Integers are big-endian.
 type Message struct {
 	Kind        Kind
 	Number      uint8
 	Label       uint8
-	Entered     bool // Present, Later: the sender has entered this generation
-	Identity    uint64
+	Entered     bool // StatusReply, NotYet: the sender has entered this generation
+	Identity    Identity
 	Generation  uint32
 	Algorithm   uint32
 	Incarnation uint32
 
-	Own       uint32    // Later: the sender's own generation, where Generation is the one asked for
-	Elsewhere Elsewhere // Later, Absent
-	Failure   *Failure  // Fail
-	Done      []Done    // Bye
+	Own     uint32   // NotYet: the sender's own generation, where Generation is the nack's
+	Lowest  uint32   // NoSuchGroup: the lowest epoch that exists at the sender; 0: none
+	Failure *Failure // Fail
+	Done    []Done   // Bye
 
-	NIC int // that it came by; not on the wire
-}
-
-// Elsewhere is another barrier, in which who answers Later waits for who asked. The zero one is none.
-type Elsewhere struct {
-	Number     uint8
-	Identity   uint64
-	Generation uint32 // from 1
+	NIC int // the network that the message came by; not on the wire
 }
 
 // Done is the last generation of a barrier that a member has completed.
@@ -86,11 +90,12 @@ const (
 	offLabel       = 2
 	offFlags       = 3
 	offIdentity    = 4
-	offGeneration  = 12
-	offAlgorithm   = 16
-	offIncarnation = 20
-	headLen        = 24
-	laterLen       = 20
+	offEpoch       = 12
+	offGeneration  = 16
+	offAlgorithm   = 20
+	offIncarnation = 24
+	headLen        = 28
+	wordLen        = 4
 	failureLen     = 4
 	doneLen        = 5
 
@@ -100,7 +105,7 @@ const (
 // MaxLen is the most bytes that Append adds.
 const MaxLen = headLen + 2 + Numbers*doneLen
 
-// ErrMalformed: not a message of this version.
+// ErrMalformed is the error of Parse: the bytes are no message of this version.
 var ErrMalformed = errors.New("malformed barrier message")
 
 // Append appends m's bytes to b.
@@ -110,16 +115,16 @@ func (m *Message) Append(b []byte) []byte {
 		flags |= flagEntered
 	}
 	b = append(b, Version<<4|byte(m.Kind), m.Number, m.Label, flags)
-	b = binary.BigEndian.AppendUint64(b, m.Identity)
+	b = binary.BigEndian.AppendUint64(b, m.Identity.Hash)
+	b = binary.BigEndian.AppendUint32(b, m.Identity.Epoch)
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint32(b, m.Algorithm)
 	b = binary.BigEndian.AppendUint32(b, m.Incarnation)
 	switch m.Kind {
-	case Later, Absent:
+	case NotYet:
 		b = binary.BigEndian.AppendUint32(b, m.Own)
-		b = append(b, m.Elsewhere.Number, 0, 0, 0)
-		b = binary.BigEndian.AppendUint64(b, m.Elsewhere.Identity)
-		b = binary.BigEndian.AppendUint32(b, m.Elsewhere.Generation)
+	case NoSuchGroup:
+		b = binary.BigEndian.AppendUint32(b, m.Lowest)
 	case Fail:
 		b = append(b, byte(m.Failure.Reason), 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(min(len(m.Failure.Ranks)+m.Failure.Others, math.MaxUint16)))
@@ -136,7 +141,7 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads a message into m, which keeps nothing of b. It allocates only for failures and goodbyes.
+// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes only.
 func Parse(b []byte, m *Message) error {
 	if len(b) < headLen || b[0]>>4 != Version {
 		return ErrMalformed
@@ -146,7 +151,7 @@ func Parse(b []byte, m *Message) error {
 		Number:      b[offNumber],
 		Label:       b[offLabel],
 		Entered:     b[offFlags]&flagEntered != 0,
-		Identity:    binary.BigEndian.Uint64(b[offIdentity:]),
+		Identity:    Identity{binary.BigEndian.Uint64(b[offIdentity:]), binary.BigEndian.Uint32(b[offEpoch:])},
 		Generation:  binary.BigEndian.Uint32(b[offGeneration:]),
 		Algorithm:   binary.BigEndian.Uint32(b[offAlgorithm:]),
 		Incarnation: binary.BigEndian.Uint32(b[offIncarnation:]),
@@ -155,8 +160,10 @@ func Parse(b []byte, m *Message) error {
 	switch {
 	case m.Kind == 0 || m.Kind >= kinds:
 		return ErrMalformed
-	case m.Kind == Later, m.Kind == Absent:
-		return m.parseLater(rest)
+	case m.Kind == NotYet:
+		return parseWord(rest, &m.Own)
+	case m.Kind == NoSuchGroup:
+		return parseWord(rest, &m.Lowest)
 	case m.Kind == Fail:
 		return m.parseFailure(rest)
 	case m.Kind == Bye:
@@ -165,12 +172,11 @@ func Parse(b []byte, m *Message) error {
 	return nil
 }
 
-func (m *Message) parseLater(b []byte) error {
-	if len(b) < laterLen {
+func parseWord(b []byte, w *uint32) error {
+	if len(b) < wordLen {
 		return ErrMalformed
 	}
-	m.Own = binary.BigEndian.Uint32(b)
-	m.Elsewhere = Elsewhere{b[4], binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint32(b[16:])}
+	*w = binary.BigEndian.Uint32(b)
 	return nil
 }
 
@@ -209,11 +215,11 @@ func (m *Message) parseDone(b []byte) error {
 	return nil
 }
 
-// String is for transcripts: what it says, of which barrier and generation.
+// String formats m for transcripts: what it says, of which barrier and generation.
 func (m *Message) String() string {
 	s := m.Kind.String()
 	switch m.Kind {
-	case Tell, Ask:
+	case Notify, Nack:
 		s += fmt.Sprintf(" %d", m.Label)
 	case Fail:
 		s += fmt.Sprintf(" (%v)", m.Failure)
@@ -221,14 +227,14 @@ func (m *Message) String() string {
 	if m.Number != 0 {
 		s += fmt.Sprintf(" number=%d", m.Number)
 	}
-	if m.Kind != Bye && m.Kind != Bid {
+	if m.Kind != Bye && m.Kind != ByeAck {
 		s += fmt.Sprintf(" gen=%d", m.Generation)
 	}
 	if m.Entered {
 		s += " (entered)"
 	}
-	if m.Elsewhere.Generation > 0 {
-		s += fmt.Sprintf(" (waits in number %d)", m.Elsewhere.Number)
+	if m.Lowest != 0 {
+		s += fmt.Sprintf(" (epoch %d exists)", m.Lowest)
 	}
 	return s
 }

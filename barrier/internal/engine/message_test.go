@@ -15,29 +15,35 @@ var goldens = []struct {
 	m    Message
 	wire string // in hex; blanks are for the reader
 }{
-	{"tell", Message{Kind: Tell, Number: 7, Label: 3, Identity: 0x0102030405060708, Generation: 9, Algorithm: 0xa1a2a3a4, Incarnation: 0xb1b2b3b4},
-		"11 07 03 00 0102030405060708 00000009 a1a2a3a4 b1b2b3b4"},
-	{"ask, last generation and label", Message{Kind: Ask, Number: 255, Label: 255, Generation: 1<<32 - 1},
-		"12 ff ff 00 0000000000000000 ffffffff 00000000 00000000"},
-	{"later, waits nowhere else", Message{Kind: Later, Generation: 2, Own: 1},
-		"13 00 00 00 0000000000000000 00000002 00000000 00000000 00000001 00000000 0000000000000000 00000000"},
-	{"later, entered, waits elsewhere", Message{Kind: Later, Entered: true, Generation: 2, Own: 2, Elsewhere: Elsewhere{5, 0x1112131415161718, 6}},
-		"13 00 00 01 0000000000000000 00000002 00000000 00000000 00000002 05000000 1112131415161718 00000006"},
-	{"failed: silent 1 and 258", Message{Kind: Fail, Generation: 1, Failure: &Failure{Reason: Silent, Ranks: []int{1, 258}}},
-		"14 00 00 00 0000000000000000 00000001 00000000 00000000 01 00 0002 0001 0102"},
-	{"failed: 16 named and 3 more", Message{Kind: Fail, Failure: &Failure{Reason: Left, Ranks: upTo(16), Others: 3}},
-		"14 00 00 00 0000000000000000 00000000 00000000 00000000 02 00 0013 " +
+	{"notify", Message{Kind: Notify, Number: 7, Label: 3, Identity: Identity{0x0102030405060708, 5}, Generation: 9,
+		Algorithm: 0xa1a2a3a4, Incarnation: 0xb1b2b3b4},
+		"21 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+	{"nack, last generation and label", Message{Kind: Nack, Number: 255, Label: 255, Generation: 1<<32 - 1},
+		"22 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000000"},
+	{"not yet, not entered", Message{Kind: NotYet, Generation: 2, Own: 1},
+		"23 00 00 00 0000000000000000 00000000 00000002 00000000 00000000 00000001"},
+	{"not yet, entered", Message{Kind: NotYet, Entered: true, Generation: 2, Own: 2},
+		"23 00 00 01 0000000000000000 00000000 00000002 00000000 00000000 00000002"},
+	{"fail: silent 1 and 258", Message{Kind: Fail, Generation: 1, Failure: &Failure{Reason: Silent, Ranks: []int{1, 258}}},
+		"24 00 00 00 0000000000000000 00000000 00000001 00000000 00000000 01 00 0002 0001 0102"},
+	{"fail: 16 named and 3 more", Message{Kind: Fail, Failure: &Failure{Reason: Left, Ranks: upTo(16), Others: 3}},
+		"24 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 02 00 0013 " +
 			"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009 000a 000b 000c 000d 000e 000f"},
-	{"bye, nothing completed", Message{Kind: Bye}, "15 00 00 00 0000000000000000 00000000 00000000 00000000 0000"},
+	{"bye, nothing completed", Message{Kind: Bye},
+		"25 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0000"},
 	{"bye, two numbers completed", Message{Kind: Bye, Done: []Done{{0, 3}, {255, 4}}},
-		"15 00 00 00 0000000000000000 00000000 00000000 00000000 0002 00 00000003 ff 00000004"},
-	{"bid", Message{Kind: Bid}, "16 00 00 00 0000000000000000 00000000 00000000 00000000"},
-	{"roll call", Message{Kind: Roll, Generation: 4}, "17 00 00 00 0000000000000000 00000004 00000000 00000000"},
-	{"present", Message{Kind: Present, Generation: 4}, "18 00 00 00 0000000000000000 00000004 00000000 00000000"},
-	{"present, entered", Message{Kind: Present, Entered: true, Generation: 4}, "18 00 00 01 0000000000000000 00000004 00000000 00000000"},
-	{"absent", Message{Kind: Absent, Identity: 1}, "19 00 00 00 0000000000000001 00000000 00000000 00000000 00000000 00 000000 0000000000000000 00000000"},
-	{"absent, waits elsewhere", Message{Kind: Absent, Identity: 1, Elsewhere: Elsewhere{5, 7, 6}},
-		"19 00 00 00 0000000000000001 00000000 00000000 00000000 00000000 05 000000 0000000000000007 00000006"},
+		"25 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0002 00 00000003 ff 00000004"},
+	{"bye ack", Message{Kind: ByeAck}, "26 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
+	{"status request", Message{Kind: StatusRequest, Generation: 4},
+		"27 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
+	{"status reply", Message{Kind: StatusReply, Generation: 4},
+		"28 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
+	{"status reply, entered", Message{Kind: StatusReply, Entered: true, Generation: 4},
+		"28 00 00 01 0000000000000000 00000000 00000004 00000000 00000000"},
+	{"no such group", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}},
+		"29 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000"},
+	{"no such group, but epoch 7", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Lowest: 7},
+		"29 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007"},
 }
 
 func upTo(n int) (ranks []int) {
@@ -71,7 +77,7 @@ func TestMessage_Golden(t *testing.T) {
 		}
 		seen[g.m.Kind] = true
 	}
-	for k := Tell; k < kinds; k++ {
+	for k := Notify; k < kinds; k++ {
 		if !seen[k] {
 			t.Errorf("no golden bytes of %v", k)
 		}
@@ -96,14 +102,15 @@ func TestMessage_ManyFailed(t *testing.T) {
 func TestParse_Malformed(t *testing.T) {
 	for _, c := range []struct{ name, wire string }{
 		{"nothing", ""},
-		{"version 0", "01 07 03 00 0102030405060708 00000009 a1a2a3a4 b1b2b3b4"},
-		{"version 2", "21 07 03 00 0102030405060708 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 0", "10 07 03 00 0102030405060708 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 10", "1a 07 03 00 0102030405060708 00000009 a1a2a3a4 b1b2b3b4"},
-		{"failed, no reason", "14 00 00 00 0000000000000000 00000001 00000000 00000000 00 00 0001 0001"},
-		{"failed, unknown reason", "14 00 00 00 0000000000000000 00000001 00000000 00000000 06 00 0001 0001"},
-		{"failed, through nobody", "14 00 00 00 0000000000000000 00000001 00000000 00000000 01 00 0000"},
-		{"bye, 257 numbers", "15 00 00 00 0000000000000000 00000000 00000000 00000000 0101" + strings.Repeat("00", 257*doneLen)},
+		{"version 1", "11 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"version 3", "31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 0", "20 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 10", "2a 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"fail, no reason", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00 00 0001 0001"},
+		{"fail, unknown reason", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 05 00 0001 0001"},
+		{"fail, of no member", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0000"},
+		{"bye, 257 numbers", "25 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 0101" +
+			strings.Repeat("00", 257*doneLen)},
 	} {
 		if err := Parse(unhex(t, c.wire), new(Message)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", c.name, err)

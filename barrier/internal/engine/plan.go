@@ -6,29 +6,29 @@ import (
 	"github.com/rawlane/rawlane/barrier/schedule"
 )
 
-// plan is one rank's schedule as the engine wants it: flat, and quick to search.
+// plan is one rank's schedule in flat arrays, which are quick to search.
 type plan struct {
-	steps  []span
-	awaits []schedule.Receive
-	tells  []schedule.Send
-	stepOf []int    // of each await
-	keys   []uint64 // sorted: sender, label, index in awaits
+	steps    []span
+	awaits   []schedule.Receive
+	notifies []schedule.Send
+	stepOf   []int    // of each await
+	keys     []uint64 // sorted: sender, label, index in awaits
 }
 
-// span is a step's awaits and tells.
-type span struct{ await, awaitEnd, tell, tellEnd int }
+// span is a step's awaits and notifies.
+type span struct{ await, awaitEnd, notify, notifyEnd int }
 
 func newPlan(steps []schedule.Step) *plan {
 	p := new(plan)
 	for i, s := range steps {
-		first := span{await: len(p.awaits), tell: len(p.tells)}
+		first := span{await: len(p.awaits), notify: len(p.notifies)}
 		for _, r := range s.Await {
 			p.keys = append(p.keys, key(r.From, r.Label)|uint64(len(p.awaits)))
 			p.awaits = append(p.awaits, r)
 			p.stepOf = append(p.stepOf, i)
 		}
-		p.tells = append(p.tells, s.Tell...)
-		first.awaitEnd, first.tellEnd = len(p.awaits), len(p.tells)
+		p.notifies = append(p.notifies, s.Notify...)
+		first.awaitEnd, first.notifyEnd = len(p.awaits), len(p.notifies)
 		p.steps = append(p.steps, first)
 	}
 	slices.Sort(p.keys)
@@ -51,10 +51,10 @@ func (p *plan) find(from int, label uint8) int {
 	return -1
 }
 
-// told returns the step that tells a rank the message with that label, or -1.
-func (p *plan) told(to int, label uint8) int {
+// notified returns the step that sends a rank the message with that label, or -1.
+func (p *plan) notified(to int, label uint8) int {
 	for i := range p.steps {
-		for _, t := range p.tells[p.steps[i].tell:p.steps[i].tellEnd] {
+		for _, t := range p.notifies[p.steps[i].notify:p.steps[i].notifyEnd] {
 			if t.Label == label && (t.To == to || t.To == schedule.All) {
 				return i
 			}
@@ -63,10 +63,10 @@ func (p *plan) told(to int, label uint8) int {
 	return -1
 }
 
-// dependants returns by rank who awaits messages of this one.
+// dependants reports by rank whether a member awaits messages of this one.
 func (p *plan) dependants(size int) []bool {
 	does := make([]bool, size)
-	for _, t := range p.tells {
+	for _, t := range p.notifies {
 		if t.To != schedule.All {
 			does[t.To] = true
 			continue

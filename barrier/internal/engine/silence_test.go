@@ -9,9 +9,9 @@ import (
 func TestSilence(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
-	a.passes(DefaultLimit)
+	a.passes(DefaultPeerTimeout)
 	a.is(Waiting, 1)
-	a.passes(DefaultLimit / 10)
+	a.passes(DefaultPeerTimeout / 10)
 	a.is(Failed, 1)
 	a.failure(Silent, 1)
 }
@@ -20,12 +20,12 @@ func TestSilence(t *testing.T) {
 func TestSilence_NotWhileOneStandsStillOneself(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
-	a.passes(DefaultLimit * 6 / 10) // the other one is paused, or frames are lost
-	a.now = a.now.Add(DefaultLimit * 6 / 10)
+	a.passes(DefaultPeerTimeout * 6 / 10) // the other one is paused, or frames are lost
+	a.now = a.now.Add(DefaultPeerTimeout * 6 / 10)
 	a.Advance(a.now, nil)
 	a.is(Waiting, 1)
-	a.hears(1, a.from(1, Later, 1, 0))
-	a.passes(DefaultLimit / 2)
+	a.hears(1, a.from(1, NotYet, 1, 0))
+	a.passes(DefaultPeerTimeout / 2)
 	a.is(Waiting, 1)
 }
 
@@ -34,11 +34,11 @@ func TestSilence_NotOfLongAgo(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)
 	a.passes(50 * time.Millisecond)
-	a.hears(1, a.failed(1, 1, Elsewheres, 2))
+	a.hears(1, a.failed(1, 1, OtherAlgorithm, 2))
 	a.is(Failed, 1)
 	a.passes(time.Hour)
 	a.arrives(1)
-	a.passes(DefaultLimit * 9 / 10)
+	a.passes(DefaultPeerTimeout * 9 / 10)
 	if s, _ := a.State(1); s != Waiting {
 		t.Errorf("it is %v (%v)", s, a.Failure(1))
 	}

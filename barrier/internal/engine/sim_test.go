@@ -46,7 +46,10 @@ type cluster struct {
 	failed  func(node int, b barrier, f *Failure) // called when one has failed
 }
 
-const identity = 0x1234_5678_9abc_def0
+// identity of group 0; the hash of others is higher.
+var identity = Identity{Hash: 0x1234_5678_9abc_def0, Epoch: 1}
+
+func identityOf(group int) Identity { return Identity{identity.Hash + uint64(group), 1} }
 
 func newCluster(algo string, net sim.Config) *cluster {
 	g := &cluster{armed: make([]monotime.Time, net.Nodes)}
@@ -78,14 +81,14 @@ func newCluster(algo string, net sim.Config) *cluster {
 func (g *cluster) join(algo string, group int, nodes []int) {
 	for _, node := range nodes {
 		g.sites[node].join(Config{
-			Algorithm: algorithm(algo), NICs: networks, Identity: identity + uint64(group), Incarnation: uint32(1000*group+node) + 1,
+			Algorithm: algorithm(algo), NICs: networks, Identity: identityOf(group), Incarnation: uint32(1000*group+node) + 1,
 		}, nodes)
 	}
 }
 
 // engine returns a node's of a group, or nil.
 func (g *cluster) engine(node, group int) *member {
-	return g.sites[node].member(identity + uint64(group))
+	return g.sites[node].member(identityOf(group))
 }
 
 // arrive has a node enter a barrier, as soon as its processor is free.
@@ -111,7 +114,7 @@ func (g *cluster) enter(node int, b barrier) {
 
 // ended checks an exit.
 func (g *cluster) ended(m *member, number uint8) {
-	node, b := m.site.node, barrier{int(m.cfg.Identity - identity), number}
+	node, b := m.site.node, barrier{int(m.cfg.Identity.Hash - identity.Hash), number}
 	state, generation := m.State(number)
 	if state == Failed {
 		g.fail(m, b, m.Failure(number))

@@ -50,7 +50,7 @@ func TestSimulation_FindsAPlantedBug(t *testing.T) {
 		r := newRun("shuffle", seed+1)
 		for node := range r.sites {
 			for _, m := range r.sites[node].members {
-				m.onlyColour = true
+				m.parityOnly = true
 			}
 		}
 		if events += r.run(); r.wrong != "" {
@@ -78,7 +78,7 @@ type run struct {
 	done       []int // by node: programs that it has finished
 }
 
-const limit = DefaultLimit
+const limit = DefaultPeerTimeout
 
 func newRun(algo string, seed uint64) *run {
 	r := &run{rng: rand.New(rand.NewPCG(seed, 1))}

@@ -33,7 +33,7 @@ func (s *site) join(cfg Config, nodes []int) *member {
 	return m
 }
 
-func (s *site) member(identity uint64) *member {
+func (s *site) member(identity Identity) *member {
 	for _, m := range s.members {
 		if m.cfg.Identity == identity {
 			return m
@@ -55,44 +55,23 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 		return
 	}
 	if rank := slices.Index(m.nodes, from); rank >= 0 {
-		m.flush(m.Handle(now, rank, &msg, s.elsewhere(m, from, &msg), m.out[:0]))
+		m.flush(m.Handle(now, rank, &msg, m.out[:0]))
 	}
 }
 
 // absent answers who asks in a group that is not here, not yet or not any longer.
 func (s *site) absent(m *member, from int, msg *Message) {
-	answer := Message{Kind: Absent, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
+	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
 	switch {
-	case msg.Kind == Ask && m != nil:
+	case msg.Kind == Nack && m != nil:
 		answer = m.Goodbye()
-	case msg.Kind == Ask, msg.Kind == Roll:
+	case msg.Kind == Nack, msg.Kind == StatusRequest:
 	case msg.Kind == Bye:
-		answer.Kind, answer.Algorithm = Bid, msg.Algorithm
+		answer.Kind, answer.Algorithm = ByeAck, msg.Algorithm
 	default:
 		return
 	}
 	s.post([]int{from}, msg.NIC, answer.Append(nil))
-}
-
-// elsewhere finds what the engine is to know besides a message.
-func (s *site) elsewhere(m *member, from int, msg *Message) Elsewhere {
-	switch msg.Kind {
-	case Later:
-		there := s.member(msg.Elsewhere.Identity)
-		if there != nil && there.InOrBefore(msg.Elsewhere.Number, msg.Elsewhere.Generation) {
-			return msg.Elsewhere
-		}
-	case Ask:
-		for _, other := range s.members {
-			if !slices.Contains(other.nodes, from) {
-				continue
-			}
-			if number, generation, ok := other.WaitingIn(func(n uint8) bool { return other != m || n != msg.Number }); ok {
-				return Elsewhere{number, other.cfg.Identity, generation}
-			}
-		}
-	}
-	return Elsewhere{}
 }
 
 // arrive enters a barrier.
@@ -126,9 +105,6 @@ func (m *member) flush(out []Send) {
 		to := m.others()
 		if out[i].To != schedule.All {
 			to = []int{m.nodes[out[i].To]}
-		}
-		if there := m.site.member(out[i].Message.Identity); there != m && there != nil {
-			there.Doom(out[i].Message.Number, out[i].Message.Generation)
 		}
 		m.site.post(to, out[i].NIC, out[i].Message.Append(nil))
 	}

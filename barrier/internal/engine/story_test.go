@@ -22,7 +22,7 @@ import (
 //	leave 2                                    says goodbye to its groups; again until all have heard, then forget
 //	forget 2                                   forgets its groups but for the goodbye
 //	crash 3, restart 3                         ends a node; has it begin anew, in the same groups
-//	roll 0                                     calls the roll of number 0
+//	status 0                                   requests the status of number 0
 //
 // A FILTER is drop=KIND:FROM->TO, hold= or copy= (it arrives, and a copy is held). KIND and each node may be *; TO/1 is
 // over network 1 alone. Where the same is sent again and again, it is shown once, with how often.
@@ -92,8 +92,8 @@ func (tr *transcript) do(words []string) error {
 		for _, m := range s.members {
 			m.left = true
 		}
-	case "roll":
-		s.members[0].flush(s.members[0].CallRoll(0, false, nil))
+	case "status":
+		s.members[0].flush(s.members[0].RequestStatus(0, nil))
 	case "crash":
 		tr.down[node] = true
 	case "restart":
@@ -137,7 +137,7 @@ func (tr *transcript) group(args []string) error {
 		tr.now, tr.down = monotime.At(time.Second), map[int]bool{}
 		tr.sites = make([]*site, n)
 	}
-	g.cfg.Identity = uint64(len(tr.groups)) + 1
+	g.cfg.Identity = Identity{uint64(len(tr.groups)) + 1, 1}
 	tr.groups = append(tr.groups, g)
 	for node := range tr.sites {
 		tr.start(node)
@@ -224,7 +224,7 @@ func (tr *transcript) deliverOne(f frame, filters []filter) {
 	if err := Parse(f.b, &m); err != nil {
 		panic(err)
 	}
-	kind := strings.NewReplacer("missing?", "ask", ", ", "_", " ", "_").Replace(m.Kind.String())
+	kind := strings.ReplaceAll(m.Kind.String(), " ", "_")
 	line := fmt.Sprintf("%d->%d %v", f.from, f.to[0], &m)
 	if f.all {
 		line = fmt.Sprintf("%d->* %v", f.from, &m)
@@ -233,8 +233,8 @@ func (tr *transcript) deliverOne(f frame, filters []filter) {
 		line += fmt.Sprintf(" nic=%d", f.nic)
 	}
 	if len(tr.groups) > 1 {
-		if m.Identity > 1 {
-			line += " group=" + tr.groups[m.Identity-1].name
+		if m.Identity.Hash > 1 {
+			line += " group=" + tr.groups[m.Identity.Hash-1].name
 		}
 	}
 	var arrives []int

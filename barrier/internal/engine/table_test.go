@@ -14,7 +14,7 @@ var rows = map[string]func(t *testing.T){
 	"Idle: Arrive": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 1, 4)
 		a.is(Idle, 0)
-		a.want(a.arrives(0), "0 tell 0 gen=1")
+		a.want(a.arrives(0), "0 notify 0 gen=1")
 		a.is(Waiting, 1)
 	},
 	"Idle: Arrive, a member is known gone": func(t *testing.T) {
@@ -29,10 +29,10 @@ var rows = map[string]func(t *testing.T){
 		a.is(Failed, 1)
 		a.failure(Silent, 3)
 	},
-	"Waiting: an awaited message, step done": func(t *testing.T) {
+	"Waiting: awaited notify, step done": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.want(a.arrives(0), "")
-		a.want(a.tells(3, 1, 0), "0 tell 1 gen=1")
+		a.want(a.tells(3, 1, 0), "0 notify 1 gen=1")
 		a.is(Waiting, 1)
 	},
 	"Waiting: last step done": func(t *testing.T) {
@@ -47,74 +47,74 @@ var rows = map[string]func(t *testing.T){
 	"Waiting: deadline": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
-		a.want(a.passes(firstAsk-1), "")
-		a.want(a.passes(1), "1 missing? 0 gen=1, 2 missing? 0 gen=1")
+		a.want(a.passes(firstNack-1), "")
+		a.want(a.passes(1), "1 nack 0 gen=1, 2 nack 0 gen=1")
 		a.tells(1, 1, 0)
-		a.want(a.passes(2*firstAsk-1), "")
-		a.want(a.passes(1), "2 missing? 0 gen=1")
+		a.want(a.passes(2*firstNack-1), "")
+		a.want(a.passes(1), "2 nack 0 gen=1")
 		a.is(Waiting, 1)
 	},
-	"Waiting: deadline, somebody silent > limit": func(t *testing.T) {
+	"Waiting: deadline, a member silent too long": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
 		a.tells(1, 1, 0)
-		a.passes(DefaultLimit)
+		a.passes(DefaultPeerTimeout)
 		a.is(Waiting, 1)
-		out := a.passes(DefaultLimit / asksPerLimit)
-		if !strings.HasSuffix(out, "all failed (silent: [2]) gen=1") {
+		out := a.passes(DefaultPeerTimeout / nacksPerTimeout)
+		if !strings.HasSuffix(out, "all fail (silent: [2]) gen=1") {
 			t.Errorf("sends %q", out)
 		}
 		a.is(Failed, 1)
 		a.failure(Silent, 2)
 	},
-	`Waiting: "later", in mutual wait > limit`: TestMutualWait,
-	`Waiting: "failed"`: func(t *testing.T) {
+	"Waiting: fail": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
 		a.want(a.hears(1, a.failed(1, 1, Silent, 2)), "")
 		a.is(Failed, 1)
 		a.failure(Silent, 2)
 	},
-	`Waiting: "bye", with what it has completed`: func(t *testing.T) {
-		has := newAlone(t, "concurrent", 1, 3)
-		has.arrives(0)
-		bye := has.from(0, Bye, 0, 0)
+	"Waiting: bye, this generation completed": func(t *testing.T) {
+		a := newAlone(t, "concurrent", 1, 3)
+		a.arrives(0)
+		bye := a.from(0, Bye, 0, 0)
 		bye.Done = []Done{{0, 1}}
-		has.want(has.hears(0, bye), "0 bye, too")
-		has.is(Idle, 1)
-
-		not := newAlone(t, "concurrent", 1, 3)
-		not.arrives(0)
-		not.want(not.hears(0, not.from(0, Bye, 0, 0)), "0 bye, too, all failed (left: [0]) gen=1")
-		not.is(Failed, 1)
-		not.failure(Left, 0)
+		a.want(a.hears(0, bye), "0 bye ack")
+		a.is(Idle, 1)
 	},
-	"Waiting: a message of another algorithm": func(t *testing.T) {
+	"Waiting: bye, this generation not entered": func(t *testing.T) {
+		a := newAlone(t, "concurrent", 1, 3)
+		a.arrives(0)
+		a.want(a.hears(0, a.from(0, Bye, 0, 0)), "0 bye ack, all fail (left: [0]) gen=1")
+		a.is(Failed, 1)
+		a.failure(Left, 0)
+	},
+	"Waiting: another algorithm": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
-		m := a.from(1, Tell, 1, 0)
+		m := a.from(1, Notify, 1, 0)
 		m.Algorithm++
-		a.want(a.hears(1, m), "all failed (another algorithm: [0 1]) gen=1, 1 failed (another algorithm: [0 1]) gen=1")
+		a.want(a.hears(1, m), "all fail (another algorithm: [0 1]) gen=1, 1 fail (another algorithm: [0 1]) gen=1")
 		a.is(Failed, 1)
-		a.failure(Algorithms, 0, 1)
+		a.failure(OtherAlgorithm, 0, 1)
 	},
-	"Idle: a message of another algorithm": func(t *testing.T) {
+	"Idle: another algorithm": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
-		m := a.from(1, Ask, 1, 0)
+		m := a.from(1, Nack, 1, 0)
 		m.Algorithm++
-		a.want(a.hears(1, m), "1 failed (another algorithm: [0 1]) gen=1")
+		a.want(a.hears(1, m), "1 fail (another algorithm: [0 1]) gen=1")
 		a.is(Idle, 0)
 		if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 			t.Errorf("Arrive: %v, want ErrFailed", err)
 		}
-		a.failure(Algorithms, 0, 1)
+		a.failure(OtherAlgorithm, 0, 1)
 	},
-	`any: "missing?", told before`: func(t *testing.T) {
+	"any: nack, notify sent before": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.arrives(0)
 		a.tells(3, 1, 0)
-		again := "0 tell 1 gen=1"
-		ask := a.from(0, Ask, 1, 1)
+		again := "0 notify 1 gen=1"
+		ask := a.from(0, Nack, 1, 1)
 		a.want(a.hears(0, ask), again) // Waiting, in a later step
 		a.tells(0, 1, 2)
 		a.is(Idle, 1)
@@ -125,12 +125,12 @@ var rows = map[string]func(t *testing.T){
 		a.is(Failed, 2)
 		a.want(a.hears(0, ask), again)
 	},
-	`any: "missing?", not told yet`: func(t *testing.T) {
+	"any: nack, notify not sent yet": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		for _, entered := range []bool{false, true} {
-			ask := a.from(0, Ask, 1, 1)
-			out := a.Handle(a.now, 0, &ask, Elsewhere{}, nil)
-			if len(out) != 1 || out[0].Message.Kind != Later || out[0].Message.Entered != entered {
+			ask := a.from(0, Nack, 1, 1)
+			out := a.Handle(a.now, 0, &ask, nil)
+			if len(out) != 1 || out[0].Message.Kind != NotYet || out[0].Message.Entered != entered {
 				t.Errorf("answers %q, want later, entered %t", sends(out), entered)
 			}
 			if !entered {
@@ -138,19 +138,19 @@ var rows = map[string]func(t *testing.T){
 			}
 		}
 	},
-	`Idle: "missing?", a member is known gone`: func(t *testing.T) {
+	"Idle: nack, a member is known gone": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.hears(0, a.failed(0, 1, Silent, 1))
-		a.want(a.hears(0, a.from(0, Ask, 1, 1)), "0 failed (silent: [1]) gen=1")
+		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 fail (silent: [1]) gen=1")
 		a.is(Idle, 0)
 	},
-	`Failed: "missing?", a message`: func(t *testing.T) {
+	"Failed: nack or notify": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.arrives(0)
 		a.hears(0, a.failed(0, 1, Silent, 1))
-		a.want(a.hears(0, a.from(0, Ask, 1, 1)), "0 failed (silent: [1]) gen=1")
-		a.want(a.tells(3, 1, 0), "3 failed (silent: [1]) gen=1")
-		a.want(a.hears(0, a.from(0, Later, 1, 1)), "")
+		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 fail (silent: [1]) gen=1")
+		a.want(a.tells(3, 1, 0), "3 fail (silent: [1]) gen=1")
+		a.want(a.hears(0, a.from(0, NotYet, 1, 1)), "")
 		a.want(a.hears(0, a.failed(0, 1, Silent, 3)), "")
 		if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
 			t.Errorf("Arrive: %v, sends %q", err, sends(out))
@@ -219,7 +219,7 @@ func TestPatience(t *testing.T) {
 	}
 	a.arrives(0)
 	a.want(a.passes(20*time.Millisecond-1), "")
-	if out := a.passes(DefaultLimit / asksPerLimit); out == "" {
+	if out := a.passes(DefaultPeerTimeout / nacksPerTimeout); out == "" {
 		t.Error("it never asks")
 	}
 }

@@ -53,7 +53,7 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 		x.change(p, &h)
 		c := p.ends[0].c
 		owed, soon := c.lanes[h.Lane].unacked, c.lanes[h.Lane].ackRequested
-		if got := c.Continues(&h, x.records); got != x.want {
+		if got := c.continues(&h, x.records); got != x.want {
 			t.Errorf("%s: %t", x.name, got)
 		}
 		if x.want {
@@ -82,10 +82,10 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 						t.Fatal(err)
 					}
 					fast, slow := *e.c, *e.c
-					if !fast.Continues(&h, len(b)-HeaderLen) {
+					if !fast.continues(&h, len(b)-HeaderLen) {
 						continue
 					}
-					if slow.Handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Deliver {
+					if slow.handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Deliver {
 						t.Fatalf("seed %d: %+v is not to be taken", seed, h)
 					}
 					if l := &slow.lanes[h.Lane]; !fast.needsPump && l.ackDue(slow.ackPolicy) {

@@ -42,6 +42,25 @@ func (p *pair) cut(from int) {
 	}
 }
 
+// blackHole has an end send a record on a path that loses data frames and no others, until the end gives up.
+func (p *pair) blackHole(from int) {
+	a := p.ends[from]
+	a.write(p.now, Requests, 100)
+	for downs, events := a.downs, 0; a.downs == downs; events++ {
+		p.send(from)
+		p.air[1-from] = slices.DeleteFunc(p.air[1-from], func(b []byte) bool { return Kind(b[0]&0xf) == Data })
+		p.deliver(1 - from)
+		p.send(1 - from)
+		p.deliver(from)
+		at, ok := a.c.Deadline()
+		if !ok || events > 1000 {
+			p.t.Fatalf("deadline %t, after %v", ok, p.now.Since())
+		}
+		p.now = at
+		a.advance(at)
+	}
+}
+
 // A peer that was given up and was there all the time is spoken to again: this end has begun another life, the peer has not.
 func TestLives_AfterBeingGivenUp(t *testing.T) {
 	p := newPair(t, 120).open()

@@ -66,9 +66,10 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 				break
 			}
 		}
-		for b := e.next(q.Now()); b != nil; b = e.next(q.Now()) {
-			net.Send(i, 1-i, 0, slices.Clone(b))
-			e.c.Sent(q.Now())
+		for frames := e.next(q.Now()); len(frames) > 0; frames = e.next(q.Now()) {
+			for _, b := range frames {
+				net.Send(i, 1-i, 0, slices.Clone(b[headroom:]))
+			}
 		}
 		if at, ok := e.c.Deadline(); ok && !timers[i] {
 			timers[i] = true

@@ -111,7 +111,7 @@ func TestIdle_IsSilent(t *testing.T) {
 			t.Errorf("a deadline in %v", at.Sub(p.now))
 		}
 		p.now = p.now.Add(time.Hour)
-		if e.advance(p.now); e.c.NextFrame(p.now) != nil || e.c.Counters() != was {
+		if e.advance(p.now); len(e.next(p.now)) > 0 || e.c.Counters() != was {
 			t.Error("an idle end sends")
 		}
 	}
@@ -142,13 +142,13 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "1:20!")
 	p.pass(time.Second)
 
-	a.c.lanes[0].cwnd = initialWindow
+	a.c.lanes[0].window(initialWindow, Window)
 	stream(initialWindow / acksPerWindow)
 	p.send(1)
 	p.want(0, "ack")
 	p.pass(time.Second)
 
-	a.c.lanes[0].cwnd = Window
+	a.c.lanes[0].window(Window, Window)
 	stream(maxUnrequested)
 	p.send(1)
 	p.want(0, "ack")
@@ -178,7 +178,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 		s := &a.c.lanes[0].sender
 		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
 		for i := range 20_000 { // one frame arrives at a time
-			s.cwnd, s.ssthresh = congestion, congestion
+			s.window(congestion, congestion)
 			for a.c.Available(Requests, 100) == 100 {
 				a.write(p.now, Requests, 100)
 			}

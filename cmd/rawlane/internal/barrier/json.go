@@ -45,8 +45,8 @@ type showRank struct {
 }
 
 type showStep struct {
-	Await []showAwait `json:"await"`
-	Tell  []showTell  `json:"tell"`
+	Await  []showAwait  `json:"await"`
+	Notify []showNotify `json:"notify"`
 }
 
 type showAwait struct {
@@ -54,7 +54,7 @@ type showAwait struct {
 	Label uint8 `json:"label"`
 }
 
-type showTell struct {
+type showNotify struct {
 	To    int   `json:"to"`
 	Label uint8 `json:"label"`
 	NIC   int   `json:"nic"`
@@ -83,12 +83,12 @@ func (p *plan) writeJSON(out io.Writer, rank int) error {
 func showSteps(steps []schedule.Step) []showStep {
 	all := make([]showStep, len(steps))
 	for i, s := range steps {
-		all[i] = showStep{Await: []showAwait{}, Tell: []showTell{}}
+		all[i] = showStep{Await: []showAwait{}, Notify: []showNotify{}}
 		for _, r := range s.Await {
 			all[i].Await = append(all[i].Await, showAwait(r))
 		}
-		for _, t := range s.Tell {
-			all[i].Tell = append(all[i].Tell, showTell(t))
+		for _, t := range s.Notify {
+			all[i].Notify = append(all[i].Notify, showNotify(t))
 		}
 	}
 	return all

@@ -33,7 +33,7 @@ func phases(steps [][]schedule.Step) [][]tell {
 				last = max(last, phase)
 			}
 			latest[rank], moved = last, true
-			for _, t := range s.Tell {
+			for _, t := range s.Notify {
 				phaseOf[message{rank, t.To, t.Label}] = last + 1
 			}
 		}
@@ -48,7 +48,7 @@ func phases(steps [][]schedule.Step) [][]tell {
 	var all [][]tell
 	for rank, own := range steps {
 		for _, s := range own {
-			for _, t := range s.Tell {
+			for _, t := range s.Notify {
 				phase := phaseOf[message{rank, t.To, t.Label}]
 				for len(all) < phase {
 					all = append(all, nil)

@@ -55,8 +55,8 @@ func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
 	for rank := range s.nodes {
 		steps := p.algorithm.Steps(rank, s.nodes)
 		for _, step := range steps {
-			p.frames += len(step.Tell)
-			for _, t := range step.Tell {
+			p.frames += len(step.Notify)
+			for _, t := range step.Notify {
 				p.networks = max(p.networks, t.NIC+1)
 			}
 		}

@@ -204,7 +204,7 @@ func TestBarrierShow_JSON(t *testing.T) {
 	tells := 0
 	for _, rank := range r.Ranks {
 		for _, s := range rank.Steps {
-			tells += len(s.Tell)
+			tells += len(s.Notify)
 		}
 	}
 	if tells != r.Frames {

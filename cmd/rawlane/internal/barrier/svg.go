@@ -198,7 +198,7 @@ func (d *picture) work() {
 // isMulticast reports whether a message is one copy of several.
 func (d *picture) isMulticast(e schedule.Event) bool {
 	for _, s := range d.plan.steps[e.From] {
-		for _, t := range s.Tell {
+		for _, t := range s.Notify {
 			if t.To == schedule.All && t.Label == e.Label && t.NIC == e.NIC {
 				return true
 			}

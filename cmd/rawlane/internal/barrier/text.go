@@ -99,8 +99,8 @@ func (p *plan) writeRank(out io.Writer, rank int) error {
 			}
 			parts = append(parts, "await "+ranks(from))
 		}
-		if len(s.Tell) > 0 {
-			parts = append(parts, "tell "+p.receivers(s.Tell))
+		if len(s.Notify) > 0 {
+			parts = append(parts, "notify "+p.receivers(s.Notify))
 		}
 		fmt.Fprintf(&b, "step %-3d %s\n", i+1, strings.Join(parts, ", then "))
 	}

@@ -101,9 +101,6 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 	if err := b.cluster.Validate(); err != nil {
 		return err
 	}
-	if err := b.cluster.ValidateMode(); err != nil {
-		return err
-	}
 	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
 		return cli.Misuse("--late %v: there are nodes 0 to %d", &b.late, b.cluster.Nodes-1)
 	}
@@ -119,7 +116,11 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 		return err
 	}
 	defer results.Close()
-	g, err := barrier.NewGroup(ep, barrier.Config{Algorithm: b.cluster.Algorithm(b.algo[0])})
+	service, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := service.Group(barrier.GroupConfig{Algorithm: b.cluster.Algorithm(b.algo[0])})
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 	if ep.Node() == 0 {
 		err = b.show(ctx, ep, g, results, out)
 	}
-	return errors.Join(err, g.Barrier(ctx), g.Close()) // the others answer until node 0 has all
+	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
 }
 
 // barrierTrace is what barrier trace prints as JSON: the slowest barrier.
@@ -171,17 +172,15 @@ type lastToCome struct {
 // show collects all traces and prints the slowest barrier.
 func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
 	nodes := ep.Nodes()
+	parts, err := results.Gather(ctx, 0)
+	if err != nil {
+		return err
+	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
-		raw := results.Parts[0]
-		if n.ID != ep.Node() {
-			var err error
-			if raw, err = results.Fetch(ctx, n.ID, 0); err != nil {
-				return err
-			}
-		}
-		if err := json.Unmarshal(raw, &all[k]); err != nil || len(all[k]) != b.iters {
-			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w", n.ID, len(all[k]), b.iters, err)
+		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w",
+				n.ID, len(all[k]), b.iters, err)
 		}
 	}
 	t := newBarrierTrace(nodes, all)

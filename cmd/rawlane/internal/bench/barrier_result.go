@@ -26,7 +26,7 @@ type barrierResult struct {
 	SkewUS    float64   `json:"skew_us"`    // how much longer the first one to come waits
 	WaitsUS   []float64 `json:"waits_us"`   // each node's mean
 	Frames    int       `json:"frames"`     // of one barrier
-	Asked     uint64    `json:"asked"`      // messages that node 0 has asked for, as they seemed lost
+	Nacks     uint64    `json:"nacks"`      // sent by node 0 for messages that seemed lost
 	ModelUS   float64   `json:"model_us"`
 
 	MPIUS      float64 `json:"mpi_us,omitempty"` // Open MPI's mean, in the same loop
@@ -106,7 +106,7 @@ func (t *barrierTable) writeHead(r *barrierResult) error {
 			with, column = ", beside Open MPI "+t.beside[0].MPIVersion+" over TCP on lo", "    / MPI"
 		}
 		_, err := fmt.Fprintf(t.out, "# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
-			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames asked%s\n",
+			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames nacks%s\n",
 			r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (t *barrierTable) writeLine(r *barrierResult) error {
 	if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
 	}
-	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Asked)
+	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Nacks)
 	if r.Algo == mpiAlgo {
 		ours = fmt.Sprintf("%8s %6s %5s", "-", "-", "-")
 	}

@@ -24,7 +24,8 @@ type barrierRun struct {
 	host  launch.Host
 	cmd   *cobra.Command
 
-	results *launch.ResultServer // the samples of each loop, in ns
+	results  *launch.ResultServer // the samples of each loop, in ns
+	barriers *barrier.Service
 }
 
 // barrierWarmUp is how many barriers are not counted, at least.
@@ -41,7 +42,10 @@ func (r *barrierRun) all(ctx context.Context) error {
 		return err
 	}
 	defer r.results.Close()
-	end, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(loops) + 1, Limit: r.bench.limit})
+	if r.barriers, err = barrier.Open(r.ep, barrier.Config{}); err != nil {
+		return err
+	}
+	end, err := r.barriers.Group(barrier.GroupConfig{ID: uint32(loops) + 1, PeerTimeout: r.bench.peerTimeout})
 	if err != nil {
 		return err
 	}
@@ -59,12 +63,14 @@ func (r *barrierRun) all(ctx context.Context) error {
 			note.Clear()
 		}
 	}
-	return errors.Join(end.Barrier(ctx), end.Close()) // the others answer until node 0 has all
+	return errors.Join(end.Barrier(ctx), r.barriers.Close()) // the others answer until node 0 has all
 }
 
 // one runs both loops with one algorithm.
 func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, table *barrierTable) error {
-	g, err := barrier.NewGroup(r.ep, barrier.Config{ID: uint32(i), Algorithm: r.bench.cluster.Algorithm(name), Limit: r.bench.limit})
+	g, err := r.barriers.Group(barrier.GroupConfig{
+		ID: uint32(i), Algorithm: r.bench.cluster.Algorithm(name), PeerTimeout: r.bench.peerTimeout,
+	})
 	if err != nil {
 		return err
 	}
@@ -85,8 +91,8 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 			continue
 		}
 		res := r.result(g, name, loop)
-		res.Asked = after.Asked - before.Asked
-		if err := r.collect(ctx, k, samples, res); err != nil {
+		res.Nacks = after.Nacks - before.Nacks
+		if err := r.collect(ctx, k, res); err != nil {
 			return err
 		}
 		if err := table.write(res); err != nil {
@@ -140,21 +146,19 @@ func newSpinner(work time.Duration) spinner {
 	return spinner(float64(rounds) * float64(work) / float64(best))
 }
 
-// collect asks all nodes for a loop's samples, and fills in what they come to.
-func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *barrierResult) error {
-	all := [][]uint32{own}
-	for _, n := range r.ep.Nodes() {
-		if n.ID == r.ep.Node() {
-			continue
+// collect gets the samples of a loop from all nodes, and fills the result with them.
+func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) error {
+	parts, err := r.results.Gather(ctx, loop)
+	if err != nil {
+		return err
+	}
+	var all [][]uint32
+	for k, b := range parts {
+		if len(b) != 4*r.bench.iters {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)",
+				r.ep.Nodes()[k].ID, len(b)/4, r.bench.iters)
 		}
-		b, err := r.results.Fetch(ctx, n.ID, loop)
-		if err != nil {
-			return err
-		}
-		if len(b) != 4*len(own) {
-			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)", n.ID, len(b)/4, len(own))
-		}
-		samples := make([]uint32, len(own))
+		samples := make([]uint32, r.bench.iters)
 		for i := range samples {
 			samples[i] = binary.BigEndian.Uint32(b[4*i:])
 		}

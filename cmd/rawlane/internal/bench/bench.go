@@ -147,7 +147,7 @@ func (b *bench) run(cmd *cobra.Command, _ []string) error {
 	case b.cluster.Kind == "fabric":
 		return b.runInMemory(ctx, cmd)
 	}
-	return b.cluster.InNamespaces(ctx, cmd)
+	return b.cluster.RunProcesses(ctx, cmd)
 }
 
 // runInMemory runs all nodes in this process, on a fabric.

@@ -106,17 +106,14 @@ func (b *memoryBench) validate() error {
 			return cli.Misuse("--size %d: want 1 to %d", s, most)
 		}
 	}
-	if err := b.cluster.Validate(); err != nil {
-		return err
-	}
-	return b.cluster.ValidateMode()
+	return b.cluster.Validate()
 }
 
 func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultLimit
+	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
 	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
 		return b.node(ctx, ep, launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd)
 	})
@@ -139,7 +136,11 @@ type memoryNode struct {
 
 func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host, cmd *cobra.Command) (err error) {
 	n := &memoryNode{b: b, ep: ep}
-	if n.group, err = barrier.NewGroup(ep, barrier.Config{}); err != nil {
+	barriers, err := barrier.Open(ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	if n.group, err = barriers.Group(barrier.GroupConfig{}); err != nil {
 		return err
 	}
 	if n.d, err = memfifo.Open(ep, memfifo.Config{}); err != nil {

@@ -38,7 +38,7 @@ func (t *tour) barriers(ctx context.Context) error {
 	t.say("\nA barrier of all %d nodes, all in this process (us):", len(t.nodes))
 	t.say("%-24s %8s %7s", "# Algorithm", "mean", "frames")
 	for _, a := range demoAlgorithms {
-		groups, err := t.groups(barrier.Config{Algorithm: a.algorithm})
+		groups, err := t.groups(barrier.GroupConfig{Algorithm: a.algorithm})
 		if err != nil {
 			return err
 		}
@@ -62,11 +62,11 @@ func (t *tour) barriers(ctx context.Context) error {
 
 // fuzzy shows a barrier in two phases, among some of the nodes.
 func (t *tour) fuzzy(ctx context.Context) error {
-	groups, err := t.groups(barrier.Config{})
+	groups, err := t.groups(barrier.GroupConfig{})
 	if err != nil {
 		return err
 	}
-	some := barrier.Options{Number: 7, Members: barrier.Of(1, 2)}
+	some := barrier.Options{Number: 7, Members: barrier.MaskOf(1, 2)}
 	ticket, err := groups[1].ArriveWith(some)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (t *tour) fuzzy(ctx context.Context) error {
 
 // death ends a node without a word, and has the others notice, and go on.
 func (t *tour) death(ctx context.Context) error {
-	groups, err := t.groups(barrier.Config{Limit: demoSilence})
+	groups, err := t.groups(barrier.GroupConfig{PeerTimeout: demoSilence})
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,16 @@ func (t *tour) death(ctx context.Context) error {
 }
 
 // groups makes a group of all nodes, at each.
-func (t *tour) groups(cfg barrier.Config) (groups []*barrier.Group, err error) {
-	for _, e := range t.nodes {
-		g, err := barrier.NewGroup(e, cfg)
+func (t *tour) groups(cfg barrier.GroupConfig) (groups []*barrier.Group, err error) {
+	for k, e := range t.nodes {
+		if k == len(t.services) {
+			s, err := barrier.Open(e, barrier.Config{})
+			if err != nil {
+				return nil, err
+			}
+			t.services = append(t.services, s)
+		}
+		g, err := t.services[k].Group(cfg)
 		if err != nil {
 			return nil, err
 		}

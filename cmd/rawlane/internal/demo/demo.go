@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -68,12 +69,13 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 
 // tour walks through what the library does, on the nodes of one site.
 type tour struct {
-	out    io.Writer
-	failed error // the first of out
-	site   *launch.DemoNet
-	tables []*vlan.Table // by which each node sends
-	nodes  []*mcd.Endpoint
-	ports  []*mcd.Port // port 1 of each node
+	out      io.Writer
+	failed   error // the first of out
+	site     *launch.DemoNet
+	tables   []*vlan.Table // by which each node sends
+	nodes    []*mcd.Endpoint
+	services []*barrier.Service // of each node, from its first barrier on
+	ports    []*mcd.Port        // port 1 of each node
 }
 
 // Ports of the tour.

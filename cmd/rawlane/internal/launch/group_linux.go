@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// OwnGroup has a program that is to be started lead a process group, so that it can be ended with
-// all that it has started itself.
+// OwnGroup makes a program, before its start, the leader of a process group. EndGroup then ends the
+// programs that it has started, too.
 func OwnGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// EndGroup ends a program's group: asks it to end, or forces it.
+// EndGroup sends SIGTERM to a program's group, or SIGKILL with force.
 func EndGroup(c *exec.Cmd, force bool) {
 	signal := syscall.SIGTERM
 	if force {

@@ -4,7 +4,7 @@ package launch
 
 import "os/exec"
 
-// OwnGroup is for process groups: on Linux.
+// OwnGroup is for Linux.
 func OwnGroup(*exec.Cmd) {}
 
 // EndGroup ends a program.

@@ -16,7 +16,8 @@ import (
 // farther is a link on which a window of frames takes a while.
 var farther = fault.Config{Delay: 1, DelayMin: time.Millisecond, DelayMax: time.Millisecond}
 
-// Who never lets the parcels end does not keep others of its node from a peer, whatever they do; nor do these keep the parcels from it.
+// Who never lets the parcels end does not keep others of its node from a peer, whatever they do;
+// nor do these keep the parcels from it.
 func TestTurns_ParcelsAndCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, farther, 0)
@@ -85,7 +86,8 @@ func TestTurns_ParcelsAndCallers(t *testing.T) {
 	})
 }
 
-// Each goroutine's operations are in order all the same, also those that had to wait for their turn.
+// Each goroutine's operations are in order all the same, also those that had to wait for their
+// turn.
 func TestTurns_OrderOfOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, farther, 0)

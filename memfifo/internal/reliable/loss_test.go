@@ -3,6 +3,8 @@ package reliable
 import (
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/congestion"
 )
 
 // A frame that three others have overtaken is sent again at once, though more are on their way than may be after a loss; one that
@@ -11,19 +13,19 @@ func TestLost_FastRetransmission(t *testing.T) {
 	for _, window := range []int{8, 64, Window} {
 		p := newPair(t, 120).open()
 		a := p.ends[0]
-		a.c.lanes[0].cwnd = window
+		a.c.lanes[0].window(window, Window)
 		for range window {
 			a.write(p.now, Requests, 100)
 		}
 		p.send(0)
 		frames := p.air[1]
-		lost, rest := frames[0], frames[dupThresh:]
-		p.air[1] = frames[1:dupThresh]
+		lost, rest := frames[0], frames[congestion.DupThresh:]
+		p.air[1] = frames[1:congestion.DupThresh]
 		p.deliver(1)
 		p.send(1)
 		p.deliver(0)
 		if p.send(0); len(p.air[1]) > 0 {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), dupThresh-1)
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh-1)
 		}
 		p.air[1] = rest[:1]
 		p.deliver(1)
@@ -31,9 +33,9 @@ func TestLost_FastRetransmission(t *testing.T) {
 		p.deliver(0)
 		p.send(0)
 		if len(p.air[1]) == 0 || string(p.air[1][0][HeaderLen:]) != string(lost[HeaderLen:]) {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), dupThresh)
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh)
 		}
-		if c := a.c.lanes[0].cwnd; c > window/2+1 {
+		if c := a.c.lanes[0].reno.Window(); c > window/2+1 {
 			t.Errorf("window %d: congestion %d", window, c)
 		}
 		p.air[1] = append(p.air[1], rest[1:]...)
@@ -50,7 +52,7 @@ func TestLost_Congestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	s := &a.c.lanes[0].sender
-	s.cwnd = 100
+	s.window(100, Window)
 	burst := func(lost ...int) {
 		for range 60 {
 			a.write(p.now, Requests, 100)
@@ -64,23 +66,23 @@ func TestLost_Congestion(t *testing.T) {
 		p.deliver(0)
 	}
 	burst(5, 10, 20)
-	if s.cwnd < 45 || s.cwnd > 55 {
-		t.Errorf("after three losses in a window: %d", s.cwnd)
+	if s.reno.Window() < 45 || s.reno.Window() > 55 {
+		t.Errorf("after three losses in a window: %d", s.reno.Window())
 	}
 	p.pass(time.Second)
 	for range 100 {
 		burst()
 		p.pass(time.Millisecond)
 	}
-	if s.cwnd < 2*50 {
-		t.Errorf("congestion has grown back to %d", s.cwnd)
+	if s.reno.Window() < 2*50 {
+		t.Errorf("congestion has grown back to %d", s.reno.Window())
 	}
 	a.write(p.now, Requests, 100)
 	p.send(0)
 	p.air[1] = nil
-	p.after(0, a.c.rtt.rto())
-	if s.cwnd != minWindow {
-		t.Errorf("after a timeout: %d", s.cwnd)
+	p.after(0, baseRTO(&a.c.rtt))
+	if s.reno.Window() != minWindow {
+		t.Errorf("after a timeout: %d", s.reno.Window())
 	}
 }
 
@@ -90,7 +92,7 @@ func TestLost_Timeouts(t *testing.T) {
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	p.send(0)
-	timeout := a.c.rtt.rto()
+	timeout := baseRTO(&a.c.rtt)
 	for range 8 {
 		p.air[1] = nil
 		p.after(0, timeout)
@@ -100,7 +102,7 @@ func TestLost_Timeouts(t *testing.T) {
 	a.write(p.now, Requests, 20)
 	p.send(0)
 	p.air[1] = nil
-	p.after(0, a.c.rtt.rto())
+	p.after(0, baseRTO(&a.c.rtt))
 	p.settle()
 
 	for _, trip := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 30 * time.Millisecond, 20 * time.Microsecond} {
@@ -112,7 +114,7 @@ func TestLost_Timeouts(t *testing.T) {
 			p.send(1)
 			p.deliver(0)
 		}
-		is := a.c.rtt.rto()
+		is := baseRTO(&a.c.rtt)
 		if is < minRTO || is < trip || is > trip+trip/2+minRTO {
 			t.Errorf("round trip %v: timeout %v", trip, is)
 		}

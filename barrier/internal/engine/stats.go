@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+)
+
+// Counters of an engine's messages.
+type Counters struct {
+	Notifies   uint64 // messages of schedules sent; a multicast is one
+	Nacks      uint64 // nacks sent
+	Resent     uint64 // messages of schedules sent again, for a nack
+	Late       uint64 // messages received of past generations
+	Duplicates uint64 // messages received twice
+	Unexpected uint64 // messages received that the schedule does not have
+}
+
+// Counters returns the engine's counters.
+func (e *Engine) Counters() Counters { return e.counters }
+
+// Stats of one number, since the engine was made.
+type Stats struct {
+	Barriers uint64        // completed
+	Wait     time.Duration // in all of them, from Arrive until completion
+	MaxWait  time.Duration // in one of them
+}
+
+func (s *Stats) sample(wait time.Duration) {
+	s.Barriers++
+	s.Wait += wait
+	s.MaxWait = max(s.MaxWait, wait)
+}
+
+// Stats returns those of all numbers together.
+func (e *Engine) Stats() (s Stats) {
+	for _, m := range e.machines {
+		if m != nil {
+			s.Barriers += m.stats.Barriers
+			s.Wait += m.stats.Wait
+			s.MaxWait = max(s.MaxWait, m.stats.MaxWait)
+		}
+	}
+	return s
+}
+
+// Last returns by rank how often its message was the last that a step here waited for.
+func (e *Engine) Last() []uint64 {
+	last := make([]uint64, e.cfg.Size)
+	for _, m := range e.machines {
+		if m == nil {
+			continue
+		}
+		for i, n := range m.last {
+			last[e.plan.awaits[i].From] += n
+		}
+	}
+	return last
+}
+
+// Times are those of the last generation that was entered, by the clock of this node.
+type Times struct {
+	Generation uint32
+	Entered    monotime.Time
+	Left       monotime.Time // zero: not completed yet
+	Steps      []StepTime
+}
+
+// StepTime is one step of a barrier.
+type StepTime struct {
+	Done     monotime.Time // zero: not yet
+	Arrivals []Arrival     // in the schedule's order
+}
+
+// Arrival is a message that was awaited.
+type Arrival struct {
+	From int
+	At   monotime.Time // before Times.Entered if its sender was early; zero: not here
+}
+
+// Times returns a copy of those of a number's last generation; nil if there was none.
+func (e *Engine) Times(number uint8) *Times {
+	m := e.machines[number]
+	if m == nil || m.generation == 0 {
+		return nil
+	}
+	t := &Times{Generation: m.generation, Entered: m.entered, Left: m.left}
+	c := m.current()
+	for i, s := range e.plan.steps {
+		var st StepTime
+		if i < m.step {
+			st.Done = m.done[i]
+		}
+		for a := s.await; a < s.awaitEnd; a++ {
+			at := Arrival{From: e.plan.awaits[a].From}
+			if c.here[a] || m.state == Idle {
+				at.At = c.at[a]
+			}
+			st.Arrivals = append(st.Arrivals, at)
+		}
+		t.Steps = append(t.Steps, st)
+	}
+	return t
+}

@@ -1,0 +1,63 @@
+package engine
+
+import "github.com/rawlane/rawlane/barrier/schedule"
+
+// Presence is a member's answer to a status request.
+type Presence uint8
+
+// The answers.
+const (
+	NoAnswer   Presence = iota // none yet
+	Entered                    // the member has entered the generation
+	NotEntered                 // it has not
+	NoGroup                    // the group does not exist there
+)
+
+// String names p.
+func (p Presence) String() string {
+	return [...]string{"no answer", "entered", "not entered", "has no such group"}[p%4]
+}
+
+// RequestStatus asks all members whether they have entered the last generation of a number that this
+// one has entered. Each number has a request of its own.
+func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
+	m := e.machine(number)
+	m.status = make([]Presence, e.cfg.Size)
+	m.status[e.cfg.Rank] = Entered
+	return append(out, Send{schedule.All, 0, e.message(StatusRequest, m, 0)})
+}
+
+// RepeatStatus asks again the members that have not answered.
+func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
+	m := e.machine(number)
+	for rank, p := range m.status {
+		if p == NoAnswer {
+			out = append(out, Send{rank, 0, e.message(StatusRequest, m, 0)})
+		}
+	}
+	return out
+}
+
+// Status returns by rank the answers to a number's last status request; nil if there was none.
+func (e *Engine) Status(number uint8) []Presence { return e.machine(number).status }
+
+func (e *Engine) answerStatus(m *machine, from int, msg *Message, out []Send) []Send {
+	answer := e.message(StatusReply, m, 0)
+	answer.Generation, answer.Entered = msg.Generation, m.hasEntered(msg.Generation)
+	return append(out, Send{from, msg.NIC, answer})
+}
+
+// handleStatus handles an answer. An answer of another generation belongs to an earlier request.
+func (e *Engine) handleStatus(m *machine, from int, msg *Message) {
+	if m.status == nil || msg.Generation != m.generation {
+		return
+	}
+	switch {
+	case msg.Kind == NoSuchGroup:
+		m.status[from] = NoGroup
+	case msg.Entered:
+		m.status[from] = Entered
+	default:
+		m.status[from] = NotEntered
+	}
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+)
+
+// reply is a member's answer to a status request of generation 1.
+func (a *alone) reply(rank int, number uint8, entered bool) Message {
+	m := a.from(rank, StatusReply, 1, 0)
+	m.Number, m.Entered = number, entered
+	return m
+}
+
+// A status request finds who has entered, who has not, who has no such group, and who does not answer.
+func TestStatus(t *testing.T) {
+	a := newAlone(t, "star", 0, 5)
+	a.arrives(0)
+	a.want(sends(a.RequestStatus(0, nil)), "all status request gen=1")
+	a.want(a.hears(1, a.reply(1, 0, true)), "")
+	a.want(a.hears(2, a.reply(2, 0, false)), "")
+	a.want(a.hears(3, Message{Kind: NoSuchGroup, Identity: identity, Generation: 1}), "")
+	if want := []Presence{Entered, Entered, NotEntered, NoGroup, NoAnswer}; !slices.Equal(a.Status(0), want) {
+		t.Errorf("the status is %v, want %v", a.Status(0), want)
+	}
+	a.want(sends(a.RepeatStatus(0, nil)), "4 status request gen=1")
+	a.is(Waiting, 1)
+}
+
+// Requests for two numbers at one time do not take each other's answers.
+func TestStatus_OfTwoNumbers(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.arrives(1)
+	a.RequestStatus(0, nil)
+	a.RequestStatus(1, nil)
+	a.hears(1, a.reply(1, 0, true))
+	a.hears(2, a.reply(2, 1, true))
+	a.hears(1, a.reply(1, 1, false))
+	for number, want := range [][]Presence{{Entered, Entered, NoAnswer}, {Entered, NotEntered, Entered}} {
+		if got := a.Status(uint8(number)); !slices.Equal(got, want) {
+			t.Errorf("the status of number %d is %v, want %v", number, got, want)
+		}
+	}
+}
+
+// An answer to a request of the generation before says nothing of this one.
+func TestStatus_OfAnEarlierGeneration(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.RequestStatus(0, nil)
+	a.tells(1, 1, 0)
+	a.arrives(0)
+	a.RequestStatus(0, nil)
+	a.hears(1, a.reply(1, 0, true)) // of generation 1
+	if a.Status(0)[1] != NoAnswer {
+		t.Errorf("the status is %v: that was said of generation 1", a.Status(0))
+	}
+}
+
+// Each answers for itself, in whatever state.
+func TestStatus_Answer(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	for _, entered := range []bool{false, true} {
+		request := a.from(1, StatusRequest, 1, 0)
+		out := a.Handle(a.now, 1, &request, nil)
+		if len(out) != 1 || out[0].To != 1 || out[0].Message.Kind != StatusReply || out[0].Message.Entered != entered {
+			t.Errorf("answers %q, want a status reply, entered %t", sends(out), entered)
+		}
+		if !entered {
+			a.arrives(0)
+		}
+	}
+}
+
+// A node that has not made its group yet runs no other algorithm, and is not down.
+func TestNoSuchGroup(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	for range 100 {
+		a.passes(DefaultPeerTimeout / 20)
+		a.hears(1, Message{Kind: NoSuchGroup, Identity: identity, Generation: 1})
+	}
+	a.is(Waiting, 1)
+	a.want(a.tells(1, 1, 0), "1 notify 1 gen=1")
+	a.is(Idle, 1)
+}
+
+// A member that was heard in the group, and answers again and again that it has no such group, has left
+// it.
+func TestNoSuchGroup_OfOneThatWasHeard(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.hears(1, a.from(1, NotYet, 1, 0))
+	none := Message{Kind: NoSuchGroup, Identity: identity, Generation: 1}
+	for range maxNoSuchGroup - 1 {
+		a.want(a.hears(1, none), "")
+	}
+	a.hears(1, a.from(1, NotYet, 1, 0)) // that answer was long on its way
+	for range maxNoSuchGroup - 1 {
+		a.want(a.hears(1, none), "")
+	}
+	a.is(Waiting, 1)
+	a.hears(1, none)
+	a.is(Failed, 1)
+	a.failure(Left, 1)
+	b := newAlone(t, "star", 0, 3)
+	b.arrives(0)
+	for range 10 * maxNoSuchGroup {
+		b.want(b.hears(2, none), "") // it was never heard: it has not made the group yet
+	}
+	b.is(Waiting, 1)
+}

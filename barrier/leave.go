@@ -1,0 +1,111 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const (
+	// maxLinger is the longest that Close waits to be heard: ten times what it takes without loss.
+	maxLinger = 50 * time.Millisecond
+	// byeInterval is the time until it says goodbye again.
+	byeInterval = 3 * time.Millisecond
+)
+
+// leave leaves groups. Those of one call say goodbye at the same time.
+func (s *Service) leave(groups ...*Group) {
+	s.mu.Lock()
+	var sets []*memberSet
+	for _, g := range groups {
+		if g.closed {
+			continue
+		}
+		g.closed = true
+		for _, c := range g.sets {
+			c.closed = true
+			sets = append(sets, c)
+		}
+	}
+	s.mu.Unlock()
+	if len(sets) == 0 {
+		return
+	}
+	s.sayBye(sets)
+	s.mu.Lock()
+	for _, c := range sets {
+		s.bury(c)
+		c.endWaits()
+	}
+	s.groups = slices.DeleteFunc(s.groups, func(g *Group) bool { return slices.Contains(groups, g) })
+	s.mu.Unlock()
+	for _, c := range sets {
+		c.leaveMulticast()
+	}
+}
+
+// endWaits ends all waits with ErrClosed. The caller holds Service.mu.
+func (c *memberSet) endWaits() {
+	for i := range c.entries {
+		if e := c.entries[i].Load(); e != nil && !e.done.Done() {
+			e.complete(ErrClosed)
+		}
+	}
+}
+
+// sayBye says goodbye to the members of some sets, until they have heard it.
+func (s *Service) sayBye(sets []*memberSet) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxLinger)
+	defer cancel()
+	for ctx.Err() == nil && s.bye(sets) {
+		again, done := context.WithTimeout(ctx, byeInterval)
+		_, err := s.progress(again, func() bool { return heard(sets) })
+		done()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// bye says goodbye to the members that have not heard it. It returns false if all have.
+func (s *Service) bye(sets []*memberSet) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range sets {
+		s.out = c.engine.Leave(s.out[:0])
+		more = more || len(s.out) > 0
+		c.flush()
+	}
+	return more
+}
+
+// heard reports whether all members have heard the goodbyes. The caller holds mu.
+func heard(sets []*memberSet) bool {
+	return !slices.ContainsFunc(sets, func(c *memberSet) bool { return !c.engine.ByeAcked() })
+}
+
+// look is how often progress looks whether it is done.
+const look = 50 * time.Microsecond
+
+// progress polls until done, which is called with mu held, or until ctx ends. It returns whether done
+// was, and mcd.ErrClosed if the endpoint was closed, so that no answer can come any more.
+func (s *Service) progress(ctx context.Context, done func() bool) (bool, error) {
+	var never mcd.Completion
+	for {
+		slice, cancel := context.WithTimeout(ctx, look)
+		err := s.ep.Await(slice, &never) // ends by its context, or with the endpoint
+		cancel()
+		s.mu.Lock()
+		is := done()
+		s.mu.Unlock()
+		switch {
+		case is || ctx.Err() != nil:
+			return is, nil
+		case errors.Is(err, mcd.ErrClosed):
+			return is, err
+		}
+	}
+}

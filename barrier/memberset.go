@@ -1,0 +1,233 @@
+package barrier
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// memberSet is a set of nodes that have barriers together: a group's members, or those of one mask.
+// The engine does the work; the set carries its messages, and wakes the goroutines that wait.
+type memberSet struct {
+	service   *Service
+	group     *Group
+	mask      Mask
+	nodes     []mcd.NodeID // by rank, ascending
+	rank      int          // of this node
+	algorithm schedule.Algorithm
+	multicast bool        // the schedule has multicasts
+	multiAddr mcd.GroupID // the group that they go to
+
+	// What follows is guarded by Service.mu; entries are read without it.
+	identity engine.Identity
+	engine   *engine.Engine
+	entries  [Numbers]atomic.Pointer[entry]
+	closed   bool
+}
+
+// newMemberSet makes the set of a mask's nodes and adds it to the group. The caller holds making.
+func (g *Group) newMemberSet(mask Mask) (*memberSet, error) {
+	s, nodes := g.service, mask.Nodes()
+	rank, member := slices.BinarySearch(nodes, s.ep.Node())
+	if !member {
+		return nil, fmt.Errorf("node %d, members %v: %w", s.ep.Node(), mask, ErrNotMember)
+	}
+	c := &memberSet{
+		service: s, group: g, mask: mask, nodes: nodes, rank: rank, algorithm: g.cfg.Algorithm.For(len(nodes)),
+	}
+	if err := c.checkSchedule(); err != nil {
+		return nil, err
+	}
+	c.identity.Hash = g.base
+	if len(g.sets) > 0 {
+		c.identity.Hash = hash(binary.BigEndian.AppendUint64(nil, g.base), nodes)
+	}
+	c.multiAddr = fold(c.identity.Hash)
+	if c.multicast = c.algorithm.Multicasts(len(nodes)); c.multicast {
+		if err := s.ep.Join(c.multiAddr); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.add(); err != nil {
+		c.leaveMulticast()
+		return nil, err
+	}
+	return c, nil
+}
+
+// add makes the set known to the service, and gives it the messages that came before.
+func (c *memberSet) add() error {
+	s, g := c.service, c.group
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || g.closed {
+		return ErrClosed
+	}
+	if len(g.sets) == 0 {
+		s.made[g.base]++
+		g.epoch = s.made[g.base]
+		s.groups = append(s.groups, g)
+	}
+	c.identity.Epoch = g.epoch
+	c.engine = engine.New(engine.Config{
+		Rank: c.rank, Size: len(c.nodes), NICs: s.ep.NICs(), Algorithm: c.algorithm,
+		Identity: c.identity, Incarnation: newIncarnation(), PeerTimeout: g.cfg.PeerTimeout,
+	})
+	g.sets = append(g.sets, c)
+	s.sets[c.identity] = c
+	s.takeEarly(c)
+	return nil
+}
+
+// newIncarnation returns a number that no member had before, in all likelihood. It is not 0.
+func newIncarnation() uint32 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint32(b[:]) | 1
+}
+
+// hash is FNV-1a of some bytes and the members.
+func hash(b []byte, nodes []mcd.NodeID) uint64 {
+	for _, n := range nodes {
+		b = binary.BigEndian.AppendUint16(b, uint16(n))
+	}
+	sum := fnv.New64a()
+	_, _ = sum.Write(b) // never fails
+	return sum.Sum64()
+}
+
+// fold returns the multicast group of a hash.
+func fold(hash uint64) mcd.GroupID { return mcd.GroupID(hash>>48 ^ hash>>32 ^ hash>>16 ^ hash) }
+
+// maxProof is the largest size for which a schedule is proved when a set is made: about a millisecond.
+const maxProof = 128
+
+// checkSchedule refuses algorithms of users' own that are wrong, and networks that the endpoint does
+// not have.
+func (c *memberSet) checkSchedule() error {
+	if len(c.nodes) <= maxProof {
+		if err := c.algorithm.Check(len(c.nodes)); err != nil {
+			return err
+		}
+	}
+	nics := c.service.ep.NICs()
+	for _, s := range c.algorithm.Steps(c.rank, len(c.nodes)) {
+		for _, n := range s.Notify {
+			if n.NIC >= nics {
+				return fmt.Errorf("%v wants network %d: the endpoint has %d (counted from 0)", c.algorithm, n.NIC, nics)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *memberSet) leaveMulticast() {
+	if c.multicast {
+		_ = c.service.ep.Leave(c.multiAddr) // it was joined; a closed endpoint has left by itself
+	}
+}
+
+// arrive enters the next generation of a number, or resumes one that was given up.
+func (c *memberSet) arrive(number uint8) (Ticket, error) {
+	now := clock.Now()
+	s := c.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.closed {
+		return Ticket{}, ErrClosed
+	}
+	e := c.entries[number].Load()
+	state, generation := c.engine.State(number)
+	switch {
+	case e != nil && e.givenUp.Load():
+		return Ticket{c, number, generation}, nil
+	case state == engine.Waiting:
+		return Ticket{}, fmt.Errorf("barrier %d, generation %d: %w", number, generation, ErrPending)
+	case state == engine.Failed:
+		return Ticket{}, c.explain(number)
+	}
+	e = c.renew(number, now)
+	var err error
+	if s.out, err = c.engine.Arrive(now, number, s.out[:0]); err != nil {
+		return Ticket{}, c.explain(number)
+	}
+	_, generation = c.engine.State(number)
+	e.generation.Store(int64(generation))
+	c.flush()
+	s.arm(c)
+	return Ticket{c, number, generation}, nil
+}
+
+// handle handles a message from a member. The caller holds Service.mu.
+func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
+	rank, member := slices.BinarySearch(c.nodes, from)
+	if !member {
+		return
+	}
+	s := c.service
+	if m.Kind == engine.NoSuchGroup && m.Lowest > c.identity.Epoch && c.engine.Fresh() {
+		s.rejoin(now, c.group.base, m.Lowest)
+		return
+	}
+	s.out = c.engine.Handle(now, rank, m, s.out[:0])
+	c.flush()
+	s.arm(c)
+}
+
+// flush sends the engine's messages, and wakes the goroutines whose barrier has ended. The caller
+// holds Service.mu.
+func (c *memberSet) flush() {
+	for i := range c.service.out {
+		c.send(&c.service.out[i])
+	}
+	for _, number := range c.engine.Ended() {
+		c.entries[number].Load().complete(c.explain(number))
+	}
+}
+
+func (c *memberSet) send(m *engine.Send) {
+	s := c.service
+	s.buf = m.Message.Append(s.buf[:0])
+	switch {
+	case m.To != schedule.All:
+		s.post(m.NIC, mcd.To(mcd.Addr{Node: c.nodes[m.To], Port: s.cfg.Port}))
+	case c.multicast:
+		s.post(m.NIC, mcd.ToGroup(c.multiAddr, s.cfg.Port))
+	default:
+		for rank, node := range c.nodes {
+			if rank != c.rank {
+				s.post(m.NIC, mcd.To(mcd.Addr{Node: node, Port: s.cfg.Port}))
+			}
+		}
+	}
+}
+
+// explain returns why a number's barrier failed, or nil. The caller holds Service.mu.
+func (c *memberSet) explain(number uint8) error {
+	f := c.engine.Failure(number)
+	if f == nil {
+		return nil
+	}
+	_, generation := c.engine.State(number)
+	nodes := c.nodesOf(f.Ranks)
+	if f.Reason == engine.OtherAlgorithm {
+		return &MismatchError{number, generation, nodes, c.algorithm}
+	}
+	return &NodeDownError{number, generation, nodes, f.Others, reasons[f.Reason], c.group.cfg.PeerTimeout}
+}
+
+func (c *memberSet) nodesOf(ranks []int) (nodes []mcd.NodeID) {
+	for _, r := range ranks {
+		nodes = append(nodes, c.nodes[r])
+	}
+	return nodes
+}

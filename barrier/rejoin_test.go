@@ -1,0 +1,99 @@
+package barrier_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// town is nodes whose processes end and begin anew, with their addresses.
+type town struct {
+	t        *testing.T
+	f        *fabric.Fabric
+	sw       *fabric.Switch
+	table    []mcd.Node
+	eps      []*mcd.Endpoint
+	services []*barrier.Service
+	groups   []*barrier.Group
+}
+
+func newTown(t *testing.T, size int) *town {
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &town{
+		t: t, f: f, sw: f.AddSwitch(""),
+		eps: make([]*mcd.Endpoint, size), services: make([]*barrier.Service, size), groups: make([]*barrier.Group, size),
+	}
+	for k := range size {
+		n.table = append(n.table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{{2, 0, 0, 0, 0, byte(k + 1)}}})
+	}
+	for k := range size {
+		n.begin(k)
+	}
+	return n
+}
+
+// begin starts a node's process, which makes its group.
+func (n *town) begin(k int) {
+	n.t.Helper()
+	l, err := n.f.Attach(n.sw, fabric.Station{MAC: n.table[k].MACs[0]})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if n.eps[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: n.table, Spin: -1}, l); err != nil {
+		n.t.Fatal(err)
+	}
+	n.services[k] = service(n.t, n.eps[k], barrier.Config{})
+	n.groups[k] = group(n.t, n.services[k], barrier.GroupConfig{})
+}
+
+// anew has a survivor leave its group, and make it anew.
+func (n *town) anew(k int) {
+	n.t.Helper()
+	_ = n.groups[k].Close()
+	n.groups[k] = group(n.t, n.services[k], barrier.GroupConfig{})
+}
+
+func (n *town) close() {
+	for _, e := range n.eps {
+		_ = e.Close()
+	}
+}
+
+// A process dies and begins anew. The survivors are told, and make the group anew as often as they like;
+// the newcomer makes its first one, and all go on together.
+func TestRejoin(t *testing.T) {
+	for _, c := range []struct{ size, dead, lives int }{{2, 1, 1}, {2, 0, 3}, {5, 2, 2}, {5, 4, 1}, {7, 0, 1}} {
+		t.Run(fmt.Sprintf("%d nodes, %d", c.size, c.dead), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newTown(t, c.size)
+				defer n.close()
+				stages(t, n.groups, 3, func(int, int) {})
+				_ = n.eps[c.dead].Close()
+				for life := range c.lives {
+					for k, err := range each(n.groups, func(k int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
+						if k != c.dead && !errors.Is(err, barrier.ErrNodeDown) {
+							t.Fatalf("life %d, survivor %d: %v", life, k, err)
+						}
+					}
+					for k := range n.groups {
+						if k != c.dead {
+							n.anew(k)
+						}
+					}
+				}
+				n.begin(c.dead)
+				stages(t, n.groups, 5, func(k, _ int) { time.Sleep(time.Duration(k) * time.Millisecond) })
+			})
+		})
+	}
+}

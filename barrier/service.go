@@ -1,0 +1,153 @@
+package barrier
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// DefaultPort of barriers.
+const DefaultPort mcd.PortID = 254
+
+// Config of a service. The zero value works.
+type Config struct {
+	// Port of barriers, the same on every node. Zero is DefaultPort.
+	Port mcd.PortID
+	// Logger of late barriers. Nil is slog.Default.
+	Logger *slog.Logger
+}
+
+// Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All methods
+// may be called from any goroutine.
+type Service struct {
+	ep   *mcd.Endpoint
+	cfg  Config
+	port *mcd.Port
+
+	making sync.Mutex // held while a member set is made; taken before mu
+	mu     sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
+	closed bool
+	groups []*Group
+	sets   map[engine.Identity]*memberSet
+	made   map[uint64]uint32 // the last epoch, by hash of a group's number and members
+	graves []tombstone       // of the groups that were closed last
+	early  []earlyMessage    // of groups that do not exist here yet
+
+	message engine.Message // the one being handled
+	out     []engine.Send
+	buf     []byte
+	timer   *time.Timer
+	armed   bool
+	next    monotime.Time // if armed: the instant at which the timer fires
+}
+
+// Open starts the barriers of an endpoint: one service per port. It sends nothing.
+//
+// Errors: mcd.ErrPortBusy, mcd.ErrClosed.
+func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
+	if cfg.Port == 0 {
+		cfg.Port = DefaultPort
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	s := &Service{
+		ep: ep, cfg: cfg, sets: map[engine.Identity]*memberSet{}, made: map[uint64]uint32{},
+		buf: make([]byte, 0, engine.MaxLen),
+	}
+	s.timer = time.AfterFunc(time.Hour, s.tick)
+	s.timer.Stop() // arm sets it
+	s.mu.Lock()    // a message may come before the port is known
+	defer s.mu.Unlock()
+	var err error
+	if s.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: s.receive}); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
+	return s, nil
+}
+
+// Close closes all groups, as Group.Close does, and the port. Further calls do nothing.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	groups := slices.Clone(s.groups)
+	s.mu.Unlock()
+	if !first {
+		return nil
+	}
+	s.leave(groups...)
+	s.timer.Stop()
+	return s.port.Close()
+}
+
+// receive handles messages, in whichever goroutine polls. Malformed ones are dropped.
+func (s *Service) receive(batch []mcd.Message, _ bool) {
+	if len(batch) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.Now()
+	for i := range batch {
+		if m := &batch[i]; engine.Parse(m.Payload, &s.message) == nil {
+			s.message.NIC = m.NIC
+			s.handle(now, m.From.Node, &s.message)
+		}
+	}
+}
+
+func (s *Service) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
+	if c := s.sets[m.Identity]; c != nil {
+		c.handle(now, from, m)
+	} else {
+		s.handleUnknown(from, m)
+	}
+}
+
+// post sends s.buf. If the link has no room the message waits, in a copy; if it cannot be posted
+// either, it is lost as frames are, and a nack brings it back. The caller holds mu.
+func (s *Service) post(nic int, to mcd.Dest) {
+	if err := s.port.TrySend(nic, to, s.buf); errors.Is(err, transport.ErrBusy) {
+		_ = s.port.PostSend(&mcd.SendDesc{To: to, Payload: slices.Clone(s.buf), NIC: nic})
+	}
+}
+
+// arm sets the timer for c's deadline, unless it fires before. A quick barrier leaves the timer as it
+// is, so that it is set once for many of them. The caller holds mu.
+func (s *Service) arm(c *memberSet) {
+	at, ok := c.engine.Deadline()
+	if !ok || s.armed && !at.Before(s.next) {
+		return
+	}
+	s.armed, s.next = true, at
+	s.timer.Reset(at.Sub(clock.Now()))
+}
+
+// tick does what is due, in a goroutine of the timer.
+func (s *Service) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.Now()
+	s.armed = false
+	for _, c := range s.sets {
+		s.out = c.engine.Advance(now, s.out[:0])
+		c.flush()
+		c.reportLate(now)
+		if at, ok := c.engine.Deadline(); ok && (!s.armed || at.Before(s.next)) {
+			s.armed, s.next = true, at
+		}
+	}
+	if s.armed {
+		s.timer.Reset(s.next.Sub(now))
+	}
+}

@@ -1,0 +1,129 @@
+package barrier
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Presence is whether a member has entered a barrier.
+type Presence uint8
+
+// The answers to a status request.
+const (
+	NoAnswer   = Presence(engine.NoAnswer)   // none yet
+	Entered    = Presence(engine.Entered)    // the member has entered the barrier
+	NotEntered = Presence(engine.NotEntered) // it has not
+	NoGroup    = Presence(engine.NoGroup)    // it has not made the group, or has closed it
+)
+
+// String names p.
+func (p Presence) String() string { return engine.Presence(p).String() }
+
+// MemberStatus is a member's answer to a status request.
+type MemberStatus struct {
+	Node     mcd.NodeID
+	Presence Presence
+}
+
+// statusInterval is how long answers are awaited before the request is repeated.
+const statusInterval = 5 * time.Millisecond
+
+// Status asks all members whether they have entered the barrier of that number that this node entered
+// last, and returns their answers by rank. It returns when all have answered or ctx ends; then the
+// others have NoAnswer. ErrClosed: the group or the endpoint is closed.
+func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error) {
+	for repeat := false; ; repeat = true {
+		if err := g.requestStatus(number, repeat); err != nil {
+			return nil, err
+		}
+		again, cancel := context.WithTimeout(ctx, statusInterval)
+		complete, err := g.service.progress(again, func() bool { return g.answered(number) })
+		cancel()
+		if complete || err != nil || ctx.Err() != nil {
+			return g.status(number), err
+		}
+	}
+}
+
+func (g *Group) requestStatus(number uint8, repeat bool) error {
+	s, e := g.service, g.all.engine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	if repeat {
+		s.out = e.RepeatStatus(number, s.out[:0])
+	} else {
+		s.out = e.RequestStatus(number, s.out[:0])
+	}
+	g.all.flush()
+	return nil
+}
+
+// answered reports whether all members have answered. The caller holds Service.mu.
+func (g *Group) answered(number uint8) bool {
+	return !slices.Contains(g.all.engine.Status(number), engine.NoAnswer)
+}
+
+func (g *Group) status(number uint8) (all []MemberStatus) {
+	g.service.mu.Lock()
+	defer g.service.mu.Unlock()
+	for rank, p := range g.all.engine.Status(number) {
+		all = append(all, MemberStatus{g.all.nodes[rank], Presence(p)})
+	}
+	return all
+}
+
+// report is how far the report of a late barrier is.
+type report uint8
+
+const (
+	inTime          report = iota
+	statusRequested        // the answers are looked at when the timer fires next
+	reported
+)
+
+// reportLate reports barriers that take longer than Late, and the members that have not entered. The
+// caller holds Service.mu.
+func (c *memberSet) reportLate(now monotime.Time) {
+	late := c.group.cfg.Late
+	if late == 0 {
+		return
+	}
+	for i := range c.entries {
+		e, number := c.entries[i].Load(), uint8(i)
+		if e == nil || e.generation.Load() == none || e.done.Done() {
+			continue
+		}
+		switch waited := now.Sub(e.entered); {
+		case e.report == statusRequested:
+			e.report = reported
+			c.logLate(number, waited)
+		case e.report == inTime && waited >= late:
+			e.report = statusRequested
+			c.service.out = c.engine.RequestStatus(number, c.service.out[:0])
+			c.flush()
+		}
+	}
+}
+
+func (c *memberSet) logLate(number uint8, waited time.Duration) {
+	var missing, silent []mcd.NodeID
+	for rank, p := range c.engine.Status(number) {
+		switch p {
+		case engine.NotEntered, engine.NoGroup:
+			missing = append(missing, c.nodes[rank])
+		case engine.NoAnswer:
+			silent = append(silent, c.nodes[rank])
+		}
+	}
+	_, generation := c.engine.State(number)
+	c.service.cfg.Logger.Warn("barrier is late", "number", number, "generation", generation, "waited", waited,
+		"not_entered", missing, "no_answer", silent)
+}

@@ -1,0 +1,144 @@
+package barrier
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Ticket is one entered barrier. It may be copied, and several goroutines may wait with it.
+type Ticket struct {
+	set        *memberSet
+	number     uint8
+	generation uint32
+}
+
+// entry is the last generation of a number that was entered, and the goroutines that wait for it.
+type entry struct {
+	generation atomic.Int64 // none while Arrive changes it
+	taken      atomic.Bool  // a goroutine waits for done
+	done       mcd.Completion
+	givenUp    atomic.Bool // a wait ended before the barrier, and no later one has seen its end
+
+	// What follows is guarded by Service.mu.
+	entered monotime.Time
+	report  report
+	others  []*mcd.Completion // of goroutines that wait while another one has taken done
+}
+
+const none = -1 // no generation
+
+// renew returns a number's entry, ready for the next generation. A goroutine that has not noticed the
+// end of the last one yet keeps its own: then the entry is a new one. The caller holds Service.mu.
+func (c *memberSet) renew(number uint8, now monotime.Time) *entry {
+	e := c.entries[number].Load()
+	if e != nil {
+		e.generation.Store(none) // Wait looks after it has taken the entry: one of the two sees the other
+	}
+	if e == nil || e.taken.Load() {
+		e = new(entry)
+		e.generation.Store(none)
+		c.entries[number].Store(e)
+	}
+	e.done.Reset()
+	e.entered, e.report = now, inTime
+	return e
+}
+
+// complete ends all waits. The caller holds Service.mu.
+func (e *entry) complete(err error) {
+	e.done.Complete(err)
+	for _, c := range e.others {
+		c.Complete(err)
+	}
+	e.others = nil
+}
+
+// Generation returns the count of its number's barriers, from 1.
+func (t Ticket) Generation() uint32 { return t.generation }
+
+// Done reports, without waiting, whether the barrier has ended, and how: nil if all members have
+// entered. It makes progress.
+func (t Ticket) Done() (bool, error) {
+	if t.set == nil {
+		return true, nil
+	}
+	e := t.set.entries[t.number].Load()
+	if ended, err := t.ended(e); ended {
+		return true, err
+	}
+	t.set.service.ep.Progress()
+	return t.ended(e)
+}
+
+// Wait returns when all members have entered the barrier: the second phase of a fuzzy barrier. While
+// it waits, the calling goroutine polls. Errors as for Group.Barrier.
+func (t Ticket) Wait(ctx context.Context) error {
+	if t.set == nil {
+		return nil
+	}
+	e, ep := t.set.entries[t.number].Load(), t.set.service.ep
+	if !e.taken.CompareAndSwap(false, true) {
+		return t.waitBeside(ctx, e)
+	}
+	defer e.taken.Store(false)
+	if e.generation.Load() != int64(t.generation) {
+		return nil // the barrier ended, and another one was entered since
+	}
+	err := ep.Await(ctx, &e.done)
+	if e.done.Done() && !e.givenUp.Load() {
+		return e.done.Err()
+	}
+	return t.giveUp(e, err)
+}
+
+// waitBeside is Wait while another goroutine waits for the same entry.
+func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
+	s, own := t.set.service, new(mcd.Completion)
+	s.mu.Lock()
+	if ended, err := t.endedLocked(e); ended {
+		s.mu.Unlock()
+		return err
+	}
+	e.others = append(e.others, own)
+	s.mu.Unlock()
+	err := s.ep.Await(ctx, own)
+	s.mu.Lock()
+	e.others = slices.DeleteFunc(e.others, func(c *mcd.Completion) bool { return c == own })
+	s.mu.Unlock()
+	return t.giveUp(e, err)
+}
+
+// ended reports whether the barrier has ended, and how.
+func (t Ticket) ended(e *entry) (bool, error) {
+	t.set.service.mu.Lock()
+	defer t.set.service.mu.Unlock()
+	return t.endedLocked(e)
+}
+
+func (t Ticket) endedLocked(e *entry) (bool, error) {
+	switch {
+	case e.generation.Load() != int64(t.generation):
+		return true, nil // another one was entered since
+	case !e.done.Done():
+		return false, nil
+	}
+	e.givenUp.Store(false)
+	return true, e.done.Err()
+}
+
+// giveUp returns how the barrier ended; if it has not, the next Arrive resumes it.
+func (t Ticket) giveUp(e *entry, err error) error {
+	s := t.set.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ended, err := t.endedLocked(e); ended {
+		return err
+	}
+	e.givenUp.Store(true)
+	missing := t.set.nodesOf(t.set.engine.Missing(t.number, nil))
+	return &IncompleteError{t.number, t.generation, missing, t, err}
+}

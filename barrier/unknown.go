@@ -1,0 +1,144 @@
+package barrier
+
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// This file handles messages of groups that do not exist here: they were not made yet, were closed, or
+// belong to another epoch, as a process that began anew counts its groups from the beginning.
+
+const (
+	maxTombstones = 64  // of closed groups; the oldest go first
+	maxEarly      = 256 // kept messages; the oldest go first, and a nack brings them back
+)
+
+// tombstone is what remains of a closed member set: the goodbye, for members that have missed it.
+type tombstone struct {
+	bye    engine.Message
+	nodes  []mcd.NodeID
+	engine *engine.Engine
+}
+
+// earlyMessage is a notify of a group that does not exist here. Most likely it is made soon.
+type earlyMessage struct {
+	from    mcd.NodeID
+	message engine.Message
+}
+
+// handleUnknown handles a message of a group that does not exist here. The caller holds mu.
+func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
+	answer := engine.Message{Number: m.Number, Identity: m.Identity, Generation: m.Generation}
+	switch m.Kind {
+	case engine.Notify:
+		if len(s.early) == maxEarly {
+			s.early = slices.Delete(s.early, 0, 1)
+		}
+		s.early = append(s.early, earlyMessage{from, *m})
+		return
+	case engine.Nack:
+		if t := s.tombstone(from, m); t != nil {
+			answer = t.bye
+			break
+		}
+		answer.Kind, answer.Lowest = engine.NoSuchGroup, s.lowestEpoch(s.base(m.Identity.Hash))
+	case engine.StatusRequest:
+		answer.Kind = engine.NoSuchGroup
+	case engine.Bye:
+		answer.Kind = engine.ByeAck
+	default:
+		return
+	}
+	s.buf = answer.Append(s.buf[:0])
+	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
+}
+
+// tombstone finds that of the group in which a node lacks a message. A node that has begun anew since
+// means a later group.
+func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
+	for i := range s.graves {
+		t := &s.graves[i]
+		rank, member := slices.BinarySearch(t.nodes, from)
+		if t.bye.Identity == m.Identity && member && !t.engine.BegunAnew(rank, m) {
+			return t
+		}
+	}
+	return nil
+}
+
+// bury takes a member set out, and keeps its tombstone. The caller holds mu.
+func (s *Service) bury(c *memberSet) {
+	delete(s.sets, c.identity)
+	if len(s.graves) == maxTombstones {
+		s.graves = slices.Delete(s.graves, 0, 1)
+	}
+	s.graves = append(s.graves, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
+}
+
+// takeEarly gives a member set the messages that came before it existed. The caller holds mu.
+func (s *Service) takeEarly(c *memberSet) {
+	waiting := s.early
+	s.early = nil
+	for i := range waiting {
+		if e := &waiting[i]; e.message.Identity == c.identity {
+			c.handle(clock.Now(), e.from, &e.message)
+		} else {
+			s.early = append(s.early, *e)
+		}
+	}
+}
+
+// base returns the hash of the group that a member set's hash belongs to; 0 if none exists.
+func (s *Service) base(hash uint64) uint64 {
+	for _, c := range s.sets {
+		if c.identity.Hash == hash {
+			return c.group.base
+		}
+	}
+	return 0
+}
+
+// lowestEpoch returns the lowest epoch of the groups with a hash; 0 if none exists.
+func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
+	for _, g := range s.groups {
+		if g.base == base && (lowest == 0 || g.epoch < lowest) {
+			lowest = g.epoch
+		}
+	}
+	return lowest
+}
+
+// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to the
+// one that another member has told. The caller holds mu.
+func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
+	if lowest <= s.lowestEpoch(base) {
+		return
+	}
+	behind := lowest - s.lowestEpoch(base)
+	s.made[base] += behind
+	var moved []*memberSet
+	for _, g := range s.groups {
+		if g.base != base {
+			continue
+		}
+		g.epoch += behind
+		for _, c := range g.sets {
+			if c.engine.Fresh() {
+				delete(s.sets, c.identity)
+				moved = append(moved, c)
+			}
+		}
+	}
+	for _, c := range moved {
+		c.identity.Epoch = c.group.epoch
+		s.sets[c.identity] = c
+		s.out = c.engine.Rejoin(now, c.identity.Epoch, s.out[:0])
+		c.flush()
+		s.takeEarly(c)
+		s.arm(c)
+	}
+}

@@ -1,0 +1,83 @@
+package memfifo
+
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// alarm is the one timer of a domain, set for the earliest deadline of its peers. Domain.mu guards
+// it.
+type alarm struct {
+	timer *time.Timer
+	set   bool
+	at    monotime.Time // if set
+}
+
+// init makes the alarm, not set; ring runs in a goroutine of its own.
+func (a *alarm) init(ring func()) {
+	a.timer = time.AfterFunc(time.Hour, ring)
+	a.timer.Stop()
+}
+
+func (a *alarm) stop() { a.timer.Stop() }
+
+// by has the alarm ring no later than at.
+func (a *alarm) by(now, at monotime.Time) {
+	if !a.set || at.Before(a.at) {
+		a.set, a.at = true, at
+		a.timer.Reset(at.Sub(now))
+	}
+}
+
+// watch sets the alarm for a peer's next deadline.
+func (p *peer) watch(now monotime.Time) {
+	at, ok := p.conn.Deadline()
+	if retry := now.Add(busyRetry); p.linkBusy && (!ok || retry.Before(at)) {
+		at, ok = retry, true
+	}
+	if probe, owes := p.probeDue(); owes && (!ok || probe.Before(at)) {
+		at, ok = probe, true
+	}
+	if ok {
+		p.d.timer.by(now, at)
+	}
+}
+
+// onAlarm does what is due at each peer.
+func (d *Domain) onAlarm() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer.set = false
+	if d.closed {
+		return
+	}
+	now := clock.Now()
+	for _, p := range d.peers {
+		if p != nil {
+			p.onAlarm(now)
+		}
+	}
+}
+
+func (p *peer) onAlarm(now monotime.Time) {
+	if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
+		switch p.conn.Advance(now) {
+		case reliable.PeerSilent:
+			p.fail(&PeerDownError{Node: p.node, Reason: Silent, Timeout: p.d.cfg.PeerTimeout})
+		case reliable.DataLost:
+			p.fail(&PeerDownError{Node: p.node, Reason: DataLost, Timeout: p.d.cfg.PeerTimeout})
+		}
+		p.advance(now)
+		return
+	}
+	if p.linkBusy {
+		p.pump(now)
+	}
+	if at, ok := p.probeDue(); ok && !now.Before(at) {
+		p.probe(now)
+	}
+	p.watch(now)
+}

@@ -1,0 +1,144 @@
+package memfifo
+
+import (
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// fit says how far encode came.
+type fit uint8
+
+const (
+	whole     fit = iota // all of the work request is in frames
+	noRoom               // the connection's window is full
+	batchFull            // enough full frames for one call of the link
+)
+
+// encode turns a work request into records, as far as there is room.
+func (p *peer) encode(now monotime.Time, wr *workRequest) fit {
+	if wr.op.hasReply() {
+		return p.encodeRequest(now, wr)
+	}
+	return p.encodeParts(now, &wr.request)
+}
+
+// encodeParts cuts a put or push into parts, one record each. It leaves in the request what is not
+// in frames.
+func (p *peer) encodeParts(now monotime.Time, rq *request) fit {
+	for {
+		op := p.partOpcode(rq)
+		n := p.partLen(op, len(rq.data))
+		if n < 0 {
+			return noRoom
+		}
+		b := p.conn.Reserve(now, reliable.Requests, op.size(n))
+		if op == opPush {
+			pushRecord(b, rq.key, rq.total, rq.data[:n], rq.partFlags(n))
+		} else {
+			putRecord(b, op, rq.key, rq.off, rq.data[:n], rq.partFlags(n))
+			rq.off += uint64(n)
+			p.putTo = cursor{rq.key.ID, rq.key.Secret, rq.off, true}
+		}
+		rq.begun, rq.data = true, rq.data[n:]
+		p.issued++
+		if len(rq.data) == 0 {
+			return whole
+		}
+		if p.conn.Unsent(reliable.Requests) >= sendBatch {
+			return batchFull
+		}
+	}
+}
+
+// partOpcode returns the opcode of a request's next part. A put that goes on where the last one
+// ended takes the short one.
+func (p *peer) partOpcode(rq *request) opcode {
+	if c := &p.putTo; rq.op == opPut && c.known && c.off == rq.off && c.secret == rq.key.Secret && c.id == rq.key.ID {
+		return opPutContinue
+	}
+	return rq.op
+}
+
+// partLen returns how many of n bytes of data go into the next record; a negative number if there
+// is no room. It makes no small parts because little is left in a frame.
+func (p *peer) partLen(op opcode, n int) int {
+	room := p.conn.Available(reliable.Requests, op.size(min(n, wholePart)))
+	if room == 0 {
+		return -1
+	}
+	return min(n, room-op.size(0))
+}
+
+// partFlags returns the flags of the next part, of n bytes.
+func (rq *request) partFlags(n int) (flags byte) {
+	first, last := !rq.begun, n == len(rq.data)
+	if first && rq.op == opPush {
+		flags |= flagFirst
+	}
+	if last {
+		flags |= flagLast
+	}
+	if first && rq.notify == OnFirst || last && rq.notify == OnLast {
+		flags |= flagNotify
+	}
+	return flags
+}
+
+// putRecord writes a put, or a part of one.
+func putRecord(b []byte, op opcode, k Key, off uint64, data []byte, flags byte) {
+	w := op.begin(b, flags, len(data))
+	if op == opPut {
+		w.u16(k.ID)
+		w.u64(k.Secret)
+		w.u64(off)
+	}
+	copy(w.b, data)
+}
+
+// pushRecord writes a push of a record of total bytes, or a part of one.
+func pushRecord(b []byte, k Key, total int, data []byte, flags byte) {
+	w := opPush.begin(b, flags, len(data))
+	w.u16(k.ID)
+	w.u64(k.Secret)
+	w.u32(uint32(total))
+	copy(w.b, data)
+}
+
+// encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
+// as its caller waits.
+func (p *peer) encodeRequest(now monotime.Time, wr *workRequest) fit {
+	b := p.conn.Reserve(now, reliable.Requests, wr.op.size(len(wr.data)))
+	if b == nil {
+		return noRoom
+	}
+	p.d.lastID++
+	wr.requestID = p.d.lastID
+	wr.issued = p.issued
+	p.pending[wr.requestID] = wr
+	wr.write(b)
+	p.conn.Uncork(reliable.Requests)
+	return whole
+}
+
+// write writes the record of an operation with a reply.
+func (wr *workRequest) write(b []byte) {
+	w := wr.op.begin(b, 0, len(wr.data))
+	if wr.op != opFence {
+		w.u16(wr.key.ID)
+		w.u64(wr.key.Secret)
+	}
+	if wr.op != opFence && wr.op != opTryPush {
+		w.u64(wr.off)
+	}
+	w.u32(wr.requestID)
+	switch wr.op {
+	case opGet:
+		w.u32(uint32(len(wr.buf)))
+	case opFetchAdd, opSwap:
+		w.u64(wr.operand)
+	case opCompareSwap:
+		w.u64(wr.operand)
+		w.u64(wr.expected)
+	}
+	copy(w.b, wr.data)
+}

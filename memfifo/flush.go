@@ -1,0 +1,85 @@
+package memfifo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Flush waits for the remote completion of all that was done before to the given nodes, or to all
+// without any: it is in place there, or was refused.
+//
+// Errors, joined: an *AccessError for each node that has refused something since the last Flush; a
+// *PeerDownError for each one to which something was lost; ctx's error with each node that has not
+// answered. Others: mcd.ErrUnknownNode, and then no node was asked; ErrClosed.
+func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	peers, err := d.unflushed(nodes)
+	if err != nil {
+		return err
+	}
+	fences := make([]*workRequest, len(peers)) // nil: not asked
+	now := clock.Now()
+	for i, p := range peers {
+		if p.peerErr == nil {
+			fences[i] = d.newRequest(&request{op: opFence})
+			p.queue.push(fences[i])
+			p.sendQueued(now)
+		}
+	}
+	errs := make([]error, len(peers))
+	for i, p := range peers {
+		var err error
+		if fences[i] != nil {
+			_, err = p.awaitReply(ctx, fences[i])
+		}
+		errs[i] = p.flushResult(err)
+	}
+	return errors.Join(errs...)
+}
+
+// unflushed returns those of the peers with the given node numbers, or of all without any, that
+// have something to be flushed or told. The caller holds mu.
+func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
+	all := d.peers
+	if len(nodes) > 0 {
+		all = nil
+	}
+	for _, node := range nodes {
+		if !d.known(node) && node != d.ep.Node() {
+			return nil, fmt.Errorf("flush of node %d: %w", node, mcd.ErrUnknownNode)
+		}
+		if int(node) < len(d.peers) {
+			all = append(all, d.peers[node])
+		}
+	}
+	for _, p := range all {
+		if p != nil && (p.issued != p.confirmed || p.peerErr != nil || p.refused != nil || p.queue.first != nil) {
+			peers = append(peers, p)
+		}
+	}
+	return peers, nil
+}
+
+// flushResult returns what Flush says of this peer, and forgets it; err is its fence's.
+func (p *peer) flushResult(err error) error {
+	switch {
+	case p.peerErr != nil:
+		err = p.peerErr
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("node %d has not answered: %w", p.node, err)
+	}
+	p.peerErr = nil
+	if p.refused != nil {
+		err = errors.Join(err, p.refused)
+		p.refused = nil
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package memfifo
+
+import (
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// receiver is what a domain notes while it takes messages. Domain.mu guards it.
+type receiver struct {
+	header       reliable.Header
+	at           monotime.Time // when the last batch was received
+	needsPump    []*peer       // for which a message of this batch has made something possible
+	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
+	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
+	drains       int           // how many callers are in drainReceive: they are about to send
+	undrained    int           // frames sent since the last drainReceive
+	dataCame     bool          // since then
+}
+
+// receive takes a batch of messages, and then does what they have made possible. Behind the last
+// batch of a poll it sends what has waited for more to share a frame.
+func (d *Domain) receive(batch []mcd.Message, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	if len(batch) > 0 {
+		d.rx.at = clock.Now()
+	}
+	for i := range batch {
+		d.handle(&batch[i])
+	}
+	d.pumpPeers(d.rx.at)
+	if !more {
+		d.flushPeers()
+	}
+}
+
+// handle takes a message.
+func (d *Domain) handle(m *mcd.Message) {
+	h := &d.rx.header
+	if reliable.Parse(m.Payload, h) != nil {
+		d.stats.Malformed++
+		return
+	}
+	p := d.peer(m.From.Node)
+	if p == nil {
+		d.stats.UnknownNode++
+		return
+	}
+	d.rx.dataCame = d.rx.dataCame || h.Kind == reliable.Data
+	p.receive(h, m.Payload[reliable.HeaderLen:])
+	if !p.needsPump && (p.conn.NeedsPump() || len(p.replies) > 0) {
+		p.needsPump = true
+		d.rx.needsPump = append(d.rx.needsPump, p)
+	}
+	p.flushLater()
+}
+
+// receive takes a frame of this peer.
+func (p *peer) receive(h *reliable.Header, records []byte) {
+	now := p.d.rx.at
+	p.heard = now
+	switch p.conn.Handle(now, h, records) {
+	case reliable.Deliver:
+		p.take(now, h.Lane, records)
+	case reliable.PeerRestarted:
+		p.fail(&PeerDownError{Node: p.node, Reason: Restarted})
+	case reliable.PeerClosed:
+		p.fail(&PeerDownError{Node: p.node, Reason: Left})
+	}
+	p.completeAcked() // before the next message, which may be a goodbye
+}
+
+// pumpPeers does what the messages of a batch have made possible.
+func (d *Domain) pumpPeers(now monotime.Time) {
+	for _, p := range d.rx.needsPump {
+		p.needsPump = false
+		p.advance(now)
+	}
+	d.rx.needsPump = d.rx.needsPump[:0]
+}
+
+// flushLater has the peer flushed behind the last batch, or before a wait.
+func (p *peer) flushLater() {
+	if !p.flushPending {
+		p.flushPending = true
+		p.d.rx.flushPending = append(p.d.rx.flushPending, p)
+	}
+}
+
+// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
+// which is about to send more, it leaves that to the next wait or batch.
+func (d *Domain) flushPeers() {
+	d.rx.corked.Store(d.rx.drains > 0)
+	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
+		return
+	}
+	now := clock.Now()
+	peers := d.rx.flushPending
+	d.rx.flushPending = nil
+	for _, p := range peers {
+		p.flushPending = false
+		p.flush(now)
+	}
+	if d.rx.flushPending == nil {
+		d.rx.flushPending = peers[:0]
+	}
+}
+
+// flush sends to a peer what waits for more to share a frame: records, and acknowledgements.
+func (p *peer) flush(now monotime.Time) {
+	p.conn.Uncork(reliable.Requests)
+	p.conn.Uncork(reliable.Replies)
+	p.conn.SetAckPolicy(reliable.NoPiggyback)
+	p.pump(now)
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
+}

@@ -1,0 +1,130 @@
+package memfifo
+
+import (
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// reply is one that waits for room: a value, a refusal, or what is left of a Get.
+type reply struct {
+	op        opcode
+	requestID uint32
+	value     uint64
+	refusal   Refusal
+	id        uint16 // of the window or FIFO that has refused
+	w         *Window
+	off, n    uint64 // what is left to be read
+	at        uint32 // how much of a Get was sent
+}
+
+// reply answers a request: at once if there is room.
+func (p *peer) reply(now monotime.Time, r reply) {
+	p.replies = append(p.replies, r)
+	p.sendReplies(now)
+}
+
+// refuse tells the peer that an operation was refused that has no reply.
+func (p *peer) refuse(now monotime.Time, id uint16, refusal Refusal) {
+	p.d.stats.Refused++
+	p.reply(now, reply{op: opRefused, id: id, refusal: refusal})
+}
+
+// sendReplies puts replies into frames as far as there is room.
+func (p *peer) sendReplies(now monotime.Time) {
+	for len(p.replies) > 0 && p.sendReply(now, &p.replies[0]) {
+		p.replies = append(p.replies[:0], p.replies[1:]...)
+	}
+}
+
+// sendReply returns false if not all of it is in frames.
+func (p *peer) sendReply(now monotime.Time, r *reply) bool {
+	if r.op == opData {
+		if !r.w.revoked {
+			return p.sendData(now, r)
+		}
+		*r = reply{op: opError, requestID: r.requestID, refusal: NoSuchID}
+	}
+	b := p.conn.Reserve(now, reliable.Replies, r.op.size(0))
+	if b == nil {
+		return false
+	}
+	w := r.op.begin(b, 0, 0)
+	switch r.op {
+	case opValue:
+		w.u32(r.requestID)
+		w.u64(r.value)
+	case opError:
+		w.u32(r.requestID)
+		w.u8(uint8(r.refusal))
+	case opRefused:
+		w.u16(r.id)
+		w.u8(uint8(r.refusal))
+		return true
+	}
+	p.conn.Uncork(reliable.Replies) // a caller waits for it
+	return true
+}
+
+// sendData sends what there is room for of a Get's reply.
+func (p *peer) sendData(now monotime.Time, r *reply) bool {
+	for r.n > 0 {
+		room := p.conn.Available(reliable.Replies, opData.size(min(int(r.n), 64)))
+		if room == 0 {
+			return false
+		}
+		n := min(int(r.n), room-opData.size(0))
+		w := opData.begin(p.conn.Reserve(now, reliable.Replies, opData.size(n)), 0, n)
+		w.u32(r.requestID)
+		w.u32(r.at)
+		r.w.read(w.b[:n], r.off)
+		r.off, r.n, r.at = r.off+uint64(n), r.n-uint64(n), r.at+uint32(n)
+	}
+	p.conn.Uncork(reliable.Replies)
+	return true
+}
+
+// applyReply completes a work request, or notes a refusal.
+func (p *peer) applyReply(r *record) {
+	switch r.op {
+	case opRefused:
+		p.noteRefusal(r.fixed.u16(), Refusal(r.fixed.u8()))
+		return
+	case opData, opValue, opError:
+	default:
+		p.d.stats.Malformed++
+		return
+	}
+	wr := p.pending[r.fixed.u32()]
+	if wr == nil {
+		p.d.stats.Orphans++
+		return
+	}
+	switch r.op {
+	case opData:
+		at := int(r.fixed.u32())
+		if at != wr.received || len(r.data) > len(wr.buf)-at {
+			p.d.stats.Malformed++
+			return
+		}
+		wr.received += copy(wr.buf[at:], r.data)
+		if wr.received < len(wr.buf) {
+			return
+		}
+	case opValue:
+		wr.value = r.fixed.u64()
+	case opError:
+		wr.refusal = Refusal(r.fixed.u8())
+	}
+	delete(p.pending, wr.requestID)
+	// The reply is behind all refusals of what was done before. This is noted before its caller
+	// returns: the peer may leave after that.
+	p.confirmed = max(p.confirmed, wr.issued)
+	wr.complete(nil)
+}
+
+func (p *peer) noteRefusal(id uint16, refusal Refusal) {
+	if p.refused == nil {
+		p.refused = &AccessError{Node: p.node, ID: id, Reason: refusal}
+	}
+	p.refused.Count++
+}

@@ -1,0 +1,72 @@
+package memfifo
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// ring is records in a ring of memory, one behind the other.
+//
+//	mem:  ... | length, record, padding | length, record, padding | free ...
+//	          ^ head: the oldest                                  ^ tail
+//
+// One goroutine at a time appends, and one at a time takes out; these two need no lock between
+// them.
+type ring struct {
+	mem      []byte
+	head     atomic.Uint64 // of the oldest record
+	tail     atomic.Uint64 // behind the newest
+	fullHead uint64        // the head when a record found no room last; the appender's
+}
+
+const (
+	ringHead  = 4 // a record's length
+	ringAlign = 8
+	ringSkip  = 1<<32 - 1 // in place of a length: the rest of the memory is not used
+)
+
+// longest is the longest record, in bytes.
+func (r *ring) longest() int { return min(len(r.mem)/2-ringHead, MaxRecord) }
+
+func (r *ring) empty() bool { return r.head.Load() == r.tail.Load() }
+
+// space is what a record takes.
+func space(n int) uint64 { return uint64(n+ringHead+ringAlign-1) &^ (ringAlign - 1) }
+
+// append puts a record at the tail, or returns false if there is no room.
+func (r *ring) append(rec []byte) bool {
+	head, tail, size := r.head.Load(), r.tail.Load(), uint64(len(r.mem))
+	need, at, skip := space(len(rec)), tail%size, uint64(0)
+	if at+need > size {
+		skip = size - at
+	}
+	if tail-head+skip+need > size {
+		r.fullHead = head
+		return false
+	}
+	if skip > 0 {
+		binary.NativeEndian.PutUint32(r.mem[at:], ringSkip)
+		at, tail = 0, tail+skip
+	}
+	binary.NativeEndian.PutUint32(r.mem[at:], uint32(len(rec)))
+	copy(r.mem[at+ringHead:], rec)
+	r.tail.Store(tail + need)
+	return true
+}
+
+// madeRoom reports whether a record was taken out since one found no room.
+func (r *ring) madeRoom() bool { return r.head.Load() != r.fullHead }
+
+// oldest returns the oldest record, a view, and where it ends.
+func (r *ring) oldest() (rec []byte, end uint64, ok bool) {
+	head, size := r.head.Load(), uint64(len(r.mem))
+	for head != r.tail.Load() {
+		at := head % size
+		n := binary.NativeEndian.Uint32(r.mem[at:])
+		if n != ringSkip {
+			return r.mem[at+ringHead:][:n:n], head + space(int(n)), true
+		}
+		head += size - at
+	}
+	return nil, 0, false
+}

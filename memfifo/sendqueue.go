@@ -1,0 +1,92 @@
+package memfifo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
+)
+
+// Each peer has one send queue of work requests. Its order is the only rule of who is next: the
+// head is turned into records as the connection has room, and those behind it wait.
+//
+//	caller ── push ──> [ wr 3 | wr 2 | wr 1 ] ── encode ──> frames ── pump ──> link
+//	                                                        local completion: all of it is here
+//
+// encode runs wherever there may be room: in the caller that posts, and in the goroutine that takes
+// an acknowledgement.
+
+// encodeQueued turns work requests into frames as far as there is room. It returns true if it has
+// stopped to send a full batch and more may follow; then it is called again.
+func (p *peer) encodeQueued(now monotime.Time) (again bool) {
+	for wr := p.queue.first; wr != nil; wr = p.queue.first {
+		switch p.encode(now, wr) {
+		case noRoom:
+			return false
+		case batchFull:
+			p.pump(now)
+			return true
+		}
+		p.queue.pop()
+		wr.setFramed()
+		if wr.signalRemote && !wr.op.hasReply() {
+			wr.mark = p.conn.Mark(reliable.Requests)
+			p.unacked.push(wr)
+		}
+	}
+	return false
+}
+
+// sendQueued encodes and sends what there is room for.
+func (p *peer) sendQueued(now monotime.Time) {
+	for p.encodeQueued(now) {
+		now = clock.Now() // a batch takes 0.1 ms
+	}
+	p.pump(now)
+}
+
+// execute does a put or push, up to its local completion. With more to come it leaves a frame that
+// is not full unsent. What fits the window needs no work request: it goes into frames at once if
+// none is queued before it. The caller holds d.mu, which is free while it waits.
+func (p *peer) execute(ctx context.Context, what *request, more bool) error {
+	now := clock.Now()
+	if p.queue.first == nil && p.encodeParts(now, what) == whole {
+		if !more {
+			p.pump(now)
+		}
+		return nil
+	}
+	wr := p.d.newRequest(what)
+	defer p.d.freeRequest(wr)
+	p.queue.push(wr)
+	for p.encodeQueued(now) {
+		p.drainReceive()
+		now = clock.Now()
+	}
+	if wr.state == queued || !more {
+		p.pump(now)
+	}
+	for wr.state == queued {
+		wr.expectLocal()
+		p.d.mu.Unlock()
+		err := p.d.await(ctx, &wr.local)
+		p.d.mu.Lock()
+		switch {
+		case wr.state != queued:
+		case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
+			ctx = context.WithoutCancel(ctx) // a record that has begun has to be completed, or no other could follow
+		default:
+			p.withdraw(wr)
+			return err
+		}
+	}
+	return wr.err
+}
+
+// withdraw takes a work request out of the queue. Those behind it may have room now.
+func (p *peer) withdraw(wr *workRequest) {
+	p.queue.remove(wr)
+	p.sendQueued(clock.Now())
+}

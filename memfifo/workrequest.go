@@ -1,0 +1,139 @@
+package memfifo
+
+import "github.com/rawlane/rawlane/mcd"
+
+// request says what is to be done to a peer's memory, or what is left of that.
+type request struct {
+	op       opcode
+	notify   Notify // put
+	begun    bool   // put, push: a part is in a frame
+	key      Key
+	off      uint64
+	data     []byte // put, push, tryPush: what is to be sent
+	total    int    // push: the record's length
+	operand  uint64 // swap, compareSwap: the new value; fetchAdd: the summand
+	expected uint64 // compareSwap
+	buf      []byte // get: where the reply goes
+}
+
+// workRequest is an operation under way to a peer. It has two completions, as in verbs and UCX: the
+// local one says that the caller may reuse its argument, the remote one that the operation is done
+// at the peer.
+//
+//	state    event                               next    completes
+//	idle     its caller posts it                 queued  -
+//	queued   its last part is in a frame         framed  local
+//	queued   its caller gives up                 idle    -
+//	framed   its reply, or for a parcel the ack  done    remote
+//	any      the peer is lost, domain closed     done    both, with the error
+//
+// Domain.mu guards it, except for the completions.
+type workRequest struct {
+	request
+	state     requestState
+	requestID uint32 // of an operation with a reply
+	mark      uint32 // parcel: where its last frame ends in the lane; acknowledged once that is reached
+	issued    uint64 // fence: what is in place when it is answered
+	received  int    // get: bytes of buf that are here
+	value     uint64
+	refusal   Refusal
+	err       error
+
+	local, remote             mcd.Completion
+	signalLocal, signalRemote bool // the completion is, or may be, waited for
+	next                      *workRequest
+}
+
+type requestState uint8
+
+const (
+	idle requestState = iota
+	queued
+	framed
+	done
+)
+
+// String names s.
+func (s requestState) String() string {
+	return [...]string{"idle", "queued", "framed", "done", "?"}[min(s, done+1)]
+}
+
+// restart makes a work request ready to be queued.
+func (wr *workRequest) restart() {
+	wr.state, wr.received = queued, 0
+	wr.value, wr.refusal, wr.err = 0, 0, nil
+	wr.signalLocal, wr.signalRemote = false, false
+	if wr.op.hasReply() {
+		wr.expectRemote()
+	}
+}
+
+// expectLocal has the local completion be signalled. It resets the completion only here: most puts
+// never wait.
+func (wr *workRequest) expectLocal() {
+	wr.local.Reset()
+	wr.signalLocal = true
+}
+
+func (wr *workRequest) expectRemote() {
+	wr.remote.Reset()
+	wr.signalRemote = true
+}
+
+// setFramed notes that the caller may reuse its argument.
+func (wr *workRequest) setFramed() {
+	wr.state = framed
+	if wr.signalLocal {
+		wr.local.Complete(nil)
+	}
+}
+
+// complete ends a work request that is in no list any more.
+func (wr *workRequest) complete(err error) {
+	if wr.state == queued && wr.signalLocal {
+		wr.local.Complete(err)
+	}
+	wr.state, wr.err = done, err
+	if wr.signalRemote {
+		wr.remote.Complete(err)
+	}
+}
+
+// requestQueue is a list of work requests in the order in which they came.
+type requestQueue struct{ first, last *workRequest }
+
+func (q *requestQueue) push(wr *workRequest) {
+	wr.next = nil
+	if q.first == nil {
+		q.first = wr
+	} else {
+		q.last.next = wr
+	}
+	q.last = wr
+}
+
+// pop removes the first one, or returns nil.
+func (q *requestQueue) pop() *workRequest {
+	wr := q.first
+	if wr != nil {
+		q.first, wr.next = wr.next, nil
+	}
+	return wr
+}
+
+// remove takes one out that is in the queue.
+func (q *requestQueue) remove(wr *workRequest) {
+	var before *workRequest
+	for at := q.first; at != wr; at = at.next {
+		before = at
+	}
+	if before == nil {
+		q.first = wr.next
+	} else {
+		before.next = wr.next
+	}
+	if q.last == wr {
+		q.last = before
+	}
+	wr.next = nil
+}
