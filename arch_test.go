@@ -51,9 +51,13 @@ var floors = []struct {
 	{"vlan/control", []string{"vlan/optimize", "vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/monotime"}},
 	{"vlan/internal/strictyaml", nil},
 	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
-	{"vlan/failover", []string{"vlan", "vlan/control", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager", []string{"vlan", "vlan/control", "vlan/plan", "vlan/topology", "vlan/traffic", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager/internal/claims", []string{"vlan", "vlan/plan", "transport"}},
+	{"vlan/manager", []string{"vlan", "vlan/plan", "vlan/manager/api", "transport"}},
+	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
+	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock"}},
+	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
+	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport"}},
+	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
+	{"vlan/manager/internal/rib", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/monotime", "internal/prng"}},
 	{"sim/ether", []string{"sim", "vlan/plan", "vlan/topology", "transport", "internal/congestion", "internal/l2switch", "internal/monotime", "internal/prng"}},
 	{"sim/vbft", []string{"sim", "sim/ether", "vlan/...", "transport", "internal/monotime", "internal/prng"}},
@@ -74,7 +78,7 @@ var floors = []struct {
 // cores compute: time, chance and frames come to them as arguments.
 var cores = []string{
 	"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
-	"vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/claims",
+	"vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable",
 }

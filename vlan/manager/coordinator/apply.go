@@ -211,7 +211,7 @@ func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
 	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
 	defer cancel()
-	return untilAnswered(ctx, func() (err error) {
+	return g.untilAnswered(ctx, func() (err error) {
 		if m.answer, err = m.client.Commit(ctx, g.id); err == nil {
 			m.state = NodeChanged
 		}
@@ -219,11 +219,12 @@ func (g *group) commit(ctx context.Context, m *member) error {
 	})
 }
 
-// untilAnswered repeats a request until the manager answers it or ctx ends, and returns the latest error.
-func untilAnswered(ctx context.Context, request func() error) error {
+// untilAnswered repeats a request until the manager answers it, ctx ends, or the lease is over: after that a manager refuses commits.
+func (g *group) untilAnswered(ctx context.Context, request func() error) error {
+	over := time.Now().Add(g.options.Lease)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := request()
-		if !errors.Is(err, api.ErrUnreachable) {
+		if !errors.Is(err, api.ErrUnreachable) || time.Now().After(over) {
 			return err
 		}
 		select {
@@ -234,13 +235,14 @@ func untilAnswered(ctx context.Context, request func() error) error {
 	}
 }
 
-// abortTimeout bounds the time for undoing a change, besides the lease: after that no manager takes the commit any more.
+// abortTimeout bounds the time for undoing a change, though the caller's context may have ended: a manager with a slow disk answers
+// within it.
 const abortTimeout = 5 * time.Second
 
 // abort has all nodes forget what they have prepared, and undo what they have committed. A manager refuses a commit that comes after
 // its abort. Where a node has prepared and does not hear of the abort, the end of its lease does the same.
 func (g *group) abort(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(g.options.Lease, abortTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	errs := make([]error, len(g.nodes))
 	var all sync.WaitGroup
@@ -275,7 +277,7 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	if m.state == NodePrepared || m.state == NodeUnchanged {
 		return abort() // once: its lease ends by itself
 	}
-	return untilAnswered(ctx, abort)
+	return g.untilAnswered(ctx, abort)
 }
 
 // apart returns an error that names the nodes which may have kept the plan: the others have gone back.

@@ -6,7 +6,8 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
 // Routes is a node's routes as a failover changes them: over whatever else is wished for.
@@ -71,10 +72,10 @@ func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
 }
 
 // Manager returns the routes of a node's manager, which tells all programs of the node. self is the node's address.
-func Manager(s *manager.Server, self transport.MAC) Routes { return &managerRoutes{s, self} }
+func Manager(s *server.Server, self transport.MAC) Routes { return &managerRoutes{s, self} }
 
 type managerRoutes struct {
-	server *manager.Server
+	server *server.Server
 	self   transport.MAC
 }
 
@@ -84,11 +85,11 @@ func (r *managerRoutes) Routes() []vlan.Route {
 }
 
 func (r *managerRoutes) Force(peer transport.MAC, vid transport.VID, reason string) error {
-	return r.server.Force(reason, manager.Change{A: r.self, B: peer, VID: vid})
+	return r.server.Override(reason, api.Change{A: r.self, B: peer, VID: vid})
 }
 
 func (r *managerRoutes) Restore(peer transport.MAC, reason string) error {
-	r.server.Unforce(reason, peer)
+	r.server.Restore(reason, peer)
 	return nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
-	"github.com/rawlane/rawlane/vlan/failover"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -269,9 +269,9 @@ func TestFailoverByTheManager(t *testing.T) {
 			}
 			return p
 		}
-		var servers []*manager.Server
+		var servers []*server.Server
 		for _, ep := range n.eps {
-			s, err := manager.NewServer(manager.Config{MAC: ep.MAC(0), Plan: plan(1)})
+			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: plan(1)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
-	"github.com/rawlane/rawlane/vlan/failover"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
 )
 
 func TestMain(m *testing.M) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan"
-	"github.com/rawlane/rawlane/vlan/failover"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
 
 	"github.com/rawlane/rawlane/vlan/control"
 )
