@@ -142,7 +142,10 @@ func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.En
 	for _, sess := range s.sessions.all {
 		sess.note(routes, all)
 		sess.urgent = sess.urgent || e.Act == actOverride
-		if sess != asked && (len(routes) > 0 || all) {
+		if sess == asked {
+			continue // its request tells it
+		}
+		if len(routes) > 0 || all {
 			sess.due = s.version
 		}
 		sess.wakeUp()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -28,8 +29,12 @@ type session struct {
 	wake    chan struct{} // of capacity 1: holds a token if there is something to tell
 	end     context.CancelFunc
 
+	// turn is held while an event is made and written, so that events leave in the order of their versions. Taken before Server.mu.
+	turn  sync.Mutex
+	write func(*api.SessionEvent) error // nil until the stream has begun; guarded by turn
+
 	// Guarded by Server.mu:
-	told     api.Version // the version of the latest event
+	told     api.Version // the version of the latest event; 0: there was none
 	full     bool        // the whole table is to be told
 	pending  map[transport.MAC]vlan.Route
 	dropped  []api.Change
@@ -152,20 +157,49 @@ func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWr
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	lines := json.NewEncoder(w)
-	first := &s.cfg.MAC
-	for {
-		if e := s.drain(sess); e != nil {
-			e.MAC, first = first, nil
-			if out.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil || lines.Encode(e) != nil || out.Flush() != nil {
-				return
-			}
-		}
+	sess.begin(json.NewEncoder(w), out)
+	defer sess.stop()
+	for ctx.Err() == nil {
+		s.tell(sess)
 		select {
 		case <-ctx.Done():
-			return
 		case <-sess.wake:
 		}
+	}
+}
+
+// begin makes events go to a stream.
+func (sess *session) begin(lines *json.Encoder, out *http.ResponseController) {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	sess.write = func(e *api.SessionEvent) error {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+}
+
+// stop keeps events from a stream that is about to end.
+func (sess *session) stop() {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	sess.write = nil
+}
+
+// tell writes what the session has not been told yet. If the program does not read it, the session ends. A request of the session's
+// own calls it before its answer, so that the program finds both in one look.
+func (s *Server) tell(sess *session) {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	if sess.write == nil {
+		return
+	}
+	if e := s.drain(sess); e != nil && sess.write(e) != nil {
+		sess.end()
 	}
 }
 
@@ -178,6 +212,9 @@ func (s *Server) drain(sess *session) *api.SessionEvent {
 	}
 	e := &api.SessionEvent{Version: s.version, Full: sess.full, Urgent: sess.urgent, Dropped: sess.dropped,
 		Ack: sess.due > sess.applied && sess.due > sess.told, Report: sess.ask}
+	if sess.told == 0 {
+		e.MAC = &s.cfg.MAC
+	}
 	if sess.full {
 		e.Routes = api.RoutesOf(s.rib.Routes())
 	} else {
@@ -198,45 +235,53 @@ func (s *Server) session(r *http.Request) (*session, error) {
 	return nil, fmt.Errorf("%w (begin one: POST /v1/sessions)", api.ErrNoSession)
 }
 
-// patchSession adds to what a program asks for.
-func (s *Server) patchSession(r *http.Request, q *sessionPairs) (any, error) {
-	if len(q.Pairs) == 0 {
-		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.session(r)
-	if err != nil {
-		return nil, err
-	}
-	routes, ignored, err := s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
-	if err != nil {
-		return nil, err
-	}
-	if len(routes) > 0 {
-		s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String()})
-	}
-	return api.Changed{Schema: api.Schema, Version: s.version, Routes: len(routes), Ignored: ignored}, nil
-}
-
 // sessionPairs is the body of PATCH /v1/sessions/ID/pairs.
 type sessionPairs struct {
 	Pairs []api.Change `json:"pairs"`
 }
 
+// patchSession adds to what a program asks for.
+func (s *Server) patchSession(r *http.Request, q *sessionPairs) (any, error) {
+	if len(q.Pairs) == 0 {
+		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
+	}
+	return s.changeSession(r, "", func(sess *session) ([]vlan.Route, int, error) {
+		return s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
+	})
+}
+
 // resetSession takes back all that a program asks for.
 func (s *Server) resetSession(r *http.Request, _ *struct{}) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.session(r)
+	return s.changeSession(r, "reset by the program", func(sess *session) ([]vlan.Route, int, error) {
+		return s.rib.Withdraw(sess.number), 0, nil
+	})
+}
+
+// changeSession changes what a program asks for, by edit, which is called with mu held. It tells the program before it returns.
+func (s *Server) changeSession(r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error)) (any, error) {
+	answer := api.Changed{Schema: api.Schema}
+	sess, err := func() (*session, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sess, err := s.session(r)
+		if err != nil {
+			return nil, err
+		}
+		var routes []vlan.Route
+		if routes, answer.Ignored, err = edit(sess); err != nil {
+			return nil, err
+		}
+		if len(routes) > 0 {
+			s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: why})
+		}
+		answer.Version, answer.Routes = s.version, len(routes)
+		return sess, nil
+	}()
 	if err != nil {
 		return nil, err
 	}
-	routes := s.rib.Withdraw(sess.number)
-	if len(routes) > 0 {
-		s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: "reset by the program"})
-	}
-	return api.Changed{Schema: api.Schema, Version: s.version, Routes: len(routes)}, nil
+	s.tell(sess)
+	return answer, nil
 }
 
 // postApplied notes the version that a program sends by.
