@@ -78,7 +78,7 @@ var floors = []struct {
 // cores compute: time, chance and frames come to them as arguments.
 var cores = []string{
 	"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
-	"vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
+	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable",
 }

@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// walk is a barrier in the model's time. Ranks have processors of their own, or take turns on shared ones: a rank that
-// has something to do queues for a core, and keeps it while its messages come quickly enough.
+// walk is a barrier in the model's time. Ranks have processors of their own, or take turns on
+// shared ones: a rank with work queues for a core, and keeps it while its messages come quickly
+// enough.
 type walk struct {
 	nics   []LogP
 	ranks  []walker
 	cores  []core
-	queue  []int // ranks that want a shared core
+	queue  []int // ranks with work, without a core
 	exits  []time.Duration
 	record bool
 	events []Event
 
 	coming arrivals
-	count  int // of all that came
+	count  int // of all arrivals
 }
 
 // walker is one rank.
 type walker struct {
 	steps   []Step
-	at      int // the step that it waits in
+	at      int // the step in which it waits
 	entered bool
-	here    map[Receive]bool // what came, of all steps
+	here    map[Receive]bool // the messages that came, of all steps
 	inbox   []arrival
 	active  bool            // on a core, or in the queue for one
 	sends   []time.Duration // by NIC: when the next send may begin
@@ -34,14 +35,14 @@ type walker struct {
 
 // core is a processor.
 type core struct {
-	rank int // that ran last, or none
+	rank int // the last to run, or none
 	busy bool
 }
 
-// arrival is a rank's entry, a message for a rank, or a core that is free again.
+// arrival is a rank's entry, a message for a rank, or the end of a core's work.
 type arrival struct {
 	at     time.Duration
-	number int // of two at one time, the lower comes first
+	number int // orders arrivals at one time
 	kind   arrivalKind
 	index  int // the rank, or the core
 	event  Event
@@ -114,7 +115,7 @@ func (w *walk) enqueue(a arrival) {
 	}
 }
 
-// free has a core go on with its rank, if that has more to do.
+// free has a core go on with its rank, if that has more work.
 func (w *walk) free(now time.Duration, c int) {
 	rank := w.cores[c].rank
 	w.cores[c].busy = false
@@ -125,8 +126,8 @@ func (w *walk) free(now time.Duration, c int) {
 	w.ranks[rank].active = false
 }
 
-// dispatch gives idle cores to ranks that want one: where each has its own, that one; else one that ran the rank last,
-// or any.
+// dispatch gives idle cores to ranks with work: each rank's own, or of shared ones the one that
+// ran the rank last, or any.
 func (w *walk) dispatch(now time.Duration) {
 	for len(w.queue) > 0 {
 		rank := w.queue[0]
@@ -155,7 +156,7 @@ func (w *walk) idle(rank int) int {
 	return found
 }
 
-// work has a rank handle the first that came, and send what it then may.
+// work has a rank handle the first arrival, and send the notifies of the steps that this ends.
 func (w *walk) work(now time.Duration, c, rank int) {
 	if w.shared() && w.cores[c].rank != rank {
 		now += w.nics[0].Switch
@@ -181,7 +182,7 @@ func (w *walk) work(now time.Duration, c, rank int) {
 	w.push(arrival{at: now, kind: coreFree, index: c})
 }
 
-// progress sends what each step tells, as long as what it awaits is here.
+// progress sends the notifies of each step whose awaits are here.
 func (w *walk) progress(now time.Duration, rank int) time.Duration {
 	r := &w.ranks[rank]
 	for r.entered && r.at < len(r.steps) {

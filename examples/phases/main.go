@@ -1,7 +1,7 @@
 // Command phases changes its routes from phase to phase. Of eight nodes on two leaf switches, the even ones exchange blocks with their partners on
 // the other leaf while the odd ones compute, and then the other way round. The default plan gives even nodes one of the two paths, and odd
 // ones the other: so one would be crowded, and the other idle, in each phase. The program knows its phases, works out a plan for each, and
-// changes to it behind a fence, between two barriers. It prints what each path has carried in each phase.
+// changes to it after a drain, between two barriers. It prints what each path has carried in each phase.
 //
 //	go run ./examples/phases
 package main
@@ -135,7 +135,7 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*pla
 			return err
 		}
 		change := func() error { return routes.Replace(plans[i].Routes(self)) }
-		if err := e.Fence(ctx, change, mcd.NodeID(other)); err != nil {
+		if err := e.Drain(ctx, change, mcd.NodeID(other)); err != nil {
 			return err
 		}
 		before := carried(tops)

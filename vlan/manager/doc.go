@@ -6,7 +6,7 @@
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	ep, err := mcd.Open(mcd.Config{Node: self, Nodes: nodes, Router: s.Table()}, link)
-//	s.DrainWith(mcd.AddressFence{Endpoint: ep}) // if order matters
+//	s.DrainWith(mcd.AddressDrain{Endpoint: ep}) // if order matters
 //	err = s.SetRoute(ctx, macs[0], macs[2], 2)  // and the program on the other node as well
 //
 // A [Client] makes the requests of docs/manager-api.md, whose answers and errors are in package api.

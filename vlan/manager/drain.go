@@ -9,11 +9,11 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// Drainer keeps messages from overtaking each other across a change of routes. For an endpoint of package mcd it is mcd.AddressFence.
+// Drainer keeps messages from overtaking each other across a change of routes. For an endpoint of package mcd it is mcd.AddressDrain.
 type Drainer interface {
-	// Fence waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them
+	// Drain waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them
 	// meanwhile; runs change; and lets go what it has held back. It returns change's error, or its own if change was not run.
-	Fence(ctx context.Context, change func() error, dst ...transport.MAC) error
+	Drain(ctx context.Context, change func() error, dst ...transport.MAC) error
 }
 
 // With a drainer, routes of the stream become dirty first, and enter the table in the next drain that covers them: that of the
@@ -25,7 +25,7 @@ type Drainer interface {
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
-//	s.DrainWith(mcd.AddressFence{Endpoint: e})
+//	s.DrainWith(mcd.AddressDrain{Endpoint: e})
 //
 // A failover's change is not drained: frames on a path that is down do not arrive.
 func (s *Session) DrainWith(d Drainer) {
@@ -45,7 +45,7 @@ func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func
 	}
 	s.cover(dsts, 1)
 	defer s.cover(dsts, -1)
-	return drainer.Fence(ctx, run, dsts...)
+	return drainer.Drain(ctx, run, dsts...)
 }
 
 // changeAlone carries out a request while no other one is under way, and installs the routes to dsts.
@@ -147,7 +147,7 @@ func (s *Session) drainOthers() {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.dialer.DrainTimeout)
 	defer cancel()
-	if err := drainer.Fence(ctx, install, dsts...); err != nil && s.ctx.Err() == nil {
+	if err := drainer.Drain(ctx, install, dsts...); err != nil && s.ctx.Err() == nil {
 		_ = install() // likewise
 		s.mu.Lock()
 		s.stats.Undrained++

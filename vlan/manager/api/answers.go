@@ -48,11 +48,12 @@ type Route struct {
 }
 
 // RouteOf returns r as JSON has it.
-func RouteOf(r vlan.Route) Route { return Route{r.Dst, r.Tag.VID, r.Tag.PCP, r.Untagged} }
+func RouteOf(r vlan.Route) Route { return Route{r.Dst, r.Tag.VID, r.Tag.PCP, !r.Tagged} }
 
 // Route returns r as tables have it.
 func (r Route) Route() vlan.Route {
-	return vlan.Route{Dst: r.Dst, Tag: transport.Tag{VID: r.VID, PCP: r.PCP}, Untagged: r.Untagged}
+	tag := transport.OptionalTag{Tagged: !r.Untagged, Tag: transport.Tag{VID: r.VID, PCP: r.PCP}}
+	return vlan.Route{Dst: r.Dst, OptionalTag: tag}
 }
 
 // RoutesOf returns routes as JSON has them.

@@ -22,8 +22,8 @@ type Gate struct {
 	seen    []transport.VID // before and after each change
 }
 
-// Fence implements manager.Drainer.
-func (g *Gate) Fence(_ context.Context, change func() error, dst ...transport.MAC) error {
+// Drain implements manager.Drainer.
+func (g *Gate) Drain(_ context.Context, change func() error, dst ...transport.MAC) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.drained = append(g.drained, slices.Clone(dst))

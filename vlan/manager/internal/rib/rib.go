@@ -243,5 +243,5 @@ func (r *RIB) preferred(peer transport.MAC) transport.VID {
 }
 
 func (r *RIB) route(dst transport.MAC, vid transport.VID) vlan.Route {
-	return vlan.Route{Dst: dst, Tag: transport.Tag{VID: vid, PCP: r.plan.PCP}}
+	return vlan.Route{Dst: dst, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: r.plan.PCP})}
 }
