@@ -75,7 +75,9 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.flushLater()
-		p.d.rx.corked.Store(true)
+		if !p.d.rx.corked.Load() { // a load is cheaper than a store, and the frame is mostly corked already
+			p.d.rx.corked.Store(true)
+		}
 	}
 	p.watch(now)
 }
