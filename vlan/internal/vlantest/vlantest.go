@@ -41,8 +41,8 @@ func Network(t testing.TB, spec string) *topology.Topology {
 	return network
 }
 
-// RandomNetwork returns a connected graph of switches, each with a host: a random tree, and more cables between switches
-// by chance, some side by side. VIDs 1 to vlans are random spanning trees.
+// RandomNetwork returns a connected graph of switches, each with a host: a random tree, and more
+// cables between switches by chance, some side by side. VIDs 1 to vlans are random spanning trees.
 func RandomNetwork(r *rand.Rand, switches, more, vlans int) *topology.Topology {
 	t := &topology.Topology{}
 	for s := range switches {
