@@ -78,8 +78,8 @@ func (f *Failover) reason(p *peer, learned MoveReason) MoveReason {
 //
 //	the path in use       is left for
 //	not down              the preferred one, once that is up
-//	down                  one that is up; or else the one that has been in WaitToRestore for longest, for
-//	                      settling at least
+//	down                  one that is up; or else the one that has been in WaitToRestore for
+//	                      longest, for settling at least
 //
 // Of equals, the preferred one comes first, and the others in an order that differs from pair to
 // pair: the load of a dead VID is spread over the others. If all paths die, those that are not in

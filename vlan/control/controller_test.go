@@ -338,8 +338,7 @@ func ExampleController() {
 		}
 	}
 	// Output:
-	// pair 0-2: VID 1 -> 2: link leaf0>top0 was at 2.00 of its rate, pairs 0-2 and 1-3 shared it;
-	// expected 1.00
+	// pair 0-2: VID 1 -> 2: link leaf0>top0 was at 2.00 of its rate, pairs 0-2 and 1-3 shared it; expected 1.00
 }
 
 // What a controller of 1,024 nodes with 20,000 flows costs in a period in which it finds nothing to

@@ -126,6 +126,6 @@ func shared(pairs []plan.Pair) string {
 
 // explainRevert says why changes are reverted.
 func (c *Controller) explainRevert(hop topology.Hop, is, would float64) string {
-	return fmt.Sprintf("reverted: link %s is at %.2f of its rate, and the worst link would be at %.2f without the change",
-		c.topology.HopName(hop), is, would)
+	return fmt.Sprintf("reverted: link %s is at %.2f of its rate, "+
+		"and the worst link would be at %.2f without the change", c.topology.HopName(hop), is, would)
 }

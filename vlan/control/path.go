@@ -122,7 +122,8 @@ func (f *Failover) probe(path *path) {
 	}
 	begin := len(f.bodies)
 	f.bodies = p.appendAdvertisement(f.bodies)
-	f.steps = append(f.steps, FailoverStep{Peer: p.mac, VID: path.vid, Body: f.bodies[begin:len(f.bodies):len(f.bodies)]})
+	body := f.bodies[begin:len(f.bodies):len(f.bodies)]
+	f.steps = append(f.steps, FailoverStep{Peer: p.mac, VID: path.vid, Body: body})
 }
 
 // probeAll probes all paths to a peer: to learn their states, and to advertise what is new.

@@ -17,8 +17,8 @@ const maxCutWork = 1 << 24
 //
 //   - each pair alone on the best of its paths;
 //   - each hop with the pairs that cross it by all of their paths;
-//   - each cut: a set of switches, and the hops that leave it. They share the demand that leaves: on
-//     average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
+//   - each cut: a set of switches, and the hops that leave it. They share the demand that leaves:
+//     on average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
 func (p *problem) lowerBound() float64 {
 	bound := max(p.boundOfPairs(), p.boundOfHops())
 	used := p.usedLinks()

@@ -26,7 +26,7 @@ type SyntaxError = strictyaml.SyntaxError
 //	nodes:                     # node 0, node 1 ...
 //	  - {name: n0, mac: "02:00:00:00:00:01", vid: 1}
 //	  - {name: n1, mac: "02:00:00:00:00:02", vid: 2, priority: 1}
-//	pairs:                     # optional: pairs that do not use the default of the node with priority
+//	pairs:                     # optional: exceptions from the default of the node with priority
 //	  0-1: 3
 //
 // Names and priorities are optional. Unknown keys, wrong types, values given twice and all that

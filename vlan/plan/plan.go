@@ -131,7 +131,8 @@ func (p *Plan) FindNode(text string) (node int, err error) {
 func (p *Plan) Routes(node int) []vlan.Route {
 	routes := make([]vlan.Route, 0, len(p.Nodes))
 	add := func(dst transport.MAC, vid transport.VID) {
-		routes = append(routes, vlan.Route{Dst: dst, Tag: transport.Tag{VID: vid, PCP: p.PCP}})
+		tag := transport.Tagged(transport.Tag{VID: vid, PCP: p.PCP})
+		routes = append(routes, vlan.Route{Dst: dst, OptionalTag: tag})
 	}
 	for other, n := range p.Nodes {
 		if other != node {

@@ -89,14 +89,16 @@ func (p *PortTable) unusedVID() (transport.VID, error) {
 	free := transport.MaxVID
 	for _, v := range slices.Backward(p.Topology.VIDs()) {
 		if v >= ciscoReserved && v <= ciscoLast {
-			return 0, invalid("VLAN %d: such switches reserve VIDs %d to %d (choose another)", v, ciscoReserved, ciscoLast)
+			return 0, invalid("VLAN %d: such switches reserve VIDs %d to %d (choose another)",
+				v, ciscoReserved, ciscoLast)
 		}
 		if v == free {
 			free--
 		}
 	}
 	if free == ciscoLast {
-		return 0, invalid("no VID is left for frames without a tag (use fewer than %d VLANs)", transport.MaxVID-ciscoLast)
+		return 0, invalid("no VID is left for frames without a tag (use fewer than %d VLANs)",
+			transport.MaxVID-ciscoLast)
 	}
 	return free, nil
 }

@@ -23,7 +23,8 @@ func (t *Topology) choosePaths(most int) ([]SwitchPath, error) {
 			}
 			for _, hops := range f.find(from, to, wanted) {
 				if len(chosen) == maxPaths {
-					return nil, invalid("more than %d paths between switches with hosts (ask for fewer for each pair)", maxPaths)
+					return nil, invalid("more than %d paths between switches with hosts"+
+						" (ask for fewer for each pair)", maxPaths)
 				}
 				chosen = append(chosen, SwitchPath{From: from, To: to, Hops: hops})
 			}

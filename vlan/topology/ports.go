@@ -77,7 +77,8 @@ func (o PortOptions) check(vids []transport.VID) error {
 		return invalid("no VLAN to set up (compute some)")
 	}
 	if o.Untagged != 0 && !slices.Contains(vids, o.Untagged) {
-		return invalid("VLAN %d for frames without a tag is not in the topology (it has %s)", o.Untagged, FormatVIDs(vids))
+		return invalid("VLAN %d for frames without a tag is not in the topology (it has %s)",
+			o.Untagged, FormatVIDs(vids))
 	}
 	before, after, found := strings.Cut(o.Name, "%d")
 	rest := before + after

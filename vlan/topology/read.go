@@ -67,7 +67,8 @@ func Load(spec string, open func(name string) (io.ReadCloser, error)) (*Topology
 	}
 	file, err := open(spec)
 	if err != nil {
-		return nil, fmt.Errorf("topology %q: no spec (there are: %s), and no file that can be read: %w", spec, Specs, err)
+		return nil, fmt.Errorf("topology %q: no spec (there are: %s), and no file that can be read: %w",
+			spec, Specs, err)
 	}
 	t, err := Read(spec, file)
 	return t, errors.Join(err, file.Close())

@@ -45,11 +45,11 @@ func IsSpec(s string) bool {
 
 // Parse makes a regular network from a spec (see Specs):
 //
-//	flat:16             one switch, 16 hosts                               Flat(16)
-//	tree:4x4            4 leaves of 4 hosts below a switch                 Tree(4, 4)
-//	vbft:4x4x4          4 leaves, 4 tops, 4 hosts at each leaf             FatTree(4, 4, 4)
-//	vbft3:4x4x2x2x8     4 pods of 4 leaves and 2 middle switches, each of  FatTreeOf({8, 1}, {4, 2}, {4, 2})
-//	                    them below 2 tops of its own; 8 hosts at each leaf
+//	flat:16             Flat(16): one switch, 16 hosts
+//	tree:4x4            Tree(4, 4): 4 leaves of 4 hosts below a switch
+//	vbft:4x4x4          FatTree(4, 4, 4): 4 leaves, 4 tops, 4 hosts at each leaf
+//	vbft3:4x4x2x2x8     FatTreeOf({8, 1}, {4, 2}, {4, 2}): 4 pods of 4 leaves and 2 middle
+//	                    switches, each of them below 2 tops of its own; 8 hosts at each leaf
 //	vbft:4x4x4@1G/10G   cables of 1 Gbit/s to hosts, 10 between switches
 //
 // The error is ErrInvalid.

@@ -53,13 +53,13 @@ type VLANReport struct {
 //
 // It has three steps:
 //
-//	choose   for each two switches with hosts, the shortest path; then the path that shares the fewest links
-//	         with those before, and is the shortest of these; and so on. Of equals, the one whose links are
-//	         used less by others
-//	pack     put each path into the VLAN that has the most of its links already, of those in which it closes
-//	         no loop; or into a new one
-//	extend   add links to each VLAN until it reaches all switches with hosts: those first that are in fewer
-//	         VLANs
+//	choose   for each two switches with hosts, the shortest path; then the path that shares the
+//	         fewest links with those before, and is the shortest of these; and so on. Of equals,
+//	         the one whose links are used less by others
+//	pack     put each path into the VLAN that has the most of its links already, of those in which
+//	         it closes no loop; or into a new one
+//	extend   add links to each VLAN until it reaches all switches with hosts: those first that are
+//	         in fewer VLANs
 //
 // Two different paths between the same two switches are never in one VLAN, so another VID is
 // another path.

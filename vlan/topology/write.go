@@ -35,11 +35,13 @@ func (t *Topology) WriteTo(w io.Writer) (n int64, err error) {
 	fmt.Fprintf(&b, "switches: [%s]\n", yamlNames(t.Switches))
 	list("hosts", len(t.Hosts))
 	for _, h := range t.Hosts {
-		fmt.Fprintf(&b, "  - {name: %s, switch: %s%s}\n", yamlName(h.Name), yamlName(t.Switches[h.Switch]), rate(h.Rate))
+		fmt.Fprintf(&b, "  - {name: %s, switch: %s%s}\n",
+			yamlName(h.Name), yamlName(t.Switches[h.Switch]), rate(h.Rate))
 	}
 	list("links", len(t.Links))
 	for _, l := range t.Links {
-		fmt.Fprintf(&b, "  - {between: [%s, %s]%s}\n", yamlName(t.Switches[l.A]), yamlName(t.Switches[l.B]), rate(l.Rate))
+		fmt.Fprintf(&b, "  - {between: [%s, %s]%s}\n",
+			yamlName(t.Switches[l.A]), yamlName(t.Switches[l.B]), rate(l.Rate))
 	}
 	list("vlans", len(t.VLANs))
 	names := t.LinkNames()

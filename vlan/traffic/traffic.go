@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Matrix is a traffic matrix: who sends how much to whom. It is sorted by From, then To, and no two
+// Matrix is a traffic matrix: what each node sends to each other node. It is sorted by From, then To, and no two
 // flows have the same ends.
 type Matrix []Flow
 
