@@ -33,14 +33,14 @@ type Service struct {
 	cfg  Config
 	port *mcd.Port
 
-	making sync.Mutex // held while a member set is made; taken before mu
-	mu     sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
-	closed bool
-	groups []*Group
-	sets   map[engine.Identity]*memberSet
-	made   map[uint64]uint32 // the last epoch, by hash of a group's number and members
-	graves []tombstone       // of the groups that were closed last
-	early  []earlyMessage    // of groups that do not exist here yet
+	making     sync.Mutex // held while a member set is made; taken before mu
+	mu         sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
+	closed     bool
+	groups     []*Group
+	sets       map[engine.Identity]*memberSet
+	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
+	tombstones []tombstone       // of the groups that were closed last
+	early      []earlyMessage    // of groups that do not exist here yet
 
 	message engine.Message // the one being handled
 	out     []engine.Send
