@@ -42,6 +42,7 @@ type Service struct {
 	tombstones []tombstone       // of the groups that were closed last
 	early      []earlyMessage    // of groups that do not exist here yet
 
+	awaited []*condition   // of goroutines that wait for answers
 	message engine.Message // the one being handled
 	out     []engine.Send
 	buf     []byte
@@ -103,6 +104,9 @@ func (s *Service) receive(batch []mcd.Message, _ bool) {
 			s.message.NIC = m.NIC
 			s.handle(now, m.From.Node, &s.message)
 		}
+	}
+	if len(s.awaited) > 0 {
+		s.checkAwaited()
 	}
 }
 
