@@ -1,8 +1,10 @@
 package schedule
 
 import (
-	"container/heap"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/timewheel"
 )
 
 // walk is a barrier in the model's time. Ranks have processors of their own, or take turns on
@@ -17,8 +19,7 @@ type walk struct {
 	record bool
 	events []Event
 
-	coming arrivals
-	count  int // of all arrivals
+	coming timewheel.Wheel[arrival]
 }
 
 // walker is one rank.
@@ -41,11 +42,10 @@ type core struct {
 
 // arrival is a rank's entry, a message for a rank, or the end of a core's work.
 type arrival struct {
-	at     time.Duration
-	number int // orders arrivals at one time
-	kind   arrivalKind
-	index  int // the rank, or the core
-	event  Event
+	at    time.Duration
+	kind  arrivalKind
+	index int // the rank, or the core
+	event Event
 }
 
 type arrivalKind uint8
@@ -84,19 +84,15 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 	return w
 }
 
-func (w *walk) push(a arrival) {
-	a.number = w.count
-	w.count++
-	heap.Push(&w.coming, a)
-}
+func (w *walk) push(a arrival) { w.coming.Push(monotime.At(a.at), a) }
 
 func (w *walk) shared() bool { return w.nics[0].Cores > 0 && w.nics[0].Cores < len(w.ranks) }
 
 func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 
 func (w *walk) run() {
-	for len(w.coming) > 0 {
-		a := heap.Pop(&w.coming).(arrival)
+	for w.coming.Len() > 0 {
+		_, a := w.coming.Pop()
 		if a.kind == coreFree {
 			w.free(a.at, a.index)
 		} else {
@@ -214,23 +210,4 @@ func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
 		w.push(arrival{at: e.Arrived, kind: flight, index: e.To, event: e})
 	}
 	return e.Left
-}
-
-// arrivals is a heap, the earliest first.
-type arrivals []arrival
-
-func (h arrivals) Len() int { return len(h) }
-func (h arrivals) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].number < h[j].number
-}
-func (h arrivals) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *arrivals) Push(x any) { *h = append(*h, x.(arrival)) }
-
-// Pop implements heap.Interface.
-func (h *arrivals) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
