@@ -14,8 +14,9 @@ type condition struct {
 	done  mcd.Completion
 }
 
-// await returns when a condition holds, or with the context's error when ctx ends or a time has passed,
-// or with mcd.ErrClosed if the endpoint is closed. While it waits, the calling goroutine polls.
+// await returns when a condition holds, or with the context's error when ctx ends or a time has
+// passed, or with mcd.ErrClosed if the endpoint is closed. While it waits, the calling goroutine
+// polls.
 func (s *Service) await(ctx context.Context, most time.Duration, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
