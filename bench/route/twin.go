@@ -22,6 +22,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -30,10 +31,10 @@ import (
 // the arguments.
 const twinPrefix = "twin-"
 
-// What a session sends and is sent for one change; the bare requests are as long.
+// The bodies of a session's request for one change, and of the event that tells it; the bare requests are as long.
 const (
-	request = `{"id":12345,"set":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
-	answer  = `{"id":12345,"version":1000001,"routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
+	request = `{"pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
+	answer  = `{"version":"1.12345","routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
 )
 
 // twin is twin-KIND-answer SOCKET ITERS NODES or twin-KIND-ask SOCKET ITERS NODES.
@@ -228,7 +229,7 @@ func managerAnswer(socket string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	s, err := manager.NewServer(manager.Config{MAC: mac(0), Plan: p})
+	s, err := server.New(server.Config{MAC: mac(0), Plan: p})
 	if err != nil {
 		return err
 	}
