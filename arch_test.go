@@ -66,6 +66,7 @@ var floors = []struct {
 	{"internal/crc32c", nil},
 	{"internal/prefetch", nil},
 	{"internal/prng", nil},
+	{"internal/procgroup", nil},
 	{"internal/monotime", nil},
 	{"internal/clock", []string{"internal/monotime"}},
 	{"internal/testbed", []string{"transport"}},
