@@ -35,7 +35,7 @@ var floors = []struct {
 	{"bench/...", []string{"..."}},
 	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"barrier/schedule", nil},
+	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},
 	{"barrier/internal/engine", []string{"barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
@@ -54,11 +54,12 @@ var floors = []struct {
 	{"vlan/failover", []string{"vlan", "vlan/control", "vlan/manager", "mcd", "transport", "internal/monotime", "internal/clock"}},
 	{"vlan/manager", []string{"vlan", "vlan/control", "vlan/plan", "vlan/topology", "vlan/traffic", "vlan/manager/internal/...", "transport", "internal/monotime", "internal/clock"}},
 	{"vlan/manager/internal/claims", []string{"vlan", "vlan/plan", "transport"}},
-	{"sim", []string{"internal/monotime", "internal/prng"}},
+	{"sim", []string{"internal/impair", "internal/monotime", "internal/prng", "internal/timewheel"}},
 	{"sim/ether", []string{"sim", "vlan/plan", "vlan/topology", "transport", "internal/congestion", "internal/l2switch", "internal/monotime", "internal/prng"}},
 	{"sim/vbft", []string{"sim", "sim/ether", "vlan/...", "transport", "internal/monotime", "internal/prng"}},
 	{"transport", nil},
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/monotime", "internal/clock"}},
+	{"transport/fault", []string{"transport", "internal/impair", "internal/monotime", "internal/clock", "internal/prng"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/monotime", "internal/clock"}},
 	{"internal/afpacket", []string{"transport"}},
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
@@ -67,7 +68,9 @@ var floors = []struct {
 	{"internal/prefetch", nil},
 	{"internal/prng", nil},
 	{"internal/procgroup", nil},
+	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},
+	{"internal/timewheel", []string{"internal/monotime"}},
 	{"internal/clock", []string{"internal/monotime"}},
 	{"internal/testbed", []string{"transport"}},
 }
@@ -75,7 +78,8 @@ var floors = []struct {
 // cores compute: time, chance and frames come to them as arguments.
 var cores = []string{
 	"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
-	"vlan", "vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/claims",
+	"internal/impair", "internal/timewheel",
+	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/claims",
 	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable",
 }

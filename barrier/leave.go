@@ -90,8 +90,8 @@ func heard(sets []*memberSet) bool {
 // look is how often progress looks whether it is done.
 const look = 50 * time.Microsecond
 
-// progress polls until done, which is called with mu held, or until ctx ends. It returns whether done
-// was, and mcd.ErrClosed if the endpoint was closed, so that no answer can come any more.
+// progress polls until done, which is called with mu held, or until ctx ends. It returns whether
+// done was, and mcd.ErrClosed if the endpoint was closed, so that no answer can come any more.
 func (s *Service) progress(ctx context.Context, done func() bool) (bool, error) {
 	var never mcd.Completion
 	for {

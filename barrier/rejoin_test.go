@@ -13,7 +13,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// town is nodes whose processes end and begin anew, with their addresses.
+// town is nodes with fixed addresses, whose processes end and begin anew.
 type town struct {
 	t        *testing.T
 	f        *fabric.Fabric
@@ -69,8 +69,8 @@ func (n *town) close() {
 	}
 }
 
-// A process dies and begins anew. The survivors are told, and make the group anew as often as they like;
-// the newcomer makes its first one, and all go on together.
+// A process dies and begins anew. The survivors are told, and make the group anew as often as
+// they like; the newcomer makes its first one, and all go on together.
 func TestRejoin(t *testing.T) {
 	for _, c := range []struct{ size, dead, lives int }{{2, 1, 1}, {2, 0, 3}, {5, 2, 2}, {5, 4, 1}, {7, 0, 1}} {
 		t.Run(fmt.Sprintf("%d nodes, %d", c.size, c.dead), func(t *testing.T) {

@@ -26,8 +26,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All methods
-// may be called from any goroutine.
+// Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All
+// methods may be called from any goroutine.
 type Service struct {
 	ep   *mcd.Endpoint
 	cfg  Config
@@ -122,8 +122,8 @@ func (s *Service) post(nic int, to mcd.Dest) {
 	}
 }
 
-// arm sets the timer for c's deadline, unless it fires before. A quick barrier leaves the timer as it
-// is, so that it is set once for many of them. The caller holds mu.
+// arm sets the timer for c's deadline, unless it fires before. A quick barrier leaves the timer
+// as it is, so that it is set once for many of them. The caller holds mu.
 func (s *Service) arm(c *memberSet) {
 	at, ok := c.engine.Deadline()
 	if !ok || s.armed && !at.Before(s.next) {

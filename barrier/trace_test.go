@@ -99,7 +99,7 @@ func TestStatus_OfAClosedGroup(t *testing.T) {
 	})
 }
 
-// A barrier that takes longer than usual says who has not come.
+// A late barrier is logged with the nodes that have not entered.
 func TestLateBarriersAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

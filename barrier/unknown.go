@@ -9,8 +9,9 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// This file handles messages of groups that do not exist here: they were not made yet, were closed, or
-// belong to another epoch, as a process that began anew counts its groups from the beginning.
+// This file handles messages of groups that do not exist here: they were not made yet, were
+// closed, or belong to another epoch, as a process that began anew counts its groups from the
+// beginning.
 
 const (
 	maxTombstones = 64  // of closed groups; the oldest go first
@@ -57,8 +58,8 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
 }
 
-// tombstone finds that of the group in which a node lacks a message. A node that has begun anew since
-// means a later group.
+// tombstone finds that of the group in which a node lacks a message. A node that has begun anew
+// since means a later group.
 func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 	for i := range s.graves {
 		t := &s.graves[i]
@@ -112,8 +113,8 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
-// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to the
-// one that another member has told. The caller holds mu.
+// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to
+// the one that another member has told. The caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 	if lowest <= s.lowestEpoch(base) {
 		return

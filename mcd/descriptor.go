@@ -19,6 +19,9 @@ type SendDesc struct {
 	completion Completion
 	posted     atomic.Bool
 	port       *Port
+	neighbour  *neighbour // nil: for many
+	next       *SendDesc  // in its lane; guarded by sendQueue.mu, as is sequence
+	sequence   uint64
 }
 
 // Done reports whether the message was handed to the link, so that the payload may be changed, or failed.

@@ -53,14 +53,14 @@ func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 // eachLink does something with the group on every link; on the first error it undoes what it did.
 func (e *Endpoint) eachLink(g GroupID, do, undo func(transport.Link, transport.MAC) error) error {
 	mac := GroupMAC(e.cfg.Cluster, g)
-	for i, l := range e.links {
-		err := do(l, mac)
+	for i := range e.nics {
+		err := do(e.nics[i].link, mac)
 		if err == nil {
 			continue
 		}
-		for _, done := range e.links[:i] {
+		for k := range e.nics[:i] {
 			if undo != nil {
-				_ = undo(done, mac) // the first error is the one to report
+				_ = undo(e.nics[k].link, mac) // the first error is the one to report
 			}
 		}
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -19,16 +20,16 @@ type Port struct {
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted  recvQueue
 	backlog backlog
-	spare   *RecvDesc // for Recv, so that it need not allocate
-	closed  bool
+	spare   *RecvDesc   // for Recv, so that it need not allocate
+	closed  atomic.Bool // changed under mu
 
-	rx       traffic // written by the leader
-	noBuffer tally   // likewise
+	rx       traffic // written by the holder of the poll lock
+	noBuffer counter // likewise
 
 	out outbox
 	tx  traffic // written under out.mu
 
-	expectsMore bool // Receive was told that more follows; belongs to the holder of the poll lock
+	owed bool // Receive was told that more follows; belongs to the holder of the poll lock
 }
 
 // PortOptions of a port. The zero value is a port with posted buffers and a backlog.
@@ -69,9 +70,9 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	}
 	p := &Port{e: e, id: id, opts: opts}
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
-	p.out.init(e.links)
-	for _, l := range e.links {
-		s, shared := transport.As[transport.Sharer](l)
+	p.out.init(e.nics)
+	for i := range e.nics {
+		s, shared := transport.As[transport.Sharer](e.nics[i].link)
 		if !shared {
 			continue
 		}
@@ -113,8 +114,8 @@ func (p *Port) deliver(run []Message, more bool) {
 		size += len(run[i].Payload)
 	}
 	p.rx.add(len(run), size)
-	if more != p.expectsMore {
-		p.e.expectMore(p, more)
+	if more != p.owed {
+		p.e.owe(p, more)
 	}
 	p.opts.Receive(run, more)
 }
@@ -126,7 +127,7 @@ func (p *Port) isOpen() bool { return p.e.ports[p.id].Load() == p }
 func (p *Port) place(m *Message) {
 	p.mu.Lock()
 	d := p.posted.pop()
-	taken := d != nil || !p.closed && p.backlog.push(m)
+	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
 	p.mu.Unlock()
 	if !taken {
 		p.noBuffer.add(1)
@@ -138,8 +139,8 @@ func (p *Port) place(m *Message) {
 	}
 }
 
-// Close releases the port and ends waits for it with ErrClosed. Messages in the backlog are lost.
-// Further calls do nothing.
+// Close releases the port and ends waits for it with ErrClosed, sends that wait for room among them. Messages
+// in the backlog are lost, as are those of posted send descriptors that are not done. Further calls do nothing.
 func (p *Port) Close() error {
 	p.close()
 	return nil
@@ -147,17 +148,21 @@ func (p *Port) Close() error {
 
 func (p *Port) close() {
 	p.mu.Lock()
-	if p.closed {
+	if p.closed.Swap(true) {
 		p.mu.Unlock()
 		return
 	}
-	p.closed = true
 	var waiting []*RecvDesc
 	for d := p.posted.pop(); d != nil; d = p.posted.pop() {
 		waiting = append(waiting, d)
 	}
 	p.mu.Unlock()
 
+	p.out.mu.Lock() // whoever is sending was admitted before
+	p.out.mu.Unlock()
+	for i := range p.e.nics {
+		p.e.nics[i].queue.drop(p)
+	}
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
 	p.e.gone.add(p.Counters())

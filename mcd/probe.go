@@ -67,7 +67,7 @@ type prober struct {
 	answer []byte
 	sent   [1]transport.Frame
 
-	asked, answered, unanswered, came tally
+	asked, answered, unanswered, came counter
 }
 
 func (p *prober) init() {
@@ -106,7 +106,7 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	if err != nil {
 		return fmt.Errorf("probe %v: %w", to, err)
 	}
-	if limit := e.links[to.NIC].MTU() - HeaderLen; o.size() > limit {
+	if limit := e.nics[to.NIC].limit; o.size() > limit {
 		return fmt.Errorf("probe %v: %w", to, &transport.SizeError{Size: o.size(), Max: limit})
 	}
 	head := wire.ProbeHead{Number: number, Instance: e.probes.instance}
@@ -125,24 +125,24 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	copy(f.Payload[HeaderLen+MinProbe:], o.Body)
 	h := e.probeHeader(wire.Probe, to.Node, to.OptionalTag)
 	wire.Seal(f.Payload, &h)
-	_, err = e.links[to.NIC].Send([]transport.Frame{f})
+	_, err = e.nics[to.NIC].link.Send([]transport.Frame{f})
 	return err
 }
 
 // probeFrame returns the frame of a probe, without its payload.
 func (e *Endpoint) probeFrame(to Path) (transport.Frame, error) {
-	if to.NIC < 0 || to.NIC >= len(e.links) {
-		return transport.Frame{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.links))
+	if to.NIC < 0 || to.NIC >= len(e.nics) {
+		return transport.Frame{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.nics))
 	}
-	f := transport.Frame{Dst: transport.Broadcast, Src: e.links[to.NIC].MAC(), EtherType: e.cfg.EtherType, OptionalTag: transport.OptionalTag{Tagged: to.Tagged, Tag: to.Tag}}
+	f := transport.Frame{Dst: transport.Broadcast, Src: e.nics[to.NIC].mac, EtherType: e.cfg.EtherType, OptionalTag: to.OptionalTag}
 	if to.Node == e.cfg.Node {
 		return f, nil
 	}
-	peer := e.table.Load().lookup(to.Node)
+	peer := e.lookup(to.Node)
 	if peer == nil {
 		return f, ErrUnknownNode
 	}
-	f.Dst = peer.macs[to.NIC]
+	f.Dst = peer.neighbours[to.NIC].mac
 	return f, nil
 }
 
@@ -218,9 +218,9 @@ func (e *Endpoint) answerProbe(p *Probe, payload []byte, head *wire.ProbeHead) {
 	s.answer = append(append(s.answer[:0], make([]byte, HeaderLen)...), payload...)
 	head.Put(s.answer[HeaderLen:])
 	wire.Seal(s.answer, &h)
-	s.sent[0] = transport.Frame{Dst: p.Src, Src: e.links[p.NIC].MAC(), EtherType: e.cfg.EtherType,
-		OptionalTag: transport.OptionalTag{Tagged: back.Tagged, Tag: back.Tag}, Payload: s.answer}
-	if _, err := e.links[p.NIC].Send(s.sent[:]); err != nil {
+	s.sent[0] = transport.Frame{Dst: p.Src, Src: e.nics[p.NIC].mac, EtherType: e.cfg.EtherType,
+		OptionalTag: back, Payload: s.answer}
+	if _, err := e.nics[p.NIC].link.Send(s.sent[:]); err != nil {
 		s.unanswered.add(1)
 		return
 	}

@@ -16,6 +16,10 @@ type Message struct {
 	Payload               []byte        // a view of the link's memory, valid until Receive returns
 }
 
+// ahead is how many frames lie between the one that is parsed and the one that is fetched from memory
+// meanwhile: one takes about as long as the other.
+const ahead = 2
+
 // receive parses a batch of frames and delivers each run of messages to one port at once. more says
 // that the poller looks again at once. The caller holds the poll lock.
 func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
@@ -122,6 +126,6 @@ func (e *Endpoint) sourceMatches(nic int, src transport.MAC, from NodeID) bool {
 	if from == e.cfg.Node {
 		return false
 	}
-	p := e.table.Load().lookup(from)
-	return p == nil || p.macs[nic] == src
+	p := e.lookup(from)
+	return p == nil || p.neighbours[nic].mac == src
 }

@@ -138,6 +138,7 @@ func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
 			t.Errorf("after one poll: %s, want (x+)", got)
 		}
 		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
 		if got := rec.take(); got != "()" {
 			t.Errorf("later: %q, want the last call", got)
 		}

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/internal/impair"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/internal/prng"
 )
@@ -15,7 +16,7 @@ type Config struct {
 	Or          time.Duration // of the receiver's processor, per message
 	Gap         time.Duration // at least this between the starts of two sends of one NIC, or of two receives
 	Faults      Faults
-	Seed        uint64 // of all chance
+	Seed        uint64 // of the random generator
 }
 
 // Network joins nodes that send each other messages of type M. Messages are handed on as they are: the
@@ -30,7 +31,8 @@ type Network[M any] struct {
 	nodes             []node[M]
 	sendAt, receiveAt []monotime.Time // per node and NIC: the Gap is over; zero at first
 	cuts              map[pair]struct{}
-	chance            prng.Source
+	model             impair.Model
+	rng               prng.Source
 	count             Counters
 	free              *task[M] // done, for reuse
 }
@@ -45,7 +47,7 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 		sendAt:    make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		receiveAt: make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		cuts:      make(map[pair]struct{}),
-		chance:    prng.Source(cfg.Seed),
+		rng:       prng.Source(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
 	return n

@@ -30,13 +30,16 @@ type Sent struct {
 // Counts returns what was sent to each destination with each VID that was ever its route's, sorted by destination, then
 // VID: the default is the last. Frames that are being sent may be missing. Source: VFREC §4.1 (3).
 func (t *Table) Counts() []Sent {
-	r := t.now.Load()
-	all := make([]Sent, 0, r.counts)
-	r.entries(func(e *entry) {
-		for c := e.cells; c != nil; c = c.older {
-			all = append(all, Sent{macOf(e.dst), c.vid, c.count.Frames.Load(), c.count.Bytes.Load()})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Sent, 0, t.counts)
+	for d := range t.all {
+		for _, e := range d.past {
+			if e.first {
+				all = append(all, Sent{d.mac, e.tag.Tag.VID, e.count.Frames.Load(), e.count.Bytes.Load()})
+			}
 		}
-	})
+	}
 	slices.SortFunc(all, func(a, b Sent) int { return cmp.Or(a.Dst.Compare(b.Dst), cmp.Compare(a.VID, b.VID)) })
 	return all
 }

@@ -251,7 +251,7 @@ func tableAsk(iters, nodes int) error {
 	}
 	return harness.Measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
-		if err := table.Set(vlan.Route{Dst: mac(1), Tag: transport.Tag{VID: vid}}); err != nil {
+		if err := table.Set(vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
 			return err
 		}
 		return carries(table, vid)

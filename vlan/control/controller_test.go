@@ -253,15 +253,15 @@ func TestControlNamesBadInput(t *testing.T) {
 	top := vlantest.Network(t, "vbft:4x4x4")
 	pl := vlantest.RandomPlan(top, 1)
 	for want, cfg := range map[string]control.ControllerConfig{
-		"period -1s":     {Period: -time.Second},
-		"weight 2":       {Weight: 2},
-		"gain 1":         {Gain: 1},
-		"cost -1":        {Cost: -1},
-		"patience -1":    {Hysteresis: -1},
-		"patience 61":    {Hysteresis: 61},
-		"max changes -1": {MaxChanges: -1},
-		"rest -1s":       {FlapDamping: -time.Second},
-		"quiet NaN":      {MinUtilization: math.NaN()},
+		"period -1s":          {Period: -time.Second},
+		"weight 2":            {Weight: 2},
+		"gain 1":              {Gain: 1},
+		"cost -1":             {Cost: -1},
+		"hysteresis -1":       {Hysteresis: -1},
+		"hysteresis 61":       {Hysteresis: 61},
+		"max changes -1":      {MaxChanges: -1},
+		"flap damping -1s":    {FlapDamping: -time.Second},
+		"min utilization NaN": {MinUtilization: math.NaN()},
 	} {
 		if _, err := control.NewController(monotime.At(0), top, pl, cfg); err == nil || !strings.Contains(err.Error(), "control: "+want) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)

@@ -430,7 +430,7 @@ func TestFailoverRefusesBadConfiguration(t *testing.T) {
 		{control.FailoverConfig{VIDs: []transport.VID{1, 0}}, "VID 0 (want 1 to 4094)"},
 		{control.FailoverConfig{VIDs: []transport.VID{4095}}, "VID 4095 (want 1 to 4094)"},
 		{control.FailoverConfig{VIDs: []transport.VID{7, 7}}, "VID 7 is listed twice"},
-		{control.FailoverConfig{VIDs: []transport.VID{7}, WaitToRestore: -1}, "Hold -1ns"},
+		{control.FailoverConfig{VIDs: []transport.VID{7}, WaitToRestore: -1}, "wait to restore -1ns"},
 	} {
 		if _, err := control.NewFailover(low, c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v, want %q", c.cfg, err, c.text)

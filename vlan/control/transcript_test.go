@@ -36,7 +36,7 @@ func (s *story) run(periods int) {
 			carried += r
 		}
 		hop, believed := s.control.Worst()
-		fmt.Fprintf(s, "%3d  %-8v  carried %.1fG of %.1fG  worst link wanted %.2f, taken for %.2f (%s)\n",
+		fmt.Fprintf(s, "%3d  %-10v  carried %.1fG of %.1fG  worst link wanted %.2f, taken for %.2f (%s)\n",
 			s.period, s.control.State(), carried/1e9, total(s.want)/1e9, s.worst(s.plan), believed, s.top.HopName(hop))
 		for _, d := range decisions {
 			fmt.Fprintf(s, "     %s: %v\n", d.Reason, d)

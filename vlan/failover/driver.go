@@ -267,7 +267,7 @@ func (d *Driver) move(s *control.FailoverStep) {
 			defer d.mu.Unlock()
 			return d.change(&m)
 		}
-		err := mcd.AddressFence{Endpoint: d.ep}.Fence(ctx, change, m.Peer)
+		err := mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mcd.ErrNoAnswer) {
 			_ = change() // to stay where the other end is not would be worse; the fence's error is the one to tell
 		}

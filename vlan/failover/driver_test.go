@@ -153,7 +153,7 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 		time.Sleep(time.Second)
 		to := func(vid transport.VID) {
 			for _, ends := range [][2]int{{0, 3}, {3, 0}} {
-				if err := n.tables[ends[0]].Set(vlan.Route{Dst: n.eps[ends[1]].MAC(0), Tag: transport.Tag{VID: vid}}); err != nil {
+				if err := n.tables[ends[0]].Set(vlan.Route{Dst: n.eps[ends[1]].MAC(0), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -231,7 +231,7 @@ func TestAPlannedChangeForcesNothing(t *testing.T) {
 		for _, vid := range []transport.VID{2, 1, 2} {
 			time.Sleep(time.Second)
 			for _, table := range n.tables {
-				if err := table.Set(vlan.Route{Dst: transport.Broadcast, Tag: transport.Tag{VID: vid}}); err != nil {
+				if err := table.Set(vlan.Route{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -340,7 +340,7 @@ func TestNodesComeAndGo(t *testing.T) {
 		if err := n.eps[0].SetNodes(all); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.tables[0].Set(vlan.Route{Dst: all[3].MACs[0], Untagged: true}); err != nil {
+		if err := n.tables[0].Set(vlan.Route{Dst: all[3].MACs[0]}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(settle)

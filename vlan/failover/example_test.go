@@ -25,7 +25,7 @@ func Example() {
 
 	moved := make(chan failover.Move, 2)
 	for k, link := range []*fabric.Link{a, b} {
-		table, _ := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}}})
+		table, _ := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}})
 		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Router: table}, link)
 		if err != nil {
 			fmt.Println(err)

@@ -128,7 +128,7 @@ func onPlanes(t *testing.T, bed *testbed.Bed, open func(string) (transport.Link,
 			}
 		}
 		l := &planes{links[0], links[1], [2]transport.MAC{testbed.MAC(1-k, 0), testbed.MAC(1-k, 1)}}
-		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}}})
+		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}})
 		if err != nil {
 			t.Fatal(err)
 		}

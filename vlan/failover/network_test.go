@@ -78,7 +78,7 @@ func newNetwork(t *testing.T) *network {
 		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
 	}
 	for k, l := range links {
-		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1, PCP: 2}}})
+		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1, PCP: 2})}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func (r *tableRoutes) Force(peer transport.MAC, vid transport.VID, _ string) err
 	defer r.mu.Unlock()
 	now := r.route(peer)
 	f := forced{was: now, is: now}
-	f.is.Tag.VID, f.is.Untagged = vid, false
+	f.is.Tag.VID, f.is.Tagged = vid, true
 	if err := r.table.Set(f.is); err != nil {
 		return err
 	}
@@ -65,9 +65,7 @@ func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
 }
 
 func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
-	got := r.table.Route(peer)
-	tag, tagged := got.Tag, got.Tagged
-	return vlan.Route{Dst: peer, Tag: tag, Untagged: !tagged}
+	return vlan.Route{Dst: peer, OptionalTag: r.table.Route(peer)}
 }
 
 // Manager returns the routes of a node's manager, which tells all programs of the node. self is the node's address.

@@ -15,7 +15,7 @@
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	ep, err := mcd.Open(mcd.Config{Node: self, Nodes: nodes, Router: s.Table()}, link)
-//	s.FenceWith(mcd.AddressFence{Endpoint: ep}) // if order matters
+//	s.FenceWith(mcd.AddressDrain{Endpoint: ep}) // if order matters
 //	err = s.SetRoute(ctx, macs[0], macs[2], 2) // and the program on the other node as well
 //
 // # Of a whole cluster

@@ -132,7 +132,7 @@ func (s *Session) applyBehindFence(fencer Fencer, dsts []transport.MAC) {
 		}
 		return nil
 	}
-	if err := fencer.Fence(ctx, change, dsts...); err != nil && s.ctx.Err() == nil {
+	if err := fencer.Drain(ctx, change, dsts...); err != nil && s.ctx.Err() == nil {
 		s.applyAll()
 		s.mu.Lock()
 		s.stats.Unfenced++

@@ -22,7 +22,7 @@ type gate struct {
 	inside func()          // before the change is run
 }
 
-func (g *gate) Fence(_ context.Context, change func() error, dst ...transport.MAC) error {
+func (g *gate) Drain(_ context.Context, change func() error, dst ...transport.MAC) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fenced = append(g.fenced, slices.Clone(dst))

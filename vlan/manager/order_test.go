@@ -25,7 +25,7 @@ func TestVFREC_4_3_MessagesOvertakeEachOtherUnlessFenced(t *testing.T) {
 			t.Run(fmt.Sprintf("changed by %s, fenced %v", by, fenced), func(t *testing.T) {
 				s, from, to, n := slowPath(t)
 				if fenced {
-					s.FenceWith(mcd.AddressFence{Endpoint: from.Endpoint()})
+					s.FenceWith(mcd.AddressDrain{Endpoint: from.Endpoint()})
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()

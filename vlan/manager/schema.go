@@ -119,13 +119,14 @@ type Route struct {
 func routesJSON(routes []vlan.Route) []Route {
 	docs := make([]Route, len(routes))
 	for i, r := range routes {
-		docs[i] = Route{r.Dst, r.Tag.VID, r.Tag.PCP, r.Untagged}
+		docs[i] = Route{r.Dst, r.Tag.VID, r.Tag.PCP, !r.Tagged}
 	}
 	return docs
 }
 
 func (r Route) route() vlan.Route {
-	return vlan.Route{Dst: r.Dst, Tag: transport.Tag{VID: r.VID, PCP: r.PCP}, Untagged: r.Untagged}
+	tag := transport.OptionalTag{Tagged: !r.Untagged, Tag: transport.Tag{VID: r.VID, PCP: r.PCP}}
+	return vlan.Route{Dst: r.Dst, OptionalTag: tag}
 }
 
 // Program is a session that the manager serves.

@@ -19,11 +19,11 @@ import (
 )
 
 // Fencer keeps messages from overtaking each other across a change of routes. Who sends by a session's table can be one: of an endpoint of
-// package mcd it is mcd.AddressFence.
+// package mcd it is mcd.AddressDrain.
 type Fencer interface {
-	// Fence waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them meanwhile; runs
+	// Drain waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them meanwhile; runs
 	// change; and lets what it held back go. It returns change's error, or its own if change was not run.
-	Fence(ctx context.Context, change func() error, dst ...transport.MAC) error
+	Drain(ctx context.Context, change func() error, dst ...transport.MAC) error
 }
 
 // Dialer has what a session needs beyond an address. The zero Dialer is that of Dial.
@@ -133,7 +133,7 @@ func (s *Session) MAC() transport.MAC {
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
-//	s.FenceWith(mcd.AddressFence{Endpoint: e})
+//	s.FenceWith(mcd.AddressDrain{Endpoint: e})
 //
 // What a failover forces is not fenced: what was sent by a dead path will not arrive.
 func (s *Session) FenceWith(f Fencer) {
@@ -226,7 +226,7 @@ func (s *Session) do(ctx context.Context, c *call, m *fromProgram) error {
 	if fencer == nil {
 		return s.request(ctx, c, m)
 	}
-	return fencer.Fence(ctx, func() error {
+	return fencer.Drain(ctx, func() error {
 		err := s.request(ctx, c, m)
 		s.apply(c.own)
 		return err

@@ -72,7 +72,7 @@ func (sub *subscriber) take(m *fromManager) {
 	case len(sub.pending) > 0:
 		m.Routes = make([]Route, 0, len(sub.pending))
 		for _, r := range sub.pending {
-			m.Routes = append(m.Routes, Route{r.Dst, r.Tag.VID, r.Tag.PCP, r.Untagged})
+			m.Routes = append(m.Routes, Route{r.Dst, r.Tag.VID, r.Tag.PCP, !r.Tagged})
 		}
 	}
 	m.Dropped, m.Report, m.Ack, m.Urgent = sub.dropped, sub.ask, sub.due > sub.applied, sub.urgent

@@ -59,11 +59,11 @@ func TestOptimizeAgreesWithExact(t *testing.T) {
 	sameWorst, sameSquares, ratio := 0, 0, 1.0
 	for seed := range uint64(cases) {
 		top, demand := smallCase(rand.New(rand.NewPCG(seed, 0)))
-		_, exact, err := optimize.OptimizeExact(top, demand, nil, optimize.Options{})
+		_, exact, err := optimize.PlanExact(top, demand, nil, optimize.Options{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		_, fast, err := optimize.OptimizeFast(top, demand, nil, optimize.Options{Effort: 20000})
+		_, fast, err := optimize.PlanFast(top, demand, nil, optimize.Options{Effort: 20000})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -181,7 +181,7 @@ func TestExactAgreesWithEnumeration(t *testing.T) {
 				best = j
 			}
 		}
-		plan, r, err := optimize.OptimizeExact(top, demand, from, optimize.Options{})
+		plan, r, err := optimize.PlanExact(top, demand, from, optimize.Options{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -149,10 +149,15 @@ func (p *Plan) Routes(node int) []vlan.Route {
 	routes := make([]vlan.Route, 0, len(p.Nodes))
 	for other, s := range p.Nodes {
 		if other != node {
-			routes = append(routes, vlan.Route{Dst: s.MAC, Tag: transport.Tag{VID: p.PairVID(node, other), PCP: p.PCP}})
+			routes = append(routes, vlan.Route{Dst: s.MAC, OptionalTag: p.tag(p.PairVID(node, other))})
 		}
 	}
-	return append(routes, vlan.Route{Dst: transport.Broadcast, Tag: transport.Tag{VID: p.Nodes[node].VID, PCP: p.PCP}})
+	return append(routes, vlan.Route{Dst: transport.Broadcast, OptionalTag: p.tag(p.Nodes[node].VID)})
+}
+
+// tag returns the tag of frames that use a VID.
+func (p *Plan) tag(vid transport.VID) transport.OptionalTag {
+	return transport.Tagged(transport.Tag{VID: vid, PCP: p.PCP})
 }
 
 // With returns a plan in which the given pairs use the given VIDs, and the others what they use in p. Pairs that use what the

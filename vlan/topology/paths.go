@@ -80,12 +80,15 @@ func NewPaths(t *Topology) (*Paths, error) {
 // Topology returns what the paths are in.
 func (p *Paths) Topology() *Topology { return p.t }
 
+// Has reports whether the topology has a VLAN with a VID.
+func (p *Paths) Has(vid transport.VID) bool { return vid <= transport.MaxVID && p.of[vid] != 0 }
+
 // Append appends to dst the hops that Topology.Path returns. With an error, dst comes back as it was.
 func (p *Paths) Append(dst []Hop, a, b int, vid transport.VID) ([]Hop, error) {
 	if a < 0 || b < 0 || a >= len(p.t.Hosts) || b >= len(p.t.Hosts) {
 		return dst, fmt.Errorf("%w: nodes %d and %d (want 0 to %d)", ErrNoPath, a, b, len(p.t.Hosts)-1)
 	}
-	if vid > transport.MaxVID || p.of[vid] == 0 {
+	if !p.Has(vid) {
 		return dst, p.unknown(a, b, vid)
 	}
 	tr := p.trees[p.of[vid]-1]

@@ -1,8 +1,6 @@
 package topology
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 )
 
@@ -98,25 +96,34 @@ func (t *Topology) neighbours(links []int) *adjacency {
 	return a
 }
 
-// deepestFirst returns the switches so that each comes before its parent.
-func (tr *tree) DeepestFirst() []int32 {
-	order := make([]int32, len(tr.depth))
-	for s := range order {
-		order[s] = int32(s)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(tr.depth[b], tr.depth[a]) })
-	return order
-}
-
-// below returns which switches' ways to the root lead through one.
-func (tr *tree) Below(top int32) []bool {
-	set := make([]bool, len(tr.Parent))
-	for s := range set {
-		at := int32(s)
-		for tr.depth[at] > tr.depth[top] {
-			at = tr.Parent[at]
+// Subtrees returns, for each link of a VLAN, the switches on its far side: away from the switch with the
+// lowest number in that part of the VLAN. A link comes before the links between it and that switch. The
+// VLAN must have no loop.
+func (t *Topology) Subtrees(v VLAN) [][]int32 {
+	next := t.neighbours(v.Links)
+	order := make([]int32, 0, len(t.Switches)) // each switch before those on its far side, these together
+	var far [][2]int                           // of each link: begin and end in order
+	seen := make([]bool, len(t.Switches))
+	var visit func(s int32)
+	visit = func(s int32) {
+		seen[s] = true
+		order = append(order, s)
+		for _, hop := range next.of(s) {
+			if to := int32(t.End(hop)); !seen[to] {
+				begin := len(order)
+				visit(to)
+				far = append(far, [2]int{begin, len(order)})
+			}
 		}
-		set[s] = at == top
 	}
-	return set
+	for s := range t.Switches {
+		if !seen[s] {
+			visit(int32(s))
+		}
+	}
+	all := make([][]int32, len(far))
+	for i, f := range far {
+		all[i] = order[f[0]:f[1]]
+	}
+	return all
 }

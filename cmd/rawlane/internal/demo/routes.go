@@ -27,7 +27,7 @@ const rounds = 50
 func (t *tour) paths(ctx context.Context) error {
 	before, to := t.tables[0].Routes(), t.nodes[3].MAC(0)
 	for _, vid := range []transport.VID{1, 2} {
-		if err := t.tables[0].Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: vid, PCP: 5}}); err != nil {
+		if err := t.tables[0].Set(vlan.Route{Dst: to, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: 5})}); err != nil {
 			return err
 		}
 		passed := t.site.Passed()
@@ -74,7 +74,7 @@ func (t *tour) reroute(ctx context.Context) error {
 	if err := t.follow(ctx, better); err != nil {
 		return err
 	}
-	t.say("Re-route:  done, behind a fence: no message overtakes another")
+	t.say("Re-route:  done, after a drain: no message overtakes another")
 	if err := t.talk(ctx); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (t *tour) follow(ctx context.Context, p *plan.Plan) error {
 			}
 		}
 		change := func() error { return t.tables[k].Replace(p.Routes(k)) }
-		if err := e.Fence(ctx, change, others...); err != nil {
+		if err := e.Drain(ctx, change, others...); err != nil {
 			return fmt.Errorf("node %d: %w", k, err)
 		}
 	}

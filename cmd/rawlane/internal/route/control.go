@@ -41,7 +41,7 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	f.StringVar(&c.topology, "topology", "", cli.TopologyHelp)
 	f.DurationVar(&c.options.Config.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
 	f.Float64Var(&c.options.Config.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
-	f.IntVar(&c.options.Config.Hysteresis, "patience", 0, "for how many periods in a row there must be such a gain; 0: 3")
+	f.IntVar(&c.options.Config.Hysteresis, "hysteresis", 0, "periods in a row that must show such a gain; 0: 3")
 	f.IntVar(&c.options.Config.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
 	f.BoolVar(&c.json, "json", false, "log as JSON")
 	return cmd

@@ -237,5 +237,5 @@ func (b *Book) vid(peer transport.MAC) transport.VID {
 }
 
 func (b *Book) route(dst transport.MAC, vid transport.VID) vlan.Route {
-	return vlan.Route{Dst: dst, Tag: transport.Tag{VID: vid, PCP: b.plan.PCP}}
+	return vlan.Route{Dst: dst, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: b.plan.PCP})}
 }

@@ -228,8 +228,8 @@ func TestAnOwnerHasOneClaimPerPair(t *testing.T) {
 func TestRoutesAreThePlansWithTheWishesOverIt(t *testing.T) {
 	b := book(t)
 	claimOne(t, b, 3, 2, 3)
-	want := []vlan.Route{{Dst: mac(1), Tag: transport.Tag{VID: 1}}, {Dst: mac(2), Tag: transport.Tag{VID: 3}}, {Dst: mac(3), Tag: transport.Tag{VID: 1}},
-		{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}}}
+	want := []vlan.Route{{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}, {Dst: mac(2), OptionalTag: transport.Tagged(transport.Tag{VID: 3})}, {Dst: mac(3), OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
+		{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}}
 	if got := b.Routes(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -7,49 +7,49 @@ import (
 	"github.com/rawlane/rawlane/internal/clock"
 )
 
-func TestPaceSpinsOnlyWhileWaitsAreShort(t *testing.T) {
-	p := pace{max: 100 * time.Microsecond}
-	if p.spin() != p.max {
+func TestSpinPolicySpinsOnlyWhileWaitsAreShort(t *testing.T) {
+	p := spinPolicy{max: 100 * time.Microsecond}
+	if p.limit() != p.max {
 		t.Error("a new endpoint should spin")
 	}
 	p.note(time.Second)
-	if p.spin() == 0 {
+	if p.limit() == 0 {
 		t.Error("one long pause ended the spinning")
 	}
 	for range 20 {
 		p.note(time.Millisecond)
 	}
 	probes := 0
-	for range 10 * probeEvery {
-		if p.spin() != 0 {
+	for range 10 * retryEvery {
+		if p.limit() != 0 {
 			probes++
 		}
 	}
 	if probes != 10 {
-		t.Errorf("waits are long, and %d of %d spin, want one in %d", probes, 10*probeEvery, probeEvery)
+		t.Errorf("waits are long, and %d of %d spin, want one in %d", probes, 10*retryEvery, retryEvery)
 	}
 	for range 20 {
 		p.note(10 * time.Microsecond)
 	}
-	if p.spin() != p.max {
+	if p.limit() != p.max {
 		t.Error("waits are short again, and it does not spin")
 	}
 }
 
-func TestPaceOff(t *testing.T) {
-	p := pace{max: -1}
+func TestSpinPolicyOff(t *testing.T) {
+	p := spinPolicy{max: -1}
 	for range 20 {
 		p.note(time.Microsecond)
 	}
-	if p.spin() != 0 {
+	if p.limit() != 0 {
 		t.Error("spins though it must not")
 	}
 }
 
-// What others do with the core meanwhile does not count: among many processes, waits of milliseconds may cost
-// microseconds.
-func TestPaceCountsItsOwnTime(t *testing.T) {
-	p := pace{max: 100 * time.Microsecond}
+// The time in which others have the core does not count: among many processes, waits of milliseconds may
+// cost microseconds.
+func TestSpinPolicyCountsItsOwnTime(t *testing.T) {
+	p := spinPolicy{max: 100 * time.Microsecond}
 	p.share.Store(wholeShare)
 	for range 40 {
 		p.noteShare(10*time.Microsecond, 320*time.Microsecond)
@@ -57,7 +57,7 @@ func TestPaceCountsItsOwnTime(t *testing.T) {
 	for range 40 {
 		p.noteSleep(0, time.Millisecond)
 	}
-	if p.spin() != p.max {
+	if p.limit() != p.max {
 		t.Errorf("waits of 1 ms cost 1/32 of that, and it does not spin (average %v)", time.Duration(p.average.Load()))
 	}
 	for range 40 {
@@ -71,8 +71,8 @@ func TestPaceCountsItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestPaceNoticesACrowd(t *testing.T) {
-	p := pace{max: 100 * time.Microsecond}
+func TestSpinPolicyNoticesACrowd(t *testing.T) {
+	p := spinPolicy{max: 100 * time.Microsecond}
 	long := clock.Now().Add(-time.Second) // a rest that began then was long
 	for range crowded / crowdGrows {
 		if p.isCrowded() {

@@ -1,4 +1,4 @@
-package rawlane_test
+package main
 
 import (
 	"os"
@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// The README shows examples/first as it is.
+// The README shows this program as it is.
 func TestReadmeShowsTheFirstProgram(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("examples/first/main.go")
+	program, err := os.ReadFile("main.go")
 	if err != nil {
 		t.Fatal(err)
 	}

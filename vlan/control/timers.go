@@ -6,12 +6,12 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// timer is when something is due: of a path, or of a peer as a whole.
+// timer is the time when something is due: of a path, or of a peer as a whole.
 type timer struct {
 	due  monotime.Time
-	peer *failoverPeer
-	path *failoverPath // nil: the peer's
-	at   int           // in the heap, from 1; 0: not in it
+	peer *peer
+	path *path // nil: the peer's
+	at   int   // in the heap, from 1; 0: not in it
 }
 
 // timers is a heap, soonest first.
@@ -38,7 +38,7 @@ func (t *timers) Pop() any {
 	return last
 }
 
-// set has a timer be due, and no longer when it was.
+// set gives a timer another time.
 func (f *Failover) set(t *timer, due monotime.Time) {
 	t.due = due
 	if t.at > 0 {
@@ -48,6 +48,7 @@ func (f *Failover) set(t *timer, due monotime.Time) {
 	}
 }
 
+// drop stops a timer.
 func (f *Failover) drop(t *timer) {
 	if t.at > 0 {
 		heap.Remove(&f.timers, t.at-1)

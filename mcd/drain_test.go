@@ -22,16 +22,16 @@ func slowVID(t *testing.T, loss float64) (r *switching, es []*mcd.Endpoint, far 
 }
 
 // By a quicker route messages overtake those that went before; behind a fence none does.
-func TestFenceKeepsMessagesInOrderAcrossAChange(t *testing.T) {
-	for _, fenced := range []bool{false, true} {
+func TestDrainKeepsMessagesInOrderAcrossAChange(t *testing.T) {
+	for _, drained := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r, es, _ := slowVID(t, 0)
 			p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
 			send(t, p0, p1.Addr(), []byte("first, by VID 1"))
 			change := func() error { r.set(2); return nil }
 			var err error
-			if fenced {
-				err = es[0].Fence(limit(t), change, 1)
+			if drained {
+				err = es[0].Drain(limit(t), change, 1)
 			} else {
 				err = change()
 			}
@@ -41,15 +41,15 @@ func TestFenceKeepsMessagesInOrderAcrossAChange(t *testing.T) {
 			send(t, p0, p1.Addr(), []byte("second, by VID 2"))
 			b := make([]byte, 100)
 			n, _, err := p1.Recv(limit(t), b)
-			if overtaken := string(b[:n]) == "second, by VID 2"; err != nil || overtaken == fenced {
-				t.Errorf("fence %v: %q came first (%v)", fenced, b[:n], err)
+			if overtaken := string(b[:n]) == "second, by VID 2"; err != nil || overtaken == drained {
+				t.Errorf("fence %v: %q came first (%v)", drained, b[:n], err)
 			}
 		})
 	}
 }
 
 // Many senders of all kinds, and a route that goes to and fro: each sender's messages arrive in order, and none is lost.
-func TestFenceUnderLoad(t *testing.T) {
+func TestDrainUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 300
 		r, es, _ := slowVID(t, 0)
@@ -84,7 +84,7 @@ func TestFenceUnderLoad(t *testing.T) {
 			})
 		}
 		for vid := range transport.VID(20) {
-			if err := es[0].Fence(limit(t), func() error { r.set(1 + vid%2); return nil }, 1); err != nil {
+			if err := es[0].Drain(limit(t), func() error { r.set(1 + vid%2); return nil }, 1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(7 * time.Millisecond)
@@ -112,10 +112,10 @@ func inOrder(t *testing.T, each int) func([]mcd.Message, bool) {
 }
 
 // Probes of a fence are lost as all frames are, and repeated.
-func TestFenceOutlivesLoss(t *testing.T) {
+func TestDrainOutlivesLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, es, far := slowVID(t, 0.7)
-		if err := es[0].Fence(limit(t), func() error { r.set(2); return nil }, 1); err != nil {
+		if err := es[0].Drain(limit(t), func() error { r.set(2); return nil }, 1); err != nil {
 			t.Fatal(err)
 		}
 		if far.Counts().Lost == 0 {
@@ -125,7 +125,7 @@ func TestFenceOutlivesLoss(t *testing.T) {
 }
 
 // A fence that cannot be had changes nothing, and what it held back goes on by the old route.
-func TestFenceFailsWithoutAChange(t *testing.T) {
+func TestDrainFailsWithoutAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, es, far := slowVID(t, 0)
 		p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
@@ -136,7 +136,7 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 		defer cancel()
 		failed := make(chan error)
 		go func() {
-			failed <- es[0].Fence(ctx, func() error { t.Error("the change was run"); return nil }, 1)
+			failed <- es[0].Drain(ctx, func() error { t.Error("the change was run"); return nil }, 1)
 		}()
 		synctest.Wait()
 		if err := p0.TrySend(0, mcd.To(p1.Addr()), nil); !errors.Is(err, transport.ErrBusy) {
@@ -144,7 +144,7 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 		}
 		short, stop := context.WithTimeout(context.Background(), time.Millisecond)
 		defer stop()
-		if err := p0.Send(short, p1.Addr(), nil); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "send to 1:1: a fence is up: context deadline exceeded" {
+		if err := p0.Send(short, p1.Addr(), nil); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "send to 1:1: a drain is under way: context deadline exceeded" {
 			t.Errorf("Send behind a fence: %v", err)
 		}
 		d := &mcd.SendDesc{To: mcd.To(p1.Addr()), Payload: []byte("posted")}
@@ -152,7 +152,7 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 			t.Errorf("PostSend behind a fence: done %v, %v; want it to wait", d.Done(), err)
 		}
 		err := <-failed
-		if !errors.Is(err, mcd.ErrNoAnswer) || err.Error() != "fence: node 1 by VID 1 PCP 3: no answer for 1s (the routes are as they were)" {
+		if !errors.Is(err, mcd.ErrNoAnswer) || err.Error() != "drain: node 1 by VID 1 PCP 3: no answer for 1s (the routes are as they were)" {
 			t.Errorf("Fence: %v", err)
 		}
 		if err := d.Wait(limit(t)); err != nil {
@@ -167,23 +167,23 @@ func TestFenceFailsWithoutAChange(t *testing.T) {
 	})
 }
 
-func TestFenceReturnsTheChangesError(t *testing.T) {
+func TestDrainReturnsTheChangesError(t *testing.T) {
 	es := open(t, 3, 2)
 	refused := errors.New("refused")
-	if err := es[0].Fence(limit(t), func() error { return refused }, 1, 2, 0); !errors.Is(err, refused) {
+	if err := es[0].Drain(limit(t), func() error { return refused }, 1, 2, 0); !errors.Is(err, refused) {
 		t.Errorf("got %v, want the change's error", err)
 	}
-	if err := es[0].Fence(limit(t), func() error { t.Error("the change was run"); return nil }, 1, 9); !errors.Is(err, mcd.ErrUnknownNode) {
+	if err := es[0].Drain(limit(t), func() error { t.Error("the change was run"); return nil }, 1, 9); !errors.Is(err, mcd.ErrUnknownNode) {
 		t.Errorf("unknown node: %v, want ErrUnknownNode", err)
 	}
 	send(t, port(t, es[0], 1), port(t, es[1], 1).Addr(), nil) // nothing is held
 }
 
 // A route that no frame can carry leaves the old one, and the fence comes down all the same.
-func TestFenceAroundABadRoute(t *testing.T) {
+func TestDrainAroundABadRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, es, _ := slowVID(t, 0)
-		if err := es[0].Fence(limit(t), func() error { r.set(4095); return nil }, 1); err != nil {
+		if err := es[0].Drain(limit(t), func() error { r.set(4095); return nil }, 1); err != nil {
 			t.Fatal(err)
 		}
 		send(t, port(t, es[0], 1), mcd.Addr{Node: 1, Port: 1}, nil)
@@ -193,31 +193,31 @@ func TestFenceAroundABadRoute(t *testing.T) {
 	})
 }
 
-func TestOneFenceAtATime(t *testing.T) {
+func TestOneDrainAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, es, _ := slowVID(t, 0)
 		inside := make(chan struct{})
 		go func() {
-			_ = es[0].Fence(context.Background(), func() error { <-inside; return nil }, 1)
+			_ = es[0].Drain(context.Background(), func() error { <-inside; return nil }, 1)
 		}()
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := es[0].Fence(ctx, func() error { return nil }, 1); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "fence: another one is up: context deadline exceeded" {
+		if err := es[0].Drain(ctx, func() error { return nil }, 1); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "drain: another one is under way: context deadline exceeded" {
 			t.Errorf("got %v", err)
 		}
 		close(inside)
-		if err := es[0].Fence(limit(t), func() error { return nil }, 1); err != nil {
+		if err := es[0].Drain(limit(t), func() error { return nil }, 1); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestAddressFence(t *testing.T) {
+func TestAddressDrain(t *testing.T) {
 	es := open(t, 3, 1)
 	ran := false
-	f := mcd.AddressFence{Endpoint: es[0]}
-	err := f.Fence(limit(t), func() error { ran = true; return nil }, es[1].MAC(0), transport.MAC{2, 9, 9})
+	f := mcd.AddressDrain{Endpoint: es[0]}
+	err := f.Drain(limit(t), func() error { ran = true; return nil }, es[1].MAC(0), transport.MAC{2, 9, 9})
 	if err != nil || !ran {
 		t.Errorf("ran %v, %v", ran, err)
 	}
