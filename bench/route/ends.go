@@ -21,16 +21,18 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // endPrefix begins the first argument of this program when it is one end of a variant.
 const endPrefix = "end-"
 
-// The request and the answer of a session for one change. The bare ones have the same lengths.
+// The body of a session's request for one change, and the event that answers it. The bare requests
+// and answers have the same lengths.
 const (
-	request = `{"id":12345,"set":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
-	answer  = `{"id":12345,"version":1000001,"routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
+	request = `{"pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
+	answer  = `{"version":"1.12345","routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
 )
 
 // runEnd is end-KIND-answer SOCKET ITERS NODES or end-KIND-ask SOCKET ITERS NODES.
@@ -205,7 +207,7 @@ func managerAnswer(socket string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	s, err := manager.NewServer(manager.Config{MAC: mac(0), Plan: p})
+	s, err := server.New(server.Config{MAC: mac(0), Plan: p})
 	if err != nil {
 		return err
 	}
