@@ -1,7 +1,8 @@
 package sim
 
-// Counters of a network. A frame counts in Sent once; after that each copy of it counts by itself, one per
-// receiver and one more for each in Duplicated, and ends in Delivered, Lost, Corrupted or Cut.
+// Counters of a network. A frame counts in Sent once; after that each copy of it counts by
+// itself, one per receiver and one more for each in Duplicated, and ends in Delivered, Lost,
+// Corrupted or Cut.
 type Counters struct {
 	Sent       uint64 `json:"sent"`       // frames handed to the network: a multicast is one
 	Delivered  uint64 `json:"delivered"`  // calls of deliver

@@ -16,8 +16,8 @@ type node[M any] struct {
 
 func dead[M any]() node[M] { return node[M]{down: true} }
 
-// A task occupies a processor, and has one event in the queue from when it is that processor's turn.
-// A unicast becomes the message that it sends:
+// A task occupies a processor, and has one event in the queue from when it is that processor's
+// turn. A unicast becomes the message that it sends:
 //
 //	kind                event            next
 //	unicast             the end of o_s   flight: the frame left
@@ -155,7 +155,8 @@ func (n *Network[M]) drop(t *task[M]) {
 	}
 }
 
-// postpone has the running task stand still from an instant, which is now or the end of an earlier pause.
+// postpone has the running task stand still from an instant, which is now or the end of an
+// earlier pause.
 func (t *task[M]) postpone(now, from, until monotime.Time) {
 	late := until.Sub(from)
 	if !t.start.Before(now) { // not begun: it waits for the later of its start and the pause's end

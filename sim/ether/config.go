@@ -19,7 +19,8 @@ type Config struct {
 	SwitchLatency time.Duration // from a frame's last bit to the queue that it leaves by; 0: DefaultSwitchLatency
 	Ageing        time.Duration // of learned addresses; 0: 300 s
 
-	// Exact leaves nothing to chance: all clocks are right, and no host is late. It is for comparing with arithmetic.
+	// Exact leaves nothing to chance: all clocks are right, and no host is late. It is for
+	// comparing with arithmetic.
 	Exact bool
 }
 

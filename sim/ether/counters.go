@@ -2,8 +2,8 @@ package ether
 
 import "github.com/rawlane/rawlane/internal/l2switch"
 
-// Counters of a network, in frames. What was sent, and each copy that a switch made of it, is delivered, not addressed,
-// filtered, dropped or on its way:
+// Counters of a network, in frames. What was sent, and each copy that a switch made of it, is
+// delivered, not addressed, filtered, dropped or on its way:
 //
 //	Sent + Copies = Delivered + NotAddressed + Filtered + Dropped + InFlight
 type Counters struct {

@@ -4,8 +4,9 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Flow is a stream of bytes from one host to another, once and in order, over a window of full frames: what TCP does.
-// Its acks travel back on the VID that the receiving host has for the sender.
+// Flow is a stream of bytes from one host to another, once and in order, over a window of full
+// frames: what TCP does. Its acks travel back on the VID that the receiving host has for the
+// sender.
 type Flow struct {
 	net      *Network
 	id       int32
@@ -22,8 +23,8 @@ type Flow struct {
 	received int64
 }
 
-// NewFlow makes a flow between two hosts, given by number. Each time bytes arrive in order, arrived is called with how many;
-// it may be nil.
+// NewFlow makes a flow between two hosts, given by number. Each time bytes arrive in order,
+// arrived is called with how many; it may be nil.
 func (n *Network) NewFlow(from, to int, arrived func(bytes int64)) *Flow {
 	f := &Flow{net: n, id: int32(len(n.flows)), from: &n.hosts[from], to: &n.hosts[to], arrived: arrived}
 	f.sender = newSender(n.config.Window)

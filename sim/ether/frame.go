@@ -13,8 +13,8 @@ type frame struct {
 	flow     int32
 	ack      bool // otherwise data
 	push     bool // data: to be acknowledged at once
-	// seq is the segment's number. In an ack it is the next one that the receiver lacks, and [lo, hi) is a run of later ones
-	// that it has.
+	// seq is the segment's number. In an ack it is the next one that the receiver lacks, and [lo,
+	// hi) is a run of later ones that it has.
 	seq, lo, hi uint64
 	sent        monotime.Time // in an ack: of the segment that it answers
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// line is one direction of a cable: the queue of the port that sends, the wire, and who is at its end.
+// line is one direction of a cable: the queue of the port that sends, the wire, and who is at its
+// end.
 //
-// A frame's future is known when it is queued, since a line serves in order and at one rate: it will leave once all before
-// it have. So the queue is a single number, the instant at which the line falls idle, and a frame costs one event: its
-// arrival.
+// A frame's future is known when it is queued, since a line serves in order and at one rate: it
+// will leave once all before it have. So the queue is a single number, the instant at which the
+// line falls idle, and a frame costs one event: its arrival.
 //
 //	now        idle                  arrival
 //	 |--wait---->|##frame##|--latency-->|
@@ -32,8 +33,8 @@ type LineCounters struct {
 	Dropped uint64 `json:"dropped"` // found the queue full
 }
 
-// femto is how many femtoseconds a nanosecond has. Of them, 2^63 are two and a half hours; so fine a grain is there
-// for clocks that differ by millionths.
+// femto is how many femtoseconds a nanosecond has. Of them, 2^63 are two and a half hours; so
+// fine a grain is there for clocks that differ by millionths.
 const femto = 1_000_000
 
 // send queues f at instant now, and returns when it will arrive, unless the queue is full.

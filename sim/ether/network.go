@@ -35,8 +35,8 @@ type node struct {
 	lines []*line // by port
 }
 
-// New makes a network on a queue. Its switches know no addresses yet, and its hosts send all on the topology's first VID.
-// The errors say what is wrong with c.
+// New makes a network on a queue. Its switches know no addresses yet, and its hosts send all on
+// the topology's first VID. The errors say what is wrong with c.
 func New(q *sim.Queue, c Config) (*Network, error) {
 	c, err := c.withDefaults()
 	if err != nil {

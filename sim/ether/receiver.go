@@ -1,6 +1,7 @@
 package ether
 
-// receiver is a flow's far end: it puts segments in order, and says which acks are due. It computes; the flow sends.
+// receiver is a flow's far end: it puts segments in order, and says which acks are due. It
+// computes; the flow sends.
 type receiver struct {
 	want    uint64 // all below it has arrived
 	arrived []bool // by number, modulo their number, from want on
@@ -18,8 +19,9 @@ func newReceiver(segments int) receiver {
 
 func (r *receiver) slot(seq uint64) uint64 { return seq & uint64(len(r.arrived)-1) }
 
-// take takes in a segment, and returns how many bytes are in order now that were not before, and whether an ack is due at
-// once: every second segment, and whatever tells the sender of a gap or that one is filled. Source: RFC 5681 §4.2.
+// take takes in a segment, and returns how many bytes are in order now that were not before, and
+// whether an ack is due at once: every second segment, and whatever tells the sender of a gap or
+// that one is filled. Source: RFC 5681 §4.2.
 func (r *receiver) take(f *frame) (inOrder int64, ackNow bool) {
 	if f.seq < r.want || f.seq-r.want < uint64(len(r.arrived)) && r.arrived[r.slot(f.seq)] {
 		r.duplicates++

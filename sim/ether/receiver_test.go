@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Segments of a window that come in any order, some of them twice, against a set: what is in order, and the run around the one
-// that came last.
+// Segments of a window that come in any order, some of them twice, against a set: what is in
+// order, and the run around the one that came last.
 func TestReceiver_AgreesWithASet(t *testing.T) {
 	const window, size = 20, 32
 	for seed := range uint64(200) {

@@ -5,8 +5,9 @@ import (
 	"github.com/rawlane/rawlane/sim"
 )
 
-// timer fires once at an instant that may be moved, as timers of transports are with each frame. A queue's events cannot be:
-// so the timer leaves the one that waits where it is, and looks again when it comes.
+// timer fires once at an instant that may be moved, as timers of transports are with each frame.
+// A queue's events cannot be: so the timer leaves the one that waits where it is, and looks again
+// when it comes.
 type timer struct {
 	queue *sim.Queue
 	fire  func()

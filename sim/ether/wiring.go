@@ -21,8 +21,9 @@ type cable struct {
 	rate topology.Rate
 }
 
-// wire makes a valid topology's switches. A switch's ports are its hosts, in their order, and then its links, in theirs.
-// All carry tagged frames alone: those to hosts all VIDs. Cables come in the same order, hosts' first.
+// wire makes a valid topology's switches. A switch's ports are its hosts, in their order, and
+// then its links, in theirs. All carry tagged frames alone: those to hosts all VIDs. Cables come
+// in the same order, hosts' first.
 func wire(t *topology.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
 	switches := make([]*l2switch.Switch, len(t.Switches))
 	for i := range switches {

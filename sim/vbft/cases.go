@@ -20,7 +20,8 @@ type Case struct {
 	Reroute  map[plan.Pair]transport.VID // in each iteration: see CG
 }
 
-// Cases returns the five that the paper compares, the one that all are compared with first, on a network with several VIDs:
+// Cases returns the five that the paper compares, the one that all are compared with first, on a
+// network with several VIDs:
 //
 //	flat       all hosts at one switch
 //	tree       all pairs on the network's first VID: one tree of its switches, as a network without VLANs is

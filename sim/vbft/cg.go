@@ -18,14 +18,15 @@ import (
 // Sizes are the numbers of processes that CG is for: squares of powers of two.
 var Sizes = []int{4, 16, 64, 256}
 
-// CG is an experiment: what the processes of the NAS Parallel Benchmark CG send each other, one on each host.
+// CG is an experiment: what the processes of the NAS Parallel Benchmark CG send each other, one
+// on each host.
 //
 // Source: VFREC §5.3.
 type CG struct {
 	Network ether.Config
 	Plan    *plan.Plan // of routes, at the start
-	// Reroute, if it has any, is what both nodes of each pair set at the start of each iteration, each as it gets there.
-	// A node that sets any is busy with it for RerouteCost.
+	// Reroute, if it has any, is what both nodes of each pair set at the start of each iteration,
+	// each as it gets there. A node that sets any is busy with it for RerouteCost.
 	Reroute map[plan.Pair]transport.VID
 
 	Order      int           // rows of the matrix
@@ -43,9 +44,10 @@ const (
 )
 
 const (
-	// DefaultCompute is a process's share of one of class B's 75*26 multiplications: what is left of the paper's about 26 s after
-	// three exchanges of 150 kB at full rate and four of one number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. That is 190 Mflop/s,
-	// for the benchmark's 54.7 Gflop.
+	// DefaultCompute is a process's share of one of class B's 75*26 multiplications: what is left
+	// of the paper's about 26 s after three exchanges of 150 kB at full rate and four of one
+	// number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. That is 190 Mflop/s, for the benchmark's 54.7
+	// Gflop.
 	DefaultCompute = 9200 * time.Microsecond
 
 	// RerouteCost is that of a call of VFN_SetRouteMPI. Source: VFREC §5.1.
@@ -65,8 +67,9 @@ type CGResult struct {
 // checkEvery is after how many events Run asks whether to go on: some milliseconds.
 const checkEvery = 1 << 16
 
-// Run runs the experiment. Now and then it calls check, which may be nil; its error ends the run, and is returned. Other errors say
-// what is wrong with c, or that it took longer than ether.MaxTime.
+// Run runs the experiment. Now and then it calls check, which may be nil; its error ends the run,
+// and is returned. Other errors say what is wrong with c, or that it took longer than
+// ether.MaxTime.
 func (c *CG) Run(check func() error) (*CGResult, error) {
 	j, err := newJob(c)
 	if err != nil {

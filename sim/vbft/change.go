@@ -15,15 +15,17 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Change is an experiment: each host of the lower half sends to its counterpart in the upper half as fast as it can, all on one VID. Then
-// host 0 sends on another, and later its counterpart answers on that, too. In between host 0's frames flood: its counterpart
-// is heard on the old VID alone.
+// Change is an experiment: each host of the lower half sends to its counterpart in the upper half
+// as fast as it can, all on one VID. Then host 0 sends on another, and later its counterpart
+// answers on that, too. In between host 0's frames flood: its counterpart is heard on the old VID
+// alone.
 //
 // Source: VFREC §5.2.
 type Change struct {
 	Network  ether.Config
 	Old, New transport.VID
-	// Sender and Receiver are when host 0 and its counterpart change: at once, if these are equal, as they do behind a barrier.
+	// Sender and Receiver are when host 0 and its counterpart change: at once, if these are
+	// equal, as they do behind a barrier.
 	Sender, Receiver time.Duration
 	Length           time.Duration // of the run; a whole number of samples
 	Sample           time.Duration // over which bandwidth is measured
@@ -45,8 +47,8 @@ func (s *ChangeSample) Total() (sum int64) {
 	return sum
 }
 
-// Run runs the experiment, and calls each with every sample as soon as there is one. An error of each ends the run, and is returned;
-// others say what is wrong with c.
+// Run runs the experiment, and calls each with every sample as soon as there is one. An error of
+// each ends the run, and is returned; others say what is wrong with c.
 func (c *Change) Run(each func(ChangeSample) error) error {
 	q, n, err := c.start()
 	if err != nil {

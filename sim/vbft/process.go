@@ -24,7 +24,8 @@ type process struct {
 const nobody = -1
 
 const (
-	// eagerLimit is the longest message that is sent before its receiver is known to await it, and readyBytes what it takes to say so.
+	// eagerLimit is the longest message that is sent before its receiver is known to await it,
+	// and readyBytes what it takes to say so.
 	// Source: Open MPI 1.2, btl_tcp_eager_limit; its header.
 	eagerLimit = 64 << 10
 	readyBytes = 64
@@ -84,8 +85,9 @@ func (p *process) reroute() {
 	}
 }
 
-// exchange sends bytes to another process, and reports whether as many have come from it; otherwise they are awaited. A long
-// message goes once the other process has said that it awaits it, as in MPI libraries: it may be busy with another one's.
+// exchange sends bytes to another process, and reports whether as many have come from it;
+// otherwise they are awaited. A long message goes once the other process has said that it awaits
+// it, as in MPI libraries: it may be busy with another one's.
 func (p *process) exchange(partner int, bytes int64) (done bool) {
 	p.awaits = partner
 	p.owed[partner] += bytes
@@ -99,7 +101,8 @@ func (p *process) exchange(partner int, bytes int64) (done bool) {
 	return p.exchanged()
 }
 
-// exchanged sends what may go now to the process that is awaited, and reports whether that still is.
+// exchanged sends what may go now to the process that is awaited, and reports whether that still
+// is.
 func (p *process) exchanged() (done bool) {
 	owed := p.owed[p.awaits]
 	if p.held > 0 && owed <= p.held { // nothing else is: it is ready

@@ -38,8 +38,8 @@ func (k Kind) String() string {
 //	20 in an Ack: SACK, which of Ack and the 63 frames after it have arrived, 8 bytes, the first in bit 0
 //	20 in Data: records
 //
-// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8 bytes less in each
-// frame count for more.
+// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8
+// bytes less in each frame count for more.
 type Header struct {
 	Kind     Kind
 	Lane     uint8
