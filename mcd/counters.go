@@ -25,8 +25,8 @@ type Counters struct {
 
 	RxProbes         uint64 `json:"rx_probes"`         // probes of other nodes
 	ProbesAnswered   uint64 `json:"probes_answered"`   // of them
-	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them: the link refused the answer, or its tag
-	RxAnswers        uint64 `json:"rx_answers"`        // answers to probes of this node
+	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them: the link refused the reply, or its tag
+	RxReplies        uint64 `json:"rx_replies"`        // replies to probes of this node
 }
 
 // PortCounters of one port.
@@ -91,7 +91,7 @@ func (e *Endpoint) Counters() Counters {
 	c.RxProbes = e.probes.asked.load()
 	c.ProbesAnswered = e.probes.answered.load()
 	c.ProbesUnanswered = e.probes.unanswered.load()
-	c.RxAnswers = e.probes.came.load()
+	c.RxReplies = e.probes.replies.load()
 	return c
 }
 

@@ -37,13 +37,13 @@ func ExampleEndpoint_Ping() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
-	pong, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
+	reply, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("node %d answered; it saw %v\n", pong.From, pong.Seen)
-	// Output: node 1 answered; it saw VID 5
+	fmt.Printf("node %d replied; it received %v\n", reply.From, reply.PeerReceivedTag)
+	// Output: node 1 replied; it received VID 5
 }
 
 // A route is changed, and no message overtakes another.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,10 +24,15 @@ func piped(t *testing.T) (a, b *mcd.Endpoint) {
 }
 
 // recorder notes each call of Receive: the payloads in brackets, "+" if more is to follow.
-type recorder struct{ log strings.Builder }
+type recorder struct {
+	mu  sync.Mutex
+	log strings.Builder
+}
 
 func (r *recorder) options(open, closing string) mcd.PortOptions {
 	return mcd.PortOptions{Receive: func(batch []mcd.Message, more bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.log.WriteString(open)
 		for _, m := range batch {
 			r.log.Write(m.Payload)
@@ -39,6 +45,8 @@ func (r *recorder) options(open, closing string) mcd.PortOptions {
 }
 
 func (r *recorder) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	defer r.log.Reset()
 	return r.log.String()
 }

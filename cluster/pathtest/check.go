@@ -64,7 +64,7 @@ func (c *checker) look(ctx context.Context) error {
 	probes := make([][]uint32, len(c.paths))
 	for range tries {
 		for i, p := range c.paths {
-			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{Anyone: true})
+			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
 			if err != nil {
 				return err
 			}
@@ -177,11 +177,11 @@ func (c *checker) direct(ctx context.Context) error {
 				questions = append(questions, &question{path: p})
 				q := questions[len(questions)-1]
 				for range tries {
-					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{Back: &node[at].OptionalTag})
+					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{ReplyTag: &node[at].OptionalTag})
 					if err != nil {
 						return err
 					}
-					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{Back: &p.OptionalTag})
+					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{ReplyTag: &p.OptionalTag})
 					if err != nil {
 						return err
 					}

@@ -42,11 +42,11 @@ func collect(ep *mcd.Endpoint, o Options) *collector {
 // hear is called by whoever polls.
 func (c *collector) hear(p *mcd.Probe) {
 	own := p.From == c.ep.Node()
-	if !p.Answer && !own {
+	if !p.Reply && !own {
 		return
 	}
 	c.mu.Lock()
-	c.got[p.Number] = append(c.got[p.Number], answer{p.Answer, p.From, p.Src, p.Instance, p.Seen, p.Came})
+	c.got[p.Number] = append(c.got[p.Number], answer{p.Reply, p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag})
 	c.mu.Unlock()
 	select {
 	case c.news <- struct{}{}:

@@ -41,8 +41,8 @@ type Measured struct {
 	Answered int
 	// RTT are the round trips of those that were answered, sorted.
 	RTT []time.Duration
-	// Seen and Came are the tags with which the last probe arrived there and its answer here.
-	Seen, Came transport.OptionalTag
+	// PeerReceivedTag and ReceivedTag are the tags with which the last probe arrived there and its answer here.
+	PeerReceivedTag, ReceivedTag transport.OptionalTag
 }
 
 // Alive reports whether any probe was answered.
@@ -58,12 +58,12 @@ func (m *Measured) Quantile(q float64) time.Duration {
 
 // Measure sends probes along a path, one after the other. Each, told if it is not nil, is told of: its round trip, or an error that is
 // mcd.ErrNoAnswer. Errors: ctx's, and those of mcd.Endpoint.Ping but ErrNoAnswer.
-func Measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.Pong, error)) (Measured, error) {
+func Measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.PingReply, error)) (Measured, error) {
 	o.setDefaults()
 	var m Measured
 	for range o.Count {
 		turn, cancel := context.WithTimeout(ctx, o.Timeout)
-		pong, err := ep.Ping(turn, path, mcd.ProbeOptions{Size: o.Size})
+		reply, err := ep.Ping(turn, path, mcd.ProbeOptions{Size: o.Size})
 		cancel()
 		if ctx.Err() != nil {
 			return m, ctx.Err()
@@ -74,11 +74,11 @@ func Measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, to
 		m.Sent++
 		if err == nil {
 			m.Answered++
-			m.RTT = append(m.RTT, pong.RTT)
-			m.Seen, m.Came = pong.Seen, pong.Came
+			m.RTT = append(m.RTT, reply.RTT)
+			m.PeerReceivedTag, m.ReceivedTag = reply.PeerReceivedTag, reply.ReceivedTag
 		}
 		if told != nil {
-			told(pong, err)
+			told(reply, err)
 		}
 	}
 	slices.Sort(m.RTT)

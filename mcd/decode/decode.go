@@ -52,7 +52,7 @@ const (
 	Multicast = Kind(wire.Multicast)
 	Broadcast = Kind(wire.Broadcast)
 	Probe     = Kind(wire.Probe)
-	Answer    = Kind(wire.Answer)
+	Reply     = Kind(wire.Reply)
 )
 
 // String names k.
@@ -66,8 +66,8 @@ func (k Kind) String() string {
 		return "broadcast"
 	case Probe:
 		return "probe"
-	case Answer:
-		return "answer"
+	case Reply:
+		return "reply"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -180,7 +180,7 @@ func (m *Message) String() string {
 		to = "group " + to
 	case Broadcast:
 		to = fmt.Sprintf("all:%d", m.DstPort)
-	case Probe, Answer:
+	case Probe, Reply:
 		return m.probeString()
 	}
 	s := fmt.Sprintf("%d:%d -> %s %v cluster %#x %d bytes", m.From, m.SrcPort, to, m.Kind, m.Cluster, m.Length)
@@ -189,7 +189,7 @@ func (m *Message) String() string {
 
 func (m *Message) suffix() (s string) {
 	if m.Tagged {
-		s += fmt.Sprintf(" sent with %v", m.Tag)
+		s += fmt.Sprintf(" sent with %v", m.OptionalTag)
 	}
 	if m.Fault != nil {
 		s += fmt.Sprintf(" [%v]", m.Fault)

@@ -57,8 +57,8 @@ func (b *inbox) take() []heard {
 
 // hear is called by whoever polls.
 func (d *Driver) hear(p *mcd.Probe) {
-	if p.NIC != d.cfg.NIC || len(p.Body) == 0 || !p.Sent.Tagged {
+	if p.NIC != d.cfg.NIC || len(p.Body) == 0 || !p.SentTag.Tagged {
 		return
 	}
-	d.inbox.put(heard{answer: p.Answer, from: p.Src, life: p.Instance, vid: p.Sent.Tag.VID, body: bytes.Clone(p.Body)})
+	d.inbox.put(heard{answer: p.Reply, from: p.Src, life: p.Incarnation, vid: p.SentTag.Tag.VID, body: bytes.Clone(p.Body)})
 }

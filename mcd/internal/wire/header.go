@@ -22,8 +22,8 @@ const (
 	Unicast   Kind = 1 // To is a node
 	Multicast Kind = 2 // To is a group
 	Broadcast Kind = 3 // To is AllNodes
-	Probe     Kind = 4 // To is the node to answer; ProbeHead begins the payload
-	Answer    Kind = 5 // To is the node that asked; likewise
+	Probe     Kind = 4 // To is the node to reply; ProbeHead begins the payload
+	Reply     Kind = 5 // To is the node that probed; likewise
 )
 
 // AllNodes stands in Header.To of a broadcast.
@@ -123,7 +123,7 @@ func Parse(b []byte, h *Header) Fault {
 	if checksum(b[:n]) != h.checksum {
 		return BadChecksum
 	}
-	if h.Kind < Unicast || h.Kind > Answer {
+	if h.Kind < Unicast || h.Kind > Reply {
 		return BadKind
 	}
 	return OK

@@ -168,40 +168,40 @@ func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err e
 
 // pathRecord is a path and what it came to, as JSON.
 type pathRecord struct {
-	Schema   int           `json:"schema"`
-	From     mcd.NodeID    `json:"from"`
-	To       mcd.NodeID    `json:"to"`
-	Tagged   bool          `json:"tagged"`
-	VID      transport.VID `json:"vid"`
-	PCP      transport.PCP `json:"pcp"`
-	Bytes    int           `json:"size_bytes"`
-	Sent     int           `json:"sent"`
-	Answered int           `json:"answered"`
-	MinUS    float64       `json:"min_us"` // of round trips, as all of these
-	P50US    float64       `json:"p50_us"`
-	P99US    float64       `json:"p99_us"`
-	MaxUS    float64       `json:"max_us"`
-	MBPerS   float64       `json:"mb_per_s,omitempty"` // in each direction at once
-	Seen     string        `json:"seen,omitempty"`     // the tag that probes arrived with, if it was another one
-	Came     string        `json:"came,omitempty"`     // likewise of the answers
+	Schema          int           `json:"schema"`
+	From            mcd.NodeID    `json:"from"`
+	To              mcd.NodeID    `json:"to"`
+	Tagged          bool          `json:"tagged"`
+	VID             transport.VID `json:"vid"`
+	PCP             transport.PCP `json:"pcp"`
+	Bytes           int           `json:"size_bytes"`
+	Sent            int           `json:"sent"`
+	Answered        int           `json:"answered"`
+	MinUS           float64       `json:"min_us"` // of round trips, as all of these
+	P50US           float64       `json:"p50_us"`
+	P99US           float64       `json:"p99_us"`
+	MaxUS           float64       `json:"max_us"`
+	MBPerS          float64       `json:"mb_per_s,omitempty"`          // in each direction at once
+	PeerReceivedTag string        `json:"peer_received_tag,omitempty"` // the tag that probes arrived with, if it was another one
+	ReceivedTag     string        `json:"received_tag,omitempty"`      // likewise of the replies
 }
 
 // pathSchema is the version of pathRecord.
 const pathSchema = 1
 
 // measure measures a path.
-func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.Pong, error)) (pathRecord, error) {
+func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.PingReply, error)) (pathRecord, error) {
 	m, err := pathtest.Measure(ctx, ep, path, p.options(), told)
 	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
 	r := pathRecord{
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
 		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered, MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
 	}
-	if m.Alive() && m.Seen != path.OptionalTag {
-		r.Seen = m.Seen.String()
+	if m.Alive() && m.PeerReceivedTag != path.OptionalTag {
+		r.PeerReceivedTag = m.PeerReceivedTag.String()
 	}
-	if m.Alive() && m.Came != path.OptionalTag {
-		r.Came = m.Came.String()
+	if m.Alive() && m.ReceivedTag != path.OptionalTag {
+		r.ReceivedTag = m.ReceivedTag.String()
 	}
 	return r, err
 }

@@ -165,11 +165,11 @@ func (p *pingVerb) print(cmd *cobra.Command, r *pathRecord) error {
 		return nil
 	}
 	changed := ""
-	if r.Seen != "" {
-		changed += "  arrives there with " + r.Seen
+	if r.PeerReceivedTag != "" {
+		changed += "  arrives there with " + r.PeerReceivedTag
 	}
-	if r.Came != "" {
-		changed += "  answered with " + r.Came
+	if r.ReceivedTag != "" {
+		changed += "  answered with " + r.ReceivedTag
 	}
 	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent), r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
 	return nil
