@@ -83,7 +83,7 @@ func TestFlow_TakesALinksRateLessHeaders(t *testing.T) {
 				if math.Abs(got-want) > 2*Payload {
 					t.Errorf("%.0f bytes in %v, want %.0f", got, measured, want)
 				}
-				if c := f.Counters(); c.Resent != 0 || c.Timeouts != 0 {
+				if c := f.Counters(); c.Retransmitted != 0 || c.Timeouts != 0 {
 					t.Errorf("on an idle network: %+v", c)
 				}
 			})

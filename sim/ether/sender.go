@@ -12,7 +12,7 @@ import (
 // flow sends.
 //
 //	una                              nxt
-//	 | SACKed | ? | SACKed | ? | ? | ? |       inFlight: the segments with a ?, unless they are lost
+//	 | SACKed | ? | SACKed | ? | ? | ? |     inFlight: those with a ?, unless they are lost
 //	           lost: a segment sent three later was acknowledged
 //
 // Not modelled: handshakes, a slow receiver, segments lost twice in one recovery (the RTO finds

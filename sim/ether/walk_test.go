@@ -34,7 +34,7 @@ func newWalker(spec string) (*walker, error) {
 	if err != nil {
 		return nil, err
 	}
-	switches, cables, err := wire(t, l2switch.Config{})
+	switches, cables, err := build(t, l2switch.Config{})
 	w := &walker{t, switches, map[socket]socket{}}
 	for _, c := range cables {
 		w.far[c.a], w.far[c.b] = c.b, c.a

@@ -2,6 +2,7 @@ package vbft
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"reflect"
@@ -50,10 +51,12 @@ func run(t *testing.T, c *CG) *CGResult {
 	return r
 }
 
+var simIterations = flag.Int("sim.iterations", 4, "iterations of CG that are timed")
+
 // Figure 11's order: flat, as good as which is the optimised plan, set before or while the
 // program runs; then the plan to begin with; then a tree.
 func TestVFREC_5_3_Order(t *testing.T) {
-	iterations := 12
+	iterations := *simIterations
 	if testing.Short() {
 		iterations = 1
 	}

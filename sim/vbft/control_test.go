@@ -38,7 +38,7 @@ func (s *stream) feed(bytes int64) {
 // again, and acks, one for every second segment.
 func (s *stream) count(vid transport.VID) {
 	const frame, ack = ether.MTU + transport.MaxHeaderLen, 70
-	segments := uint64(s.flow.Received())/ether.Payload + s.flow.Counters().Resent
+	segments := uint64(s.flow.Received())/ether.Payload + s.flow.Counters().Retransmitted
 	now := segments*frame + uint64(s.back.Received())/ether.Payload/2*ack
 	s.sent[vid] += now - s.counted
 	s.counted = now

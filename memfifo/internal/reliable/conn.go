@@ -215,7 +215,7 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 	if !l.awaitsAck() || now.Before(l.rtoDeadline) {
 		return Nothing
 	}
-	silent := c.silence.missed(now, l.rtoDeadline, c.cfg.PeerTimeout)
+	silent := c.silence.expired(now, l.rtoDeadline, c.cfg.PeerTimeout)
 	stalled := l.onRTO(now, &c.rtt, c.cfg.PeerTimeout)
 	switch {
 	case silent:
@@ -249,7 +249,7 @@ func (r *retries) reset() { r.count = 0 }
 // missed counts one, and reports whether they are enough to give up. Only the time until the
 // deadline counts, not how late this end is to notice: if it was suspended, the answer may be
 // here and unread.
-func (r *retries) missed(now, deadline monotime.Time, timeout time.Duration) bool {
+func (r *retries) expired(now, deadline monotime.Time, timeout time.Duration) bool {
 	if r.count == 0 {
 		r.last, r.waited = now, 0
 	}

@@ -24,7 +24,7 @@ func (c *Conn) advanceHandshake(now monotime.Time) Event {
 	if now.Before(c.helloDeadline) {
 		return Nothing
 	}
-	silent := c.silence.missed(now, c.helloDeadline, c.cfg.PeerTimeout)
+	silent := c.silence.expired(now, c.helloDeadline, c.cfg.PeerTimeout)
 	c.helloDue = true
 	c.helloBackoff++
 	c.helloDeadline = now.Add(min(initialRTO<<min(c.helloBackoff, maxBackoff), maxRTO))

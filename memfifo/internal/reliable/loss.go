@@ -160,5 +160,5 @@ func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.
 	}
 	s.reno.OnRTO(s.reno.Window())
 	s.recoveryPoint = s.nxt
-	return s.stall.missed(now, due, peerTimeout)
+	return s.stall.expired(now, due, peerTimeout)
 }
