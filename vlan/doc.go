@@ -23,8 +23,7 @@
 //	traffic    who sends how much to whom: patterns, files, the load on each cable
 //	optimize   the plan for a traffic
 //	control    a controller that follows the traffic, and a failover that follows the paths: decisions only
-//	manager    a node's daemon: it holds routes, and carries changes out
-//	failover   a failover's driver: it sends the probes, and changes the routes
+//	manager    a node's daemon, its clients, changes of several nodes, and the driver of failover
 //
 // Source: VFREC §2, §3.
 package vlan
