@@ -14,33 +14,31 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/server"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// The twins are the two ends of each contestant: this program, started anew with these words before
-// the arguments.
-const twinPrefix = "twin-"
+// endPrefix begins the first argument of this program when it is one end of a variant.
+const endPrefix = "end-"
 
-// The bodies of a session's request for one change, and of the event that tells it; the bare requests are as long.
+// The body of a session's request for one change, and the event that answers it. The bare requests
+// and answers have the same lengths.
 const (
 	request = `{"pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
 	answer  = `{"version":"1.12345","routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
 )
 
-// twin is twin-KIND-answer SOCKET ITERS NODES or twin-KIND-ask SOCKET ITERS NODES.
-func twin(args []string) {
+// runEnd is end-KIND-answer SOCKET ITERS NODES or end-KIND-ask SOCKET ITERS NODES.
+func runEnd(args []string) {
 	if len(args) != 4 {
-		fmt.Fprintln(os.Stderr, "route: this is not meant to be run by hand")
+		fmt.Fprintln(os.Stderr, "route: these arguments are for the benchmark itself")
 		os.Exit(1)
 	}
 	socket := args[1]
@@ -48,7 +46,7 @@ func twin(args []string) {
 	nodes, err2 := strconv.Atoi(args[3])
 	err := errors.Join(err1, err2)
 	if err == nil {
-		err = play(args[0], socket, iters, nodes)
+		err = runRole(args[0], socket, iters, nodes)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "route:", err)
@@ -56,60 +54,40 @@ func twin(args []string) {
 	}
 }
 
-func play(role, socket string, iters, nodes int) error {
+func runRole(role, socket string, iters, nodes int) error {
 	if strings.HasSuffix(role, "-answer") {
-		_ = os.Remove(socket) // the round before was ended by a signal, and may have left it
+		_ = os.Remove(socket) // the last round was ended by a signal, and may have left it
 	}
 	switch role {
-	case twinPrefix + "blocking-answer":
+	case endPrefix + "blocking-answer":
 		return blockingAnswer(socket)
-	case twinPrefix + "blocking-ask":
+	case endPrefix + "blocking-ask":
 		return blockingAsk(socket, iters)
-	case twinPrefix + "net-answer":
+	case endPrefix + "net-answer":
 		return netAnswer(socket)
-	case twinPrefix + "net-ask":
+	case endPrefix + "net-ask":
 		return netAsk(socket, iters)
-	case twinPrefix + "manager-answer":
+	case endPrefix + "manager-answer":
 		return managerAnswer(socket, nodes)
-	case twinPrefix + "manager-ask":
+	case endPrefix + "manager-ask":
 		return managerAsk(socket, iters)
-	case twinPrefix + "table-answer":
-		fmt.Println("ready") // there is nobody to ask
-		return untilTold()
-	case twinPrefix + "table-ask":
+	case endPrefix + "table-answer":
+		fmt.Println("ready") // the other end asks nothing
+		return waitForSignal()
+	case endPrefix + "table-ask":
 		return tableAsk(iters, nodes)
 	}
 	return fmt.Errorf("role %q", role)
 }
 
-func untilTold() error {
+func waitForSignal() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	<-ctx.Done()
 	return nil
 }
 
-// measure prints how long f takes.
-func measure(iters int, f func(i int) error) error {
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
-	for i := range iters + iters/10 {
-		start := time.Now()
-		if err := f(i); err != nil {
-			return err
-		}
-		took := time.Since(start)
-		if i < iters/10 {
-			continue // warming up
-		}
-		if err := h.RecordValue(took.Nanoseconds()); err != nil {
-			return err
-		}
-	}
-	fmt.Println(h.Min(), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.Max())
-	return nil
-}
-
-// blockingAnswer answers as a C program would: a thread that blocks in read(2).
+// blockingAnswer answers like a C program: with a thread that blocks in read(2).
 func blockingAnswer(socket string) error {
 	runtime.LockOSThread()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -142,7 +120,7 @@ func blockingAsk(socket string, iters int) error {
 	return exchange(fd, []byte(request), make([]byte, len(answer)), true, iters)
 }
 
-// exchange writes out and reads in, in this order if it asks, until the other end is gone.
+// exchange writes out and reads in, in this order if it asks, until the other end closes.
 func exchange(fd int, out, in []byte, asks bool, iters int) error {
 	read := func() error {
 		for got := 0; got < len(in); {
@@ -159,7 +137,7 @@ func exchange(fd int, out, in []byte, asks bool, iters int) error {
 	}
 	write := func() error { _, err := unix.Write(fd, out); return err }
 	if asks {
-		return measure(iters, func(int) error { return errors.Join(write(), read()) })
+		return harness.Measure(iters, func(int) error { return errors.Join(write(), read()) })
 	}
 	for {
 		if err := read(); err != nil {
@@ -205,7 +183,7 @@ func netAsk(socket string, iters int) error {
 		return err
 	}
 	in, out := make([]byte, len(answer)), []byte(request)
-	return measure(iters, func(int) error {
+	return harness.Measure(iters, func(int) error {
 		if _, err := c.Write(out); err != nil {
 			return err
 		}
@@ -237,10 +215,10 @@ func managerAnswer(socket string, nodes int) error {
 		return errors.Join(err, s.Close())
 	}
 	fmt.Println("ready")
-	return errors.Join(untilTold(), s.Close())
+	return errors.Join(waitForSignal(), s.Close())
 }
 
-// managerAsk changes the route to node 1, and looks what a frame to it would carry.
+// managerAsk changes the route to node 1, and checks the tag that a frame to it would carry.
 func managerAsk(socket string, iters int) error {
 	s, err := manager.Dial(context.Background(), "unix", socket)
 	if err != nil {
@@ -248,7 +226,7 @@ func managerAsk(socket string, iters int) error {
 	}
 	defer func() { _ = s.Close() }()
 	ctx, table := context.Background(), s.Table()
-	return measure(iters, func(i int) error {
+	return harness.Measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		if err := s.SetRoute(ctx, mac(0), mac(1), vid); err != nil {
 			return err
@@ -273,7 +251,7 @@ func tableAsk(iters, nodes int) error {
 	if err != nil {
 		return err
 	}
-	return measure(iters, func(i int) error {
+	return harness.Measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		if err := table.Set(vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
 			return err

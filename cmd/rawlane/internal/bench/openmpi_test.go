@@ -1,14 +1,10 @@
 package bench
 
 import (
-	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestCompareMPI_SaysWhatToInstall(t *testing.T) {
@@ -36,22 +32,5 @@ func TestCompareMPI_IsForOneMachine(t *testing.T) {
 	_, stderr, status := command(t, "bench", "barrier", "--compare-mpi", "--interface", "eth0", "--node", "0")
 	if status != 2 || !strings.Contains(stderr, "--compare-mpi is for nodes on this machine") {
 		t.Errorf("status %d, said %q; want status 2 and the reason", status, stderr)
-	}
-}
-
-func TestRunProgram_EndsWithItsContext(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("sh is not installed")
-	}
-	ended := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, ended)
-	defer cancel()
-	begun := time.Now()
-	if err := runProgram(ctx, nil, sh, "-c", "sleep 60 & sleep 60"); !errors.Is(err, ended) {
-		t.Errorf("ended with %v, want the context's cause", err)
-	}
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("took %v: what the program had started went on", took)
 	}
 }

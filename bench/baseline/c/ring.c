@@ -1,6 +1,6 @@
 // A packet socket with a receive ring that is polled in user space, bound to all EtherTypes behind a filter: the one way
 // to see VLAN tags. Frames go out by send, past the queueing discipline.
-#include "floor.h"
+#include "baseline.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>

@@ -3,28 +3,24 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/rawlane/rawlane/bench/rig"
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/netpair"
 )
 
 const (
 	recordLen  = 8
 	batch      = 64   // records of a call or a send
 	frameBatch = 64   // frames of a sendmmsg, as rawlane's
-	frameLen   = 1500 // all that a frame holds at the usual MTU
+	frameLen   = 1500 // the payload of a full frame at the usual MTU
 	largeMTU   = 9000
-	maxRecords = 2_000_000 // rawlane bench sends no more either
+	maxRecords = 2_000_000 // as in rawlane bench
 )
 
 var (
@@ -32,8 +28,8 @@ var (
 	largeSizes = []int{65536, 1 << 20}
 )
 
-// contestants take turns in this order: what is compared is close together.
-var contestants = []struct {
+// variants take turns in this order. Those that are compared are close together.
+var variants = []struct {
 	c   bool // needs the C program
 	run func(b *bench, ctx context.Context, t *table) error
 }{
@@ -47,9 +43,7 @@ var contestants = []struct {
 	{true, (*bench).tcpPing},
 }
 
-// ---- rawlane: the command that users run, and that makes its own namespaces like the rig's
-
-// line is what is of interest of its JSON.
+// line is what the command prints.
 type line struct {
 	Size    int     `json:"size_bytes"`
 	P50     float64 `json:"p50_us"`
@@ -59,31 +53,19 @@ type line struct {
 	Duplex  float64 `json:"duplex_mb_per_s"`
 }
 
-func (b *bench) measure(ctx context.Context, what string, sizes []int, more ...string) (lines []line, err error) {
+// measure runs a benchmark of the command.
+func (b *bench) measure(ctx context.Context, what string, sizes []int, more ...string) ([]line, error) {
 	var words []string
 	for _, s := range sizes {
 		words = append(words, strconv.Itoa(s))
 	}
-	args := append([]string{"bench", what, "--link", "ring", "--json", "--iters", strconv.Itoa(b.iters), "--size", strings.Join(words, ",")}, more...)
-	cmd := exec.CommandContext(ctx, b.rawlane, args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	args := append([]string{what, "--link", "ring", "--iters", strconv.Itoa(b.iters),
+		"--size", strings.Join(words, ",")}, more...)
+	lines, err := harness.Lines[line](ctx, b.rawlane, args...)
+	if err == nil && len(lines) != len(sizes) {
+		err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), len(sizes))
 	}
-	for from := json.NewDecoder(bytes.NewReader(out)); ; {
-		var l line
-		if err := from.Decode(&l); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", out, err)
-		}
-		lines = append(lines, l)
-	}
-	if len(lines) != len(sizes) {
-		return nil, fmt.Errorf("unexpected output %q of rawlane: want %d lines", out, len(sizes))
-	}
-	return lines, nil
+	return lines, err
 }
 
 func (b *bench) message(ctx context.Context, t *table) error {
@@ -108,7 +90,7 @@ func (b *bench) puts(ctx context.Context, t *table) error {
 	return nil
 }
 
-// turns is how often long writes and C's frames take turns in a round: they differ by less than the
+// turns is how often long writes and frames in C take turns in a round: they differ by less than the
 // machine does from one second to the next.
 const turns = 4
 
@@ -119,7 +101,7 @@ func (b *bench) longPuts(ctx context.Context, t *table) error {
 			return err
 		}
 		addPuts(t, lines, frameLen)
-		if b.floor == "" {
+		if b.program == "" {
 			continue
 		}
 		if err := errors.Join(b.frames(ctx, t), b.framesBothWays(ctx, t)); err != nil {
@@ -153,18 +135,18 @@ func (b *bench) records(ctx context.Context, t *table) error {
 	return nil
 }
 
-// ---- C
-
-// pair runs the C program's modes on both nodes, and returns what they print.
-func (b *bench) pair(ctx context.Context, answer, ask, where string, numbers ...int) (answered, asked []float64, err error) {
+// runC runs modes of the C program on both nodes, and returns the numbers that they print.
+func (b *bench) runC(
+	ctx context.Context, answer, ask, where string, numbers ...int,
+) (answered, asked []float64, err error) {
 	args := func(mode, where string, node int) []string {
-		words := []string{b.floor, mode, where, strconv.Itoa(b.rig.Core(node))}
+		words := []string{b.program, mode, where, strconv.Itoa(b.pair.Core(node))}
 		for _, n := range numbers {
 			words = append(words, strconv.Itoa(n))
 		}
 		return words
 	}
-	a, q, err := b.rig.Pair(ctx, args(answer, rig.Interface, 1), args(ask, where, 0))
+	a, q, err := b.pair.Run(ctx, args(answer, netpair.Interface, 1), args(ask, where, 0))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,11 +167,11 @@ func numbersIn(out string) (all []float64, err error) {
 	return all, nil
 }
 
-// short says that a program printed fewer numbers than it should.
+// short is the error for too few numbers.
 func short(mode string) error { return fmt.Errorf("the C program printed too little: %s", mode) }
 
 func (b *bench) tcpPing(ctx context.Context, t *table) error {
-	_, asked, err := b.pair(ctx, "tcp-echo", "tcp-ping", b.rig.IP(1), 64, b.iters)
+	_, asked, err := b.runC(ctx, "tcp-echo", "tcp-ping", b.pair.IP(1), 64, b.iters)
 	if err != nil {
 		return err
 	}
@@ -202,7 +184,7 @@ func (b *bench) tcpPing(ctx context.Context, t *table) error {
 
 // send returns how many records a second TCP carries.
 func (b *bench) send(ctx context.Context, sink string, size, count, batch int) (float64, error) {
-	_, asked, err := b.pair(ctx, sink, "tcp-send", b.rig.IP(1), size, count, batch)
+	_, asked, err := b.runC(ctx, sink, "tcp-send", b.pair.IP(1), size, count, batch)
 	if err != nil {
 		return 0, err
 	}
@@ -251,12 +233,12 @@ var frameWays = []struct {
 	name, received string
 }{{1, frameEach, cameEach}, {frameBatch, frameMany, cameMany}}
 
-// frames counts those that were sent: on a busy machine some are lost, as nobody makes the sender
-// wait.
+// frames counts the frames sent, and those that arrived: nothing makes the sender wait, so on a busy
+// machine some are lost.
 func (b *bench) frames(ctx context.Context, t *table) error {
 	count := b.bytes / frameLen
 	for _, way := range frameWays {
-		came, ns, err := b.pair(ctx, "ring-sink", "ring-send", rig.Interface, frameLen, count, way.batch)
+		came, ns, err := b.runC(ctx, "ring-sink", "ring-send", netpair.Interface, frameLen, count, way.batch)
 		if err != nil {
 			return err
 		}
@@ -269,13 +251,13 @@ func (b *bench) frames(ctx context.Context, t *table) error {
 	return nil
 }
 
-// framesBothWays has both send for as long as the bytes take at 500 MB/s. What each way carries is
-// half of what both send.
+// framesBothWays makes both ends send for as long as the bytes take at 500 MB/s. The result of each
+// way is half of the sum.
 func (b *bench) framesBothWays(ctx context.Context, t *table) error {
 	ms := max(10, b.bytes/500_000)
 	each := frameLen / 2 / float64(ms) / 1e3
 	for _, way := range frameWays {
-		one, other, err := b.pair(ctx, "ring-both", "ring-both", rig.Interface, frameLen, ms, way.batch)
+		one, other, err := b.runC(ctx, "ring-both", "ring-both", netpair.Interface, frameLen, ms, way.batch)
 		if err != nil {
 			return err
 		}

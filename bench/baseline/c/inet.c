@@ -1,5 +1,5 @@
 // Sockets of UDP and TCP, polled: what remains of their cost when nobody sleeps.
-#include "floor.h"
+#include "baseline.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

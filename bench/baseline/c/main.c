@@ -1,20 +1,20 @@
-// What the kernel allows, without a library: the floor that rawlane is measured against.
+// What the kernel allows, without a library: the baseline that rawlane is measured against.
 //
-//   floor ring-echo IF CORE            floor ring-ping IF   CORE SIZE ITERS
-//   floor udp-echo  -  CORE            floor udp-ping  PEER CORE SIZE ITERS
-//   floor tcp-echo  -  CORE            floor tcp-ping  PEER CORE SIZE ITERS
-//   floor ring-sink IF CORE            floor ring-send IF   CORE SIZE ITERS BATCH
-//                                      floor ring-txring IF CORE SIZE ITERS BATCH
-//   floor ring-both IF CORE SIZE MS BATCH    at both ends, at the same time
-//   floor tcp-sink  -  CORE            floor tcp-send PEER CORE SIZE ITERS BATCH
-//   floor tcp-sink-polled - CORE       likewise
-//   floor barrier IF RANK N ITERS block|spin|ring
+//   baseline ring-echo IF CORE            baseline ring-ping   IF   CORE SIZE ITERS
+//   baseline udp-echo  -  CORE            baseline udp-ping    PEER CORE SIZE ITERS
+//   baseline tcp-echo  -  CORE            baseline tcp-ping    PEER CORE SIZE ITERS
+//   baseline ring-sink IF CORE            baseline ring-send   IF   CORE SIZE ITERS BATCH
+//                                         baseline ring-txring IF   CORE SIZE ITERS BATCH
+//   baseline ring-both IF CORE SIZE MS BATCH    at both ends, at the same time
+//   baseline tcp-sink  -  CORE            baseline tcp-send    PEER CORE SIZE ITERS BATCH
+//   baseline tcp-sink-polled - CORE       likewise
+//   baseline barrier IF RANK N ITERS block|spin|ring
 //
 // Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
 // spins on a core of its own, but for tcp-sink and tcp-send, which block. A ping prints minimum, median, 99th percentile and
 // maximum of half a round trip, in ns. barrier.c says how barriers go.
 #define _GNU_SOURCE
-#include "floor.h"
+#include "baseline.h"
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -75,13 +75,13 @@ static void measure(int (*ping)(void), int iters) {
     if (i >= 0) half[i] = (now() - start) / 2;
     i++;
   }
-  if (lost) fprintf(stderr, "floor: %d round trips were late or lost, and repeated\n", lost);
+  if (lost) fprintf(stderr, "baseline: %d round trips were late or lost, and repeated\n", lost);
   qsort(half, iters, sizeof *half, by_size);
   printf("%u %u %u %u\n", half[0], half[iters / 2], half[(uint64_t)iters * 99 / 100], half[iters - 1]);
 }
 
 static int usage(const char *why) {
-  fprintf(stderr, "floor: %s (main.c says how it is called)\n", why);
+  fprintf(stderr, "baseline: %s (main.c says how it is called)\n", why);
   return 2;
 }
 

@@ -26,24 +26,24 @@ const (
 	cRing     = "C, spinning, ring"
 )
 
-// bare is a way to do barriers in C. More processes than cores cannot spin: each would keep the
+// cVariant is a way to do barriers in C. More processes than cores cannot spin: each would keep the
 // others from running.
-type bare struct {
+type cVariant struct {
 	name, wait string
 	only       int  // with so many processes; 0: with any number
 	bridge     bool // even for two, which otherwise are joined by a pair, as rawlane's are
 }
 
-var floors = []bare{
+var cVariants = []cVariant{
 	{cBlocking, "block", 0, false},
 	{cSpinning, "spin", 2, false},
 	{cRing, "ring", 2, false},
 	{"C, spinning, by a bridge", "spin", 2, true},
 }
 
-// runFloor returns the mean time of a bare barrier in C, in us: one process per namespace.
-func (b *bench) runFloor(ctx context.Context, n int, c bare) (mean float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// runC returns the mean time of a barrier in C, in us, with one process per namespace.
+func (b *bench) runC(ctx context.Context, n int, c cVariant) (mean float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	bed, err := testbed.New(testbed.Config{Nodes: n, Bridge: c.bridge})
 	if err != nil {
@@ -89,7 +89,8 @@ type rank struct {
 // startRank starts a process on a core of its own if there are enough, as rawlane does. The bed's
 // closing ends it.
 func (b *bench) startRank(ctx context.Context, bed *testbed.Bed, k int, wait string) (*rank, error) {
-	cmd := exec.CommandContext(ctx, b.floor, "barrier", testbed.Interface(0), strconv.Itoa(k), strconv.Itoa(bed.Nodes()), strconv.Itoa(b.iters), wait)
+	cmd := exec.CommandContext(ctx, b.program, "barrier", testbed.Interface(0),
+		strconv.Itoa(k), strconv.Itoa(bed.Nodes()), strconv.Itoa(b.iters), wait)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -105,7 +106,8 @@ func (b *bench) startRank(ctx context.Context, bed *testbed.Bed, k int, wait str
 func (r *rank) awaitReady() error {
 	line, err := r.out.ReadString('\n')
 	if strings.TrimSpace(line) != "ready" {
-		return fmt.Errorf("%s: said %q, want ready: %w", strings.Join(r.cmd.Args, " "), line, errors.Join(err, r.cmd.Wait()))
+		return fmt.Errorf("%s: said %q, want ready: %w",
+			strings.Join(r.cmd.Args, " "), line, errors.Join(err, r.cmd.Wait()))
 	}
 	return nil
 }

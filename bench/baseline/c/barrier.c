@@ -5,11 +5,11 @@
 //   spin    ask the kernel again and again
 //   ring    look at a receive ring in memory again and again, as ring.c does
 //
-//   floor barrier IF RANK N ITERS block|spin|ring
+//   baseline barrier IF RANK N ITERS block|spin|ring
 //
 // Prints "ready", and begins when its input ends: when all the others are ready, too. Rank 0 then prints the mean time of a
 // barrier, in ns.
-#include "floor.h"
+#include "baseline.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>

@@ -1,7 +1,7 @@
 // As many frames as one core sends, by each of the kernel's calls, and a receiver that counts them. The senders print how
 // many ns all frames took.
 #define _GNU_SOURCE
-#include "floor.h"
+#include "baseline.h"
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package rig runs the programs that benchmarks compare: two network namespaces joined by a veth
-// pair, and in each a program on a processor core of its own.
-package rig
+// Package netpair runs the programs that benchmarks compare: in two network namespaces joined by a
+// veth pair, each program on a processor core of its own.
+package netpair
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -27,33 +26,33 @@ import (
 // patience is how long a program may take: ten times what the slowest does.
 const patience = 2 * time.Minute
 
-// Rig is two namespaces, for programs that are run in them.
-type Rig struct {
+// Pair is two namespaces to run programs in.
+type Pair struct {
 	bed   *testbed.Bed
 	cores [2]int
 	dir   string
 }
 
-// New makes a rig. An ordinary user's process goes on inside a user namespace.
-func New() (*Rig, error) {
+// New makes a pair. The process of an ordinary user goes on in a user namespace.
+func New() (*Pair, error) {
 	if err := testbed.Reexec(); err != nil {
 		return nil, err
 	}
-	r := &Rig{}
-	if err := r.chooseCores(); err != nil {
+	p := &Pair{}
+	if err := p.chooseCores(); err != nil {
 		return nil, err
 	}
 	var err error
-	if r.dir, err = os.MkdirTemp("", "rawlane-bench-"); err != nil {
+	if p.dir, err = os.MkdirTemp("", "rawlane-bench-"); err != nil {
 		return nil, err
 	}
-	if r.bed, err = testbed.New(testbed.Config{}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(r.dir))
+	if p.bed, err = testbed.New(testbed.Config{}); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.dir))
 	}
-	return r, nil
+	return p, nil
 }
 
-func (r *Rig) chooseCores() error {
+func (p *Pair) chooseCores() error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return fmt.Errorf("ask for the cores: %w", err)
@@ -61,7 +60,7 @@ func (r *Rig) chooseCores() error {
 	found := 0
 	for core := 0; core < 1024 && found < 2; core++ {
 		if set.IsSet(core) {
-			r.cores[found] = core
+			p.cores[found] = core
 			found++
 		}
 	}
@@ -72,28 +71,28 @@ func (r *Rig) chooseCores() error {
 }
 
 // Dir is a directory for programs, removed by Close.
-func (r *Rig) Dir() string { return r.dir }
+func (p *Pair) Dir() string { return p.dir }
 
 // Core returns the core of a node's programs.
-func (r *Rig) Core(node int) int { return r.cores[node] }
+func (p *Pair) Core(node int) int { return p.cores[node] }
 
-// Close ends the programs and removes the rig.
-func (r *Rig) Close() error { return errors.Join(r.bed.Close(), os.RemoveAll(r.dir)) }
+// Close ends the programs and removes the namespaces.
+func (p *Pair) Close() error { return errors.Join(p.bed.Close(), os.RemoveAll(p.dir)) }
 
-// Pair runs answer on node 1, which prints "ready" when it is and runs until it is told to end
+// Run runs answer on node 1, which prints "ready" when it is and runs until it is told to end
 // (SIGTERM), and then ask on node 0. It returns what they printed; of answer, what came after
 // "ready".
-func (r *Rig) Pair(ctx context.Context, answer, ask []string) (answered, asked string, err error) {
+func (p *Pair) Run(ctx context.Context, answer, ask []string) (answered, asked string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	server, err := r.serve(ctx, answer)
+	server, err := p.serve(ctx, answer)
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", strings.Join(answer, " "), err)
 	}
 	var out bytes.Buffer
 	client := exec.CommandContext(ctx, ask[0], ask[1:]...)
 	client.Stdout, client.Stderr = &out, os.Stderr
-	if err = r.start(0, client); err == nil {
+	if err = p.start(0, client); err == nil {
 		err = client.Wait()
 	}
 	answered, serverErr := server.end()
@@ -114,14 +113,14 @@ type server struct {
 
 // serve starts a server on node 1, and returns when it is ready. It is killed when the context
 // ends.
-func (r *Rig) serve(ctx context.Context, args []string) (*server, error) {
+func (p *Pair) serve(ctx context.Context, args []string) (*server, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.start(1, cmd); err != nil {
+	if err := p.start(1, cmd); err != nil {
 		return nil, err
 	}
 	s := &server{cmd, bufio.NewReader(out)}
@@ -147,24 +146,24 @@ func (s *server) end() (said string, err error) {
 
 // start starts a program in a node's namespace and on its core: it inherits both from the node's
 // thread.
-func (r *Rig) start(node int, cmd *exec.Cmd) error {
-	err := r.bed.Node(node).Do(func() error {
+func (p *Pair) start(node int, cmd *exec.Cmd) error {
+	err := p.bed.Node(node).Do(func() error {
 		var set unix.CPUSet
-		set.Set(r.cores[node])
+		set.Set(p.cores[node])
 		return unix.SchedSetaffinity(0, &set)
 	})
 	if err != nil {
 		return err
 	}
-	return r.bed.Node(node).Start(cmd)
+	return p.bed.Node(node).Start(cmd)
 }
 
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair
 // would otherwise pass 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
-func (r *Rig) WithoutOffloads() error {
+func (p *Pair) WithoutOffloads() error {
 	off := map[string]bool{"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false}
-	for node := range r.cores {
-		err := r.bed.Node(node).Do(func() error {
+	for node := range p.cores {
+		err := p.bed.Node(node).Do(func() error {
 			e, err := ethtool.NewEthtool()
 			if err != nil {
 				return err
@@ -179,18 +178,8 @@ func (r *Rig) WithoutOffloads() error {
 	return nil
 }
 
-// Rawlane builds the command into dir.
-func Rawlane(ctx context.Context, dir string) (path string, err error) {
-	path = filepath.Join(dir, "rawlane")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/rawlane/rawlane/cmd/rawlane").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the command (run this in the repository): %w\n%s", err, out)
-	}
-	return path, nil
-}
-
 // IP returns the address of a node.
-func (r *Rig) IP(node int) string { return testbed.IP(node, 0).String() }
+func (p *Pair) IP(node int) string { return testbed.IP(node, 0).String() }
 
 // Interface is the name of each node's NIC.
 const Interface = "eth0"
