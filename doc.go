@@ -20,8 +20,11 @@
 //	vlan/plan             which VID each pair of nodes uses
 //	vlan/optimize         the plan that spreads a traffic best
 //	vlan/control          which pairs change their VID in a running network, and why
-//	vlan/manager          the daemon that holds a node's routes, and its clients
-//	vlan/failover         moves pairs off VLANs that have failed
+//	vlan/manager          a program's session with its node's manager, and a client of any manager
+//	vlan/manager/server       the manager: the daemon that holds a node's routes
+//	vlan/manager/coordinator  changes the plans of several nodes together
+//	vlan/manager/failover     moves pairs off VLANs that have failed
+//	vlan/manager/api          requests, answers and errors of the manager's HTTP interface
 //
 // Messages, barriers, memory:
 //

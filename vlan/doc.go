@@ -24,8 +24,7 @@
 //	traffic    how much each node sends to each other: patterns, files, the load on each cable
 //	optimize   the plan for a traffic
 //	control    a controller that follows the traffic, a failover that follows the paths: decisions
-//	manager    a node's daemon: it holds routes, and carries changes out
-//	failover   a failover's driver: it sends the probes, and changes the routes
+//	manager    a node's daemon, its clients, changes of several nodes, and the driver of failover
 //
 // Source: VFREC §2, §3.
 package vlan

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mdlayher/ethernet"
+
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -19,9 +21,19 @@ import (
 func TestStackedTags(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
-		head := append(append([]byte{}, testbed.MAC(1, 0).HardwareAddr()...), testbed.MAC(0, 0).HardwareAddr()...)
-		double := append(append([]byte{}, head...), 0x88, 0xa8, 0x20, 200, 0x81, 0x00, 0x00, 100, 0x88, 0xb5)
-		raw(t, bed, 0, append(double, make([]byte, 60)...))
+		frame := ethernet.Frame{
+			Destination: testbed.MAC(1, 0).HardwareAddr(),
+			Source:      testbed.MAC(0, 0).HardwareAddr(),
+			ServiceVLAN: &ethernet.VLAN{ID: 200, Priority: 1},
+			VLAN:        &ethernet.VLAN{ID: 100},
+			EtherType:   ethernet.EtherType(transport.EtherTypeDefault),
+			Payload:     make([]byte, 60),
+		}
+		double, err := frame.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw(t, bed, 0, double)
 		f := receive(t, all, 1)[0]
 		if !f.Tagged || f.Tag != (transport.Tag{VID: 200, PCP: 1}) || f.EtherType != transport.EtherTypeVLAN || !bytes.HasPrefix(f.Payload, []byte{0, 100, 0x88, 0xb5}) {
 			t.Errorf("%+v", f)
@@ -30,7 +42,8 @@ func TestStackedTags(t *testing.T) {
 			// TPID speaks of the last Poll, which receive ends with.
 			t.Errorf("TPID %#x, want 0x88a8", l.TPID(0))
 		}
-		raw(t, bed, 0, append(append(append([]byte{}, head...), 0x88, 0xa8, 0x60, 7, 0x88, 0xb5), make([]byte, 60)...))
+		single := slices.Concat(double[:12], []byte{0x88, 0xa8, 0x60, 7, 0x88, 0xb5}, make([]byte, 60))
+		raw(t, bed, 0, single) // a service tag alone, which package ethernet does not make
 		if f := receive(t, ours, 1)[0]; !f.Tagged || f.Tag != (transport.Tag{VID: 7, PCP: 3}) || f.EtherType != transport.EtherTypeDefault {
 			t.Errorf("802.1ad: %+v", f)
 		}

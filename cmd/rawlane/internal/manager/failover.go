@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
-	"github.com/rawlane/rawlane/vlan/failover"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -28,7 +28,7 @@ const (
 // guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid
 // those that carry nothing.
 type guard struct {
-	server *manager.Server
+	server *server.Server
 	ifname string
 	self   transport.MAC
 	log    *slog.Logger

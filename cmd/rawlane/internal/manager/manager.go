@@ -18,6 +18,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
 // managerFlags is what was asked for of a manager.
@@ -78,7 +79,7 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if m.failover && cfg.Interface == "" {
 		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
-	s, err := manager.NewServer(cfg)
+	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -103,8 +104,8 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 }
 
 // config makes the server's configuration of the flags.
-func (m *managerFlags) config(cmd *cobra.Command) (manager.Config, error) {
-	cfg := manager.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
+func (m *managerFlags) config(cmd *cobra.Command) (server.Config, error) {
+	cfg := server.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
 	var err error
 	if m.plan != "" {
 		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
@@ -151,7 +152,7 @@ func programName() string {
 }
 
 // serve listens, says so, and returns when the context ends.
-func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls.Config, log *slog.Logger) error {
+func (m *managerFlags) serve(ctx context.Context, s *server.Server, config *tls.Config, log *slog.Logger) error {
 	for _, door := range []struct { // the one that may be refused first
 		network, address string
 		config           *tls.Config
@@ -167,10 +168,10 @@ func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls
 	}
 	_, version := s.Routes()
 	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())
-	if err := manager.NotifySystemd("READY=1"); err != nil {
+	if err := server.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}
 	<-ctx.Done()
-	_ = manager.NotifySystemd("STOPPING=1") // it sees it anyway
+	_ = server.NotifySystemd("STOPPING=1") // it sees it anyway
 	return nil
 }

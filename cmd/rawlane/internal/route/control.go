@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
 	"github.com/rawlane/rawlane/vlan/topology"
 )
@@ -16,12 +17,12 @@ import (
 type controlVerb struct {
 	allManagers
 	topology string
-	options  manager.ControlOptions
+	options  coordinator.ControlOptions
 	json     bool
 }
 
 func newControlCommand() *cobra.Command {
-	c := &controlVerb{options: manager.ControlOptions{Lease: manager.DefaultLease}}
+	c := &controlVerb{options: coordinator.ControlOptions{Lease: coordinator.DefaultLease}}
 	cmd := &cobra.Command{
 		Use:   "control --topology SPEC --managers FILE|LIST [flags]",
 		Short: "Have the network choose its routes by itself",
@@ -57,7 +58,7 @@ func (c *controlVerb) run(cmd *cobra.Command, _ []string) error {
 	}
 	c.options.Logger = cli.NewLogger(cmd.OutOrStdout(), c.json)
 	err = c.ask(func(clients []*manager.Client) error {
-		return manager.Control(cmd.Context(), clients, c.options)
+		return coordinator.Control(cmd.Context(), clients, c.options)
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // the user interrupts it: there is no other end
