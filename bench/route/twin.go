@@ -31,7 +31,8 @@ import (
 // the arguments.
 const twinPrefix = "twin-"
 
-// The bodies of a session's request for one change, and of the event that tells it; the bare requests are as long.
+// The bodies of a session's request for one change, and of the event that tells it; the bare
+// requests are as long.
 const (
 	request = `{"pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":1}]}` + "\n"
 	answer  = `{"version":"1.12345","routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"

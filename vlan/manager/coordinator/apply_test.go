@@ -175,7 +175,7 @@ nodes:
 	fmt.Println(err)
 	report, err := coordinator.Apply(context.Background(), []*manager.Client{client}, plan, coordinator.ApplyOptions{Partial: true})
 	fmt.Println(report.Nodes[0].State, err)
-	// Output:
-	// apply: one-sided change: the plan changes pairs of nodes whose managers are not given: 02:00:00:00:00:02 (give them all, or --partial if those nodes will be changed otherwise)
-	// changed <nil>
+	// Output: apply: one-sided change: the plan changes pairs of nodes whose managers are not
+	// given: 02:00:00:00:00:02 (give them all, or --partial if those nodes will be changed
+	// otherwise) changed <nil>
 }

@@ -14,15 +14,16 @@ import (
 type Config struct {
 	// Failover says what is watched, and how closely: the same on all nodes.
 	Failover control.FailoverConfig
-	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while nothing is forced. Pairs that use none of
-	// the watched VIDs are left alone.
+	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while
+	// nothing is forced. Pairs that use none of the watched VIDs are left alone.
 	Routes Routes
 	// NIC is the endpoint's link whose paths are watched.
 	NIC int
 	// PCP is the priority of the probes.
 	PCP transport.PCP
-	// Fence puts moves away from a VID that still carries frames, as when a pair is taken back, behind a fence of the endpoint: so none of its
-	// messages overtakes another. It is for tables that the endpoint sends by.
+	// Fence puts moves away from a VID that still carries frames, as when a pair is taken back,
+	// behind a fence of the endpoint: so none of its messages overtakes another. It is for tables
+	// that the endpoint sends by.
 	Fence bool
 	// OnMove, if not nil, is told of each move. It must not wait, and not call the Driver.
 	OnMove func(Move)

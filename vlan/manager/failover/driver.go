@@ -15,7 +15,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/control"
 )
 
-// fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and what waits has waited long enough.
+// fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and
+// what waits has waited long enough.
 const fenceTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
@@ -61,7 +62,8 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead. See Restore.
+// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that
+// may be dead. See Restore.
 func (d *Driver) Close() error {
 	d.unhook()
 	d.cancel()
@@ -69,8 +71,8 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// Restore takes back all that was forced, for who watches something else from now on. The Driver must be closed. The error is that of
-// the first route that could not be restored.
+// Restore takes back all that was forced, for who watches something else from now on. The Driver
+// must be closed. The error is that of the first route that could not be restored.
 func (d *Driver) Restore() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,8 +103,9 @@ func (d *Driver) Paths() []Path {
 	return all
 }
 
-// SetLink takes note that the port went down or up by which frames of some VIDs leave, of all if none are named: so that they need
-// not be missed first. (That the link itself is down is noticed without.)
+// SetLink takes note that the port went down or up by which frames of some VIDs leave, of all if
+// none are named: so that they need not be missed first. (That the link itself is down is noticed
+// without.)
 func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +174,8 @@ func (d *Driver) do(steps []control.FailoverStep) {
 	}
 }
 
-// probe sends a probe. If that fails, it will be missed; if the interface is down, no other one need be. The caller holds mu.
+// probe sends a probe. If that fails, it will be missed; if the interface is down, no other one
+// need be. The caller holds mu.
 func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
 	node, known := d.nodes[peer]
 	if !known {
@@ -219,8 +223,8 @@ func (d *Driver) refresh(now monotime.Time) {
 	}
 }
 
-// compare takes note of the route to a peer that is in force. Where it is another one than the core's, somebody wishes for it. The
-// caller holds mu.
+// compare takes note of the route to a peer that is in force. Where it is another one than the
+// core's, somebody wishes for it. The caller holds mu.
 func (d *Driver) compare(now monotime.Time, peer transport.MAC, inForce transport.VID) {
 	current, watched := d.core.VID(peer)
 	if watched && (current == inForce || d.fencing[peer] > 0) {

@@ -66,8 +66,8 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 	})
 }
 
-// A program that pushes records sees a delay while a cable is cut, another one, and then the first again: each record arrives once, in
-// order. Without failover it hangs.
+// A program that pushes records sees a delay while a cable is cut, another one, and then the first
+// again: each record arrives once, in order. Without failover it hangs.
 func TestAProgramSeesAtMostADelay(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,8 @@ func TestAProgramSeesAtMostADelay(t *testing.T) {
 	}
 }
 
-// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time between two that arrived.
+// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time
+// between two that arrived.
 func (n *network) stream(t *testing.T, records int, at func(i int)) (longest time.Duration, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -145,7 +146,8 @@ func (n *network) stream(t *testing.T, records int, at func(i int)) (longest tim
 	return longest, <-sent
 }
 
-// A program changes a route of its own accord: that is what the pair prefers from then on. If it is dead, the pair stays where it is.
+// A program changes a route of its own accord: that is what the pair prefers from then on. If it is
+// dead, the pair stays where it is.
 func TestTheProgramsOwnChangesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -215,7 +217,8 @@ func (r counting) Restore(peer transport.MAC, reason string) error {
 	return r.inner.Restore(peer, reason)
 }
 
-// All routes are changed at once, and the ends notice one after the other: none takes the other one's for a failover.
+// All routes are changed at once, and the ends notice one after the other: none takes the other
+// one's for a failover.
 func TestAPlannedChangeForcesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// maxInbox is how much is kept for the driver's goroutine: what comes in while that is not scheduled for 100 ms, of some
-// thousands of probes a second. What is over is lost, as on the wire.
+// maxInbox is how much is kept for the driver's goroutine: what comes in while that is not
+// scheduled for 100 ms, of some thousands of probes a second. What is over is lost, as on the wire.
 const maxInbox = 4096
 
 // heard is a probe of a peer, or an answer to one of ours.

@@ -24,7 +24,8 @@ type mainOf struct{ m *testing.M }
 
 func (r mainOf) Run() int { return testbed.Main(r.m) }
 
-// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for each of the VIDs 1 and 2, all in memory.
+// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for each of the VIDs 1 and 2,
+// all in memory.
 type network struct {
 	cables [2][2]*fabric.Cable // by leaf and top
 	eps    []*mcd.Endpoint
@@ -111,7 +112,8 @@ func (n *network) vid(from, to int) transport.VID {
 	return tag.VID
 }
 
-// expectVIDs checks which VID the pairs between the leaves use, in both directions; those within a leaf use VID 1.
+// expectVIDs checks which VID the pairs between the leaves use, in both directions; those within a
+// leaf use VID 1.
 func (n *network) expectVIDs(t *testing.T, between transport.VID) {
 	t.Helper()
 	for a := range n.eps {

@@ -20,8 +20,9 @@ type Routes interface {
 	Restore(peer transport.MAC, reason string) error
 }
 
-// Table returns the routes of a table. A route that was forced keeps its priority. One that is restored is as it was when it was
-// forced first, or as the program has set it since; a peer that had the default route then has one of its own.
+// Table returns the routes of a table. A route that was forced keeps its priority. One that is
+// restored is as it was when it was forced first, or as the program has set it since; a peer that
+// had the default route then has one of its own.
 func Table(t *vlan.Table) Routes {
 	return &tableRoutes{table: t, forced: make(map[transport.MAC]forced)}
 }
@@ -69,7 +70,8 @@ func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
 	return vlan.Route{Dst: peer, OptionalTag: r.table.Route(peer)}
 }
 
-// Manager returns the routes of a node's manager, which tells all programs of the node. self is the node's address.
+// Manager returns the routes of a node's manager, which tells all programs of the node. self is the
+// node's address.
 func Manager(s *server.Server, self transport.MAC) Routes { return &managerRoutes{s, self} }
 
 type managerRoutes struct {
@@ -91,7 +93,8 @@ func (r *managerRoutes) Restore(peer transport.MAC, reason string) error {
 	return nil
 }
 
-// vidsOf returns by which VID frames to each of the peers go. Peers to which frames go untagged are left out.
+// vidsOf returns by which VID frames to each of the peers go. Peers to which frames go untagged are
+// left out.
 func vidsOf(routes []vlan.Route, peers []transport.MAC) map[transport.MAC]transport.VID {
 	vids := make(map[transport.MAC]transport.VID, len(peers))
 	var byDefault transport.VID
