@@ -71,6 +71,7 @@ var floors = []struct {
 	{"internal/crc32c", nil},
 	{"internal/prefetch", nil},
 	{"internal/prng", nil},
+	{"internal/procgroup", nil},
 	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},
 	{"internal/timewheel", []string{"internal/monotime"}},

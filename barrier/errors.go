@@ -49,21 +49,21 @@ var reasons = map[engine.Reason]Reason{
 // NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a
 // group of the others.
 type NodeDownError struct {
-	Number      uint8  // of the barrier
-	Generation  uint32 // counted from 1
-	Nodes       []mcd.NodeID
-	More        int // how many other nodes there are, which did not fit a frame
-	Reason      Reason
-	PeerTimeout time.Duration // the group's
+	Number     uint8  // of the barrier
+	Generation uint32 // counted from 1
+	Nodes      []mcd.NodeID
+	More       int // how many other nodes there are, which did not fit a frame
+	Reason     Reason
+	Timeout    time.Duration // if Silent: GroupConfig.PeerTimeout
 }
 
 func (e *NodeDownError) Error() string {
 	why := "said goodbye before they entered"
 	switch e.Reason {
 	case Silent:
-		why = fmt.Sprintf("silent for more than %v", e.PeerTimeout)
+		why = fmt.Sprintf("silent for more than %v", e.Timeout)
 	case Restarted:
-		why = "begun anew, or not at the same generation"
+		why = "begun anew, or not at the same generation (close the group, and make it anew)"
 	}
 	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Number, e.Generation, names(e.Nodes, e.More), why)
 }
@@ -80,7 +80,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them",
+	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them (give all the same)",
 		e.Number, e.Generation, names(e.Nodes, 0), e.Algorithm)
 }
 

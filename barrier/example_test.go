@@ -12,29 +12,17 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
 
 // endpoints makes a cluster in memory. On real machines, each process opens its own link and
 // finds the others: see package cluster.
-func endpoints(n int) (all []*mcd.Endpoint) {
-	links, err := fabric.Links(n)
+func endpoints(n int) []*mcd.Endpoint {
+	eps, _, err := mcdtest.Start(n, mcdtest.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	var table []mcd.Node
-	for k, l := range links {
-		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		if err != nil {
-			log.Fatal(err)
-		}
-		all = append(all, e)
-	}
-	return all
+	return eps
 }
 
 // barriers opens the barrier service of an endpoint.

@@ -33,15 +33,16 @@ type Service struct {
 	cfg  Config
 	port *mcd.Port
 
-	making sync.Mutex // held while a member set is made; taken before mu
-	mu     sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
-	closed bool
-	groups []*Group
-	sets   map[engine.Identity]*memberSet
-	made   map[uint64]uint32 // the last epoch, by hash of a group's number and members
-	graves []tombstone       // of the groups that were closed last
-	early  []earlyMessage    // of groups that do not exist here yet
+	making     sync.Mutex // held while a member set is made; taken before mu
+	mu         sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
+	closed     bool
+	groups     []*Group
+	sets       map[engine.Identity]*memberSet
+	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
+	tombstones []tombstone       // of the groups that were closed last
+	early      []earlyMessage    // of groups that do not exist here yet
 
+	awaited []*condition   // of goroutines that wait for answers
 	message engine.Message // the one being handled
 	out     []engine.Send
 	buf     []byte
@@ -103,6 +104,9 @@ func (s *Service) receive(batch []mcd.Message, _ bool) {
 			s.message.NIC = m.NIC
 			s.handle(now, m.From.Node, &s.message)
 		}
+	}
+	if len(s.awaited) > 0 {
+		s.checkAwaited()
 	}
 }
 

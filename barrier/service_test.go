@@ -69,10 +69,11 @@ func TestCrosswise_IsReportedWithNames(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, nil))
 			eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
 			var all []*barrier.Group
 			for _, e := range eps {
-				s := service(t, e, barrier.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				s := service(t, e, barrier.Config{Logger: logger})
 				defer s.Close()
 				all = append(all, group(t, s, barrier.GroupConfig{Algorithm: schedule.Concurrent(), Late: time.Second}))
 			}

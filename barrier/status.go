@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -41,11 +42,12 @@ func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error
 		if err := g.requestStatus(number, repeat); err != nil {
 			return nil, err
 		}
-		again, cancel := context.WithTimeout(ctx, statusInterval)
-		complete, err := g.service.progress(again, func() bool { return g.answered(number) })
-		cancel()
-		if complete || err != nil || ctx.Err() != nil {
-			return g.status(number), err
+		err := g.service.await(ctx, statusInterval, func() bool { return g.answered(number) })
+		switch {
+		case errors.Is(err, mcd.ErrClosed):
+			return nil, ErrClosed
+		case err == nil || ctx.Err() != nil:
+			return g.status(number), nil
 		}
 	}
 }

@@ -61,8 +61,8 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 // tombstone finds that of the group in which a node lacks a message. A node that has begun anew
 // since means a later group.
 func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
-	for i := range s.graves {
-		t := &s.graves[i]
+	for i := range s.tombstones {
+		t := &s.tombstones[i]
 		rank, member := slices.BinarySearch(t.nodes, from)
 		if t.bye.Identity == m.Identity && member && !t.engine.BegunAnew(rank, m) {
 			return t
@@ -74,10 +74,10 @@ func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 // bury takes a member set out, and keeps its tombstone. The caller holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
-	if len(s.graves) == maxTombstones {
-		s.graves = slices.Delete(s.graves, 0, 1)
+	if len(s.tombstones) == maxTombstones {
+		s.tombstones = slices.Delete(s.tombstones, 0, 1)
 	}
-	s.graves = append(s.graves, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
+	s.tombstones = append(s.tombstones, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
 }
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.

@@ -20,7 +20,7 @@
 //
 //	topology   networks, the VLANs computed for them, the configuration of their switches
 //	plan       which VID each pair of nodes uses: rules, files, checks, differences
-//	traffic    who sends how much to whom: patterns, files, the load on each cable
+//	traffic    what each node sends to each other node: patterns, files, the load on each cable
 //	optimize   the plan for a traffic
 //	control    a controller that follows the traffic, and a failover that follows the paths: decisions only
 //	manager    a node's daemon, its clients, changes of several nodes, and the driver of failover

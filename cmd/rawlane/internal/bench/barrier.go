@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// barrierBench is one run of the barrier benchmark.
+// barrierBench measures barriers.
 type barrierBench struct {
 	cluster     launch.ClusterFlags
 	algos       []string
@@ -24,13 +24,13 @@ type barrierBench struct {
 	json        bool
 	mpi         bool
 
-	beside []*barrierResult // Open MPI's, if they were asked for
+	openMPI []*barrierResult // with --compare-mpi
 }
 
-// barrierWork is what a node does between two barriers of the source's benchmark.
+// barrierWork is the work between two barriers in the paper's benchmark.
 const barrierWork = 30 * time.Microsecond
 
-func newBenchBarrierCommand() *cobra.Command {
+func newBarrierCommand() *cobra.Command {
 	b := &barrierBench{algos: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "barrier [flags]",

@@ -57,11 +57,11 @@ const (
 	logpSlack = 5 * time.Microsecond
 	// logpDelay is how long the delay is at most.
 	logpDelay = 2 * time.Millisecond
-	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred
+	// logpTimeout is how long bursts with delays go on in a turn: on a slow network a few hundred
 	// are enough, and on a busy machine some more give one whose echo comes in time.
-	logpPatience = 300 * time.Millisecond
-	// logpLoosePatience is how long they go on if no echo has come in time.
-	logpLoosePatience = 3 * time.Second
+	logpTimeout = 300 * time.Millisecond
+	// logpLooseTimeout is how long they go on if no echo has come in time.
+	logpLooseTimeout = 3 * time.Second
 	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may
 	// receive the echo.
 	logpAway = 150 * time.Microsecond
@@ -69,9 +69,9 @@ const (
 	logpMaxBursts = 1_000_000
 )
 
-// logpGauge measures between node 0 and one other.
-type logpGauge struct {
-	g      *client
+// logpClient measures between node 0 and one other.
+type logpClient struct {
+	c      *client
 	ping   *pinger
 	in     []byte // what came
 	stream *stream
@@ -93,15 +93,15 @@ type logpGauge struct {
 }
 
 // logp measures o_s, L, o_r and the gap between nodes 0 and 1.
-func (g *client) logp(ctx context.Context, r *benchResult) error {
-	s, err := g.openStream(r.SizeBytes)
+func (c *client) logp(ctx context.Context, r *benchResult) error {
+	s, err := c.openStream(r.SizeBytes)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.port.Close() }()
-	m := &logpGauge{
-		g: g, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
-		ping:   &pinger{port: g.ping, to: mcd.Addr{Node: g.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
+	m := &logpClient{
+		c: c, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
+		ping:   &pinger{port: c.ping, to: mcd.Addr{Node: c.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
 		halves: hdrhistogram.New(1, int64(10*time.Second), 3), sends: hdrhistogram.New(1, int64(10*time.Second), 3),
 	}
 	defer m.ping.forget()
@@ -132,7 +132,7 @@ func clockCost() time.Duration {
 }
 
 // prepare warms up, and finds a delay that is longer than a round trip.
-func (m *logpGauge) prepare(ctx context.Context) error {
+func (m *logpClient) prepare(ctx context.Context) error {
 	const rounds, tries = 50, 20
 	for i, begun := 0, time.Now(); i < rounds || time.Since(begun) < settle; i++ {
 		if err := m.roundTrip(ctx); err != nil && !errors.Is(err, errLost) {
@@ -169,7 +169,7 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 }
 
 // turn measures each quantity with n messages; the gap with a long burst's, at least.
-func (m *logpGauge) turn(ctx context.Context, n int) error {
+func (m *logpClient) turn(ctx context.Context, n int) error {
 	if err := m.repeat(ctx, n, m.roundTrip); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 		return err
 	}
 	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
-	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpPatience; bursts-- {
+	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpTimeout; bursts-- {
 		if err := m.repeat(ctx, 1, m.pair); err != nil {
 			return err
 		}
@@ -191,8 +191,8 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 // loosen is for machines where others keep the core for long whenever it is given away. If no burst
 // has counted, those count whose echo was there in the end, though the endpoint's own goroutine may
 // have received it.
-func (m *logpGauge) loosen(ctx context.Context) error {
-	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLoosePatience; {
+func (m *logpClient) loosen(ctx context.Context) error {
+	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLooseTimeout; {
 		m.loose = true
 		if err := m.repeat(ctx, 1, m.pair); err != nil {
 			return err
@@ -202,10 +202,10 @@ func (m *logpGauge) loosen(ctx context.Context) error {
 }
 
 // repeat measures n times. Messages lost are counted elsewhere.
-func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
+func (m *logpClient) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
 	for i := range n {
 		if i%100 == 0 {
-			if err := m.g.keepAlive(ctx, time.Now()); err != nil {
+			if err := m.c.keepAlive(ctx, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -216,7 +216,7 @@ func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Cont
 	return nil
 }
 
-func (m *logpGauge) roundTrip(ctx context.Context) error {
+func (m *logpClient) roundTrip(ctx context.Context) error {
 	m.sent++
 	half, err := m.ping.round(ctx)
 	if err == nil {
@@ -227,7 +227,7 @@ func (m *logpGauge) roundTrip(ctx context.Context) error {
 
 // single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing
 // is in its way.
-func (m *logpGauge) single(ctx context.Context) error {
+func (m *logpClient) single(ctx context.Context) error {
 	p := m.ping
 	m.sent++
 	p.begin(ctx, time.Now())
@@ -243,7 +243,7 @@ func (m *logpGauge) single(ctx context.Context) error {
 
 // pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits
 // for that has the endpoint's own goroutine sleep for the next 250 µs.
-func (m *logpGauge) pair(ctx context.Context) error {
+func (m *logpClient) pair(ctx context.Context) error {
 	if err := m.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (m *logpGauge) pair(ctx context.Context) error {
 
 // echoes sends a burst with delays, and receives an echo after each. It returns what a message
 // took, of those whose echo was there when it was looked for; ok is false if there were none.
-func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
+func (m *logpClient) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
 	var sum time.Duration
 	came := 0
 	for range m.burst {
@@ -288,7 +288,7 @@ func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, er
 // echoed sends one message, computes, and receives the echo. In between it gives its core away, for
 // a time that does not count: where nodes share a core, because there are too few or others want
 // them, too, the other one cannot answer before.
-func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
+func (m *logpClient) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
 	p := m.ping
 	m.sent++
 	p.begin(ctx, time.Now())
@@ -316,7 +316,7 @@ func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool
 
 // longBurst measures how far apart messages are that node 1 gets, if there is no pause between
 // them: M large.
-func (m *logpGauge) longBurst(ctx context.Context) error {
+func (m *logpClient) longBurst(ctx context.Context) error {
 	s := m.stream
 	if err := s.reset(ctx); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/procgroup"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -107,7 +108,7 @@ func RunAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace 
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k, p := range programs {
-		OwnGroup(p)
+		procgroup.Own(p)
 		if err := bed.Node(k).Start(p); err != nil {
 			cancel(fmt.Errorf("start node %d: %w", k, err))
 			break
@@ -141,7 +142,7 @@ const EndTimeout = 2 * time.Second
 // endAll ends programs, and returns when they have ended.
 func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 	for _, p := range programs {
-		EndGroup(p, false)
+		procgroup.End(p, false)
 	}
 	select {
 	case <-ended:
@@ -149,7 +150,7 @@ func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 	case <-time.After(EndTimeout):
 	}
 	for _, p := range programs {
-		EndGroup(p, true)
+		procgroup.End(p, true)
 	}
 	<-ended
 }

@@ -84,6 +84,6 @@ func (s *simVBFT) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
 	return cgLine{
 		simParameters: s.parameters(), Order: cg.Order, Iterations: s.iterations, ComputeUS: float64(s.compute) / float64(time.Microsecond),
 		Network: c.Name, ElapsedS: r.Elapsed.Seconds(), IterationMS: r.Elapsed.Seconds() * 1e3 / float64(s.iterations),
-		Timeouts: r.Flows.Timeouts, Resent: r.Flows.Resent, Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
+		Timeouts: r.Flows.Timeouts, Resent: r.Flows.Retransmitted, Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
 	}, nil
 }
