@@ -278,7 +278,7 @@ func TestOtherWireVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := joinAll([]*mcd.Endpoint{e}, 2, time.Second)[0]
-		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" speaks wire version 2") {
+		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" uses wire version 2") {
 			t.Error(r.err)
 		}
 	})

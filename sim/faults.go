@@ -16,7 +16,8 @@ type Faults struct {
 
 	// ReorderBy and DelayBy are the most that a frame is late; how much is uniform from 1 ns.
 	// Zero means, for ReorderBy, the time in which some frames can pass: L + 4 max(Os, Or, Gap);
-	// for DelayBy ten messages, one after the other: 10 (Os + L + Or). Where the costs are zero, 1 us.
+	// for DelayBy ten messages, one after the other: 10 (Os + L + Or). Where the costs are zero,
+	// 1 us.
 	ReorderBy, DelayBy time.Duration
 }
 
@@ -41,8 +42,8 @@ type pair struct{ a, b int32 }
 
 func pairOf(a, b int32) pair { return pair{min(a, b), max(a, b)} }
 
-// Cut drops frames between a and b, both ways, while it is on. What counts is the instant at which they leave:
-// frames in flight arrive.
+// Cut drops frames between a and b, both ways, while it is on. What counts is the instant at
+// which they leave: frames in flight arrive.
 func (n *Network[M]) Cut(a, b int, on bool) {
 	if on {
 		n.cuts[pairOf(int32(a), int32(b))] = struct{}{}

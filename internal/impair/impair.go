@@ -1,5 +1,6 @@
-// Package impair is the model of a network that harms frames: which of them it loses, duplicates, alters and
-// delays. Package transport/fault applies it to links, package sim to simulated networks.
+// Package impair is the model of a network that harms frames: which of them it loses, duplicates,
+// alters and delays. Package transport/fault applies it to links, package sim to simulated
+// networks.
 package impair
 
 import (
@@ -8,8 +9,9 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
-// Model has the probability of each impairment of a frame, 0 to 1. Each is drawn on its own, but a lost frame has
-// no other, and a delayed one is not reordered. (The words are those of tc-netem(8).)
+// Model has the probability of each impairment of a frame, 0 to 1. Each is drawn on its own, but
+// a lost frame has no other, and a delayed one is not reordered. (The words are those of
+// tc-netem(8).)
 type Model struct {
 	Loss      float64 // the frame does not arrive
 	Duplicate float64 // it arrives twice; the second copy is whole
@@ -22,8 +24,8 @@ type Model struct {
 // Impairments of one frame.
 type Impairments struct{ Lost, Duplicated, Truncated, Corrupted, Delayed, Reordered bool }
 
-// Draw decides what happens to a frame. It draws in a fixed order, and only for what the model has: what a seed leads
-// to changes only where the model does.
+// Draw decides what happens to a frame. It draws in a fixed order, and only for what the model
+// has: what a seed leads to changes only where the model does.
 func (m *Model) Draw(rng *prng.Source) (i Impairments) {
 	if i.Lost = rng.Hits(m.Loss); i.Lost {
 		return i

@@ -8,7 +8,8 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
-// Each impairment comes as often as its probability says, to 5 standard deviations, and no other comes.
+// Each impairment comes as often as its probability says, to 5 standard deviations, and no other
+// comes.
 func TestModel_Rates(t *testing.T) {
 	const frames, p = 100_000, .03
 	for name, x := range map[string]struct {

@@ -1,4 +1,5 @@
-// Package timewheel is the event queue of simulations: a priority queue by time, for times that never go back.
+// Package timewheel is the event queue of simulations: a priority queue by time, for times that
+// never go back.
 package timewheel
 
 import (
@@ -8,25 +9,26 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Wheel is a hierarchical timing wheel: it returns events in the order of their instants, those of one instant in the
-// order in which they were pushed. It relies on no event being pushed for an instant before that of the last
-// event popped. The zero Wheel is empty.
+// Wheel is a hierarchical timing wheel: it returns events in the order of their instants, those
+// of one instant in the order in which they were pushed. It relies on no event being pushed for
+// an instant before that of the last event popped. The zero Wheel is empty.
 //
-// An instant is a number of 11 digits in base 64. Base is an instant that no event precedes. An event is on the
-// level of the highest digit in which it differs from base, in the slot of its own digit there:
+// An instant is a number of 11 digits in base 64. Base is an instant that no event precedes. An
+// event is on the level of the highest digit in which it differs from base, in the slot of its
+// own digit there:
 //
 //	               slot 0   1   2   3  ...  63
 //	level 2 (4096 ns)  .   .   x   .        .      later than all of level 1
 //	level 1   (64 ns)  .   .   .   x        x      later than all of level 0
 //	level 0    (1 ns)  .   x   .   .        .      each slot is one instant: first in, first out
 //
-// So the earliest event is in the first used slot of the lowest used level. On level 0, Pop takes it. From a higher
-// level, Pop moves base to the slot's earliest event and pushes the slot's events again: all go to lower
-// levels, which were empty. An event moves at most once for each level, over memory in sequence, where a heap
-// compares its way through log n cache misses.
+// So the earliest event is in the first used slot of the lowest used level. On level 0, Pop takes
+// it. From a higher level, Pop moves base to the slot's earliest event and pushes the slot's
+// events again: all go to lower levels, which were empty. An event moves at most once for each
+// level, over memory in sequence, where a heap compares its way through log n cache misses.
 //
-// Source: Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987; Ahuja and others, "Faster
-// algorithms for the shortest path problem" (radix heap), 1990.
+// Source: Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987; Ahuja and
+// others, "Faster algorithms for the shortest path problem" (radix heap), 1990.
 type Wheel[T any] struct {
 	len  int
 	base int64
@@ -114,8 +116,8 @@ func (w *Wheel[T]) Pop() (at monotime.Time, value T) {
 	return instant(e.at), e.value
 }
 
-// Next returns the instant of the earliest event. There must be one. It moves nothing: base would pass instants for
-// which events may still be pushed.
+// Next returns the instant of the earliest event. There must be one. It moves nothing: base would
+// pass instants for which events may still be pushed.
 func (w *Wheel[T]) Next() monotime.Time {
 	level, digit := w.first()
 	return instant(w.slot[level][digit].min)

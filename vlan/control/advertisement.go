@@ -32,7 +32,8 @@ func (p *peer) appendAdvertisement(b []byte) []byte {
 	return b
 }
 
-// parse reads a body. It returns false if that is no advertisement, or malformed. It ignores what follows.
+// parse reads a body. It returns false if that is no advertisement, or malformed. It ignores what
+// follows.
 func (a *advertisement) parse(b []byte) bool {
 	if len(b) < adHead || b[0] != adVersion {
 		return false
@@ -47,7 +48,8 @@ func (a *advertisement) parse(b []byte) bool {
 	return true
 }
 
-// adopt takes over the peer's states of the paths. A path that it does not list is no use to the pair.
+// adopt takes over the peer's states of the paths. A path that it does not list is no use to the
+// pair.
 func (p *peer) adopt(now monotime.Time, ad *advertisement) {
 	for _, path := range p.paths {
 		if path.reported != PathWaitToRestore {

@@ -28,7 +28,8 @@ func (e *end) news(t *testing.T) []byte {
 	return nil
 }
 
-// The deciding end moves on the other's word, before it has missed a probe of its own; and the other follows.
+// The deciding end moves on the other's word, before it has missed a probe of its own; and the
+// other follows.
 func TestFailoverMovesOnThePeersReport(t *testing.T) {
 	a, b := newEnd(t, low, high), newEnd(t, high, low)
 	a.run(time.Second)
@@ -102,8 +103,8 @@ func TestFailoverNewsOnTheWire(t *testing.T) {
 	}
 }
 
-// FuzzFailoverNews: whatever a peer says, nothing panics, no more is sent than a probe of each path and one of the news, and the pair is
-// on a VID that is configured.
+// FuzzFailoverNews: whatever a peer says, nothing panics, no more is sent than a probe of each path
+// and one of the news, and the pair is on a VID that is configured.
 func FuzzFailoverNews(f *testing.F) {
 	f.Add([]byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}, true)
 	f.Add([]byte{0x11, 1, 0, 20, 0, 0, 0, 1, 0xf0, 10}, false)

@@ -78,14 +78,14 @@ func (f *Failover) reason(p *peer, learned MoveReason) MoveReason {
 //
 //	the path in use       is left for
 //	not down              the preferred one, once that is up
-//	down                  one that is up; or else the one that has been in WaitToRestore for longest, for
-//	                      settling at least
+//	down                  one that is up; or else the one that has been in WaitToRestore for
+//	                      longest, for settling at least
 //
-// Of equals, the preferred one comes first, and the others in an order that differs from pair to pair: the
-// load of a dead VID is spread over the others. If all paths die, those that are not in use turn suspect last.
-// So the pair does not move to a suspect path; it will be up or down before long. And all begin to answer at
-// about the same time. So the pair does not move at once to the first that answers, for the one in use may be
-// next.
+// Of equals, the preferred one comes first, and the others in an order that differs from pair to
+// pair: the load of a dead VID is spread over the others. If all paths die, those that are not in
+// use turn suspect last. So the pair does not move to a suspect path; it will be up or down before
+// long. And all begin to answer at about the same time. So the pair does not move at once to the
+// first that answers, for the one in use may be next.
 func (f *Failover) choose(p *peer) (best *path, at monotime.Time) {
 	if f.rank(p.current) != PathDown {
 		if prefer := p.path(p.prefer); f.rank(prefer) == PathUp {
@@ -125,8 +125,8 @@ func (path *path) answersSince() (since monotime.Time) {
 // settling is how long a path must answer before a pair whose own path is dead moves to it.
 func (f *Failover) settling() time.Duration { return f.cfg.Timeout * time.Duration(f.cfg.Misses) }
 
-// nth returns the paths to a peer in the order of preference: the preferred one, then the others, from any
-// one on.
+// nth returns the paths to a peer in the order of preference: the preferred one, then the others,
+// from any one on.
 func (f *Failover) nth(p *peer, i int) *path {
 	if i == 0 || len(p.paths) == 1 {
 		return p.path(p.prefer)
@@ -153,8 +153,8 @@ func (f *Failover) move(to *path, why MoveReason) {
 	f.probeAll(p)
 }
 
-// follow takes over the deciding peer's choice. A choice that SetPeer has replaced here does not count for a
-// while, as the peer is told, too; but the path that SetPeer gave must work.
+// follow takes over the deciding peer's choice. A choice that SetPeer has replaced here does not
+// count for a while, as the peer is told, too; but the path that SetPeer gave must work.
 func (f *Failover) follow(p *peer, choice transport.VID) {
 	again := choice == p.choice
 	p.choice = choice
@@ -165,8 +165,8 @@ func (f *Failover) follow(p *peer, choice transport.VID) {
 	}
 }
 
-// rank is the state of a path as both ends see it: the worse of the two. A report of the peer that is old does
-// not count, and neither does its suspicion.
+// rank is the state of a path as both ends see it: the worse of the two. A report of the peer that
+// is old does not count, and neither does its suspicion.
 func (f *Failover) rank(path *path) PathState {
 	p := path.peer
 	recent := p.heard && f.now.Sub(p.heardAt) <= f.cfg.WaitToRestore+f.cfg.StandbyInterval

@@ -14,8 +14,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// Controller chooses the routes of a running network. It is told what nodes have sent, estimates the
-// demand behind it, and decides once in a period which pairs change their VID. It sends nothing:
+// Controller chooses the routes of a running network. It is told what nodes have sent, estimates
+// the demand behind it, and decides once in a period which pairs change their VID. It sends
+// nothing:
 //
 //	c, err := control.NewController(now, topology, plan, control.ControllerConfig{})
 //	at each c.Deadline():
@@ -25,25 +26,25 @@ import (
 //
 // # Demand
 //
-// Counters show what passed. A link that two pairs could each fill shows 1.0 and not 2.0, and still 1.0
-// when one of them has left. So a flow that is among the largest of a full link counts as held back. Its
-// demand is taken to be what its host's cable and that of its receiver would give it beside their other
-// flows (max-min fair), but no more than it was last seen to send when nothing held it back. When the pair
-// has moved, a wrong estimate shows, and is corrected.
+// Counters show what passed. A link that two pairs could each fill shows 1.0 and not 2.0, and still
+// 1.0 when one of them has left. So a flow that is among the largest of a full link counts as held
+// back. Its demand is taken to be what its host's cable and that of its receiver would give it
+// beside their other flows (max-min fair), but no more than it was last seen to send when nothing
+// held it back. When the pair has moved, a wrong estimate shows, and is corrected.
 //
 // # Stability
 //
-// The traffic is averaged over periods. A plan must be better by Gain, and by more if it changes many
-// pairs, for Hysteresis periods in a row, and must not be worse in any single one of them: so patterns that
-// alternate do not make the routes alternate. Changes come in small batches that do not make the worst link
-// worse on the way. In the period after, the controller compares with the plan before: if that is better
-// by now, the changes are reverted. Pairs that have changed rest, and rest longer each time that they
-// change again soon, even if the traffic depends on the routes.
+// The traffic is averaged over periods. A plan must be better by Gain, and by more if it changes
+// many pairs, for Hysteresis periods in a row, and must not be worse in any single one of them: so
+// patterns that alternate do not make the routes alternate. Changes come in small batches that do
+// not make the worst link worse on the way. In the period after, the controller compares with the
+// plan before: if that is better by now, the changes are reverted. Pairs that have changed rest,
+// and rest longer each time that they change again soon, even if the traffic depends on the routes.
 //
 // Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change.
 //
-// Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation: Hedera,
-// Al-Fares et al., NSDI 2010, §4.
+// Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation:
+// Hedera, Al-Fares et al., NSDI 2010, §4.
 type Controller struct {
 	cfg      ControllerConfig
 	topology *topology.Topology
@@ -65,7 +66,8 @@ type Controller struct {
 	external map[plan.Pair]int // periods in a row in which a pair used another VID than plan says
 }
 
-// ControllerConfig says how eager a Controller is. The zero value of a field stands for its default.
+// ControllerConfig says how eager a Controller is. The zero value of a field stands for its
+// default.
 type ControllerConfig struct {
 	// Period is the time between two readings of the counters, and two decisions: 1 s.
 	Period time.Duration
@@ -73,18 +75,20 @@ type ControllerConfig struct {
 	Weight float64
 	// Gain is the part by which the worst link must become lower: 0.1.
 	Gain float64
-	// Cost is added to Gain for each pair that changes: until switches have learned a pair's new path, they
-	// flood its frames (VFREC §5.2). 0.002.
+	// Cost is added to Gain for each pair that changes: until switches have learned a pair's new
+	// path, they flood its frames (VFREC §5.2). 0.002.
 	Cost float64
-	// Hysteresis is the number of periods in a row that must show such a gain before anything changes: 3.
+	// Hysteresis is the number of periods in a row that must show such a gain before anything
+	// changes: 3.
 	Hysteresis int
 	// MaxChanges is the largest number of pairs that change in one period: 8.
 	MaxChanges int
-	// FlapDamping is how long a pair that has changed is left alone: 10 periods. It doubles each time that
-	// the pair changes again soon after.
+	// FlapDamping is how long a pair that has changed is left alone: 10 periods. It doubles each
+	// time that the pair changes again soon after.
 	FlapDamping time.Duration
-	// MinUtilization is the utilisation of the worst link below which nothing changes: 0.1. (Programs that
-	// compute and exchange in turn collide although their links are idle most of the time.)
+	// MinUtilization is the utilisation of the worst link below which nothing changes: 0.1.
+	// (Programs that compute and exchange in turn collide although their links are idle most of the
+	// time.)
 	MinUtilization float64
 }
 
@@ -155,9 +159,9 @@ func controllable(t *topology.Topology, p *plan.Plan) error {
 	return nil
 }
 
-// Replace reports that another plan has come into force from outside. What is known of the traffic stays.
-// The error is plan.ErrInvalid for a plan of other nodes, or of VIDs that the network does not have; then
-// nothing changes.
+// Replace reports that another plan has come into force from outside. What is known of the traffic
+// stays. The error is plan.ErrInvalid for a plan of other nodes, or of VIDs that the network does
+// not have; then nothing changes.
 func (c *Controller) Replace(p *plan.Plan) error {
 	if err := controllable(c.topology, p); err != nil {
 		return err
@@ -167,12 +171,13 @@ func (c *Controller) Replace(p *plan.Plan) error {
 	return nil
 }
 
-// Deadline returns the end of the period: the time to read the counters and call Advance. ok is true.
+// Deadline returns the end of the period: the time to read the counters and call Advance. ok is
+// true.
 func (c *Controller) Deadline() (at monotime.Time, ok bool) { return c.deadline, true }
 
-// Observe takes a sample. Of several from one node in a period the last one counts. A sample must leave out
-// destinations that are not nodes of the plan, such as groups. The error, ErrBadSample, names the fault of a
-// sample, which is ignored then.
+// Observe takes a sample. Of several from one node in a period the last one counts. A sample must
+// leave out destinations that are not nodes of the plan, such as groups. The error, ErrBadSample,
+// names the fault of a sample, which is ignored then.
 func (c *Controller) Observe(s Sample) error { return c.meter.observe(s) }
 
 // Plan returns the plan in force, as far as the controller knows. The caller must not change it.
@@ -198,8 +203,8 @@ func (c *Controller) Worst() (topology.Hop, float64) { return c.worst(c.mean, c.
 // Log appends the latest 1,000 decisions and external changes to dst, the oldest first.
 func (c *Controller) Log(dst []Decision) []Decision { return append(dst, c.log...) }
 
-// Refused reports that changes of the latest decisions were not carried out, and why: the pairs have the
-// VIDs that they had.
+// Refused reports that changes of the latest decisions were not carried out, and why: the pairs
+// have the VIDs that they had.
 func (c *Controller) Refused(now monotime.Time, changes []plan.Change, why string) {
 	undo := make(map[plan.Pair]transport.VID)
 	for _, ch := range changes {
@@ -211,7 +216,8 @@ func (c *Controller) Refused(now monotime.Time, changes []plan.Change, why strin
 	c.before, c.trial, c.streak = nil, nil, 0
 }
 
-// Advance ends the period, and appends the changes to carry out to out. It does nothing before the deadline.
+// Advance ends the period, and appends the changes to carry out to out. It does nothing before the
+// deadline.
 func (c *Controller) Advance(now monotime.Time, out []Decision) []Decision {
 	if now.Before(c.deadline) {
 		return out

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// triesPerPath is the effort of a period's search per VID of each flow, and maxEffort the most of all:
-	// some tens of milliseconds.
+	// triesPerPath is the effort of a period's search per VID of each flow, and maxEffort the most
+	// of all: some tens of milliseconds.
 	triesPerPath, maxEffort = 50, 1 << 20
 	// perChange is optimize.Options.PerChange: pairs that gain little are left alone.
 	perChange = 0.5
-	// worse is the factor from which on a worst link counts as worse: rates of two periods always differ.
+	// worse is the factor from which on a worst link counts as worse: rates of two periods always
+	// differ.
 	worse = 1.02
 	// faint is the average rate, as part of the sender's cable, below which a flow is forgotten.
 	faint = 1e-6
-	// externalPeriods is the number of periods in a row in which a pair must use another VID than planned
-	// before that counts as an external change.
+	// externalPeriods is the number of periods in a row in which a pair must use another VID than
+	// planned before that counts as an external change.
 	externalPeriods = 2
 	// maxDamping bounds how long pairs rest whose changes do not last, in times of FlapDamping.
 	maxDamping = 64
@@ -78,7 +79,8 @@ func (c *Controller) worst(demand traffic.Matrix, p *plan.Plan) (worst topology.
 	return worst, utilisation
 }
 
-// propose looks for a better plan, and begins to carry it out if it has been better for long enough.
+// propose looks for a better plan, and begins to carry it out if it has been better for long
+// enough.
 func (c *Controller) propose(now monotime.Time) []Decision {
 	next, report, ok := c.better(now)
 	if !ok || c.worseInPast(next) {
@@ -97,8 +99,8 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 	return c.trial
 }
 
-// better returns a plan with a gain that is worth its changes. ok is false if there is none, or if a pair is
-// cut off, so that no plan helps.
+// better returns a plan with a gain that is worth its changes. ok is false if there is none, or if
+// a pair is cut off, so that no plan helps.
 func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Report, ok bool) {
 	if _, u := c.Worst(); u < c.cfg.MinUtilization {
 		return nil, r, false
@@ -111,8 +113,8 @@ func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Repo
 	return next, r, err == nil && len(r.Changes) > 0
 }
 
-// keep returns the test for pairs that are left alone: those that rest, and those with a node whose counters
-// are missing.
+// keep returns the test for pairs that are left alone: those that rest, and those with a node whose
+// counters are missing.
 func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
 	missing := func(node int) bool { return c.meter.nodes[node].missed > 0 || c.meter.nodes[node].last == nil }
 	return func(p plan.Pair) bool {
@@ -120,8 +122,8 @@ func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
 	}
 }
 
-// worseInPast reports whether a plan would have been worse than the one in force in one of the latest
-// periods.
+// worseInPast reports whether a plan would have been worse than the one in force in one of the
+// latest periods.
 func (c *Controller) worseInPast(p *plan.Plan) bool {
 	return slices.ContainsFunc(c.past, func(demand traffic.Matrix) bool {
 		_, u := c.worst(demand, p)
@@ -130,8 +132,8 @@ func (c *Controller) worseInPast(p *plan.Plan) bool {
 	})
 }
 
-// evaluate compares the plan in force with the one before, under the demand since, and reverts the changes
-// if they made it worse.
+// evaluate compares the plan in force with the one before, under the demand since, and reverts the
+// changes if they made it worse.
 func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []Decision) {
 	before, trial := c.before, c.trial
 	c.before, c.trial = nil, nil
@@ -157,8 +159,8 @@ func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []
 	return back
 }
 
-// dampen lets a pair rest that changes now: for FlapDamping, or for twice as long as the last time if it
-// changes soon after that. So a pair changes ever more seldom while its changes do not last.
+// dampen lets a pair rest that changes now: for FlapDamping, or for twice as long as the last time
+// if it changes soon after that. So a pair changes ever more seldom while its changes do not last.
 func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 	r, before := c.rests[p]
 	if !before || now.After(r.until.Add(r.length)) {

@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Decision is a change of a pair's VID, and its cause. All decisions of one Advance belong together.
+// Decision is a change of a pair's VID, and its cause. All decisions of one Advance belong
+// together.
 type Decision struct {
 	At     monotime.Time
 	Change plan.Change
@@ -68,7 +69,8 @@ func word[T ~int | ~uint8](i T, names ...string) string {
 
 func reverse(ch plan.Change) plan.Change { return plan.Change{Pair: ch.Pair, From: ch.To, To: ch.From} }
 
-// maxLog bounds the decisions that a Controller keeps, and maxNamed the pairs that an explanation names.
+// maxLog bounds the decisions that a Controller keeps, and maxNamed the pairs that an explanation
+// names.
 const maxLog, maxNamed = 1000, 6
 
 // note appends to the log.
@@ -78,8 +80,8 @@ func (c *Controller) note(d Decision) {
 	}
 }
 
-// explain returns the changes of a new plan as decisions: the worst link on each pair's path, the pairs that
-// shared it, and the worst link on the new path.
+// explain returns the changes of a new plan as decisions: the worst link on each pair's path, the
+// pairs that shared it, and the worst link on the new path.
 func (c *Controller) explain(now monotime.Time, r *optimize.Report) (decisions []Decision) {
 	for _, ch := range r.Changes {
 		d := Decision{At: now, Change: ch, Reason: Relieve}
@@ -124,6 +126,6 @@ func shared(pairs []plan.Pair) string {
 
 // explainRevert says why changes are reverted.
 func (c *Controller) explainRevert(hop topology.Hop, is, would float64) string {
-	return fmt.Sprintf("reverted: link %s is at %.2f of its rate, and the worst link would be at %.2f without the change",
-		c.topology.HopName(hop), is, would)
+	return fmt.Sprintf("reverted: link %s is at %.2f of its rate, "+
+		"and the worst link would be at %.2f without the change", c.topology.HopName(hop), is, would)
 }

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// full is the utilisation from which on a link holds flows back: the gaps between frames are not counted,
-	// and flows that wait for others cannot fill a link.
+	// full is the utilisation from which on a link holds flows back: the gaps between frames are
+	// not counted, and flows that wait for others cannot fill a link.
 	full = 0.9
-	// large is the size, as part of the largest flow of a full link, from which on a flow is held back by it.
-	// Flows that share a link are never quite equal; a smaller one is held back elsewhere or has no demand.
+	// large is the size, as part of the largest flow of a full link, from which on a flow is held
+	// back by it. Flows that share a link are never quite equal; a smaller one is held back
+	// elsewhere or has no demand.
 	large = 0.5
 	// raised is the factor by which a flow must exceed its known demand for that to be forgotten.
 	raised = 1.05
@@ -23,8 +24,8 @@ const (
 // demandEstimator estimates the demand of flows from what passed.
 type demandEstimator struct {
 	topology *topology.Topology
-	// known is the rate at which flows were last seen when nothing held them back. Its Rate is that; the key
-	// has none.
+	// known is the rate at which flows were last seen when nothing held them back. Its Rate is
+	// that; the key has none.
 	known map[traffic.Flow]topology.Rate
 }
 
@@ -72,9 +73,9 @@ func (e *demandEstimator) held(flows traffic.Matrix, paths *topology.Paths, p *p
 	return held
 }
 
-// learn remembers the demand of flows that nothing holds back. It forgets what the observation contradicts:
-// a flow that gets more although it is held back, and one that has paused, since another phase of its
-// program begins then.
+// learn remembers the demand of flows that nothing holds back. It forgets what the observation
+// contradicts: a flow that gets more although it is held back, and one that has paused, since
+// another phase of its program begins then.
 func (e *demandEstimator) learn(seen observation, held []bool) {
 	for k := range e.known {
 		if !seen.missing[k.From] && seen.rate(k) == 0 {

@@ -11,22 +11,23 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Failover moves pairs of stations away from VLANs that carry nothing any more, and back when they have
-// recovered for a while.
+// Failover moves pairs of stations away from VLANs that carry nothing any more, and back when they
+// have recovered for a while.
 //
-// It probes the paths to each peer, one per VID. The peer's endpoint answers a probe by the same VID, which
-// tests both directions. So the two ends of a pair measure the same thing, but at different times, and a
-// probe is lost by chance now and then. They must use one VID all the same, since switches learn addresses
-// per VID. Therefore the end with the lower address decides, and the other follows: each probe carries an
-// advertisement of its sender's choice, and of the state of each path. What is new is advertised by all
-// VIDs at once. So the follower hears of the decision by any VID that is alive, one journey after it was
-// made; where none is alive, it does not matter.
+// It probes the paths to each peer, one per VID. The peer's endpoint answers a probe by the same
+// VID, which tests both directions. So the two ends of a pair measure the same thing, but at
+// different times, and a probe is lost by chance now and then. They must use one VID all the same,
+// since switches learn addresses per VID. Therefore the end with the lower address decides, and the
+// other follows: each probe carries an advertisement of its sender's choice, and of the state of
+// each path. What is new is advertised by all VIDs at once. So the follower hears of the decision
+// by any VID that is alive, one journey after it was made; where none is alive, it does not matter.
 //
-// Failover is a core: time and messages are its arguments, and it returns the steps to take. It serves one
-// link of a node; a node with several links has one for each.
+// Failover is a core: time and messages are its arguments, and it returns the steps to take. It
+// serves one link of a node; a node with several links has one for each.
 //
-// A path is in one of four states. Up and Down are those of BFD (RFC 5880 §6.2). A Suspect path is one
-// within BFD's detection time. WaitToRestore is BFD's Init with a timer: the wait to restore of ITU-T G.8031.
+// A path is in one of four states. Up and Down are those of BFD (RFC 5880 §6.2). A Suspect path is
+// one within BFD's detection time. WaitToRestore is BFD's Init with a timer: the wait to restore of
+// ITU-T G.8031.
 //
 //	state          event                       next           does
 //	Up             answer                      Up             -
@@ -49,11 +50,12 @@ import (
 //
 // The deciding end decides as the comment of choose says; the other end tells it what is new.
 //
-// A process on a busy machine may stand still for some 100 ms. It does not take that for the silence of its
-// paths: if Advance is called late, waits that were to end before become longer by that. Its peers hear
-// nothing from it by any path, and do not leave one for that.
+// A process on a busy machine may stand still for some 100 ms. It does not take that for the
+// silence of its paths: if Advance is called late, waits that were to end before become longer by
+// that. Its peers hear nothing from it by any path, and do not leave one for that.
 //
-// Source: VFREC §2.1 (several paths by VLANs), §2.3 (one VID for both directions). To watch paths is ours.
+// Source: VFREC §2.1 (several paths by VLANs), §2.3 (one VID for both directions). To watch paths
+// is ours.
 type Failover struct {
 	cfg     FailoverConfig
 	self    transport.MAC
@@ -67,23 +69,27 @@ type Failover struct {
 	bodies []byte
 }
 
-// FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the defaults:
-// with them, a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4 VIDs sends 200
-// probes a second.
+// FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the
+// defaults: with them, a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4
+// VIDs sends 200 probes a second.
 type FailoverConfig struct {
-	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have the same.
+	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have
+	// the same.
 	VIDs []transport.VID
-	// Probe is the time between two probes of the VID in use, and of all VIDs while that is not up: 100 ms.
+	// Probe is the time between two probes of the VID in use, and of all VIDs while that is not up:
+	// 100 ms.
 	Probe time.Duration
 	// StandbyInterval is the time between two probes of the other VIDs: 1 s.
 	StandbyInterval time.Duration
-	// Timeout is the wait for an answer after which its probe counts as missed: 50 ms, since a peer that must
-	// be woken on a busy machine takes some. A later answer counts as well, until the path is given up.
+	// Timeout is the wait for an answer after which its probe counts as missed: 50 ms, since a peer
+	// that must be woken on a busy machine takes some. A later answer counts as well, until the
+	// path is given up.
 	Timeout time.Duration
-	// Misses is the number of missed probes in a row that is too many: 3. A path is given up only when its
-	// peer has answered by another one since the first miss, or has missed as many by all.
+	// Misses is the number of missed probes in a row that is too many: 3. A path is given up only
+	// when its peer has answered by another one since the first miss, or has missed as many by all.
 	Misses int
-	// WaitToRestore is how long a path must have answered without a miss before it is up again: 5 s.
+	// WaitToRestore is how long a path must have answered without a miss before it is up again: 5
+	// s.
 	WaitToRestore time.Duration
 }
 
@@ -133,8 +139,8 @@ type FailoverStep struct {
 	Alive bool
 }
 
-// NewFailover returns the failover of the link with address self. It has no peers yet. The error names a
-// field of cfg.
+// NewFailover returns the failover of the link with address self. It has no peers yet. The error
+// names a field of cfg.
 func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -142,9 +148,9 @@ func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
 	return &Failover{cfg: cfg, self: self, peers: make(map[transport.MAC]*peer)}, nil
 }
 
-// begin starts a call. If something was due before now, this end has stood still, and messages that came
-// meanwhile are handled one by one. So no pair is moved until as much time has passed again, up to a
-// Timeout.
+// begin starts a call. If something was due before now, this end has stood still, and messages that
+// came meanwhile are handled one by one. So no pair is moved until as much time has passed again,
+// up to a Timeout.
 func (f *Failover) begin(now monotime.Time, out []FailoverStep) {
 	f.now, f.steps, f.bodies = now, out, f.bodies[:0]
 	if at, ok := f.Deadline(); ok && at.Before(now) {
@@ -152,9 +158,9 @@ func (f *Failover) begin(now monotime.Time, out []FailoverStep) {
 	}
 }
 
-// SetPeer begins to watch a peer. The pair uses the VID prefer while that is up. For a peer that is watched
-// already, SetPeer moves the pair to another preferred VID: both ends are to be told. Errors: a VID that is
-// not among the configured ones; our own address.
+// SetPeer begins to watch a peer. The pair uses the VID prefer while that is up. For a peer that is
+// watched already, SetPeer moves the pair to another preferred VID: both ends are to be told.
+// Errors: a VID that is not among the configured ones; our own address.
 func (f *Failover) SetPeer(
 	now monotime.Time, mac transport.MAC, prefer transport.VID, out []FailoverStep,
 ) ([]FailoverStep, error) {
@@ -192,7 +198,8 @@ func (f *Failover) RemovePeer(mac transport.MAC) {
 	}
 }
 
-// Answered takes the answer to a probe by a VID; body is the probe's. It ignores answers to unknown probes.
+// Answered takes the answer to a probe by a VID; body is the probe's. It ignores answers to unknown
+// probes.
 func (f *Failover) Answered(
 	now monotime.Time, mac transport.MAC, vid transport.VID, body []byte, out []FailoverStep,
 ) []FailoverStep {
@@ -206,8 +213,8 @@ func (f *Failover) Answered(
 	return f.steps
 }
 
-// Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time that the
-// peer begins anew. It ignores bodies that are not failover's.
+// Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
+// that the peer begins anew. It ignores bodies that are not failover's.
 func (f *Failover) Heard(
 	now monotime.Time, mac transport.MAC, incarnation uint32, body []byte, out []FailoverStep,
 ) []FailoverStep {
@@ -230,8 +237,8 @@ func (f *Failover) Heard(
 	return f.steps
 }
 
-// SetLink reports that the link by which frames of some VIDs leave went down or up: of all VIDs, if none are
-// named.
+// SetLink reports that the link by which frames of some VIDs leave went down or up: of all VIDs, if
+// none are named.
 func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
 	f.begin(now, out)
 	for _, p := range f.sorted() {
@@ -273,7 +280,8 @@ func (f *Failover) Advance(now monotime.Time, out []FailoverStep) []FailoverStep
 	return f.steps
 }
 
-// Deadline returns when Advance is to be called at the latest. ok is false if there is nothing to wait for.
+// Deadline returns when Advance is to be called at the latest. ok is false if there is nothing to
+// wait for.
 func (f *Failover) Deadline() (at monotime.Time, ok bool) {
 	if len(f.timers) == 0 {
 		return monotime.Time{}, false

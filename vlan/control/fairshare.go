@@ -12,11 +12,11 @@ type sharer struct {
 	places []int
 }
 
-// fairShare returns what each flow gets if places share their capacity max-min fairly: no flow can get more
-// unless one gets less that has no more. TCP comes near to it.
+// fairShare returns what each flow gets if places share their capacity max-min fairly: no flow can
+// get more unless one gets less that has no more. TCP comes near to it.
 //
-// All flows grow at one speed until they have enough, or one of their places is full: progressive filling,
-// Bertsekas and Gallager, Data Networks, §6.5.2.
+// All flows grow at one speed until they have enough, or one of their places is full: progressive
+// filling, Bertsekas and Gallager, Data Networks, §6.5.2.
 func fairShare(flows []sharer, capacity []float64) []float64 {
 	f := newFilling(flows, capacity)
 	order := make([]int, len(flows))
@@ -74,9 +74,9 @@ func (f *filling) levelOf(place int) float64 {
 	return max(0, f.left[place]) / float64(f.growing[place])
 }
 
-// firstFull returns the place that is full first, and how far flows grow until then. A place's level rises
-// each time that one of its flows stops early, and never falls: so the place found last is still the first
-// unless its own level has risen.
+// firstFull returns the place that is full first, and how far flows grow until then. A place's
+// level rises each time that one of its flows stops early, and never falls: so the place found last
+// is still the first unless its own level has risen.
 func (f *filling) firstFull() (place int, level float64) {
 	if f.first >= 0 && f.levelOf(f.first) <= f.level {
 		return f.first, f.level

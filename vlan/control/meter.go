@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// maxMissed is the number of periods for which a node's last rates count as current when its counters
-	// cannot be read.
+	// maxMissed is the number of periods for which a node's last rates count as current when its
+	// counters cannot be read.
 	maxMissed = 3
-	// impossible is the multiple of a cable's rate above which a counter is broken, and the last rate counts
-	// instead. Counters count when a frame is queued, so a little more than the cable carries is possible.
+	// impossible is the multiple of a cable's rate above which a counter is broken, and the last
+	// rate counts instead. Counters count when a frame is queued, so a little more than the cable
+	// carries is possible.
 	impossible = 4
 	// mostly is the part of a pair's bytes that must have one VID for the pair to use it.
 	mostly = 0.9
@@ -34,8 +35,8 @@ type Sample struct {
 	Sent []SentTo
 }
 
-// SentTo is how much a node has sent to another with one VID, since an instant that stays the same: as
-// vlan.Sent, but by node. A counter that goes back has begun anew from 0.
+// SentTo is how much a node has sent to another with one VID, since an instant that stays the same:
+// as vlan.Sent, but by node. A counter that goes back has begun anew from 0.
 type SentTo struct {
 	Node  int
 	VID   transport.VID
@@ -153,8 +154,8 @@ func agreed(vids []pairVID) []pairVID {
 	return slices.DeleteFunc(merged, func(v pairVID) bool { return v.vid == 0 })
 }
 
-// compare makes rates from the pending sample and the one before, which it replaces. A counter that went
-// back, or a new one, counts from 0.
+// compare makes rates from the pending sample and the one before, which it replaces. A counter that
+// went back, or a new one, counts from 0.
 func (n *nodeMeter) compare(cable topology.Rate) {
 	now, last, before := n.pending, n.last, n.count
 	n.pending, n.last, n.missed = nil, now, 0

@@ -122,7 +122,8 @@ func (f *Failover) probe(path *path) {
 	}
 	begin := len(f.bodies)
 	f.bodies = p.appendAdvertisement(f.bodies)
-	f.steps = append(f.steps, FailoverStep{Peer: p.mac, VID: path.vid, Body: f.bodies[begin:len(f.bodies):len(f.bodies)]})
+	body := f.bodies[begin:len(f.bodies):len(f.bodies)]
+	f.steps = append(f.steps, FailoverStep{Peer: p.mac, VID: path.vid, Body: body})
 }
 
 // probeAll probes all paths to a peer: to learn their states, and to advertise what is new.
@@ -132,8 +133,8 @@ func (f *Failover) probeAll(p *peer) {
 	}
 }
 
-// awaits reports whether the answer to a probe tells something new. On a path that is down, each answer to a
-// probe since then does.
+// awaits reports whether the answer to a probe tells something new. On a path that is down, each
+// answer to a probe since then does.
 func (path *path) awaits(number uint32) bool {
 	if path.linkDown || !path.waiting && path.misses == 0 && path.state != PathDown {
 		return false
@@ -171,10 +172,10 @@ func (f *Failover) answer(path *path) {
 	}
 }
 
-// timeout ends the wait for an answer: the probe is missed, unless this end itself stood still when the wait
-// was to end. An answer may be here then that is not handled yet. So the wait becomes longer by the time for
-// which this end stood still, up to another Timeout; but only once, so that an end that is always late finds
-// out, too.
+// timeout ends the wait for an answer: the probe is missed, unless this end itself stood still when
+// the wait was to end. An answer may be here then that is not handled yet. So the wait becomes
+// longer by the time for which this end stood still, up to another Timeout; but only once, so that
+// an end that is always late finds out, too.
 func (f *Failover) timeout(path *path) {
 	if stood := f.now.Sub(path.timer.due); stood > 0 && !path.excused {
 		path.excused = true
@@ -184,9 +185,10 @@ func (f *Failover) timeout(path *path) {
 	f.miss(path)
 }
 
-// miss handles a missed probe. A peer that stands still answers by no path, which is no reason to leave one.
-// So a path counts as dead if the peer has answered by another one meanwhile. If the peer answers by none, all
-// go down together, so that neither end takes the last one to go down for the best.
+// miss handles a missed probe. A peer that stands still answers by no path, which is no reason to
+// leave one. So a path counts as dead if the peer has answered by another one meanwhile. If the
+// peer answers by none, all go down together, so that neither end takes the last one to go down for
+// the best.
 func (f *Failover) miss(path *path) {
 	path.waiting = false
 	if path.state == PathDown {
@@ -229,9 +231,9 @@ func (f *Failover) giveUp(path *path) {
 	f.set(&path.timer, f.now.Add(f.pause(path)))
 }
 
-// peerAlive reports whether the peer has answered by another path since the first of the misses in a row by
-// this one (all were probed then), and long enough ago to have answered by this one as well: a peer that
-// wakes up answers by one path after the other.
+// peerAlive reports whether the peer has answered by another path since the first of the misses in
+// a row by this one (all were probed then), and long enough ago to have answered by this one as
+// well: a peer that wakes up answers by one path after the other.
 func (f *Failover) peerAlive(path *path) bool {
 	return !path.aliveOnOtherPath.IsZero() && f.now.Sub(path.aliveOnOtherPath) >= f.cfg.Timeout/2
 }
@@ -243,8 +245,8 @@ func (f *Failover) silent(p *peer) bool {
 	})
 }
 
-// pause is the time until a path's next probe. A path in WaitToRestore must not be able to go down and come
-// back in between.
+// pause is the time until a path's next probe. A path in WaitToRestore must not be able to go down
+// and come back in between.
 func (f *Failover) pause(path *path) time.Duration {
 	current := path.peer.current
 	switch {

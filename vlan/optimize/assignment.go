@@ -16,7 +16,8 @@ type score struct {
 // cost is what counts after the worst link.
 func (p *problem) cost(s score) float64 { return s.squares + p.penalty*float64(s.changed) }
 
-// better reports whether a is better than b: by the worst link, then by cost, then by changed pairs.
+// better reports whether a is better than b: by the worst link, then by cost, then by changed
+// pairs.
 func (p *problem) better(a, b score) bool {
 	if d := a.worst - b.worst; max(d, -d) > tolerance*b.worst {
 		return d < 0
@@ -53,7 +54,8 @@ func (p *problem) newAssignment() *assignment {
 	return a
 }
 
-// takeCurrent chooses as the current plan does. Pairs that it does not connect stay without a choice.
+// takeCurrent chooses as the current plan does. Pairs that it does not connect stay without a
+// choice.
 func (a *assignment) takeCurrent() {
 	for i := range a.pairs {
 		if start := a.pairs[i].start; start != noChoice {
@@ -102,8 +104,8 @@ func (a *assignment) take(i int, c int32) {
 	a.choice[i] = c
 }
 
-// differs is 1 if c is a change for pair i, or 0. To have no choice yet is none, unless there was none at
-// the start.
+// differs is 1 if c is a change for pair i, or 0. To have no choice yet is none, unless there was
+// none at the start.
 func (a *assignment) differs(i int, c int32) int {
 	start := a.pairs[i].start
 	if start == noChoice || c != noChoice && c != start {
@@ -124,8 +126,8 @@ func (a *assignment) without(i int, do func()) {
 	a.addLoad(i, a.choice[i], 1)
 }
 
-// after returns what choice c means once the load of pair i is added to its hops: the highest utilisation
-// among them, and the growth of the cost. The load of pair i must not be on any hop.
+// after returns what choice c means once the load of pair i is added to its hops: the highest
+// utilisation among them, and the growth of the cost. The load of pair i must not be on any hop.
 func (a *assignment) after(i int, c int32) (peak, cost float64) {
 	a.tried++
 	p := &a.pairs[i]
@@ -181,7 +183,8 @@ func (a *assignment) sharers(hop int32) (pairs []plan.Pair) {
 
 func (a *assignment) utilisation(h int32) float64 { return float64(a.load[h]) * a.inverse[h] }
 
-// worstHop returns the hop with the highest utilisation, the first of several, and that utilisation.
+// worstHop returns the hop with the highest utilisation, the first of several, and that
+// utilisation.
 func (a *assignment) worstHop() (worst int32, utilisation float64) {
 	for h := range a.load {
 		if u := a.utilisation(int32(h)); u > utilisation*(1+tolerance) {

@@ -1,9 +1,9 @@
 package optimize
 
-// batch returns the current choices with at most opt.Batch of the changes that lead to choice. It makes
-// one change after the other: first those that take load off the worst link, then those after which the
-// cost is least, and none that makes the worst link worse. If there is no such change, it searches for the
-// best plan with so few changes, made together.
+// batch returns the current choices with at most opt.Batch of the changes that lead to choice. It
+// makes one change after the other: first those that take load off the worst link, then those after
+// which the cost is least, and none that makes the worst link worse. If there is no such change, it
+// searches for the best plan with so few changes, made together.
 func (p *problem) batch(choice []int32, opt Options) []int32 {
 	a := p.newAssignment()
 	a.takeCurrent()

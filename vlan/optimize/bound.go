@@ -12,12 +12,13 @@ import (
 // maxCutWork bounds the search for narrow cuts, in pairs looked at: some tens of milliseconds.
 const maxCutWork = 1 << 24
 
-// lowerBound returns a utilisation that the worst link has at least, whatever the choices: the highest of
+// lowerBound returns a utilisation that the worst link has at least, whatever the choices: the
+// highest of
 //
 //   - each pair alone on the best of its paths;
 //   - each hop with the pairs that cross it by all of their paths;
-//   - each cut: a set of switches, and the hops that leave it. They share the demand that leaves: on
-//     average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
+//   - each cut: a set of switches, and the hops that leave it. They share the demand that leaves:
+//     on average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
 func (p *problem) lowerBound() float64 {
 	bound := max(p.boundOfPairs(), p.boundOfHops())
 	used := p.usedLinks()
@@ -98,8 +99,8 @@ func (p *problem) usableVLANs() []topology.VLAN {
 	})
 }
 
-// cuts returns sets of switches that may be hard to leave: those on the far side of each link of each
-// VLAN. Sets with the same switches that have hosts count as one.
+// cuts returns sets of switches that may be hard to leave: those on the far side of each link of
+// each VLAN. Sets with the same switches that have hosts count as one.
 func (p *problem) cuts() (sets [][]bool) {
 	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
 	random := prng.Source(0)

@@ -1,7 +1,7 @@
 package optimize
 
-// maxChain bounds the pairs of one chain. In a fat tree of n leaves a Kempe chain has at most n pairs when
-// each leaf has one pair of each VID; a chain that has not ended by then seldom does.
+// maxChain bounds the pairs of one chain. In a fat tree of n leaves a Kempe chain has at most n
+// pairs when each leaf has one pair of each VID; a chain that has not ended by then seldom does.
 const maxChain = 200
 
 // relieveByChain begins a chain with one pair after the other, for each choice that it has.
@@ -19,12 +19,12 @@ func (s *search) relieveByChain(worst int32, limit float64, crossing []int) bool
 	return false
 }
 
-// chain moves pair i to choice c, then a pair that is in its way there, and so on, until no hop on the way
-// is at limit or above. If that does not succeed, it undoes all and reports false.
+// chain moves pair i to choice c, then a pair that is in its way there, and so on, until no hop on
+// the way is at limit or above. If that does not succeed, it undoes all and reports false.
 //
-// A pair in the way goes where there is room. If there is room nowhere it takes the choice that i had, if
-// it had c, or the other way round: so the chain runs through pairs of these two choices alone, each at
-// most once.
+// A pair in the way goes where there is room. If there is room nowhere it takes the choice that i
+// had, if it had c, or the other way round: so the chain runs through pairs of these two choices
+// alone, each at most once.
 func (s *search) chain(i int, c int32, worst int32, limit float64) bool {
 	begin, two := len(s.trail), [2]int32{s.choice[i], c}
 	full := s.chainMove(i, c, []int32{worst})
@@ -62,8 +62,9 @@ func (s *search) chainMove(i int, c int32, full []int32) []int32 {
 	return full
 }
 
-// inTheWay returns the pair that should leave a hop, and its new choice, or -1 if there is none: the one
-// whose cost grows least, of the pairs with room elsewhere, or else of those of the two choices.
+// inTheWay returns the pair that should leave a hop, and its new choice, or -1 if there is none:
+// the one whose cost grows least, of the pairs with room elsewhere, or else of those of the two
+// choices.
 func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to int32) {
 	pair = -1
 	fits, least := false, 0.0

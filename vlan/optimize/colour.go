@@ -6,18 +6,18 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Edge colouring, for fat trees. A pair's path goes up by a link of its leaf that depends on the choice
-// alone, and down by one of the other leaf. So pairs with one choice share a link if they share a leaf, as
-// edges of one colour do at a vertex.
+// Edge colouring, for fat trees. A pair's path goes up by a link of its leaf that depends on the
+// choice alone, and down by one of the other leaf. So pairs with one choice share a link if they
+// share a leaf, as edges of one colour do at a vertex.
 //
 //	leaves 0, 1, 2, each with a pair to each other:      0
 //	the pairs 0-1, 0-2, 1-2 need three colours         1/ \2       VID 1: 0-1
 //	if both ways are used. If each talks one way,      /   \       VID 2: 0-2
 //	0>1, 1>2, 2>0, one colour is enough.              1--3--2      VID 3: 1-2
 //
-// With more levels, the choices fall into classes: those that leave a leaf by the same link. The classes
-// are the colours at the leaves. The pairs of one class then meet at the switches above, where the choices
-// of the class are coloured in the same way.
+// With more levels, the choices fall into classes: those that leave a leaf by the same link. The
+// classes are the colours at the leaves. The pairs of one class then meet at the switches above,
+// where the choices of the class are coloured in the same way.
 
 // fromColours chooses by edge colouring where the network is such a tree, and by chooseLargestFirst
 // elsewhere.
@@ -33,8 +33,8 @@ func (a *assignment) fromColours() {
 	a.chooseLargestFirst()
 }
 
-// colourLevel chooses for some pairs among some choices, which are the same up to a level. Where the
-// network is not a fat tree, it leaves pairs without a choice.
+// colourLevel chooses for some pairs among some choices, which are the same up to a level. Where
+// the network is not a fat tree, it leaves pairs without a choice.
 func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 	var higher []int
 	for _, i := range pairs {
@@ -77,8 +77,8 @@ func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 	}
 }
 
-// classes groups choices by the link by which they leave a level's switches. ok is false unless that is
-// the same grouping for all switches of the pairs.
+// classes groups choices by the link by which they leave a level's switches. ok is false unless
+// that is the same grouping for all switches of the pairs.
 func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [][]int32, ok bool) {
 	class := make([]int, len(a.vids))  // of each choice
 	checked := make(map[*[]int32]bool) // pairs of the same switches share their paths
@@ -122,9 +122,9 @@ func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [
 // arc is a pair that talks from one vertex to another.
 type arc struct{ from, to int }
 
-// arcs returns pairs as arcs between the switches of a level, numbered from 0. A pair that talks one way
-// has that direction. Pairs that talk both ways get one along Euler trails: at each switch, as many leave
-// as arrive, or one more or less.
+// arcs returns pairs as arcs between the switches of a level, numbered from 0. A pair that talks
+// one way has that direction. Pairs that talk both ways get one along Euler trails: at each switch,
+// as many leave as arrive, or one more or less.
 func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
 	number := make(map[int]int)
 	vertex := func(h int32) int {
@@ -151,9 +151,9 @@ func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
 	return arcs
 }
 
-// orient turns some of the arcs round, so that they follow trails. A trail begins at a vertex with an odd
-// number of them, as long as there is one, and ends where no arc is left. So at most one arc of each
-// vertex has no counterpart.
+// orient turns some of the arcs round, so that they follow trails. A trail begins at a vertex with
+// an odd number of them, as long as there is one, and ends where no arc is left. So at most one arc
+// of each vertex has no counterpart.
 func orient(arcs []arc, some []int, vertices int) {
 	at := make([][]int, vertices) // the arcs not yet walked, and some that are
 	left := make([]int, vertices) // the number of arcs not yet walked
@@ -189,13 +189,13 @@ func orient(arcs []arc, some []int, vertices int) {
 	}
 }
 
-// colour gives each arc one of k colours, so that of the n arcs that leave a vertex at most ⌈n/k⌉ have one
-// colour, and of the n that arrive likewise.
+// colour gives each arc one of k colours, so that of the n arcs that leave a vertex at most ⌈n/k⌉
+// have one colour, and of the n that arrive likewise.
 //
-// Each vertex is split into vertices of at most k arcs, for the arcs that leave and for those that arrive.
-// That is a bipartite graph of degree k at most, and has k colours (König): an arc takes a colour that
-// both its ends lack, if there is one. Otherwise two colours change places along the path that begins at
-// one end, which in a bipartite graph does not reach the other end.
+// Each vertex is split into vertices of at most k arcs, for the arcs that leave and for those that
+// arrive. That is a bipartite graph of degree k at most, and has k colours (König): an arc takes a
+// colour that both its ends lack, if there is one. Otherwise two colours change places along the
+// path that begins at one end, which in a bipartite graph does not reach the other end.
 func colour(arcs []arc, k int) []int {
 	c := colouring{k: k, arcs: make([]arc, len(arcs)), of: make([]int, len(arcs))}
 	split := make(map[[2]int]int) // by vertex and side: arcs so far
@@ -264,8 +264,8 @@ func (c *colouring) exchange(vertex, x, y int) {
 	}
 }
 
-// nameColours returns the class that each colour stands for. Any permutation of the colours is as good, so
-// it is the class that most of the colour's pairs are in now, the largest groups first.
+// nameColours returns the class that each colour stands for. Any permutation of the colours is as
+// good, so it is the class that most of the colour's pairs are in now, the largest groups first.
 func (a *assignment) nameColours(pairs, colours []int, classes [][]int32) []int {
 	k := len(classes)
 	class := slices.Repeat([]int{-1}, len(a.vids)) // of each choice

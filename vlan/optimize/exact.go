@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// exact finds the best choices by branch and bound, from known ones on, with at most that effort. It
-// reports whether the search is complete, so that there are none better.
+// exact finds the best choices by branch and bound, from known ones on, with at most that effort.
+// It reports whether the search is complete, so that there are none better.
 //
-// Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair grows with
-// the loads that it finds. So what each remaining pair would add now, by itself, is the least that it will
-// add.
+// Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair
+// grows with the loads that it finds. So what each remaining pair would add now, by itself, is the
+// least that it will add.
 func (p *problem) exact(known []int32, effort int) (best []int32, proved bool) {
 	e := exactSearch{assignment: p.newAssignment(), best: slices.Clone(known), effort: effort}
 	e.takeAll(known)
@@ -60,8 +60,8 @@ func (e *exactSearch) branch(n int) {
 	}
 }
 
-// least returns a score that no leaf below is better than: that of the loads so far, and of each remaining
-// pair by itself.
+// least returns a score that no leaf below is better than: that of the loads so far, and of each
+// remaining pair by itself.
 func (e *exactSearch) least(n int) score {
 	s := e.score()
 	e.tried += len(e.load) / 8 // the cost of score, in paths

@@ -31,7 +31,8 @@ func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, o
 	return p.plan(s.choice), p.report(s.choice, EffortUsed, 0), nil
 }
 
-// Colour colours edges between vertices so that few of one colour meet: those that go one way, or both ways.
+// Colour colours edges between vertices so that few of one colour meet: those that go one way, or
+// both ways.
 func Colour(edges [][2]int, vertices, colours int, bothWays bool) []int {
 	arcs := make([]arc, len(edges))
 	all := make([]int, len(edges))

@@ -21,23 +21,24 @@ const (
 
 // Options are the limits of Plan. The zero value changes every pair for which that helps.
 type Options struct {
-	// MaxChanges is the largest number of pairs that may change their VID; 0 is no limit. Pairs whose VID
-	// does not connect them must change, and come on top.
+	// MaxChanges is the largest number of pairs that may change their VID; 0 is no limit. Pairs
+	// whose VID does not connect them must change, and come on top.
 	MaxChanges int
-	// PerChange is the gain that each changed pair must bring when the worst link stays the same: a part of
-	// the average pair's share of the sum of squares. With 0.1, pairs that gain little stay; with 0, any
-	// gain counts.
+	// PerChange is the gain that each changed pair must bring when the worst link stays the same: a
+	// part of the average pair's share of the sum of squares. With 0.1, pairs that gain little
+	// stay; with 0, any gain counts.
 	PerChange float64
-	// MinGain is the part by which the worst link must become lower, and GainPerChange is added to it for
-	// each pair that changes. If the gain is less, Plan returns the present plan. 0 asks for nothing.
+	// MinGain is the part by which the worst link must become lower, and GainPerChange is added to
+	// it for each pair that changes. If the gain is less, Plan returns the present plan. 0 asks for
+	// nothing.
 	MinGain, GainPerChange float64
-	// Batch is the largest number of changes to make at once, of those that lead to the best plan: none of
-	// them makes the worst link worse on the way. 0 is all.
+	// Batch is the largest number of changes to make at once, of those that lead to the best plan:
+	// none of them makes the worst link worse on the way. 0 is all.
 	Batch int
 	// Keep reports which pairs must keep their VID. It may be nil.
 	Keep func(plan.Pair) bool
-	// Effort bounds the search, in paths that are tried; 0 is DefaultEffort. The same effort gives the same
-	// plan on every machine.
+	// Effort bounds the search, in paths that are tried; 0 is DefaultEffort. The same effort gives
+	// the same plan on every machine.
 	Effort int
 }
 
@@ -62,10 +63,11 @@ type Stop int
 const (
 	// Optimal: the plan is proved to be the best.
 	Optimal Stop = iota
-	// AtBound: no plan has a worst link that is lower by more than a thousandth. The sum of squares may not
-	// be the least.
+	// AtBound: no plan has a worst link that is lower by more than a thousandth. The sum of squares
+	// may not be the least.
 	AtBound
-	// EffortUsed: the worst link may not be the lowest; Report.LowerBound says how far it may be off.
+	// EffortUsed: the worst link may not be the lowest; Report.LowerBound says how far it may be
+	// off.
 	EffortUsed
 	// GainTooSmall: no plan was found that gains MinGain.
 	GainTooSmall
@@ -86,10 +88,11 @@ func (s Stop) String() string {
 	return "unknown"
 }
 
-// Plan returns current with better VIDs for the pairs that talk. Pairs that do not talk keep their VID,
-// and a pair that uses the default of its nodes is not listed. A pair whose VID does not connect it,
-// because a cable is gone, gets one that does. If current is nil, the plan of plan.RoundRobin stands for
-// it. The package's comment says what is better, and how the plan is found.
+// Plan returns current with better VIDs for the pairs that talk. Pairs that do not talk keep their
+// VID, and a pair that uses the default of its nodes is not listed. A pair whose VID does not
+// connect it, because a cable is gone, gets one that does. If current is nil, the plan of
+// plan.RoundRobin stands for it. The package's comment says what is better, and how the plan is
+// found.
 //
 // Errors: topology.ErrInvalid, traffic.ErrInvalid; topology.ErrNoPath where no VID connects a pair;
 // plan.ErrInvalid for a plan of other nodes.

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// tolerance is the relative difference below which two utilisations are equal: rates are never measured
-	// better than that, and rounding cannot keep the search going.
+	// tolerance is the relative difference below which two utilisations are equal: rates are never
+	// measured better than that, and rounding cannot keep the search going.
 	tolerance = 1e-9
-	// near is the relative distance of the worst link from its lower bound at which the search ends.
+	// near is the relative distance of the worst link from its lower bound at which the search
+	// ends.
 	near = 1e-3
 	// maxPathTable bounds the table of all paths that pairs may choose, in hops: 256 MiB.
 	maxPathTable = 1 << 26
@@ -24,8 +25,8 @@ const (
 
 // problem is what Plan decides, in numbers: which of its paths each pair takes.
 //
-// Loads are whole numbers, of units so small that all demand together is some 2^50: what is added can be
-// subtracted again without rounding, in any order.
+// Loads are whole numbers, of units so small that all demand together is some 2^50: what is added
+// can be subtracted again without rounding, in any order.
 type problem struct {
 	topology *topology.Topology
 	current  *plan.Plan
@@ -44,8 +45,8 @@ type pairDemand struct {
 	pair        plan.Pair
 	forth, back int64 // units from A to B, and back
 	start       int32 // the choice of the current plan, or noChoice
-	// paths has the hops from A to B of each choice, by Hop.Index. Choices that do not connect the pair are
-	// nil. Pairs of the same switches share it.
+	// paths has the hops from A to B of each choice, by Hop.Index. Choices that do not connect the
+	// pair are nil. Pairs of the same switches share it.
 	paths [][]int32
 }
 
@@ -127,8 +128,8 @@ func (p *problem) scale(demand traffic.Matrix) {
 	}
 }
 
-// addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower node come
-// in this order; flows from the higher node look their pair up.
+// addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower
+// node come in this order; flows from the higher node look their pair up.
 func (p *problem) addPairs(demand traffic.Matrix) {
 	hosts := p.topology.Hosts
 	each := func(back bool, do func(pair plan.Pair, units int64)) {

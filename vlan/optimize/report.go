@@ -10,8 +10,8 @@ import (
 // Report describes what Plan did.
 type Report struct {
 	Before, After Outcome
-	// LowerBound is a utilisation that the worst link has at least in every plan. There may be no plan that
-	// reaches it.
+	// LowerBound is a utilisation that the worst link has at least in every plan. There may be no
+	// plan that reaches it.
 	LowerBound float64
 	Changes    []plan.Change // pairs with another VID than before, ascending
 	Stopped    Stop
@@ -43,8 +43,8 @@ func (o *Outcome) WorstLinks() (worst []LinkUse) {
 	return worst
 }
 
-// Collisions returns the links that several pairs share and that have more to carry than they can, the
-// worst first.
+// Collisions returns the links that several pairs share and that have more to carry than they can,
+// the worst first.
 func (o *Outcome) Collisions() (crowded []LinkUse) {
 	for _, l := range o.Links {
 		if len(l.Pairs) > 1 && l.Utilisation > 1+tolerance {

@@ -41,8 +41,8 @@ func (s *search) undo(n int) {
 	s.trail = s.trail[:n]
 }
 
-// improve goes downhill until no step leads further: the worst link first, then the sum of squares, which
-// may open another way for the worst link.
+// improve goes downhill until no step leads further: the worst link first, then the sum of squares,
+// which may open another way for the worst link.
 func (s *search) improve() {
 	for !s.spent() {
 		for s.relieve() {
@@ -53,8 +53,8 @@ func (s *search) improve() {
 	}
 }
 
-// settle moves single pairs to where they cost least, without making any link as bad as the worst. It
-// reports whether it moved any.
+// settle moves single pairs to where they cost least, without making any link as bad as the worst.
+// It reports whether it moved any.
 func (s *search) settle() (any bool) {
 	_, limit := s.worstHop()
 	for moved := true; moved && !s.spent(); any = any || moved {
@@ -69,8 +69,9 @@ func (s *search) settle() (any bool) {
 	return any
 }
 
-// cheapest returns the choice of pair i that costs least, of those whose path stays at limit or below. It
-// is another than the present one only if it costs noticeably less, or is the pair's start.
+// cheapest returns the choice of pair i that costs least, of those whose path stays at limit or
+// below. It is another than the present one only if it costs noticeably less, or is the pair's
+// start.
 func (s *search) cheapest(i int, limit float64) int32 {
 	p, old := &s.pairs[i], s.choice[i]
 	s.addLoad(i, old, -1)
@@ -93,8 +94,8 @@ func (s *search) cheapest(i int, limit float64) int32 {
 	return best
 }
 
-// relieve takes load off the worst hop so that fewer hops are as bad, by one pair that moves, or a chain
-// of pairs. It reports whether it could.
+// relieve takes load off the worst hop so that fewer hops are as bad, by one pair that moves, or a
+// chain of pairs. It reports whether it could.
 func (s *search) relieve() bool {
 	worst, u := s.worstHop()
 	if u <= s.bound*(1+near) || s.spent() {
@@ -105,8 +106,8 @@ func (s *search) relieve() bool {
 	return s.relieveByOne(limit, crossing) || s.relieveByChain(worst, limit, crossing)
 }
 
-// relieveByOne moves the pair off the worst hop that then costs least, of those that have a path below
-// limit.
+// relieveByOne moves the pair off the worst hop that then costs least, of those that have a path
+// below limit.
 func (s *search) relieveByOne(limit float64, crossing []int) bool {
 	best, to, least := -1, int32(noChoice), 0.0
 	for _, i := range crossing {
@@ -122,8 +123,8 @@ func (s *search) relieveByOne(limit float64, crossing []int) bool {
 	return true
 }
 
-// lowest returns the choice of pair i, other than the present one, that costs least, of those whose path
-// stays below limit; and by how much the cost grows. It is noChoice if there is none.
+// lowest returns the choice of pair i, other than the present one, that costs least, of those whose
+// path stays below limit; and by how much the cost grows. It is noChoice if there is none.
 func (s *search) lowest(i int, limit float64) (best int32, growth float64) {
 	best = noChoice
 	old := s.choice[i]
@@ -142,8 +143,8 @@ func (s *search) lowest(i int, limit float64) (best int32, growth float64) {
 	return best, growth
 }
 
-// explore restarts near the best plan, as long as the worst link is above its bound: a pair on it and a
-// few others go anywhere, and from there it is downhill.
+// explore restarts near the best plan, as long as the worst link is above its bound: a pair on it
+// and a few others go anywhere, and from there it is downhill.
 func (s *search) explore() {
 	s.trail = s.trail[:0]
 	best, random := s.score(), prng.Source(exploreSeed)

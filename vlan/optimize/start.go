@@ -2,9 +2,9 @@ package optimize
 
 import "math"
 
-// begin returns the search at the best of its starting plans, each improved: the current plan; and, if
-// that does not reach the bound, an edge colouring and the largest pairs first. If the number of changes
-// is limited, it is the current plan.
+// begin returns the search at the best of its starting plans, each improved: the current plan; and,
+// if that does not reach the bound, an edge colouring and the largest pairs first. If the number of
+// changes is limited, it is the current plan.
 func (p *problem) begin(effort int) *search {
 	starts := []func(*assignment){(*assignment).fromCurrent}
 	if p.most == math.MaxInt {
@@ -35,7 +35,8 @@ func (a *assignment) fromCurrent() {
 	a.chooseLargestFirst()
 }
 
-// chooseLargestFirst gives pairs without a choice the one where cost grows least, the largest pair first.
+// chooseLargestFirst gives pairs without a choice the one where cost grows least, the largest pair
+// first.
 func (a *assignment) chooseLargestFirst() {
 	var open []int
 	for i, c := range a.choice {

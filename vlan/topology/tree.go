@@ -1,25 +1,27 @@
 package topology
 
 import (
+	"slices"
 	"strings"
 )
 
-// tree is a VLAN, seen from a root: so a path is found by climbing from its two ends. Switches that the VLAN does not
-// lead to are roots of their own.
+// tree is a VLAN, seen from a root: a path climbs from its two ends until they meet. Switches that
+// the VLAN does not reach are roots of their own.
 type tree struct {
 	root   []int32 // of each switch
-	Parent []int32 // of each switch: the next one towards its root, or itself
+	parent []int32 // of each switch: the next one towards its root, or itself
 	up     []int32 // of each switch: the hop there, by Hop.Index
 	depth  []int32 // of each switch: hops to its root
 }
 
-// tree finds the tree of VLAN number i, or returns an ErrInvalid that names a loop. t's parts must be in order.
-func (t *Topology) Tree(i int) (*tree, error) {
+// tree finds the tree of VLAN number i, or returns an ErrInvalid that names a loop. t's parts must
+// be in order.
+func (t *Topology) tree(i int) (*tree, error) {
 	n := len(t.Switches)
 	slab := make([]int32, 4*n)
-	tr := &tree{root: slab[:n:n], Parent: slab[n : 2*n : 2*n], up: slab[2*n : 3*n : 3*n], depth: slab[3*n:]}
+	tr := &tree{root: slab[:n:n], parent: slab[n : 2*n : 2*n], up: slab[2*n : 3*n : 3*n], depth: slab[3*n:]}
 	for s := range n {
-		tr.root[s], tr.Parent[s], tr.up[s] = -1, int32(s), -1
+		tr.root[s], tr.parent[s], tr.up[s] = -1, int32(s), -1
 	}
 	next := t.neighbours(t.VLANs[i].Links)
 	var queue []int32
@@ -29,17 +31,16 @@ func (t *Topology) Tree(i int) (*tree, error) {
 		}
 		tr.root[s] = int32(s)
 		queue = append(queue[:0], int32(s))
-		for len(queue) > 0 {
-			at := queue[0]
-			queue = queue[1:]
+		for k := 0; k < len(queue); k++ {
+			at := queue[k]
 			for _, hop := range next.of(at) {
 				to := int32(t.End(hop))
 				switch {
-				case tr.up[at] >= 0 && hop.Index() == int(tr.up[at]): // where it came from
+				case tr.up[at] >= 0 && hop.Index() == int(tr.up[at]): // the way back to the root
 				case tr.root[to] >= 0:
 					return nil, flawed(vlanList, i, "VLAN %d: loop %s", t.VLANs[i].VID, t.loopName(tr, at, to))
 				default:
-					tr.root[to], tr.Parent[to], tr.depth[to] = int32(s), at, tr.depth[at]+1
+					tr.root[to], tr.parent[to], tr.depth[to] = int32(s), at, tr.depth[at]+1
 					tr.up[to] = int32(hop.Reverse().Index())
 					queue = append(queue, to)
 				}
@@ -52,56 +53,45 @@ func (t *Topology) Tree(i int) (*tree, error) {
 // loopName names the switches of the loop that a cable between a and b closes.
 func (t *Topology) loopName(tr *tree, a, b int32) string {
 	left, right := []string{t.Switches[a]}, []string{t.Switches[b]}
-	for x, y := a, b; x != y; {
-		if tr.depth[x] >= tr.depth[y] {
-			x = tr.Parent[x]
-			left = append(left, t.Switches[x])
+	for a != b {
+		if tr.depth[a] >= tr.depth[b] {
+			a = tr.parent[a]
+			left = append(left, t.Switches[a])
 		} else {
-			y = tr.Parent[y]
-			right = append(right, t.Switches[y])
+			b = tr.parent[b]
+			right = append(right, t.Switches[b])
 		}
 	}
-	for i := len(right) - 2; i >= 0; i-- { // the last one is where the two meet
-		left = append(left, right[i])
-	}
-	return strings.Join(append(left, t.Switches[a]), "-")
+	right = right[:len(right)-1] // both end where the ways meet
+	slices.Reverse(right)
+	return strings.Join(append(append(left, right...), left[0]), "-")
 }
 
-// adjacency has, for each switch, the hops that leave it.
-type adjacency struct {
-	hops  []Hop
-	first []int32 // of each switch, and the end
+// appendPath appends the hops between two switches of one tree: up to where their ways to the root
+// meet, and down.
+func (tr *tree) appendPath(dst []Hop, from, to int32) []Hop {
+	down := to
+	for from != to {
+		if tr.depth[from] >= tr.depth[to] {
+			dst = append(dst, HopAt(int(tr.up[from])))
+			from = tr.parent[from]
+		} else {
+			to = tr.parent[to]
+		}
+	}
+	begin := len(dst)
+	for ; down != from; down = tr.parent[down] {
+		dst = append(dst, HopAt(int(tr.up[down])).Reverse())
+	}
+	slices.Reverse(dst[begin:])
+	return dst
 }
 
-func (a *adjacency) of(s int32) []Hop { return a.hops[a.first[s]:a.first[s+1]] }
-
-// neighbours returns the hops over some links, ascending for each switch.
-func (t *Topology) neighbours(links []int) *adjacency {
-	a := &adjacency{hops: make([]Hop, 2*len(links)), first: make([]int32, len(t.Switches)+1)}
-	for _, l := range links {
-		a.first[t.Links[l].A+1]++
-		a.first[t.Links[l].B+1]++
-	}
-	for s := range t.Switches {
-		a.first[s+1] += a.first[s]
-	}
-	at := append([]int32(nil), a.first...)
-	for _, l := range links {
-		from, to := t.Links[l].A, t.Links[l].B
-		a.hops[at[from]] = Hop{Link: l}
-		a.hops[at[to]] = Hop{Link: l, Back: true}
-		at[from]++
-		at[to]++
-	}
-	return a
-}
-
-// Subtrees returns, for each link of a VLAN, the switches on its far side: away from the switch with the
-// lowest number in that part of the VLAN. A link comes before the links between it and that switch. The
-// VLAN must have no loop.
+// Subtrees returns, for each link of a VLAN, the switches on its far side: away from the switch
+// with the lowest number in that part of the VLAN. The VLAN must have no loop.
 func (t *Topology) Subtrees(v VLAN) [][]int32 {
 	next := t.neighbours(v.Links)
-	order := make([]int32, 0, len(t.Switches)) // each switch before those on its far side, these together
+	order := make([]int32, 0, len(t.Switches)) // each switch, then those on its far side
 	var far [][2]int                           // of each link: begin and end in order
 	seen := make([]bool, len(t.Switches))
 	var visit func(s int32)
@@ -126,4 +116,34 @@ func (t *Topology) Subtrees(v VLAN) [][]int32 {
 		all[i] = order[f[0]:f[1]]
 	}
 	return all
+}
+
+// adjacency has, for each switch, the hops that leave it.
+type adjacency struct {
+	hops  []Hop
+	first []int32 // of each switch, and the end
+}
+
+func (a *adjacency) of(s int32) []Hop { return a.hops[a.first[s]:a.first[s+1]] }
+
+// neighbours returns the hops over some links, ascending for each switch.
+func (t *Topology) neighbours(links []int) *adjacency {
+	a := &adjacency{hops: make([]Hop, 2*len(links)), first: make([]int32, len(t.Switches)+1)}
+	for _, l := range links {
+		a.first[t.Links[l].A+1]++
+		a.first[t.Links[l].B+1]++
+	}
+	for s := range t.Switches {
+		a.first[s+1] += a.first[s]
+	}
+	at := slices.Clone(a.first)
+	add := func(s int, h Hop) {
+		a.hops[at[s]] = h
+		at[s]++
+	}
+	for _, l := range links {
+		add(t.Links[l].A, Hop{Link: l})
+		add(t.Links[l].B, Hop{Link: l, Back: true})
+	}
+	return a
 }

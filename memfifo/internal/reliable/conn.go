@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Lane is one of two streams of a connection. A receiver that cannot deliver a lane's next record holds that
-// lane, and never the other one.
+// Lane is one of two streams of a connection. A receiver that cannot deliver a lane's next record
+// holds that lane, and never the other one.
 type Lane = uint8
 
 // The lanes.
@@ -53,8 +53,8 @@ type Config struct {
 	PeerTimeout     time.Duration // how long the peer may be silent; 0 is DefaultPeerTimeout
 	InitialSequence uint32        // at both ends; 0 is 1
 	Alloc           func() []byte // returns Headroom + FrameSize bytes
-	// Free takes them back. A connection without outstanding frames has none. One that has lost its peer keeps up to
-	// ReorderWindow frames a lane until it is used again and fails.
+	// Free takes them back. A connection without outstanding frames has none. One that has lost
+	// its peer keeps up to ReorderWindow frames a lane until it is used again and fails.
 	Free func([]byte)
 }
 
@@ -133,8 +133,8 @@ func (c *Conn) resetLanes() {
 	c.silence.reset()
 }
 
-// reset ends the local incarnation: the peer may have delivered some of what was outstanding, and must not
-// deliver the rest.
+// reset ends the local incarnation: the peer may have delivered some of what was outstanding, and
+// must not deliver the rest.
 func (c *Conn) reset() {
 	c.local = c.local*1664525 + 1013904223 // any other number
 	if c.local == 0 {
@@ -215,7 +215,7 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 	if !l.awaitsAck() || now.Before(l.rtoDeadline) {
 		return Nothing
 	}
-	silent := c.silence.missed(now, l.rtoDeadline, c.cfg.PeerTimeout)
+	silent := c.silence.expired(now, l.rtoDeadline, c.cfg.PeerTimeout)
 	stalled := l.onRTO(now, &c.rtt, c.cfg.PeerTimeout)
 	switch {
 	case silent:
@@ -226,8 +226,8 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 	return Nothing
 }
 
-// Close queues a bye, if the peer is known, behind the acknowledgements and data that may go. The connection
-// is of no use after that.
+// Close queues a bye, if the peer is known, behind the acknowledgements and data that may go. The
+// connection is of no use after that.
 func (c *Conn) Close() {
 	c.byeDue = c.state == Open
 	for i := range c.lanes {
@@ -246,9 +246,10 @@ type retries struct {
 
 func (r *retries) reset() { r.count = 0 }
 
-// missed counts one, and reports whether they are enough to give up. Only the time until the deadline counts, not
-// how late this end is to notice: if it was suspended, the answer may be here and unread.
-func (r *retries) missed(now, deadline monotime.Time, timeout time.Duration) bool {
+// missed counts one, and reports whether they are enough to give up. Only the time until the
+// deadline counts, not how late this end is to notice: if it was suspended, the answer may be
+// here and unread.
+func (r *retries) expired(now, deadline monotime.Time, timeout time.Duration) bool {
 	if r.count == 0 {
 		r.last, r.waited = now, 0
 	}

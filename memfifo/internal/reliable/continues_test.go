@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Continues takes a frame that continues its lane, and none with which there is more to do: that would be forgotten.
+// Continues takes a frame that continues its lane, and none with which there is more to do: that
+// would be forgotten.
 func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 	open := func() (*pair, Header) {
 		p := newPair(t, 120).open()
@@ -65,7 +66,8 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 	}
 }
 
-// What Continues has done is what Handle would have done, whatever was before; but for Stirred, which then need not be true.
+// What Continues has done is what Handle would have done, whatever was before; but for Stirred,
+// which then need not be true.
 func TestContinues_AgreesWithHandle(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))

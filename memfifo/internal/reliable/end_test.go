@@ -9,7 +9,8 @@ const none = ^uint32(0)
 // headroom is the length of a driver's header.
 const headroom = 14
 
-// end is a node's end of a connection, with a program that sends numbered records and checks those it takes.
+// end is a node's end of a connection, with a program that sends numbered records and checks
+// those it takes.
 type end struct {
 	*model
 	c          *Conn

@@ -160,7 +160,8 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they do no harm.
+// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they
+// do no harm.
 func FuzzHostile(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 5}, false)
 	f.Add(make([]byte, 200), true)

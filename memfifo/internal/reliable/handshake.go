@@ -24,7 +24,7 @@ func (c *Conn) advanceHandshake(now monotime.Time) Event {
 	if now.Before(c.helloDeadline) {
 		return Nothing
 	}
-	silent := c.silence.missed(now, c.helloDeadline, c.cfg.PeerTimeout)
+	silent := c.silence.expired(now, c.helloDeadline, c.cfg.PeerTimeout)
 	c.helloDue = true
 	c.helloBackoff++
 	c.helloDeadline = now.Add(min(initialRTO<<min(c.helloBackoff, maxBackoff), maxRTO))
@@ -66,8 +66,8 @@ func (c *Conn) onHelloAck(h *Header) Event {
 // isCurrent reports whether a frame is between the current incarnations.
 func (c *Conn) isCurrent(h *Header) bool { return h.Dst == c.local && h.Src == c.remote }
 
-// onStale answers a frame that is not between the current incarnations with a challenge: one of the two ends
-// has missed the other's restart.
+// onStale answers a frame that is not between the current incarnations with a challenge: one of
+// the two ends has missed the other's restart.
 func (c *Conn) onStale(now monotime.Time) {
 	c.counters.StaleIncarnation++
 	if now.Sub(c.staleReplied) >= ackDelay || c.staleReplied.IsZero() {

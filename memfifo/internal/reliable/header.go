@@ -35,11 +35,11 @@ func (k Kind) String() string {
 //	 8 incarnation of the receiver, as the sender knows it, 4 bytes; 0 in a Hello
 //	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0
 //	16 Ack: the next frame expected, 4 bytes. HelloAck: the response, which is the challenge
-//	20 in an Ack: SACK, which of Ack and the 63 frames after it have arrived, 8 bytes, the first in bit 0
+//	20 in an Ack: SACK, 8 bytes: bit i says that frame Ack+i has arrived
 //	20 in Data: records
 //
-// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8 bytes less in each
-// frame count for more.
+// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8
+// bytes less in each frame count for more.
 type Header struct {
 	Kind     Kind
 	Lane     uint8

@@ -37,8 +37,8 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	}
 }
 
-// While a lane is held, frames that the receiver has no room for are not sent again and again; the sender asks now and then.
-// That is no congestion: afterwards it sends as before.
+// While a lane is held, frames that the receiver has no room for are not sent again and again;
+// the sender asks now and then. That is no congestion: afterwards it sends as before.
 func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]

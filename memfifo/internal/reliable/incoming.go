@@ -10,9 +10,9 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 	return c.handle(now, h, records)
 }
 
-// continues handles a frame that does no more than continue its lane: the next one, with nothing behind it, and with
-// an acknowledgement that is known. Most frames of a stream are such. It reports whether the frame is one; if not,
-// nothing has changed.
+// continues handles a frame that does no more than continue its lane: the next one, with nothing
+// behind it, and with an acknowledgement that is known. Most frames of a stream are such. It
+// reports whether the frame is one; if not, nothing has changed.
 func (c *Conn) continues(h *Header, records int) bool {
 	to, from := &c.lanes[h.Lane].receiver, &c.lanes[h.AckLane].sender
 	if h.Kind != Data || !c.isCurrent(h) || !to.isNext(h.Sequence) || !from.isOldAck(h) || records > c.MaxRecord() {
@@ -77,8 +77,8 @@ func (c *Conn) onData(now monotime.Time, h *Header, records []byte) Event {
 	return Nothing
 }
 
-// NeedsPump reports whether NextBatch may have something, or Available or Deadline may have changed, since NextBatch
-// returned 0. Most frames of a stream change nothing of the kind.
+// NeedsPump reports whether NextBatch may have something, or Available or Deadline may have
+// changed, since NextBatch returned 0. Most frames of a stream change nothing of the kind.
 func (c *Conn) NeedsPump() bool { return c.needsPump }
 
 // Delivered moves a lane on behind the records that were processed.
@@ -88,14 +88,15 @@ func (c *Conn) Delivered(l Lane) {
 	c.counters.Delivered++
 }
 
-// Hold keeps the rest of the records, which could not be processed, until Buffered returns them again.
+// Hold keeps the rest of the records, which could not be processed, until Buffered returns them
+// again.
 func (c *Conn) Hold(l Lane, rest []byte) {
 	c.lanes[l].hold(rest, c.cfg.Alloc)
 	c.needsPump = true
 }
 
-// Buffered returns records that are next in their lane, and arrived out of order or were held. After them
-// call Delivered or Hold.
+// Buffered returns records that are next in their lane, and arrived out of order or were held.
+// After them call Delivered or Hold.
 func (c *Conn) Buffered(l Lane) (records []byte, ok bool) { return c.lanes[l].buffered() }
 
 // Held reports whether a lane is held.

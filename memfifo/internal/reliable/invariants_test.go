@@ -21,7 +21,8 @@ func (c *Conn) broken() string {
 	return ""
 }
 
-// stuck reports whether something is to be sent and nothing will happen: to be asked once Next has returned nil.
+// stuck reports whether something is to be sent and nothing will happen: to be asked once Next
+// has returned nil.
 func (c *Conn) stuck() bool {
 	_, ok := c.Deadline()
 	return !ok && !(c.AllAcked(Requests) && c.AllAcked(Replies))

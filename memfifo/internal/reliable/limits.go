@@ -10,25 +10,27 @@ import (
 const (
 	// Lanes of a connection: what one holds up, the other does not. See Lane.
 	Lanes = 2
-	// Window is how many frames of a lane may be unacknowledged: what a core sends in a round trip of 0.4 ms. The
-	// sender keeps them for retransmission: 384 KB a lane at an MTU of 1500.
+	// Window is how many frames of a lane may be unacknowledged: what a core sends in a round
+	// trip of 0.4 ms. The sender keeps them for retransmission: 384 KB a lane at an MTU of 1500.
 	Window = 256
 	// ReorderWindow is how many frames the receiver keeps behind a gap: as many as a SACK has bits.
 	ReorderWindow = 64
-	// corkFrames is how many frames are in flight when queued records begin to share frames, as Nagle's algorithm
-	// has it (RFC 896) for one.
+	// corkFrames is how many frames are in flight when queued records begin to share frames, as
+	// Nagle's algorithm has it (RFC 896) for one.
 	corkFrames = 2
-	// acksPerWindow is how often the sender requests an acknowledgement while it sends a congestion window:
-	// often enough that the window never closes for want of one. maxUnrequested is after how many
-	// frames it does so at the latest: seldom enough that the frames of acknowledgements cost little.
+	// acksPerWindow is how often the sender requests an acknowledgement while it sends a
+	// congestion window: often enough that the window never closes for want of one.
+	// maxUnrequested is after how many frames it does so at the latest: seldom enough that the
+	// frames of acknowledgements cost little.
 	acksPerWindow  = 4
 	maxUnrequested = 32
 	// ackEvery is how many frames of a stream the receiver acknowledges at once, without a request.
 	ackEvery = Window / acksPerWindow
-	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC 9000 §13.2.1).
+	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC
+	// 9000 §13.2.1).
 	ackDelay = 500 * time.Microsecond
-	// initialRTO applies before the first sample. minRTO is several scheduler slices, maxRTO what a user
-	// still waits for. RFC 6298 §2.
+	// initialRTO applies before the first sample. minRTO is several scheduler slices, maxRTO what
+	// a user still waits for. RFC 6298 §2.
 	initialRTO = 10 * time.Millisecond
 	minRTO     = 2 * time.Millisecond
 	maxRTO     = 100 * time.Millisecond
@@ -36,7 +38,8 @@ const (
 	maxBackoff = 8
 	// DefaultPeerTimeout is how long a peer that owes an answer may be silent.
 	DefaultPeerTimeout = 2 * time.Second
-	// minRetries is how often a peer is asked meanwhile, at least: a process that was suspended itself has not asked.
+	// minRetries is how often a peer is asked meanwhile, at least: a process that was suspended
+	// itself has not asked.
 	minRetries = 8
 	// MaxBatch is how many frames NextBatch returns at most.
 	MaxBatch = 64

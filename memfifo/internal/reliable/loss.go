@@ -15,9 +15,10 @@ func baseRTO(rtt *congestion.RTT) time.Duration {
 	return min(max(minRTO, rtt.RTO(0, ackDelay)), maxRTO)
 }
 
-// retransmitInterval is how long a frame that was sent so often counts as in flight whatever is SACKed behind it:
-// the acknowledgements may be older than its last transmission. It doubles, as the estimate may be wrong and
-// gets no sample while all frames are retransmitted. RACK has the like in RFC 8985 §6.2.
+// retransmitInterval is how long a frame that was sent so often counts as in flight whatever is
+// SACKed behind it: the acknowledgements may be older than its last transmission. It doubles, as
+// the estimate may be wrong and gets no sample while all frames are retransmitted. RACK has the
+// like in RFC 8985 §6.2.
 func retransmitInterval(rtt *congestion.RTT, sends int) time.Duration {
 	interval := rtt.Smoothed() + rtt.Variation()
 	if !rtt.HasSample() {
@@ -65,8 +66,8 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	s.reno.OnAck(acked)
 }
 
-// onSACK takes in which frames from una on have arrived. It returns the highest of them, or una, and how many
-// are new.
+// onSACK takes in which frames from una on have arrived. It returns the highest of them, or una,
+// and how many are new.
 func (s *sender) onSACK(sack uint64, now monotime.Time, rtt *congestion.RTT) (highest uint32, sacked int) {
 	highest = s.una
 	for i := uint32(0); sack != 0 && before(s.una+i, s.nxt); i, sack = i+1, sack>>1 {
@@ -100,9 +101,10 @@ func (s *sender) onFrameAcked(p *sentPacket, now monotime.Time, rtt *congestion.
 	}
 }
 
-// undoSpuriousRTO takes back the last RTO: a frame that it counted as lost was acknowledged without retransmission. So
-// the peer was suspended, or the path slow. The other frames are in flight again, and the next RTO
-// watches them; but not those whose credit the receiver has taken back, which it has dropped.
+// undoSpuriousRTO takes back the last RTO: a frame that it counted as lost was acknowledged
+// without retransmission. So the peer was suspended, or the path slow. The other frames are in
+// flight again, and the next RTO watches them; but not those whose credit the receiver has taken
+// back, which it has dropped.
 //
 // Source: RFC 5682 (detection), RFC 4015 (response).
 func (s *sender) undoSpuriousRTO() {
@@ -116,8 +118,8 @@ func (s *sender) undoSpuriousRTO() {
 	s.reno.UndoRTO()
 }
 
-// detectLoss finds frames that DupThresh others have overtaken. Retransmitted ones have to be older than
-// their retransmitInterval, too. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
+// detectLoss finds frames that DupThresh others have overtaken. Retransmitted ones have to be
+// older than their retransmitInterval, too. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
 func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT) {
 	found := false
 	for q := s.una; before(q+congestion.DupThresh, highest+1) && q != highest; q++ {
@@ -135,9 +137,9 @@ func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.R
 	}
 }
 
-// onRTO ends the retransmission timer: all that is in flight counts as lost, and a probe asks the peer for an
-// acknowledgement. It reports whether no data has arrived for the peer timeout. Frames whose credit the receiver
-// has taken back were dropped there, and not lost on the path.
+// onRTO ends the retransmission timer: all that is in flight counts as lost, and a probe asks the
+// peer for an acknowledgement. It reports whether no data has arrived for the peer timeout.
+// Frames whose credit the receiver has taken back were dropped there, and not lost on the path.
 func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.Duration) (stalled bool) {
 	due := s.rtoDeadline
 	s.backoff++
@@ -158,5 +160,5 @@ func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.
 	}
 	s.reno.OnRTO(s.reno.Window())
 	s.recoveryPoint = s.nxt
-	return s.stall.missed(now, due, peerTimeout)
+	return s.stall.expired(now, due, peerTimeout)
 }

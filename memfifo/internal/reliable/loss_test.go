@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/congestion"
 )
 
-// A frame that three others have overtaken is sent again at once, though more are on their way than may be after a loss; one that
-// two have overtaken is not.
+// A frame that three others have overtaken is sent again at once, though more are on their way
+// than may be after a loss; one that two have overtaken is not.
 func TestLost_FastRetransmission(t *testing.T) {
 	for _, window := range []int{8, 64, Window} {
 		p := newPair(t, 120).open()
@@ -47,7 +47,8 @@ func TestLost_FastRetransmission(t *testing.T) {
 	}
 }
 
-// Congestion is halved by a loss, once for each window, to leastCongestion by a timeout; and grows back.
+// Congestion is halved by a loss, once for each window, to leastCongestion by a timeout; and
+// grows back.
 func TestLost_Congestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -86,7 +87,8 @@ func TestLost_Congestion(t *testing.T) {
 	}
 }
 
-// The timeout doubles while nothing comes, up to mostTimeout, and is as before once something does. It follows the round trip.
+// The timeout doubles while nothing comes, up to mostTimeout, and is as before once something
+// does. It follows the round trip.
 func TestLost_Timeouts(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -121,7 +123,8 @@ func TestLost_Timeouts(t *testing.T) {
 	}
 }
 
-// Mark and Reached: what was reserved before a mark is acknowledged, and nothing behind it need be. Room is what fits.
+// Mark and Reached: what was reserved before a mark is acknowledged, and nothing behind it need
+// be. Room is what fits.
 func TestMark_AndRoom(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0].c

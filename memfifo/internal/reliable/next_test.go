@@ -113,7 +113,8 @@ func TestHandshake_EndsAmongStaleFrames(t *testing.T) {
 	}
 }
 
-// The frames of a batch that was refused come again, each once, with the acknowledgements that they had.
+// The frames of a batch that was refused come again, each once, with the acknowledgements that
+// they had.
 func TestRefused_Batch(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]

@@ -27,8 +27,8 @@ func (c *Conn) SetAckPolicy(p AckPolicy) { c.ackPolicy = p }
 // MaxRecord returns the longest record, in bytes.
 func (c *Conn) MaxRecord() int { return c.cfg.FrameSize - HeaderLen }
 
-// Available returns how many bytes are left in the frame being filled, or in a new one if that is less than least;
-// 0 if the window is full.
+// Available returns how many bytes are left in the frame being filled, or in a new one if that is
+// less than least; 0 if the window is full.
 func (c *Conn) Available(l Lane, least int) int {
 	s := &c.lanes[l].sender
 	if s.fill > 0 && c.cfg.FrameSize-s.fill >= least {
@@ -40,8 +40,8 @@ func (c *Conn) Available(l Lane, least int) int {
 	return c.MaxRecord()
 }
 
-// Reserve returns n bytes, at most MaxRecord, for the next record of a lane, or nil if the window is full until
-// the peer acknowledges some. The caller fills them before any other call.
+// Reserve returns n bytes, at most MaxRecord, for the next record of a lane, or nil if the window
+// is full until the peer acknowledges some. The caller fills them before any other call.
 func (c *Conn) Reserve(now monotime.Time, l Lane, n int) []byte {
 	c.needsPump = true
 	b := c.lanes[l].reserve(n, &c.cfg)
@@ -60,8 +60,9 @@ func (c *Conn) Uncork(l Lane) { c.lanes[l].uncorked = c.lanes[l].fill > 0 }
 // Unsent returns how many frames of a lane are full and not sent yet.
 func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.nxt) }
 
-// NextBatch returns the frames to send now, each behind Config.Headroom bytes, and notes them as sent. They are valid
-// until the next call. The driver tells Refused of those that it could not send.
+// NextBatch returns the frames to send now, each behind Config.Headroom bytes, and notes them as
+// sent. They are valid until the next call. The driver tells Refused of those that it could not
+// send.
 func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 	for n < MaxBatch {
 		b, f := c.next()
@@ -136,7 +137,8 @@ func (c *Conn) controlFrame(f sentFrame) ([]byte, sentFrame) {
 	return c.control[:c.cfg.Headroom+h.put(c.control[c.cfg.Headroom:])], f
 }
 
-// dataFrame puts a header before a frame's records, with the acknowledgement of the lane that needs one.
+// dataFrame puts a header before a frame's records, with the acknowledgement of the lane that
+// needs one.
 func (c *Conn) dataFrame(l Lane, sequence uint32) ([]byte, sentFrame) {
 	s := &c.lanes[l].sender
 	p := s.packet(sequence)
@@ -175,8 +177,8 @@ func (c *Conn) onSent(now monotime.Time, f sentFrame) {
 	}
 }
 
-// nextStream appends the frames that are like f, the last of n: of its lane, sent for the first time, with the
-// same acknowledgement. It copies f's header and changes what differs.
+// nextStream appends the frames that are like f, the last of n: of its lane, sent for the first
+// time, with the same acknowledgement. It copies f's header and changes what differs.
 func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int, f sentFrame) int {
 	s := &c.lanes[f.lane].sender
 	headroom := c.cfg.Headroom
@@ -195,8 +197,8 @@ func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int, f 
 	return n
 }
 
-// Refused takes back those of the n frames of the last NextBatch that could not be sent, from the first refused one
-// on. NextBatch returns them again.
+// Refused takes back those of the n frames of the last NextBatch that could not be sent, from the
+// first refused one on. NextBatch returns them again.
 func (c *Conn) Refused(first, n int) {
 	c.needsPump = true
 	for _, f := range c.batch[first:n] {

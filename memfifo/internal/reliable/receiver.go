@@ -28,7 +28,8 @@ const (
 	beyondWindow                // dropped: the sender retransmits it
 )
 
-// isNext reports whether a frame is the next one, with nothing behind it, and not the first to acknowledge.
+// isNext reports whether a frame is the next one, with nothing behind it, and not the first to
+// acknowledge.
 func (r *receiver) isNext(sequence uint32) bool {
 	return sequence == r.nxt && r.count == 0 && r.unacked > 0
 }
@@ -39,8 +40,8 @@ func (r *receiver) onData(h *Header) {
 	r.ackRequested = r.ackRequested || h.AckNow
 }
 
-// arrive sorts a frame in. It copies one that arrives out of order. All but a plain next frame are acknowledged at
-// once (RFC 5681 §4.2).
+// arrive sorts a frame in. It copies one that arrives out of order. All but a plain next frame
+// are acknowledged at once (RFC 5681 §4.2).
 func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc func() []byte) arrival {
 	if r.unacked == 0 {
 		r.ackDeadline = now.Add(ackDelay)

@@ -34,7 +34,8 @@ func (p *pair) want(to int, frames string) {
 	}
 }
 
-// A record that is alone goes at once; so does the next; those behind share a frame, until the first is acknowledged.
+// A record that is alone goes at once; so does the next; those behind share a frame, until the
+// first is acknowledged.
 func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -54,7 +55,8 @@ func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	}
 }
 
-// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement that waits itself.
+// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement
+// that waits itself.
 func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 	for frames := 1; frames < 2*ackEvery; frames++ {
 		p := newPair(t, 120).open()
@@ -117,8 +119,9 @@ func TestIdle_IsSilent(t *testing.T) {
 	}
 }
 
-// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where more of them follow each other, the
-// sender asks now and then: a few times while what may be on its way is.
+// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where
+// more of them follow each other, the sender asks now and then: a few times while what may be on
+// its way is.
 func TestAcknowledgements(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -170,7 +173,8 @@ func TestAcknowledgements_Unasked(t *testing.T) {
 	p.want(0, "ack")
 }
 
-// Nor are there more where congestion is what limits the stream, once it was recovering from a loss.
+// Nor are there more where congestion is what limits the stream, once it was recovering from a
+// loss.
 func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 	for _, congestion := range []int{2 * ackEvery, 100} {
 		p := newPair(t, 120).open()
@@ -224,7 +228,8 @@ func TestCork_Uncork(t *testing.T) {
 	p.settle()
 }
 
-// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at once it is told.
+// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at
+// once it is told.
 func TestExpect(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -254,7 +259,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// In a long stream it waits for data that is promised, and not for such as may follow; nor where there is a gap.
+// In a long stream it waits for data that is promised, and not for such as may follow; nor where
+// there is a gap.
 func TestExpect_InAStream(t *testing.T) {
 	for _, x := range []struct {
 		data AckPolicy

@@ -7,7 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// sender is the sending half of a lane: the frames from the first unacknowledged one to the one being filled.
+// sender is the sending half of a lane: the frames from the first unacknowledged one to the one
+// being filled.
 //
 //	una         nxt         queued
 //	 | in flight |  unsent   | being filled
@@ -64,7 +65,8 @@ func (s *sender) allAcked() bool { return s.una == s.queued && s.fill == 0 }
 // full reports whether no frame can be filled.
 func (s *sender) full() bool { return s.queued-s.una >= Window }
 
-// reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if the window is full.
+// reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if
+// the window is full.
 func (s *sender) reserve(n int, cfg *Config) []byte {
 	if s.fill > 0 && s.fill+n > cfg.FrameSize {
 		s.queue()
@@ -89,9 +91,9 @@ func (s *sender) queue() {
 	s.queued++
 }
 
-// next returns the next frame to send, if there is one: lost frames, then full ones, then the one being filled if it
-// is not corked. The first unacknowledged frame goes even if the congestion window is full: all others wait
-// for it.
+// next returns the next frame to send, if there is one: lost frames, then full ones, then the one
+// being filled if it is not corked. The first unacknowledged frame goes even if the congestion
+// window is full: all others wait for it.
 func (s *sender) next() (sequence uint32, ok bool) {
 	if s.lost > 0 && s.packet(s.una).state == packetLost && before(s.una, s.creditLimit) {
 		return s.una, true
@@ -115,8 +117,8 @@ func (s *sender) next() (sequence uint32, ok bool) {
 	return s.nxt, s.nxt != s.queued
 }
 
-// corked reports whether the frame being filled waits for more records: enough is in flight, and one of these frames
-// brings an acknowledgement at once.
+// corked reports whether the frame being filled waits for more records: enough is in flight, and
+// one of these frames brings an acknowledgement at once.
 func (s *sender) corked() bool {
 	return s.inFlight >= corkFrames && !s.uncorked && before(s.una, s.ackRequestEnd)
 }
@@ -126,8 +128,8 @@ func (s *sender) canStream() bool {
 	return s.lost == 0 && s.nxt != s.queued && s.inFlight < s.reno.Window() && before(s.nxt, s.creditLimit)
 }
 
-// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued, and some in each
-// congestion window.
+// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued,
+// and some in each congestion window.
 func (s *sender) requestsAck(sequence uint32) bool {
 	interval := min(s.reno.Window()/acksPerWindow, maxUnrequested)
 	return sequence+1 == s.queued && s.fill == 0 || int(sequence-s.ackRequestEnd) >= interval-1
@@ -171,7 +173,8 @@ func (s *sender) rto(rtt *congestion.RTT) time.Duration {
 	return min(baseRTO(rtt)<<min(s.backoff, maxBackoff), maxRTO)
 }
 
-// awaitsAck reports whether an acknowledgement is due: of a frame in flight, or with credit for the next one.
+// awaitsAck reports whether an acknowledgement is due: of a frame in flight, or with credit for
+// the next one.
 func (s *sender) awaitsAck() bool {
 	return s.una != s.nxt || (s.nxt != s.queued || s.fill > 0) && !before(s.nxt, s.creditLimit)
 }

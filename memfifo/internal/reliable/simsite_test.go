@@ -113,7 +113,8 @@ func (s *site) pump() {
 	s.r.At(at, func() { s.tick(at) })
 }
 
-// send sends what is to be sent, and reports whether the ring is full: then some frames were refused.
+// send sends what is to be sent, and reports whether the ring is full: then some frames were
+// refused.
 func (s *site) send() (full bool) {
 	now := s.r.Now()
 	for frames := s.next(now); len(frames) > 0; frames = s.next(now) {

@@ -15,8 +15,8 @@ func (s *sender) window(cwnd, ssthresh int) {
 	s.reno = congestion.NewNewReno(&c)
 }
 
-// suspended returns two ends of which the second was suspended until the RTO of the first, with n frames in
-// flight and a congestion window of 100.
+// suspended returns two ends of which the second was suspended until the RTO of the first, with n
+// frames in flight and a congestion window of 100.
 func suspended(t *testing.T, n int) (p *pair, s *sender) {
 	p = newPair(t, 120).open()
 	a := p.ends[0]
@@ -47,8 +47,8 @@ func TestSpuriousRTO_AllLate(t *testing.T) {
 	p.settle()
 }
 
-// Some were retransmitted before the acknowledgement: those prove nothing, the others do. What is not
-// acknowledged yet is not retransmitted.
+// Some were retransmitted before the acknowledgement: those prove nothing, the others do. What is
+// not acknowledged yet is not retransmitted.
 func TestSpuriousRTO_SomeRetransmitted(t *testing.T) {
 	p, s := suspended(t, 50)
 	early, rest := p.air[1][:20], p.air[1][20:]
@@ -106,8 +106,8 @@ func TestSpuriousRTO_OneLost(t *testing.T) {
 	}
 }
 
-// Some were late, and then dropped, as the lane was held and the reorder window full: these are retransmitted as soon as
-// there is credit, and not at the next RTO.
+// Some were late, and then dropped, as the lane was held and the reorder window full: these are
+// retransmitted as soon as there is credit, and not at the next RTO.
 func TestSpuriousRTO_NotForDroppedFrames(t *testing.T) {
 	p, _ := suspended(t, 100)
 	b := p.ends[1]
@@ -125,8 +125,8 @@ func TestSpuriousRTO_NotForDroppedFrames(t *testing.T) {
 	}
 }
 
-// Some were late, after others had turned out to be lost: the RTO was right about the window, which is neither restored
-// nor cut once more.
+// Some were late, after others had turned out to be lost: the RTO was right about the window,
+// which is neither restored nor cut once more.
 func TestSpuriousRTO_AfterALoss(t *testing.T) {
 	p, s := suspended(t, 50)
 	late := slices.Clone(p.air[1][20:])

@@ -57,7 +57,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// Pods of leaves of hosts: a path climbs as far as it must, on every VID, and every cable is in a VLAN.
+// Pods of leaves of hosts: a path climbs as far as it must, on every VID, and every cable is in a
+// VLAN.
 func TestFatTreeOfThreeLevels(t *testing.T) {
 	for _, c := range []struct{ pods, leaves, mids, tops, hosts int }{{2, 2, 2, 2, 2}, {4, 3, 2, 1, 2}, {3, 1, 4, 2, 3}, {1, 4, 2, 3, 1}, {5, 2, 1, 3, 2}} {
 		net := vlantest.Must(topology.FatTreeOf(topology.Level{Down: c.hosts, Up: 1}, topology.Level{Down: c.leaves, Up: c.mids}, topology.Level{Down: c.pods, Up: c.tops}))

@@ -5,47 +5,43 @@ import (
 	"slices"
 )
 
-// maxPaths bounds the paths that ComputeVLANs chooses: two for each pair of 1,000 switches with hosts.
+// maxPaths bounds the paths that ComputeVLANs chooses: two for each pair of 1,000 switches with
+// hosts.
 const maxPaths = 1 << 20
 
-// choosePaths chooses paths between any two switches that have hosts: most of them, or as many as one has links where
-// most is 0.
+// choosePaths chooses paths between any two switches that have hosts: most of them, or, if most is
+// 0, as many as the one with fewer links has links.
 func (t *Topology) choosePaths(most int) ([]SwitchPath, error) {
 	edges := t.edges()
 	f := newPathFinder(t)
 	var chosen []SwitchPath
 	for i, from := range edges {
 		for _, to := range edges[i+1:] {
-			wanted := min(f.degree(from), f.degree(to))
-			if most > 0 {
-				wanted = most
+			wanted := most
+			if wanted == 0 {
+				wanted = min(f.degree(from), f.degree(to))
 			}
-			for range wanted {
-				hops := f.next(from, to)
-				if hops == nil {
-					break
-				}
+			for _, hops := range f.find(from, to, wanted) {
 				if len(chosen) == maxPaths {
-					return nil, invalid("more than %d paths between switches with hosts (ask for fewer for each pair)", maxPaths)
+					return nil, invalid("more than %d paths between switches with hosts"+
+						" (ask for fewer for each pair)", maxPaths)
 				}
 				chosen = append(chosen, SwitchPath{From: from, To: to, Hops: hops})
 			}
-			f.forget()
 		}
 	}
 	return chosen, nil
 }
 
-// pathFinder finds one path after the other between two switches.
+// pathFinder finds several paths between two switches.
 type pathFinder struct {
 	t      *Topology
-	hops   *adjacency
+	next   *adjacency
 	used   []int64 // of each link: chosen paths over it, of any pair
 	shared []int32 // of each link: chosen paths over it, of this pair
-	found  [][]Hop // the chosen paths of this pair
 	best   []cost  // of each switch: the cheapest way to it, as far as is known
 	via    []Hop   // of each switch: the last hop of that way
-	queue  costHeap
+	queue  queue
 }
 
 func newPathFinder(t *Topology) *pathFinder {
@@ -55,7 +51,7 @@ func newPathFinder(t *Topology) *pathFinder {
 	}
 	return &pathFinder{
 		t:      t,
-		hops:   t.neighbours(all),
+		next:   t.neighbours(all),
 		used:   make([]int64, len(t.Links)),
 		shared: make([]int32, len(t.Links)),
 		best:   make([]cost, len(t.Switches)),
@@ -63,32 +59,23 @@ func newPathFinder(t *Topology) *pathFinder {
 	}
 }
 
-func (f *pathFinder) degree(s int) int { return len(f.hops.of(int32(s))) }
+func (f *pathFinder) degree(s int) int { return len(f.next.of(int32(s))) }
 
-// next returns the next path, or nil if the best that remains is one of those before.
-func (f *pathFinder) next(from, to int) []Hop {
-	hops := f.cheapest(from, to)
-	for _, earlier := range f.found {
-		if slices.Equal(hops, earlier) {
-			return nil
+// find returns up to wanted different paths, each the cheapest that remains.
+func (f *pathFinder) find(from, to, wanted int) (paths [][]Hop) {
+	clear(f.shared)
+	for range wanted {
+		path := f.cheapest(from, to)
+		if slices.ContainsFunc(paths, func(p []Hop) bool { return slices.Equal(p, path) }) {
+			break
+		}
+		paths = append(paths, path)
+		for _, h := range path {
+			f.shared[h.Link]++
+			f.used[h.Link]++
 		}
 	}
-	f.found = append(f.found, hops)
-	for _, h := range hops {
-		f.shared[h.Link]++
-		f.used[h.Link]++
-	}
-	return hops
-}
-
-// forget makes ready for another pair.
-func (f *pathFinder) forget() {
-	for _, hops := range f.found {
-		for _, h := range hops {
-			f.shared[h.Link] = 0
-		}
-	}
-	f.found = f.found[:0]
+	return paths
 }
 
 // cheapest is Dijkstra's search. There is a path.
@@ -106,7 +93,7 @@ func (f *pathFinder) cheapest(from, to int) []Hop {
 		if r.cost != f.best[r.at] {
 			continue // there was a cheaper way
 		}
-		for _, h := range f.hops.of(r.at) {
+		for _, h := range f.next.of(r.at) {
 			c := cost{r.shared + f.shared[h.Link], r.hops + 1, r.used + f.used[h.Link]}
 			if s := f.t.End(h); c.compare(f.best[s]) < 0 {
 				f.best[s], f.via[s] = c, h
@@ -115,15 +102,14 @@ func (f *pathFinder) cheapest(from, to int) []Hop {
 		}
 	}
 	var hops []Hop
-	for at := to; at != from; {
+	for at := to; at != from; at = f.t.End(f.via[at].Reverse()) {
 		hops = append(hops, f.via[at])
-		at = f.t.End(f.via[at].Reverse())
 	}
 	slices.Reverse(hops)
 	return hops
 }
 
-// cost is what a way costs, the first field first.
+// cost is the cost of a way: the first field counts first.
 type cost struct {
 	shared, hops int32
 	used         int64
@@ -146,39 +132,34 @@ func (r reached) before(s reached) bool {
 	return cmp.Or(r.compare(s.cost), cmp.Compare(r.at, s.at)) < 0
 }
 
-// costHeap is a binary heap, the cheapest first. (container/heap would allocate for each entry.)
-type costHeap []reached
+// queue is a binary heap, the cheapest first. (container/heap would allocate for each entry.)
+type queue []reached
 
-func (h *costHeap) push(r reached) {
-	*h = append(*h, r)
-	q := *h
-	for i := len(q) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !q[i].before(q[up]) {
-			return
-		}
-		q[i], q[up] = q[up], q[i]
-		i = up
+func (q *queue) push(r reached) {
+	*q = append(*q, r)
+	h := *q
+	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
 	}
 }
 
-func (h *costHeap) pop() reached {
-	q := *h
-	first, last := q[0], len(q)-1
-	q[0] = q[last]
-	q = q[:last]
-	*h = q
+func (q *queue) pop() reached {
+	h := *q
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	h = h[:last]
+	*q = h
 	for i := 0; ; {
 		least := i
 		for _, below := range [2]int{2*i + 1, 2*i + 2} {
-			if below < last && q[below].before(q[least]) {
+			if below < last && h[below].before(h[least]) {
 				least = below
 			}
 		}
 		if least == i {
 			return first
 		}
-		q[i], q[least] = q[least], q[i]
+		h[i], h[least] = h[least], h[i]
 		i = least
 	}
 }

@@ -11,71 +11,76 @@ import (
 // MaxTries bounds the random orders that ComputeVLANs tries.
 const MaxTries = 1 << 10
 
+// defaultTries is the number of tries from which on more hardly help: on a hypercube of four
+// dimensions, two paths for each pair take 13 VLANs with one try, 11 with 30, and 11 with 200.
+const defaultTries = 30
+
 // VLANOptions say how ComputeVLANs chooses. The zero value is a good choice.
 type VLANOptions struct {
-	// Paths is how many paths are wanted between any two switches that have hosts: more if one fails, or to spread
-	// traffic; fewer for fewer VLANs. 0 is as many as that one of the two has links that has fewer.
+	// Paths is the number of paths between any two switches that have hosts: more if one fails, or
+	// to spread traffic; fewer for fewer VLANs. 0 is as many as the one with fewer links has links.
 	Paths int
-	// MaxVLANs is how many VLANs there may be: many switches carry fewer than there are VIDs. 0 is as many as there are
-	// VIDs from FirstVID on.
+	// MaxVLANs is the largest number of VLANs: many switches carry fewer than there are VIDs. 0 is
+	// as many as there are VIDs from FirstVID on.
 	MaxVLANs int
 	// FirstVID is the first VLAN's VID; the others follow. 0 is 1.
 	FirstVID transport.VID
-	// Tries is how many random orders of the paths are tried, beyond two that are not left to chance. 0 is 30.
+	// Tries is the number of random orders of the paths to try, beyond two orders that are not
+	// random. 0 is 30.
 	Tries int
-	// Seed is what the random orders depend on.
+	// Seed is the seed of the random orders.
 	Seed uint64
 }
 
-// SwitchPath is a path between two switches that have hosts, and the VLAN that it is in.
+// SwitchPath is a path between two switches that have hosts, and its VLAN.
 type SwitchPath struct {
 	From, To int // From < To
 	Hops     []Hop
 	VID      transport.VID // 0: in none
 }
 
-// VLANReport says how well ComputeVLANs did.
+// VLANReport describes what ComputeVLANs did.
 type VLANReport struct {
-	Paths   []SwitchPath // that were chosen, sorted by From, then To; for each two switches the shortest comes first
-	Dropped int          // paths that are in no VLAN, for MaxVLANs
-	// AtLeast is how many VLANs any solution has that holds all chosen paths.
+	Paths   []SwitchPath // chosen, sorted by From, then To; for each two switches the shortest comes first
+	Dropped int          // paths that are in no VLAN, because of MaxVLANs
+	// AtLeast is a number of VLANs that no solution for all chosen paths goes below.
 	AtLeast     int
-	UnusedLinks []int // that are in no VLAN
+	UnusedLinks []int // in no VLAN
 }
 
-// defaultTries is where more hardly help: on a hypercube of four dimensions, two paths for each pair take 13 VLANs with
-// one try, 11 with 30, and 11 with 200.
-const defaultTries = 30
-
-// ComputeVLANs finds VLANs for a network of any shape: few trees, which together have several short paths between any two
-// switches that have hosts. The VLANs that t has do not matter, and t is not changed.
+// ComputeVLANs finds VLANs for a network of any shape: few trees, which together have several short
+// paths between any two switches that have hosts. It ignores the VLANs of t, and does not change t.
 //
-// It does so in three steps:
+// It has three steps:
 //
-//	choose   for each two switches with hosts, the shortest path; then the path that shares the fewest links with those
-//	         before, and is the shortest of these; and so on. Of equals, the one whose links are used less by others
-//	pack     go through all paths, and put each into the VLAN that has the most of its links already, of those in which it
-//	         closes no loop; or into a new one
-//	extend   add links to each VLAN until it reaches all switches with hosts: those first that are in fewer VLANs
+//	choose   for each two switches with hosts, the shortest path; then the path that shares the
+//	         fewest links with those before, and is the shortest of these; and so on. Of equals,
+//	         the one whose links are used less by others
+//	pack     put each path into the VLAN that has the most of its links already, of those in which
+//	         it closes no loop; or into a new one
+//	extend   add links to each VLAN until it reaches all switches with hosts: those first that are
+//	         in fewer VLANs
 //
-// Two different paths between the same two switches are never in one VLAN, so a choice of another VID is a choice of another
-// path.
+// Two different paths between the same two switches are never in one VLAN, so another VID is
+// another path.
 //
-// To find the least number of VLANs is NP-hard, and for this heuristic no factor is known that bounds how many more it takes. The result
-// has at most as many VLANs as there are chosen paths, and at least VLANReport.AtLeast: that many paths exclude each other two
-// by two, or that many trees have as many links as are in use. It depends on the order of the paths: the longest first,
-// the first ones of all pairs first, and some random orders are tried, and the best is taken. On fat trees of two levels
-// (one VLAN for each top switch) and on rings (one for each link, to do without it) the result is the least. Rates do not
-// matter here.
+// To find the least number of VLANs is NP-hard, and no factor is known that bounds how many more
+// this heuristic takes. The result has at most as many VLANs as there are chosen paths, and at
+// least VLANReport.AtLeast: that many paths exclude each other two by two, or that many trees have
+// as many links as are in use. It depends on the order of the paths. Several orders are tried, and
+// the best is taken: the longest first, the first ones of all pairs first, and random ones. On fat
+// trees of two levels (one VLAN for each top switch) and on rings (one for each link, to do without
+// it) the result is the least. Rates do not matter here.
 //
-// With E switches that have hosts, k paths for each pair, L links and V VLANs, it takes time for E²k searches of the
-// network, of L log L each, and for each order for E²kV path lengths. The result depends on t and the options alone.
+// With E switches that have hosts, k paths for each pair, L links and V VLANs, it takes time for
+// E²k searches of the network, of L log L each, and for each order for E²kV path lengths. Equal
+// arguments give equal VLANs.
 //
-// Errors: ErrInvalid, where t is not valid, where its links do not connect all hosts (the error names a switch that
-// is cut off), or where the options are impossible.
+// The error is ErrInvalid: t is not valid, its links do not connect all hosts (the error names a
+// switch that is cut off), or the options are impossible.
 //
-// Source: Mudigonda, Yalagandula, Al-Fares, Mogul: SPAIN, NSDI 2010: its path computation and its greedy packing of
-// paths into VLANs, but best fit instead of first fit.
+// Source: Mudigonda, Yalagandula, Al-Fares, Mogul: SPAIN, NSDI 2010: its path computation and its
+// greedy packing of paths into VLANs, but best fit instead of first fit.
 func ComputeVLANs(t *Topology, opt VLANOptions) ([]VLAN, VLANReport, error) {
 	bare := *t
 	bare.VLANs = nil
@@ -104,7 +109,7 @@ func ComputeVLANs(t *Topology, opt VLANOptions) ([]VLAN, VLANReport, error) {
 		vlans[i] = VLAN{VID: opt.FirstVID + transport.VID(i), Links: bare.span(f, in)}
 	}
 	for i, v := range best.of {
-		if v == nowhere {
+		if v == none {
 			report.Dropped++
 		} else {
 			report.Paths[i].VID = vlans[v].VID
@@ -170,10 +175,10 @@ func (t *Topology) checkReachable() error {
 	return nil
 }
 
-// span returns the links of a VLAN, ascending: those of its paths, and more, so that it reaches all switches with hosts. It
-// adds them to those that in counts.
+// span returns the links of a VLAN, ascending: those of its paths, and more, so that it reaches all
+// switches with hosts. in counts the VLANs of each link.
 func (t *Topology) span(f *forest, in []int) []int {
-	rest := make([]int, 0, len(t.Links))
+	var rest []int
 	for l := range t.Links {
 		if !f.has(l) {
 			rest = append(rest, l)

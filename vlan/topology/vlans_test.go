@@ -123,7 +123,8 @@ func TestComputeVLANs_FatTreeOfThreeLevels_OneVLANPerTopSwitch(t *testing.T) {
 	}
 }
 
-// In a ring the way round one link and the link itself are both wanted, for each link: so there is a VLAN without each.
+// In a ring the way round one link and the link itself are both wanted, for each link: so there is
+// a VLAN without each.
 func TestComputeVLANs_Ring(t *testing.T) {
 	for n := 3; n <= 12; n++ {
 		net := ring(n)
@@ -138,8 +139,8 @@ func TestComputeVLANs_Ring(t *testing.T) {
 	}
 }
 
-// Between corners of a hypercube there are as many disjoint paths as it has dimensions, and greedy choice finds that many
-// paths.
+// Between corners of a hypercube there are as many disjoint paths as it has dimensions, and greedy
+// choice finds that many paths.
 func TestComputeVLANs_Hypercube(t *testing.T) {
 	for d, most := range map[int]int{1: 1, 2: 4, 3: 9, 4: 28, 5: 82} { // VLANs: docs/topologies.md has them
 		net := hypercube(d)
@@ -232,7 +233,8 @@ func TestComputeVLANs_RandomOrdersHelp(t *testing.T) {
 	}
 }
 
-// A VLAN that must be made to reach b takes the detour by c, which no VLAN has, and not the link that one has already.
+// A VLAN that must be made to reach b takes the detour by c, which no VLAN has, and not the link
+// that one has already.
 func TestComputeVLANs_ExtendsByWhatIsUnused(t *testing.T) {
 	net := bare(4, topology.Link{A: 0, B: 1}, topology.Link{A: 0, B: 2}, topology.Link{A: 2, B: 1}, topology.Link{A: 0, B: 3}, topology.Link{A: 0, B: 3})
 	net.Hosts = slices.Delete(net.Hosts, 2, 3) // c is switch 2
