@@ -15,7 +15,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// pingVerb is the verb ping.
+// pingVerb probes the paths to one node.
 type pingVerb struct {
 	pathFlags
 	vid     int
@@ -23,19 +23,21 @@ type pingVerb struct {
 	node    mcd.NodeID
 }
 
-// maxSwept is how many paths are measured that a sweep has found, unless all are wanted as JSON.
+// maxSwept bounds the paths that are measured after a sweep, unless all are wanted as JSON.
 const maxSwept = 32
 
+// NewPingCommand returns the verb ping.
 func NewPingCommand() *cobra.Command {
 	p := new(pingVerb)
 	cmd := &cobra.Command{
 		Use:   "ping NODE [flags]",
 		Short: "Say whether the paths to a node are alive, and how long they are",
-		Long: `Sends probes to a node, which its endpoint answers by the same tag, whatever its program is doing; and prints how long
-they took there and back. Exits with 1 if none is answered.
+		Long: `Sends probes to a node, which its endpoint answers by the same tag, whatever its program is doing;
+and prints how long they took there and back. Exits with 1 if none is answered.
 
-Without --interface it starts nodes of its own and asks from node 0. On real machines, give --interface, --node and
---nodes; any program of the cluster answers on the others, such as: rawlane node --stay 1h.
+Without --interface it starts nodes of its own and asks from node 0. On real machines, give
+--interface, --node and --nodes; any program of the cluster answers on the others, such as: rawlane
+node --stay 1h.
 
   rawlane ping 1 --vids untagged,1-4
   rawlane ping 3 --all-vids --nodes 4              by which VIDs is it reached?
@@ -115,7 +117,7 @@ func (p *pingVerb) run(cmd *cobra.Command, _ []string) error {
 	return errors.Join(p.ask(ctx, cmd, nodes[0]), closeAll())
 }
 
-// ask probes all paths and prints what they came to.
+// ask probes all paths and prints the results.
 func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint) error {
 	if err := p.fits(ep); err != nil {
 		return err
