@@ -18,7 +18,7 @@ const (
 	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
 )
 
-// A request is a code and a number. The answer is the request and a value. Requests may be repeated.
+// A request is a code and a number. The answer is the request and a value. Requests may come twice.
 const (
 	askReady   byte = iota + 1 // are you there?
 	askReset                   // begin to count
@@ -41,8 +41,8 @@ type benchServer struct {
 	end     func()
 }
 
-// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
-// over IP, too.
+// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it
+// echoes over IP, too.
 func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()

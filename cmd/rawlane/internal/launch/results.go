@@ -124,13 +124,16 @@ func (s *ResultServer) Fetch(ctx context.Context, node mcd.NodeID, part int) (b 
 				return b, nil
 			}
 		case time.Since(heard) > AskTimeout:
-			return nil, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)", node, AskTimeout)
+			return nil, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)",
+				node, AskTimeout)
 		}
 	}
 }
 
 // receive waits a little for the answer to a request. Without one, total is negative.
-func (s *ResultServer) receive(ctx context.Context, node mcd.NodeID, request []byte) (more []byte, total int, err error) {
+func (s *ResultServer) receive(
+	ctx context.Context, node mcd.NodeID, request []byte,
+) (more []byte, total int, err error) {
 	turn, cancel := context.WithTimeout(ctx, AskAgain)
 	defer cancel()
 	b := make([]byte, s.ep.MaxPayload())
@@ -148,7 +151,7 @@ func (s *ResultServer) receive(ctx context.Context, node mcd.NodeID, request []b
 	}
 }
 
-// Gather gets a part of every node, in the order of the endpoint's nodes. That of node 0 is its own.
+// Gather gets a part of every node, in the order of the endpoint's nodes; of node 0, its own.
 func (s *ResultServer) Gather(ctx context.Context, part int) (all [][]byte, err error) {
 	for _, n := range s.ep.Nodes() {
 		b := s.parts[part]
