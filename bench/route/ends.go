@@ -71,11 +71,13 @@ func runRole(role, socket string, iters, nodes int) error {
 		return managerAnswer(socket, nodes)
 	case endPrefix + "manager-ask":
 		return managerAsk(socket, iters)
-	case endPrefix + "table-answer":
+	case endPrefix + "table-answer", endPrefix + "frame-answer":
 		fmt.Println("ready") // the other end asks nothing
 		return waitForSignal()
 	case endPrefix + "table-ask":
 		return tableAsk(iters, nodes)
+	case endPrefix + "frame-ask":
+		return frameAsk(iters)
 	}
 	return fmt.Errorf("role %q", role)
 }

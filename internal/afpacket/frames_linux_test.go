@@ -16,8 +16,8 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames,
-// as ours stands behind the second tag; one for any EtherType does.
+// Of stacked tags the outer one is the frame's. A link for one EtherType does not see such frames, as
+// that stands behind the second tag; a link for all EtherTypes does.
 func TestStackedTags(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
@@ -39,7 +39,7 @@ func TestStackedTags(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		if l, ok := all.(*ring.Link); ok && l.TPID(0) != 0x88a8 {
-			// TPID speaks of the last Poll, which receive ends with.
+			// TPID is of the last Poll, which is receive's.
 			t.Errorf("TPID %#x, want 0x88a8", l.TPID(0))
 		}
 		single := slices.Concat(double[:12], []byte{0x88, 0xa8, 0x60, 7, 0x88, 0xb5}, make([]byte, 60))
@@ -50,7 +50,7 @@ func TestStackedTags(t *testing.T) {
 	})
 }
 
-// What finds no room is counted, and what is received is received once and in order.
+// Frames without room are counted; the others arrive once and in order.
 func TestOverflow(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{small: true})
@@ -86,7 +86,7 @@ func TestOverflow(t *testing.T) {
 	})
 }
 
-// TCP on the same interfaces is not disturbed, nor does it disturb.
+// TCP on the same interfaces and the links do not disturb each other.
 func TestTCPIsUndisturbed(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{promiscuous: true}), open(1, settings{promiscuous: true})
@@ -130,8 +130,8 @@ func TestTCPIsUndisturbed(t *testing.T) {
 	})
 }
 
-// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that
-// takes promiscuity.
+// A link does not see other EtherTypes, groups that were not joined, or frames for other stations;
+// a promiscuous one sees the last two.
 func TestForeignFrames(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)

@@ -33,7 +33,7 @@ func TestInterfaceIsDown(t *testing.T) {
 	}
 }
 
-// Without CAP_NET_RAW the error names it, and the ways to get it; nothing stays open.
+// Without CAP_NET_RAW the error names it and the ways to get it.
 func TestNoPrivilege(t *testing.T) {
 	for _, d := range kinds {
 		bed := newBed(t)
@@ -62,8 +62,7 @@ func descriptors(t *testing.T) int {
 	return len(files)
 }
 
-// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no
-// descriptor.
+// No descriptor stays open, whichever step of opening fails: here, each that gets no descriptor.
 func TestNoDescriptorLeaks(t *testing.T) {
 	for _, d := range kinds {
 		t.Run(d.name, func(t *testing.T) {

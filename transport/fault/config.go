@@ -57,7 +57,8 @@ func (c *Config) validate() error {
 
 func (c *Config) model() impair.Model {
 	return impair.Model{
-		Loss: c.Loss, Duplicate: c.Duplicate, Truncate: c.Truncate, Corrupt: c.Corrupt, Delay: c.Delay, Reorder: c.Reorder,
+		Loss: c.Loss, Duplicate: c.Duplicate, Truncate: c.Truncate, Corrupt: c.Corrupt,
+		Delay: c.Delay, Reorder: c.Reorder,
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
 )
 
-// Each change of the table, the program's own or another's, happens inside a fence, and no other time.
+// Each change of the table, the program's own or another's, happens inside a fence, and no other
+// time.
 func TestFencedChanges(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s, g := n.DialDrained(t, 0, nil)
@@ -55,7 +56,8 @@ func TestFencedChanges(t *testing.T) {
 	}
 }
 
-// A change of the program's own whose fence fails is not made; another's is made all the same, and told of.
+// A change of the program's own whose fence fails is not made; another's is made all the same, and
+// told of.
 func TestFenceFails(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	events := make(chan manager.Event, 10)
@@ -95,7 +97,8 @@ func TestFailoverIsNotFenced(t *testing.T) {
 	}
 }
 
-// Others push while the program changes its own: fences of both kinds get done, and all ends as the manager has it.
+// Others push while the program changes its own: fences of both kinds get done, and all ends as the
+// manager has it.
 func TestFencedSessionsAtOnce(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 6, 4), t.TempDir())
 	var sessions []*manager.Session

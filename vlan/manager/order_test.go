@@ -19,8 +19,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Two nodes, of which the first sends by its manager's routes, and a network where VID 1 is slow and VID 2 is not. When the route changes in
-// between, what was sent last arrives first; with a fence nothing does.
+// Two nodes, of which the first sends by its manager's routes, and a network where VID 1 is slow
+// and VID 2 is not. When the route changes in between, what was sent last arrives first; with a
+// fence nothing does.
 func TestVFREC_4_3_MessagesOvertakeEachOtherUnlessFenced(t *testing.T) {
 	for _, by := range []string{"the program", "another"} {
 		for _, fenced := range []bool{false, true} {
@@ -64,7 +65,8 @@ func TestVFREC_4_3_MessagesOvertakeEachOtherUnlessFenced(t *testing.T) {
 	}
 }
 
-// slowPath opens two nodes between which frames of VID 1 take 100 ms, and returns the first one's session, and a port of each.
+// slowPath opens two nodes between which frames of VID 1 take 100 ms, and returns the first one's
+// session, and a port of each.
 func slowPath(t *testing.T) (s *manager.Session, from, to *mcd.Port, n *managertest.Node) {
 	t.Helper()
 	links, err := fabric.Links(2)

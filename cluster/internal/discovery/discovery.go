@@ -2,7 +2,7 @@
 //
 //	state     event                    next      sends
 //	Seeking   deadline                 Seeking   "I am k, seeking"; the interval doubles
-//	Seeking   a new node               Seeking   "I am k, seeking" soon, which that node may have missed
+//	Seeking   a new node               Seeking   "I am k, seeking" soon
 //	Seeking   the last other node      Settling  "I am k, complete" soon
 //	Seeking   a conflict               Failed    "I am k", so that the other one notices too
 //	Settling  "I am j, seeking"        Settling  "I am k, complete" soon

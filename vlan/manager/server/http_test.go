@@ -200,7 +200,8 @@ func TestChangesOverHTTP(t *testing.T) {
 	}
 }
 
-// A plan's file is taken as it is; programs get the whole table, and lose the nodes that are not in it.
+// A plan's file is taken as it is; programs get the whole table, and lose the nodes that are not in
+// it.
 func TestPlanFileOverHTTP(t *testing.T) {
 	n := managertest.Start(t, 0, nil, t.TempDir())
 	s := n.Dial(t, manager.Dialer{})
@@ -246,8 +247,8 @@ func TestHealthAndVersion(t *testing.T) {
 	}
 }
 
-// Each line of the metrics is as Prometheus' text format has it, each sample follows its own metric's type, and counters show what was
-// sent.
+// Each line of the metrics is as Prometheus' text format has it, each sample follows its own
+// metric's type, and counters show what was sent.
 func TestMetrics(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s := n.Dial(t, manager.Dialer{})

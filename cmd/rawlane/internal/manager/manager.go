@@ -83,22 +83,15 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
 	var guards sync.WaitGroup
 	if m.failover {
 		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
-		guards.Go(func() {
-			if err := g.run(ctx); err != nil {
-				cancel(err)
-			}
-		})
+		guards.Go(func() { g.run(ctx) }) // until ctx ends
 	}
 	err = m.serve(ctx, s, config, cfg.Logger)
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(err, cause)
-	}
-	cancel(nil)
+	cancel()
 	guards.Wait()
 	return errors.Join(err, s.Close())
 }
