@@ -33,8 +33,9 @@ type ExchangerConfig struct {
 	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends.
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
-	// other node keeps asking. Requests may be repeated. It runs in whichever goroutine polls the
-	// endpoint, and must not wait. Its request is valid until it returns.
+	// other node keeps asking. It is called again for each repeated request, and for each part of
+	// an answer that is longer than a message. It runs in whichever goroutine polls the endpoint,
+	// and must not wait. Its request is valid until it returns.
 	Answer func(from mcd.NodeID, request []byte) (answer []byte, ready bool)
 }
 
@@ -77,10 +78,11 @@ type peerState struct {
 
 // request is that of an Ask under way.
 type request struct {
-	number uint32
-	to     mcd.NodeID
-	answer []byte
-	done   bool
+	number  uint32
+	to      int // place in nodes
+	payload []byte
+	answer  []byte // as far as it is here
+	done    bool
 }
 
 // OpenExchanger opens the port of an endpoint whose node table is complete. Errors: mcd.ErrPortBusy.
@@ -228,17 +230,14 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	if errors.Is(x.failed, mcd.ErrClosed) {
 		return nil, fmt.Errorf("cluster: ask: %w", mcd.ErrClosed)
 	}
-	x.mu.Lock()
-	x.ask = request{number: x.ask.number + 1, to: node}
-	b := message{kind: kindRequest, number: x.ask.number, data: payload}.bytes()
-	x.mu.Unlock()
-	if len(b) > x.ep.MaxPayload() {
-		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)",
-			node, len(payload), x.ep.MaxPayload()-messageHeaderLen)
+	if most := x.ep.MaxPayload() - messageHeaderLen; len(payload) > most {
+		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)", node, len(payload), most)
 	}
-	err := x.repeat(ctx, "ask", func(k int) bool { return k == i && !x.ask.done }, func(int) {
-		_ = x.port.TrySend(0, x.to(i), b) // if it is lost it is repeated
-	})
+	x.mu.Lock()
+	x.ask = request{number: x.ask.number + 1, to: i, payload: payload}
+	x.mu.Unlock()
+	isMissing := func(k int) bool { return k == i && !x.ask.done }
+	err := x.repeat(ctx, "ask", isMissing, func(int) { x.sendRequest() })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.ask.answer, err

@@ -24,9 +24,9 @@ const (
 //
 //	 0 kind, 1 byte; 3 bytes of 0
 //	 4 number of the request, or round, 4 bytes
-//	 8 offset in the blob, 4 bytes
-//	12 length of the blob, 4 bytes; notPosted if the round has not begun there
-//	16 data: request, answer, or bytes of the blob
+//	 8 offset in the answer or blob, 4 bytes
+//	12 length of the answer or blob, 4 bytes; notPosted if there is none yet
+//	16 data: the request, or bytes of the answer or blob
 type message struct {
 	kind           kind
 	number         uint32
@@ -72,17 +72,36 @@ func (x *Exchanger) sendFetch(i int) {
 	x.send(i, message{kind: kindFetch, number: x.round, offset: uint32(len(x.peers[i].blob))})
 }
 
+// sendRequest asks for the rest of the answer to a request.
+func (x *Exchanger) sendRequest() {
+	a := &x.ask
+	x.send(a.to, message{kind: kindRequest, number: a.number, offset: uint32(len(a.answer)), data: a.payload})
+}
+
 // sendPart sends what fits of this node's blob of a round.
 func (x *Exchanger) sendPart(i int, round, offset uint32) {
-	blob := x.posted[round%2]
-	if uint64(offset) > uint64(len(blob)) {
-		return
+	x.send(i, message{kind: kindPart, number: round}.part(x.posted[round%2], offset, x.ep.MaxPayload()))
+}
+
+// part returns m with what fits of a blob, from an offset on.
+func (m message) part(blob []byte, offset uint32, maxPayload int) message {
+	m.offset = min(offset, uint32(len(blob)))
+	m.length = uint32(len(blob))
+	rest := blob[m.offset:]
+	m.data = rest[:min(len(rest), maxPayload-messageHeaderLen)]
+	return m
+}
+
+// appendTo appends a part to what is here of a blob, if it is the next one. It reports whether the blob
+// is complete, and else whether to ask for the next part: not for a duplicate, whose next part was
+// asked for.
+func (m message) appendTo(blob *[]byte) (complete, askNext bool) {
+	if m.length > MaxBlob || int(m.offset) != len(*blob) {
+		return false, false
 	}
-	rest := blob[offset:]
-	x.send(i, message{
-		kind: kindPart, number: round, offset: offset, length: uint32(len(blob)),
-		data: rest[:min(len(rest), x.ep.MaxPayload()-messageHeaderLen)],
-	})
+	*blob = append(*blob, m.data[:min(len(m.data), int(m.length)-len(*blob))]...)
+	complete = len(*blob) == int(m.length)
+	return complete, !complete && len(m.data) > 0
 }
 
 // receive takes messages, in the endpoint's progress.
@@ -104,7 +123,7 @@ func (x *Exchanger) onRequest(from int, m message) {
 	reply := message{kind: kindPending, number: m.number}
 	if x.cfg.Answer != nil {
 		if answer, ready := x.cfg.Answer(x.nodes[from], m.data); ready {
-			reply.kind, reply.data = kindAnswer, answer
+			reply = message{kind: kindAnswer, number: m.number}.part(answer, m.offset, x.ep.MaxPayload())
 		}
 	}
 	x.mu.Lock() // until the port is known
@@ -119,8 +138,11 @@ func (x *Exchanger) handle(from int, m message) {
 	p.heard = clock.Now()
 	switch m.kind {
 	case kindAnswer:
-		if m.number == x.ask.number && x.nodes[from] == x.ask.to && !x.ask.done {
-			x.ask.answer, x.ask.done = slices.Clone(m.data), true
+		if m.number == x.ask.number && from == x.ask.to && !x.ask.done {
+			var askNext bool
+			if x.ask.done, askNext = m.appendTo(&x.ask.answer); askNext {
+				x.sendRequest()
+			}
 		}
 	case kindFetch:
 		x.onFetch(from, m)
@@ -151,11 +173,12 @@ func (x *Exchanger) onFetch(from int, m message) {
 // onPart appends a part of a blob, and asks for the next one.
 func (x *Exchanger) onPart(from int, m message) {
 	p := &x.peers[from]
-	if !p.awaited || m.number != x.round || m.length > MaxBlob || int(m.offset) != len(p.blob) {
+	if !p.awaited || m.number != x.round {
 		return
 	}
-	p.blob = append(p.blob, m.data[:min(len(m.data), int(m.length)-len(p.blob))]...)
-	if p.awaited = len(p.blob) < int(m.length); p.awaited && len(m.data) > 0 {
+	complete, askNext := m.appendTo(&p.blob)
+	p.awaited = !complete
+	if askNext {
 		x.sendFetch(from)
 	}
 }

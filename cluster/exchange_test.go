@@ -166,12 +166,13 @@ func TestExchanger_Ask(t *testing.T) {
 		all := exchangers(t, 2, fault.Config{Loss: .3}, cluster.ExchangerConfig{
 			PeerTimeout: time.Second,
 			Answer: func(from mcd.NodeID, request []byte) ([]byte, bool) {
-				return fmt.Appendf(nil, "%d asks %s", from, request), time.Since(start) > 3*time.Second
+				answer := strings.Repeat(fmt.Sprintf("%d asks %s, ", from, request), 300) // some are longer than a message
+				return []byte(answer), time.Since(start) > 3*time.Second
 			},
 		})
 		for i := range 30 {
 			b, err := all[0].Ask(t.Context(), 1, fmt.Append(nil, i))
-			if want := fmt.Sprintf("0 asks %d", i); err != nil || string(b) != want {
+			if want := strings.Repeat(fmt.Sprintf("0 asks %d, ", i), 300); err != nil || string(b) != want {
 				t.Fatalf("%q, %v, want %q", b, err, want)
 			}
 		}

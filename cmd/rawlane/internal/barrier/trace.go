@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -111,11 +112,11 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 
 // trace is one node's part.
 func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
-	results, err := launch.NewResultServer(ep, 1)
+	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}
-	defer results.Close()
+	defer func() { _ = x.Close() }()
 	service, err := barrier.Open(ep, barrier.Config{})
 	if err != nil {
 		return err
@@ -141,11 +142,11 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 	if err != nil {
 		return err
 	}
-	results.Put(0, own)
-	if ep.Node() == 0 {
-		err = b.show(ctx, ep, g, results, out)
+	parts, err := x.Gather(ctx, 0, own)
+	if err == nil && ep.Node() == 0 {
+		err = b.show(ep, g, parts, out)
 	}
-	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
+	return errors.Join(err, service.Close())
 }
 
 // barrierTrace is what barrier trace prints as JSON: the slowest barrier.
@@ -170,12 +171,8 @@ type lastToCome struct {
 }
 
 // show collects all traces and prints the slowest barrier.
-func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
+func (b *barrierTracer) show(ep *mcd.Endpoint, g *barrier.Group, parts [][]byte, out io.Writer) error {
 	nodes := ep.Nodes()
-	parts, err := results.Gather(ctx, 0)
-	if err != nil {
-		return err
-	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
 		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
