@@ -255,7 +255,8 @@ func tableAsk(iters, nodes int) error {
 	}
 	return harness.Measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
-		if err := table.Set(vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
+		route := vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
+		if err := table.Set(route); err != nil {
 			return err
 		}
 		return carries(table, vid)

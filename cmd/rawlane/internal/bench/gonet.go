@@ -74,7 +74,8 @@ func (c *client) beside(ctx context.Context, network string, r *benchResult) err
 			return err
 		}
 		if v == 0 {
-			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)", network, peer)
+			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)",
+				network, peer)
 		}
 		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
 		if err := gonet.Ping(ctx, network, unpackAddress(v), load, record); err != nil {

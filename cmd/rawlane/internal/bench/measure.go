@@ -56,8 +56,8 @@ func openClient(ctx context.Context, e *mcd.Endpoint) (*client, error) {
 	return c, c.askAll(ctx, askReady)
 }
 
-// keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up. It
-// is called between measurements, at the time now.
+// keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up.
+// It is called between measurements, at the time now.
 func (c *client) keepAlive(ctx context.Context, now time.Time) error {
 	if now.Sub(c.asked) < launch.Silence/6 {
 		return nil
@@ -188,7 +188,7 @@ func (p *pinger) await(ctx context.Context) error {
 	}
 }
 
-// stamp numbers the message, if it is long enough, so that a late echo is not taken for another one.
+// stamp numbers the message, if it is long enough, so that a late echo is not taken for another.
 func (p *pinger) stamp() {
 	if len(p.b) >= 4 {
 		binary.BigEndian.PutUint32(p.b, p.seq)

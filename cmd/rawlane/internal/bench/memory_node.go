@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// memoryNode is one node's part.
+// memoryNode is the part of one node.
 type memoryNode struct {
 	b      *memoryBench
 	ep     *mcd.Endpoint
@@ -108,14 +108,14 @@ func (n *memoryNode) use(keys string) error {
 	return errors.Join(err1, err2)
 }
 
-// notified waits for the next notification. There may be more already: they are for later.
+// notified waits for the next notification. More of them may be there already, for later.
 func (n *memoryNode) notified(ctx context.Context) error {
 	_, err := n.window.Wait(ctx, n.seen)
 	n.seen++
 	return err
 }
 
-// fill makes up what this node sends: the same on both, in all runs.
+// fill makes the data to send: the same on both nodes, in all runs.
 func (n *memoryNode) fill(size int) {
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
 	n.data = make([]byte, size)
@@ -126,7 +126,7 @@ func (n *memoryNode) fill(size int) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// compare makes sure that some memory is what the other node has sent.
+// compare checks that b is the data that the other node has sent.
 func (n *memoryNode) compare(what string, b []byte) error {
 	if got, want := crc32.Checksum(b, castagnoli), crc32.Checksum(n.data, castagnoli); got != want {
 		return fmt.Errorf("%s: %d bytes arrived with checksum %08x, and were sent with %08x", what, len(b), got, want)
@@ -134,12 +134,12 @@ func (n *memoryNode) compare(what string, b []byte) error {
 	return nil
 }
 
-// times is how often something of a size is done.
+// times returns the number of round trips of a size.
 func (b *memoryBench) times(size int) int {
 	return int(max(1, min(int64(b.iters), b.bytes/int64(size))))
 }
 
-// many is how many of a size come to --bytes.
+// many returns the number of messages of a size in --bytes.
 func (b *memoryBench) many(size int) int { return int(min(max(1, b.bytes/int64(size)), 2_000_000)) }
 
 // pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends.
@@ -167,8 +167,10 @@ func (n *memoryNode) pingPong(size int, r *memoryResult, send, receive func() er
 	return nil
 }
 
-// rate measures what a number of sends of a size come to, until all is confirmed.
-func (n *memoryNode) rate(ctx context.Context, count, size int, send func() error) (perSecond, mbPerS float64, err error) {
+// rate measures a number of sends of a size, until all are confirmed.
+func (n *memoryNode) rate(
+	ctx context.Context, count, size int, send func() error,
+) (perSecond, mbPerS float64, err error) {
 	start := time.Now()
 	for range count {
 		if err := send(); err != nil {
@@ -230,7 +232,7 @@ func (n *memoryNode) get(ctx context.Context, size int, r *memoryResult) (err er
 	return errors.Join(n.compare("get", buf), n.other.Signal(ctx))
 }
 
-// calls measures operations that wait for an answer, at node 0.
+// calls measures operations with an answer, at node 0.
 func (n *memoryNode) calls(size int, r *memoryResult, do func() error) error {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	count := n.b.times(size)
@@ -281,7 +283,8 @@ func (n *memoryNode) fifo(ctx context.Context, size int, r *memoryResult) (err e
 		return err
 	}
 	batch := slices.Repeat([][]byte{n.data}, memoryBatch)
-	perSecond, _, err := n.rate(ctx, count/memoryBatch, size*memoryBatch, func() error { return n.queue.PushBatch(ctx, batch...) })
+	push := func() error { return n.queue.PushBatch(ctx, batch...) }
+	perSecond, _, err := n.rate(ctx, count/memoryBatch, size*memoryBatch, push)
 	r.BatchedPerS = perSecond * memoryBatch
 	return err
 }

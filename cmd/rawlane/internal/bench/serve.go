@@ -37,8 +37,8 @@ type benchServer struct {
 	end     func()
 }
 
-// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
-// over IP, too.
+// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it
+// echoes over IP, too.
 func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
