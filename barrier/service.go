@@ -38,6 +38,7 @@ type Service struct {
 	closed     bool
 	groups     []*Group
 	sets       map[engine.Identity]*memberSet
+	last       *memberSet        // the one that the last message was for, and most likely the next one
 	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
 	tombstones []tombstone       // of the groups that were closed last
 	early      []earlyMessage    // of groups that do not exist here yet
@@ -111,7 +112,12 @@ func (s *Service) receive(batch []mcd.Message, _ bool) {
 }
 
 func (s *Service) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
-	if c := s.sets[m.Identity]; c != nil {
+	c := s.last
+	if c == nil || c.identity != m.Identity {
+		c = s.sets[m.Identity]
+		s.last = c
+	}
+	if c != nil {
 		c.handle(now, from, m)
 	} else {
 		s.handleUnknown(from, m)

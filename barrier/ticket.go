@@ -113,8 +113,11 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	return t.giveUp(e, err)
 }
 
-// ended reports whether the barrier has ended, and how.
+// ended reports whether the barrier has ended, and how. It takes the lock only if it has.
 func (t Ticket) ended(e *entry) (bool, error) {
+	if e.generation.Load() == int64(t.generation) && !e.done.Done() {
+		return false, nil
+	}
 	t.set.service.mu.Lock()
 	defer t.set.service.mu.Unlock()
 	return t.endedLocked(e)
@@ -127,7 +130,9 @@ func (t Ticket) endedLocked(e *entry) (bool, error) {
 	case !e.done.Done():
 		return false, nil
 	}
-	e.givenUp.Store(false)
+	if e.givenUp.Load() {
+		e.givenUp.Store(false)
+	}
 	return true, e.done.Err()
 }
 

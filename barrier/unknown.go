@@ -74,6 +74,7 @@ func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 // bury takes a member set out, and keeps its tombstone. The caller holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
+	s.last = nil
 	if len(s.tombstones) == maxTombstones {
 		s.tombstones = slices.Delete(s.tombstones, 0, 1)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/rawlane/rawlane/internal/clock"
 )
 
-// Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error, or until
-// the endpoint is closed, and returns ErrClosed; then c may still be completed later. While it waits, the
-// calling goroutine polls. Receive functions must not call it.
+// Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error,
+// or until the endpoint is closed, and returns ErrClosed; then c may still be completed later.
+// While it waits, the calling goroutine polls. Receive functions must not call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	if limit := e.spinning.limit(); !c.Done() && !e.spin(ctx, c, limit) {
 		start := clock.Now()
@@ -25,12 +25,12 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	return ErrClosed
 }
 
-// spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on a ring.
-// Where others want the core, one will do.
+// spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on
+// a ring. Where others want the core, one will do.
 const spinCheck = 64
 
-// spin polls, or watches another goroutine poll, until c is done. It returns false if it has used up its
-// time, ctx has ended or the endpoint is closed before that.
+// spin polls, or watches another goroutine poll, until c is done. It returns false if it has used
+// up its time, ctx has ended or the endpoint is closed before that.
 func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration) bool {
 	if limit <= 0 {
 		return false
@@ -73,12 +73,12 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	return done
 }
 
-// endSpin ends a leader's turn. With its own message it leaves at once, and is back soon; without, it leaves
-// the links to their own goroutines.
+// endSpin ends a leader's turn. With its own message it leaves at once, and is back soon; without,
+// it leaves the links to their own goroutines.
 func (e *Endpoint) endSpin(c *Completion) {
+	defer e.unlockPoll()
 	if !c.Done() {
 		e.maskWakeups(false)
 		e.onIdle()
 	}
-	e.unlockPoll()
 }

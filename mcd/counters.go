@@ -57,8 +57,9 @@ const (
 	drops
 )
 
-// counter counts. Each is written by one goroutine at a time (the one that polls, or the one that holds the
-// outbox's lock) and read by any: so a plain store does, at 1 ns, where an atomic addition costs 5.
+// counter counts. Each is written by one goroutine at a time (the one that polls, or the one that
+// holds the outbox's lock) and read by any: so a plain store does, at 1 ns, where an atomic
+// addition costs 5.
 type counter struct{ n atomic.Uint64 }
 
 func (c *counter) add(n uint64) { c.n.Store(c.n.Load() + n) }
@@ -72,8 +73,8 @@ func (t *traffic) add(messages, bytes int) {
 	t.bytes.add(uint64(bytes))
 }
 
-// Counters returns what the endpoint's ports, closed ones included, have sent and received since Open, and
-// what was dropped.
+// Counters returns what the endpoint's ports, closed ones included, have sent and received since
+// Open, and what was dropped.
 func (e *Endpoint) Counters() Counters {
 	c := e.closedPorts()
 	for i := range e.ports {

@@ -11,32 +11,34 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// A message that takes a new route may overtake one that was sent by the old one. A drain prevents that:
+// A message that takes a new route may overtake one that was sent by the old one. A drain prevents
+// that:
 //
-//	sends to the node are held back     Send waits, TrySend is refused, what is posted stays posted
-//	a probe follows the last of them    by the old route: same links, same queues, so nothing overtakes it
-//	its answer is awaited               all that was sent before has arrived
-//	the route is changed                and sends go on
+//	sends to the node are held back    Send waits, TrySend is refused, what is posted stays posted
+//	a probe follows the last of them   by the old route: same links and queues, so nothing overtakes it
+//	its reply is awaited               all that was sent before has arrived
+//	the route is changed               and sends go on
 //
 // Only the lanes of the nodes concerned are held: see sendQueue.
 
 // drain is an endpoint's part in drains.
 type drain struct {
-	turn chan struct{} // of capacity 1: whoever is in it drains
+	turn chan struct{} // of capacity 1: holds a token while a drain is under way
 	held []NodeID      // guarded by tableMu
 }
 
 func (d *drain) init() { d.turn = make(chan struct{}, 1) }
 
-// Drain runs change, which is to change the routes to some nodes, when all that was sent to them before has
-// arrived, and holds back what is sent to them meanwhile. So no message overtakes another across the change.
-// Send and PostSend wait, TrySend returns transport.ErrBusy. Messages to other nodes, to groups and to all
-// are not held back. Arrived means taken from the link by the node, not by its program.
+// Drain runs change, which is to change the routes to some nodes, when all that was sent to them
+// before has arrived, and holds back what is sent to them meanwhile. So no message overtakes
+// another across the change. Send and PostSend wait, TrySend returns transport.ErrBusy. Messages to
+// other nodes, to groups and to all are not held back. Arrived means taken from the link by the
+// node, not by its program.
 //
-// All links of the endpoint are drained. Lost probes are repeated until ctx ends. Then, or if another error
-// comes first, change is not run, and sends go on by the old route: *NoAnswerError, ErrUnknownNode, ErrClosed.
-// Otherwise Drain returns change's error. Drains of one endpoint follow one another. change must not send to
-// the nodes, and Receive functions must not call Drain.
+// All links of the endpoint are drained. Lost probes are repeated until ctx ends. Then, or if
+// another error comes first, change is not run, and sends go on by the old route: *NoAnswerError,
+// ErrUnknownNode, ErrClosed. Otherwise Drain returns change's error. Drains of one endpoint follow
+// one another. change must not send to the nodes, and Receive functions must not call Drain.
 func (e *Endpoint) Drain(ctx context.Context, change func() error, nodes ...NodeID) error {
 	select {
 	case e.drain.turn <- struct{}{}:
@@ -83,11 +85,8 @@ func (e *Endpoint) hold(nodes []NodeID) {
 		e.lookup(n).hold(e, true)
 	}
 	e.tableMu.Unlock()
-	for i := range e.ports {
-		if p := e.ports[i].Load(); p != nil {
-			p.out.mu.Lock() // whoever is sending was admitted before
-			p.out.mu.Unlock()
-		}
+	for _, p := range e.openPorts() {
+		p.out.awaitSenders()
 	}
 }
 
@@ -118,8 +117,9 @@ func (p *peer) hold(e *Endpoint, on bool) {
 	}
 }
 
-// Probes of a drain are repeated after firstProbe, and then after twice as long each time, to lastProbe. An
-// answer takes tens of microseconds where nodes wait for it, and a millisecond where they must be woken first.
+// Probes of a drain are repeated after firstProbe, and then after twice as long each time, to
+// lastProbe. An answer takes tens of microseconds where nodes wait for it, and a millisecond where
+// they must be woken first.
 const (
 	firstProbe = 5 * time.Millisecond
 	lastProbe  = 200 * time.Millisecond
@@ -142,11 +142,12 @@ func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 	}
 }
 
-// AddressDrain is Endpoint.Drain by addresses in place of node numbers, as packages of VLAN routes know nodes.
+// AddressDrain is Endpoint.Drain by addresses in place of node numbers, as packages of VLAN routes
+// know nodes.
 type AddressDrain struct{ Endpoint *Endpoint }
 
-// Drain is Endpoint.Drain for the nodes that have these addresses on one of the endpoint's links. Addresses
-// of others, to which the endpoint sends nothing, do not matter.
+// Drain is Endpoint.Drain for the nodes that have these addresses on one of the endpoint's links.
+// Addresses of others, to which the endpoint sends nothing, do not matter.
 func (d AddressDrain) Drain(ctx context.Context, change func() error, dst ...transport.MAC) error {
 	var nodes []NodeID
 	for _, n := range d.Endpoint.Nodes() {

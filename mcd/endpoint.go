@@ -17,7 +17,8 @@ import (
 const (
 	// HeaderLen is what a message costs of the link's MTU, in bytes.
 	HeaderLen = wire.HeaderLen
-	// WireVersion is the version of the wire format that this package speaks. Frames of others are dropped.
+	// WireVersion is the version of the wire format that this package speaks. Frames of others are
+	// dropped.
 	WireVersion = wire.Version
 	// Ports is the number of ports of a node.
 	Ports = 256
@@ -31,22 +32,23 @@ type Config struct {
 	Node NodeID
 	// Nodes is the node table. It may hold this node itself, and can be set later by SetNodes.
 	Nodes []Node
-	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged. A vlan.Table also counts what was
-	// sent by each of its routes.
+	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged. A vlan.Table also counts
+	// what was sent by each of its routes.
 	Router vlan.Router
 	// EtherType of the frames. Zero is transport.EtherTypeDefault.
 	EtherType transport.EtherType
 	// Backlog is how many messages a port keeps while no buffer is posted. Zero is DefaultBacklog;
 	// negative is none, as in the MCD paper: then a message needs a posted buffer.
 	Backlog int
-	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time in which
-	// others have the core does not count. Zero is DefaultSpin; negative is not at all. Where waits usually
-	// cost more than this, they sleep at once.
+	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time
+	// in which others have the core does not count. Zero is DefaultSpin; negative is not at all.
+	// Where waits usually cost more than this, they sleep at once.
 	Spin time.Duration
 }
 
 const (
-	// DefaultBacklog holds what a peer can send during one wake-up of ours (about 50 µs at 1 µs a frame).
+	// DefaultBacklog holds what a peer can send during one wake-up of ours (about 50 µs at 1 µs a
+	// frame).
 	DefaultBacklog = 64
 	// DefaultSpin is twice what it costs to wake two sleeping ends, one after the other.
 	DefaultSpin = 100 * time.Microsecond
@@ -83,8 +85,8 @@ func (c *Config) validate(links []transport.Link) error {
 	return nil
 }
 
-// Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All methods may
-// be called from any goroutine.
+// Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
+// methods may be called from any goroutine.
 type Endpoint struct {
 	cfg        Config
 	nics       []nic
@@ -111,7 +113,7 @@ type Endpoint struct {
 	spareDescs sync.Pool // of *SendDesc, for sends that wait
 
 	closed  atomic.Bool
-	ended   chan struct{}  // closed by Close: whoever still sleeps then would for ever
+	ended   chan struct{}  // closed by Close, for goroutines that still sleep then
 	running sync.WaitGroup // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
 }
 
@@ -124,8 +126,8 @@ type nic struct {
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
-// endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are still
-// the caller's.
+// endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are
+// still the caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if err := cfg.validate(links); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
@@ -179,8 +181,8 @@ func (e *Endpoint) MAC(nic int) transport.MAC { return e.nics[nic].mac }
 // LinkCounters returns the counters of link nic.
 func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic].link.Counters() }
 
-// Foreign returns the sender of the last frame of another wire version, and the version. ok is false if
-// there was none.
+// Foreign returns the sender of the last frame of another wire version, and the version. ok is
+// false if there was none.
 func (e *Endpoint) Foreign() (from transport.MAC, version int, ok bool) {
 	v := e.foreign.Load()
 	for i := range from {
@@ -197,9 +199,9 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 	e.foreign.Store(v)
 }
 
-// Close closes the ports and the links, ends all waits with ErrClosed, also those for completions of layers
-// above, and waits for the endpoint's goroutines. Further calls do nothing. Receive functions must not call
-// it.
+// Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
+// of layers above, and waits for the endpoint's goroutines. Further calls do nothing. Receive
+// functions must not call it.
 func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
@@ -222,11 +224,20 @@ func (e *Endpoint) Close() error {
 }
 
 func (e *Endpoint) closePorts() {
-	e.portMu.Lock() // whoever is opening one has seen closed, or the port is there now
-	e.portMu.Unlock()
+	for _, p := range e.openPorts() {
+		p.close()
+	}
+}
+
+// openPorts returns the ports that are open. After closed is set, no port is opened that is not
+// among them.
+func (e *Endpoint) openPorts() (open []*Port) {
+	e.portMu.Lock()
+	defer e.portMu.Unlock()
 	for i := range e.ports {
 		if p := e.ports[i].Load(); p != nil {
-			p.close()
+			open = append(open, p)
 		}
 	}
+	return open
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Join makes the endpoint a member of a multicast group on all its links: from now on messages to the group
-// reach its ports. Joins are counted.
+// Join makes the endpoint a member of a multicast group on all its links: from now on messages to
+// the group reach its ports. Joins are counted.
 func (e *Endpoint) Join(g GroupID) error {
 	e.groupMu.Lock()
 	defer e.groupMu.Unlock()
@@ -40,7 +40,8 @@ func (e *Endpoint) Leave(g GroupID) error {
 	return nil
 }
 
-// setMembership swaps in a copy of the groups in which g has been joined n times. Readers take no lock.
+// setMembership swaps in a copy of the groups in which g has been joined n times. Readers take no
+// lock.
 func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 	groups := maps.Clone(old)
 	groups[g] = n

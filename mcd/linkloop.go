@@ -14,7 +14,8 @@ import (
 // linkRetry is the pause after a link failed to wait, as it does while its interface is down.
 const linkRetry = 10 * time.Millisecond
 
-// linkLoop is the goroutine that answers on link nic while nobody polls. It ends when the link is closed.
+// linkLoop is the goroutine that answers on link nic while nobody polls. It ends when the link is
+// closed.
 func (e *Endpoint) linkLoop(nic int) {
 	defer e.running.Done()
 	for {
@@ -48,13 +49,15 @@ func (e *Endpoint) lockPoll() bool {
 	return true
 }
 
-// busyPollTime is how long a linkLoop that was woken by several frames at once looks for more before it
-// sleeps again: about as long as waking it takes, and longer than a sender needs to make its next batch.
+// busyPollTime is how long a linkLoop that was woken by several frames at once looks for more
+// before it sleeps again: about as long as waking it takes, and longer than a sender needs to make
+// its next batch.
 const busyPollTime = 30 * time.Microsecond
 
-// busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be long in
-// coming. But several show that frames come more quickly than goroutines wake, and then the loop stays awake
-// as long as they do, unless Config.Spin forbids. The caller holds the poll lock; busyPoll gives it back.
+// busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be
+// long in coming. But several show that frames come more quickly than goroutines wake, and then the
+// loop stays awake as long as they do, unless Config.Spin forbids. The caller holds the poll lock;
+// busyPoll gives it back.
 func (e *Endpoint) busyPoll() {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
@@ -93,12 +96,13 @@ func (e *Endpoint) busyPoll() {
 	}
 }
 
-// unmaskAfter is how long a program may go without polling before its links' goroutines are woken by
-// arrivals again.
+// unmaskAfter is how long a program may go without polling before its links' goroutines are woken
+// by arrivals again.
 const unmaskAfter = 250 * time.Microsecond
 
-// unmaskLoop is the goroutine that unmasks wake-ups when a leader has left them masked, and makes the last
-// call of Receive that it owed, if nobody polls any more. It ends when Close closes e.masked.
+// unmaskLoop is the goroutine that unmasks wake-ups when a leader has left them masked, and makes
+// the last call of Receive that it owed, if nobody polls any more. It ends when Close closes
+// e.masked.
 func (e *Endpoint) unmaskLoop() {
 	defer e.running.Done()
 	tick := time.NewTimer(unmaskAfter)
@@ -120,8 +124,8 @@ func (e *Endpoint) tryUnmask() bool {
 	if !e.tryLockPoll() {
 		return false
 	}
+	defer e.unlockPoll()
 	e.maskWakeups(false)
 	e.onIdle()
-	e.unlockPoll()
 	return true
 }

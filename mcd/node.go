@@ -17,8 +17,8 @@ const MaxNodeID NodeID = 0xfffe
 // ClusterID tells programs that share a segment apart: frames of other clusters are dropped.
 type ClusterID uint32
 
-// Node is an entry of the node table: a number, and the node's address on each network that the endpoint
-// is attached to, in the order of the endpoint's links.
+// Node is an entry of the node table: a number, and the node's address on each network that the
+// endpoint is attached to, in the order of the endpoint's links.
 type Node struct {
 	ID   NodeID          `json:"node"`
 	MACs []transport.MAC `json:"macs"`
@@ -35,8 +35,8 @@ func (n Node) macs() string {
 // Nodes returns the node table, sorted by number.
 func (e *Endpoint) Nodes() []Node { return cloneNodes(e.table.Load().nodes) }
 
-// SetNodes replaces the node table. Each node needs an address per link of the endpoint. Nothing changes
-// if there is an error: ErrConflict where two nodes share a number or an address.
+// SetNodes replaces the node table. Each node needs an address per link of the endpoint. Nothing
+// changes if there is an error: ErrConflict where two nodes share a number or an address.
 func (e *Endpoint) SetNodes(nodes []Node) error {
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
@@ -68,7 +68,8 @@ func cloneNodes(nodes []Node) []Node {
 	return all
 }
 
-// checkNodes reports what is wrong with a node table, sorted by number, of an endpoint with so many links.
+// checkNodes reports what is wrong with a node table, sorted by number, of an endpoint with so many
+// links.
 func checkNodes(nodes []Node, links int) error {
 	type place struct {
 		nic int
@@ -114,8 +115,8 @@ func (t *table) lookup(id NodeID) *peer {
 
 func (e *Endpoint) lookup(id NodeID) *peer { return e.table.Load().lookup(id) }
 
-// newTable makes the table of nodes that were checked. Nodes whose addresses are as before keep their peers.
-// The caller holds tableMu.
+// newTable makes the table of nodes that were checked. Nodes whose addresses are as before keep
+// their peers. The caller holds tableMu.
 func (e *Endpoint) newTable(nodes []Node) (*table, error) {
 	t := &table{nodes: nodes}
 	if len(nodes) > 0 {

@@ -31,6 +31,12 @@ func (o *outbox) init(nics []nic) {
 	}
 }
 
+// awaitSenders returns when the sends that have been admitted are over.
+func (o *outbox) awaitSenders() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+}
+
 // copyIn makes a message the i-th frame, in the present envelope.
 func (o *outbox) copyIn(i int, b []byte) {
 	if i == len(o.bufs) {
@@ -40,7 +46,8 @@ func (o *outbox) copyIn(i int, b []byte) {
 	o.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
 }
 
-// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present envelope.
+// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present
+// envelope.
 func (o *outbox) put(i int, b []byte) {
 	message := b[transport.MaxHeaderLen:]
 	wire.Seal(message, &o.envelope.header)
@@ -50,8 +57,8 @@ func (o *outbox) put(i int, b []byte) {
 	o.counts[i] = o.envelope.count
 }
 
-// address makes the outbox's envelope one for messages to a destination: to a neighbour, or to many if n is
-// nil. The caller holds the outbox's lock.
+// address makes the outbox's envelope one for messages to a destination: to a neighbour, or to many
+// if n is nil. The caller holds the outbox's lock.
 func (p *Port) address(nic int, to Dest, n *neighbour) {
 	e, v := p.e, &p.out.envelope
 	var dst transport.MAC
@@ -84,8 +91,8 @@ func (e *Endpoint) manyMAC(to Dest) transport.MAC {
 	return transport.Broadcast
 }
 
-// transmit gives the first n frames of the outbox to the link, and returns how many it took. The caller
-// holds the outbox's lock.
+// transmit gives the first n frames of the outbox to the link, and returns how many it took. The
+// caller holds the outbox's lock.
 func (p *Port) transmit(nic, n int) (int, error) {
 	sent, err := p.e.nics[nic].link.Send(p.out.frames[:n])
 	size := 0

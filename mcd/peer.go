@@ -14,8 +14,8 @@ type peer struct {
 	neighbours []neighbour
 }
 
-// neighbour is a peer's attachment to one network: its address, and the route there. The route is read for
-// each frame: a route that changes costs the next frame to its destination, and no other.
+// neighbour is a peer's attachment to one network: its address, and the route there. The route is
+// read for each frame: a route that changes costs the next frame to its destination, and no other.
 type neighbour struct {
 	mac   transport.MAC
 	entry *vlan.Destination // in the endpoint's vlan.Table; nil: the program has a router of its own
@@ -40,8 +40,8 @@ func (p *peer) hasAddresses(macs []transport.MAC) bool {
 	return true
 }
 
-// router is the endpoint's vlan.Router. A vlan.Table gives entries to keep; another router is asked for each
-// frame.
+// router is the endpoint's vlan.Router. A vlan.Table gives entries to keep; another router is asked
+// for each frame.
 type router struct {
 	vlan.Router
 	table *vlan.Table       // the Router, if it is one
@@ -90,8 +90,8 @@ func (r *router) bind(peers []*peer) {
 	}
 }
 
-// toNeighbour returns the tag of the next frame to a neighbour, and where to count it, or nil. A tag that no
-// frame can carry leaves the one before it in force.
+// toNeighbour returns the tag of the next frame to a neighbour, and where to count it, or nil. A
+// tag that no frame can carry leaves the one before it in force.
 func (r *router) toNeighbour(n *neighbour) (transport.OptionalTag, *vlan.Count) {
 	if n.entry != nil {
 		return n.entry.Route()

@@ -22,7 +22,8 @@ type PingReply struct {
 	ReceivedTag     transport.OptionalTag // as the reply arrived here
 }
 
-// NoAnswerError names a path that was silent, and for how long. It is ErrNoAnswer, and the context's error.
+// NoAnswerError names a path that was silent, and for how long. It is ErrNoAnswer, and the
+// context's error.
 type NoAnswerError struct {
 	Path   Path
 	Silent time.Duration
@@ -51,9 +52,9 @@ func (w *ping) finish(p *Probe) {
 	w.completion.Complete(nil)
 }
 
-// Ping sends one probe along a path and waits for its reply, until ctx ends: then a *NoAnswerError. While the
-// link has no room it waits, too. Receive functions must not call it. Other errors: ErrSelf, and those of
-// TryProbe.
+// Ping sends one probe along a path and waits for its reply, until ctx ends: then a *NoAnswerError.
+// While the link has no room it waits, too. Receive functions must not call it. Other errors:
+// ErrSelf, and those of TryProbe.
 func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply, error) {
 	if to.Node == e.cfg.Node {
 		return PingReply{}, fmt.Errorf("probe %v: %w", to, ErrSelf)

@@ -21,7 +21,8 @@ import (
 
 func by(vid transport.VID) transport.OptionalTag { return transport.Tagged(transport.Tag{VID: vid}) }
 
-// wrapped opens nodes 0, 1, ... on links of the caller's. They sleep when they wait, so that a bubble's time passes.
+// wrapped opens nodes 0, 1, ... on links of the caller's. They sleep when they wait, so that a
+// bubble's time passes.
 func wrapped(t testing.TB, cfg mcd.Config, links ...transport.Link) []*mcd.Endpoint {
 	t.Helper()
 	cfg.Spin = -1
@@ -151,7 +152,8 @@ func TestPingRefusesBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// One direction of a VLAN is dead: the answer may come by another one, and then the other direction is the dead one.
+// One direction of a VLAN is dead: the answer may come by another one, and then the other direction
+// is the dead one.
 func TestProbesBackByAnotherVIDTellWhichDirectionIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)

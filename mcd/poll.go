@@ -10,23 +10,24 @@ import (
 
 // One goroutine at a time polls the endpoint's links: the holder of the poll lock.
 //
-//	a goroutine waits    it takes the lock (it leads), masks the wake-ups of the links' own goroutines,
-//	                     and polls: see Await
-//	several wait         one leads; the others watch their own completions and try to lead in turn
-//	they wait long       the leader unmasks the wake-ups, and all sleep
-//	nobody waits         each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes the lock
-//	                     and polls: see linkLoop
+//	a goroutine waits   it takes the lock (it leads), masks the wake-ups of the links' own
+//	                    goroutines, and polls: see Await
+//	several wait        one leads; the others watch their own completions and try to lead in turn
+//	they wait long      the leader unmasks the wake-ups, and all sleep
+//	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes the
+//	                    lock and polls: see linkLoop
 //
-// Masking matters. A goroutine that is woken by each frame while a leader spins takes the leader's core, and
-// the 99th percentile of the latency goes from microseconds to milliseconds. Masking a ring and unmasking it
-// cost 0.35 µs each. So a leader that has got its message leaves the wake-ups masked, for it will be back
-// soon; if nobody polls for unmaskAfter, the unmaskLoop unmasks them.
+// Masking matters. A goroutine that is woken by each frame while a leader spins takes the leader's
+// core, and the 99th percentile of the latency goes from microseconds to milliseconds. Masking a
+// ring and unmasking it cost 0.35 µs each. So a leader that has got its message leaves the wake-ups
+// masked, for it will be back soon; if nobody polls for unmaskAfter, the unmaskLoop unmasks them.
 
-// pollBatch is how many frames are taken from a link at once: enough to share the cost of a call, few enough
-// that the link gets its memory back soon.
+// pollBatch is how many frames are taken from a link at once: enough to share the cost of a call,
+// few enough that the link gets its memory back soon.
 const pollBatch = 32
 
-// pollState is what polling needs. All but the lock, what wakes and what counts belongs to the lock's holder.
+// pollState is what polling needs. All but the lock, what wakes and what counts belongs to the
+// lock's holder.
 type pollState struct {
 	lock     atomic.Bool
 	frames   [pollBatch]transport.Frame
@@ -77,7 +78,8 @@ func (s *pollState) wakePollWaiters(n int) {
 	}
 }
 
-// maskWakeups has the links' goroutines sleep through arrivals, or no longer. The caller holds the lock.
+// maskWakeups has the links' goroutines sleep through arrivals, or no longer. The caller holds the
+// lock.
 func (s *pollState) maskWakeups(on bool) {
 	if s.wakeupsOff == on {
 		return
@@ -98,8 +100,8 @@ func (s *pollState) wakeUnmaskLoop() {
 	}
 }
 
-// poll takes one batch from each link and delivers it. It returns how many frames there were. more says that
-// the caller polls again at once. The caller holds the lock.
+// poll takes one batch from each link and delivers it. It returns how many frames there were. more
+// says that the caller polls again at once. The caller holds the lock.
 func (e *Endpoint) poll(more bool) int {
 	total, last := 0, len(e.nics)-1
 	for i := range e.nics {
@@ -123,20 +125,22 @@ func (s *pollState) owe(p *Port, more bool) {
 	s.owed = slices.DeleteFunc(s.owed, func(q *Port) bool { return q == p })
 }
 
-// onIdle makes the last call of the ports that were told that more follows. The caller holds the lock.
+// onIdle makes the last call of the ports that were told that more follows. The caller holds the
+// lock.
 func (s *pollState) onIdle() {
-	for i, p := range s.owed {
-		s.owed[i] = nil
+	for len(s.owed) > 0 {
+		p := s.owed[0]
 		p.owed = false
+		s.owed = slices.Delete(s.owed, 0, 1) // before the call, which may not return
 		if p.isOpen() {
 			p.opts.Receive(nil, false)
 		}
 	}
-	s.owed = s.owed[:0]
 }
 
-// Progress polls the links once, without waiting, unless another goroutine is polling, and delivers what
-// arrived. It reports whether anything did. Programs that wait in Recv or Await need not call it.
+// Progress polls the links once, without waiting, unless another goroutine is polling, and delivers
+// what arrived. It reports whether anything did. Programs that wait in Recv or Await need not call
+// it.
 func (e *Endpoint) Progress() bool {
 	if !e.tryLockPoll() {
 		return false

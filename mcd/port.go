@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Port is one of a node's 256 ports, from Endpoint.OpenPort until Close. All methods may be called from any
-// goroutine.
+// Port is one of a node's 256 ports, from Endpoint.OpenPort until Close. All methods may be called
+// from any goroutine.
 type Port struct {
 	e     *Endpoint
 	id    PortID
@@ -35,19 +35,19 @@ type Port struct {
 // PortOptions of a port. The zero value is a port with posted buffers and a backlog.
 type PortOptions struct {
 	// Receive gets the port's messages, in place of posted buffers and the backlog: those that one
-	// poll of a link found in a row, in order. The messages and their payloads are views, valid until
-	// it returns.
+	// poll of a link found in a row, in order. The messages and their payloads are views, valid
+	// until it returns.
 	//
-	// It runs in whichever goroutine polls, one call at a time per endpoint, and nothing else is
+	// It runs in the goroutine that polls, one call at a time per endpoint, and nothing else is
 	// received meanwhile. So it must be brief and must not wait (Recv, Await, Send); TrySend and
 	// PostSend are for it. A call in progress when the port is closed may end after Close.
 	//
-	// more says that the poller looks again at once. A call with more is followed by another one, so
-	// that what can share a frame with an answer, such as an acknowledgement, may wait for it. The
-	// last one has more == false and may have an empty batch. It comes as soon as a poll finds
+	// more says that the poller looks again at once. A call with more is followed by another one,
+	// so that what can share a frame with an answer, such as an acknowledgement, may wait for it.
+	// The last one has more == false and may have an empty batch. It comes as soon as a poll finds
 	// nothing, or when polling stops, with one exception: a goroutine whose own wait was fulfilled
-	// by a poll, or that called Progress, returns without it. Then it comes with the next poll that
-	// finds nothing, whoever makes it, and from a goroutine of the endpoint if nobody polls for
+	// by a poll, or that called Progress, returns without it. Then it comes with the next poll
+	// that finds nothing, in any goroutine, and from one of the endpoint's own if nobody polls for
 	// 250 µs.
 	Receive func(batch []Message, more bool)
 	// SkipSourceCheck has the port take messages from nodes whose number the table gives to another
@@ -55,8 +55,8 @@ type PortOptions struct {
 	SkipSourceCheck bool
 }
 
-// OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has it,
-// in this process or in another one that shares a link's interface and cluster.
+// OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has
+// it, in this process or in another one that shares a link's interface and cluster.
 //
 // Source: MCD §2.3.
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
@@ -96,8 +96,8 @@ func (p *Port) Addr() Addr { return Addr{p.e.cfg.Node, p.id} }
 // Endpoint returns the endpoint that the port belongs to.
 func (p *Port) Endpoint() *Endpoint { return p.e }
 
-// deliver gives the port a run of messages. more says that the poller looks again at once. The caller
-// holds the poll lock.
+// deliver gives the port a run of messages. more says that the poller looks again at once. The
+// caller holds the poll lock.
 func (p *Port) deliver(run []Message, more bool) {
 	if p.opts.Receive == nil {
 		for i := range run {
@@ -139,8 +139,9 @@ func (p *Port) place(m *Message) {
 	}
 }
 
-// Close releases the port and ends waits for it with ErrClosed, sends that wait for room among them. Messages
-// in the backlog are lost, as are those of posted send descriptors that are not done. Further calls do nothing.
+// Close releases the port and ends waits for it with ErrClosed, sends that wait for room among
+// them. Messages in the backlog are lost, as are those of posted send descriptors that are not
+// done. Further calls do nothing.
 func (p *Port) Close() error {
 	p.close()
 	return nil
@@ -158,8 +159,7 @@ func (p *Port) close() {
 	}
 	p.mu.Unlock()
 
-	p.out.mu.Lock() // whoever is sending was admitted before
-	p.out.mu.Unlock()
+	p.out.awaitSenders()
 	for i := range p.e.nics {
 		p.e.nics[i].queue.drop(p)
 	}

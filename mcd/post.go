@@ -7,11 +7,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// PostSend posts descriptors, in order, and does not wait. Those for which the link has room are done when
-// it returns, several in one call of the link; the rest follow as soon as there is room. Messages to one
-// destination keep their order; one that waits does not hold up others. If a descriptor cannot be sent at
-// all (ErrUnknownNode, ErrSelf, ErrTooLarge, ErrPosted, ErrClosed), none is posted, and the error says
-// which.
+// PostSend posts descriptors, in order, and does not wait. Those for which the link has room are
+// done when it returns, several in one call of the link; the rest follow as soon as there is room.
+// Messages to one destination keep their order; one that waits does not hold up others. If a
+// descriptor cannot be sent at all (ErrUnknownNode, ErrSelf, ErrTooLarge, ErrPosted, ErrClosed),
+// none is posted, and the error says which.
 //
 // Source: MCD §2.2.
 func (p *Port) PostSend(ds ...*SendDesc) error {
@@ -45,8 +45,8 @@ func sameLink(ds []*SendDesc) int {
 	return n
 }
 
-// transmitPosted gives descriptors of one port and link, at most a batch, to the link, and returns how many
-// it took.
+// transmitPosted gives descriptors of one port and link, at most a batch, to the link, and returns
+// how many it took.
 func transmitPosted(ds []*SendDesc) (sent int, err error) {
 	p, nic := ds[0].port, ds[0].NIC
 	p.out.mu.Lock()

@@ -7,30 +7,33 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// A probe asks the endpoint of a node for a reply. The reply comes from whichever goroutine polls there,
-// whether the program waits or computes, and no port is needed. It carries the tag that the probe was sent
-// with, and is as long: so one probe tests a path in both directions, at its length. It tells which tag the
-// probe arrived with.
+// A probe asks the endpoint of a node for a reply. The reply comes from the goroutine that polls
+// there, whether the program waits or computes, and no port is needed. It carries the tag that the
+// probe was sent with, and is as long: so one probe tests a path in both directions, at its length.
+// It tells which tag the probe arrived with.
 //
-//	node 0                     switches                     node 1
-//	Ping, VID 5  ---------- VID 5, 1000 bytes ---------->   received with VID 5 (or another, or none)
-//	RTT          <--------- VID 5, 1000 bytes ----------    replies at once
+//	node 0                   switches                   node 1
+//	Ping, VID 5  -------- VID 5, 1000 bytes -------->   received with VID 5, or another, or none
+//	RTT          <------- VID 5, 1000 bytes --------    replies at once
 
 // ProbeOptions of a probe. The zero value is a short probe whose reply takes the same path.
 type ProbeOptions struct {
-	// Size is the length of the probe's payload, and so of the reply's, in bytes: MinProbe to MaxPayload.
-	// Zero is as long as it must be.
+	// Size is the length of the probe's payload, and so of the reply's, in bytes: MinProbe to
+	// MaxPayload. Zero is as long as it must be.
 	Size int
-	// Body goes with the probe and comes back with the reply, behind the first MinProbe bytes of payload.
+	// Body goes with the probe and comes back with the reply, behind the first MinProbe bytes of
+	// payload.
 	Body []byte
-	// ReplyTag, if it is not nil, is the tag of the reply, for paths that are tested in one direction alone.
+	// ReplyTag, if it is not nil, is the tag of the reply, for paths that are tested in one
+	// direction alone.
 	ReplyTag *transport.OptionalTag
-	// AnyNode has every node that gets the probe reply, whatever node the probe names. It finds two nodes
-	// that have one address.
+	// AnyNode has every node that gets the probe reply, whatever node the probe names. It finds two
+	// nodes that have one address.
 	AnyNode bool
 }
 
@@ -89,14 +92,14 @@ type prober struct {
 }
 
 func (s *prober) init() {
-	s.incarnation = rand.Uint32()
+	s.incarnation = incarnation.New()
 	s.last.Store(rand.Uint32())
 	s.waiting = make(map[uint32]*ping)
 }
 
-// WatchProbes has f be told of every probe and reply that is received, in whichever goroutine polls. f must be
-// as brief as a Receive function, and may call TryProbe. Probes are replied to all the same. stop undoes it;
-// a call in progress may end after stop.
+// WatchProbes has f be told of every probe and reply that is received, in the goroutine that polls.
+// f must be as brief as a Receive function, and may call TryProbe. Probes are replied to all the
+// same. stop undoes it; a call in progress may end after stop.
 func (e *Endpoint) WatchProbes(f func(*Probe)) (stop func()) {
 	s := &e.probes
 	s.mu.Lock()
@@ -109,10 +112,10 @@ func (e *Endpoint) WatchProbes(f func(*Probe)) (stop func()) {
 	}
 }
 
-// TryProbe sends a probe, and does not wait: transport.ErrBusy if the link has no room now. It returns the
-// probe's number, which its reply has, too. A probe to this node itself goes to the broadcast address, and
-// nobody replies: if it comes back, the network has a loop. Other errors: ErrUnknownNode, ErrTooLarge,
-// transport.ErrBadTag, ErrClosed.
+// TryProbe sends a probe, and does not wait: transport.ErrBusy if the link has no room now. It
+// returns the probe's number, which its reply has, too. A probe to this node itself goes to the
+// broadcast address, and nobody replies: if it comes back, the network has a loop. Other errors:
+// ErrUnknownNode, ErrTooLarge, transport.ErrBadTag, ErrClosed.
 func (e *Endpoint) TryProbe(to Path, o ProbeOptions) (number uint32, err error) {
 	number = e.probes.last.Add(1)
 	return number, e.sendProbe(to, o, number)
@@ -145,7 +148,8 @@ func (e *Endpoint) probeFrame(to Path) (transport.Frame, error) {
 	if to.NIC < 0 || to.NIC >= len(e.nics) {
 		return transport.Frame{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.nics))
 	}
-	f := transport.Frame{Dst: transport.Broadcast, Src: e.nics[to.NIC].mac, EtherType: e.cfg.EtherType, OptionalTag: to.OptionalTag}
+	f := transport.Frame{Dst: transport.Broadcast, Src: e.nics[to.NIC].mac,
+		EtherType: e.cfg.EtherType, OptionalTag: to.OptionalTag}
 	if to.Node == e.cfg.Node {
 		return f, nil
 	}

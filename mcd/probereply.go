@@ -5,8 +5,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// receiveProbe replies to a probe, or takes a reply to the goroutine that waits for it. The caller holds the
-// poll lock.
+// receiveProbe replies to a probe, or takes a reply to the goroutine that waits for it. The caller
+// holds the poll lock.
 func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 	var head wire.ProbeHead
 	if cause, ok := e.acceptProbe(f, h, &head); !ok {
@@ -37,7 +37,8 @@ func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 	e.probes.tell(p)
 }
 
-// acceptProbe reads a probe or reply, and says whether it is for us, or else the cause for which it is dropped.
+// acceptProbe reads a probe or reply, and says whether it is for us, or else the cause for which it
+// is dropped.
 func (e *Endpoint) acceptProbe(f *transport.Frame, h *wire.Header, head *wire.ProbeHead) (cause drop, ok bool) {
 	own := NodeID(h.To) == e.cfg.Node
 	switch {
@@ -56,9 +57,9 @@ func (e *Endpoint) acceptProbe(f *transport.Frame, h *wire.Header, head *wire.Pr
 	return 0, true
 }
 
-// reply sends a probe's payload back to where it came from: as long, and with the tag that it was sent with,
-// unless it asks for another. Where the link has no room, the reply is lost: probes are repeated anyway. The
-// caller holds the poll lock.
+// reply sends a probe's payload back to where it came from: as long, and with the tag that it was
+// sent with, unless it asks for another. Where the link has no room, the reply is lost: probes are
+// repeated anyway. The caller holds the poll lock.
 func (e *Endpoint) reply(p *Probe, payload []byte, head *wire.ProbeHead) {
 	s := &e.probes
 	tag := p.SentTag

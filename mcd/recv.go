@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// Recv waits for the next message to the port, copies it into b, and returns its length and its sender.
-// A *ShortBufferError (io.ErrShortBuffer) says that the message was longer than b, and how long.
-// It ends early with the context's error, or ErrClosed.
+// Recv waits for the next message to the port, copies it into b, and returns its length and its
+// sender. A *ShortBufferError (io.ErrShortBuffer) says that the message was longer than b, and how
+// long. It ends early with the context's error, or ErrClosed.
 func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error) {
 	d := p.getDesc()
 	d.Buf = b
@@ -37,8 +37,8 @@ func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	return n, from, ok, err
 }
 
-// PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in which they
-// were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
+// PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in
+// which they were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
 func (p *Port) PostRecv(d *RecvDesc) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,8 +67,8 @@ func (p *Port) take(d *RecvDesc) bool {
 	return p.posted.remove(d)
 }
 
-// takeBack takes a descriptor out of the posted ones, or, where a message is on its way into it, waits for the
-// few nanoseconds until it is done, and returns false.
+// takeBack takes a descriptor out of the posted ones, or, where a message is on its way into it,
+// waits for the few nanoseconds until it is done, and returns false.
 func (p *Port) takeBack(d *RecvDesc) bool {
 	if p.take(d) {
 		return true

@@ -10,22 +10,24 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sendBatch is how many messages are given to a link at once. By then the cost of the call is shared well.
+// sendBatch is how many messages are given to a link at once. By then the cost of the call is
+// shared well.
 const sendBatch = 64
 
-// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header and
-// Ethernet's.
+// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header
+// and Ethernet's.
 const Headroom = transport.MaxHeaderLen + HeaderLen
 
-// Send sends b to a port of another node, over the first link. It returns when b may be reused; that is
-// not to say that the message arrived. While the link has no room it waits, and so ends with ctx's error
-// at the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent), ErrClosed.
+// Send sends b to a port of another node, over the first link. It returns when b may be reused;
+// that is not to say that the message arrived. While the link has no room it waits, and so ends
+// with ctx's error at the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent),
+// ErrClosed.
 func (p *Port) Send(ctx context.Context, to Addr, b []byte) error {
 	return p.SendVia(ctx, 0, To(to), b)
 }
 
-// Multicast sends b to a port of every other member of a group, over the first link. The sender need not be
-// a member. Errors as for Send.
+// Multicast sends b to a port of every other member of a group, over the first link. The sender
+// need not be a member. Errors as for Send.
 func (p *Port) Multicast(ctx context.Context, g GroupID, to PortID, b []byte) error {
 	return p.SendVia(ctx, 0, ToGroup(g, to), b)
 }
@@ -65,9 +67,9 @@ func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error 
 	return err
 }
 
-// TrySend is SendVia that does not wait: transport.ErrBusy if the message cannot go now, as the link has no
-// room, an earlier message to the same destination waits, or a Drain holds it back. It is the one to call
-// from Receive functions.
+// TrySend is SendVia that does not wait: transport.ErrBusy if the message cannot go now, as the
+// link has no room, an earlier message to the same destination waits, or a Drain holds it back. It
+// is the one to call from Receive functions.
 func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	n, err := p.target(nic, to, len(b))
 	if err != nil {
@@ -85,9 +87,9 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	return err
 }
 
-// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs. It overwrites
-// those, and copies nothing: for layers that keep their messages, to send them again. It returns how many
-// were sent, at most a batch of 64; the error is of the next one.
+// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs.
+// It overwrites those, and copies nothing: for layers that keep their messages, to send them again.
+// It returns how many were sent, at most a batch of 64; the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
 	peer, err := p.target(nic, to, 0)
 	if err != nil {
@@ -114,8 +116,8 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	return n, cmp.Or(sendErr, err)
 }
 
-// target finds a message's neighbour, nil if it is for many, or reports what is wrong with the message. It
-// is the only look at destination and size.
+// target finds a message's neighbour, nil if it is for many, or reports what is wrong with the
+// message. It is the only look at destination and size.
 func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 	e := p.e
 	if uint(nic) >= uint(len(e.nics)) {
@@ -152,7 +154,8 @@ func (n *nic) fits(to Dest, size int) error {
 	return nil
 }
 
-// admit reports whether a message may go now, ahead of none that waits. The caller holds the outbox's lock.
+// admit reports whether a message may go now, ahead of none that waits. The caller holds the
+// outbox's lock.
 func (p *Port) admit(nic int, n *neighbour) error {
 	if p.closed.Load() {
 		return ErrClosed

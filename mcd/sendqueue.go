@@ -11,12 +11,13 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sendQueue holds the posted descriptors of one link that were not sent yet. It is empty nearly always: the
-// link takes what it is given.
+// sendQueue holds the posted descriptors of one link that were not sent yet. It is empty nearly
+// always: the link takes what it is given.
 //
-// Each destination has a lane, in order. A lane whose head the link refuses, or that a Drain holds back, does
-// not keep the others from going. All that is for groups or for all shares one lane, which keeps its place
-// among the others: what was posted before a broadcast goes before it, and what was posted after it waits.
+// Each destination has a lane, in order. A lane whose head the link refuses, or that a Drain holds
+// back, does not keep the others from going. All that is for groups or for all shares one lane,
+// which keeps its place among the others: what was posted before a broadcast goes before it, and
+// what was posted after it waits.
 type sendQueue struct {
 	link  transport.Link
 	count atomic.Int32 // of waiting descriptors, those of held lanes excepted
@@ -37,10 +38,11 @@ type sendLane struct {
 }
 
 const (
-	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about 40 frames.
+	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about
+	// 40 frames.
 	sendRetry = 50 * time.Microsecond
-	// maxRefusals is how many lanes a link may refuse before it counts as full. A link to the kernel refuses
-	// all; the in-memory fabric refuses what its receiver has no room for.
+	// maxRefusals is how many lanes a link may refuse before it counts as full. A link to the
+	// kernel refuses all; the in-memory fabric refuses what its receiver has no room for.
 	maxRefusals = 4
 )
 
@@ -122,7 +124,8 @@ func (q *sendQueue) push(d *SendDesc) {
 	q.counted(l, 1)
 }
 
-// pop takes the first n descriptors out of a lane. A lane that is empty then stays in lanes until send.
+// pop takes the first n descriptors out of a lane. A lane that is empty then stays in lanes until
+// send.
 func (q *sendQueue) pop(l *sendLane, n int) {
 	for range n {
 		d := l.head
@@ -141,7 +144,7 @@ func (q *sendQueue) counted(l *sendLane, n int) {
 
 // flush tries to send what waits.
 func (q *sendQueue) flush() {
-	if q.count.Load() == 0 || !q.mu.TryLock() { // whoever has the lock is at it
+	if q.count.Load() == 0 || !q.mu.TryLock() { // the holder of the lock is at it
 		return
 	}
 	defer q.mu.Unlock()
@@ -167,8 +170,8 @@ func (q *sendQueue) send() {
 	}
 }
 
-// sendLanes gives the link what waits in lanes and was posted before what is for many. It reports whether the
-// link took all of that.
+// sendLanes gives the link what waits in lanes and was posted before what is for many. It reports
+// whether the link took all of that.
 func (q *sendQueue) sendLanes() bool {
 	limit := uint64(math.MaxUint64)
 	if q.many.head != nil {
@@ -189,8 +192,8 @@ func (q *sendQueue) sendLanes() bool {
 	return len(refused) == 0
 }
 
-// sendMany gives the link what waits for many and was posted before what waits in lanes. It reports whether
-// the link took all of that.
+// sendMany gives the link what waits for many and was posted before what waits in lanes. It reports
+// whether the link took all of that.
 func (q *sendQueue) sendMany() bool {
 	limit := uint64(math.MaxUint64)
 	for _, l := range q.lanes {
@@ -201,8 +204,8 @@ func (q *sendQueue) sendMany() bool {
 	return q.sendLane(&q.many, limit)
 }
 
-// sendLane gives the link the descriptors of a lane whose sequence numbers are below limit. It returns false
-// if the link refused one.
+// sendLane gives the link the descriptors of a lane whose sequence numbers are below limit. It
+// returns false if the link refused one.
 func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 	var batch [sendBatch]*SendDesc
 	for {

@@ -9,14 +9,15 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// spinPolicy decides how a goroutine waits: how long it spins, and how often it gives its core away meanwhile.
+// spinPolicy decides how a goroutine waits: how long it spins, and how often it gives its core away
+// meanwhile.
 //
-// Spinning pays if the message comes soon. What it costs is the processor time of this goroutine, not the
-// time that it has given to others meanwhile. Where processes outnumber the cores, a spinner that gives its
-// core away after each look spends little, and hears its message without being woken, which would cost each
-// of them 5 µs and more. Whether spinning will pay is guessed from the waits before: the moving average of
-// what they cost must be below max. Waits that sleep are measured too, so that spinning is taken up again
-// when they become short.
+// Spinning pays if the message comes soon. What it costs is the processor time of this goroutine,
+// not the time that it has given to others meanwhile. Where processes outnumber the cores, a
+// spinner that gives its core away after each look spends little, and hears its message without
+// being woken, which would cost each of them 5 µs and more. Whether spinning will pay is guessed
+// from the waits before: the moving average of what they cost must be below max. Waits that sleep
+// are measured too, so that spinning is taken up again when they become short.
 type spinPolicy struct {
 	max     time.Duration
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
@@ -28,17 +29,19 @@ type spinPolicy struct {
 const (
 	averageWeight = 8
 	wholeShare    = 256
-	// politeAfter is how long a spinner keeps its core to itself where nobody else seems to want it. A message
-	// between two spinning nodes takes 1 to 3 µs; a longer wait may be for somebody that needs a core.
+	// politeAfter is how long a spinner keeps its core to itself where nobody else seems to want
+	// it. A message between two spinning nodes takes 1 to 3 µs; a longer wait may be for somebody
+	// that needs a core.
 	politeAfter = 5 * time.Microsecond
-	// longRest is how long giving the core away takes, at least, if somebody else takes it. With nobody
-	// there it takes 0.3 µs.
+	// longRest is how long giving the core away takes, at least, if somebody else takes it. With
+	// nobody there it takes 0.3 µs.
 	longRest = 1500 * time.Nanosecond
 	// Each rest that is long makes it surer that there is a crowd; one that is not, less so.
 	crowdGrows = 3
 	crowdMax   = 24
 	crowded    = 6
-	// retryEvery is how many waits sleep before one spins again, to learn whether that would pay by now.
+	// retryEvery is how many waits sleep before one spins again, to learn whether that would pay by
+	// now.
 	retryEvery = 64
 )
 
@@ -55,8 +58,8 @@ func (p *spinPolicy) limit() time.Duration {
 	return p.max
 }
 
-// note takes a finished wait into account, by what it has cost. A single long wait weighs no more than
-// 4 × max, so that one pause in a quick exchange does not end the spinning.
+// note takes a finished wait into account, by what it has cost. A single long wait weighs no more
+// than 4 × max, so that one pause in a quick exchange does not end the spinning.
 func (p *spinPolicy) note(cost time.Duration) {
 	cost = min(cost, 4*max(p.max, 0))
 	old := p.average.Load()
@@ -80,9 +83,9 @@ func (p *spinPolicy) noteShare(own, whole time.Duration) {
 // isCrowded reports whether others seem to want this core.
 func (p *spinPolicy) isCrowded() bool { return p.crowd.Load() >= crowded }
 
-// rest gives the core away: to goroutines of this process that are ready and have no processor, and, after
-// spinning for a while, to other processes. now is the time of the call. It returns the time at which the
-// caller has the core again.
+// rest gives the core away: to goroutines of this process that are ready and have no processor,
+// and, after spinning for a while, to other processes. now is the time of the call. It returns the
+// time at which the caller has the core again.
 func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
 	runtime.Gosched()
 	if spun > politeAfter || p.isCrowded() {

@@ -46,8 +46,8 @@ func TestSpinPolicyOff(t *testing.T) {
 	}
 }
 
-// The time in which others have the core does not count: among many processes, waits of milliseconds may
-// cost microseconds.
+// The time in which others have the core does not count: among many processes, waits of
+// milliseconds may cost microseconds.
 func TestSpinPolicyCountsItsOwnTime(t *testing.T) {
 	p := spinPolicy{max: 100 * time.Microsecond}
 	p.share.Store(wholeShare)

@@ -21,14 +21,17 @@ func (c *Count) Add(frames, bytes int) {
 
 // Sent is how much was sent to a destination with a VID since its Table was made.
 type Sent struct {
-	// Dst is Broadcast for all destinations that had no route of their own, and zero in a sum over all.
+	// Dst is Broadcast for all destinations that had no route of their own, and zero in a sum over
+	// all.
 	Dst           transport.MAC
 	VID           transport.VID // 0: untagged
 	Frames, Bytes uint64
 }
 
-// Counts returns what was sent to each destination with each VID that was ever its route's, sorted by destination, then
-// VID: the default is the last. Frames that are being sent may be missing. Source: VFREC §4.1 (3).
+// Counts returns what was sent to each destination with each VID that was ever its route's, sorted
+// by destination, then VID: the default is the last. Frames that are being sent may be missing.
+//
+// Source: VFREC §4.1 (3).
 func (t *Table) Counts() []Sent {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +51,8 @@ func (t *Table) Counts() []Sent {
 func PerVID(counts []Sent) []Sent {
 	var sums []Sent
 	for _, c := range counts {
-		i, found := slices.BinarySearchFunc(sums, c.VID, func(s Sent, vid transport.VID) int { return cmp.Compare(s.VID, vid) })
+		i, found := slices.BinarySearchFunc(sums, c.VID,
+			func(s Sent, vid transport.VID) int { return cmp.Compare(s.VID, vid) })
 		if !found {
 			sums = slices.Insert(sums, i, Sent{VID: c.VID})
 		}

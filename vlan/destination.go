@@ -6,8 +6,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Destination is the entry of one address in a Table, for as long as there is the table. A sender that has
-// many frames for the address keeps it: to read its route is one atomic load.
+// Destination is the entry of one address in a Table, for as long as there is the table. A sender
+// that has many frames for the address keeps it: to read its route is one atomic load.
 type Destination struct {
 	table *Table
 	mac   transport.MAC
@@ -18,14 +18,16 @@ type Destination struct {
 	past []*egress // all that were ever in force; MaxCounts bounds them, but for 16 priorities each
 }
 
-// egress is how frames leave by a route: with which tag, and where they are counted. It is never changed.
+// egress is how frames leave by a route: with which tag, and where they are counted. It is never
+// changed.
 type egress struct {
 	tag   transport.OptionalTag
 	count *Count // shared by tags that differ in priority alone
 	first bool   // of those that share the count
 }
 
-// Route returns the tag of frames to the address now, and where to count them. The count is never nil.
+// Route returns the tag of frames to the address now, and where to count them. The count is never
+// nil.
 func (d *Destination) Route() (transport.OptionalTag, *Count) {
 	e := d.now.Load()
 	if e == nil {
@@ -34,7 +36,8 @@ func (d *Destination) Route() (transport.OptionalTag, *Count) {
 	return e.tag, e.count
 }
 
-// switchTo makes a route the destination's if it has had that tag before. It returns false if it has not.
+// switchTo makes a route the destination's if it has had that tag before. It returns false if it
+// has not.
 func (d *Destination) switchTo(r Route) bool {
 	if !d.own {
 		return false

@@ -11,7 +11,7 @@
 //
 // A [Router] is the sender's view of that choice: destination address in, tag out. [Untagged] and [Fixed]
 // are the simplest ones. A [Table] has a route for each destination, may be changed while frames are sent,
-// and counts frames. A [Template] is a frame header made once per destination from such a route.
+// and counts frames. A [Destination] is a table's entry for one address, for senders to keep.
 //
 // Frames of every VID are received always, and never checked against a route: while routes change, both
 // ends must keep understanding each other.

@@ -12,14 +12,14 @@ var ErrBadRoute = errors.New("bad route")
 
 // Route says which tag the frames to a destination carry, if any.
 type Route struct {
-	// Dst is a station, or transport.Broadcast: then the route is that of every destination without one
-	// of its own, groups among them.
+	// Dst is a station, or transport.Broadcast: then the route is that of every destination without
+	// one of its own, groups among them.
 	Dst transport.MAC
 	transport.OptionalTag
 }
 
-// Validate reports why r cannot be a route: a destination that is neither a station nor Broadcast, or a
-// tag that chooses no VLAN. The error is ErrBadRoute.
+// Validate reports why r cannot be a route: a destination that is neither a station nor Broadcast,
+// or a tag that chooses no VLAN. The error is ErrBadRoute.
 func (r Route) Validate() error {
 	switch {
 	case r.Dst.IsZero():

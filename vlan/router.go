@@ -2,8 +2,9 @@ package vlan
 
 import "github.com/rawlane/rawlane/transport"
 
-// Router chooses the VLAN tag of frames by their destination. A sender asks it for each frame, so Route
-// must be cheap, and safe to call from any goroutine. [Table] is the router whose answers can be changed.
+// Router chooses the VLAN tag of frames by their destination. A sender asks it for each frame, so
+// Route must be cheap, and safe to call from any goroutine. [Table] is the router whose answers can
+// be changed.
 type Router interface {
 	Route(dst transport.MAC) transport.OptionalTag
 }

@@ -14,17 +14,17 @@ const (
 	// MaxRoutes bounds the routes of a Table: one for each of 4,096 nodes, and the default.
 	MaxRoutes = 4096 + 1
 
-	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a route:
-	// 64 VIDs for each of 4,096 nodes.
+	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a
+	// route: 64 VIDs for each of 4,096 nodes.
 	MaxCounts = 64 * 4096
 )
 
-// Table is a Router whose routes can be changed while frames are sent. Destinations without a route of their
-// own go by the default one, that of transport.Broadcast; without it, untagged.
+// Table is a Router whose routes can be changed while frames are sent. Destinations without a route
+// of their own go by the default one, that of transport.Broadcast; without it, untagged.
 //
-// Readers take no lock and are never held up. A change of several routes comes into force one destination
-// after the other, within microseconds; that of one destination at once. All methods may be called from
-// any goroutine.
+// Readers take no lock and are never held up. A change of several routes comes into force one
+// destination after the other, within microseconds; that of one destination at once. All methods
+// may be called from any goroutine.
 //
 // Source: VFREC §2.3, §4.1.
 type Table struct {
@@ -38,8 +38,8 @@ type Table struct {
 
 var _ Router = (*Table)(nil)
 
-// NewTable returns a table of the given routes, of which no two may have the same destination. The error
-// is ErrBadRoute.
+// NewTable returns a table of the given routes, of which no two may have the same destination. The
+// error is ErrBadRoute.
 func NewTable(routes []Route) (*Table, error) {
 	t := &Table{}
 	t.fallback = Destination{table: t, mac: transport.Broadcast}
@@ -56,8 +56,9 @@ func (t *Table) Route(dst transport.MAC) transport.OptionalTag {
 	return tag
 }
 
-// Counter returns where frames to dst by the present route are counted: by dst and VID or, if dst has no
-// route of its own, by the default and its VID. A route that comes back to a VID counts on from before.
+// Counter returns where frames to dst by the present route are counted: by dst and VID or, if dst
+// has no route of its own, by the default and its VID. A route that comes back to a VID counts on
+// from before.
 //
 // Source: VFREC §4.1.
 func (t *Table) Counter(dst transport.MAC) *Count {
@@ -73,8 +74,8 @@ func (t *Table) find(dst transport.MAC) *Destination {
 	return &t.fallback
 }
 
-// Destinations returns the table's entries for these addresses, in order, and makes those that are missing. A
-// sender keeps them, and reads the present route from one without a look-up.
+// Destinations returns the table's entries for these addresses, in order, and makes those that are
+// missing. A sender keeps them, and reads the present route from one without a look-up.
 func (t *Table) Destinations(dsts ...transport.MAC) []*Destination {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,8 +131,8 @@ func (t *Table) all(yield func(*Destination) bool) {
 }
 
 // Set changes or adds the given routes and leaves the others as they are. With an error, which is
-// ErrBadRoute, all old ones stay in force. To change the route of a known destination to a tag that it has
-// had before allocates nothing.
+// ErrBadRoute, all old ones stay in force. To change the route of a known destination to a tag that
+// it has had before allocates nothing.
 func (t *Table) Set(routes ...Route) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,16 +144,16 @@ func (t *Table) Set(routes ...Route) error {
 	return t.change(routes, false)
 }
 
-// Replace makes routes the table's only ones. With an error, which is ErrBadRoute, the old ones stay in
-// force.
+// Replace makes routes the table's only ones. With an error, which is ErrBadRoute, the old ones
+// stay in force.
 func (t *Table) Replace(routes []Route) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.change(routes, true)
 }
 
-// change brings routes into force, and with alone takes all others out, if nothing is wrong with any of
-// them. The caller holds mu.
+// change brings routes into force, and with alone takes all others out, if nothing is wrong with
+// any of them. The caller holds mu.
 func (t *Table) change(routes []Route, alone bool) error {
 	mine, err := t.check(routes, alone)
 	if err != nil {
@@ -175,7 +176,8 @@ func (t *Table) change(routes []Route, alone bool) error {
 	return nil
 }
 
-// check reports what is wrong with routes, before anything is changed, and returns their destinations.
+// check reports what is wrong with routes, before anything is changed, and returns their
+// destinations.
 func (t *Table) check(routes []Route, alone bool) (mine map[transport.MAC]bool, err error) {
 	mine = make(map[transport.MAC]bool, len(routes))
 	total, counts := t.routes, t.counts
@@ -208,8 +210,8 @@ func (t *Table) check(routes []Route, alone bool) (mine map[transport.MAC]bool, 
 	case total > MaxRoutes:
 		return nil, fmt.Errorf("%w: %d of them (want at most %d in a table)", ErrBadRoute, total, MaxRoutes)
 	case counts > MaxCounts:
-		return nil, fmt.Errorf("%w: a table that has counted for %d pairs of destination and VID is full (make a new table)",
-			ErrBadRoute, MaxCounts)
+		return nil, fmt.Errorf("%w: the table has counted for %d pairs of destination and VID and is full"+
+			" (make a new table)", ErrBadRoute, MaxCounts)
 	}
 	return mine, nil
 }

@@ -31,7 +31,8 @@ func newTable(t testing.TB, routes ...vlan.Route) *vlan.Table {
 	return table
 }
 
-// naiveTable is a table written down as its documentation reads: slices searched from the end, all copied.
+// naiveTable is a table written down as its documentation reads: slices searched from the end, all
+// copied.
 type naiveTable struct {
 	routes []vlan.Route
 	counts []vlan.Sent
@@ -105,8 +106,8 @@ func randomRoutes(rng *rand.Rand, stations int) (routes []vlan.Route) {
 	return routes
 }
 
-// 100 random tables, 300 random operations on each, and a frame to anywhere after each: the table and the naive one agree on
-// every route and every count.
+// 100 random tables, 300 random operations on each, and a frame to anywhere after each: the table
+// and the naive one agree on every route and every count.
 func TestTable_AgreesWithNaive(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -210,8 +211,8 @@ func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	}
 }
 
-// A route that comes back to a VID goes on counting there, and so does one that was away; a sender that kept its counter over the
-// change has not counted in vain.
+// A route that comes back to a VID goes on counting there, and so does one that was away; a sender
+// that kept its counter over the change has not counted in vain.
 func TestTable_CountsSurviveChanges(t *testing.T) {
 	table := newTable(t, by(a, 1), by(transport.Broadcast, 9))
 	kept := table.Counter(a)
@@ -244,7 +245,8 @@ func TestTable_CountsSurviveChanges(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with one route, none of them comes into force, by Set and by Replace, and no table is made of them.
+// Whatever is wrong with one route, none of them comes into force, by Set and by Replace, and no
+// table is made of them.
 func TestTable_BadRoutesChangeNothing(t *testing.T) {
 	for name, bad := range map[string]struct {
 		routes []vlan.Route
@@ -288,7 +290,8 @@ func TestTable_IsBounded(t *testing.T) {
 	if err := table.Set(routes[0]); !errors.Is(err, vlan.ErrBadRoute) {
 		t.Errorf("one more: %v", err)
 	}
-	// Each of these replaces the one before, but their counts stay: those of the routes, and one without a tag.
+	// Each of these replaces the one before, but their counts stay: those of the routes, and one
+	// without a tag.
 	for vid := 2; ; vid++ {
 		for i := range routes {
 			routes[i].Tag.VID = transport.VID(vid)
@@ -310,8 +313,8 @@ func TestTable_IsBounded(t *testing.T) {
 	}
 }
 
-// Writers give all stations one VID, or one of their own another one, while readers look: no reader sees a VID that nobody set, and
-// Routes sees no half of a change; no change and no count is lost.
+// Writers give all stations one VID, or one of their own another one, while readers look: no reader
+// sees a VID that nobody set, and Routes sees no half of a change; no change and no count is lost.
 func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 	const stations, writers, readers, rounds = 64, 4, 4, 2000
 	all := make([]vlan.Route, stations)
@@ -396,7 +399,8 @@ func TestTable_ReadersAllocateNothing(t *testing.T) {
 	}
 }
 
-// What a look-up and a change of one route cost, and what they would with a Go map, which a change has to copy.
+// What a look-up and a change of one route cost, and what they would with a Go map, which a change
+// has to copy.
 func BenchmarkTable(b *testing.B) {
 	for _, n := range []int{16, 1024, 4096} {
 		table := bigTable(b, n)

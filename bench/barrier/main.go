@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command barrier answers: how does a rawlane barrier among processes compare with Open MPI's on the
-// same machine, and with the least that frames can do it with, in C? Each process is in a network
-// namespace of its own, two joined by a veth pair, more by a bridge; Open MPI's talk by TCP over the
-// loopback.
+// Command barrier answers: how does a rawlane barrier among processes compare with Open MPI's on
+// the same machine, and with the least that frames can do it with, in C? Each process is in a
+// network namespace of its own, two joined by a veth pair, more by a bridge; Open MPI's talk by TCP
+// over the loopback.
 package main
 
 import (

@@ -1,7 +1,8 @@
 //go:build linux
 
 // Package harness is what the benchmarks of this folder share: the main function and its flags,
-// rounds in which the variants take turns, medians, tables, targets, and runs of the rawlane command.
+// rounds in which the variants take turns, medians, tables, targets, and runs of the rawlane
+// command.
 package harness
 
 import (

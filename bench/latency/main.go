@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command latency answers: how close is a rawlane message to what the kernel allows, and how far
-// ahead of UDP and TCP? It prints half of a round trip between two processes on cores and in network
-// namespaces of their own, for a bare ring in C, polled sockets in C, Go's sockets, and rawlane's
-// links.
+// ahead of UDP and TCP? It prints half of a round trip between two processes on cores and in
+// network namespaces of their own, for a bare ring in C, polled sockets in C, Go's sockets, and
+// rawlane's links.
 package main
 
 import (

@@ -90,8 +90,8 @@ func (b *bench) puts(ctx context.Context, t *table) error {
 	return nil
 }
 
-// turns is how often long writes and frames in C take turns in a round: they differ by less than the
-// machine does from one second to the next.
+// turns is how often long writes and frames in C take turns in a round: they differ by less than
+// the machine does from one second to the next.
 const turns = 4
 
 func (b *bench) longPuts(ctx context.Context, t *table) error {
@@ -233,8 +233,8 @@ var frameWays = []struct {
 	name, received string
 }{{1, frameEach, cameEach}, {frameBatch, frameMany, cameMany}}
 
-// frames counts the frames sent, and those that arrived: nothing makes the sender wait, so on a busy
-// machine some are lost.
+// frames counts the frames sent, and those that arrived: nothing makes the sender wait, so on a
+// busy machine some are lost.
 func (b *bench) frames(ctx context.Context, t *table) error {
 	count := b.bytes / frameLen
 	for _, way := range frameWays {

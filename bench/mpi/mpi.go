@@ -23,7 +23,8 @@ import (
 var source []byte
 
 // options start the processes on this machine, more than cores, talking by TCP. A waiting process
-// gives its core away between polls; otherwise the others on that core would wait for the scheduler.
+// gives its core away between polls; otherwise the others on that core would wait for the
+// scheduler.
 var options = []string{
 	"--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 	"--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",

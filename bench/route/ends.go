@@ -71,11 +71,13 @@ func runRole(role, socket string, iters, nodes int) error {
 		return managerAnswer(socket, nodes)
 	case endPrefix + "manager-ask":
 		return managerAsk(socket, iters)
-	case endPrefix + "table-answer":
+	case endPrefix + "table-answer", endPrefix + "frame-answer":
 		fmt.Println("ready") // the other end asks nothing
 		return waitForSignal()
 	case endPrefix + "table-ask":
 		return tableAsk(iters, nodes)
+	case endPrefix + "frame-ask":
+		return frameAsk(iters)
 	}
 	return fmt.Errorf("role %q", role)
 }
@@ -253,7 +255,8 @@ func tableAsk(iters, nodes int) error {
 	}
 	return harness.Measure(iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
-		if err := table.Set(vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
+		route := vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
+		if err := table.Set(route); err != nil {
 			return err
 		}
 		return carries(table, vid)

@@ -18,7 +18,8 @@ const DefaultSocket = "/run/rawlane/manager.sock"
 // Addr is the address of a manager: network unix and a path, or network tcp and a host and port.
 type Addr struct{ Network, Address string }
 
-// ParseAddr parses unix:PATH, tcp:HOST:PORT, or either without its prefix: a text with a slash is a path.
+// ParseAddr parses unix:PATH, tcp:HOST:PORT, or either without its prefix: a text with a slash is a
+// path.
 func ParseAddr(text string) (Addr, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok || strings.ContainsRune(text, filepath.Separator) {
 		if path == "" {
@@ -36,7 +37,8 @@ func ParseAddr(text string) (Addr, error) {
 // maxAddrLine bounds a line of a list of managers, in bytes: a path is shorter.
 const maxAddrLine = 4 << 10
 
-// ParseAddrs parses a list of addresses, one on each line; it skips blank lines and the text behind a #.
+// ParseAddrs parses a list of addresses, one on each line; it skips blank lines and the text behind
+// a #.
 func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 	var addrs []Addr
 	lines := bufio.NewScanner(r)

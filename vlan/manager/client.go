@@ -18,22 +18,24 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// idleTimeout is how long a client keeps an unused connection: less than the manager, which would close it under a request.
+// idleTimeout is how long a client keeps an unused connection: less than the manager, which would
+// close it under a request.
 const idleTimeout = time.Minute
 
 // maxAnswer bounds an answer, in bytes: a history has the most.
 const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
 
-// Client asks one manager. Its methods are the requests of docs/manager-api.md. An error is the manager's refusal, an *api.Error, or
-// api.ErrUnreachable, or api.ErrProtocol if the answer is not a manager's.
+// Client asks one manager. Its methods are the requests of docs/manager-api.md. An error is the
+// manager's refusal, an *api.Error, or api.ErrUnreachable, or api.ErrProtocol if the answer is not
+// a manager's.
 type Client struct {
 	addr Addr
 	http *http.Client
 	base string
 }
 
-// NewClient returns a client of the manager at addr. With a TLS configuration, which has the client's certificate and the manager's
-// CA, it uses TLS over TCP.
+// NewClient returns a client of the manager at addr. With a TLS configuration, which has the
+// client's certificate and the manager's CA, it uses TLS over TCP.
 func NewClient(addr Addr, config *tls.Config) *Client {
 	c := &Client{addr: addr, base: "http://manager"}
 	transport := &http.Transport{IdleConnTimeout: idleTimeout}
@@ -61,8 +63,8 @@ func (c *Client) Table(ctx context.Context) (*api.Table, error) {
 	return ask[*api.Table](ctx, c, http.MethodGet, "/v1/table", 0, nil)
 }
 
-// SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is still that of the version; else the
-// error is api.ErrChanged.
+// SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is
+// still that of the version; else the error is api.ErrChanged.
 func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version api.Version) (api.Changed, error) {
 	return ask[api.Changed](ctx, c, http.MethodPut, "/v1/table", version, map[string]any{"plan": api.Plan{Plan: *p}, "reason": reason})
 }
@@ -82,7 +84,8 @@ func (c *Client) Rollback(ctx context.Context, reason string) (api.Changed, erro
 	return ask[api.Changed](ctx, c, http.MethodPost, "/v1/rollback", 0, map[string]any{"reason": reason})
 }
 
-// Prepare stages a change of several nodes. With a version it does so only if the plan is still that of the version.
+// Prepare stages a change of several nodes. With a version it does so only if the plan is still
+// that of the version.
 func (c *Client) Prepare(ctx context.Context, q *api.PrepareRequest, version api.Version) (api.Prepared, error) {
 	return ask[api.Prepared](ctx, c, http.MethodPost, "/v1/prepare", version, q)
 }
@@ -92,7 +95,8 @@ func (c *Client) Commit(ctx context.Context, id string) (api.Committed, error) {
 	return ask[api.Committed](ctx, c, http.MethodPost, "/v1/commit", 0, map[string]any{"id": id})
 }
 
-// Abort discards a prepared change, or undoes a committed one. Of an unknown change there is nothing to abort, which is no error.
+// Abort discards a prepared change, or undoes a committed one. Of an unknown change there is
+// nothing to abort, which is no error.
 func (c *Client) Abort(ctx context.Context, id, reason string) (api.Changed, error) {
 	return ask[api.Changed](ctx, c, http.MethodPost, "/v1/abort", 0, map[string]any{"id": id, "reason": reason})
 }
@@ -153,7 +157,8 @@ func (c *Client) exchange(ctx context.Context, method, path string, version api.
 	return nil
 }
 
-// send sends a request and returns the answer, whose body the caller closes; or an error, if the answer is a refusal.
+// send sends a request and returns the answer, whose body the caller closes; or an error, if the
+// answer is a refusal.
 func (c *Client) send(ctx context.Context, method, path string, version api.Version, request any) (*http.Response, error) {
 	var body io.Reader
 	if request != nil {

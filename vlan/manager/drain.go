@@ -9,19 +9,21 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// Drainer keeps messages from overtaking each other across a change of routes. For an endpoint of package mcd it is mcd.AddressDrain.
+// Drainer keeps messages from overtaking each other across a change of routes. For an endpoint of
+// package mcd it is mcd.AddressDrain.
 type Drainer interface {
-	// Drain waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them
-	// meanwhile; runs change; and lets go what it has held back. It returns change's error, or its own if change was not run.
+	// Drain waits until all that was sent to the nodes with these addresses has arrived, and holds
+	// back what is sent to them meanwhile; runs change; and lets go what it has held back. It
+	// returns change's error, or its own if change was not run.
 	Drain(ctx context.Context, change func() error, dst ...transport.MAC) error
 }
 
-// With a drainer, routes of the stream become dirty first, and enter the table in the next drain that covers them: that of the
-// program's own request, or one of drainLoop for what others have changed. Each drain installs the latest routes, so that their order
-// does not matter.
+// With a drainer, routes of the stream become dirty first, and enter the table in the next drain
+// that covers them: that of the program's own request, or one of drainLoop for what others have
+// changed. Each drain installs the latest routes, so that their order does not matter.
 
-// DrainWith has each change of the table drained from now on, the program's own and others'. It is called once the endpoint that sends
-// by the table exists, and before it sends:
+// DrainWith has each change of the table drained from now on, the program's own and others'. It is
+// called once the endpoint that sends by the table exists, and before it sends:
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
@@ -34,7 +36,8 @@ func (s *Session) DrainWith(d Drainer) {
 	s.drainer = d
 }
 
-// change carries out a request of the program's that changes the routes to dsts, behind a drain if there is a drainer.
+// change carries out a request of the program's that changes the routes to dsts, behind a drain if
+// there is a drainer.
 func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
 	s.mu.Lock()
 	drainer := s.drainer
@@ -48,7 +51,8 @@ func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func
 	return drainer.Drain(ctx, run, dsts...)
 }
 
-// changeAlone carries out a request while no other one is under way, and installs the routes to dsts.
+// changeAlone carries out a request while no other one is under way, and installs the routes to
+// dsts.
 func (s *Session) changeAlone(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
 	select {
 	case s.asking <- struct{}{}:
@@ -62,8 +66,8 @@ func (s *Session) changeAlone(ctx context.Context, dsts []transport.MAC, request
 	return errors.Join(err, s.fib.install(dsts))
 }
 
-// cover notes that destinations are behind one more drain of the program's own, or one less. drainLoop takes over what that drain has
-// left, as when its context has ended.
+// cover notes that destinations are behind one more drain of the program's own, or one less.
+// drainLoop takes over what that drain has left, as when its context has ended.
 func (s *Session) cover(dsts []transport.MAC, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +90,8 @@ func (s *Session) wakeIfDue() {
 	}
 }
 
-// uncovered returns the dirty destinations that no drain of the program's own covers. The caller holds mu.
+// uncovered returns the dirty destinations that no drain of the program's own covers. The caller
+// holds mu.
 func (s *Session) uncovered() (dsts []transport.MAC) {
 	for dst := range s.fib.dirty {
 		if s.own[dst] == 0 {
@@ -103,7 +108,8 @@ func (s *Session) installAll() error {
 	return s.fib.installAll()
 }
 
-// drainLoop installs what other sources have changed, behind a drain, and tells the manager what the program sends by, until Close.
+// drainLoop installs what other sources have changed, behind a drain, and tells the manager what
+// the program sends by, until Close.
 func (s *Session) drainLoop() {
 	for {
 		select {
@@ -124,8 +130,9 @@ func (s *Session) drainLoop() {
 	}
 }
 
-// drainOthers installs the dirty routes that no drain of the program's own covers. If the drain fails they are installed without: to
-// stay on a path that all others have left is worse than messages that overtake each other.
+// drainOthers installs the dirty routes that no drain of the program's own covers. If the drain
+// fails they are installed without: to stay on a path that all others have left is worse than
+// messages that overtake each other.
 func (s *Session) drainOthers() {
 	s.mu.Lock()
 	dsts, gone, drainer := s.uncovered(), s.fib.gone, s.drainer
@@ -167,7 +174,8 @@ func (s *Session) report(ctx context.Context, number uint64) {
 	s.post(ctx, "counters", api.SessionReport{Report: number, Counts: counts})
 }
 
-// post tells the manager something that it does not wait for: if that fails the stream fails, too, and the session connects again.
+// post tells the manager something that it does not wait for: if that fails the stream fails, too,
+// and the session connects again.
 func (s *Session) post(ctx context.Context, what string, doc any) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

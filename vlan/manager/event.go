@@ -11,14 +11,16 @@ type EventKind int
 
 // Kinds of events.
 const (
-	// EventLost: the manager is lost. The table stays in force; the session connects again by itself.
+	// EventLost: the manager is lost. The table stays in force; the session connects again by
+	// itself.
 	EventLost EventKind = iota + 1
 	// EventBack: the session is connected again, and the manager has its pairs.
 	EventBack
-	// EventDropped: the manager has taken pairs of the session's back. A new plan lacks the node or the VID, or the operator has reset
-	// them.
+	// EventDropped: the manager has taken pairs of the session's back. A new plan lacks the node or
+	// the VID, or the operator has reset them.
 	EventDropped
-	// EventUndrained: another source's change is in force though its drain failed. Messages may have overtaken each other.
+	// EventUndrained: another source's change is in force though its drain failed. Messages may
+	// have overtaken each other.
 	EventUndrained
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// fib is the forwarding information base of a session: the manager's routes, and which of them are not in the program's table yet.
-// The manager's stream is the only source of its routes.
+// fib is the forwarding information base of a session: the manager's routes, and which of them are
+// not in the program's table yet. The manager's stream is the only source of its routes.
 type fib struct {
 	table   *vlan.Table
 	version api.Version                  // of routes

@@ -21,22 +21,26 @@ import (
 
 // Dialer holds the settings of a session beyond its address. The zero Dialer is that of Dial.
 type Dialer struct {
-	// Program is the session's name in tables and logs. Empty: the program's name and process number.
+	// Program is the session's name in tables and logs. Empty: the program's name and process
+	// number.
 	Program string
 	// TLS is the configuration for TCP; nil: no TLS.
 	TLS *tls.Config
-	// DrainTimeout bounds the drain before a change of another source. After it the change is made without, and an event tells so.
-	// 0: one second. A drain before the session's own change ends with its context. See Session.DrainWith.
+	// DrainTimeout bounds the drain before a change of another source. After it the change is made
+	// without, and an event tells so. 0: one second. A drain before the session's own change ends
+	// with its context. See Session.DrainWith.
 	DrainTimeout time.Duration
-	// OnEvent, if not nil, is called with what happens to the session. It must neither wait nor call the session.
+	// OnEvent, if not nil, is called with what happens to the session. It must neither wait nor
+	// call the session.
 	OnEvent func(Event)
 }
 
-// Session is a program's connection to its node's manager, and the table that the program sends by. SetRoute changes the table at
-// once; the manager changes it whenever another source changes the node's routes.
+// Session is a program's connection to its node's manager, and the table that the program sends by.
+// SetRoute changes the table at once; the manager changes it whenever another source changes the
+// node's routes.
 //
-// If the manager is lost the table stays in force; the session connects again by itself, and asks again for the pairs that the program
-// had asked for. All methods may be called from any goroutine.
+// If the manager is lost the table stays in force; the session connects again by itself, and asks
+// again for the pairs that the program had asked for. All methods may be called from any goroutine.
 //
 // Source: VFREC §4.2.
 type Session struct {
@@ -78,7 +82,8 @@ func keyOf(c api.Change) pairKey {
 
 // Dial begins a session with the manager at an address, network being "unix" or "tcp".
 //
-// Errors: api.ErrUnreachable, api.ErrProtocol if the answer is not a manager's or an older one's, or a refusal.
+// Errors: api.ErrUnreachable, api.ErrProtocol if the answer is not a manager's or an older one's,
+// or a refusal.
 func Dial(ctx context.Context, network, addr string) (*Session, error) {
 	return new(Dialer).Dial(ctx, network, addr)
 }
@@ -137,12 +142,14 @@ func (s *Session) Stats() Stats {
 	return stats
 }
 
-// SetRoute has both directions between two nodes use a VID, as far as this node is concerned: the program on the other node has to do
-// the same. When it returns nil, frames carry the VID from then on. Of the changes of several programs on a node the latest is in
-// force, until its program takes it back or ends. Changes of other nodes' pairs are checked and have no effect here.
+// SetRoute has both directions between two nodes use a VID, as far as this node is concerned: the
+// program on the other node has to do the same. When it returns nil, frames carry the VID from then
+// on. Of the changes of several programs on a node the latest is in force, until its program takes
+// it back or ends. Changes of other nodes' pairs are checked and have no effect here.
 //
-// Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the manager is lost; these have changed
-// nothing. If ctx ends first, the change may still be made, and the table follows it.
+// Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the
+// manager is lost; these have changed nothing. If ctx ends first, the change may still be made, and
+// the table follows it.
 //
 // Source: VFREC §4.2 (VFN_SetRouteMPI).
 func (s *Session) SetRoute(ctx context.Context, a, b transport.MAC, vid transport.VID) error {
@@ -217,7 +224,8 @@ func (s *Session) peer(c api.Change) (transport.MAC, bool) {
 	return transport.MAC{}, false
 }
 
-// request asks the manager to change the session's pairs, and returns when the stream has told the routes of the answer's version.
+// request asks the manager to change the session's pairs, and returns when the stream has told the
+// routes of the answer's version.
 func (s *Session) request(ctx context.Context, method string, body any) (api.Version, error) {
 	s.mu.Lock()
 	stream := s.streams
@@ -271,7 +279,8 @@ func unreachable(err error) error {
 
 func (s *Session) path(what string) string { return "/v1/sessions/" + s.id + "/" + what }
 
-// keep notes pairs that the program has asked for at a version, except those that the manager has taken back since.
+// keep notes pairs that the program has asked for at a version, except those that the manager has
+// taken back since.
 func (s *Session) keep(changes []api.Change, v api.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,9 +294,10 @@ func (s *Session) keep(changes []api.Change, v api.Version) {
 // closeTimeout bounds the requests of Close.
 const closeTimeout = time.Second
 
-// Close takes back all that the program has asked for, without a drain, reports its counters, and ends the session: the table stays as
-// it is from then on. If the manager is lost the table keeps the program's routes; the manager itself has taken them back. Further
-// calls do nothing. Source: VFREC §4.2 (VFN_FinalizeMPI).
+// Close takes back all that the program has asked for, without a drain, reports its counters, and
+// ends the session: the table stays as it is from then on. If the manager is lost the table keeps
+// the program's routes; the manager itself has taken them back. Further calls do nothing. Source:
+// VFREC §4.2 (VFN_FinalizeMPI).
 func (s *Session) Close() error {
 	s.mu.Lock()
 	closed, connected := s.closed, s.lost == nil

@@ -107,8 +107,8 @@ func TestSessionIsToldWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Programs change routes at the same time, over each other; all end up with the manager's, and the plan's are back when all have
-// gone.
+// Programs change routes at the same time, over each other; all end up with the manager's, and the
+// plan's are back when all have gone.
 func TestManySessionsAtOnce(t *testing.T) {
 	const programs, changes = 8, 100
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 6, 4), t.TempDir())
@@ -151,7 +151,8 @@ func TestManySessionsAtOnce(t *testing.T) {
 	}
 }
 
-// The manager dies and comes back: meanwhile the table is in force, and afterwards the manager knows again what the program wants.
+// The manager dies and comes back: meanwhile the table is in force, and afterwards the manager
+// knows again what the program wants.
 func TestManagerIsLostAndComesBack(t *testing.T) {
 	dir := t.TempDir()
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), dir)
@@ -250,7 +251,8 @@ func TestSessionsDoNotLeak(t *testing.T) {
 	n.Dial(t, manager.Dialer{})
 }
 
-// A session that begins anew while its old connection still seems to be there takes the old one's place: one program, counted once.
+// A session that begins anew while its old connection still seems to be there takes the old one's
+// place: one program, counted once.
 func TestASessionTakesItsOwnPlace(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	const start = `{"session":"s","pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":3}]}`

@@ -22,7 +22,8 @@ const maxEvent = 1 << 20
 // startTimeout bounds the time from a connection to the stream's first event.
 const startTimeout = 5 * time.Second
 
-// stream is the manager's answer to a session's start: events, one JSON object on each line, for as long as the session lasts.
+// stream is the manager's answer to a session's start: events, one JSON object on each line, for as
+// long as the session lasts.
 type stream struct {
 	body   io.ReadCloser
 	lines  *bufio.Scanner
@@ -50,7 +51,8 @@ func (s *stream) next() (*api.SessionEvent, error) {
 	return e, nil
 }
 
-// connect begins the session, or begins it anew with the pairs that the program has asked for, and takes in the first event.
+// connect begins the session, or begins it anew with the pairs that the program has asked for, and
+// takes in the first event.
 func (s *Session) connect(ctx context.Context) (*stream, error) {
 	ctx, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
@@ -182,7 +184,8 @@ func (s *Session) notify() {
 	s.moved = make(chan struct{})
 }
 
-// Pauses before the session connects again: doubled each time, and spread so that a node's programs do not come at once.
+// Pauses before the session connects again: doubled each time, and spread so that a node's programs
+// do not come at once.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second

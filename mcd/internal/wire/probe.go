@@ -2,7 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// ProbeHeadLen is the length in bytes of the head that the payloads of probes and replies begin with.
+// ProbeHeadLen is the length in bytes of the head that the payloads of probes and replies begin
+// with.
 const ProbeHeadLen = 16
 
 // Flags of a ProbeHead. Others are 0 when sent and ignored when received.

@@ -8,7 +8,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
 
-// Change asks for a VID for both directions between two nodes. The order of the two does not matter.
+// Change asks for a VID for both directions between two nodes. The order of the two does not
+// matter.
 type Change = rib.Change
 
 // Table is the routes in force on a manager's node, and their origin.
@@ -16,7 +17,8 @@ type Table struct {
 	Schema int `json:"schema"`
 	// Version grows with each change of the routes, and across restarts.
 	Version Version `json:"version"`
-	// PlanVersion is the version of the latest change of the plan or of the operator's pairs, PlanReason the reason given for it.
+	// PlanVersion is the version of the latest change of the plan or of the operator's pairs,
+	// PlanReason the reason given for it.
 	PlanVersion Version       `json:"plan_version"`
 	PlanID      string        `json:"plan_id,omitempty"` // see the function of that name
 	PlanReason  string        `json:"plan_reason,omitempty"`
@@ -79,7 +81,8 @@ type Changed struct {
 	Routes  int      `json:"routes"`            // that have changed
 	Ignored int      `json:"ignored,omitempty"` // pairs of other nodes
 	Dropped []Change `json:"dropped,omitempty"` // programs' pairs that the new plan cannot fulfil
-	// Warning says that the change is in force and a restart finds it, but a power failure may undo it.
+	// Warning says that the change is in force and a restart finds it, but a power failure may undo
+	// it.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -115,7 +118,8 @@ type Entry struct {
 	Count   int       `json:"count"`            // of routes that have changed
 }
 
-// History is the settings before the one in force, in their order: a rollback goes back to the last.
+// History is the settings before the one in force, in their order: a rollback goes back to the
+// last.
 type History struct {
 	Schema int    `json:"schema"`
 	Past   []Past `json:"past"`

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Decode decodes one JSON object and refuses unknown fields: a misspelt name must not become a setting that is left out. The error is
-// ErrBadRequest, unless the object's own UnmarshalJSON returns another one.
+// Decode decodes one JSON object and refuses unknown fields: a misspelt name must not become a
+// setting that is left out. The error is ErrBadRequest, unless the object's own UnmarshalJSON
+// returns another one.
 func Decode(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

@@ -11,8 +11,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Sentinels of a manager's refusals. An *Error matches the one of its Code with errors.Is; plan.ErrUnknownNode and plan.ErrInvalid are
-// among them.
+// Sentinels of a manager's refusals. An *Error matches the one of its Code with errors.Is;
+// plan.ErrUnknownNode and plan.ErrInvalid are among them.
 var (
 	// ErrRefused matches every refusal. A request that is refused has changed nothing.
 	ErrRefused = errors.New("refused by the manager")
@@ -109,7 +109,8 @@ func Codes() []string {
 	return names
 }
 
-// Refusal returns the answer that err makes, and its HTTP status. An error without a code is the manager's own fault: "internal".
+// Refusal returns the answer that err makes, and its HTTP status. An error without a code is the
+// manager's own fault: "internal".
 func Refusal(err error) (e *Error, status int) {
 	if !errors.As(err, &e) {
 		e = &Error{Code: "internal", Message: err.Error()}

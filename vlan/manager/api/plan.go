@@ -41,8 +41,8 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses unknown fields and a pair with two VIDs. Whether the plan makes sense is up to
-// Validate.
+// UnmarshalJSON implements json.Unmarshaler. It refuses unknown fields and a pair with two VIDs.
+// Whether the plan makes sense is up to Validate.
 func (p *Plan) UnmarshalJSON(b []byte) error {
 	var doc planJSON
 	if err := Decode(b, &doc); err != nil {
@@ -80,8 +80,9 @@ func (p *Plan) Equal(other *Plan) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes, different plans have different
-// names. It is 12 hexadecimal digits, of SHA-256, and empty for no plan.
+// PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes,
+// different plans have different names. It is 12 hexadecimal digits, of SHA-256, and empty for no
+// plan.
 func PlanID(p *plan.Plan) string {
 	if p == nil {
 		return ""

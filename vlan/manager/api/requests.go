@@ -2,7 +2,8 @@ package api
 
 import "github.com/rawlane/rawlane/transport"
 
-// PrepareRequest asks a manager to stage a change of several nodes until its commit or the end of its lease.
+// PrepareRequest asks a manager to stage a change of several nodes until its commit or the end of
+// its lease.
 type PrepareRequest struct {
 	ID      string `json:"id"`
 	LeaseMS int    `json:"lease_ms"`
@@ -12,13 +13,14 @@ type PrepareRequest struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// SessionStart begins a session. The answer is a stream of events that lasts as long as the session: its end is the session's.
+// SessionStart begins a session. The answer is a stream of events that lasts as long as the
+// session: its end is the session's.
 type SessionStart struct {
 	// Session is an id of 1 to 64 bytes that no other session has.
 	Session string `json:"session"`
 	Program string `json:"program,omitempty"`
-	// Pairs are what the program asks for, each since the version of its answer: the session of a program that comes back
-	// gets its old place among the others.
+	// Pairs are what the program asks for, each since the version of its answer: the session of a
+	// program that comes back gets its old place among the others.
 	Pairs []SessionPair `json:"pairs,omitempty"`
 }
 

@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// Version numbers the routes of a manager. It grows with each change of them, and across restarts: the upper 24 bits count the
-// manager's starts, the lower 40 the changes since the start. Its text is START.CHANGES, as in 3.17.
+// Version numbers the routes of a manager. It grows with each change of them, and across restarts:
+// the upper 24 bits count the manager's starts, the lower 40 the changes since the start. Its text
+// is START.CHANGES, as in 3.17.
 type Version uint64
 
-// changeBits is the width of the count of changes: at 10,000 changes a second it lasts for three years.
+// changeBits is the width of the count of changes: at 10,000 changes a second it lasts for three
+// years.
 const changeBits = 40
 
 // FirstVersion returns the version at the beginning of a manager's start, the first start being 1.

@@ -19,33 +19,38 @@ import (
 type ApplyOptions struct {
 	// Reason is kept in the managers' logs.
 	Reason string
-	// Lease bounds the time for which a manager that has agreed waits for the others, 1 ms to MaxLease. 0: DefaultLease.
+	// Lease bounds the time for which a manager that has agreed waits for the others, 1 ms to
+	// MaxLease. 0: DefaultLease.
 	Lease time.Duration
-	// Partial allows a plan that changes the routes to nodes whose managers are not given. These nodes keep their VIDs, and switches
-	// flood what is sent to them, until they are changed, too.
+	// Partial allows a plan that changes the routes to nodes whose managers are not given. These
+	// nodes keep their VIDs, and switches flood what is sent to them, until they are changed, too.
 	Partial bool
-	// Rollback undoes the latest plan: the plan to apply is that of Previous, and the managers take the present one out of their
-	// history.
+	// Rollback undoes the latest plan: the plan to apply is that of Previous, and the managers take
+	// the present one out of their history.
 	Rollback bool
 }
 
 // Leases of Apply.
 const (
-	// DefaultLease is far longer than the nodes of a cluster take to agree, and short enough to wait for after a coordinator's death.
+	// DefaultLease is far longer than the nodes of a cluster take to agree, and short enough to
+	// wait for after a coordinator's death.
 	DefaultLease = 10 * time.Second
 	// MaxLease is the longest lease that managers grant.
 	MaxLease = time.Minute
 )
 
-// Apply makes p the plan of all nodes, in two phases, so that both ends of each pair change at nearly the same time: all managers
-// validate the plan and write it to their disks; when all have, all are told at once to put it into force.
+// Apply makes p the plan of all nodes, in two phases, so that both ends of each pair change at
+// nearly the same time: all managers validate the plan and write it to their disks; when all have,
+// all are told at once to put it into force.
 //
-// If a manager refuses or cannot be asked, nothing changes anywhere. If one is lost in the second phase, the others go back to what
-// they had; the lost one comes back with its old plan or with the new one, and calling Apply again mends it. The error names it, and
-// Survey tells which plan it has. The report lists the outcome of each node in any case.
+// If a manager refuses or cannot be asked, nothing changes anywhere. If one is lost in the second
+// phase, the others go back to what they had; the lost one comes back with its old plan or with the
+// new one, and calling Apply again mends it. The error names it, and Survey tells which plan it
+// has. The report lists the outcome of each node in any case.
 //
-// Errors: ErrPlansDiffer if nodes may be left with different plans; a *GroupError of the nodes that refused, which matches their errors;
-// api.ErrOneSided if a pair's other end is not among the managers; plan.ErrInvalid.
+// Errors: ErrPlansDiffer if nodes may be left with different plans; a *GroupError of the nodes that
+// refused, which matches their errors; api.ErrOneSided if a pair's other end is not among the
+// managers; plan.ErrInvalid.
 //
 // Source: VFREC §4.3: while the ends disagree, frames flood.
 func Apply(ctx context.Context, managers []*manager.Client, p *plan.Plan, o ApplyOptions) (*Report, error) {
@@ -137,7 +142,8 @@ func (g *group) ask(ctx context.Context) error {
 	})
 }
 
-// match makes sure that the managers are those of different nodes of the plan, and that no pair would change at one end alone.
+// match makes sure that the managers are those of different nodes of the plan, and that no pair
+// would change at one end alone.
 func (g *group) match() error {
 	managed := make(map[transport.MAC]*member)
 	for _, m := range g.nodes {
@@ -206,7 +212,8 @@ func (g *group) prepare(ctx context.Context, m *member) error {
 	return nil
 }
 
-// commit tells a node to change. If the answer is lost it asks again: a commit that was carried out is answered as such.
+// commit tells a node to change. If the answer is lost it asks again: a commit that was carried out
+// is answered as such.
 func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
 	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
@@ -219,7 +226,8 @@ func (g *group) commit(ctx context.Context, m *member) error {
 	})
 }
 
-// untilAnswered repeats a request until the manager answers it, ctx ends, or the lease is over: after that a manager refuses commits.
+// untilAnswered repeats a request until the manager answers it, ctx ends, or the lease is over:
+// after that a manager refuses commits.
 func (g *group) untilAnswered(ctx context.Context, request func() error) error {
 	over := time.Now().Add(g.options.Lease)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -235,12 +243,13 @@ func (g *group) untilAnswered(ctx context.Context, request func() error) error {
 	}
 }
 
-// abortTimeout bounds the time for undoing a change, though the caller's context may have ended: a manager with a slow disk answers
-// within it.
+// abortTimeout bounds the time for undoing a change, though the caller's context may have ended: a
+// manager with a slow disk answers within it.
 const abortTimeout = 5 * time.Second
 
-// abort has all nodes forget what they have prepared, and undo what they have committed. A manager refuses a commit that comes after
-// its abort. Where a node has prepared and does not hear of the abort, the end of its lease does the same.
+// abort has all nodes forget what they have prepared, and undo what they have committed. A manager
+// refuses a commit that comes after its abort. Where a node has prepared and does not hear of the
+// abort, the end of its lease does the same.
 func (g *group) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -280,7 +289,8 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	return g.untilAnswered(ctx, abort)
 }
 
-// apart returns an error that names the nodes which may have kept the plan: the others have gone back.
+// apart returns an error that names the nodes which may have kept the plan: the others have gone
+// back.
 func (g *group) apart() error {
 	var lost []string
 	for _, m := range g.nodes {

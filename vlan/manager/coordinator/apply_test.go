@@ -161,7 +161,7 @@ func ExampleApply() {
 	defer end()
 	client := manager.NewClient(manager.Addr{Network: "unix", Address: socket}, nil)
 	defer client.Close()
-	plan, err := plan.Parse("plan.yaml", strings.NewReader(`
+	p, err := plan.Parse("plan.yaml", strings.NewReader(`
 vids: [1, 2]
 nodes:
   - {mac: "02:00:00:00:00:01", vid: 2}
@@ -171,11 +171,12 @@ nodes:
 		fmt.Println(err)
 		return
 	}
-	_, err = coordinator.Apply(context.Background(), []*manager.Client{client}, plan, coordinator.ApplyOptions{})
-	fmt.Println(err)
-	report, err := coordinator.Apply(context.Background(), []*manager.Client{client}, plan, coordinator.ApplyOptions{Partial: true})
+	ctx, managers := context.Background(), []*manager.Client{client}
+	_, err = coordinator.Apply(ctx, managers, p, coordinator.ApplyOptions{})
+	fmt.Println(errors.Is(err, api.ErrOneSided)) // the other node's manager is not given
+	report, err := coordinator.Apply(ctx, managers, p, coordinator.ApplyOptions{Partial: true})
 	fmt.Println(report.Nodes[0].State, err)
 	// Output:
-	// apply: one-sided change: the plan changes pairs of nodes whose managers are not given: 02:00:00:00:00:02 (give them all, or --partial if those nodes will be changed otherwise)
+	// true
 	// changed <nil>
 }

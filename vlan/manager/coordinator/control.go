@@ -29,17 +29,20 @@ type ControlOptions struct {
 	Lease time.Duration
 	// Logger receives each decision with its reason, and errors. Nil: nothing is logged.
 	Logger *slog.Logger
-	// OnChange, if not nil, is called with the decisions of a period and the outcome of their change.
+	// OnChange, if not nil, is called with the decisions of a period and the outcome of their
+	// change.
 	OnChange func(decisions []control.Decision, report *Report, err error)
 }
 
-// Control chooses the routes of a running cluster by itself. Each period it reads what the nodes have sent; if another plan would
-// relieve the worst link for long enough it applies that plan, as Apply does. The reasons are in the managers' logs. It returns when
-// ctx ends, or with an error if it cannot begin: the managers must have one and the same plan, or the error is ErrPlansDiffer.
+// Control chooses the routes of a running cluster by itself. Each period it reads what the nodes
+// have sent; if another plan would relieve the worst link for long enough it applies that plan, as
+// Apply does. The reasons are in the managers' logs. It returns when ctx ends, or with an error if
+// it cannot begin: the managers must have one and the same plan, or the error is ErrPlansDiffer.
 //
-// While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot read alone. It takes over plans that
-// others apply; while nodes have different plans it changes nothing, and the logger receives which ones. What programs and operators
-// set for single pairs stays over the plan, and is taken as it is.
+// While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot
+// read alone. It takes over plans that others apply; while nodes have different plans it changes
+// nothing, and the logger receives which ones. What programs and operators set for single pairs
+// stays over the plan, and is taken as it is.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
@@ -101,7 +104,8 @@ func (c *loop) begin(ctx context.Context) error {
 	return err
 }
 
-// readTimeout bounds the reading of a node: a manager that has stopped must not hold up the others' control.
+// readTimeout bounds the reading of a node: a manager that has stopped must not hold up the others'
+// control.
 const readTimeout = 2 * time.Second
 
 // read asks all nodes at once for table and counters.
@@ -200,7 +204,8 @@ func (c *loop) follow() error {
 	return nil
 }
 
-// observe hands the counters to the controller. They include those of earlier plans' VIDs and nodes, which it skips.
+// observe hands the counters to the controller. They include those of earlier plans' VIDs and
+// nodes, which it skips.
 func (c *loop) observe() error {
 	now := clock.Now()
 	var errs []error
@@ -224,8 +229,8 @@ func (c *loop) observe() error {
 	return errors.Join(errs...)
 }
 
-// trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans that differ in a single period are
-// those of a change under way.
+// trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans
+// that differ in a single period are those of a change under way.
 func (c *loop) trouble(err error) {
 	before := c.differed
 	c.differed = errors.Is(err, ErrPlansDiffer)

@@ -3,6 +3,8 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +68,8 @@ func (c *cluster) send(rate topology.Rate, pairs ...plan.Pair) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// worst is the utilisation of the worst link if each pair sends a link's rate both ways by the plan in force on node 0.
+// worst is the utilisation of the worst link if each pair sends a link's rate both ways by the plan
+// in force on node 0.
 func (c *cluster) worst(t *testing.T, pairs ...plan.Pair) float64 {
 	t.Helper()
 	var demand traffic.Matrix
@@ -88,7 +91,8 @@ func (c *cluster) worst(t *testing.T, pairs ...plan.Pair) float64 {
 	return worst
 }
 
-// Two pairs that share a path are parted by what the counters show, on all nodes, with the reason in the logs; then nothing changes any more.
+// Two pairs that share a path are parted by what the counters show, on all nodes, with the reason
+// in the logs; then nothing changes any more.
 func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 	c := newCluster(t, "vbft:2x2x2") // nodes 0, 1 and 2, 3 on a leaf each; two VIDs
 	// By the cyclic plan 0-2 and 0-3 use VID 1, 1-2 and 1-3 VID 2: so let both pairs use VID 1.
@@ -218,5 +222,21 @@ func TestControlGoesOn(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("Control: %v", err)
+	}
+}
+
+// A manager that has stopped, and accepts connections without answering, does not hold a control up.
+func TestControlDoesNotWaitForAStoppedManager(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2")
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its queue takes connections meanwhile
+	stopped := manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
+	defer stopped.Close()
+	err = coordinator.Control(t.Context(), append(c.clients[:3:3], stopped), coordinator.ControlOptions{Topology: c.network})
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want ErrUnreachable after a while", err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ErrPlansDiffer: the managers of a cluster have different plans. The ends of a pair may send by different VIDs, which switches flood.
+// ErrPlansDiffer: the managers of a cluster have different plans. The ends of a pair may send by
+// different VIDs, which switches flood.
 var ErrPlansDiffer = errors.New("managers have different plans")
 
 // maxNamed bounds the nodes that an error names.
@@ -56,7 +57,8 @@ func listNames(names []string) string {
 	return fmt.Sprintf("%s, and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
-// GroupError holds the errors of nodes that have kept a plan from being applied. It matches whatever these match.
+// GroupError holds the errors of nodes that have kept a plan from being applied. It matches
+// whatever these match.
 type GroupError struct {
 	Act   string  // ask, prepare, commit or roll back
 	Nodes []error // each names its manager

@@ -12,8 +12,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Previous returns the plan that all nodes had before the present one, and until when: it is for Apply with Rollback. The nodes have to
-// agree on it; where they do not, since one was changed alone, the error says which.
+// Previous returns the plan that all nodes had before the present one, and until when: it is for
+// Apply with Rollback. The nodes have to agree on it; where they do not, since one was changed
+// alone, the error says which.
 func Previous(ctx context.Context, managers []*manager.Client) (p *plan.Plan, until time.Time, err error) {
 	g := newGroup(managers)
 	g.options.Rollback = true

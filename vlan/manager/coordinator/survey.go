@@ -12,7 +12,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// Survey asks all managers at once for their plans. The Status has the answers, and the errors of those that do not answer.
+// Survey asks all managers at once for their plans. The Status has the answers, and the errors of
+// those that do not answer.
 func Survey(ctx context.Context, managers []*manager.Client) *Status {
 	s := &Status{Schema: api.Schema, Nodes: make([]NodeStatus, len(managers)), errs: make([]error, len(managers))}
 	var all sync.WaitGroup
@@ -39,7 +40,8 @@ type NodeStatus struct {
 	MAC     transport.MAC `json:"mac"`
 	Name    string        `json:"name,omitempty"`
 	PlanID  string        `json:"plan_id,omitempty"` // empty: it has none
-	// PlanVersion is the version of the latest change of the plan or of the operator's pairs, Reason the reason given for it.
+	// PlanVersion is the version of the latest change of the plan or of the operator's pairs,
+	// Reason the reason given for it.
 	PlanVersion api.Version `json:"plan_version,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
 	Pairs       int         `json:"pairs"`              // whose VID is not the plan's
@@ -69,8 +71,8 @@ func statusOf(c *manager.Client, t *api.Table, err error) NodeStatus {
 // label is the name of a node in messages: n3 at unix:/run/m3.
 func (n *NodeStatus) label() string { return cmp.Or(n.Name, n.MAC.String()) + " at " + n.Manager }
 
-// Err returns nil if all managers answer and have one and the same plan. Else it is a *PlansError, or a *GroupError of those that could
-// not be asked, or both.
+// Err returns nil if all managers answer and have one and the same plan. Else it is a *PlansError,
+// or a *GroupError of those that could not be asked, or both.
 func (s *Status) Err() error {
 	failed := &GroupError{Act: "ask"}
 	var found []NodeStatus

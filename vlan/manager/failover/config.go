@@ -6,25 +6,24 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/control"
 )
 
 // Config of a Driver.
 type Config struct {
-	// Failover says what is watched, and how closely: the same on all nodes.
+	// Failover sets the watched VIDs and the timers: the same on all nodes.
 	Failover control.FailoverConfig
-	// Routes are what is changed, and tell which VID a pair prefers: the one that it uses while nothing is forced. Pairs that use none of
-	// the watched VIDs are left alone.
+	// Routes are what is changed: Table or Manager. Pairs that prefer none of the watched VIDs are left
+	// alone.
 	Routes Routes
 	// NIC is the endpoint's link whose paths are watched.
 	NIC int
 	// PCP is the priority of the probes.
 	PCP transport.PCP
-	// Fence puts moves away from a VID that still carries frames, as when a pair is taken back, behind a fence of the endpoint: so none of its
-	// messages overtakes another. It is for tables that the endpoint sends by.
-	Fence bool
-	// OnMove, if not nil, is told of each move. It must not wait, and not call the Driver.
+	// Drain puts a move off a VID that still carries frames, as when a pair goes back, behind a drain of
+	// the endpoint, so that no message overtakes another. It is for tables that the endpoint sends by.
+	Drain bool
+	// OnMove, if not nil, is called with each move. It must neither wait nor call the Driver.
 	OnMove func(Move)
 }
 
@@ -34,8 +33,10 @@ type Move struct {
 	Peer     transport.MAC
 	From, To transport.VID
 	Reason   control.MoveReason
-	Fenced   bool
-	Err      error // why the routes could not be changed, or the fence not be had; in the latter case they were changed
+	Drained  bool
+	// Err is why the routes could not be changed, or the drain failed. After a failed drain they were
+	// changed all the same.
+	Err error
 }
 
 // String puts m on one line: "node 3: VID 1 -> VID 2: no answer".

@@ -11,30 +11,29 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/control"
 )
 
-// fenceTimeout bounds a fence: a VID that does not answer for so long is about to be given up, and what waits has waited long enough.
-const fenceTimeout = 200 * time.Millisecond
+// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
+const drainTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
 type Driver struct {
 	ep     *mcd.Endpoint
 	cfg    Config
-	inbox  inbox
-	unhook func()
+	inbox  *inbox
+	unhook func() // ends the endpoint's calls of onProbe
 	ctx    context.Context
 	cancel context.CancelFunc
-	ended  sync.WaitGroup // the goroutine that Start started, and one per fenced move in progress
+	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
 
-	mu      sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
-	core    *control.Failover
-	nodes   map[transport.MAC]mcd.NodeID // that are watched
-	prefer  map[transport.MAC]transport.VID
-	forced  map[transport.MAC]transport.VID // by us, and not restored yet
-	fencing map[transport.MAC]int           // moves behind a fence, in progress
-	down    map[transport.VID]bool          // their interface is, as a probe's error told
+	mu         sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
+	core       *control.Failover
+	nodes      map[transport.MAC]mcd.NodeID // that are watched
+	preferred  map[transport.MAC]transport.VID
+	overridden map[transport.MAC]transport.VID // and not restored yet
+	draining   map[transport.MAC]int           // moves behind a drain, under way
+	linkDown   map[transport.VID]bool          // as the latest probe's error says
 }
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
@@ -47,21 +46,20 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		ep: ep, cfg: cfg, core: core,
-		nodes:   make(map[transport.MAC]mcd.NodeID),
-		prefer:  make(map[transport.MAC]transport.VID),
-		forced:  make(map[transport.MAC]transport.VID),
-		fencing: make(map[transport.MAC]int),
-		down:    make(map[transport.VID]bool),
+		ep: ep, cfg: cfg, core: core, inbox: newInbox(),
+		nodes:      make(map[transport.MAC]mcd.NodeID),
+		preferred:  make(map[transport.MAC]transport.VID),
+		overridden: make(map[transport.MAC]transport.VID),
+		draining:   make(map[transport.MAC]int),
+		linkDown:   make(map[transport.VID]bool),
 	}
-	d.inbox.init()
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.unhook = ep.WatchProbes(d.hear)
+	d.unhook = ep.WatchProbes(d.onProbe)
 	d.ended.Go(d.run) // until d.ctx ends, by Close, which waits for it
 	return d, nil
 }
 
-// Close ends the watch. Routes stay as they are: what was forced would be restored to paths that may be dead. See Restore.
+// Close ends the watch. Overrides stay: a restored route might lead to a path that is down. See Restore.
 func (d *Driver) Close() error {
 	d.unhook()
 	d.cancel()
@@ -69,22 +67,22 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// Restore takes back all that was forced, for who watches something else from now on. The Driver must be closed. The error is that of
-// the first route that could not be restored.
+// Restore removes all overrides, as before another Driver begins with other VIDs or nodes. The Driver
+// must be closed. The error is that of the first route that could not be restored.
 func (d *Driver) Restore() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var first error
-	for peer := range d.forced {
+	for peer := range d.overridden {
 		if err := d.cfg.Routes.Restore(peer, "no longer watched"); err != nil && first == nil {
 			first = err
 		}
-		delete(d.forced, peer)
+		delete(d.overridden, peer)
 	}
 	return first
 }
 
-// Path is what is thought of the path to a node by a VID.
+// Path is the state of the path to a node by a VID.
 type Path struct {
 	Node mcd.NodeID `json:"node"`
 	control.PathStatus
@@ -101,13 +99,14 @@ func (d *Driver) Paths() []Path {
 	return all
 }
 
-// SetLink takes note that the port went down or up by which frames of some VIDs leave, of all if none are named: so that they need
-// not be missed first. (That the link itself is down is noticed without.)
+// SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if none
+// are named, so that their probes need not be missed first. The driver notices by itself that the
+// endpoint's own link is down.
 func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.do(d.core.SetLink(clock.Now(), up, nil, vids...))
-	d.inbox.ring() // the next deadline may be another one
+	d.inbox.wakeUp() // the next deadline may be another one
 }
 
 // run is the driver's goroutine.
@@ -119,23 +118,23 @@ func (d *Driver) run() {
 		select {
 		case <-d.ctx.Done():
 			return
-		case <-d.inbox.bell:
+		case <-d.inbox.wake:
 		case <-timer.C:
 		}
 		timer.Reset(d.turn(&refreshed))
 	}
 }
 
-// turn takes in what came, does what is due, and returns when to come back.
+// turn takes in what was received, does what is due, and returns the time until the next turn.
 func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, h := range d.inbox.take() {
+	for _, r := range d.inbox.drain() {
 		now := clock.Now()
-		if h.answer {
-			d.do(d.core.Answered(now, h.from, h.vid, h.body, nil))
+		if r.answer {
+			d.do(d.core.Answered(now, r.from, r.vid, r.body, nil))
 		} else {
-			d.do(d.core.Heard(now, h.from, h.life, h.body, nil))
+			d.do(d.core.Heard(now, r.from, r.incarnation, r.body, nil))
 		}
 	}
 	now := clock.Now()
@@ -152,7 +151,7 @@ func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
 	return max(next, 0)
 }
 
-// refreshEvery is how often the nodes and the routes are looked at, which others may have changed.
+// refreshEvery is the interval at which the driver reads the nodes and the routes.
 func (d *Driver) refreshEvery() time.Duration {
 	if d.cfg.Failover.Probe > 0 {
 		return d.cfg.Failover.Probe
@@ -160,125 +159,147 @@ func (d *Driver) refreshEvery() time.Duration {
 	return control.DefaultProbe
 }
 
-// do carries out what the core says. The caller holds mu.
+// do carries the core's steps out: probes first, as the next call of the core overwrites their bodies.
+// The caller holds mu.
 func (d *Driver) do(steps []control.FailoverStep) {
+	links := make(map[transport.VID]bool)
+	for i := range steps {
+		if s := &steps[i]; s.Body != nil {
+			d.probe(s.Peer, s.VID, s.Body, links)
+		}
+	}
+	d.updateLinks(links)
 	for i := range steps {
 		if steps[i].Body == nil {
 			d.move(&steps[i])
-			continue
 		}
-		d.probe(steps[i].Peer, steps[i].VID, steps[i].Body)
 	}
 }
 
-// probe sends a probe. If that fails, it will be missed; if the interface is down, no other one need be. The caller holds mu.
-func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte) {
+// probe sends a probe, and notes in links whether the interface is down. A probe that cannot be sent is
+// missed. The caller holds mu.
+func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte, links map[transport.VID]bool) {
 	node, known := d.nodes[peer]
 	if !known {
 		return
 	}
-	path := mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})}
-	_, err := d.ep.TryProbe(path, mcd.ProbeOptions{Body: body})
-	if down := errors.Is(err, transport.ErrInterfaceDown); down != d.down[vid] {
-		d.down[vid] = down
-		d.do(d.core.SetLink(clock.Now(), !down, nil, vid))
+	tag := transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})
+	_, err := d.ep.TryProbe(mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: tag}, mcd.ProbeOptions{Body: body})
+	links[vid] = errors.Is(err, transport.ErrInterfaceDown)
+}
+
+// updateLinks tells the core of interfaces that went down or up. The caller holds mu.
+func (d *Driver) updateLinks(links map[transport.VID]bool) {
+	for vid, down := range links {
+		if down != d.linkDown[vid] {
+			d.linkDown[vid] = down
+			d.do(d.core.SetLink(clock.Now(), !down, nil, vid))
+		}
 	}
 }
 
-// refresh looks at the nodes and at the routes, which others may have changed. The caller holds mu.
+// refresh reads the nodes and the routes. The caller holds mu.
 func (d *Driver) refresh(now monotime.Time) {
-	var peers []transport.MAC
 	seen := make(map[transport.MAC]mcd.NodeID)
 	for _, n := range d.ep.Nodes() {
 		if n.ID != d.ep.Node() {
-			peers = append(peers, n.MACs[d.cfg.NIC])
 			seen[n.MACs[d.cfg.NIC]] = n.ID
 		}
 	}
-	vids := vidsOf(d.cfg.Routes.Routes(), peers)
+	inForce, preferred := vidsOf(d.cfg.Routes.Routes()), vidsOf(d.cfg.Routes.Preferred())
 	for peer := range d.nodes {
-		if _, still := vids[peer]; !still || seen[peer] != d.nodes[peer] {
-			d.core.RemovePeer(peer)
-			delete(d.nodes, peer)
-			delete(d.forced, peer)
+		if node, still := seen[peer]; !still || node != d.nodes[peer] || preferred(peer) == 0 {
+			d.forget(peer)
 		}
 	}
-	for _, peer := range peers {
-		if vid, tagged := vids[peer]; tagged && slices.Contains(d.cfg.Failover.VIDs, vid) {
-			d.nodes[peer] = seen[peer]
-			d.compare(now, peer, vid)
+	for peer, node := range seen {
+		if vid := preferred(peer); slices.Contains(d.cfg.Failover.VIDs, vid) {
+			d.nodes[peer] = node
+			d.compare(now, peer, vid, inForce(peer))
 		}
 	}
-	for vid, down := range d.down {
+	d.probeDeadLinks()
+}
+
+// forget ends the watch over a peer. The caller holds mu.
+func (d *Driver) forget(peer transport.MAC) {
+	d.core.RemovePeer(peer)
+	delete(d.nodes, peer)
+	delete(d.preferred, peer)
+	delete(d.overridden, peer)
+}
+
+// probeDeadLinks finds out whether interfaces that were down still are, by a probe to any one node. The
+// caller holds mu.
+func (d *Driver) probeDeadLinks() {
+	links := make(map[transport.VID]bool)
+	for vid, down := range d.linkDown {
 		for peer := range d.nodes {
-			if down { // is it still? Any node will do
-				d.probe(peer, vid, nil)
+			if down {
+				d.probe(peer, vid, nil, links)
 			}
 			break
 		}
 	}
+	d.updateLinks(links)
 }
 
-// compare takes note of the route to a peer that is in force. Where it is another one than the core's, somebody wishes for it. The
+// compare takes in the preferred route to a peer and the one in force, where others have changed them. The
 // caller holds mu.
-func (d *Driver) compare(now monotime.Time, peer transport.MAC, inForce transport.VID) {
+func (d *Driver) compare(now monotime.Time, peer transport.MAC, preferred, inForce transport.VID) {
 	current, watched := d.core.VID(peer)
-	if watched && (current == inForce || d.fencing[peer] > 0) {
+	if watched && preferred == d.preferred[peer] && (current == inForce || d.draining[peer] > 0) {
 		return
 	}
-	steps := d.wished(now, peer, inForce)
-	if after, ok := d.core.VID(peer); ok && after != inForce { // what is wished for is dead
-		m := Move{Peer: peer, From: inForce, To: after, Reason: control.MoveMissed}
-		m.Err = d.force(&m)
-		d.report(m)
-	}
-	for i := range steps {
-		if steps[i].Body != nil { // the move has been made
-			d.probe(peer, steps[i].VID, steps[i].Body)
-		}
-	}
-}
-
-// wished tells the core that a peer's pair is to use a VID, and does use it.
-func (d *Driver) wished(now monotime.Time, peer transport.MAC, vid transport.VID) []control.FailoverStep {
-	steps, err := d.core.SetPeer(now, peer, vid, nil)
+	steps, err := d.core.SetPeer(now, peer, preferred, nil)
 	if err != nil {
-		return nil // it is not a station's address: nothing goes there
+		return // it is not a station's address: no frame goes there
 	}
-	d.prefer[peer] = vid
-	delete(d.forced, peer)
-	return steps
+	d.preferred[peer] = preferred
+	d.do(steps)
+	if current, _ = d.core.VID(peer); inForce != current { // it may be the route of before steps
+		inForce = vidsOf(d.cfg.Routes.Routes())(peer)
+	}
+	if inForce == current || d.draining[peer] > 0 {
+		return
+	}
+	m := Move{Peer: peer, From: inForce, To: current, Reason: control.MoveMissed} // the preferred VID is down
+	m.Err = d.override(&m)
+	d.report(m)
 }
 
 // move changes the route to a peer. The caller holds mu.
 func (d *Driver) move(s *control.FailoverStep) {
-	m := Move{Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Fenced: d.cfg.Fence && s.Alive}
-	if !m.Fenced {
-		m.Err = d.change(&m)
-		d.report(m)
+	m := Move{Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
+	if m.Drained {
+		d.draining[m.Peer]++
+		d.ended.Go(func() { d.moveDrained(m) }) // ends after drainTimeout at the latest
 		return
 	}
-	d.fencing[m.Peer]++
-	d.ended.Go(func() { // ends after fenceTimeout at the latest
-		ctx, cancel := context.WithTimeout(d.ctx, fenceTimeout)
-		defer cancel()
-		change := func() error {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.change(&m)
-		}
-		err := mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mcd.ErrNoAnswer) {
-			_ = change() // to stay where the other end is not would be worse; the fence's error is the one to tell
-		}
+	m.Err = d.change(&m)
+	d.report(m)
+}
+
+// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed all the
+// same: to stay on a VID that the other end has left would be worse.
+func (d *Driver) moveDrained(m Move) {
+	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
+	defer cancel()
+	change := func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.fencing[m.Peer]--; d.fencing[m.Peer] == 0 {
-			delete(d.fencing, m.Peer)
-		}
-		m.Err = err
-		d.report(m)
-	})
+		return d.change(&m)
+	}
+	m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
+	if errors.Is(m.Err, context.DeadlineExceeded) || errors.Is(m.Err, mcd.ErrNoAnswer) {
+		_ = change() // the drain's error is the one to report
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.draining[m.Peer]--; d.draining[m.Peer] == 0 {
+		delete(d.draining, m.Peer)
+	}
+	d.report(m)
 }
 
 // change changes a route, unless the pair has been moved on since. The caller holds mu.
@@ -286,23 +307,23 @@ func (d *Driver) change(m *Move) error {
 	if now, watched := d.core.VID(m.Peer); !watched || now != m.To {
 		return nil
 	}
-	inForce := vidsOf(d.cfg.Routes.Routes(), []transport.MAC{m.Peer})[m.Peer]
+	inForce := vidsOf(d.cfg.Routes.Routes())(m.Peer)
 	switch {
-	case inForce == m.To && d.forced[m.Peer] != m.To:
-		d.wished(clock.Now(), m.Peer, m.To) // somebody has changed it already; it is where it is: there are no steps
-		return nil
-	case m.To == d.prefer[m.Peer]:
-		delete(d.forced, m.Peer)
+	case inForce == m.To && d.overridden[m.Peer] != m.To:
+		delete(d.overridden, m.Peer)
+		return nil // another source has changed it already
+	case m.To == d.preferred[m.Peer]:
+		delete(d.overridden, m.Peer)
 		return d.cfg.Routes.Restore(m.Peer, m.Reason.String())
 	}
-	return d.force(m)
+	return d.override(m)
 }
 
-// force forces a route. The caller holds mu.
-func (d *Driver) force(m *Move) error {
-	err := d.cfg.Routes.Force(m.Peer, m.To, m.Reason.String())
+// override puts a route over the preferred one. The caller holds mu.
+func (d *Driver) override(m *Move) error {
+	err := d.cfg.Routes.Override(m.Peer, m.To, m.Reason.String())
 	if err == nil {
-		d.forced[m.Peer] = m.To
+		d.overridden[m.Peer] = m.To
 	}
 	return err
 }

@@ -56,7 +56,7 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 		time.Sleep(2 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 		for _, m := range n.moves.take() {
-			if !m.Fenced || m.Err != nil {
+			if !m.Drained || m.Err != nil {
 				t.Errorf("taken back: %+v, want it behind a fence", m)
 			}
 		}
@@ -66,8 +66,8 @@ func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
 	})
 }
 
-// A program that pushes records sees a delay while a cable is cut, another one, and then the first again: each record arrives once, in
-// order. Without failover it hangs.
+// A program that pushes records sees a delay while a cable is cut, another one, and then the first
+// again: each record arrives once, in order. Without failover it hangs.
 func TestAProgramSeesAtMostADelay(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,8 @@ func TestAProgramSeesAtMostADelay(t *testing.T) {
 	}
 }
 
-// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time between two that arrived.
+// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time
+// between two that arrived.
 func (n *network) stream(t *testing.T, records int, at func(i int)) (longest time.Duration, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -145,7 +146,8 @@ func (n *network) stream(t *testing.T, records int, at func(i int)) (longest tim
 	return longest, <-sent
 }
 
-// A program changes a route of its own accord: that is what the pair prefers from then on. If it is dead, the pair stays where it is.
+// A program changes a route of its own accord: that is what the pair prefers from then on. If it is
+// dead, the pair stays where it is.
 func TestTheProgramsOwnChangesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -174,7 +176,7 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 	})
 }
 
-// Who watches other paths from now on begins with the routes as they are wished for.
+// A driver that watches other paths next begins with the preferred routes.
 func TestRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -198,25 +200,27 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// counting is routes that count how often one was forced.
+// counting is routes that count how often one was overridden.
 type counting struct {
 	inner  failover.Routes
 	forced *atomic.Int32
 }
 
-func (r counting) Routes() []vlan.Route { return r.inner.Routes() }
+func (r counting) Routes() []vlan.Route    { return r.inner.Routes() }
+func (r counting) Preferred() []vlan.Route { return r.inner.Preferred() }
 
-func (r counting) Force(peer transport.MAC, vid transport.VID, reason string) error {
+func (r counting) Override(peer transport.MAC, vid transport.VID, reason string) error {
 	r.forced.Add(1)
-	return r.inner.Force(peer, vid, reason)
+	return r.inner.Override(peer, vid, reason)
 }
 
 func (r counting) Restore(peer transport.MAC, reason string) error {
 	return r.inner.Restore(peer, reason)
 }
 
-// All routes are changed at once, and the ends notice one after the other: none takes the other one's for a failover.
-func TestAPlannedChangeForcesNothing(t *testing.T) {
+// All routes are changed at once, and the ends notice one after the other: none takes the other
+// one's for a failover.
+func TestAPlannedChangeOverridesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		var forced atomic.Int32
@@ -254,6 +258,54 @@ func TestSetLinkMovesAtOnce(t *testing.T) {
 		synctest.Wait()
 		if n.vid(0, 2) != 2 || n.vid(2, 0) != 2 {
 			t.Errorf("VIDs %d and %d, want 2 at both ends at once", n.vid(0, 2), n.vid(2, 0))
+		}
+	})
+}
+
+// A new plan is in force at once for pairs that have an override, too.
+func TestANewPlanEndsOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		planBy := func(vid transport.VID) *plan.Plan {
+			p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
+			for k, ep := range n.eps {
+				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+			}
+			return p
+		}
+		cfg := control.FailoverConfig{VIDs: []transport.VID{1, 2, 3}, WaitToRestore: watched.WaitToRestore}
+		var servers []*server.Server
+		for _, ep := range n.eps {
+			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: planBy(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			servers = append(servers, s)
+			d, err := failover.Start(ep, failover.Config{Failover: cfg, Routes: failover.Manager(s, ep.MAC(0))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+		}
+		time.Sleep(time.Second)
+		n.cables[1][0].SetUp(false)
+		for _, vid := range []transport.VID{2, 3, 2} { // one of these was the override
+			time.Sleep(settle)
+			for _, s := range servers {
+				if _, err := s.SetPlan(planBy(vid), "by the other switch"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(settle)
+			for k, s := range servers {
+				routes, _ := s.Routes()
+				for _, r := range routes {
+					if r.Tag.VID != vid {
+						t.Errorf("node %d: %v, and the plan says VID %d", k, r, vid)
+					}
+				}
+			}
 		}
 	})
 }
@@ -375,9 +427,10 @@ var errRefused = errors.New("refused")
 // refusing is routes that cannot be changed.
 type refusing struct{ table *vlan.Table }
 
-func (r refusing) Routes() []vlan.Route                           { return r.table.Routes() }
-func (refusing) Force(transport.MAC, transport.VID, string) error { return errRefused }
-func (refusing) Restore(transport.MAC, string) error              { return errRefused }
+func (r refusing) Routes() []vlan.Route                              { return r.table.Routes() }
+func (r refusing) Preferred() []vlan.Route                           { return r.table.Routes() }
+func (refusing) Override(transport.MAC, transport.VID, string) error { return errRefused }
+func (refusing) Restore(transport.MAC, string) error                 { return errRefused }
 
 func TestMovesThatFailAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

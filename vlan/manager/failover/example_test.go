@@ -13,7 +13,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/control"
 )
 
-// Two nodes on two switches, with a cable for each of the VIDs 1 and 2 between these. The first cable is cut.
+// Two nodes on two switches, with a cable for each of the VIDs 1 and 2 between these. The first
+// cable is cut.
 func Example() {
 	f, _ := fabric.New(fabric.Config{})
 	left, right := f.AddSwitch("left"), f.AddSwitch("right")

@@ -8,46 +8,46 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// maxInbox is how much is kept for the driver's goroutine: what comes in while that is not scheduled for 100 ms, of some
-// thousands of probes a second. What is over is lost, as on the wire.
+// maxInbox bounds the probes that wait for the driver's goroutine: those of 100 ms, at some tens of
+// thousands a second. Further ones are dropped, as on the wire.
 const maxInbox = 4096
 
-// heard is a probe of a peer, or an answer to one of ours.
-type heard struct {
-	answer bool
-	from   transport.MAC
-	life   uint32
-	vid    transport.VID
-	body   []byte
+// received is a peer's probe, or a peer's answer to the driver's probe.
+type received struct {
+	answer      bool
+	from        transport.MAC
+	incarnation uint32
+	vid         transport.VID
+	body        []byte
 }
 
-// inbox takes probes from whoever polls to the driver's goroutine.
+// inbox takes probes from the goroutine that polls the endpoint to the driver's.
 type inbox struct {
-	bell chan struct{} // of capacity 1
+	wake chan struct{} // of capacity 1: holds a token if the driver has work
 
 	mu    sync.Mutex // guards queue
-	queue []heard
+	queue []received
 }
 
-func (b *inbox) init() { b.bell = make(chan struct{}, 1) }
+func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 
-func (b *inbox) put(h heard) {
+func (b *inbox) put(r received) {
 	b.mu.Lock()
 	if len(b.queue) < maxInbox {
-		b.queue = append(b.queue, h)
+		b.queue = append(b.queue, r)
 	}
 	b.mu.Unlock()
-	b.ring()
+	b.wakeUp()
 }
 
-func (b *inbox) ring() {
+func (b *inbox) wakeUp() {
 	select {
-	case b.bell <- struct{}{}:
-	default: // it has been rung
+	case b.wake <- struct{}{}:
+	default: // the driver is awake
 	}
 }
 
-func (b *inbox) take() []heard {
+func (b *inbox) drain() []received {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	queue := b.queue
@@ -55,10 +55,10 @@ func (b *inbox) take() []heard {
 	return queue
 }
 
-// hear is called by whoever polls.
-func (d *Driver) hear(p *mcd.Probe) {
+// onProbe takes in a probe or an answer. The endpoint calls it while it polls.
+func (d *Driver) onProbe(p *mcd.Probe) {
 	if p.NIC != d.cfg.NIC || len(p.Body) == 0 || !p.SentTag.Tagged {
 		return
 	}
-	d.inbox.put(heard{answer: p.Reply, from: p.Src, life: p.Incarnation, vid: p.SentTag.Tag.VID, body: bytes.Clone(p.Body)})
+	d.inbox.put(received{p.Reply, p.Src, p.Incarnation, p.SentTag.Tag.VID, bytes.Clone(p.Body)})
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/control"
 )
 
-// planes is a node with a kernel link for each VID, 1 and 2: what a host and its leaf switch are together. It has the address of the
-// first link; on the second one's wire the addresses are that link's.
+// planes is a node with a kernel link for each VID, 1 and 2: what a host and its leaf switch are
+// together. It has the address of the first link; on the second one's wire the addresses are that
+// link's.
 type planes struct {
 	transport.Link // of VID 1
 	second         transport.Link
@@ -70,7 +71,8 @@ func (l *planes) Close() error {
 	return l.Link.Close()
 }
 
-// On kernel links, both ring and packet: the veth that carries VID 1 is set down and up again, while records are pushed.
+// On kernel links, both ring and packet: the veth that carries VID 1 is set down and up again,
+// while records are pushed.
 func TestFailoverWhenAnInterfaceGoesDown(t *testing.T) {
 	for _, kind := range []struct {
 		name string

@@ -24,7 +24,8 @@ type mainOf struct{ m *testing.M }
 
 func (r mainOf) Run() int { return testbed.Main(r.m) }
 
-// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for each of the VIDs 1 and 2, all in memory.
+// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for VID 1 and one for VIDs 2 and 3,
+// all in memory.
 type network struct {
 	cables [2][2]*fabric.Cable // by leaf and top
 	eps    []*mcd.Endpoint
@@ -59,10 +60,10 @@ func newNetwork(t *testing.T) *network {
 	}
 	n := new(network)
 	leaves := []*fabric.Switch{f.AddSwitch("leaf 0"), f.AddSwitch("leaf 1")}
-	for top := range 2 {
+	for top, trunk := range []fabric.Port{fabric.Trunk(1), fabric.Trunk(2, 3)} {
 		sw := f.AddSwitch(fmt.Sprintf("top %d", top+1))
 		for leaf := range leaves {
-			if n.cables[leaf][top], err = f.Connect(leaves[leaf], sw, fabric.Trunk(transport.VID(top+1))); err != nil {
+			if n.cables[leaf][top], err = f.Connect(leaves[leaf], sw, trunk); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,7 +97,7 @@ func newNetwork(t *testing.T) *network {
 func (n *network) watch(t *testing.T) (ds []*failover.Driver) {
 	t.Helper()
 	for k, ep := range n.eps {
-		d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Table(n.tables[k]), Fence: true, OnMove: n.moves.add})
+		d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Table(n.tables[k]), Drain: true, OnMove: n.moves.add})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,8 @@ func (n *network) vid(from, to int) transport.VID {
 	return tag.VID
 }
 
-// expectVIDs checks which VID the pairs between the leaves use, in both directions; those within a leaf use VID 1.
+// expectVIDs checks which VID the pairs between the leaves use, in both directions; those within a
+// leaf use VID 1.
 func (n *network) expectVIDs(t *testing.T, between transport.VID) {
 	t.Helper()
 	for a := range n.eps {

@@ -14,10 +14,12 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// A change of the running configuration has four steps: next makes the state that it leads to and validates it; the state file stages
-// that beside the old one; publish puts it in the old one's place and activates it; fsync makes it survive a power failure.
+// A change of the running configuration has four steps: next makes the state that it leads to and
+// validates it; the state file stages that beside the old one; publish puts it in the old one's
+// place and activates it; fsync makes it survive a power failure.
 
-// alone runs f while nothing else changes the running configuration, and refuses if a change is prepared.
+// alone runs f while nothing else changes the running configuration, and refuses if a change is
+// prepared.
 func (s *Server) alone(r *http.Request, f func(condition) (api.Changed, error)) (any, error) {
 	c, err := conditionOf(r)
 	if err != nil {
@@ -35,7 +37,8 @@ func (s *Server) exclusive(f func() (api.Changed, error)) (api.Changed, error) {
 	return f()
 }
 
-// next returns the state that a running configuration leads to, or why it cannot be. The caller holds change.
+// next returns the state that a running configuration leads to, or why it cannot be. The caller
+// holds change.
 func (s *Server) next(config runningConfig, c condition) (*state, error) {
 	return s.plan(c, func(st *state) error {
 		st.Past = append(st.Past, past{st.runningConfig, time.Now()})
@@ -91,7 +94,8 @@ func (s *Server) set(st *state, act, reason string) (api.Changed, error) {
 	return answer, err
 }
 
-// fsync makes a change survive a power failure, or says in its answer that it may not: it cannot be undone any more.
+// fsync makes a change survive a power failure, or says in its answer that it may not: it cannot be
+// undone any more.
 func (s *Server) fsync(answer *api.Changed) {
 	if err := s.file.fsync(); err != nil {
 		answer.Warning = err.Error()
@@ -134,8 +138,8 @@ func (s *Server) activate(st *state, act, reason string) api.Changed {
 	return answer
 }
 
-// difference returns the routes of after that before lacks, and whether before has destinations that after lacks. Both are sorted by
-// destination.
+// difference returns the routes of after that before lacks, and whether before has destinations
+// that after lacks. Both are sorted by destination.
 func difference(before, after []vlan.Route) (changed []vlan.Route, gone bool) {
 	old := make(map[transport.MAC]vlan.Route, len(before))
 	for _, r := range before {
@@ -150,8 +154,9 @@ func difference(before, after []vlan.Route) (changed []vlan.Route, gone bool) {
 	return changed, len(old) > 0
 }
 
-// SetPlan replaces the node's plan, and with it the operator's pairs. Programs keep what they ask for, as far as p can fulfil it. The
-// error, which is plan.ErrInvalid or one of the state file's, has changed nothing.
+// SetPlan replaces the node's plan, and with it the operator's pairs. Programs keep what they ask
+// for, as far as p can fulfil it. The error, which is plan.ErrInvalid or one of the state file's,
+// has changed nothing.
 func (s *Server) SetPlan(p *plan.Plan, reason string) (api.Changed, error) {
 	return s.exclusive(func() (api.Changed, error) { return s.setPlan(p, reason, condition{}) })
 }
@@ -276,8 +281,8 @@ func (s *Server) withPairs(changes []api.Change) (config runningConfig, ignored 
 	return runningConfig{Plan: s.state.Plan, ID: s.state.ID, Pairs: scratch.Candidates(rib.Operator)}, ignored, nil
 }
 
-// postReset goes back to the plan: what the operator and programs have asked for is taken back. A failover's overrides stay, as the
-// paths are still down.
+// postReset goes back to the plan: what the operator and programs have asked for is taken back. A
+// failover's overrides stay, as the paths are still down.
 func (s *Server) postReset(r *http.Request, q *reason) (any, error) {
 	if err := q.check(); err != nil {
 		return nil, err

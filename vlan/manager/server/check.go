@@ -48,7 +48,8 @@ type reason struct {
 
 func (r reason) check() error { return checkText("reason", r.Reason, api.MaxReason) }
 
-// checkText refuses a text that is too long, or that would do more to a terminal than be read there.
+// checkText refuses a text that is too long, or that would do more to a terminal than be read
+// there.
 func checkText(what, text string, most int) error {
 	if len(text) > most {
 		return badRequest("%s: %d bytes (want at most %d)", what, len(text), most)
@@ -59,8 +60,9 @@ func checkText(what, text string, most int) error {
 	return nil
 }
 
-// checkNetwork returns why a plan cannot be carried out on the network that it names, if a generator makes that network. A network's
-// file is beside the plan's, and is checked where the plan is read from there. The error is plan.ErrInvalid.
+// checkNetwork returns why a plan cannot be carried out on the network that it names, if a
+// generator makes that network. A network's file is beside the plan's, and is checked where the
+// plan is read from there. The error is plan.ErrInvalid.
 func checkNetwork(p *plan.Plan) error {
 	if !topology.IsSpec(p.Topology) {
 		return nil

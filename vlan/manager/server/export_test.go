@@ -16,8 +16,8 @@ import (
 // OnStep has f called before each step of a write of the state file; its error fails the step.
 func (s *Server) OnStep(f func(step string) error) { s.file.step = f }
 
-// Kill ends the manager as kill -9 does, as far as other processes can tell: connections end, nothing more is written, the lock is
-// free. It may be called from a step.
+// Kill ends the manager as kill -9 does, as far as other processes can tell: connections end,
+// nothing more is written, the lock is free. It may be called from a step.
 func (s *Server) Kill() error {
 	dead := errors.New("killed")
 	s.file.step = func(string) error { return dead }
@@ -29,7 +29,8 @@ func (s *Server) Kill() error {
 // Steps are those of a write, in their order.
 var Steps = []string{"create", "write", "sync", "rename", "fsync"}
 
-// SendRequest has a session make a request, and returns what is wrong with the routes during and after the session.
+// SendRequest has a session make a request, and returns what is wrong with the routes during and
+// after the session.
 func SendRequest(p *plan.Plan, self transport.MAC, method, what string, body []byte) error {
 	s, err := New(Config{MAC: self, Plan: p})
 	if err != nil {

@@ -69,7 +69,8 @@ func (s *Server) newHTTP() *http.Server {
 	}
 }
 
-// endpoint makes a handler of f: it decodes the request's body into a Q, and writes f's answer or error.
+// endpoint makes a handler of f: it decodes the request's body into a Q, and writes f's answer or
+// error.
 func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := new(Q)
@@ -106,7 +107,8 @@ func versionOf(answer any) (api.Version, bool) {
 	return 0, false
 }
 
-// guard counts requests, refuses those of web pages, and makes errors of the mux, such as for an unknown path, JSON as the others.
+// guard counts requests, refuses those of web pages, and makes errors of the mux, such as for an
+// unknown path, JSON as the others.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,8 +137,8 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// isOwnName reports whether a request on a loopback address without TLS names that address as its host. A web page whose name was
-// made to stand for the address names its own.
+// isOwnName reports whether a request on a loopback address without TLS names that address as its
+// host. A web page whose name was made to stand for the address names its own.
 func isOwnName(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || local.Network() != "tcp" || r.TLS != nil {
@@ -150,7 +152,8 @@ func isOwnName(r *http.Request) bool {
 	return err == nil || host == "localhost"
 }
 
-// refuseUnknown refuses a request that the mux does not know, with the mux's status: 404, or 405 if another method would do.
+// refuseUnknown refuses a request that the mux does not know, with the mux's status: 404, or 405 if
+// another method would do.
 func (s *Server) refuseUnknown(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	probe := &statusOnly{header: w.Header()}
 	h.ServeHTTP(probe, r)
@@ -209,8 +212,9 @@ func conditionOf(r *http.Request) (condition, error) {
 	return condition{v, true}, nil
 }
 
-// check returns an error that is api.ErrChanged if the running configuration has changed since the condition's version. Programs'
-// changes do not count: they come and go by themselves. The caller holds mu.
+// check returns an error that is api.ErrChanged if the running configuration has changed since the
+// condition's version. Programs' changes do not count: they come and go by themselves. The caller
+// holds mu.
 func (s *Server) check(c condition) error {
 	if !c.given || s.planVersion <= c.version && c.version <= s.version {
 		return nil

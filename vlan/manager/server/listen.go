@@ -20,15 +20,17 @@ import (
 // SocketMode is the mode of a manager's Unix socket: its user and its group may use it.
 const SocketMode fs.FileMode = 0o660
 
-// maxConns bounds the connections of each listener: two for each session, and as many again. Further ones wait to be accepted.
+// maxConns bounds the connections of each listener: two for each session, and as many again.
+// Further ones wait to be accepted.
 const maxConns = 4 * maxSessions
 
-// Listen serves requests on an address, network being "unix" or "tcp", until Close, and returns the address: a port of 0 stands for
-// any free one.
+// Listen serves requests on an address, network being "unix" or "tcp", until Close, and returns the
+// address: a port of 0 stands for any free one.
 //
-// A Unix socket has SocketMode. A socket that a dead manager has left is removed. On TCP, any client that connects may change the
-// routes: an address other than a loopback one needs a tlsConfig that demands client certificates (ClientAuth:
-// tls.RequireAndVerifyClientCert, and ClientCAs), and is refused without. TLS is 1.3.
+// A Unix socket has SocketMode. A socket that a dead manager has left is removed. On TCP, any
+// client that connects may change the routes: an address other than a loopback one needs a
+// tlsConfig that demands client certificates (ClientAuth: tls.RequireAndVerifyClientCert, and
+// ClientCAs), and is refused without. TLS is 1.3.
 func (s *Server) Listen(network, address string, tlsConfig *tls.Config) (net.Addr, error) {
 	l, err := listen(network, address, tlsConfig)
 	if err != nil {
@@ -95,8 +97,8 @@ func loopbackOnly(address string) error {
 // maxSocketPath is the length of a sockaddr_un's path on Linux, less its end.
 const maxSocketPath = 107
 
-// listenUnix makes the socket under another name, gives it its mode, and then moves it to its place, so that no client connects
-// before.
+// listenUnix makes the socket under another name, gives it its mode, and then moves it to its
+// place, so that no client connects before.
 func listenUnix(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// A manager that was killed has its lock until the system has cleared it away, and systemd starts the next one at once.
+// A manager that was killed has its lock until the system has cleared it away, and systemd starts
+// the next one at once.
 const (
 	lockTimeout = time.Second
 	lockRetry   = 20 * time.Millisecond
 )
 
-// lock holds a state file for this process, until the lock is closed or the process ends. The lock is on a file beside it, which
-// stays.
+// lock holds a state file for this process, until the lock is closed or the process ends. The lock
+// is on a file beside it, which stays.
 func (f *stateFile) lock() (*os.File, error) {
 	if f.path == "" {
 		return nil, nil

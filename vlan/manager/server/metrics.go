@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Prometheus' text format, version 0.0.4, takes 40 lines; its client library would bring a dozen modules to every program with a
-// manager.
+// Prometheus' text format, version 0.0.4, takes 40 lines; its client library would bring a dozen
+// modules to every program with a manager.
 
 // exposition is a text in that format.
 type exposition struct{ text strings.Builder }

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// NotifySystemd tells systemd of a state, such as "READY=1", if the service asks for that (Type=notify). Elsewhere it does nothing.
+// NotifySystemd tells systemd of a state, such as "READY=1", if the service asks for that
+// (Type=notify). Elsewhere it does nothing.
 func NotifySystemd(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

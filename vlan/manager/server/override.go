@@ -7,9 +7,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Override puts pairs on VIDs whatever else is asked for, until Restore or the server's end: for paths that carry no frames. Programs
-// are told at once; the reason is in the table and in the log. Pairs of other nodes are ignored. The other end of each pair has to do
-// the same.
+// Override puts pairs on VIDs whatever else is asked for, until Restore or the server's end: for
+// paths that carry no frames. Programs are told at once; the reason is in the table and in the log.
+// Pairs of other nodes are ignored. The other end of each pair has to do the same.
 //
 // Errors are those of a change, and have changed nothing.
 func (s *Server) Override(reason string, changes ...api.Change) error {
@@ -30,7 +30,8 @@ func (s *Server) Override(reason string, changes ...api.Change) error {
 	return nil
 }
 
-// Restore removes the overrides of the pairs with the given nodes, with the reason. It ignores nodes without one.
+// Restore removes the overrides of the pairs with the given nodes, with the reason. It ignores
+// nodes without one.
 func (s *Server) Restore(reason string, peers ...transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,9 @@ import (
 
 var seeds = flag.Int("apply.seeds", 25, "random group changes to try")
 
-// A node may refuse, be slow, be too slow, or die at any step of writing. If Apply succeeds all have the new plan; if not, all that live
-// have the old one. Whoever died comes back with the old one or the new one, and applying again mends it.
+// A node may refuse, be slow, be too slow, or die at any step of writing. If Apply succeeds all
+// have the new plan; if not, all that live have the old one. Whoever died comes back with the old
+// one or the new one, and applying again mends it.
 func TestApplyWithFaults(t *testing.T) {
 	for seed := range uint64(*seeds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { t.Parallel(); applyWithFaults(t, seed) })
@@ -77,7 +78,8 @@ func applyWithFaults(t *testing.T, seed uint64) {
 	}
 }
 
-// injectFaults has some managers die, refuse or be slow at some step. It returns what, and who has died, once they have.
+// injectFaults has some managers die, refuse or be slow at some step. It returns what, and who has
+// died, once they have.
 func injectFaults(rng *rand.Rand, all []*managertest.Node, lease time.Duration) (faults []string, died []bool) {
 	faults, died = make([]string, len(all)), make([]bool, len(all))
 	for k := range all {
@@ -108,7 +110,8 @@ func injectFaults(rng *rand.Rand, all []*managertest.Node, lease time.Duration) 
 	return faults, died
 }
 
-// apart leaves node 2 of three with the next plan, and the others with the old one: its manager dies when it has changed and before it says so.
+// apart leaves node 2 of three with the next plan, and the others with the old one: its manager
+// dies when it has changed and before it says so.
 func apart(t *testing.T) (all []*managertest.Node, clients []*manager.Client, old, next *plan.Plan) {
 	t.Helper()
 	all, clients = managertest.StartAll(t, 3, 3)
@@ -135,8 +138,8 @@ func apart(t *testing.T) (all []*managertest.Node, clients []*manager.Client, ol
 	return all, clients, old, next
 }
 
-// A manager that dies between its own commit and the others' going back comes back with the new plan. Everybody who asks is told, by
-// name; and to apply a plan again mends it.
+// A manager that dies between its own commit and the others' going back comes back with the new
+// plan. Everybody who asks is told, by name; and to apply a plan again mends it.
 func TestNodesThatDisagreeAreNamed(t *testing.T) {
 	all, clients, old, next := apart(t)
 	names := func(err error) {

@@ -9,9 +9,10 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// A change of several nodes' plans takes two steps on each. Prepared, it is validated and on the disk, beside the state in force:
-// nothing but the manager's death can keep it from being carried out. Committed, it is one renaming and one exchange of routes away,
-// so that the ends of a pair change within the time of a request.
+// A change of several nodes' plans takes two steps on each. Prepared, it is validated and on the
+// disk, beside the state in force: nothing but the manager's death can keep it from being carried
+// out. Committed, it is one renaming and one exchange of routes away, so that the ends of a pair
+// change within the time of a request.
 //
 //	state      event                   next       does
 //	Idle       prepare, valid          Prepared   stages the state, starts the lease
@@ -30,7 +31,8 @@ import (
 const (
 	// maxLease bounds the time that a prepared change may keep others waiting.
 	maxLease = time.Minute
-	// applyTimeout bounds the wait of a commit's answer for the programs to confirm that they send by the new routes.
+	// applyTimeout bounds the wait of a commit's answer for the programs to confirm that they send
+	// by the new routes.
 	applyTimeout = 500 * time.Millisecond
 )
 
@@ -181,7 +183,8 @@ func (s *Server) commit(id string) (answer api.Committed, err error) {
 	return api.Committed{Changed: api.Changed{Schema: api.Schema, Version: s.version}, Again: true}, nil
 }
 
-// late counts the programs that have not confirmed a version that changed their routes. The caller holds mu.
+// late counts the programs that have not confirmed a version that changed their routes. The caller
+// holds mu.
 func (s *Server) late(version api.Version) (n int) {
 	for _, sess := range s.sessions.all {
 		if sess.due >= version && sess.applied < version {
@@ -191,8 +194,8 @@ func (s *Server) late(version api.Version) (n int) {
 	return n
 }
 
-// postAbort discards a prepared change, or undoes a committed one. Of any other change there is nothing to abort: it is refused if it
-// is committed later.
+// postAbort discards a prepared change, or undoes a committed one. Of any other change there is
+// nothing to abort: it is refused if it is committed later.
 func (s *Server) postAbort(_ *http.Request, q *changeID) (any, error) {
 	if err := q.check(); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// post asks a server without a network in between, so that time can be virtual. A path may have another method before it.
+// post asks a server without a network in between, so that time can be virtual. A path may have
+// another method before it.
 func post(t *testing.T, s *Server, path, body string) (status int, answer string) {
 	t.Helper()
 	method, path, ok := strings.Cut(path, " ")
@@ -158,7 +159,8 @@ func TestEndedSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// Destinations that programs invent do not grow the sums without bound, and their frames are counted all the same.
+// Destinations that programs invent do not grow the sums without bound, and their frames are
+// counted all the same.
 func TestSumsAreBounded(t *testing.T) {
 	s := make(sums)
 	for k := range maxEndedCounts + 1000 {

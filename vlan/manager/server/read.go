@@ -96,8 +96,8 @@ func (s *Server) getCounters(r *http.Request, _ *struct{}) (any, error) {
 // reportTimeout bounds the wait of an answer about counters for the programs' reports.
 const reportTimeout = 200 * time.Millisecond
 
-// Counters returns what this node's programs have sent by their routes since the manager started. It asks them, and waits a moment
-// for their reports. Source: VFREC §4.1 (3).
+// Counters returns what this node's programs have sent by their routes since the manager started.
+// It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
 	number := s.askAll()
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)

@@ -25,7 +25,8 @@ type Config struct {
 	Interface string
 	// State is the file that keeps the plan across restarts. Empty: it is not kept.
 	State string
-	// Plan is the first plan of a manager without a state. It may be nil: then programs send untagged until a plan is set.
+	// Plan is the first plan of a manager without a state. It may be nil: then programs send
+	// untagged until a plan is set.
 	Plan *plan.Plan
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
@@ -35,8 +36,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server is a node's manager. It holds the node's plan and what lies over it, tells the node's programs at once of each change, and
-// answers over HTTP as docs/manager-api.md describes. All methods may be called from any goroutine.
+// Server is a node's manager. It holds the node's plan and what lies over it, tells the node's
+// programs at once of each change, and answers over HTTP as docs/manager-api.md describes. All
+// methods may be called from any goroutine.
 //
 // Source: VFREC §4.1 (VFN Network Manager).
 type Server struct {
@@ -67,8 +69,9 @@ type Server struct {
 	moved       chan struct{} // closed, and made anew, when a session has reported something or has ended
 }
 
-// New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests yet: see Listen. The error is
-// ErrCorrupt if the state cannot be understood, and plan.ErrInvalid if the plan cannot be this node's.
+// New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests
+// yet: see Listen. The error is ErrCorrupt if the state cannot be understood, and plan.ErrInvalid
+// if the plan cannot be this node's.
 func New(cfg Config) (*Server, error) {
 	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
 		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)
@@ -99,8 +102,9 @@ func (s *Server) unlock() {
 	}
 }
 
-// restore takes up the state of the file, or else begins with the plan of the configuration. Each start has a number of its own,
-// which is in the file before the first version of the start is given out.
+// restore takes up the state of the file, or else begins with the plan of the configuration. Each
+// start has a number of its own, which is in the file before the first version of the start is
+// given out.
 func (s *Server) restore() error {
 	old, err := s.file.load()
 	if errors.Is(err, ErrCorrupt) && s.cfg.DiscardState {
@@ -131,9 +135,10 @@ func (s *Server) restore() error {
 	return s.file.save(&s.state)
 }
 
-// changed gives the routes in force a new version, tells all sessions of those that have changed, and keeps an entry for the log. If
-// routes may be gone, all is set and sessions get the whole table. The session that has asked for the change, if one has, need not
-// confirm it. The caller holds mu.
+// changed gives the routes in force a new version, tells all sessions of those that have changed,
+// and keeps an entry for the log. If routes may be gone, all is set and sessions get the whole
+// table. The session that has asked for the change, if one has, need not confirm it. The caller
+// holds mu.
 func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.Entry) {
 	s.version++
 	e.Time, e.Version, e.Count = time.Now(), s.version, len(routes)
@@ -175,8 +180,8 @@ func (s *Server) await(ctx context.Context, done func() bool) {
 	}
 }
 
-// Close ends all connections and sessions, whose programs keep the routes that they have, and waits for the server's goroutines.
-// Further calls do nothing.
+// Close ends all connections and sessions, whose programs keep the routes that they have, and waits
+// for the server's goroutines. Further calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {

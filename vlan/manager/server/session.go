@@ -17,11 +17,11 @@ import (
 // writeTimeout is how long a program may leave an event unread before its session ends.
 const writeTimeout = 5 * time.Second
 
-// session is the manager's end of a program's session. It lives as long as the request that began it: postSession is the only place
-// where one begins and ends.
+// session is the manager's end of a program's session. It lives as long as the request that began
+// it: postSession is the only place where one begins and ends.
 //
-// Changes that the program was not told of yet are kept by destination: a program that reads slowly costs one table at most, and
-// gets the routes in force when it reads on.
+// Changes that the program was not told of yet are kept by destination: a program that reads slowly
+// costs one table at most, and gets the routes in force when it reads on.
 type session struct {
 	id      string
 	number  rib.Source
@@ -29,7 +29,8 @@ type session struct {
 	wake    chan struct{} // of capacity 1: holds a token if there is something to tell
 	end     context.CancelFunc
 
-	// turn is held while an event is made and written, so that events leave in the order of their versions. Taken before Server.mu.
+	// turn is held while an event is made and written, so that events leave in the order of their
+	// versions. Taken before Server.mu.
 	turn  sync.Mutex
 	write func(*api.SessionEvent) error // nil until the stream has begun; guarded by turn
 
@@ -69,8 +70,9 @@ func (sess *session) wakeUp() {
 	}
 }
 
-// postSession serves a session: its answer is a stream of events, which ends when the program closes the connection, when the same
-// session begins anew on another connection, or with the server.
+// postSession serves a session: its answer is a stream of events, which ends when the program
+// closes the connection, when the same session begins anew on another connection, or with the
+// server.
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var start api.SessionStart
 	err := readBody(r, &start)
@@ -98,8 +100,9 @@ func checkStart(start *api.SessionStart) error {
 	return checkText("program", start.Program, 256)
 }
 
-// join takes a session in with the pairs that it had, as far as they can be fulfilled. They get their old place among the others'; without
-// a state file versions begin anew, and the pairs come on top.
+// join takes a session in with the pairs that it had, as far as they can be fulfilled. They get
+// their old place among the others'; without a state file versions begin anew, and the pairs come
+// on top.
 func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +153,8 @@ func (s *Server) remove(sess *session, why string) {
 	s.log.Info("session ends", "session", sess.number, "program", sess.program, "why", why)
 }
 
-// writeLoop writes an event whenever there is something to tell, until ctx ends or the program does not read.
+// writeLoop writes an event whenever there is something to tell, until ctx ends or the program does
+// not read.
 func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWriter) {
 	out := http.NewResponseController(w)
 	if err := out.SetReadDeadline(time.Time{}); err != nil { // it would end the request, and with it the stream
@@ -190,8 +194,9 @@ func (sess *session) stop() {
 	sess.write = nil
 }
 
-// tell writes what the session has not been told yet. If the program does not read it, the session ends. A request of the session's
-// own calls it before its answer, so that the program finds both in one look.
+// tell writes what the session has not been told yet. If the program does not read it, the session
+// ends. A request of the session's own calls it before its answer, so that the program finds both
+// in one look.
 func (s *Server) tell(sess *session) {
 	sess.turn.Lock()
 	defer sess.turn.Unlock()
@@ -257,7 +262,8 @@ func (s *Server) resetSession(r *http.Request, _ *struct{}) (any, error) {
 	})
 }
 
-// changeSession changes what a program asks for, by edit, which is called with mu held. It tells the program before it returns.
+// changeSession changes what a program asks for, by edit, which is called with mu held. It tells
+// the program before it returns.
 func (s *Server) changeSession(r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error)) (any, error) {
 	answer := api.Changed{Schema: api.Schema}
 	sess, err := func() (*session, error) {

@@ -15,19 +15,22 @@ import (
 const (
 	// maxSessions bounds the programs of a node that are served at once.
 	maxSessions = 256
-	// maxEnded bounds the ended sessions whose counters are kept apart, for programs whose connection broke and that come back.
+	// maxEnded bounds the ended sessions whose counters are kept apart, for programs whose
+	// connection broke and that come back.
 	maxEnded = 1024
-	// maxEndedCounts bounds the counters kept apart, of 32 bytes each, and those of all other ended sessions together.
+	// maxEndedCounts bounds the counters kept apart, of 32 bytes each, and those of all other ended
+	// sessions together.
 	maxEndedCounts = vlan.MaxCounts
 )
 
-// sessions are a server's sessions, and the counters of those that have ended. Guarded by Server.mu.
+// sessions are a server's sessions, and the counters of those that have ended. Guarded by
+// Server.mu.
 type sessions struct {
 	all   map[string]*session // by id
 	last  rib.Source          // the latest number given out
 	asked uint64              // the latest report asked for
-	// ended holds the latest reports of sessions that have ended: a session that begins anew takes its own over. The oldest are
-	// added to past when they become too many.
+	// ended holds the latest reports of sessions that have ended: a session that begins anew takes
+	// its own over. The oldest are added to past when they become too many.
 	ended []endedSession
 	kept  int // counts in ended
 	past  sums
@@ -103,7 +106,8 @@ type sumKey struct {
 
 type sumValue struct{ frames, bytes uint64 }
 
-// add adds counts. Destinations beyond maxEndedCounts are counted as those without a route of their own.
+// add adds counts. Destinations beyond maxEndedCounts are counted as those without a route of their
+// own.
 func (s sums) add(counts []vlan.Sent) {
 	for _, c := range counts {
 		k := sumKey{c.Dst, c.VID}

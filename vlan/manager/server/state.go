@@ -23,7 +23,8 @@ var ErrCorrupt = errors.New("corrupt state file")
 // stateFormat is the version of the state file.
 const stateFormat = 2
 
-// state is what a manager keeps across restarts. What programs ask for is not in it: they ask again when they come back.
+// state is what a manager keeps across restarts. What programs ask for is not in it: they ask again
+// when they come back.
 type state struct {
 	Format int           `json:"format"`
 	MAC    transport.MAC `json:"mac"`
@@ -49,7 +50,8 @@ func (c *runningConfig) planID() string {
 	return api.PlanID(&c.Plan.Plan)
 }
 
-// activate makes the configuration the RIB's, and returns the programs' candidates that it cannot fulfil.
+// activate makes the configuration the RIB's, and returns the programs' candidates that it cannot
+// fulfil.
 func (c *runningConfig) activate(r *rib.RIB) ([]rib.Dropped, error) {
 	if c.Plan == nil {
 		return r.Clear(), nil
@@ -69,7 +71,8 @@ type past struct {
 	Until time.Time `json:"until"`
 }
 
-// sealed is the form of a state in its file: the sum tells a file that a disk or an editor has damaged from an intact one.
+// sealed is the form of a state in its file: the sum tells a file that a disk or an editor has
+// damaged from an intact one.
 type sealed struct {
 	State json.RawMessage `json:"state"`
 	Sum   string          `json:"crc32c"`
@@ -79,9 +82,10 @@ func sum(b []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// stateFile keeps a state on a disk. A write takes three steps, so that a change can be on the disk before it is decided upon: stage
-// writes the new state beside the old one, publish puts it in its place, and fsync makes that survive a power failure. Whatever ends
-// the process or the machine in between, the file is the old state or the new one.
+// stateFile keeps a state on a disk. A write takes three steps, so that a change can be on the disk
+// before it is decided upon: stage writes the new state beside the old one, publish puts it in its
+// place, and fsync makes that survive a power failure. Whatever ends the process or the machine in
+// between, the file is the old state or the new one.
 //
 // A path of "" keeps nothing.
 type stateFile struct {
@@ -91,8 +95,9 @@ type stateFile struct {
 	step func(name string) error
 }
 
-// load returns the state, or nil if there is none yet. The error is ErrCorrupt if there is one that cannot be understood. It removes
-// a state that was staged and not published, which never was in force.
+// load returns the state, or nil if there is none yet. The error is ErrCorrupt if there is one that
+// cannot be understood. It removes a state that was staged and not published, which never was in
+// force.
 func (f *stateFile) load() (*state, error) {
 	if f.path == "" {
 		return nil, nil

@@ -67,8 +67,8 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A manager that is killed at any step of writing a change comes back with the old plan or the new one; before the renaming with the
-// old one, after it with the new one.
+// A manager that is killed at any step of writing a change comes back with the old plan or the new
+// one; before the renaming with the old one, after it with the new one.
 func TestKilledAtEachStep(t *testing.T) {
 	for i, step := range server.Steps {
 		for _, act := range []string{"set", "pairs", "reset", "commit"} {
@@ -170,8 +170,8 @@ func TestDiskRefusesAWrite(t *testing.T) {
 	}
 }
 
-// A state that cannot be understood is never thrown away: the manager does not start, or keeps it aside if it is told to start
-// anew.
+// A state that cannot be understood is never thrown away: the manager does not start, or keeps it
+// aside if it is told to start anew.
 func TestCorruptState(t *testing.T) {
 	dir := t.TempDir()
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), dir)
@@ -248,8 +248,9 @@ func TestStateOfAManagerThatEnds(t *testing.T) {
 	}
 }
 
-// Two programs and the operator want different VIDs for the same pairs. Whose counts is the same after a restart, in whichever order
-// the programs come back: else this node would change its side of a pair alone.
+// Two programs and the operator want different VIDs for the same pairs. Whose counts is the same
+// after a restart, in whichever order the programs come back: else this node would change its side
+// of a pair alone.
 func TestClaimsKeepTheirOrderAcrossARestart(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -281,7 +282,8 @@ func TestClaimsKeepTheirOrderAcrossARestart(t *testing.T) {
 	}
 }
 
-// What the operator asks for later does not put his earlier pairs over what programs have asked for since.
+// What the operator asks for later does not put his earlier pairs over what programs have asked for
+// since.
 func TestOperatorsPairsKeepTheirPlace(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s := n.Dial(t, manager.Dialer{})

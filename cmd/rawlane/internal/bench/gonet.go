@@ -69,12 +69,13 @@ func (c *client) beside(ctx context.Context, network string, r *benchResult) err
 	}
 	begun, since := time.Now(), allocations()
 	for _, peer := range c.peers {
-		v, err := c.asker.ask(ctx, peer, askAddress)
+		v, err := c.ask(ctx, peer, askAddress)
 		if err != nil {
 			return err
 		}
 		if v == 0 {
-			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)", network, peer)
+			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)",
+				network, peer)
 		}
 		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
 		if err := gonet.Ping(ctx, network, unpackAddress(v), load, record); err != nil {

@@ -29,35 +29,40 @@ type memoryKind struct {
 
 var memoryKinds = []memoryKind{
 	{
-		"put", "Remote write", `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that.
+		name: "put", short: "Remote write",
+		long: `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that.
 Then node 0 writes as much as --bytes, one Put after the other, until all is confirmed: MB/s; and
 both write at the same time: duplex, each way.`,
-		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).put,
+		sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20}, measure: (*memoryNode).put,
 	},
 	{
-		"get", "Remote read", `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
-		[]int{4, 64, 1024, 16384, 65536, 1 << 20}, (*memoryNode).get,
+		name: "get", short: "Remote read",
+		long:  `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
+		sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20}, measure: (*memoryNode).get,
 	},
 	{
-		"fifo", "Records through a FIFO", `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that.
+		name: "fifo", short: "Records through a FIFO",
+		long: `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that.
 Then node 0 pushes as many as --bytes allows: one call each (records/s), and in batches of 64
 (batched).`,
-		[]int{8, 64, 1024, 16384}, (*memoryNode).fifo,
+		sizes: []int{8, 64, 1024, 16384}, measure: (*memoryNode).fifo,
 	},
 	{
-		"amo", "Atomic operations on remote memory", `Node 0 adds to a word of node 1's memory: microseconds are from the call until the answer.`,
-		[]int{8}, (*memoryNode).amo,
+		name: "amo", short: "Atomic operations on remote memory",
+		long: `Node 0 adds to a word of node 1's memory: microseconds are from the call until the
+answer.`,
+		sizes: []int{8}, measure: (*memoryNode).amo,
 	},
 }
 
 const (
-	// maxMemory bounds --size and --bytes: what a window or a run may take.
+	// maxMemory bounds --size and --bytes.
 	maxMemory = 1 << 30
-	// maxMemoryIters keeps a run's end in sight.
+	// maxMemoryIters bounds --iters.
 	maxMemoryIters = 1_000_000
-	// memoryBatch is how many records are pushed at once.
+	// memoryBatch is the number of records in a batch.
 	memoryBatch = 64
-	// benchFIFO is the memory of the FIFOs: several of the longest records.
+	// benchFIFO is the memory of a FIFO: several of the longest records.
 	benchFIFO = 1 << 20
 )
 

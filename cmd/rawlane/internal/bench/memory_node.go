@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -18,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// memoryNode is one node's part.
+// memoryNode is the part of one node.
 type memoryNode struct {
 	b      *memoryBench
 	ep     *mcd.Endpoint
@@ -30,7 +31,7 @@ type memoryNode struct {
 	other  *memfifo.Remote // window of the other of nodes 0 and 1
 	queue  *memfifo.Remote // likewise its FIFO
 	data   []byte          // what this node sends
-	got    *launch.ResultServer
+	x      *cluster.Exchanger
 }
 
 func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host, cmd *cobra.Command) (err error) {
@@ -74,12 +75,10 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host,
 			}
 		}
 	}
-	n.got.Close()
-	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.d.Close(), n.group.Close())
+	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.x.Close(), n.d.Close(), n.group.Close())
 }
 
-// meet makes windows and FIFOs, and exchanges their keys: node 0 asks node 1 for its, and writes
-// its own there.
+// meet makes windows and FIFOs, and exchanges their keys.
 func (n *memoryNode) meet(ctx context.Context) (err error) {
 	most := slices.Max(n.b.sizes)
 	if n.window, err = n.d.Register(1, make([]byte, max(most, 64)+16), memfifo.All); err != nil {
@@ -88,34 +87,14 @@ func (n *memoryNode) meet(ctx context.Context) (err error) {
 	if n.fifo_, err = n.d.NewFIFO(1, make([]byte, benchFIFO)); err != nil {
 		return err
 	}
-	if n.got, err = launch.NewResultServer(n.ep, 1); err != nil {
+	if n.x, err = cluster.OpenExchanger(n.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout}); err != nil {
 		return err
 	}
-	keys := n.window.Key().String() + " " + n.fifo_.Key().String()
-	switch n.ep.Node() {
-	case 0:
-		theirs, err := n.got.Fetch(ctx, 1, 0)
-		if err != nil {
-			return err
-		}
-		if err := n.use(string(theirs)); err != nil {
-			return err
-		}
-		if err := n.other.PutNotify(ctx, 0, append([]byte(keys), 0)); err != nil {
-			return err
-		}
-		return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx))
-	case 1:
-		n.got.Put(0, []byte(keys))
-		if err := n.notified(ctx); err != nil {
-			return err
-		}
-		text := n.window.Bytes()
-		if err := n.use(string(text[:slices.Index(text, 0)])); err != nil {
-			return err
-		}
+	keys, err := n.x.Exchange(ctx, []byte(n.window.Key().String()+" "+n.fifo_.Key().String()))
+	if err != nil || n.ep.Node() > 1 {
+		return err
 	}
-	return n.group.Barrier(ctx)
+	return n.use(string(keys[1-n.ep.Node()]))
 }
 
 func (n *memoryNode) use(keys string) error {
@@ -129,14 +108,14 @@ func (n *memoryNode) use(keys string) error {
 	return errors.Join(err1, err2)
 }
 
-// notified waits for the next notification. There may be more already: they are for later.
+// notified waits for the next notification. More of them may be there already, for later.
 func (n *memoryNode) notified(ctx context.Context) error {
 	_, err := n.window.Wait(ctx, n.seen)
 	n.seen++
 	return err
 }
 
-// fill makes up what this node sends: the same on both, in all runs.
+// fill makes the data to send: the same on both nodes, in all runs.
 func (n *memoryNode) fill(size int) {
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
 	n.data = make([]byte, size)
@@ -147,7 +126,7 @@ func (n *memoryNode) fill(size int) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// compare makes sure that some memory is what the other node has sent.
+// compare checks that b is the data that the other node has sent.
 func (n *memoryNode) compare(what string, b []byte) error {
 	if got, want := crc32.Checksum(b, castagnoli), crc32.Checksum(n.data, castagnoli); got != want {
 		return fmt.Errorf("%s: %d bytes arrived with checksum %08x, and were sent with %08x", what, len(b), got, want)
@@ -155,12 +134,12 @@ func (n *memoryNode) compare(what string, b []byte) error {
 	return nil
 }
 
-// times is how often something of a size is done.
+// times returns the number of round trips of a size.
 func (b *memoryBench) times(size int) int {
 	return int(max(1, min(int64(b.iters), b.bytes/int64(size))))
 }
 
-// many is how many of a size come to --bytes.
+// many returns the number of messages of a size in --bytes.
 func (b *memoryBench) many(size int) int { return int(min(max(1, b.bytes/int64(size)), 2_000_000)) }
 
 // pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends.
@@ -188,8 +167,10 @@ func (n *memoryNode) pingPong(size int, r *memoryResult, send, receive func() er
 	return nil
 }
 
-// rate measures what a number of sends of a size come to, until all is confirmed.
-func (n *memoryNode) rate(ctx context.Context, count, size int, send func() error) (perSecond, mbPerS float64, err error) {
+// rate measures a number of sends of a size, until all are confirmed.
+func (n *memoryNode) rate(
+	ctx context.Context, count, size int, send func() error,
+) (perSecond, mbPerS float64, err error) {
 	start := time.Now()
 	for range count {
 		if err := send(); err != nil {
@@ -251,7 +232,7 @@ func (n *memoryNode) get(ctx context.Context, size int, r *memoryResult) (err er
 	return errors.Join(n.compare("get", buf), n.other.Signal(ctx))
 }
 
-// calls measures operations that wait for an answer, at node 0.
+// calls measures operations with an answer, at node 0.
 func (n *memoryNode) calls(size int, r *memoryResult, do func() error) error {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	count := n.b.times(size)
@@ -302,7 +283,8 @@ func (n *memoryNode) fifo(ctx context.Context, size int, r *memoryResult) (err e
 		return err
 	}
 	batch := slices.Repeat([][]byte{n.data}, memoryBatch)
-	perSecond, _, err := n.rate(ctx, count/memoryBatch, size*memoryBatch, func() error { return n.queue.PushBatch(ctx, batch...) })
+	push := func() error { return n.queue.PushBatch(ctx, batch...) }
+	perSecond, _, err := n.rate(ctx, count/memoryBatch, size*memoryBatch, push)
 	r.BatchedPerS = perSecond * memoryBatch
 	return err
 }

@@ -132,7 +132,8 @@ func checkNamespaces() finding {
 	}
 	f.Reason = err.Error()
 	f.Cure = "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000 " +
-		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 (those of them that your kernel has)"
+		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 " +
+		"(those of them that your kernel has)"
 	return f
 }
 

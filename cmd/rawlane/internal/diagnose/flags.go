@@ -183,7 +183,7 @@ type pathRecord struct {
 	P99US           float64       `json:"p99_us"`
 	MaxUS           float64       `json:"max_us"`
 	MBPerS          float64       `json:"mb_per_s,omitempty"`          // in each direction at once
-	PeerReceivedTag string        `json:"peer_received_tag,omitempty"` // the tag that probes arrived with, if it was another one
+	PeerReceivedTag string        `json:"peer_received_tag,omitempty"` // the tag of arriving probes, if it differs
 	ReceivedTag     string        `json:"received_tag,omitempty"`      // likewise of the replies
 }
 
@@ -191,12 +191,15 @@ type pathRecord struct {
 const pathSchema = 1
 
 // measure measures a path.
-func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.PingReply, error)) (pathRecord, error) {
+func (p *pathFlags) measure(
+	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.PingReply, error),
+) (pathRecord, error) {
 	m, err := pathtest.Measure(ctx, ep, path, p.options(), told)
 	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
 	r := pathRecord{
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
-		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered, MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
+		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered,
+		MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
 	}
 	if m.Alive() && m.PeerReceivedTag != path.OptionalTag {
 		r.PeerReceivedTag = m.PeerReceivedTag.String()

@@ -213,7 +213,7 @@ func anyAnswered(rows []row) error {
 		"(rawlane ping NODE --all-vids shows by which VIDs a node answers)", errSilence)
 }
 
-// printTables prints a table for each tag, with a row for each sender and a column for each receiver.
+// printTables prints a table for each tag: a row for each sender, a column for each receiver.
 func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 	for _, tag := range m.tags {
 		for _, table := range []struct {

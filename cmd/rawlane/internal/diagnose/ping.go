@@ -130,7 +130,8 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 		tags = tagList(found)
 		if len(tags) == 0 {
-			return fmt.Errorf("node %d by any VID, or without: %w (is its program running, and its cable in?)", p.node, errSilence)
+			return fmt.Errorf("node %d by any VID, or without: %w (is its program running, and its cable in?)",
+				p.node, errSilence)
 		}
 		if !p.json {
 			cmd.Printf("# node %d answers by %s\n", p.node, tags.words())
@@ -138,8 +139,10 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 	}
 	if !p.json {
-		cmd.Printf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
-			ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count, "By", "Answered", "p99", "min", "max")
+		cmd.Printf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n"+
+			"# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
+			ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count,
+			"By", "Answered", "p99", "min", "max")
 	}
 	answered := 0
 	for _, tag := range tags {
@@ -153,7 +156,8 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 	}
 	if answered == 0 {
-		return fmt.Errorf("node %d by %s: %w (rawlane ping %d --all-vids shows by which VIDs it answers)", p.node, tags.words(), errSilence, p.node)
+		return fmt.Errorf("node %d by %s: %w (rawlane ping %d --all-vids shows by which VIDs it answers)",
+			p.node, tags.words(), errSilence, p.node)
 	}
 	return nil
 }
@@ -173,6 +177,7 @@ func (p *pingVerb) print(cmd *cobra.Command, r *pathRecord) error {
 	if r.ReceivedTag != "" {
 		changed += "  answered with " + r.ReceivedTag
 	}
-	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent), r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
+	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent),
+		r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
 	return nil
 }

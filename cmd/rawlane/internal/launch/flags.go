@@ -85,7 +85,8 @@ func (c *ClusterFlags) TagFlags(cmd *cobra.Command) {
 func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	c.NICs = 1
 	f := cmd.Flags()
-	f.StringVar(&c.ifname, "interface", "", "run one node here, on this network interface; the others run the same elsewhere")
+	f.StringVar(&c.ifname, "interface", "",
+		"run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")

@@ -41,8 +41,8 @@ func (c *ClusterFlags) Model() (nics []schedule.LogP) {
 }
 
 // localCosts are the costs between nodes on one machine. They fit the barriers of 4 to 32 nodes on
-// two cores: Os includes the kernel's work for the receiver, which the sender does; Copy is the cost
-// of a software switch for each port.
+// two cores: Os includes the kernel's work for the receiver, which the sender does; Copy is the
+// cost of a software switch for each port.
 var localCosts = map[string]schedule.LogP{
 	"fabric": {Os: 350, L: 30, Or: 60, Copy: 80, Switch: 800}, // ns
 	"ring":   {Os: 1440, L: 140, Or: 220, Copy: 400, Switch: 3200},

@@ -41,8 +41,8 @@ func (c *ClusterFlags) runOne(ctx context.Context, part NodeFunc) error {
 
 // runThreads runs all nodes in this process.
 func (c *ClusterFlags) runThreads(ctx context.Context, part NodeFunc) error {
-	// A spinning node keeps one of Go's processors busy. With all of them busy, Go looks for work of
-	// sleeping goroutines every 10 ms only.
+	// A spinning node keeps one of Go's processors busy. With all of them busy, Go looks for work
+	// of sleeping goroutines every 10 ms only.
 	runtime.GOMAXPROCS(max(c.Nodes, runtime.NumCPU()))
 	nodes, closeAll, err := c.inThreads()
 	if err != nil {

@@ -54,8 +54,8 @@ func newRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback --managers FILE|LIST [flags]",
 		Short: "Go back to the plan before, on all nodes at once",
-		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply" does. Managers keep the
-last %d plans. A second rollback goes back one further.`, api.MaxHistory),
+		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply"
+does. Managers keep the last %d plans. A second rollback goes back one further.`, api.MaxHistory),
 		Args: cli.NoArguments,
 		RunE: a.rollback,
 	}

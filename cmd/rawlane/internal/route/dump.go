@@ -72,7 +72,8 @@ func dumpedPlan(t *api.Table) (*plan.Plan, error) {
 		a, okA := t.Plan.NodeOf(pair.A)
 		b, okB := t.Plan.NodeOf(pair.B)
 		if !okA || !okB {
-			return nil, fmt.Errorf("node %v: its table has a pair of nodes that its plan has not: %v-%v", t.MAC, pair.A, pair.B)
+			return nil, fmt.Errorf("node %v: its table has a pair of nodes that its plan has not: %v-%v",
+				t.MAC, pair.A, pair.B)
 		}
 		changes[plan.PairOf(a, b)] = pair.VID
 	}

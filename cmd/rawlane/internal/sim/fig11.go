@@ -77,6 +77,7 @@ func (s *vbftVerb) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
 		simParameters: s.parameters(), Order: cg.Order, Iterations: s.iterations, ComputeUS: cli.Micros(s.compute),
 		Network: c.Name, ElapsedS: r.Elapsed.Seconds(),
 		IterationMS: r.Elapsed.Seconds() * 1e3 / float64(s.iterations),
-		Timeouts:    r.Flows.Timeouts, Resent: r.Flows.Retransmitted, Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
+		Timeouts:    r.Flows.Timeouts, Resent: r.Flows.Retransmitted,
+		Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
 	}, nil
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // The holder is a process with a test bed. It listens on a Unix socket. To run a program in a node,
-// the command passes its standard files, and the holder starts the program with them. The command of
-// an ordinary user cannot enter the bed's user namespace: only a process with one thread may.
+// the command passes its standard files, and the holder starts the program with them. The command
+// of an ordinary user cannot enter the bed's user namespace: only a process with one thread may.
 
 // bedHold is the holder: it makes the bed, says so on its standard output, and serves it until it
 // is told to end.

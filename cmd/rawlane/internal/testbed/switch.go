@@ -48,7 +48,8 @@ must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&s.json, "json", false, "print the counters as JSON")
-	f.DurationVar(&s.ageing, "ageing", l2switch.DefaultAgeing, "how long an address is remembered that nobody sends from")
+	f.DurationVar(&s.ageing, "ageing", l2switch.DefaultAgeing,
+		"how long an address is remembered that nobody sends from")
 	f.DurationVar(&s.duration, "duration", 0, "end after this time")
 	return cmd
 }
@@ -151,6 +152,7 @@ func (c *switchCounters) print(out io.Writer) {
 		s.Forwarded, s.Flooded, s.Multicast, s.Dropped(), s.Addresses)
 	fmt.Fprintf(out, "%-12s %12s %12s %12s %12s\n", "# Port", "rx frames", "rx dropped", "tx frames", "tx dropped")
 	for _, p := range c.Ports {
-		fmt.Fprintf(out, "%-12s %12d %12d %12d %12d\n", p.Name, p.RxFrames, p.RxDropped, p.TxFrames, p.TxDropped+p.TxRefused)
+		fmt.Fprintf(out, "%-12s %12d %12d %12d %12d\n",
+			p.Name, p.RxFrames, p.RxDropped, p.TxFrames, p.TxDropped+p.TxRefused)
 	}
 }

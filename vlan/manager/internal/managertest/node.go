@@ -66,7 +66,8 @@ type Node struct {
 	Client *manager.Client
 }
 
-// Start starts the manager of node k, with p as its first plan and its state in dir, until the test ends.
+// Start starts the manager of node k, with p as its first plan and its state in dir, until the test
+// ends.
 func Start(t testing.TB, k int, p *plan.Plan, dir string) *Node {
 	t.Helper()
 	return StartAt(t, MAC(k), p, dir)
@@ -128,7 +129,8 @@ func (n *Node) Ask(t testing.TB, method, path, body string, header ...string) (s
 	return w.StatusCode, string(b), w.Header
 }
 
-// Open sends a request on a connection of its own and returns the answer, whose body the caller closes.
+// Open sends a request on a connection of its own and returns the answer, whose body the caller
+// closes.
 func (n *Node) Open(t testing.TB, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -20,14 +20,16 @@ var (
 	ErrOneSided = errors.New("one-sided change")
 )
 
-// Change asks for a VID for both directions between two nodes. The order of the two does not matter.
+// Change asks for a VID for both directions between two nodes. The order of the two does not
+// matter.
 type Change struct {
 	A   transport.MAC `json:"a"`
 	B   transport.MAC `json:"b"`
 	VID transport.VID `json:"vid"`
 }
 
-// Candidate is a Change with its age: of two candidates for one pair, the one with the larger Since is in force.
+// Candidate is a Change with its age: of two candidates for one pair, the one with the larger Since
+// is in force.
 type Candidate struct {
 	Change
 	Since uint64 `json:"since,omitempty"`

@@ -9,8 +9,8 @@ import (
 
 func byDst(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }
 
-// Routes returns the node's routes in force, sorted by destination. The last is the default, for nodes that the plan does not list.
-// Without a plan there are none.
+// Routes returns the node's routes in force, sorted by destination. The last is the default, for
+// nodes that the plan does not list. Without a plan there are none.
 func (r *RIB) Routes() []vlan.Route { return r.routes(r.vid) }
 
 // Preferred returns the routes as they would be without overrides, sorted as Routes sorts them.

@@ -67,8 +67,9 @@ func (r *RIB) CheckPlan(p *plan.Plan) error {
 	return nil
 }
 
-// SetPlan replaces the plan and withdraws the operator's candidates: a plan states all that the operator asks for. Programs keep their
-// candidates, except those for a node or a VID that p lacks; these are returned, sorted. An error is CheckPlan's, and has changed nothing.
+// SetPlan replaces the plan and withdraws the operator's candidates: a plan states all that the
+// operator asks for. Programs keep their candidates, except those for a node or a VID that p lacks;
+// these are returned, sorted. An error is CheckPlan's, and has changed nothing.
 func (r *RIB) SetPlan(p *plan.Plan) ([]Dropped, error) {
 	if err := r.CheckPlan(p); err != nil {
 		return nil, err
@@ -122,9 +123,10 @@ func (r *RIB) forget(peer transport.MAC) {
 	}
 }
 
-// Add adds a source's candidates, all or, with an error, none. They lie over those of other sources that are as old or older; so a
-// source that adds its candidates again, as after a restart, gets its old place. Add returns the routes that have changed. It checks
-// the pairs of other nodes and ignores them; their number is returned, too.
+// Add adds a source's candidates, all or, with an error, none. They lie over those of other sources
+// that are as old or older; so a source that adds its candidates again, as after a restart, gets
+// its old place. Add returns the routes that have changed. It checks the pairs of other nodes and
+// ignores them; their number is returned, too.
 func (r *RIB) Add(source Source, since uint64, changes []Change) (changed []vlan.Route, ignored int, err error) {
 	if err := r.check(changes); err != nil {
 		return nil, 0, err
@@ -167,8 +169,8 @@ func (r *RIB) Withdraw(source Source) (changed []vlan.Route) {
 	return changed
 }
 
-// Override puts changes above all candidates, with the reason, all or, with an error, none. It returns the routes that have changed,
-// and ignores pairs of other nodes.
+// Override puts changes above all candidates, with the reason, all or, with an error, none. It
+// returns the routes that have changed, and ignores pairs of other nodes.
 func (r *RIB) Override(reason string, changes []Change) (changed []vlan.Route, err error) {
 	if err := r.check(changes); err != nil {
 		return nil, err
@@ -181,8 +183,8 @@ func (r *RIB) Override(reason string, changes []Change) (changed []vlan.Route, e
 	return changed, nil
 }
 
-// Restore removes the overrides of the pairs with the given nodes, and returns the routes that have changed. It ignores nodes without
-// an override.
+// Restore removes the overrides of the pairs with the given nodes, and returns the routes that have
+// changed. It ignores nodes without an override.
 func (r *RIB) Restore(peers ...transport.MAC) (changed []vlan.Route) {
 	for _, peer := range peers {
 		if l := r.peers[peer]; l != nil && l.override != nil {

@@ -152,7 +152,8 @@ func TestPlanThatCannotBeThisNodes(t *testing.T) {
 	}
 }
 
-// A new plan keeps what programs want and it can fulfil, takes the operator's pairs back, and says what it had to drop.
+// A new plan keeps what programs want and it can fulfil, takes the operator's pairs back, and says
+// what it had to drop.
 func TestNewPlanOverClaims(t *testing.T) {
 	b := book(t)
 	addOne(t, b, Operator, 1, 2)
@@ -235,7 +236,8 @@ func TestRoutesAreThePlansWithTheEntryesOverIt(t *testing.T) {
 	}
 }
 
-// twin is a book that remembers nothing but what was said, and goes through all of it for each answer.
+// twin is a book that remembers nothing but what was said, and goes through all of it for each
+// answer.
 type twin struct {
 	said   []Dropped
 	forced map[int]transport.VID
