@@ -161,9 +161,8 @@ func (a *assignment) burden(i int, hop int32) int64 {
 	return 0
 }
 
-// loading returns the pairs that load a hop, ascending.
-func (a *assignment) loading(hop int32) []int {
-	var pairs []int
+// appendLoading appends the pairs that load a hop to an empty list, ascending.
+func (a *assignment) appendLoading(pairs []int, hop int32) []int {
 	for _, i := range a.on[hop/2] {
 		if a.burden(int(i), hop) > 0 {
 			pairs = append(pairs, int(i))
@@ -175,7 +174,7 @@ func (a *assignment) loading(hop int32) []int {
 
 // sharers returns the pairs that load a hop, ascending.
 func (a *assignment) sharers(hop int32) (pairs []plan.Pair) {
-	for _, i := range a.loading(hop) {
+	for _, i := range a.appendLoading(nil, hop) {
 		pairs = append(pairs, a.pairs[i].pair)
 	}
 	return pairs

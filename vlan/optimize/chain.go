@@ -68,7 +68,8 @@ func (s *search) chainMove(i int, c int32, full []int32) []int32 {
 func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to int32) {
 	pair = -1
 	fits, least := false, 0.0
-	for _, j := range s.loading(hop) {
+	s.inWay = s.appendLoading(s.inWay[:0], hop)
+	for _, j := range s.inWay {
 		if s.inChain[j] {
 			continue
 		}

@@ -17,7 +17,7 @@ func PlanExact(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, 
 	known := p.newAssignment()
 	known.fromCurrent()
 	best, _ := p.exact(known.choice, math.MaxInt)
-	return p.plan(best), p.report(best, Optimal, 0), nil
+	return p.plan(p.changes(best)), p.report(best, Optimal, 0), nil
 }
 
 // PlanFast is Plan without the proof.
@@ -28,7 +28,7 @@ func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, o
 	}
 	s := p.begin(opt.effort())
 	s.explore()
-	return p.plan(s.choice), p.report(s.choice, EffortUsed, 0), nil
+	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, 0), nil
 }
 
 // Colour colours edges between vertices so that few of one colour meet: those that go one way, or

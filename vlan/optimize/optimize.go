@@ -104,7 +104,11 @@ func Plan(
 		return nil, Report{}, err
 	}
 	best, stopped, tried := p.solve(opt)
-	return p.plan(best), p.report(best, stopped, tried), nil
+	r := p.report(best, stopped, tried)
+	if stopped == GainTooSmall {
+		return p.current, r, nil
+	}
+	return p.plan(r.Changes), r, nil
 }
 
 // solve returns the choice of each pair.
@@ -145,10 +149,10 @@ func (p *problem) search(effort int) (*search, Stop) {
 	return s, EffortUsed
 }
 
-// plan returns the current plan with the choices made.
-func (p *problem) plan(choice []int32) *plan.Plan {
+// plan returns the current plan with some changes.
+func (p *problem) plan(changes []plan.Change) *plan.Plan {
 	vids := make(map[plan.Pair]transport.VID)
-	for _, c := range p.changes(choice) {
+	for _, c := range changes {
 		vids[c.Pair] = c.To
 	}
 	return p.current.Exchange(vids)

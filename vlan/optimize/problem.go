@@ -129,7 +129,8 @@ func (p *problem) scale(demand traffic.Matrix) {
 }
 
 // addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower
-// node come in this order; flows from the higher node look their pair up.
+// node come in this order. Those from the higher node come in that order for each lower node, so a
+// cursor for each node finds their pairs.
 func (p *problem) addPairs(demand traffic.Matrix) {
 	hosts := p.topology.Hosts
 	each := func(back bool, do func(pair plan.Pair, units int64)) {
@@ -139,24 +140,30 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 			}
 		}
 	}
+	p.pairs = make([]pairDemand, 0, len(demand))
+	cursor := slices.Repeat([]int{len(demand)}, len(hosts)) // by the lower node: the next of its pairs
 	each(false, func(pair plan.Pair, units int64) {
+		if n := len(p.pairs); n == 0 || p.pairs[n-1].pair.A != pair.A {
+			cursor[pair.A] = n
+		}
 		p.pairs = append(p.pairs, pairDemand{pair: pair, forth: units})
 	})
-	var oneWay []pairDemand // from the higher node alone
+	forth := p.pairs
 	each(true, func(pair plan.Pair, units int64) {
-		if i, ok := slices.BinarySearchFunc(p.pairs, pair, comparePair); ok {
-			p.pairs[i].back = units
-		} else {
-			oneWay = append(oneWay, pairDemand{pair: pair, back: units})
+		at := &cursor[pair.A]
+		for *at < len(forth) && forth[*at].pair.Compare(pair) < 0 {
+			*at++
+		}
+		if *at < len(forth) && forth[*at].pair == pair {
+			forth[*at].back = units
+		} else { // the lower node sends nothing
+			p.pairs = append(p.pairs, pairDemand{pair: pair, back: units})
 		}
 	})
-	if len(oneWay) > 0 {
-		p.pairs = append(p.pairs, oneWay...)
+	if len(p.pairs) > len(forth) {
 		slices.SortFunc(p.pairs, func(a, b pairDemand) int { return a.pair.Compare(b.pair) })
 	}
 }
-
-func comparePair(d pairDemand, p plan.Pair) int { return d.pair.Compare(p) }
 
 // connect gives each pair its paths, and its choice in the current plan.
 func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool) error {

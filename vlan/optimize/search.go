@@ -17,6 +17,8 @@ type search struct {
 	effort  int // paths that may be tried
 	trail   []step
 	inChain []bool // by pair: has changed in the chain under way
+
+	crossing, inWay []int // scratch memory of relieve and inTheWay
 }
 
 // step is a pair's change of choice.
@@ -102,8 +104,8 @@ func (s *search) relieve() bool {
 		return false
 	}
 	limit := u * (1 - tolerance)
-	crossing := s.loading(worst)
-	return s.relieveByOne(limit, crossing) || s.relieveByChain(worst, limit, crossing)
+	s.crossing = s.appendLoading(s.crossing[:0], worst)
+	return s.relieveByOne(limit, s.crossing) || s.relieveByChain(worst, limit, s.crossing)
 }
 
 // relieveByOne moves the pair off the worst hop that then costs least, of those that have a path

@@ -135,7 +135,7 @@ func (w *air) doubles(spread time.Duration) (met int) {
 	double := station(w.size-1, 1)
 	double.MACs = []transport.MAC{mac(w.size, 0)}
 	w.add(double, spread)
-	w.run(spread + 10*SettleInterval) // who begins when another has failed seeks on
+	w.run(spread + 10*SettleInterval) // a node that starts after another has failed goes on seeking
 	for _, n := range w.nodes {
 		if n.s.Node == double.Node && n.m.State() == Complete {
 			met++
