@@ -94,7 +94,8 @@ func (e *IncompleteError) Is(target error) bool {
 // Unwrap returns the context's error.
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
-// MissingError names the nodes that an Exchanger waited for in vain. It is ErrIncomplete, and wraps the context's error.
+// MissingError names the nodes that an Exchanger waited for in vain. It is ErrIncomplete, and
+// wraps the context's error.
 type MissingError struct {
 	Operation string // exchange, gather or ask
 	Nodes     []mcd.NodeID

@@ -39,9 +39,9 @@ type ExchangerConfig struct {
 	Answer func(from mcd.NodeID, request []byte) (answer []byte, ready bool)
 }
 
-// Exchanger passes small amounts of data among all nodes of an endpoint's table, such as keys at the
-// start of a program and results at its end. It asks until it is answered, so that lost messages do
-// no harm. Bulk data is for memfifo and mpi.
+// Exchanger passes small amounts of data among all nodes of an endpoint's table, such as keys at
+// the start of a program and results at its end. It asks until it is answered, so that lost
+// messages do no harm. Bulk data is for memfifo and mpi.
 //
 // All nodes call Exchange and Gather in the same order. One call at a time is under way; others
 // wait for it. After an error of Exchange or Gather the Exchanger can only be closed.
@@ -85,7 +85,8 @@ type request struct {
 	done    bool
 }
 
-// OpenExchanger opens the port of an endpoint whose node table is complete. Errors: mcd.ErrPortBusy.
+// OpenExchanger opens the port of an endpoint whose node table is complete. Errors:
+// mcd.ErrPortBusy.
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
@@ -107,8 +108,8 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	return x, nil
 }
 
-// Exchange gives blob to all nodes, and returns the blobs of all, in the order of the endpoint's node
-// table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError.
+// Exchange gives blob to all nodes, and returns the blobs of all, in the order of the endpoint's
+// node table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError.
 func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	return x.inRound("exchange", blob, func() ([][]byte, error) {
 		x.post(blob)
@@ -120,8 +121,8 @@ func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error)
 	})
 }
 
-// Gather brings the blobs of all nodes to the root, and returns them there, as Exchange does. On the
-// others it returns nil, as soon as the root has all. Errors: a *MissingError.
+// Gather brings the blobs of all nodes to the root, and returns them there, as Exchange does. On
+// the others it returns nil, as soon as the root has all. Errors: a *MissingError.
 func (x *Exchanger) Gather(ctx context.Context, root mcd.NodeID, blob []byte) ([][]byte, error) {
 	r := slices.Index(x.nodes, root)
 	if r < 0 {
@@ -173,7 +174,8 @@ func (x *Exchanger) others() (all []int) {
 	return all
 }
 
-// post makes this node's blob of the round available, and sends its begin to those that wait for it.
+// post makes this node's blob of the round available, and sends its begin to those that wait for
+// it.
 func (x *Exchanger) post(blob []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -218,7 +220,8 @@ func (x *Exchanger) done(needed []int) {
 	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), message{kind: kindDone, number: x.round}.bytes())
 }
 
-// Ask sends a request to a node until its Answer function is ready, and returns the answer. Errors: a
+// Ask sends a request to a node until its Answer function is ready, and returns the answer.
+// Errors: a
 // *MissingError.
 func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([]byte, error) {
 	i := slices.Index(x.nodes, node)
@@ -243,8 +246,8 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	return x.ask.answer, err
 }
 
-// repeat asks the nodes that are missing, again and again, until none is. It calls both functions with mu
-// held.
+// repeat asks the nodes that are missing, again and again, until none is. It calls both functions
+// with mu held.
 func (x *Exchanger) repeat(ctx context.Context, what string, isMissing func(i int) bool, ask func(i int)) error {
 	for start := clock.Now(); ; {
 		x.mu.Lock()

@@ -92,9 +92,9 @@ func (m message) part(blob []byte, offset uint32, maxPayload int) message {
 	return m
 }
 
-// appendTo appends a part to what is here of a blob, if it is the next one. It reports whether the blob
-// is complete, and else whether to ask for the next part: not for a duplicate, whose next part was
-// asked for.
+// appendTo appends a part to what is here of a blob, if it is the next one. It reports whether
+// the blob is complete, and else whether to ask for the next part: not for a duplicate, whose
+// next part was asked for.
 func (m message) appendTo(blob *[]byte) (complete, askNext bool) {
 	if m.length > MaxBlob || int(m.offset) != len(*blob) {
 		return false, false
@@ -156,8 +156,8 @@ func (x *Exchanger) handle(from int, m message) {
 	}
 }
 
-// onFetch sends a part, or notes that the node waits for it. A node is at most one round behind or ahead of another, as
-// each round needs all.
+// onFetch sends a part, or notes that the node waits for it. A node is at most one round behind
+// or ahead of another, as each round needs all.
 func (x *Exchanger) onFetch(from int, m message) {
 	switch m.number {
 	case x.posts, x.posts - 1:

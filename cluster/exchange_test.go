@@ -66,8 +66,8 @@ func blob(round, node int) []byte {
 	return bytes.Repeat([]byte{byte(round), byte(node), byte(rng.IntN(256))}, []int{0, 1, 30, 3000}[rng.IntN(4)])
 }
 
-// All nodes get all blobs, and the root those of a gather, round after round, at different times, on links that lose
-// a fifth of all messages.
+// All nodes get all blobs, and the root those of a gather, round after round, at different times,
+// on links that lose a fifth of all messages.
 func TestExchanger_Rounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rounds = 20
@@ -107,7 +107,8 @@ func TestExchanger_Rounds(t *testing.T) {
 	})
 }
 
-// Without loss an exchange takes no interval: a node that waits is sent the blob as soon as it is posted.
+// Without loss an exchange takes no interval: a node that waits is sent the blob as soon as it is
+// posted.
 func TestExchanger_NoDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := exchangers(t, 3, fault.Config{}, cluster.ExchangerConfig{})
