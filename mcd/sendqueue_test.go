@@ -210,7 +210,7 @@ func TestClosedPortDoesNotSend(t *testing.T) {
 	})
 }
 
-// A descriptor that is given twice is posted once.
+// A descriptor that is given twice in one call, and has to wait, waits once.
 func TestDescriptorGivenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link, es := choosing(t, 2)
