@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -13,9 +14,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
 )
 
-// Each change of the table, the program's own or another's, happens inside a fence, and no other
+// Each change of the table, the program's own or another's, happens inside a drain, and no other
 // time.
-func TestFencedChanges(t *testing.T) {
+func TestDrainedChanges(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s, g := n.DialDrained(t, 0, nil)
 	if managertest.VID(s.Table(), 2) != 1 {
@@ -52,13 +53,13 @@ func TestFencedChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st := s.Stats(); st.Undrained != 0 {
-		t.Errorf("%d changes were not fenced", st.Undrained)
+		t.Errorf("%d changes were not drained", st.Undrained)
 	}
 }
 
-// A change of the program's own whose fence fails is not made; another's is made all the same, and
+// A change of the program's own whose drain fails is not made; another's is made all the same, and
 // told of.
-func TestFenceFails(t *testing.T) {
+func TestDrainFails(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	events := make(chan manager.Event, 10)
 	s, g := n.DialDrained(t, 0, events)
@@ -78,15 +79,15 @@ func TestFenceFails(t *testing.T) {
 	}
 }
 
-// What a failover forces does not wait for a fence: what was sent by the dead path will not arrive.
-func TestFailoverIsNotFenced(t *testing.T) {
+// A failover's override does not wait for a drain: what was sent by the dead path will not arrive.
+func TestFailoverIsNotDrained(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s, g := n.DialDrained(t, time.Hour, nil)
 	block := make(chan struct{})
 	g.Inside = func() { <-block }
 	done := make(chan error)
-	go func() { done <- s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(1), 3) }() // its fence waits for a dead path
-	managertest.Eventually(t, "the fence is up", g.IsBusy)
+	go func() { done <- s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(1), 3) }() // its drain waits for a dead path
+	managertest.Eventually(t, "the drain is under way", g.IsBusy)
 	if err := n.Override("silent", api.Change{A: managertest.MAC(0), B: managertest.MAC(2), VID: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +98,9 @@ func TestFailoverIsNotFenced(t *testing.T) {
 	}
 }
 
-// Others push while the program changes its own: fences of both kinds get done, and all ends as the
+// Others push while the program changes its own: drains of both kinds get done, and all ends as the
 // manager has it.
-func TestFencedSessionsAtOnce(t *testing.T) {
+func TestDrainedSessionsAtOnce(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 6, 4), t.TempDir())
 	var sessions []*manager.Session
 	for range 4 {
@@ -119,4 +120,28 @@ func TestFencedSessionsAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	managertest.AwaitRoutes(t, n, sessions)
+}
+
+// While a drain of the program's own covers a route, the stream's change of it waits for that drain; if
+// the drain ends without installing it, the session's own loop does.
+func TestALostAnswerIsInstalledLater(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	s, g := n.DialDrained(t, 0, nil)
+	fail := errors.New("the drain was given up")
+	changed := false
+	g.Inside = func() {
+		if changed {
+			return
+		}
+		changed = true
+		if _, err := n.Client.SetPairs(t.Context(), []api.Change{{A: managertest.MAC(0), B: managertest.MAC(2), VID: 2}}, "", 0); err != nil {
+			t.Error(err)
+		}
+		_, version := n.Routes()
+		managertest.Eventually(t, "the stream has told it", func() bool { return s.Stats().Version == version })
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fail)
+	_ = s.SetRoute(ctx, managertest.MAC(0), managertest.MAC(2), 3) // refused: its context has ended
+	managertest.Eventually(t, "the operator's change is in the table", func() bool { return managertest.VID(s.Table(), 2) == 2 })
 }

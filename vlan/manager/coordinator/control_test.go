@@ -3,6 +3,8 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -220,5 +222,21 @@ func TestControlGoesOn(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("Control: %v", err)
+	}
+}
+
+// A manager that has stopped, and accepts connections without answering, does not hold a control up.
+func TestControlDoesNotWaitForAStoppedManager(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2")
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its queue takes connections meanwhile
+	stopped := manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
+	defer stopped.Close()
+	err = coordinator.Control(t.Context(), append(c.clients[:3:3], stopped), coordinator.ControlOptions{Topology: c.network})
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want ErrUnreachable after a while", err)
 	}
 }

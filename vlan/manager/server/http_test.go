@@ -200,6 +200,48 @@ func TestChangesOverHTTP(t *testing.T) {
 	}
 }
 
+// If-Match holds for a rollback, too, and the answer to a commit has the version to go on from.
+func TestConditionsOfGroupChanges(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	_, _, h := n.Ask(t, "GET", "/v1/table", "")
+	first := h.Get("ETag")
+	prepare := `{"id":"x","lease_ms":1000,"plan":` + goodPlan + `}`
+	if status, answer, _ := n.Ask(t, "POST", "/v1/prepare", prepare, "If-Match", first); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	status, answer, h := n.Ask(t, "POST", "/v1/commit", `{"id":"x"}`)
+	second := h.Get("ETag")
+	if status != 200 || second == "" || second == first {
+		t.Fatalf("%d %s, ETag %s", status, answer, second)
+	}
+	if status, answer, _ := n.Ask(t, "POST", "/v1/rollback", "", "If-Match", first); status != 412 {
+		t.Errorf("a rollback of another version: %d %s, want 412", status, answer)
+	}
+	if status, answer, _ := n.Ask(t, "POST", "/v1/rollback", "", "If-Match", second); status != 200 {
+		t.Errorf("a rollback of the version: %d %s", status, answer)
+	}
+}
+
+// A program is told that a new plan has dropped its pair, though another one lies above that pair and no
+// route has changed.
+func TestADroppedPairBelowAnotherIsTold(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	events := make(chan manager.Event, 10)
+	s := n.Dial(t, manager.Dialer{OnEvent: func(e manager.Event) { events <- e }})
+	if err := s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(1), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Override("VID 3 is down", api.Change{A: managertest.MAC(0), B: managertest.MAC(1), VID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.SetPlan(managertest.RoundRobin(t, 4, 2), "without VID 3"); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e.Kind != manager.EventDropped || len(e.Changes) != 1 || e.Changes[0].VID != 3 {
+		t.Errorf("event %+v, want the pair dropped", e)
+	}
+}
+
 // A plan's file is taken as it is; programs get the whole table, and lose the nodes that are not in
 // it.
 func TestPlanFileOverHTTP(t *testing.T) {

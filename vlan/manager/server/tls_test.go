@@ -98,6 +98,11 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	if err := ask(good); err != nil {
 		t.Errorf("a good client: %v", err)
 	}
+	old := good.Clone()
+	old.MaxVersion = tls.VersionTLS12
+	if err := ask(old); !errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("a client of TLS 1.2: %v", err)
+	}
 	d := manager.Dialer{TLS: good}
 	s, err := d.Dial(t.Context(), "tcp", addr.String())
 	if err != nil {
@@ -132,6 +137,7 @@ func TestListenRefuses(t *testing.T) {
 		{"tcp", "127.0.0.1", nil, "want HOST:PORT"},
 		{"tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}}, "TLS without client certificates"},
 		{"tcp", "0.0.0.0:0", &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.VerifyClientCertIfGiven}, "TLS without client certificates"},
+		{"tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert}, "TLS without client certificates"},
 		{"unix", filepath.Join(t.TempDir(), "s"), &tls.Config{}, "TLS is for TCP"},
 		{"unix", n.Socket, nil, "another manager answers there"},
 		{"unix", file, nil, "there is a file of that name that is no socket"},
