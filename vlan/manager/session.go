@@ -93,7 +93,8 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	s := &Session{
 		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
 		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1), moved: make(chan struct{}),
-		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair), dropped: make(map[pairKey]api.Version),
+		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair),
+		dropped: make(map[pairKey]api.Version),
 	}
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
@@ -262,7 +263,8 @@ func (s *Session) usable(stream int) error {
 	case s.closed:
 		return api.ErrClosed
 	case s.lost != nil:
-		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)", s.client.addr, unreachable(s.lost))
+		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)",
+			s.client.addr, unreachable(s.lost))
 	case s.streams != stream:
 		return fmt.Errorf("manager %v: %w: it was lost meanwhile", s.client.addr, api.ErrUnreachable)
 	}
