@@ -62,7 +62,7 @@ func (p *peer) ready() error {
 // pump sends the frames that the connection lets go.
 func (p *peer) pump(now monotime.Time) {
 	p.linkBusy = false
-	for !p.linkBusy {
+	for more := true; more && !p.linkBusy; more = p.conn.NeedsPump() {
 		n := p.conn.NextBatch(now, &p.d.batch)
 		if n == 0 {
 			break
