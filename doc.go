@@ -1,11 +1,45 @@
-// Package rawlane is messaging over raw Ethernet for programs on a cluster of ordinary NICs and switches.
+// Package rawlane is messaging over raw Ethernet, for programs on a cluster of ordinary NICs and
+// switches. The package itself is empty; begin with package mcd and examples/hello.
 //
-// The module's packages, from the wire up:
+// Links, one attachment to an Ethernet segment each:
 //
-//   - transport: a link, one attachment to an Ethernet segment; fabric (in memory), packet and ring (Linux)
-//   - vlan: which VLAN tag leads to which address
-//   - mcd: nodes, ports, multicast groups, descriptors
-//   - cluster: who the nodes are: host file, discovery
+//	transport             what a link promises; frames, tags, addresses
+//	transport/fabric      links in memory: switches, hubs, cables
+//	transport/packet      AF_PACKET through the runtime's poller: works everywhere
+//	transport/ring        AF_PACKET with a receive ring in shared memory: the fast one
+//	transport/capture     a wrapper that writes frames to a pcapng file
+//	transport/fault       a wrapper that loses, delays and alters frames, by a seed
+//	transport/trace       a wrapper that logs frames
+//	transport/linktest    the conformance suite that every link passes
 //
-// Begin with the README, examples/hello and package mcd.
+// VLAN routes, the choice between several paths:
+//
+//	vlan                  which tag frames to an address carry: all that a sender needs
+//	vlan/topology         networks of switches, their VLANs, their configuration
+//	vlan/traffic          how much each node sends to each other one
+//	vlan/plan             which VID each pair of nodes uses
+//	vlan/optimize         the plan that spreads a traffic best
+//	vlan/control          which pairs change their VID in a running network, and why
+//	vlan/manager          a program's session with its node's manager, and a client of any manager
+//	vlan/manager/server       the manager: the daemon that holds a node's routes
+//	vlan/manager/coordinator  changes the plans of several nodes together
+//	vlan/manager/failover     moves pairs off VLANs that have failed
+//	vlan/manager/api          requests, answers and errors of the manager's HTTP interface
+//
+// Messages, barriers, memory:
+//
+//	mcd                   nodes, ports, multicast groups, descriptors
+//	mcd/decode            a gopacket layer for captures of messages
+//	mcd/mcdtest           a cluster of endpoints in memory, for tests
+//	barrier               groups of nodes that wait for each other
+//	barrier/schedule      the barrier algorithms as data
+//	memfifo               remote write and read, atomics, FIFOs
+//	cluster               who the nodes are: host file, discovery
+//	cluster/pathtest      measures the paths between nodes and finds faults
+//
+// Simulation, in virtual time:
+//
+//	sim                   an event queue, and a network that costs what LogP says
+//	sim/ether             an Ethernet of switches and cables, frame by frame
+//	sim/vbft              the experiments of the VLAN-based fat tree papers
 package rawlane

@@ -27,8 +27,8 @@ type cluster struct {
 	faults   [][]*fault.Link // by node and NIC
 }
 
-// open makes a cluster with faults at each node's links. Waits do not spin: virtual time stands still
-// while a goroutine spins.
+// open makes a cluster with faults at each node's links. Waits do not spin: virtual time stands
+// still while a goroutine spins.
 func open(t testing.TB, size, nics int, cfg fault.Config, seed uint64) *cluster {
 	t.Helper()
 	c := &cluster{faults: make([][]*fault.Link, size)}
@@ -62,7 +62,7 @@ func (c *cluster) start(t testing.TB, size int, cfg mcdtest.Config) *cluster {
 	return c
 }
 
-// service opens that of an endpoint.
+// service opens the barrier service of an endpoint.
 func service(t testing.TB, e *mcd.Endpoint, cfg barrier.Config) *barrier.Service {
 	t.Helper()
 	s, err := barrier.Open(e, cfg)
@@ -109,7 +109,7 @@ func closeAll[C io.Closer](all []C) {
 	closing.Wait()
 }
 
-// each runs f for each group at the same time, and returns what they return.
+// each runs f for each group at the same time, and returns their errors.
 func each(all []*barrier.Group, f func(k int, g *barrier.Group) error) []error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup
@@ -129,7 +129,7 @@ func expectNone(t *testing.T, errs []error) {
 	}
 }
 
-// limit ends a wait that hangs; in virtual time it costs nothing.
+// limit is a context that ends a hanging wait; in virtual time it costs nothing.
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)

@@ -17,7 +17,8 @@ var (
 	ErrNodeDown = errors.New("node down")
 	// ErrMismatch: members run different algorithms. A *MismatchError names them.
 	ErrMismatch = errors.New("members disagree")
-	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError says who is missing.
+	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError says who is
+	// missing.
 	ErrIncomplete = errors.New("barrier incomplete")
 	// ErrPending: the barrier was entered, and its ticket is out. Wait with the ticket.
 	ErrPending = errors.New("barrier was entered and not left (wait with its ticket)")
@@ -45,24 +46,24 @@ var reasons = map[engine.Reason]Reason{
 	engine.Silent: Silent, engine.Left: Left, engine.Restarted: Restarted,
 }
 
-// NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a group
-// of the others.
+// NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a
+// group of the others.
 type NodeDownError struct {
-	Number      uint8  // of the barrier
-	Generation  uint32 // counted from 1
-	Nodes       []mcd.NodeID
-	More        int // how many other nodes there are, which did not fit a frame
-	Reason      Reason
-	PeerTimeout time.Duration // the group's
+	Number     uint8  // of the barrier
+	Generation uint32 // counted from 1
+	Nodes      []mcd.NodeID
+	More       int // how many other nodes there are, which did not fit a frame
+	Reason     Reason
+	Timeout    time.Duration // if Silent: GroupConfig.PeerTimeout
 }
 
 func (e *NodeDownError) Error() string {
 	why := "said goodbye before they entered"
 	switch e.Reason {
 	case Silent:
-		why = fmt.Sprintf("silent for more than %v", e.PeerTimeout)
+		why = fmt.Sprintf("silent for more than %v", e.Timeout)
 	case Restarted:
-		why = "begun anew, or not at the same generation"
+		why = "begun anew, or not at the same generation (close the group, and make it anew)"
 	}
 	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Number, e.Generation, names(e.Nodes, e.More), why)
 }
@@ -79,7 +80,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them",
+	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them (give all the same)",
 		e.Number, e.Generation, names(e.Nodes, 0), e.Algorithm)
 }
 
@@ -87,8 +88,8 @@ func (e *MismatchError) Error() string {
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
 // IncompleteError says which members are missing in a barrier whose wait was given up. It is
-// ErrIncomplete, and what ended the wait. The barrier stays entered: Ticket.Wait goes on with it, and so
-// does the next Arrive or Barrier of its number.
+// ErrIncomplete, and what ended the wait. The barrier stays entered: Ticket.Wait goes on with it,
+// and so does the next Arrive or Barrier of its number.
 type IncompleteError struct {
 	Number     uint8
 	Generation uint32
@@ -98,7 +99,8 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v", e.Number, e.Generation, names(e.Missing, 0), e.Err)
+	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v",
+		e.Number, e.Generation, names(e.Missing, 0), e.Err)
 }
 
 // Is makes errors.Is(err, ErrIncomplete) hold.

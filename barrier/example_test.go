@@ -12,31 +12,20 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
 
-// endpoints makes a cluster in memory. On real machines, each opens its own link and finds the others: see package cluster.
-func endpoints(n int) (all []*mcd.Endpoint) {
-	links, err := fabric.Links(n)
+// endpoints makes a cluster in memory. On real machines, each process opens its own link and
+// finds the others: see package cluster.
+func endpoints(n int) []*mcd.Endpoint {
+	eps, _, err := mcdtest.Start(n, mcdtest.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	var table []mcd.Node
-	for k, l := range links {
-		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		if err != nil {
-			log.Fatal(err)
-		}
-		all = append(all, e)
-	}
-	return all
+	return eps
 }
 
-// barriers opens an endpoint's.
+// barriers opens the barrier service of an endpoint.
 func barriers(ep *mcd.Endpoint) *barrier.Service {
 	s, err := barrier.Open(ep, barrier.Config{})
 	if err != nil {
@@ -68,8 +57,8 @@ func Example() {
 	// Output: all 4 nodes have come
 }
 
-// A fuzzy barrier: work that others need is done before Arrive, work that needs others after Wait, and between them
-// what neither does.
+// A fuzzy barrier: work that other nodes need comes before Arrive, work that needs other nodes
+// after Wait, and all other work between them.
 func ExampleGroup_Arrive() {
 	var nodes sync.WaitGroup
 	for _, ep := range endpoints(2) {
@@ -132,7 +121,7 @@ func ExampleGroup_BarrierWith() {
 	// Output: nodes {0 2} have met
 }
 
-// A node dies; the others hear which, and go on without it.
+// A node dies. The others are told which one, and go on without it.
 func ExampleGroup_Without() {
 	var nodes sync.WaitGroup
 	for _, ep := range endpoints(3) {
@@ -171,7 +160,7 @@ func ExampleGroup_Without() {
 	// nodes [0 2] go on
 }
 
-// A wait that was given up says who keeps it up; a status request asks all members.
+// A wait that is given up names the nodes awaited. A status request asks all members.
 func ExampleGroup_Status() {
 	eps := endpoints(3)
 	var groups []*barrier.Group
@@ -203,7 +192,7 @@ func ExampleGroup_Status() {
 	// node 2 entered
 }
 
-// Who was late, as this node has seen it.
+// A trace names the node that was last.
 func ExampleGroup_Trace() {
 	var nodes sync.WaitGroup
 	for _, ep := range endpoints(3) {

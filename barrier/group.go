@@ -19,8 +19,8 @@ const (
 	Numbers = engine.Numbers
 )
 
-// GroupConfig of a group. The zero value is all nodes of the endpoint's table, and the algorithm that
-// Auto chooses. All members must give the same, Late excepted.
+// GroupConfig of a group. The zero value is all nodes of the endpoint's table, and the algorithm
+// that Auto chooses. All members must give the same, Late excepted.
 type GroupConfig struct {
 	// ID tells groups of the same members apart: those of two libraries, or of two goroutines.
 	ID uint32
@@ -29,10 +29,11 @@ type GroupConfig struct {
 	// Algorithm of the barriers. Zero is schedule.Auto.
 	Algorithm schedule.Algorithm
 	// PeerTimeout is how long a member may be silent before it counts as down. Zero is
-	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may enter.
+	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may
+	// enter.
 	PeerTimeout time.Duration
-	// Late is how long a barrier may take before the service's Logger is told which members have not
-	// entered. Zero is never.
+	// Late is how long a barrier may take before the service's Logger is told which members have
+	// not entered. Zero is never.
 	Late time.Duration
 }
 
@@ -45,8 +46,8 @@ type Options struct {
 	Members Mask
 }
 
-// Group is a set of nodes that have barriers together. All methods may be called from any goroutine;
-// one number of one mask is for one goroutine at a time.
+// Group is a set of nodes that have barriers together. All methods may be called from any
+// goroutine; one number of one mask is for one goroutine at a time.
 type Group struct {
 	service *Service
 	cfg     GroupConfig
@@ -106,11 +107,11 @@ func (g *Group) Rank() int { return g.all.rank }
 // Algorithm returns the algorithm that the group uses: if it is Auto, the one that Auto has chosen.
 func (g *Group) Algorithm() schedule.Algorithm { return g.all.algorithm }
 
-// Barrier enters barrier number 0 of all members, and returns when all have entered. It is Arrive and
-// Wait. A Barrier whose context ended is resumed by the next one.
+// Barrier enters barrier number 0 of all members, and returns when all have entered. It is Arrive
+// and Wait. A Barrier whose context ended is resumed by the next one.
 //
-// Errors: ErrNodeDown and ErrMismatch, for good; ErrIncomplete, which is the context's error too, after
-// which the barrier is still entered; ErrPending if a ticket of it is out; ErrClosed.
+// Errors: ErrNodeDown and ErrMismatch, for good; ErrIncomplete, which is the context's error too,
+// after which the barrier is still entered; ErrPending if a ticket of it is out; ErrClosed.
 func (g *Group) Barrier(ctx context.Context) error { return g.BarrierWith(ctx, Options{}) }
 
 // BarrierWith is Barrier with options.
@@ -168,8 +169,8 @@ func (g *Group) find(mask Mask) *memberSet {
 	return nil
 }
 
-// Without makes a group of the members but for some: those that are down. The other survivors must do
-// the same. The old group is still to be closed.
+// Without makes a group of the members but for some: those that are down. The other survivors
+// must do the same. The old group is still to be closed.
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
@@ -181,9 +182,9 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	return g.service.Group(cfg)
 }
 
-// Close leaves the group: it says goodbye to members that may still wait for messages of this one, and
-// answers them until they have heard it, 50 ms at most. Waits end with ErrClosed. Further calls do
-// nothing.
+// Close leaves the group: it says goodbye to members that may still wait for messages of this
+// one, and answers them until they have heard it, 50 ms at most. Waits end with ErrClosed.
+// Further calls do nothing.
 func (g *Group) Close() error {
 	g.service.leave(g)
 	return nil

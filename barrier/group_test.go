@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// stages has all groups run through barriers, and checks at each exit that all have entered.
+// stages runs all groups through barriers, and checks at each exit that all have entered.
 func stages(t *testing.T, all []*barrier.Group, rounds int, pause func(k, round int)) {
 	t.Helper()
 	entered := make([]atomic.Int64, len(all))
@@ -58,7 +59,8 @@ func TestEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// In spite of loss, duplicates, reordering, delay and corruption nobody leaves early, and nobody hangs.
+// In spite of loss, duplicates, reordering, delay and corruption no node leaves early, and none
+// hangs.
 func TestFaults(t *testing.T) {
 	seed := rand.Uint64()
 	for _, name := range algorithms {
@@ -187,7 +189,8 @@ func TestAllNumbersAtOnce(t *testing.T) {
 	})
 }
 
-// A node that dies is named to all others, at the same time or nearly so, and they go on without it.
+// A node that dies is named to all others, at the same time or nearly so, and they go on without
+// it.
 func TestADeadNodeIsNamed(t *testing.T) {
 	for _, name := range algorithms {
 		for _, dead := range []int{0, 3, 6} {
@@ -230,7 +233,8 @@ func TestADeadNodeIsNamed(t *testing.T) {
 	}
 }
 
-// A member that leaves is not waited for; what it has completed, others complete, though messages of it were lost.
+// Nobody waits for a member that has left. The others complete the barriers that it has
+// completed, though some of its messages were lost.
 func TestGoodbye(t *testing.T) {
 	for _, name := range algorithms {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +275,8 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// Who works between the phases of a fuzzy barrier may go to another one first, however long that takes.
+// A node may go through another barrier between the phases of a fuzzy one, however long that
+// takes.
 func TestFuzzyBarriersAreNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{PeerTimeout: time.Second})
@@ -290,7 +295,8 @@ func TestFuzzyBarriersAreNoDeadlock(t *testing.T) {
 	})
 }
 
-// A message of a later step that is lost is mended in milliseconds, however long the step before took.
+// The loss of a later step's message is mended in milliseconds, however long the step before
+// took.
 func TestALossInALaterStepIsMended(t *testing.T) {
 	for _, phase := range []time.Duration{1, 20, 50, 80} {
 		synctest.Test(t, func(t *testing.T) {
@@ -316,7 +322,7 @@ func TestALossInALaterStepIsMended(t *testing.T) {
 	}
 }
 
-// A deadline that comes earlier than the one that the timer is set for is kept, too.
+// A deadline before the one that the timer is set for is kept, too.
 func TestALossIsMendedWhileAnotherBarrierWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, 1, fault.Config{}, 0)
@@ -368,7 +374,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A group of the same members is made, used and left again and again; messages of a former one do not count.
+// A group of the same members is made, used and left again and again; messages of a former one do
+// not count.
 func TestGroupsThatAreMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, 1, fault.Config{Loss: 0.1, Delay: 0.2, DelayMax: 10 * time.Millisecond}, 5)
@@ -400,7 +407,7 @@ func TestGroupsThatAreMadeAnew(t *testing.T) {
 	})
 }
 
-// The release goes over both networks: one that loses everything costs nothing (MCD §3.3).
+// The release goes over both networks: a network that loses all frames costs nothing (MCD §3.3).
 func TestRedundantRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, 2, fault.Config{}, 0)
@@ -418,6 +425,32 @@ func TestRedundantRelease(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Members may make their groups long after others have entered the first barrier: those send
+// nacks, and wait on.
+func TestGroup_Late(t *testing.T) {
+	for _, a := range []schedule.Algorithm{schedule.Shuffle(), schedule.Concurrent(), schedule.Star()} {
+		c := bare(t, 3)
+		late := &cluster{services: c.services[1:]}
+		cfg := barrier.GroupConfig{Algorithm: a}
+		early := group(t, c.services[0], cfg)
+		ticket, err := early.Arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for early.Stats().Nacks < 3 {
+			runtime.Gosched()
+		}
+		for _, g := range late.groups(t, cfg) {
+			if _, err := g.Arrive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ticket.Wait(context.Background()); err != nil {
+			t.Errorf("%v: %v", a, err)
+		}
+	}
 }
 
 func TestBarrierDoesNotAllocate(t *testing.T) {

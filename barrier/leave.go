@@ -61,10 +61,8 @@ func (s *Service) sayBye(sets []*memberSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxLinger)
 	defer cancel()
 	for ctx.Err() == nil && s.bye(sets) {
-		again, done := context.WithTimeout(ctx, byeInterval)
-		_, err := s.progress(again, func() bool { return heard(sets) })
-		done()
-		if err != nil {
+		err := s.await(ctx, byeInterval, func() bool { return heard(sets) })
+		if errors.Is(err, mcd.ErrClosed) {
 			return
 		}
 	}
@@ -85,27 +83,4 @@ func (s *Service) bye(sets []*memberSet) (more bool) {
 // heard reports whether all members have heard the goodbyes. The caller holds mu.
 func heard(sets []*memberSet) bool {
 	return !slices.ContainsFunc(sets, func(c *memberSet) bool { return !c.engine.ByeAcked() })
-}
-
-// look is how often progress looks whether it is done.
-const look = 50 * time.Microsecond
-
-// progress polls until done, which is called with mu held, or until ctx ends. It returns whether done
-// was, and mcd.ErrClosed if the endpoint was closed, so that no answer can come any more.
-func (s *Service) progress(ctx context.Context, done func() bool) (bool, error) {
-	var never mcd.Completion
-	for {
-		slice, cancel := context.WithTimeout(ctx, look)
-		err := s.ep.Await(slice, &never) // ends by its context, or with the endpoint
-		cancel()
-		s.mu.Lock()
-		is := done()
-		s.mu.Unlock()
-		switch {
-		case is || ctx.Err() != nil:
-			return is, nil
-		case errors.Is(err, mcd.ErrClosed):
-			return is, err
-		}
-	}
 }

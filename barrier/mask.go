@@ -22,8 +22,8 @@ func MaskOf(nodes ...mcd.NodeID) (m Mask) {
 	return m
 }
 
-// Bits returns the mask of the bits that are set, as the barrier hardware of SCMD §3 takes it: bit i
-// of word w is node 64 w + i.
+// Bits returns the mask of the bits that are set, as the barrier hardware of SCMD §3 takes it:
+// bit i of word w is node 64 w + i.
 func Bits(words ...uint64) Mask {
 	for len(words) > 0 && words[len(words)-1] == 0 {
 		words = words[:len(words)-1]

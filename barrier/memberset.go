@@ -108,11 +108,12 @@ func hash(b []byte, nodes []mcd.NodeID) uint64 {
 // fold returns the multicast group of a hash.
 func fold(hash uint64) mcd.GroupID { return mcd.GroupID(hash>>48 ^ hash>>32 ^ hash>>16 ^ hash) }
 
-// maxProof is the largest size for which a schedule is proved when a set is made: about a millisecond.
+// maxProof is the largest size for which a schedule is proved when a set is made: about a
+// millisecond.
 const maxProof = 128
 
-// checkSchedule refuses algorithms of users' own that are wrong, and networks that the endpoint does
-// not have.
+// checkSchedule refuses algorithms of users' own that are wrong, and networks that the endpoint
+// does not have.
 func (c *memberSet) checkSchedule() error {
 	if len(c.nodes) <= maxProof {
 		if err := c.algorithm.Check(len(c.nodes)); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// town is nodes whose processes end and begin anew, with their addresses.
-type town struct {
+// processes are nodes with fixed addresses, whose processes end and begin anew.
+type processes struct {
 	t        *testing.T
 	f        *fabric.Fabric
 	sw       *fabric.Switch
@@ -24,12 +24,12 @@ type town struct {
 	groups   []*barrier.Group
 }
 
-func newTown(t *testing.T, size int) *town {
+func newProcesses(t *testing.T, size int) *processes {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &town{
+	n := &processes{
 		t: t, f: f, sw: f.AddSwitch(""),
 		eps: make([]*mcd.Endpoint, size), services: make([]*barrier.Service, size), groups: make([]*barrier.Group, size),
 	}
@@ -43,7 +43,7 @@ func newTown(t *testing.T, size int) *town {
 }
 
 // begin starts a node's process, which makes its group.
-func (n *town) begin(k int) {
+func (n *processes) begin(k int) {
 	n.t.Helper()
 	l, err := n.f.Attach(n.sw, fabric.Station{MAC: n.table[k].MACs[0]})
 	if err != nil {
@@ -57,25 +57,25 @@ func (n *town) begin(k int) {
 }
 
 // anew has a survivor leave its group, and make it anew.
-func (n *town) anew(k int) {
+func (n *processes) anew(k int) {
 	n.t.Helper()
 	_ = n.groups[k].Close()
 	n.groups[k] = group(n.t, n.services[k], barrier.GroupConfig{})
 }
 
-func (n *town) close() {
+func (n *processes) close() {
 	for _, e := range n.eps {
 		_ = e.Close()
 	}
 }
 
-// A process dies and begins anew. The survivors are told, and make the group anew as often as they like;
-// the newcomer makes its first one, and all go on together.
+// A process dies and begins anew. The survivors are told, and make the group anew as often as
+// they like; the newcomer makes its first one, and all go on together.
 func TestRejoin(t *testing.T) {
 	for _, c := range []struct{ size, dead, lives int }{{2, 1, 1}, {2, 0, 3}, {5, 2, 2}, {5, 4, 1}, {7, 0, 1}} {
 		t.Run(fmt.Sprintf("%d nodes, %d", c.size, c.dead), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newTown(t, c.size)
+				n := newProcesses(t, c.size)
 				defer n.close()
 				stages(t, n.groups, 3, func(int, int) {})
 				_ = n.eps[c.dead].Close()

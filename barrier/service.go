@@ -26,22 +26,24 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All methods
-// may be called from any goroutine.
+// Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All
+// methods may be called from any goroutine.
 type Service struct {
 	ep   *mcd.Endpoint
 	cfg  Config
 	port *mcd.Port
 
-	making sync.Mutex // held while a member set is made; taken before mu
-	mu     sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
-	closed bool
-	groups []*Group
-	sets   map[engine.Identity]*memberSet
-	made   map[uint64]uint32 // the last epoch, by hash of a group's number and members
-	graves []tombstone       // of the groups that were closed last
-	early  []earlyMessage    // of groups that do not exist here yet
+	making     sync.Mutex // held while a member set is made; taken before mu
+	mu         sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
+	closed     bool
+	groups     []*Group
+	sets       map[engine.Identity]*memberSet
+	last       *memberSet        // the one that the last message was for, and most likely the next one
+	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
+	tombstones []tombstone       // of the groups that were closed last
+	early      []earlyMessage    // of groups that do not exist here yet
 
+	awaited []*condition   // of goroutines that wait for answers
 	message engine.Message // the one being handled
 	out     []engine.Send
 	buf     []byte
@@ -104,10 +106,18 @@ func (s *Service) receive(batch []mcd.Message, _ bool) {
 			s.handle(now, m.From.Node, &s.message)
 		}
 	}
+	if len(s.awaited) > 0 {
+		s.checkAwaited()
+	}
 }
 
 func (s *Service) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) {
-	if c := s.sets[m.Identity]; c != nil {
+	c := s.last
+	if c == nil || c.identity != m.Identity {
+		c = s.sets[m.Identity]
+		s.last = c
+	}
+	if c != nil {
 		c.handle(now, from, m)
 	} else {
 		s.handleUnknown(from, m)
@@ -122,8 +132,8 @@ func (s *Service) post(nic int, to mcd.Dest) {
 	}
 }
 
-// arm sets the timer for c's deadline, unless it fires before. A quick barrier leaves the timer as it
-// is, so that it is set once for many of them. The caller holds mu.
+// arm sets the timer for c's deadline, unless it fires before. A quick barrier leaves the timer
+// as it is, so that it is set once for many of them. The caller holds mu.
 func (s *Service) arm(c *memberSet) {
 	at, ok := c.engine.Deadline()
 	if !ok || s.armed && !at.Before(s.next) {

@@ -17,8 +17,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Two goroutines on each node, with a number each: each node is late in the other one, for longer than
-// the peer timeout.
+// Two goroutines on each node, with a number each: each node is late in the other one, for longer
+// than the peer timeout.
 func TestCrosswise_TwoGoroutinesTwoNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{})
@@ -60,8 +60,8 @@ func TestCrosswise_TwoLibraries(t *testing.T) {
 	})
 }
 
-// Members that contradict each other, by numbers or masks, wait until their contexts end. They are told
-// for whom, and the log names who has not entered.
+// Members that contradict each other, by numbers or masks, wait until their contexts end. The
+// errors name the nodes awaited, and the log those that have not entered.
 func TestCrosswise_IsReportedWithNames(t *testing.T) {
 	for name, options := range map[string][2]barrier.Options{
 		"numbers": {{Number: 1}, {Number: 2}},
@@ -69,10 +69,11 @@ func TestCrosswise_IsReportedWithNames(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, nil))
 			eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
 			var all []*barrier.Group
 			for _, e := range eps {
-				s := service(t, e, barrier.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				s := service(t, e, barrier.Config{Logger: logger})
 				defer s.Close()
 				all = append(all, group(t, s, barrier.GroupConfig{Algorithm: schedule.Concurrent(), Late: time.Second}))
 			}
@@ -181,8 +182,8 @@ func TestService_Close(t *testing.T) {
 	})
 }
 
-// Groups of one call say goodbye at the same time: Close takes 50 ms, however many masks were used and
-// whoever does not answer.
+// All masks of a group say goodbye at the same time: Close takes 50 ms, however many there are,
+// if a member does not answer.
 func TestClose_OfManyMasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 8, 1, fault.Config{}, 0)

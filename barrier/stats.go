@@ -81,8 +81,8 @@ type TraceArrival struct {
 
 const notYet = -1
 
-// Trace returns what this node saw of the last barrier of that number, among all members. ok is false
-// if it has entered none.
+// Trace returns what this node saw of the last barrier of that number, among all members. ok is
+// false if it has entered none.
 func (g *Group) Trace(number uint8) (trace Trace, ok bool) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,10 +16,10 @@ type Presence uint8
 
 // The answers to a status request.
 const (
-	NoAnswer   = Presence(engine.NoAnswer)   // none yet
-	Entered    = Presence(engine.Entered)    // the member has entered the barrier
-	NotEntered = Presence(engine.NotEntered) // it has not
-	NoGroup    = Presence(engine.NoGroup)    // it has not made the group, or has closed it
+	NoAnswer   Presence = Presence(engine.NoAnswer)   // none yet
+	Entered    Presence = Presence(engine.Entered)    // the member has entered the barrier
+	NotEntered Presence = Presence(engine.NotEntered) // it has not
+	NoGroup    Presence = Presence(engine.NoGroup)    // it has not made the group, or has closed it
 )
 
 // String names p.
@@ -33,19 +34,20 @@ type MemberStatus struct {
 // statusInterval is how long answers are awaited before the request is repeated.
 const statusInterval = 5 * time.Millisecond
 
-// Status asks all members whether they have entered the barrier of that number that this node entered
-// last, and returns their answers by rank. It returns when all have answered or ctx ends; then the
-// others have NoAnswer. ErrClosed: the group or the endpoint is closed.
+// Status asks all members whether they have entered the barrier of that number that this node
+// entered last, and returns their answers by rank. It returns when all have answered or ctx ends;
+// then the others have NoAnswer. ErrClosed: the group or the endpoint is closed.
 func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error) {
 	for repeat := false; ; repeat = true {
 		if err := g.requestStatus(number, repeat); err != nil {
 			return nil, err
 		}
-		again, cancel := context.WithTimeout(ctx, statusInterval)
-		complete, err := g.service.progress(again, func() bool { return g.answered(number) })
-		cancel()
-		if complete || err != nil || ctx.Err() != nil {
-			return g.status(number), err
+		err := g.service.await(ctx, statusInterval, func() bool { return g.answered(number) })
+		switch {
+		case errors.Is(err, mcd.ErrClosed):
+			return nil, ErrClosed
+		case err == nil || ctx.Err() != nil:
+			return g.status(number), nil
 		}
 	}
 }
@@ -89,8 +91,8 @@ const (
 	reported
 )
 
-// reportLate reports barriers that take longer than Late, and the members that have not entered. The
-// caller holds Service.mu.
+// reportLate reports barriers that take longer than Late, and the members that have not entered.
+// The caller holds Service.mu.
 func (c *memberSet) reportLate(now monotime.Time) {
 	late := c.group.cfg.Late
 	if late == 0 {

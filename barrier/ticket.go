@@ -31,8 +31,9 @@ type entry struct {
 
 const none = -1 // no generation
 
-// renew returns a number's entry, ready for the next generation. A goroutine that has not noticed the
-// end of the last one yet keeps its own: then the entry is a new one. The caller holds Service.mu.
+// renew returns a number's entry, ready for the next generation. A goroutine that has not noticed
+// the end of the last one yet keeps its own: then the entry is a new one. The caller holds
+// Service.mu.
 func (c *memberSet) renew(number uint8, now monotime.Time) *entry {
 	e := c.entries[number].Load()
 	if e != nil {
@@ -74,8 +75,8 @@ func (t Ticket) Done() (bool, error) {
 	return t.ended(e)
 }
 
-// Wait returns when all members have entered the barrier: the second phase of a fuzzy barrier. While
-// it waits, the calling goroutine polls. Errors as for Group.Barrier.
+// Wait returns when all members have entered the barrier: the second phase of a fuzzy barrier.
+// While it waits, the calling goroutine polls. Errors as for Group.Barrier.
 func (t Ticket) Wait(ctx context.Context) error {
 	if t.set == nil {
 		return nil
@@ -112,8 +113,11 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	return t.giveUp(e, err)
 }
 
-// ended reports whether the barrier has ended, and how.
+// ended reports whether the barrier has ended, and how. It takes the lock only if it has.
 func (t Ticket) ended(e *entry) (bool, error) {
+	if e.generation.Load() == int64(t.generation) && !e.done.Done() {
+		return false, nil
+	}
 	t.set.service.mu.Lock()
 	defer t.set.service.mu.Unlock()
 	return t.endedLocked(e)
@@ -126,7 +130,9 @@ func (t Ticket) endedLocked(e *entry) (bool, error) {
 	case !e.done.Done():
 		return false, nil
 	}
-	e.givenUp.Store(false)
+	if e.givenUp.Load() {
+		e.givenUp.Store(false)
+	}
 	return true, e.done.Err()
 }
 

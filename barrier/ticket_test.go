@@ -15,7 +15,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// incomplete has a group's barrier end by its context.
+// incomplete enters a barrier whose context ends before it.
 func incomplete(t *testing.T, g *barrier.Group) *barrier.IncompleteError {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -28,7 +28,7 @@ func incomplete(t *testing.T, g *barrier.Group) *barrier.IncompleteError {
 	return e
 }
 
-// A barrier whose context ends says who is missing. Its ticket is in the error, and goes on.
+// A barrier whose context ends names the missing nodes. Its ticket is in the error, and goes on.
 func TestIncomplete_TheTicketGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: schedule.Concurrent()})
@@ -47,8 +47,8 @@ func TestIncomplete_TheTicketGoesOn(t *testing.T) {
 	})
 }
 
-// A loop that tries again until Barrier returns nil goes through one barrier, whether that ends during
-// a wait or between two.
+// A loop that calls Barrier until it returns nil goes through one barrier, whether that ends
+// during a wait or between two.
 func TestIncomplete_TheNextBarrierResumes(t *testing.T) {
 	for _, pause := range []time.Duration{0, 50 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,8 @@ func TestIncomplete_ThenTheOtherDies(t *testing.T) {
 	})
 }
 
-// Several goroutines wait with copies of one ticket. One gives up, and the others are woken by the end.
+// Several goroutines wait with copies of one ticket. One gives up, and the others are woken by
+// the end.
 func TestWait_OfSeveralGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(t, 2, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{})
@@ -152,7 +153,8 @@ func TestWait_OfSeveralGoroutines(t *testing.T) {
 	})
 }
 
-// Goroutines that wait for generation g return though another one enters g+1 as soon as g has ended.
+// Goroutines that wait for generation g return though another one enters g+1 as soon as g has
+// ended.
 func TestWait_WhileOthersGoOn(t *testing.T) {
 	all := bare(t, 2).groups(t, barrier.GroupConfig{})
 	const rounds = 2000
@@ -178,8 +180,8 @@ func TestWait_WhileOthersGoOn(t *testing.T) {
 	running.Wait()
 }
 
-// A wait ends by its context with ErrIncomplete, or as the barrier did, and never with the bare error of
-// the context: also where both end at the same time.
+// A wait ends by its context with ErrIncomplete, or as the barrier did, and never with the bare
+// error of the context: also where both end at the same time.
 func TestWait_TheContextEndsWithTheBarrier(t *testing.T) {
 	all := bare(t, 2).groups(t, barrier.GroupConfig{})
 	for i := range 3000 {

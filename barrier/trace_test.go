@@ -99,13 +99,14 @@ func TestStatus_OfAClosedGroup(t *testing.T) {
 	})
 }
 
-// A barrier that takes longer than usual says who has not come.
+// A late barrier is logged with the nodes that have not entered.
 func TestLateBarriersAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
 		var all []*barrier.Group
 		for _, e := range mcdtest.Open(t, 4, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
-			s := service(t, e, barrier.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			s := service(t, e, barrier.Config{Logger: logger})
 			defer s.Close()
 			all = append(all, group(t, s, barrier.GroupConfig{Late: 100 * time.Millisecond, Algorithm: schedule.Concurrent()}))
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// This file handles messages of groups that do not exist here: they were not made yet, were closed, or
-// belong to another epoch, as a process that began anew counts its groups from the beginning.
+// This file handles messages of groups that do not exist here: they were not made yet, were
+// closed, or belong to another epoch, as a process that began anew counts its groups from the
+// beginning.
 
 const (
 	maxTombstones = 64  // of closed groups; the oldest go first
@@ -57,11 +58,11 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
 }
 
-// tombstone finds that of the group in which a node lacks a message. A node that has begun anew since
-// means a later group.
+// tombstone finds that of the group in which a node lacks a message. A node that has begun anew
+// since means a later group.
 func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
-	for i := range s.graves {
-		t := &s.graves[i]
+	for i := range s.tombstones {
+		t := &s.tombstones[i]
 		rank, member := slices.BinarySearch(t.nodes, from)
 		if t.bye.Identity == m.Identity && member && !t.engine.BegunAnew(rank, m) {
 			return t
@@ -73,10 +74,11 @@ func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
 // bury takes a member set out, and keeps its tombstone. The caller holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
-	if len(s.graves) == maxTombstones {
-		s.graves = slices.Delete(s.graves, 0, 1)
+	s.last = nil
+	if len(s.tombstones) == maxTombstones {
+		s.tombstones = slices.Delete(s.tombstones, 0, 1)
 	}
-	s.graves = append(s.graves, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
+	s.tombstones = append(s.tombstones, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
 }
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.
@@ -112,8 +114,8 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
-// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to the
-// one that another member has told. The caller holds mu.
+// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to
+// the one that another member has told. The caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 	if lowest <= s.lowestEpoch(base) {
 		return

@@ -1,4 +1,5 @@
-// Package cluster says who the nodes of a cluster are: from a host file, or by discovery on the wire.
+// Package cluster finds out which nodes a cluster has: from a host file, or by discovery on the
+// wire.
 //
 //	link, err := ring.Open("eth0", ring.Config{})
 //	ep, err := mcd.Open(mcd.Config{Cluster: 1, Node: 2}, link)
@@ -6,22 +7,25 @@
 //	defer m.Close()
 //	// ep's node table is complete: send.
 //
-// Each node broadcasts who it is, over every network that it is attached to, until it has heard all others:
+// Each node broadcasts an announcement on every network that it is attached to, until it has heard
+// all others:
 //
 //	node 2                        node 5
-//	  "I am 2, seeking"  ------->
-//	                     <-------   "I am 5, seeking"
-//	  "I am 2, met"      ------->   (when the last of the others was heard)
+//	  "I am 2, seeking"   ------->
+//	                      <-------  "I am 5, seeking"
+//	  "I am 2, complete"  ------->  (when the last of the others was heard)
 //
-// A node that has heard all others listens for 5 ms more: two of one number may have started at one time. Then it has
-// met, and goes on to answer those who come late, as long as its Membership is open.
-// Needed are: a number for each node, 0 to n-1; the number n; and that broadcasts pass. Neither IP nor names are.
+// A node that has heard all others listens for conflicts for 5 ms more. Then it is complete, and
+// answers nodes that come late, as long as its Membership is open. Discovery needs a number for
+// each node, 0 to n-1, the number n, and a network that passes broadcasts. It needs no IP and no
+// names.
 //
-// What is reported: two nodes of one number and two numbers with one address (mcd.ErrConflict, with both
-// addresses), nodes that expect another number of nodes or networks, and, when the context ends, who was heard, who is
-// missing, and who spoke another version of the wire format (ErrIncomplete).
+// Join reports two nodes with one number and two numbers with one address (mcd.ErrConflict, with
+// both addresses), and nodes that expect another number of nodes or networks (ErrMismatch). When
+// the context ends, it reports which nodes were heard, which are missing, and whether one uses
+// another version of the wire format (ErrIncomplete).
 //
-// What is not: who may join. Whoever can send frames on the segment can claim a number that is free.
+// Discovery does not authenticate: any station on the segment can claim a number that is free.
 //
 // The announcement's bytes are in docs/wire-format.md.
 package cluster

@@ -10,37 +10,40 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Sentinels: test with errors.Is.
+// Errors to test for with errors.Is.
 var (
-	// ErrIncomplete: the context ended before the nodes had met. An *IncompleteError names those that were not heard.
+	// ErrIncomplete: the context ended before all nodes were heard. An *IncompleteError names the
+	// missing ones.
 	ErrIncomplete = errors.New("nodes are missing")
-	// ErrMismatch: a node has another idea of the cluster. A *MismatchError says which.
+	// ErrMismatch: a node expects another cluster. A *MismatchError says how it differs.
 	ErrMismatch = errors.New("nodes expect different clusters")
-	// ErrVersion: a node speaks another version of the wire format. Matched by an *IncompleteError if one was heard.
+	// ErrVersion: a node uses another version of the wire format. An *IncompleteError is one if
+	// such a node was heard.
 	ErrVersion = errors.New("another wire version")
 )
 
-// MismatchError says how another node's idea of the cluster differs. It is ErrMismatch.
+// MismatchError is an ErrMismatch: how the cluster that another node expects differs.
 type MismatchError struct {
 	Self, Other mcd.Node
 	Msg         string
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("cluster: node %d (MAC %v) and this one, node %d: %s", e.Other.ID, e.Other.MACs, e.Self.ID, e.Msg)
+	return fmt.Sprintf("cluster: node %d (MAC %v) and this one, node %d: %s",
+		e.Other.ID, e.Other.MACs, e.Self.ID, e.Msg)
 }
 
 // Is makes errors.Is(err, ErrMismatch) hold.
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// IncompleteError says who was heard, and who was not. It is ErrIncomplete, and ErrVersion if Foreign is set; and it
-// wraps the context's error.
+// IncompleteError says which nodes were heard and which were not. It is ErrIncomplete, it is
+// ErrVersion if Foreign is set, and it wraps the context's error.
 type IncompleteError struct {
 	Cluster        mcd.ClusterID
-	Links          []transport.MAC // that this node listened on
+	Links          []transport.MAC // on which this node listened
 	Heard          []Peer
 	Missing        []mcd.NodeID
-	Foreign        transport.MAC // who spoke another wire version, if anybody did
+	Foreign        transport.MAC // a node with another wire version, if one was heard
 	ForeignVersion int
 	Err            error
 }
@@ -50,16 +53,18 @@ const shown = 16
 
 func (e *IncompleteError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "cluster %d: %v: nodes missing: %s; heard: %s", e.Cluster, e.Err, list(e.Missing, func(n mcd.NodeID) string { return fmt.Sprint(n) }),
-		list(e.Heard, func(p Peer) string {
-			return strings.TrimSpace(fmt.Sprintf("%d %v on link %d %s", p.ID, p.MACs, p.NIC, p.Name))
-		}))
+	missing := list(e.Missing, func(n mcd.NodeID) string { return fmt.Sprint(n) })
+	heard := list(e.Heard, func(p Peer) string {
+		return strings.TrimSpace(fmt.Sprintf("%d %v on link %d %s", p.ID, p.MACs, p.NIC, p.Name))
+	})
+	fmt.Fprintf(&b, "cluster %d: %v: nodes missing: %s; heard: %s", e.Cluster, e.Err, missing, heard)
 	fmt.Fprintf(&b, "; listened on %v", e.Links)
 	switch {
 	case e.ForeignVersion != 0:
-		fmt.Fprintf(&b, "; %v speaks wire version %d, this program version %d: bring both up to date", e.Foreign, e.ForeignVersion, mcd.WireVersion)
+		fmt.Fprintf(&b, "; %v uses wire version %d, this program version %d: bring both up to date",
+			e.Foreign, e.ForeignVersion, mcd.WireVersion)
 	case len(e.Missing) == 0:
-		b.WriteString(" (all are there, and the time to hear of conflicts was not over: give it a few milliseconds more)")
+		b.WriteString(" (all are there, but the time to hear of conflicts was not over: allow a few milliseconds more)")
 	default:
 		b.WriteString(" (are the missing ones started, on the same switch and VLAN, with the same cluster id?)")
 	}
@@ -104,7 +109,7 @@ func (m *Membership) incomplete(cause error) error {
 	return e
 }
 
-// fault is the core's fault as an error.
+// fault returns the core's fault as an error.
 func (m *Membership) fault() error {
 	m.mu.Lock()
 	f := m.core.Fault()
@@ -114,11 +119,13 @@ func (m *Membership) fault() error {
 	case discovery.SameNumber, discovery.SameAddress:
 		return fmt.Errorf("cluster %d: %w", m.ep.Cluster(), &mcd.ConflictError{A: a, B: b})
 	case discovery.OtherSize:
-		return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it expects %d nodes (give all the same number)", f.Size)}
+		return &MismatchError{Self: a, Other: b,
+			Msg: fmt.Sprintf("it expects %d nodes (give all the same number)", f.Size)}
 	case discovery.OutOfRange:
 		return &MismatchError{Self: a, Other: b, Msg: "its number is not below the number of nodes"}
 	}
-	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf("it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}
+	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf(
+		"it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}
 }
 
 func isBusy(err error) bool { return errors.Is(err, transport.ErrBusy) }

@@ -29,7 +29,7 @@ type HostNIC struct {
 	Line      int
 }
 
-// ErrHostfile is matched by all faults of a host file. A *SyntaxError says where.
+// ErrHostfile: a fault in a host file. A *SyntaxError says where.
 var ErrHostfile = errors.New("bad host file")
 
 // SyntaxError is a fault in a host file. It is ErrHostfile.
@@ -61,9 +61,9 @@ func ReadHostfile(path string) ([]Host, error) {
 //	0         02:00:00:00:01:01   eth1       # a second line for a number is its second NIC
 //	1         node1               eth0       # the MAC is found by discovery
 //
-// The interface may be left out where a host has only one that will do. Nodes come back in the order of their
-// numbers, which must be 0 to n-1. The name is for messages. Errors: *SyntaxError; for a MAC that is there twice,
-// or a node that has no line, *SyntaxError, too.
+// The interface may be left out if a host has only one that can be used. The nodes are returned in
+// the order of their numbers, which must be 0 to n-1. The name is for messages.
+// Errors: *SyntaxError, also for a MAC that occurs twice and a node that has no line.
 func ParseHostfile(name string, r io.Reader) ([]Host, error) {
 	p := &hostfileParser{file: name, lineOf: make(map[transport.MAC]int)}
 	lines := bufio.NewScanner(r)
@@ -109,7 +109,7 @@ func (p *hostfileParser) add(fields []string) error {
 	case err == nil && (mac.IsMulticast() || mac.IsZero()):
 		return p.fault("%v is no station's address (want a unicast MAC)", mac)
 	case err == nil && p.lineOf[mac] != 0:
-		return p.fault("MAC %v is on line %d, too (want one line for each NIC)", mac, p.lineOf[mac])
+		return p.fault("MAC %v is on line %d too (want one line for each NIC)", mac, p.lineOf[mac])
 	case err == nil:
 		p.lineOf[mac] = p.line
 		nic.MAC = mac
@@ -130,10 +130,12 @@ func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
 	h := &p.hosts[i]
 	for _, other := range h.NICs {
 		if other.HostName != nic.HostName {
-			return p.fault("node %d is %s here and %s on line %d (want one host for each number)", node, nic.about(), other.about(), other.Line)
+			return p.fault("node %d is %s here and %s on line %d (want one host for each number)",
+				node, nic.about(), other.about(), other.Line)
 		}
 		if nic.HostName != "" && other.Interface == nic.Interface {
-			return p.fault("node %d has interface %q on line %d, too (want one line for each NIC)", node, nic.Interface, other.Line)
+			return p.fault("node %d has interface %q on line %d too (want one line for each NIC)",
+				node, nic.Interface, other.Line)
 		}
 	}
 	h.NICs = append(h.NICs, nic)
@@ -147,7 +149,7 @@ func (n *HostNIC) about() string {
 	return n.MAC.String()
 }
 
-// finish checks what only the whole file shows.
+// finish checks the file as a whole.
 func (p *hostfileParser) finish() ([]Host, error) {
 	if len(p.hosts) == 0 {
 		return nil, p.fault("the file ends without a node (want a line for each: number, MAC or host name, interface)")
@@ -161,7 +163,8 @@ func (p *hostfileParser) finish() ([]Host, error) {
 		}
 		if len(h.NICs) != len(p.hosts[0].NICs) {
 			p.line = h.NICs[0].Line
-			return nil, p.fault("node %d has %d NICs, node 0 has %d (want as many for each)", i, len(h.NICs), len(p.hosts[0].NICs))
+			return nil, p.fault("node %d has %d NICs, node 0 has %d (want as many for each)",
+				i, len(h.NICs), len(p.hosts[0].NICs))
 		}
 	}
 	return p.hosts, nil
@@ -172,11 +175,12 @@ func validHostName(s string) bool {
 		return false
 	}
 	return !strings.ContainsFunc(s, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_')
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-._", c))
 	})
 }
 
-// Nodes returns the node table of hosts. ok is false if some of their addresses are not known: Join finds them.
+// Nodes returns the node table of hosts. ok is false if some addresses are not known; Join finds
+// them.
 func Nodes(hosts []Host) (table []mcd.Node, ok bool) {
 	for _, h := range hosts {
 		n := mcd.Node{ID: h.Node}
@@ -191,8 +195,8 @@ func Nodes(hosts []Host) (table []mcd.Node, ok bool) {
 	return table, true
 }
 
-// Self finds out which of hosts this machine is: the one whose first MAC an interface here has, or whose host name is
-// this machine's. The error lists what was compared.
+// Self returns the one of hosts that is this machine: its first MAC is an interface's here, or its
+// host name is this machine's. The error lists what was compared.
 func Self(hosts []Host) (Host, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -222,8 +226,8 @@ func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, erro
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return Host{}, fmt.Errorf("%d nodes of the host file are this machine, %s with the interfaces %s (want one, or say which by its number)",
-		len(found), hostName, interfaceNames(interfaces))
+	return Host{}, fmt.Errorf("%d nodes of the host file are this machine, %s with the interfaces %s "+
+		"(want one, or say which by its number)", len(found), hostName, interfaceNames(interfaces))
 }
 
 func interfaceNames(interfaces []net.Interface) string {

@@ -42,9 +42,9 @@ func TestHostfileFaults(t *testing.T) {
 		{"number out of range", "65535 node0\n", `hosts:1: node number "65535"`},
 		{"neither MAC nor name", "0 02:00:00:00:00\n", `hosts:1: "02:00:00:00:00" is neither a MAC`},
 		{"group address", "0 01:00:5e:00:00:01\n", "hosts:1: 01:00:5e:00:00:01 is no station's address"},
-		{"one MAC twice", "0 02:00:00:00:00:01\n1 02:00:00:00:00:01\n", "hosts:2: MAC 02:00:00:00:00:01 is on line 1, too"},
+		{"one MAC twice", "0 02:00:00:00:00:01\n1 02:00:00:00:00:01\n", "hosts:2: MAC 02:00:00:00:00:01 is on line 1 too"},
 		{"one number for two hosts", "0 a eth0\n0 b eth0\n", "hosts:2: node 0 is b here and a on line 1"},
-		{"one NIC twice", "0 a eth0\n0 a eth0\n", `hosts:2: node 0 has interface "eth0" on line 1, too`},
+		{"one NIC twice", "0 a eth0\n0 a eth0\n", `hosts:2: node 0 has interface "eth0" on line 1 too`},
 		{"a gap", "0 a\n2 c\n", "hosts:2: node 2, but no node 1"},
 		{"unlike numbers of NICs", "0 a eth0\n0 a eth1\n1 b eth0\n", "hosts:3: node 1 has 1 NICs, node 0 has 2"},
 	} {

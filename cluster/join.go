@@ -15,17 +15,17 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// DiscoveryPort is the port of every node that discovery uses.
+// DiscoveryPort is the port that discovery uses on every node.
 const DiscoveryPort mcd.PortID = 255
 
-// MaxNodes bounds Config.Nodes: what an announcement's size field can tell.
+// MaxNodes bounds Config.Nodes: the announcement's size field has 16 bits.
 const MaxNodes = 1<<16 - 1
 
 // Config of Join.
 type Config struct {
 	// Nodes is how many nodes there are, this one included: their numbers are 0 to Nodes-1.
 	Nodes int
-	// Name is told to the others for their messages. Empty is this host's name.
+	// Name is this node's name in the others' messages. "" means this host's name.
 	Name string
 }
 
@@ -36,36 +36,37 @@ type Peer struct {
 	NIC  int    // the link on which it was heard first
 }
 
-// Membership is a node's part in a cluster that has met. It answers nodes that come late until it is closed; that
-// happens in the endpoint's progress, and takes no goroutine.
+// Membership is a node's place in a complete cluster. Until it is closed it answers nodes that come
+// late; it does so in the endpoint's progress, and has no goroutine.
 type Membership struct {
 	ep   *mcd.Endpoint
 	port *mcd.Port
-	turn mcd.Completion // there is something for meet to do before the deadline that it waits for
+	turn mcd.Completion // done when the deadline that discover waits for has changed
 
 	mu        sync.Mutex // guards what follows, and that turn is completed once between two resets
-	core      *discovery.Meeting
+	core      *discovery.Discovery
 	out       []discovery.Send
 	malformed uint64
 }
 
-// Join announces this node on all links of ep until it knows Config.Nodes nodes, listens for a few milliseconds
-// whether two of them are in conflict, and gives ep their node table.
+// Join announces this node on all links of ep until it has heard Config.Nodes nodes, listens a few
+// milliseconds for conflicts between them, and gives ep their node table.
 //
-// Errors: mcd.ErrConflict (a *mcd.ConflictError) where two nodes share a number or an address; ErrMismatch (a
-// *MismatchError) where a node expects another cluster; ErrIncomplete (a *IncompleteError, which Is ctx's error, too) when ctx
-// ends before that; mcd.ErrPortBusy.
+// Errors: mcd.ErrConflict (a *mcd.ConflictError) if two nodes share a number or an address;
+// ErrMismatch (a *MismatchError) if a node expects another cluster; ErrIncomplete (an
+// *IncompleteError, which Is ctx's error too) if ctx ends first; mcd.ErrPortBusy.
 func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > MaxNodes {
 		return nil, fmt.Errorf("cluster: Nodes %d (want 1 to %d)", cfg.Nodes, MaxNodes)
 	}
 	if int(ep.Node()) >= cfg.Nodes {
-		return nil, fmt.Errorf("cluster: node %d of %d (want 0 to %d): %w", ep.Node(), cfg.Nodes, cfg.Nodes-1, mcd.ErrUnknownNode)
+		return nil, fmt.Errorf("cluster: node %d of %d (want 0 to %d): %w",
+			ep.Node(), cfg.Nodes, cfg.Nodes-1, mcd.ErrUnknownNode)
 	}
 	m := &Membership{ep: ep}
 	self := discovery.Station{Node: uint16(ep.Node()), Name: cfg.Name}
 	if self.Name == "" {
-		self.Name, _ = os.Hostname() // it is for messages alone
+		self.Name, _ = os.Hostname() // for messages only
 	}
 	for nic := range ep.NICs() {
 		self.MACs = append(self.MACs, ep.MAC(nic))
@@ -78,7 +79,7 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 	if err != nil {
 		return nil, fmt.Errorf("cluster: discovery: %w", err)
 	}
-	if err := m.meet(ctx); err != nil {
+	if err := m.discover(ctx); err != nil {
 		_ = m.port.Close() // the first error is the one to report
 		return nil, err
 	}
@@ -93,8 +94,8 @@ func seed(mac transport.MAC) (s uint64) {
 	return s
 }
 
-// meet announces and waits until the meeting is decided.
-func (m *Membership) meet(ctx context.Context) error {
+// discover announces and waits until the cluster is complete or discovery has failed.
+func (m *Membership) discover(ctx context.Context) error {
 	for {
 		m.mu.Lock()
 		m.turn.Reset()
@@ -106,23 +107,23 @@ func (m *Membership) meet(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("cluster: announce: %w", err)
-		case state == discovery.Met:
+		case state == discovery.Complete:
 			return m.install()
 		case state == discovery.Failed:
 			return m.fault()
 		case ctx.Err() != nil:
 			return m.incomplete(ctx.Err())
 		}
-		nap, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
-		err = m.ep.Await(nap, &m.turn)
+		untilNext, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
+		err = m.ep.Await(untilNext, &m.turn)
 		cancel()
-		if err != nil && nap.Err() == nil {
+		if err != nil && untilNext.Err() == nil {
 			return fmt.Errorf("cluster: %w", err)
 		}
 	}
 }
 
-// receive takes announcements, in the endpoint's progress.
+// receive handles announcements, in the endpoint's progress.
 func (m *Membership) receive(batch []mcd.Message, _ bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +132,7 @@ func (m *Membership) receive(batch []mcd.Message, _ bool) {
 	}
 }
 
-// handle takes an announcement. The caller holds mu.
+// handle handles one announcement. The caller holds mu.
 func (m *Membership) handle(msg *mcd.Message) {
 	a, err := discovery.Parse(msg.Payload)
 	if err != nil || m.port == nil {
@@ -140,14 +141,14 @@ func (m *Membership) handle(msg *mcd.Message) {
 	}
 	before, waiting := m.core.Deadline()
 	m.out = m.core.Handle(clock.Now(), uint16(msg.From.Node), msg.Src, msg.NIC, &a, m.out[:0])
-	_ = m.send() // announcements are repeated
+	_ = m.send() // what is lost is announced again
 	after, still := m.core.Deadline()
 	if (after != before || waiting != still) && !m.turn.Done() {
-		m.turn.Complete(nil) // meet waits for the deadline that was
+		m.turn.Complete(nil) // discover waits for the old deadline
 	}
 }
 
-// send broadcasts what the core wants to be said. A link without room is no error: announcements are repeated.
+// send broadcasts the core's announcements. That a link is busy is no error: they are repeated.
 func (m *Membership) send() error {
 	var b []byte
 	for i := range m.out {
@@ -168,7 +169,7 @@ func (m *Membership) install() error {
 	return m.ep.SetNodes(m.Nodes())
 }
 
-// Nodes returns the node table, this node included, in the order of the numbers.
+// Nodes returns the node table, this node included, by number.
 func (m *Membership) Nodes() []mcd.Node {
 	self := mcd.Node{ID: m.ep.Node()}
 	for nic := range m.ep.NICs() {
@@ -182,7 +183,7 @@ func (m *Membership) Nodes() []mcd.Node {
 	return table
 }
 
-// Peers returns the others, in the order of their numbers.
+// Peers returns the other nodes, by number.
 func (m *Membership) Peers() []Peer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,13 +198,13 @@ func peer(s discovery.Station) Peer {
 	return Peer{Node: mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs}, Name: s.Name, NIC: s.NIC}
 }
 
-// Malformed returns how many messages came to the discovery port that were no announcements.
+// Malformed returns how many messages to the discovery port were no announcements.
 func (m *Membership) Malformed() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.malformed
 }
 
-// Close releases the discovery port: nodes that come late are not answered any more. The endpoint and its node
+// Close closes the discovery port: late nodes are no longer answered. The endpoint and its node
 // table stay. Further calls do nothing.
 func (m *Membership) Close() error { return m.port.Close() }

@@ -53,7 +53,7 @@ func (s *segment) links() (links []transport.Link) {
 	return links
 }
 
-// node attaches a node. It sleeps rather than spins, as virtual time stands still while anybody spins.
+// node attaches a node. It does not spin: virtual time stands still while a goroutine spins.
 func (s *segment) node(cfg mcd.Config, links ...transport.Link) *mcd.Endpoint {
 	s.t.Helper()
 	if links == nil {
@@ -150,7 +150,7 @@ func TestLateNodeIsAnswered(t *testing.T) {
 	})
 }
 
-// Two nodes of one number are told apart by both, and by whoever hears them, with both addresses.
+// Two nodes with one number: both, and a node that hears them, report it with both addresses.
 func TestTwoNodesOfOneNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSegment(t, 1)
@@ -278,7 +278,7 @@ func TestOtherWireVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := joinAll([]*mcd.Endpoint{e}, 2, time.Second)[0]
-		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" speaks wire version 2") {
+		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" uses wire version 2") {
 			t.Error(r.err)
 		}
 	})
@@ -316,7 +316,7 @@ func TestPortIsReleased(t *testing.T) {
 	})
 }
 
-// A node that is started anew is answered by those who have met already.
+// A node that is started again is answered by the complete ones.
 func TestRestartedNodeIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSegment(t, 1)
@@ -337,7 +337,7 @@ func TestRestartedNodeIsAnswered(t *testing.T) {
 		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1}, l)}, 2, time.Minute)[0]; r.err != nil {
 			t.Error(r.err)
 		}
-		// Somebody else who claims its number learns that it is taken; the cluster goes on.
+		// Another station that claims its number learns that it is taken; the cluster goes on.
 		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1})}, 2, time.Minute)[0]; !errors.Is(r.err, mcd.ErrConflict) {
 			t.Errorf("the second node 1: %v", r.err)
 		}

@@ -12,7 +12,7 @@ local PROBE_HEAD_LEN = 16
 
 local rawlane = Proto("rawlane", "rawlane message")
 
-local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "answer" }
+local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "reply" }
 
 local f = rawlane.fields
 f.version   = ProtoField.uint8("rawlane.version", "Version", base.DEC, nil, 0xf0)
@@ -32,12 +32,12 @@ f.checksum  = ProtoField.uint32("rawlane.checksum", "Checksum", base.HEX)
 f.status    = ProtoField.string("rawlane.checksum.status", "Checksum status")
 f.payload   = ProtoField.bytes("rawlane.payload", "Payload")
 f.number    = ProtoField.uint32("rawlane.probe.number", "Probe number")
-f.detour    = ProtoField.bool("rawlane.probe.detour", "Answer by another tag", 8, nil, 0x01)
-f.anyone    = ProtoField.bool("rawlane.probe.anyone", "Answer whoever gets it", 8, nil, 0x04)
-f.back      = ProtoField.uint16("rawlane.probe.back", "Tag of the answer", base.HEX)
-f.was_seen  = ProtoField.bool("rawlane.probe.was_tagged", "Arrived with a tag", 8, nil, 0x08)
-f.seen      = ProtoField.uint16("rawlane.probe.seen", "Tag that it arrived with", base.HEX)
-f.instance  = ProtoField.uint32("rawlane.probe.instance", "Life of the sender", base.HEX)
+f.reply_tag   = ProtoField.bool("rawlane.probe.reply_tag", "Reply with another tag", 8, nil, 0x01)
+f.any_node    = ProtoField.bool("rawlane.probe.any_node", "Reply from any node", 8, nil, 0x04)
+f.reply_tci   = ProtoField.uint16("rawlane.probe.reply_tci", "Tag of the reply", base.HEX)
+f.received    = ProtoField.bool("rawlane.probe.received_tagged", "Received with a tag", 8, nil, 0x08)
+f.received_tci = ProtoField.uint16("rawlane.probe.received_tci", "Received tag", base.HEX)
+f.incarnation = ProtoField.uint32("rawlane.probe.incarnation", "Incarnation of the sender", base.HEX)
 f.padding   = ProtoField.bytes("rawlane.padding", "Padding")
 
 local e = rawlane.experts
@@ -74,18 +74,18 @@ local function checksum(buffer, payload_len)
   return c < 0 and c + 0x100000000 or c
 end
 
--- A probe (kind 4) or an answer (5) begins its payload with a head. Returns what to say of it.
+-- A probe (kind 4) or a reply (5) begins its payload with a head. Returns what to say of it.
 local function probe_head(kind, head, tree)
   tree:add(f.number, head(0, 4))
   local flags = head(4, 1):uint()
-  tree:add(f.detour, head(4, 1))
-  tree:add(f.anyone, head(4, 1))
-  if bit.band(flags, 2) ~= 0 then tree:add(f.back, head(6, 2)) end
+  tree:add(f.reply_tag, head(4, 1))
+  tree:add(f.any_node, head(4, 1))
+  if bit.band(flags, 2) ~= 0 then tree:add(f.reply_tci, head(6, 2)) end
   if kind == 5 then
-    tree:add(f.was_seen, head(4, 1))
-    if bit.band(flags, 8) ~= 0 then tree:add(f.seen, head(8, 2)) end
+    tree:add(f.received, head(4, 1))
+    if bit.band(flags, 8) ~= 0 then tree:add(f.received_tci, head(8, 2)) end
   end
-  tree:add(f.instance, head(12, 4))
+  tree:add(f.incarnation, head(12, 4))
   return string.format(" %s %d", kinds[kind], head(0, 4):uint())
 end
 

@@ -22,7 +22,7 @@ type Addr struct {
 // String formats a as "3:7", node and port.
 func (a Addr) String() string { return fmt.Sprintf("%d:%d", a.Node, a.Port) }
 
-// Dest is whom a message is for. Make one with To, ToGroup or ToAll.
+// Dest is a message's destination. Make one with To, ToGroup or ToAll.
 type Dest struct {
 	kind wire.Kind
 	to   uint16
@@ -51,8 +51,8 @@ func (d Dest) String() string {
 	return "nobody"
 }
 
-// GroupMAC returns the Ethernet address of a cluster's multicast group: locally administered, with the
-// cluster folded to 16 bits. Clusters that fold alike are told apart by the header.
+// GroupMAC returns the Ethernet address of a cluster's multicast group: locally administered, with
+// the cluster's id folded to 16 bits. The header tells clusters apart that fold alike.
 func GroupMAC(c ClusterID, g GroupID) transport.MAC {
 	fold := uint16(c>>16) ^ uint16(c)
 	return transport.MAC{0x03, 'R', byte(fold >> 8), byte(fold), byte(g >> 8), byte(g)}

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Who waits for something of a layer above hears when the endpoint is closed, as nobody will make progress any more: also who begins
-// to wait later. What is done by then counts.
+// A wait for a completion of a layer above ends when the endpoint is closed, as nothing will make
+// progress any more, and so does one that begins later. A completion that is done by then counts.
 func TestAwait_EndsWithTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, 1, 1, func(cfg *mcd.Config) { cfg.Spin = -1 })[0] // as nothing here takes time
@@ -34,4 +35,22 @@ func TestAwait_EndsWithTheEndpoint(t *testing.T) {
 			t.Errorf("done before: %v", err)
 		}
 	})
+}
+
+// Close ends a wait that spins, however long Config.Spin is.
+func TestAwait_SpinEndsWithTheEndpoint(t *testing.T) {
+	e := open(t, 1, 1, func(cfg *mcd.Config) { cfg.Spin = time.Hour })[0]
+	ended := make(chan error)
+	go func() {
+		var never mcd.Completion
+		ended <- e.Await(context.Background(), &never)
+	}()
+	for e.Progress(); e.Progress(); { // until the goroutine leads, most likely
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, mcd.ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
 }

@@ -43,7 +43,8 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// BenchmarkRate is messages from one goroutine node to the Receive function of another, over the fabric.
+// BenchmarkRate is messages from one goroutine node to the Receive function of another, over the
+// fabric.
 func BenchmarkRate(b *testing.B) {
 	for _, batch := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {

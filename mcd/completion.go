@@ -5,9 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Completion is something that will be done once: a message received, a descriptor sent, or an event of a
-// layer above. One goroutine waits for it by Endpoint.Await; another, usually a handler, calls Complete.
-// The zero Completion is ready for use; Reset makes a used one ready again.
+// Completion is something that will be done once: a message received, a descriptor sent, or an
+// event of a layer above. One goroutine waits for it by Endpoint.Await; another, usually a Receive
+// function, calls Complete. The zero Completion is ready for use; Reset makes a used one ready
+// again.
 type Completion struct {
 	done   atomic.Bool
 	asleep atomic.Bool
@@ -21,7 +22,8 @@ func (c *Completion) Done() bool { return c.done.Load() }
 // Err returns what Complete was called with. It may be called once Done is true.
 func (c *Completion) Err() error { return c.err }
 
-// Complete marks c as done, with an error or nil, and wakes who waits for it. Call it once.
+// Complete marks c as done, with an error or nil, and wakes the goroutine that waits for it. Call
+// it once.
 func (c *Completion) Complete(err error) {
 	c.err = err
 	c.done.Store(true)
@@ -33,18 +35,18 @@ func (c *Completion) Complete(err error) {
 	}
 }
 
-// Reset makes c ready for another use. Nobody may be waiting for it.
+// Reset makes c ready for another use. No goroutine may be waiting for it.
 func (c *Completion) Reset() {
 	c.err = nil
 	c.asleep.Store(false)
 	c.done.Store(false)
 	select {
-	case <-c.wake: // of a wake-up that came as its sleeper gave up; a nil channel is never ready
+	case <-c.wake: // a wake-up for a sleeper that gave up; a nil channel is never ready
 	default:
 	}
 }
 
-// sleep blocks until c is done, ctx ends or ended is closed. Others make the progress.
+// sleep blocks until c is done, ctx ends or ended is closed. It does not poll.
 func (c *Completion) sleep(ctx context.Context, ended <-chan struct{}) {
 	if c.wake == nil {
 		c.wake = make(chan struct{}, 1)

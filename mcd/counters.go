@@ -2,7 +2,7 @@ package mcd
 
 import "sync/atomic"
 
-// Counters of an endpoint. The drops are by cause, as docs/wire-format.md lists them.
+// Counters of an endpoint. Drops are counted by cause, as docs/wire-format.md lists them.
 type Counters struct {
 	TxMessages uint64 `json:"tx_messages"`
 	TxBytes    uint64 `json:"tx_bytes"` // of payloads
@@ -11,22 +11,22 @@ type Counters struct {
 
 	DropShort    uint64 `json:"drop_short"`     // fewer bytes than a header
 	DropVersion  uint64 `json:"drop_version"`   // another wire version
-	DropLength   uint64 `json:"drop_length"`    // the header tells of more bytes than came
+	DropLength   uint64 `json:"drop_length"`    // fewer bytes than the header says
 	DropChecksum uint64 `json:"drop_checksum"`  // changed on the way
 	DropKind     uint64 `json:"drop_kind"`      // unknown kind
 	DropType     uint64 `json:"drop_type"`      // another EtherType
 	DropCluster  uint64 `json:"drop_cluster"`   // another cluster's
 	DropNode     uint64 `json:"drop_node"`      // for another node
 	DropGroup    uint64 `json:"drop_group"`     // for a group that was not joined
-	DropSource   uint64 `json:"drop_source"`    // a node's number from an address that is not the node's
-	DropNoPort   uint64 `json:"drop_no_port"`   // nobody owns the port here
+	DropSource   uint64 `json:"drop_source"`    // from another address than the claimed node's
+	DropNoPort   uint64 `json:"drop_no_port"`   // the port is not open here
 	DropNoBuffer uint64 `json:"drop_no_buffer"` // the port had neither a posted buffer nor backlog left
-	DropProbe    uint64 `json:"drop_probe"`     // a probe that is too short, or that was sent to a group
+	DropProbe    uint64 `json:"drop_probe"`     // a probe that is too short, or was sent to a group
 
-	RxProbes         uint64 `json:"rx_probes"`         // that asked this node
+	RxProbes         uint64 `json:"rx_probes"`         // probes of other nodes
 	ProbesAnswered   uint64 `json:"probes_answered"`   // of them
-	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them, since the link had no room for the answer, or none for its tag
-	RxAnswers        uint64 `json:"rx_answers"`        // to probes of this node
+	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them: the link refused the reply, or its tag
+	RxReplies        uint64 `json:"rx_replies"`        // replies to probes of this node
 }
 
 // PortCounters of one port.
@@ -57,23 +57,24 @@ const (
 	drops
 )
 
-// tally counts. Each is written by one goroutine at a time (the one that polls, or the one that holds the
-// port's lock) and read by any: so a plain store does, at 1 ns, where an atomic addition costs 5.
-type tally struct{ n atomic.Uint64 }
+// counter counts. Each is written by one goroutine at a time (the one that polls, or the one that
+// holds the outbox's lock) and read by any: so a plain store does, at 1 ns, where an atomic
+// addition costs 5.
+type counter struct{ n atomic.Uint64 }
 
-func (t *tally) add(n uint64) { t.n.Store(t.n.Load() + n) }
-func (t *tally) load() uint64 { return t.n.Load() }
+func (c *counter) add(n uint64) { c.n.Store(c.n.Load() + n) }
+func (c *counter) load() uint64 { return c.n.Load() }
 
 // traffic counts messages and the bytes of their payloads.
-type traffic struct{ messages, bytes tally }
+type traffic struct{ messages, bytes counter }
 
 func (t *traffic) add(messages, bytes int) {
 	t.messages.add(uint64(messages))
 	t.bytes.add(uint64(bytes))
 }
 
-// Counters returns what the endpoint's ports have sent and received since Open, ports closed since
-// included, and what was dropped.
+// Counters returns what the endpoint's ports, closed ones included, have sent and received since
+// Open, and what was dropped.
 func (e *Endpoint) Counters() Counters {
 	c := e.closedPorts()
 	for i := range e.ports {
@@ -81,22 +82,17 @@ func (e *Endpoint) Counters() Counters {
 			c.add(p.Counters())
 		}
 	}
-	c.DropShort = e.dropped[dropShort].load()
-	c.DropVersion = e.dropped[dropVersion].load()
-	c.DropLength = e.dropped[dropLength].load()
-	c.DropChecksum = e.dropped[dropChecksum].load()
-	c.DropKind = e.dropped[dropKind].load()
-	c.DropType = e.dropped[dropType].load()
-	c.DropCluster = e.dropped[dropCluster].load()
-	c.DropNode = e.dropped[dropNode].load()
-	c.DropGroup = e.dropped[dropGroup].load()
-	c.DropSource = e.dropped[dropSource].load()
-	c.DropNoPort = e.dropped[dropNoPort].load()
-	c.DropProbe = e.dropped[dropProbe].load()
+	for cause, count := range []*uint64{
+		dropShort: &c.DropShort, dropVersion: &c.DropVersion, dropLength: &c.DropLength, dropChecksum: &c.DropChecksum,
+		dropKind: &c.DropKind, dropType: &c.DropType, dropCluster: &c.DropCluster, dropNode: &c.DropNode,
+		dropGroup: &c.DropGroup, dropSource: &c.DropSource, dropNoPort: &c.DropNoPort, dropProbe: &c.DropProbe,
+	} {
+		*count = e.dropped[cause].load()
+	}
 	c.RxProbes = e.probes.asked.load()
 	c.ProbesAnswered = e.probes.answered.load()
 	c.ProbesUnanswered = e.probes.unanswered.load()
-	c.RxAnswers = e.probes.came.load()
+	c.RxReplies = e.probes.replies.load()
 	return c
 }
 

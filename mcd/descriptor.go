@@ -7,8 +7,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// SendDesc is a send descriptor: a message that is posted and sent when the link has room. Until it is done,
-// descriptor and payload belong to the endpoint. A descriptor that is done may be posted again.
+// SendDesc is a send descriptor: a message that is posted and sent when the link has room. Until it
+// is done, descriptor and payload belong to the endpoint. A descriptor that is done may be posted
+// again.
 //
 // Source: MCD §2.2.
 type SendDesc struct {
@@ -19,12 +20,17 @@ type SendDesc struct {
 	completion Completion
 	posted     atomic.Bool
 	port       *Port
+	neighbour  *neighbour // nil: for many
+	next       *SendDesc  // in its lane; guarded by sendQueue.mu, as is sequence
+	sequence   uint64
 }
 
-// Done reports whether the message was handed to the link, so that the payload may be changed, or failed.
+// Done reports whether the message was handed to the link, so that the payload may be changed, or
+// failed.
 func (d *SendDesc) Done() bool { return d.completion.Done() }
 
-// Err returns nil if the message was handed to the link, and why not otherwise. Call it once Done is true.
+// Err returns nil if the message was handed to the link, and why not otherwise. Call it once Done
+// is true.
 func (d *SendDesc) Err() error { return d.completion.Err() }
 
 // Wait blocks until the descriptor is done and returns Err, or until ctx ends.
@@ -35,8 +41,9 @@ func (d *SendDesc) Wait(ctx context.Context) error {
 	return d.port.e.Await(ctx, &d.completion)
 }
 
-// RecvDesc is a receive descriptor: a buffer posted for one message. Until it is done, descriptor and buffer
-// belong to the endpoint. The results are valid then. A descriptor that is done may be posted again.
+// RecvDesc is a receive descriptor: a buffer posted for one message. Until it is done, descriptor
+// and buffer belong to the endpoint. The results are valid then. A descriptor that is done may be
+// posted again.
 //
 // Source: MCD §2.3.
 type RecvDesc struct {
@@ -58,11 +65,12 @@ type RecvDesc struct {
 // Done reports whether a message arrived, or the port was closed.
 func (d *RecvDesc) Done() bool { return d.completion.Done() }
 
-// Err returns nil, ErrClosed, or a *ShortBufferError if the message did not fit. Call it once Done is true.
+// Err returns nil, ErrClosed, or a *ShortBufferError if the message did not fit. Call it once Done
+// is true.
 func (d *RecvDesc) Err() error { return d.completion.Err() }
 
-// Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays posted:
-// Cancel takes it back.
+// Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays
+// posted: Cancel takes it back.
 func (d *RecvDesc) Wait(ctx context.Context) error {
 	if d.port == nil || d.Done() {
 		return d.Err()
@@ -70,7 +78,8 @@ func (d *RecvDesc) Wait(ctx context.Context) error {
 	return d.port.e.Await(ctx, &d.completion)
 }
 
-// Cancel takes a posted descriptor back. It returns false if the descriptor is not posted (any more).
+// Cancel takes a posted descriptor back. It returns false if the descriptor is not posted (any
+// more).
 func (d *RecvDesc) Cancel() bool { return d.port != nil && d.port.take(d) }
 
 // fill copies a message into the descriptor's buffer and returns the error to complete it with.

@@ -7,39 +7,51 @@
 //	+-----+-----+                   +-----+-----+
 //	      link ======= switch ========= link
 //
-// A node is a number; a table says which MAC address it has on each of its NICs. A node has 256 ports, each
-// owned by one process at most. A message goes to a port of one node, of the members of a multicast group,
-// or of all nodes, and is at most one frame long. It is copied once at the receiver: from the link's memory
-// into the buffer that the port's owner posted.
+// A node is a number; a table says which MAC address it has on each of its NICs. A node has 256
+// ports, each with one owner at a time. A message goes to a port of one node, of the members of a
+// multicast group, or of all nodes, and is at most one frame long. It is copied once at the
+// receiver: from the link's memory into the buffer that the port's owner posted.
 //
 // # What is promised
 //
-// A message arrives whole and unchanged, or not at all (a CRC-32C covers header and payload). Messages of
-// one sender over one NIC to one port arrive in order. Nothing says whether a message arrived: a frame may
-// be lost on the way, and a message that finds neither a posted buffer nor room in the port's backlog is
-// dropped and counted. Packages barrier and memfifo add what is missing.
+// A message arrives whole and unchanged, or not at all (a CRC-32C covers header and payload).
+// Messages of one sender over one NIC to one port arrive in order. Nothing says whether a message
+// arrived: a frame may be lost on the way, and a message that finds neither a posted buffer nor
+// room in the port's backlog is dropped and counted. Packages barrier and memfifo add what is
+// missing.
 //
-// # Who does the work
+// # Sending
 //
-// A goroutine that waits (Recv, Await) polls the links itself while it spins, and so hears its message without
-// a goroutine switch. One goroutine per link, started by Open and ended by Close, sleeps in the kernel and
-// takes over whenever nobody polls, so that a node answers while its program computes. Handlers run in
-// whichever goroutine polls, one at a time per endpoint.
+// Send gives a message to the link and waits while the link has no room. TrySend does not wait.
+// PostSend posts descriptors, as MCD has them: they are sent in order as soon as the link has room,
+// and are done then. What waits for one destination does not hold up messages to others.
 //
-// Waiting is adaptive: it spins while messages come quickly, gives the core away between polls if that is
-// not quick enough, and sleeps beyond Config.Spin.
+// # Receiving
 //
-// Where processes outnumber the cores, a wait gives its core away between looks. Start such programs with GOMAXPROCS set to
-// their share of the cores, 1 at least, as "rawlane run" does: the threads that Go starts beyond that compete with the other
-// programs', and double what a barrier of 32 processes on 2 cores takes.
+// Recv waits for the next message; PostRecv posts a buffer for it. Or a port has a Receive
+// function, which gets what arrives in batches: see PortOptions.
+//
+// # Polling
+//
+// A goroutine that waits (Recv, Await) polls the links itself while it spins, and so hears its
+// message without a goroutine switch. One goroutine per link, started by Open and ended by Close,
+// sleeps in the kernel and takes over when nobody polls, so that a node answers while its program
+// computes.
+//
+// Waiting is adaptive: it spins while messages come quickly, gives the core away between polls if
+// that is not quick enough, and sleeps beyond Config.Spin. Where processes outnumber the cores,
+// start them with GOMAXPROCS set to their share of the cores, 1 at least, as "rawlane run" does:
+// the threads that Go starts beyond that compete with the other programs', and double the time of a
+// barrier of 32 processes on 2 cores.
 //
 // # Paths
 //
-// Every endpoint answers probes, in whichever goroutine polls: Ping tells whether a path by a VLAN tag is alive, and how long
-// it is. The tag of each message is the router's choice, which may change while messages are on their way; Fence changes it so that none
-// overtakes another.
+// Every endpoint replies to probes: Ping tells whether a path by a VLAN tag is alive, and its
+// round-trip time. The tag of each frame is the router's choice and may change at any time; Drain
+// changes it so that no message overtakes another.
 //
-// The wire is described in docs/wire-format.md.
+// The wire is described in docs/wire-format.md. Package mcdtest opens nodes on an in-memory
+// network, for tests.
 //
 // Source: MCD §2.
 package mcd

@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// rawSetup is an endpoint (node 1) beside a bare link that belongs to node 0 of its table, and a way to inject
-// frame payloads and learn which counter each raised.
+// rawSetup is an endpoint (node 1) beside a bare link that belongs to node 0 of its table, and a
+// way to inject frame payloads and learn which counter each raised.
 type rawSetup struct {
 	e      *mcd.Endpoint
 	marker *mcd.Port
@@ -62,8 +62,8 @@ func message(change func(*wire.Header), payload string) []byte {
 	return b
 }
 
-// Each malformed or misdirected frame is counted under its cause, and under no other. This is the table of
-// docs/wire-format.md.
+// Each malformed or misdirected frame is counted under its cause, and under no other. This is the
+// table of docs/wire-format.md.
 func TestDropsAreCountedByCause(t *testing.T) {
 	s := newRawSetup(t)
 	port(t, s.e, 9)

@@ -14,14 +14,15 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// HeaderLen is what a message costs of the link's MTU, in bytes.
-const HeaderLen = wire.HeaderLen
-
-// WireVersion is the version of the wire format that this package speaks. Frames of others are dropped.
-const WireVersion = wire.Version
-
-// Ports is the number of ports of a node.
-const Ports = 256
+const (
+	// HeaderLen is what a message costs of the link's MTU, in bytes.
+	HeaderLen = wire.HeaderLen
+	// WireVersion is the version of the wire format that this package speaks. Frames of others are
+	// dropped.
+	WireVersion = wire.Version
+	// Ports is the number of ports of a node.
+	Ports = 256
+)
 
 // Config of an endpoint. The zero value is node 0 of cluster 0, which knows no other node yet.
 type Config struct {
@@ -31,22 +32,23 @@ type Config struct {
 	Node NodeID
 	// Nodes is the node table. It may hold this node itself, and can be set later by SetNodes.
 	Nodes []Node
-	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged.
+	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged. A vlan.Table also counts
+	// what was sent by each of its routes.
 	Router vlan.Router
 	// EtherType of the frames. Zero is transport.EtherTypeDefault.
 	EtherType transport.EtherType
 	// Backlog is how many messages a port keeps while no buffer is posted. Zero is DefaultBacklog;
 	// negative is none, as in the MCD paper: then a message needs a posted buffer.
 	Backlog int
-	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time in which others have the
-	// core does not count. Zero is DefaultSpin; negative is not at all. Where waits usually cost more than this, they
-	// sleep at once.
+	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time
+	// in which others have the core does not count. Zero is DefaultSpin; negative is not at all.
+	// Where waits usually cost more than this, they sleep at once.
 	Spin time.Duration
 }
 
-// Defaults of Config.
 const (
-	// DefaultBacklog holds what a peer can send during one wake-up of ours (about 50 µs at 1 µs a frame).
+	// DefaultBacklog holds what a peer can send during one wake-up of ours (about 50 µs at 1 µs a
+	// frame).
 	DefaultBacklog = 64
 	// DefaultSpin is twice what it costs to wake two sleeping ends, one after the other.
 	DefaultSpin = 100 * time.Microsecond
@@ -76,21 +78,23 @@ func (c *Config) validate(links []transport.Link) error {
 	}
 	for _, l := range links {
 		if l.MTU() <= HeaderLen {
-			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)", transport.Name(l), l.MTU(), HeaderLen)
+			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)",
+				transport.Name(l), l.MTU(), HeaderLen)
 		}
 	}
 	return nil
 }
 
-// Endpoint is one node's attachment to the cluster: its links, its node table and its ports.
-// All methods may be called from any goroutine.
+// Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
+// methods may be called from any goroutine.
 type Endpoint struct {
 	cfg        Config
-	links      []transport.Link
+	nics       []nic
 	maxPayload int
+	router     router
 
 	table   atomic.Pointer[table]
-	tableMu sync.Mutex // serialises changes of table
+	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
 
 	groups  atomic.Pointer[map[GroupID]int]
 	groupMu sync.Mutex // serialises changes of groups
@@ -100,20 +104,30 @@ type Endpoint struct {
 	gone   Counters   // of closed ports
 
 	pollState
-	queues  []sendQueue // one per link
-	pace    pace
-	dropped [drops]tally
-	foreign atomic.Uint64 // last frame of another version: its source address and version
-	probes  prober
-	fence   fence
+	spinning spinPolicy
+	dropped  [drops]counter
+	foreign  atomic.Uint64 // last frame of another version: its source address and version
+	probes   prober
+	drain    drain
+
+	spareDescs sync.Pool // of *SendDesc, for sends that wait
 
 	closed  atomic.Bool
-	servers sync.WaitGroup // the goroutines that Open started: one per link, and the keeper
+	ended   chan struct{}  // closed by Close, for goroutines that still sleep then
+	running sync.WaitGroup // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
+}
+
+// nic is one of the endpoint's links, with what the send path wants of it.
+type nic struct {
+	link  transport.Link
+	mac   transport.MAC
+	limit int // longest message
+	queue sendQueue
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
-// endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are still
-// the caller's.
+// endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are
+// still the caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if err := cfg.validate(links); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
@@ -121,28 +135,31 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	cfg.setDefaults()
 	e := &Endpoint{
 		cfg:        cfg,
-		links:      links,
+		nics:       make([]nic, len(links)),
 		maxPayload: math.MaxUint16,
-		pace:       pace{max: cfg.Spin},
-		queues:     make([]sendQueue, len(links)),
+		router:     newRouter(cfg.Router),
+		ended:      make(chan struct{}),
 	}
-	for nic, l := range links {
-		e.queues[nic].nic = nic
-		e.maxPayload = min(e.maxPayload, l.MTU()-HeaderLen)
+	for i, l := range links {
+		n := &e.nics[i]
+		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-HeaderLen, math.MaxUint16)
+		n.queue.link = l
+		e.maxPayload = min(e.maxPayload, n.limit)
 	}
-	e.pace.share.Store(wholeShare)
+	e.spinning.init(cfg.Spin)
 	e.probes.init()
-	e.fence.init()
+	e.drain.init()
 	e.groups.Store(&map[GroupID]int{})
+	e.table.Store(&table{})
 	if err := e.SetNodes(cfg.Nodes); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e.pollState.init(links)
-	e.servers.Add(len(links) + 1)
+	e.running.Add(len(links) + 1)
 	for nic := range links {
-		go e.serve(nic) // ends when the link is closed, by Close, which waits for it
+		go e.linkLoop(nic) // ends when the link is closed, by Close, which waits for it
 	}
-	go e.keeper() // likewise, when e.keep is closed
+	go e.unmaskLoop() // likewise, when masked is closed
 	return e, nil
 }
 
@@ -156,15 +173,16 @@ func (e *Endpoint) Cluster() ClusterID { return e.cfg.Cluster }
 func (e *Endpoint) MaxPayload() int { return e.maxPayload }
 
 // NICs returns the number of links.
-func (e *Endpoint) NICs() int { return len(e.links) }
+func (e *Endpoint) NICs() int { return len(e.nics) }
 
 // MAC returns the endpoint's own address on the network of link nic.
-func (e *Endpoint) MAC(nic int) transport.MAC { return e.links[nic].MAC() }
+func (e *Endpoint) MAC(nic int) transport.MAC { return e.nics[nic].mac }
 
 // LinkCounters returns the counters of link nic.
-func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.links[nic].Counters() }
+func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic].link.Counters() }
 
-// Foreign returns who last sent a frame of another wire version, and which. ok is false if nobody did.
+// Foreign returns the sender of the last frame of another wire version, and the version. ok is
+// false if there was none.
 func (e *Endpoint) Foreign() (from transport.MAC, version int, ok bool) {
 	v := e.foreign.Load()
 	for i := range from {
@@ -181,35 +199,45 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 	e.foreign.Store(v)
 }
 
-// Close closes the ports and the links, ends all waits with ErrClosed, also those for completions of layers above, and
-// waits for the endpoint's goroutines. Further calls do nothing. Handlers must not call it.
+// Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
+// of layers above, and waits for the endpoint's goroutines. Further calls do nothing. Receive
+// functions must not call it.
 func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
 	e.closePorts()
 	e.probes.fail(ErrClosed)
-	for nic := range e.queues {
-		e.queues[nic].fail(ErrClosed)
-	}
-	for !e.lead() { // for good: nobody polls the links any more when they are closed
+	for !e.tryLockPoll() { // for good: nobody polls the links any more when they are closed
 		runtime.Gosched()
 	}
 	var errs []error
-	for _, l := range e.links {
-		errs = append(errs, l.Close())
+	for i := range e.nics {
+		e.nics[i].queue.stop()
+		errs = append(errs, e.nics[i].link.Close())
 	}
-	e.release(len(e.links))
-	close(e.keep)
+	e.wakePollWaiters(len(e.nics))
+	close(e.masked)
 	close(e.ended)
-	e.servers.Wait()
+	e.running.Wait()
 	return errors.Join(errs...)
 }
 
 func (e *Endpoint) closePorts() {
+	for _, p := range e.openPorts() {
+		p.close()
+	}
+}
+
+// openPorts returns the ports that are open. After closed is set, no port is opened that is not
+// among them.
+func (e *Endpoint) openPorts() (open []*Port) {
+	e.portMu.Lock()
+	defer e.portMu.Unlock()
 	for i := range e.ports {
 		if p := e.ports[i].Load(); p != nil {
-			p.close()
+			open = append(open, p)
 		}
 	}
+	return open
 }

@@ -13,11 +13,13 @@ import (
 var (
 	// ErrClosed: the endpoint or the port was closed. Is net.ErrClosed.
 	ErrClosed = fmt.Errorf("endpoint closed: %w", net.ErrClosed)
-	// ErrPortBusy: somebody owns the port. A *PortBusyError says who, where the system tells.
+	// ErrPortBusy: the port has an owner. A *PortBusyError names the process, where the system
+	// tells.
 	ErrPortBusy = errors.New("port busy")
 	// ErrUnknownNode: the node table has no such node.
 	ErrUnknownNode = errors.New("unknown node")
-	// ErrConflict: two nodes of one number, or one address for two nodes. A *ConflictError names them.
+	// ErrConflict: two nodes of one number, or one address for two nodes. A *ConflictError names
+	// them.
 	ErrConflict = errors.New("conflict in the node table")
 	// ErrTooLarge: a message is longer than MaxPayload. A *transport.SizeError carries both sizes.
 	ErrTooLarge = transport.ErrTooLarge
@@ -27,13 +29,13 @@ var (
 	ErrNotMember = errors.New("not a member of the group")
 	// ErrPosted: the descriptor is posted already.
 	ErrPosted = errors.New("descriptor is in use")
-	// ErrNoAnswer: a probe was not answered. A *NoAnswerError says which, and for how long.
+	// ErrNoAnswer: a probe had no reply. A *NoAnswerError names the path, and says for how long.
 	ErrNoAnswer = errors.New("no answer")
 	// ErrHandled: the port has a Receive function, which gets all its messages.
 	ErrHandled = errors.New("port has a Receive function")
 )
 
-// PortBusyError says who owns a port. It is ErrPortBusy.
+// PortBusyError names the process that owns a port. It is ErrPortBusy.
 type PortBusyError struct {
 	Port PortID
 	PID  int // the owning process; 0 if the system does not tell
@@ -62,8 +64,8 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) hold.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// ShortBufferError says that a message of Size bytes met a buffer of Len. Its beginning is in the buffer,
-// the rest is lost. It is io.ErrShortBuffer.
+// ShortBufferError says that a message of Size bytes met a buffer of Len. Its beginning is in the
+// buffer, the rest is lost. It is io.ErrShortBuffer.
 type ShortBufferError struct{ Size, Len int }
 
 func (e *ShortBufferError) Error() string {

@@ -18,7 +18,7 @@ func exampleNodes() (table *vlan.Table, eps [2]*mcd.Endpoint) {
 		panic(err)
 	}
 	nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
-	if table, err = vlan.NewTable([]vlan.Route{{Dst: links[1].MAC(), Tag: transport.Tag{VID: 1}}}); err != nil {
+	if table, err = vlan.NewTable([]vlan.Route{{Dst: links[1].MAC(), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}}); err != nil {
 		panic(err)
 	}
 	for k, l := range links {
@@ -37,25 +37,25 @@ func ExampleEndpoint_Ping() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
-	pong, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
+	reply, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("node %d answered; it saw %v\n", pong.From, pong.Seen)
-	// Output: node 1 answered; it saw VID 5
+	fmt.Printf("node %d replied; it received %v\n", reply.From, reply.PeerReceivedTag)
+	// Output: node 1 replied; it received VID 5
 }
 
 // A route is changed, and no message overtakes another.
-func ExampleEndpoint_Fence() {
+func ExampleEndpoint_Drain() {
 	table, eps := exampleNodes()
 	defer eps[0].Close()
 	defer eps[1].Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
-	err := eps[0].Fence(ctx, func() error {
-		return table.Set(vlan.Route{Dst: eps[1].MAC(0), Tag: transport.Tag{VID: 2}})
+	err := eps[0].Drain(ctx, func() error {
+		return table.Set(vlan.Route{Dst: eps[1].MAC(0), OptionalTag: transport.Tagged(transport.Tag{VID: 2})})
 	}, 1)
 	path, _ := eps[0].Path(1, 0)
 	fmt.Println(path, err)

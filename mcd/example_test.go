@@ -18,7 +18,7 @@ func nodesOnAFabric(n int) (nodes []*mcd.Endpoint, closeAll func() error) {
 	return nodes, closeAll
 }
 
-// acquire acquires a port, which nobody else has.
+// acquire acquires a port that is free.
 func acquire(e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
 	p, err := e.OpenPort(id, mcd.PortOptions{})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Join makes the endpoint a member of a multicast group on all its links: from now on messages to the group
-// reach its ports. Joins are counted.
+// Join makes the endpoint a member of a multicast group on all its links: from now on messages to
+// the group reach its ports. Joins are counted.
 func (e *Endpoint) Join(g GroupID) error {
 	e.groupMu.Lock()
 	defer e.groupMu.Unlock()
@@ -40,7 +40,8 @@ func (e *Endpoint) Leave(g GroupID) error {
 	return nil
 }
 
-// setMembership swaps in a copy of the groups in which g has been joined n times. Readers take no lock.
+// setMembership swaps in a copy of the groups in which g has been joined n times. Readers take no
+// lock.
 func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 	groups := maps.Clone(old)
 	groups[g] = n
@@ -53,14 +54,14 @@ func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 // eachLink does something with the group on every link; on the first error it undoes what it did.
 func (e *Endpoint) eachLink(g GroupID, do, undo func(transport.Link, transport.MAC) error) error {
 	mac := GroupMAC(e.cfg.Cluster, g)
-	for i, l := range e.links {
-		err := do(l, mac)
+	for i := range e.nics {
+		err := do(e.nics[i].link, mac)
 		if err == nil {
 			continue
 		}
-		for _, done := range e.links[:i] {
+		for k := range e.nics[:i] {
 			if undo != nil {
-				_ = undo(done, mac) // the first error is the one to report
+				_ = undo(e.nics[k].link, mac) // the first error is the one to report
 			}
 		}
 		return err

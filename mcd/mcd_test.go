@@ -113,7 +113,8 @@ func TestMCD_2_2_MulticastReachesMembersOnly(t *testing.T) {
 	if err := ps[0].Broadcast(limit(t), 1, []byte("all")); err != nil {
 		t.Fatal(err)
 	}
-	// What node 2 and 3 get next is the broadcast: messages of one sender to one port arrive in order.
+	// What node 2 and 3 get next is the broadcast: messages of one sender to one port arrive in
+	// order.
 	for _, k := range []int{1, 2, 3} {
 		expect(t, ps[k], from, "all")
 	}
@@ -240,7 +241,8 @@ func TestReceiveRunsWhileNobodyWaits(t *testing.T) {
 	}
 }
 
-// An echo server that is a Receive function answers while its program does something else, here nothing at all.
+// An echo server that is a Receive function answers while its program does something else, here
+// nothing at all.
 func TestReceiveMaySend(t *testing.T) {
 	es := open(t, 2, 1)
 	var echo *mcd.Port

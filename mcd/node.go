@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 )
 
 // NodeID is a node's number in its cluster: 0 to MaxNodeID, dense from 0 by custom.
@@ -18,8 +17,8 @@ const MaxNodeID NodeID = 0xfffe
 // ClusterID tells programs that share a segment apart: frames of other clusters are dropped.
 type ClusterID uint32
 
-// Node is an entry of the node table: a number, and the node's address on each network that the endpoint
-// is attached to, in the order of the endpoint's links.
+// Node is an entry of the node table: a number, and the node's address on each network that the
+// endpoint is attached to, in the order of the endpoint's links.
 type Node struct {
 	ID   NodeID          `json:"node"`
 	MACs []transport.MAC `json:"macs"`
@@ -33,19 +32,77 @@ func (n Node) macs() string {
 	return strings.Join(s, ",")
 }
 
-// table is a node table with its routes resolved. It is never changed: a new one takes its place.
-type table struct {
-	nodes      []Node // sorted by number
-	peers      []*peer
-	generation uint64 // of the router when the routes were resolved
+// Nodes returns the node table, sorted by number.
+func (e *Endpoint) Nodes() []Node { return cloneNodes(e.table.Load().nodes) }
+
+// SetNodes replaces the node table. Each node needs an address per link of the endpoint. Nothing
+// changes if there is an error: ErrConflict where two nodes share a number or an address.
+func (e *Endpoint) SetNodes(nodes []Node) error {
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	nodes = cloneNodes(nodes)
+	slices.SortStableFunc(nodes, func(a, b Node) int { return int(a.ID) - int(b.ID) })
+	if err := checkNodes(nodes, len(e.nics)); err != nil {
+		return err
+	}
+	t, err := e.newTable(nodes)
+	if err != nil {
+		return err
+	}
+	old := e.table.Load()
+	for _, n := range e.drain.held {
+		if old.lookup(n) != t.lookup(n) {
+			t.lookup(n).hold(e, true)
+			defer old.lookup(n).hold(e, false)
+		}
+	}
+	e.table.Store(t)
+	return nil
 }
 
-// peer is one node as the send path wants it: a frame template per NIC.
-type peer struct {
-	macs      []transport.MAC
-	templates []vlan.Template
-	counts    []*vlan.Count // per NIC, where the route to it is counted; nil: nobody counts
-	free      *peer         // while sends are held back by a fence: the peer as it is without
+func cloneNodes(nodes []Node) []Node {
+	all := slices.Clone(nodes)
+	for i := range all {
+		all[i].MACs = slices.Clone(all[i].MACs)
+	}
+	return all
+}
+
+// checkNodes reports what is wrong with a node table, sorted by number, of an endpoint with so many
+// links.
+func checkNodes(nodes []Node, links int) error {
+	type place struct {
+		nic int
+		mac transport.MAC
+	}
+	owner := make(map[place]Node, links*len(nodes))
+	for i, n := range nodes {
+		if n.ID > MaxNodeID {
+			return fmt.Errorf("node %d: number out of range (0 to %d)", n.ID, MaxNodeID)
+		}
+		if i > 0 && nodes[i-1].ID == n.ID {
+			return &ConflictError{A: nodes[i-1], B: n}
+		}
+		if len(n.MACs) < links {
+			return fmt.Errorf("node %d: %d addresses for %d links (want one per link)", n.ID, len(n.MACs), links)
+		}
+		for nic, mac := range n.MACs[:links] {
+			if mac.IsZero() || mac.IsMulticast() {
+				return fmt.Errorf("node %d: %v is not a node's address", n.ID, mac)
+			}
+			if other, taken := owner[place{nic, mac}]; taken {
+				return &ConflictError{A: other, B: n}
+			}
+			owner[place{nic, mac}] = n
+		}
+	}
+	return nil
+}
+
+// table is a node table as the send path wants it. It is never changed: a new one takes its place.
+type table struct {
+	nodes []Node  // sorted by number
+	peers []*peer // by number; nil: there is no such node
 }
 
 // lookup returns the peer of that number, or nil.
@@ -56,86 +113,23 @@ func (t *table) lookup(id NodeID) *peer {
 	return nil
 }
 
-// newTable checks the nodes against each other and resolves their routes.
-func newTable(nodes []Node, links []transport.Link, etherType transport.EtherType, r vlan.Router) (*table, error) {
-	t := &table{nodes: slices.Clone(nodes), generation: r.Generation()}
-	slices.SortStableFunc(t.nodes, func(a, b Node) int { return int(a.ID) - int(b.ID) })
-	type place struct {
-		nic int
-		mac transport.MAC
+func (e *Endpoint) lookup(id NodeID) *peer { return e.table.Load().lookup(id) }
+
+// newTable makes the table of nodes that were checked. Nodes whose addresses are as before keep
+// their peers. The caller holds tableMu.
+func (e *Endpoint) newTable(nodes []Node) (*table, error) {
+	t := &table{nodes: nodes}
+	if len(nodes) > 0 {
+		t.peers = make([]*peer, int(nodes[len(nodes)-1].ID)+1)
 	}
-	owner := map[place]Node{}
-	for i, n := range t.nodes {
-		if n.ID > MaxNodeID {
-			return nil, fmt.Errorf("node %d: number out of range (0 to %d)", n.ID, MaxNodeID)
+	var added []*peer
+	for _, n := range nodes {
+		p := e.lookup(n.ID)
+		if p == nil || !p.hasAddresses(n.MACs[:len(e.nics)]) {
+			p = newPeer(n.ID, n.MACs[:len(e.nics)])
+			added = append(added, p)
 		}
-		if i > 0 && t.nodes[i-1].ID == n.ID {
-			return nil, &ConflictError{A: t.nodes[i-1], B: n}
-		}
-		if len(n.MACs) < len(links) {
-			return nil, fmt.Errorf("node %d: %d addresses for %d links (want one per link)", n.ID, len(n.MACs), len(links))
-		}
-		for nic := range links {
-			mac := n.MACs[nic]
-			if mac.IsZero() || mac.IsMulticast() {
-				return nil, fmt.Errorf("node %d: %v is not a node's address", n.ID, mac)
-			}
-			if other, taken := owner[place{nic, mac}]; taken {
-				return nil, &ConflictError{A: other, B: n}
-			}
-			owner[place{nic, mac}] = n
-		}
-		p, err := newPeer(n, links, etherType, r)
-		if err != nil {
-			return nil, fmt.Errorf("node %d: %w", n.ID, err)
-		}
-		t.peers = append(t.peers, make([]*peer, int(n.ID)+1-len(t.peers))...)
 		t.peers[n.ID] = p
 	}
-	return t, nil
-}
-
-func newPeer(n Node, links []transport.Link, etherType transport.EtherType, r vlan.Router) (*peer, error) {
-	p := &peer{macs: n.MACs}
-	for nic, l := range links {
-		t, err := vlan.NewTemplate(r, l.MAC(), n.MACs[nic], etherType)
-		if err != nil {
-			return nil, err
-		}
-		p.templates = append(p.templates, t)
-		p.counts = append(p.counts, counter(r, n.MACs[nic]))
-	}
-	return p, nil
-}
-
-// Nodes returns the node table, sorted by number.
-func (e *Endpoint) Nodes() []Node { return slices.Clone(e.table.Load().nodes) }
-
-// SetNodes replaces the node table. Each node needs an address per link of the endpoint. Nothing changes
-// if there is an error: ErrConflict where two nodes share a number or an address.
-func (e *Endpoint) SetNodes(nodes []Node) error {
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
-	t, err := newTable(nodes, e.links, e.cfg.EtherType, e.cfg.Router)
-	if err == nil {
-		e.table.Store(t.holding(e.fence.held))
-	}
-	return err
-}
-
-// routes returns the node table with routes that are not older than the router's last change.
-func (e *Endpoint) routes() *table {
-	t := e.table.Load()
-	if t.generation == e.cfg.Router.Generation() {
-		return t
-	}
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
-	t = e.table.Load()
-	if fresh, err := newTable(t.nodes, e.links, e.cfg.EtherType, e.cfg.Router); err == nil {
-		fresh = fresh.holding(e.fence.held)
-		e.table.Store(fresh)
-		return fresh
-	}
-	return t // the router gave a tag that no frame can carry: keep what worked
+	return t, e.router.resolve(added)
 }

@@ -21,16 +21,16 @@ func (p Path) String() string {
 	return fmt.Sprintf("node %d by %v", p.Node, p.OptionalTag)
 }
 
-// Path returns the way that messages to a node go now by link nic. Errors: ErrUnknownNode, a link that there is not.
+// Path returns the way that messages to a node take now by link nic. Errors: ErrUnknownNode, a link
+// that the endpoint does not have.
 func (e *Endpoint) Path(node NodeID, nic int) (Path, error) {
-	if nic < 0 || nic >= len(e.links) {
-		return Path{}, fmt.Errorf("path to node %d: NIC %d: the endpoint has %d", node, nic, len(e.links))
+	if nic < 0 || nic >= len(e.nics) {
+		return Path{}, fmt.Errorf("path to node %d: NIC %d: the endpoint has %d", node, nic, len(e.nics))
 	}
-	peer := e.routes().lookup(node)
+	peer := e.lookup(node)
 	if peer == nil {
 		return Path{}, fmt.Errorf("path to node %d: %w", node, ErrUnknownNode)
 	}
-	p := Path{Node: node, NIC: nic}
-	p.OptionalTag = peer.templates[nic].Tag()
-	return p, nil
+	tag, _ := e.router.toNeighbour(&peer.neighbours[nic])
+	return Path{Node: node, NIC: nic, OptionalTag: tag}, nil
 }

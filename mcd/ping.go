@@ -12,17 +12,18 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Pong is the answer to a ping.
-type Pong struct {
-	RTT      time.Duration         // from before the probe was sent until its answer was taken from the link
-	From     NodeID                // who answered
-	Src      transport.MAC         // from which address
-	Instance uint32                // the life of the endpoint there
-	Seen     transport.OptionalTag // as the probe arrived there: what switches made of the tag
-	Came     transport.OptionalTag // as the answer arrived here
+// PingReply is the reply to a ping.
+type PingReply struct {
+	RTT             time.Duration         // from before the probe was sent until its reply was taken from the link
+	From            NodeID                // the node that replied
+	Src             transport.MAC         // from which address
+	Incarnation     uint32                // of the endpoint there
+	PeerReceivedTag transport.OptionalTag // as the probe arrived there: what switches made of the tag
+	ReceivedTag     transport.OptionalTag // as the reply arrived here
 }
 
-// NoAnswerError says which path was silent, and for how long. It is ErrNoAnswer, and the context's error.
+// NoAnswerError names a path that was silent, and for how long. It is ErrNoAnswer, and the
+// context's error.
 type NoAnswerError struct {
 	Path   Path
 	Silent time.Duration
@@ -38,29 +39,31 @@ func (e *NoAnswerError) Is(target error) bool { return target == ErrNoAnswer }
 
 func (e *NoAnswerError) Unwrap() error { return e.cause }
 
-// ping is a probe whose answer is awaited.
+// ping is a probe whose reply is awaited.
 type ping struct {
 	completion Completion
 	start      monotime.Time
-	pong       Pong
+	reply      PingReply
 }
 
 func (w *ping) finish(p *Probe) {
-	w.pong = Pong{RTT: clock.Now().Sub(w.start), From: p.From, Src: p.Src, Instance: p.Instance, Seen: p.Seen, Came: p.Came}
+	w.reply = PingReply{RTT: clock.Now().Sub(w.start), From: p.From, Src: p.Src, Incarnation: p.Incarnation,
+		PeerReceivedTag: p.PeerReceivedTag, ReceivedTag: p.ReceivedTag}
 	w.completion.Complete(nil)
 }
 
-// Ping sends one probe along a path and waits for its answer, until ctx ends: then a *NoAnswerError. While the link has no room
-// it waits, too. Handlers must not call it. Other errors: ErrSelf, and those of TryProbe.
-func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (Pong, error) {
+// Ping sends one probe along a path and waits for its reply, until ctx ends: then a *NoAnswerError.
+// While the link has no room it waits, too. Receive functions must not call it. Other errors:
+// ErrSelf, and those of TryProbe.
+func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply, error) {
 	if to.Node == e.cfg.Node {
-		return Pong{}, fmt.Errorf("probe %v: %w", to, ErrSelf)
+		return PingReply{}, fmt.Errorf("probe %v: %w", to, ErrSelf)
 	}
 	begun := clock.Now()
 	w := &ping{start: begun}
 	number := e.probes.last.Add(1)
 	if !e.probes.await(number, w) {
-		return Pong{}, ErrClosed
+		return PingReply{}, ErrClosed
 	}
 	defer e.probes.forget(number)
 	err := e.sendProbe(to, o, number)
@@ -74,12 +77,12 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (Pong, err
 		err = e.Await(ctx, &w.completion)
 	}
 	if err != nil && ctx.Err() != nil {
-		return Pong{}, &NoAnswerError{Path: to, Silent: clock.Now().Sub(begun), cause: ctx.Err()}
+		return PingReply{}, &NoAnswerError{Path: to, Silent: clock.Now().Sub(begun), cause: ctx.Err()}
 	}
-	return w.pong, err
+	return w.reply, err
 }
 
-// await has the answer to a probe go to w. It returns false if the endpoint is closed.
+// await has the reply to a probe go to w. It returns false if the endpoint is closed.
 func (s *prober) await(number uint32, w *ping) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,4 +96,15 @@ func (s *prober) forget(number uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, number)
+}
+
+// fail ends all pings, and those to come.
+func (s *prober) fail(err error) {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.waiting, s.closed = nil, true
+	s.mu.Unlock()
+	for _, w := range waiting {
+		w.completion.Complete(err)
+	}
 }

@@ -21,7 +21,8 @@ import (
 
 func by(vid transport.VID) transport.OptionalTag { return transport.Tagged(transport.Tag{VID: vid}) }
 
-// wrapped opens nodes 0, 1, ... on links of the caller's. They sleep when they wait, so that a bubble's time passes.
+// wrapped opens nodes 0, 1, ... on links of the caller's. They sleep when they wait, so that a
+// bubble's time passes.
 func wrapped(t testing.TB, cfg mcd.Config, links ...transport.Link) []*mcd.Endpoint {
 	t.Helper()
 	cfg.Spin = -1
@@ -64,12 +65,12 @@ func TestPingIsAnsweredWithItsTag(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := es[1].LinkCounters(c.path.NIC)
-			pong, err := es[0].Ping(limit(t), c.path, c.o)
+			reply, err := es[0].Ping(limit(t), c.path, c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pong.Seen != c.path.OptionalTag || pong.Came != c.path.OptionalTag || pong.From != 1 || pong.Src != es[1].MAC(c.path.NIC) || pong.RTT <= 0 {
-				t.Errorf("%+v", pong)
+			if reply.PeerReceivedTag != c.path.OptionalTag || reply.ReceivedTag != c.path.OptionalTag || reply.From != 1 || reply.Src != es[1].MAC(c.path.NIC) || reply.RTT <= 0 {
+				t.Errorf("%+v", reply)
 			}
 			after := es[1].LinkCounters(c.path.NIC)
 			tx, rx := after.TxBytes-before.TxBytes, after.RxBytes-before.RxBytes
@@ -81,7 +82,7 @@ func TestPingIsAnsweredWithItsTag(t *testing.T) {
 	if c := es[1].Counters(); c.RxProbes != 5 || c.ProbesAnswered != 5 || c.ProbesUnanswered != 0 || c.RxMessages != 0 {
 		t.Errorf("%+v, want 5 probes, all answered, and no message", c)
 	}
-	if c := es[0].Counters(); c.RxAnswers != 5 {
+	if c := es[0].Counters(); c.RxReplies != 5 {
 		t.Errorf("%+v, want 5 answers", c)
 	}
 }
@@ -103,12 +104,12 @@ func TestPingTellsOfAStrippedTag(t *testing.T) {
 	}
 	es := wrapped(t, mcd.Config{}, a, b)
 	untagged := transport.Untagged
-	pong, err := es[0].Ping(limit(t), mcd.Path{Node: 1, OptionalTag: by(5)}, mcd.ProbeOptions{Back: &untagged})
-	if err != nil || pong.Seen != transport.Untagged {
-		t.Errorf("%+v, %v: want it seen without a tag", pong, err)
+	reply, err := es[0].Ping(limit(t), mcd.Path{Node: 1, OptionalTag: by(5)}, mcd.ProbeOptions{ReplyTag: &untagged})
+	if err != nil || reply.PeerReceivedTag != transport.Untagged {
+		t.Errorf("%+v, %v: want it seen without a tag", reply, err)
 	}
-	if pong.Came != by(5) {
-		t.Errorf("the answer came by %v, want by VID 5: that is the VLAN of its port", pong.Came)
+	if reply.ReceivedTag != by(5) {
+		t.Errorf("the answer came by %v, want by VID 5: that is the VLAN of its port", reply.ReceivedTag)
 	}
 }
 
@@ -151,7 +152,8 @@ func TestPingRefusesBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// One direction of a VLAN is dead: the answer may come by another one, and then the other direction is the dead one.
+// One direction of a VLAN is dead: the answer may come by another one, and then the other direction
+// is the dead one.
 func TestProbesBackByAnotherVIDTellWhichDirectionIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)
@@ -161,7 +163,7 @@ func TestProbesBackByAnotherVIDTellWhichDirectionIsDead(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			tag := by(back)
-			_, err := es[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: by(there)}, mcd.ProbeOptions{Back: &tag})
+			_, err := es[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: by(there)}, mcd.ProbeOptions{ReplyTag: &tag})
 			return err
 		}
 		if err := ping(5, 6); err != nil {
@@ -214,10 +216,10 @@ func TestWatchersHearOfProbesAndAnswers(t *testing.T) {
 		}
 		want := append([]byte("state"), make([]byte, 40-mcd.MinProbe-5)...)
 		p, a := probes[0], answers[0]
-		if p.Answer || p.Number != n || p.From != 0 || p.Src != es[0].MAC(0) || p.Sent != by(3) || p.Came != by(3) || !bytes.Equal(p.Body, want) {
+		if p.Reply || p.Number != n || p.From != 0 || p.Src != es[0].MAC(0) || p.SentTag != by(3) || p.ReceivedTag != by(3) || !bytes.Equal(p.Body, want) {
 			t.Errorf("probe %+v", p)
 		}
-		if !a.Answer || a.Number != n || a.From != 1 || a.Seen != by(3) || a.Instance == p.Instance || !bytes.Equal(a.Body, want) {
+		if !a.Reply || a.Number != n || a.From != 1 || a.PeerReceivedTag != by(3) || a.Incarnation == p.Incarnation || !bytes.Equal(a.Body, want) {
 			t.Errorf("answer %+v", a)
 		}
 	})
@@ -244,10 +246,10 @@ func TestProbesAreNotAmplified(t *testing.T) {
 		}{
 			{"well formed", probeTo(links[1].MAC(), 1, wire.ProbeHead{}, 16), 1, 0, 0},
 			{"to all", probeTo(transport.Broadcast, 1, wire.ProbeHead{}, 16), 0, 1, 0},
-			{"to all, and anyone", probeTo(transport.Broadcast, 7, wire.ProbeHead{Flags: wire.ProbeAnyone}, 16), 0, 1, 0},
+			{"to all, and any node", probeTo(transport.Broadcast, 7, wire.ProbeHead{Flags: wire.ProbeAnyNode}, 16), 0, 1, 0},
 			{"without a whole head", probeTo(links[1].MAC(), 1, wire.ProbeHead{}, 15), 0, 1, 0},
 			{"for another node", probeTo(links[1].MAC(), 7, wire.ProbeHead{}, 16), 0, 0, 1},
-			{"for anyone with this address", probeTo(links[1].MAC(), 7, wire.ProbeHead{Flags: wire.ProbeAnyone}, 16), 1, 0, 0},
+			{"for any node with this address", probeTo(links[1].MAC(), 7, wire.ProbeHead{Flags: wire.ProbeAnyNode}, 16), 1, 0, 0},
 		} {
 			before, sent := es[1].Counters(), es[1].LinkCounters(0).TxFrames
 			if _, err := links[2].Send([]transport.Frame{c.frame}); err != nil {
@@ -312,7 +314,7 @@ func TestProbeToOneselfComesBackWhereThereIsALoop(t *testing.T) {
 		}
 		came := 0
 		for _, p := range w.take() {
-			if !p.Answer && p.From == 0 && p.Sent == by(4) {
+			if !p.Reply && p.From == 0 && p.SentTag == by(4) {
 				came++
 			}
 		}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Port is one of a node's 256 ports, from Endpoint.OpenPort until Close. All methods may be called from any
-// goroutine.
+// Port is one of a node's 256 ports, from Endpoint.OpenPort until Close. All methods may be called
+// from any goroutine.
 type Port struct {
 	e     *Endpoint
 	id    PortID
@@ -19,34 +20,34 @@ type Port struct {
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted  recvQueue
 	backlog backlog
-	spare   *RecvDesc // for Recv, so that it need not allocate
-	closed  bool
+	spare   *RecvDesc   // for Recv, so that it need not allocate
+	closed  atomic.Bool // changed under mu
 
-	rx       traffic // written by the leader
-	noBuffer tally   // likewise
+	rx       traffic // written by the holder of the poll lock
+	noBuffer counter // likewise
 
 	out outbox
 	tx  traffic // written under out.mu
 
-	expectsMore bool // Receive was told that more follows; belongs to the holder of the poll lock
+	owed bool // Receive was told that more follows; belongs to the holder of the poll lock
 }
 
 // PortOptions of a port. The zero value is a port with posted buffers and a backlog.
 type PortOptions struct {
 	// Receive gets the port's messages, in place of posted buffers and the backlog: those that one
-	// poll of a link found in a row, in order. The messages and their payloads are views, valid until
-	// it returns.
+	// poll of a link found in a row, in order. The messages and their payloads are views, valid
+	// until it returns.
 	//
-	// It runs in whichever goroutine polls, one call at a time per endpoint, and nothing else is
+	// It runs in the goroutine that polls, one call at a time per endpoint, and nothing else is
 	// received meanwhile. So it must be brief and must not wait (Recv, Await, Send); TrySend and
 	// PostSend are for it. A call in progress when the port is closed may end after Close.
 	//
-	// more says that the poller looks again at once. A call with more is followed by another one, so
-	// that what can share a frame with an answer, such as an acknowledgement, may wait for it. The
-	// last one has more == false and may have an empty batch. It comes as soon as a poll finds
+	// more says that the poller looks again at once. A call with more is followed by another one,
+	// so that what can share a frame with an answer, such as an acknowledgement, may wait for it.
+	// The last one has more == false and may have an empty batch. It comes as soon as a poll finds
 	// nothing, or when polling stops, with one exception: a goroutine whose own wait was fulfilled
-	// by a poll, or that called Progress, returns without it. Then it comes with the next poll that
-	// finds nothing, whoever makes it, and from a goroutine of the endpoint if nobody polls for
+	// by a poll, or that called Progress, returns without it. Then it comes with the next poll
+	// that finds nothing, in any goroutine, and from one of the endpoint's own if nobody polls for
 	// 250 µs.
 	Receive func(batch []Message, more bool)
 	// SkipSourceCheck has the port take messages from nodes whose number the table gives to another
@@ -54,8 +55,8 @@ type PortOptions struct {
 	SkipSourceCheck bool
 }
 
-// OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has it,
-// in this process or in another one that shares a link's interface and cluster.
+// OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has
+// it, in this process or in another one that shares a link's interface and cluster.
 //
 // Source: MCD §2.3.
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
@@ -69,9 +70,9 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	}
 	p := &Port{e: e, id: id, opts: opts}
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
-	p.out.init(e.links)
-	for _, l := range e.links {
-		s, shared := transport.As[transport.Sharer](l)
+	p.out.init(e.nics)
+	for i := range e.nics {
+		s, shared := transport.As[transport.Sharer](e.nics[i].link)
 		if !shared {
 			continue
 		}
@@ -95,8 +96,8 @@ func (p *Port) Addr() Addr { return Addr{p.e.cfg.Node, p.id} }
 // Endpoint returns the endpoint that the port belongs to.
 func (p *Port) Endpoint() *Endpoint { return p.e }
 
-// deliver gives the port a run of messages. more says that the poller looks again at once. The caller
-// holds the poll lock.
+// deliver gives the port a run of messages. more says that the poller looks again at once. The
+// caller holds the poll lock.
 func (p *Port) deliver(run []Message, more bool) {
 	if p.opts.Receive == nil {
 		for i := range run {
@@ -113,8 +114,8 @@ func (p *Port) deliver(run []Message, more bool) {
 		size += len(run[i].Payload)
 	}
 	p.rx.add(len(run), size)
-	if more != p.expectsMore {
-		p.e.expectMore(p, more)
+	if more != p.owed {
+		p.e.owe(p, more)
 	}
 	p.opts.Receive(run, more)
 }
@@ -126,7 +127,7 @@ func (p *Port) isOpen() bool { return p.e.ports[p.id].Load() == p }
 func (p *Port) place(m *Message) {
 	p.mu.Lock()
 	d := p.posted.pop()
-	taken := d != nil || !p.closed && p.backlog.push(m)
+	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
 	p.mu.Unlock()
 	if !taken {
 		p.noBuffer.add(1)
@@ -138,8 +139,9 @@ func (p *Port) place(m *Message) {
 	}
 }
 
-// Close releases the port and ends waits for it with ErrClosed. Messages in the backlog are lost.
-// Further calls do nothing.
+// Close releases the port and ends waits for it with ErrClosed, sends that wait for room among
+// them. Messages in the backlog are lost, as are those of posted send descriptors that are not
+// done. Further calls do nothing.
 func (p *Port) Close() error {
 	p.close()
 	return nil
@@ -147,17 +149,20 @@ func (p *Port) Close() error {
 
 func (p *Port) close() {
 	p.mu.Lock()
-	if p.closed {
+	if p.closed.Swap(true) {
 		p.mu.Unlock()
 		return
 	}
-	p.closed = true
 	var waiting []*RecvDesc
 	for d := p.posted.pop(); d != nil; d = p.posted.pop() {
 		waiting = append(waiting, d)
 	}
 	p.mu.Unlock()
 
+	p.out.awaitSenders()
+	for i := range p.e.nics {
+		p.e.nics[i].queue.drop(p)
+	}
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
 	p.e.gone.add(p.Counters())

@@ -11,9 +11,9 @@ import (
 
 var ownPID = os.Getpid()
 
-// lockPort takes a name that one process in this network namespace can have: that of an abstract Unix socket.
-// It vanishes with its owner, however that ends. The socket listens so that the next who wants the name can
-// ask the kernel who has it.
+// lockPort takes a name that one process in this network namespace can have: that of an abstract
+// Unix socket. It vanishes with its owner, however that ends. The socket listens, so that another
+// process that wants the name can ask the kernel for the owner.
 func lockPort(name string, port PortID) (io.Closer, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -104,7 +104,6 @@ func TestCloseFailsWhatWaits(t *testing.T) {
 type switching struct {
 	mu  sync.Mutex
 	vid transport.VID
-	n   uint64
 }
 
 func (s *switching) Route(transport.MAC) transport.OptionalTag {
@@ -113,17 +112,10 @@ func (s *switching) Route(transport.MAC) transport.OptionalTag {
 	return transport.OptionalTag{Tagged: s.vid != 0, Tag: transport.Tag{VID: s.vid, PCP: 3}}
 }
 
-func (s *switching) Generation() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n
-}
-
 func (s *switching) set(vid transport.VID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.vid = vid
-	s.n++
 }
 
 var _ vlan.Router = (*switching)(nil)
@@ -172,7 +164,7 @@ func TestTrySendInPlace(t *testing.T) {
 
 // What was sent is counted by destination and VID, in whatever way it was sent.
 func TestSentFramesAreCountedByRoute(t *testing.T) {
-	r, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}}})
+	r, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +176,7 @@ func TestSentFramesAreCountedByRoute(t *testing.T) {
 	p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
 	peer := es[1].MAC(0)
 	for _, vid := range []transport.VID{2, 3, 2} {
-		if err := r.Set(vlan.Route{Dst: peer, Tag: transport.Tag{VID: vid}}); err != nil {
+		if err := r.Set(vlan.Route{Dst: peer, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
 			t.Fatal(err)
 		}
 		send(t, p0, p1.Addr(), make([]byte, 100))

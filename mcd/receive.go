@@ -16,6 +16,10 @@ type Message struct {
 	Payload               []byte        // a view of the link's memory, valid until Receive returns
 }
 
+// ahead is how many frames lie between the one that is parsed and the one that is fetched from
+// memory meanwhile: one takes about as long as the other.
+const ahead = 2
+
 // receive parses a batch of frames and delivers each run of messages to one port at once. more says
 // that the poller looks again at once. The caller holds the poll lock.
 func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
@@ -91,7 +95,8 @@ var faultDrops = [...]drop{
 	wire.BadKind:     dropKind,
 }
 
-// owner returns the port that a well-formed message is for, or nil and the cause for which it is dropped.
+// owner returns the port that a well-formed message is for, or nil and the cause for which it is
+// dropped.
 func (e *Endpoint) owner(nic int, f *transport.Frame, h *wire.Header) (*Port, drop) {
 	if ClusterID(h.Cluster) != e.cfg.Cluster {
 		return nil, dropCluster
@@ -116,12 +121,12 @@ func (e *Endpoint) owner(nic int, f *transport.Frame, h *wire.Header) (*Port, dr
 	return p, 0
 }
 
-// sourceMatches reports whether a message that claims to be from a node came from that node's address. Nodes that
-// the table does not know are believed, except for one who claims to be us.
+// sourceMatches reports whether a message that claims to be from a node came from that node's
+// address. Nodes that the table does not know are believed, except for one who claims to be us.
 func (e *Endpoint) sourceMatches(nic int, src transport.MAC, from NodeID) bool {
 	if from == e.cfg.Node {
 		return false
 	}
-	p := e.table.Load().lookup(from)
-	return p == nil || p.macs[nic] == src
+	p := e.lookup(from)
+	return p == nil || p.neighbours[nic].mac == src
 }

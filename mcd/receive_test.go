@@ -3,7 +3,9 @@ package mcd_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,10 +25,15 @@ func piped(t *testing.T) (a, b *mcd.Endpoint) {
 }
 
 // recorder notes each call of Receive: the payloads in brackets, "+" if more is to follow.
-type recorder struct{ log strings.Builder }
+type recorder struct {
+	mu  sync.Mutex
+	log strings.Builder
+}
 
 func (r *recorder) options(open, closing string) mcd.PortOptions {
 	return mcd.PortOptions{Receive: func(batch []mcd.Message, more bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.log.WriteString(open)
 		for _, m := range batch {
 			r.log.Write(m.Payload)
@@ -39,6 +46,8 @@ func (r *recorder) options(open, closing string) mcd.PortOptions {
 }
 
 func (r *recorder) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	defer r.log.Reset()
 	return r.log.String()
 }
@@ -52,8 +61,8 @@ func openPort(t *testing.T, e *mcd.Endpoint, id mcd.PortID, opts mcd.PortOptions
 	return p
 }
 
-// What one poll finds for a port in a row comes in one call, and a last call follows when a poll finds
-// nothing; also if the port is closed meanwhile: then it hears no more.
+// What one poll finds for a port in a row comes in one call, and a last call follows when a poll
+// finds nothing; also if the port is closed meanwhile: then it hears no more.
 func TestReceive_RunsOfOnePoll(t *testing.T) {
 	a, b := piped(t)
 	var rec recorder
@@ -89,7 +98,8 @@ func TestReceive_RunsOfOnePoll(t *testing.T) {
 	}
 }
 
-// The message that follows the one whose Receive closes its port is not delivered, though it was parsed.
+// The message that follows the one whose Receive closes its port is not delivered, though it was
+// parsed.
 func TestReceive_ClosedByTheRunBefore(t *testing.T) {
 	a, b := piped(t)
 	var rec recorder
@@ -125,7 +135,7 @@ func TestReceive_OncePerPoll(t *testing.T) {
 	}
 }
 
-// Whoever polls may stop with the last call owed. If nobody polls then, the endpoint itself makes it.
+// A poller may stop with the last call owed. If nobody polls then, the endpoint itself makes it.
 func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := piped(t)
@@ -138,6 +148,7 @@ func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
 			t.Errorf("after one poll: %s, want (x+)", got)
 		}
 		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
 		if got := rec.take(); got != "()" {
 			t.Errorf("later: %q, want the last call", got)
 		}
@@ -146,7 +157,7 @@ func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
 
 // A goroutine whose own wait is fulfilled returns at once: the last call comes with a later poll.
 func TestReceive_LastCallAfterTheLeadersOwnMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // virtual time stands still, and so does who would make the call
+	synctest.Test(t, func(t *testing.T) { // virtual time stands still, and so does the unmaskLoop
 		x, y := linktest.Pipe()
 		es := mcdtest.OpenLinks(t, mcdtest.Config{}, []transport.Link{x}, []transport.Link{y})
 		var rec recorder
@@ -187,8 +198,8 @@ func (w wakeable) Wait(ctx context.Context) error {
 	return nil
 }
 
-// A link's own goroutine does not look again after one message, and says so. If it finds nothing, as others
-// have polled since it was woken, it makes the call that they owe.
+// A link's own goroutine does not look again after one message, and says so. If it finds nothing,
+// as others have polled since it was woken, it makes the call that they owe.
 func TestReceive_FromALinksOwnGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := linktest.Pipe()
@@ -211,4 +222,38 @@ func TestReceive_FromALinksOwnGoroutine(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A Receive function that panics, or ends its goroutine, does not keep others from polling.
+func TestReceive_ThatDoesNotReturn(t *testing.T) {
+	for name, fail := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		for _, poll := range []struct {
+			name string
+			once func(*mcd.Endpoint)
+		}{
+			{"Progress", func(e *mcd.Endpoint) { e.Progress() }},
+			{"Await", func(e *mcd.Endpoint) { _ = e.Await(context.Background(), new(mcd.Completion)) }},
+		} {
+			t.Run(name+" in "+poll.name, func(t *testing.T) {
+				x, y := linktest.Pipe()
+				es := mcdtest.OpenLinks(t, mcdtest.Config{}, []transport.Link{x}, []transport.Link{y})
+				bad := openPort(t, es[1], 1, mcd.PortOptions{Receive: func([]mcd.Message, bool) { fail() }})
+				own, from := port(t, es[1], 2), port(t, es[0], 1)
+				send(t, from, bad.Addr(), nil)
+				var polled sync.WaitGroup
+				polled.Add(1)
+				go func() {
+					defer polled.Done()
+					defer func() { _ = recover() }()
+					poll.once(es[1])
+				}()
+				polled.Wait()
+				if err := bad.Close(); err != nil {
+					t.Fatal(err)
+				}
+				send(t, from, own.Addr(), []byte("next"))
+				expect(t, own, from.Addr(), "next")
+			})
+		}
+	}
 }

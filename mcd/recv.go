@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// Recv waits for the next message to the port, copies it into b, and returns its length and its sender.
-// A *ShortBufferError (io.ErrShortBuffer) says that the message was longer than b, and how long.
-// It ends early with the context's error, or ErrClosed.
+// Recv waits for the next message to the port, copies it into b, and returns its length and its
+// sender. A *ShortBufferError (io.ErrShortBuffer) says that the message was longer than b, and how
+// long. It ends early with the context's error, or ErrClosed.
 func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error) {
 	d := p.getDesc()
 	d.Buf = b
@@ -37,13 +37,13 @@ func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	return n, from, ok, err
 }
 
-// PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in which they
-// were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
+// PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in
+// which they were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
 func (p *Port) PostRecv(d *RecvDesc) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed:
+	case p.closed.Load():
 		return ErrClosed
 	case p.opts.Receive != nil:
 		return ErrHandled
@@ -67,8 +67,8 @@ func (p *Port) take(d *RecvDesc) bool {
 	return p.posted.remove(d)
 }
 
-// takeBack takes a descriptor out of the posted ones, or, where a message is on its way into it, waits for the
-// few nanoseconds until it is done, and returns false.
+// takeBack takes a descriptor out of the posted ones, or, where a message is on its way into it,
+// waits for the few nanoseconds until it is done, and returns false.
 func (p *Port) takeBack(d *RecvDesc) bool {
 	if p.take(d) {
 		return true
@@ -95,87 +95,4 @@ func (p *Port) putDesc(d *RecvDesc) {
 	p.mu.Lock()
 	p.spare = d
 	p.mu.Unlock()
-}
-
-// recvQueue is the posted descriptors, first in, first out.
-type recvQueue struct{ head, tail *RecvDesc }
-
-func (q *recvQueue) push(d *RecvDesc) {
-	d.posted, d.next = true, nil
-	if q.head == nil {
-		q.head = d
-	} else {
-		q.tail.next = d
-	}
-	q.tail = d
-}
-
-func (q *recvQueue) pop() *RecvDesc {
-	d := q.head
-	if d != nil {
-		q.head, d.next, d.posted = d.next, nil, false
-	}
-	return d
-}
-
-func (q *recvQueue) remove(d *RecvDesc) bool {
-	if !d.posted {
-		return false
-	}
-	for prev, at := (*RecvDesc)(nil), q.head; at != nil; prev, at = at, at.next {
-		if at != d {
-			continue
-		}
-		if prev == nil {
-			q.head = d.next
-		} else {
-			prev.next = d.next
-		}
-		if q.tail == d {
-			q.tail = prev
-		}
-		d.next, d.posted = nil, false
-		return true
-	}
-	return false // it is posted to another port
-}
-
-// backlog keeps messages that came while no buffer was posted: a ring of copies, made on first use.
-type backlog struct {
-	limit, size int // messages, bytes of each
-	slots       []Message
-	head, count int
-}
-
-func (b *backlog) init(limit, size int) { b.limit, b.size = limit, size }
-
-// push keeps a copy of m, or returns false if there is no room.
-func (b *backlog) push(m *Message) bool {
-	if b.count >= b.limit {
-		return false
-	}
-	if b.slots == nil {
-		b.slots = make([]Message, b.limit)
-		memory := make([]byte, b.limit*b.size)
-		for i := range b.slots {
-			b.slots[i].Payload = memory[i*b.size : i*b.size : (i+1)*b.size]
-		}
-	}
-	slot := &b.slots[(b.head+b.count)%b.limit]
-	payload := append(slot.Payload[:0], m.Payload...)
-	*slot = *m
-	slot.Payload = payload
-	b.count++
-	return true
-}
-
-// pop returns the oldest message, valid until the next push, or nil.
-func (b *backlog) pop() *Message {
-	if b.count == 0 {
-		return nil
-	}
-	m := &b.slots[b.head]
-	b.head = (b.head + 1) % b.limit
-	b.count--
-	return m
 }

@@ -5,66 +5,105 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan"
 )
 
-// Send sends b to a port of another node, over the first link. It returns when b may be reused; that is not
-// to say that the message arrived. While the link has no room it waits, and so ends with ctx's error at
-// the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent), ErrClosed.
-func (p *Port) Send(ctx context.Context, to Addr, b []byte) error { return p.send(ctx, To(to), 0, b) }
+// sendBatch is how many messages are given to a link at once. By then the cost of the call is
+// shared well.
+const sendBatch = 64
 
-// Multicast sends b to a port of every other member of a group, over the first link. One need not be a member
-// to send. Errors as for Send.
+// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header
+// and Ethernet's.
+const Headroom = transport.MaxHeaderLen + HeaderLen
+
+// Send sends b to a port of another node, over the first link. It returns when b may be reused;
+// that is not to say that the message arrived. While the link has no room it waits, and so ends
+// with ctx's error at the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent),
+// ErrClosed.
+func (p *Port) Send(ctx context.Context, to Addr, b []byte) error {
+	return p.SendVia(ctx, 0, To(to), b)
+}
+
+// Multicast sends b to a port of every other member of a group, over the first link. The sender
+// need not be a member. Errors as for Send.
 func (p *Port) Multicast(ctx context.Context, g GroupID, to PortID, b []byte) error {
-	return p.send(ctx, ToGroup(g, to), 0, b)
+	return p.SendVia(ctx, 0, ToGroup(g, to), b)
 }
 
 // Broadcast sends b to a port of every other node, over the first link. Errors as for Send.
 func (p *Port) Broadcast(ctx context.Context, to PortID, b []byte) error {
-	return p.send(ctx, ToAll(to), 0, b)
+	return p.SendVia(ctx, 0, ToAll(to), b)
 }
 
 // SendVia is Send to any destination over any link.
 func (p *Port) SendVia(ctx context.Context, nic int, to Dest, b []byte) error {
-	return p.send(ctx, to, nic, b)
+	err := p.TrySend(nic, to, b)
+	if err == nil || !errors.Is(err, transport.ErrBusy) {
+		return err
+	}
+	return p.sendLater(ctx, nic, to, b)
 }
 
-// TrySend is SendVia that does not wait: transport.ErrBusy if the link has no room now. It is the one to call
-// from handlers.
-func (p *Port) TrySend(nic int, to Dest, b []byte) error {
-	if err := p.vacant(nic, to, len(b)); err != nil {
-		return err
+// sendLater posts the message and waits until it was sent.
+func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error {
+	d, _ := p.e.spareDescs.Get().(*SendDesc)
+	if d == nil {
+		d = new(SendDesc)
 	}
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	if err := p.encode(0, nic, to, b); err != nil {
-		return err
+	d.To, d.Payload, d.NIC = to, b, nic
+	err := p.PostSend(d)
+	if err == nil {
+		err = p.e.Await(ctx, &d.completion)
+		if q := &p.e.nics[nic].queue; !d.Done() && q.remove(d) {
+			err = fmt.Errorf("send to %v: %s: %w", to, q.why(d), err)
+		} else {
+			err = d.Err()
+		}
 	}
-	_, err := p.transmit(nic, 1)
+	d.Payload = nil
+	p.e.spareDescs.Put(d)
 	return err
 }
 
-// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs. It overwrites those, and copies
-// nothing: for layers that keep their messages, to send them again. It returns how many were sent, at most a batch of 64;
-// the error is of the next one.
-func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
-	if err := p.vacant(nic, to, 0); err != nil {
-		return 0, err
+// TrySend is SendVia that does not wait: transport.ErrBusy if the message cannot go now, as the
+// link has no room, an earlier message to the same destination waits, or a Drain holds it back. It
+// is the one to call from Receive functions.
+func (p *Port) TrySend(nic int, to Dest, b []byte) error {
+	n, err := p.target(nic, to, len(b))
+	if err != nil {
+		return err
 	}
+	p.e.nics[nic].queue.flush()
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	if err := p.address(nic, to); err != nil {
+	if err := p.admit(nic, n); err != nil {
+		return err
+	}
+	p.address(nic, to, n)
+	p.out.copyIn(0, b)
+	_, err = p.transmit(nic, 1)
+	return err
+}
+
+// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs.
+// It overwrites those, and copies nothing: for layers that keep their messages, to send them again.
+// It returns how many were sent, at most a batch of 64; the error is of the next one.
+func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
+	peer, err := p.target(nic, to, 0)
+	if err != nil {
 		return 0, err
 	}
-	limit := p.e.links[nic].MTU() - HeaderLen
+	p.e.nics[nic].queue.flush()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	if err := p.admit(nic, peer); err != nil {
+		return 0, err
+	}
+	p.address(nic, to, peer)
 	for _, b := range bs[:min(len(bs), sendBatch)] {
-		if size := len(b) - Headroom; size > limit {
-			err = tooLarge(to, size, limit)
+		if err = p.e.nics[nic].fits(to, len(b)-Headroom); err != nil {
 			break
 		}
 		p.out.put(n, b)
@@ -77,180 +116,53 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	return n, cmp.Or(sendErr, err)
 }
 
-// vacant reports whether a message can be sent at once, and what is wrong with it.
-func (p *Port) vacant(nic int, to Dest, size int) error {
-	if err := p.check(nic, to, size); err != nil {
-		return err
-	}
-	if p.e.queues[nic].busy() { // it may not overtake what was posted
-		p.e.queues[nic].flush()
-		if p.e.queues[nic].busy() {
-			return transport.ErrBusy
-		}
-	}
-	return nil
-}
-
-func (p *Port) send(ctx context.Context, to Dest, nic int, b []byte) error {
-	for {
-		err := p.TrySend(nic, to, b)
-		if err == nil || !errors.Is(err, transport.ErrBusy) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("send to %v: %s: %w", to, p.e.whyBusy(nic, err), ctx.Err())
-		}
-		if p.e.awaitFence(ctx, err) {
-			continue
-		}
-		p.e.Progress()
-		runtime.Gosched()
-	}
-}
-
-// check reports what of a message is wrong before anything is sent.
-func (p *Port) check(nic int, to Dest, size int) error {
+// target finds a message's neighbour, nil if it is for many, or reports what is wrong with the
+// message. It is the only look at destination and size.
+func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 	e := p.e
-	if e.closed.Load() {
-		return ErrClosed
+	if uint(nic) >= uint(len(e.nics)) {
+		return nil, fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.nics))
 	}
-	if uint(nic) >= uint(len(e.links)) {
-		return fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.links))
-	}
-	if limit := e.links[nic].MTU() - HeaderLen; size > limit {
-		return tooLarge(to, size, limit)
+	if err := e.nics[nic].fits(to, size); err != nil {
+		return nil, err
 	}
 	if to.kind != wire.Unicast {
-		return nil
+		return nil, nil
 	}
-	if NodeID(to.to) == e.cfg.Node {
+	peer := e.lookup(NodeID(to.to))
+	if peer == nil || peer.id == e.cfg.Node {
+		return nil, p.noTarget(to)
+	}
+	return &peer.neighbours[nic], nil
+}
+
+func (p *Port) noTarget(to Dest) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	if NodeID(to.to) == p.e.cfg.Node {
 		return fmt.Errorf("send to %v: %w", to, ErrSelf)
 	}
-	if e.table.Load().lookup(NodeID(to.to)) == nil {
-		return fmt.Errorf("send to %v: %w (the table has %d nodes)", to, ErrUnknownNode, len(e.table.Load().nodes))
+	return fmt.Errorf("send to %v: %w (the table has %d nodes)", to, ErrUnknownNode, len(p.e.table.Load().nodes))
+}
+
+// fits reports whether the link can carry a message of that size.
+func (n *nic) fits(to Dest, size int) error {
+	if size > n.limit {
+		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: n.limit})
 	}
 	return nil
 }
 
-func tooLarge(to Dest, size, limit int) error {
-	return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: limit})
-}
-
-// sendBatch is how many descriptors are given to a link at once; by then the cost of the call is shared well.
-const sendBatch = 64
-
-// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header and Ethernet's.
-const Headroom = transport.MaxHeaderLen + HeaderLen
-
-// outbox is where a port puts its headers before its payloads.
-type outbox struct {
-	mu     sync.Mutex // guards all of it; taken inside sendQueue.mu
-	bufs   [][]byte   // as many as were ever needed at once, up to sendBatch
-	size   int
-	frames [sendBatch]transport.Frame
-	counts [sendBatch]*vlan.Count // of the frames' routes; nil: nobody counts
-	cover  cover                  // of the next message
-}
-
-// cover is what a message travels in.
-type cover struct {
-	header wire.Header
-	frame  transport.Frame
-	count  *vlan.Count
-}
-
-func (o *outbox) init(links []transport.Link) {
-	for _, l := range links {
-		o.size = max(o.size, transport.MaxHeaderLen+l.MTU())
+// admit reports whether a message may go now, ahead of none that waits. The caller holds the
+// outbox's lock.
+func (p *Port) admit(nic int, n *neighbour) error {
+	if p.closed.Load() {
+		return ErrClosed
 	}
-}
-
-func (o *outbox) buf(i int) []byte {
-	if i == len(o.bufs) {
-		o.bufs = append(o.bufs, make([]byte, o.size))
+	q := &p.e.nics[nic].queue
+	if n == nil {
+		return q.admitMany()
 	}
-	return o.bufs[i]
-}
-
-// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present cover.
-func (o *outbox) put(i int, b []byte) {
-	message := b[transport.MaxHeaderLen:]
-	wire.Seal(message, &o.cover.header)
-	f := &o.frames[i]
-	*f = o.cover.frame
-	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], message
-	o.counts[i] = o.cover.count
-}
-
-// encode makes a message the i-th frame of the outbox, whose lock the caller holds.
-func (p *Port) encode(i, nic int, to Dest, b []byte) error {
-	if err := p.address(nic, to); err != nil {
-		return err
-	}
-	buf := p.out.buf(i)
-	p.out.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
-	return nil
-}
-
-// address makes the outbox's cover, whose lock the caller holds, one for messages to a destination.
-func (p *Port) address(nic int, to Dest) error {
-	e, c := p.e, &p.out.cover
-	switch to.kind {
-	case wire.Unicast:
-		peer := e.routes().lookup(NodeID(to.to))
-		if peer == nil {
-			return fmt.Errorf("send to %v: %w", to, ErrUnknownNode)
-		}
-		if peer.free != nil {
-			return errHeld
-		}
-		c.frame, c.count = peer.templates[nic].Frame(nil), peer.counts[nic]
-	case wire.Multicast:
-		e.toMany(c, nic, GroupMAC(e.cfg.Cluster, GroupID(to.to)))
-	default:
-		e.toMany(c, nic, transport.Broadcast)
-	}
-	c.header = wire.Header{
-		Kind:    to.kind,
-		Tagged:  c.frame.Tagged,
-		DstPort: uint8(to.port),
-		SrcPort: uint8(p.id),
-		From:    uint16(e.cfg.Node),
-		To:      to.to,
-		Cluster: uint32(e.cfg.Cluster),
-	}
-	if c.frame.Tagged {
-		c.header.TCI = c.frame.Tag.TCI()
-	}
-	return nil
-}
-
-func (e *Endpoint) toMany(c *cover, nic int, dst transport.MAC) {
-	c.frame = transport.Frame{Dst: dst, Src: e.links[nic].MAC(), EtherType: e.cfg.EtherType}
-	c.frame.OptionalTag = e.cfg.Router.Route(dst)
-	c.count = counter(e.cfg.Router, dst)
-}
-
-// counter returns where the router counts frames to dst, or nil if it does not.
-func counter(r vlan.Router, dst transport.MAC) *vlan.Count {
-	if c, ok := r.(vlan.Counting); ok {
-		return c.Counter(dst)
-	}
-	return nil
-}
-
-// transmit gives the first n frames of the outbox, whose lock the caller holds, to the link, and returns how
-// many it took.
-func (p *Port) transmit(nic, n int) (int, error) {
-	sent, err := p.e.links[nic].Send(p.out.frames[:n])
-	size := 0
-	for i := range sent {
-		f := &p.out.frames[i]
-		size += len(f.Payload) - HeaderLen
-		if c := p.out.counts[i]; c != nil {
-			c.Add(1, f.WireLen())
-		}
-	}
-	p.tx.add(sent, size)
-	return sent, err
+	return q.admit(&n.lane)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // alarm is the one timer of a domain, set for the earliest deadline of its peers. Domain.mu guards
@@ -63,8 +64,11 @@ func (d *Domain) onAlarm() {
 
 func (p *peer) onAlarm(now monotime.Time) {
 	if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
-		if p.conn.Advance(now) {
+		switch p.conn.Advance(now) {
+		case reliable.PeerSilent:
 			p.fail(&PeerDownError{Node: p.node, Reason: Silent, Timeout: p.d.cfg.PeerTimeout})
+		case reliable.DataLost:
+			p.fail(&PeerDownError{Node: p.node, Reason: DataLost, Timeout: p.d.cfg.PeerTimeout})
 		}
 		p.advance(now)
 		return

@@ -20,6 +20,13 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 	own := c.domains[1].Remote(w.Key())
 	b, out := make([]byte, 64), make([]byte, 64)
 	parcel := &memfifo.Parcel{To: r, Data: b}
+	lq, err := c.domains[1].NewFIFO(2, make([]byte, 1<<18))
+	must(t, err)
+	long, record := d.Remote(lq.Key()), make([]byte, 100_000)
+	popLong := func() {
+		_, err := lq.Pop(ctx, record)
+		must(t, err)
+	}
 	pop := func() {
 		_, err := q.Pop(ctx, out)
 		must(t, err)
@@ -43,6 +50,7 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"Get", func() { must(t, r.Get(ctx, 0, out)) }},
 		{"Push and Pop", func() { must(t, push.Push(ctx, b)); pop() }},
 		{"TryPush and Pop", func() { must(t, push.TryPush(ctx, b)); pop() }},
+		{"a long Push and Pop", func() { must(t, long.Push(ctx, record)); popLong() }},
 		{"Post and WaitRemote", func() { must(t, d.Post(parcel)); must(t, parcel.WaitRemote(ctx)) }},
 		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
 	} {

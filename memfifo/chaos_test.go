@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// chaos is a cluster whose cables are cut, and whose node 0 begins anew, while the others work.
+// chaos is a cluster whose cables are cut, and whose node 0 restarts, while the others work.
 type chaos struct {
 	*cluster
 	t       *testing.T
@@ -27,7 +27,7 @@ type chaos struct {
 
 const chaosRegion = 20_000
 
-// serve gives a node a window and a FIFO, with who takes records out of it.
+// serve gives a node a window and a FIFO, and a goroutine that pops its records.
 func (c *chaos) serve(k int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *chaos) remotes(from, to int) (w, q *memfifo.Remote) {
 	return c.domains[from].Remote(c.windows[to].Key()), c.domains[from].Remote(c.fifos[to].Key())
 }
 
-// disturb cuts cables, and has node 0 begin anew.
+// disturb cuts cables, and restarts node 0.
 func (c *chaos) disturb(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		k := rng.IntN(len(c.domains))
@@ -88,8 +88,8 @@ func (c *chaos) disturb(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// work does things to all nodes until the disturbance is over. Only losses, and refusals by one
-// that has begun anew, may come of it.
+// work operates on all nodes until the disturbance is over. The only errors are losses, and
+// refusals by a node that has restarted.
 func (c *chaos) work(ctx context.Context, id int, rng *rand.Rand) {
 	k := id / writers
 	d := c.domains[k]
@@ -142,7 +142,7 @@ func (c *chaos) expected(k int, err error) {
 	}
 }
 
-// settle has a node put its regions anew: now nothing may fail any more, and nothing of before come
+// settle writes a node's regions once more: no operation fails now, and no earlier one is done
 // later.
 func (c *chaos) settle(id int) {
 	k := id / writers
@@ -172,8 +172,8 @@ func (c *chaos) settle(id int) {
 	}
 }
 
-// Cables are cut and mended, and a node begins anew: nobody hangs, what comes comes once and in
-// order, and when it is over all is well.
+// Cables are cut and mended, and a node restarts: no goroutine hangs, records come once and in
+// order, and afterwards all operations work.
 func TestFailure_Chaos(t *testing.T) {
 	for range 2 {
 		seed := rand.Uint64()

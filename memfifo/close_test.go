@@ -13,8 +13,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// After Close everything returns ErrClosed, each time, and nothing is written: to others and to the
-// node itself.
+// After Close every operation returns ErrClosed, each time, and writes nothing: on other nodes and
+// on the node itself.
 func TestClose_NothingGoesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -71,8 +71,9 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 	})
 }
 
-// Who has something under way to a node that closes its domain hears of that at once: what was
-// taken counts as in place, and what was not is lost. Who has nothing under way loses nothing.
+// A sender with operations under way to a node that closes its domain hears of that at once: what
+// was acknowledged is in place, and the rest is lost. A sender with nothing under way loses
+// nothing.
 func TestClose_IsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, -1, fault.Config{}, 0)
@@ -103,7 +104,7 @@ func TestClose_IsHeard(t *testing.T) {
 	})
 }
 
-// When Close returns the port is free, also to who has called it second.
+// When Close returns the port is free, also for a second caller of Close.
 func TestClose_SeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -125,8 +126,8 @@ func TestClose_SeveralAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever goes on, Close ends it: each wait returns ErrClosed, or what it waited for. So does the
-// Close of the endpoint, if that comes first.
+// Close ends every wait with ErrClosed, or with its result. So does the Close of the endpoint, if
+// that comes first.
 func TestClose_EndsAllThatWaits(t *testing.T) {
 	for i := range 4 {
 		cut, endpointFirst := i%2 > 0, i/2 > 0

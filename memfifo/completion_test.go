@@ -15,10 +15,10 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// bad is what links do to frames at worst.
+// bad is the worst that links do to frames.
 var bad = fault.Config{Loss: 0.2, Duplicate: 0.2, Reorder: 0.3, Delay: 0.1, DelayMax: 5 * time.Millisecond, Corrupt: 0.02}
 
-// What is promised to be in place is looked at in the very moment when it is promised.
+// A completion is checked in the moment in which it is signalled: the bytes are in place.
 func TestCompletion_IsInPlaceAtOnce(t *testing.T) {
 	seed := rand.Uint64()
 	for name, complete := range map[string]func(ctx context.Context, r *memfifo.Remote, d *memfifo.Domain, w *memfifo.Window, data []byte) error{
@@ -118,7 +118,7 @@ func TestCompletion_OnFirst(t *testing.T) {
 	})
 }
 
-// A record is seen behind what was put before it, by one goroutine, to one node.
+// A record comes behind the Puts that one goroutine did before it on the same node.
 func TestCompletion_PutThenPush(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestCompletion_PutThenPush(t *testing.T) {
 	})
 }
 
-// Revoke ends waits, answers that are under way, and writes: nothing touches the memory after it.
+// Revoke ends waits, replies under way, and writes: nothing touches the memory after it.
 func TestCompletion_Revoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)

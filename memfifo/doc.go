@@ -27,14 +27,15 @@
 // Operations of one node on another are done once, and in order, across all kinds: a Push after a
 // Put is seen after it. Nothing is written outside a window, without its key, or against its
 // rights; refusals come back from Flush. A record in a FIFO is there whole or not at all, and is
-// never lost: a FIFO that is full holds up its senders, and gives them room in turn. If a node dies,
-// what is under way to it fails with ErrPeerDown in bounded time, and the rest goes on. A node that
-// restarts is not taken for its former self.
+// never lost: a FIFO that is full holds up its senders, and gives them room in turn. If a node
+// dies, what is under way to it fails with ErrPeerDown in bounded time, and the rest goes on. A
+// node that restarts is not taken for its former self.
 //
 // Not promised: an order between operations of different nodes, or on different nodes; what became
 // of operations that failed with ErrPeerDown. docs/memory-model.md says what a reader may rely on.
 //
 // Nodes set nothing up beforehand, and nodes that do not talk cost each other nothing.
 //
-// Source: MBCF §2.1 (remote memory), §2.2 (memory-based FIFO); CENJU §3, §4 (parcels, notification).
+// Source: MBCF §2.1 (remote memory), §2.2 (memory-based FIFO); CENJU §3, §4 (parcels,
+// notification).
 package memfifo

@@ -242,8 +242,8 @@ func TestADeadPeerFailsInTime(t *testing.T) {
 	})
 }
 
-// A node that begins anew is neither taken for its former self nor ignored.
-func TestANodeThatBeginsAnew(t *testing.T) {
+// A node that restarts is neither taken for its former self nor ignored.
+func TestANodeThatRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
@@ -261,7 +261,7 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 		must(t, err)
 		must(t, r.Put(ctx, 0, []byte("two"))) // with the former key
 		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
-			t.Errorf("to one that has begun anew: %v", err)
+			t.Errorf("to one that has restarted: %v", err)
 		}
 		r = c.domains[0].Remote(w.Key())
 		must(t, r.Put(ctx, 0, []byte("three")))
@@ -272,7 +272,7 @@ func TestANodeThatBeginsAnew(t *testing.T) {
 	})
 }
 
-// One that has left and come back is another one, to which nothing was lost: it refuses the former
+// A node that has left and come back is a new one, to which nothing was lost: it refuses the former
 // key.
 func TestANodeThatLeavesAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

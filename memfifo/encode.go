@@ -39,11 +39,11 @@ func (p *peer) encodeParts(now monotime.Time, rq *request) fit {
 			rq.off += uint64(n)
 			p.putTo = cursor{rq.key.ID, rq.key.Secret, rq.off, true}
 		}
-		rq.begun, rq.data = true, rq.data[n:]
 		p.issued++
-		if len(rq.data) == 0 {
+		if n == len(rq.data) {
 			return whole
 		}
+		rq.begun, rq.data = true, rq.data[n:]
 		if p.conn.Unsent(reliable.Requests) >= sendBatch {
 			return batchFull
 		}

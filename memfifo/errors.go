@@ -84,11 +84,12 @@ const (
 	Silent    Reason = iota + 1 // it has not answered for Config.PeerTimeout
 	Left                        // it has closed its domain
 	Restarted                   // it has another domain than before
+	DataLost                    // it answers, but no data has reached it for Config.PeerTimeout
 )
 
 // String names r.
 func (r Reason) String() string {
-	return [...]string{"?", "silent", "left", "restarted", "?"}[min(r, Restarted+1)]
+	return [...]string{"?", "silent", "left", "restarted", "data lost", "?"}[min(r, DataLost+1)]
 }
 
 // PeerDownError names a node that did not answer, has left, or has restarted. Of what was under way
@@ -96,7 +97,7 @@ func (r Reason) String() string {
 type PeerDownError struct {
 	Node    mcd.NodeID
 	Reason  Reason
-	Timeout time.Duration // if Silent: Config.PeerTimeout
+	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
 }
 
 func (e *PeerDownError) Error() string {
@@ -106,6 +107,9 @@ func (e *PeerDownError) Error() string {
 			"(flush, and meet in a barrier, before a node closes its domain)", e.Node)
 	case Restarted:
 		return fmt.Sprintf("node %d has restarted: what was under way is lost (get its new keys)", e.Node)
+	case DataLost:
+		return fmt.Sprintf("node %d answers, but no data has reached it for %v: what was under way is lost "+
+			"(a switch or link on the path drops long frames: compare the MTUs)", e.Node, e.Timeout)
 	}
 	return fmt.Sprintf("node %d has not answered for %v: what was under way may be lost", e.Node, e.Timeout)
 }

@@ -70,7 +70,7 @@ func Example() {
 	// node 1, id 1: access refused: out of range true
 }
 
-// Three nodes draw numbers: nobody gets one that another has got.
+// Three nodes draw numbers: no two get the same.
 func ExampleRemote_FetchAdd() {
 	ctx := context.Background()
 	nodes, closeAll := domains(4)
@@ -99,8 +99,8 @@ func ExampleRemote_FetchAdd() {
 	// Output: the next number is 300
 }
 
-// Records of one node come in the order in which it pushed them. The FIFO is small: who pushes
-// waits until there is room.
+// Records of one node come in the order in which it pushed them. The FIFO is small: Push waits
+// until there is room.
 func ExampleFIFO() {
 	ctx := context.Background()
 	nodes, closeAll := domains(2)
@@ -131,7 +131,7 @@ func ExampleFIFO() {
 	// record 999
 }
 
-// The owner sleeps until what others write is in place.
+// The owner sleeps until the writes of two nodes are in place.
 func ExampleWindow_Wait() {
 	ctx := context.Background()
 	nodes, closeAll := domains(3)
@@ -170,7 +170,7 @@ func ExampleDomain_Post() {
 	// done: true true
 }
 
-// What one node wrote, another reads.
+// A node reads what another one has written.
 func ExampleRemote_Get() {
 	ctx := context.Background()
 	nodes, closeAll := domains(3)
@@ -186,8 +186,8 @@ func ExampleRemote_Get() {
 	// Output: left here
 }
 
-// A cell that several nodes change, each depending on what is there: who finds it changed by others
-// looks again.
+// Several nodes change a cell, each depending on its value: a node that finds it changed by another
+// one tries again.
 func ExampleRemote_CompareSwap() {
 	ctx := context.Background()
 	nodes, closeAll := domains(3)
@@ -219,8 +219,8 @@ func ExampleRemote_CompareSwap() {
 	// Output: by sevens, and no further than 1000
 }
 
-// A token goes round: each node waits for it, adds one, and passes it on. Who was notified sees
-// what was written before.
+// A token goes round: each node waits for it, adds one, and passes it on. A notified node sees the
+// bytes written before.
 func ExampleRemote_PutNotify() {
 	ctx := context.Background()
 	nodes, closeAll := domains(4)

@@ -12,8 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// full makes a FIFO under an id at c's node 1, and fills it from node 0 until one record more is
-// held up.
+// full makes a FIFO at node 1, and fills it from node 0 until one more record is held up.
 func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
 	t.Helper()
 	q, err := c.domains[1].NewFIFO(id, make([]byte, memfifo.MinFIFO))
@@ -29,11 +28,11 @@ func (c *cluster) full(t *testing.T, id uint16) *memfifo.FIFO {
 	return q
 }
 
-// A peer dies, leaves, or begins anew unseen, with everything pending at it. Each thing ends with
-// ErrPeerDown, at once if the peer could say that it leaves; others go on, and after a Flush so
-// does the peer's successor.
+// A peer dies, leaves, or restarts unseen, with every kind of operation pending. Each ends with
+// ErrPeerDown, at once if the peer could say that it leaves. Other peers go on, and after a Flush
+// so does the peer's successor.
 func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
-	for _, how := range []string{"dies", "leaves", "begins anew"} {
+	for _, how := range []string{"dies", "leaves", "restarts"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := open(t, 3, -1, fault.Config{}, 0)
@@ -106,7 +105,7 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				down, ok := errors.AsType[*memfifo.PeerDownError](d.Flush(ctx))
-				want := map[string]memfifo.Reason{"dies": memfifo.Silent, "leaves": memfifo.Left, "begins anew": memfifo.Restarted}[how]
+				want := map[string]memfifo.Reason{"dies": memfifo.Silent, "leaves": memfifo.Left, "restarts": memfifo.Restarted}[how]
 				if !ok || down.Node != 1 || down.Reason != want {
 					t.Errorf("Flush: %v", down)
 				}
@@ -122,8 +121,8 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A peer that goes away and comes back in the middle of a long Put or Push, while others Flush:
-// what has begun ends with ErrPeerDown, and does not go on as if its first half were there.
+// A peer goes away and comes back in the middle of a long Put or Push, while others flush. The
+// operation ends with ErrPeerDown, and does not go on as if its first half were there.
 func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -163,8 +162,8 @@ func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
 	})
 }
 
-// A context ends a Push that waits for room, but none that has begun: others could not go on. The
-// record is there in the end.
+// A context ends a Push that waits for room, but not one that has begun, whose record is there in
+// the end.
 func TestFailure_ContextsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

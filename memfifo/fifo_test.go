@@ -12,8 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Records of every length come out as they went in, at every place of the ring, over its end and at
-// it.
+// Records of every length come out unchanged, at every place of the ring, over its end and at it.
 func TestFIFO_EveryLengthAtEveryPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -143,7 +142,7 @@ func TestFIFO_AThousand(t *testing.T) {
 	})
 }
 
-// Of a record whose sender dies in the middle of it nothing is ever seen.
+// A record whose sender dies in the middle of it is never seen.
 func TestFIFO_ASenderDiesInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, -1, fault.Config{}, 0)

@@ -8,14 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// slow is a link on which everything takes a second, or nothing; the limit is not reached.
+// slow is a link that delays every frame by 0.3 s; the peer timeout is not reached.
 var slow = fault.Config{Delay: 1, DelayMin: 300 * time.Millisecond, DelayMax: 300 * time.Millisecond}
 
-// What two flush is flushed for both: the second one does not return before the first.
+// A second Flush does not return before the first, whose fence it could rely on.
 func TestFlush_OfTwoAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -32,7 +33,7 @@ func TestFlush_OfTwoAtATime(t *testing.T) {
 	})
 }
 
-// A Flush that was given up has not flushed: the next one does.
+// A Flush that was given up leaves the flushing to the next one.
 func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -52,7 +53,7 @@ func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// An operation on a word whose answer nobody waited for any more is in place, too.
+// Flush waits also for an atomic operation whose caller has given up.
 func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, slow, 0)
@@ -74,7 +75,7 @@ func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A loss is told once. The next Flush asks nobody.
+// A loss is reported once. The next Flush has nothing to ask.
 func TestFlush_TellsALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -100,7 +101,7 @@ func TestFlush_TellsALossOnce(t *testing.T) {
 	})
 }
 
-// Who was told by a call that failed need not be told by Flush.
+// A loss that a failed call has reported needs no Flush.
 func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -120,7 +121,7 @@ func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 	})
 }
 
-// A refusal is told once, with how many there were.
+// Refusals are reported once, with their number.
 func TestFlush_CountsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -136,5 +137,47 @@ func TestFlush_CountsRefusals(t *testing.T) {
 			t.Errorf("%v: want 1000 refusals", err)
 		}
 		must(t, c.domains[0].Flush(ctx))
+	})
+}
+
+// A Flush whose context ends names the node that has not answered, though its send queue is full,
+// and not the others.
+func TestFlush_NamesOnlyTheNodesThatHaveNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		c.full(t, 1) // at node 1
+		for _, k := range []int{1, 2, 3} {
+			w, err := c.domains[k].Register(1, make([]byte, 1<<20), memfifo.All)
+			must(t, err)
+			r := d.Remote(w.Key())
+			if k == 1 {
+				must(t, d.Post(&memfifo.Parcel{To: r, Data: make([]byte, 1<<20)})) // more than its window
+				continue
+			}
+			must(t, r.Put(ctx, 0, []byte{1}))
+		}
+		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		err := d.Flush(soon)
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "node 1 has not answered: context deadline exceeded" {
+			t.Errorf("%v", err)
+		}
+		begun := time.Now()
+		if err := d.Flush(ctx, 2, 3); err != nil || time.Since(begun) > 0 {
+			t.Errorf("the others: %v, after %v", err, time.Since(begun))
+		}
+	})
+}
+
+func TestFlush_OfANodeThatTheTableDoesNotHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		err := c.domains[0].Flush(limit(t), 1, 7)
+		if !errors.Is(err, mcd.ErrUnknownNode) || !strings.Contains(err.Error(), "node 7") {
+			t.Errorf("%v", err)
+		}
+		must(t, c.domains[0].Flush(limit(t), 0, 1)) // this node itself, and one that it has never talked to
 	})
 }

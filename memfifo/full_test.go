@@ -14,8 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Room that is made at the very moment when a record finds none is noticed. The program takes
-// records out beside the goroutine that receives, in real time.
+// Room that a Pop makes in the moment in which a record finds none is noticed. The program pops
+// beside the goroutine that receives, in real time.
 func TestFIFO_RoomThatIsMadeMeanwhile(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
 	q, err := c.domains[1].NewFIFO(1, make([]byte, memfifo.MinFIFO))
@@ -114,7 +114,7 @@ func TestFIFO_BackPressureLosesNothing(t *testing.T) {
 	})
 }
 
-// Two nodes flood each other's small FIFOs, and both wait for answers behind that: nobody stands
+// Two nodes flood each other's small FIFOs, and both wait for replies behind that: neither stands
 // still.
 func TestFIFO_FloodsBothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFIFO_FloodsBothWays(t *testing.T) {
 	})
 }
 
-// Closing a FIFO lets those go on whom it held up: their records are refused.
+// Closing a FIFO releases the senders that it held up: their records are refused.
 func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -11,8 +11,8 @@ import (
 
 const fuzzKey = 0x4b4b4b4b4b4b4b4b
 
-// Bytes are the records of frames in order, cut at two places: whatever they say, only windows and
-// FIFOs change, within bounds.
+// The fuzzer's bytes are the records of frames in order, cut at two places: they change windows and
+// FIFOs alone, within bounds.
 func FuzzRecords(f *testing.F) {
 	const id, key = uint16(1), uint64(fuzzKey)
 	for _, seed := range [][][]byte{
@@ -103,8 +103,8 @@ func fuzzSite(t *testing.T, d *Domain, mem, ring, small guarded) (w *Window, q, 
 	return w, q, q2
 }
 
-// Bytes are replies while calls wait for theirs: nothing is written but what a Get asks for, and
-// each call ends once.
+// The fuzzer's bytes are replies while requests are pending: they write nothing but a Get's buffer,
+// and each request ends once.
 func FuzzReplies(f *testing.F) {
 	f.Add(rec(opData, 0, uint32(1), uint32(0), make([]byte, 64)))
 	f.Add(append(rec(opData, 0, uint32(1), uint32(0), make([]byte, 30)), rec(opData, 0, uint32(1), uint32(30), make([]byte, 34))...))

@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// Whatever a peer says, nothing is written but what a key allows, and it is counted.
+// A hostile peer's records write nothing but what a key allows, and are counted.
 func TestHostile_Records(t *testing.T) {
 	const id = uint16(1)
 	const key, wrong = uint64(77), uint64(78)
@@ -95,7 +95,7 @@ func TestHostile_Records(t *testing.T) {
 	}
 }
 
-// Frames of random bytes, and random ones behind a good header, harm nobody.
+// Frames of random bytes, and random bytes behind a good header, do no harm.
 func TestHostile_RandomFrames(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestHostile_RandomFrames(t *testing.T) {
 	})
 }
 
-// A peer that asks for refusals and answers, and never acknowledges one, is made to wait: what is
-// kept for it is bounded.
+// A peer that asks for refusals and replies, and never acknowledges one, is made to wait: the
+// replies kept for it are bounded.
 func TestHostile_FloodsThatAreNeverAcknowledged(t *testing.T) {
 	for name, record := range map[string]func() []byte{
 		"refused Puts": func() []byte { return rec(opPut, 0, uint16(9), uint64(9), uint64(0)) },
@@ -172,7 +172,8 @@ func TestHostile_FloodsThatAreNeverAcknowledged(t *testing.T) {
 	}
 }
 
-// A peer that lies in its answers changes nothing but what waits for them, and each call ends.
+// A peer that lies in its replies changes nothing but the buffers of the requests that wait for
+// them, and each request ends.
 func TestHostile_Answers(t *testing.T) {
 	for _, x := range []struct {
 		name    string
@@ -227,8 +228,8 @@ func TestHostile_Answers(t *testing.T) {
 	}
 }
 
-// A peer that begins anew again and again leaves nothing behind.
-func TestHostile_ManyLives(t *testing.T) {
+// A peer that restarts again and again leaves no memory behind.
+func TestHostile_ManyIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := openRaw(t)
 		w, err := d.Register(1, make([]byte, 1<<20), All)

@@ -12,8 +12,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// A Put or Push waits for room, gets some, and before it goes on what was under way is lost, and a
-// Flush by somebody else tells that. It does not go on as if its first half were there.
+// A Put or Push waits for room, and what was under way is lost; another caller's Flush reports that
+// before it goes on. It ends with the loss, and does not go on as if its first half were there.
 func TestFailure_BetweenRoomAndItsUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links, err := fabric.Links(2)

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// What no owner would take is refused at once, wherever it is said, in words that name the mistake.
+// An argument that no owner would accept is refused at once, in words that name the mistake.
 func TestMisuse_IsSaidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -150,7 +150,7 @@ func runModel(t *testing.T, seed uint64) int64 {
 	return m.ops.Load()
 }
 
-// compare checks everything once all have flushed.
+// compare checks all memory when every writer has flushed.
 func (m *model) compare(all []*writer) {
 	frame := bytes.Repeat([]byte{0xa5}, canary)
 	for k, s := range m.sites {
@@ -179,7 +179,7 @@ func (m *model) compare(all []*writer) {
 	}
 }
 
-// reader is who takes records out of a FIFO, in one or several goroutines.
+// reader pops the records of a FIFO, in one or several goroutines.
 type reader struct {
 	pause time.Duration // between records
 	mu    sync.Mutex

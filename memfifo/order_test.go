@@ -16,9 +16,9 @@ import (
 // farther is a link on which a window of frames takes a while.
 var farther = fault.Config{Delay: 1, DelayMin: time.Millisecond, DelayMax: time.Millisecond}
 
-// Who never lets the parcels end does not keep others of its node from a peer, whatever they do;
-// nor do these keep the parcels from it.
-func TestTurns_ParcelsAndCallers(t *testing.T) {
+// A node whose goroutines always have parcels in the send queue starves none of its other
+// operations on that peer; nor do these starve the parcels.
+func TestOrder_ParcelsAndCallersStarveNeither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, farther, 0)
 		ctx, stop := context.WithCancel(limit(t))
@@ -86,9 +86,8 @@ func TestTurns_ParcelsAndCallers(t *testing.T) {
 	})
 }
 
-// Each goroutine's operations are in order all the same, also those that had to wait for their
-// turn.
-func TestTurns_OrderOfOneGoroutine(t *testing.T) {
+// Each goroutine's operations are in order, also those that had to wait in the send queue.
+func TestOrder_OfOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, farther, 0)
 		ctx := limit(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Those before the one that cannot be posted go, and hold up nobody.
+// The parcels before one that cannot be posted are sent, and hold up no later operation.
 func TestPost_ThoseBeforeAnErrorAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

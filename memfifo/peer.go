@@ -43,8 +43,8 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	to := mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port})
 	p := &peer{d: d, node: node, to: to, pending: map[uint32]*workRequest{}}
 	p.conn = reliable.New(reliable.Config{
-		Incarnation: uint32(secret()) | 1, FrameSize: d.frameSize, Headroom: mcd.Headroom, PeerTimeout: d.cfg.PeerTimeout,
-		Alloc: d.allocFrame, Free: d.freeFrame,
+		Incarnation: uint32(secret()) | 1, PeerTimeout: d.cfg.PeerTimeout,
+		FrameSize: d.frameSize, Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	return p
@@ -75,7 +75,9 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
 		p.flushLater()
-		p.d.rx.corked.Store(true)
+		if !p.d.rx.corked.Load() { // a load is cheaper than a store, and the frame is mostly corked already
+			p.d.rx.corked.Store(true)
+		}
 	}
 	p.watch(now)
 }

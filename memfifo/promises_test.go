@@ -14,8 +14,8 @@ import (
 
 // What docs/memory-model.md promises, section by section.
 
-// Order: who pops a record sees the Put before it, and not the one after it, whatever the network
-// does.
+// Order: a goroutine that pops a record sees the Put before it, and not the one after it, whatever
+// the network does.
 func TestPromise_OrderAcrossOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3}, 5)
@@ -84,7 +84,8 @@ func TestPromise_WordsAreWhole(t *testing.T) {
 	}
 }
 
-// FIFOs: one that is full holds up all of a sender, for as long as it takes, and nobody else.
+// FIFOs: a full one holds up all operations of its sender, for as long as it takes, and of no other
+// node.
 func TestPromise_AFullFIFOHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, -1, fault.Config{}, 0)
@@ -136,7 +137,7 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 	})
 }
 
-// Failure: all that is done to a node that was down fails until Flush has said so; after that it
+// Failure: every operation on a node that was down fails until Flush has said so; after that it
 // works.
 func TestPromise_DeathIsToldByFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +169,8 @@ func TestPromise_DeathIsToldByFlush(t *testing.T) {
 	})
 }
 
-// Refusals are counted until Flush; waits end with Revoke; the domain's own memory is at once.
+// Refusals are counted until Flush; Revoke ends waits; operations on the node's own memory are done
+// at once.
 func TestPromise_RefusalsRevokeAndOwnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

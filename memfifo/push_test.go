@@ -15,8 +15,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// stamped is a record that says whose it is and which, and is filled so that a mixture of two
-// shows.
+// stamped makes a record that carries its sender and number, filled so that a mixture of two shows.
 func stamped(sender, number, size int) []byte {
 	b := bytes.Repeat([]byte{byte(37*sender + number)}, max(size, 8))
 	binary.BigEndian.PutUint32(b, uint32(sender))
@@ -103,7 +102,7 @@ func TestPush_LongRecordsOfSeveralGoroutinesDoNotMix(t *testing.T) {
 	}
 }
 
-// What was to share a frame with more is sent when there is an error instead.
+// Records that wait for more to share their frame are sent when the batch ends in an error.
 func TestPush_ABatchThatEndsInAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -130,8 +129,8 @@ func TestPush_ABatchThatEndsInAnError(t *testing.T) {
 	})
 }
 
-// A record that has begun is ended whatever its context says; those that wait behind it may give
-// up. Both come whole or not at all.
+// A record that has begun is completed whatever its context says; those that wait behind it may
+// give up. Each comes whole or not at all.
 func TestPush_AContextThatEndsInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -97,13 +97,18 @@ func (r *Remote) send(ctx context.Context, what *request, more bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	d := r.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.key.Node == d.ep.Node() {
+	r.d.mu.Lock()
+	err := r.d.send(ctx, what, more)
+	r.d.mu.Unlock()
+	return err
+}
+
+// send is Remote.send with mu held, which is free while it waits.
+func (d *Domain) send(ctx context.Context, what *request, more bool) error {
+	if what.key.Node == d.ep.Node() {
 		return d.sendHere(what)
 	}
-	p, err := d.target(r.key.Node)
+	p, err := d.target(what.key.Node)
 	if err != nil {
 		return err
 	}

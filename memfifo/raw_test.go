@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// raw is a node that speaks the wire's language by itself, and says in it what it likes.
+// raw is a node without a domain, which sends any records and frames that a test wants.
 type raw struct {
 	t    testing.TB
 	ep   *mcd.Endpoint
@@ -26,7 +26,8 @@ type raw struct {
 	replies []byte
 }
 
-// openRaw makes a domain at node 0 that a raw node 1 talks to, and knows no others.
+// openRaw makes a domain at node 0 and a raw node 1. It sends one frame from a node that the table
+// does not have.
 func openRaw(t testing.TB) (*Domain, *raw) {
 	t.Helper()
 	links, err := fabric.Links(3)
@@ -66,7 +67,7 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 	return d, r
 }
 
-// begin begins another life.
+// begin starts a new incarnation.
 func (r *raw) begin() {
 	size := r.ep.MaxPayload()
 	r.conn = reliable.New(reliable.Config{
@@ -99,10 +100,11 @@ func (r *raw) handle(m *mcd.Message) {
 }
 
 func (r *raw) pump() {
-	now := clock.Now()
-	for f := r.conn.NextFrame(now); f != nil; f = r.conn.NextFrame(now) {
-		r.send(f)
-		r.conn.Sent(now)
+	var frames [reliable.MaxBatch][]byte
+	for n := r.conn.NextBatch(clock.Now(), &frames); n > 0; n = r.conn.NextBatch(clock.Now(), &frames) {
+		for _, f := range frames[:n] {
+			r.send(f)
+		}
 	}
 }
 
@@ -113,8 +115,7 @@ func (r *raw) send(f []byte) {
 	}
 }
 
-// say has records, a frame of them, arrive in a lane. It returns false if the domain takes nothing
-// any more.
+// say sends a frame of records in a lane. It returns false if the domain accepts none any more.
 func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	for range 1000 {
 		r.mu.Lock()

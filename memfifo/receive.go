@@ -12,7 +12,7 @@ import (
 // receiver is what a domain notes while it takes messages. Domain.mu guards it.
 type receiver struct {
 	header       reliable.Header
-	at           monotime.Time // when a frame was handled for which the time mattered
+	at           monotime.Time // when the last batch was received
 	needsPump    []*peer       // for which a message of this batch has made something possible
 	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
 	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
@@ -29,10 +29,13 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	if d.closed {
 		return
 	}
+	if len(batch) > 0 {
+		d.rx.at = clock.Now()
+	}
 	for i := range batch {
 		d.handle(&batch[i])
 	}
-	d.pumpPeers()
+	d.pumpPeers(d.rx.at)
 	if !more {
 		d.flushPeers()
 	}
@@ -59,18 +62,13 @@ func (d *Domain) handle(m *mcd.Message) {
 	p.flushLater()
 }
 
-// receive takes a frame of this peer. Most frames of a stream only go on, and need no look at the
-// clock.
+// receive takes a frame of this peer.
 func (p *peer) receive(h *reliable.Header, records []byte) {
-	rx, event := &p.d.rx, reliable.Deliver
-	if !p.conn.Continues(h, len(records)) {
-		rx.at = clock.Now()
-		event = p.conn.Handle(rx.at, h, records)
-	}
-	p.heard = rx.at
-	switch event {
+	now := p.d.rx.at
+	p.heard = now
+	switch p.conn.Handle(now, h, records) {
 	case reliable.Deliver:
-		p.take(rx.at, h.Lane, records)
+		p.take(now, h.Lane, records)
 	case reliable.PeerRestarted:
 		p.fail(&PeerDownError{Node: p.node, Reason: Restarted})
 	case reliable.PeerClosed:
@@ -80,11 +78,7 @@ func (p *peer) receive(h *reliable.Header, records []byte) {
 }
 
 // pumpPeers does what the messages of a batch have made possible.
-func (d *Domain) pumpPeers() {
-	if len(d.rx.needsPump) == 0 {
-		return
-	}
-	now := clock.Now()
+func (d *Domain) pumpPeers(now monotime.Time) {
 	for _, p := range d.rx.needsPump {
 		p.needsPump = false
 		p.advance(now)

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// A Put that goes on where the last one ended, on the other side of a loss: its place is its own,
-// and not where the peer believes that the last one ended.
+// A Put that continues the last one across a loss says where it belongs: the peer knows another
+// end.
 func TestSequel_BehindALoss(t *testing.T) {
 	const size, part = 60_000, 10_000
 	for _, how := range []string{"Put", "parcel", "WriteAt"} {
@@ -59,7 +59,7 @@ func TestSequel_BehindALoss(t *testing.T) {
 	}
 }
 
-// Where one window's Put ended another one's may begin: it is another one all the same.
+// A Put at the offset where another window's Put ended does not continue that one.
 func TestSequel_InAnotherWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// A peer acknowledges a call, and then something becomes of it before it answers. Nothing else is
-// under way: the caller has to ask.
+// A peer acknowledges a request, and then dies, restarts or leaves before it replies. Nothing else
+// is under way: the domain has to probe.
 func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -20,7 +20,7 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 		from, to time.Duration
 	}{
 		{"it dies", func(r *raw) { _ = r.port.Close() }, ErrPeerDown, DefaultPeerTimeout, 2 * DefaultPeerTimeout},
-		{"it begins anew", func(r *raw) {
+		{"it restarts", func(r *raw) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.begin()

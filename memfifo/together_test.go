@@ -14,8 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport/linktest"
 )
 
-// piped returns two nodes that receive only when they are polled, so that a test says what comes
-// together.
+// piped returns two nodes that receive only when they are polled, so that a test decides which
+// messages come together.
 func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	x, y := linktest.Pipe()
 	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
@@ -30,13 +30,13 @@ func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	return eps, domains
 }
 
-// settle polls until nobody has anything more to say.
+// settle polls until no node has anything more to send.
 func settle(eps [2]*mcd.Endpoint) {
 	for eps[0].Progress() || eps[1].Progress() {
 	}
 }
 
-// while polls until something is done.
+// while polls until a function has returned.
 func while(eps [2]*mcd.Endpoint, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -50,7 +50,7 @@ func while(eps [2]*mcd.Endpoint, do func() error) error {
 	}
 }
 
-// met is piped of two that have met, and a Remote of the first on a window of the other.
+// met is piped after the handshake, with a Remote of the first node on a window of the second.
 func met(t *testing.T) (eps [2]*mcd.Endpoint, d [2]*memfifo.Domain, r *memfifo.Remote) {
 	eps, d = piped(t)
 	w, err := d[1].Register(1, make([]byte, 64), memfifo.All)
@@ -61,8 +61,8 @@ func met(t *testing.T) (eps [2]*mcd.Endpoint, d [2]*memfifo.Domain, r *memfifo.R
 	return eps, d, r
 }
 
-// What was acknowledged before the owner left is in place, also if the goodbye comes together with
-// the acknowledgement.
+// A parcel that was acknowledged before the owner left is in place, also if the goodbye comes
+// together with the acknowledgement.
 func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eps, d, r := met(t)
@@ -77,7 +77,7 @@ func TestTogether_AcknowledgedAndLeft(t *testing.T) {
 	})
 }
 
-// Nor does Flush tell of a loss if its own answer was the last thing that was said.
+// Flush reports no loss if the reply to its fence was the peer's last record.
 func TestTogether_FlushedAndLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eps, d, _ := met(t)
@@ -93,7 +93,8 @@ func TestTogether_FlushedAndLeft(t *testing.T) {
 	})
 }
 
-// What a Put has received is acknowledged soon, also if it then sends nothing, since it fails.
+// Data that a Put receives while it drains is acknowledged soon, also if the Put fails and sends
+// nothing.
 func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eps, d := piped(t)
@@ -128,8 +129,8 @@ func TestTogether_ReceivedByAPutThatFails(t *testing.T) {
 	})
 }
 
-// More answers than a node keeps for a peer, asked for by what comes together: the requests wait,
-// and all are answered, without a timeout.
+// More replies than a node keeps for a peer, to requests that come together: the requests wait, and
+// all are answered, without a timeout.
 func TestTogether_ManyAnswers(t *testing.T) {
 	for _, x := range []struct{ calls, size int }{{1000, 8}, {500, 3000}, {200, 100_000}, {70, 300_000}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestTogether_ManyAnswers(t *testing.T) {
 	}
 }
 
-// Likewise refusals, of which nobody awaits any.
+// Likewise refusals, which no request waits for.
 func TestTogether_ManyRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const puts = 20_000
@@ -178,7 +179,7 @@ func TestTogether_ManyRefusals(t *testing.T) {
 	})
 }
 
-// atOnce checks that nothing had to wait for a timeout, or was sent twice.
+// atOnce checks that no operation had to wait for a timeout, and no frame was sent twice.
 func atOnce(t *testing.T, begun time.Time, domains [2]*memfifo.Domain) {
 	t.Helper()
 	if took := time.Since(begun); took >= time.Millisecond {

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Store has those look again who wait for the word, as an operation of another node has.
+// Store wakes the waiters of the word, as an operation of another node does.
 func TestWindow_StoreWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 )
 
-// writer is a goroutine of the model that does things to all nodes, its own too: it knows what its
+// writer is a goroutine of the model that operates on all nodes, its own too, and knows what its
 // part of their memory has to be.
 type writer struct {
 	m       *model
@@ -36,7 +36,7 @@ func newWriter(m *model, number int) *writer {
 
 func (w *writer) ownWord() int64 { return int64(8 * (words + w.number)) }
 
-// run does many operations, and then sees to it that all is in place.
+// run does many operations, and then flushes.
 func (w *writer) run(ctx context.Context) {
 	for range 500 {
 		w.m.ops.Add(1)
@@ -130,7 +130,7 @@ func (w *writer) step(ctx context.Context, k int, s *site) error {
 	}
 }
 
-// scribble changes what was an argument: it is the caller's again.
+// scribble overwrites an argument, which is the caller's again.
 func scribble(err error, data []byte) error {
 	for i := range data {
 		data[i] = 0x5a
@@ -138,7 +138,7 @@ func scribble(err error, data []byte) error {
 	return err
 }
 
-// get compares a part of the writer's region with the model: it is there already.
+// get compares a part of the writer's region with the model.
 func (w *writer) get(ctx context.Context, r *memfifo.Remote, k int) error {
 	got := make([]byte, w.size(region))
 	at := w.rng.IntN(region - len(got) + 1)

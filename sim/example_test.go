@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/sim"
 )
 
-// Three nodes tell node 0 that they have arrived; it multicasts the release. The second tell that arrives
-// at once waits for node 0's processor.
+// Three nodes tell node 0 that they have arrived; it multicasts the release. The second tell that
+// arrives at once waits for node 0's processor.
 func Example() {
 	var q sim.Queue
 	var n *sim.Network[string]

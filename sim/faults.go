@@ -1,18 +1,23 @@
 package sim
 
-import "time"
+import (
+	"time"
 
-// Faults of the network: probabilities, 0 to 1, per frame and receiver, each independent of the others.
+	"github.com/rawlane/rawlane/internal/impair"
+)
+
+// Faults of the network: probabilities, 0 to 1, for each frame and receiver, drawn on their own.
 type Faults struct {
 	Loss      float64 // never arrives
 	Corrupt   float64 // arrives altered, and the receiver's checksum drops it: a loss with another name
-	Duplicate float64 // arrives twice; each copy may be late by itself
-	Reorder   float64 // arrives late by up to ReorderBy: frames sent after it overtake it
+	Duplicate float64 // arrives twice; each copy may be late on its own
+	Reorder   float64 // of frames not delayed: arrives late by up to ReorderBy, so that later frames overtake it
 	Delay     float64 // arrives late by up to DelayBy: long enough for timers to fire
 
 	// ReorderBy and DelayBy are the most that a frame is late; how much is uniform from 1 ns.
 	// Zero means, for ReorderBy, the time in which some frames can pass: L + 4 max(Os, Or, Gap);
-	// for DelayBy ten messages, one after the other: 10 (Os + L + Or). Where the costs are zero, 1 us.
+	// for DelayBy ten messages, one after the other: 10 (Os + L + Or). Where the costs are zero,
+	// 1 us.
 	ReorderBy, DelayBy time.Duration
 }
 
@@ -27,15 +32,18 @@ func (f Faults) withDefaults(c *Config) Faults {
 }
 
 // SetFaults sets the faults of frames that leave from now on.
-func (n *Network[M]) SetFaults(f Faults) { n.config.Faults = f.withDefaults(&n.config) }
+func (n *Network[M]) SetFaults(f Faults) {
+	n.config.Faults = f.withDefaults(&n.config)
+	n.model = impair.Model{Loss: f.Loss, Duplicate: f.Duplicate, Corrupt: f.Corrupt, Delay: f.Delay, Reorder: f.Reorder}
+}
 
 // pair is two nodes, the lower first.
 type pair struct{ a, b int32 }
 
 func pairOf(a, b int32) pair { return pair{min(a, b), max(a, b)} }
 
-// Cut has frames between a and b get lost, both ways, while it is on. What counts is the instant at which
-// they leave: frames on their way already arrive.
+// Cut drops frames between a and b, both ways, while it is on. What counts is the instant at
+// which they leave: frames in flight arrive.
 func (n *Network[M]) Cut(a, b int, on bool) {
 	if on {
 		n.cuts[pairOf(int32(a), int32(b))] = struct{}{}
@@ -68,37 +76,41 @@ func (n *Network[M]) depart(t *task[M]) {
 	n.release(t)
 }
 
-// cross decides what becomes of a frame on its way to one receiver.
+// cross decides what happens to a frame on its way to one receiver.
 func (n *Network[M]) cross(t *task[M]) {
-	f := &n.config.Faults
-	switch {
-	case n.isCut(t.from, t.to):
+	if n.isCut(t.from, t.to) {
 		n.count.Cut++
-	case n.chance.Hits(f.Loss):
-		n.count.Lost++
-	case n.chance.Hits(f.Corrupt):
-		n.count.Corrupted++
-	default:
-		if n.chance.Hits(f.Duplicate) {
-			n.count.Duplicated++
-			n.fly(n.newTask(flight, int(t.from), int(t.to), int(t.nic), t.m))
-		}
-		n.fly(t)
+		n.release(t)
 		return
 	}
-	n.release(t)
+	i := n.model.Draw(&n.rng)
+	if i.Duplicated {
+		n.count.Duplicated++
+		delayed, reordered := n.model.DrawLateness(&n.rng)
+		n.fly(n.newTask(flight, int(t.from), int(t.to), int(t.nic), t.m), delayed, reordered)
+	}
+	switch {
+	case i.Lost:
+		n.count.Lost++
+		n.release(t)
+	case i.Corrupted:
+		n.count.Corrupted++
+		n.release(t)
+	default:
+		n.fly(t, i.Delayed, i.Reordered)
+	}
 }
 
 // fly has a frame arrive, after L or later.
-func (n *Network[M]) fly(t *task[M]) {
-	f, d := &n.config.Faults, n.config.L
-	if n.chance.Hits(f.Reorder) {
-		n.count.Reordered++
-		d += n.chance.UpTo(f.ReorderBy)
-	}
-	if n.chance.Hits(f.Delay) {
+func (n *Network[M]) fly(t *task[M], delayed, reordered bool) {
+	d := n.config.L
+	if delayed {
 		n.count.Delayed++
-		d += n.chance.UpTo(f.DelayBy)
+		d += n.rng.UpTo(n.config.Faults.DelayBy)
+	}
+	if reordered {
+		n.count.Reordered++
+		d += n.rng.UpTo(n.config.Faults.ReorderBy)
 	}
 	n.queue.After(d, t.event)
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Each fault hits as often as it says, to 5 standard deviations of 100,000 frames, and no other is counted.
+// Each fault hits as often as it says, to 5 standard deviations of 100,000 frames, and no other
+// is counted.
 func TestFaults_Rates(t *testing.T) {
 	const frames, p = 100_000, .03
 	for _, c := range []struct {
@@ -102,7 +103,8 @@ func TestFaults_Lateness(t *testing.T) {
 	}
 }
 
-// With the defaults, a frame that is reordered is overtaken by its successors, on a network of any cost.
+// With the defaults, a frame that is reordered is overtaken by its successors, on a network of
+// any cost.
 func TestFaults_ReorderOvertakes(t *testing.T) {
 	for name, c := range map[string]Config{
 		"paper": paper(2), "gap": {Nodes: 2, Gap: 20 * us}, "Or dominates": {Nodes: 2, Os: us, Or: 50 * us}, "no costs": {Nodes: 2},

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/internal/impair"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/internal/prng"
 )
@@ -15,11 +16,11 @@ type Config struct {
 	Or          time.Duration // of the receiver's processor, per message
 	Gap         time.Duration // at least this between the starts of two sends of one NIC, or of two receives
 	Faults      Faults
-	Seed        uint64 // of all chance
+	Seed        uint64 // of the random generator
 }
 
-// Network joins nodes that send each other messages of type M. Messages are handed on as they are: the
-// copies of a multicast or duplicate share what M points to.
+// Network joins nodes that send each other messages of type M. Messages are handed on as they are:
+// the copies of a multicast or a duplicate share what M points to.
 //
 // Nodes and NICs out of range panic.
 type Network[M any] struct {
@@ -28,15 +29,16 @@ type Network[M any] struct {
 	deliver func(to, from, nic int, m M)
 
 	nodes             []node[M]
-	sendAt, receiveAt []monotime.Time // per node and NIC: the Gap is over; zero at first
+	sendAt, receiveAt []monotime.Time // per node and NIC: the end of the gap; zero at first
 	cuts              map[pair]struct{}
-	chance            prng.Source
+	model             impair.Model
+	rng               prng.Source
 	count             Counters
 	free              *task[M] // done, for reuse
 }
 
-// NewNetwork returns a network whose time is q's, with all nodes alive and idle. It calls deliver as messages
-// have been received; deliver may call anything of the network and of the queue.
+// NewNetwork returns a network on q's time, with all nodes alive and idle. It calls deliver for
+// each received message; deliver may call anything of the network and of the queue.
 func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M)) *Network[M] {
 	cfg.NICs = max(cfg.NICs, 1)
 	n := &Network[M]{
@@ -45,14 +47,15 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 		sendAt:    make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		receiveAt: make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		cuts:      make(map[pair]struct{}),
-		chance:    prng.Source(cfg.Seed),
+		rng:       prng.Source(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
 	return n
 }
 
-// Send has from's processor send m to node to: Os from when it is free and nic's gap is over. The frame is on
-// its way at the end of that. A node may send to itself, at the same cost. A node that is down sends nothing.
+// Send has from's processor send m to node to: it takes Os, once the processor is free and nic's
+// gap is over, and then the frame leaves. A node may send to itself, at the same cost. A node that
+// is down sends nothing.
 func (n *Network[M]) Send(from, to, nic int, m M) {
 	n.check(to, nic)
 	n.send(unicast, from, to, nic, m)
@@ -77,7 +80,8 @@ func (n *Network[M]) check(node, nic int) {
 	}
 }
 
-// Work occupies the node's processor for d once it is free, then runs f. A node that is down does no work.
+// Work occupies the node's processor for d once it is free, then runs f. A node that is down does
+// no work.
 func (n *Network[M]) Work(node int, d time.Duration, f func()) {
 	if n.nodes[node].down {
 		return
@@ -88,8 +92,9 @@ func (n *Network[M]) Work(node int, d time.Duration, f func()) {
 	n.enqueue(node, t)
 }
 
-// Pause has the node's processor do nothing for d from now, in the midst of a task or not; the rest of the
-// task follows then. What arrives meanwhile waits. Of pauses that overlap, the last end counts.
+// Pause suspends the node's processor for d from now, also in the middle of a task, which ends
+// later by as much. Messages that arrive meanwhile wait. Of overlapping pauses, the last end
+// counts.
 func (n *Network[M]) Pause(node int, d time.Duration) {
 	p, now := &n.nodes[node], n.queue.Now()
 	from, until := latest(now, p.resume), now.Add(d)
@@ -102,8 +107,8 @@ func (n *Network[M]) Pause(node int, d time.Duration) {
 	}
 }
 
-// Crash ends the node for good, unless Restart: it sends and receives nothing more, and its Work is dropped.
-// Frames that had left it are still on their way.
+// Crash takes the node down until Restart: it sends and receives nothing, and its Work is dropped.
+// Frames that have left it are still in flight.
 func (n *Network[M]) Crash(node int) {
 	p := &n.nodes[node]
 	if t := p.running; t != nil {
@@ -119,12 +124,12 @@ func (n *Network[M]) Crash(node int) {
 	n.nodes[node] = dead[M]()
 }
 
-// Restart brings a crashed node back, idle. What arrived while it was down is lost, and so is what was
-// waiting for its processor when it crashed. It does nothing to a node that is alive.
+// Restart brings a crashed node back, idle. What arrived while it was down is lost, and so are the
+// tasks that it had when it crashed. It does nothing to a node that is alive.
 func (n *Network[M]) Restart(node int) { n.nodes[node].down = false }
 
 // Alive reports whether the node is not down.
 func (n *Network[M]) Alive(node int) bool { return !n.nodes[node].down }
 
-// Counters returns what happened since the network was made.
+// Counters returns the counts since the network was made.
 func (n *Network[M]) Counters() Counters { return n.count }

@@ -6,9 +6,9 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// node is a processor: the task it is at, and those that wait, in the order in which they came.
+// node is a processor: the task that it runs, and those that wait, first come, first served.
 type node[M any] struct {
-	running     *task[M] // begun, or waiting for its NIC's gap or the end of a pause
+	running     *task[M] // begun, or waiting for the gap of its NIC or the end of a pause
 	first, last *task[M] // waiting for the processor
 	resume      monotime.Time
 	down        bool
@@ -16,16 +16,16 @@ type node[M any] struct {
 
 func dead[M any]() node[M] { return node[M]{down: true} }
 
-// A task occupies a processor, and has one event in the queue from when it is that processor's turn.
-// A unicast becomes the message that it sends:
+// A task occupies a processor. It has one event in the queue once it is the processor's first. A
+// unicast task becomes the message that it sends:
 //
 //	kind                event            next
-//	unicast             the end of o_s   flight: the frame left
+//	unicast             the end of o_s   flight: the frame has left
 //	multicast           the end of o_s   done; a flight for each other node
 //	flight              it arrives       receipt, waiting for the receiver's processor
 //	receipt             the end of o_r   done: deliver
 //	work                its end          done: f
-//	dropped             whichever        done: its node crashed meanwhile
+//	dropped             any              done: its node has crashed
 //	any with processor  before its end   the same, event again at its end: there was a pause
 type task[M any] struct {
 	kind          kind
@@ -81,7 +81,7 @@ func (n *Network[M]) event(t *task[M]) {
 	}
 }
 
-// enqueue puts a task behind those of the node's processor.
+// enqueue puts a task behind the others of the node's processor.
 func (n *Network[M]) enqueue(node int, t *task[M]) {
 	p := &n.nodes[node]
 	if p.first == nil {
@@ -93,7 +93,7 @@ func (n *Network[M]) enqueue(node int, t *task[M]) {
 	n.begin(p)
 }
 
-// begin gives the processor, if it is free, to the task that came first.
+// begin gives an idle processor the first waiting task.
 func (n *Network[M]) begin(p *node[M]) {
 	t := p.first
 	if t == nil || p.running != nil {
@@ -112,7 +112,8 @@ func (n *Network[M]) begin(p *node[M]) {
 	n.queue.At(t.end, t.event)
 }
 
-// finish ends the running task. What it calls may crash the node, or give it more to do.
+// finish ends the running task. The functions that it calls may crash the node, or give it more
+// tasks.
 func (n *Network[M]) finish(t *task[M]) {
 	p := &n.nodes[t.from]
 	if t.kind == receipt {
@@ -155,7 +156,8 @@ func (n *Network[M]) drop(t *task[M]) {
 	}
 }
 
-// postpone has the running task stand still from an instant, which is now or the end of an earlier pause.
+// postpone moves the end of the running task for a pause, which begins now or at the end of an
+// earlier one.
 func (t *task[M]) postpone(now, from, until monotime.Time) {
 	late := until.Sub(from)
 	if !t.start.Before(now) { // not begun: it waits for the later of its start and the pause's end

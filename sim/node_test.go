@@ -161,7 +161,8 @@ func TestNetwork_SameSeedSameRun(t *testing.T) {
 	}
 }
 
-// Each copy ends in one counter, whatever happens to the nodes. (Without multicast each frame is one copy.)
+// Each copy ends in one counter, whatever happens to the nodes. (Without multicast each frame is
+// one copy.)
 func TestCounters_Balance(t *testing.T) {
 	for seed := range uint64(20) {
 		r := storm(seed, Faults{Loss: .1, Corrupt: .1, Duplicate: .1, Reorder: .1, Delay: .1}, false)
@@ -172,7 +173,8 @@ func TestCounters_Balance(t *testing.T) {
 	}
 }
 
-// Without faults: per sender, receiver and NIC, what was sent first is delivered first, and all of it.
+// Without faults: per sender, receiver and NIC, what was sent first is delivered first, and all
+// of it.
 func TestNetwork_FIFO(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	r := record(Config{Nodes: 5, NICs: 2, Os: 3 * us, L: 17500, Or: 9500, Gap: 6 * us})

@@ -88,7 +88,7 @@ func TestQueue_AgreesWithNaive(t *testing.T) {
 func TestQueue_EventsOfOneInstantKeepTheirOrder(t *testing.T) {
 	var q Queue
 	var ran []int
-	const n = 10 * blockEvents
+	const n = 300 // several blocks of the timing wheel
 	note := func(i int) func() { return func() { ran = append(ran, i) } }
 	for i := range n { // half go down through the rows, half come when the instant is near, the last during it
 		if i == n/2 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+	"github.com/mdlayher/ethernet"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -106,8 +107,8 @@ func TestMACKinds(t *testing.T) {
 	}
 }
 
-// What AppendTo writes, gopacket reads, and ParseFrame too.
-func TestFrameAgreesWithGopacket(t *testing.T) {
+// gopacket and ParseFrame read what AppendTo writes, and mdlayher/ethernet writes the same.
+func TestFrameAgreesWithOtherCodecs(t *testing.T) {
 	for _, f := range []transport.Frame{
 		{Dst: transport.Broadcast, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5, Payload: []byte("payload")},
 		{Dst: transport.MAC{2, 0, 0, 0, 0, 2}, Src: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5,
@@ -122,6 +123,14 @@ func TestFrameAgreesWithGopacket(t *testing.T) {
 		if err != nil || got.Dst != f.Dst || got.Src != f.Src || got.EtherType != f.EtherType ||
 			got.Tagged != f.Tagged || got.Tag != f.Tag || !bytes.Equal(got.Payload, f.Payload) {
 			t.Errorf("ParseFrame: %+v, %v; want %+v", got, err, f)
+		}
+		other := ethernet.Frame{Destination: f.Dst[:], Source: f.Src[:], EtherType: ethernet.EtherType(f.EtherType), Payload: f.Payload}
+		if f.Tagged {
+			other.VLAN = &ethernet.VLAN{ID: uint16(f.Tag.VID), Priority: ethernet.Priority(f.Tag.PCP), DropEligible: f.Tag.DEI}
+		}
+		padded, err := other.MarshalBinary()
+		if err != nil || !bytes.Equal(bytes.TrimRight(padded, "\x00"), bytes.TrimRight(b, "\x00")) {
+			t.Errorf("ethernet writes %x, %v; want %x", padded, err, b)
 		}
 		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
 		eth, _ := p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)

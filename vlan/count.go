@@ -21,22 +21,28 @@ func (c *Count) Add(frames, bytes int) {
 
 // Sent is how much was sent to a destination with a VID since its Table was made.
 type Sent struct {
-	// Dst is Broadcast for all destinations that had no route of their own, and zero in a sum over all.
+	// Dst is Broadcast for all destinations that had no route of their own, and zero in a sum over
+	// all.
 	Dst           transport.MAC
 	VID           transport.VID // 0: untagged
 	Frames, Bytes uint64
 }
 
-// Counts returns what was sent to each destination with each VID that was ever its route's, sorted by destination, then
-// VID: the default is the last. Frames that are being sent may be missing. Source: VFREC §4.1 (3).
+// Counts returns what was sent to each destination with each VID that was ever its route's, sorted
+// by destination, then VID: the default is the last. Frames that are being sent may be missing.
+//
+// Source: VFREC §4.1 (3).
 func (t *Table) Counts() []Sent {
-	r := t.now.Load()
-	all := make([]Sent, 0, r.counts)
-	r.entries(func(e *entry) {
-		for c := e.cells; c != nil; c = c.older {
-			all = append(all, Sent{macOf(e.dst), c.vid, c.count.Frames.Load(), c.count.Bytes.Load()})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Sent, 0, t.counts)
+	for d := range t.all {
+		for _, e := range d.past {
+			if e.first {
+				all = append(all, Sent{d.mac, e.tag.Tag.VID, e.count.Frames.Load(), e.count.Bytes.Load()})
+			}
 		}
-	})
+	}
 	slices.SortFunc(all, func(a, b Sent) int { return cmp.Or(a.Dst.Compare(b.Dst), cmp.Compare(a.VID, b.VID)) })
 	return all
 }
@@ -45,7 +51,8 @@ func (t *Table) Counts() []Sent {
 func PerVID(counts []Sent) []Sent {
 	var sums []Sent
 	for _, c := range counts {
-		i, found := slices.BinarySearchFunc(sums, c.VID, func(s Sent, vid transport.VID) int { return cmp.Compare(s.VID, vid) })
+		i, found := slices.BinarySearchFunc(sums, c.VID,
+			func(s Sent, vid transport.VID) int { return cmp.Compare(s.VID, vid) })
 		if !found {
 			sums = slices.Insert(sums, i, Sent{VID: c.VID})
 		}

@@ -11,7 +11,7 @@
 //
 // A [Router] is the sender's view of that choice: destination address in, tag out. [Untagged] and [Fixed]
 // are the simplest ones. A [Table] has a route for each destination, may be changed while frames are sent,
-// and counts frames. A [Template] is a frame header made once per destination from such a route.
+// and counts frames. A [Destination] is a table's entry for one address, for senders to keep.
 //
 // Frames of every VID are received always, and never checked against a route: while routes change, both
 // ends must keep understanding each other.
@@ -20,11 +20,10 @@
 //
 //	topology   networks, the VLANs computed for them, the configuration of their switches
 //	plan       which VID each pair of nodes uses: rules, files, checks, differences
-//	traffic    who sends how much to whom: patterns, files, the load on each cable
+//	traffic    what each node sends to each other node: patterns, files, the load on each cable
 //	optimize   the plan for a traffic
 //	control    a controller that follows the traffic, and a failover that follows the paths: decisions only
-//	manager    a node's daemon: it holds routes, and carries changes out
-//	failover   a failover's driver: it sends the probes, and changes the routes
+//	manager    a node's daemon, its clients, changes of several nodes, and the driver of failover
 //
 // Source: VFREC §2, §3.
 package vlan

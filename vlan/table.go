@@ -1,139 +1,217 @@
 package vlan
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
 const (
-	// MaxRoutes bounds the destinations of a Table: 4,096 nodes, and the default.
-	MaxRoutes = maxNodes + 1
+	// MaxRoutes bounds the routes of a Table: one for each of 4,096 nodes, and the default.
+	MaxRoutes = 4096 + 1
 
-	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a route: 64 VIDs for each of
-	// 4,096 destinations. Each takes 32 bytes.
-	MaxCounts = 64 * maxNodes
-
-	// maxNodes is how many nodes a plan can have.
-	maxNodes = 4096
+	// MaxCounts bounds the counts of a Table, one for each destination and VID that ever had a
+	// route: 64 VIDs for each of 4,096 nodes.
+	MaxCounts = 64 * 4096
 )
 
-// ErrBadRoute is matched by the errors of routes that no table can hold.
-var ErrBadRoute = errors.New("bad route")
-
-// Route says which tag frames to a destination carry.
-type Route struct {
-	// Dst is a station, or transport.Broadcast: then the route is that of every destination without one of its own,
-	// groups among them.
-	Dst transport.MAC
-	Tag transport.Tag
-	// Untagged frames carry no tag at all; Tag must be zero.
-	Untagged bool
-}
-
-// Validate reports why r cannot be a route: a destination that is neither a station nor Broadcast, or a tag that chooses
-// no VLAN. The error is ErrBadRoute.
-func (r Route) Validate() error {
-	switch {
-	case r.Dst.IsZero():
-		return fmt.Errorf("%w to %v: no station's address (want a unicast MAC, or %v for the default)", ErrBadRoute, r.Dst, transport.Broadcast)
-	case r.Dst.IsMulticast() && r.Dst != transport.Broadcast:
-		return fmt.Errorf("%w to %v: a group (want a unicast MAC; groups take the default, %v)", ErrBadRoute, r.Dst, transport.Broadcast)
-	case r.Untagged && r.Tag != transport.Tag{}:
-		return fmt.Errorf("%w to %v: untagged, and with the tag %v (want one of the two)", ErrBadRoute, r.Dst, r.Tag)
-	case r.Untagged:
-		return nil
-	case r.Tag.VID == 0 || r.Tag.VID > transport.MaxVID:
-		return fmt.Errorf("%w to %v: VID %d (want 1 to %d)", ErrBadRoute, r.Dst, r.Tag.VID, transport.MaxVID)
-	case r.Tag.PCP > 7:
-		return fmt.Errorf("%w to %v: PCP %d (want 0 to 7)", ErrBadRoute, r.Dst, r.Tag.PCP)
-	}
-	return nil
-}
-
-// String formats r as "02:00:00:00:00:01 by VID 101 PCP 1".
-func (r Route) String() string {
-	if r.Untagged {
-		return r.Dst.String() + " untagged"
-	}
-	return fmt.Sprintf("%v by %v", r.Dst, r.Tag)
-}
-
-// Table is a Router that a node sends by and that can be changed meanwhile. Destinations without a route of their own go
-// by the default one, that of transport.Broadcast; without it, untagged.
+// Table is a Router whose routes can be changed while frames are sent. Destinations without a route
+// of their own go by the default one, that of transport.Broadcast; without it, untagged.
 //
-// Readers take no lock and are never held up: they see the routes of before a change or of after it. Route costs a few
-// nanoseconds and allocates nothing. All methods may be called from any goroutine. Make tables with NewTable.
+// Readers take no lock and are never held up. A change of several routes comes into force one
+// destination after the other, within microseconds; that of one destination at once. All methods
+// may be called from any goroutine.
 //
 // Source: VFREC §2.3, §4.1.
 type Table struct {
-	now atomic.Pointer[routing]
+	fallback Destination // the default; it always has a route
+	known    atomic.Pointer[map[transport.MAC]*Destination]
+
+	mu     sync.Mutex // serialises changes; guards what follows
+	routes int        // in force
+	counts int        // ever made
 }
 
-var _ Counting = (*Table)(nil)
+var _ Router = (*Table)(nil)
 
-// NewTable returns a table of the given routes, of which no two may have the same destination. The error is
-// ErrBadRoute.
+// NewTable returns a table of the given routes, of which no two may have the same destination. The
+// error is ErrBadRoute.
 func NewTable(routes []Route) (*Table, error) {
-	t := new(Table)
-	t.now.Store(newRouting(len(routes)))
+	t := &Table{}
+	t.fallback = Destination{table: t, mac: transport.Broadcast}
+	t.known.Store(&map[transport.MAC]*Destination{})
 	if err := t.Replace(routes); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// Route returns the tag of frames to dst: by the route that is in force at some moment during the call.
+// Route returns the tag of frames to dst.
 func (t *Table) Route(dst transport.MAC) transport.OptionalTag {
-	e := t.now.Load().route(keyOf(dst))
-	return transport.OptionalTag{Tagged: e.state == tagged, Tag: e.tag}
+	tag, _ := t.find(dst).Route()
+	return tag
 }
 
-// Generation returns a number that is another one after each change.
-func (t *Table) Generation() uint64 { return t.now.Load().generation }
-
-// Counter returns where to count frames that go to dst by the present route: by dst and VID or, if dst has no route of
-// its own, by the default and its VID. A route that comes back to a VID is counted on where it was before.
+// Counter returns where frames to dst by the present route are counted: by dst and VID or, if dst
+// has no route of its own, by the default and its VID. A route that comes back to a VID counts on
+// from before.
+//
 // Source: VFREC §4.1.
 func (t *Table) Counter(dst transport.MAC) *Count {
-	return t.now.Load().route(keyOf(dst)).count
+	_, count := t.find(dst).Route()
+	return count
 }
 
-// Replace makes routes the table's only ones, all at once. With an error, which is ErrBadRoute, the old ones stay in
-// force.
-func (t *Table) Replace(routes []Route) error { return t.change((*routing).nextWithout, routes) }
-
-// Set changes or adds the given routes, all at once, and leaves the others as they are. With an error, which is
-// ErrBadRoute, the old ones stay in force.
-func (t *Table) Set(routes ...Route) error { return t.change((*routing).next, routes) }
-
-// change brings routes into force on top of what start takes over from the present state. Of several that change a
-// table at once, all but one begin again.
-func (t *Table) change(start func(*routing) *routing, routes []Route) error {
-	for {
-		old := t.now.Load()
-		next := start(old)
-		if err := next.apply(routes); err != nil {
-			return err
-		}
-		if t.now.CompareAndSwap(old, next) {
-			return nil
-		}
+// find returns the destination that dst's frames go by.
+func (t *Table) find(dst transport.MAC) *Destination {
+	if d := (*t.known.Load())[dst]; d != nil {
+		return d
 	}
+	return &t.fallback
+}
+
+// Destinations returns the table's entries for these addresses, in order, and makes those that are
+// missing. A sender keeps them, and reads the present route from one without a look-up.
+func (t *Table) Destinations(dsts ...transport.MAC) []*Destination {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.destinations(dsts)
+}
+
+func (t *Table) destinations(dsts []transport.MAC) []*Destination {
+	known, copied := *t.known.Load(), false
+	all := make([]*Destination, len(dsts))
+	for i, dst := range dsts {
+		d := known[dst]
+		if dst == transport.Broadcast {
+			d = &t.fallback
+		}
+		if d == nil {
+			if !copied {
+				known, copied = maps.Clone(known), true
+			}
+			d = &Destination{table: t, mac: dst}
+			known[dst] = d
+		}
+		all[i] = d
+	}
+	if copied {
+		t.known.Store(&known)
+	}
+	return all
 }
 
 // Routes returns the routes in force, sorted by destination: the default is the last.
 func (t *Table) Routes() []Route {
-	r := t.now.Load()
-	routes := make([]Route, 0, r.routes)
-	r.entries(func(e *entry) {
-		if e.state != gone {
-			routes = append(routes, Route{Dst: macOf(e.dst), Tag: e.tag, Untagged: e.state == untagged})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	routes := make([]Route, 0, t.routes)
+	for d := range t.all {
+		if d.own {
+			tag, _ := d.Route()
+			routes = append(routes, Route{d.mac, tag})
 		}
-	})
+	}
 	slices.SortFunc(routes, func(a, b Route) int { return a.Dst.Compare(b.Dst) })
 	return routes
+}
+
+// all yields the destinations, the default last. The caller holds mu.
+func (t *Table) all(yield func(*Destination) bool) {
+	for _, d := range *t.known.Load() {
+		if !yield(d) {
+			return
+		}
+	}
+	yield(&t.fallback)
+}
+
+// Set changes or adds the given routes and leaves the others as they are. With an error, which is
+// ErrBadRoute, all old ones stay in force. To change the route of a known destination to a tag that
+// it has had before allocates nothing.
+func (t *Table) Set(routes ...Route) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(routes) == 1 {
+		if d := t.find(routes[0].Dst); d.mac == routes[0].Dst && d.switchTo(routes[0]) {
+			return nil
+		}
+	}
+	return t.change(routes, false)
+}
+
+// Replace makes routes the table's only ones. With an error, which is ErrBadRoute, the old ones
+// stay in force.
+func (t *Table) Replace(routes []Route) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.change(routes, true)
+}
+
+// change brings routes into force, and with alone takes all others out, if nothing is wrong with
+// any of them. The caller holds mu.
+func (t *Table) change(routes []Route, alone bool) error {
+	mine, err := t.check(routes, alone)
+	if err != nil {
+		return err
+	}
+	dsts := make([]transport.MAC, len(routes))
+	for i, r := range routes {
+		dsts[i] = r.Dst
+	}
+	for i, d := range t.destinations(dsts) {
+		d.set(routes[i].OptionalTag)
+	}
+	if alone {
+		for d := range t.all {
+			if !mine[d.mac] {
+				d.unset()
+			}
+		}
+	}
+	return nil
+}
+
+// check reports what is wrong with routes, before anything is changed, and returns their
+// destinations.
+func (t *Table) check(routes []Route, alone bool) (mine map[transport.MAC]bool, err error) {
+	mine = make(map[transport.MAC]bool, len(routes))
+	total, counts := t.routes, t.counts
+	if alone {
+		total = 0
+	}
+	for _, r := range routes {
+		if err := r.Validate(); err != nil {
+			return nil, err
+		}
+		if mine[r.Dst] {
+			return nil, fmt.Errorf("%w to %v: given twice (want one for each destination)", ErrBadRoute, r.Dst)
+		}
+		mine[r.Dst] = true
+		d := t.find(r.Dst)
+		if d.mac != r.Dst {
+			d = nil
+		}
+		if alone || d == nil || !d.own {
+			total++
+		}
+		if d == nil || d.count(r.Tag.VID) == nil {
+			counts++
+		}
+	}
+	if alone && !mine[transport.Broadcast] && t.fallback.count(0) == nil {
+		counts++ // of frames without a route, which go untagged
+	}
+	switch {
+	case total > MaxRoutes:
+		return nil, fmt.Errorf("%w: %d of them (want at most %d in a table)", ErrBadRoute, total, MaxRoutes)
+	case counts > MaxCounts:
+		return nil, fmt.Errorf("%w: the table has counted for %d pairs of destination and VID and is full"+
+			" (make a new table)", ErrBadRoute, MaxCounts)
+	}
+	return mine, nil
 }

@@ -19,7 +19,7 @@ import (
 func station(i int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, byte(i >> 8), byte(i)} }
 
 func by(dst transport.MAC, vid transport.VID) vlan.Route {
-	return vlan.Route{Dst: dst, Tag: transport.Tag{VID: vid}}
+	return vlan.Route{Dst: dst, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
 }
 
 func newTable(t testing.TB, routes ...vlan.Route) *vlan.Table {
@@ -31,7 +31,8 @@ func newTable(t testing.TB, routes ...vlan.Route) *vlan.Table {
 	return table
 }
 
-// naiveTable is a table written down as its documentation reads: slices searched from the end, all copied.
+// naiveTable is a table written down as its documentation reads: slices searched from the end, all
+// copied.
 type naiveTable struct {
 	routes []vlan.Route
 	counts []vlan.Sent
@@ -65,7 +66,7 @@ func (n *naiveTable) route(dst transport.MAC) vlan.Route {
 			return r
 		}
 	}
-	return vlan.Route{Dst: transport.Broadcast, Untagged: true}
+	return vlan.Route{Dst: transport.Broadcast}
 }
 
 func (n *naiveTable) count(dst transport.MAC, vid transport.VID, bytes int) {
@@ -98,15 +99,15 @@ func randomRoutes(rng *rand.Rand, stations int) (routes []vlan.Route) {
 			r.Dst = transport.Broadcast
 		}
 		if rng.IntN(5) == 0 {
-			r.Tag, r.Untagged = transport.Tag{}, true
+			r.OptionalTag = transport.Untagged
 		}
 		routes = append(routes, r)
 	}
 	return routes
 }
 
-// 100 random tables, 300 random operations on each, and a frame to anywhere after each: the table and the naive one agree on
-// every route and every count.
+// 100 random tables, 300 random operations on each, and a frame to anywhere after each: the table
+// and the naive one agree on every route and every count.
 func TestTable_AgreesWithNaive(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -115,7 +116,7 @@ func TestTable_AgreesWithNaive(t *testing.T) {
 		table, naive := newTable(t, first...), &naiveTable{}
 		naive.set(first)
 		for op := range 300 {
-			before, routes := table.Generation(), randomRoutes(rng, stations)
+			routes := randomRoutes(rng, stations)
 			var err error
 			if rng.IntN(20) == 0 {
 				err = table.Replace(routes)
@@ -124,12 +125,12 @@ func TestTable_AgreesWithNaive(t *testing.T) {
 				err = table.Set(routes...)
 			}
 			naive.set(routes)
-			if err != nil || table.Generation() == before {
-				t.Fatalf("seed %d, operation %d: %v, generation %d after %d", seed, op, err, table.Generation(), before)
+			if err != nil {
+				t.Fatalf("seed %d, operation %d: %v", seed, op, err)
 			}
 			dst := station(1 + rng.IntN(stations+5))
 			want := naive.route(dst)
-			if got := table.Route(dst); got.Tag != want.Tag || got.Tagged == want.Untagged {
+			if got := table.Route(dst); got != want.OptionalTag || got != held(table, dst) {
 				t.Fatalf("seed %d, operation %d: to %v: %v, want %v", seed, op, dst, got, want)
 			}
 			bytes := 60 + rng.IntN(1000)
@@ -146,6 +147,58 @@ func TestTable_AgreesWithNaive(t *testing.T) {
 	}
 }
 
+// held is what a sender reads that keeps the destination's entry.
+func held(table *vlan.Table, dst transport.MAC) transport.OptionalTag {
+	tag, _ := table.Destinations(dst)[0].Route()
+	return tag
+}
+
+// An entry that a sender keeps follows every change: of its own route, of the default, and back.
+func TestDestination_FollowsTheTable(t *testing.T) {
+	table := newTable(t)
+	d := table.Destinations(a, transport.Broadcast)
+	for _, x := range []struct {
+		change func() error
+		toA    transport.VID
+		toAll  transport.VID
+	}{
+		{func() error { return nil }, 0, 0},
+		{func() error { return table.Set(by(transport.Broadcast, 9)) }, 9, 9},
+		{func() error { return table.Set(by(a, 1)) }, 1, 9},
+		{func() error { return table.Set(by(b, 2)) }, 1, 9},
+		{func() error { return table.Set(by(a, 3)) }, 3, 9},
+		{func() error { return table.Replace([]vlan.Route{by(b, 2)}) }, 0, 0},
+		{func() error { return table.Replace([]vlan.Route{by(a, 4), by(transport.Broadcast, 5)}) }, 4, 5},
+	} {
+		if err := x.change(); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []transport.VID{x.toA, x.toAll} {
+			tag, count := d[i].Route()
+			if tag.Tag.VID != want || tag.Tagged != (want != 0) || count == nil {
+				t.Errorf("%v, counted %v: want VID %d", tag, count != nil, want)
+			}
+		}
+	}
+}
+
+// To change a route to a VID that it has had before allocates nothing, however large the table.
+func TestTable_SetAllocatesNothing(t *testing.T) {
+	table, vid := bigTable(t, vlan.MaxRoutes-1), transport.VID(1)
+	round := func() {
+		vid = 1 + vid%4
+		if err := table.Set(by(station(77), vid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		round()
+	}
+	if n := testing.AllocsPerRun(1000, round); n != 0 {
+		t.Errorf("%v allocs, want 0", n)
+	}
+}
+
 func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	table := newTable(t, by(a, 5))
 	if got := table.Route(b); got != transport.Untagged {
@@ -158,8 +211,8 @@ func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	}
 }
 
-// A route that comes back to a VID goes on counting there, and so does one that was away; a sender that kept its counter over the
-// change has not counted in vain.
+// A route that comes back to a VID goes on counting there, and so does one that was away; a sender
+// that kept its counter over the change has not counted in vain.
 func TestTable_CountsSurviveChanges(t *testing.T) {
 	table := newTable(t, by(a, 1), by(transport.Broadcast, 9))
 	kept := table.Counter(a)
@@ -192,7 +245,8 @@ func TestTable_CountsSurviveChanges(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with one route, none of them comes into force, by Set and by Replace, and no table is made of them.
+// Whatever is wrong with one route, none of them comes into force, by Set and by Replace, and no
+// table is made of them.
 func TestTable_BadRoutesChangeNothing(t *testing.T) {
 	for name, bad := range map[string]struct {
 		routes []vlan.Route
@@ -200,10 +254,10 @@ func TestTable_BadRoutesChangeNothing(t *testing.T) {
 	}{
 		"VID 0 chooses no VLAN":   {[]vlan.Route{by(b, 0)}, "02:00:00:00:00:02: VID 0 (want 1 to 4094)"},
 		"VID 4095 is reserved":    {[]vlan.Route{by(b, 4095)}, "VID 4095 (want 1 to 4094)"},
-		"PCP":                     {[]vlan.Route{{Dst: b, Tag: transport.Tag{VID: 1, PCP: 8}}}, "PCP 8 (want 0 to 7)"},
+		"PCP":                     {[]vlan.Route{{Dst: b, OptionalTag: transport.Tagged(transport.Tag{VID: 1, PCP: 8})}}, "PCP 8 (want 0 to 7)"},
 		"zero MAC":                {[]vlan.Route{by(transport.MAC{}, 1)}, "00:00:00:00:00:00: no station's address"},
 		"group":                   {[]vlan.Route{by(transport.MAC{3}, 1)}, "03:00:00:00:00:00: a group (want"},
-		"untagged, and a tag":     {[]vlan.Route{{Dst: b, Tag: transport.Tag{VID: 1}, Untagged: true}}, "untagged, and with the tag VID 1 PCP 0"},
+		"untagged, and a tag":     {[]vlan.Route{{Dst: b, OptionalTag: transport.OptionalTag{Tag: transport.Tag{VID: 1}}}}, "untagged, and with the tag VID 1 PCP 0"},
 		"a destination twice":     {[]vlan.Route{by(b, 1), by(b, 2)}, "02:00:00:00:00:02: given twice"},
 		"the default twice":       {[]vlan.Route{by(transport.Broadcast, 1), by(transport.Broadcast, 1)}, "ff:ff:ff:ff:ff:ff: given twice"},
 		"the good one comes last": {[]vlan.Route{by(b, 0), by(a, 7)}, "VID 0"},
@@ -236,7 +290,8 @@ func TestTable_IsBounded(t *testing.T) {
 	if err := table.Set(routes[0]); !errors.Is(err, vlan.ErrBadRoute) {
 		t.Errorf("one more: %v", err)
 	}
-	// Each of these replaces the one before, but their counts stay: those of the routes, and one without a tag.
+	// Each of these replaces the one before, but their counts stay: those of the routes, and one
+	// without a tag.
 	for vid := 2; ; vid++ {
 		for i := range routes {
 			routes[i].Tag.VID = transport.VID(vid)
@@ -258,8 +313,8 @@ func TestTable_IsBounded(t *testing.T) {
 	}
 }
 
-// Writers give all stations one VID, or one of their own another one, while readers look: no reader sees a VID that nobody set, an
-// older generation after a newer one, or a half of a change; no change and no count is lost.
+// Writers give all stations one VID, or one of their own another one, while readers look: no reader
+// sees a VID that nobody set, and Routes sees no half of a change; no change and no count is lost.
 func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 	const stations, writers, readers, rounds = 64, 4, 4, 2000
 	all := make([]vlan.Route, stations)
@@ -267,7 +322,6 @@ func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 		all[i] = by(station(i), 1)
 	}
 	table := newTable(t, all...)
-	first := table.Generation()
 	var done atomic.Int32
 	var writing, reading sync.WaitGroup
 	for w := range writers {
@@ -288,13 +342,7 @@ func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 	counted := make([]uint64, readers)
 	for r := range readers {
 		reading.Go(func() {
-			var last uint64
 			for done.Load() < writers {
-				g := table.Generation()
-				if g < last {
-					t.Errorf("generation %d after %d", g, last)
-				}
-				last = g
 				routes := table.Routes() // of one moment
 				vid := make(map[transport.MAC]transport.VID)
 				for _, route := range routes {
@@ -319,9 +367,6 @@ func TestTable_ReadersAndWritersAtOnce(t *testing.T) {
 	}
 	writing.Wait()
 	reading.Wait()
-	if got := table.Generation() - first; got != writers*rounds {
-		t.Errorf("%d changes, want %d", got, writers*rounds)
-	}
 	var sent, want uint64
 	for _, s := range table.Counts() {
 		sent += s.Frames
@@ -348,14 +393,14 @@ func TestTable_ReadersAllocateNothing(t *testing.T) {
 		dst := station(i)
 		_ = table.Route(dst)
 		table.Counter(dst).Add(1, 64)
-		_ = table.Generation()
 		i++
 	}); n != 0 {
 		t.Errorf("%v allocs, want 0", n)
 	}
 }
 
-// What a look-up and a change of one route cost, and what they would with a Go map, which a change has to copy.
+// What a look-up and a change of one route cost, and what they would with a Go map, which a change
+// has to copy.
 func BenchmarkTable(b *testing.B) {
 	for _, n := range []int{16, 1024, 4096} {
 		table := bigTable(b, n)
@@ -389,8 +434,8 @@ func BenchmarkTable(b *testing.B) {
 
 func ExampleTable() {
 	table, err := vlan.NewTable([]vlan.Route{
-		{Dst: transport.MAC{0x02, 0, 0, 0, 0, 2}, Tag: transport.Tag{VID: 3}},
-		{Dst: transport.Broadcast, Tag: transport.Tag{VID: 1}},
+		{Dst: transport.MAC{0x02, 0, 0, 0, 0, 2}, OptionalTag: transport.Tagged(transport.Tag{VID: 3})},
+		{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -400,13 +445,13 @@ func ExampleTable() {
 	fmt.Println(table.Route(to))
 
 	// The path of VID 3 is full: take VID 4, from the next frame on.
-	if err := table.Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: 4}}); err != nil {
+	if err := table.Set(vlan.Route{Dst: to, OptionalTag: transport.Tagged(transport.Tag{VID: 4})}); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(table.Route(to))
 
 	// A mistake changes nothing.
-	fmt.Println(table.Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: 4095}}))
+	fmt.Println(table.Set(vlan.Route{Dst: to, OptionalTag: transport.Tagged(transport.Tag{VID: 4095})}))
 	fmt.Println(table.Routes())
 	// Output:
 	// VID 3

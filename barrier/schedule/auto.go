@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// Choice is an algorithm that Auto considers, with what it would cost.
+// Choice is an algorithm that Auto considers, and its cost.
 type Choice struct {
 	Algorithm Algorithm
 	Cost      time.Duration // of one barrier, by the model
 	Frames    int           // of one barrier
 }
 
-// Auto returns the algorithm that is best by the model, the first of Choices: for each size another one, perhaps. All nodes must give the
-// same parameters; none are DefaultLogP. With several networks, messages are spread over them.
+// Auto returns the algorithm that is best by the model: for each size the first of Choices. All
+// nodes must give the same parameters; none are DefaultLogP. With several networks, messages are
+// spread over them.
 func Auto(nics ...LogP) Algorithm {
 	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
 	return Algorithm{name: "auto", choose: choose, whole: func(b *builder) { choose(b.size).all()(b) }}
 }
 
-// candidates are what Auto chooses from, the simple ones first.
+// candidates returns the algorithms that Auto chooses from, the simple ones first.
 func candidates(size int) []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent()}
 	for _, k := range []int{2, 3, 4, 6, 8, 12, 16, 32} {
@@ -31,11 +32,13 @@ func candidates(size int) []Algorithm {
 	return append(all, TreeTree(2), TreeTree(4), Star())
 }
 
-// nearly is how close, in percent, a cost is to the least one if it counts as the same: the model is no better.
+// nearly is the difference, in percent, up to which two costs count as the same: the accuracy of
+// the model.
 const nearly = 5
 
-// Choices returns what Auto considers for a size, the best first: of those that cost nearly the least, the one with the
-// fewest frames, which others on the network would choose, and of those the simplest. The others follow by cost.
+// Choices returns the algorithms that Auto considers for a size, the best first. Of those that
+// cost nearly the least, the best has the fewest frames, and of those it is the simplest. The
+// others follow by cost.
 func Choices(size int, nics ...LogP) []Choice {
 	var all []Choice
 	for _, a := range candidates(size) {

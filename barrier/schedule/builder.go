@@ -5,9 +5,10 @@ import "fmt"
 // maxLabels is how many labels there are.
 const maxLabels = 256
 
-// builder collects one rank's steps, in the order in which they are awaited and told.
+// builder collects one rank's steps, in the order in which messages are awaited and sent.
 //
-// A part may be written for some of the ranks, which it numbers from 0: place says which they are.
+// A part may be written for some of the ranks, numbered from 0. place returns their ranks in the
+// whole.
 type builder struct {
 	rank, size int
 	place      func(rank int) int // nil: the part is for all ranks
@@ -15,11 +16,11 @@ type builder struct {
 	nics       int                // networks to spread messages over
 	copies     bool               // a multicast goes over each of them
 	steps      []Step
-	closed     bool // the next await or tell begins a step
+	closed     bool // the next await or notify begins a step
 }
 
-// among writes a part for some ranks: this one is number rank of size. The part's own ranks are placed at place(0) to
-// place(size-1) of b's.
+// among writes a part for some ranks, of which this one is number rank of size. Rank r of the
+// part is rank place(r) of b.
 func (b *builder) among(rank, size int, place func(int) int, p part) {
 	sub := *b
 	sub.rank, sub.size = rank, size
@@ -28,7 +29,7 @@ func (b *builder) among(rank, size int, place func(int) int, p part) {
 	b.steps, b.label, b.closed = sub.steps, sub.label, sub.closed
 }
 
-// skip advances the label as p would, for a rank that has no part in it. size is what the others give among.
+// skip advances the label as p would, for a rank that has no part in p. size is that of p's ranks.
 func (b *builder) skip(size int, p part) {
 	other := builder{size: size, label: b.label, nics: 1, place: b.at}
 	p(&other)
@@ -42,7 +43,7 @@ func (b *builder) at(rank int) int {
 	return b.place(rank)
 }
 
-// step returns the step that is being written. A step that tells already awaits no more.
+// step returns the step that is being written. An await after a notify begins a new one.
 func (b *builder) step(awaits bool) *Step {
 	n := len(b.steps)
 	if n == 0 || b.closed || awaits && len(b.steps[n-1].Notify) > 0 {
@@ -55,17 +56,18 @@ func (b *builder) step(awaits bool) *Step {
 // cut ends the step.
 func (b *builder) cut() { b.closed = true }
 
-// await has the rank await a message, before all that it tells from now on.
+// await adds a message that the rank awaits before its later notifies.
 func (b *builder) await(from, label int) {
 	s := b.step(true)
 	s.Await = append(s.Await, Receive{b.at(from), b.checked(label)})
 }
 
-// tell has the rank tell another one. Messages to one receiver that can come at one time should have different
-// spreads, so that several networks share them.
+// notify adds a message to another rank. Messages that one receiver may get at one time have
+// different spreads, so that several networks share them.
 func (b *builder) notify(to, label, spread int) { b.notifyVia(spread%b.nics, to, label) }
 
-// notifyAll tells every other rank: by a multicast if the part is for all ranks, and else one by one.
+// notifyAll adds a message to every other rank: a multicast if the part is for all ranks, and
+// else one message after the other, as a multicast would reach the others too.
 func (b *builder) notifyAll(label int) {
 	if b.size == 1 {
 		return

@@ -1,7 +1,8 @@
 package schedule
 
-// The tree of chassis of SCMD §4. A chassis is three ranks: Center, Left and Right. Chassis 0 is the root: one chassis
-// hangs below each of its ranks. Below every other one hang two, at Left and Right:
+// The tree of chassis of SCMD §4. A chassis is three ranks: Center, Left and Right. Chassis 0 is
+// the root, with a chassis below each of its ranks. Each other chassis has two below it, at Left
+// and Right:
 //
 //	     chassis 0:  C      L      R
 //	                /       |       \
@@ -10,8 +11,9 @@ package schedule
 //	chassis 4: C L R  chassis 5
 const perChassis = 3
 
-// Chassis returns SCMD's barrier over a tree of chassis, each a group of three, in halves: the entries go up, from a
-// chassis' Center to the rank above it, and the release comes down the same way.
+// Chassis returns SCMD's barrier over a tree of chassis, each a group of three, in halves: the
+// entries go up, from a chassis' Center to the rank above it, and the release comes down the same
+// way.
 //
 // Without loss: 2(n-1) frames.
 //
@@ -20,10 +22,11 @@ func Chassis() Algorithm {
 	return Algorithm{name: "chassis", in: chassisIn, out: chassisOut}
 }
 
-// ChassisRepeated is Chassis as the source has it, with full barriers inside of the chassis: two in the root and in
-// those at the low end, three in those between.
+// ChassisRepeated is Chassis as the source has it, with full barriers inside each chassis: two in
+// the root and in those at the low end, three in those between.
 //
-// Source: SCMD §4, figure 9. Its cost there: (4 + 3 Li) TIB + 3 (Li + 1) TSR, for Li levels between.
+// Source: SCMD §4, figure 9. Its cost there: (4 + 3 Li) TIB + 3 (Li + 1) TSR, for Li levels
+// between.
 func ChassisRepeated() Algorithm {
 	return Algorithm{name: "chassis-repeated", whole: chassisRepeated}
 }
@@ -41,7 +44,7 @@ func seatOf(rank, size int) seat {
 	chassis, place := rank/perChassis, rank%perChassis
 	s := seat{center: chassis * perChassis, up: none, down: none}
 	s.seats = min(perChassis, size-s.center)
-	below := 2*chassis + 1 + place // place 0, the Center, has something below it in the root alone
+	below := 2*chassis + 1 + place // the Center, place 0, has a chassis below it in the root alone
 	if chassis == 0 || place > 0 {
 		if below < (size+perChassis-1)/perChassis {
 			s.down = below * perChassis
@@ -79,14 +82,14 @@ func chassisOut(b *builder) {
 	}
 }
 
-// chassisRepeated follows the three procedures of figure 9. One who has nothing above is in the root, and one who has
-// nothing below at the low end: the steps are the same.
+// chassisRepeated follows the three procedures of figure 9: of the root, which has nothing above
+// it, of the low end, which has nothing below it, and of the chassis between.
 func chassisRepeated(b *builder) {
 	s := seatOf(b.rank, b.size)
 	inner := func() {
 		b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, sequence(gather, notifyEach))
 	}
-	first := b.label // the labels of the messages between chassis are the first three
+	first := b.label // messages between chassis have the first three labels
 	const begin, ended, release = 0, 1, 2
 	b.label += 3
 	above, below := s.up != none, s.down != none
@@ -103,7 +106,7 @@ func chassisRepeated(b *builder) {
 		}
 		inner()
 	} else {
-		b.label += 2 // of the barrier that others have
+		b.label += 2 // of the barrier that the other chassis have
 	}
 	if above {
 		b.notify(s.up, first+ended, 0)
@@ -119,7 +122,7 @@ func chassisRepeated(b *builder) {
 	}
 }
 
-// isLow reports whether nothing is below a chassis.
+// isLow reports whether no chassis is below a chassis.
 func isLow(chassis, size int) bool {
 	first := 2*chassis + 2 // of those below
 	if chassis == 0 {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrWrong is what all errors of Check are.
+// ErrWrong is the class of all errors of Check.
 var ErrWrong = errors.New("wrong schedule")
 
-// message is one that a rank sends, at a step of its own.
+// message is one that a rank sends.
 type message struct {
 	from, to int
 	label    uint8
@@ -18,9 +18,10 @@ func (m message) String() string {
 	return fmt.Sprintf("rank %d's message %d to rank %d", m.from, m.label, m.to)
 }
 
-// Check proves that the algorithm is right for that size, or returns an ErrWrong that says what is not: each message
-// that is sent is awaited once, each that is awaited is sent, nobody waits for ever, and whoever leaves has
-// causally followed everybody's entry. It takes memory for size squared bits.
+// Check proves that the algorithm is right for a size, or returns an ErrWrong with the fault. In
+// a right schedule each message that is sent is awaited once, each that is awaited is sent, no
+// rank waits for ever, and each exit causally follows the entry of every rank. Check takes memory
+// for size squared bits.
 func (a Algorithm) Check(size int) error {
 	steps := make([][]Step, size)
 	for rank := range steps {
@@ -43,7 +44,7 @@ func check(steps [][]Step) error {
 	return follow(steps)
 }
 
-// checkAwaited finds all messages that are awaited.
+// checkAwaited returns all messages that are awaited.
 func checkAwaited(steps [][]Step) (map[message]bool, error) {
 	awaited := map[message]bool{}
 	for rank, own := range steps {
@@ -65,7 +66,8 @@ func checkAwaited(steps [][]Step) (map[message]bool, error) {
 	return awaited, nil
 }
 
-// checkSent makes sure that what is awaited is what is sent. Copies may be sent over several networks.
+// checkSent checks that the messages awaited are those sent. Copies may be sent over several
+// networks.
 func checkSent(steps [][]Step, awaited map[message]bool) error {
 	type copied struct {
 		message
@@ -77,17 +79,17 @@ func checkSent(steps [][]Step, awaited map[message]bool) error {
 		for _, s := range own {
 			for _, t := range s.Notify {
 				if t.To != All && (t.To < 0 || t.To >= len(steps)) {
-					return fmt.Errorf("rank %d tells rank %d", rank, t.To)
+					return fmt.Errorf("rank %d notifies rank %d", rank, t.To)
 				}
 				if t.NIC < 0 || t.NIC >= MaxNICs {
-					return fmt.Errorf("rank %d tells over network %d", rank, t.NIC)
+					return fmt.Errorf("rank %d notifies over network %d", rank, t.NIC)
 				}
 				for _, to := range audience(rank, t.To, len(steps)) {
 					m := message{rank, to, t.Label}
 					first, known := awaited[m]
 					switch {
 					case !known:
-						return fmt.Errorf("nobody awaits %v", m)
+						return fmt.Errorf("no rank awaits %v", m)
 					case sent[copied{m, t.NIC}]:
 						return fmt.Errorf("%v is sent twice", m)
 					case first:
@@ -107,7 +109,7 @@ func checkSent(steps [][]Step, awaited map[message]bool) error {
 	return nil
 }
 
-// audience returns who gets a message.
+// audience returns the ranks that get a message.
 func audience(from, to, size int) []int {
 	if to != All {
 		return []int{to}
@@ -121,13 +123,13 @@ func audience(from, to, size int) []int {
 	return all
 }
 
-// follow runs the schedules, and has every message carry whose entries its sender knows of.
+// follow runs the schedules. Every message carries the set of entries that its sender knows of.
 func follow(steps [][]Step) error {
 	size := len(steps)
 	known := make([]set, size)
-	at := make([]int, size)     // the step that each rank is at
+	at := make([]int, size)     // the step of each rank
 	told := map[message]set{}   // messages on their way, and the knowledge in them
-	waits := map[message]bool{} // messages that somebody needs to go on
+	waits := map[message]bool{} // messages that a rank needs to go on
 	var ready []int             // ranks to look at
 	for rank := range size {
 		known[rank] = newSet(size)
@@ -159,7 +161,8 @@ func follow(steps [][]Step) error {
 	return verdict(steps, at, known)
 }
 
-// takeAll adds the knowledge of all that a step awaits, or returns false and notes what is not there yet.
+// takeAll adds the knowledge in all messages that a step awaits, or returns false and notes a
+// message that is not there yet.
 func takeAll(s *Step, rank int, known set, told map[message]set, waits map[message]bool) bool {
 	for _, r := range s.Await {
 		m := message{r.From, rank, r.Label}

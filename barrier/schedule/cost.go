@@ -2,12 +2,12 @@ package schedule
 
 import "time"
 
-// LogP is what a message costs, by the LogP model: a send occupies the sender's processor for Os, the message is then
-// L on its way, and occupies the receiver's processor for Or. Gap is the least time between the beginnings of two
-// sends, or two receives, of one NIC.
+// LogP is the cost of a message by the LogP model: a send occupies the sender's processor for Os,
+// the message is then L on its way, and occupies the receiver's processor for Or. Gap is the
+// least time between the beginnings of two sends, or two receives, of one NIC.
 //
-// Beyond LogP it says what nodes cost that share processors or a switch in software, as they do where a cluster runs on one
-// machine. Zero is nothing: each node has a processor of its own.
+// The other fields describe a cluster on one machine, where nodes share processors and a switch in
+// software. If they are zero each node has a processor of its own.
 //
 // Source: MCD §5.1.1, and its references 10 and 11.
 type LogP struct {
@@ -18,11 +18,13 @@ type LogP struct {
 	Switch time.Duration // of a shared processor, to turn from one node to another
 }
 
-// DefaultLogP is what rawlane's ring link measures between two machines' worth of processors, without the wire (see
-// bench logp). Only its proportions matter to Auto.
-var DefaultLogP = LogP{Os: 900 * time.Nanosecond, L: 2 * time.Microsecond, Or: 400 * time.Nanosecond, Gap: 900 * time.Nanosecond}
+// DefaultLogP is the cost of rawlane's ring link between processors of their own, without the
+// wire, as "rawlane bench logp" measures it. Only its proportions matter to Auto.
+var DefaultLogP = LogP{
+	Os: 900 * time.Nanosecond, L: 2 * time.Microsecond, Or: 400 * time.Nanosecond, Gap: 900 * time.Nanosecond,
+}
 
-// Event is one message of a barrier, as the model has it. Times are since all ranks entered.
+// Event is one message of a barrier in the model. Times are since all ranks entered.
 type Event struct {
 	From, To, NIC int // a multicast is one event for each receiver
 	Label         uint8
@@ -32,9 +34,9 @@ type Event struct {
 	Handled       time.Duration // by the receiver
 }
 
-// Cost returns how long a barrier of that size takes by the model, from the entry of all to the last one's exit. nics
-// are the networks; where the algorithm uses more, the last one stands for the others. Cores and Switch are the
-// first's.
+// Cost returns how long a barrier of that size takes by the model, from the entry of all ranks to
+// the last exit. nics are the networks; where the algorithm uses more, the last one stands for
+// the others. Cores and Switch are those of the first.
 func (a Algorithm) Cost(size int, nics ...LogP) time.Duration {
 	exits, _ := a.walk(size, nics, false)
 	var last time.Duration

@@ -2,13 +2,13 @@ package schedule
 
 import "fmt"
 
-// Hierarchical returns a barrier in levels: ranks in groups of the given size, group 0 being ranks 0 to group-1 and so
-// on; the lowest of each leads it. First comes the inner algorithm's way in, within each group, so that the leaders
-// know; then the outer algorithm, among the leaders; then the inner one's way out. Where the outer algorithm ends in a
-// multicast, that one frame releases everybody, and there is no other way out. Both algorithms may be
-// hierarchies themselves.
+// Hierarchical returns a barrier in levels. Ranks are in groups of the given size, group 0 being
+// ranks 0 to group-1 and so on, and the lowest rank of a group leads it. The inner algorithm's
+// first half runs within each group, then the outer algorithm among the leaders, then the inner
+// one's second half. If the outer algorithm ends in a multicast, that frame releases all ranks,
+// and no second half follows. Both algorithms may be hierarchies themselves.
 //
-// The source has full inner barriers where this has halves: see HierarchicalRepeated.
+// The source has full inner barriers in place of the halves: see HierarchicalRepeated.
 //
 // Source: SCMD §4.
 func Hierarchical(inner, outer Algorithm, group int) Algorithm {
@@ -27,8 +27,8 @@ func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	return a
 }
 
-// HierarchicalRepeated is Hierarchical with a full inner barrier before the leaders' and another one after it, as the
-// source has them.
+// HierarchicalRepeated is Hierarchical with a full inner barrier before that of the leaders and
+// another one after it, as the source has them.
 //
 // Source: SCMD §4.
 func HierarchicalRepeated(inner, outer Algorithm, group int) Algorithm {
@@ -46,7 +46,7 @@ func mustBeGroup(group int) {
 	}
 }
 
-// sequence is parts one after the other.
+// sequence runs parts one after the other.
 func sequence(parts ...part) part {
 	return func(b *builder) {
 		for _, p := range parts {
@@ -55,7 +55,7 @@ func sequence(parts ...part) part {
 	}
 }
 
-// within does p in each group.
+// within runs p in each group.
 func within(group int, p part) part {
 	return func(b *builder) {
 		first := b.rank / group * group
@@ -66,7 +66,7 @@ func within(group int, p part) part {
 	}
 }
 
-// leaders does p among the first of each group.
+// leaders runs p among the lowest ranks of the groups.
 func leaders(group int, p part) part {
 	return func(b *builder) {
 		count := (b.size + group - 1) / group

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Names says what Parse takes.
-const Names = "shuffle, tree:K, treetree:K, concurrent, star, hier:G (or hier:G:INNER:OUTER), repeated:G:INNER:OUTER, " +
-	"chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, auto"
+// Names lists the names that Parse takes.
+const Names = "shuffle, tree:K, treetree:K, concurrent, star, hier:G (or hier:G:INNER:OUTER), " +
+	"repeated:G:INNER:OUTER, chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, auto"
 
-// maxNumber bounds K and G: more than any cluster has nodes.
+// maxNumber bounds K and G: no cluster has more nodes.
 const maxNumber = 1 << 16
 
-// Parse returns the algorithm of that name, as String gives it.
+// Parse returns the algorithm with a name, as String returns it.
 func Parse(name string) (Algorithm, error) {
 	p := parser{words: strings.Split(name, ":")}
 	a, err := p.algorithm()
@@ -33,7 +33,7 @@ type parser struct {
 	depth int
 }
 
-// maxDepth bounds how often algorithms may be nested: each level takes labels.
+// maxDepth bounds the nesting of algorithms: each level takes labels.
 const maxDepth = 8
 
 var errEnd = errors.New("something is missing at its end")

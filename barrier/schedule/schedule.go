@@ -2,45 +2,48 @@ package schedule
 
 import "fmt"
 
-// All is the peer that stands for every other rank: a multicast.
+// All in place of a rank is every other rank: a multicast.
 const All = -1
 
 // Receive is a message that a rank awaits.
 type Receive struct {
 	From  int
-	Label uint8 // tells the messages of one sender to one receiver apart
+	Label uint8 // distinguishes messages of one sender to one receiver
 }
 
-// Send is a message that a rank tells.
+// Send is a message that a rank sends.
 type Send struct {
 	To    int // a rank, or All
 	Label uint8
 	NIC   int // the network to send it over, from 0
 }
 
-// Step is what a rank does next: it awaits messages, in any order, and then tells.
+// Step is what a rank does next: it awaits messages, in any order, and then sends its notifies.
 type Step struct {
 	Await  []Receive
 	Notify []Send
 }
 
-// Algorithm makes schedules. The zero Algorithm is none; make one with Shuffle, Tree, Concurrent, Auto and the others
-// of this package, or New. Algorithms are values, and one is known by its name.
+// Algorithm makes schedules. The zero Algorithm is none: Shuffle, Tree, Concurrent, Auto and the
+// others of this package make one, and so does New. Algorithms are values, identified by their
+// names.
 type Algorithm struct {
 	name    string
-	whole   part // of an algorithm that has no halves
-	in, out part // of one that has
-	// releasesAll: out is one multicast of rank 0.
-	releasesAll bool
+	whole   part // of an algorithm without halves
+	in, out part // of one with halves
+
+	releasesAll bool                     // out is one multicast of rank 0
 	choose      func(size int) Algorithm // of Auto
 }
 
-// part writes a piece of one rank's schedule. It advances the builder's label by the same number on every rank.
+// part writes a piece of one rank's schedule. It advances the builder's label by the same number
+// on every rank.
 //
-// An algorithm has two halves if rank 0 knows of all entries between them: in tells it, and out tells the others.
+// An algorithm has two halves if rank 0 knows of all entries between them: in notifies rank 0,
+// and out notifies the others.
 type part func(*builder)
 
-// New makes an algorithm of a function that gives each rank's steps, such that its Check is nil.
+// New makes an algorithm of a function that returns each rank's steps. Its Check must return nil.
 func New(name string, steps func(rank, size int) []Step) Algorithm {
 	return Algorithm{name: name, whole: func(b *builder) {
 		for _, s := range steps(b.rank, b.size) {
@@ -52,7 +55,7 @@ func New(name string, steps func(rank, size int) []Step) Algorithm {
 			}
 			b.cut()
 		}
-		b.label += maxLabels / 2 // leaves as many to who composes it
+		b.label += maxLabels / 2 // leaves as many to a composition
 	}}
 }
 
@@ -70,8 +73,9 @@ func (a Algorithm) For(size int) Algorithm {
 	return a
 }
 
-// Steps returns what a rank does in a barrier of size ranks: each step in turn, as soon as its messages are in. The
-// barrier is left after the last. Ranks are 0 to size-1; others panic.
+// Steps returns what a rank does in a barrier of size ranks: each step in turn, as soon as its
+// messages are there. The barrier is left after the last step. Ranks are 0 to size-1; others
+// panic.
 func (a Algorithm) Steps(rank, size int) []Step {
 	if rank < 0 || rank >= size {
 		panic(fmt.Sprintf("schedule: rank %d of %d", rank, size))
@@ -89,7 +93,8 @@ func (a Algorithm) all() part {
 	return func(b *builder) { a.in(b); a.out(b) }
 }
 
-// halves returns a as halves. A barrier without is made one: all of it, and then rank 0 tells each of the others.
+// halves returns a as halves. For an algorithm without them, in is all of it, and out has rank 0
+// notify each of the others.
 func (a Algorithm) halves() (in, out part) {
 	if a.whole != nil {
 		return a.whole, notifyEach
@@ -109,7 +114,8 @@ func (a Algorithm) Multicasts(size int) bool {
 	return false
 }
 
-// Frames returns how many frames one barrier costs if none is lost: the messages sent, a multicast counted once.
+// Frames returns how many frames one barrier costs without loss: the messages sent, a multicast
+// counted once.
 func (a Algorithm) Frames(size int) (n int) {
 	a = a.For(size)
 	for rank := range size {

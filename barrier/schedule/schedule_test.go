@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// generators are all there are, with parameters that differ in kind.
+// generators are all algorithms, with parameters that differ in kind.
 func generators() []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent(), Star(), Chassis(), ChassisRepeated()}
 	for _, k := range []int{2, 3, 4, 7, 16} {
@@ -66,7 +66,7 @@ func TestSchedule_LargeSizes(t *testing.T) {
 	}
 }
 
-// The checker must find what is wrong.
+// The checker finds each fault.
 func TestCheck_FindsWhatIsBroken(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -74,9 +74,9 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		want  string
 	}{
 		{"a message is not sent", func(s [][]Step) { s[3][0].Notify = nil }, "rank 3's message 0 to rank 2 is awaited, and never sent"},
-		{"a message is not awaited", func(s [][]Step) { s[2][0].Await = nil }, "nobody awaits rank 3's message 0 to rank 2"},
-		{"a message goes to another rank", func(s [][]Step) { s[3][0].Notify[0].To = 1 }, "nobody awaits rank 3's message 0 to rank 1"},
-		{"a message has another label", func(s [][]Step) { s[3][0].Notify[0].Label = 9 }, "nobody awaits rank 3's message 9"},
+		{"a message is not awaited", func(s [][]Step) { s[2][0].Await = nil }, "no rank awaits rank 3's message 0 to rank 2"},
+		{"a message goes to another rank", func(s [][]Step) { s[3][0].Notify[0].To = 1 }, "no rank awaits rank 3's message 0 to rank 1"},
+		{"a message has another label", func(s [][]Step) { s[3][0].Notify[0].Label = 9 }, "no rank awaits rank 3's message 9"},
 		{"a message is sent twice", func(s [][]Step) { s[3][0].Notify = append(s[3][0].Notify, s[3][0].Notify[0]) }, "is sent twice"},
 		{"a message is awaited twice", func(s [][]Step) { s[2][0].Await = append(s[2][0].Await, s[2][0].Await[0]) }, "is awaited twice"},
 		{"rank 2 passes on what it has not heard", func(s [][]Step) {
@@ -89,7 +89,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		{"rank 3 waits before it tells", func(s [][]Step) {
 			s[3] = []Step{{Await: s[3][1].Await, Notify: s[3][0].Notify}}
 		}, "waits for ever"},
-		{"a rank that is none", func(s [][]Step) { s[3][0].Notify[0].To = 4 }, "tells rank 4"},
+		{"a rank that does not exist", func(s [][]Step) { s[3][0].Notify[0].To = 4 }, "notifies rank 4"},
 		{"itself", func(s [][]Step) { s[2][0].Await[0].From = 2 }, "awaits itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestMCD_3_1_1_ShuffleExchange(t *testing.T) {
 	}
 }
 
-// The frames of one barrier: what the doc comments promise.
+// The frames of one barrier are as many as the doc comments promise.
 func TestFrames(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8, 13, 31, 32, 100} {
 		for _, c := range []struct {
@@ -154,7 +154,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// SCMD §4, figure 9: what the ranks of each kind of chassis do, with one level between (20 ranks or more).
+// SCMD §4, figure 9: the steps of the ranks of each kind of chassis, with one level between (20
+// ranks or more).
 func TestSCMD_4_ProceduresOfTheChassis(t *testing.T) {
 	const size = 30 // root, three between, six at the low end
 	steps := func(rank int) (s string) {
@@ -187,7 +188,8 @@ func TestSCMD_4_ProceduresOfTheChassis(t *testing.T) {
 	}
 }
 
-// A tree's children come over different networks (MCD §3.3.1), and so do the many of the concurrent barrier (§3.3.2).
+// Messages of a tree's children come over different networks (MCD §3.3.1), and so do those of
+// the concurrent barrier (§3.3.2).
 func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 	nics := func(a Algorithm, size int) (used []int) {
 		for rank := 1; rank < size; rank++ {
@@ -272,8 +274,8 @@ func TestMCD_5_1_2_CostFormulas(t *testing.T) {
 	}
 }
 
-// MCD §5.1.2: at n = 16 the 4-ary tree beats the shuffle exchange if and only if 3 or < os + L... by the formulas
-// 3 hops + 4 or against 4 hops: where 4 or < hop, that is 3 or < os + L.
+// MCD §5.1.2: at n = 16 the 4-ary tree beats the shuffle exchange if and only if 3 or < os + L...
+// by the formulas 3 hops + 4 or against 4 hops: where 4 or < hop, that is 3 or < os + L.
 func TestMCD_5_1_2_FourAryTreeAgainstShuffleExchange(t *testing.T) {
 	for or := us; or < 15*us; or += us / 2 {
 		p := LogP{Os: 3 * us, L: 17500, Or: or}
@@ -291,7 +293,7 @@ func TestMCD_5_1_2_FourAryTreeAgainstShuffleExchange(t *testing.T) {
 	}
 }
 
-// Where nodes share processors, their work adds up.
+// If nodes share processors, their work adds up.
 func TestCost_SharedCores(t *testing.T) {
 	p := LogP{Os: us, L: 0, Or: us, Cores: 1, Switch: 0}
 	for _, a := range []Algorithm{Shuffle(), Star(), Tree(2)} {

@@ -1,8 +1,9 @@
 package schedule
 
-// Shuffle returns the shuffle exchange (also butterfly): in phase i, ranks that differ in bit i alone tell each other.
-// Where size is no power of two it is the dissemination barrier: in phase i, rank r tells r + 2^i and awaits r - 2^i,
-// modulo size. After ceil(log2 n) phases everybody has heard of everybody.
+// Shuffle returns the shuffle exchange (also butterfly): in phase i, ranks that differ in bit i
+// alone notify each other. If size is no power of two it is the dissemination barrier: in phase
+// i, rank r notifies r + 2^i and awaits r - 2^i, modulo size. After ceil(log2 n) phases each rank
+// has heard of all others.
 //
 // Without loss: n ceil(log2 n) frames, no multicast. Cost: (os + L + or) ceil(log2 n).
 //
@@ -23,7 +24,7 @@ func shuffle(b *builder) {
 
 func powerOfTwo(n int) bool { return n&(n-1) == 0 }
 
-// digits returns how many digits to base k tell n ranks apart: ceil(log_k n).
+// digits returns how many digits to base k distinguish n ranks: ceil(log_k n).
 func digits(n, k int) (phases int) {
 	for d := 1; d < n; d *= k {
 		phases++

@@ -2,13 +2,15 @@ package schedule
 
 import "fmt"
 
-// Stripe returns a over several networks, on each of which every rank has a NIC: messages that one rank receives at one
-// time, such as a tree's children's, come over different ones. A multicast release goes over the first.
+// Stripe returns a over several networks, on each of which every rank has a NIC. Messages that
+// one rank receives at one time, such as those of its children in a tree, come over different
+// networks. A multicast release goes over the first one.
 //
 // Source: MCD §3.3.1 (tree), §3.3.2 (concurrent).
 func Stripe(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "stripe", false) }
 
-// Redundant is Stripe with the multicast release sent on every network, so that the loss of one copy costs nothing.
+// Redundant is Stripe with the multicast release on every network, so that the loss of one copy
+// costs nothing.
 func Redundant(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "redundant", true) }
 
 func overNetworks(a Algorithm, nics int, name string, copies bool) Algorithm {
@@ -32,5 +34,5 @@ func overNetworks(a Algorithm, nics int, name string, copies bool) Algorithm {
 	return a
 }
 
-// MaxNICs bounds Stripe: more networks than anybody cables.
+// MaxNICs bounds Stripe: no cluster is cabled with so many networks.
 const MaxNICs = 64

@@ -2,9 +2,10 @@ package schedule
 
 import "fmt"
 
-// Tree returns the k-ary tree barrier with multicast release, k >= 2. In phase i the ranks that differ in base-k digit
-// i alone, lower digits being 0, combine: k-1 tell, the lowest awaits. After ceil(log_k n) phases rank 0 has heard all
-// and multicasts the release. (This is the k-nomial tree, binomial for k=2; not a heap with k children.)
+// Tree returns the k-ary tree barrier with multicast release, k >= 2. In phase i the ranks that
+// differ in base-k digit i alone, lower digits being 0, combine: k-1 notify, the lowest awaits.
+// After ceil(log_k n) phases rank 0 has heard all and multicasts the release. This is the
+// k-nomial tree (binomial for k=2), not a heap with k children.
 //
 // Without loss: n frames. Cost: (os + L + (k-1) or) ceil(log_k n) + os + L + or.
 //
@@ -23,14 +24,14 @@ func BinaryTree() Algorithm { return Tree(2) }
 // Source: MCD §3.2.2.
 func TernaryTree() Algorithm { return Tree(3) }
 
-// TreeTree is Tree whose release goes down the tree, for networks without multicast.
+// TreeTree is Tree with a release that goes down the tree, for networks without multicast.
 //
 // Without loss: 2(n-1) frames. Cost: about twice the way up.
 func TreeTree(k int) Algorithm {
 	return Algorithm{name: fmt.Sprintf("treetree:%d", k), in: climb(k), out: descend(k)}
 }
 
-// climb tells rank 0 along the tree.
+// climb notifies rank 0 along the tree.
 func climb(k int) part {
 	mustBeTree(k)
 	return func(b *builder) {
@@ -56,7 +57,7 @@ func descend(k int) part {
 		for phase := phases - 1; phase >= 0; phase-- {
 			d := power(k, phase)
 			if b.rank%d > 0 {
-				continue // this phase is above it
+				continue // the phase belongs to higher levels
 			}
 			if digit := b.rank / d % k; digit > 0 {
 				b.await(b.rank-digit*d, b.label+phase)

@@ -1,31 +1,33 @@
 package schedule
 
 import (
-	"container/heap"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/timewheel"
 )
 
-// walk is a barrier in the model's time. Ranks have processors of their own, or take turns on shared ones: a rank that
-// has something to do queues for a core, and keeps it while its messages come quickly enough.
+// walk is a barrier in the model's time. Ranks have processors of their own, or take turns on
+// shared ones: a rank with work queues for a core, and keeps it while its messages come quickly
+// enough.
 type walk struct {
 	nics   []LogP
 	ranks  []walker
 	cores  []core
-	queue  []int // ranks that want a shared core
+	queue  []int // ranks with work, without a core
 	exits  []time.Duration
 	record bool
 	events []Event
 
-	coming arrivals
-	count  int // of all that came
+	coming timewheel.Wheel[arrival]
 }
 
 // walker is one rank.
 type walker struct {
 	steps   []Step
-	at      int // the step that it waits in
+	at      int // the step in which it waits
 	entered bool
-	here    map[Receive]bool // what came, of all steps
+	here    map[Receive]bool // the messages that came, of all steps
 	inbox   []arrival
 	active  bool            // on a core, or in the queue for one
 	sends   []time.Duration // by NIC: when the next send may begin
@@ -34,17 +36,16 @@ type walker struct {
 
 // core is a processor.
 type core struct {
-	rank int // that ran last, or none
+	rank int // the last to run, or none
 	busy bool
 }
 
-// arrival is a rank's entry, a message for a rank, or a core that is free again.
+// arrival is a rank's entry, a message for a rank, or the end of a core's work.
 type arrival struct {
-	at     time.Duration
-	number int // of two at one time, the lower comes first
-	kind   arrivalKind
-	index  int // the rank, or the core
-	event  Event
+	at    time.Duration
+	kind  arrivalKind
+	index int // the rank, or the core
+	event Event
 }
 
 type arrivalKind uint8
@@ -83,19 +84,15 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 	return w
 }
 
-func (w *walk) push(a arrival) {
-	a.number = w.count
-	w.count++
-	heap.Push(&w.coming, a)
-}
+func (w *walk) push(a arrival) { w.coming.Push(monotime.At(a.at), a) }
 
 func (w *walk) shared() bool { return w.nics[0].Cores > 0 && w.nics[0].Cores < len(w.ranks) }
 
 func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 
 func (w *walk) run() {
-	for len(w.coming) > 0 {
-		a := heap.Pop(&w.coming).(arrival)
+	for w.coming.Len() > 0 {
+		_, a := w.coming.Pop()
 		if a.kind == coreFree {
 			w.free(a.at, a.index)
 		} else {
@@ -114,7 +111,7 @@ func (w *walk) enqueue(a arrival) {
 	}
 }
 
-// free has a core go on with its rank, if that has more to do.
+// free has a core go on with its rank, if that has more work.
 func (w *walk) free(now time.Duration, c int) {
 	rank := w.cores[c].rank
 	w.cores[c].busy = false
@@ -125,8 +122,8 @@ func (w *walk) free(now time.Duration, c int) {
 	w.ranks[rank].active = false
 }
 
-// dispatch gives idle cores to ranks that want one: where each has its own, that one; else one that ran the rank last,
-// or any.
+// dispatch gives idle cores to ranks with work: each rank's own, or of shared ones the one that
+// ran the rank last, or any.
 func (w *walk) dispatch(now time.Duration) {
 	for len(w.queue) > 0 {
 		rank := w.queue[0]
@@ -155,7 +152,7 @@ func (w *walk) idle(rank int) int {
 	return found
 }
 
-// work has a rank handle the first that came, and send what it then may.
+// work has a rank handle the first arrival, and send the notifies of the steps that this ends.
 func (w *walk) work(now time.Duration, c, rank int) {
 	if w.shared() && w.cores[c].rank != rank {
 		now += w.nics[0].Switch
@@ -181,7 +178,7 @@ func (w *walk) work(now time.Duration, c, rank int) {
 	w.push(arrival{at: now, kind: coreFree, index: c})
 }
 
-// progress sends what each step tells, as long as what it awaits is here.
+// progress sends the notifies of each step whose awaits are here.
 func (w *walk) progress(now time.Duration, rank int) time.Duration {
 	r := &w.ranks[rank]
 	for r.entered && r.at < len(r.steps) {
@@ -213,23 +210,4 @@ func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
 		w.push(arrival{at: e.Arrived, kind: flight, index: e.To, event: e})
 	}
 	return e.Left
-}
-
-// arrivals is a heap, the earliest first.
-type arrivals []arrival
-
-func (h arrivals) Len() int { return len(h) }
-func (h arrivals) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].number < h[j].number
-}
-func (h arrivals) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *arrivals) Push(x any) { *h = append(*h, x.(arrival)) }
-
-// Pop implements heap.Interface.
-func (h *arrivals) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

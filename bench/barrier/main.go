@@ -11,86 +11,71 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/bench/floor"
-	"github.com/rawlane/rawlane/bench/rig"
+	"github.com/rawlane/rawlane/bench/baseline"
+	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "barrier:", err)
-		os.Exit(1)
+	nodes := "2,4,8,16,32"
+	b := harness.Bench{
+		Name: "barrier", Rounds: 7, Iters: 1000, MinIters: 1,
+		Flags: func(f *flag.FlagSet) { f.StringVar(&nodes, "nodes", nodes, "numbers of processes") },
+		Run: func(ctx context.Context, o harness.Options) (harness.Report, error) {
+			return run(ctx, o, nodes)
+		},
 	}
+	b.Main()
 }
 
-// patience is how long one contestant's round may take: several times what the slowest does.
-const patience = 3 * time.Minute
+// timeout bounds one round of a variant: several times the time of the slowest.
+const timeout = 3 * time.Minute
 
-// bench is what was asked for, and the programs that do it.
+// bench is the programs that are compared.
 type bench struct {
-	nodes         []int
-	rounds, iters int
-	rawlane       string
-	mpi           bool
-	floor         string // empty without a C compiler
+	iters   int
+	rawlane harness.Rawlane
+	mpi     bool
+	program string // the C program; "" without a compiler
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	flags := flag.NewFlagSet("barrier", flag.ExitOnError)
-	nodes := flags.String("nodes", "2,4,8,16,32", "numbers of processes")
-	rounds := flags.Int("rounds", 7, "rounds; each contestant's median counts")
-	iters := flags.Int("iters", 1000, "barriers per contestant and round")
-	asJSON := flags.Bool("json", false, "print JSON lines")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	b := bench{rounds: *rounds, iters: *iters}
-	if b.nodes, err = parseNodes(*nodes); err != nil {
-		return err
-	}
-	if b.rounds < 1 || b.iters < 1 {
-		return errors.New("want -rounds and -iters of 1 or more")
+func run(ctx context.Context, o harness.Options, list string) (r harness.Report, err error) {
+	nodes, err := parseNodes(list)
+	if err != nil {
+		return nil, err
 	}
 	if err := errors.Join(testbed.Reexec(), loopbackUp()); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "rawlane-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := b.build(ctx, dir); err != nil {
-		return err
+	b := bench{iters: o.Iters}
+	if b.rawlane, err = harness.BuildRawlane(ctx, dir); err != nil {
+		return nil, err
 	}
-	var all []*field
-	for _, n := range b.nodes {
-		f, err := b.compete(ctx, n)
+	if b.mpi, err = b.tryMPI(ctx); err != nil {
+		return nil, err
+	}
+	if b.program, err = baseline.BuildIfPossible(dir); err != nil {
+		return nil, err
+	}
+	var all report
+	for _, n := range nodes {
+		t, err := b.rounds(ctx, n, o.Rounds)
 		if err != nil {
-			return fmt.Errorf("%d processes: %w", n, err)
+			return nil, fmt.Errorf("%d processes: %w", n, err)
 		}
-		all = append(all, f)
-		if *asJSON {
-			err = f.printJSON(out)
-		} else {
-			f.print(out)
-		}
-		if err != nil {
-			return err
-		}
+		all = append(all, t)
 	}
-	if !*asJSON {
-		verdicts(out, all)
-	}
-	return nil
+	return all, nil
 }
 
 func parseNodes(text string) (nodes []int, err error) {
@@ -104,43 +89,24 @@ func parseNodes(text string) (nodes []int, err error) {
 	return nodes, nil
 }
 
-// build makes the programs, and says which are left out.
-func (b *bench) build(ctx context.Context, dir string) (err error) {
-	if b.rawlane, err = rig.Rawlane(ctx, dir); err != nil {
-		return err
-	}
-	if b.mpi, err = b.tryMPI(ctx); err != nil {
-		return err
-	}
-	b.floor, err = floor.Build(dir)
-	if errors.Is(err, floor.ErrNoCompiler) {
-		fmt.Fprintf(os.Stderr, "%v: the C rows are left out, and with them their ratios\n", err)
-		return nil
-	}
-	return err
-}
-
-// compete runs the rounds with n processes. Contestants take turns, so that a slow moment of the
-// machine meets all.
-func (b *bench) compete(ctx context.Context, n int) (*field, error) {
-	f := &field{nodes: n}
-	for round := range b.rounds {
-		if err := b.runRawlane(ctx, f, round); err != nil {
+// rounds runs the variants with n processes in turns, so that a slow moment of the machine slows
+// all of them.
+func (b *bench) rounds(ctx context.Context, n, rounds int) (*table, error) {
+	t := &table{nodes: n, chosen: make(map[string]string)}
+	for round := range rounds {
+		if err := b.runRawlane(ctx, t, round); err != nil {
 			return nil, err
 		}
-		if b.floor == "" {
-			continue
-		}
-		for _, c := range floors {
-			if c.only != 0 && c.only != n {
+		for _, c := range cVariants {
+			if b.program == "" || c.only != 0 && c.only != n {
 				continue
 			}
-			mean, err := b.runFloor(ctx, n, c)
+			mean, err := b.runC(ctx, n, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
-			f.add(c.name, mean)
+			t.Add(c.name, mean)
 		}
 	}
-	return f, nil
+	return t, nil
 }

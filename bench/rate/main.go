@@ -5,89 +5,59 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"os/signal"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/rawlane/rawlane/bench/floor"
-	"github.com/rawlane/rawlane/bench/rig"
+	"github.com/rawlane/rawlane/bench/baseline"
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/netpair"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "rate:", err)
-		os.Exit(1)
-	}
+	b := harness.Bench{Name: "rate", Rounds: 5, Iters: 500_000, MinIters: 1000, Run: run}
+	b.Main()
 }
 
-// batch is how many frames a system call sends, ours and the C program's.
+// batch is how many frames a system call sends, in rawlane and in C.
 const batch = 32
 
-// sizes are the payloads, in bytes: little ones, and almost a full frame.
+// sizes are the payloads, in bytes: small ones, and almost a full frame.
 var sizes = []int{64, 1400}
 
-// headerLen is what our header adds to a payload: the C program sends frames of the same length.
+// headerLen is the length of rawlane's header: the C program sends frames of the same length.
 const headerLen = 20
 
-// sample is one run's result.
+// sample is the result of one run.
 type sample struct {
 	rate    float64 // messages sent a second
-	arrived float64 // of the messages sent, the share that the receiver got
+	arrived float64 // share of them that the receiver got
 }
 
-// contestant is a sender.
-type contestant struct {
-	name    string
-	size    int
-	run     func(ctx context.Context) (sample, error)
-	samples []sample
+// sender is a variant with one size.
+type sender struct {
+	harness.Variant[sample]
+	size int
 }
 
-// median returns the sample with the median rate.
-func (c *contestant) median() sample {
-	slices.SortFunc(c.samples, func(a, b sample) int { return cmp.Compare(a.rate, b.rate) })
-	return c.samples[len(c.samples)/2]
-}
+func (s *sender) median() sample { return s.Median(func(x sample) float64 { return x.rate }) }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("rate", flag.ExitOnError)
-	iters := flags.Int("iters", 500_000, "messages per contestant and round")
-	rounds := flags.Int("rounds", 5, "rounds; each contestant's median counts")
-	asJSON := flags.Bool("json", false, "print JSON lines")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *iters < 1000 || *rounds < 1 {
-		return errors.New("want -iters 1000 or more, -rounds 1 or more")
-	}
-	r, err := rig.New()
+func run(ctx context.Context, o harness.Options) (harness.Report, error) {
+	p, err := netpair.New()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all, err := contestants(ctx, r, *iters)
+	all, err := senders(ctx, p, o.Iters)
 	if err == nil {
-		err = compete(ctx, all, *rounds)
+		var variants []*harness.Variant[sample]
+		for _, s := range all {
+			variants = append(variants, &s.Variant)
+		}
+		err = harness.Rounds(ctx, variants, o.Rounds)
 	}
-	if err = errors.Join(err, r.Close()); err != nil {
-		return err
-	}
-	if *asJSON {
-		return reportJSON(out, all)
-	}
-	report(out, all)
-	return nil
+	return report(all), errors.Join(err, p.Close())
 }
 
 const (
@@ -98,19 +68,19 @@ const (
 	memory  = "rawlane, fabric"
 )
 
-func contestants(ctx context.Context, r *rig.Rig, iters int) (all []*contestant, err error) {
-	c, err := floor.Build(r.Dir())
-	if err != nil && !errors.Is(err, floor.ErrNoCompiler) {
+func senders(ctx context.Context, p *netpair.Pair, iters int) (all []*sender, err error) {
+	c, err := baseline.BuildIfPossible(p.Dir())
+	if err != nil {
 		return nil, err
 	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v: the C rows are left out, and with them the ratios\n", err)
-	}
-	rawlane, err := rig.Rawlane(ctx, r.Dir())
+	rawlane, err := harness.BuildRawlane(ctx, p.Dir())
 	if err != nil {
 		return nil, err
 	}
 	for _, size := range sizes {
+		add := func(name string, run func(context.Context) (sample, error)) {
+			all = append(all, &sender{harness.Variant[sample]{Name: name, Run: run}, size})
+		}
 		for _, k := range []struct {
 			name, mode string
 			batch      int
@@ -118,23 +88,26 @@ func contestants(ctx context.Context, r *rig.Rig, iters int) (all []*contestant,
 			if c == "" {
 				break
 			}
-			all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (sample, error) {
-				return measureC(ctx, r, c, k.mode, size+headerLen, iters, k.batch)
-			}})
+			add(k.name, func(ctx context.Context) (sample, error) {
+				return measureC(ctx, p, c, k.mode, size+headerLen, iters, k.batch)
+			})
 		}
 		for _, k := range []struct{ name, link string }{{memory, "fabric"}, {ours, "ring"}} {
-			all = append(all, &contestant{name: k.name, size: size, run: func(ctx context.Context) (sample, error) {
+			add(k.name, func(ctx context.Context) (sample, error) {
 				return measure(ctx, rawlane, k.link, size, iters)
-			}})
+			})
 		}
 	}
 	return all, nil
 }
 
 // measureC runs the C program's sender against its sink, which prints how many frames came.
-func measureC(ctx context.Context, r *rig.Rig, program, mode string, size, iters, batch int) (s sample, err error) {
-	sank, sent, err := r.Pair(ctx, []string{program, "ring-sink", rig.Interface, strconv.Itoa(r.Core(1))},
-		[]string{program, mode, rig.Interface, strconv.Itoa(r.Core(0)), strconv.Itoa(size), strconv.Itoa(iters), strconv.Itoa(batch)})
+func measureC(
+	ctx context.Context, p *netpair.Pair, program, mode string, size, iters, batch int,
+) (s sample, err error) {
+	sank, sent, err := p.Run(ctx, []string{program, "ring-sink", netpair.Interface, strconv.Itoa(p.Core(1))},
+		[]string{program, mode, netpair.Interface, strconv.Itoa(p.Core(0)),
+			strconv.Itoa(size), strconv.Itoa(iters), strconv.Itoa(batch)})
 	if err != nil {
 		return s, err
 	}
@@ -148,87 +121,67 @@ func measureC(ctx context.Context, r *rig.Rig, program, mode string, size, iters
 	return sample{rate: float64(iters) / ns * 1e9, arrived: came / float64(iters)}, nil
 }
 
-// measure runs the command that users run, and that makes its own namespaces like the rig's.
-func measure(ctx context.Context, rawlane, link string, size, iters int) (s sample, err error) {
-	cmd := exec.CommandContext(ctx, rawlane, "bench", "rate", "--link", link, "--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters), "--json")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
-	}
-	var line struct {
+// measure runs "rawlane bench rate".
+func measure(ctx context.Context, r harness.Rawlane, link string, size, iters int) (s sample, err error) {
+	type line struct {
 		Sent float64 `json:"tx_msgs_per_s"`
 		Lost float64 `json:"lost"`
 	}
-	if err := json.Unmarshal(out, &line); err != nil {
+	lines, err := harness.Lines[line](ctx, r, "rate", "--link", link,
+		"--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters))
+	if err != nil {
 		return s, err
 	}
-	return sample{rate: line.Sent, arrived: 1 - line.Lost/float64(iters)}, nil
+	return sample{rate: lines[0].Sent, arrived: 1 - lines[0].Lost/float64(iters)}, nil
 }
 
-// compete runs the rounds. Contestants take turns, so that a slow moment of the machine meets all.
-func compete(ctx context.Context, all []*contestant, rounds int) error {
-	for range rounds {
-		for _, c := range all {
-			s, err := c.run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			c.samples = append(c.samples, s)
-		}
-	}
-	return nil
-}
+type report []*sender
 
-// rateOf returns the median rate of a contestant, or 0 if it was left out.
-func rateOf(all []*contestant, name string, size int) float64 {
-	for _, c := range all {
-		if c.name == name && c.size == size {
-			return c.median().rate
+// rate returns the median rate of a sender; 0 if it was left out.
+func (r report) rate(name string, size int) float64 {
+	for _, s := range r {
+		if s.Name == name && s.size == size {
+			return s.median().rate
 		}
 	}
 	return 0
 }
 
-// ratio compares a contestant with the C program's batches; 0 if those were left out.
-func ratio(all []*contestant, c *contestant) float64 {
-	if floor := rateOf(all, cBatch, c.size); floor > 0 {
-		return c.median().rate / floor
+// toC compares a sender with the C program's batches; 0 if those were left out.
+func (r report) toC(s *sender) float64 {
+	if c := r.rate(cBatch, s.size); c > 0 {
+		return s.median().rate / c
 	}
 	return 0
 }
 
-func reportJSON(out io.Writer, all []*contestant) error {
-	lines := json.NewEncoder(out)
-	for _, c := range all {
-		m := c.median()
-		err := lines.Encode(map[string]any{"name": c.name, "size_bytes": c.size, "tx_msgs_per_s": m.rate, "arrived": m.arrived, "ratio_to_c_batch": ratio(all, c)})
-		if err != nil {
-			return err
-		}
+// JSON implements harness.Report.
+func (r report) JSON() (lines []any) {
+	for _, s := range r {
+		m := s.median()
+		lines = append(lines, map[string]any{"name": s.Name, "size_bytes": s.size, "tx_msgs_per_s": m.rate,
+			"arrived": m.arrived, "ratio_to_c_batch": r.toC(s)})
 	}
-	return nil
+	return lines
 }
 
-func report(out io.Writer, all []*contestant) {
-	fmt.Fprintf(out, "Messages sent a second by one core; median of %d rounds\n%-20s %6s %12s %8s %10s\n", len(all[0].samples), "", "bytes", "msgs/s", "arrived", "/ C batch")
-	for _, c := range all {
-		m := c.median()
-		fmt.Fprintf(out, "%-20s %6d %12.0f %7.1f%% %10.2f\n", c.name, c.size, m.rate, 100*m.arrived, ratio(all, c))
+// Text implements harness.Report.
+func (r report) Text(out io.Writer) {
+	fmt.Fprintf(out, "Messages sent a second by one core; median of %d rounds\n%-20s %6s %12s %8s %10s\n",
+		len(r[0].Samples), "", "bytes", "msgs/s", "arrived", "/ C batch")
+	for _, s := range r {
+		m := s.median()
+		fmt.Fprintf(out, "%-20s %6d %12.0f %7.1f%% %10.2f\n", s.Name, s.size, m.rate, 100*m.arrived, r.toC(s))
 	}
 	fmt.Fprintln(out)
+	var targets []harness.Target
 	for _, size := range sizes {
-		if floor := rateOf(all, cBatch, size); floor > 0 {
-			verdict(out, fmt.Sprintf("ring at least 0.9 x C, %d bytes", size), rateOf(all, ours, size)/floor, 0.9)
+		if c := r.rate(cBatch, size); c > 0 {
+			targets = append(targets, harness.Target{What: fmt.Sprintf("ring at least 0.9 x C, %d bytes", size),
+				Got: r.rate(ours, size) / c, Limit: 0.9, AtLeast: true})
 		}
 	}
-	verdict(out, "fabric at least 2 million/s, 64 bytes", rateOf(all, memory, 64)/1e6, 2)
-}
-
-func verdict(out io.Writer, what string, got, want float64) {
-	word := "met"
-	if got < want {
-		word = "NOT met"
-	}
-	fmt.Fprintf(out, "%-40s %-8s (%.2f, want %.2f)\n", what, word, got, want)
+	targets = append(targets, harness.Target{What: "fabric at least 2 million/s, 64 bytes",
+		Got: r.rate(memory, 64) / 1e6, Limit: 2, AtLeast: true})
+	harness.PrintTargets(out, targets...)
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Check looks for what is wrong with the paths from one node to all others, by each of the given tags. What it finds is sorted by node
-// and tag, the network's as a whole first. It takes some times Options.Timeout, for most faults are silence. Errors: ctx's, and those of
-// mcd.Endpoint.TryProbe: then the faults are those that were found before.
+// Check looks for faults in the paths from this node to all others, by each of the given tags.
+// Faults are sorted by node and tag, those of the whole network first. It takes several times
+// Options.Timeout, as most faults show as silence. Errors: ctx's, and those of
+// mcd.Endpoint.TryProbe, with the faults found until then.
 func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []transport.OptionalTag, o Options) ([]Fault, error) {
 	o.setDefaults()
 	c := &checker{collector: collect(ep, o), o: o, nic: nic, tags: tags}
@@ -33,7 +34,7 @@ type checker struct {
 	faults []Fault
 }
 
-// checked is a path, and what is known of it.
+// checked is a path and its state.
 type checked struct {
 	mcd.Path
 	alive bool
@@ -44,7 +45,7 @@ func (c *checker) found(f Fault) {
 	c.faults = append(c.faults, f)
 }
 
-// look probes all paths, and lets the broadcasts be heard that should not come back.
+// look probes all paths, and sends broadcasts that should not come back.
 func (c *checker) look(ctx context.Context) error {
 	for _, n := range c.ep.Nodes() {
 		for _, tag := range c.tags {
@@ -64,13 +65,13 @@ func (c *checker) look(ctx context.Context) error {
 	probes := make([][]uint32, len(c.paths))
 	for range tries {
 		for i, p := range c.paths {
-			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{Anyone: true})
+			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
 			if err != nil {
 				return err
 			}
 			probes[i] = append(probes[i], n)
 		}
-		if err := sleep(ctx, c.o.Timeout); err != nil { // the whole of it: something may come twice
+		if err := sleep(ctx, c.o.Timeout); err != nil { // all of it: an answer may come twice
 			return err
 		}
 	}
@@ -86,7 +87,7 @@ func (c *checker) look(ctx context.Context) error {
 	return nil
 }
 
-// judge says what the answers to a path's probes show.
+// judge finds the faults that the answers to a path's probes show.
 func (c *checker) judge(p *checked, probes []uint32) {
 	most := 0
 	changed, arrives := false, transport.Untagged
@@ -95,14 +96,14 @@ func (c *checker) judge(p *checked, probes []uint32) {
 		same := 0
 		for _, a := range answers {
 			p.alive = true
-			if a.instance == answers[0].instance {
+			if a.incarnation == answers[0].incarnation {
 				same++
 			}
 			switch {
-			case a.seen != p.OptionalTag:
-				changed, arrives = true, a.seen
-			case a.came != p.OptionalTag:
-				changed, arrives = true, a.came
+			case a.peerReceived != p.OptionalTag:
+				changed, arrives = true, a.peerReceived
+			case a.received != p.OptionalTag:
+				changed, arrives = true, a.received
 			}
 		}
 		most = max(most, same)
@@ -117,13 +118,13 @@ func (c *checker) judge(p *checked, probes []uint32) {
 
 // judgeAddresses finds addresses at which more than one endpoint answers.
 func (c *checker) judgeAddresses(probes [][]uint32) {
-	type life struct {
-		node     mcd.NodeID
-		instance uint32
+	type endpoint struct {
+		node        mcd.NodeID
+		incarnation uint32
 	}
 	type station struct {
-		node  mcd.NodeID // whose address it is, by the table
-		lives []life     // that answer there
+		node      mcd.NodeID // the address's owner, by the node table
+		endpoints []endpoint // that answer there
 	}
 	stations := make(map[transport.MAC]*station)
 	var order []*station
@@ -137,19 +138,19 @@ func (c *checker) judgeAddresses(probes [][]uint32) {
 					stations[a.src] = s
 					order, macs = append(order, s), append(macs, a.src)
 				}
-				if l := (life{a.from, a.instance}); !slices.Contains(s.lives, l) {
-					s.lives = append(s.lives, l)
+				if e := (endpoint{a.from, a.incarnation}); !slices.Contains(s.endpoints, e) {
+					s.endpoints = append(s.endpoints, e)
 				}
 			}
 		}
 	}
 	for i, s := range order {
 		f := Fault{Kind: Duplicate, To: s.node, MACs: macs[i : i+1]}
-		for _, l := range s.lives {
-			f.Nodes = append(f.Nodes, l.node)
+		for _, e := range s.endpoints {
+			f.Nodes = append(f.Nodes, e.node)
 		}
 		if !slices.Contains(f.Nodes, s.node) {
-			f.Nodes = append(f.Nodes, s.node) // somebody else answers in its place
+			f.Nodes = append(f.Nodes, s.node) // another node answers in its place
 		}
 		if slices.Sort(f.Nodes); len(f.Nodes) > 1 {
 			c.found(f)
@@ -157,8 +158,8 @@ func (c *checker) judgeAddresses(probes [][]uint32) {
 	}
 }
 
-// direct finds out which direction of a path is dead: where a node answers by another tag, it can be asked to answer by that one
-// to a probe by the dead one, and the other way round.
+// direct finds out which direction of a path is dead. If the node answers by another tag, it can be
+// asked to answer a probe by the dead tag with that one, and the other way round.
 func (c *checker) direct(ctx context.Context) error {
 	type question struct {
 		path        *checked
@@ -177,11 +178,11 @@ func (c *checker) direct(ctx context.Context) error {
 				questions = append(questions, &question{path: p})
 				q := questions[len(questions)-1]
 				for range tries {
-					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{Back: &node[at].OptionalTag})
+					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{ReplyTag: &node[at].OptionalTag})
 					if err != nil {
 						return err
 					}
-					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{Back: &p.OptionalTag})
+					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{ReplyTag: &p.OptionalTag})
 					if err != nil {
 						return err
 					}

@@ -13,49 +13,51 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// answer is a probe that came back: answered, or of itself.
+// answer is a reply to a probe, or the probe itself, come back by a loop.
 type answer struct {
-	answered   bool
-	from       mcd.NodeID
-	src        transport.MAC
-	instance   uint32
-	seen, came transport.OptionalTag
+	reply       bool
+	from        mcd.NodeID
+	src         transport.MAC
+	incarnation uint32
+	// The tags with which the probe arrived at the peer, and the reply here.
+	peerReceived, received transport.OptionalTag
 }
 
-// collector sends probes, and keeps what comes back for each.
+// collector sends probes and keeps the answers to each.
 type collector struct {
 	ep    *mcd.Endpoint
-	limit time.Duration // for which room on a link is awaited
+	limit time.Duration // how long send waits for room on a link
 	stop  func()
 
 	mu   sync.Mutex // guards what follows
 	got  map[uint32][]answer
-	news chan struct{} // of capacity 1: something has come
+	came chan struct{} // capacity 1: an answer has come
 }
 
 func collect(ep *mcd.Endpoint, o Options) *collector {
-	c := &collector{ep: ep, limit: o.Timeout, got: make(map[uint32][]answer), news: make(chan struct{}, 1)}
+	c := &collector{ep: ep, limit: o.Timeout, got: make(map[uint32][]answer), came: make(chan struct{}, 1)}
 	c.stop = ep.WatchProbes(c.hear)
 	return c
 }
 
-// hear is called by whoever polls.
+// hear keeps an answer. The goroutine that polls calls it.
 func (c *collector) hear(p *mcd.Probe) {
 	own := p.From == c.ep.Node()
-	if !p.Answer && !own {
+	if !p.Reply && !own {
 		return
 	}
 	c.mu.Lock()
-	c.got[p.Number] = append(c.got[p.Number], answer{p.Answer, p.From, p.Src, p.Instance, p.Seen, p.Came})
+	a := answer{p.Reply, p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag}
+	c.got[p.Number] = append(c.got[p.Number], a)
 	c.mu.Unlock()
 	select {
-	case c.news <- struct{}{}:
-	default: // who waits will look at this, too
+	case c.came <- struct{}{}:
+	default: // the waiting goroutine has not looked yet, and will see this answer too
 	}
 }
 
-// send sends a probe, and waits for room on the link. Where there is none for long, as on a link whose other end takes no frames of that
-// size, the probe counts as sent: it is not answered.
+// send sends a probe, and waits for room on the link. If there is none for the limit, as on a link
+// whose other end takes no frames of that size, the probe counts as sent and is not answered.
 func (c *collector) send(ctx context.Context, to mcd.Path, o mcd.ProbeOptions) (number uint32, err error) {
 	for start := clock.Now(); ; {
 		number, err = c.ep.TryProbe(to, o)
@@ -72,17 +74,17 @@ func (c *collector) send(ctx context.Context, to mcd.Path, o mcd.ProbeOptions) (
 	}
 }
 
-// answers returns what has come back of a probe.
+// answers returns the answers to a probe so far.
 func (c *collector) answers(number uint32) []answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.got[number]
 }
 
-// awaitSpins is how often await polls before it sleeps: for some 100 µs, in which an answer has come if it was not lost.
+// awaitSpins is how often await polls before it sleeps: some 100 µs, in which most answers come.
 const awaitSpins = 200
 
-// await returns when each of the probes was answered, or a time is over, or ctx has ended: then with its error.
+// await returns when each of the probes was answered, or after the limit, or with ctx's error.
 func (c *collector) await(ctx context.Context, limit time.Duration, numbers ...uint32) error {
 	for range awaitSpins {
 		if c.all(numbers) {
@@ -95,7 +97,7 @@ func (c *collector) await(ctx context.Context, limit time.Duration, numbers ...u
 	defer over.Stop()
 	for !c.all(numbers) {
 		select {
-		case <-c.news:
+		case <-c.came:
 		case <-over.C:
 			return nil
 		case <-ctx.Done():
@@ -112,7 +114,7 @@ func (c *collector) all(numbers []uint32) bool {
 	return !slices.ContainsFunc(numbers, func(n uint32) bool { return len(c.got[n]) == 0 })
 }
 
-// sleep lets a time pass, in which more may come.
+// sleep waits for d, in which more answers may come.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

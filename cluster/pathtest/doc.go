@@ -1,10 +1,13 @@
-// Package pathtest measures the paths between the nodes of a cluster, and finds what is wrong with them.
+// Package pathtest measures the paths between the nodes of a cluster and finds what is wrong with
+// them.
 //
-// It sends probes, which each node's endpoint answers by itself: no program need run there but one that has an endpoint open.
+// It sends probes, which each node's endpoint answers by itself: any program with an open endpoint
+// will do on the other nodes.
 //
-//	Measure   how long a path is, and what it carries
-//	Sweep     by which VIDs a node can be reached
+//	Measure   a path's round-trip time
+//	EchoRate  the bytes a second that a path carries
+//	Sweep     the VIDs by which a node can be reached
 //	Check     loops, black holes, one-way paths, duplicate addresses, changed tags, MTU mismatches
 //
-// Each looks from one node. What all nodes see is put together by whoever asks them all: rawlane matrix does.
+// Each works from one node. rawlane matrix runs them on all nodes and combines the results.
 package pathtest

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// Node 1's switch port is in VLAN 1 alone: who sends to it by VID 2 is not heard.
+// Node 1's switch port is in VLAN 1 alone: frames to it by VID 2 do not arrive.
 func ExampleCheck() {
 	f, _ := fabric.New(fabric.Config{})
 	sw := f.AddSwitch("")

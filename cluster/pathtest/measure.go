@@ -12,11 +12,11 @@ import (
 
 // Options of a measurement or check. The zero Options are right for a local network.
 type Options struct {
-	// Count is how many probes measure a path's length. 0: 20.
+	// Count is how many probes Measure sends. 0 means DefaultCount.
 	Count int
-	// Size is how long they are, in bytes of payload. 0: as short as they can be.
+	// Size is a probe's payload in bytes. 0 means the shortest.
 	Size int
-	// Timeout is how long an answer is awaited. 0: 200 ms.
+	// Timeout is how long to wait for an answer. 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -35,20 +35,21 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Measured is what a path came to.
+// Measured is the result of Measure.
 type Measured struct {
 	Sent     int
 	Answered int
-	// RTT are the round trips of those that were answered, sorted.
+	// RTT are the round-trip times of the answered probes, sorted.
 	RTT []time.Duration
-	// Seen and Came are the tags with which the last probe arrived there and its answer here.
-	Seen, Came transport.OptionalTag
+	// PeerReceivedTag and ReceivedTag are the tags with which the last answered probe arrived at
+	// the peer, and its answer here.
+	PeerReceivedTag, ReceivedTag transport.OptionalTag
 }
 
 // Alive reports whether any probe was answered.
 func (m *Measured) Alive() bool { return m.Answered > 0 }
 
-// Quantile returns the round trip that a share q of those that were answered did not take longer than; 0 if none was.
+// Quantile returns the q-quantile of the round-trip times, or 0 if there are none.
 func (m *Measured) Quantile(q float64) time.Duration {
 	if len(m.RTT) == 0 {
 		return 0
@@ -56,14 +57,17 @@ func (m *Measured) Quantile(q float64) time.Duration {
 	return m.RTT[int(q*float64(len(m.RTT)-1)+0.5)]
 }
 
-// Measure sends probes along a path, one after the other. Each, told if it is not nil, is told of: its round trip, or an error that is
-// mcd.ErrNoAnswer. Errors: ctx's, and those of mcd.Endpoint.Ping but ErrNoAnswer.
-func Measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.Pong, error)) (Measured, error) {
+// Measure sends probes along a path, one after the other. After each it calls told, if not nil,
+// with the reply or an error that is mcd.ErrNoAnswer. Errors: ctx's, and those of mcd.Endpoint.Ping
+// except ErrNoAnswer.
+func Measure(
+	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.PingReply, error),
+) (Measured, error) {
 	o.setDefaults()
 	var m Measured
 	for range o.Count {
 		turn, cancel := context.WithTimeout(ctx, o.Timeout)
-		pong, err := ep.Ping(turn, path, mcd.ProbeOptions{Size: o.Size})
+		reply, err := ep.Ping(turn, path, mcd.ProbeOptions{Size: o.Size})
 		cancel()
 		if ctx.Err() != nil {
 			return m, ctx.Err()
@@ -74,23 +78,26 @@ func Measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, to
 		m.Sent++
 		if err == nil {
 			m.Answered++
-			m.RTT = append(m.RTT, pong.RTT)
-			m.Seen, m.Came = pong.Seen, pong.Came
+			m.RTT = append(m.RTT, reply.RTT)
+			m.PeerReceivedTag, m.ReceivedTag = reply.PeerReceivedTag, reply.ReceivedTag
 		}
 		if told != nil {
-			told(pong, err)
+			told(reply, err)
 		}
 	}
 	slices.Sort(m.RTT)
 	return m, nil
 }
 
-// echoWindow is how many probes are on their way at once when a path's rate is measured: fewer than any receiver has room for.
+// echoWindow is how many probes are under way at once: fewer than any receiver has room for.
 const echoWindow = 32
 
-// EchoRate returns how many bytes a second a path carries in each direction at once: payloads of full frames that are sent and come
-// back, a window of them on the way, for about the given time. Lost ones count as not carried. It is 0 if none comes back.
-func EchoRate(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, during time.Duration) (bytesPerS float64, err error) {
+// EchoRate returns how many bytes a second a path carries in both directions at once. For about the
+// given time it sends full frames that come back, a window of them under way, and counts the
+// payloads of those that do.
+func EchoRate(
+	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, during time.Duration,
+) (bytesPerS float64, err error) {
 	o.setDefaults()
 	c := collect(ep, o)
 	defer c.stop()
@@ -121,15 +128,17 @@ func EchoRate(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, d
 	return float64(answered*size) / time.Since(start).Seconds(), nil
 }
 
-// forget drops what was kept of probes so far.
+// forget drops the answers so far.
 func (c *collector) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.got)
 }
 
-// Sweep returns those of the given tags by which a node answers, in their order.
-func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags []transport.OptionalTag, o Options) ([]transport.OptionalTag, error) {
+// Sweep returns the tags, of those given, by which a node answers.
+func Sweep(
+	ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags []transport.OptionalTag, o Options,
+) ([]transport.OptionalTag, error) {
 	o.setDefaults()
 	c := collect(ep, o)
 	defer c.stop()
@@ -147,7 +156,7 @@ func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags
 			}
 			numbers[i] = n
 			last = append(last, n)
-			if len(last)%echoWindow == 0 { // not more at once than there is room for at the other end
+			if len(last)%echoWindow == 0 { // no more at once than the other end has room for
 				if err := c.await(ctx, time.Millisecond, last[len(last)-echoWindow:]...); err != nil {
 					return nil, err
 				}
@@ -169,5 +178,5 @@ func Sweep(ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags
 	return found, nil
 }
 
-// tries is how many probes a path gets before it is called dead: one may be lost by chance.
+// tries is how many probes a path gets before it counts as dead: some may be lost by chance.
 const tries = 3

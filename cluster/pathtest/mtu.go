@@ -6,7 +6,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// fullSize looks for paths by which short frames pass, and full ones do not; of those it finds out what passes.
+// fullSize looks for paths that carry short frames and not full ones, and finds the largest size
+// that they carry, by bisection.
 func (c *checker) fullSize(ctx context.Context) error {
 	full := c.ep.MaxPayload()
 	var tight []*narrow
@@ -40,12 +41,14 @@ func (c *checker) fullSize(ctx context.Context) error {
 		}
 	}
 	for _, n := range tight {
-		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag, Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
+		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag,
+			Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
 	}
 	return nil
 }
 
-// narrow is a path that does not carry full frames: what passes lies between two sizes.
+// narrow is a path that does not carry full frames. Its largest size is at least passes and below
+// fails.
 type narrow struct {
 	path          *checked
 	passes, fails int
@@ -55,7 +58,7 @@ func newNarrow(p *checked, full int) *narrow {
 	return &narrow{path: p, passes: mcd.MinProbe, fails: full}
 }
 
-// note takes a probe of a size into account; size 0 is none.
+// note records whether a probe of a size passed; size 0 means that none was sent.
 func (n *narrow) note(size int, passed bool) {
 	switch {
 	case size == 0:
@@ -75,7 +78,7 @@ func (c *checker) alive() (alive []*checked) {
 	return alive
 }
 
-// pass reports by which of the paths a probe of a size comes back.
+// pass reports on which of the paths a probe of its size is answered.
 func (c *checker) pass(ctx context.Context, paths []*checked, size func(*checked) int) (map[*checked]bool, error) {
 	passed := make(map[*checked]bool)
 	for range tries {

@@ -351,8 +351,8 @@ func TestMeasure(t *testing.T) {
 		links := switched(t, 2)
 		e := open(t, suffering(t, links[0], fault.Config{Delay: 1, DelayMin: 3 * time.Millisecond, DelayMax: 3 * time.Millisecond}), links[1])[0]
 		told := 0
-		m, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 1, OptionalTag: by(7)[0]}, pathtest.Options{Count: 5}, func(mcd.Pong, error) { told++ })
-		if err != nil || m.Sent != 5 || m.Answered != 5 || told != 5 || m.Quantile(0.5) != 3*time.Millisecond || m.Seen != by(7)[0] {
+		m, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 1, OptionalTag: by(7)[0]}, pathtest.Options{Count: 5}, func(mcd.PingReply, error) { told++ })
+		if err != nil || m.Sent != 5 || m.Answered != 5 || told != 5 || m.Quantile(0.5) != 3*time.Millisecond || m.PeerReceivedTag != by(7)[0] {
 			t.Errorf("%+v, told %d times, %v", m, told, err)
 		}
 		m, err = pathtest.Measure(context.Background(), e, mcd.Path{Node: 1}, pathtest.Options{Count: 2, Timeout: time.Millisecond}, nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -20,14 +21,31 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", scriptsAtOnce); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"rawlane": main})
 }
 
-// TestScripts runs testdata/script: what users do at a shell, on kernel links. Each begins by
-// asking for namespaces.
+// scriptsAtOnce is the number of scripts that run at one time, unless -parallel is given: most of
+// their time is waiting.
+const scriptsAtOnce = "4"
+
+// TestGuide runs the commands of docs/routing-guide.md. It takes longest, and so it begins first.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	runScripts(t, filepath.Join("testdata", "guide"))
+}
+
+// TestScripts runs testdata/script: what users do at a shell, on kernel links.
 func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, filepath.Join("testdata", "script"))
+}
+
+func runScripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: dir,
 		Condition: func(condition string) (bool, error) {
 			switch condition {
 			case "namespaces":

@@ -1,7 +1,7 @@
-// Command chat is a room that is a multicast group: what one says, all others hear, and it is sent once.
+// Command chat is a chat room on a multicast group: each line is sent once and heard by all others.
 //
-//	go run ./examples/chat                                          three speakers in this process
-//	go build ./examples/chat && rawlane run -n 3 ./chat             a process for each, on kernel links
+//	go run ./examples/chat                                     three speakers in this process
+//	go build ./examples/chat && rawlane run -n 3 ./chat        a process for each, on kernel links
 package main
 
 import (
@@ -19,18 +19,19 @@ const (
 	speakers             = 3
 )
 
-// lines are said in turn: by node 0, node 1, node 2.
+// lines are what nodes 0, 1 and 2 say, in turn.
 var lines = [speakers]string{"Is anybody there?", "I am.", "So am I. Good night."}
 
 func main() { attach.Just(speakers, 10*time.Second, chat) }
 
 const (
-	pause = 20 * time.Millisecond  // before a line is said again
-	stay  = 200 * time.Millisecond // after all was heard
+	pause = 20 * time.Millisecond  // between repetitions of a line
+	stay  = 200 * time.Millisecond // after all lines were heard
 )
 
-// chat says its line when it has heard all before it, and leaves a little after it has heard all. Frames can be lost, and
-// whoever joins late misses what was said: so a line is said again after a pause, until the speaker leaves.
+// chat says its node's line once it has heard the one before, and leaves a little after it has
+// heard all of them. Frames can be lost, and a node that joins late misses what was said before; so
+// a node says its line again after each pause, until it leaves.
 func chat(ctx context.Context, e *mcd.Endpoint) error {
 	if err := e.Join(room); err != nil {
 		return err
@@ -64,7 +65,7 @@ func chat(ctx context.Context, e *mcd.Endpoint) error {
 	return nil
 }
 
-// listen passes on what is said during a pause.
+// listen calls hear for each line that arrives during a pause.
 func listen(ctx context.Context, p *mcd.Port, buf []byte, hear func(from mcd.NodeID, line string)) error {
 	patience, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command counter has all nodes count in one word of node 0's memory, by fetch-and-add: no two get the same number, and none is
-// left out.
+// Command counter has all nodes count in one word of node 0's memory, by fetch-and-add. Each number
+// is drawn once.
 //
 //	go run ./examples/counter
 //	go build ./examples/counter && rawlane run -n 4 ./counter
@@ -35,7 +35,7 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	var w *memfifo.Window // node 0 alone has one, and tells the others its key
+	var w *memfifo.Window // node 0 has it, and tells the others its key
 	text := ""
 	if e.Node() == 0 {
 		if w, err = d.Register(1, make([]byte, 8), memfifo.Atomic); err != nil {
@@ -51,7 +51,7 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	counter := d.Remote(key) // node 0 uses it, too
+	counter := d.Remote(key) // node 0 uses it too
 
 	first, last := uint64(0), uint64(0)
 	start := time.Now()
@@ -68,9 +68,10 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		last = old
 	}
 	took := time.Since(start)
-	fmt.Printf("node %d: %d numbers from %d to %d, %.1f us each\n", e.Node(), adds, first, last, float64(took.Microseconds())/adds)
+	fmt.Printf("node %d: %d numbers from %d to %d, %.1f us each\n",
+		e.Node(), adds, first, last, float64(took.Microseconds())/adds)
 
-	if err := g.Barrier(ctx); err != nil { // all have added
+	if err := g.Barrier(ctx); err != nil { // all nodes have added
 		return err
 	}
 	if w != nil {
@@ -80,5 +81,6 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		}
 		fmt.Printf("node %d: all %d came\n", e.Node(), sum)
 	}
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close()) // nobody leaves while another still asks it
+	// No node leaves while another still uses its memory.
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
 }

@@ -1,8 +1,8 @@
-// Command echo measures the round trip to a node that sends everything back. The echo is a handler: it runs in the
-// node's progress, whether or not its program waits for anything.
+// Command echo measures the round trip to a node that sends everything back. The port that echoes
+// has a Receive function, which runs whether or not the node's program waits for anything.
 //
-//	go run ./examples/echo                                          both nodes in this process
-//	go build ./examples/echo && rawlane run -n 2 ./echo             a process for each, on kernel links
+//	go run ./examples/echo                                     both nodes in this process
+//	go build ./examples/echo && rawlane run -n 2 ./echo        a process for each, on kernel links
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	})
 }
 
-// serve echoes until it is told goodbye.
+// serve echoes until a message says goodbye.
 func serve(ctx context.Context, e *mcd.Endpoint) error {
 	var over mcd.Completion
 	var echo *mcd.Port
@@ -41,7 +41,7 @@ func serve(ctx context.Context, e *mcd.Endpoint) error {
 	echo, err := e.OpenPort(echoPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-opened
 		for _, m := range batch {
-			_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // one that is lost is asked for again
+			_ = echo.TrySend(m.NIC, mcd.To(m.From), m.Payload) // ask repeats one that is lost
 			if string(m.Payload) == goodbye && !ended {
 				ended = true
 				over.Complete(nil)
@@ -55,7 +55,7 @@ func serve(ctx context.Context, e *mcd.Endpoint) error {
 	return e.Await(ctx, &over)
 }
 
-// ask sends messages to the echo, one after the other, and prints how long they took there and back.
+// ask sends messages to the echo, one after the other, and prints their round-trip times.
 func ask(ctx context.Context, e *mcd.Endpoint) error {
 	p, err := e.OpenPort(askPort, mcd.PortOptions{})
 	if err != nil {
@@ -75,7 +75,7 @@ func ask(ctx context.Context, e *mcd.Endpoint) error {
 	return err
 }
 
-// round sends text until it comes back, and returns how long the last try took.
+// round sends text until it comes back, and returns the round-trip time of the last try.
 func round(ctx context.Context, p *mcd.Port, text string) (time.Duration, error) {
 	buf := make([]byte, p.Endpoint().MaxPayload())
 	for {

@@ -1,5 +1,7 @@
-// Command halo smooths a ring of cells, a part of it on each node, as examples/stencil does, by remote write: each node puts its
-// edges into its neighbours' memory, computes what needs no neighbour, and waits for the notification that theirs are in place.
+// Command halo smooths a ring of cells, a part of it on each node, by remote write. In each step a
+// node puts its edge cells into its neighbours' memory, computes the cells that need no neighbour,
+// and waits for the notification that the neighbours' edges are in place. (examples/stencil does
+// the same with messages and a barrier.)
 //
 //	go run ./examples/halo
 //	go build ./examples/halo && rawlane run -n 4 ./halo
@@ -26,7 +28,8 @@ const (
 
 func main() { attach.Main(4, 20*time.Second, smooth) }
 
-// smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
+// smooth is each node's part. Its cells have a ghost cell at each end: a copy of the neighbour's
+// edge.
 func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	barriers, err := barrier.Open(e, barrier.Config{})
 	if err != nil {
@@ -40,8 +43,9 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	// One window for each side, so that their notifications are counted apart. Each has two words, for even and odd steps: a
-	// neighbour may be a step ahead, and never two, as for that it needs this node's edge.
+	// One window for each side, as notifications are counted per window. Each has a word for even
+	// and one for odd steps: a neighbour may be one step ahead, but for the next it needs this
+	// node's edge.
 	fromLeft, err1 := d.Register(1, make([]byte, 16), memfifo.Write)
 	fromRight, err2 := d.Register(2, make([]byte, 16), memfifo.Write)
 	if err := errors.Join(err1, err2); err != nil {
@@ -52,7 +56,7 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 		return err
 	}
 	size := len(keys)
-	_, left, err1 := remotes(d, keys[(int(e.Node())+size-1)%size]) // to the left we are the right neighbour
+	_, left, err1 := remotes(d, keys[(int(e.Node())+size-1)%size]) // this node is its left neighbour's right one
 	right, _, err2 := remotes(d, keys[(int(e.Node())+1)%size])
 	if err := errors.Join(err1, err2); err != nil {
 		return err
@@ -62,10 +66,11 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	var waited time.Duration
 	for step := range uint64(steps) {
 		at := int64(step % 2 * 8)
-		if err := errors.Join(left.PutNotify(ctx, at, word(now[1])), right.PutNotify(ctx, at, word(now[cells]))); err != nil {
+		err := errors.Join(left.PutNotify(ctx, at, word(now[1])), right.PutNotify(ctx, at, word(now[cells])))
+		if err != nil {
 			return err
 		}
-		for i := 2; i < cells; i++ { // what needs no neighbour
+		for i := 2; i < cells; i++ { // cells that need no neighbour
 			next[i] = mean(now[i-1], now[i], now[i+1])
 		}
 		start := time.Now()
@@ -88,11 +93,11 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 			return fmt.Errorf("node %d: cell %d is %v, and %v where one node does it all", e.Node(), i, now[i+1], want)
 		}
 	}
-	// What is done to others is confirmed before they may go.
+	// Flush confirms this node's writes, so that the barrier may let the others go.
 	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
 }
 
-// remotes returns a node's windows.
+// remotes returns the two windows of a node.
 func remotes(d *memfifo.Domain, keys string) (fromLeft, fromRight *memfifo.Remote, err error) {
 	var a, b string
 	if _, err := fmt.Sscan(keys, &a, &b); err != nil {
@@ -105,19 +110,19 @@ func remotes(d *memfifo.Domain, keys string) (fromLeft, fromRight *memfifo.Remot
 
 // ghost waits for a neighbour's edge of a step.
 func ghost(ctx context.Context, w *memfifo.Window, step uint64, at int64) (float64, error) {
-	if _, err := w.Wait(ctx, step); err != nil { // steps count from 0, and notifications from 1
+	if _, err := w.Wait(ctx, step); err != nil { // notification number step+1 has arrived
 		return 0, err
 	}
 	bits, err := w.Load(at)
 	return math.Float64frombits(bits), err
 }
 
-// word is a cell as the 8 bytes that Window.Load takes.
+// word returns a cell as the 8 bytes that Window.Load reads.
 func word(v float64) []byte { return binary.NativeEndian.AppendUint64(nil, math.Float64bits(v)) }
 
 func mean(a, b, c float64) float64 { return (a + 2*b + c) / 4 }
 
-// staircase makes n cells, each as high as its node's number.
+// staircase makes n cells, each with its node's number as its value.
 func staircase(n int, node func(int) int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
@@ -126,7 +131,7 @@ func staircase(n int, node func(int) int) []float64 {
 	return all
 }
 
-// alone is the same with all cells of so many nodes in one place.
+// alone computes the cells of all nodes in one place, for comparison.
 func alone(size int) []float64 {
 	now, next := staircase(size*cells, func(i int) int { return i / cells }), make([]float64, size*cells)
 	for range steps {

@@ -1,7 +1,7 @@
-// Command hello has node 0 greet node 1, which answers.
+// Command hello sends a greeting from node 0 to node 1, and an answer back.
 //
-//	go run ./examples/hello                                         both nodes in this process, on a fabric
-//	go build ./examples/hello && rawlane run -n 2 ./hello           a process for each, on kernel links
+//	go run ./examples/hello                                    both nodes in this process
+//	go build ./examples/hello && rawlane run -n 2 ./hello      a process for each, on kernel links
 package main
 
 import (
@@ -18,7 +18,7 @@ const port mcd.PortID = 1
 
 func main() { attach.Just(2, 10*time.Second, hello) }
 
-// hello is what each node does, wherever it runs.
+// hello is each node's part, in one process or in two.
 func hello(ctx context.Context, e *mcd.Endpoint) error {
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
@@ -33,7 +33,7 @@ func hello(ctx context.Context, e *mcd.Endpoint) error {
 		fmt.Printf("node 1 received %q from %v\n", buf[:n], from)
 		return p.Send(ctx, from, []byte("hello, node 0"))
 	}
-	// A message to a port that nobody has opened yet is dropped: send until the answer comes.
+	// A message to a port that is not open yet is dropped: send until the answer comes.
 	for {
 		if err := p.Send(ctx, mcd.Addr{Node: 1, Port: port}, []byte("hello, node 1")); err != nil {
 			return err

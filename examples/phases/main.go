@@ -1,7 +1,11 @@
-// Command phases changes its routes from phase to phase. Of eight nodes on two leaf switches, the even ones exchange blocks with their partners on
-// the other leaf while the odd ones compute, and then the other way round. The default plan gives even nodes one of the two paths, and odd
-// ones the other: so one would be crowded, and the other idle, in each phase. The program knows its phases, works out a plan for each, and
-// changes to it behind a fence, between two barriers. It prints what each path has carried in each phase.
+// Command phases changes its routes from phase to phase.
+//
+// Of eight nodes on two leaf switches, the even ones exchange blocks with their partners on the
+// other leaf while the odd ones compute; then the odd ones exchange and the even ones compute. The
+// default plan gives the even nodes one of the two paths and the odd ones the other, so in each
+// phase one path would be crowded and the other idle. The program knows its phases: it computes a
+// plan for each, and changes to it between two barriers, when the frames under way have been sent.
+// It prints how many frames each path has carried in each phase.
 //
 //	go run ./examples/phases
 package main
@@ -19,7 +23,6 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
-
 	"github.com/rawlane/rawlane/vlan/optimize"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
@@ -27,14 +30,15 @@ import (
 )
 
 const (
-	blocks            = 100 // that a node sends in each phase
+	blocks            = 100 // sent by each node in a phase
 	port   mcd.PortID = 1
 )
 
-// phases are told by their parity: the even nodes' comes first.
+// phases, by number: in phase 0 the even nodes exchange, in phase 1 the odd ones.
 var phases = []string{"even nodes", "odd nodes"}
 
-// partner returns whom a node exchanges blocks with in a phase; ok is false if it computes.
+// partner returns the node that a node exchanges blocks with in a phase; ok is false if it
+// computes.
 func partner(phase, node, nodes int) (other int, ok bool) {
 	return (node + nodes/2) % nodes, node%2 == phase
 }
@@ -67,7 +71,7 @@ func run(ctx context.Context) error {
 	var nodes []*mcd.Endpoint
 	defer func() {
 		for _, e := range nodes {
-			_ = e.Close() // the program is over
+			_ = e.Close() // the program ends
 		}
 	}()
 	routes := make([]*vlan.Table, len(links))
@@ -84,7 +88,8 @@ func run(ctx context.Context) error {
 	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
 }
 
-// prepare works out a plan for each phase, each with as few changes as will do, and says what it is good for.
+// prepare computes a plan for each phase, with few changes to the one before, and prints its
+// benefit.
 func prepare(network *topology.Topology, links []*fabric.Link) (plans []*plan.Plan, err error) {
 	var macs []transport.MAC
 	for _, l := range links {
@@ -113,7 +118,7 @@ func prepare(network *topology.Topology, links []*fabric.Link) (plans []*plan.Pl
 	return plans, nil
 }
 
-// work is what each node does.
+// work is each node's part.
 func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*plan.Plan, tops []*fabric.Switch) error {
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
@@ -130,12 +135,13 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*pla
 	self, size := int(e.Node()), len(e.Nodes())
 	for i, name := range phases {
 		other, active := partner(i, self, size)
-		// Between the barriers nobody sends blocks: so the two ends of a pair change together, as far as blocks can tell, and none floods.
+		// Between the barriers no node sends blocks. So both ends of a pair change before the next
+		// block, and no block is flooded.
 		if err := g.Barrier(ctx); err != nil {
 			return err
 		}
 		change := func() error { return routes.Replace(plans[i].Routes(self)) }
-		if err := e.Fence(ctx, change, mcd.NodeID(other)); err != nil {
+		if err := e.Drain(ctx, change, mcd.NodeID(other)); err != nil {
 			return err
 		}
 		before := carried(tops)
@@ -152,13 +158,14 @@ func work(ctx context.Context, e *mcd.Endpoint, routes *vlan.Table, plans []*pla
 		}
 		if self == 0 {
 			after := carried(tops)
-			fmt.Printf("%s: the paths carried %d and %d frames, barriers included\n", name, after[0]-before[0], after[1]-before[1])
+			fmt.Printf("%s: the paths carried %d and %d frames, barriers included\n",
+				name, after[0]-before[0], after[1]-before[1])
 		}
 	}
 	return g.Barrier(ctx)
 }
 
-// carried is how many frames each top switch has passed on.
+// carried returns how many frames each top switch has forwarded.
 func carried(tops []*fabric.Switch) (frames []uint64) {
 	for _, top := range tops {
 		c := top.Counters()
@@ -167,7 +174,7 @@ func carried(tops []*fabric.Switch) (frames []uint64) {
 	return frames
 }
 
-// exchange sends blocks to a partner, one for each that came.
+// exchange sends blocks to a partner, and receives one for each.
 func exchange(ctx context.Context, p *mcd.Port, partner mcd.NodeID) error {
 	block := make([]byte, 1000)
 	for range blocks {
@@ -181,7 +188,7 @@ func exchange(ctx context.Context, p *mcd.Port, partner mcd.NodeID) error {
 	return nil
 }
 
-// build makes the network in memory, and returns the hosts' links and the top switches.
+// build makes the network in memory. It returns the hosts' links and the top switches.
 func build(t *topology.Topology) (links []*fabric.Link, tops []*fabric.Switch, err error) {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command stencil smooths a ring of cells, a part of it on each node, with a fuzzy barrier: while the neighbours' edges are
-// on their way, a node computes what does not need them.
+// Command stencil smooths a ring of cells, a part of it on each node, with a split-phase (fuzzy)
+// barrier: between arriving and waiting, while the neighbours' edges are on their way, a node
+// computes the cells that do not need them.
 //
 //	go run ./examples/stencil
 //	go build ./examples/stencil && rawlane run -n 4 ./stencil
@@ -26,7 +27,8 @@ const (
 
 func main() { attach.Main(4, 20*time.Second, smooth) }
 
-// smooth is what each node does. Its cells have a ghost at each end: the neighbour's edge, as of the step before.
+// smooth is each node's part. Its cells have a ghost cell at each end: a copy of the neighbour's
+// edge.
 func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	size := mcd.NodeID(len(e.Nodes()))
 	left, right := (e.Node()+size-1)%size, (e.Node()+1)%size
@@ -42,25 +44,29 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Barrier(ctx); err != nil { // all ports are open from here on
+	if err := g.Barrier(ctx); err != nil { // all ports are open now
 		return err
 	}
 	now, next := make([]float64, cells+2), make([]float64, cells+2)
 	for i := range now {
-		now[i] = float64(e.Node()) // a staircase, to begin with
+		now[i] = float64(e.Node()) // the ring starts as a staircase
 	}
 	var edges halo
 	var waited time.Duration
 	for step := range steps {
-		// Our left edge is the right ghost of the node to the left.
-		if err := errors.Join(sendEdge(ctx, p, left, step, rightSide, now[1]), sendEdge(ctx, p, right, step, leftSide, now[cells])); err != nil {
-			return err
-		}
-		ticket, err := g.Arrive() // "my edges are sent"
+		// This node's left edge is the right ghost of its left neighbour.
+		err := errors.Join(
+			sendEdge(ctx, p, left, step, rightSide, now[1]),
+			sendEdge(ctx, p, right, step, leftSide, now[cells]),
+		)
 		if err != nil {
 			return err
 		}
-		for i := 2; i < cells; i++ { // what needs no neighbour, while others still send
+		ticket, err := g.Arrive() // this node's edges are sent
+		if err != nil {
+			return err
+		}
+		for i := 2; i < cells; i++ { // cells that need no neighbour
 			next[i] = (now[i-1] + 2*now[i] + now[i+1]) / 4
 		}
 		start := time.Now()
@@ -87,7 +93,7 @@ const (
 	rightSide
 )
 
-// An edge on the wire: the step that it is of, the receiver's side, the cell.
+// edgeLen is the length of an edge's message: its step, the receiver's side, the cell.
 const edgeLen = 4 + 1 + 8
 
 // sendEdge sends one cell.
@@ -96,19 +102,20 @@ func sendEdge(ctx context.Context, p *mcd.Port, to mcd.NodeID, step int, side by
 	return p.Send(ctx, mcd.Addr{Node: to, Port: port}, binary.BigEndian.AppendUint64(b, math.Float64bits(value)))
 }
 
-// halo is what came from the neighbours, by step (even or odd) and side. A neighbour that has left the barrier may send the
-// next step's edge before this node has looked for this one's; nobody is further ahead.
+// halo holds the edges received from the neighbours, by step (even or odd) and side. A neighbour
+// that has left the barrier may send the next step's edge before this node receives this step's,
+// but not the one after.
 type halo struct {
 	here  [2][2]bool
 	value [2][2]float64
 }
 
-// receive returns a step's edges, when both are here.
+// receive waits for both edges of a step and returns them.
 func (h *halo) receive(ctx context.Context, p *mcd.Port, step int) (left, right float64, err error) {
 	now := step % 2
 	for h.here[now] != [2]bool{true, true} {
 		var b [edgeLen]byte
-		// An edge that is lost is not sent again here: all have sent theirs before the barrier was left.
+		// Lost edges are not sent again: all nodes sent theirs before the barrier ended.
 		patience, cancel := context.WithTimeout(ctx, time.Second)
 		n, from, err := p.Recv(patience, b[:])
 		cancel()

@@ -1,5 +1,5 @@
-// Command subset has barriers among parts of a group: rows and columns of a grid of nodes, at the same time and with
-// the same number. A mask tells them apart.
+// Command subset runs barriers among parts of a group: the rows and the columns of a grid of nodes,
+// at the same time. A mask of members tells them apart.
 //
 //	go run ./examples/subset
 //	go build ./examples/subset && rawlane run -n 6 ./subset
@@ -28,7 +28,7 @@ func run(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	var row, column []mcd.NodeID // the nodes that share them with this one
+	var row, column []mcd.NodeID // this node's
 	for rank, node := range g.Members() {
 		if rank/columns == g.Rank()/columns {
 			row = append(row, node)
@@ -40,7 +40,7 @@ func run(ctx context.Context, e *mcd.Endpoint) error {
 	inRow := barrier.Options{Members: barrier.MaskOf(row...)}
 	inColumn := barrier.Options{Members: barrier.MaskOf(column...)}
 	for range 100 {
-		ticket, err := g.ArriveWith(inRow) // both at once
+		ticket, err := g.ArriveWith(inRow) // both at the same time
 		if err != nil {
 			return err
 		}
@@ -51,9 +51,10 @@ func run(ctx context.Context, e *mcd.Endpoint) error {
 			return err
 		}
 	}
-	if err := g.Barrier(ctx); err != nil { // and all together
+	if err := g.Barrier(ctx); err != nil { // all nodes
 		return err
 	}
-	fmt.Printf("node %d passed %d barriers: with row %v, column %v, and all\n", e.Node(), g.Stats().Barriers, row, column)
+	fmt.Printf("node %d passed %d barriers: with row %v, column %v, and all\n",
+		e.Node(), g.Stats().Barriers, row, column)
 	return barriers.Close()
 }

@@ -1,4 +1,5 @@
-// Command survivor loses a node between two barriers. The others are told which, make a group without it, and go on.
+// Command survivor loses a node between two barriers. The others learn which one it is, make a
+// group without it, and go on.
 //
 //	go run ./examples/survivor
 //	go build ./examples/survivor && rawlane run -n 5 ./survivor
@@ -34,14 +35,14 @@ func work(ctx context.Context, e *mcd.Endpoint) error {
 	for round := 0; round < rounds; round++ {
 		if e.Node() == victim && round == rounds/2 {
 			fmt.Printf("node %d: dies in round %d\n", e.Node(), round)
-			return e.Close() // without a goodbye, as a crash would
+			return e.Close() // without leaving the group, like a crash
 		}
 		err := g.Barrier(ctx)
 		var down *barrier.NodeDownError
 		if errors.As(err, &down) {
 			fmt.Printf("node %d: %v; goes on without\n", e.Node(), err)
 			if g, err = g.Without(down.Nodes...); err == nil {
-				err = g.Barrier(ctx) // this round once more
+				err = g.Barrier(ctx) // repeat this round
 			}
 		}
 		if err != nil {

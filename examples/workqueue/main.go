@@ -1,5 +1,6 @@
-// Command workqueue shares out tasks. The nodes draw their numbers from a word in node 0's memory, and push the results into its
-// FIFO, which is small: when node 0 is slow, it holds the others up, and nothing is lost.
+// Command workqueue distributes tasks. The nodes draw task numbers from a word in node 0's memory
+// and push the results into its FIFO. The FIFO is small: while node 0 is slow the others wait, and
+// no result is lost.
 //
 //	go run ./examples/workqueue
 //	go build ./examples/workqueue && rawlane run -n 4 ./workqueue
@@ -25,7 +26,7 @@ const (
 
 func main() { attach.Main(4, 20*time.Second, node) }
 
-// node is what each node does.
+// node is each node's part.
 func node(ctx context.Context, e *mcd.Endpoint) error {
 	barriers, err := barrier.Open(e, barrier.Config{})
 	if err != nil {
@@ -50,7 +51,7 @@ func node(ctx context.Context, e *mcd.Endpoint) error {
 	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
 }
 
-// master gives out numbers and collects the results.
+// master provides the counter and collects the results.
 func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 	w, err1 := d.Register(1, make([]byte, 8), memfifo.Atomic)
 	q, err2 := d.NewFIFO(1, make([]byte, queueSize))
@@ -80,7 +81,7 @@ func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 	return nil
 }
 
-// worker draws numbers until there are no more tasks.
+// worker draws task numbers until there are no more.
 func worker(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 	texts, err := attach.Exchange(ctx, e, "")
 	if err != nil {
@@ -109,7 +110,7 @@ func worker(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 		err = queue.TryPush(ctx, result)
 		if errors.Is(err, memfifo.ErrFull) {
 			full++
-			err = queue.Push(ctx, result) // waits until there is room, here or on its way
+			err = queue.Push(ctx, result) // waits until there is room
 		}
 		if err != nil {
 			return err

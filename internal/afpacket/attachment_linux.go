@@ -57,7 +57,7 @@ type Attachment struct {
 	closeErr error
 
 	dropMu  sync.Mutex // guards dropped
-	dropped uint64     // the kernel's count starts anew whenever it is read
+	dropped uint64     // the kernel's count restarts whenever it is read
 }
 
 // Find looks up the interface called name and fills in the attachment's fixed fields.

@@ -15,7 +15,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// What a link changes on the interface ends with it.
+// What a link changes on the interface is undone when it is closed.
 func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		state := func() (s string) {
@@ -24,7 +24,7 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				// Link-layer groups are not to be had through netlink, but as "ip maddr" gets them.
+				// Netlink does not list link-layer groups; "ip maddr" reads this file too.
 				groups, err := os.ReadFile("/proc/thread-self/net/dev_mcast")
 				s = fmt.Sprintf("promiscuous %d, allmulti %d, groups\n%s", l.Attrs().Promisc, l.Attrs().Allmulti, groups)
 				return err
@@ -38,7 +38,7 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 		l := open(0, settings{promiscuous: true})
 		promiscuous := state()
 		if promiscuous == before {
-			t.Fatalf("open, and still %s: the test would see nothing", before)
+			t.Fatalf("open, and still %s: nothing to see", before)
 		}
 		if err := transport.Join(l, transport.MAC{3, 0, 0, 0, 0, 1}); err != nil {
 			t.Fatal(err)
@@ -55,38 +55,28 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	})
 }
 
-// Close may come at any time; whatever is in progress ends with ErrClosed.
+// Close may come at any time; calls in progress end with ErrClosed. The loops yield, so that Close
+// meets many states within the test's time.
 func TestCloseAtAnyTime(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		for range 10 {
 			a, b := open(0, settings{}), open(1, settings{})
-			ended := make(chan error, 3)
 			frame := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
-			go func() {
-				for {
-					if _, err := a.Send([]transport.Frame{frame, frame}); err != nil && !errors.Is(err, transport.ErrBusy) {
-						ended <- err
-						return
+			out, in := []transport.Frame{frame, frame}, make([]transport.Frame, 4)
+			ended := make(chan error, 3)
+			for _, call := range []func() error{
+				func() error { _, err := a.Send(out); return err },
+				func() error { _, err := b.Poll(in); return err },
+				func() error { return b.Wait(context.Background()) },
+			} {
+				go func() {
+					err := call()
+					for ; err == nil || errors.Is(err, transport.ErrBusy); err = call() {
+						runtime.Gosched()
 					}
-				}
-			}()
-			go func() {
-				frames := make([]transport.Frame, 4)
-				for {
-					if _, err := b.Poll(frames); err != nil {
-						ended <- err
-						return
-					}
-				}
-			}()
-			go func() {
-				for {
-					if err := b.Wait(context.Background()); err != nil {
-						ended <- err
-						return
-					}
-				}
-			}()
+					ended <- err
+				}()
+			}
 			for range 100 {
 				runtime.Gosched()
 			}

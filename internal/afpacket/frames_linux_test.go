@@ -9,35 +9,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mdlayher/ethernet"
+
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
-// Of stacked tags the outer one is the frame's. A link for our EtherType does not see such frames,
-// as ours stands behind the second tag; one for any EtherType does.
+// Of stacked tags the outer one is the frame's. A link for one EtherType does not see such frames, as
+// that stands behind the second tag; a link for all EtherTypes does.
 func TestStackedTags(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
-		head := append(append([]byte{}, testbed.MAC(1, 0).HardwareAddr()...), testbed.MAC(0, 0).HardwareAddr()...)
-		double := append(append([]byte{}, head...), 0x88, 0xa8, 0x20, 200, 0x81, 0x00, 0x00, 100, 0x88, 0xb5)
-		raw(t, bed, 0, append(double, make([]byte, 60)...))
+		frame := ethernet.Frame{
+			Destination: testbed.MAC(1, 0).HardwareAddr(),
+			Source:      testbed.MAC(0, 0).HardwareAddr(),
+			ServiceVLAN: &ethernet.VLAN{ID: 200, Priority: 1},
+			VLAN:        &ethernet.VLAN{ID: 100},
+			EtherType:   ethernet.EtherType(transport.EtherTypeDefault),
+			Payload:     make([]byte, 60),
+		}
+		double, err := frame.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw(t, bed, 0, double)
 		f := receive(t, all, 1)[0]
 		if !f.Tagged || f.Tag != (transport.Tag{VID: 200, PCP: 1}) || f.EtherType != transport.EtherTypeVLAN || !bytes.HasPrefix(f.Payload, []byte{0, 100, 0x88, 0xb5}) {
 			t.Errorf("%+v", f)
 		}
 		if l, ok := all.(*ring.Link); ok && l.TPID(0) != 0x88a8 {
-			// TPID speaks of the last Poll, which receive ends with.
+			// TPID is of the last Poll, which is receive's.
 			t.Errorf("TPID %#x, want 0x88a8", l.TPID(0))
 		}
-		raw(t, bed, 0, append(append(append([]byte{}, head...), 0x88, 0xa8, 0x60, 7, 0x88, 0xb5), make([]byte, 60)...))
+		single := slices.Concat(double[:12], []byte{0x88, 0xa8, 0x60, 7, 0x88, 0xb5}, make([]byte, 60))
+		raw(t, bed, 0, single) // a service tag alone, which package ethernet does not make
 		if f := receive(t, ours, 1)[0]; !f.Tagged || f.Tag != (transport.Tag{VID: 7, PCP: 3}) || f.EtherType != transport.EtherTypeDefault {
 			t.Errorf("802.1ad: %+v", f)
 		}
 	})
 }
 
-// What finds no room is counted, and what is received is received once and in order.
+// Frames without room are counted; the others arrive once and in order.
 func TestOverflow(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{small: true})
@@ -73,7 +86,7 @@ func TestOverflow(t *testing.T) {
 	})
 }
 
-// TCP on the same interfaces is not disturbed, nor does it disturb.
+// TCP on the same interfaces and the links do not disturb each other.
 func TestTCPIsUndisturbed(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{promiscuous: true}), open(1, settings{promiscuous: true})
@@ -117,8 +130,8 @@ func TestTCPIsUndisturbed(t *testing.T) {
 	})
 }
 
-// Neither other EtherTypes, nor groups that were not joined, nor what is for other stations: that
-// takes promiscuity.
+// A link does not see other EtherTypes, groups that were not joined, or frames for other stations;
+// a promiscuous one sees the last two.
 func TestForeignFrames(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)

@@ -77,6 +77,20 @@ func filtersVLANs(name string) (bool, error) {
 	return err == nil && features["rx-vlan-filter"], nil
 }
 
+// txQueues returns how many transmit queues the NIC uses, or 1 if the driver does not say.
+func txQueues(name string) (int, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return 0, fmt.Errorf("ask the driver for its transmit queues: %w", err)
+	}
+	defer e.Close()
+	c, err := e.GetChannels(name)
+	if err != nil {
+		return 1, nil
+	}
+	return max(int(c.TxCount+c.CombinedCount), 1), nil
+}
+
 // bind makes a socket receive frames of all EtherTypes from the interface. It receives nothing
 // before, so its filter must be in place by then.
 func bind(fd, index int) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// An interface that goes down ends waits and sends with an error that says so; up again, the link
-// works on.
+// An interface that goes down ends waits and sends with an error that says so. Up again, the link works.
 func TestInterfaceGoesDownAndComesBack(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
@@ -73,7 +72,7 @@ func TestInterfaceGoesDownAndComesBack(t *testing.T) {
 	})
 }
 
-// An interface that vanishes ends a wait, and later ones say that it is gone; none hangs.
+// An interface that is removed ends a wait, and later ones say that it is gone.
 func TestInterfaceVanishes(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
@@ -84,7 +83,7 @@ func TestInterfaceVanishes(t *testing.T) {
 		if err := bed.Node(1).Remove(0); err != nil {
 			t.Fatal(err)
 		}
-		// It goes down before it goes away, and the first one may have seen that.
+		// It goes down before it is removed, and the first wait may have seen that.
 		if err := <-waited; !errors.Is(err, transport.ErrInterfaceDown) && !errors.Is(err, transport.ErrNoInterface) {
 			t.Errorf("Wait in progress: %v", err)
 		}
@@ -117,8 +116,7 @@ func waitForError(ctx context.Context, l transport.Link) error {
 	}
 }
 
-// While the interface is down each wait says so: a program need not have been waiting at the moment
-// when it went.
+// While the interface is down each wait says so, also one that begins after it went down.
 func TestWaitWhileDown(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		b := open(1, settings{})
@@ -135,8 +133,8 @@ func TestWaitWhileDown(t *testing.T) {
 	})
 }
 
-// Without a carrier frames are lost, as on a cable that is unplugged, and nobody is held up. Send
-// may be busy for as long as the kernel takes to say that the carrier is gone.
+// Without a carrier frames are lost, as on an unplugged cable, and Send goes on. It may be busy until
+// the kernel has noticed that the carrier is gone.
 func TestNoCarrier(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
@@ -162,7 +160,7 @@ func TestNoCarrier(t *testing.T) {
 	})
 }
 
-// A frame that fitted when the link was opened, and fits no longer, is refused with the reason.
+// A frame that fitted when the link was opened and fits no longer is refused with the reason.
 func TestMTULowered(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
@@ -180,7 +178,7 @@ func TestMTULowered(t *testing.T) {
 	})
 }
 
-// One frame ends all waits: there is something to poll for whoever asks.
+// One frame ends all waits: there is something to poll for each of them.
 func TestSeveralWait(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})

@@ -21,15 +21,15 @@ func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
 // patience is how long what must happen may take.
 const patience = 20 * time.Second
 
-// settings are what both links can be told.
+// settings are those that both kinds of link have.
 type settings struct {
 	etherType   transport.EtherType
 	promiscuous bool
 	small       bool // room for few received frames
 }
 
-// doors are the two links that share this package. What is promised of both is tested once.
-var doors = []struct {
+// kinds are the two links over AF_PACKET. What both promise is tested here once.
+var kinds = []struct {
 	name string
 	open func(ifname string, s settings) (transport.Link, error)
 }{
@@ -58,20 +58,11 @@ var doors = []struct {
 }
 
 // newBed makes a pair of namespaces, for as long as the test.
-func newBed(t *testing.T) *testbed.Bed {
-	t.Helper()
-	testbed.Need(t)
-	bed, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bed.Close() })
-	return bed
-}
+func newBed(t *testing.T) *testbed.Bed { return testbed.ForTest(t, testbed.Config{}) }
 
-// eachLink runs a test for both links, on a pair of namespaces.
+// eachLink runs a test for both kinds of link, each on a pair of namespaces of its own.
 func eachLink(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link)) {
-	for _, d := range doors {
+	for _, d := range kinds {
 		t.Run(d.name, func(t *testing.T) {
 			bed := newBed(t)
 			test(t, bed, func(node int, s settings) (l transport.Link) {

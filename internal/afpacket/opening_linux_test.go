@@ -12,7 +12,7 @@ import (
 )
 
 func TestNoSuchInterface(t *testing.T) {
-	for _, d := range doors {
+	for _, d := range kinds {
 		_, err := d.open("nonexistent", settings{})
 		if !errors.Is(err, transport.ErrNoInterface) || !strings.Contains(err.Error(), d.name+" nonexistent: open: no such interface (there are: ") {
 			t.Errorf("%s: %v", d.name, err)
@@ -21,7 +21,7 @@ func TestNoSuchInterface(t *testing.T) {
 }
 
 func TestInterfaceIsDown(t *testing.T) {
-	for _, d := range doors {
+	for _, d := range kinds {
 		bed := newBed(t)
 		if err := bed.Node(0).SetUp(0, false); err != nil {
 			t.Fatal(err)
@@ -33,9 +33,9 @@ func TestInterfaceIsDown(t *testing.T) {
 	}
 }
 
-// Without CAP_NET_RAW the error names it, and the ways to get it; nothing stays open.
+// Without CAP_NET_RAW the error names it and the ways to get it.
 func TestNoPrivilege(t *testing.T) {
-	for _, d := range doors {
+	for _, d := range kinds {
 		bed := newBed(t)
 		err := bed.Node(0).Do(func() error { // the thread is the node's, and ends with it
 			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -62,10 +62,9 @@ func descriptors(t *testing.T) int {
 	return len(files)
 }
 
-// Whatever step of opening fails, nothing of it stays open: here each is the one that gets no
-// descriptor.
+// No descriptor stays open, whichever step of opening fails: here, each that gets no descriptor.
 func TestNoDescriptorLeaks(t *testing.T) {
-	for _, d := range doors {
+	for _, d := range kinds {
 		t.Run(d.name, func(t *testing.T) {
 			bed := newBed(t)
 			open := func(s settings) error {

@@ -38,9 +38,15 @@ type sender struct {
 }
 
 // open prepares the sender for frames from src by the interface. With bypassQdisc they go past its
-// queueing discipline.
+// queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
+// chooses the queue by the processor that Send runs on, and frames of one sender could overtake
+// each other.
 func (s *sender) open(ifi *net.Interface, src transport.MAC, bypassQdisc bool) error {
-	fd, err := openSendSocket(ifi.Index, bypassQdisc)
+	queues, err := txQueues(ifi.Name)
+	if err != nil {
+		return err
+	}
+	fd, err := openSendSocket(ifi.Index, bypassQdisc && queues == 1)
 	if err != nil {
 		return fmt.Errorf("open the sending socket: %w", Explain(err))
 	}

@@ -1,5 +1,6 @@
-// Package congestion has what senders of any protocol need to know of a path: the NewReno congestion
-// window and an estimate of the round-trip time, in the terms of RFC 9002, RFC 5681 and RFC 6298.
+// Package congestion has what senders of any protocol need to know of a path: the NewReno
+// congestion window and an estimate of the round-trip time, in the terms of RFC 9002, RFC 5681
+// and RFC 6298.
 //
 //	              loss: cwnd = ssthresh = cwnd/2
 //	Open  ------------------------------------>  FastRecovery    cwnd does not grow
@@ -9,9 +10,9 @@
 //	 +-----------------------------------------  RTORecovery     cwnd = loss window, slow start
 //	       recovery point is acknowledged
 //
-// The sender keeps the scoreboard: it decides which packets are lost, and remembers the recovery point,
-// the first packet that it had not sent when it entered recovery ("recover" in RFC 6582 §3.2).
-// Windows count whole packets. The package does no I/O and reads no clock.
+// The sender keeps the scoreboard: it decides which packets are lost, and remembers the recovery
+// point, the first packet that it had not sent when it entered recovery ("recover" in RFC 6582
+// §3.2). Windows count whole packets. The package does no I/O and reads no clock.
 package congestion
 
 // DupThresh is how many packets must overtake one until it counts as lost.
@@ -27,9 +28,13 @@ type Config struct {
 	// SlowStartLimit is by how much one acknowledgement opens the window in slow start at most
 	// (L, RFC 3465 §2.3). 0: by all that it acknowledges.
 	SlowStartLimit int
-	// HoldSSThresh keeps ssthresh at an RTO while a recovery is under way, for which it was set already:
-	// RFC 5681 §3.1 demands it for a packet that times out again.
+	// HoldSSThresh keeps ssthresh at an RTO while a recovery is under way, for which it was set
+	// already: RFC 5681 §3.1 demands it for a packet that times out again.
 	HoldSSThresh bool
+	// GrowInRecovery lets cwnd grow in fast recovery, too, against RFC 9002 §7.3.2: where each
+	// window loses a packet, recovery does not end, and without growth the window stays at its
+	// minimum.
+	GrowInRecovery bool
 	// InitialSSThresh is the first ssthresh. 0: MaxWindow, "arbitrarily high" (RFC 5681 §3.1).
 	InitialSSThresh int
 }
@@ -79,12 +84,12 @@ func (n *NewReno) SlowStartThreshold() int { return n.ssthresh }
 // Phase returns the phase.
 func (n *NewReno) Phase() Phase { return n.phase }
 
-// OnAck opens the window for packets that were acknowledged in order: one for each in slow start, one for
-// each window in congestion avoidance. It does nothing in fast recovery (RFC 9002 §7.3.2). The
+// OnAck opens the window for packets that were acknowledged in order: one for each in slow start,
+// one for each window in congestion avoidance, none in fast recovery (RFC 9002 §7.3.2). The
 // caller leaves it out where the window was not what limited the sender (RFC 9002 §7.8).
 func (n *NewReno) OnAck(packets int) {
 	switch {
-	case n.phase == FastRecovery:
+	case n.phase == FastRecovery && !n.config.GrowInRecovery:
 	case n.cwnd < n.ssthresh:
 		if l := n.config.SlowStartLimit; l > 0 {
 			packets = min(packets, l)
@@ -98,8 +103,9 @@ func (n *NewReno) OnAck(packets int) {
 	}
 }
 
-// OnLoss halves the window for lost packets, once for each recovery, and reports whether it did: then
-// recovery begins, and the caller notes its recovery point. Losses are real: an earlier RTO was not spurious.
+// OnLoss halves the window for lost packets, once for each recovery, and reports whether it did:
+// then recovery begins, and the caller notes its recovery point. Losses are real: an earlier RTO
+// was not spurious.
 func (n *NewReno) OnLoss() (entered bool) {
 	n.ConfirmRTO()
 	if n.phase != Open {
@@ -111,9 +117,9 @@ func (n *NewReno) OnLoss() (entered bool) {
 	return true
 }
 
-// OnRTO closes the window to the loss window, as the retransmission timeout has ended, and sets ssthresh to
-// half of flight, what was or might have been in flight. A new recovery begins, and the caller notes its
-// recovery point. Source: RFC 5681 §3.1, equation 4.
+// OnRTO closes the window to the loss window, as the retransmission timeout has ended, and sets
+// ssthresh to half of flight, what was or might have been in flight. A new recovery begins, and
+// the caller notes its recovery point. Source: RFC 5681 §3.1, equation 4.
 func (n *NewReno) OnRTO(flight int) {
 	if n.prior == (window{}) {
 		n.prior = n.window
@@ -128,8 +134,8 @@ func (n *NewReno) OnRTO(flight int) {
 // OnRecovered ends the recovery: all before the recovery point was acknowledged.
 func (n *NewReno) OnRecovered() { n.phase = Open }
 
-// UndoRTO restores the window from before the last RTO, if its losses were not confirmed: an acknowledgement
-// has shown that the RTO was spurious.
+// UndoRTO restores the window from before the last RTO, if its losses were not confirmed: an
+// acknowledgement has shown that the RTO was spurious.
 // Source: RFC 5682 (detection), RFC 4015 §3.2 (response).
 func (n *NewReno) UndoRTO() {
 	if n.prior == (window{}) {

@@ -1,12 +1,12 @@
 package l2switch
 
-// Verdict is what became of one frame.
+// Verdict is what a switch did with a frame.
 type Verdict uint8
 
 const (
 	Forwarded    Verdict = iota // to the one port behind which its destination is
-	Flooded                     // to all of its VID: the destination is not known
-	Multicast                   // to all of its VID: the destination is a group
+	Flooded                     // to all ports of its VID: the destination is not known
+	Multicast                   // to all ports of its VID: the destination is a group
 	SamePort                    // filtered: its destination is behind the port it came from
 	NotAccepted                 // filtered: the port does not accept such frames, tagged or untagged
 	NotMember                   // filtered: the port it came from is not a member of its VID

@@ -15,10 +15,10 @@
 //	   v
 //	records of (port, tag), appended to the caller's slice; the payload is never touched
 //
-// Learning is independent per VID (IVL): that an address was seen on one VID says nothing about
-// another one. So two stations that talk over different VIDs in the two directions are flooded for
-// ever (VFREC §4.3). There is no spanning tree: whoever cables switches together keeps each VID
-// free of loops (package fabric refuses them).
+// Learning is independent per VID (IVL): an address learned on one VID is not known on another. If
+// two stations use different VIDs in the two directions, their frames are flooded for ever (VFREC
+// §4.3). There is no spanning tree: the user of the package keeps each VID free of loops, as
+// package fabric does.
 //
 // A Switch is not safe for concurrent use.
 package l2switch

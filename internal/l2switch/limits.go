@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// DefaultAgeing is how long an address is believed that nobody sends from any more.
+	// DefaultAgeing is how long an address is kept that sends nothing.
 	// Source: IEEE 802.1Q §8.8.3, recommended value.
 	DefaultAgeing = 300 * time.Second
 
@@ -22,9 +22,9 @@ const (
 	// §9.6, table 9-2.
 	DefaultPVID transport.VID = 1
 
-	// MaxPorts bounds a switch or hub; more than any that is sold, few enough that flooding ends.
+	// MaxPorts bounds a switch or hub: more than any that is sold.
 	MaxPorts = 4096
 
-	// firstSlots is the size of a table with few addresses: most switches of a test know a handful.
+	// firstSlots is a table's first size: most switches in tests learn a handful of addresses.
 	firstSlots = 64
 )

@@ -6,17 +6,16 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Mode says whether a port is a member of a VID, and how frames of that VID leave by it.
+// Mode is a port's membership in a VID, and how frames of that VID leave by it.
 type Mode uint8
 
 const (
 	Excluded Mode = iota // not a member: none leave, and none come in unless the port is Leaky
 	Tagged               // with a tag
 	Untagged             // without
-	// Keep: as they came. A frame that came untagged or with a priority tag leaves so, if the VID
-	// is this port's PVID; otherwise it leaves tagged. A frame that came tagged leaves tagged. It
-	// is what a switch does that knows no VLANs (IEEE 802.1D), and lets priority tags through,
-	// which 802.1Q does not.
+	// Keep: as they came, like a switch without VLANs (IEEE 802.1D). A frame that came untagged or
+	// with a priority tag leaves so if the VID is this port's PVID, else tagged. A frame that came
+	// tagged leaves tagged. So priority tags pass, which 802.1Q does not allow.
 	Keep
 )
 
@@ -25,7 +24,7 @@ func (m Mode) String() string {
 	return [...]string{"excluded", "tagged", "untagged", "keep"}[m&3]
 }
 
-// Accept says which frames may come in by a port. Source: IEEE 802.1Q §6.9, acceptable frame types.
+// Accept is a port's acceptable frame types. Source: IEEE 802.1Q §6.9.
 type Accept uint8
 
 const (
@@ -50,7 +49,7 @@ func Transparent() Port {
 	return Port{Modes: map[transport.VID]Mode{DefaultPVID: Keep}, Others: Tagged}
 }
 
-// Access is the port of a station that knows no VLANs: in vid alone, untagged.
+// Access is the port of a station without VLANs: a member of vid alone, untagged.
 func Access(vid transport.VID) Port {
 	return Port{PVID: vid, Modes: map[transport.VID]Mode{vid: Untagged}}
 }
@@ -64,7 +63,7 @@ func Trunk(vids ...transport.VID) Port {
 	return p
 }
 
-// port is a Port in the form in which frames ask for it.
+// port is a Port, prepared for look-ups by VID.
 type port struct {
 	mode   [transport.MaxVID + 1]Mode
 	pvid   transport.VID

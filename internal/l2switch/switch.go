@@ -10,10 +10,11 @@ import (
 
 // Config of a switch. The zero Config works.
 type Config struct {
-	// Ageing is how long an address is kept that nobody sends from. 0: DefaultAgeing. NeverAge.
+	// Ageing is how long an address is kept that sends nothing. 0 means DefaultAgeing; see
+	// NeverAge.
 	Ageing time.Duration
-	// Addresses bounds the table. Addresses that find no room are not learned: frames for them
-	// flood. 0: DefaultAddresses.
+	// Addresses bounds the table. Addresses beyond it are not learned: frames for them are flooded.
+	// 0 means DefaultAddresses.
 	Addresses int
 }
 
@@ -22,14 +23,13 @@ type Switch struct {
 	ports  []*port
 	table  table
 	ageing time.Duration
-	now    monotime.Time // the latest instant that was handed in
+	now    monotime.Time // the latest instant of any call
 
 	count                     [verdicts]uint64
 	learned, moved, tableFull uint64
 }
 
-// Egress says that a frame leaves by Port, with Tag if Tagged. Its payload and addresses are as
-// they came.
+// Egress is a frame leaving by Port, with Tag if Tagged. Payload and addresses are unchanged.
 type Egress struct {
 	Port int
 	transport.OptionalTag
@@ -71,8 +71,8 @@ func (s *Switch) RemovePort() {
 // Ports returns how many ports there are.
 func (s *Switch) Ports() int { return len(s.ports) }
 
-// SetUp says whether a port has a carrier; it has one at first. A port without takes in and sends
-// out nothing, and the addresses behind it are forgotten, as they may turn up elsewhere.
+// SetUp sets whether a port has a carrier; a new one has. Without one it takes in and sends out
+// nothing, and the addresses behind it are forgotten, as they may turn up behind another port.
 func (s *Switch) SetUp(number int, up bool) {
 	s.ports[number].down = !up
 	if !up {
@@ -87,17 +87,17 @@ func (s *Switch) Flush() {
 }
 
 // Forward takes a frame that came in by port in at instant now, learns from it, counts it, and
-// appends to out where it leaves. The in port must exist; now should not run back, and is taken as
-// unchanged if it does. It does not allocate except to grow out and, when an address is new, the
-// table. Measured: 18 ns a unicast frame (go test -bench . ./internal/l2switch).
+// appends to out where it leaves. An instant before that of an earlier call counts as that one.
+// Forward allocates only to grow out and, for a new address, the table. Measured: 18 ns a unicast
+// frame (go test -bench . ./internal/l2switch).
 func (s *Switch) Forward(now monotime.Time, in int, f *transport.Frame, out []Egress) []Egress {
 	out, v := s.Decide(now, in, f, out)
 	s.Count(v)
 	return out
 }
 
-// Decide is Forward without counting what became of the frame, for a driver that may yet find that
-// the frame cannot leave and has to be offered again. It must hand v to Count if it does leave.
+// Decide is Forward without counting the frame. It is for a driver that may find that the frame
+// cannot leave now and offer it again later; if the frame does leave, the driver passes v to Count.
 func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egress) (_ []Egress, v Verdict) {
 	if s.ports[in].down {
 		return out, PortDown
@@ -122,7 +122,7 @@ func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egr
 	switch {
 	case to == in:
 		return out, SamePort
-	case p.mode[vid] == Excluded: // up it is: going down, it was forgotten
+	case p.mode[vid] == Excluded: // the port is up: addresses behind ports that are down are forgotten
 		return out, NotMemberOut
 	}
 	return append(out, p.egress(to, f, vid)), Forwarded
@@ -131,7 +131,7 @@ func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egr
 // Count counts a frame's verdict.
 func (s *Switch) Count(v Verdict) { s.count[v]++ }
 
-// admit classifies a frame that comes in; Forwarded means that it may.
+// admit classifies an incoming frame: its VID, and Forwarded or why it is dropped.
 func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
 	p := s.ports[in]
 	vid := p.pvid
@@ -154,7 +154,7 @@ func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
 	return vid, Forwarded
 }
 
-// isLinkLocal: addresses whose frames never leave their segment. Source: IEEE 802.1Q §8.6.3, table
+// isLinkLocal reports whether frames to m stay on their segment. Source: IEEE 802.1Q §8.6.3, table
 // 8-1.
 func isLinkLocal(m transport.MAC) bool {
 	return m[0] == 0x01 && m[1] == 0x80 && m[2] == 0xc2 && m[3] == 0 && m[4] == 0 && m[5] < 0x10
@@ -173,7 +173,7 @@ func (s *Switch) learn(vid transport.VID, src transport.MAC, in int) {
 		s.learned++
 		return
 	case s.aged(e):
-		s.learned++ // anew: it was as good as gone
+		s.learned++ // again
 	case int(e.port) != in:
 		s.moved++
 	}
@@ -192,8 +192,8 @@ func (s *Switch) flood(in int, f *transport.Frame, vid transport.VID, out []Egre
 	return out
 }
 
-// Reach appends where a frame with that tag may leave if it comes in by port in: the ports that it
-// is flooded to, also those that are down. It learns and counts nothing. It is for finding loops.
+// Reach appends the ports to which a frame with that tag is flooded if it comes in by port in,
+// including ports that are down. It learns and counts nothing. It is for finding loops.
 func (s *Switch) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
 	f := transport.Frame{OptionalTag: transport.OptionalTag{Tagged: tagged, Tag: tag}, Src: transport.MAC{2}}
 	vid, v := s.admit(in, &f)

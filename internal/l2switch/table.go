@@ -18,9 +18,9 @@ type table struct {
 	shift uint8  // 64 - log2(len(slots))
 	used  int
 	max   int
-	// oldest is no later than any entry's seen: before it ages, a full table need not be searched
-	// for entries to drop. So a storm of new addresses costs one pass per ageing time, not one per
-	// frame.
+	// oldest is no later than the seen of any entry: until it has aged, a full table is not
+	// searched for entries to drop. A storm of new addresses costs one pass per ageing time, not
+	// per frame.
 	oldest monotime.Time
 }
 
@@ -65,7 +65,7 @@ func (t *table) find(k uint64) int {
 	return i
 }
 
-// lookup returns the entry of k, or nil. Whether it has aged is the caller's question.
+// lookup returns the entry of k, aged or not, or nil.
 func (t *table) lookup(k uint64) *slot {
 	if s := &t.slots[t.find(k)]; s.key != 0 {
 		return s
@@ -95,7 +95,7 @@ func (t *table) insert(k uint64, port int, now monotime.Time, ageing time.Durati
 	return true
 }
 
-// dropOld removes what has aged, and finds the oldest of the rest.
+// dropOld removes the entries that have aged, and sets oldest for the others.
 func (t *table) dropOld(now monotime.Time, ageing time.Duration) {
 	t.removeIf(func(s *slot) bool { return now.Sub(s.seen) >= ageing })
 	t.oldest = now
@@ -106,8 +106,8 @@ func (t *table) dropOld(now monotime.Time, ageing time.Duration) {
 	}
 }
 
-// removeIf removes the entries that drop chooses. It rebuilds the table in place of moving entries
-// back one by one: it runs once per ageing time, or when a port goes down.
+// removeIf removes the entries for which drop is true. It rebuilds the table, as it runs seldom:
+// once per ageing time, and when a port goes down.
 func (t *table) removeIf(drop func(*slot) bool) {
 	old := t.slots
 	t.slots, t.used = make([]slot, len(old)), 0

@@ -23,7 +23,7 @@ func TestVFREC_4_3_AsymmetricVIDsFloodForEver(t *testing.T) {
 }
 
 // The paper's two walks through a change of route from VID 10 to VID 20, its figure 7. Each step
-// says who sends on which VID, and whether that floods.
+// says which station sends on which VID, and whether that floods.
 func TestVFREC_4_3_RouteChange(t *testing.T) {
 	const old, changed = 10, 20
 	type step struct {

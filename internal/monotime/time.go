@@ -1,9 +1,8 @@
 // Package monotime has the instant type of the protocol cores.
 //
-// A core never reads a clock: instants come in as arguments, from package clock in a running
-// program, from the event queue in a simulation, from a fuzzer's bytes. An instant is not a
-// time.Duration, so that the compiler keeps them apart: now.Add(timeout) and now.Sub(start)
-// compile, now+timeout does not.
+// A core never reads a clock. Instants are arguments: from package clock in a running program, from
+// the event queue in a simulation, from a fuzzer's bytes. An instant is not a time.Duration, so the
+// compiler keeps them apart: now.Add(timeout) and now.Sub(start) compile, now+timeout does not.
 package monotime
 
 import (
@@ -26,8 +25,7 @@ func At(d time.Duration) Time { return Time{int64(d)} }
 // Since returns how long after the origin t is.
 func (t Time) Since() time.Duration { return time.Duration(t.ns) }
 
-// Add returns t moved by d. Where that overflows (292 years from the origin) it stops at the end of
-// time.
+// Add returns t moved by d. It stops at the first and last instant, 292 years from the origin.
 func (t Time) Add(d time.Duration) Time {
 	sum := t.ns + int64(d)
 	if d > 0 && sum < t.ns {

@@ -2,7 +2,7 @@
 
 package prefetch
 
-// Read asks for all of p. It waits for nothing, and costs 5 ns for a full frame.
+// Read asks for all of p. It does not wait; it takes 5 ns for a full frame.
 //
 //go:noescape
 func Read(p []byte)

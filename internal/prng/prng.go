@@ -1,5 +1,5 @@
-// Package prng is a random generator for what must come out alike for ever: simulations, and
-// searches that try things out in a random order.
+// Package prng is a random generator for results that must be the same for ever: simulations, and
+// searches that try changes in random order.
 package prng
 
 import (
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Source is a random generator of one word, its seed: fast, and the same on every machine and in
-// every release of Go.
+// Source is a random generator of one word, its seed. It is fast, and gives the same numbers on
+// every machine and in every release of Go.
 //
-// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure
-// 16.
+// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
+// figure 16 (SplitMix64).
 type Source uint64
 
 // Next returns 64 random bits.
@@ -23,7 +23,7 @@ func (s *Source) Next() uint64 {
 	return z ^ z>>31
 }
 
-// Below returns a number of 0 to n-1.
+// Below returns a number from 0 to n-1, each as likely.
 func (s *Source) Below(n int) int { return int(s.below(uint64(n))) }
 
 func (s *Source) below(n uint64) uint64 {
@@ -31,7 +31,7 @@ func (s *Source) below(n uint64) uint64 {
 	return high
 }
 
-// Shuffle brings numbers into a random order, each as likely.
+// Shuffle puts numbers into a random order, each order as likely.
 func (s *Source) Shuffle(numbers []int) {
 	for i := len(numbers) - 1; i > 0; i-- {
 		j := s.Below(i + 1)
@@ -39,7 +39,7 @@ func (s *Source) Shuffle(numbers []int) {
 	}
 }
 
-// Hits is true with probability p. Where nothing is left to chance, it draws nothing.
+// Hits is true with probability p. For p <= 0 and p >= 1 it draws no number.
 func (s *Source) Hits(p float64) bool {
 	if p <= 0 || p >= 1 {
 		return p >= 1
@@ -47,5 +47,5 @@ func (s *Source) Hits(p float64) bool {
 	return float64(s.Next()>>11) < p*(1<<53)
 }
 
-// UpTo returns a duration from 1 ns to d, all as likely. A d of 0 returns 1 ns.
+// UpTo returns a duration from 1 ns to d, each as likely. UpTo(0) is 1 ns.
 func (s *Source) UpTo(d time.Duration) time.Duration { return time.Duration(s.below(uint64(d))) + 1 }

@@ -63,8 +63,8 @@ func (b *Bed) build() error {
 	return b.awaitUp()
 }
 
-// awaitUp returns when all NICs can carry frames, and a bridge's ports: either end of a pair may be
-// late.
+// awaitUp waits until all NICs, and the ports of bridges, can carry frames: either end of a pair
+// may be late.
 func (b *Bed) awaitUp() error {
 	for k, n := range b.nodes {
 		for nic := range b.cfg.NICs {
@@ -82,7 +82,7 @@ func (b *Bed) awaitUp() error {
 	return nil
 }
 
-// portName is that of the bridge's end of a node's NIC.
+// portName returns the name of the bridge's port for a node's NIC.
 func portName(node, nic int) string { return fmt.Sprintf("port%d-%d", node, nic) }
 
 // join makes network nic: a pair, or a bridge with a port per node.
@@ -137,7 +137,7 @@ func (b *Bed) Node(k int) *Node { return b.nodes[k] }
 // Nodes returns the number of nodes.
 func (b *Bed) Nodes() int { return len(b.nodes) }
 
-// Close removes the bed, and ends the processes that were started in it. Further calls do nothing.
+// Close removes the bed and ends the processes that were started in it. Further calls do nothing.
 func (b *Bed) Close() error {
 	for _, n := range append(b.nodes, b.sw) {
 		if n != nil {
@@ -214,8 +214,8 @@ func (n *Node) Remove(nic int) error {
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second
 
-// awaitUp returns when an interface can carry frames: the kernel starts its queue, and lets it take
-// part in its bridge, a moment after both ends are up.
+// awaitUp waits until an interface can carry frames. The kernel starts its queue, and its port of a
+// bridge, a moment after both ends are up.
 func (n *Node) awaitUp(ifname string) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		l, err := n.nl.LinkByName(ifname)
@@ -226,7 +226,8 @@ func (n *Node) awaitUp(ifname string) error {
 			return nil
 		}
 		if time.Since(start) > upTimeout {
-			return fmt.Errorf("node %d: %s: still %v after %v: %w", n.number, ifname, l.Attrs().OperState, upTimeout, transport.ErrInterfaceDown)
+			return fmt.Errorf("node %d: %s: still %v after %v: %w",
+				n.number, ifname, l.Attrs().OperState, upTimeout, transport.ErrInterfaceDown)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Node is one network namespace: a thread of this process that lives in it and does what it is
-// given.
+// Node is one network namespace: a thread of this process that lives in it and runs functions
+// there.
 type Node struct {
 	number int
 	ns     netns.NsHandle
@@ -27,8 +27,8 @@ type Node struct {
 	ended  sync.WaitGroup
 }
 
-// newNode makes a namespace with its loopback up and without IPv6, whose neighbour discovery would
-// be noise.
+// newNode makes a namespace with its loopback up. IPv6 is off: its neighbour discovery would send
+// frames that no test asked for.
 func newNode(number int) (*Node, error) {
 	n := &Node{number: number, ns: netns.None(), work: make(chan func())}
 	made := make(chan error)
@@ -41,7 +41,7 @@ func newNode(number int) (*Node, error) {
 	return n, nil
 }
 
-// live is the namespace's thread. It is never given back: the runtime ends it with the goroutine,
+// live is the namespace's thread. It stays locked: the runtime ends the thread with the goroutine,
 // and with it the processes that were started from it.
 func (n *Node) live(made chan<- error) {
 	defer n.ended.Done()
@@ -93,7 +93,7 @@ func (n *Node) enter() error {
 	return nil
 }
 
-// permission adds to a refusal what would mend it.
+// permission adds the cure to an error of missing privilege.
 func permission(err error, capability string) error {
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("%w (needs %s: run as root or inside a user namespace)", transport.ErrPermission, capability)
@@ -105,8 +105,8 @@ func permission(err error, capability string) error {
 func (n *Node) Number() int { return n.number }
 
 // Do runs f on the node's thread, that is, in its namespace, and returns its error. Sockets that f
-// opens stay in the namespace wherever they are used; goroutines that it starts run elsewhere. One
-// f runs at a time.
+// opens stay in the namespace wherever they are used; goroutines that it starts run outside of it.
+// One f runs at a time.
 func (n *Node) Do(f func() error) error {
 	result := make(chan error, 1)
 	n.work <- func() { result <- f() }
@@ -119,7 +119,7 @@ func (n *Node) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of the thread that starts it, which is the node's own
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // when the thread that starts it, the node's, ends
 	return n.Do(cmd.Start)
 }
 

@@ -1,16 +1,16 @@
-// Package testbed makes clusters of network namespaces: a node per namespace, joined by a veth pair
-// or a Linux bridge.
+// Package testbed makes clusters of network namespaces: one node per namespace, joined by a veth
+// pair or a Linux bridge.
 //
 //	node 0          node 1              node 0   node 1   node 2
 //	eth0 ============ eth0               eth0     eth0     eth0
 //	  a pair, for two nodes                ‖        ‖        ‖
 //	                                      port0 = bridge = port2
 //
-// Nothing is named or mounted, and nothing lives outside the process: a namespace is held by a
-// thread of it, so the kernel removes everything when the process ends, however it ends, and beds
-// never collide.
+// Nothing is named or mounted, and nothing lives outside the process. Each namespace is held by a
+// thread of the process, so the kernel removes everything when the process ends, however it ends,
+// and beds never collide.
 //
-// An ordinary user gets a bed inside a user namespace of his own: see Main and Reexec.
+// An ordinary user gets a bed inside a user namespace: see Main and Reexec.
 package testbed
 
 import (

@@ -15,11 +15,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// inside marks the environment of a process that Reexec started, so that it does not do so again.
+// inside is set in the environment of a process that Reexec started: it does not do so again.
 const inside = "RAWLANE_USER_NAMESPACE"
 
-// Available returns nil if New will work in this process, and otherwise why not and what would
-// help.
+// Available returns nil if New works in this process, and otherwise the reason and the cure.
 func Available() error {
 	n, err := newNode(0)
 	if err != nil {
@@ -29,10 +28,9 @@ func Available() error {
 	return nil
 }
 
-// Reexec runs this program anew, with the same arguments, as root of a new user namespace, if beds
-// are not to be had in the present one; then it ends the process with the status of that run. It
-// returns nil if beds are available as it is, and an error if there is no way: user namespaces are
-// switched off.
+// Reexec runs this program again, as root of a new user namespace, if beds are not available to the
+// present one. It passes on the arguments, and ends the process with the exit status of that run.
+// It returns nil if beds are available as it is, and an error if user namespaces are switched off.
 func Reexec() error {
 	reason := Available()
 	if reason == nil || os.Getenv(inside) != "" {
@@ -50,8 +48,9 @@ func Reexec() error {
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("make a user namespace: %w (%w; run as root, or allow them: sysctl user.max_user_namespaces, "+
-			"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)", err, transport.ErrPermission)
+		return fmt.Errorf("make a user namespace: %w (%w; run as root, or allow them: "+
+			"sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "+
+			"kernel.apparmor_restrict_unprivileged_userns)", err, transport.ErrPermission)
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
@@ -77,14 +76,14 @@ func status(err error) int {
 	return 1
 }
 
-// Main runs the tests of a package that needs beds: in a user namespace if the user is not root and
-// may have one. If not, they run all the same, and Need skips those that it must.
+// Main runs the tests of a package that needs beds, in a user namespace if the user is not root. If
+// that cannot be had, the tests run all the same, and Need skips those that need it.
 func Main(m *testing.M) int {
-	_ = Reexec() // Need says why
+	_ = Reexec() // Need gives the reason
 	return m.Run()
 }
 
-// Need skips the test, with the reason, where beds are not available; as root it fails it.
+// Need skips the test, with the reason, if beds are not available; as root it fails the test.
 func Need(t testing.TB) {
 	t.Helper()
 	err := Available()

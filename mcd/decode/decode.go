@@ -7,8 +7,8 @@
 //		fmt.Println(m)
 //	}
 //
-// A frame that a node would drop decodes all the same as far as it goes: Message.Fault says what is wrong.
-// The bytes are described in docs/wire-format.md.
+// A frame that a node would drop decodes all the same as far as it goes: Message.Fault says what is
+// wrong. The bytes are described in docs/wire-format.md.
 package decode
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// layerNumber is our layer's number among gopacket's. Those below 2000 are gopacket's own and common libraries'.
+// layerNumber is our layer's number among gopacket's. Those below 2000 are gopacket's own and
+// common libraries'.
 const layerNumber = 35019 // 0x88cb: near our EtherType and in nobody else's way
 
 // LayerType is the type of the layer Message.
@@ -33,8 +34,8 @@ var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetada
 
 func init() { Register(transport.EtherTypeDefault) }
 
-// Register has frames of an EtherType, tagged or not, decode as messages. It is for initialisation: no packet may
-// be decoded at the same time.
+// Register has frames of an EtherType, tagged or not, decode as messages. It is for initialisation:
+// no packet may be decoded at the same time.
 func Register(t transport.EtherType) {
 	layers.EthernetTypeMetadata[t] = layers.EnumMetadata{
 		DecodeWith: gopacket.DecodeFunc(decode),
@@ -43,7 +44,7 @@ func Register(t transport.EtherType) {
 	}
 }
 
-// Kind says whom a message is for.
+// Kind is the kind of a message.
 type Kind uint8
 
 // The kinds.
@@ -52,7 +53,7 @@ const (
 	Multicast = Kind(wire.Multicast)
 	Broadcast = Kind(wire.Broadcast)
 	Probe     = Kind(wire.Probe)
-	Answer    = Kind(wire.Answer)
+	Reply     = Kind(wire.Reply)
 )
 
 // String names k.
@@ -66,17 +67,18 @@ func (k Kind) String() string {
 		return "broadcast"
 	case Probe:
 		return "probe"
-	case Answer:
-		return "answer"
+	case Reply:
+		return "reply"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// ErrFault is matched by Message.Fault, and by what NewPacket's error layer says of frames that are cut off.
+// ErrFault is matched by Message.Fault, and by what NewPacket's error layer says of frames that are
+// cut off.
 var ErrFault = errors.New("a node would drop this frame")
 
-// Message is a message as it was on the wire. As a gopacket layer its contents are the header's 20 bytes; the
-// payload is without padding.
+// Message is a message as it was on the wire. As a gopacket layer its contents are the header's 20
+// bytes; the payload is without padding.
 type Message struct {
 	layers.BaseLayer
 	Version               int
@@ -98,11 +100,11 @@ func (m *Message) LayerType() gopacket.LayerType { return LayerType }
 // CanDecode returns LayerType: it makes Message a gopacket.DecodingLayer.
 func (m *Message) CanDecode() gopacket.LayerClass { return LayerType }
 
-// NextLayerType returns the payload's type: what a port's messages mean is its owner's business.
+// NextLayerType returns LayerTypePayload: the meaning of a port's messages is its owner's.
 func (m *Message) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// DecodeFromBytes fills m from a frame's payload, of which m keeps views. It fails, and reports truncation, only
-// where there is less than a header.
+// DecodeFromBytes fills m from a frame's payload, of which m keeps views. It fails, and reports
+// truncation, only where there is less than a header.
 func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback) error {
 	var h wire.Header
 	fault := wire.Parse(data, &h)
@@ -149,8 +151,8 @@ func decode(data []byte, p gopacket.PacketBuilder) error {
 	return p.NextDecoder(m.NextLayerType())
 }
 
-// SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer. Length and checksum
-// are always computed, whatever m and the options say.
+// SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer.
+// Length and checksum are always computed, whatever m and the options say.
 func (m *Message) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	n := len(b.Bytes())
 	if n > maxPayload {
@@ -180,7 +182,7 @@ func (m *Message) String() string {
 		to = "group " + to
 	case Broadcast:
 		to = fmt.Sprintf("all:%d", m.DstPort)
-	case Probe, Answer:
+	case Probe, Reply:
 		return m.probeString()
 	}
 	s := fmt.Sprintf("%d:%d -> %s %v cluster %#x %d bytes", m.From, m.SrcPort, to, m.Kind, m.Cluster, m.Length)
@@ -189,7 +191,7 @@ func (m *Message) String() string {
 
 func (m *Message) suffix() (s string) {
 	if m.Tagged {
-		s += fmt.Sprintf(" sent with %v", m.Tag)
+		s += fmt.Sprintf(" sent with %v", m.OptionalTag)
 	}
 	if m.Fault != nil {
 		s += fmt.Sprintf(" [%v]", m.Fault)

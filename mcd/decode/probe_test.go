@@ -13,9 +13,9 @@ import (
 
 // The golden vectors of docs/wire-format.md.
 const (
-	goldenProbe  = "14 01 00 00 0001 0002 00000001 0010 2065 a6709656 00000007 00 00 0000 0000 0000 0a0b0c0d"
-	goldenAnswer = "15 01 00 00 0002 0001 00000001 0010 2065 9418e5b9 00000007 08 00 0000 2065 0000 01020304"
-	goldenDetour = "14 01 00 00 0001 0002 00000001 0010 0005 994d129b 00000008 07 00 0006 0000 0000 0a0b0c0d"
+	goldenProbe = "14 01 00 00 0001 0002 00000001 0010 2065 a6709656 00000007 00 00 0000 0000 0000 0a0b0c0d"
+	goldenReply = "15 01 00 00 0002 0001 00000001 0010 2065 9418e5b9 00000007 08 00 0000 2065 0000 01020304"
+	goldenOther = "14 01 00 00 0001 0002 00000001 0010 0005 994d129b 00000008 07 00 0006 0000 0000 0a0b0c0d"
 )
 
 func unhex(t *testing.T, s string) []byte {
@@ -32,11 +32,11 @@ func TestProbes(t *testing.T) {
 		bytes, text string
 		head        decode.ProbeHead
 	}{
-		{goldenProbe, "1 -> 2 probe 7 cluster 0x1 16 bytes sent with VID 101 PCP 1", decode.ProbeHead{Number: 7, Instance: 0x0a0b0c0d}},
-		{goldenAnswer, "2 -> 1 answer 7 seen with VID 101 PCP 1 cluster 0x1 16 bytes sent with VID 101 PCP 1",
-			decode.ProbeHead{Number: 7, SeenTagged: true, Seen: transport.Tag{VID: 101, PCP: 1}, Instance: 0x01020304}},
-		{goldenDetour, "1 -> 2 probe 8 back with VID 6 PCP 0 cluster 0x1 16 bytes sent with VID 5 PCP 0",
-			decode.ProbeHead{Number: 8, Detour: true, BackTagged: true, Back: transport.Tag{VID: 6}, Anyone: true, Instance: 0x0a0b0c0d}},
+		{goldenProbe, "1 -> 2 probe 7 cluster 0x1 16 bytes sent with VID 101 PCP 1", decode.ProbeHead{Number: 7, Incarnation: 0x0a0b0c0d}},
+		{goldenReply, "2 -> 1 reply 7 received with VID 101 PCP 1 cluster 0x1 16 bytes sent with VID 101 PCP 1",
+			decode.ProbeHead{Number: 7, ReceivedTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}), Incarnation: 0x01020304}},
+		{goldenOther, "1 -> 2 probe 8 reply with VID 6 cluster 0x1 16 bytes sent with VID 5",
+			decode.ProbeHead{Number: 8, HasReplyTag: true, ReplyTag: transport.Tagged(transport.Tag{VID: 6}), AnyNode: true, Incarnation: 0x0a0b0c0d}},
 	} {
 		var m decode.Message
 		if err := m.DecodeFromBytes(unhex(t, c.bytes), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil {

@@ -38,7 +38,7 @@ func TestWiresharkDissector(t *testing.T) {
 		version,
 		frame(t, &kind, ""),
 		cut[:18+10],
-		append(cut[:18:18], unhex(t, goldenAnswer)...),
+		append(cut[:18:18], unhex(t, goldenReply)...),
 	}
 	want := []string{
 		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f|||",
@@ -55,7 +55,7 @@ func TestWiresharkDissector(t *testing.T) {
 		"-T", "fields", "-E", "separator=|", "-e", "vlan.id", "-e", "rawlane.version", "-e", "rawlane.kind", "-e", "rawlane.from",
 		"-e", "rawlane.src_port", "-e", "rawlane.dst_port", "-e", "rawlane.to", "-e", "rawlane.group", "-e", "rawlane.cluster",
 		"-e", "rawlane.length", "-e", "rawlane.vid", "-e", "rawlane.pcp", "-e", "rawlane.checksum.status", "-e", "rawlane.payload",
-		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.seen").Output()
+		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.received_tci").Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

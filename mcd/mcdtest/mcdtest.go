@@ -1,13 +1,13 @@
 // Package mcdtest opens a cluster of endpoints on an in-memory network, for tests and examples.
 //
-//	eps := mcdtest.Open(t, 4, mcdtest.Config{}) // nodes 0 to 3 on one switch; closed when the test ends
+//	eps := mcdtest.Open(t, 4, mcdtest.Config{}) // nodes 0 to 3 on one switch, until the test ends
 //
-// Config sets what differs from that: several networks, the endpoints' configuration, and a wrapper around
-// each link, such as transport/fault. A network of another shape is built with transport/fabric, and its links
-// are given to OpenLinks.
+// Config sets what differs from that: several networks, the endpoints' configuration, and a wrapper
+// around each link, such as transport/fault. A network of another shape is built with
+// transport/fabric, and its links are given to OpenLinks.
 //
-// In a testing/synctest bubble, set Config.Endpoint.Spin to -1: virtual time stands still while a goroutine
-// spins.
+// In a testing/synctest bubble, set Config.Endpoint.Spin to -1: virtual time stands still while a
+// goroutine spins.
 package mcdtest
 
 import (
@@ -41,8 +41,8 @@ func Open(t testing.TB, n int, cfg Config) []*mcd.Endpoint {
 	return cleanUp(t, eps, closeAll, err)
 }
 
-// OpenLinks opens nodes 0, 1, … on links of the caller's: links[node][nic]. They are closed when the test ends.
-// Config.NICs and Config.Fabric do not matter.
+// OpenLinks opens nodes 0, 1, … on links of the caller's: links[node][nic]. They are closed when
+// the test ends. Config.NICs and Config.Fabric do not matter.
 func OpenLinks(t testing.TB, cfg Config, links ...[]transport.Link) []*mcd.Endpoint {
 	t.Helper()
 	eps, closeAll, err := cfg.open(links)

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// What a hop of a frame costs, its share of the transport's work included: an event is the arrival of a frame, but for a
-// timer now and then.
+// What a hop of a frame costs, its share of the transport's work included: an event is the
+// arrival of a frame, but for a timer now and then.
 func BenchmarkHop(b *testing.B) {
 	for _, c := range []struct {
 		name, spec string

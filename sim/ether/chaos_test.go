@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Whatever happens to frames - queues of a few of them, routes that change one end at a time and let frames overtake one another - each
-// byte arrives once, and in the end no frame is left.
+// Whatever happens to frames - queues of a few of them, routes that change one end at a time and
+// let frames overtake one another - each byte arrives once, and in the end no frame is left.
 func TestNetwork_EveryByteArrivesOnce(t *testing.T) {
 	var lost, late uint64
 	for seed := range uint64(20) {

@@ -11,25 +11,26 @@ import (
 // Config of a network. All but Topology may be zero.
 type Config struct {
 	Topology *topology.Topology // with one VLAN at least: frames are tagged
-	Seed     uint64             // of what is left to chance: how late hosts are, how far clocks are off
+	Seed     uint64             // of the random generator: how late hosts are, how far clocks are off
 
 	Queue         int           // bytes that may wait at a switch's port; 0: DefaultQueue
-	Window        int           // payload bytes that a flow has on its way; 0: DefaultWindow
+	Window        int           // payload bytes that a flow has in flight; 0: DefaultWindow
 	HostLatency   time.Duration // from a program to its cable, or back; 0: DefaultHostLatency
 	SwitchLatency time.Duration // from a frame's last bit to the queue that it leaves by; 0: DefaultSwitchLatency
 	Ageing        time.Duration // of learned addresses; 0: 300 s
 
-	// Exact leaves nothing to chance: all clocks are right, and no host is late. It is for comparing with arithmetic.
+	// Exact switches randomness off: all clocks are right, and no host is late. It is for comparing
+	// with arithmetic.
 	Exact bool
 }
 
-// Validate says what is wrong with c.
+// Validate returns what is wrong with c, or nil.
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
 }
 
-// withDefaults returns c with nothing left at zero, and what is wrong with it.
+// withDefaults returns c with every zero field set, and what is wrong with it.
 func (c Config) withDefaults() (Config, error) {
 	if c.Queue == 0 {
 		c.Queue = DefaultQueue

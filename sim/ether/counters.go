@@ -2,19 +2,19 @@ package ether
 
 import "github.com/rawlane/rawlane/internal/l2switch"
 
-// Counters of a network, in frames. What was sent, and each copy that a switch made of it, is delivered, not addressed,
-// filtered, dropped or on its way:
+// Counters of a network, in frames. Each frame sent, and each copy that a switch makes of it, is
+// delivered, not addressed, filtered, dropped or in flight:
 //
 //	Sent + Copies = Delivered + NotAddressed + Filtered + Dropped + InFlight
 type Counters struct {
 	Sent         uint64 `json:"sent"`          // by hosts
-	Copies       uint64 `json:"copies"`        // that flooding adds: a frame that leaves by three ports has two
-	Delivered    uint64 `json:"delivered"`     // to the host that they were for
-	NotAddressed uint64 `json:"not_addressed"` // flooded to a host that they were not for
+	Copies       uint64 `json:"copies"`        // made by flooding: a frame that leaves by three ports has two
+	Delivered    uint64 `json:"delivered"`     // to the host with the destination address
+	NotAddressed uint64 `json:"not_addressed"` // flooded to another host
 	Filtered     uint64 `json:"filtered"`      // by switches, for a cause that Switch counts
 	Dropped      uint64 `json:"dropped"`       // by full queues
 	InFlight     uint64 `json:"in_flight"`     // queued or on a wire
-	Flooded      uint64 `json:"flooded"`       // how often a switch did not know where a frame's destination was
+	Flooded      uint64 `json:"flooded"`       // forwarding decisions without a learned address
 }
 
 // Counters returns what passed since the network was made.
@@ -22,7 +22,7 @@ func (n *Network) Counters() Counters {
 	c := n.count
 	for i := range n.lines {
 		c.Dropped += n.lines[i].Dropped
-		c.InFlight += uint64(n.lines[i].flying.len())
+		c.InFlight += uint64(n.lines[i].inFlight.len())
 	}
 	for _, s := range n.switches {
 		c.Flooded += s.Counters().Flooded

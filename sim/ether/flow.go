@@ -4,32 +4,33 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Flow is a stream of bytes from one host to another, once and in order, over a window of full frames: what TCP does.
-// Its acks travel back on the VID that the receiving host has for the sender.
+// Flow is a stream of bytes from one host to another, once and in order, with a window of full
+// frames, as TCP has it. Its acks travel back on the VID that the receiving host has for the
+// sender.
 type Flow struct {
 	net      *Network
 	id       int32
 	from, to *host
-	arrived  func(bytes int64)
+	onBytes  func(bytes int64)
 
 	sender     sender
-	progress   monotime.Time // when the sender last heard of some, or began
+	progress   monotime.Time // of the sender: the start of its retransmission timer
 	retransmit timer
 
-	receiver receiver
-	delayed  timer
-	echo     monotime.Time // when the segment was sent that the next ack answers
-	received int64
+	receiver   receiver
+	delayedAck timer
+	echoed     monotime.Time // timestamp for the next ack to echo (RFC 7323 §3)
+	received   int64
 }
 
-// NewFlow makes a flow between two hosts, given by number. Each time bytes arrive in order, arrived is called with how many;
-// it may be nil.
-func (n *Network) NewFlow(from, to int, arrived func(bytes int64)) *Flow {
-	f := &Flow{net: n, id: int32(len(n.flows)), from: &n.hosts[from], to: &n.hosts[to], arrived: arrived}
+// NewFlow makes a flow between two hosts, given by number. onBytes, which may be nil, is called
+// with the number of bytes that have arrived in order, each time that some do.
+func (n *Network) NewFlow(from, to int, onBytes func(bytes int64)) *Flow {
+	f := &Flow{net: n, id: int32(len(n.flows)), from: &n.hosts[from], to: &n.hosts[to], onBytes: onBytes}
 	f.sender = newSender(n.config.Window)
 	f.receiver = newReceiver(len(f.sender.segments))
-	f.retransmit.init(n.queue, f.timeout)
-	f.delayed.init(n.queue, f.acknowledge)
+	f.retransmit.init(n.queue, f.onRTO)
+	f.delayedAck.init(n.queue, f.sendAck)
 	n.flows = append(n.flows, f)
 	return f
 }
@@ -48,13 +49,13 @@ func (f *Flow) Received() int64 { return f.received }
 
 // FlowCounters of a flow.
 type FlowCounters struct {
-	Received   int64  `json:"received"`   // bytes in order
-	Resent     uint64 `json:"resent"`     // segments
-	Timeouts   uint64 `json:"timeouts"`   // of the sender
-	Duplicates uint64 `json:"duplicates"` // segments that arrived again
+	Received      int64  `json:"received"`      // bytes in order
+	Retransmitted uint64 `json:"retransmitted"` // segments
+	Timeouts      uint64 `json:"timeouts"`      // of the sender
+	Duplicates    uint64 `json:"duplicates"`    // segments that arrived again
 }
 
-// Counters returns what passed since the flow was made.
+// Counters returns the counts since the flow was made.
 func (f *Flow) Counters() FlowCounters {
 	return FlowCounters{f.received, f.sender.retransmitted, f.sender.timeouts, f.receiver.duplicates}
 }
@@ -64,7 +65,7 @@ func (n *Network) Flows() (sum FlowCounters) {
 	for _, f := range n.flows {
 		c := f.Counters()
 		sum.Received += c.Received
-		sum.Resent += c.Resent
+		sum.Retransmitted += c.Retransmitted
 		sum.Timeouts += c.Timeouts
 		sum.Duplicates += c.Duplicates
 	}
@@ -79,7 +80,7 @@ func (f *Flow) push() {
 		if !ok {
 			break
 		}
-		f.from.transmit(f.to, &frame{flow: f.id, seq: seq, payload: uint16(payload), push: push, sent: now})
+		f.from.transmit(f.to, &frame{flow: f.id, seq: seq, payload: uint16(payload), push: push, sentAt: now})
 	}
 	if at, ok := f.sender.rtoDeadline(f.progress); ok {
 		f.retransmit.set(at)
@@ -88,37 +89,39 @@ func (f *Flow) push() {
 	}
 }
 
-func (f *Flow) timeout() {
+// onRTO is the retransmission timer.
+func (f *Flow) onRTO() {
 	f.sender.onRTO()
 	f.progress = f.net.queue.Now()
 	f.push()
 }
 
-// receive takes in a frame of the flow, at whichever end it is for.
+// receive handles a frame of the flow: an ack at the sender, a segment at the receiver.
 func (f *Flow) receive(fr *frame) {
 	now := f.net.queue.Now()
 	if fr.ack {
-		if f.sender.onAck(fr, now.Sub(fr.sent)) {
+		if f.sender.onAck(fr, now.Sub(fr.sentAt)) {
 			f.progress = now
 		}
 		f.push()
 		return
 	}
-	f.echo = fr.sent
-	bytes, ackNow := f.receiver.take(fr)
+	f.echoed = fr.sentAt
+	bytes, ackNow := f.receiver.onSegment(fr)
 	if ackNow {
-		f.acknowledge()
-	} else if f.delayed.at.IsZero() {
-		f.delayed.set(now.Add(delayedAck))
+		f.sendAck()
+	} else if f.delayedAck.due.IsZero() {
+		f.delayedAck.set(now.Add(ackDelay))
 	}
-	if f.received += bytes; bytes > 0 && f.arrived != nil {
-		f.arrived(bytes)
+	if f.received += bytes; bytes > 0 && f.onBytes != nil {
+		f.onBytes(bytes)
 	}
 }
 
-func (f *Flow) acknowledge() {
-	f.delayed.stop()
-	ack := frame{flow: f.id, ack: true, sent: f.echo}
-	f.receiver.acknowledge(&ack)
+// sendAck sends an ack at once.
+func (f *Flow) sendAck() {
+	f.delayedAck.stop()
+	ack := frame{flow: f.id, ack: true, sentAt: f.echoed}
+	f.receiver.fillAck(&ack)
 	f.to.transmit(f.from, &ack)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// frame is what is on its way. It is copied from queue to queue: no frame is allocated.
+// frame is a frame in flight. It is copied from queue to queue: none is allocated.
 type frame struct {
 	dst, src transport.MAC
 	vid      transport.VID
@@ -13,10 +13,10 @@ type frame struct {
 	flow     int32
 	ack      bool // otherwise data
 	push     bool // data: to be acknowledged at once
-	// seq is the segment's number. In an ack it is the next one that the receiver lacks, and [lo, hi) is a run of later ones
-	// that it has.
+	// seq is the segment number. In an ack, seq is the next segment expected, and [lo, hi) is a
+	// SACK block.
 	seq, lo, hi uint64
-	sent        monotime.Time // in an ack: of the segment that it answers
+	sentAt      monotime.Time // in an ack: the echoed timestamp of the segment (RFC 7323 §3)
 }
 
 // wireBytes is how long a cable is busy with the frame, in bytes.

@@ -6,22 +6,23 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// line is one direction of a cable: the queue of the port that sends, the wire, and who is at its end.
+// line is one direction of a cable: the queue of the sending port, the wire, and the receiver at
+// its end.
 //
-// A frame's future is known when it is queued, since a line serves in order and at one rate: it will leave once all before
-// it have. So the queue is a single number, the instant at which the line falls idle, and a frame costs one event: its
-// arrival.
+// A line serves frames in order and at one rate, so the arrival of a frame is known when it is
+// queued. The queue is a single number, the instant at which the line falls idle, and a frame costs
+// one event, its arrival.
 //
-//	now        idle                  arrival
+//	now        idleAt                arrival
 //	 |--wait---->|##frame##|--latency-->|
-//	 |<--- at most limit ->|
+//	 |<- at most queueLimit ->|
 type line struct {
-	byteTime int64         // of one byte, in femtoseconds
-	limit    int64         // what may wait, the frame that is leaving among it, in femtoseconds
-	latency  time.Duration // of the wire and of what is behind it
-	idle     int64         // femtoseconds from the origin; in the past, too
-	flying   ring          // queued or on the wire
-	arrive   func()        // the event: the first of flying is there
+	byteTime   int64         // of one byte, in femtoseconds
+	queueLimit int64         // what may wait, with the frame being sent, in femtoseconds
+	latency    time.Duration // of the wire and of the receiver
+	idleAt     int64         // femtoseconds from the origin; in the past, too
+	inFlight   ring          // queued or on the wire
+	arrive     func()        // the event: the first frame in flight has arrived
 	LineCounters
 }
 
@@ -32,28 +33,28 @@ type LineCounters struct {
 	Dropped uint64 `json:"dropped"` // found the queue full
 }
 
-// femto is how many femtoseconds a nanosecond has. Of them, 2^63 are two and a half hours; so fine a grain is there
-// for clocks that differ by millionths.
+// femto is how many femtoseconds a nanosecond has. 2^63 of them are two and a half hours. Clocks
+// that differ by millionths need so fine a unit.
 const femto = 1_000_000
 
 // send queues f at instant now, and returns when it will arrive, unless the queue is full.
 func (l *line) send(now monotime.Time, f *frame) (arrival monotime.Time, taken bool) {
 	at := int64(now.Since()) * femto
 	size := f.wireBytes()
-	start := max(at, l.idle)
+	start := max(at, l.idleAt)
 	end := start + size*l.byteTime
-	if end-at > l.limit {
+	if end-at > l.queueLimit {
 		l.Dropped++
 		return monotime.Time{}, false
 	}
-	l.idle = end
+	l.idleAt = end
 	l.Frames++
 	l.Bytes += uint64(size)
-	l.flying.push(f)
+	l.inFlight.push(f)
 	return monotime.At(time.Duration((end+femto-1)/femto) + l.latency), true
 }
 
-// ring is a queue of frames that grows.
+// ring is a growing FIFO of frames.
 type ring struct {
 	frames      []frame // a power of two of them
 	first, next uint    // frames[first&mask:next&mask]

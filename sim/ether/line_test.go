@@ -12,7 +12,7 @@ import (
 // gigabit is a line of 1 Gbit/s, 8 ns a byte, on which so many full frames may wait.
 func gigabit(frames int64) *line {
 	const byteTime = 8 * femto
-	return &line{byteTime: byteTime, limit: frames * FullFrame * byteTime, latency: time.Microsecond}
+	return &line{byteTime: byteTime, queueLimit: frames * FullFrame * byteTime, latency: time.Microsecond}
 }
 
 func TestLine_ServesInOrderAndDropsTheRest(t *testing.T) {
@@ -35,8 +35,8 @@ func TestLine_ServesInOrderAndDropsTheRest(t *testing.T) {
 			t.Errorf("frame %d, at %v: arrives %v, %t; want %v", i, c.at, at, taken, want)
 		}
 	}
-	if l.Frames != 5 || l.Bytes != 5*FullFrame || l.Dropped != 3 || l.flying.len() != 5 {
-		t.Errorf("%+v, %d flying", l.LineCounters, l.flying.len())
+	if l.Frames != 5 || l.Bytes != 5*FullFrame || l.Dropped != 3 || l.inFlight.len() != 5 {
+		t.Errorf("%+v, %d flying", l.LineCounters, l.inFlight.len())
 	}
 }
 

@@ -83,7 +83,7 @@ func TestFlow_TakesALinksRateLessHeaders(t *testing.T) {
 				if math.Abs(got-want) > 2*Payload {
 					t.Errorf("%.0f bytes in %v, want %.0f", got, measured, want)
 				}
-				if c := f.Counters(); c.Resent != 0 || c.Timeouts != 0 {
+				if c := f.Counters(); c.Retransmitted != 0 || c.Timeouts != 0 {
 					t.Errorf("on an idle network: %+v", c)
 				}
 			})
@@ -91,7 +91,8 @@ func TestFlow_TakesALinksRateLessHeaders(t *testing.T) {
 	}
 }
 
-// Two programs are as far apart as the parts between them say, and with the defaults about 30 us, as VFREC §5.1 has it.
+// Two programs are as far apart as the parts between them say, and with the defaults about 30 us,
+// as VFREC §5.1 has it.
 func TestFlow_OneNumberTakes30Microseconds(t *testing.T) {
 	b := newBench(t, "flat:2", Config{Exact: true})
 	b.NewFlow(0, 1, nil).Send(8)
@@ -110,7 +111,8 @@ func TestFlow_OneNumberTakes30Microseconds(t *testing.T) {
 	}
 }
 
-// Flows that meet at a port lose frames, give way, and come to equal shares, nearly: over some seconds none has less than half of its own.
+// Flows that meet at a port lose frames, give way, and come to equal shares, nearly: over some
+// seconds none has less than half of its own.
 func TestFlow_ManyShareALink(t *testing.T) {
 	const length = 10 * time.Second
 	rate := topology.Gbps
@@ -144,7 +146,8 @@ func TestFlow_ManyShareALink(t *testing.T) {
 	}
 }
 
-// Acks go by the receiver's table. While the two ends disagree each full frame floods; when they agree again none does.
+// Acks go by the receiver's table. While the two ends disagree each full frame floods; when they
+// agree again none does.
 // Source: VFREC §4.3.
 func TestNetwork_EndsThatDisagreeFlood(t *testing.T) {
 	b := newBench(t, "vbft:2x2x2", Config{Seed: 1})
@@ -158,7 +161,8 @@ func TestNetwork_EndsThatDisagreeFlood(t *testing.T) {
 	b.SetVID(0, 2, 2)
 	b.pass(time.Second)
 	frames := uint64(f.Received()-before) / Payload
-	// leaf 0, top 1 and leaf 1 each send a frame everywhere; some hundred were on their way on VID 1 when it changed
+	// leaf 0, top 1 and leaf 1 each send a frame everywhere; some hundred were on their way on
+	// VID 1 when it changed
 	if got := b.Counters().Flooded - flooded; got < 3*frames-500 || got > 3*frames+500 {
 		t.Errorf("%d flooded for %d frames, want three times that", got, frames)
 	}

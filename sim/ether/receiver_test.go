@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Segments of a window that come in any order, some of them twice, against a set: what is in order, and the run around the one
-// that came last.
+// Segments of a window that come in any order, some of them twice, against a set: what is in
+// order, and the run around the one that came last.
 func TestReceiver_AgreesWithASet(t *testing.T) {
 	const window, size = 20, 32
 	for seed := range uint64(200) {
@@ -30,16 +30,16 @@ func TestReceiver_AgreesWithASet(t *testing.T) {
 			if isNew && seq > want {
 				latest = seq
 			}
-			bytes, now := r.take(&frame{seq: seq, payload: 100})
+			bytes, now := r.onSegment(&frame{seq: seq, payload: 100})
 			inOrder += bytes
-			if inOrder != int64(want)*100 || r.want != want {
-				t.Fatalf("seed %d: %d bytes in order up to %d, want %d up to %d", seed, inOrder, r.want, want*100, want)
+			if inOrder != int64(want)*100 || r.next != want {
+				t.Fatalf("seed %d: %d bytes in order up to %d, want %d up to %d", seed, inOrder, r.next, want*100, want)
 			}
 			if gapsBefore && !now {
 				t.Fatalf("seed %d: segment %d of %d with gaps, but no ack", seed, seq, want)
 			}
 			var f frame
-			r.acknowledge(&f)
+			r.fillAck(&f)
 			lo, hi := uint64(0), uint64(0)
 			if latest > want {
 				for lo = latest; has[lo-1]; lo-- {
@@ -59,10 +59,10 @@ func TestReceiver_AcknowledgesEverySecond(t *testing.T) {
 	r := newReceiver(16)
 	var acks []bool
 	for seq := range uint64(7) {
-		_, now := r.take(&frame{seq: seq, payload: 1, push: seq == 4})
+		_, now := r.onSegment(&frame{seq: seq, payload: 1, push: seq == 4})
 		acks = append(acks, now)
 		if now {
-			r.acknowledge(new(frame))
+			r.fillAck(new(frame))
 		}
 	}
 	if want := []bool{false, true, false, true, true, false, true}; !slices.Equal(acks, want) {

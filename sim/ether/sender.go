@@ -7,15 +7,16 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// sender is the sending end of a flow: TCP's window as Linux of the paper's time has it (NewReno with
-// selective acknowledgements; RFC 5681, 6298, 6675), in whole segments. It computes; the flow sends.
+// sender is the sending end of a flow: TCP's window as Linux of the paper's time has it (NewReno
+// with selective acknowledgements; RFC 5681, 6298, 6675), in whole segments. It computes; the
+// flow sends.
 //
 //	una                              nxt
-//	 | SACKed | ? | SACKed | ? | ? | ? |       inFlight: the segments with a ?, unless they are lost
+//	 | SACKed | ? | SACKed | ? | ? | ? |     inFlight: those with a ?, unless they are lost
 //	           lost: a segment sent three later was acknowledged
 //
-// Not modelled: handshakes, a slow receiver, segments lost twice in one recovery (the RTO finds them),
-// and that ssthresh stays where a segment times out again (RFC 5681 §3.1).
+// Not modelled: handshakes, a slow receiver, segments lost twice in one recovery (the RTO finds
+// them), and that ssthresh stays where a segment times out again (RFC 5681 §3.1).
 type sender struct {
 	unsent   int64     // bytes
 	una, nxt uint64    // SND.UNA and SND.NXT, RFC 9293 §3.3.1
@@ -66,8 +67,8 @@ func (s *sender) at(seq uint64) *segment { return &s.segments[seq&uint64(len(s.s
 // inFlight is "pipe", RFC 6675 §4.
 func (s *sender) inFlight() int { return int(s.nxt-s.una) - s.sacked - s.lost }
 
-// next returns a segment to send now, lost ones first. push asks for an acknowledgement at once, where no
-// segment follows.
+// next returns a segment to send now, lost ones first. push asks for an acknowledgement at once,
+// where no segment follows.
 func (s *sender) next() (seq uint64, payload int, push, ok bool) {
 	if s.inFlight() >= min(s.reno.Window(), s.limit) {
 		return 0, 0, false, false
@@ -169,8 +170,8 @@ func (s *sender) rto() time.Duration {
 	return min(s.rtt.RTO(minRTO, 0)<<min(s.backoff, 16), maxRTO)
 }
 
-// rtoDeadline returns when the retransmission timeout ends, which began with the last progress. ok is
-// false if nothing is in flight.
+// rtoDeadline returns when the retransmission timeout ends, which began with the last progress.
+// ok is false if nothing is in flight.
 func (s *sender) rtoDeadline(progress monotime.Time) (at monotime.Time, ok bool) {
 	return progress.Add(s.rto()), s.una < s.nxt
 }

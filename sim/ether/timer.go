@@ -5,45 +5,46 @@ import (
 	"github.com/rawlane/rawlane/sim"
 )
 
-// timer fires once at an instant that may be moved, as timers of transports are with each frame. A queue's events cannot be:
-// so the timer leaves the one that waits where it is, and looks again when it comes.
+// timer fires once at an instant that may be moved, as the timers of transports are with each
+// frame. Events of a queue cannot be moved: the timer leaves a waiting event where it is, and
+// checks the time again when it comes.
 type timer struct {
-	queue *sim.Queue
-	fire  func()
-	at    monotime.Time // when it is due; zero: never
-	next  monotime.Time // when the earliest event that waits will look; zero: there is none
-	look  func()
+	queue   *sim.Queue
+	fire    func()
+	due     monotime.Time // zero: never
+	event   monotime.Time // the earliest waiting event; zero: there is none
+	onEvent func()
 }
 
 func (t *timer) init(q *sim.Queue, fire func()) {
 	t.queue, t.fire = q, fire
-	t.look = t.expire
+	t.onEvent = t.check
 }
 
-func (t *timer) stop() { t.at = monotime.Time{} }
+func (t *timer) stop() { t.due = monotime.Time{} }
 
-// set moves the timer. What has passed already is due now.
+// set moves the timer. An instant in the past means now.
 func (t *timer) set(at monotime.Time) {
 	if now := t.queue.Now(); at.Before(now) {
 		at = now
 	}
-	t.at = at
-	if t.next.IsZero() || at.Before(t.next) {
-		t.next = at
-		t.queue.At(at, t.look)
+	t.due = at
+	if t.event.IsZero() || at.Before(t.event) {
+		t.event = at
+		t.queue.At(at, t.onEvent)
 	}
 }
 
-func (t *timer) expire() {
+func (t *timer) check() {
 	now := t.queue.Now()
-	if now != t.next {
-		return // one that waited when the timer was moved forward
+	if now != t.event {
+		return // an event from before the timer was moved forward
 	}
-	t.next = monotime.Time{}
+	t.event = monotime.Time{}
 	switch {
-	case t.at.IsZero():
-	case t.at.After(now):
-		t.set(t.at)
+	case t.due.IsZero():
+	case t.due.After(now):
+		t.set(t.due)
 	default:
 		t.stop()
 		t.fire()

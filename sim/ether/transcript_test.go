@@ -13,7 +13,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what happens into the transcripts")
 
-// Each file of testdata is a story: commands, a line of ----, and what happened, up to an empty line. The commands:
+// Each file of testdata is a story: commands, a line of ----, and what happened, up to an empty
+// line. The commands:
 //
 //	network SPEC        switches that know nobody
 //	send FROM TO VID    a frame, by hand from switch to switch

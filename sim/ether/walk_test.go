@@ -34,7 +34,7 @@ func newWalker(spec string) (*walker, error) {
 	if err != nil {
 		return nil, err
 	}
-	switches, cables, err := wire(t, l2switch.Config{})
+	switches, cables, err := build(t, l2switch.Config{})
 	w := &walker{t, switches, map[socket]socket{}}
 	for _, c := range cables {
 		w.far[c.a], w.far[c.b] = c.b, c.a
@@ -42,8 +42,8 @@ func newWalker(spec string) (*walker, error) {
 	return w, err
 }
 
-// send has a frame go from one host to another, and returns what each switch did, nearest first, and the hosts that it
-// came to, ascending.
+// send has a frame go from one host to another, and returns what each switch did, nearest first,
+// and the hosts that it came to, ascending.
 func (w *walker) send(from, to int, vid transport.VID) (visits []visit, hosts []int) {
 	f := transport.Frame{Dst: Address(to), Src: Address(from), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
 	for next := []socket{w.far[socket{from, atHost}]}; len(next) > 0; next = next[1:] {
@@ -95,7 +95,8 @@ func (v visit) text(from, to int) string {
 	return s + " " + strings.Join(v.out, ", ")
 }
 
-// floods returns the names of the switches that flooded; learns those of the switches that learned the sender.
+// floods returns the names of the switches that flooded; learns those of the switches that
+// learned the sender.
 func floods(visits []visit) (names []string) {
 	for _, v := range visits {
 		if v.flooded {
@@ -114,8 +115,9 @@ func learns(visits []visit) (names []string) {
 	return names
 }
 
-// The paper's two walks through a change of route, its figure 7. Host 0 sends, host 2 answers; hosts 1 and 3 look on. All pass
-// leaf 0 and leaf 1, and by way of top 0 on the old VID, 1, and top 1 on the new one, 2.
+// The paper's two walks through a change of route, its figure 7. Host 0 sends, host 2 answers;
+// hosts 1 and 3 look on. All pass leaf 0 and leaf 1, and by way of top 0 on the old VID, 1, and
+// top 1 on the new one, 2.
 func TestVFREC_4_3_RouteChange(t *testing.T) {
 	const old, changed = 1, 2
 	type step struct {

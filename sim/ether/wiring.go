@@ -7,7 +7,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// socket is where a cable ends: a port of a switch, or a host.
+// socket is one end of a cable: a port of a switch, or a host.
 type socket struct {
 	device int // number of the switch or host
 	port   int // of the switch; atHost
@@ -21,9 +21,10 @@ type cable struct {
 	rate topology.Rate
 }
 
-// wire makes a valid topology's switches. A switch's ports are its hosts, in their order, and then its links, in theirs.
-// All carry tagged frames alone: those to hosts all VIDs. Cables come in the same order, hosts' first.
-func wire(t *topology.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
+// build makes a valid topology's switches. The ports of a switch are its hosts, then its links, in
+// their orders. All carry tagged frames only: those to hosts of all VIDs. Cables come in the same
+// order, hosts' first.
+func build(t *topology.Topology, c l2switch.Config) ([]*l2switch.Switch, []cable, error) {
 	switches := make([]*l2switch.Switch, len(t.Switches))
 	for i := range switches {
 		switches[i] = l2switch.New(c)

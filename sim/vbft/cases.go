@@ -12,7 +12,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// Case is a network and how it is routed.
+// Case is a network and its routes.
 type Case struct {
 	Name     string
 	Topology *topology.Topology
@@ -20,13 +20,14 @@ type Case struct {
 	Reroute  map[plan.Pair]transport.VID // in each iteration: see CG
 }
 
-// Cases returns the five that the paper compares, the one that all are compared with first, on a network with several VIDs:
+// Cases returns the five cases of the paper, for a network with several VIDs. All are compared with
+// the first:
 //
 //	flat       all hosts at one switch
-//	tree       all pairs on the network's first VID: one tree of its switches, as a network without VLANs is
-//	default    the plan to begin with: VIDs go round, of two nodes the lower one has priority
+//	tree       all pairs on the network's first VID: one tree, as in a network without VLANs
+//	default    the default plan: VIDs in turn
 //	optimised  the plan of optimize.Plan for CG's exchanges between switches
-//	rerouted   the default plan, and in each iteration all pairs of these exchanges set to the optimised one
+//	rerouted   the default plan; each iteration sets these exchanges' pairs to the optimised one
 //
 // The errors are those of traffic.Pattern and optimize.Plan.
 //
@@ -43,7 +44,7 @@ func Cases(t *topology.Topology) ([]Case, error) {
 	flat.SetRates(t.Hosts[0].Rate, t.Hosts[0].Rate)
 	plans := make([]*plan.Plan, 3)
 	for i, vids := range [][]transport.VID{flat.VIDs(), t.VIDs()[:1], t.VIDs()} {
-		if plans[i], err = cyclic(len(t.Hosts), vids); err != nil {
+		if plans[i], err = roundRobin(len(t.Hosts), vids); err != nil {
 			return nil, err
 		}
 	}
@@ -64,8 +65,8 @@ func Cases(t *topology.Topology) ([]Case, error) {
 	}, nil
 }
 
-// cyclic returns the plan to begin with for hosts of package ether.
-func cyclic(hosts int, vids []transport.VID) (*plan.Plan, error) {
+// roundRobin returns the default plan for hosts of package ether.
+func roundRobin(hosts int, vids []transport.VID) (*plan.Plan, error) {
 	if len(vids) == 0 {
 		return nil, fmt.Errorf("the topology has no VLAN")
 	}

@@ -18,19 +18,20 @@ import (
 // Sizes are the numbers of processes that CG is for: squares of powers of two.
 var Sizes = []int{4, 16, 64, 256}
 
-// CG is an experiment: what the processes of the NAS Parallel Benchmark CG send each other, one on each host.
+// CG is an experiment: the communication of the NAS Parallel Benchmark CG, one process on each
+// host.
 //
 // Source: VFREC §5.3.
 type CG struct {
 	Network ether.Config
 	Plan    *plan.Plan // of routes, at the start
-	// Reroute, if it has any, is what both nodes of each pair set at the start of each iteration, each as it gets there.
-	// A node that sets any is busy with it for RerouteCost.
+	// Reroute has the VIDs that both nodes of a pair set at the start of each iteration, each when
+	// it gets there. A node that sets any is busy with it for RerouteCost. It may be empty.
 	Reroute map[plan.Pair]transport.VID
 
 	Order      int           // rows of the matrix
-	Iterations int           // that are timed, of conj_grad; one more comes before, as in NPB
-	Compute    time.Duration // of a process, for its part of a multiplication by the matrix
+	Iterations int           // timed calls of conj_grad; an untimed one comes first, as in NPB
+	Compute    time.Duration // time of a process's share of a multiplication by the matrix
 }
 
 // What the paper ran is class B. Source: NPB 3.2, sys/setparams.c and CG/cg.f.
@@ -43,30 +44,32 @@ const (
 )
 
 const (
-	// DefaultCompute is a process's share of one of class B's 75*26 multiplications: what is left of the paper's about 26 s after
-	// three exchanges of 150 kB at full rate and four of one number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. That is 190 Mflop/s,
-	// for the benchmark's 54.7 Gflop.
+	// DefaultCompute is a process's share of one of class B's 75*26 multiplications: what is left
+	// of the paper's about 26 s after three exchanges of 150 kB at full rate and four of one
+	// number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. That is 190 Mflop/s, for the benchmark's 54.7
+	// Gflop.
 	DefaultCompute = 9200 * time.Microsecond
 
 	// RerouteCost is that of a call of VFN_SetRouteMPI. Source: VFREC §5.1.
 	RerouteCost = 39500 * time.Nanosecond
 
-	// noise is by how much a computation may take longer than another.
+	// noise is the largest difference between two computations, relative to their length.
 	noise = 0.01
 )
 
-// CGResult is what came out.
+// CGResult is the outcome of a run.
 type CGResult struct {
-	Elapsed time.Duration      // by the last process, of the timed iterations
+	Elapsed time.Duration      // until the last process has ended the timed iterations
 	Network ether.Counters     // of all iterations
 	Flows   ether.FlowCounters // of all processes and iterations, together
 }
 
-// checkEvery is after how many events Run asks whether to go on: some milliseconds.
+// checkEvery is after how many events, some milliseconds of computing, Run calls check.
 const checkEvery = 1 << 16
 
-// Run runs the experiment. Now and then it calls check, which may be nil; its error ends the run, and is returned. Other errors say
-// what is wrong with c, or that it took longer than ether.MaxTime.
+// Run runs the experiment. It calls check, which may be nil, now and then; an error of it ends the
+// run, and is returned. Other errors say what is wrong with c, or that the run has taken longer
+// than ether.MaxTime.
 func (c *CG) Run(check func() error) (*CGResult, error) {
 	j, err := newJob(c)
 	if err != nil {
@@ -91,7 +94,7 @@ func (c *CG) Run(check func() error) (*CGResult, error) {
 			}
 		}
 	}
-	return &CGResult{j.queue.Now().Sub(j.warm), j.network.Counters(), j.network.Flows()}, nil
+	return &CGResult{j.queue.Now().Sub(j.timedFrom), j.network.Counters(), j.network.Flows()}, nil
 }
 
 func (c *CG) validate() error {
@@ -106,7 +109,8 @@ func (c *CG) validate() error {
 	case len(c.Plan.Nodes) != n:
 		return fmt.Errorf("a plan of %d nodes for %d hosts", len(c.Plan.Nodes), n)
 	case c.Order < n || c.Iterations < 1 || c.Compute < 0 || c.Compute > ether.MaxTime:
-		return fmt.Errorf("%d iterations of order %d, %v each (want 1 at least, %d at least, and 0 to %v)", c.Iterations, c.Order, c.Compute, n, ether.MaxTime)
+		return fmt.Errorf("%d iterations of order %d, %v each (want 1 at least, %d at least, and 0 to %v)",
+			c.Iterations, c.Order, c.Compute, n, ether.MaxTime)
 	}
 	if err := c.Plan.Validate(); err != nil {
 		return err
@@ -129,11 +133,11 @@ type job struct {
 	cg        *CG
 	queue     *sim.Queue
 	network   *ether.Network
-	chance    prng.Source
+	rng       prng.Source
 	processes []*process
-	warming   int           // have not ended the first iteration, which is not timed
-	warm      monotime.Time // when the last of them did
-	running   int           // have not ended the last iteration
+	warmingUp int           // processes in the first, untimed iteration
+	timedFrom monotime.Time // the end of that iteration
+	running   int           // processes that are not done
 }
 
 func newJob(c *CG) (*job, error) {
@@ -147,24 +151,24 @@ func newJob(c *CG) (*job, error) {
 	}
 	n.Apply(c.Plan)
 	nodes := len(c.Plan.Nodes)
-	j := &job{cg: c, queue: q, network: n, chance: prng.Source(^c.Network.Seed), warming: nodes, running: nodes}
+	j := &job{cg: c, queue: q, network: n, rng: prng.Source(^c.Network.Seed), warmingUp: nodes, running: nodes}
 	for rank := range nodes {
 		j.processes = append(j.processes, newProcess(j, rank, nodes))
 	}
 	return j, nil
 }
 
-// computing returns how long the next computation takes.
-func (j *job) computing() time.Duration {
+// computeTime returns the length of the next computation.
+func (j *job) computeTime() time.Duration {
 	d := j.cg.Compute
-	return d + j.chance.UpTo(time.Duration(noise*float64(d)))
+	return d + j.rng.UpTo(time.Duration(noise*float64(d)))
 }
 
-// ended counts the iterations that processes end.
+// ended counts the processes that have ended an iteration.
 func (j *job) ended(iteration int) {
 	if iteration == 0 {
-		if j.warming--; j.warming == 0 {
-			j.warm = j.queue.Now()
+		if j.warmingUp--; j.warmingUp == 0 {
+			j.timedFrom = j.queue.Now()
 		}
 	}
 	if iteration == j.cg.Iterations {

@@ -2,6 +2,7 @@ package vbft
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"reflect"
@@ -50,10 +51,12 @@ func run(t *testing.T, c *CG) *CGResult {
 	return r
 }
 
-// Figure 11's order: flat, as good as which is the optimised plan, set before or while the program runs; then the plan to begin with;
-// then a tree.
+var simIterations = flag.Int("sim.iterations", 4, "iterations of CG that are timed")
+
+// Figure 11's order: flat, as good as which is the optimised plan, set before or while the
+// program runs; then the plan to begin with; then a tree.
 func TestVFREC_5_3_Order(t *testing.T) {
-	iterations := 12
+	iterations := *simIterations
 	if testing.Short() {
 		iterations = 1
 	}
@@ -78,8 +81,8 @@ func TestVFREC_5_3_Order(t *testing.T) {
 	}
 }
 
-// Where no queue is ever full, time is what the cables' rates say: three pairs share a cable in the tree and in the default plan, and
-// two exchanges' time more passes for each multiplication.
+// Where no queue is ever full, time is what the cables' rates say: three pairs share a cable in
+// the tree and in the default plan, and two exchanges' time more passes for each multiplication.
 func TestCG_WithoutLossTakesTheTimeOfItsFullestCable(t *testing.T) {
 	const iterations = 1
 	seconds := ClassBOrder / 4 * 8 / (gigabit * 1e6)
@@ -115,7 +118,8 @@ func TestCG_WithoutLossTakesTheTimeOfItsFullestCable(t *testing.T) {
 	}
 }
 
-// What CG's processes send: figure 4's pairs, as long as a quarter of the vector, and as often as NPB says.
+// What CG's processes send: figure 4's pairs, as long as a quarter of the vector, and as often as
+// NPB says.
 func TestConjGrad_IsNPBs(t *testing.T) {
 	sent, pairs := map[int64]int{}, map[plan.Pair]bool{}
 	for rank := range 16 {
@@ -165,7 +169,8 @@ func TestConjGrad_Process6(t *testing.T) {
 	}
 }
 
-// Each exchange that one process makes its partner makes, too, in the same order: nobody waits for ever.
+// Each exchange that one process makes its partner makes, too, in the same order: nobody waits
+// for ever.
 func TestConjGrad_ExchangesMatch(t *testing.T) {
 	for _, nodes := range []int{4, 16, 64, 256} {
 		between := map[[2]int]string{}

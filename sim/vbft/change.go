@@ -15,15 +15,17 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Change is an experiment: each host of the lower half sends to its counterpart in the upper half as fast as it can, all on one VID. Then
-// host 0 sends on another, and later its counterpart answers on that, too. In between host 0's frames flood: its counterpart
-// is heard on the old VID alone.
+// Change is an experiment: each host of the lower half sends to its counterpart in the upper half
+// as fast as it can, all on one VID. Then host 0 sends on another, and later its counterpart
+// answers on that one, too. In between, host 0's frames flood, as the switches have learned its
+// counterpart on the old VID only.
 //
 // Source: VFREC §5.2.
 type Change struct {
 	Network  ether.Config
 	Old, New transport.VID
-	// Sender and Receiver are when host 0 and its counterpart change: at once, if these are equal, as they do behind a barrier.
+	// Sender and Receiver are when host 0 and its counterpart change their routes. Equal values are
+	// a change behind a barrier.
 	Sender, Receiver time.Duration
 	Length           time.Duration // of the run; a whole number of samples
 	Sample           time.Duration // over which bandwidth is measured
@@ -32,12 +34,12 @@ type Change struct {
 // ChangeSample is what happened from At to the next sample.
 type ChangeSample struct {
 	At       time.Duration
-	Received []int64 // bytes that each receiver's program got, from host 0's counterpart on
-	Flooded  uint64  // how often a switch did not know where a frame's destination was
-	Dropped  uint64  // frames that found a queue full
+	Received []int64 // bytes for each receiver, host 0's counterpart first
+	Flooded  uint64  // forwarding decisions without a learned address
+	Dropped  uint64  // by full queues
 }
 
-// Total returns what all receivers got together, in bytes.
+// Total returns the bytes of all receivers.
 func (s *ChangeSample) Total() (sum int64) {
 	for _, b := range s.Received {
 		sum += b
@@ -45,8 +47,8 @@ func (s *ChangeSample) Total() (sum int64) {
 	return sum
 }
 
-// Run runs the experiment, and calls each with every sample as soon as there is one. An error of each ends the run, and is returned;
-// others say what is wrong with c.
+// Run runs the experiment, and calls each with every sample. An error of each ends the run, and is
+// returned; other errors say what is wrong with c.
 func (c *Change) Run(each func(ChangeSample) error) error {
 	q, n, err := c.start()
 	if err != nil {
@@ -67,7 +69,10 @@ func (c *Change) Run(each func(ChangeSample) error) error {
 	for at := time.Duration(0); at+c.Sample <= c.Length; at += c.Sample {
 		q.Run(monotime.At(at + c.Sample))
 		now := n.Counters()
-		s := ChangeSample{At: at, Received: make([]int64, half), Flooded: now.Flooded - before.Flooded, Dropped: now.Dropped - before.Dropped}
+		s := ChangeSample{
+			At: at, Received: make([]int64, half),
+			Flooded: now.Flooded - before.Flooded, Dropped: now.Dropped - before.Dropped,
+		}
 		for i, f := range flows {
 			s.Received[i] = f.Received() - got[i]
 			got[i] = f.Received()

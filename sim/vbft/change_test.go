@@ -68,15 +68,16 @@ func phases(t *testing.T, c *Change) [3]phase {
 
 func near(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance*want }
 
-// Figure 9 in three seconds: two paths are full; host 0 changes at 1 s, and its flood takes from all others; its counterpart
-// follows at 2 s, and three paths are full.
+// Figure 9 in three seconds: two paths are full; host 0 changes at 1 s, and its flood takes from
+// all others; its counterpart follows at 2 s, and three paths are full.
 func TestVFREC_5_2_AChangeOfOneEndFloodsTheNetwork(t *testing.T) {
 	line := gigabit * scale()
 	p := phases(t, paperChange(t, time.Second, 2*time.Second))
 	if before := p[0]; !near(before.total, 2*line, .01) || before.flooded != 0 {
 		t.Errorf("at first %.1f MB/s, %.0f flooded; want two cables' %.1f (the paper: about 235), none", before.total, before.flooded, 2*line)
 	}
-	// The cables on VID 2 carry nothing else, so host 0 gets one alone, and fills with its copies the cable of each other host.
+	// The cables on VID 2 carry nothing else, so host 0 gets one alone, and fills with its copies
+	// the cable of each other host.
 	if between := p[1]; between.total > .6*p[0].total || !near(between.first, line, .01) || between.flooded < 4e4*scale() {
 		t.Errorf("then %.1f MB/s, %.1f of it host 0's, %.0f flooded; want a fall below %.1f, a cable's %.1f, five switches' 8,100 frames",
 			between.total, between.first, between.flooded, .6*p[0].total, line)

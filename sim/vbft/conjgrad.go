@@ -2,7 +2,8 @@ package vbft
 
 import "math/bits"
 
-// step is a computation, an exchange of bytes with another process, as many both ways, or a change of routes.
+// step is a computation, an exchange of bytes with another process in both directions, or a change
+// of routes.
 type step struct {
 	kind    stepKind
 	partner int
@@ -17,22 +18,26 @@ const (
 	reroutes
 )
 
-// wordBytes is what a number takes.
+// wordBytes is the length of a number.
 const wordBytes = 8
 
-// conjGrad returns what a process does in an iteration of the benchmark: a call of conj_grad, and a step of the power method.
+// conjGrad returns what a process does in an iteration of the benchmark: a call of conj_grad, and
+// a step of the power method.
 //
-// The processes are a square of rows*rows, number rows*r+c in row r and column c. Each has a part of the vectors, of order/rows
-// numbers. A multiplication by the matrix leaves each process with a part of its row's sum. They exchange and add these with their
-// neighbour 1 away, then 2, and so on, at full length each time. After that the vector lies along the rows, and goes back to the
-// columns by an exchange with the process at the mirrored place. Scalar products are added up in the same way, one number long.
+// The processes are a square of rows*rows, number rows*r+c in row r and column c. Each has a part
+// of the vectors, of order/rows numbers. A multiplication by the matrix leaves each process with
+// a part of its row's sum. They exchange and add these with their neighbour 1 away, then 2, and
+// so on, at full length each time. After that the vector lies along the rows, and goes back to
+// the columns by an exchange with the process at the mirrored place. Scalar products are added up
+// in the same way, one number long.
 //
-//	row:      0  1  2  3         with rows = 4: 0-1 and 2-3, then 0-2 and 1-3; inside a leaf switch
+//	row:      0  1  2  3        with rows = 4: 0-1 and 2-3, then 0-2 and 1-3; inside a leaf
 //	          4  5  6  7
-//	mirror:   8  9 10 11         1-4, 2-8, 3-12, 6-9, 7-13, 11-14; from leaf to leaf
+//	mirror:   8  9 10 11        1-4, 2-8, 3-12, 6-9, 7-13, 11-14; from leaf to leaf
 //	         12 13 14 15
 //
-// Source: NPB 3.2, CG/cg.f: setup_submatrix_info (reduce_exch_proc, exch_proc), conj_grad; VFREC §2.4, figure 4.
+// Source: NPB 3.2, CG/cg.f: setup_submatrix_info (reduce_exch_proc, exch_proc), conj_grad; VFREC
+// §2.4, figure 4.
 func conjGrad(rank, nodes, order int) (steps []step) {
 	rows := 1 << (bits.TrailingZeros(uint(nodes)) / 2)
 	row, column := rank/rows, rank%rows

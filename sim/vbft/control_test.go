@@ -34,19 +34,21 @@ func (s *stream) feed(bytes int64) {
 	}
 }
 
-// count counts as a vlan.Table does: frames from destination to payload, those that were sent again, and acks, one for every
-// second segment.
+// count counts as a vlan.Table does: frames from destination to payload, those that were sent
+// again, and acks, one for every second segment.
 func (s *stream) count(vid transport.VID) {
 	const frame, ack = ether.MTU + transport.MaxHeaderLen, 70
-	segments := uint64(s.flow.Received())/ether.Payload + s.flow.Counters().Resent
+	segments := uint64(s.flow.Received())/ether.Payload + s.flow.Counters().Retransmitted
 	now := segments*frame + uint64(s.back.Received())/ether.Payload/2*ack
 	s.sent[vid] += now - s.counted
 	s.counted = now
 }
 
-// The controller on a network whose frames queue, get lost, flood and are sent again: on the paper's fat tree, with patterns of
-// traffic that follow each other. After each change of the traffic it comes within a tenth of what the hosts' cables carry, and then
-// leaves the routes alone; no pattern is ever carried worse than the plan did that the controller found, but for a moment.
+// The controller on a network whose frames queue, get lost, flood and are sent again: on the
+// paper's fat tree, with patterns of traffic that follow each other. After each change of the
+// traffic it comes within a tenth of what the hosts' cables carry, and then leaves the routes
+// alone; no pattern is ever carried worse than the plan did that the controller found, but for a
+// moment.
 func TestControllerOnFrames(t *testing.T) {
 	const rate, phase = 100 * topology.Mbps, 25 * time.Second
 	const settled = 15 * time.Second // into a phase
@@ -116,7 +118,8 @@ func TestControllerOnFrames(t *testing.T) {
 	}
 }
 
-// streamsOf are the flows of a pattern. The crowded one is of four pairs that meet in one leaf, two with the same VID each by the default plan.
+// streamsOf are the flows of a pattern. The crowded one is of four pairs that meet in one leaf,
+// two with the same VID each by the default plan.
 func streamsOf(t *testing.T, n *ether.Network, name string) (all []*stream) {
 	pairs := []plan.Pair{{A: 0, B: 8}, {A: 4, B: 9}, {A: 1, B: 10}, {A: 5, B: 11}}
 	if name != "crowded" {

@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// Node 0 changes its pair's VID after half a second, and its counterpart half a second later: in between all that node 0 sends floods.
+// Node 0 changes its pair's VID after half a second, and its counterpart half a second later: in
+// between all that node 0 sends floods.
 func ExampleChange() {
 	network, err := topology.FatTree(4, 4, 4)
 	if err != nil {

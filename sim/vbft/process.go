@@ -6,7 +6,7 @@ import (
 	"github.com/rawlane/rawlane/sim/ether"
 )
 
-// process is one of a job's. It repeats its steps, one iteration after the other.
+// process is one process of a job. It repeats its steps once for each iteration.
 type process struct {
 	job       *job
 	rank      int
@@ -15,23 +15,24 @@ type process struct {
 	iteration int
 	resume    func() // run
 
-	to     []*ether.Flow // by rank
-	owed   []int64       // bytes that are awaited of each rank; less than 0 if it is early
-	awaits int           // a rank, or nobody
-	held   int64         // bytes of a long message to it, until it awaits them
+	to         []*ether.Flow // by rank
+	missing    []int64       // bytes expected from each rank; negative if they arrived before
+	partner    int           // the rank of the exchange under way, or nobody
+	rendezvous int64         // bytes of a long message for the partner, until it is ready
 }
 
 const nobody = -1
 
 const (
-	// eagerLimit is the longest message that is sent before its receiver is known to await it, and readyBytes what it takes to say so.
-	// Source: Open MPI 1.2, btl_tcp_eager_limit; its header.
+	// eagerLimit is the longest message that is sent before its receiver has announced that it is
+	// ready, and readyBytes the length of that announcement. Source: Open MPI 1.2,
+	// btl_tcp_eager_limit; its header.
 	eagerLimit = 64 << 10
 	readyBytes = 64
 )
 
 func newProcess(j *job, rank, nodes int) *process {
-	p := &process{job: j, rank: rank, awaits: nobody, to: make([]*ether.Flow, nodes), owed: make([]int64, nodes)}
+	p := &process{job: j, rank: rank, partner: nobody, to: make([]*ether.Flow, nodes), missing: make([]int64, nodes)}
 	p.resume = p.run
 	p.steps = conjGrad(rank, nodes, j.cg.Order)
 	for pair := range j.cg.Reroute {
@@ -43,7 +44,7 @@ func newProcess(j *job, rank, nodes int) *process {
 	return p
 }
 
-// run goes on until the process is busy, has to wait or is done.
+// run goes on until the process computes, waits or is done.
 func (p *process) run() {
 	for {
 		if p.next == len(p.steps) {
@@ -58,7 +59,7 @@ func (p *process) run() {
 		p.next++
 		switch s.kind {
 		case computes:
-			p.job.queue.After(p.job.computing(), p.resume)
+			p.job.queue.After(p.job.computeTime(), p.resume)
 			return
 		case reroutes:
 			p.reroute()
@@ -84,40 +85,41 @@ func (p *process) reroute() {
 	}
 }
 
-// exchange sends bytes to another process, and reports whether as many have come from it; otherwise they are awaited. A long
-// message goes once the other process has said that it awaits it, as in MPI libraries: it may be busy with another one's.
+// exchange sends bytes to another process, and reports whether as many have arrived from it. A long
+// message goes once the other process is ready (rendezvous), as in MPI libraries: it may be busy
+// with a third one's.
 func (p *process) exchange(partner int, bytes int64) (done bool) {
-	p.awaits = partner
-	p.owed[partner] += bytes
+	p.partner = partner
+	p.missing[partner] += bytes
 	if bytes <= eagerLimit {
 		p.flow(partner).Send(bytes)
 		return p.exchanged()
 	}
-	p.owed[partner] += readyBytes
-	p.held = bytes
+	p.missing[partner] += readyBytes
+	p.rendezvous = bytes
 	p.flow(partner).Send(readyBytes)
 	return p.exchanged()
 }
 
-// exchanged sends what may go now to the process that is awaited, and reports whether that still is.
+// exchanged sends what may go now to the partner, and reports whether the exchange is complete.
 func (p *process) exchanged() (done bool) {
-	owed := p.owed[p.awaits]
-	if p.held > 0 && owed <= p.held { // nothing else is: it is ready
-		bytes := p.held
-		p.held = 0
-		p.flow(p.awaits).Send(bytes)
+	owed := p.missing[p.partner]
+	if p.rendezvous > 0 && owed <= p.rendezvous { // only its long message is missing: it is ready
+		bytes := p.rendezvous
+		p.rendezvous = 0
+		p.flow(p.partner).Send(bytes)
 	}
-	if p.held > 0 || owed > 0 {
+	if p.rendezvous > 0 || owed > 0 {
 		return false
 	}
-	p.awaits = nobody
+	p.partner = nobody
 	return true
 }
 
-// arrived is called as bytes come from another process.
+// arrived takes bytes from another process.
 func (p *process) arrived(from int, bytes int64) {
-	p.owed[from] -= bytes
-	if p.awaits == from && p.exchanged() {
+	p.missing[from] -= bytes
+	if p.partner == from && p.exchanged() {
 		p.run()
 	}
 }

@@ -14,7 +14,7 @@ type sink struct{ transport.Link }
 func (sink) MAC() transport.MAC                         { return transport.MAC{2} }
 func (sink) Send(frames []transport.Frame) (int, error) { return len(frames), nil }
 
-// BenchmarkRecord is what recording adds to a frame, the disk apart.
+// BenchmarkRecord measures what recording adds to a frame, without the disk.
 func BenchmarkRecord(b *testing.B) {
 	l, err := capture.New(sink{}, io.Discard)
 	if err != nil {

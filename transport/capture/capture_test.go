@@ -119,7 +119,7 @@ func TestFramesAreRecordedWhole(t *testing.T) {
 	}
 }
 
-// Of a batch that is refused half-way, what went is recorded.
+// Of a batch that is refused half-way, the frames that were sent are recorded.
 func TestRefusedFramesAreNotRecorded(t *testing.T) {
 	a, b, file := pair(t, io.Discard)
 	frame := transport.Frame{Dst: b.MAC(), EtherType: 0x88b5, Payload: make([]byte, 60)}
@@ -136,7 +136,7 @@ func TestRefusedFramesAreNotRecorded(t *testing.T) {
 	}
 }
 
-// A File is finished with the link that it was made for.
+// A File that New has made is closed with its link.
 func TestNewClosesItsFile(t *testing.T) {
 	var out bytes.Buffer
 	links, err := fabric.Links(2)
@@ -157,7 +157,7 @@ func TestNewClosesItsFile(t *testing.T) {
 	}
 }
 
-// SnapLen cuts what is recorded, the file tells what was there, and the traffic is whole.
+// SnapLen cuts what is recorded, not the traffic, and the capture has the full lengths.
 func TestSnapLen(t *testing.T) {
 	var out bytes.Buffer
 	links, err := fabric.Links(2)
@@ -199,8 +199,7 @@ func TestSnapLen(t *testing.T) {
 	}
 }
 
-// Time in the file is the time of day, to the nanosecond, and does not run back while many links
-// write.
+// Timestamps are the time of day in nanoseconds, and do not run backwards while several links write.
 func TestTimestamps(t *testing.T) {
 	var out bytes.Buffer
 	a, b, file := pair(t, &out)

@@ -18,8 +18,8 @@
 // them; of received ones, when Poll hands them out. A frame between two recorded links may
 // therefore stand in the file as received first and sent later.
 //
-// The order of wrappers decides what is recorded: inside a fault link, what came by the wire;
-// around one, what is left of that.
+// The order of wrappers decides what is recorded: inside a fault link, the frames from the wire;
+// around one, the frames that its faults let through.
 //
 // Recording copies each frame, reads the time of day once per batch, and does not allocate. It
 // takes 87 ns for a frame of 64 bytes, without the disk (go test -run '^$' -bench Record

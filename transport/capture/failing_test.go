@@ -11,7 +11,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// full is a disk with room for some bytes.
+// full is a disk with room for so many bytes.
 type full struct{ room int }
 
 var errFull = errors.New("no space left")
@@ -23,7 +23,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A writer that fails does not disturb the traffic; Close tells, each time.
+// A writer that fails does not disturb the traffic; each Close returns its error.
 func TestFailingWriter(t *testing.T) {
 	a, b, file := pair(t, &full{room: 100_000})
 	const rounds = 1000
@@ -44,8 +44,7 @@ func TestFailingWriter(t *testing.T) {
 	}
 }
 
-// What is buffered and cannot be written is told by Close, too, and by that of a link with a File
-// of its own.
+// That buffered frames cannot be written is returned by Close, also by that of a link with its own File.
 func TestFailingFlush(t *testing.T) {
 	links, err := fabric.Links(2)
 	if err != nil {
@@ -65,7 +64,7 @@ func TestFailingFlush(t *testing.T) {
 	}
 }
 
-// After the File is closed the links go on, and what passes is counted as lost.
+// After the File is closed the links go on, and frames are counted as lost.
 func TestLinksOutliveTheirFile(t *testing.T) {
 	var out bytes.Buffer
 	a, b, file := pair(t, &out)

@@ -9,7 +9,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// What tests build and ask with.
+// Helpers to build fabrics and look at them.
 
 func newFabric(t testing.TB, cfg Config) *Fabric {
 	t.Helper()
@@ -58,7 +58,7 @@ func send(t testing.TB, l *Link, frames ...transport.Frame) {
 	}
 }
 
-// drain polls all that lies in l's queue: it has arrived when Send returned. Payloads are copies.
+// drain polls all frames in l's queue and copies their payloads.
 func drain(t testing.TB, l *Link) []transport.Frame {
 	t.Helper()
 	var all []transport.Frame

@@ -34,7 +34,7 @@ func ExampleLinks() {
 	// 1 <nil>
 }
 
-// A fat tree whose switches each carry one VID: whoever tags a frame chooses its way.
+// A fat tree whose top switches carry one VID each: a frame's tag chooses its way.
 func ExampleFabric_Connect() {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {

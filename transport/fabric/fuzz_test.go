@@ -21,7 +21,7 @@ func (s *script) next() byte {
 
 func (s *script) below(n int) int { return int(s.next()) % n }
 
-// port is one of few VIDs, so that things meet.
+// port draws from few VIDs, so that ports have some in common.
 func (s *script) port() Port {
 	vids := []transport.VID{1, 2, 3, 4095}
 	p := Port{PVID: transport.VID(s.below(4)), TaggedOnly: s.below(8) == 0}
@@ -39,7 +39,7 @@ func (s *script) port() Port {
 	return p
 }
 
-// world is a fabric under the fuzzer, and what must hold of it.
+// world is a fabric under the fuzzer, with what is known of it.
 type world struct {
 	t       *testing.T
 	f       *Fabric
@@ -52,9 +52,9 @@ type world struct {
 
 var fuzzGroup = transport.MAC{3, 9}
 
-// FuzzFabric: bytes are a script that builds a fabric and sends through it. A loop that was not
-// refused would never end; a station receives only what is for it, never its own, and whole; a
-// frame refused for a full queue arrives nowhere.
+// FuzzFabric: bytes are a script that builds a fabric and sends through it. Send returns, so no loop was
+// accepted; a station receives only frames for it, never its own, and whole; a frame that was refused
+// for a full queue arrives nowhere.
 func FuzzFabric(f *testing.F) {
 	f.Add([]byte("switches, hubs, cables and frames"))
 	f.Add([]byte{0, 0, 0, 2, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 3, 1, 0, 0, 0, 4, 0, 1, 0, 0, 4, 1, 0, 1, 9, 5, 1})

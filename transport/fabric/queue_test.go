@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// fill sends frames 0, 1, ... to dst until its queue of so many is full.
+// fill sends frames 0, 1, ... to dst until its queue is full.
 func fill(t *testing.T, from, to *Link, frames int) {
 	t.Helper()
 	for i := range uint32(frames) {
@@ -22,7 +22,7 @@ func fill(t *testing.T, from, to *Link, frames int) {
 	}
 }
 
-// A broadcast that one of three receivers has no room for reaches none; and counts nowhere.
+// A broadcast for which one of three receivers has no room reaches none, and is counted nowhere.
 func TestBackPressure_AllOrNothing(t *testing.T) {
 	f := newFabric(t, Config{QueueFrames: 8})
 	left, right, hub := f.AddSwitch("left"), f.AddSwitch("right"), f.AddHub("hub")
@@ -37,7 +37,7 @@ func TestBackPressure_AllOrNothing(t *testing.T) {
 	if after := [2]SwitchCounters{left.Counters(), right.Counters()}; after != before {
 		t.Errorf("the switches counted frames that were not sent: %+v, before %+v", after, before)
 	}
-	send(t, a, numbered(near.MAC(), 102)) // others are not held up
+	send(t, a, numbered(near.MAC(), 102)) // sending to others goes on
 	wantNumbers(t, "near", near, 102)
 	wantNumbers(t, "far", far)
 	wantNumbers(t, "slow", slow, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -88,8 +88,8 @@ func TestDropWhenFull_LosesAtThatReceiverAlone(t *testing.T) {
 	wantNumbers(t, "slow, emptied", slow, 102)
 }
 
-// A receiver that holds all it was handed out and sleeps must still be reachable, or it would sleep
-// for ever while its senders are busy for ever.
+// A receiver with all its frames handed out, asleep in Wait, must still be reachable: else it would
+// sleep, and its senders be busy, for ever.
 func TestQueue_SleeperWithAllHandedOutHasRoom(t *testing.T) {
 	for _, size := range []int{2, 4, 64} {
 		f := newFabric(t, Config{QueueFrames: size})
@@ -115,7 +115,7 @@ func TestQueue_SleeperWithAllHandedOutHasRoom(t *testing.T) {
 	}
 }
 
-// The ring against a slice, 100,000 random operations over many rounds of it.
+// The queue against a slice: 100,000 random operations.
 func TestQueue_AgreesWithSlice(t *testing.T) {
 	const size, seed = 16, 3
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -154,8 +154,7 @@ func TestQueue_AgreesWithSlice(t *testing.T) {
 	}
 }
 
-// A slot that held a long frame pads the next short one with zeros, and a view ends where its
-// payload does.
+// A short frame in a slot that had a long one is padded with zeros, and a view ends with its payload.
 func TestQueue_ShortAfterLong(t *testing.T) {
 	var q queue
 	q.init(2, 64)
@@ -180,9 +179,8 @@ func TestQueue_ShortAfterLong(t *testing.T) {
 	}
 }
 
-// Everyone sends to everyone, to all and to a group, through two switches and a hub, with tiny
-// queues; everyone polls and sleeps. Each frame arrives exactly once everywhere it should, each
-// sender's in order.
+// All stations send to each other, to all and to a group, through two switches and a hub, with tiny
+// queues, and poll and sleep. Each frame arrives once at each of its receivers, in its sender's order.
 func TestFabric_NoFrameIsLostAmongManyGoroutines(t *testing.T) {
 	const perSender = 2000
 	f := newFabric(t, Config{QueueFrames: 4})
@@ -227,7 +225,7 @@ func TestFabric_NoFrameIsLostAmongManyGoroutines(t *testing.T) {
 			}
 		})
 		receivers.Go(func() {
-			want := 0 // frames for me of all the others
+			want := 0 // frames of all the others for this station
 			for i := range perSender {
 				if d := dst(i); d == l.MAC() || d == transport.Broadcast || d == group && me == 4 {
 					want += len(links) - 1

@@ -10,7 +10,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// What a tag looks like at the other end of two switches, by the ports on the way.
+// The tag with which a frame arrives, through two switches, by the configuration of the ports.
 func TestTags_AcrossATrunk(t *testing.T) {
 	prio := transport.Tag{PCP: 5, DEI: true}
 	on := func(vid transport.VID, pcp transport.PCP) transport.Tag { return transport.Tag{VID: vid, PCP: pcp} }
@@ -77,8 +77,7 @@ func fatTree(t testing.TB, leaves, tops int) (f *Fabric, leaf, top []*Switch) {
 	return f, leaf, top
 }
 
-// Physically the fat tree is full of loops; no VID has one. Each frame goes by the top switch of
-// its VID.
+// The fat tree's cables form loops, but no VID has one. Each frame goes by the top switch of its VID.
 func TestVFREC_FatTreeOfVLANs_EachVIDHasItsTop(t *testing.T) {
 	_, leaf, top := fatTree(t, 4, 3)
 	a, b := attach(t, leaf[0], Station{}), attach(t, leaf[3], Station{})
@@ -221,8 +220,8 @@ func TestHub_EveryStationHearsAndFilters(t *testing.T) {
 	wantNumbers(t, "a", a)
 }
 
-// VLANs 5 and 6 are joined outside of the switch. Stations in both get a broadcast in both; never
-// their own.
+// VLANs 5 and 6 are joined outside of the switch. A station in both gets a broadcast in both, and never
+// its own.
 func TestOwnFrames_DoNotComeBackByAnotherVLAN(t *testing.T) {
 	f := newFabric(t, Config{QueueFrames: 2})
 	s, joint := f.AddSwitch("s"), f.AddHub("joint")

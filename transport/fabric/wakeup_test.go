@@ -8,9 +8,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sleepers starts n goroutines that Wait for l, and returns, when all are asleep, where they
-// report.
-func sleepers(l *Link, n int) <-chan error {
+// startWaiters starts n goroutines that Wait for l, lets them fall asleep, and returns where their
+// errors come.
+func startWaiters(l *Link, n int) <-chan error {
 	ended := make(chan error, n)
 	for range n {
 		go func() { ended <- l.Wait(context.Background()) }()
@@ -19,8 +19,8 @@ func sleepers(l *Link, n int) <-chan error {
 	return ended
 }
 
-// In a synctest bubble "asleep" and "woken by now" are facts, not guesses.
-func TestWait_WhoIsWoken(t *testing.T) {
+// In a synctest bubble it is certain which goroutines are asleep.
+func TestWait_WhichAreWoken(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, from, l *Link)
@@ -28,21 +28,21 @@ func TestWait_WhoIsWoken(t *testing.T) {
 	}{
 		{"a frame wakes all", func(t *testing.T, from, l *Link) { send(t, from, numbered(l.MAC(), 1)) }, 3},
 		{"a frame for another wakes none", func(t *testing.T, from, l *Link) { send(t, from, numbered(from.MAC(), 1)) }, 0},
-		{"Quiet: a frame wakes none", func(t *testing.T, from, l *Link) {
+		{"masked: a frame wakes none", func(t *testing.T, from, l *Link) {
 			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 		}, 0},
-		{"Quiet undone wakes all", func(t *testing.T, from, l *Link) {
+		{"unmasking wakes all", func(t *testing.T, from, l *Link) {
 			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 			synctest.Wait()
 			l.MaskWakeups(false)
 		}, 3},
-		{"Quiet undone with nothing there wakes none", func(t *testing.T, from, l *Link) {
+		{"unmasking with nothing there wakes none", func(t *testing.T, from, l *Link) {
 			l.MaskWakeups(true)
 			l.MaskWakeups(false)
 		}, 0},
-		{"Quiet, and the frame was polled by another", func(t *testing.T, from, l *Link) {
+		{"masked, and the frame was polled by another goroutine", func(t *testing.T, from, l *Link) {
 			l.MaskWakeups(true)
 			send(t, from, numbered(l.MAC(), 1))
 			wantNumbers(t, "the poller", l, 1)
@@ -56,40 +56,40 @@ func TestWait_WhoIsWoken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ended := sleepers(links[1], 3)
+				ended := startWaiters(links[1], 3)
 				c.do(t, links[0], links[1])
 				synctest.Wait()
 				if len(ended) != c.want {
 					t.Errorf("%d of 3 waiters returned, want %d", len(ended), c.want)
 				}
-				_ = links[1].Close() // lets the others go, as the bubble must end empty
+				_ = links[1].Close() // ends the other waits, as the bubble must end empty
 			})
 		})
 	}
 }
 
-// Waking a waiter that looks and goes back to sleep would show in no result; it costs the poller
-// dearly.
-func TestQuiet_WakesNobodyInVain(t *testing.T) {
+// A needless wake-up shows in no result, as the waiter looks and sleeps again, but it costs the poller
+// time.
+func TestMask_WakesNoneInVain(t *testing.T) {
 	links, err := Links(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	from, l := links[0], links[1]
-	l.wakeup.waiters.Add(1) // one that takes no wake-up, so that it can be seen
+	l.wakeup.waiters.Add(1) // a waiter that leaves the signal where it can be seen
 	l.MaskWakeups(true)
 	send(t, from, numbered(l.MAC(), 1))
 	if len(l.wakeup.signal) != 0 {
-		t.Error("a frame with wake-ups masked woke somebody")
+		t.Error("a frame with wake-ups masked raised a signal")
 	}
 	wantNumbers(t, "the poller", l, 1)
 	l.MaskWakeups(false)
 	if len(l.wakeup.signal) != 0 {
-		t.Error("MaskWakeups(false) with nothing there woke somebody")
+		t.Error("MaskWakeups(false) with nothing there raised a signal")
 	}
 	send(t, from, numbered(l.MAC(), 2))
 	if len(l.wakeup.signal) != 1 {
-		t.Error("a frame woke nobody")
+		t.Error("a frame raised no signal")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWait_DoesNotAllocate(t *testing.T) {
 		t.Errorf("Wait with a frame there: %v allocs, want 0", allocs)
 	}
 	answer := make(chan struct{})
-	go func() { // answers, so that the other one sleeps in Wait
+	go func() { // answers, so that the other goroutine sleeps in Wait
 		defer close(answer)
 		back, in := []transport.Frame{numbered(links[0].MAC(), 1)}, make([]transport.Frame, 1)
 		for links[1].Wait(context.Background()) == nil {

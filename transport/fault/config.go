@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/impair"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -37,16 +38,9 @@ const (
 )
 
 func (c *Config) validate() error {
-	for _, p := range []struct {
-		name  string
-		value float64
-	}{
-		{"Loss", c.Loss}, {"Duplicate", c.Duplicate}, {"Truncate", c.Truncate},
-		{"Corrupt", c.Corrupt}, {"Delay", c.Delay}, {"Reorder", c.Reorder},
-	} {
-		if !(p.value >= 0 && p.value <= 1) { // NaN is out of range too
-			return fmt.Errorf("fault: Config.%s %v (want a probability, 0 to 1)", p.name, p.value)
-		}
+	m := c.model()
+	if err := m.Validate(); err != nil {
+		return fmt.Errorf("fault: Config.%w", err)
 	}
 	if c.DelayMin < 0 || c.DelayMax < c.DelayMin {
 		return fmt.Errorf("fault: Config.DelayMin %v, DelayMax %v (want 0 <= DelayMin <= DelayMax)",
@@ -61,9 +55,11 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// idle reports whether c does nothing.
-func (c *Config) idle() bool {
-	return c.Loss+c.Duplicate+c.Corrupt+c.Truncate+c.Delay+c.Reorder == 0
+func (c *Config) model() impair.Model {
+	return impair.Model{
+		Loss: c.Loss, Duplicate: c.Duplicate, Truncate: c.Truncate, Corrupt: c.Corrupt,
+		Delay: c.Delay, Reorder: c.Reorder,
+	}
 }
 
 // Counts of what happened to frames. One frame may have several faults. While the delay queue is

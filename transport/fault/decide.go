@@ -1,38 +1,36 @@
 package fault
 
 import (
-	"time"
-
+	"github.com/rawlane/rawlane/internal/impair"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
 // decide draws what happens to a received frame. It reports whether f, perhaps altered, is
 // delivered now. The lock is held.
-//
-// Random numbers are drawn in a fixed order, and only for faults that the Config has: what a seed
-// leads to changes only where the Config does.
 func (l *Link) decide(now monotime.Time, f *transport.Frame) bool {
 	l.counts.Received++
-	switch {
-	case l.cut.Load():
+	if l.cut.Load() {
 		l.counts.Cut++
 		return false
-	case l.cfg.Match != nil && !l.cfg.Match(f):
+	}
+	if l.cfg.Match != nil && !l.cfg.Match(f) {
 		return true
-	case l.happens(l.cfg.Loss):
+	}
+	i := l.model.Draw(&l.rng)
+	if i.Lost {
 		l.counts.Lost++
 		return false
 	}
-	if l.happens(l.cfg.Duplicate) {
+	if i.Duplicated {
 		l.counts.Duplicated++
 		copied := l.delayed.copyOf(f)
 		copied.due = now // behind the frames of this Poll
 		l.enqueue(copied)
 	}
-	altered := l.alter(f)
-	if d := l.delay(now, f, altered); d != nil {
-		l.enqueue(d)
+	altered := l.alter(f, i)
+	if i.Delayed || i.Reordered {
+		l.delay(now, f, altered, i)
 		return false
 	}
 	if altered != nil {
@@ -42,59 +40,44 @@ func (l *Link) decide(now monotime.Time, f *transport.Frame) bool {
 }
 
 // alter returns a shortened or corrupted copy of f, or nil if neither happens.
-func (l *Link) alter(f *transport.Frame) *delayedFrame {
-	if len(f.Payload) == 0 {
-		return nil
-	}
-	truncate, corrupt := l.happens(l.cfg.Truncate), l.happens(l.cfg.Corrupt)
-	if !truncate && !corrupt {
+func (l *Link) alter(f *transport.Frame, i impair.Impairments) *delayedFrame {
+	if len(f.Payload) == 0 || !i.Truncated && !i.Corrupted {
 		return nil
 	}
 	d := l.delayed.copyOf(f)
 	payload := d.frame.Payload
-	if truncate {
+	if i.Truncated {
 		l.counts.Truncated++
-		payload = payload[:l.rng.IntN(len(payload))]
+		payload = payload[:l.rng.Below(len(payload))]
 	}
-	if corrupt && len(payload) > 0 {
+	if i.Corrupted && len(payload) > 0 {
 		l.counts.Corrupted++
-		payload[l.rng.IntN(len(payload))] ^= 1 << l.rng.IntN(8)
+		payload[l.rng.Below(len(payload))] ^= 1 << l.rng.Below(8)
 	}
 	d.frame.Payload = payload
 	return d
 }
 
-// delay draws whether a frame is delayed or reordered. It returns the frame's copy (altered, if
-// there is that one already) with its due time, or nil.
-func (l *Link) delay(now monotime.Time, f *transport.Frame, altered *delayedFrame) *delayedFrame {
-	delay := l.happens(l.cfg.Delay)
-	reorder := !delay && l.happens(l.cfg.Reorder)
-	if !delay && !reorder {
-		return nil
-	}
+// delay puts a frame into the delay queue: its altered copy, if there is one.
+func (l *Link) delay(now monotime.Time, f *transport.Frame, altered *delayedFrame, i impair.Impairments) {
 	d := altered
 	if d == nil {
 		d = l.delayed.copyOf(f)
 	}
-	if delay {
+	if i.Delayed {
 		l.counts.Delayed++
-		span := uint64(l.cfg.DelayMax - l.cfg.DelayMin)
-		d.due = now.Add(l.cfg.DelayMin + time.Duration(l.rng.Uint64N(span+1)))
-		return d
+		span := l.cfg.DelayMax - l.cfg.DelayMin
+		d.due = now.Add(l.cfg.DelayMin + l.rng.UpTo(span+1) - 1)
+	} else {
+		l.counts.Reordered++
+		by := l.cfg.ReorderBy
+		if by == 0 {
+			by = DefaultReorderBy
+		}
+		d.overtakers = 1 + l.rng.Below(by)
+		d.due = now.Add(ReorderTimeout)
 	}
-	l.counts.Reordered++
-	by := l.cfg.ReorderBy
-	if by == 0 {
-		by = DefaultReorderBy
-	}
-	d.overtakers = 1 + l.rng.IntN(by)
-	d.due = now.Add(ReorderTimeout)
-	return d
-}
-
-// happens draws whether something of that probability happens.
-func (l *Link) happens(probability float64) bool {
-	return probability > 0 && l.rng.Float64() < probability
+	l.enqueue(d)
 }
 
 func (l *Link) enqueue(d *delayedFrame) {

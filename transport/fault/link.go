@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/impair"
+	"github.com/rawlane/rawlane/internal/prng"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -19,8 +21,9 @@ type Link struct {
 	closed atomic.Bool
 
 	mu      sync.Mutex // guards what follows; taken before locks of the inner link
-	rng     *rand.Rand
+	rng     prng.Source
 	cfg     Config
+	model   impair.Model // of cfg
 	counts  Counts
 	delayed delayQueue
 	masked  bool // MaskWakeups
@@ -33,7 +36,7 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 )
 
-// New puts faults around inner. rng belongs to the link from now on.
+// New puts faults around inner. The link takes its seed from rng.
 // Errors: rng is nil; a field of cfg is out of range.
 func New(inner transport.Link, rng *rand.Rand, cfg Config) (*Link, error) {
 	if rng == nil {
@@ -42,7 +45,7 @@ func New(inner transport.Link, rng *rand.Rand, cfg Config) (*Link, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &Link{Link: inner, rng: rng, cfg: cfg}
+	l := &Link{Link: inner, rng: prng.Source(rng.Uint64()), cfg: cfg, model: cfg.model()}
 	l.masker, _ = transport.As[transport.WakeupMasker](inner)
 	return l, nil
 }
@@ -58,7 +61,7 @@ func (l *Link) SetConfig(cfg Config) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cfg = cfg
+	l.cfg, l.model = cfg, cfg.model()
 	return nil
 }
 
@@ -101,7 +104,7 @@ func (l *Link) Poll(frames []transport.Frame) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delayed.reclaim()
-	if _, some := l.delayed.next(); !some && l.cfg.idle() && !l.cut.Load() {
+	if _, some := l.delayed.next(); !some && l.model.IsZero() && !l.cut.Load() {
 		n, err = l.Link.Poll(frames)
 		l.counts.Received += uint64(n)
 	} else {

@@ -8,7 +8,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// batchFrames is how many frames the suite has under way at a time, at most twice.
+// batchFrames is the suite's batch. At most two batches are under way at a time.
 const batchFrames = 64
 
 func batchOrder(t *testing.T, a, b transport.Link) {
@@ -20,7 +20,7 @@ func batchOrder(t *testing.T, a, b transport.Link) {
 	}
 }
 
-// shortSlice: what does not fit into Poll's slice is there for the next Poll, in order.
+// shortSlice: frames that do not fit into Poll's slice come with the next Poll, in order.
 func shortSlice(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -46,21 +46,18 @@ func shortSlice(t *testing.T, a, b transport.Link) {
 	wantSeeds(t, got, 0, batchFrames)
 }
 
-// viewsHold: what one Poll returned stays as it is while more arrives.
+// viewsHold: the frames of one Poll stay as they are while more arrive.
 func viewsHold(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := b.Wait(ctx); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
 	views := make([]transport.Frame, batchFrames)
-	n, err := b.Poll(views)
+	n, err := 0, b.Wait(ctx)
 	for n == 0 && err == nil && ctx.Err() == nil { // Wait may return early
 		n, err = b.Poll(views)
 	}
 	if n == 0 || err != nil {
-		t.Fatalf("Poll: n=%d, %v", n, err)
+		t.Fatalf("Wait and Poll: n=%d, %v", n, err)
 	}
 	var before []transport.Frame
 	for _, f := range views[:n] {
@@ -77,13 +74,13 @@ func viewsHold(t *testing.T, a, b transport.Link) {
 	})
 }
 
-// payloadReuse: Send is done with the payload, and with the frames, when it returns.
+// payloadReuse: when Send returns, the frames and their payloads are the caller's again.
 func payloadReuse(t *testing.T, a, b transport.Link) {
-	batch := []transport.Frame{numbered(b.MAC(), 0)}
+	f := numbered(b.MAC(), 0)
 	for i := range uint64(batchFrames) {
-		copy(batch[0].Payload, payload(i, len(batch[0].Payload)))
-		send(t, a, batch...)
-		clear(batch[0].Payload)
+		copy(f.Payload, payload(i, len(f.Payload)))
+		send(t, a, f)
+		clear(f.Payload)
 	}
 	got := receive(t, b, batchFrames)
 	wantSeeds(t, got, 0, batchFrames)

@@ -9,7 +9,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// closedCalls: after Close each call says ErrClosed, also where frames are still there to poll.
+// closedCalls: after Close each call returns ErrClosed, even if there are frames to poll.
 func closedCalls(t *testing.T, a, b transport.Link) {
 	mac, mtu := a.MAC(), a.MTU()
 	send(t, b, numbered(a.MAC(), 1))
@@ -18,22 +18,19 @@ func closedCalls(t *testing.T, a, b transport.Link) {
 
 	n, err := a.Send([]transport.Frame{numbered(b.MAC(), 1)})
 	wantClosed(t, "Send", err)
-	if n != 0 {
-		t.Errorf("Send after Close took %d frames", n)
-	}
-	n, err = a.Poll(make([]transport.Frame, 4))
+	m, err := a.Poll(make([]transport.Frame, 4))
 	wantClosed(t, "Poll", err)
-	if n != 0 {
-		t.Errorf("Poll after Close returned %d frames", n)
+	if n != 0 || m != 0 {
+		t.Errorf("after Close: Send took %d frames, Poll returned %d", n, m)
 	}
 	wantClosed(t, "Wait", a.Wait(context.Background()))
 	if j, ok := transport.As[transport.Joiner](a); ok {
 		wantClosed(t, "Join", j.Join(group))
 		wantClosed(t, "Leave", j.Leave(group))
 	}
-	if q, ok := transport.As[transport.WakeupMasker](a); ok {
-		q.MaskWakeups(true)
-		q.MaskWakeups(false)
+	if m, ok := transport.As[transport.WakeupMasker](a); ok {
+		m.MaskWakeups(true)
+		m.MaskWakeups(false)
 	}
 	if a.MAC() != mac || a.MTU() != mtu {
 		t.Errorf("after Close: MAC %v MTU %d, before: %v %d", a.MAC(), a.MTU(), mac, mtu)
@@ -50,43 +47,38 @@ func closeTwice(t *testing.T, a, _ transport.Link) {
 	mustClose(t, a)
 }
 
-// closeUnderTraffic: Close at any moment lets senders, the poller and the waiter go, with
-// ErrClosed.
+// closeUnderTraffic: Close at any moment ends calls in progress, with ErrClosed.
 func closeUnderTraffic(t *testing.T, a, b transport.Link) {
-	var wg sync.WaitGroup
-	started := make(chan struct{}, 3)
-	until := func(what string, call func() error) {
+	out, in := numberedBatch(b.MAC(), 0, 4), make([]transport.Frame, 4)
+	calls := map[string]func() error{
+		"Send": func() error { _, err := a.Send(out); return err },
+		"Poll": func() error { _, err := a.Poll(in); return err },
+		"Wait": func() error {
+			a.Counters()
+			ctx, cancel := context.WithTimeout(context.Background(), shortly)
+			defer cancel()
+			return a.Wait(ctx)
+		},
+	}
+	var wg, started sync.WaitGroup
+	started.Add(len(calls))
+	for name, call := range calls {
 		wg.Go(func() {
 			err := call()
-			started <- struct{}{}
-			for err == nil || errors.Is(err, transport.ErrBusy) {
+			started.Done()
+			for err == nil || errors.Is(err, transport.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
 				err = call()
 			}
-			wantClosed(t, what, err)
+			wantClosed(t, name+" in progress", err)
 		})
 	}
-	out, in := numberedBatch(b.MAC(), 0, 4), make([]transport.Frame, 4)
-	until("Send in progress", func() error { _, err := a.Send(out); return err })
-	until("Poll in progress", func() error { _, err := a.Poll(in); return err })
-	until("Wait in progress", func() error {
-		a.Counters()
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
-		defer cancel()
-		err := a.Wait(ctx)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = nil
-		}
-		return err
-	})
-	for range 3 {
-		<-started
-	}
+	started.Wait()
 	mustClose(t, a)
 	wg.Wait()
 }
 
-// closedPeer: to a sender, a link that was closed is an unplugged station: frames to it are lost,
-// and nothing is held up. So many frames do not fit into any queue that is left behind.
+// closedPeer: to a sender, a link that was closed is an unplugged station: frames to it are lost
+// and stop nobody. These are more than fit into any queue that it may have left behind.
 func closedPeer(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, 4)...)
 	mustClose(t, b)

@@ -1,6 +1,7 @@
 package linktest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rawlane/rawlane/transport"
@@ -8,49 +9,38 @@ import (
 
 // Addresses that belong to neither end of a pair.
 var (
-	group    = transport.MAC{0x03, 0x72, 0x6c, 0, 0, 1}
-	stranger = transport.MAC{0x02, 0x72, 0x6c, 0xff, 0xff, 0xfe}
+	group      = transport.MAC{0x03, 0x72, 0x6c, 0, 0, 1}
+	otherGroup = transport.MAC{0x03, 0x72, 0x6c, 0, 0, 2}
+	stranger   = transport.MAC{0x02, 0x72, 0x6c, 0xff, 0xff, 0xfe}
 )
 
-// mark is the number of the frame that ends a wait for frames which must not come.
-const mark = 1 << 40
-
 func unicast(t *testing.T, a, b transport.Link) {
-	for i, dir := range [][2]transport.Link{{a, b}, {b, a}, {a, b}} {
-		from, to := dir[0], dir[1]
-		f := numbered(to.MAC(), uint64(i))
-		send(t, from, f)
-		wantFrame(t, receive(t, to, 1)[0], f, from.MAC())
-	}
+	delivers(t, a, b, numbered(b.MAC(), 0))
+	delivers(t, b, a, numbered(a.MAC(), 1))
+	delivers(t, a, b, numbered(b.MAC(), 2))
 }
 
 func broadcast(t *testing.T, a, b transport.Link) {
-	f := numbered(transport.Broadcast, 1)
-	send(t, a, f)
-	wantFrame(t, receive(t, b, 1)[0], f, a.MAC())
+	delivers(t, a, b, numbered(transport.Broadcast, 1))
 }
 
 func multicastJoined(t *testing.T, a, b transport.Link) {
-	if err := transport.Join(b, group); err != nil {
-		t.Fatalf("Join: %v", err)
-	}
-	f := numbered(group, 1)
-	send(t, a, f)
-	wantFrame(t, receive(t, b, 1)[0], f, a.MAC())
+	mustJoin(t, b, group)
+	delivers(t, a, b, numbered(group, 1))
 }
 
+// multicastNotJoined asks links that filter groups only: the others promise to receive them all.
 func multicastNotJoined(t *testing.T, a, b transport.Link) {
-	if _, ok := transport.As[transport.Joiner](b); !ok {
-		return // it promises to receive all groups
+	if _, ok := transport.As[transport.Joiner](b); ok {
+		mustJoin(t, b, otherGroup)
+		withholds(t, a, b, numbered(group, 1))
 	}
-	other := group
-	other[5]++
-	if err := transport.Join(b, other); err != nil {
+}
+
+func mustJoin(t *testing.T, l transport.Link, group transport.MAC) {
+	t.Helper()
+	if err := transport.Join(l, group); err != nil {
 		t.Fatalf("Join: %v", err)
-	}
-	send(t, a, numbered(group, 1), numbered(b.MAC(), mark))
-	if got := receiveMark(t, b); len(got) != 0 {
-		t.Errorf("received a frame for %v, a group that was not joined", got[0].Dst)
 	}
 }
 
@@ -59,12 +49,9 @@ func joinsCounted(t *testing.T, a, b transport.Link) {
 	if !ok {
 		return
 	}
-	for range 2 {
-		if err := j.Join(group); err != nil {
-			t.Fatalf("Join: %v", err)
-		}
-	}
-	for left, want := range []int{1, 1, 0} { // received after so many calls of Leave
+	mustJoin(t, b, group)
+	mustJoin(t, b, group)
+	for left, want := range []int{1, 1, 0} { // frames received after so many calls of Leave
 		if left > 0 {
 			if err := j.Leave(group); err != nil {
 				t.Fatalf("Leave, call %d: %v", left, err)
@@ -78,28 +65,64 @@ func joinsCounted(t *testing.T, a, b transport.Link) {
 }
 
 func ownFrames(t *testing.T, a, b transport.Link) {
-	if err := transport.Join(a, group); err != nil {
-		t.Fatalf("Join: %v", err)
-	}
+	mustJoin(t, a, group)
 	send(t, a, numbered(transport.Broadcast, 1), numbered(group, 2), numbered(a.MAC(), 3), numbered(b.MAC(), mark))
-	receiveMark(t, b) // so all of it has been through the segment
-	send(t, b, numbered(a.MAC(), mark))
-	if got := receiveMark(t, a); len(got) != 0 {
-		t.Errorf("received own frames %v", seeds(got))
-	}
+	receiveMark(t, b) // now all of them have been through the segment
+	withholds(t, b, a)
 }
 
 func otherUnicast(t *testing.T, a, b transport.Link) {
-	send(t, a, numbered(stranger, 1), numbered(b.MAC(), mark))
-	if got := receiveMark(t, b); len(got) != 0 {
-		t.Errorf("received a frame for %v, own address is %v", got[0].Dst, b.MAC())
-	}
+	withholds(t, a, b, numbered(stranger, 1))
 }
 
-// sourceAddress: a frame's Src is sent as it is; only the zero MAC stands for the link's own.
+// sourceAddress: a frame's Src is sent as it is; only the zero MAC means the link's own address.
 func sourceAddress(t *testing.T, a, b transport.Link) {
 	f := numbered(b.MAC(), 1)
 	f.Src = stranger
-	send(t, a, f)
-	wantFrame(t, receive(t, b, 1)[0], f, stranger)
+	delivers(t, a, b, f)
+}
+
+// tags: VID, PCP and DEI arrive as they were sent, for unicast and broadcast.
+func tags(t *testing.T, a, b transport.Link) {
+	for i, tag := range []transport.Tag{
+		{VID: 1},
+		{VID: 1, PCP: 7},
+		{VID: 100, PCP: 5},
+		{VID: 101, PCP: 2, DEI: true},
+		{VID: 2048, DEI: true},
+		{VID: transport.MaxVID, PCP: 7, DEI: true},
+	} {
+		for _, dst := range []transport.MAC{b.MAC(), transport.Broadcast} {
+			f := numbered(dst, uint64(i))
+			f.OptionalTag = transport.Tagged(tag)
+			delivers(t, a, b, f)
+		}
+	}
+}
+
+// priorityTag: a tag with VID 0 is a tag, even with priority 0, and no tag is none.
+func priorityTag(t *testing.T, a, b transport.Link) {
+	for i, tag := range []transport.OptionalTag{
+		transport.Untagged,
+		transport.Tagged(transport.Tag{}),
+		transport.Untagged,
+		transport.Tagged(transport.Tag{PCP: 7}),
+		transport.Tagged(transport.Tag{PCP: 3, DEI: true}),
+		transport.Untagged,
+	} {
+		f := numbered(b.MAC(), uint64(i))
+		f.OptionalTag = tag
+		delivers(t, a, b, f)
+	}
+}
+
+func badTags(t *testing.T, a, b transport.Link) {
+	for _, tag := range []transport.Tag{{VID: transport.MaxVID + 1}, {VID: 0x1001}, {VID: 1, PCP: 8}} {
+		f := numbered(b.MAC(), 1)
+		f.OptionalTag = transport.Tagged(tag)
+		if n, err := a.Send([]transport.Frame{f}); n != 0 || !errors.Is(err, transport.ErrBadTag) {
+			t.Errorf("Send with %v: n=%d, %v; want 0, ErrBadTag", tag, n, err)
+		}
+	}
+	withholds(t, a, b)
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// patience is how long what must happen may take before a test gives up on it. It is long, for slow
-// machines: a link that is right never uses it up. (The suite's own tests, on links that are not,
-// shorten it.)
+// patience is how long anything that must happen may take. A correct link never uses it up, so it
+// is long, for slow machines. The suite's own tests, on links with faults, shorten it.
 var patience = 10 * time.Second
 
-// payload returns size bytes that no other (seed, size) has. The first eight bytes hold the seed.
+// payload returns size bytes that differ for every (seed, size). The first eight hold the seed.
 func payload(seed uint64, size int) []byte {
 	p := make([]byte, max(size, 8))
 	binary.BigEndian.PutUint64(p, seed)
@@ -35,6 +34,15 @@ func seedOf(p []byte) uint64 {
 	return binary.BigEndian.Uint64(p)
 }
 
+// seeds lists the seeds of frames, for messages.
+func seeds(frames []transport.Frame) []uint64 {
+	s := make([]uint64, len(frames))
+	for i := range frames {
+		s[i] = seedOf(frames[i].Payload)
+	}
+	return s
+}
+
 // numbered returns an untagged frame to dst with a 64-byte payload made from seed.
 func numbered(dst transport.MAC, seed uint64) transport.Frame {
 	return transport.Frame{Dst: dst, EtherType: transport.EtherTypeDefault, Payload: payload(seed, 64)}
@@ -49,35 +57,30 @@ func numberedBatch(dst transport.MAC, first uint64, n int) []transport.Frame {
 	return batch
 }
 
-// send sends all the frames, again where the link is busy. It may be called from any goroutine.
+// send sends all the frames, again while the link is busy. It may be called from any goroutine.
 func send(t *testing.T, l transport.Link, frames ...transport.Frame) {
 	t.Helper()
-	for give := time.Now().Add(patience); len(frames) > 0; {
+	for deadline := time.Now().Add(patience); len(frames) > 0; runtime.Gosched() {
 		n, err := l.Send(frames)
-		switch {
-		case n < 0 || n > len(frames):
-			t.Errorf("Send of %d frames: n=%d", len(frames), n)
-			return
-		case n < len(frames) && err == nil:
-			t.Errorf("Send took %d of %d frames without an error", n, len(frames))
-			return
-		case err != nil && !errors.Is(err, transport.ErrBusy), err != nil && time.Now().After(give):
+		busy := errors.Is(err, transport.ErrBusy) && time.Now().Before(deadline)
+		if n < 0 || n > len(frames) || n < len(frames) && err == nil || err != nil && !busy {
 			t.Errorf("Send of %d frames: n=%d, %v", len(frames), n, err)
 			return
 		}
-		if frames = frames[n:]; len(frames) > 0 {
-			runtime.Gosched()
-		}
+		frames = frames[n:]
 	}
 }
 
-// receive polls l, and waits, until want frames of the suite came; it returns copies of them.
-func receive(t *testing.T, l transport.Link, want int) []transport.Frame {
+// receive polls l, and waits, until n frames of the suite came. It returns copies of them.
+func receive(t *testing.T, l transport.Link, n int) []transport.Frame {
 	t.Helper()
-	return receiveUntil(t, l, func(got []transport.Frame) bool { return len(got) >= want })
+	return receiveUntil(t, l, func(got []transport.Frame) bool { return len(got) >= n })
 }
 
-// receiveMark returns what l receives before the frame whose payload has the seed mark.
+// mark is the seed of a frame that is sent behind frames which must not arrive.
+const mark = 1 << 40
+
+// receiveMark returns what l receives before the frame with the seed mark.
 func receiveMark(t *testing.T, l transport.Link) []transport.Frame {
 	t.Helper()
 	got := receiveUntil(t, l, func(got []transport.Frame) bool {
@@ -86,13 +89,14 @@ func receiveMark(t *testing.T, l transport.Link) []transport.Frame {
 	return got[:max(len(got)-1, 0)]
 }
 
-// receiveUntil polls l, and waits where there is nothing, until enough says so after a frame.
+// receiveUntil polls l, and waits when there is nothing, until enough is true. It polls one frame
+// at a time: what follows the last one stays for the next call.
 func receiveUntil(t *testing.T, l transport.Link, enough func(got []transport.Frame) bool) []transport.Frame {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var got []transport.Frame
-	buf := make([]transport.Frame, 1) // one at a time: what follows the last one stays for the next call
+	buf := make([]transport.Frame, 1)
 	for !enough(got) {
 		n, err := l.Poll(buf)
 		if err != nil {
@@ -117,54 +121,58 @@ func clone(f transport.Frame) transport.Frame {
 	return f
 }
 
-// seeds lists the numbers of frames, for messages.
-func seeds(frames []transport.Frame) []uint64 {
-	s := make([]uint64, len(frames))
-	for i := range frames {
-		s[i] = seedOf(frames[i].Payload)
+// delivers sends f, which must be the next frame to arrive, as it was sent.
+func delivers(t *testing.T, from, to transport.Link, f transport.Frame) {
+	t.Helper()
+	send(t, from, f)
+	got := receive(t, to, 1)[0]
+	src := f.Src
+	if src.IsZero() {
+		src = from.MAC()
 	}
-	return s
+	if got.Dst != f.Dst || got.Src != src || got.EtherType != f.EtherType || got.OptionalTag != f.OptionalTag {
+		t.Errorf("got %v -> %v %v %v, want %v -> %v %v %v",
+			got.Src, got.Dst, got.EtherType, got.OptionalTag, src, f.Dst, f.EtherType, f.OptionalTag)
+	}
+	wantPayload(t, got.Payload, f.Payload)
 }
 
-// wantFrame compares a received frame with the one that was sent; src is its sender.
-func wantFrame(t *testing.T, got, sent transport.Frame, src transport.MAC) {
+// withholds sends frames that must not arrive, and one behind them that does.
+func withholds(t *testing.T, from, to transport.Link, frames ...transport.Frame) {
 	t.Helper()
-	if got.Dst != sent.Dst || got.Src != src || got.EtherType != sent.EtherType {
-		t.Errorf("header: got %v -> %v %v, want %v -> %v %v", got.Src, got.Dst, got.EtherType, src, sent.Dst, sent.EtherType)
+	send(t, from, append(frames, numbered(to.MAC(), mark))...)
+	for _, f := range receiveMark(t, to) {
+		t.Errorf("link %v received frame %d for %v", to.MAC(), seedOf(f.Payload), f.Dst)
 	}
-	if got.Tagged != sent.Tagged || got.Tag != sent.Tag {
-		t.Errorf("tag: got tagged=%t %v, want tagged=%t %v", got.Tagged, got.Tag, sent.Tagged, sent.Tag)
-	}
-	wantPayload(t, got.Payload, sent.Payload)
 }
 
 // minPayload is the payload of the shortest untagged frame on a wire, in bytes.
 const minPayload = transport.MinFrameLen - transport.HeaderLen
 
-// wantPayload allows what a wire may add to a short payload: zeros, up to minPayload bytes in all.
+// wantPayload compares payloads. A wire may pad a short one with zeros, up to minPayload bytes.
 func wantPayload(t *testing.T, got, sent []byte) {
 	t.Helper()
 	if !bytes.HasPrefix(got, sent) {
 		t.Errorf("payload: got %d bytes %x, want %d bytes %x", len(got), head(got), len(sent), head(sent))
 		return
 	}
-	rest := got[len(sent):]
-	if len(rest) > 0 && len(got) > minPayload {
+	padding := got[len(sent):]
+	if len(padding) > 0 && len(got) > minPayload {
 		t.Errorf("payload of %d bytes arrived as %d: padding goes up to %d", len(sent), len(got), minPayload)
 	}
-	if len(bytes.Trim(rest, "\x00")) > 0 {
-		t.Errorf("payload of %d bytes is padded with %x, want zeros", len(sent), rest)
+	if len(bytes.Trim(padding, "\x00")) > 0 {
+		t.Errorf("payload of %d bytes is padded with %x, want zeros", len(sent), padding)
 	}
 }
 
-// wantSeeds fails unless frames carry the seeds first, first+1, ... n of them.
+// wantSeeds fails unless frames carry the n seeds from first on, in order.
 func wantSeeds(t *testing.T, frames []transport.Frame, first uint64, n int) {
 	t.Helper()
 	if len(frames) != n {
 		t.Fatalf("got %d frames %v, want %d", len(frames), seeds(frames), n)
 	}
-	for i := range frames {
-		if s := seedOf(frames[i].Payload); s != first+uint64(i) {
+	for i, s := range seeds(frames) {
+		if s != first+uint64(i) {
 			t.Fatalf("frame %d is number %d, want %d; all: %v", i, s, first+uint64(i), seeds(frames))
 		}
 	}

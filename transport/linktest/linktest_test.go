@@ -46,8 +46,8 @@ func TestSuite_NoticesEachFault(t *testing.T) {
 		{"trusts headroom", "headroom elsewhere is left alone"},
 		{"edge-triggered", "wait sees what a poll left"},
 		{"sleeps through Close", "wait ends by close"},
-		{"deaf to Quiet", "quiet leaves the waiter asleep"},
-		{"never wakes from Quiet", "quiet off wakes the waiter"},
+		{"ignores masking", "masked wake-ups leave the waiter asleep"},
+		{"sleeps on unmasked", "unmasking wakes the waiter"},
 		{"allocates", "send and poll do not allocate"},
 	} {
 		t.Run(c.fault+"/"+c.by, func(t *testing.T) {

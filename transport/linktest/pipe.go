@@ -10,9 +10,9 @@ import (
 // PipeMTU is the MTU of a Pipe.
 const PipeMTU = 1500
 
-// End is one end of a Pipe: a transport.Link that costs next to nothing. What it is given lies in
-// the other end's memory until that polls, and wakes nobody: a test decides what comes together,
-// and a benchmark measures what is above the link.
+// End is one end of a Pipe: a transport.Link that costs next to nothing. Frames lie in the other
+// end's memory until it polls, and wake nobody. So a test decides which frames come together, and a
+// benchmark measures the layers above the link.
 type End struct {
 	mac    transport.MAC
 	other  *End
@@ -20,12 +20,12 @@ type End struct {
 	once   sync.Once
 
 	mu     sync.Mutex
-	frames []transport.Frame // under way to this end, and those of the last Poll
+	frames []transport.Frame // for this end: those of the last Polls, then those still to poll
 	memory [][]byte          // of frames
-	taken  int               // of frames
+	taken  int               // how many of frames were polled
 }
 
-// Pipe returns two links that are joined.
+// Pipe returns two links that reach each other.
 func Pipe() (a, b *End) {
 	a = &End{mac: transport.MAC{2, 0, 0, 0, 0, 1}, closed: make(chan struct{})}
 	b = &End{mac: transport.MAC{2, 0, 0, 0, 0, 2}, closed: make(chan struct{})}
@@ -86,7 +86,7 @@ func (e *End) isClosed() bool {
 	}
 }
 
-// Wait implements transport.Link, but for frames: it returns when the link is closed, or ctx ends.
+// Wait returns when the link is closed or ctx ends; unlike other links', not when frames arrive.
 func (e *End) Wait(ctx context.Context) error {
 	select {
 	case <-e.closed:
@@ -96,7 +96,7 @@ func (e *End) Wait(ctx context.Context) error {
 	}
 }
 
-// Counters implements transport.Link. There are none.
+// Counters returns zeros.
 func (e *End) Counters() transport.Counters { return transport.Counters{} }
 
 // Close implements transport.Link.

@@ -11,10 +11,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// soon is how long the suite lets a Wait run which must end by its context's deadline.
-const soon = 20 * time.Millisecond
+// shortly is the deadline of a Wait that only its deadline may end.
+const shortly = 20 * time.Millisecond
 
-// waitUntilError waits again and again, as Wait may return early, and returns the first error and
+// waitUntilError waits again and again, as Wait may return early. It returns the first error and
 // how often Wait returned without one.
 func waitUntilError(ctx context.Context, l transport.Link) (early int, err error) {
 	for start := time.Now(); time.Since(start) < patience; early++ {
@@ -26,23 +26,22 @@ func waitUntilError(ctx context.Context, l transport.Link) (early int, err error
 	return early, errors.New("nothing ended the wait")
 }
 
-// waiting starts waitUntilError in a goroutine, which runs when it returns, and hands out the
-// result.
-func waiting(ctx context.Context, l transport.Link) (ended <-chan error) {
+// startWait calls wait in a goroutine and returns where its error comes. Most likely the goroutine
+// is asleep in Wait by then; the tests hold if it is not.
+func startWait(wait func() error) (ended <-chan error) {
 	started, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		close(started)
-		_, err := waitUntilError(ctx, l)
-		result <- err
+		result <- wait()
 	}()
 	<-started
 	for range 10 {
-		runtime.Gosched() // most likely it sleeps in Wait after this; it must be right either way
+		runtime.Gosched()
 	}
 	return result
 }
 
-// endOf returns what ended the waiting.
+// endOf returns the error that ended a wait.
 func endOf(t *testing.T, ended <-chan error) error {
 	t.Helper()
 	select {
@@ -54,8 +53,8 @@ func endOf(t *testing.T, ended <-chan error) error {
 	}
 }
 
-// waitArrival: two sides that only Wait and answer never miss a wake-up, wherever the arrival falls
-// between the other side's empty Poll and its falling asleep.
+// waitArrival: two sides that only wait and answer miss no wake-up, wherever a frame arrives
+// between the other side's empty Poll and its sleep.
 func waitArrival(t *testing.T, a, b transport.Link) {
 	const rounds = 300
 	done := make(chan struct{})
@@ -67,8 +66,7 @@ func waitArrival(t *testing.T, a, b transport.Link) {
 	}()
 	for i := range uint64(rounds) {
 		send(t, a, numbered(b.MAC(), i))
-		got := receive(t, a, 1)
-		wantSeeds(t, got, i, 1)
+		wantSeeds(t, receive(t, a, 1), i, 1)
 	}
 	<-done
 }
@@ -103,16 +101,18 @@ func waitEarlyArrival(t *testing.T, a, b transport.Link) {
 	wantSeeds(t, receive(t, b, 1), 1, 1)
 }
 
-// waitLeftOver: Wait asks whether something is there, not whether something came lately.
+// waitLeftOver: Wait returns if there is something to poll, not only if something arrived since;
+// and waiting does not use it up.
 func waitLeftOver(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, 3)...)
 	for i := range uint64(3) {
 		wantSomething(t, b)
-		wantSomething(t, b) // and asking does not use it up
+		wantSomething(t, b)
 		wantSeeds(t, receive(t, b, 1), i, 1)
 	}
 }
 
+// wantSomething fails unless a Wait returns.
 func wantSomething(t *testing.T, l transport.Link) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -122,31 +122,29 @@ func wantSomething(t *testing.T, l transport.Link) {
 	}
 }
 
+// waitDeadline waits twice: until the deadline, and after it.
 func waitDeadline(t *testing.T, a, _ transport.Link) {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	ctx, cancel := context.WithTimeout(context.Background(), shortly)
 	defer cancel()
-	if _, err := waitUntilError(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Wait past its deadline: %v, want context.DeadlineExceeded", err)
-	}
-	if _, err := waitUntilError(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Wait whose deadline passed before it: %v, want context.DeadlineExceeded", err)
+	for _, when := range []string{"up to", "after"} {
+		if _, err := waitUntilError(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait %s its deadline: %v, want context.DeadlineExceeded", when, err)
+		}
 	}
 }
 
 func waitCancel(t *testing.T, a, b transport.Link) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := waiting(ctx, a)
+	ended := startWait(func() error { _, err := waitUntilError(ctx, a); return err })
 	cancel()
 	if err := endOf(t, ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait after cancel: %v, want context.Canceled", err)
 	}
-	// The link is none the worse for it.
-	send(t, b, numbered(a.MAC(), 1))
-	wantSeeds(t, receive(t, a, 1), 1, 1)
+	delivers(t, b, a, numbered(a.MAC(), 1)) // the link works on
 }
 
 func waitClose(t *testing.T, a, _ transport.Link) {
-	ended := waiting(context.Background(), a)
+	ended := startWait(func() error { _, err := waitUntilError(context.Background(), a); return err })
 	mustClose(t, a)
 	wantClosed(t, "Wait in progress", endOf(t, ended))
 }

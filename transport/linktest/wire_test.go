@@ -22,7 +22,7 @@ type wire struct {
 	views  []transport.Frame // what the last Poll returned
 	free   [][]byte
 	joined map[transport.MAC]int
-	quiet  bool
+	masked bool
 	closed bool
 	count  transport.Counters
 	wake   chan struct{} // capacity 1: something may have changed
@@ -111,7 +111,7 @@ func (w *wire) arrive(f transport.Frame) {
 		return
 	}
 	w.queue = append(w.queue, f)
-	if !w.quiet || w.fault == "deaf to Quiet" {
+	if !w.masked || w.fault == "ignores masking" {
 		w.kick()
 	}
 }
@@ -166,7 +166,7 @@ func (w *wire) Wait(ctx context.Context) error {
 	}
 	for {
 		w.shared.Lock()
-		closed, some := w.closed, len(w.queue) > 0 && !w.quiet
+		closed, some := w.closed, len(w.queue) > 0 && !w.masked
 		w.shared.Unlock()
 		if closed && w.fault != "sleeps through Close" {
 			w.kick() // for other waiters
@@ -194,8 +194,8 @@ func (w *wire) Close() error {
 func (w *wire) MaskWakeups(on bool) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
-	w.quiet = on && w.fault != "deaf to Quiet"
-	if !on && w.fault != "never wakes from Quiet" {
+	w.masked = on && w.fault != "ignores masking"
+	if !on && w.fault != "sleeps on unmasked" {
 		w.kick()
 	}
 }

@@ -27,7 +27,8 @@ type Config struct {
 	// is.
 	NoVLANs bool
 	// BypassQdisc sends past the interface's queueing discipline, tc and traffic shaping. That is
-	// quicker, and drops frames a little sooner when the NIC is full.
+	// quicker, and drops frames a little sooner when the NIC is full. It has no effect on a NIC
+	// with several transmit queues, where frames would lose their order.
 	BypassQdisc bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport/packet"
 )
 
-// Ask on a group, and print who answers within a second.
+// Ask a group, and print the answers of one second.
 func ExampleOpen() {
 	link, err := packet.Open("eth0", packet.Config{})
 	if err != nil {

@@ -45,7 +45,8 @@ type Config struct {
 	NoVLANs bool
 	// Qdisc sends through the interface's queueing discipline, so that tc and traffic shaping
 	// apply. Bypassing it, as by default, is quicker and drops frames a little sooner when the NIC
-	// is full.
+	// is full. It is never bypassed on a NIC with several transmit queues, where frames would lose
+	// their order.
 	Qdisc bool
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/rawlane/rawlane/transport/trace"
 )
 
-// text logs to w without the time.
+// text returns a logger to w without timestamps.
 func text(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -62,8 +62,7 @@ func TestFramesAreLogged(t *testing.T) {
 	}
 }
 
-// Of a batch that is refused half-way, and of a slice that Poll did not fill, only what passed is
-// logged.
+// Only frames that passed are logged: not the refused half of a batch, nor the rest of Poll's slice.
 func TestWhatDidNotPassIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	a, b := pair(t, text(&log, slog.LevelDebug), trace.Config{})

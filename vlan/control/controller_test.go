@@ -61,8 +61,8 @@ const (
 	rest        = 5 * period
 )
 
-// newWatch watches a controller that begins with any plan. Where links are full it cannot know what is wanted, and may be wrong by
-// some of it; where they are not, it sees all.
+// newWatch watches a controller that begins with any plan. Where links are full it cannot know what
+// is wanted, and may be wrong by some of it; where they are not, it sees all.
 func newWatch(t *testing.T, name string, top *topology.Topology, seed uint64) *watch {
 	m := newModel(top, vlantest.RandomPlan(top, seed), control.ControllerConfig{MaxChanges: mostChanges, FlapDamping: rest})
 	return &watch{model: m, t: t, name: name, moved: make(map[plan.Pair]monotime.Time), slack: 1.15}
@@ -115,8 +115,8 @@ func (w *watch) checkLimits(decisions []control.Decision) {
 	}
 }
 
-// checkNotWorse makes sure that changes of the period before have been taken back if with what was wanted since they have made the
-// worst link worse.
+// checkNotWorse makes sure that changes of the period before have been taken back if with what was
+// wanted since they have made the worst link worse.
 func (w *watch) checkNotWorse() {
 	w.t.Helper()
 	if w.old == nil {
@@ -127,8 +127,8 @@ func (w *watch) checkNotWorse() {
 	}
 }
 
-// Constant traffic, of which the counters show only what links let pass: in the end nothing changes, and the worst link is nearly
-// as good as if everything were known.
+// Constant traffic, of which the counters show only what links let pass: in the end nothing
+// changes, and the worst link is nearly as good as if everything were known.
 func TestControlConverges(t *testing.T) {
 	const periods = 80
 	sum, best := 0.0, 0.0
@@ -198,8 +198,8 @@ func swing(r *rand.Rand, t traffic.Matrix, part float64) traffic.Matrix {
 	return t
 }
 
-// Two traffics that alternate, faster than the controller looks, as fast, or a little slower: it finds what is good for both, or leaves
-// things as they are. It does not run after them.
+// Two traffics that alternate, faster than the controller looks, as fast, or a little slower: it
+// finds what is good for both, or leaves things as they are. It does not run after them.
 func TestControlDoesNotFlap(t *testing.T) {
 	const periods = 100
 	for seed := range uint64(8) {
@@ -253,15 +253,15 @@ func TestControlNamesBadInput(t *testing.T) {
 	top := vlantest.Network(t, "vbft:4x4x4")
 	pl := vlantest.RandomPlan(top, 1)
 	for want, cfg := range map[string]control.ControllerConfig{
-		"period -1s":     {Period: -time.Second},
-		"weight 2":       {Weight: 2},
-		"gain 1":         {Gain: 1},
-		"cost -1":        {Cost: -1},
-		"patience -1":    {Hysteresis: -1},
-		"patience 61":    {Hysteresis: 61},
-		"max changes -1": {MaxChanges: -1},
-		"rest -1s":       {FlapDamping: -time.Second},
-		"quiet NaN":      {MinUtilization: math.NaN()},
+		"period -1s":          {Period: -time.Second},
+		"weight 2":            {Weight: 2},
+		"gain 1":              {Gain: 1},
+		"cost -1":             {Cost: -1},
+		"hysteresis -1":       {Hysteresis: -1},
+		"hysteresis 61":       {Hysteresis: 61},
+		"max changes -1":      {MaxChanges: -1},
+		"flap damping -1s":    {FlapDamping: -time.Second},
+		"min utilization NaN": {MinUtilization: math.NaN()},
 	} {
 		if _, err := control.NewController(monotime.At(0), top, pl, cfg); err == nil || !strings.Contains(err.Error(), "control: "+want) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)
@@ -307,8 +307,8 @@ func TestControlLogIsBounded(t *testing.T) {
 	}
 }
 
-// A driver reads counters when the controller wants it to, and carries out what it decides. Here two nodes send by one link as much as it
-// takes, and count what passes.
+// A driver reads counters when the controller wants it to, and carries out what it decides. Here
+// two nodes send by one link as much as it takes, and count what passes.
 func ExampleController() {
 	topology, _ := topology.Parse("vbft:2x2x2")
 	pl := &plan.Plan{VIDs: []transport.VID{1, 2}}
@@ -341,7 +341,8 @@ func ExampleController() {
 	// pair 0-2: VID 1 -> 2: link leaf0>top0 was at 2.00 of its rate, pairs 0-2 and 1-3 shared it; expected 1.00
 }
 
-// What a controller of 1,024 nodes with 20,000 flows costs in a period in which it finds nothing to do, and in one in which it does.
+// What a controller of 1,024 nodes with 20,000 flows costs in a period in which it finds nothing to
+// do, and in one in which it does.
 func BenchmarkControl(b *testing.B) {
 	top := vlantest.Network(b, "vbft:32x32x32")
 	m := newModel(top, vlantest.RandomPlan(top, 1), control.ControllerConfig{})

@@ -2,10 +2,10 @@ package control
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/optimize"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
@@ -13,55 +13,60 @@ import (
 )
 
 const (
-	// controlPerChange is optimize.Options.PerChange: pairs that gain little are left alone.
-	controlPerChange = 0.5
-	// worse is from which factor on a worst link counts as worse: rates of two periods are never quite the same.
+	// triesPerPath is the effort of a period's search per VID of each flow, and maxEffort the most
+	// of all: some tens of milliseconds.
+	triesPerPath, maxEffort = 50, 1 << 20
+	// perChange is optimize.Options.PerChange: pairs that gain little are left alone.
+	perChange = 0.5
+	// worse is the factor from which on a worst link counts as worse: rates of two periods always
+	// differ.
 	worse = 1.02
 	// faint is the average rate, as part of the sender's cable, below which a flow is forgotten.
 	faint = 1e-6
-	// foreignPeriods is for how many periods in a row a pair must use another VID than it should for that to be taken as it is.
-	foreignPeriods = 2
+	// externalPeriods is the number of periods in a row in which a pair must use another VID than
+	// planned before that counts as an external change.
+	externalPeriods = 2
+	// maxDamping bounds how long pairs rest whose changes do not last, in times of FlapDamping.
+	maxDamping = 64
 )
 
-// remember adds what was wanted in a period to the average, and to the latest periods.
-func (c *Controller) remember(wanted traffic.Matrix) {
+// rest is the time for which a pair is left alone.
+type rest struct {
+	until  monotime.Time
+	length time.Duration
+}
+
+// remember adds the demand of a period to the average, and to the latest periods.
+func (c *Controller) remember(demand traffic.Matrix) {
 	first := len(c.past) == 0
-	if c.past = append(c.past, wanted); len(c.past) > c.cfg.Hysteresis {
+	if c.past = append(c.past, demand); len(c.past) > c.cfg.Hysteresis {
 		c.past = slices.Delete(c.past, 0, 1)
 	}
-	for k := range c.mean {
-		c.mean[k] *= topology.Rate(1 - c.cfg.Weight)
+	if first {
+		c.mean = demand
+		return
 	}
-	for _, f := range wanted {
-		if k := (flowKey{f.From, f.To}); first {
-			c.mean[k] = f.Rate
-		} else {
-			c.mean[k] += topology.Rate(c.cfg.Weight) * f.Rate
-		}
+	weight := topology.Rate(c.cfg.Weight)
+	sum := make(traffic.Matrix, 0, len(c.mean)+len(demand))
+	for _, f := range c.mean {
+		f.Rate *= 1 - weight
+		sum = append(sum, f)
 	}
-	for k, rate := range c.mean {
-		if rate < faint*c.topology.Hosts[k.from].Rate {
-			delete(c.mean, k)
-		}
+	for _, f := range demand {
+		f.Rate *= weight
+		sum = append(sum, f)
 	}
+	c.mean = slices.DeleteFunc(sum.Normalise(), func(f traffic.Flow) bool {
+		return f.Rate < faint*c.topology.Hosts[f.From].Rate
+	})
 }
 
-// average returns what is wanted on average.
-func (c *Controller) average() traffic.Matrix {
-	t := make(traffic.Matrix, 0, len(c.mean))
-	for k, rate := range c.mean {
-		t = append(t, traffic.Flow{From: k.from, To: k.to, Rate: rate})
-	}
-	slices.SortFunc(t, traffic.Flow.Compare)
-	return t
-}
-
-// worst returns the worst link of a plan under some traffic, and its utilisation.
-func (c *Controller) worst(demand traffic.Matrix, plan *plan.Plan) (worst topology.Hop, utilisation float64) {
+// worst returns the worst link of a plan under a demand, and its utilisation.
+func (c *Controller) worst(demand traffic.Matrix, p *plan.Plan) (worst topology.Hop, utilisation float64) {
 	load := make([]topology.Rate, 2*len(c.topology.Links))
 	var path []topology.Hop
 	for _, f := range demand {
-		path, _ = c.paths.Append(path[:0], f.From, f.To, plan.PairVID(f.From, f.To)) // without one, it loads nothing
+		path, _ = c.paths.Append(path[:0], f.From, f.To, p.PairVID(f.From, f.To)) // without one, it loads nothing
 		for _, h := range path {
 			load[h.Index()] += f.Rate
 		}
@@ -74,24 +79,11 @@ func (c *Controller) worst(demand traffic.Matrix, plan *plan.Plan) (worst topolo
 	return worst, utilisation
 }
 
-// propose looks for a better plan, and begins to carry it out if it has been better for long enough.
+// propose looks for a better plan, and begins to carry it out if it has been better for long
+// enough.
 func (c *Controller) propose(now monotime.Time) []Decision {
-	p, err := optimize.NewProblem(c.topology, c.average(), c.plan, optimize.Options{PerChange: controlPerChange, Keep: c.resting(now)})
-	if err != nil {
-		c.streak = 0 // a pair is cut off: no plan helps
-		return nil
-	}
-	choice, changes := c.gain(p)
-	if len(changes) > c.cfg.MaxChanges {
-		choice = p.Some(choice, c.cfg.MaxChanges)
-		changes = p.Changes(choice)
-	}
-	if len(changes) == 0 {
-		c.streak = 0
-		return nil
-	}
-	next := p.Plan(choice)
-	if c.objected(next) {
+	next, report, ok := c.better(now)
+	if !ok || c.worseInPast(next) {
 		c.streak = 0
 		return nil
 	}
@@ -99,121 +91,112 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 		return nil
 	}
 	c.before, c.plan = c.plan, next
-	c.trial = explain(now, p, choice)
+	c.trial = c.explain(now, &report)
 	for _, d := range c.trial {
-		c.tire(now, d.Change.Pair)
+		c.dampen(now, d.Change.Pair)
 		c.note(d)
 	}
 	return c.trial
 }
 
-// gain returns the best choices, and what they change: nothing, if that gains too little.
-func (c *Controller) gain(p *optimize.Problem) (choice []int32, changes []plan.Change) {
-	before, after := p.NewAssignment(), p.NewAssignment()
-	before.TakeCurrent()
-	was := before.Score().Worst
-	if was < c.cfg.MinUtilization || was-p.Bound < was*c.cfg.Gain {
-		return nil, nil
+// better returns a plan with a gain that is worth its changes. ok is false if there is none, or if
+// a pair is cut off, so that no plan helps.
+func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Report, ok bool) {
+	if _, u := c.Worst(); u < c.cfg.MinUtilization {
+		return nil, r, false
 	}
-	choice = p.Search(p.ControlEffort())
-	after.TakeAll(choice)
-	changes = p.Changes(choice)
-	if was-after.Score().Worst < was*(c.cfg.Gain+c.cfg.Cost*float64(len(changes))) {
-		return nil, nil
-	}
-	return choice, changes
+	next, r, err := optimize.Plan(c.topology, c.mean, c.plan, optimize.Options{
+		PerChange: perChange, Keep: c.keep(now), Batch: c.cfg.MaxChanges,
+		MinGain: c.cfg.Gain, GainPerChange: c.cfg.Cost,
+		Effort: max(1, min(triesPerPath*len(c.mean)*len(c.topology.VLANs), maxEffort)),
+	})
+	return next, r, err == nil && len(r.Changes) > 0
 }
 
-// resting returns which pairs are left alone: those that have changed, and those of which a node cannot be reached.
-func (c *Controller) resting(now monotime.Time) func(plan.Pair) bool {
-	missing := func(node int) bool { return c.meter.nodes[node].silent > 0 || c.meter.nodes[node].last == nil }
+// keep returns the test for pairs that are left alone: those that rest, and those with a node whose
+// counters are missing.
+func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
+	missing := func(node int) bool { return c.meter.nodes[node].missed > 0 || c.meter.nodes[node].last == nil }
 	return func(p plan.Pair) bool {
-		return missing(p.A) || missing(p.B) || now.Before(c.rest[p].until)
+		return missing(p.A) || missing(p.B) || now.Before(c.rests[p].until)
 	}
 }
 
-// objected reports whether a plan would have been worse than the one in force for one of the latest periods.
-func (c *Controller) objected(plan *plan.Plan) bool {
-	return slices.ContainsFunc(c.past, func(wanted traffic.Matrix) bool { return c.isWorse(wanted, plan, c.plan) })
+// worseInPast reports whether a plan would have been worse than the one in force in one of the
+// latest periods.
+func (c *Controller) worseInPast(p *plan.Plan) bool {
+	return slices.ContainsFunc(c.past, func(demand traffic.Matrix) bool {
+		_, u := c.worst(demand, p)
+		_, v := c.worst(demand, c.plan)
+		return u > v*worse
+	})
 }
 
-func (c *Controller) isWorse(wanted traffic.Matrix, plan, than *plan.Plan) bool {
-	_, u := c.worst(wanted, plan)
-	_, v := c.worst(wanted, than)
-	return u > v*worse
-}
-
-// judge compares the plan in force with the one before, by what was wanted since, and takes the changes back if they made it
-// worse.
-func (c *Controller) evaluate(now monotime.Time, wanted traffic.Matrix) []Decision {
+// evaluate compares the plan in force with the one before, under the demand since, and reverts the
+// changes if they made it worse.
+func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []Decision) {
 	before, trial := c.before, c.trial
 	c.before, c.trial = nil, nil
-	hop, is := c.worst(wanted, c.plan)
-	_, would := c.worst(wanted, before)
-	if is > would*worse {
-		c.streak = 0
-		return c.revert(now, trial, hop, is, would)
+	hop, is := c.worst(demand, c.plan)
+	_, would := c.worst(demand, before)
+	if is <= would*worse {
+		return nil
 	}
-	return nil
-}
-
-// takeBack undoes the changes of a trial.
-func (c *Controller) revert(now monotime.Time, trial []Decision, hop topology.Hop, is, would float64) (back []Decision) {
+	c.streak = 0
+	undo := make(map[plan.Pair]transport.VID)
 	for _, d := range trial {
-		ch := plan.Change{Pair: d.Change.Pair, From: d.Change.To, To: d.Change.From}
+		ch := reverse(d.Change)
 		if c.plan.PairVID(ch.Pair.A, ch.Pair.B) != ch.From {
-			continue // somebody else has changed it since
+			continue // an external change came since
 		}
-		c.setVID(ch.Pair, ch.To)
-		c.tire(now, ch.Pair)
-		d = Decision{At: now, Change: ch, Reason: Revert, Why: c.whyBack(hop, is, would)}
+		undo[ch.Pair] = ch.To
+		c.dampen(now, ch.Pair)
+		d = Decision{At: now, Change: ch, Reason: Revert, Why: c.explainRevert(hop, is, would)}
 		c.note(d)
 		back = append(back, d)
 	}
+	c.plan = c.plan.Exchange(undo)
 	return back
 }
 
-// tire lets a pair rest that changes now: for Rest, or for twice as long as the last time if it changes soon after that. So a pair
-// changes ever more seldom while its changes do not last.
-func (c *Controller) tire(now monotime.Time, p plan.Pair) {
-	r, tired := c.rest[p]
-	switch {
-	case !tired || now.After(r.until.Add(r.length)):
+// dampen lets a pair rest that changes now: for FlapDamping, or for twice as long as the last time
+// if it changes soon after that. So a pair changes ever more seldom while its changes do not last.
+func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
+	r, before := c.rests[p]
+	if !before || now.After(r.until.Add(r.length)) {
 		r.length = c.cfg.FlapDamping
-	default:
-		r.length = min(2*r.length, maxRests*c.cfg.FlapDamping)
+	} else {
+		r.length = min(2*r.length, maxDamping*c.cfg.FlapDamping)
 	}
 	r.until = now.Add(r.length)
-	c.rest[p] = r
+	c.rests[p] = r
 }
 
-// setVID notes what a pair uses.
-func (c *Controller) setVID(p plan.Pair, vid transport.VID) {
-	c.plan = c.plan.Exchange(map[plan.Pair]transport.VID{p: vid})
-}
-
-// adopt takes over what somebody else has changed: pairs that keep using another VID than they should. They rest.
-func (c *Controller) adopt(now monotime.Time, passed passage) {
-	pairs := make([]plan.Pair, 0, len(passed.vid))
-	for p := range passed.vid {
-		pairs = append(pairs, p)
-	}
-	slices.SortFunc(pairs, plan.Pair.Compare)
-	for _, p := range pairs {
-		should, uses := c.plan.PairVID(p.A, p.B), passed.vid[p]
-		if should == uses || !slices.ContainsFunc(c.topology.VLANs, func(v topology.VLAN) bool { return v.VID == uses }) {
+// adopt takes over external changes: pairs that keep using another VID than planned. They rest.
+func (c *Controller) adopt(now monotime.Time, seen observation) {
+	changed := make(map[plan.Pair]transport.VID)
+	for _, used := range seen.vids {
+		p, should := used.pair, c.plan.PairVID(used.pair.A, used.pair.B)
+		if should == used.vid || !c.paths.Has(used.vid) {
 			delete(c.external, p)
 			continue
 		}
-		if c.external[p]++; c.external[p] < foreignPeriods {
+		if c.external[p]++; c.external[p] < externalPeriods {
 			continue
 		}
 		delete(c.external, p)
-		c.setVID(p, uses)
-		if c.before != nil {
-			c.before = c.before.Exchange(map[plan.Pair]transport.VID{p: uses})
-		}
-		c.tire(now, p)
-		c.note(Decision{At: now, Change: plan.Change{Pair: p, From: should, To: uses}, Reason: External, Why: "its frames have that VID: somebody else has changed it"})
+		changed[p] = used.vid
+		c.dampen(now, p)
+		c.note(Decision{
+			At: now, Change: plan.Change{Pair: p, From: should, To: used.vid}, Reason: External,
+			Why: "its frames have that VID: somebody else has changed it",
+		})
+	}
+	if len(changed) == 0 {
+		return
+	}
+	c.plan = c.plan.Exchange(changed)
+	if c.before != nil {
+		c.before = c.before.Exchange(changed)
 	}
 }

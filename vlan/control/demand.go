@@ -10,107 +10,104 @@ import (
 )
 
 const (
-	// full is the utilisation from which on a link holds flows back: what lies between frames is not counted, and
-	// what waits for others cannot fill it.
+	// full is the utilisation from which on a link holds flows back: the gaps between frames are
+	// not counted, and flows that wait for others cannot fill a link.
 	full = 0.9
-	// large is how large a flow must be, of the largest of a full link, to be held back by it. Flows that share a link are never quite
-	// equal; a smaller one is held back elsewhere or wants no more.
+	// large is the size, as part of the largest flow of a full link, from which on a flow is held
+	// back by it. Flows that share a link are never quite equal; a smaller one is held back
+	// elsewhere or has no demand.
 	large = 0.5
-	// raised is by how much a flow must exceed what it was thought to want at most, for that to be forgotten.
+	// raised is the factor by which a flow must exceed its known demand for that to be forgotten.
 	raised = 1.05
 )
 
-// wants finds out what flows want from what has passed.
+// demandEstimator estimates the demand of flows from what passed.
 type demandEstimator struct {
 	topology *topology.Topology
-	// most is what flows were last seen to send when nothing held them back.
-	most map[flowKey]topology.Rate
+	// known is the rate at which flows were last seen when nothing held them back. Its Rate is
+	// that; the key has none.
+	known map[traffic.Flow]topology.Rate
 }
 
 func newDemandEstimator(t *topology.Topology) demandEstimator {
-	return demandEstimator{t, make(map[flowKey]topology.Rate)}
+	return demandEstimator{t, make(map[traffic.Flow]topology.Rate)}
 }
 
-// estimate returns what is wanted, if passed is what came through by the routes of plan.
-func (w *demandEstimator) estimate(passed passage, paths *topology.Paths, plan *plan.Plan) traffic.Matrix {
-	keys := make([]flowKey, 0, len(passed.rate))
-	for k, rate := range passed.rate {
-		if rate > 0 {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, flowKey.compare)
-	held := w.held(keys, passed, paths, plan)
-	w.learn(keys, passed, held)
-	wanted := make(traffic.Matrix, len(keys))
-	for i, k := range keys {
-		wanted[i] = traffic.Flow{From: k.from, To: k.to, Rate: passed.rate[k]}
-	}
+// ends is a flow without its rate: the key of what is known of it.
+func ends(f traffic.Flow) traffic.Flow { return traffic.Flow{From: f.From, To: f.To} }
+
+// estimate returns the demand, if seen is what came through by the routes of the plan.
+func (e *demandEstimator) estimate(seen observation, paths *topology.Paths, p *plan.Plan) traffic.Matrix {
+	held := e.held(seen.flows, paths, p)
+	e.learn(seen, held)
+	demand := slices.Clone(seen.flows)
 	if !slices.Contains(held, true) {
-		return wanted
+		return demand
 	}
-	for i, share := range w.natural(keys, passed, held) {
+	for i, share := range e.natural(seen.flows, held) {
 		if held[i] {
-			wanted[i].Rate = max(wanted[i].Rate, topology.Rate(share))
+			demand[i].Rate = max(demand[i].Rate, topology.Rate(share))
 		}
 	}
-	return wanted
+	return demand
 }
 
-// held returns which flows a link holds back: those among the largest of one that is full.
-func (w *demandEstimator) held(keys []flowKey, passed passage, paths *topology.Paths, plan *plan.Plan) []bool {
-	load := make([]topology.Rate, 2*len(w.topology.Links))
+// held returns which flows a link holds back: those among the largest of a full link.
+func (e *demandEstimator) held(flows traffic.Matrix, paths *topology.Paths, p *plan.Plan) []bool {
+	load := make([]topology.Rate, 2*len(e.topology.Links))
 	largest := make([]topology.Rate, len(load))
-	path := make([][]topology.Hop, len(keys))
-	for i, k := range keys {
-		path[i], _ = paths.Append(nil, k.from, k.to, plan.PairVID(k.from, k.to)) // without one, it loads nothing
+	path := make([][]topology.Hop, len(flows))
+	for i, f := range flows {
+		path[i], _ = paths.Append(nil, f.From, f.To, p.PairVID(f.From, f.To)) // without one, it loads nothing
 		for _, h := range path[i] {
-			load[h.Index()] += passed.rate[k]
-			largest[h.Index()] = max(largest[h.Index()], passed.rate[k])
+			load[h.Index()] += f.Rate
+			largest[h.Index()] = max(largest[h.Index()], f.Rate)
 		}
 	}
-	held := make([]bool, len(keys))
-	for i, k := range keys {
+	held := make([]bool, len(flows))
+	for i, f := range flows {
 		held[i] = slices.ContainsFunc(path[i], func(h topology.Hop) bool {
-			return load[h.Index()] >= full*w.topology.Links[h.Link].Rate && passed.rate[k] >= large*largest[h.Index()]
+			return load[h.Index()] >= full*e.topology.Links[h.Link].Rate && f.Rate >= large*largest[h.Index()]
 		})
 	}
 	return held
 }
 
-// learn remembers what flows want that nothing holds back. What contradicts it is forgotten: a flow that gets more although it
-// is held back, and one that has paused, since another phase of its program begins then.
-func (w *demandEstimator) learn(keys []flowKey, passed passage, held []bool) {
-	for k := range w.most {
-		if passed.rate[k] == 0 && !passed.missing[k.from] {
-			delete(w.most, k)
+// learn remembers the demand of flows that nothing holds back. It forgets what the observation
+// contradicts: a flow that gets more although it is held back, and one that has paused, since
+// another phase of its program begins then.
+func (e *demandEstimator) learn(seen observation, held []bool) {
+	for k := range e.known {
+		if !seen.missing[k.From] && seen.rate(k) == 0 {
+			delete(e.known, k)
 		}
 	}
-	for i, k := range keys {
-		switch most, known := w.most[k]; {
+	for i, f := range seen.flows {
+		switch known, ok := e.known[ends(f)]; {
 		case !held[i]:
-			w.most[k] = passed.rate[k]
-		case known && passed.rate[k] > raised*most:
-			delete(w.most, k)
+			e.known[ends(f)] = f.Rate
+		case ok && f.Rate > raised*known:
+			delete(e.known, ends(f))
 		}
 	}
 }
 
 // natural returns what each flow would get if only the cables of hosts held it back.
-func (w *demandEstimator) natural(keys []flowKey, passed passage, held []bool) []float64 {
-	flows := make([]sharer, len(keys))
-	for i, k := range keys {
-		flows[i] = sharer{most: math.Inf(1), places: []int{2 * k.from, 2*k.to + 1}}
-		if most, known := w.most[k]; known {
-			flows[i].most = float64(most)
+func (e *demandEstimator) natural(flows traffic.Matrix, held []bool) []float64 {
+	sharers := make([]sharer, len(flows))
+	for i, f := range flows {
+		s := sharer{most: math.Inf(1), places: []int{2 * f.From, 2*f.To + 1}}
+		if known, ok := e.known[ends(f)]; ok {
+			s.most = float64(known)
 		}
 		if !held[i] {
-			flows[i].most = float64(passed.rate[k])
+			s.most = float64(f.Rate)
 		}
+		sharers[i] = s
 	}
-	cables := make([]float64, 2*len(w.topology.Hosts))
-	for h, host := range w.topology.Hosts {
+	cables := make([]float64, 2*len(e.topology.Hosts))
+	for h, host := range e.topology.Hosts {
 		cables[2*h], cables[2*h+1] = float64(host.Rate), float64(host.Rate)
 	}
-	return fairShare(flows, cables)
+	return fairShare(sharers, cables)
 }

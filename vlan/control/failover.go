@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,110 +11,118 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Failover moves pairs of stations away from VLANs that carry nothing any more, and back when they have held for a while.
+// Failover moves pairs of stations away from VLANs that carry nothing any more, and back when they
+// have recovered for a while.
 //
-// It probes the paths to each peer, one per VID: with a probe that the peer's endpoint answers by the same VID, which tests both
-// directions. So the two ends of a pair measure the same thing; but they do it at different times, and chance loses a probe here and
-// there. They need to use one VID all the same, for switches learn addresses per VID. Therefore one of them decides, the one with the lower
-// address, and the other follows: each probe carries its sender's choice, and what it thinks of each path. News is sent by all VIDs
-// at once. So the follower hears the decision by any VID that is alive, one journey later than it was made; and where none is
-// alive, it does not matter.
+// It probes the paths to each peer, one per VID. The peer's endpoint answers a probe by the same
+// VID, which tests both directions. So the two ends of a pair measure the same thing, but at
+// different times, and a probe is lost by chance now and then. They must use one VID all the same,
+// since switches learn addresses per VID. Therefore the end with the lower address decides, and the
+// other follows: each probe carries an advertisement of its sender's choice, and of the state of
+// each path. What is new is advertised by all VIDs at once. So the follower hears of the decision
+// by any VID that is alive, one journey after it was made; where none is alive, it does not matter.
 //
-// Failover is a core: it is told the time and what came, and returns what to do. It is for one link of a node: a node with several has one
-// for each.
+// Failover is a core: time and messages are its arguments, and it returns the steps to take. It
+// serves one link of a node; a node with several links has one for each.
 //
-// Each path is in one of four states:
+// A path is in one of four states. Up and Down are those of BFD (RFC 5880 §6.2). A Suspect path is
+// one within BFD's detection time. WaitToRestore is BFD's Init with a timer: the wait to restore of
+// ITU-T G.8031.
 //
-//	state    event                      next     does
-//	Up       answer                     Up       -
-//	Up       probe missed               Suspect  probes all paths to the peer at once
-//	Suspect  answer                     Up       -
-//	Suspect  probe missed               Suspect  probes it again at once
-//	Suspect  Misses probes missed, and
-//	         an answer by another path  Down     decides
-//	Suspect  Misses missed by all paths Down     so do all; decides
-//	Holding  answer                     Holding  -
-//	Holding  answer, Hold after the
-//	         first and the last miss    Up       decides
-//	Holding  probe missed               Holding  probes all paths to the peer at once
-//	Holding  Misses probes missed, as
-//	         above                      Down     decides
-//	Down     answer                     Holding  decides
-//	Down     probe missed               Down     -
-//	any      its link is down           Down     decides; probes no more
-//	Down     its link is up             Down     probes it at once
+//	state          event                       next           does
+//	Up             answer                      Up             -
+//	Up             probe missed                Suspect        probes all paths to the peer at once
+//	Suspect        answer                      Up             -
+//	Suspect        probe missed                Suspect        probes the path again at once
+//	Suspect        Misses probes missed, and
+//	               an answer by another path   Down           decides
+//	Suspect        Misses missed by all paths  Down           all paths go down; decides
+//	WaitToRestore  answer                      WaitToRestore  -
+//	WaitToRestore  answer, WaitToRestore after
+//	               the first and the last miss Up             decides
+//	WaitToRestore  probe missed                WaitToRestore  probes all paths to the peer at once
+//	WaitToRestore  Misses probes missed, as
+//	               above                       Down           decides
+//	Down           answer                      WaitToRestore  decides
+//	Down           probe missed                Down           -
+//	any            its link is down            Down           decides; probes no more
+//	Down           its link is up              Down           probes the path at once
 //
-// "decides" is what the deciding end does; the other one tells it. See choose for how.
+// The deciding end decides as the comment of choose says; the other end tells it what is new.
 //
-// An end that stands still, as a process on a busy machine may for some 100 ms, does not take that for the silence of its paths: if Advance is called
-// late, waits that were to end before are longer by that. And its peers do not, either: they hear nothing of it by any path.
+// A process on a busy machine may stand still for some 100 ms. It does not take that for the
+// silence of its paths: if Advance is called late, waits that were to end before become longer by
+// that. Its peers hear nothing from it by any path, and do not leave one for that.
 //
-// Source: VFREC §2.1 (several paths by VLANs), §2.3 (one VID for both directions); that paths are watched is ours.
+// Source: VFREC §2.1 (several paths by VLANs), §2.3 (one VID for both directions). To watch paths
+// is ours.
 type Failover struct {
 	cfg     FailoverConfig
 	self    transport.MAC
-	peers   map[transport.MAC]*failoverPeer
+	peers   map[transport.MAC]*peer
 	timers  timers
-	bodies  []byte        // of the steps of the call in progress
-	holdOff monotime.Time // until when no pair is moved: see look
+	holdOff monotime.Time // until when no pair is moved: see begin
+
+	// Of the call in progress:
+	now    monotime.Time
+	steps  []FailoverStep
+	bodies []byte
 }
 
-// FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the defaults.
+// FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the
+// defaults: with them, a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4
+// VIDs sends 200 probes a second.
 type FailoverConfig struct {
-	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have the same.
+	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have
+	// the same.
 	VIDs []transport.VID
-	// Probe is the time between two probes of the VID in use, and of all while that is not well. Spare is that of the others.
-	Probe, StandbyInterval time.Duration
-	// Timeout is how long an answer is awaited before its probe counts as missed, and Misses how many missed in a row are too many.
-	// An answer that comes later, but before the path is given up, counts as well. A path is not given up before its peer has answered by another one
-	// since the first miss, or has missed as many by all.
+	// Probe is the time between two probes of the VID in use, and of all VIDs while that is not up:
+	// 100 ms.
+	Probe time.Duration
+	// StandbyInterval is the time between two probes of the other VIDs: 1 s.
+	StandbyInterval time.Duration
+	// Timeout is the wait for an answer after which its probe counts as missed: 50 ms, since a peer
+	// that must be woken on a busy machine takes some. A later answer counts as well, until the
+	// path is given up.
 	Timeout time.Duration
-	Misses  int
-	// Hold is how long a path must have answered without a miss before it counts as well again.
+	// Misses is the number of missed probes in a row that is too many: 3. A path is given up only
+	// when its peer has answered by another one since the first miss, or has missed as many by all.
+	Misses int
+	// WaitToRestore is how long a path must have answered without a miss before it is up again: 5
+	// s.
 	WaitToRestore time.Duration
 }
 
-// Defaults of FailoverConfig: a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4 VIDs sends 200 probes a second.
 const (
-	DefaultProbe   = 100 * time.Millisecond
-	DefaultSpare   = time.Second
-	DefaultTimeout = 50 * time.Millisecond // a peer that must be woken on a busy machine takes some ms
-	DefaultMisses  = 3
-	DefaultHold    = 5 * time.Second
-	// MaxFailoverVIDs is as many as fit a short frame's worth of probe.
+	// DefaultProbe is the default of FailoverConfig.Probe.
+	DefaultProbe = 100 * time.Millisecond
+	// MaxFailoverVIDs is the number of VIDs that fit a short frame's worth of probe.
 	MaxFailoverVIDs = 64
 )
 
-func (c *FailoverConfig) setDefaults() {
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&c.Probe, DefaultProbe}, {&c.StandbyInterval, DefaultSpare}, {&c.Timeout, DefaultTimeout}, {&c.WaitToRestore, DefaultHold}} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
-	}
-	if c.Misses == 0 {
-		c.Misses = DefaultMisses
-	}
-	c.StandbyInterval = max(c.StandbyInterval, c.Probe)
-}
-
-func (c *FailoverConfig) validate() error {
+// complete fills in the defaults, and returns an error that names a field out of range.
+func (c *FailoverConfig) complete() error {
 	if n := len(c.VIDs); n < 1 || n > MaxFailoverVIDs {
 		return fmt.Errorf("failover: %d VIDs (want 1 to %d)", n, MaxFailoverVIDs)
 	}
+	c.VIDs = slices.Sorted(slices.Values(c.VIDs))
 	for i, vid := range c.VIDs {
 		if vid < 1 || vid > transport.MaxVID {
 			return fmt.Errorf("failover: %w: VID %d (want 1 to %d)", transport.ErrBadTag, vid, transport.MaxVID)
 		}
-		if slices.Contains(c.VIDs[:i], vid) {
+		if i > 0 && vid == c.VIDs[i-1] {
 			return fmt.Errorf("failover: VID %d is listed twice", vid)
 		}
 	}
-	if c.Probe < 0 || c.StandbyInterval < 0 || c.Timeout < 0 || c.WaitToRestore < 0 || c.Misses < 0 {
-		return fmt.Errorf("failover: Probe %v, Spare %v, Timeout %v, Hold %v, Misses %d (want none negative)", c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses)
+	if min(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore) < 0 || c.Misses < 0 {
+		return fmt.Errorf("failover: probe %v, standby interval %v, timeout %v, wait to restore %v, misses %d"+
+			" (want none negative)", c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses)
 	}
+	c.Probe = cmp.Or(c.Probe, DefaultProbe)
+	c.StandbyInterval = max(c.Probe, cmp.Or(c.StandbyInterval, time.Second))
+	c.Timeout = cmp.Or(c.Timeout, 50*time.Millisecond)
+	c.Misses = cmp.Or(c.Misses, 3)
+	c.WaitToRestore = cmp.Or(c.WaitToRestore, 5*time.Second)
 	return nil
 }
 
@@ -120,101 +130,117 @@ func (c *FailoverConfig) validate() error {
 type FailoverStep struct {
 	Peer transport.MAC
 	VID  transport.VID // to probe, or to move to
-	// Body is what the probe carries, valid until the next call. It is nil where the step is a move.
+	// Body is the body of the probe, valid until the next call. It is nil where the step is a move.
 	Body []byte
 	// Of a move:
 	From   transport.VID
 	Reason MoveReason
-	// Alive says that the VID that is left carries frames still, so that a fence may be had.
+	// Alive says that the old VID still carries frames, so that a fence can be had.
 	Alive bool
 }
 
-// NewFailover makes the failover of the link with address self. It has no peers yet. Errors: a field of cfg.
+// NewFailover returns the failover of the link with address self. It has no peers yet. The error
+// names a field of cfg.
 func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	cfg.setDefaults()
-	cfg.VIDs = slices.Clone(cfg.VIDs)
-	slices.Sort(cfg.VIDs)
-	return &Failover{cfg: cfg, self: self, peers: make(map[transport.MAC]*failoverPeer)}, nil
+	return &Failover{cfg: cfg, self: self, peers: make(map[transport.MAC]*peer)}, nil
 }
 
-// SetPeer watches a peer from now on, whose pair with us is to use the VID prefer while that is well. For a peer that is watched already,
-// it moves the pair to another preferred VID: both ends are to be told. Errors: a VID that is not among the configured ones, our own address.
-func (f *Failover) SetPeer(now monotime.Time, peer transport.MAC, prefer transport.VID, out []FailoverStep) ([]FailoverStep, error) {
-	f.look(now)
+// begin starts a call. If something was due before now, this end has stood still, and messages that
+// came meanwhile are handled one by one. So no pair is moved until as much time has passed again,
+// up to a Timeout.
+func (f *Failover) begin(now monotime.Time, out []FailoverStep) {
+	f.now, f.steps, f.bodies = now, out, f.bodies[:0]
+	if at, ok := f.Deadline(); ok && at.Before(now) {
+		f.holdOff = now.Add(min(now.Sub(at), f.cfg.Timeout))
+	}
+}
+
+// SetPeer begins to watch a peer. The pair uses the VID prefer while that is up. For a peer that is
+// watched already, SetPeer moves the pair to another preferred VID: both ends are to be told.
+// Errors: a VID that is not among the configured ones; our own address.
+func (f *Failover) SetPeer(
+	now monotime.Time, mac transport.MAC, prefer transport.VID, out []FailoverStep,
+) ([]FailoverStep, error) {
+	f.begin(now, out)
 	if !slices.Contains(f.cfg.VIDs, prefer) {
-		return out, fmt.Errorf("failover of %v: VID %d is not watched (want one of %v)", peer, prefer, f.cfg.VIDs)
+		return out, fmt.Errorf("failover of %v: VID %d is not watched (want one of %v)", mac, prefer, f.cfg.VIDs)
 	}
-	if peer == f.self || peer.IsMulticast() {
-		return out, fmt.Errorf("failover of %v: not the address of another station", peer)
+	if mac == f.self || mac.IsMulticast() {
+		return out, fmt.Errorf("failover of %v: not the address of another station", mac)
 	}
-	p := f.peers[peer]
-	if p == nil {
-		f.peers[peer] = f.newPeer(now, peer, prefer)
-		return out, nil
-	}
-	if p.prefer == prefer {
-		return out, nil
-	}
-	p.prefer = prefer
-	if path := p.path(prefer); f.rank(now, p, path) <= PathSuspect {
-		if !p.decides {
-			p.ownUntil = now.Add(f.cfg.WaitToRestore)
+	p := f.peers[mac]
+	switch {
+	case p == nil:
+		f.peers[mac] = f.newPeer(mac, prefer)
+	case p.prefer != prefer:
+		p.prefer = prefer
+		if path := p.path(prefer); f.rank(path) <= PathSuspect {
+			if !p.decides {
+				p.ownUntil = now.Add(f.cfg.WaitToRestore)
+			}
+			f.move(path, MoveTold)
 		}
-		return f.move(now, p, path, MoveTold, out), nil
 	}
-	return out, nil
+	return f.steps, nil
 }
 
-// RemovePeer watches a peer no longer.
-func (f *Failover) RemovePeer(peer transport.MAC) {
-	if p := f.peers[peer]; p != nil {
+// RemovePeer ends the watch over a peer.
+func (f *Failover) RemovePeer(mac transport.MAC) {
+	if p := f.peers[mac]; p != nil {
 		f.drop(&p.timer)
 		for _, path := range p.paths {
 			f.drop(&path.timer)
 		}
-		delete(f.peers, peer)
+		delete(f.peers, mac)
 	}
 }
 
-// Answered takes note that a probe was answered by a VID; body is what came back. Answers to nobody's probes are ignored.
-func (f *Failover) Answered(now monotime.Time, peer transport.MAC, vid transport.VID, body []byte, out []FailoverStep) []FailoverStep {
-	f.look(now)
-	p := f.peers[peer]
-	if p == nil {
-		return out
+// Answered takes the answer to a probe by a VID; body is the probe's. It ignores answers to unknown
+// probes.
+func (f *Failover) Answered(
+	now monotime.Time, mac transport.MAC, vid transport.VID, body []byte, out []FailoverStep,
+) []FailoverStep {
+	f.begin(now, out)
+	var ad advertisement
+	if p := f.peers[mac]; p != nil && ad.parse(body) {
+		if path := p.path(vid); path != nil && path.awaits(ad.number) {
+			f.answer(path)
+		}
 	}
-	path, news := p.path(vid), advertisement{}
-	if path == nil || !news.parse(body) || !path.awaits(news.number) {
-		return out
-	}
-	return f.answer(now, p, path, out)
+	return f.steps
 }
 
-// Heard takes note of a peer's probe: of its body, and the peer's life, a number that is another one each time that it begins anew.
-// Bodies that are not failover's are ignored.
-func (f *Failover) Heard(now monotime.Time, peer transport.MAC, life uint32, body []byte, out []FailoverStep) []FailoverStep {
-	f.look(now)
-	p, news := f.peers[peer], advertisement{}
-	if p == nil || !news.parse(body) {
+// Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
+// that the peer begins anew. It ignores bodies that are not failover's.
+func (f *Failover) Heard(
+	now monotime.Time, mac transport.MAC, incarnation uint32, body []byte, out []FailoverStep,
+) []FailoverStep {
+	f.begin(now, out)
+	var ad advertisement
+	p := f.peers[mac]
+	if p == nil || !ad.parse(body) {
 		return out
 	}
-	if p.heard && p.life == life && int32(news.number-p.newest) <= 0 {
-		return out // something newer has come before it
+	if p.heard && p.incarnation == incarnation && int32(ad.number-p.newest) <= 0 {
+		return out // a newer one has overtaken it
 	}
-	p.heard, p.life, p.newest, p.heardAt = true, life, news.number, now
-	p.noteReport(now, &news)
+	p.heard, p.incarnation, p.newest, p.heardAt = true, incarnation, ad.number, now
+	p.adopt(now, &ad)
 	if p.decides {
-		return f.decide(now, p, MoveReported, out)
+		f.decide(p, MoveReported)
+	} else {
+		f.follow(p, ad.choice)
 	}
-	return f.follow(now, p, news.choice, out)
+	return f.steps
 }
 
-// SetLink takes note that the link went down or up by which frames of some VIDs leave: of all of them, if none are named.
+// SetLink reports that the link by which frames of some VIDs leave went down or up: of all VIDs, if
+// none are named.
 func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
-	f.look(now)
+	f.begin(now, out)
 	for _, p := range f.sorted() {
 		changed := false
 		for _, path := range p.paths {
@@ -222,39 +248,40 @@ func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids 
 				continue
 			}
 			changed, path.linkDown = true, !up
-			path.becomes(PathDown)
+			path.enter(PathDown)
 			path.first = p.number + 1
 			f.drop(&path.timer)
 			if up {
-				out = f.probe(now, p, path, out)
+				f.probe(path)
 			}
 		}
 		if changed && !up {
-			out = f.changed(now, p, MoveLink, out)
+			f.changed(p, MoveLink)
 		}
 	}
-	return out
+	return f.steps
 }
 
 // Advance does what is due. Call it no later than Deadline.
 func (f *Failover) Advance(now monotime.Time, out []FailoverStep) []FailoverStep {
-	f.look(now)
+	f.begin(now, out)
 	for len(f.timers) > 0 && !f.timers[0].due.After(now) {
 		t := f.timers[0]
 		f.drop(t)
 		switch {
 		case t.path == nil:
-			out = f.decide(now, t.peer, MoveMissed, out)
+			f.decide(t.peer, MoveMissed)
 		case t.path.waiting:
-			out = f.late(now, t.peer, t.path, out)
+			f.timeout(t.path)
 		default:
-			out = f.probe(now, t.peer, t.path, out)
+			f.probe(t.path)
 		}
 	}
-	return out
+	return f.steps
 }
 
-// Deadline returns when Advance is to be called at the latest. ok is false if there is nothing to wait for.
+// Deadline returns when Advance is to be called at the latest. ok is false if there is nothing to
+// wait for.
 func (f *Failover) Deadline() (at monotime.Time, ok bool) {
 	if len(f.timers) == 0 {
 		return monotime.Time{}, false
@@ -262,16 +289,16 @@ func (f *Failover) Deadline() (at monotime.Time, ok bool) {
 	return f.timers[0].due, true
 }
 
-// VID returns what the pair with a peer uses now. ok is false for peers that are not watched.
-func (f *Failover) VID(peer transport.MAC) (vid transport.VID, ok bool) {
-	p := f.peers[peer]
+// VID returns the VID of the pair with a peer. ok is false for peers that are not watched.
+func (f *Failover) VID(mac transport.MAC) (vid transport.VID, ok bool) {
+	p := f.peers[mac]
 	if p == nil {
 		return 0, false
 	}
 	return p.current.vid, true
 }
 
-// PathStatus is what is thought of a path.
+// PathStatus is the state of a path.
 type PathStatus struct {
 	Peer      transport.MAC `json:"peer"`
 	VID       transport.VID `json:"vid"`
@@ -281,8 +308,7 @@ type PathStatus struct {
 }
 
 // Paths returns all paths, by peer and VID.
-func (f *Failover) Paths() []PathStatus {
-	var all []PathStatus
+func (f *Failover) Paths() (all []PathStatus) {
 	for _, p := range f.sorted() {
 		for _, path := range p.paths {
 			all = append(all, PathStatus{p.mac, path.vid, path.state, path == p.current, path.vid == p.prefer})
@@ -292,11 +318,6 @@ func (f *Failover) Paths() []PathStatus {
 }
 
 // sorted returns the peers by address.
-func (f *Failover) sorted() []*failoverPeer {
-	all := make([]*failoverPeer, 0, len(f.peers))
-	for _, p := range f.peers {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *failoverPeer) int { return a.mac.Compare(b.mac) })
-	return all
+func (f *Failover) sorted() []*peer {
+	return slices.SortedFunc(maps.Values(f.peers), func(a, b *peer) int { return a.mac.Compare(b.mac) })
 }

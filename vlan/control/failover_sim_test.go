@@ -14,8 +14,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// A small fat tree in virtual time: two leaves with two stations each, and three tops, one per VID. Frames of VID v go from leaf to leaf
-// by top v alone; stations of one leaf reach each other by every VID.
+// A small fat tree in virtual time: two leaves with two stations each, and three tops, one per VID.
+// Frames of VID v go from leaf to leaf by top v alone; stations of one leaf reach each other by
+// every VID.
 //
 //	top 1     top 2     top 3       VID = top
 //	 |  \    /  |  \   /  |
@@ -34,8 +35,9 @@ var simConfig = control.FailoverConfig{
 const (
 	// simDelay is the longest journey of a frame.
 	simDelay = time.Millisecond
-	// simBound is by when after the last change the ends of each pair agree on a VID that works, where there is one: the time to miss a
-	// probe and take the path for dead, twice, since the next one may be dead, too; to let one that comes back settle; and to tell.
+	// simBound is by when after the last change the ends of each pair agree on a VID that works,
+	// where there is one: the time to miss a probe and take the path for dead, twice, since the
+	// next one may be dead, too; to let one that comes back settle; and to tell.
 	simBound = 600 * time.Millisecond
 )
 
@@ -131,7 +133,8 @@ func (w *fatTree) carry(from, to int, vid transport.VID, arrive func()) {
 	}
 }
 
-// pause has a station stand still for a while. When it goes on it looks at what has come first, or at the time.
+// pause has a station stand still for a while. When it goes on it looks at what has come first, or
+// at the time.
 func (w *fatTree) pause(k int, d time.Duration) {
 	end := w.now.Add(d)
 	w.still[k] = end
@@ -225,8 +228,8 @@ func (w *fatTree) look() {
 	}
 }
 
-// settled lets the time pass in which the ends may disagree, and then some in which they may not: longer than the news of a
-// decision takes.
+// settled lets the time pass in which the ends may disagree, and then some in which they may not:
+// longer than the news of a decision takes.
 func (w *fatTree) settled(d time.Duration, what string) {
 	w.t.Helper()
 	w.run(simBound)
@@ -237,8 +240,8 @@ func (w *fatTree) settled(d time.Duration, what string) {
 	}
 }
 
-// All patterns of cut cables, in random order, some of them for a moment only: after the last change the two ends of each pair
-// agree, within a bounded time, on a VID that works.
+// All patterns of cut cables, in random order, some of them for a moment only: after the last
+// change the two ends of each pair agree, within a bounded time, on a VID that works.
 func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
@@ -271,8 +274,8 @@ func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
 	}
 }
 
-// Frames are lost by chance, as well as by cuts. The ends may move to and fro then; but they do it together, and when the losses
-// end, they agree.
+// Frames are lost by chance, as well as by cuts. The ends may move to and fro then; but they do it
+// together, and when the losses end, they agree.
 func TestFailoverEndsAgreeAfterLosses(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newFatTree(t, seed)
@@ -285,7 +288,8 @@ func TestFailoverEndsAgreeAfterLosses(t *testing.T) {
 	}
 }
 
-// A cable that comes and goes more quickly than the hold time moves each pair away once, and none back before it has held.
+// A cable that comes and goes more quickly than the hold time moves each pair away once, and none
+// back before it has held.
 func TestFailoverDoesNotFlap(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newFatTree(t, seed)
@@ -329,7 +333,8 @@ func TestFailoverTakesRestartedStationsAlong(t *testing.T) {
 	}
 }
 
-// Where nothing came through for a while, all VIDs come back at about the same time: pairs stay on theirs.
+// Where nothing came through for a while, all VIDs come back at about the same time: pairs stay on
+// theirs.
 func TestFailoverStaysAfterABlackout(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newFatTree(t, seed)
@@ -365,12 +370,12 @@ func TestFailoverAgreesOnDifferentPreferences(t *testing.T) {
 	w.settled(3*simConfig.WaitToRestore, "preferences differ")
 }
 
-// worstFind is how long a dead VID stays in use at most: until it is probed, and as many probes are missed as are too many. Then the other end
-// is told.
+// worstFind is how long a dead VID stays in use at most: until it is probed, and as many probes are
+// missed as are too many. Then the other end is told.
 var worstFind = simConfig.Probe + time.Duration(simConfig.Misses)*simConfig.Timeout + 2*simDelay
 
-// Stations stand still at random moments, for 300 ms or any other time, one or several at once. That moves no pair: neither do they blame their
-// paths, nor the others theirs.
+// Stations stand still at random moments, for 300 ms or any other time, one or several at once.
+// That moves no pair: neither do they blame their paths, nor the others theirs.
 func TestFailoverOfStationsThatStandStillMovesNothing(t *testing.T) {
 	seeds := []uint64{30, 37, 71, 222} // in these, a station stands still again when it has just begun to answer
 	for seed := range uint64(30) {
@@ -396,8 +401,8 @@ func TestFailoverOfStationsThatStandStillMovesNothing(t *testing.T) {
 	}
 }
 
-// A real cut is found as soon as ever where nobody stands still; and where stations did, or do so just then, it is found as long after
-// they have gone on, or three Timeouts later.
+// A real cut is found as soon as ever where nobody stands still; and where stations did, or do so
+// just then, it is found as long after they have gone on, or three Timeouts later.
 func TestFailoverFindsACutBesideStationsThatStandStill(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newFatTree(t, seed)

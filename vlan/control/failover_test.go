@@ -355,7 +355,8 @@ func TestFailoverSpreadsWhatADeadVIDCarried(t *testing.T) {
 	}
 }
 
-// Both ends are told another VID: each goes there at once, and is not called back by news from before.
+// Both ends are told another VID: each goes there at once, and is not called back by news from
+// before.
 func TestFailoverGoesWhereItIsTold(t *testing.T) {
 	a, b := newEnd(t, low, high), newEnd(t, high, low)
 	hears := func() { b.take(b.f.Heard(b.now, low, 1, a.news(t), nil)) }
@@ -395,8 +396,8 @@ func TestFailoverGoesWhereItIsTold(t *testing.T) {
 	}
 }
 
-// The end that does not decide was told to use a VID that has died without its knowing yet. When it knows, it is where the other end is at
-// once, and does not wait until its own wish is old.
+// The end that does not decide was told to use a VID that has died without its knowing yet. When it
+// knows, it is where the other end is at once, and does not wait until its own wish is old.
 func TestFailoverLeavesADeadWish(t *testing.T) {
 	e, other := newEnd(t, high, low), newEnd(t, low, high)
 	hears := func() { e.take(e.f.Heard(e.now, low, 1, other.news(t), nil)) }
@@ -430,7 +431,7 @@ func TestFailoverRefusesBadConfiguration(t *testing.T) {
 		{control.FailoverConfig{VIDs: []transport.VID{1, 0}}, "VID 0 (want 1 to 4094)"},
 		{control.FailoverConfig{VIDs: []transport.VID{4095}}, "VID 4095 (want 1 to 4094)"},
 		{control.FailoverConfig{VIDs: []transport.VID{7, 7}}, "VID 7 is listed twice"},
-		{control.FailoverConfig{VIDs: []transport.VID{7}, WaitToRestore: -1}, "Hold -1ns"},
+		{control.FailoverConfig{VIDs: []transport.VID{7}, WaitToRestore: -1}, "wait to restore -1ns"},
 	} {
 		if _, err := control.NewFailover(low, c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v, want %q", c.cfg, err, c.text)

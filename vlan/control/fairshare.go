@@ -2,23 +2,21 @@ package control
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 )
 
-// sharer is a flow that shares places with others: it wants at most most.
+// sharer is a flow that needs some places at once, and takes at most most.
 type sharer struct {
 	most   float64
 	places []int
 }
 
-// fairShare returns what each flow gets if places share their capacity fairly (max-min): nobody can get more without
-// somebody who has no more getting less. It is what TCP comes near to.
+// fairShare returns what each flow gets if places share their capacity max-min fairly: no flow can
+// get more unless one gets less that has no more. TCP comes near to it.
 //
-// All flows grow at one speed until they have what they want, or a place that they need is full. A place is full when its flows have come
-// to a level that rises each time that one of them stops earlier, and never falls; so a heap of the levels as they once were finds the
-// next one. (Bertsekas and Gallager, Data Networks, §6.5.2.)
+// All flows grow at one speed until they have enough, or one of their places is full: progressive
+// filling, Bertsekas and Gallager, Data Networks, §6.5.2.
 func fairShare(flows []sharer, capacity []float64) []float64 {
 	f := newFilling(flows, capacity)
 	order := make([]int, len(flows))
@@ -41,21 +39,23 @@ func fairShare(flows []sharer, capacity []float64) []float64 {
 	return f.share
 }
 
-// filling is how full places are while all flows grow.
+// filling is the state of the places while all flows grow.
 type filling struct {
 	flows   []sharer
 	share   []float64
-	done    []bool    // by flow: it grows no more
-	left    []float64 // by place: without what those have that grow no more
-	growing []int     // by place: flows that do
+	done    []bool    // by flow: grows no more
+	left    []float64 // by place: capacity, less the flows that grow no more
+	growing []int     // by place: the number of flows that grow
 	at      [][]int   // by place: all flows
-	levels  levelHeap
+	first   int       // the place that was full first when it was last looked for, or -1
+	level   float64   // its level then
 }
 
 func newFilling(flows []sharer, capacity []float64) *filling {
 	f := &filling{
 		flows: flows, share: make([]float64, len(flows)), done: make([]bool, len(flows)),
 		left: slices.Clone(capacity), growing: make([]int, len(capacity)), at: make([][]int, len(capacity)),
+		first: -1,
 	}
 	for i, flow := range flows {
 		for _, p := range flow.places {
@@ -63,34 +63,31 @@ func newFilling(flows []sharer, capacity []float64) *filling {
 			f.at[p] = append(f.at[p], i)
 		}
 	}
-	for p, n := range f.growing {
-		if n > 0 {
-			f.levels = append(f.levels, fullAt{f.level(p), p})
-		}
-	}
-	heap.Init(&f.levels)
 	return f
 }
 
-// level is how far the flows at a place can grow, if all go on.
-func (f *filling) level(place int) float64 { return max(0, f.left[place]) / float64(f.growing[place]) }
-
-// firstFull returns the place that is full first, and how far flows grow until then: without end, if there is none.
-func (f *filling) firstFull() (place int, level float64) {
-	for len(f.levels) > 0 {
-		first := &f.levels[0]
-		if f.growing[first.place] == 0 {
-			heap.Pop(&f.levels)
-			continue
-		}
-		if now := f.level(first.place); now > first.level {
-			first.level = now
-			heap.Fix(&f.levels, 0)
-			continue
-		}
-		return first.place, first.level
+// levelOf is how far the flows at a place can grow, if all go on: without end, if there are none.
+func (f *filling) levelOf(place int) float64 {
+	if f.growing[place] == 0 {
+		return math.Inf(1)
 	}
-	return 0, math.Inf(1)
+	return max(0, f.left[place]) / float64(f.growing[place])
+}
+
+// firstFull returns the place that is full first, and how far flows grow until then. A place's
+// level rises each time that one of its flows stops early, and never falls: so the place found last
+// is still the first unless its own level has risen.
+func (f *filling) firstFull() (place int, level float64) {
+	if f.first >= 0 && f.levelOf(f.first) <= f.level {
+		return f.first, f.level
+	}
+	f.first, f.level = -1, math.Inf(1)
+	for p := range f.left {
+		if l := f.levelOf(p); l < f.level {
+			f.first, f.level = p, l
+		}
+	}
+	return max(f.first, 0), f.level
 }
 
 // stop ends the growth of a flow, if it grows.
@@ -103,22 +100,4 @@ func (f *filling) stop(i int, level float64) {
 		f.growing[p]--
 		f.left[p] -= level
 	}
-}
-
-// fullAt is the level at which a place was to be full when it was last looked at.
-type fullAt struct {
-	level float64
-	place int
-}
-
-type levelHeap []fullAt
-
-func (h levelHeap) Len() int           { return len(h) }
-func (h levelHeap) Less(i, j int) bool { return h[i].level < h[j].level }
-func (h levelHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *levelHeap) Push(x any)        { *h = append(*h, x.(fullAt)) }
-func (h *levelHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// model is a network in which flows share links as TCP does: fairly, and none more than it wants. Its nodes count what they
-// send. It runs in steps of virtual time, with a Controller at the end of each period.
+// model is a network in which flows share links as TCP does: fairly, and none more than it wants.
+// Its nodes count what they send. It runs in steps of virtual time, with a Controller at the end of
+// each period.
 type model struct {
 	top     *topology.Topology
 	plan    *plan.Plan
@@ -100,8 +101,8 @@ func (m *model) set(p plan.Pair, vid transport.VID) {
 	m.plan = plan
 }
 
-// worst is the utilisation of the worst link by what is wanted, of which nobody but the model knows. Flows that a host's cable
-// could not carry beside its others are not wanted.
+// worst is the utilisation of the worst link by what is wanted, of which nobody but the model
+// knows. Flows that a host's cable could not carry beside its others are not wanted.
 func (m *model) worst(plan *plan.Plan) float64 { return worstOf(m.top, m.natural(), plan) }
 
 // natural is what would flow if links between switches had no limits.
@@ -122,8 +123,9 @@ func worstOf(top *topology.Topology, want traffic.Matrix, plan *plan.Plan) float
 	return u
 }
 
-// maxMin is what each flow gets, by the definition: of all places that are not full, the one with the least left for each of its
-// flows is full first; these flows get that, and so on. Without a plan, cables of hosts alone are places.
+// maxMin is what each flow gets, by the definition: of all places that are not full, the one with
+// the least left for each of its flows is full first; these flows get that, and so on. Without a
+// plan, cables of hosts alone are places.
 func maxMin(top *topology.Topology, plan *plan.Plan, want traffic.Matrix) []float64 {
 	paths, err := topology.NewPaths(top)
 	if err != nil {

@@ -25,8 +25,8 @@ func both(pairs ...plan.Pair) (t traffic.Matrix) {
 	return t.Normalise()
 }
 
-// collision is a controller that has seen 0-4 and 1-5 share VID 1, long enough to have just moved one of them to VID 2, which pairs 2-6 and
-// 3-7 have.
+// collision is a controller that has seen 0-4 and 1-5 share VID 1, long enough to have just moved
+// one of them to VID 2, which pairs 2-6 and 3-7 have.
 func collision(t *testing.T) (w *watch, moved, stayed plan.Pair) {
 	t.Helper()
 	top := vlantest.Network(t, "vbft:2x4x4")
@@ -65,7 +65,8 @@ func TestControlKeepsWhatIsBetter(t *testing.T) {
 	}
 }
 
-// The traffic changes while a change is made, so that the change makes it worse: it is taken back after one period, and the pair rests.
+// The traffic changes while a change is made, so that the change makes it worse: it is taken back
+// after one period, and the pair rests.
 func TestControlTakesBackWhatMadeItWorse(t *testing.T) {
 	w, moved, stayed := collision(t)
 	other := plan.Pair{A: 2, B: 6} // now wants the VID that was free, and the pair that stayed is silent
@@ -136,7 +137,8 @@ func TestControlReplace(t *testing.T) {
 	}
 }
 
-// A node whose counters cannot be read keeps its pairs' VIDs; the others go on, and so does it when it is back.
+// A node whose counters cannot be read keeps its pairs' VIDs; the others go on, and so does it when
+// it is back.
 func TestControlWithoutANode(t *testing.T) {
 	w, _, _ := collision(t)
 	late, early := plan.Pair{A: 2, B: 6}, plan.Pair{A: 3, B: 7}
@@ -154,7 +156,8 @@ func TestControlWithoutANode(t *testing.T) {
 	}
 }
 
-// Counters that begin anew, counters that show more than a cable carries, and nodes that come back do no harm.
+// Counters that begin anew, counters that show more than a cable carries, and nodes that come back
+// do no harm.
 func TestControlWithCountersThatBeginAnew(t *testing.T) {
 	w, moved, stayed := collision(t)
 	w.step(both(moved, stayed))
@@ -225,7 +228,8 @@ func TestControlTakesForeignChangesAsTheyAre(t *testing.T) {
 	}
 }
 
-// Two pairs that wish for less than a link each: where the wish is not seen, it is found out, and remembered.
+// Two pairs that wish for less than a link each: where the wish is not seen, it is found out, and
+// remembered.
 func TestControlLearnsWhatIsWanted(t *testing.T) {
 	w, moved, stayed := collision(t)
 	less := both(moved, stayed)
@@ -240,8 +244,9 @@ func TestControlLearnsWhatIsWanted(t *testing.T) {
 	}
 }
 
-// Five pairs that want 0.6 each, on four links: two of them share a link, whichever they are. As these look as if they wanted
-// 1.0 each, it seems worth while to let another pair be one of them, for ever, unless what is found out on the way is remembered.
+// Five pairs that want 0.6 each, on four links: two of them share a link, whichever they are. As
+// these look as if they wanted 1.0 each, it seems worth while to let another pair be one of them,
+// for ever, unless what is found out on the way is remembered.
 func TestControlDoesNotRotate(t *testing.T) {
 	top := vlantest.Network(t, "vbft:2x4x5")
 	pl := vlantest.RandomPlan(top, 0)

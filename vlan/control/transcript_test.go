@@ -36,7 +36,7 @@ func (s *story) run(periods int) {
 			carried += r
 		}
 		hop, believed := s.control.Worst()
-		fmt.Fprintf(s, "%3d  %-8v  carried %.1fG of %.1fG  worst link wanted %.2f, taken for %.2f (%s)\n",
+		fmt.Fprintf(s, "%3d  %-10v  carried %.1fG of %.1fG  worst link wanted %.2f, taken for %.2f (%s)\n",
 			s.period, s.control.State(), carried/1e9, total(s.want)/1e9, s.worst(s.plan), believed, s.top.HopName(hop))
 		for _, d := range decisions {
 			fmt.Fprintf(s, "     %s: %v\n", d.Reason, d)
@@ -51,8 +51,9 @@ func total(t traffic.Matrix) (sum float64) {
 	return sum
 }
 
-// The exchange of CG on a fat tree with the table that it begins with (VFREC figures 4 and 5), and what the controller makes of it; then the
-// program goes on to its next phase. Read it: it is what the controller's promises come to. After -rewrite, read the difference.
+// The exchange of CG on a fat tree with the table that it begins with (VFREC figures 4 and 5), and
+// what the controller makes of it; then the program goes on to its next phase. Read it: it is what
+// the controller's promises come to. After -rewrite, read the difference.
 func TestVFREC_3_2_ControlPartsCG(t *testing.T) {
 	top := vlantest.Network(t, "vbft:4x4x4")
 	macs := make([]transport.MAC, 16)

@@ -10,23 +10,38 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// Client asks one manager. Its methods are the requests of docs/manager-api.md. An error is the manager's refusal, an *Error, or
-// ErrUnreachable, or ErrProtocol if something else answers.
+// idleTimeout is how long a client keeps an unused connection: less than the manager, which would
+// close it under a request.
+const idleTimeout = time.Minute
+
+// maxAnswer bounds an answer, in bytes: a history has the most.
+const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
+
+// Client asks one manager. Its methods are the requests of docs/manager-api.md. An error is the
+// manager's refusal, an *api.Error, or api.ErrUnreachable, or api.ErrProtocol if the answer is not
+// a manager's.
 type Client struct {
 	addr Addr
 	http *http.Client
 	base string
 }
 
-// NewClient returns a client of the manager at addr. With a TLS configuration, which has the client's certificate and the
-// manager's CA, it speaks TLS over TCP.
+// NewClient returns a client of the manager at addr. With a TLS configuration, which has the
+// client's certificate and the manager's CA, it uses TLS over TCP.
 func NewClient(addr Addr, config *tls.Config) *Client {
 	c := &Client{addr: addr, base: "http://manager"}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return addr.dial(ctx, nil) }}
+	transport := &http.Transport{IdleConnTimeout: idleTimeout}
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, addr.Network, addr.Address)
+	}
 	if addr.Network == "tcp" {
 		c.base = "http://" + addr.Address
 		if config != nil {
@@ -43,136 +58,163 @@ func (c *Client) Addr() Addr { return c.addr }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// Table asks for the table.
+func (c *Client) Table(ctx context.Context) (*api.Table, error) {
+	return ask[*api.Table](ctx, c, http.MethodGet, "/v1/table", 0, nil)
+}
+
+// SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is
+// still that of the version; else the error is api.ErrChanged.
+func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version api.Version) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPut, "/v1/table", version, map[string]any{"plan": api.Plan{Plan: *p}, "reason": reason})
+}
+
+// SetPairs lays changes over the node's plan, until its reset or the next plan.
+func (c *Client) SetPairs(ctx context.Context, changes []api.Change, reason string, version api.Version) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPatch, "/v1/pairs", version, map[string]any{"pairs": changes, "reason": reason})
+}
+
+// Reset goes back to the plan.
+func (c *Client) Reset(ctx context.Context, reason string) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPost, "/v1/reset", 0, map[string]any{"reason": reason})
+}
+
+// Rollback goes back to the setting before the one in force, on this node alone.
+func (c *Client) Rollback(ctx context.Context, reason string) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPost, "/v1/rollback", 0, map[string]any{"reason": reason})
+}
+
+// Prepare stages a change of several nodes. With a version it does so only if the plan is still
+// that of the version.
+func (c *Client) Prepare(ctx context.Context, q *api.PrepareRequest, version api.Version) (api.Prepared, error) {
+	return ask[api.Prepared](ctx, c, http.MethodPost, "/v1/prepare", version, q)
+}
+
+// Commit puts a prepared change into force.
+func (c *Client) Commit(ctx context.Context, id string) (api.Committed, error) {
+	return ask[api.Committed](ctx, c, http.MethodPost, "/v1/commit", 0, map[string]any{"id": id})
+}
+
+// Abort discards a prepared change, or undoes a committed one. Of an unknown change there is
+// nothing to abort, which is no error.
+func (c *Client) Abort(ctx context.Context, id, reason string) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPost, "/v1/abort", 0, map[string]any{"id": id, "reason": reason})
+}
+
+// History asks for the settings before the one in force.
+func (c *Client) History(ctx context.Context) (api.History, error) {
+	return ask[api.History](ctx, c, http.MethodGet, "/v1/history", 0, nil)
+}
+
+// Log asks for the latest changes.
+func (c *Client) Log(ctx context.Context) (api.Log, error) {
+	return ask[api.Log](ctx, c, http.MethodGet, "/v1/log", 0, nil)
+}
+
+// Counters asks for what the node's programs have sent.
+func (c *Client) Counters(ctx context.Context) (api.Counters, error) {
+	return ask[api.Counters](ctx, c, http.MethodGet, "/v1/counters", 0, nil)
+}
+
+// NIC asks for the node's network interface.
+func (c *Client) NIC(ctx context.Context) (api.NIC, error) {
+	return ask[api.NIC](ctx, c, http.MethodGet, "/v1/nic", 0, nil)
+}
+
+// About asks for the manager's program and process.
+func (c *Client) About(ctx context.Context) (api.About, error) {
+	return ask[api.About](ctx, c, http.MethodGet, "/v1/version", 0, nil)
+}
+
+// Health asks whether the manager does its work.
+func (c *Client) Health(ctx context.Context) (api.Health, error) {
+	return ask[api.Health](ctx, c, http.MethodGet, "/v1/health", 0, nil)
+}
+
 // ask sends a request and decodes its answer.
-func (c *Client) ask(ctx context.Context, method, path string, version uint64, request, answer any) error {
-	err := c.exchange(ctx, method, path, version, request, answer)
+func ask[A any](ctx context.Context, c *Client, method, path string, version api.Version, request any) (answer A, err error) {
+	err = c.exchange(ctx, method, path, version, request, &answer)
 	if err != nil {
-		return fmt.Errorf("manager %v: %w", c.addr, err)
+		return answer, fmt.Errorf("manager %v: %w", c.addr, err)
+	}
+	return answer, nil
+}
+
+// exchange sends a request and decodes its answer into answer.
+func (c *Client) exchange(ctx context.Context, method, path string, version api.Version, request, answer any) error {
+	w, err := c.send(ctx, method, path, version, request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+	}
+	if err := json.Unmarshal(b, answer); err != nil {
+		return fmt.Errorf("%w: its answer: %w", api.ErrProtocol, err)
 	}
 	return nil
 }
 
-func (c *Client) exchange(ctx context.Context, method, path string, version uint64, request, answer any) error {
-	var payload io.Reader
+// send sends a request and returns the answer, whose body the caller closes; or an error, if the
+// answer is a refusal.
+func (c *Client) send(ctx context.Context, method, path string, version api.Version, request any) (*http.Response, error) {
+	var body io.Reader
 	if request != nil {
 		b, err := json.Marshal(request)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		payload = bytes.NewReader(b)
+		body = bytes.NewReader(b)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, payload)
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if version != 0 {
-		r.Header.Set("If-Match", etag(version))
+		r.Header.Set("If-Match", strconv.Quote(version.String()))
 	}
 	w, err := c.http.Do(r)
 	if err != nil {
-		var bare *net.OpError
-		if errors.As(err, &bare) {
-			err = bare // the URL says nothing that the address does not
-		}
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, failure(ctx, err)
+	}
+	if w.StatusCode == http.StatusOK {
+		return w, nil
 	}
 	defer func() { _ = w.Body.Close() }()
-	b, err := io.ReadAll(io.LimitReader(w.Body, 4*MaxBody))
+	return nil, refusal(w)
+}
+
+// failure returns why there was no answer.
+func failure(ctx context.Context, err error) error {
+	if strings.Contains(err.Error(), "malformed HTTP") { // package net/http has no type for it
+		return fmt.Errorf("%w: it does not answer as HTTP: %w", api.ErrProtocol, err)
+	}
+	var bare *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case errors.As(err, &bare):
+		err = bare // the URL says nothing that the address does not
+	}
+	return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+}
+
+// refusal decodes an answer that is not 200.
+func refusal(w *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(w.Body, api.MaxBody))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
-	return understand(w.StatusCode, b, answer)
-}
-
-// understand decodes an answer or a refusal.
-func understand(status int, b []byte, answer any) error {
-	if status == http.StatusOK {
-		if err := json.Unmarshal(b, answer); err != nil {
-			return fmt.Errorf("%w: its answer: %w", ErrProtocol, err)
-		}
-		return nil
+	var doc struct {
+		Error *api.Error `json:"error"`
 	}
-	var refused struct {
-		Error *Error `json:"error"`
+	if json.Unmarshal(b, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
+		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)", api.ErrProtocol, w.StatusCode)
 	}
-	if json.Unmarshal(b, &refused) != nil || refused.Error == nil || refused.Error.Code == "" {
-		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)", ErrProtocol, status)
+	if errors.Is(doc.Error, api.ErrNotFound) {
+		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)", api.ErrProtocol, doc.Error)
 	}
-	if refused.Error.Code == notFound {
-		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)", ErrProtocol, refused.Error)
-	}
-	return refused.Error
-}
-
-// Table asks for the table.
-func (c *Client) Table(ctx context.Context) (*Table, error) {
-	t := new(Table)
-	if err := c.ask(ctx, http.MethodGet, "/v1/table", 0, nil, t); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is still that version's: else the error is
-// ErrChanged.
-func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version uint64) (a Changed, err error) {
-	return a, c.ask(ctx, http.MethodPut, "/v1/table", version, map[string]any{"plan": Plan{*p}, "reason": reason}, &a)
-}
-
-// SetPairs lays changes over the node's plan, until its reset or the next plan.
-func (c *Client) SetPairs(ctx context.Context, changes []Change, reason string, version uint64) (a Changed, err error) {
-	return a, c.ask(ctx, http.MethodPatch, "/v1/pairs", version, map[string]any{"pairs": changes, "reason": reason}, &a)
-}
-
-// Reset goes back to the plan.
-func (c *Client) Reset(ctx context.Context, reason string) (a Changed, err error) {
-	return a, c.ask(ctx, http.MethodPost, "/v1/reset", 0, map[string]any{"reason": reason}, &a)
-}
-
-// Rollback goes back to what was in force before: with an id only if what is in force came with that group change.
-func (c *Client) Rollback(ctx context.Context, id, reason string) (a Changed, err error) {
-	return a, c.ask(ctx, http.MethodPost, "/v1/rollback", 0, map[string]any{"id": id, "reason": reason}, &a)
-}
-
-// History asks for what was in force before.
-func (c *Client) History(ctx context.Context) (h History, err error) {
-	return h, c.ask(ctx, http.MethodGet, "/v1/history", 0, nil, &h)
-}
-
-// Log asks for the latest changes.
-func (c *Client) Log(ctx context.Context) (l Log, err error) {
-	return l, c.ask(ctx, http.MethodGet, "/v1/log", 0, nil, &l)
-}
-
-// Counters asks for what the node's programs have sent.
-func (c *Client) Counters(ctx context.Context) (n Counters, err error) {
-	return n, c.ask(ctx, http.MethodGet, "/v1/counters", 0, nil, &n)
-}
-
-// NIC asks for the node's network interface.
-func (c *Client) NIC(ctx context.Context) (n NIC, err error) {
-	return n, c.ask(ctx, http.MethodGet, "/v1/nic", 0, nil, &n)
-}
-
-// About asks for the manager's versions.
-func (c *Client) About(ctx context.Context) (a About, err error) {
-	return a, c.ask(ctx, http.MethodGet, "/v1/version", 0, nil, &a)
-}
-
-// Health asks whether the manager does its work.
-func (c *Client) Health(ctx context.Context) (h Health, err error) {
-	return h, c.ask(ctx, http.MethodGet, "/v1/health", 0, nil, &h)
-}
-
-// prepare, commit and abort are the steps of Apply.
-func (c *Client) prepare(ctx context.Context, q *prepareRequest, version uint64) (p Prepared, err error) {
-	return p, c.ask(ctx, http.MethodPost, "/v1/prepare", version, q, &p)
-}
-
-func (c *Client) commit(ctx context.Context, id string) (a Committed, err error) {
-	return a, c.ask(ctx, http.MethodPost, "/v1/commit", 0, changeID{id}, &a)
-}
-
-func (c *Client) abort(ctx context.Context, id string) error {
-	return c.ask(ctx, http.MethodPost, "/v1/abort", 0, changeID{id}, new(Changed))
+	return doc.Error
 }

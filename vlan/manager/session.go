@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,79 +16,74 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// Fencer keeps messages from overtaking each other across a change of routes. Who sends by a session's table can be one: of an endpoint of
-// package mcd it is mcd.AddressFence.
-type Fencer interface {
-	// Fence waits until all that was sent to the nodes with these addresses has arrived, and holds back what is sent to them meanwhile; runs
-	// change; and lets what it held back go. It returns change's error, or its own if change was not run.
-	Fence(ctx context.Context, change func() error, dst ...transport.MAC) error
-}
-
-// Dialer has what a session needs beyond an address. The zero Dialer is that of Dial.
+// Dialer holds the settings of a session beyond its address. The zero Dialer is that of Dial.
 type Dialer struct {
-	// Program is what the session is called in tables and logs. Empty: the program's name and process number.
+	// Program is the session's name in tables and logs. Empty: the program's name and process
+	// number.
 	Program string
-	// TLS is the configuration with which to connect by TCP; nil: without TLS.
+	// TLS is the configuration for TCP; nil: no TLS.
 	TLS *tls.Config
-	// FenceTimeout bounds the fence of a change that others make: when it is over the change is made all the same, and told of by an event. 0:
-	// one second. Fences of one's own changes end with their context. See Session.FenceWith.
-	FenceTimeout time.Duration
-	// OnEvent, if not nil, is told of what happens to the session. It must not wait, and not call the session.
+	// DrainTimeout bounds the drain before a change of another source. After it the change is made
+	// without, and an event tells so. 0: one second. A drain before the session's own change ends
+	// with its context. See Session.DrainWith.
+	DrainTimeout time.Duration
+	// OnEvent, if not nil, is called with what happens to the session. It must neither wait nor
+	// call the session.
 	OnEvent func(Event)
 }
 
-// Session is a program's connection to its node's manager, and the table that the program sends by. The table is changed at once by
-// SetRoute, and by the manager whenever something else changes the node's routes.
+// Session is a program's connection to its node's manager, and the table that the program sends by.
+// SetRoute changes the table at once; the manager changes it whenever another source changes the
+// node's routes.
 //
-// If the manager is lost the table stays in force; the session connects again by itself, and asks again for what the program had asked for. All
-// methods may be called from any goroutine.
+// If the manager is lost the table stays in force; the session connects again by itself, and asks
+// again for the pairs that the program had asked for. All methods may be called from any goroutine.
 //
 // Source: VFREC §4.2.
 type Session struct {
-	addr   Addr
+	client *Client
 	dialer Dialer
 	id     string
-	table  *vlan.Table
-	self   transport.MAC
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	running sync.WaitGroup // three goroutines: run, report and follow
-	dirtied chan struct{}  // holds a token: follow has something to do
-
-	writing sync.Mutex // held while a line is written; taken after nothing, released before mu
+	running sync.WaitGroup // goroutines: streamLoop, drainLoop, and one for each report
+	asking  chan struct{}  // of capacity 1: held by the change under way
+	woken   chan struct{}  // of capacity 1: holds a token if drainLoop has work
 
 	// mu guards what follows.
 	mu      sync.Mutex
-	fencer  Fencer      // nil: changes are not fenced
-	conn    *connection // nil: lost
-	lost    error       // why
-	last    uint64      // the request's id
-	calls   map[uint64]*call
-	claims  map[[2]transport.MAC]claimed
-	want    map[transport.MAC]vlan.Route // the manager's routes
-	dirty   map[transport.MAC]bool       // which of want are not in the table yet; only with a fencer
-	whole   bool                         // routes may be gone from want: the table is to be replaced
-	version uint64                       // of want
-	ack     uint64                       // the version to say applied of, once nothing is dirty; 0: none
+	self    transport.MAC
+	fib     *fib
+	drainer Drainer               // nil: changes are not drained
+	own     map[transport.MAC]int // destinations behind a drain of the session's own
+	lost    error                 // why there is no stream; nil: there is one
+	streams int                   // that there have been
+	moved   chan struct{}         // closed, and made anew, when fib or lost has changed
+	pairs   map[pairKey]api.SessionPair
+	dropped map[pairKey]api.Version // at which the manager took a pair back
+	ack     api.Version             // to be reported as applied once fib is clean; 0: none
 	stats   Stats
 	closed  bool
 }
 
-// call is a request that waits for its answer.
-type call struct {
-	changes []Change        // claimed if the answer is no refusal
-	reset   bool            // claims nothing any more
-	own     []transport.MAC // nodes behind the request's own fence
-	done    chan struct{}
-	err     error
+// pairKey is the same for both orders of a pair.
+type pairKey [2]transport.MAC
+
+func keyOf(c api.Change) pairKey {
+	if c.A.Compare(c.B) > 0 {
+		return pairKey{c.B, c.A}
+	}
+	return pairKey{c.A, c.B}
 }
 
 // Dial begins a session with the manager at an address, network being "unix" or "tcp".
 //
-// Errors: ErrUnreachable, ErrProtocol if what answers is no manager or an older one, or a refusal.
+// Errors: api.ErrUnreachable, api.ErrProtocol if the answer is not a manager's or an older one's,
+// or a refusal.
 func Dial(ctx context.Context, network, addr string) (*Session, error) {
 	return new(Dialer).Dial(ctx, network, addr)
 }
@@ -96,60 +91,46 @@ func Dial(ctx context.Context, network, addr string) (*Session, error) {
 // Dial begins a session with the manager at an address, network being "unix" or "tcp".
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, error) {
 	s := &Session{
-		addr: Addr{network, addr}, dialer: *d, id: rand.Text(), dirtied: make(chan struct{}, 1),
-		calls: make(map[uint64]*call), claims: make(map[[2]transport.MAC]claimed), want: make(map[transport.MAC]vlan.Route), dirty: make(map[transport.MAC]bool),
+		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
+		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1), moved: make(chan struct{}),
+		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair), dropped: make(map[pairKey]api.Version),
 	}
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
 	}
-	if s.dialer.FenceTimeout == 0 {
-		s.dialer.FenceTimeout = time.Second
+	if s.dialer.DrainTimeout == 0 {
+		s.dialer.DrainTimeout = time.Second
 	}
-	s.table, _ = vlan.NewTable(nil) // none is always right
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.connect(ctx); err != nil {
+	events, err := s.connect(ctx)
+	if err != nil {
 		s.cancel()
-		return nil, fmt.Errorf("session: manager %v: %w", s.addr, err)
+		s.client.Close()
+		return nil, fmt.Errorf("session: manager %v: %w", s.client.addr, err)
 	}
-	s.running.Add(3)
-	go s.run()    // each ends with s.ctx; Close waits for them
-	go s.report() //
-	go s.follow() //
+	s.running.Go(func() { s.streamLoop(events) }) // both end with s.ctx; Close waits for them
+	s.running.Go(s.drainLoop)
 	return s, nil
 }
 
-// Table returns the table that the program is to send by: mcd.Config's Router.
-func (s *Session) Table() *vlan.Table { return s.table }
+// Table returns the table that the program is to send by: it is for mcd.Config's Router.
+func (s *Session) Table() *vlan.Table { return s.fib.table }
 
-// MAC returns the node's address, which its pairs have in common.
+// MAC returns the node's address, which all its pairs have.
 func (s *Session) MAC() transport.MAC {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.self
 }
 
-// FenceWith has each change of the table fenced from now on, the program's own and others'. It is called once what sends by the table is
-// there, and before it sends:
-//
-//	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
-//	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
-//	s.FenceWith(mcd.AddressFence{Endpoint: e})
-//
-// What a failover forces is not fenced: what was sent by a dead path will not arrive.
-func (s *Session) FenceWith(f Fencer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fencer = f
-}
-
-// Stats of a session.
+// Stats is the state of a session.
 type Stats struct {
 	Connected  bool
-	Lost       error  // why it is not connected
-	Version    uint64 // of the routes in force
+	Lost       error       // why it is not connected
+	Version    api.Version // of the manager's routes
 	Reconnects uint64
-	Dropped    uint64 // changes of the program's that the manager has taken back: see EventDropped
-	Unfenced   uint64 // changes that were made though their fence failed
+	Dropped    uint64 // pairs that the manager has taken back: see EventDropped
+	Undrained  uint64 // changes that were made though their drain failed
 }
 
 // Stats returns the session's state.
@@ -157,29 +138,37 @@ func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
-	stats.Connected, stats.Lost, stats.Version = s.conn != nil, s.lost, s.version
+	stats.Connected, stats.Lost, stats.Version = s.lost == nil, s.lost, s.fib.version
 	return stats
 }
 
-// SetRoute has both directions between two nodes use a VID, as far as this node is concerned: the program on the other node has to do
-// the same. When it returns nil, what is sent from then on carries the VID. Of the changes of several programs on a node the
-// latest counts, until its program takes it back or ends. Changes of other nodes' pairs are checked, and have no effect here.
+// SetRoute has both directions between two nodes use a VID, as far as this node is concerned: the
+// program on the other node has to do the same. When it returns nil, frames carry the VID from then
+// on. Of the changes of several programs on a node the latest is in force, until its program takes
+// it back or ends. Changes of other nodes' pairs are checked and have no effect here.
 //
-// Errors: vlan.ErrUnknownNode, ErrBadVID, ErrNoPlan, and ErrUnreachable while the manager is lost; these have changed nothing. When ctx ends
-// first, the change may still be made.
+// Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the
+// manager is lost; these have changed nothing. If ctx ends first, the change may still be made, and
+// the table follows it.
 //
 // Source: VFREC §4.2 (VFN_SetRouteMPI).
 func (s *Session) SetRoute(ctx context.Context, a, b transport.MAC, vid transport.VID) error {
-	return s.SetRoutes(ctx, Change{A: a, B: b, VID: vid})
+	return s.SetRoutes(ctx, api.Change{A: a, B: b, VID: vid})
 }
 
 // SetRoutes makes several changes as SetRoute does: all, at once, or with an error none.
-func (s *Session) SetRoutes(ctx context.Context, changes ...Change) error {
+func (s *Session) SetRoutes(ctx context.Context, changes ...api.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	c := &call{changes: slices.Clone(changes), done: make(chan struct{})}
-	if err := s.do(ctx, c, &fromProgram{Set: c.changes}); err != nil {
+	err := s.change(ctx, s.affected(changes), func(ctx context.Context) error {
+		v, err := s.request(ctx, http.MethodPatch, map[string]any{"pairs": changes})
+		if err == nil {
+			s.keep(changes, v)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("session: set route: %w", err)
 	}
 	return nil
@@ -187,163 +176,151 @@ func (s *Session) SetRoutes(ctx context.Context, changes ...Change) error {
 
 // Reset takes back all that the program has asked for. Source: VFREC §4.1.
 func (s *Session) Reset(ctx context.Context) error {
-	if err := s.do(ctx, &call{reset: true, done: make(chan struct{})}, &fromProgram{Reset: true}); err != nil {
+	s.mu.Lock()
+	pairs := slices.Collect(maps.Values(s.pairs))
+	s.mu.Unlock()
+	var dsts []transport.MAC
+	for _, p := range pairs {
+		if peer, own := s.peer(p.Change); own {
+			dsts = append(dsts, peer)
+		}
+	}
+	err := s.change(ctx, dsts, func(ctx context.Context) error {
+		_, err := s.request(ctx, http.MethodDelete, nil)
+		if err == nil {
+			s.mu.Lock()
+			clear(s.pairs)
+			s.mu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("session: reset: %w", err)
 	}
 	return nil
 }
 
-// Transaction is several changes that are made at once, between barriers if wanted. Between the changes of a pair's two ends its
-// frames flood: a barrier before keeps a burst that is under way out of that time, one after keeps the next burst out of it.
-//
-// Source: VFREC §5.2.
-type Transaction struct {
-	Changes       []Change
-	Before, After func(context.Context) error // may be nil
-}
-
-// Transaction runs t. If Before fails, nothing is changed; if After does, everything is.
-func (s *Session) Transaction(ctx context.Context, t Transaction) error {
-	if t.Before != nil {
-		if err := t.Before(ctx); err != nil {
-			return fmt.Errorf("session: transaction: before: %w (nothing was changed)", err)
+// affected returns the destinations whose routes the changes are going to change.
+func (s *Session) affected(changes []api.Change) (dsts []transport.MAC) {
+	for _, c := range changes {
+		peer, own := s.peer(c)
+		s.mu.Lock()
+		if own && s.fib.routes[peer].Tag.VID != c.VID {
+			dsts = append(dsts, peer)
 		}
+		s.mu.Unlock()
 	}
-	if err := s.SetRoutes(ctx, t.Changes...); err != nil {
-		return err
-	}
-	if t.After != nil {
-		if err := t.After(ctx); err != nil {
-			return fmt.Errorf("session: transaction: after: %w (the changes were made)", err)
-		}
-	}
-	return nil
+	return dsts
 }
 
-// do carries a request out, behind a fence if it changes this node's routes and there is a Fencer.
-func (s *Session) do(ctx context.Context, c *call, m *fromProgram) error {
-	fencer := s.affects(c)
-	if fencer == nil {
-		return s.request(ctx, c, m)
+// peer returns the other node of a pair if one of the two is this node.
+func (s *Session) peer(c api.Change) (transport.MAC, bool) {
+	switch s.MAC() {
+	case c.A:
+		return c.B, true
+	case c.B:
+		return c.A, true
 	}
-	return fencer.Fence(ctx, func() error {
-		err := s.request(ctx, c, m)
-		s.apply(c.own)
-		return err
-	}, c.own...)
+	return transport.MAC{}, false
 }
 
-// affects notes in a request the nodes whose routes it may change, and returns what is to fence that: nil if there is nothing to
-// fence, or nothing to fence it with.
-func (s *Session) affects(c *call) Fencer {
+// request asks the manager to change the session's pairs, and returns when the stream has told the
+// routes of the answer's version.
+func (s *Session) request(ctx context.Context, method string, body any) (api.Version, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fencer == nil {
-		return nil
-	}
-	changes := c.changes
-	if c.reset {
-		changes = changesOf(slices.Collect(maps.Values(s.claims)))
-	}
-	for _, change := range changes {
-		peer := change.A
-		switch s.self {
-		case change.A:
-			peer = change.B
-		case change.B:
-		default:
-			continue
-		}
-		if c.reset || s.want[peer].Tag.VID != change.VID {
-			c.own = append(c.own, peer)
-		}
-	}
-	if len(c.own) == 0 {
-		return nil
-	}
-	return s.fencer
-}
-
-// request sends a request and returns when its answer was taken in.
-func (s *Session) request(ctx context.Context, c *call, m *fromProgram) error {
-	conn, err := s.enter(c, m)
+	stream := s.streams
+	err := s.usable(stream)
+	s.mu.Unlock()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := s.write(conn, m); err != nil {
-		_ = conn.Close() // which makes run fail all calls, this one included
+	a, err := ask[api.Changed](ctx, s.client, method, s.path("pairs"), 0, body)
+	if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
+		err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err()
+	if err != nil {
+		return 0, err
+	}
+	for {
+		s.mu.Lock()
+		err, version, moved := s.usable(stream), s.fib.version, s.moved
+		s.mu.Unlock()
+		if err != nil || version >= a.Version {
+			return a.Version, err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 }
 
-// enter makes the call known, so that its answer finds it.
-func (s *Session) enter(c *call, m *fromProgram) (*connection, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// usable returns why a request cannot be made on, or has outlived, a stream. The caller holds mu.
+func (s *Session) usable(stream int) error {
 	switch {
 	case s.closed:
-		return nil, ErrClosed
-	case s.conn == nil:
-		return nil, fmt.Errorf("manager %v: %w (it is being tried again; the table stays as it is)", s.addr, unreachable(s.lost))
-	}
-	s.last++
-	m.ID = s.last
-	s.calls[m.ID] = c
-	return s.conn, nil
-}
-
-// write writes lines that follow each other.
-func (s *Session) write(conn net.Conn, lines ...*fromProgram) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	for _, m := range lines {
-		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
-		if err := writeLine(conn, m); err != nil {
-			return err
-		}
+		return api.ErrClosed
+	case s.lost != nil:
+		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)", s.client.addr, unreachable(s.lost))
+	case s.streams != stream:
+		return fmt.Errorf("manager %v: %w: it was lost meanwhile", s.client.addr, api.ErrUnreachable)
 	}
 	return nil
 }
 
-// closeTimeout is how long Close waits for a manager to take the program's changes back.
+// unreachable makes an error api.ErrUnreachable, if it is not one already.
+func unreachable(err error) error {
+	if errors.Is(err, api.ErrUnreachable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+}
+
+func (s *Session) path(what string) string { return "/v1/sessions/" + s.id + "/" + what }
+
+// keep notes pairs that the program has asked for at a version, except those that the manager has
+// taken back since.
+func (s *Session) keep(changes []api.Change, v api.Version) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range changes {
+		if s.dropped[keyOf(c)] <= v {
+			s.pairs[keyOf(c)] = api.SessionPair{Change: c, Since: v}
+		}
+	}
+}
+
+// closeTimeout bounds the requests of Close.
 const closeTimeout = time.Second
 
-// Close takes back all that the program has asked for, without a fence, reports its counters, and ends the session: the table stays as it is
-// from then on. If the manager is lost the table keeps the program's routes; the manager itself has taken them back. Further calls do
-// nothing. Source: VFREC §4.2 (VFN_FinalizeMPI).
+// Close takes back all that the program has asked for, without a drain, reports its counters, and
+// ends the session: the table stays as it is from then on. If the manager is lost the table keeps
+// the program's routes; the manager itself has taken them back. Further calls do nothing. Source:
+// VFREC §4.2 (VFN_FinalizeMPI).
 func (s *Session) Close() error {
 	s.mu.Lock()
-	closed, conn := s.closed, s.conn
+	closed, connected := s.closed, s.lost == nil
 	s.mu.Unlock()
 	if closed {
 		return nil
 	}
 	var err error
-	if conn != nil {
+	if connected {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		s.FenceWith(nil) // the nodes that a fence would ask may have ended already
-		err = s.Reset(ctx)
-		s.applyAll()
+		s.DrainWith(nil) // the nodes that a drain would ask may have ended already
+		err = errors.Join(s.Reset(ctx), s.installAll())
+		s.report(ctx, 0)
 		cancel()
-		_ = s.tell(conn, 0, sentJSON(s.table.Counts())) // the last report may be lost
 	}
 	s.mu.Lock()
 	s.closed = true
-	if s.conn != nil {
-		_ = s.conn.Close() // run ends by it
-	}
 	s.mu.Unlock()
 	s.cancel()
 	s.running.Wait()
-	if errors.Is(err, ErrClosed) {
-		return nil // somebody else has closed it meanwhile
+	s.client.Close()
+	if errors.Is(err, api.ErrClosed) {
+		return nil // another call has closed it meanwhile
 	}
 	return err
 }

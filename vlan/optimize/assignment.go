@@ -1,31 +1,36 @@
 package optimize
 
-import "slices"
+import (
+	"slices"
 
-// score is what a plan is judged by.
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// score is what plans are compared by.
 type score struct {
-	Worst   float64 // utilisation
+	worst   float64 // utilisation
 	squares float64 // sum of all hops' squared utilisations
 	changed int     // pairs
 }
 
-// cost is what comes after the worst link.
-func (p *Problem) cost(s score) float64 { return s.squares + p.penalty*float64(s.changed) }
+// cost is what counts after the worst link.
+func (p *problem) cost(s score) float64 { return s.squares + p.penalty*float64(s.changed) }
 
-// better reports whether a is better than b: by the worst link, then by cost, then by changed pairs.
-func (p *Problem) better(a, b score) bool {
-	if d := a.Worst - b.Worst; d > tolerance*b.Worst || -d > tolerance*b.Worst {
+// better reports whether a is better than b: by the worst link, then by cost, then by changed
+// pairs.
+func (p *problem) better(a, b score) bool {
+	if d := a.worst - b.worst; max(d, -d) > tolerance*b.worst {
 		return d < 0
 	}
-	if d := p.cost(a) - p.cost(b); d > p.still || -d > p.still {
+	if d := p.cost(a) - p.cost(b); max(d, -d) > p.still {
 		return d < 0
 	}
 	return a.changed < b.changed
 }
 
-// assignment is a choice for each pair, and what it means for the links.
+// assignment is a choice for each pair, and the load of the links under it.
 type assignment struct {
-	*Problem
+	*problem
 	choice  []int32   // of each pair
 	load    []int64   // by Hop.Index, in units
 	on      [][]int32 // by link: the pairs that cross it
@@ -33,33 +38,34 @@ type assignment struct {
 	tried   int // paths, so far
 }
 
-// NewAssignment returns an assignment in which no pair has a choice.
-func (p *Problem) NewAssignment() *assignment {
+// newAssignment returns an assignment in which no pair has a choice.
+func (p *problem) newAssignment() *assignment {
 	a := &assignment{
-		Problem: p,
-		choice:  slices.Repeat([]int32{NoChoice}, len(p.Pairs)),
+		problem: p,
+		choice:  slices.Repeat([]int32{noChoice}, len(p.pairs)),
 		load:    make([]int64, len(p.inverse)),
-		on:      make([][]int32, len(p.Topology.Links)),
+		on:      make([][]int32, len(p.topology.Links)),
 	}
-	for i := range p.Pairs {
-		if p.Pairs[i].Start == NoChoice {
+	for i := range p.pairs {
+		if p.pairs[i].start == noChoice {
 			a.changed++
 		}
 	}
 	return a
 }
 
-// takeCurrent chooses as the current plan does. Pairs that it does not connect stay without a choice.
-func (a *assignment) TakeCurrent() {
-	for i := range a.Pairs {
-		if start := a.Pairs[i].Start; start != NoChoice {
+// takeCurrent chooses as the current plan does. Pairs that it does not connect stay without a
+// choice.
+func (a *assignment) takeCurrent() {
+	for i := range a.pairs {
+		if start := a.pairs[i].start; start != noChoice {
 			a.take(i, start)
 		}
 	}
 }
 
 // takeAll makes the given choices.
-func (a *assignment) TakeAll(choice []int32) {
+func (a *assignment) takeAll(choice []int32) {
 	for i, c := range choice {
 		a.take(i, c)
 	}
@@ -67,7 +73,7 @@ func (a *assignment) TakeAll(choice []int32) {
 
 // addLoad adds a pair's load, times sign, to a path's hops.
 func (a *assignment) addLoad(i int, c int32, sign int64) {
-	p := &a.Pairs[i]
+	p := &a.pairs[i]
 	forth, back := sign*p.forth, sign*p.back
 	for _, h := range p.paths[c] {
 		a.load[h] += forth
@@ -75,11 +81,11 @@ func (a *assignment) addLoad(i int, c int32, sign int64) {
 	}
 }
 
-// take lets pair i choose c, instead of what it chose before. With noChoice it chooses nothing.
+// take gives pair i choice c instead of the one before. noChoice takes the pair out.
 func (a *assignment) take(i int, c int32) {
-	p := &a.Pairs[i]
+	p := &a.pairs[i]
 	old := a.choice[i]
-	if old != NoChoice {
+	if old != noChoice {
 		a.addLoad(i, old, -1)
 		for _, h := range p.paths[old] {
 			on := a.on[h/2]
@@ -88,7 +94,7 @@ func (a *assignment) take(i int, c int32) {
 			a.on[h/2] = on[:len(on)-1]
 		}
 	}
-	if c != NoChoice {
+	if c != noChoice {
 		a.addLoad(i, c, 1)
 		for _, h := range p.paths[c] {
 			a.on[h/2] = append(a.on[h/2], int32(i))
@@ -98,25 +104,33 @@ func (a *assignment) take(i int, c int32) {
 	a.choice[i] = c
 }
 
-// differs is 1 if c is a change for pair i, or 0. To have no choice yet is none, unless there was none at the start.
+// differs is 1 if c is a change for pair i, or 0. To have no choice yet is none, unless there was
+// none at the start.
 func (a *assignment) differs(i int, c int32) int {
-	start := a.Pairs[i].Start
-	if start == NoChoice || c != NoChoice && c != start {
+	start := a.pairs[i].start
+	if start == noChoice || c != noChoice && c != start {
 		return 1
 	}
 	return 0
 }
 
-// allowed reports whether pair i, which has choice old, may choose c without too many pairs being changed.
+// allowed reports whether pair i, which has choice old, may choose c without too many changes.
 func (a *assignment) allowed(i int, old, c int32) bool {
 	return a.changed < a.most || a.differs(i, c) <= a.differs(i, old)
 }
 
-// after returns what the hops of choice c have if the load of pair i, which must not be on any, is added: the highest
-// utilisation among them, and by how much cost grows.
+// without calls do while the load of pair i is on no hop.
+func (a *assignment) without(i int, do func()) {
+	a.addLoad(i, a.choice[i], -1)
+	do()
+	a.addLoad(i, a.choice[i], 1)
+}
+
+// after returns what choice c means once the load of pair i is added to its hops: the highest
+// utilisation among them, and the growth of the cost. The load of pair i must not be on any hop.
 func (a *assignment) after(i int, c int32) (peak, cost float64) {
 	a.tried++
-	p := &a.Pairs[i]
+	p := &a.pairs[i]
 	for _, h := range p.paths[c] {
 		forth, u := float64(p.forth)*a.inverse[h], float64(a.load[h])*a.inverse[h]
 		back, v := float64(p.back)*a.inverse[h], float64(a.load[h^1])*a.inverse[h]
@@ -128,28 +142,48 @@ func (a *assignment) after(i int, c int32) (peak, cost float64) {
 			peak = max(peak, v+back)
 		}
 	}
-	if p.Start != NoChoice && c != p.Start {
+	if p.start != noChoice && c != p.start {
 		cost += a.penalty
 	}
 	return peak, cost
 }
 
-// burden returns how many units pair i puts on a hop if it takes a path: none if the path does not have it.
-func (a *assignment) burden(i int, path []int32, hop int32) int64 {
-	for _, h := range path {
+// burden returns how many units pair i puts on a hop.
+func (a *assignment) burden(i int, hop int32) int64 {
+	for _, h := range a.pairs[i].paths[a.choice[i]] {
 		switch h {
 		case hop:
-			return a.Pairs[i].forth
+			return a.pairs[i].forth
 		case hop ^ 1:
-			return a.Pairs[i].back
+			return a.pairs[i].back
 		}
 	}
 	return 0
 }
 
+// appendLoading appends the pairs that load a hop to an empty list, ascending.
+func (a *assignment) appendLoading(pairs []int, hop int32) []int {
+	for _, i := range a.on[hop/2] {
+		if a.burden(int(i), hop) > 0 {
+			pairs = append(pairs, int(i))
+		}
+	}
+	slices.Sort(pairs)
+	return pairs
+}
+
+// sharers returns the pairs that load a hop, ascending.
+func (a *assignment) sharers(hop int32) (pairs []plan.Pair) {
+	for _, i := range a.appendLoading(nil, hop) {
+		pairs = append(pairs, a.pairs[i].pair)
+	}
+	return pairs
+}
+
 func (a *assignment) utilisation(h int32) float64 { return float64(a.load[h]) * a.inverse[h] }
 
-// worstHop returns the hop with the highest utilisation, the first of several, and that utilisation.
+// worstHop returns the hop with the highest utilisation, the first of several, and that
+// utilisation.
 func (a *assignment) worstHop() (worst int32, utilisation float64) {
 	for h := range a.load {
 		if u := a.utilisation(int32(h)); u > utilisation*(1+tolerance) {
@@ -159,15 +193,12 @@ func (a *assignment) worstHop() (worst int32, utilisation float64) {
 	return worst, utilisation
 }
 
-func (a *assignment) Score() score {
+func (a *assignment) score() score {
 	s := score{changed: a.changed}
 	for h := range a.load {
 		u := a.utilisation(int32(h))
-		s.Worst = max(s.Worst, u)
+		s.worst = max(s.worst, u)
 		s.squares += u * u
 	}
 	return s
 }
-
-// snapshot returns the choices.
-func (a *assignment) snapshot() []int32 { return slices.Clone(a.choice) }

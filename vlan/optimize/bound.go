@@ -6,39 +6,38 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/prng"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// maxCutWork bounds the search for narrow places, in pairs looked at: some tens of milliseconds.
+// maxCutWork bounds the search for narrow cuts, in pairs looked at: some tens of milliseconds.
 const maxCutWork = 1 << 24
 
-var inf = math.Inf(1)
-
-// lowerBound returns a utilisation that the worst link has at least, whatever the choices: the highest of
+// lowerBound returns a utilisation that the worst link has at least, whatever the choices: the
+// highest of
 //
-//   - each pair alone on the best of its paths,
-//   - each hop with the pairs that cross it by all of their paths,
-//   - each cut: a set of switches, and the hops that leave it. They share what must leave: on average; and as whole pairs, so
-//     that of k·m+1 pairs, m+1 meet on one of k hops.
-func (p *Problem) lowerBound() float64 {
+//   - each pair alone on the best of its paths;
+//   - each hop with the pairs that cross it by all of their paths;
+//   - each cut: a set of switches, and the hops that leave it. They share the demand that leaves:
+//     on average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
+func (p *problem) lowerBound() float64 {
 	bound := max(p.boundOfPairs(), p.boundOfHops())
+	used := p.usedLinks()
 	work := 0
 	for _, set := range p.cuts() {
-		if work += len(p.Pairs) + len(p.Topology.Links); work > maxCutWork {
+		if work += len(p.pairs) + len(p.topology.Links); work > maxCutWork {
 			break
 		}
-		bound = max(bound, p.boundOfCut(set))
+		bound = max(bound, p.boundOfCut(set, used))
 	}
 	return bound
 }
 
-func (p *Problem) boundOfPairs() float64 {
-	empty := p.NewAssignment()
+func (p *problem) boundOfPairs() float64 {
+	empty := p.newAssignment()
 	bound := 0.0
-	for i := range p.Pairs {
-		least := inf
-		for c, path := range p.Pairs[i].paths {
+	for i := range p.pairs {
+		least := math.Inf(1)
+		for c, path := range p.pairs[i].paths {
 			if path != nil {
 				peak, _ := empty.after(i, int32(c))
 				least = min(least, peak)
@@ -49,13 +48,13 @@ func (p *Problem) boundOfPairs() float64 {
 	return bound
 }
 
-func (p *Problem) boundOfHops() float64 {
+func (p *problem) boundOfHops() float64 {
 	load := make([]int64, len(p.inverse))
 	times := make([]int, len(p.inverse))
-	for i := range p.Pairs {
+	for i := range p.pairs {
 		var last []int32
 		connected := 0
-		for _, path := range p.Pairs[i].paths {
+		for _, path := range p.pairs[i].paths {
 			if path != nil {
 				connected++
 				last = path
@@ -66,11 +65,11 @@ func (p *Problem) boundOfHops() float64 {
 		}
 		for _, h := range last {
 			if times[h] == connected {
-				load[h] += p.Pairs[i].forth
-				load[h^1] += p.Pairs[i].back
+				load[h] += p.pairs[i].forth
+				load[h^1] += p.pairs[i].back
 			}
 		}
-		for _, path := range p.Pairs[i].paths {
+		for _, path := range p.pairs[i].paths {
 			for _, h := range path {
 				times[h] = 0
 			}
@@ -83,46 +82,59 @@ func (p *Problem) boundOfHops() float64 {
 	return bound
 }
 
-// cuts returns sets of switches that may be hard to leave: those on the far side of each link of each VLAN. What counts is which
-// switches with hosts are there; sets that agree in that are one.
-func (p *Problem) cuts() [][]bool {
-	hosts := make([]uint64, len(p.Topology.Switches)) // a random number for each switch with hosts
+// usedLinks reports which links are in a VLAN that pairs may choose.
+func (p *problem) usedLinks() []bool {
+	used := make([]bool, len(p.topology.Links))
+	for _, v := range p.usableVLANs() {
+		for _, l := range v.Links {
+			used[l] = true
+		}
+	}
+	return used
+}
+
+func (p *problem) usableVLANs() []topology.VLAN {
+	return slices.DeleteFunc(slices.Clone(p.topology.VLANs), func(v topology.VLAN) bool {
+		return !slices.Contains(p.vids, v.VID)
+	})
+}
+
+// cuts returns sets of switches that may be hard to leave: those on the far side of each link of
+// each VLAN. Sets with the same switches that have hosts count as one.
+func (p *problem) cuts() (sets [][]bool) {
+	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
 	random := prng.Source(0)
-	for _, h := range p.Topology.Hosts {
+	for _, h := range p.topology.Hosts {
 		if hosts[h.Switch] == 0 {
 			hosts[h.Switch] = random.Next() | 1
 		}
 	}
-	var sets [][]bool
 	seen := make(map[uint64]bool)
-	for i, v := range p.Topology.VLANs {
-		if !slices.Contains(p.Vids, v.VID) {
-			continue
-		}
-		tr, err := p.Topology.Tree(i)
-		if err != nil {
-			continue // NewPaths has made all trees: there is none
-		}
-		sum := slices.Clone(hosts) // of the subtree
-		for _, s := range tr.DeepestFirst() {
-			if tr.Parent[s] == s {
+	for _, v := range p.usableVLANs() {
+		for _, below := range p.topology.Subtrees(v) {
+			sum := uint64(0)
+			for _, s := range below {
+				sum += hosts[s]
+			}
+			if sum == 0 || seen[sum] {
 				continue
 			}
-			sum[tr.Parent[s]] += sum[s]
-			if !seen[sum[s]] && sum[s] != 0 {
-				seen[sum[s]] = true
-				sets = append(sets, p.narrow(tr.Below(s), hosts))
+			seen[sum] = true
+			set := make([]bool, len(hosts))
+			for _, s := range below {
+				set[s] = true
 			}
+			sets = append(sets, p.narrow(set, hosts))
 		}
 	}
 	return sets
 }
 
-// narrow puts the switches without hosts on the side where they leave the cut with less capacity.
-func (p *Problem) narrow(set []bool, hosts []uint64) []bool {
-	for range 3 { // passes: what one switch does can change what is best for the next
+// narrow moves switches without hosts to the side where they leave the cut with less capacity.
+func (p *problem) narrow(set []bool, hosts []uint64) []bool {
+	for range 3 { // passes: each move can change what is best for the next switch
 		across := make([]topology.Rate, len(set)) // of each switch: capacity to the other side, less that to its own
-		for _, l := range p.Topology.Links {
+		for _, l := range p.topology.Links {
 			capacity := l.Rate
 			if set[l.A] == set[l.B] {
 				capacity = -capacity
@@ -140,28 +152,20 @@ func (p *Problem) narrow(set []bool, hosts []uint64) []bool {
 }
 
 // boundOfCut returns the bound that the hops out of a set of switches give, and those into it.
-func (p *Problem) boundOfCut(set []bool) float64 {
+func (p *problem) boundOfCut(set, used []bool) float64 {
 	var out, in []int64
-	for i := range p.Pairs {
-		c := &p.Pairs[i]
-		a, b := set[p.Topology.Hosts[c.Pair.A].Switch], set[p.Topology.Hosts[c.Pair.B].Switch]
+	for i := range p.pairs {
+		d := &p.pairs[i]
+		a, b := set[p.topology.Hosts[d.pair.A].Switch], set[p.topology.Hosts[d.pair.B].Switch]
 		switch {
 		case a && !b:
-			out, in = append(out, c.forth), append(in, c.back)
+			out, in = append(out, d.forth), append(in, d.back)
 		case b && !a:
-			out, in = append(out, c.back), append(in, c.forth)
+			out, in = append(out, d.back), append(in, d.forth)
 		}
 	}
-	used := make([]bool, len(p.Topology.Links))
-	for _, v := range p.Topology.VLANs {
-		if slices.Contains(p.Vids, v.VID) {
-			for _, l := range v.Links {
-				used[l] = true
-			}
-		}
-	}
-	hops, capacity, least := 0, 0.0, inf // in units, and utilisation per unit
-	for i, l := range p.Topology.Links {
+	hops, capacity, least := 0, 0.0, math.Inf(1) // in units, and utilisation per unit
+	for i, l := range p.topology.Links {
 		if used[i] && set[l.A] != set[l.B] {
 			hops++
 			capacity += float64(l.Rate) / p.unit
@@ -171,7 +175,7 @@ func (p *Problem) boundOfCut(set []bool) float64 {
 	return max(share(out, hops, capacity, least), share(in, hops, capacity, least))
 }
 
-// share returns the utilisation that one of some hops has at least if all of items must cross them.
+// share returns the utilisation that one of some hops has at least if all items must cross them.
 func share(items []int64, hops int, capacity, perUnit float64) float64 {
 	if hops == 0 {
 		return 0

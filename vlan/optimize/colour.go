@@ -6,20 +6,23 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Edge colouring, for fat trees. The path of a pair goes up by a link of its leaf that depends on the choice alone, and down by
-// the other leaf's: so pairs that choose alike share a link if they share a leaf, as edges of one colour at a vertex.
+// Edge colouring, for fat trees. A pair's path goes up by a link of its leaf that depends on the
+// choice alone, and down by one of the other leaf. So pairs with one choice share a link if they
+// share a leaf, as edges of one colour do at a vertex.
 //
 //	leaves 0, 1, 2, each with a pair to each other:      0
 //	the pairs 0-1, 0-2, 1-2 need three colours         1/ \2       VID 1: 0-1
 //	if both ways are used. If each talks one way,      /   \       VID 2: 0-2
 //	0>1, 1>2, 2>0, one colour is enough.              1--3--2      VID 3: 1-2
 //
-// With more levels, the choices fall into classes: those that leave a leaf by the same link. The classes are the colours
-// at the leaves. The pairs of one class then meet at the switches above, where the choices of the class are told apart in the same way.
+// With more levels, the choices fall into classes: those that leave a leaf by the same link. The
+// classes are the colours at the leaves. The pairs of one class then meet at the switches above,
+// where the choices of the class are coloured in the same way.
 
-// fromColours chooses by edge colouring where the network is such a tree, and by largestFirst where not.
+// fromColours chooses by edge colouring where the network is such a tree, and by chooseLargestFirst
+// elsewhere.
 func (a *assignment) fromColours() {
-	pairs, choices := make([]int, len(a.Pairs)), make([]int32, len(a.Vids))
+	pairs, choices := make([]int, len(a.pairs)), make([]int32, len(a.vids))
 	for i := range pairs {
 		pairs[i] = i
 	}
@@ -27,25 +30,26 @@ func (a *assignment) fromColours() {
 		choices[c] = int32(c)
 	}
 	a.colourLevel(pairs, choices, 0)
-	a.largestFirst()
+	a.chooseLargestFirst()
 }
 
-// colourLevel chooses for some pairs among some choices, which are the same up to a level. Where the network is not a fat
-// tree there, it leaves pairs without a choice.
+// colourLevel chooses for some pairs among some choices, which are the same up to a level. Where
+// the network is not a fat tree, it leaves pairs without a choice.
 func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 	var higher []int
 	for _, i := range pairs {
-		row := a.Pairs[i].paths
-		if slices.ContainsFunc(choices, func(c int32) bool { return row[c] == nil || len(row[c]) != len(row[choices[0]]) }) {
+		row := a.pairs[i].paths
+		odd := func(c int32) bool { return row[c] == nil || len(row[c]) != len(row[choices[0]]) }
+		if slices.ContainsFunc(choices, odd) {
 			return
 		}
 		if len(row[choices[0]]) > 2*level {
 			higher = append(higher, i)
 			continue
 		}
-		c := choices[0] // it turns round below: all are the same to it
-		if slices.Contains(choices, a.Pairs[i].Start) {
-			c = a.Pairs[i].Start
+		c := choices[0] // the path turns round below this level: all choices are the same
+		if slices.Contains(choices, a.pairs[i].start) {
+			c = a.pairs[i].start
 		}
 		a.take(i, c)
 	}
@@ -73,9 +77,10 @@ func (a *assignment) colourLevel(pairs []int, choices []int32, level int) {
 	}
 }
 
-// classes groups choices by the link that they leave a level's switches by, if that is the same for all switches that pairs are at.
+// classes groups choices by the link by which they leave a level's switches. ok is false unless
+// that is the same grouping for all switches of the pairs.
 func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [][]int32, ok bool) {
-	class := make([]int, len(a.Vids))  // of each choice
+	class := make([]int, len(a.vids))  // of each choice
 	checked := make(map[*[]int32]bool) // pairs of the same switches share their paths
 	link := func(path []int32, end int) int32 {
 		if end == 0 {
@@ -84,7 +89,7 @@ func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [
 		return path[len(path)-1-level] / 2
 	}
 	for n, i := range pairs {
-		row := a.Pairs[i].paths
+		row := a.pairs[i].paths
 		if checked[&row[0]] {
 			continue
 		}
@@ -117,12 +122,13 @@ func (a *assignment) classes(pairs []int, choices []int32, level int) (classes [
 // arc is a pair that talks from one vertex to another.
 type arc struct{ from, to int }
 
-// arcs returns pairs as arcs between the switches of a level, numbered anew. Who talks one way has that direction; those
-// that talk both ways get one along Euler trails: at each switch, as many leave as arrive, or one more or less.
+// arcs returns pairs as arcs between the switches of a level, numbered from 0. A pair that talks
+// one way has that direction. Pairs that talk both ways get one along Euler trails: at each switch,
+// as many leave as arrive, or one more or less.
 func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
 	number := make(map[int]int)
 	vertex := func(h int32) int {
-		sw := a.Topology.End(topology.HopAt(int(h)).Reverse())
+		sw := a.topology.End(topology.HopAt(int(h)).Reverse())
 		if _, ok := number[sw]; !ok {
 			number[sw] = len(number)
 		}
@@ -131,7 +137,7 @@ func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
 	arcs := make([]arc, len(pairs))
 	var both []int
 	for k, i := range pairs {
-		p := &a.Pairs[i]
+		p := &a.pairs[i]
 		path := p.paths[choice]
 		arcs[k] = arc{vertex(path[level]), vertex(path[len(path)-1-level] ^ 1)}
 		switch {
@@ -145,11 +151,12 @@ func (a *assignment) arcs(pairs []int, choice int32, level int) []arc {
 	return arcs
 }
 
-// orient turns some of the arcs round, so that they are walked along trails. A trail begins at a vertex with an odd number
-// of them, as long as there is one, and ends where no arc is left: so at most one arc of each vertex has no counterpart.
+// orient turns some of the arcs round, so that they follow trails. A trail begins at a vertex with
+// an odd number of them, as long as there is one, and ends where no arc is left. So at most one arc
+// of each vertex has no counterpart.
 func orient(arcs []arc, some []int, vertices int) {
-	at := make([][]int, vertices) // arcs not yet walked, and some that are
-	left := make([]int, vertices) // how many are not
+	at := make([][]int, vertices) // the arcs not yet walked, and some that are
+	left := make([]int, vertices) // the number of arcs not yet walked
 	for _, i := range some {
 		at[arcs[i].from] = append(at[arcs[i].from], i)
 		at[arcs[i].to] = append(at[arcs[i].to], i)
@@ -182,12 +189,13 @@ func orient(arcs []arc, some []int, vertices int) {
 	}
 }
 
-// colour gives each arc one of k colours, so that of the n arcs that leave a vertex at most ⌈n/k⌉ have one colour, and
-// of the n that arrive likewise.
+// colour gives each arc one of k colours, so that of the n arcs that leave a vertex at most ⌈n/k⌉
+// have one colour, and of the n that arrive likewise.
 //
-// Each vertex is split into ones of at most k arcs, for those that leave and those that arrive. That is a bipartite graph of degree
-// k at most, and has k colours (König): an arc takes a colour that both its ends lack, if there is one; else two
-// colours change places along the path that begins at one end, which in a bipartite graph does not come to the other.
+// Each vertex is split into vertices of at most k arcs, for the arcs that leave and for those that
+// arrive. That is a bipartite graph of degree k at most, and has k colours (König): an arc takes a
+// colour that both its ends lack, if there is one. Otherwise two colours change places along the
+// path that begins at one end, which in a bipartite graph does not reach the other end.
 func colour(arcs []arc, k int) []int {
 	c := colouring{k: k, arcs: make([]arc, len(arcs)), of: make([]int, len(arcs))}
 	split := make(map[[2]int]int) // by vertex and side: arcs so far
@@ -225,7 +233,7 @@ func (c *colouring) set(i, col int) {
 	c.at[c.arcs[i].to*c.k+col] = i
 }
 
-// add colours arc i, whose ends have less than k others.
+// add colours arc i. Its ends have fewer than k others.
 func (c *colouring) add(i int) {
 	a := c.arcs[i]
 	x, y := c.free(a.from), c.free(a.to)
@@ -256,11 +264,11 @@ func (c *colouring) exchange(vertex, x, y int) {
 	}
 }
 
-// nameColours says which class each colour stands for: the one that the most of its pairs are in now, the largest groups
-// first, since any permutation of the colours is as good.
+// nameColours returns the class that each colour stands for. Any permutation of the colours is as
+// good, so it is the class that most of the colour's pairs are in now, the largest groups first.
 func (a *assignment) nameColours(pairs, colours []int, classes [][]int32) []int {
 	k := len(classes)
-	class := slices.Repeat([]int{-1}, len(a.Vids)) // of each choice
+	class := slices.Repeat([]int{-1}, len(a.vids)) // of each choice
 	for n, choices := range classes {
 		for _, c := range choices {
 			class[c] = n
@@ -272,7 +280,7 @@ func (a *assignment) nameColours(pairs, colours []int, classes [][]int32) []int 
 		groups[g] = group{colour: g / k, class: g % k}
 	}
 	for n, i := range pairs {
-		if start := a.Pairs[i].Start; start != NoChoice && class[start] >= 0 {
+		if start := a.pairs[i].start; start != noChoice && class[start] >= 0 {
 			groups[colours[n]*k+class[start]].size++
 		}
 	}

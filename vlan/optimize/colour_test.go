@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/optimize"
 )
 
-// One way, at most ⌈n/k⌉ of the n edges that leave a vertex have one colour, and of those that arrive (König). Both ways, at most
-// 2⌈n/2k⌉ of all n.
+// One way, at most ⌈n/k⌉ of the n edges that leave a vertex have one colour, and of those that
+// arrive (König). Both ways, at most 2⌈n/2k⌉ of all n.
 func TestColourKeepsItsBounds(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))

@@ -2,28 +2,28 @@ package optimize
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
-// exact finds the best choices by branch and bound, beginning with those that are known, and with at most that effort.
-// It reports whether it came to the end: then there are none better.
+// exact finds the best choices by branch and bound, from known ones on, with at most that effort.
+// It reports whether the search is complete, so that there are none better.
 //
-// Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair grows with the loads that it finds; so
-// what those still to come would add now, each by itself, is the least that they will.
-func (p *Problem) exact(known []int32, effort int) (best []int32, proved bool) {
-	e := exactSearch{assignment: p.NewAssignment(), best: known, effort: effort}
-	e.TakeAll(known)
-	e.known = e.Score()
+// Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair
+// grows with the loads that it finds. So what each remaining pair would add now, by itself, is the
+// least that it will add.
+func (p *problem) exact(known []int32, effort int) (best []int32, proved bool) {
+	e := exactSearch{assignment: p.newAssignment(), best: slices.Clone(known), effort: effort}
+	e.takeAll(known)
+	e.known = e.score()
 	if e.known.changed > p.most {
-		e.known = score{Worst: inf, squares: inf}
+		e.known = score{worst: math.Inf(1), squares: math.Inf(1)}
 	}
 	for i := range known {
-		e.take(i, NoChoice)
+		e.take(i, noChoice)
 		e.order = append(e.order, i)
 	}
-	slices.SortStableFunc(e.order, func(i, j int) int {
-		return cmp.Compare(p.Pairs[j].forth+p.Pairs[j].back, p.Pairs[i].forth+p.Pairs[i].back)
-	})
+	e.order = p.largestFirst(e.order)
 	e.branch(0)
 	return e.best, e.tried < e.effort
 }
@@ -42,8 +42,8 @@ func (e *exactSearch) branch(n int) {
 		return
 	}
 	if n == len(e.order) {
-		if found := e.Score(); e.better(found, e.known) {
-			e.best, e.known = e.snapshot(), found
+		if found := e.score(); e.better(found, e.known) {
+			e.best, e.known = slices.Clone(e.choice), found
 		}
 		return
 	}
@@ -52,51 +52,44 @@ func (e *exactSearch) branch(n int) {
 	}
 	i := e.order[n]
 	for _, c := range e.cheapestFirst(i) {
-		if e.allowed(i, NoChoice, c) {
+		if e.allowed(i, noChoice, c) {
 			e.take(i, c)
 			e.branch(n + 1)
-			e.take(i, NoChoice)
+			e.take(i, noChoice)
 		}
 	}
 }
 
-// least returns a score that none of the leaves below is better than: of the loads so far, and each remaining pair by itself.
+// least returns a score that no leaf below is better than: that of the loads so far, and of each
+// remaining pair by itself.
 func (e *exactSearch) least(n int) score {
-	s := e.Score()
-	e.tried += len(e.load) / 8 // what that costs, in paths
+	s := e.score()
+	e.tried += len(e.load) / 8 // the cost of score, in paths
 	for _, i := range e.order[n:] {
-		peak, cost := inf, inf
-		for c, path := range e.Pairs[i].paths {
+		peak, cost := math.Inf(1), math.Inf(1)
+		for c, path := range e.pairs[i].paths {
 			if path != nil {
 				u, v := e.after(i, int32(c))
 				peak, cost = min(peak, u), min(cost, v)
 			}
 		}
-		s.Worst = max(s.Worst, peak)
-		s.squares += cost // with the penalty, if it must change
+		s.worst = max(s.worst, peak)
+		s.squares += cost // with the penalty, if the pair must change
 	}
 	return s
 }
 
-// cheapestFirst returns the choices of pair i by what they would cost now: its start first, of equals.
-func (e *exactSearch) cheapestFirst(i int) []int32 {
-	type option struct {
-		choice int32
-		cost   float64
-	}
-	var options []option
-	for c, path := range e.Pairs[i].paths {
+// cheapestFirst returns the choices of pair i by their cost now: its start first, of equals.
+func (e *exactSearch) cheapestFirst(i int) (choices []int32) {
+	costs := make([]float64, len(e.pairs[i].paths))
+	for c, path := range e.pairs[i].paths {
 		if path != nil {
-			_, cost := e.after(i, int32(c))
-			options = append(options, option{int32(c), cost})
+			_, costs[c] = e.after(i, int32(c))
+			choices = append(choices, int32(c))
 		}
 	}
-	slices.SortStableFunc(options, func(a, b option) int {
-		return cmp.Or(cmp.Compare(a.cost, b.cost), e.differs(i, a.choice)-e.differs(i, b.choice))
+	slices.SortStableFunc(choices, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(costs[a], costs[b]), e.differs(i, a)-e.differs(i, b))
 	})
-	choices := make([]int32, len(options))
-	for k, o := range options {
-		choices[k] = o.choice
-	}
 	return choices
 }

@@ -8,29 +8,31 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// OptimizeExact is Optimize by branch and bound alone, however long it takes: the oracle of the tests.
-func OptimizeExact(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options) (*plan.Plan, Report, error) {
-	p, err := NewProblem(t, demand, current, opt)
+// PlanExact is Plan by branch and bound alone, however long it takes: the oracle of the tests.
+func PlanExact(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options) (*plan.Plan, Report, error) {
+	p, err := newProblem(t, demand, current, opt)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	known := p.NewAssignment()
+	known := p.newAssignment()
 	known.fromCurrent()
-	best, _ := p.exact(known.snapshot(), math.MaxInt)
-	return p.Plan(best), p.report(best, Optimal, 0), nil
+	best, _ := p.exact(known.choice, math.MaxInt)
+	return p.plan(p.changes(best)), p.report(best, Optimal, 0), nil
 }
 
-// OptimizeFast is Optimize without the proof.
-func OptimizeFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options) (*plan.Plan, Report, error) {
-	p, err := NewProblem(t, demand, current, opt)
+// PlanFast is Plan without the proof.
+func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options) (*plan.Plan, Report, error) {
+	p, err := newProblem(t, demand, current, opt)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	best := p.Search(opt.effort())
-	return p.Plan(best), p.report(best, EffortUsed, 0), nil
+	s := p.begin(opt.effort())
+	s.explore()
+	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, 0), nil
 }
 
-// Colour colours edges between vertices so that few of one colour meet: those that go one way, or both ways.
+// Colour colours edges between vertices so that few of one colour meet: those that go one way, or
+// both ways.
 func Colour(edges [][2]int, vertices, colours int, bothWays bool) []int {
 	arcs := make([]arc, len(edges))
 	all := make([]int, len(edges))

@@ -4,70 +4,42 @@ import (
 	"math"
 
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// maxProved is how many pairs Optimize tries to prove its plan for, and maxProof how many paths it tries out for that: some
-// tens of milliseconds.
-const maxProved, maxProof = 24, 1 << 19
-
-// Options are the limits of Optimize. The zero value is good: as many changes as help.
-type Options struct {
-	// MaxChanges is how many pairs may change their VID at most; 0 is no limit. Pairs that must change, since their
-	// VID does not connect them, come on top.
-	MaxChanges int
-	// PerChange is what each changed pair must buy when it does not serve the worst link: that part of the average
-	// pair's share of the sum of squares. 0.1 leaves pairs alone that would gain little; 0 changes them for any gain.
-	PerChange float64
-	// Keep tells which pairs must keep their VID, if not nil.
-	Keep func(plan.Pair) bool
-	// Effort bounds the search, in paths that are tried out; 0 is DefaultEffort. The same effort gives the same
-	// plan, on every machine.
-	Effort int
-}
-
-// DefaultEffort is how many paths Optimize tries out before it gives up looking for a better plan: a few tenths of a second.
+// DefaultEffort is the effort of Plan when Options name none: a few tenths of a second.
 const DefaultEffort = 8 << 20
 
-// Optimize chooses the VIDs of the pairs that talk, so that
-//
-//   - the worst link, which is the one with the highest utilisation (load over rate, each direction by itself), is as low as possible;
-//   - then the sum of the squares of all links' utilisations;
-//   - then the number of pairs that differ from current.
-//
-// It returns current with these VIDs: pairs that do not talk keep theirs, and pairs whose VID is that of their nodes' rule are not listed. If
-// current is nil, it is the plan of VFREC §2.3: default VIDs go round, the lower node has priority. A pair whose VID does not connect it (a
-// cable is gone) gets one that does. Cables to hosts do not count, as no choice changes their load.
-//
-// To find the best plan is NP-hard (with two VIDs between two switches it is the partition of a set). Optimize proves its answer by branch and
-// bound where that takes few steps: some ten pairs. Else it begins with the best of
-//
-//   - current,
-//   - each pair in turn, the largest first, put where the sum of squares grows least,
-//   - and on fat trees of two levels, edge colouring. The leaves are the vertices, the pairs the edges, the VIDs the colours; edges of one colour at one leaf
-//     share a link. If each pair talks one way, these are edges between senders and receivers: bipartite, so that König's theorem gives
-//     each of n equal pairs of a leaf its own of k VIDs, or as few to a link as ⌈n/k⌉, which is optimal. If pairs talk both ways they are edges of an
-//     undirected multigraph, where that can be impossible (three leaves, each with one pair to each other, and two VIDs: Vizing, Shannon). They are given
-//     directions along Euler trails first, so that half of them leave each leaf; then at most 2⌈n/2k⌉ share a link, which is never more than one
-//     above ⌈n/k⌉.
-//
-// From there it moves single pairs off the worst link, then whole chains (a pair takes a VID, whoever is in its way takes the VID that it left, and so on:
-// in a fat tree these are Kempe's chains), then single pairs for the sum of squares, and begins again from places near by, until the worst link is at its lower
-// bound, or the effort is used up. What is left to chance has a fixed seed.
-//
-// Errors: topology.ErrInvalid, traffic.ErrInvalid; ErrNoPath where no VID connects a pair; plan.ErrInvalid for a plan of other nodes.
-//
-// Source: VFREC §2.4, §3.1 leave the method open.
-func Plan(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options) (*plan.Plan, Report, error) {
-	p, err := NewProblem(t, demand, current, opt)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	best, stopped, tried := p.solve(opt.effort())
-	return p.Plan(best), p.report(best, stopped, tried), nil
+const (
+	// maxProved is the largest number of pairs for which Plan tries to prove its answer.
+	maxProved = 24
+	// proofShare is the part of the effort that a proof may cost: one in so many.
+	proofShare = 16
+)
+
+// Options are the limits of Plan. The zero value changes every pair for which that helps.
+type Options struct {
+	// MaxChanges is the largest number of pairs that may change their VID; 0 is no limit. Pairs
+	// whose VID does not connect them must change, and come on top.
+	MaxChanges int
+	// PerChange is the gain that each changed pair must bring when the worst link stays the same: a
+	// part of the average pair's share of the sum of squares. With 0.1, pairs that gain little
+	// stay; with 0, any gain counts.
+	PerChange float64
+	// MinGain is the part by which the worst link must become lower, and GainPerChange is added to
+	// it for each pair that changes. If the gain is less, Plan returns the present plan. 0 asks for
+	// nothing.
+	MinGain, GainPerChange float64
+	// Batch is the largest number of changes to make at once, of those that lead to the best plan:
+	// none of them makes the worst link worse on the way. 0 is all.
+	Batch int
+	// Keep reports which pairs must keep their VID. It may be nil.
+	Keep func(plan.Pair) bool
+	// Effort bounds the search, in paths that are tried; 0 is DefaultEffort. The same effort gives
+	// the same plan on every machine.
+	Effort int
 }
 
 func (o Options) effort() int {
@@ -84,19 +56,24 @@ func (o Options) maxChanges() int {
 	return math.MaxInt
 }
 
-// Stop is why Optimize went no further.
+// Stop is the reason why Plan went no further.
 type Stop int
 
+// The reasons.
 const (
-	// Optimal plans were proved to be the best there is.
+	// Optimal: the plan is proved to be the best.
 	Optimal Stop = iota
-	// AtBound means that no plan has a lower worst link, by more than a thousandth; the sum of squares may not be the least.
+	// AtBound: no plan has a worst link that is lower by more than a thousandth. The sum of squares
+	// may not be the least.
 	AtBound
-	// EffortUsed means that the worst link may not be the lowest: compare it with Report.LowerBound.
+	// EffortUsed: the worst link may not be the lowest; Report.LowerBound says how far it may be
+	// off.
 	EffortUsed
+	// GainTooSmall: no plan was found that gains MinGain.
+	GainTooSmall
 )
 
-// String says in words why Optimize went no further.
+// String describes the reason.
 func (s Stop) String() string {
 	switch s {
 	case Optimal:
@@ -105,40 +82,78 @@ func (s Stop) String() string {
 		return "the worst link is as low as it can be"
 	case EffortUsed:
 		return "no better plan found"
+	case GainTooSmall:
+		return "too little to gain"
 	}
 	return "unknown"
 }
 
+// Plan returns current with better VIDs for the pairs that talk. Pairs that do not talk keep their
+// VID, and a pair that uses the default of its nodes is not listed. A pair whose VID does not
+// connect it, because a cable is gone, gets one that does. If current is nil, the plan of
+// plan.RoundRobin stands for it. The package's comment says what is better, and how the plan is
+// found.
+//
+// Errors: topology.ErrInvalid, traffic.ErrInvalid; topology.ErrNoPath where no VID connects a pair;
+// plan.ErrInvalid for a plan of other nodes.
+func Plan(
+	t *topology.Topology, demand traffic.Matrix, current *plan.Plan, opt Options,
+) (*plan.Plan, Report, error) {
+	p, err := newProblem(t, demand, current, opt)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	best, stopped, tried := p.solve(opt)
+	r := p.report(best, stopped, tried)
+	if stopped == GainTooSmall {
+		return p.current, r, nil
+	}
+	return p.plan(r.Changes), r, nil
+}
+
 // solve returns the choice of each pair.
-func (p *Problem) solve(effort int) (choice []int32, stopped Stop, tried int) {
+func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
+	before := p.newAssignment()
+	before.takeCurrent()
+	was := before.score().worst
+	small := func(gain float64, changes int) bool {
+		return opt.MinGain > 0 && gain < was*(opt.MinGain+opt.GainPerChange*float64(changes))
+	}
+	if small(was-p.bound, 0) {
+		return before.choice, GainTooSmall, 0
+	}
+	s, stopped := p.search(opt.effort())
+	changes := len(p.changes(s.choice))
+	if small(was-s.score().worst, changes) {
+		return before.choice, GainTooSmall, s.tried
+	}
+	if opt.Batch > 0 && changes > opt.Batch {
+		return p.batch(s.choice, opt), EffortUsed, s.tried
+	}
+	return s.choice, stopped, s.tried
+}
+
+// search returns the best choices found with an effort, and why it went no further.
+func (p *problem) search(effort int) (*search, Stop) {
 	s := p.begin(effort)
-	if len(p.Pairs) <= maxProved {
-		if best, proved := p.exact(s.snapshot(), maxProof); proved {
-			return best, Optimal, s.tried
+	if len(p.pairs) <= maxProved {
+		if best, proved := p.exact(s.choice, effort/proofShare); proved {
+			s.takeAll(best)
+			return s, Optimal
 		}
 	}
 	s.explore()
-	if s.Score().Worst <= p.Bound*(1+near) {
-		return s.snapshot(), AtBound, s.tried
+	if s.score().worst <= p.bound*(1+near) {
+		return s, AtBound
 	}
-	return s.snapshot(), EffortUsed, s.tried
+	return s, EffortUsed
 }
 
-// search is solve without the proof.
-func (p *Problem) Search(effort int) []int32 {
-	s := p.begin(effort)
-	s.explore()
-	return s.snapshot()
-}
-
-// plan returns the current plan with the choices made.
-func (p *Problem) Plan(choice []int32) *plan.Plan {
+// plan returns the current plan with some changes.
+func (p *problem) plan(changes []plan.Change) *plan.Plan {
 	vids := make(map[plan.Pair]transport.VID)
-	for i := range p.Pairs {
-		c := &p.Pairs[i]
-		if vid := p.Vids[choice[i]]; vid != p.Current.PairVID(c.Pair.A, c.Pair.B) {
-			vids[c.Pair] = vid
-		}
+	for _, c := range changes {
+		vids[c.Pair] = c.To
 	}
-	return p.Current.Exchange(vids)
+	return p.current.Exchange(vids)
 }

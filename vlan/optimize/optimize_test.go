@@ -52,18 +52,19 @@ func matching(n int, seed uint64) (demand traffic.Matrix) {
 	return demand.Normalise()
 }
 
-// The fast method against branch and bound, on 1,500 random cases. It gets the best worst link nearly always, and the
-// sum of squares mostly; what it may miss is asserted with room, so that other random cases would pass, too.
+// The fast method against branch and bound, on 1,500 random cases. It gets the best worst link
+// nearly always, and the sum of squares mostly; what it may miss is asserted with room, so that
+// other random cases would pass, too.
 func TestOptimizeAgreesWithExact(t *testing.T) {
 	const cases = 1500
 	sameWorst, sameSquares, ratio := 0, 0, 1.0
 	for seed := range uint64(cases) {
 		top, demand := smallCase(rand.New(rand.NewPCG(seed, 0)))
-		_, exact, err := optimize.OptimizeExact(top, demand, nil, optimize.Options{})
+		_, exact, err := optimize.PlanExact(top, demand, nil, optimize.Options{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		_, fast, err := optimize.OptimizeFast(top, demand, nil, optimize.Options{Effort: 20000})
+		_, fast, err := optimize.PlanFast(top, demand, nil, optimize.Options{Effort: 20000})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -84,8 +85,8 @@ func TestOptimizeAgreesWithExact(t *testing.T) {
 	}
 }
 
-// smallCase returns a fat tree or any network, and a few flows: equal ones, different ones, one way or both. At least
-// one of them crosses switches.
+// smallCase returns a fat tree or any network, and a few flows: equal ones, different ones, one way
+// or both. At least one of them crosses switches.
 func smallCase(r *rand.Rand) (*topology.Topology, traffic.Matrix) {
 	var top *topology.Topology
 	switch r.IntN(3) {
@@ -181,7 +182,7 @@ func TestExactAgreesWithEnumeration(t *testing.T) {
 				best = j
 			}
 		}
-		plan, r, err := optimize.OptimizeExact(top, demand, from, optimize.Options{})
+		plan, r, err := optimize.PlanExact(top, demand, from, optimize.Options{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -206,8 +207,8 @@ func advance(digits []int, base int) bool {
 	return false
 }
 
-// What holds of every answer: it is as good as the report says by way of Load, not worse than what was there, within its
-// limits, and the same when asked again.
+// What holds of every answer: it is as good as the report says by way of Load, not worse than what
+// was there, within its limits, and the same when asked again.
 func TestOptimizeKeepsItsPromises(t *testing.T) {
 	for seed := range uint64(300) {
 		top, demand := smallCase(rand.New(rand.NewPCG(seed, 3)))
@@ -238,7 +239,8 @@ func TestOptimizeKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// checkChanges makes sure that only pairs that talk and may change have changed, and that no exception says what the rule says.
+// checkChanges makes sure that only pairs that talk and may change have changed, and that no
+// exception says what the rule says.
 func checkChanges(t *testing.T, seed uint64, from, pl *plan.Plan, demand traffic.Matrix, keep func(plan.Pair) bool) {
 	t.Helper()
 	rule := *pl

@@ -7,30 +7,30 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Report says what Optimize did.
+// Report describes what Plan did.
 type Report struct {
 	Before, After Outcome
-	// LowerBound is a utilisation that no plan brings the worst link below. There may be no plan that reaches it.
+	// LowerBound is a utilisation that the worst link has at least in every plan. There may be no
+	// plan that reaches it.
 	LowerBound float64
-	// Changes are the pairs that have another VID than before, ascending.
-	Changes []plan.Change
-	Stopped Stop
-	Tried   int // paths
+	Changes    []plan.Change // pairs with another VID than before, ascending
+	Stopped    Stop
+	Tried      int // paths
 }
 
 // Outcome is what a plan means for the links between switches.
 type Outcome struct {
 	Worst   float64 // utilisation of the worst link
 	Squares float64 // sum of the squares of all utilisations
-	// Links are those that carry something, by Hop.Index: each direction by itself.
+	// Links are the link directions that carry something, by Hop.Index.
 	Links []LinkUse
 }
 
-// LinkUse is what crosses a link in one direction.
+// LinkUse is the load of a link in one direction.
 type LinkUse struct {
 	Hop         topology.Hop
 	Utilisation float64     // demand over rate: may be above 1
-	Pairs       []plan.Pair // who shares it, ascending
+	Pairs       []plan.Pair // that share it, ascending
 }
 
 // WorstLinks returns the links with the highest utilisation: several, if they are equal.
@@ -43,7 +43,8 @@ func (o *Outcome) WorstLinks() (worst []LinkUse) {
 	return worst
 }
 
-// Collisions returns the links that several pairs share and that have more to carry than they can, the worst first.
+// Collisions returns the links that several pairs share and that have more to carry than they can,
+// the worst first.
 func (o *Outcome) Collisions() (crowded []LinkUse) {
 	for _, l := range o.Links {
 		if len(l.Pairs) > 1 && l.Utilisation > 1+tolerance {
@@ -62,44 +63,37 @@ func (o *Outcome) Collisions() (crowded []LinkUse) {
 	return crowded
 }
 
-func (p *Problem) report(choice []int32, stopped Stop, tried int) Report {
-	before, after := p.NewAssignment(), p.NewAssignment()
-	before.TakeCurrent()
-	after.TakeAll(choice)
+func (p *problem) report(choice []int32, stopped Stop, tried int) Report {
+	before, after := p.newAssignment(), p.newAssignment()
+	before.takeCurrent()
+	after.takeAll(choice)
 	return Report{
-		Before: before.outcome(), After: after.outcome(), LowerBound: p.Bound, Changes: p.Changes(choice), Stopped: stopped, Tried: tried,
+		Before: before.outcome(), After: after.outcome(),
+		LowerBound: p.bound, Changes: p.changes(choice), Stopped: stopped, Tried: tried,
 	}
 }
 
-// changes returns what choices change of the current plan.
-func (p *Problem) Changes(choice []int32) (changes []plan.Change) {
-	for i := range p.Pairs {
-		c := &p.Pairs[i]
-		if from, to := p.Current.PairVID(c.Pair.A, c.Pair.B), p.Vids[choice[i]]; from != to {
-			changes = append(changes, plan.Change{Pair: c.Pair, From: from, To: to})
+// changes returns the pairs whose VID the choices change. Pairs without a choice keep theirs.
+func (p *problem) changes(choice []int32) (changes []plan.Change) {
+	for i, c := range choice {
+		if c == noChoice {
+			continue
+		}
+		pair := p.pairs[i].pair
+		if from, to := p.current.PairVID(pair.A, pair.B), p.vids[c]; from != to {
+			changes = append(changes, plan.Change{Pair: pair, From: from, To: to})
 		}
 	}
 	return changes
 }
 
 func (a *assignment) outcome() Outcome {
-	s := a.Score()
-	o := Outcome{Worst: s.Worst, Squares: s.squares}
+	s := a.score()
+	o := Outcome{Worst: s.worst, Squares: s.squares}
 	for h, load := range a.load {
 		if load > 0 {
-			o.Links = append(o.Links, LinkUse{topology.HopAt(h), a.utilisation(int32(h)), a.Sharers(int32(h))})
+			o.Links = append(o.Links, LinkUse{topology.HopAt(h), a.utilisation(int32(h)), a.sharers(int32(h))})
 		}
 	}
 	return o
-}
-
-// sharers returns the pairs that load a hop, ascending.
-func (a *assignment) Sharers(h int32) (pairs []plan.Pair) {
-	for _, i := range a.on[h/2] {
-		if a.burden(int(i), a.Pairs[i].paths[a.choice[i]], h) > 0 {
-			pairs = append(pairs, a.Pairs[i].Pair)
-		}
-	}
-	slices.SortFunc(pairs, plan.Pair.Compare)
-	return pairs
 }

@@ -1,61 +1,58 @@
 package optimize
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
-// begin returns the search at the best of its starting points, each improved: the current plan; if that does not reach the
-// bound, also the largest pairs first, and edge colouring. With few changes allowed, it is the current plan.
-func (p *Problem) begin(effort int) *search {
+// begin returns the search at the best of its starting plans, each improved: the current plan; and,
+// if that does not reach the bound, an edge colouring and the largest pairs first. If the number of
+// changes is limited, it is the current plan.
+func (p *problem) begin(effort int) *search {
 	starts := []func(*assignment){(*assignment).fromCurrent}
 	if p.most == math.MaxInt {
-		starts = append(starts, (*assignment).fromColours, (*assignment).largestFirst)
+		starts = append(starts, (*assignment).fromColours, (*assignment).chooseLargestFirst)
 	}
 	var best *search
 	for _, start := range starts {
-		s := &search{assignment: p.NewAssignment(), effort: effort, inWay: make([]bool, len(p.Pairs))}
+		s := &search{assignment: p.newAssignment(), effort: effort, inChain: make([]bool, len(p.pairs))}
 		if best != nil {
 			s.tried = best.tried
 		}
 		start(s.assignment)
 		s.improve()
-		if best == nil || p.better(s.Score(), best.Score()) {
+		if best == nil || p.better(s.score(), best.score()) {
 			best = s
 		}
 		best.tried = s.tried
-		if best.Score().Worst <= p.Bound*(1+near) {
+		if best.score().worst <= p.bound*(1+near) {
 			break
 		}
 	}
 	return best
 }
 
-// fromCurrent chooses as the current plan does, and for pairs that it does not connect as largestFirst.
+// fromCurrent chooses as the current plan does, and as chooseLargestFirst for pairs without a path.
 func (a *assignment) fromCurrent() {
-	a.TakeCurrent()
-	a.largestFirst()
+	a.takeCurrent()
+	a.chooseLargestFirst()
 }
 
-// largestFirst lets pairs without a choice choose, those with the highest load first: where cost grows least.
-func (a *assignment) largestFirst() {
-	order := make([]int, 0, len(a.Pairs))
+// chooseLargestFirst gives pairs without a choice the one where cost grows least, the largest pair
+// first.
+func (a *assignment) chooseLargestFirst() {
+	var open []int
 	for i, c := range a.choice {
-		if c == NoChoice {
-			order = append(order, i)
+		if c == noChoice {
+			open = append(open, i)
 		}
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Compare(a.Pairs[j].forth+a.Pairs[j].back, a.Pairs[i].forth+a.Pairs[i].back)
-	})
-	for _, i := range order {
-		best, least := int32(NoChoice), 0.0
-		for c, path := range a.Pairs[i].paths {
+	for _, i := range a.largestFirst(open) {
+		best, least := int32(noChoice), 0.0
+		for c, path := range a.pairs[i].paths {
 			if path == nil {
 				continue
 			}
-			if _, cost := a.after(i, int32(c)); best == NoChoice || cost < least-a.still || int32(c) == a.Pairs[i].Start && cost <= least+a.still {
+			_, cost := a.after(i, int32(c))
+			start := int32(c) == a.pairs[i].start
+			if best == noChoice || cost < least-a.still || start && cost <= least+a.still {
 				best, least = int32(c), cost
 			}
 		}

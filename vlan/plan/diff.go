@@ -6,8 +6,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Difference is what changes from one plan to another. Nodes are the same if their addresses are; numbers are those of the
-// other plan, the new one.
+// Difference is what changes from one plan to another. Nodes are the same if their addresses are;
+// numbers are those of the new plan.
 type Difference struct {
 	Pairs          []Change     // of nodes that are in both plans, in the order of Pair.Compare
 	Defaults       []NodeChange // of nodes that are in both plans
@@ -24,7 +24,7 @@ type Change struct {
 // String formats c as 2-8: VID 3 -> 1.
 func (c Change) String() string { return fmt.Sprintf("%v: VID %d -> %d", c.Pair, c.From, c.To) }
 
-// NodeChange is a node that has another default VID.
+// NodeChange is another default VID for a node.
 type NodeChange struct {
 	Node     int
 	Old, New transport.VID
@@ -34,35 +34,31 @@ type NodeChange struct {
 func Diff(a, b *Plan) Difference {
 	d := Difference{OldPCP: a.PCP, NewPCP: b.PCP}
 	number := make(map[transport.MAC]int, len(a.Nodes)) // in a
-	for i, s := range a.Nodes {
-		number[s.MAC] = i
+	for i, n := range a.Nodes {
+		number[n.MAC] = i
 	}
-	before := make([]int, len(b.Nodes)) // the number in a, or -1
-	for i, s := range b.Nodes {
-		old, ok := number[s.MAC]
+	var kept [][2]int // numbers in a and b
+	for i, n := range b.Nodes {
+		old, ok := number[n.MAC]
 		if !ok {
-			before[i] = -1
-			d.Added = append(d.Added, s)
+			d.Added = append(d.Added, n)
 			continue
 		}
-		before[i] = old
-		delete(number, s.MAC)
-		if was := a.Nodes[old].VID; was != s.VID {
-			d.Defaults = append(d.Defaults, NodeChange{i, was, s.VID})
+		kept = append(kept, [2]int{old, i})
+		delete(number, n.MAC)
+		if was := a.Nodes[old].VID; was != n.VID {
+			d.Defaults = append(d.Defaults, NodeChange{i, was, n.VID})
 		}
 	}
-	for i, s := range a.Nodes {
-		if _, only := number[s.MAC]; only {
-			d.Removed = append(d.Removed, a.Nodes[i])
+	for _, n := range a.Nodes {
+		if _, only := number[n.MAC]; only {
+			d.Removed = append(d.Removed, n)
 		}
 	}
-	for low := range b.Nodes {
-		for high := low + 1; high < len(b.Nodes); high++ {
-			if before[low] < 0 || before[high] < 0 {
-				continue
-			}
-			if old, now := a.PairVID(before[low], before[high]), b.PairVID(low, high); old != now {
-				d.Pairs = append(d.Pairs, Change{Pair{low, high}, old, now})
+	for i, low := range kept {
+		for _, high := range kept[i+1:] {
+			if old, now := a.PairVID(low[0], high[0]), b.PairVID(low[1], high[1]); old != now {
+				d.Pairs = append(d.Pairs, Change{Pair{low[1], high[1]}, old, now})
 			}
 		}
 	}

@@ -111,7 +111,8 @@ func TestPlan_WrittenAndReadIsTheSame(t *testing.T) {
 	}
 }
 
-// Each file has one fault, which is told with its line and what was expected; nothing is told twice, or of what follows from it.
+// Each file has one fault, which is told with its line and what was expected; nothing is told
+// twice, or of what follows from it.
 func TestParsePlan_SaysWhereAndWhatWasExpected(t *testing.T) {
 	const head = "vids: [1, 2]\nnodes:\n  - {mac: \"02:00:00:00:00:01\", vid: 1}\n  - {mac: \"02:00:00:00:00:02\", vid: 2}\n" // 4 lines
 	node := func(text string) string { return head + "  - " + text + "\n" }
@@ -181,7 +182,8 @@ func TestParsePlan_SaysWhereAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-// All faults at once, in the order of their lines, whether the file's form is wrong or what it says.
+// All faults at once, in the order of their lines, whether the file's form is wrong or what it
+// says.
 func TestParsePlan_SaysAllFaultsAtOnce(t *testing.T) {
 	_, err := parsePlan(`vids: [1, 2, 4095]
 nodes:
@@ -228,7 +230,8 @@ func TestParsePlan_ReaderFails(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic; either faults with lines, or a valid plan which comes back the same from what is written of it.
+// Whatever the bytes: no panic; either faults with lines, or a valid plan which comes back the same
+// from what is written of it.
 func FuzzParsePlan(f *testing.F) {
 	f.Add([]byte(smallPlan))
 	f.Add([]byte("vids: [1]\nnodes: [{mac: '020000000001', vid: 1}]\ntopology: 'a''b\\'\n"))

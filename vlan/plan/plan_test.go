@@ -54,7 +54,8 @@ func randomPlan(t testing.TB, rng *rand.Rand, n int) *plan.Plan {
 	return p
 }
 
-// The paper's table before it is optimised, for 16 nodes and VIDs 1 to 4 in turn. Source: VFREC §2.4, figure 4.
+// The paper's table before it is optimised, for 16 nodes and VIDs 1 to 4 in turn. Source: VFREC
+// §2.4, figure 4.
 func TestVFREC_2_4_Figure4_VIDsBeforeOptimisation(t *testing.T) {
 	p := cyclic(t, 16, 1, 2, 3, 4)
 	for pair, want := range map[plan.Pair]transport.VID{{1, 4}: 2, {2, 8}: 3, {3, 12}: 4, {6, 9}: 3, {7, 13}: 4, {11, 14}: 4} {
@@ -64,8 +65,8 @@ func TestVFREC_2_4_Figure4_VIDsBeforeOptimisation(t *testing.T) {
 	}
 }
 
-// As many descriptions as there are nodes set the VIDs of all pairs, and share them among the VIDs: nearly equally, as the lower
-// node of a pair is one of a low number more often.
+// As many descriptions as there are nodes set the VIDs of all pairs, and share them among the VIDs:
+// nearly equally, as the lower node of a pair is one of a low number more often.
 func TestVFREC_2_3_CyclicVIDsShareThePairs(t *testing.T) {
 	share := make(map[transport.VID]int)
 	p := cyclic(t, 16, 1, 2, 3, 4)
@@ -81,8 +82,9 @@ func TestVFREC_2_3_CyclicVIDsShareThePairs(t *testing.T) {
 	}
 }
 
-// In every plan of up to 64 nodes, whatever its priorities and exceptions: the two ends of each pair have routes with one VID,
-// which is the exception or the default of that node which has priority; and the three ways to ask agree.
+// In every plan of up to 64 nodes, whatever its priorities and exceptions: the two ends of each
+// pair have routes with one VID, which is the exception or the default of that node which has
+// priority; and the three ways to ask agree.
 func TestPlan_BothEndsUseOneVID(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		rng := rand.New(rand.NewPCG(uint64(n), 0))
@@ -209,8 +211,8 @@ func TestCyclic_RefusesWhatIsNoPlan(t *testing.T) {
 
 func second(_ *plan.Plan, err error) error { return err }
 
-// A plan with changes differs from the one before by these alone, in whatever order they are made, and the one before is what it
-// was. Back again, nothing is left but the rule.
+// A plan with changes differs from the one before by these alone, in whatever order they are made,
+// and the one before is what it was. Back again, nothing is left but the rule.
 func TestPlan_WithAndDiffAreInverse(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -12,37 +12,21 @@ import (
 
 // Bounds on topologies, so that a spec of a few bytes cannot ask for all memory.
 const (
-	maxParts   = 1 << 20 // hosts, switches, or links: what the simulator can still run
+	maxParts   = 1 << 20 // hosts, switches, or links: as many as the simulator can run
 	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
 	maxName    = 255     // bytes
 )
 
-// ErrInvalid is what all errors are that say what is wrong with a topology.
+// ErrInvalid matches the errors that say what is wrong with a topology.
 var ErrInvalid = errors.New("bad topology")
 
-// Validate reports what is wrong with t, as an ErrInvalid: names that are not there or not unique, numbers of switches
-// and links out of range, rates that are not positive, VIDs that are not 1 to 4094 or not ascending, a VLAN with a
-// loop (the error names it), or one that does not connect all switches that have hosts (the error names one
-// that is cut off). A topology without VLANs is valid: ComputeVLANs has yet to find them.
-func (t *Topology) Validate() error {
-	if err := t.checkParts(); err != nil {
-		return err
-	}
-	for i := range t.VLANs {
-		tree, err := t.Tree(i)
-		if err == nil {
-			err = t.checkConnected(i, tree)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// badTopology returns an ErrInvalid.
+// invalid returns an ErrInvalid.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+func tooLarge(what string, most int) error {
+	return invalid("too large: more than %d %s", most, what)
 }
 
 // The lists of a topology, as its file calls them.
@@ -53,19 +37,40 @@ const (
 	vlanList   = "vlans"
 )
 
-// flaw is an ErrInvalid of an entry of one of a topology's lists, so that the reader of a file can say where.
+// flaw is an ErrInvalid of an entry of one of the lists, so that the reader of a file can say where
+// it is.
 type flaw struct {
-	list  string // switches, hosts, links or vlans
+	list  string
 	entry int
-	err   error
+	error
 }
 
-func (f *flaw) Error() string { return f.err.Error() }
-func (f *flaw) Unwrap() error { return f.err }
+func (f *flaw) Unwrap() error { return f.error }
 
 // flawed returns what is wrong with an entry.
 func flawed(list string, entry int, format string, args ...any) error {
 	return &flaw{list, entry, invalid(format, args...)}
+}
+
+// Validate reports what is wrong with t, as ErrInvalid: names that are missing or not unique,
+// numbers of switches and links out of range, rates that are not positive, VIDs that are not 1 to
+// 4094 or not ascending, a VLAN with a loop (the error names it), or one that does not connect all
+// switches with hosts (the error names one that is cut off). A topology without VLANs is valid:
+// ComputeVLANs has yet to find them.
+func (t *Topology) Validate() error {
+	if err := t.checkParts(); err != nil {
+		return err
+	}
+	for i := range t.VLANs {
+		tree, err := t.tree(i)
+		if err == nil {
+			err = t.checkConnected(i, tree)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkParts checks all but the shape of the VLANs.
@@ -76,48 +81,24 @@ func (t *Topology) checkParts() error {
 	if max(len(t.Switches), len(t.Hosts), len(t.Links)) > maxParts {
 		return tooLarge("switches, hosts or links", maxParts)
 	}
-	if err := t.checkNames(); err != nil {
-		return err
-	}
-	for i, h := range t.Hosts {
-		if !t.hasSwitch(h.Switch) {
-			return flawed(hostList, i, "host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
-		}
-		if !h.Rate.Valid() {
-			return flawed(hostList, i, "host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
+	for _, check := range []func() error{t.checkNames, t.checkHosts, t.checkLinks, t.checkVLANs} {
+		if err := check(); err != nil {
+			return err
 		}
 	}
-	for i, l := range t.Links {
-		if !t.hasSwitch(l.A) || !t.hasSwitch(l.B) {
-			return flawed(linkList, i, "link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
-		}
-		if l.A == l.B {
-			return flawed(linkList, i, "link %d: both ends are %s", i, t.Switches[l.A])
-		}
-		if !l.Rate.Valid() {
-			return flawed(linkList, i, "link %s: rate %v (want more than 0)", t.LinkName(i), float64(l.Rate))
-		}
-	}
-	if err := t.checkLinkNames(); err != nil {
-		return err
-	}
-	return t.checkVLANParts()
+	return nil
 }
 
-func (t *Topology) hasSwitch(i int) bool { return i >= 0 && i < len(t.Switches) }
-
-// printable reports whether a name can be put on a line among others.
+// printable reports whether a name can stand on a line among others.
 func printable(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == ' ' || !unicode.IsPrint(r)
+	})
 }
 
 func (t *Topology) checkNames() error {
 	seen := make(map[string]bool, len(t.Switches)+len(t.Hosts))
-	check := func(list string, i int, name string) error {
-		kind := "host"
-		if list == switchList {
-			kind = "switch"
-		}
+	check := func(list, kind string, i int, name string) error {
 		switch {
 		case name == "":
 			return flawed(list, i, "a %s without a name", kind)
@@ -132,23 +113,51 @@ func (t *Topology) checkNames() error {
 		return nil
 	}
 	for i, name := range t.Switches {
-		if err := check(switchList, i, name); err != nil {
+		if err := check(switchList, "switch", i, name); err != nil {
 			return err
 		}
 	}
 	for i, h := range t.Hosts {
-		if err := check(hostList, i, h.Name); err != nil {
+		if err := check(hostList, "host", i, h.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkLinkNames makes sure that a link's name stands for that link alone: a-b and c are joined by a-b-c, and so are a and
-// b-c.
-func (t *Topology) checkLinkNames() error {
+func (t *Topology) hasSwitch(i int) bool { return i >= 0 && i < len(t.Switches) }
+
+func (t *Topology) checkHosts() error {
+	for i, h := range t.Hosts {
+		if !t.hasSwitch(h.Switch) {
+			return flawed(hostList, i, "host %s: switch %d (want 0 to %d)", h.Name, h.Switch, len(t.Switches)-1)
+		}
+		if !h.Rate.Valid() {
+			return flawed(hostList, i, "host %s: rate %v (want more than 0)", h.Name, float64(h.Rate))
+		}
+	}
+	return nil
+}
+
+// checkLinks also makes sure that a link's name stands for that link alone: the names of a-b and c,
+// and of a and b-c, are both a-b-c.
+func (t *Topology) checkLinks() error {
+	for i, l := range t.Links {
+		switch {
+		case !t.hasSwitch(l.A) || !t.hasSwitch(l.B):
+			return flawed(linkList, i, "link %d: switches %d and %d (want 0 to %d)", i, l.A, l.B, len(t.Switches)-1)
+		case l.A == l.B:
+			return flawed(linkList, i, "link %d: both ends are %s", i, t.Switches[l.A])
+		}
+	}
 	seen := make(map[string]bool, len(t.Links))
-	for i, name := range t.LinkNames() {
+	names := t.LinkNames()
+	for i, name := range names {
+		if rate := t.Links[i].Rate; !rate.Valid() {
+			return flawed(linkList, i, "link %s: rate %v (want more than 0)", name, float64(rate))
+		}
+	}
+	for i, name := range names {
 		if seen[name] {
 			return flawed(linkList, i, "link %s: the name is taken already (call a switch otherwise)", name)
 		}
@@ -157,7 +166,7 @@ func (t *Topology) checkLinkNames() error {
 	return nil
 }
 
-func (t *Topology) checkVLANParts() error {
+func (t *Topology) checkVLANs() error {
 	var last transport.VID
 	for n, v := range t.VLANs {
 		if v.VID < 1 || v.VID > transport.MaxVID {
@@ -172,7 +181,8 @@ func (t *Topology) checkVLANParts() error {
 				return flawed(vlanList, n, "VLAN %d: link %d (want 0 to %d)", v.VID, l, len(t.Links)-1)
 			}
 			if i > 0 && l <= v.Links[i-1] {
-				return flawed(vlanList, n, "VLAN %d: link %d comes after link %d (want each once, sorted)", v.VID, l, v.Links[i-1])
+				return flawed(vlanList, n, "VLAN %d: link %d comes after link %d (want each once, sorted)",
+					v.VID, l, v.Links[i-1])
 			}
 		}
 	}
@@ -181,23 +191,22 @@ func (t *Topology) checkVLANParts() error {
 
 // checkConnected makes sure that VLAN number i is one tree, with all switches that have hosts.
 func (t *Topology) checkConnected(i int, tr *tree) error {
-	root := int32(-1)
-	for _, h := range t.Hosts {
-		own := tr.root[h.Switch]
+	vid, root := t.VLANs[i].VID, int32(-1)
+	apart := func(s int) bool {
 		if root < 0 {
-			root = own
+			root = tr.root[s]
 		}
-		if own != root {
-			return flawed(vlanList, i, "VLAN %d: %s, where host %s is, is cut off from %s", t.VLANs[i].VID, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
+		return tr.root[s] != root
+	}
+	for _, h := range t.Hosts {
+		if apart(h.Switch) {
+			return flawed(vlanList, i, "VLAN %d: %s, where host %s is, is cut off from %s",
+				vid, t.Switches[h.Switch], h.Name, t.Switches[t.Hosts[0].Switch])
 		}
 	}
 	for _, l := range t.VLANs[i].Links {
-		own := tr.root[t.Links[l].A]
-		if root < 0 {
-			root = own
-		}
-		if own != root {
-			return flawed(vlanList, i, "VLAN %d: link %s is cut off from %s", t.VLANs[i].VID, t.LinkName(l), t.Switches[root])
+		if apart(t.Links[l].A) {
+			return flawed(vlanList, i, "VLAN %d: link %s is cut off from %s", vid, t.LinkName(l), t.Switches[root])
 		}
 	}
 	return nil

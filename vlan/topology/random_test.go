@@ -56,7 +56,8 @@ func TestPathsAgreeWithNaive(t *testing.T) {
 	}
 }
 
-// The load of a link is what the flows carry that cross it; each flow by itself, with the naive path.
+// The load of a link is what the flows carry that cross it; each flow by itself, with the naive
+// path.
 func TestLoadAgreesWithNaive(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -7,14 +7,23 @@ import (
 	"strings"
 )
 
-// units are what a rate may be counted in, the largest first. The exponent is that of ten.
+// Rate is bits per second, in each of the two directions of a cable.
+type Rate float64
+
+// Common rates.
+const (
+	Mbps Rate = 1e6
+	Gbps Rate = 1e9
+)
+
+// units are the units of rates, the largest first. The exponent is that of ten.
 var units = []struct {
 	letter   string
 	exponent int
 }{{"T", 12}, {"G", 9}, {"M", 6}, {"K", 3}, {"", 0}}
 
-// ParseRate reads a rate as String writes it: a positive number, and K, M, G or T for thousands of bits per second and
-// so on. 2.5G is two and a half gigabits per second.
+// ParseRate reads a rate as String writes it: a positive number, and K, M, G or T for thousands of
+// bits per second and so on. 2.5G is two and a half gigabits per second.
 func ParseRate(s string) (Rate, error) {
 	bad := fmt.Errorf("rate %q: want bits per second as 100M, 1G or 2.5G", s)
 	for _, u := range units {
@@ -49,5 +58,5 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(float64(r), 'f', -1, 64)
 }
 
-// valid reports whether a cable may have that rate.
+// Valid reports whether a cable may have that rate.
 func (r Rate) Valid() bool { return r > 0 && !math.IsInf(float64(r), 0) }

@@ -11,17 +11,19 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
 )
 
-// MaxFile bounds a topology's file, in bytes: enough for 100,000 hosts on 1,000 switches. Reading takes some
-// hundred times that memory at worst.
+// MaxFile bounds a topology's file, in bytes: enough for 100,000 hosts on 1,000 switches. Reading
+// takes some hundred times that memory at worst.
 const MaxFile = 8 << 20
+
+// SyntaxError is one fault in a file, with its line.
+type SyntaxError = strictyaml.SyntaxError
 
 // Read reads a topology from YAML:
 //
-//	rate: 1G                   # of cables that say none; optional
+//	rate: 1G                   # of cables without a rate; optional
 //	switches: [leaf0, leaf1, top0, top1]
 //	hosts:                     # node 0, node 1 ...
 //	  - {name: node0, switch: leaf0}
@@ -35,11 +37,12 @@ const MaxFile = 8 << 20
 //	  - {vid: 1, links: [leaf0-top0, leaf1-top0]}
 //	  - {vid: 2, links: [leaf0-top1, leaf1-top1]}
 //
-// A link's name is that of its switches, in either order. If several are between the same two, the second one is
-// leaf0-top0#2. Unknown keys, wrong types, what is given twice and all that Validate refuses are faults; the error holds
-// them, up to MaxFaults, each as a *SyntaxError, which is ErrInvalid. The name is for messages.
+// A link's name is that of its switches, in either order. If several are between the same two, the
+// second one is leaf0-top0#2. Unknown keys, wrong types, values given twice and all that Validate
+// refuses are faults. The error joins the first of them, each a *SyntaxError that is ErrInvalid.
+// The name is for messages.
 func Read(name string, r io.Reader) (*Topology, error) {
-	f := &topologyFile{File: strictyaml.File{Name: name, Kind: ErrInvalid}, lines: make(map[string][]int), some: make(map[string]string)}
+	f := &reader{File: strictyaml.File{Name: name, Kind: ErrInvalid}, lines: make(map[string][]int)}
 	root, err := f.Root(r, MaxFile)
 	if err != nil {
 		return nil, err
@@ -56,33 +59,33 @@ func Read(name string, r io.Reader) (*Topology, error) {
 	return &f.t, nil
 }
 
-// Load makes a topology of a spec, as Parse takes it, or else reads it from the file of that name, which
-// open opens.
+// Load makes a topology of a spec, as Parse takes it, or else reads it from the file of that name,
+// which open opens.
 func Load(spec string, open func(name string) (io.ReadCloser, error)) (*Topology, error) {
 	if IsSpec(spec) {
 		return Parse(spec)
 	}
 	file, err := open(spec)
 	if err != nil {
-		return nil, fmt.Errorf("topology %q: no spec (there are: %s), and no file that can be read: %w", spec, Specs, err)
+		return nil, fmt.Errorf("topology %q: no spec (there are: %s), and no file that can be read: %w",
+			spec, Specs, err)
 	}
 	t, err := Read(spec, file)
 	return t, errors.Join(err, file.Close())
 }
 
-// topologyFile is a topology that is being read, and where its entries are.
-type topologyFile struct {
+// reader is a topology that is being read.
+type reader struct {
 	strictyaml.File
 	t        Topology
-	rate     Rate              // of cables that say none; or 0
-	switches map[string]int    // by name
-	links    map[string]int    // by name, either way round; nil if a link is faulty
-	some     map[string]string // names of each list, for messages
-	lines    map[string][]int  // of the entries of each list
+	rate     Rate             // of cables without one; or 0
+	switches map[string]int   // by name
+	links    map[string]int   // by name, either way round; nil if a link is faulty
+	lines    map[string][]int // of the entries of each list
 }
 
 // read reads the lists in the order in which they need each other, which need not be the file's.
-func (f *topologyFile) read(root *yaml.Node) {
+func (f *reader) read(root *yaml.Node) {
 	lists := make(map[string]*yaml.Node)
 	later := func(list string) (string, func(*yaml.Node)) { return list, func(n *yaml.Node) { lists[list] = n } }
 	f.Mapping(root, "topology",
@@ -90,40 +93,33 @@ func (f *topologyFile) read(root *yaml.Node) {
 		strictyaml.Required(later(switchList)), strictyaml.Required(later(hostList)),
 		strictyaml.Optional(later(linkList)), strictyaml.Optional(later(vlanList)),
 	)
-	f.entries(lists, switchList, maxParts, f.readSwitch)
-	f.nameSwitches()
-	f.entries(lists, hostList, maxParts, f.readHost)
-	f.entries(lists, linkList, maxParts, f.readLink)
-	f.nameLinks()
-	f.entries(lists, vlanList, int(transport.MaxVID), f.readVLAN)
+	each := func(list string, limit int, read func(n *yaml.Node)) {
+		if lists[list] == nil {
+			return
+		}
+		entries, _ := f.List(lists[list], list, limit)
+		for _, n := range entries {
+			f.lines[list] = append(f.lines[list], n.Line)
+			read(n)
+		}
+	}
+	f.switches = make(map[string]int)
+	each(switchList, maxParts, f.readSwitch)
+	each(hostList, maxParts, f.readHost)
+	each(linkList, maxParts, f.readLink)
+	if len(f.Faults) == 0 {
+		f.nameLinks()
+	}
+	each(vlanList, int(transport.MaxVID), f.readVLAN)
 }
 
-// entries calls read with each entry of a list, and notes where it is.
-func (f *topologyFile) entries(lists map[string]*yaml.Node, list string, limit int, read func(n *yaml.Node)) {
-	if lists[list] == nil {
-		return
-	}
-	entries, _ := f.List(lists[list], list, limit)
-	for _, n := range entries {
-		f.lines[list] = append(f.lines[list], n.Line)
-		read(n)
-	}
-}
-
-func (f *topologyFile) readSwitch(n *yaml.Node) {
+func (f *reader) readSwitch(n *yaml.Node) {
 	name, _ := f.Text(n, "switch")
+	f.switches[name] = len(f.t.Switches)
 	f.t.Switches = append(f.t.Switches, name)
 }
 
-func (f *topologyFile) nameSwitches() {
-	f.switches = make(map[string]int)
-	for i, name := range f.t.Switches {
-		f.switches[name] = i
-	}
-	f.some[switchList] = someOf(f.t.Switches)
-}
-
-func (f *topologyFile) readHost(n *yaml.Node) {
+func (f *reader) readHost(n *yaml.Node) {
 	h := Host{Rate: f.rate}
 	what := fmt.Sprintf("host %d", len(f.t.Hosts))
 	f.Mapping(n, what,
@@ -131,23 +127,23 @@ func (f *topologyFile) readHost(n *yaml.Node) {
 		strictyaml.Required("switch", func(n *yaml.Node) { h.Switch = f.readEnd(n, what) }),
 		strictyaml.Optional("rate", func(n *yaml.Node) { h.Rate = f.readRate(n, what) }),
 	)
-	f.checkRate(n, what, h.Rate)
+	f.needRate(n, what, h.Rate)
 	f.t.Hosts = append(f.t.Hosts, h)
 }
 
-func (f *topologyFile) readLink(n *yaml.Node) {
+func (f *reader) readLink(n *yaml.Node) {
 	l := Link{Rate: f.rate}
 	what := fmt.Sprintf("link %d", len(f.t.Links))
 	f.Mapping(n, what,
 		strictyaml.Required("between", func(n *yaml.Node) { l.A, l.B, what = f.readEnds(n, what) }),
 		strictyaml.Optional("rate", func(n *yaml.Node) { l.Rate = f.readRate(n, what) }),
 	)
-	f.checkRate(n, what, l.Rate)
+	f.needRate(n, what, l.Rate)
 	f.t.Links = append(f.t.Links, l)
 }
 
-// readEnds reads the two switches of a link, and what to call it from here on.
-func (f *topologyFile) readEnds(n *yaml.Node, what string) (a, b int, name string) {
+// readEnds reads the two switches of a link, and returns them and the link's name for messages.
+func (f *reader) readEnds(n *yaml.Node, what string) (a, b int, name string) {
 	ends, ok := f.List(n, what+": between", 2)
 	if ok && len(ends) != 2 {
 		f.Fault(n, "%s: between: %d switches (want 2)", what, len(ends))
@@ -166,23 +162,24 @@ func (f *topologyFile) readEnds(n *yaml.Node, what string) (a, b int, name strin
 	return a, b, what
 }
 
-// readEnd returns the number of a switch. After a fault it is 0, and nobody asks for it.
-func (f *topologyFile) readEnd(n *yaml.Node, what string) int {
+// readEnd returns the number of a switch, or 0 after a fault.
+func (f *reader) readEnd(n *yaml.Node, what string) int {
 	name, ok := f.Text(n, what+": switch")
 	if !ok {
 		return 0
 	}
 	i, ok := f.switches[name]
 	if !ok {
-		f.Fault(n, "%s: no such switch: %.80s (want %s)", what, name, f.some[switchList])
+		f.Fault(n, "%s: no such switch: %.80s (want %s)", what, name, someOf(f.t.Switches))
 	}
 	return i
 }
 
-func (f *topologyFile) readRate(n *yaml.Node, what string) Rate {
+// readRate returns a rate. After a fault it is not 0, since it is not missing.
+func (f *reader) readRate(n *yaml.Node, what string) Rate {
 	text, ok := f.Text(n, what+": rate")
 	if !ok {
-		return Gbps // not 0: that the rate is missing would be wrong
+		return Gbps
 	}
 	rate, err := ParseRate(text)
 	if err != nil {
@@ -192,41 +189,35 @@ func (f *topologyFile) readRate(n *yaml.Node, what string) Rate {
 	return rate
 }
 
-func (f *topologyFile) checkRate(n *yaml.Node, what string, rate Rate) {
+func (f *reader) needRate(n *yaml.Node, what string, rate Rate) {
 	if rate == 0 {
 		f.Fault(n, "%s: no rate (give it one, as 1G, or the topology one for all)", what)
 	}
 }
 
-// nameLinks names the links, unless something is wrong already. A link's own name comes before another's the other way
-// round.
-func (f *topologyFile) nameLinks() {
-	if len(f.Faults) > 0 {
-		return
-	}
+// nameLinks names the links, both ways round. A link's own name goes before that of another one
+// turned round.
+func (f *reader) nameLinks() {
 	f.links = make(map[string]int)
-	back := Topology{Switches: f.t.Switches, Links: slices.Clone(f.t.Links)}
-	for i, l := range back.Links {
-		back.Links[i].A, back.Links[i].B = l.B, l.A
+	turned := Topology{Switches: f.t.Switches, Links: slices.Clone(f.t.Links)}
+	for i, l := range turned.Links {
+		turned.Links[i].A, turned.Links[i].B = l.B, l.A
 	}
-	for i, name := range back.LinkNames() {
-		f.links[name] = i
+	for _, names := range [][]string{turned.LinkNames(), f.t.LinkNames()} {
+		for i, name := range names {
+			f.links[name] = i
+		}
 	}
-	names := f.t.LinkNames()
-	for i, name := range names {
-		f.links[name] = i
-	}
-	f.some[linkList] = someOf(names)
 }
 
-func (f *topologyFile) readVLAN(n *yaml.Node) {
+func (f *reader) readVLAN(n *yaml.Node) {
 	v := VLAN{}
 	what := fmt.Sprintf("vlan %d", len(f.t.VLANs))
 	f.Mapping(n, what,
 		strictyaml.Required("vid", func(n *yaml.Node) {
-			vid, _ := f.Number(n, what+": vid", 1, int(transport.MaxVID))
+			vid, ok := f.Number(n, what+": vid", 1, int(transport.MaxVID))
 			v.VID = transport.VID(vid)
-			if i := slices.IndexFunc(f.t.VLANs, func(other VLAN) bool { return other.VID == v.VID }); vid > 0 && i >= 0 {
+			if i := slices.Index(f.t.VIDs(), v.VID); ok && i >= 0 {
 				f.Fault(n, "%s: vid %d: is on line %d, too (want it once)", what, vid, f.lines[vlanList][i])
 			}
 		}),
@@ -236,7 +227,7 @@ func (f *topologyFile) readVLAN(n *yaml.Node) {
 }
 
 // readMembers reads the links of a VLAN, ascending.
-func (f *topologyFile) readMembers(n *yaml.Node, what string) []int {
+func (f *reader) readMembers(n *yaml.Node, what string) []int {
 	entries, _ := f.List(n, what+": links", len(f.t.Links))
 	var links []int
 	for _, n := range entries {
@@ -246,7 +237,7 @@ func (f *topologyFile) readMembers(n *yaml.Node, what string) []int {
 		}
 		l, ok := f.links[name]
 		if !ok {
-			f.Fault(n, "%s: no such link: %.80s (want %s)", what, name, f.some[linkList])
+			f.Fault(n, "%s: no such link: %.80s (want %s)", what, name, someOf(f.t.LinkNames()))
 			continue
 		}
 		links = append(links, l)
@@ -259,17 +250,14 @@ func (f *topologyFile) readMembers(n *yaml.Node, what string) []int {
 }
 
 // validate notes what is wrong with the topology as a whole, and where. It sorts the VLANs.
-func (f *topologyFile) validate() {
-	order := make([]int, len(f.t.VLANs))
-	for i := range order {
-		order[i] = i
+func (f *reader) validate() {
+	lines := make(map[transport.VID]int)
+	for i, v := range f.t.VLANs {
+		lines[v.VID] = f.lines[vlanList][i]
 	}
-	vlans, lines := f.t.VLANs, f.lines[vlanList]
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(vlans[a].VID, vlans[b].VID) })
-	f.t.VLANs, f.lines[vlanList] = nil, nil
-	for _, i := range order {
-		f.t.VLANs = append(f.t.VLANs, vlans[i])
-		f.lines[vlanList] = append(f.lines[vlanList], lines[i])
+	slices.SortFunc(f.t.VLANs, func(a, b VLAN) int { return cmp.Compare(a.VID, b.VID) })
+	for i, v := range f.t.VLANs {
+		f.lines[vlanList][i] = lines[v.VID]
 	}
 	err := f.t.Validate()
 	if err == nil {
@@ -283,7 +271,7 @@ func (f *topologyFile) validate() {
 	f.FaultAt(line, "%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
 }
 
-// maxSome is how many names a message lists.
+// maxSome is the number of names that a message lists.
 const maxSome = 8
 
 // someOf says which names there are, or the first of them.

@@ -9,11 +9,12 @@ import (
 // maxLevels bounds the levels of a spec: names stay short.
 const maxLevels = 16
 
-// Specs says what Parse takes.
+// Specs describes what Parse takes.
 const Specs = "flat:HOSTS, tree:LEAVESxHOSTS (more levels: tree:AxBx...xHOSTS, from the root down), " +
-	"vbft:LEAVESxTOPSxHOSTS, vbft3:PODSxLEAVESxMIDSxTOPSxHOSTS (tops per middle switch), each with @RATE or @HOSTRATE/LINKRATE behind it, as @1G/10G"
+	"vbft:LEAVESxTOPSxHOSTS, vbft3:PODSxLEAVESxMIDSxTOPSxHOSTS (tops per middle switch), " +
+	"each with @RATE or @HOSTRATE/LINKRATE behind it, as @1G/10G"
 
-// kind is a sort of network that there are specs for: how many numbers they have, and what they make.
+// kind is a kind of network with specs: the number of its sizes, and what they make.
 type kind struct {
 	least, most int
 	make        func(n []int) (*Topology, error)
@@ -35,23 +36,23 @@ var kinds = map[string]kind{
 	}},
 }
 
-// IsSpec reports whether s begins as Parse's specs do, rather than being the name of a file.
+// IsSpec reports whether s begins as a spec for Parse does, and is not the name of a file.
 func IsSpec(s string) bool {
 	name, _, found := strings.Cut(s, ":")
 	_, known := kinds[name]
 	return found && known
 }
 
-// Parse makes a regular network from a short description (see Specs):
+// Parse makes a regular network from a spec (see Specs):
 //
-//	flat:16             one switch, 16 hosts                               Flat(16)
-//	tree:4x4            4 leaves of 4 hosts below a switch                 Tree(4, 4)
-//	vbft:4x4x4          4 leaves, 4 tops, 4 hosts at each leaf             FatTree(4, 4, 4)
-//	vbft3:4x4x2x2x8     4 pods of 4 leaves and 2 middle switches, each of  FatTreeOf({8, 1}, {4, 2}, {4, 2})
-//	                    them below 2 tops of its own; 8 hosts at each leaf
+//	flat:16             Flat(16): one switch, 16 hosts
+//	tree:4x4            Tree(4, 4): 4 leaves of 4 hosts below a switch
+//	vbft:4x4x4          FatTree(4, 4, 4): 4 leaves, 4 tops, 4 hosts at each leaf
+//	vbft3:4x4x2x2x8     FatTreeOf({8, 1}, {4, 2}, {4, 2}): 4 pods of 4 leaves and 2 middle
+//	                    switches, each of them below 2 tops of its own; 8 hosts at each leaf
 //	vbft:4x4x4@1G/10G   cables of 1 Gbit/s to hosts, 10 between switches
 //
-// The error is an ErrInvalid.
+// The error is ErrInvalid.
 func Parse(spec string) (*Topology, error) {
 	t, err := parseSpec(spec)
 	if err != nil {
@@ -67,9 +68,13 @@ func parseSpec(spec string) (*Topology, error) {
 		return nil, invalid("there is no %q", name)
 	}
 	sizes, rates, hasRates := strings.Cut(rest, "@")
-	numbers, err := parseSizes(sizes)
-	if err != nil {
-		return nil, err
+	var numbers []int
+	for word := range strings.SplitSeq(sizes, "x") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > maxParts {
+			return nil, invalid("%q: want a number of 1 to %d", word, maxParts)
+		}
+		numbers = append(numbers, n)
 	}
 	if len(numbers) < k.least || len(numbers) > k.most {
 		return nil, invalid("%s takes %s numbers, not %d", name, k.count(), len(numbers))
@@ -92,18 +97,6 @@ func parseSpec(spec string) (*Topology, error) {
 	}
 	t.SetRates(h, l)
 	return t, nil
-}
-
-func parseSizes(s string) ([]int, error) {
-	var numbers []int
-	for _, word := range strings.Split(s, "x") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 || n > maxParts {
-			return nil, invalid("%q: want a number of 1 to %d", word, maxParts)
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers, nil
 }
 
 // SetRates gives all cables to hosts one rate, and all between switches another.

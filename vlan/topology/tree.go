@@ -1,27 +1,27 @@
 package topology
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
 
-// tree is a VLAN, seen from a root: so a path is found by climbing from its two ends. Switches that the VLAN does not
-// lead to are roots of their own.
+// tree is a VLAN, seen from a root: a path climbs from its two ends until they meet. Switches that
+// the VLAN does not reach are roots of their own.
 type tree struct {
 	root   []int32 // of each switch
-	Parent []int32 // of each switch: the next one towards its root, or itself
+	parent []int32 // of each switch: the next one towards its root, or itself
 	up     []int32 // of each switch: the hop there, by Hop.Index
 	depth  []int32 // of each switch: hops to its root
 }
 
-// tree finds the tree of VLAN number i, or returns an ErrInvalid that names a loop. t's parts must be in order.
-func (t *Topology) Tree(i int) (*tree, error) {
+// tree finds the tree of VLAN number i, or returns an ErrInvalid that names a loop. t's parts must
+// be in order.
+func (t *Topology) tree(i int) (*tree, error) {
 	n := len(t.Switches)
 	slab := make([]int32, 4*n)
-	tr := &tree{root: slab[:n:n], Parent: slab[n : 2*n : 2*n], up: slab[2*n : 3*n : 3*n], depth: slab[3*n:]}
+	tr := &tree{root: slab[:n:n], parent: slab[n : 2*n : 2*n], up: slab[2*n : 3*n : 3*n], depth: slab[3*n:]}
 	for s := range n {
-		tr.root[s], tr.Parent[s], tr.up[s] = -1, int32(s), -1
+		tr.root[s], tr.parent[s], tr.up[s] = -1, int32(s), -1
 	}
 	next := t.neighbours(t.VLANs[i].Links)
 	var queue []int32
@@ -31,17 +31,16 @@ func (t *Topology) Tree(i int) (*tree, error) {
 		}
 		tr.root[s] = int32(s)
 		queue = append(queue[:0], int32(s))
-		for len(queue) > 0 {
-			at := queue[0]
-			queue = queue[1:]
+		for k := 0; k < len(queue); k++ {
+			at := queue[k]
 			for _, hop := range next.of(at) {
 				to := int32(t.End(hop))
 				switch {
-				case tr.up[at] >= 0 && hop.Index() == int(tr.up[at]): // where it came from
+				case tr.up[at] >= 0 && hop.Index() == int(tr.up[at]): // the way back to the root
 				case tr.root[to] >= 0:
 					return nil, flawed(vlanList, i, "VLAN %d: loop %s", t.VLANs[i].VID, t.loopName(tr, at, to))
 				default:
-					tr.root[to], tr.Parent[to], tr.depth[to] = int32(s), at, tr.depth[at]+1
+					tr.root[to], tr.parent[to], tr.depth[to] = int32(s), at, tr.depth[at]+1
 					tr.up[to] = int32(hop.Reverse().Index())
 					queue = append(queue, to)
 				}
@@ -54,19 +53,69 @@ func (t *Topology) Tree(i int) (*tree, error) {
 // loopName names the switches of the loop that a cable between a and b closes.
 func (t *Topology) loopName(tr *tree, a, b int32) string {
 	left, right := []string{t.Switches[a]}, []string{t.Switches[b]}
-	for x, y := a, b; x != y; {
-		if tr.depth[x] >= tr.depth[y] {
-			x = tr.Parent[x]
-			left = append(left, t.Switches[x])
+	for a != b {
+		if tr.depth[a] >= tr.depth[b] {
+			a = tr.parent[a]
+			left = append(left, t.Switches[a])
 		} else {
-			y = tr.Parent[y]
-			right = append(right, t.Switches[y])
+			b = tr.parent[b]
+			right = append(right, t.Switches[b])
 		}
 	}
-	for i := len(right) - 2; i >= 0; i-- { // the last one is where the two meet
-		left = append(left, right[i])
+	right = right[:len(right)-1] // both end where the ways meet
+	slices.Reverse(right)
+	return strings.Join(append(append(left, right...), left[0]), "-")
+}
+
+// appendPath appends the hops between two switches of one tree: up to where their ways to the root
+// meet, and down.
+func (tr *tree) appendPath(dst []Hop, from, to int32) []Hop {
+	down := to
+	for from != to {
+		if tr.depth[from] >= tr.depth[to] {
+			dst = append(dst, HopAt(int(tr.up[from])))
+			from = tr.parent[from]
+		} else {
+			to = tr.parent[to]
+		}
 	}
-	return strings.Join(append(left, t.Switches[a]), "-")
+	begin := len(dst)
+	for ; down != from; down = tr.parent[down] {
+		dst = append(dst, HopAt(int(tr.up[down])).Reverse())
+	}
+	slices.Reverse(dst[begin:])
+	return dst
+}
+
+// Subtrees returns, for each link of a VLAN, the switches on its far side: away from the switch
+// with the lowest number in that part of the VLAN. The VLAN must have no loop.
+func (t *Topology) Subtrees(v VLAN) [][]int32 {
+	next := t.neighbours(v.Links)
+	order := make([]int32, 0, len(t.Switches)) // each switch, then those on its far side
+	var far [][2]int                           // of each link: begin and end in order
+	seen := make([]bool, len(t.Switches))
+	var visit func(s int32)
+	visit = func(s int32) {
+		seen[s] = true
+		order = append(order, s)
+		for _, hop := range next.of(s) {
+			if to := int32(t.End(hop)); !seen[to] {
+				begin := len(order)
+				visit(to)
+				far = append(far, [2]int{begin, len(order)})
+			}
+		}
+	}
+	for s := range t.Switches {
+		if !seen[s] {
+			visit(int32(s))
+		}
+	}
+	all := make([][]int32, len(far))
+	for i, f := range far {
+		all[i] = order[f[0]:f[1]]
+	}
+	return all
 }
 
 // adjacency has, for each switch, the hops that leave it.
@@ -87,36 +136,14 @@ func (t *Topology) neighbours(links []int) *adjacency {
 	for s := range t.Switches {
 		a.first[s+1] += a.first[s]
 	}
-	at := append([]int32(nil), a.first...)
+	at := slices.Clone(a.first)
+	add := func(s int, h Hop) {
+		a.hops[at[s]] = h
+		at[s]++
+	}
 	for _, l := range links {
-		from, to := t.Links[l].A, t.Links[l].B
-		a.hops[at[from]] = Hop{Link: l}
-		a.hops[at[to]] = Hop{Link: l, Back: true}
-		at[from]++
-		at[to]++
+		add(t.Links[l].A, Hop{Link: l})
+		add(t.Links[l].B, Hop{Link: l, Back: true})
 	}
 	return a
-}
-
-// deepestFirst returns the switches so that each comes before its parent.
-func (tr *tree) DeepestFirst() []int32 {
-	order := make([]int32, len(tr.depth))
-	for s := range order {
-		order[s] = int32(s)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(tr.depth[b], tr.depth[a]) })
-	return order
-}
-
-// below returns which switches' ways to the root lead through one.
-func (tr *tree) Below(top int32) []bool {
-	set := make([]bool, len(tr.Parent))
-	for s := range set {
-		at := int32(s)
-		for tr.depth[at] > tr.depth[top] {
-			at = tr.Parent[at]
-		}
-		set[s] = at == top
-	}
-	return set
 }

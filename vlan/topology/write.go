@@ -8,33 +8,43 @@ import (
 	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
 )
 
-// WriteTo writes t as YAML, from which Read makes the same. If all cables have one rate, it is said once.
-// Errors: ErrInvalid; the writer's.
+// WriteTo writes t as YAML, from which Read makes the same. If all cables have one rate, it is
+// written once. Errors: ErrInvalid; the writer's.
 func (t *Topology) WriteTo(w io.Writer) (n int64, err error) {
 	if err := t.Validate(); err != nil {
 		return 0, err
 	}
 	var b strings.Builder
 	common := t.commonRate()
+	if common != 0 {
+		fmt.Fprintf(&b, "rate: %v\n", common)
+	}
 	rate := func(r Rate) string {
 		if common != 0 {
 			return ""
 		}
 		return ", rate: " + r.String()
 	}
-	if common != 0 {
-		fmt.Fprintf(&b, "rate: %v\n", common)
+	list := func(key string, entries int) {
+		b.WriteString(key + ":")
+		if entries == 0 {
+			b.WriteString(" []")
+		}
+		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "switches: [%s]\nhosts:%s\n", yamlNames(t.Switches), emptyList(len(t.Hosts)))
+	fmt.Fprintf(&b, "switches: [%s]\n", yamlNames(t.Switches))
+	list("hosts", len(t.Hosts))
 	for _, h := range t.Hosts {
-		fmt.Fprintf(&b, "  - {name: %s, switch: %s%s}\n", yamlName(h.Name), yamlName(t.Switches[h.Switch]), rate(h.Rate))
+		fmt.Fprintf(&b, "  - {name: %s, switch: %s%s}\n",
+			yamlName(h.Name), yamlName(t.Switches[h.Switch]), rate(h.Rate))
 	}
-	fmt.Fprintf(&b, "links:%s\n", emptyList(len(t.Links)))
+	list("links", len(t.Links))
 	for _, l := range t.Links {
-		fmt.Fprintf(&b, "  - {between: [%s, %s]%s}\n", yamlName(t.Switches[l.A]), yamlName(t.Switches[l.B]), rate(l.Rate))
+		fmt.Fprintf(&b, "  - {between: [%s, %s]%s}\n",
+			yamlName(t.Switches[l.A]), yamlName(t.Switches[l.B]), rate(l.Rate))
 	}
+	list("vlans", len(t.VLANs))
 	names := t.LinkNames()
-	fmt.Fprintf(&b, "vlans:%s\n", emptyList(len(t.VLANs)))
 	for _, v := range t.VLANs {
 		members := make([]string, len(v.Links))
 		for i, l := range v.Links {
@@ -46,29 +56,17 @@ func (t *Topology) WriteTo(w io.Writer) (n int64, err error) {
 	return int64(written), err
 }
 
-// emptyList is what follows the key of a list without entries.
-func emptyList(entries int) string {
-	if entries == 0 {
-		return " []"
-	}
-	return ""
-}
-
 // commonRate returns the rate of all cables, or 0 if they differ.
 func (t *Topology) commonRate() (common Rate) {
+	rates := make(map[Rate]bool)
 	for _, h := range t.Hosts {
-		if common == 0 {
-			common = h.Rate
-		}
-		if h.Rate != common {
-			return 0
-		}
+		rates[h.Rate] = true
 	}
 	for _, l := range t.Links {
-		if common == 0 {
-			common = l.Rate
-		}
-		if l.Rate != common {
+		rates[l.Rate] = true
+	}
+	for common = range rates {
+		if len(rates) > 1 {
 			return 0
 		}
 	}
@@ -85,11 +83,9 @@ func yamlNames(names []string) string {
 
 // yamlName writes a name without quotes if it is a word for YAML, too.
 func yamlName(name string) string {
-	plain := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
-	})
-	letter := plain && (name[0] >= 'a' && name[0] <= 'z' || name[0] >= 'A' && name[0] <= 'Z')
-	if letter && !strings.EqualFold(name, "null") {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	word := strings.Trim(name, letters+"0123456789.-_") == "" && strings.IndexAny(name, letters) == 0
+	if word && !strings.EqualFold(name, "null") {
 		return name
 	}
 	return strictyaml.Quote(name)

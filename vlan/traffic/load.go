@@ -4,32 +4,33 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/transport"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Load is how much traffic each cable of a topology has to carry, in each direction. It may be more than the cable can.
+// Load is the traffic that each cable of a topology has to carry, in each direction. It may be more
+// than the cable can.
 type Load struct {
 	Topology *topology.Topology
 	Links    []topology.Rate // by Hop.Index
 	Up, Down []topology.Rate // by host: from it to its switch, and back
 }
 
-// Load returns what a traffic means for each cable, if each pair of nodes uses the VID that vid returns for it.
-// Errors: ErrInvalid, topology.ErrInvalid; ErrNoPath where a VID does not connect a pair.
-func (t Matrix) Load(top *topology.Topology, vid func(a, b int) transport.VID) (*Load, error) {
-	p, err := topology.NewPaths(top)
+// Load returns the load of each cable if each pair of nodes uses the VID that vid returns for it,
+// such as plan.Plan.PairVID. Errors: ErrInvalid, topology.ErrInvalid; topology.ErrNoPath where a
+// VID does not connect a pair.
+func (m Matrix) Load(t *topology.Topology, vid func(a, b int) transport.VID) (*Load, error) {
+	paths, err := topology.NewPaths(t)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Validate(len(top.Hosts)); err != nil {
+	if err := m.Validate(len(t.Hosts)); err != nil {
 		return nil, err
 	}
-	hosts := len(top.Hosts)
-	l := &Load{top, make([]topology.Rate, 2*len(top.Links)), make([]topology.Rate, hosts), make([]topology.Rate, hosts)}
+	rates := func(n int) []topology.Rate { return make([]topology.Rate, n) }
+	l := &Load{t, rates(2 * len(t.Links)), rates(len(t.Hosts)), rates(len(t.Hosts))}
 	var path []topology.Hop
-	for _, f := range t {
-		path, err = p.Append(path[:0], f.From, f.To, vid(f.From, f.To))
+	for _, f := range m {
+		path, err = paths.Append(path[:0], f.From, f.To, vid(f.From, f.To))
 		if err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}
@@ -47,8 +48,8 @@ func (l *Load) Utilisation(h topology.Hop) float64 {
 	return float64(l.Links[h.Index()] / l.Topology.Links[h.Link].Rate)
 }
 
-// MaxLink returns the direction of a link with the highest utilisation, the first of several, and that utilisation. Where
-// no link carries anything it is 0, and the hop means nothing.
+// MaxLink returns the direction of a link with the highest utilisation, the first of several, and
+// that utilisation. If no link carries anything, it is 0, and the hop means nothing.
 func (l *Load) MaxLink() (worst topology.Hop, utilisation float64) {
 	for i := range l.Links {
 		if u := l.Utilisation(topology.HopAt(i)); u > utilisation {
@@ -58,8 +59,8 @@ func (l *Load) MaxLink() (worst topology.Hop, utilisation float64) {
 	return worst, utilisation
 }
 
-// MaxHost returns the host whose cable has the highest utilisation in one of its directions, and that utilisation: no
-// choice of VIDs changes it.
+// MaxHost returns the host whose cable has the highest utilisation in one of its directions, and
+// that utilisation. No choice of VIDs changes it.
 func (l *Load) MaxHost() (host int, utilisation float64) {
 	for i, h := range l.Topology.Hosts {
 		if u := float64(max(l.Up[i], l.Down[i]) / h.Rate); u > utilisation {

@@ -7,42 +7,48 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/internal/prng"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// maxNodesOfPattern bounds the nodes of a pattern, as a topology's hosts are.
-const maxNodesOfPattern = 1 << 20
+const (
+	// Patterns lists the names that Pattern takes.
+	Patterns = "cg16, cg, shift:K, all, random:SEED, bisection"
 
-// Patterns says what Pattern takes.
-const Patterns = "cg16, cg, shift:K, all, random:SEED, bisection"
+	// maxNodes bounds the nodes of a pattern: a topology has no more hosts.
+	maxNodes = 1 << 20
+	// maxFlows bounds the flows of a pattern: all to all among 2,048 nodes.
+	maxFlows = 1 << 22
+)
 
-// Pattern returns the traffic of n nodes in one of the patterns that networks are measured with. Each node that sends, sends
-// 1 Gbit/s in all:
+// Pattern returns the traffic of n nodes in one of the patterns that networks are measured with.
+// Each node that sends, sends 1 Gbit/s in all:
 //
-//	cg          what the processes of NPB CG exchange most: each with its mirror in the matrix, if that is not itself.
-//	            n is a square r*r, and node r*i+j exchanges with r*j+i; or 2*r*r, and then pairs of neighbours count
-//	            as one place of the matrix, and the first of each exchanges with the first (VFREC §2.4)
-//	cg16        cg, and n must be 16: 1-4, 2-8, 3-12, 6-9, 7-13 and 11-14, both ways (VFREC figure 4)
-//	shift:K     nodes 0 to n-1-K send to the one K above. shift:8 of 16 is 0>8 to 7>15, one way (VFREC §5.2)
+//	cg          the main exchanges of NPB CG: each process with its mirror in the matrix, if that is
+//	            not itself. n is a square r*r, and node r*i+j exchanges with r*j+i; or n is 2*r*r:
+//	            then pairs of neighbours are one place of the matrix, and the first of each
+//	            exchanges with the first (VFREC §2.4)
+//	cg16        cg of 16 nodes: 1-4, 2-8, 3-12, 6-9, 7-13 and 11-14, both ways (VFREC figure 4)
+//	shift:K     nodes 0 to n-1-K send to the one K above. shift:8 of 16 is 0>8 to 7>15, one way
+//	            (VFREC §5.2)
 //	all         each sends the same to every other one
 //	random:SEED each sends to one other and receives from one other, by the seed
-//	bisection   each of the lower half and its counterpart in the upper half, both ways: i and i+n/2; n is even
+//	bisection   each of the lower half and its counterpart in the upper half, both ways: i and
+//	            i+n/2; n is even
 //
-// The error is an ErrInvalid.
+// The error is ErrInvalid.
 func Pattern(name string, n int) (Matrix, error) {
-	t, err := pattern(name, n)
+	m, err := pattern(name, n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: pattern %q for %d nodes: %w (there are: %s)", ErrInvalid, name, n, err, Patterns)
 	}
-	return t, nil
+	return m, nil
 }
 
 var errNoPattern = errors.New("there is no such pattern")
 
 func pattern(name string, n int) (Matrix, error) {
-	if n < 1 || n > maxNodesOfPattern {
-		return nil, fmt.Errorf("want 1 to %d nodes", maxNodesOfPattern)
+	if n < 1 || n > maxNodes {
+		return nil, fmt.Errorf("want 1 to %d nodes", maxNodes)
 	}
 	kind, argument, found := strings.Cut(name, ":")
 	number, err := strconv.ParseUint(argument, 10, 64)
@@ -78,15 +84,14 @@ func pattern(name string, n int) (Matrix, error) {
 	return nil, errNoPattern
 }
 
-// partners returns the traffic in which each node sends to one, if there is such a node and it is another one.
-func partners(n int, of func(int) int) Matrix {
-	var t Matrix
+// partners returns the traffic in which each node sends to one other, if there is such a node.
+func partners(n int, of func(int) int) (m Matrix) {
 	for i := range n {
 		if to := of(i); to >= 0 && to < n && to != i {
-			t = append(t, Flow{i, to, topology.Gbps})
+			m = append(m, Flow{i, to, topology.Gbps})
 		}
 	}
-	return t
+	return m
 }
 
 // patternCG is NPB 3's exch_proc.
@@ -103,25 +108,21 @@ func patternCG(n int) (Matrix, error) {
 	return nil, fmt.Errorf("want a square of nodes, or twice a square")
 }
 
-// maxFlows bounds a pattern: all to all among 2,048 nodes.
-const maxFlows = 1 << 22
-
-func patternAll(n int) (Matrix, error) {
+func patternAll(n int) (m Matrix, err error) {
 	if n*n > maxFlows {
 		return nil, fmt.Errorf("too many flows (want 2048 nodes at most)")
 	}
-	var t Matrix
 	for i := range n {
 		for j := range n {
 			if i != j {
-				t = append(t, Flow{i, j, topology.Gbps / topology.Rate(n-1)})
+				m = append(m, Flow{i, j, topology.Gbps / topology.Rate(n-1)})
 			}
 		}
 	}
-	return t, nil
+	return m, nil
 }
 
-// patternRandom is Sattolo's shuffle: a permutation of one cycle, so that nobody sends to itself.
+// patternRandom is Sattolo's shuffle: a permutation of one cycle, so that no node sends to itself.
 func patternRandom(n int, seed uint64) Matrix {
 	c := prng.Source(seed)
 	to := make([]int, n)

@@ -10,8 +10,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// ErrInvalid is what all errors are that say what is wrong with a traffic.
-var ErrInvalid = errors.New("bad traffic")
+// Matrix is a traffic matrix: what each node sends to each other node. It is sorted by From, then To, and no two
+// flows have the same ends.
+type Matrix []Flow
 
 // Flow is what one node sends to another, on average.
 type Flow struct {
@@ -19,36 +20,38 @@ type Flow struct {
 	Rate     topology.Rate
 }
 
-// Traffic is who sends how much to whom, sorted by From, then To; no two flows have the same ends.
-type Matrix []Flow
+// ErrInvalid matches the errors that say what is wrong with a matrix.
+var ErrInvalid = errors.New("bad traffic")
 
 // Compare orders flows by sender, then receiver.
 func (f Flow) Compare(o Flow) int {
 	return cmp.Or(cmp.Compare(f.From, o.From), cmp.Compare(f.To, o.To))
 }
 
-// Validate reports what is wrong with t among that many nodes, as an ErrInvalid: nodes out of range, a node that sends
-// to itself, rates that are not positive, flows out of order or twice (Normalise mends that).
-func (t Matrix) Validate(nodes int) error {
-	for i, f := range t {
+// Validate reports what is wrong with m among that many nodes, as ErrInvalid: nodes out of range, a
+// node that sends to itself, rates that are not positive, flows out of order or twice (Normalise
+// mends that).
+func (m Matrix) Validate(nodes int) error {
+	for i, f := range m {
 		switch {
-		case f.From < 0 || f.To < 0 || f.From >= nodes || f.To >= nodes:
+		case min(f.From, f.To) < 0 || max(f.From, f.To) >= nodes:
 			return fmt.Errorf("%w: flow %d>%d: want nodes 0 to %d", ErrInvalid, f.From, f.To, nodes-1)
 		case f.From == f.To:
 			return fmt.Errorf("%w: flow %d>%d: a node's own messages need no cable", ErrInvalid, f.From, f.To)
 		case !f.Rate.Valid():
 			return fmt.Errorf("%w: flow %d>%d: rate %v (want more than 0)", ErrInvalid, f.From, f.To, float64(f.Rate))
-		case i > 0 && t[i-1].Compare(f) >= 0:
-			return fmt.Errorf("%w: flow %d>%d comes after %d>%d (want each once, sorted)", ErrInvalid, f.From, f.To, t[i-1].From, t[i-1].To)
+		case i > 0 && m[i-1].Compare(f) >= 0:
+			return fmt.Errorf("%w: flow %d>%d comes after %d>%d (want each once, sorted)",
+				ErrInvalid, f.From, f.To, m[i-1].From, m[i-1].To)
 		}
 	}
 	return nil
 }
 
-// Normalise returns t sorted, with the flows of the same ends added up, and those left out that carry nothing. It does not
-// change t.
-func (t Matrix) Normalise() Matrix {
-	sorted := slices.Clone(t)
+// Normalise returns m sorted, with the flows of the same ends added up, and without those that
+// carry nothing. It does not change m.
+func (m Matrix) Normalise() Matrix {
+	sorted := slices.Clone(m)
 	slices.SortStableFunc(sorted, Flow.Compare)
 	merged := sorted[:0]
 	for _, f := range sorted {
@@ -61,35 +64,10 @@ func (t Matrix) Normalise() Matrix {
 	return slices.DeleteFunc(merged, func(f Flow) bool { return f.Rate == 0 })
 }
 
-// Matrix returns t as a table: row From, column To. All nodes of t must be below nodes.
-func (t Matrix) Dense(nodes int) [][]topology.Rate {
-	m := make([][]topology.Rate, nodes)
-	for i := range m {
-		m[i] = make([]topology.Rate, nodes)
-	}
-	for _, f := range t {
-		m[f.From][f.To] += f.Rate
-	}
-	return m
-}
-
-// FromDense returns the traffic that a table says: row From, column To. Zeros are no flows.
-func FromDense(matrix [][]topology.Rate) Matrix {
-	var t Matrix
-	for from, row := range matrix {
-		for to, rate := range row {
-			if rate != 0 {
-				t = append(t, Flow{from, to, rate})
-			}
-		}
-	}
-	return t
-}
-
-// Pairs returns the pairs of nodes that t has flows between, ascending.
-func (t Matrix) Pairs() []plan.Pair {
-	pairs := make([]plan.Pair, len(t))
-	for i, f := range t {
+// Pairs returns the pairs of nodes that m has flows between, ascending.
+func (m Matrix) Pairs() []plan.Pair {
+	pairs := make([]plan.Pair, len(m))
+	for i, f := range m {
 		pairs[i] = plan.PairOf(f.From, f.To)
 	}
 	slices.SortFunc(pairs, plan.Pair.Compare)

@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/rawlane/rawlane/vlan/internal/vlantest"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
@@ -42,15 +40,4 @@ func ExampleMatrix_Normalise() {
 	measured := traffic.Matrix{{3, 0, 100 * topology.Mbps}, {0, 1, topology.Gbps}, {3, 0, 150 * topology.Mbps}, {2, 1, 0}}
 	fmt.Println(measured.Normalise())
 	// Output: [{0 1 1G} {3 0 250M}]
-}
-
-func TestMatrixThereAndBack(t *testing.T) {
-	all := vlantest.Must(traffic.Pattern("all", 6))
-	m := all.Dense(6)
-	if m[2][5] != all[0].Rate || m[3][3] != 0 {
-		t.Errorf("matrix %v", m)
-	}
-	if got := traffic.FromDense(m); fmt.Sprint(got) != fmt.Sprint(all) {
-		t.Errorf("%v\nwant %v", got, all)
-	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// alone is one engine under test; the test plays all other members. Numbers are 0 unless said otherwise.
+// alone is one engine under test; the test plays all other members. Barrier numbers are 0 by
+// default.
 type alone struct {
 	*Engine
 	t   *testing.T
@@ -25,7 +26,7 @@ func newAlone(t *testing.T, algo string, rank, size int) *alone {
 	return &alone{New(cfg), t, monotime.At(time.Second)}
 }
 
-// arrives enters a number, and says what goes out.
+// arrives enters a number, and returns the messages sent.
 func (a *alone) arrives(number uint8) string {
 	a.t.Helper()
 	out, err := a.Arrive(a.now, number, nil)
@@ -35,7 +36,7 @@ func (a *alone) arrives(number uint8) string {
 	return sends(out)
 }
 
-// from makes a member's message.
+// from makes a message of a member.
 func (a *alone) from(rank int, k Kind, generation uint32, label uint8) Message {
 	return Message{
 		Kind: k, Label: label, Identity: identity, Generation: generation,
@@ -43,14 +44,14 @@ func (a *alone) from(rank int, k Kind, generation uint32, label uint8) Message {
 	}
 }
 
-// failed makes a member's message of a failure.
+// failed makes a member's fail message.
 func (a *alone) failed(rank int, generation uint32, r Reason, ranks ...int) Message {
 	m := a.from(rank, Fail, generation, 0)
 	m.Failure = newFailure(r, ranks...)
 	return m
 }
 
-// hears takes messages, over the wire's bytes, and says what goes out.
+// hears handles messages that went through the wire format, and returns the messages sent.
 func (a *alone) hears(rank int, messages ...Message) string {
 	a.t.Helper()
 	var out []Send
@@ -64,13 +65,13 @@ func (a *alone) hears(rank int, messages ...Message) string {
 	return sends(out)
 }
 
-// tells is hears of one Notify.
-func (a *alone) tells(rank int, generation uint32, label uint8) string {
+// notify handles one Notify.
+func (a *alone) notify(rank int, generation uint32, label uint8) string {
 	a.t.Helper()
 	return a.hears(rank, a.from(rank, Notify, generation, label))
 }
 
-// passes lets time pass, and says what goes out meanwhile.
+// passes lets time pass, and returns the messages sent meanwhile.
 func (a *alone) passes(d time.Duration) string {
 	var out []Send
 	end := a.now.Add(d)
@@ -112,7 +113,7 @@ func (a *alone) want(got, want string) {
 	}
 }
 
-// sends is messages in words: to whom, and what.
+// sends formats messages with their receivers.
 func sends(out []Send) string {
 	var words []string
 	for i := range out {

@@ -9,13 +9,13 @@
 //	Idle     Arrive, a member is known gone     Failed   -
 //	Waiting  awaited notify, step done          Waiting  notify of the next steps
 //	Waiting  last step done                     Idle     -
-//	Waiting  deadline                           Waiting  nack to each member awaited; the next one later
+//	Waiting  deadline                           Waiting  nack to each member awaited, again later
 //	Waiting  deadline, a member silent too long Failed   fail with those members, to all
 //	Waiting  fail                               Failed   -
 //	Waiting  bye, this generation completed     Waiting  as if all of its messages had come
 //	Waiting  bye, this generation not entered   Failed   fail, to all
 //	Waiting  another algorithm                  Failed   fail, to all and to the sender
-//	Idle     another algorithm                  Idle     fail, to the sender; the next Arrive fails
+//	Idle     another algorithm                  Idle     fail, to the sender; Arrive will fail
 //	any      nack, notify sent before           same     notify again
 //	any      nack, notify not sent yet          same     not yet
 //	Idle     nack, a member is known gone       Idle     fail
@@ -26,10 +26,10 @@
 // # Why no member leaves early
 //
 // A message belongs to a group (its identity covers the members), a number and a generation of 32
-// bits. A member in generation g has seen all others enter g-1, so others are in g-1, g or g+1, never
-// further: a message of g counts now, one of g+1 is kept, and all others are dropped. A member answers
-// a nack with a notify only if it has sent that notify before, in its present generation or the one
-// before.
+// bits. A member in generation g has seen all others enter g-1, so others are in g-1, g or g+1,
+// never further: a message of g counts now, one of g+1 is kept, and all others are dropped. A
+// member answers a nack with a notify only if it has sent that notify before, in its present
+// generation or the one before.
 //
 // Source: MCD §2.3 (colouring), §3; SCMD §3 (numbers, masks).
 package engine
@@ -156,8 +156,8 @@ func (e *Engine) Missing(number uint8, ranks []int) []int {
 	return ranks
 }
 
-// Arrive enters the next generation of a number. ErrWaiting if the one before was not left; ErrFailed
-// if this one cannot succeed.
+// Arrive enters the next generation of a number. ErrWaiting if the one before was not left;
+// ErrFailed if this one cannot succeed.
 func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, error) {
 	m := e.machine(number)
 	switch m.state {
@@ -280,9 +280,9 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 	return out
 }
 
-// noteNack notes a nack to a member, and returns how long that has been silent. Of the time since the
-// nack before, no more counts than usually lies between two: if more has passed, this node stood
-// still, and the answers may not be read yet.
+// noteNack notes a nack to a member, and returns how long that has been silent. Of the time since
+// the nack before, no more counts than usually lies between two: if more has passed, this node
+// stood still, and the answers may not be read yet.
 func (p *peer) noteNack(now monotime.Time, peerTimeout time.Duration) time.Duration {
 	since := now.Sub(p.last)
 	if p.nacks == 0 || since >= peerTimeout {

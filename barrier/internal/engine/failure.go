@@ -115,7 +115,8 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 	return Send{to, msg.NIC, e.failMessage(e.machine(msg.Number), msg.Generation, f)}
 }
 
-// restarted handles a message that shows that a member has begun anew: the group is broken, for both.
+// restarted handles a message that shows that a member has begun anew: the group is broken, for
+// both.
 func (e *Engine) restarted(member, from int, msg *Message, out []Send) []Send {
 	f := newFailure(Restarted, member)
 	e.lose(f)

@@ -8,10 +8,10 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// fuzzAlgorithms are those that a script's first byte chooses from.
+// fuzzAlgorithms are the algorithms that a script's first byte selects.
 var fuzzAlgorithms = []string{"concurrent", "shuffle", "tree:2", "star", "chassis-repeated", "redundant:2:concurrent"}
 
-// script is three engines whose frames bytes deliver, double, drop and reorder.
+// script is three engines. Bytes deliver, double, drop and reorder their frames.
 type script struct {
 	t       *testing.T
 	now     monotime.Time
@@ -39,7 +39,7 @@ func newScript(t *testing.T, algo schedule.Algorithm) *script {
 	return s
 }
 
-// do is one byte's event: its two highest bits say what, the others which.
+// do runs one byte's event: its two highest bits are the kind, the others the object.
 func (s *script) do(b byte) {
 	which := int(b & 0x3f)
 	switch b >> 6 {
@@ -104,7 +104,7 @@ func (s *script) tick(d time.Duration) {
 	}
 }
 
-// after checks what an event has done, and takes its frames.
+// after checks the effects of an event, and takes its frames.
 func (s *script) after(rank int, out []Send) {
 	e := s.engines[rank]
 	if most := 2*len(e.plan.notifies) + 2*len(e.plan.awaits) + 2; len(out) > most {
@@ -123,7 +123,7 @@ func (s *script) after(rank int, out []Send) {
 	s.pending = s.pending[max(0, len(s.pending)-maxPending):]
 }
 
-// exit checks that nobody left early, and that members fail for their silence alone.
+// exit checks that no member left early, and that members fail for their silence alone.
 func (s *script) exit(rank int, number uint8) {
 	state, generation := s.engines[rank].State(number)
 	if f := s.engines[rank].Failure(number); f != nil {
@@ -140,7 +140,7 @@ func (s *script) exit(rank int, number uint8) {
 	}
 }
 
-// settle has all go on without further faults: those that have not failed end.
+// settle runs all members on without further faults: barriers that have not failed end.
 func (s *script) settle() {
 	for range 200 {
 		for range 100 * maxPending {
@@ -167,7 +167,7 @@ func (s *script) settle() {
 	}
 }
 
-// behind reports whether somebody is in a later generation.
+// behind reports whether a member is in a later generation.
 func (s *script) behind(number uint8, generation uint32) bool {
 	for rank := range s.in {
 		if s.in[rank][number] > generation {
@@ -177,8 +177,8 @@ func (s *script) behind(number uint8, generation uint32) bool {
 	return false
 }
 
-// Bytes are a script. Whatever they do: no early exit, no panic, no failure but silence, few messages at once; and when the
-// faults end, so do the barriers.
+// Bytes are a script. Whatever they do: no early exit, no panic, no failure but silence, few
+// messages at once; and when the faults end, so do the barriers.
 func FuzzEngine(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 2, 0x40, 0x40, 0x40, 0x40})
 	f.Add([]byte{1, 0, 1, 2, 0x81, 0x80, 0xff, 0xff, 0x41, 0x80})
@@ -195,7 +195,7 @@ func FuzzEngine(f *testing.F) {
 	})
 }
 
-// Bytes are messages of members that have lost their minds. No panic, and few messages for each.
+// Bytes are arbitrary messages of members. No panic, and few messages sent for each.
 func FuzzEngine_Hostile(f *testing.F) {
 	for _, g := range goldens {
 		f.Add(g.m.Append([]byte{1}), uint8(2))

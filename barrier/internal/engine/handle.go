@@ -127,8 +127,9 @@ func (e *Engine) handleNotYet(m *machine, from int, msg *Message, out []Send) []
 	return out
 }
 
-// handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made yet,
-// or the member has left it so long ago that it does not know any more what it has completed.
+// handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made
+// yet, or the member has left it so long ago that it does not know any more what it has
+// completed.
 func (e *Engine) handleNoSuchGroup(m *machine, from int, msg *Message, out []Send) []Send {
 	p := &e.peers[from]
 	if p.incarnation == 0 || m.state != Waiting || msg.Generation != m.generation {

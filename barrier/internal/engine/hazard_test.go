@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Generations go round: 2^32 barriers are a day's.
+// Generations wrap: a program may run 2^32 barriers in a day.
 func TestGeneration_Wraps(t *testing.T) {
 	for _, name := range algorithms {
 		const n = 5
@@ -36,36 +36,37 @@ func TestGeneration_Wraps(t *testing.T) {
 	}
 }
 
-// MCD §2.3 tells generations apart by a bit. A duplicate that is two barriers late has the right one.
+// MCD §2.3 tells generations apart by one bit. A duplicate that is two barriers late has the
+// same bit.
 func TestDuplicate_TwoBarriersLate(t *testing.T) {
 	for _, parityOnly := range []bool{false, true} {
 		a := newAlone(t, "concurrent", 1, 2)
 		a.parityOnly = parityOnly
 		for g := range uint32(2) {
 			a.arrives(0)
-			a.tells(0, g+1, 1)
+			a.notify(0, g+1, 1)
 		}
 		a.arrives(0)
-		a.tells(0, 1, 1) // once more
+		a.notify(0, 1, 1) // once more
 		if state, _ := a.State(0); (state == Idle) != parityOnly {
 			t.Errorf("told apart by parity alone: %t; after the duplicate it is %v", parityOnly, state)
 		}
 	}
 }
 
-// What comes twice, late, or is not in the schedule counts, and does nothing else.
+// Messages that come twice or late, or are not in the schedule, are counted and do nothing else.
 func TestCounters(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)
-	a.tells(1, 1, 0)
-	a.tells(1, 1, 0)                    // double
-	a.tells(1, 1, 9)                    // no such label
-	a.tells(1, 0, 0)                    // late
+	a.notify(1, 1, 0)
+	a.notify(1, 1, 0)                   // double
+	a.notify(1, 1, 9)                   // no such label
+	a.notify(1, 0, 0)                   // late
 	a.hears(0, a.from(0, Notify, 1, 0)) // from itself
 	a.hears(5, a.from(5, Notify, 1, 0)) // from no member
-	a.tells(2, 1, 0)
+	a.notify(2, 1, 0)
 	a.is(Idle, 1)
-	a.tells(2, 1, 0) // late
+	a.notify(2, 1, 0) // late
 	a.hears(1, a.from(1, Nack, 1, 1))
 	if want := (Counters{Notifies: 2, Resent: 1, Late: 2, Duplicates: 1, Unexpected: 3}); a.Counters() != want {
 		t.Errorf("counters are %+v, want %+v", a.Counters(), want)
@@ -75,21 +76,22 @@ func TestCounters(t *testing.T) {
 // A message of the next generation is kept: its sender has left this one.
 func TestEarlyMessage(t *testing.T) {
 	a := newAlone(t, "tree:2", 2, 4)
-	a.want(a.tells(3, 1, 0), "")
+	a.want(a.notify(3, 1, 0), "")
 	a.is(Idle, 0)
 	a.want(a.arrives(0), "0 notify 1 gen=1")
-	a.tells(0, 1, 2)
-	a.tells(3, 2, 0)
-	a.tells(3, 2, 0)
+	a.notify(0, 1, 2)
+	a.notify(3, 2, 0)
+	a.notify(3, 2, 0)
 	a.want(a.arrives(0), "0 notify 1 gen=2")
 	a.is(Waiting, 2)
 }
 
-// A member that runs anew has lost what it had promised: the group is broken. It hears so too.
+// A member that has begun anew does not know what it has sent: the group is broken. It is told
+// so.
 func TestRestarted(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)
-	a.tells(1, 1, 0)
+	a.notify(1, 1, 0)
 	a.arrives(3)
 	anew := a.from(1, Notify, 1, 0)
 	anew.Incarnation = 77
@@ -104,23 +106,23 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
-// Who has lost its memory itself hears of generations that it never entered.
+// An engine that has begun anew itself hears of generations that it never entered.
 func TestRestarted_Oneself(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
-	a.want(a.tells(1, 7, 0), "1 fail (restarted: [0]) gen=7")
+	a.want(a.notify(1, 7, 0), "1 fail (restarted: [0]) gen=7")
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
 	a.failure(Restarted, 0)
 }
 
-// An answer of a generation long gone by shows the same.
+// A NotYet of a generation long past shows that its sender has begun anew.
 func TestRestarted_ByItsAnswer(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	for g := range uint32(3) {
 		a.arrives(0)
 		if g < 2 {
-			a.tells(1, g+1, 0)
+			a.notify(1, g+1, 0)
 		}
 	}
 	late := a.from(1, NotYet, 3, 0)
@@ -128,32 +130,33 @@ func TestRestarted_ByItsAnswer(t *testing.T) {
 	a.want(a.hears(1, late), "all fail (restarted: [1]) gen=3")
 }
 
-// A question that is two barriers late, as those of a member begun anew are, is answered, and harms nobody.
+// A nack that is two barriers late, as those of a member begun anew are, is answered and does no
+// harm.
 func TestAsk_TwoBarriersLate(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	for g := range uint32(3) {
 		a.arrives(0)
-		a.tells(1, g+1, 0)
+		a.notify(1, g+1, 0)
 	}
 	answer := "1 fail (restarted: [1]) gen=1"
 	a.want(a.hears(1, a.from(1, Nack, 1, 1)), answer)
 	b := newAlone(t, "star", 1, 2)
 	for g := range uint32(3) {
 		b.arrives(0)
-		b.tells(0, g+1, 1)
+		b.notify(0, g+1, 1)
 	}
 	b.hears(0, b.failed(0, 1, Restarted, 1))
 	b.arrives(0)
 	b.is(Waiting, 4)
 }
 
-// Of a failure that the next generation has, before this node has entered it.
+// A failure of the next generation is pending until this node enters it.
 func TestPendingFailure(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
 	a.hears(0, a.failed(0, 2, OtherAlgorithm, 2)) // 0 is ahead
 	a.is(Waiting, 1)
-	a.tells(0, 1, 1)
+	a.notify(0, 1, 1)
 	a.is(Idle, 1)
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
@@ -162,16 +165,17 @@ func TestPendingFailure(t *testing.T) {
 	a.want(a.arrives(1), "0 notify 0 number=1 gen=1") // other numbers go on
 }
 
-// News of a failure in a generation gone by do not end this one; that a member is down holds for those to come.
+// A failure of a past generation does not end this one. A member that is down ends those to
+// come.
 func TestFail_Late(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
-	a.tells(0, 1, 1)
+	a.notify(0, 1, 1)
 	a.arrives(0)
 	a.hears(0, a.failed(0, 1, OtherAlgorithm, 2))
 	a.hears(0, a.failed(0, 1, Silent, 2))
 	a.is(Waiting, 2)
-	a.tells(0, 2, 1)
+	a.notify(0, 2, 1)
 	a.is(Idle, 2)
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
@@ -179,7 +183,7 @@ func TestFail_Late(t *testing.T) {
 	a.failure(Silent, 2)
 }
 
-// Ranks that the group does not have are not believed.
+// A failure of ranks that the group does not have is ignored.
 func TestFail_OfNobody(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
@@ -187,7 +191,8 @@ func TestFail_OfNobody(t *testing.T) {
 	a.is(Waiting, 1)
 }
 
-// Who leaves is heard once, answered each time, and ends what it has not completed, in all numbers.
+// A bye counts once, is answered each time, and ends the barriers that its sender has not
+// completed, of all numbers.
 func TestBye(t *testing.T) {
 	a := newAlone(t, "concurrent", 1, 3)
 	a.arrives(0)
@@ -204,12 +209,13 @@ func TestBye(t *testing.T) {
 	a.failure(Left, 0)
 }
 
-// Who leaves tells those who may wait for it, until they answer or leave themselves. Not those who are down.
+// Leave says bye to members that may wait for this one, until they answer or leave themselves,
+// and not to those that are down.
 func TestLeave(t *testing.T) {
 	a := newAlone(t, "concurrent", 0, 5)
 	a.arrives(0)
 	for r := 1; r < 5; r++ {
-		a.tells(r, 1, 0)
+		a.notify(r, 1, 0)
 	}
 	a.want(sends(a.Leave(nil)), "1 bye, 2 bye, 3 bye, 4 bye")
 	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 1}) {
@@ -231,11 +237,11 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// The generations that a goodbye names are those that were left, not those that were entered.
+// A bye names the generations that were completed, not those that were entered.
 func TestGoodbye_WhileWaiting(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
-	a.tells(1, 1, 0)
+	a.notify(1, 1, 0)
 	a.arrives(0)
 	a.arrives(4)
 	bye := a.Goodbye()
@@ -244,7 +250,7 @@ func TestGoodbye_WhileWaiting(t *testing.T) {
 	}
 }
 
-// Nothing is allocated from one barrier to the next.
+// A barrier does not allocate.
 func TestAllocations(t *testing.T) {
 	a := newAlone(t, "tree:2", 2, 4)
 	out := make([]Send, 0, 16)
@@ -264,7 +270,8 @@ func TestAllocations(t *testing.T) {
 	a.is(Idle, g)
 }
 
-// Goodbyes go to those who await messages, once each; in a large group that is found quickly.
+// Byes go to the members that await messages, once each; in a large group they are found
+// quickly.
 func TestLeave_ToDependants(t *testing.T) {
 	for _, c := range []struct {
 		algo       string
@@ -291,12 +298,13 @@ func TestLeave_ToDependants(t *testing.T) {
 	}
 }
 
-// A barrier that is entered without hope tells nothing, although the one before had told everything.
+// A barrier that is entered with a failure pending sends nothing, although the one before has
+// sent all its messages.
 func TestPendingFailure_NotifiesNobody(t *testing.T) {
 	a := newAlone(t, "concurrent", 0, 3)
 	a.arrives(0)
-	a.tells(1, 1, 0)
-	a.want(a.tells(2, 1, 0), "all notify 1 gen=1")
+	a.notify(1, 1, 0)
+	a.want(a.notify(2, 1, 0), "all notify 1 gen=1")
 	a.is(Idle, 1)
 	a.hears(1, a.failed(1, 2, Silent, 2))
 	if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
@@ -305,12 +313,12 @@ func TestPendingFailure_NotifiesNobody(t *testing.T) {
 	a.want(a.hears(1, a.from(1, Nack, 2, 1)), "1 fail (silent: [2]) gen=2")
 }
 
-// Generation 0 was completed too, once generations have gone round.
+// A bye names generation 0 once generations have wrapped.
 func TestGoodbye_AfterGenerationZero(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.machine(0).generation = math.MaxUint32
 	a.arrives(0)
-	a.tells(1, 0, 0)
+	a.notify(1, 0, 0)
 	a.is(Idle, 0)
 	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 0}) {
 		t.Errorf("it has completed %v", bye.Done)

@@ -6,8 +6,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Leave says bye to the members that may wait for messages of this one and have not answered yet. The
-// caller repeats it until it appends nothing.
+// Leave says bye to the members that may wait for messages of this one and have not answered yet.
+// The caller repeats it until it appends nothing.
 func (e *Engine) Leave(out []Send) []Send {
 	bye := e.Goodbye()
 	e.leaves++

@@ -57,8 +57,8 @@ type Identity struct {
 //	24 the sender's incarnation, 4 bytes
 //	28 NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the first 16 of them (2 each)
-//	   Bye: how many barriers (2), for each its number (1) and the generation that was completed (4)
-//	   NoSuchGroup: the lowest epoch of such a group that exists at the sender (4; 0: none)
+//	   Bye: how many barriers (2), for each its number (1) and the generation completed (4)
+//	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none)
 //
 // Integers are big-endian.
 type Message struct {
@@ -141,7 +141,8 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes only.
+// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes
+// only.
 func Parse(b []byte, m *Message) error {
 	if len(b) < headLen || b[0]>>4 != Version {
 		return ErrMalformed

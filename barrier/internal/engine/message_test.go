@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// goldens are one message of each kind, and what is special about some.
+// goldens are at least one message of each kind.
 var goldens = []struct {
 	name string
 	m    Message
@@ -84,7 +84,7 @@ func TestMessage_Golden(t *testing.T) {
 	}
 }
 
-// A failure names the first members and counts the others, whoever passes it on.
+// A failure names the first members and counts the others, through any number of hops.
 func TestMessage_ManyFailed(t *testing.T) {
 	m := Message{Kind: Fail, Failure: newFailure(Silent, upTo(40)...)}
 	for hop := range 3 {
@@ -150,7 +150,7 @@ func TestParse_Allocations(t *testing.T) {
 	}
 }
 
-// Whatever bytes come: no panic, and what can be read is written the same again.
+// No bytes make Parse panic, and a message that can be read is written the same again.
 func FuzzParse(f *testing.F) {
 	for _, g := range goldens {
 		f.Add(unhex(f, g.wire))

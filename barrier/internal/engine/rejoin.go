@@ -6,9 +6,9 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// BegunAnew reports whether a message comes from a later life of a member: it was heard by another
-// incarnation, or counts as down, or lacks a generation that this member has long completed. A member
-// that has not begun anew is at most one generation behind.
+// BegunAnew reports whether a message comes from a later life of a member: it was heard by
+// another incarnation, or counts as down, or lacks a generation that this member has long
+// completed. A member that has not begun anew is at most one generation behind.
 func (e *Engine) BegunAnew(rank int, msg *Message) bool {
 	p, m := &e.peers[rank], e.machines[msg.Number]
 	return p.incarnation != 0 && p.incarnation != msg.Incarnation || e.isGone(rank) ||
@@ -26,9 +26,9 @@ func (e *Engine) Fresh() bool {
 	return e.gone == nil
 }
 
-// Rejoin moves a fresh engine to the epoch in which the other members are: this process began anew,
-// and counts the groups that it made from the beginning. All that was heard may come from members of
-// the old epoch and is forgotten; barriers that were entered are entered again.
+// Rejoin moves a fresh engine to the epoch in which the other members are: this process began
+// anew, and counts the groups that it made from the beginning. All that was heard may come from
+// members of the old epoch and is forgotten; barriers that were entered are entered again.
 func (e *Engine) Rejoin(now monotime.Time, epoch uint32, out []Send) []Send {
 	e.cfg.Identity.Epoch = epoch
 	clear(e.peers)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A member that answers nothing for the limit is silent.
+// A member that answers nothing for PeerTimeout is silent.
 func TestSilence(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
@@ -16,7 +16,8 @@ func TestSilence(t *testing.T) {
 	a.failure(Silent, 1)
 }
 
-// Who stood still itself does not count that as the silence of others, whose answers it has not read yet.
+// A node that stood still does not count that time as the silence of others, whose answers it
+// has not read yet.
 func TestSilence_NotWhileOneStandsStillOneself(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
@@ -29,7 +30,7 @@ func TestSilence_NotWhileOneStandsStillOneself(t *testing.T) {
 	a.is(Waiting, 1)
 }
 
-// What was asked long ago, in a barrier that ended otherwise, does not make a member silent today.
+// Nacks of long ago, in a barrier that ended otherwise, do not make a member silent today.
 func TestSilence_NotOfLongAgo(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)

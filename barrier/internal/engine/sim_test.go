@@ -12,16 +12,16 @@ import (
 	"github.com/rawlane/rawlane/sim"
 )
 
-// algorithms are those that every promise is tested with.
+// algorithms are those with which every promise is tested.
 var algorithms = []string{
 	"shuffle", "tree:2", "tree:3", "treetree:2", "concurrent", "star", "hier:3", "hier:4:star:shuffle", "chassis",
 	"chassis-repeated", "stripe:2:tree:3", "redundant:2:concurrent",
 }
 
-// paper is what a message costs in MCD §5.1.1.
+// paper is the cost of a message in MCD §5.1.1.
 var paper = sim.Config{Os: 3 * time.Microsecond, L: 17500 * time.Nanosecond, Or: 9500 * time.Nanosecond}
 
-// networks is how many NICs the simulated nodes have: what the algorithms above use.
+// networks is the number of NICs of the simulated nodes: those that the algorithms above use.
 const networks = 2
 
 // barrier is one of a group's numbers. Group 0 is all nodes, group 1 some of them.
@@ -30,9 +30,10 @@ type barrier struct {
 	number uint8
 }
 
-// cluster is n nodes in virtual time, all in one group. Their frames are bytes: the codec is part of what is simulated.
+// cluster is n nodes in virtual time, all in one group. Their frames are bytes: the wire format
+// is part of the simulation.
 //
-// It checks each exit: all members have entered by then, whatever the engines think.
+// It checks at each exit that all members have entered, by its own records.
 type cluster struct {
 	sim.Queue
 	net   *sim.Network[[]byte]
@@ -86,7 +87,7 @@ func (g *cluster) join(algo string, group int, nodes []int) {
 	}
 }
 
-// engine returns a node's of a group, or nil.
+// engine returns a node's engine of a group, or nil.
 func (g *cluster) engine(node, group int) *member {
 	return g.sites[node].member(identityOf(group))
 }
@@ -128,7 +129,7 @@ func (g *cluster) ended(m *member, number uint8) {
 	g.left(node, b)
 }
 
-// fail checks why a barrier failed: through nodes that have crashed, and no others.
+// fail checks that a barrier failed through nodes that have crashed, and no others.
 func (g *cluster) fail(m *member, b barrier, f *Failure) {
 	for _, r := range f.Ranks {
 		if !slices.Contains(g.crashed, m.nodes[r]) {
@@ -167,7 +168,7 @@ func (g *cluster) tick(node int) {
 	g.arm(node)
 }
 
-// restart has a crashed node begin anew: it knows nothing of its former life.
+// restart begins a crashed node anew: it knows nothing of its former life.
 func (g *cluster) restart(node int) {
 	s := g.sites[node]
 	former := s.members
@@ -186,7 +187,8 @@ func (g *cluster) crash(node int) {
 	g.net.Crash(node)
 }
 
-// events runs until there are none, or something is wrong, or it is time. It returns how many ran.
+// events runs until no event is left, a promise is broken, or the time is over. It returns how
+// many ran.
 func (g *cluster) events(until monotime.Time) (count int) {
 	for g.wrong == "" && g.Now().Before(until) && g.Step() {
 		count++
@@ -194,7 +196,8 @@ func (g *cluster) events(until monotime.Time) (count int) {
 	return count
 }
 
-// Without faults one barrier takes what the model says, to the nanosecond: engine, schedule, walk and sim agree.
+// Without faults one barrier takes as long as the model says, to the nanosecond: engine,
+// schedule, walk and sim agree.
 func TestSimulatedTimeIsTheCost(t *testing.T) {
 	p := schedule.LogP{Os: paper.Os, L: paper.L, Or: paper.Or, Gap: paper.Gap}
 	for _, name := range algorithms {
@@ -211,8 +214,9 @@ func TestSimulatedTimeIsTheCost(t *testing.T) {
 			g.check(t)
 			got, want := last.Sub(start), algorithm(name).Cost(n, p, p)
 			if name == "hier:4:star:shuffle" && n == 9 {
-				// A message waits at a leader when it handles the one before. The model has the leader send what follows
-				// from that at once, the simulated processor after it has handled all that wait.
+				// A message waits at a leader while that handles the one before. In the model
+				// the leader sends at once what the first one makes due; the simulated processor
+				// handles both first.
 				want += net.Or
 			}
 			if got != want {
@@ -229,7 +233,7 @@ func (g *cluster) check(t *testing.T) {
 	}
 }
 
-// Without faults nothing is sent but the schedule's messages.
+// Without faults the engines send the schedule's messages and nothing else.
 func TestFramesWithoutLoss(t *testing.T) {
 	const barriers = 100
 	for _, name := range algorithms {
@@ -247,7 +251,7 @@ func TestFramesWithoutLoss(t *testing.T) {
 	}
 }
 
-// repeat has all nodes enter number 0 again as soon as they have left it.
+// repeat makes all nodes enter number 0 again as soon as they have left it.
 func (g *cluster) repeat(barriers uint32) {
 	g.left = func(node int, b barrier) {
 		if g.in[node][b] < barriers {
@@ -259,7 +263,8 @@ func (g *cluster) repeat(barriers uint32) {
 	}
 }
 
-// Rounds in which every node in turn, and every pair of nodes, is later than the others, or earlier, by a random time.
+// Rounds in which every node in turn, and every pair of nodes, is later than the others, or
+// earlier, by a random time.
 func TestLateAndOdd(t *testing.T) {
 	const n, rounds = 8, 1000
 	odd := oddNodes(n)

@@ -17,9 +17,9 @@ var (
 	simSeed = flag.Uint64("sim.seed", 0, "of the first run, the others count on from it; 0 is a random one")
 )
 
-// Groups of up to 64 nodes that lose, double, reorder and delay their messages, pause, come late and, in some runs, crash.
-// Nobody leaves a barrier that somebody has not entered; all barriers end; and they fail through nodes that have
-// crashed and no others.
+// Groups of up to 64 nodes lose, double, reorder and delay their messages, pause, enter late
+// and, in some runs, crash. No node leaves a barrier that another one has not entered; all
+// barriers end; and they fail through nodes that have crashed and no others.
 func TestSimulation(t *testing.T) {
 	first := *simSeed
 	if first == 0 {
@@ -42,7 +42,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// With a generation's lowest bit alone, as MCD §2.3 has it, a message that is two barriers late lets somebody out early.
+// With a generation's lowest bit alone, as MCD §2.3 has it, a message that is two barriers late
+// lets a node out early.
 func TestSimulation_FindsAPlantedBug(t *testing.T) {
 	const most = 10_000
 	events := 0
@@ -61,7 +62,8 @@ func TestSimulation_FindsAPlantedBug(t *testing.T) {
 	t.Errorf("not found in %d runs, %d events", most, events)
 }
 
-// run is a cluster with programs: each node goes through some barriers of each of several numbers and groups.
+// run is a cluster with programs: each node goes through some barriers of each of several numbers
+// and groups.
 type run struct {
 	*cluster
 	rng        *rand.Rand
@@ -109,7 +111,7 @@ func newRun(algo string, seed uint64) *run {
 	return r
 }
 
-// String is what is special about the run.
+// String describes the run.
 func (r *run) String() string {
 	return fmt.Sprintf("%v, %d nodes, %d barriers of %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
 		r.engine(0, 0).cfg.Algorithm, len(r.sites), r.barriers, r.programs, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
@@ -119,7 +121,7 @@ func (r *run) often(p float64) bool { return r.rng.Float64() < p }
 
 func (r *run) upTo(d time.Duration) time.Duration { return time.Duration(r.rng.Int64N(int64(d) + 1)) }
 
-// choosePrograms takes some numbers of each group that there is; the groups may use the same.
+// choosePrograms chooses some numbers for each group; the groups may use the same ones.
 func (r *run) choosePrograms() {
 	for _, n := range r.rng.Perm(Numbers)[:1+r.rng.IntN(4)] {
 		r.programs = append(r.programs, barrier{0, uint8(n)})
@@ -131,7 +133,7 @@ func (r *run) choosePrograms() {
 	}
 }
 
-// someNodes are at least two, if there are, in random order.
+// someNodes returns some of n nodes in random order, at least two if n allows.
 func (r *run) someNodes(n int) []int { return r.rng.Perm(n)[:min(n, 2+r.rng.IntN(n))] }
 
 // members returns how many nodes are in a group.
@@ -144,7 +146,7 @@ func (r *run) members(group int) (count int) {
 	return count
 }
 
-// of returns a node's programs.
+// of returns the programs of a node.
 func (r *run) of(node int) (own []barrier) {
 	for _, b := range r.programs {
 		if r.engine(node, b.group) != nil {
@@ -169,7 +171,7 @@ func (r *run) someFaults() (f sim.Faults) {
 	return f
 }
 
-// run runs it to its end, and returns how many events that took.
+// run runs the cluster to its end, and returns the number of events.
 func (r *run) run() int {
 	r.left = func(node int, b barrier) {
 		if _, generation := r.engine(node, b.group).State(b.number); generation == r.barriers {
@@ -213,7 +215,7 @@ func (r *run) whole() (events int) {
 	return events
 }
 
-// stuck says who waits where, and for whom.
+// stuck lists the nodes that wait, and the ranks awaited.
 func (r *run) stuck() (who []string) {
 	for node := range r.sites {
 		for _, b := range r.of(node) {
@@ -235,7 +237,7 @@ func (r *run) begin(node int) {
 	}
 }
 
-// work has a node do something else, and then enter a barrier, if it still lives.
+// work has a node compute for a while, and then enter a barrier if it still lives.
 func (r *run) work(node int, b barrier) {
 	life := r.lives[node]
 	r.After(r.upTo(r.slow), func() {
@@ -276,7 +278,7 @@ func (r *run) finish(node int) {
 	}
 }
 
-// goodbye says goodbye until all have answered, or it is time to go.
+// goodbye says bye until all members have answered, or until an instant.
 func (r *run) goodbye(node int, until monotime.Time) {
 	r.net.Work(node, 0, func() {
 		heard := true

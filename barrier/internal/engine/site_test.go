@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// site is a node: engines, and what package barrier does around them, without network and locks. Simulations,
-// transcripts and tests carry its frames each in their own way.
+// site is a node: engines, driven as package barrier drives them, without network and locks.
+// Simulations, transcripts and tests carry its frames each in their own way.
 type site struct {
 	node    int
 	members []*member
@@ -51,7 +51,7 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 	msg.NIC = nic
 	m := s.member(msg.Identity)
 	if m == nil || m.left {
-		s.absent(m, from, &msg)
+		s.answerUnknown(m, from, &msg)
 		return
 	}
 	if rank := slices.Index(m.nodes, from); rank >= 0 {
@@ -59,8 +59,9 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 	}
 }
 
-// absent answers who asks in a group that is not here, not yet or not any longer.
-func (s *site) absent(m *member, from int, msg *Message) {
+// answerUnknown answers a message of a group that does not exist here, not yet or not any
+// longer.
+func (s *site) answerUnknown(m *member, from int, msg *Message) {
 	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
 	switch {
 	case msg.Kind == Nack && m != nil:
@@ -81,7 +82,7 @@ func (m *member) arrive(now monotime.Time, number uint8) error {
 	return err
 }
 
-// advance does what is due by now, of all groups.
+// advance does what is due, in all groups.
 func (s *site) advance(now monotime.Time) {
 	for _, m := range s.members {
 		m.flush(m.Advance(now, m.out[:0]))
@@ -98,7 +99,7 @@ func (s *site) deadline() (at monotime.Time, ok bool) {
 	return at, ok
 }
 
-// flush sends what an engine gave out, and tells of the barriers that ended.
+// flush sends an engine's messages, and reports the barriers that ended.
 func (m *member) flush(out []Send) {
 	m.out = out
 	for i := range out {

@@ -18,8 +18,8 @@ func (p Presence) String() string {
 	return [...]string{"no answer", "entered", "not entered", "has no such group"}[p%4]
 }
 
-// RequestStatus asks all members whether they have entered the last generation of a number that this
-// one has entered. Each number has a request of its own.
+// RequestStatus asks all members whether they have entered the last generation of a number that
+// this one has entered. Each number has a request of its own.
 func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
 	m.status = make([]Presence, e.cfg.Size)

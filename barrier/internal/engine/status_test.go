@@ -12,7 +12,8 @@ func (a *alone) reply(rank int, number uint8, entered bool) Message {
 	return m
 }
 
-// A status request finds who has entered, who has not, who has no such group, and who does not answer.
+// A status request finds members that have entered, have not entered, have no such group, or do
+// not answer.
 func TestStatus(t *testing.T) {
 	a := newAlone(t, "star", 0, 5)
 	a.arrives(0)
@@ -44,12 +45,12 @@ func TestStatus_OfTwoNumbers(t *testing.T) {
 	}
 }
 
-// An answer to a request of the generation before says nothing of this one.
+// An answer to a request of the generation before does not count for this one.
 func TestStatus_OfAnEarlierGeneration(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	a.arrives(0)
 	a.RequestStatus(0, nil)
-	a.tells(1, 1, 0)
+	a.notify(1, 1, 0)
 	a.arrives(0)
 	a.RequestStatus(0, nil)
 	a.hears(1, a.reply(1, 0, true)) // of generation 1
@@ -58,7 +59,7 @@ func TestStatus_OfAnEarlierGeneration(t *testing.T) {
 	}
 }
 
-// Each answers for itself, in whatever state.
+// A member answers a status request in any state.
 func TestStatus_Answer(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)
 	for _, entered := range []bool{false, true} {
@@ -82,12 +83,12 @@ func TestNoSuchGroup(t *testing.T) {
 		a.hears(1, Message{Kind: NoSuchGroup, Identity: identity, Generation: 1})
 	}
 	a.is(Waiting, 1)
-	a.want(a.tells(1, 1, 0), "1 notify 1 gen=1")
+	a.want(a.notify(1, 1, 0), "1 notify 1 gen=1")
 	a.is(Idle, 1)
 }
 
-// A member that was heard in the group, and answers again and again that it has no such group, has left
-// it.
+// A member that was heard in the group, and answers again and again that it has no such group,
+// has left it.
 func TestNoSuchGroup_OfOneThatWasHeard(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
 	a.arrives(0)

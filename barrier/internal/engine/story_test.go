@@ -11,8 +11,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// transcript is nodes and the frames between them. They take no time, and arrive in the order in which they were sent,
-// when a command has them delivered.
+// transcript is nodes and the frames between them. Frames take no time, and arrive in the order
+// in which they were sent when a command delivers them.
 //
 //	group [b] algo=A n=N [members=1,2] [2=B]   makes a group, of all N nodes or some; node 2 runs algorithm B
 //	arrive [b] [number=7] 0 1                  nodes enter a barrier
@@ -24,8 +24,9 @@ import (
 //	crash 3, restart 3                         ends a node; has it begin anew, in the same groups
 //	status 0                                   requests the status of number 0
 //
-// A FILTER is drop=KIND:FROM->TO, hold= or copy= (it arrives, and a copy is held). KIND and each node may be *; TO/1 is
-// over network 1 alone. Where the same is sent again and again, it is shown once, with how often.
+// A FILTER is drop=KIND:FROM->TO, hold= or copy= (it arrives, and a copy is held). KIND and each
+// node may be *; TO/1 is over network 1 alone. Frames that are sent again and again are shown
+// once, with their number.
 type transcript struct {
 	now    monotime.Time
 	sites  []*site
@@ -156,7 +157,7 @@ func integers(words []string) (all []int, err error) {
 	return all, nil
 }
 
-// start has a node begin, or begin anew, with all its groups.
+// start begins a node, or begins it anew, with all its groups.
 func (tr *transcript) start(node int) {
 	s := &site{node: node, ended: func(*member, uint8) {}}
 	s.post = func(to []int, nic int, b []byte) {
@@ -208,7 +209,7 @@ func (tr *transcript) arrive(args []string) error {
 	return nil
 }
 
-// deliver has all frames arrive that are on their way, and those that are sent meanwhile.
+// deliver delivers all frames that are on their way, and those that are sent meanwhile.
 func (tr *transcript) deliver(filters []filter) {
 	for len(tr.flying) > 0 {
 		f := tr.flying[0]
@@ -272,7 +273,7 @@ func (tr *transcript) deliverOne(f frame, filters []filter) {
 	}
 }
 
-// advance has time pass.
+// advance lets time pass.
 func (tr *transcript) advance(d time.Duration, filters []filter) {
 	end := tr.now.Add(d)
 	for {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// filter is what happens to some frames.
+// filter selects frames, and says what happens to them.
 type filter struct{ what, kind, from, to, nic string }
 
 func parseFilters(args []string) (all []filter, err error) {
@@ -32,7 +32,8 @@ func (f *filter) matches(kind string, from, to, nic int) bool {
 	return is(f.kind, kind) && is(f.from, strconv.Itoa(from)) && is(f.to, strconv.Itoa(to)) && is(f.nic, strconv.Itoa(nic))
 }
 
-// happened is what did since it was called last: frames, and then each node's state in each barrier.
+// happened returns the events since the last call: frames, and then each node's state in each
+// barrier.
 func (tr *transcript) happened() string {
 	lines := wrap(counted(tr.log))
 	tr.log = nil
@@ -83,7 +84,7 @@ func (tr *transcript) state(g *storyGroup, node int, number uint8) string {
 	return word
 }
 
-// counted replaces what is there again and again.
+// counted replaces lines that appear again and again by one with their number.
 func counted(log []string) (lines []string) {
 	const many = 30
 	if len(log) < many {

@@ -32,13 +32,13 @@ var rows = map[string]func(t *testing.T){
 	"Waiting: awaited notify, step done": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.want(a.arrives(0), "")
-		a.want(a.tells(3, 1, 0), "0 notify 1 gen=1")
+		a.want(a.notify(3, 1, 0), "0 notify 1 gen=1")
 		a.is(Waiting, 1)
 	},
 	"Waiting: last step done": func(t *testing.T) {
 		a := newAlone(t, "concurrent", 1, 3)
 		a.arrives(0)
-		a.want(a.tells(0, 1, 1), "")
+		a.want(a.notify(0, 1, 1), "")
 		a.is(Idle, 1)
 		if e := a.Ended(); len(e) != 1 || e[0] != 0 {
 			t.Errorf("ended are %v", e)
@@ -49,7 +49,7 @@ var rows = map[string]func(t *testing.T){
 		a.arrives(0)
 		a.want(a.passes(firstNack-1), "")
 		a.want(a.passes(1), "1 nack 0 gen=1, 2 nack 0 gen=1")
-		a.tells(1, 1, 0)
+		a.notify(1, 1, 0)
 		a.want(a.passes(2*firstNack-1), "")
 		a.want(a.passes(1), "2 nack 0 gen=1")
 		a.is(Waiting, 1)
@@ -57,7 +57,7 @@ var rows = map[string]func(t *testing.T){
 	"Waiting: deadline, a member silent too long": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
-		a.tells(1, 1, 0)
+		a.notify(1, 1, 0)
 		a.passes(DefaultPeerTimeout)
 		a.is(Waiting, 1)
 		out := a.passes(DefaultPeerTimeout / nacksPerTimeout)
@@ -112,11 +112,11 @@ var rows = map[string]func(t *testing.T){
 	"any: nack, notify sent before": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.arrives(0)
-		a.tells(3, 1, 0)
+		a.notify(3, 1, 0)
 		again := "0 notify 1 gen=1"
 		ask := a.from(0, Nack, 1, 1)
 		a.want(a.hears(0, ask), again) // Waiting, in a later step
-		a.tells(0, 1, 2)
+		a.notify(0, 1, 2)
 		a.is(Idle, 1)
 		a.want(a.hears(0, ask), again)
 		a.arrives(0)
@@ -149,7 +149,7 @@ var rows = map[string]func(t *testing.T){
 		a.arrives(0)
 		a.hears(0, a.failed(0, 1, Silent, 1))
 		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 fail (silent: [1]) gen=1")
-		a.want(a.tells(3, 1, 0), "3 fail (silent: [1]) gen=1")
+		a.want(a.notify(3, 1, 0), "3 fail (silent: [1]) gen=1")
 		a.want(a.hears(0, a.from(0, NotYet, 1, 1)), "")
 		a.want(a.hears(0, a.failed(0, 1, Silent, 3)), "")
 		if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
@@ -161,7 +161,7 @@ var rows = map[string]func(t *testing.T){
 
 var row = regexp.MustCompile(`^//\t(Idle|Waiting|Failed|any) +(.*?) +(Idle|Waiting|Failed|same) +\S`)
 
-// Each row of the table, and no other.
+// Each row of the table has a test, and each test a row.
 func TestStateTable(t *testing.T) {
 	source, err := os.ReadFile("engine.go")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestArrive_WhileWaiting(t *testing.T) {
 	a.is(Waiting, 1)
 }
 
-// Nobody else: the barrier is left as it is entered.
+// A member alone leaves the barrier as it enters it.
 func TestArrive_Alone(t *testing.T) {
 	a := newAlone(t, "star", 0, 1)
 	for g := range uint32(3) {
@@ -208,13 +208,13 @@ func TestArrive_Alone(t *testing.T) {
 	}
 }
 
-// How long a step may take before it is asked for follows how long it usually takes.
+// The time until the first nack follows the time that a step usually takes.
 func TestPatience(t *testing.T) {
 	a := newAlone(t, "concurrent", 1, 2)
 	for g := range uint32(50) {
 		a.arrives(0)
 		a.now = a.now.Add(20 * time.Millisecond) // others are always so late
-		a.tells(0, g+1, 1)
+		a.notify(0, g+1, 1)
 		a.is(Idle, g+1)
 	}
 	a.arrives(0)

@@ -11,8 +11,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what happens into the transcripts")
 
-// Each file of testdata is a story: commands, a line of ----, and what happened, up to an empty line. See transcript for
-// the commands. After -rewrite, read the difference.
+// Each file of testdata is a story: commands, a line of ----, and the outcome up to an empty
+// line. See transcript for the commands. After -rewrite, read the difference.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// replay does the commands of a story, and returns it with what happens now.
+// replay runs the commands of a story, and returns it with the present outcome.
 func replay(story string) (string, error) {
 	var is strings.Builder
 	tr := new(transcript)
@@ -65,7 +65,7 @@ func replay(story string) (string, error) {
 	return is.String(), nil
 }
 
-// difference shows the first line that differs, and what was around it.
+// difference returns the first line that differs.
 func difference(was, is string) string {
 	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
 	for i := range b {

@@ -29,7 +29,7 @@ type onAir struct {
 	s     Station
 	begin monotime.Time
 	shy   bool // it hears for a tick before it says anything
-	m     *Meeting
+	m     *Discovery
 }
 
 type arrival struct {
@@ -71,7 +71,7 @@ func (w *air) run(limit time.Duration) (took time.Duration, decided bool) {
 				continue
 			}
 			w.say(n, n.m.Advance(w.now, nil))
-			decided = decided && (n.m.State() == Met || n.m.State() == Failed)
+			decided = decided && (n.m.State() == Complete || n.m.State() == Failed)
 		}
 		if decided {
 			break
@@ -121,8 +121,8 @@ func TestMeetsInSpiteOfLoss(t *testing.T) {
 		for k := range w.size {
 			w.add(station(k, 1), time.Second)
 		}
-		if took, decided := w.run(20 * time.Second); !decided || w.count(Met) != w.size {
-			t.Errorf("seed %d: %d of %d met after %v", seed, w.count(Met), w.size, took)
+		if took, decided := w.run(20 * time.Second); !decided || w.count(Complete) != w.size {
+			t.Errorf("seed %d: %d of %d met after %v", seed, w.count(Complete), w.size, took)
 		}
 	}
 }
@@ -135,9 +135,9 @@ func (w *air) doubles(spread time.Duration) (met int) {
 	double := station(w.size-1, 1)
 	double.MACs = []transport.MAC{mac(w.size, 0)}
 	w.add(double, spread)
-	w.run(spread + 10*SettleInterval) // who begins when another has failed seeks on
+	w.run(spread + 10*SettleInterval) // a node that starts after another has failed goes on seeking
 	for _, n := range w.nodes {
-		if n.s.Node == double.Node && n.m.State() == Met {
+		if n.s.Node == double.Node && n.m.State() == Complete {
 			met++
 		}
 	}
@@ -201,8 +201,8 @@ func TestAnnouncementsOfACluster(t *testing.T) {
 						w.add(station(k, 1), c.spread)
 					}
 					took, _ := w.run(20 * time.Second)
-					if w.count(Met) != size {
-						t.Fatalf("seed %d: %d met after %v", seed, w.count(Met), took)
+					if w.count(Complete) != size {
+						t.Fatalf("seed %d: %d met after %v", seed, w.count(Complete), took)
 					}
 					perNode := float64(w.said) / float64(size)
 					if perNode > c.most {

@@ -32,9 +32,9 @@ const (
 	flagSeeking = 0x01
 )
 
-// Announcement is what a node says of itself. Its number is in the message's header.
+// Announcement is what a node broadcasts of itself. Its number is in the message's header.
 type Announcement struct {
-	Seeking bool   // it does not know all others yet: answer
+	Seeking bool   // it has not heard all others yet, and wants answers
 	Size    uint16 // how many nodes it expects
 	NIC     uint8  // the network that this was sent over
 	MACs    []transport.MAC
@@ -44,7 +44,7 @@ type Announcement struct {
 // ErrMalformed: not an announcement of this version.
 var ErrMalformed = errors.New("malformed announcement")
 
-// Append appends a's bytes to b. Names that are too long are cut, between two characters.
+// Append appends a's bytes to b. A name that is too long is cut between two characters.
 func (a *Announcement) Append(b []byte) []byte {
 	flags := byte(0)
 	if a.Seeking {
@@ -65,7 +65,7 @@ func (a *Announcement) Append(b []byte) []byte {
 	return append(b, name...)
 }
 
-// Parse reads an announcement. Any bytes may be given.
+// Parse reads an announcement from any bytes.
 func Parse(b []byte) (a Announcement, err error) {
 	if len(b) < offMACs || b[offVersion] != Version {
 		return a, ErrMalformed
@@ -91,7 +91,7 @@ func Parse(b []byte) (a Announcement, err error) {
 	return a, nil
 }
 
-// printable replaces what would upset a terminal: names end in error messages, and anybody can send one.
+// printable replaces control characters: names come from the wire and appear in error messages.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

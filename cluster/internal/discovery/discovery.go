@@ -1,30 +1,31 @@
 // Package discovery is the protocol by which nodes find each other, as a state machine without I/O.
 //
-//	state     event                        next      sends
-//	Seeking   deadline                     Seeking   "I am k, seeking" to all, on every network; then waits twice as long
-//	Seeking   somebody new                 Seeking   the same soon, as that node may have missed it
-//	Seeking   the last of the others       Settling  "I am k, met" soon, so that those who seek still hear it
-//	Seeking   a conflict                   Failed    "I am k", so that the other one notices, too
-//	Settling  "I am j, seeking"            Settling  "I am k, met" soon
-//	Settling  a conflict                   Failed    "I am k"
-//	Settling  SettleInterval is over       Met       -
-//	Met       "I am j, seeking"            Met       "I am k, met", unless that was said within AnswerInterval
-//	Met       a conflict with itself       Met       the same: the newcomer notices
-//	Met       a conflict of others         Met       - (to answer would let the newcomer in)
-//	any       anything else                same      -
+//	state     event                    next      sends
+//	Seeking   deadline                 Seeking   "I am k, seeking"; the interval doubles
+//	Seeking   a new node               Seeking   "I am k, seeking" soon
+//	Seeking   the last other node      Settling  "I am k, complete" soon
+//	Seeking   a conflict               Failed    "I am k", so that the other one notices too
+//	Settling  "I am j, seeking"        Settling  "I am k, complete" soon
+//	Settling  a conflict               Failed    "I am k"
+//	Settling  SettleInterval is over   Complete  -
+//	Complete  "I am j, seeking"        Complete  "I am k, complete", at most every AnswerInterval
+//	Complete  a conflict with itself   Complete  the same: the newcomer notices
+//	Complete  a conflict of others     Complete  - (an answer would let the newcomer in)
+//	any       anything else            same      -
 //
-// Announcements are broadcast, as long as a node does not know whom to ask; there are n a round, and rounds become
-// rarer. One that is lost is repeated.
+// Each announcement is broadcast on every network, as a node does not know the others' addresses
+// yet. There are n of them in a round, and rounds become rarer. Lost ones are repeated.
 //
-// "Soon" is at once, but AnswerInterval after the announcement before at the earliest: a node that hears all others
-// within a millisecond answers them all by one announcement, so that n nodes cost less than 4n, not n*n. Nodes that
-// start over a longer time cost about n more for each two milliseconds of it.
+// "Soon" means at once, but no earlier than AnswerInterval after the last announcement. A node that
+// hears all others within a millisecond answers them all by one announcement, so n nodes send fewer
+// than 4n, not n*n. Nodes that start over a longer time send about n more for each two
+// milliseconds.
 //
-// Settling is for two nodes of one number, started together in a cluster that needs only one of them: each may hear
-// the last of the others before it hears its double. A node that has met has listened for SettleInterval without
-// hearing of a conflict, and has said who it is at least twice, AnswerInterval apart; those that come later are refused.
-// Where nothing is lost, two nodes of one number therefore never both meet. Where both lose all that the other says in
-// that time, they do.
+// Settling is for two nodes with one number, started together in a cluster that has one of them:
+// each may hear the last of the others before it hears its double. A complete node has listened for
+// SettleInterval without a conflict, and has announced itself at least twice, AnswerInterval apart;
+// nodes that come later are refused. If nothing is lost, two nodes with one number are never both
+// complete. If each loses all announcements of the other in that time, they are.
 package discovery
 
 import (
@@ -37,31 +38,33 @@ import (
 
 // Timing of announcements.
 const (
-	// FirstInterval is between the first two: nodes that are started by one command are up within milliseconds.
+	// FirstInterval is between the first two announcements: nodes started by one command are up
+	// within milliseconds.
 	FirstInterval = 5 * time.Millisecond
-	// LastInterval bounds how long a node that comes late is not heard if nobody is met yet.
+	// LastInterval is the longest interval: a late node is heard within it while others still seek.
 	LastInterval = 250 * time.Millisecond
-	// AnswerInterval bounds how often a node answers: 1,000 nodes that come at once are one answer.
+	// AnswerInterval is between two answers of a node: 1,000 nodes that come at once get one.
 	AnswerInterval = time.Millisecond
-	// SettleInterval is how long a node that knows all others listens for conflicts: a few answers' time.
+	// SettleInterval is how long a node that has heard all others listens for conflicts: the time
+	// of a few answers.
 	SettleInterval = 5 * time.Millisecond
 )
 
-// State of a meeting.
+// State of a Discovery.
 type State uint8
 
 // The states.
 const (
-	Seeking  State = iota // some of the others were not heard yet
-	Settling              // all were heard; listens for conflicts
-	Met
+	Seeking  State = iota // some other nodes were not heard yet
+	Settling              // all were heard; the node listens for conflicts
+	Complete
 	Failed
 )
 
 // String names s.
-func (s State) String() string { return [...]string{"seeking", "settling", "met", "failed"}[s%4] }
+func (s State) String() string { return [...]string{"seeking", "settling", "complete", "failed"}[s%4] }
 
-// Station is what is known of a node.
+// Station is what a node has announced of itself.
 type Station struct {
 	Node uint16
 	MACs []transport.MAC
@@ -69,13 +72,13 @@ type Station struct {
 	NIC  int // the network on which it was heard first
 }
 
-// FaultKind says why a meeting failed.
+// FaultKind is why two stations cannot be in one cluster.
 type FaultKind uint8
 
 // The faults.
 const (
 	NoFault      FaultKind = iota
-	SameNumber             // two nodes of one number
+	SameNumber             // two nodes with one number
 	SameAddress            // two numbers with one address
 	OutOfRange             // a number that is not below the cluster's size
 	OtherSize              // a node that expects another number of nodes
@@ -86,14 +89,14 @@ const (
 type Fault struct {
 	Kind FaultKind
 	A, B Station // B is the one that was heard
-	Size int     // by OtherSize: what B expects
+	Size int     // OtherSize: what B expects
 }
 
-// Send is an announcement to be broadcast over all networks.
+// Send is an announcement to broadcast on all networks.
 type Send struct{ Announcement Announcement }
 
-// Meeting is one node's state.
-type Meeting struct {
+// Discovery is one node's part in the protocol.
+type Discovery struct {
 	self      Station
 	size      int
 	seed      uint64
@@ -101,189 +104,197 @@ type Meeting struct {
 	heard     map[uint16]Station
 	byMAC     map[transport.MAC]uint16
 	fault     Fault
-	interval  time.Duration // between announcements unasked; doubles
+	interval  time.Duration // between unasked announcements; doubles
 	next      monotime.Time // Seeking: when to announce unasked
-	soon      bool          // something new is to be said AnswerInterval after announced
-	announced monotime.Time // when an announcement was sent last; before the first, the origin
+	soon      bool          // announce again AnswerInterval after announced
+	announced monotime.Time // the last announcement; the origin before the first
 	settled   monotime.Time // Settling: when that is over
 }
 
-// New begins a meeting of nodes 0 to size-1. The seed spreads the announcements of nodes started together.
-func New(now monotime.Time, self Station, size int, seed uint64) *Meeting {
-	m := &Meeting{
+// New begins discovery among nodes 0 to size-1. The seed spreads the announcements of nodes that
+// are started together.
+func New(now monotime.Time, self Station, size int, seed uint64) *Discovery {
+	d := &Discovery{
 		self: self, size: size, seed: seed, interval: FirstInterval, next: now,
 		heard: make(map[uint16]Station), byMAC: make(map[transport.MAC]uint16),
 	}
 	for _, mac := range self.MACs {
-		m.byMAC[mac] = self.Node
+		d.byMAC[mac] = self.Node
 	}
 	if size == 1 {
-		m.state = Met
+		d.state = Complete
 	}
-	return m
+	return d
 }
 
 // State returns the state.
-func (m *Meeting) State() State { return m.state }
+func (d *Discovery) State() State { return d.state }
 
-// Fault returns why the meeting failed or, once met, why somebody was refused last. Kind is NoFault if neither happened.
-func (m *Meeting) Fault() Fault { return m.fault }
+// Fault returns why discovery failed or, once complete, why a station was refused last. Kind is
+// NoFault if neither happened.
+func (d *Discovery) Fault() Fault { return d.fault }
 
-// Heard returns the others that were heard, sorted by number.
-func (m *Meeting) Heard() []Station {
+// Heard returns the other stations that were heard, sorted by number.
+func (d *Discovery) Heard() []Station {
 	var list []Station
-	for _, s := range m.heard {
+	for _, s := range d.heard {
 		list = append(list, s)
 	}
 	slices.SortFunc(list, func(a, b Station) int { return int(a.Node) - int(b.Node) })
 	return list
 }
 
-// Missing returns the numbers that were not heard.
-func (m *Meeting) Missing() (nodes []uint16) {
-	for k := range m.size {
-		if _, ok := m.heard[uint16(k)]; !ok && uint16(k) != m.self.Node {
+// Missing returns the numbers of nodes that were not heard.
+func (d *Discovery) Missing() (nodes []uint16) {
+	for k := range d.size {
+		if _, ok := d.heard[uint16(k)]; !ok && uint16(k) != d.self.Node {
 			nodes = append(nodes, uint16(k))
 		}
 	}
 	return nodes
 }
 
-// Deadline returns when to call Advance; ok is false once there is nothing to do unasked.
-func (m *Meeting) Deadline() (at monotime.Time, ok bool) {
-	if m.state == Met || m.state == Failed {
+// Deadline returns when to call Advance; ok is false when there is nothing to do.
+func (d *Discovery) Deadline() (at monotime.Time, ok bool) {
+	if d.state == Complete || d.state == Failed {
 		return monotime.Time{}, false
 	}
-	at = m.next
-	if m.state == Settling {
-		at = m.settled
+	at = d.next
+	if d.state == Settling {
+		at = d.settled
 	}
-	if answer := m.announced.Add(AnswerInterval); m.soon && answer.Before(at) {
+	if answer := d.announced.Add(AnswerInterval); d.soon && answer.Before(at) {
 		at = answer
 	}
 	return at, true
 }
 
-// Advance announces if it is time to, and ends the settling.
-func (m *Meeting) Advance(now monotime.Time, out []Send) []Send {
-	at, ok := m.Deadline()
+// Advance announces if it is time to, and ends Settling.
+func (d *Discovery) Advance(now monotime.Time, out []Send) []Send {
+	at, ok := d.Deadline()
 	if !ok || now.Before(at) {
 		return out
 	}
 	switch {
-	case m.state == Seeking && !now.Before(m.next):
-		m.next = now.Add(m.interval + m.jitter())
-		m.interval = min(2*m.interval, LastInterval)
-		out = m.announce(now, out)
-	case m.soon:
-		out = m.announce(now, out)
+	case d.state == Seeking && !now.Before(d.next):
+		d.next = now.Add(d.interval + d.jitter())
+		d.interval = min(2*d.interval, LastInterval)
+		out = d.announce(now, out)
+	case d.soon:
+		out = d.announce(now, out)
 	}
-	if m.state == Settling && !now.Before(m.settled) {
-		m.state = Met
+	if d.state == Settling && !now.Before(d.settled) {
+		d.state = Complete
 	}
 	return out
 }
 
 // jitter is up to a quarter of the interval, by a linear congruential generator.
-func (m *Meeting) jitter() time.Duration {
-	m.seed = m.seed*6364136223846793005 + 1442695040888963407
-	return time.Duration(m.seed>>40) * m.interval / (4 << 24)
+func (d *Discovery) jitter() time.Duration {
+	d.seed = d.seed*6364136223846793005 + 1442695040888963407
+	return time.Duration(d.seed>>40) * d.interval / (4 << 24)
 }
 
-// announce says who this node is. One that hears all others before it has said anything says it once more soon: a
-// double that has met, and has just answered somebody, is silent at the first.
-func (m *Meeting) announce(now monotime.Time, out []Send) []Send {
-	first := m.announced == monotime.Time{}
-	m.announced, m.soon = now, first && m.state == Settling
-	return append(out, Send{Announcement{Seeking: m.state == Seeking, Size: uint16(m.size), MACs: m.self.MACs, Name: m.self.Name}})
+// announce announces this node. A node that has heard all others before its first announcement
+// makes another one soon: a double that is complete and has just answered does not answer the
+// first.
+func (d *Discovery) announce(now monotime.Time, out []Send) []Send {
+	first := d.announced == monotime.Time{}
+	d.announced, d.soon = now, first && d.state == Settling
+	return append(out, Send{Announcement{
+		Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name,
+	}})
 }
 
-// answer announces, unless that has just been done: then Advance does it soon. Once met, nobody calls Advance, and
-// what was sent must do: it is on its way, and who has missed it asks again.
-func (m *Meeting) answer(now monotime.Time, out []Send) []Send {
-	if now.Sub(m.announced) < AnswerInterval {
-		m.soon = m.state != Met
+// answer announces, unless the last announcement was just now: then Advance does it soon. A
+// complete node has no Advance to do it: the last announcement is on its way, and a node that
+// misses it asks again.
+func (d *Discovery) answer(now monotime.Time, out []Send) []Send {
+	if now.Sub(d.announced) < AnswerInterval {
+		d.soon = d.state != Complete
 		return out
 	}
-	return m.announce(now, out)
+	return d.announce(now, out)
 }
 
-// Handle takes an announcement of a node, that came from an address over a network.
-func (m *Meeting) Handle(now monotime.Time, node uint16, src transport.MAC, nic int, a *Announcement, out []Send) []Send {
-	if m.state == Failed || int(a.NIC) >= len(a.MACs) || a.MACs[a.NIC] != src {
-		return out // forged, or by way of something that changes addresses
+// Handle takes the announcement of a node, received from address src by network nic.
+func (d *Discovery) Handle(
+	now monotime.Time, node uint16, src transport.MAC, nic int, a *Announcement, out []Send,
+) []Send {
+	if d.state == Failed || int(a.NIC) >= len(a.MACs) || a.MACs[a.NIC] != src {
+		return out // forged, or an address was changed on the way
 	}
-	if node == m.self.Node && slices.Equal(a.MACs, m.self.MACs) {
-		return out // our own, come back
+	if node == d.self.Node && slices.Equal(a.MACs, d.self.MACs) {
+		return out // this node's own, which came back
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
-	if f := m.check(&s, a, nic); f.Kind != NoFault {
-		return m.refuse(now, f, out)
+	if f := d.check(&s, a, nic); f.Kind != NoFault {
+		return d.refuse(now, f, out)
 	}
-	if _, known := m.heard[node]; !known {
-		m.enter(now, s)
-		return m.answer(now, out)
+	if _, known := d.heard[node]; !known {
+		d.enter(now, s)
+		return d.answer(now, out)
 	}
-	if a.Seeking && m.state != Seeking {
-		return m.answer(now, out)
+	if a.Seeking && d.state != Seeking {
+		return d.answer(now, out)
 	}
 	return out
 }
 
-// refuse ends the meeting, unless the cluster is complete without the station that was heard.
-func (m *Meeting) refuse(now monotime.Time, f Fault, out []Send) []Send {
-	m.fault = f
+// refuse fails, unless the cluster is complete without the station that was heard.
+func (d *Discovery) refuse(now monotime.Time, f Fault, out []Send) []Send {
+	d.fault = f
 	switch {
-	case m.state != Met:
-		out = m.announce(now, out)
-		m.state = Failed
+	case d.state != Complete:
+		out = d.announce(now, out)
+		d.state = Failed
 		return out
-	case f.A.Node == m.self.Node:
-		return m.answer(now, out) // the newcomer hears who is in the cluster, and fails
+	case f.A.Node == d.self.Node:
+		return d.answer(now, out) // the newcomer hears this node, and fails
 	}
-	return out // it is another's place that the newcomer claims: to answer would be to let it in
+	return out // the newcomer claims another node's place: an answer would let it in
 }
 
-// enter takes note of somebody new.
-func (m *Meeting) enter(now monotime.Time, s Station) {
-	m.heard[s.Node] = s
+// enter adds a station.
+func (d *Discovery) enter(now monotime.Time, s Station) {
+	d.heard[s.Node] = s
 	for _, mac := range s.MACs {
-		m.byMAC[mac] = s.Node
+		d.byMAC[mac] = s.Node
 	}
-	if len(m.heard) == m.size-1 {
-		m.state = Settling
-		m.settled = now.Add(SettleInterval)
+	if len(d.heard) == d.size-1 {
+		d.state = Settling
+		d.settled = now.Add(SettleInterval)
 	}
 }
 
-// check says what keeps a station out of this cluster.
-func (m *Meeting) check(s *Station, a *Announcement, nic int) Fault {
+// check returns what keeps a station out of this cluster, if anything.
+func (d *Discovery) check(s *Station, a *Announcement, nic int) Fault {
 	fault := func(kind FaultKind, other Station) Fault {
 		return Fault{Kind: kind, A: other, B: *s, Size: int(a.Size)}
 	}
-	if s.Node == m.self.Node {
-		return fault(SameNumber, m.self)
+	if s.Node == d.self.Node {
+		return fault(SameNumber, d.self)
 	}
-	if old, ok := m.heard[s.Node]; ok && !slices.Equal(old.MACs, s.MACs) {
+	if old, ok := d.heard[s.Node]; ok && !slices.Equal(old.MACs, s.MACs) {
 		return fault(SameNumber, old)
 	}
 	for _, mac := range s.MACs {
-		if owner, ok := m.byMAC[mac]; ok && owner != s.Node {
-			other := m.self
-			if owner != m.self.Node {
-				other = m.heard[owner]
+		if owner, ok := d.byMAC[mac]; ok && owner != s.Node {
+			other := d.self
+			if owner != d.self.Node {
+				other = d.heard[owner]
 			}
 			return fault(SameAddress, other)
 		}
 	}
-	if int(a.Size) != m.size {
-		return fault(OtherSize, m.self)
+	if int(a.Size) != d.size {
+		return fault(OtherSize, d.self)
 	}
-	if int(s.Node) >= m.size {
-		return fault(OutOfRange, m.self)
+	if int(s.Node) >= d.size {
+		return fault(OutOfRange, d.self)
 	}
-	if len(s.MACs) != len(m.self.MACs) || int(a.NIC) != nic {
-		return fault(OtherNetwork, m.self)
+	if len(s.MACs) != len(d.self.MACs) || int(a.NIC) != nic {
+		return fault(OtherNetwork, d.self)
 	}
 	return Fault{}
 }

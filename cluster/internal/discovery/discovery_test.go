@@ -66,7 +66,7 @@ func TestNames(t *testing.T) {
 // The rows of the table in the package's comment.
 func TestStates(t *testing.T) {
 	now := monotime.At(time.Second)
-	start := func() *Meeting {
+	start := func() *Discovery {
 		m := New(now, station(0, 1), 3, 1)
 		if out := m.Advance(now, nil); len(out) != 1 || !out[0].Announcement.Seeking {
 			t.Fatalf("first: %+v", out)
@@ -91,7 +91,7 @@ func TestStates(t *testing.T) {
 		}
 	})
 	// soon checks that a node that has announced at now says one thing more, AnswerInterval later.
-	soon := func(t *testing.T, m *Meeting, seeking bool) {
+	soon := func(t *testing.T, m *Discovery, seeking bool) {
 		t.Helper()
 		at, ok := m.Deadline()
 		if !ok || at != now.Add(AnswerInterval) {
@@ -125,7 +125,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	})
-	settling := func(t *testing.T) *Meeting {
+	settling := func(t *testing.T) *Discovery {
 		t.Helper()
 		m := start()
 		for _, k := range []int{1, 2} {
@@ -173,7 +173,7 @@ func TestStates(t *testing.T) {
 		if m.Advance(at.Add(-1), nil); m.State() != Settling {
 			t.Errorf("%v too early", m.State())
 		}
-		if out := m.Advance(at, nil); len(out) != 0 || m.State() != Met {
+		if out := m.Advance(at, nil); len(out) != 0 || m.State() != Complete {
 			t.Errorf("%v %+v", m.State(), out)
 		}
 		if _, ok := m.Deadline(); ok {
@@ -182,18 +182,18 @@ func TestStates(t *testing.T) {
 	})
 	t.Run("Settling, SettleInterval is over before anybody looked: says what is to be said, and has met", func(t *testing.T) {
 		m := settling(t)
-		if out := m.Advance(now.Add(time.Second), nil); len(out) != 1 || m.State() != Met {
+		if out := m.Advance(now.Add(time.Second), nil); len(out) != 1 || m.State() != Complete {
 			t.Errorf("%v %+v", m.State(), out)
 		}
 	})
-	met := func(t *testing.T) *Meeting {
+	met := func(t *testing.T) *Discovery {
 		t.Helper()
 		m := settling(t)
 		m.Advance(now.Add(AnswerInterval), nil)
 		m.Advance(now.Add(SettleInterval), nil)
 		return m
 	}
-	t.Run("Met, seeking: answers, but not more often than AnswerInterval", func(t *testing.T) {
+	t.Run("Complete, seeking: answers, but not more often than AnswerInterval", func(t *testing.T) {
 		m, at := met(t), now.Add(2*SettleInterval)
 		ask := announce(station(1, 1), 3, true)
 		if out := m.Handle(at, 1, mac(1, 0), 0, ask, nil); len(out) != 1 || out[0].Announcement.Seeking {
@@ -212,12 +212,12 @@ func TestStates(t *testing.T) {
 			t.Error("answered one who does not ask")
 		}
 	})
-	t.Run("Met, a conflict: goes on, and lets the newcomer know if it claims this node's place", func(t *testing.T) {
+	t.Run("Complete, a conflict: goes on, and lets the newcomer know if it claims this node's place", func(t *testing.T) {
 		for claimed, want := range map[uint16]int{0: 1, 1: 0} {
 			m := met(t)
 			other := Station{Node: claimed, MACs: []transport.MAC{mac(9, 0)}}
 			out := m.Handle(now.Add(time.Second), claimed, mac(9, 0), 0, announce(other, 3, true), nil)
-			if len(out) != want || m.State() != Met || m.Fault().Kind != SameNumber {
+			if len(out) != want || m.State() != Complete || m.Fault().Kind != SameNumber {
 				t.Errorf("node %d claimed: %v %+v %+v", claimed, m.State(), m.Fault(), out)
 			}
 		}
@@ -299,7 +299,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // Bytes are a script: node, address, announcement. Whatever comes, at most one announcement answers each.
-func FuzzMeeting(f *testing.F) {
+func FuzzDiscovery(f *testing.F) {
 	f.Add([]byte{1, 1, 3, 0, 2, 2, 3, 1})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		now := monotime.At(time.Second)
@@ -315,7 +315,7 @@ func FuzzMeeting(f *testing.F) {
 				t.Fatalf("Handle: %+v", out)
 			}
 			all := len(m.Missing()) == 0
-			if all != (m.State() == Settling || m.State() == Met) && m.State() != Failed || len(m.Heard()) > 2 {
+			if all != (m.State() == Settling || m.State() == Complete) && m.State() != Failed || len(m.Heard()) > 2 {
 				t.Fatalf("%v, heard %v, missing %v", m.State(), m.Heard(), m.Missing())
 			}
 			if at, ok := m.Deadline(); ok != (m.State() == Seeking || m.State() == Settling) || ok && at.After(now.Add(LastInterval*5/4)) {

@@ -1,5 +1,5 @@
-// Package wire turns rawlane's frame header into bytes and back. docs/wire-format.md is its specification,
-// with golden vectors; this package is the only code that knows the offsets.
+// Package wire turns rawlane's frame header into bytes and back. docs/wire-format.md is its
+// specification, with golden vectors; this package is the only code that knows the offsets.
 package wire
 
 import (
@@ -14,7 +14,7 @@ const Version = 1
 // HeaderLen is the header's length in bytes. The payload follows it.
 const HeaderLen = 20
 
-// Kind says whom a message is for, and so what Header.To means.
+// Kind is the kind of a message. It says what Header.To means.
 type Kind uint8
 
 // The kinds. Zero is none of them, so that a frame of zeros is no message.
@@ -22,8 +22,8 @@ const (
 	Unicast   Kind = 1 // To is a node
 	Multicast Kind = 2 // To is a group
 	Broadcast Kind = 3 // To is AllNodes
-	Probe     Kind = 4 // To is the node to answer; ProbeHead begins the payload
-	Answer    Kind = 5 // To is the node that asked; likewise
+	Probe     Kind = 4 // To is the node to reply; ProbeHead begins the payload
+	Reply     Kind = 5 // To is the node that probed; likewise
 )
 
 // AllNodes stands in Header.To of a broadcast.
@@ -32,7 +32,8 @@ const AllNodes uint16 = 0xffff
 // FlagTagged says that the sender put a VLAN tag on the frame, and that TCI is what it carried.
 const FlagTagged = 0x01
 
-// Header is what stands before the payload. The payload's length and the checksum are computed by Put.
+// Header is what stands before the payload. The payload's length and the checksum are computed by
+// Put.
 type Header struct {
 	Kind     Kind
 	Tagged   bool
@@ -69,8 +70,8 @@ func (f Fault) String() string {
 	return "unknown"
 }
 
-// Put writes h and then payload to b, which must hold HeaderLen+len(payload) bytes, and returns that
-// length. The payload must be shorter than 64 KiB. h.Payload is not looked at.
+// Put writes h and then payload to b, which must hold HeaderLen+len(payload) bytes, and returns
+// that length. The payload must be shorter than 64 KiB. h.Payload is not used.
 func Put(b []byte, h *Header, payload []byte) int {
 	n := HeaderLen + copy(b[HeaderLen:HeaderLen+len(payload)], payload)
 	Seal(b[:n], h)
@@ -96,8 +97,8 @@ func Seal(b []byte, h *Header) {
 	binary.BigEndian.PutUint32(b[16:], checksum(b))
 }
 
-// Parse reads a frame's payload: our header, our payload, perhaps padding. It fills h, or says what is
-// wrong; then h holds what could be read, for reports. h.Payload is a view of b.
+// Parse reads a frame's payload: our header, our payload, perhaps padding. It fills h and returns
+// OK, or the first fault; then h holds what could be read, for reports. h.Payload is a view of b.
 func Parse(b []byte, h *Header) Fault {
 	if len(b) < HeaderLen {
 		return TooShort
@@ -123,16 +124,16 @@ func Parse(b []byte, h *Header) Fault {
 	if checksum(b[:n]) != h.checksum {
 		return BadChecksum
 	}
-	if h.Kind < Unicast || h.Kind > Answer {
+	if h.Kind < Unicast || h.Kind > Reply {
 		return BadKind
 	}
 	return OK
 }
 
-// VersionOf returns the version that b claims; b must not be empty.
+// VersionOf returns the version in b, which must not be empty.
 func VersionOf(b []byte) int { return int(b[0] >> 4) }
 
-// LengthOf returns the payload's length that b claims; b must hold a header.
+// LengthOf returns the payload's length in b, which must hold a header.
 func LengthOf(b []byte) int { return int(binary.BigEndian.Uint16(b[12:])) }
 
 // Checksum returns the checksum that the last Parse read.

@@ -134,7 +134,8 @@ func TestRoundTripAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzParse: bytes of any kind are parsed or refused by name, and what is parsed is written back the same.
+// FuzzParse: bytes of any kind are parsed or refused by name, and what is parsed is written back
+// the same.
 func FuzzParse(f *testing.F) {
 	for _, g := range golden {
 		b := make([]byte, HeaderLen+len(g.payload))

@@ -2,46 +2,47 @@ package wire
 
 import "encoding/binary"
 
-// ProbeHeadLen is the length in bytes of what probes and answers begin their payloads with.
+// ProbeHeadLen is the length in bytes of the head that the payloads of probes and replies begin
+// with.
 const ProbeHeadLen = 16
 
 // Flags of a ProbeHead. Others are 0 when sent and ignored when received.
 const (
-	ProbeDetour     = 0x01 // answer by the tag in Back, and not by the one that this is sent with
-	ProbeBackTagged = 0x02 // Back is a tag; without it a detour is untagged
-	ProbeAnyone     = 0x04 // answer whatever the header's To says
-	ProbeSeenTagged = 0x08 // in an answer: the probe arrived with the tag in Seen
+	ProbeReplyTag       = 0x01 // reply with the tag in ReplyTCI, and not with the probe's own
+	ProbeReplyTagged    = 0x02 // ReplyTCI is a tag; without it, and with ProbeReplyTag, the reply is untagged
+	ProbeAnyNode        = 0x04 // reply whatever node the header names
+	ProbeReceivedTagged = 0x08 // in a reply: the probe arrived with the tag in ReceivedTCI
 )
 
-// ProbeHead is what a probe asks, and its answer repeats.
+// ProbeHead is what a probe asks, and its reply repeats.
 type ProbeHead struct {
-	Number   uint32 // the asker's, to tell its probes apart
-	Flags    uint8
-	Back     uint16 // TCI of the answer, of a detour
-	Seen     uint16 // in an answer: TCI that the probe arrived with
-	Instance uint32 // of the sender of this frame: a random number of its life
+	Number      uint32 // the sender's, to tell its probes apart
+	Flags       uint8
+	ReplyTCI    uint16 // the reply's tag, with ProbeReplyTag
+	ReceivedTCI uint16 // in a reply: the tag that the probe arrived with
+	Incarnation uint32 // of the sender of this frame: a random number, another one after each restart
 }
 
 // Put writes h to the beginning of b, which must hold ProbeHeadLen bytes.
 func (h *ProbeHead) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[0:], h.Number)
 	b[4], b[5] = h.Flags, 0
-	binary.BigEndian.PutUint16(b[6:], h.Back)
-	binary.BigEndian.PutUint16(b[8:], h.Seen)
+	binary.BigEndian.PutUint16(b[6:], h.ReplyTCI)
+	binary.BigEndian.PutUint16(b[8:], h.ReceivedTCI)
 	b[10], b[11] = 0, 0
-	binary.BigEndian.PutUint32(b[12:], h.Instance)
+	binary.BigEndian.PutUint32(b[12:], h.Incarnation)
 }
 
-// Parse reads a payload's beginning. It reports whether there was enough of it.
+// Parse reads the beginning of a payload. It returns false if there are fewer bytes than a head's.
 func (h *ProbeHead) Parse(b []byte) bool {
 	if len(b) < ProbeHeadLen {
 		return false
 	}
 	h.Number = binary.BigEndian.Uint32(b[0:])
 	h.Flags = b[4]
-	h.Back = binary.BigEndian.Uint16(b[6:])
-	h.Seen = binary.BigEndian.Uint16(b[8:])
-	h.Instance = binary.BigEndian.Uint32(b[12:])
+	h.ReplyTCI = binary.BigEndian.Uint16(b[6:])
+	h.ReceivedTCI = binary.BigEndian.Uint16(b[8:])
+	h.Incarnation = binary.BigEndian.Uint32(b[12:])
 	return true
 }
 

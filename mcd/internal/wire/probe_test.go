@@ -15,15 +15,15 @@ var goldenProbes = []struct {
 }{
 	{"probe 7 from node 1 to node 2 by VID 101, PCP 1, cluster 1",
 		Header{Kind: Probe, Tagged: true, TCI: 0x2065, From: 1, To: 2, Cluster: 1},
-		ProbeHead{Number: 7, Instance: 0x0a0b0c0d},
+		ProbeHead{Number: 7, Incarnation: 0x0a0b0c0d},
 		"14 01 00 00 0001 0002 00000001 0010 2065 a6709656 00000007 00 00 0000 0000 0000 0a0b0c0d"},
-	{"its answer; it was seen as it was sent",
-		Header{Kind: Answer, Tagged: true, TCI: 0x2065, From: 2, To: 1, Cluster: 1},
-		ProbeHead{Number: 7, Flags: ProbeSeenTagged, Seen: 0x2065, Instance: 0x01020304},
+	{"its reply; the probe was received as it was sent",
+		Header{Kind: Reply, Tagged: true, TCI: 0x2065, From: 2, To: 1, Cluster: 1},
+		ProbeHead{Number: 7, Flags: ProbeReceivedTagged, ReceivedTCI: 0x2065, Incarnation: 0x01020304},
 		"15 01 00 00 0002 0001 00000001 0010 2065 9418e5b9 00000007 08 00 0000 2065 0000 01020304"},
-	{"probe 8 by VID 5, to be answered by VID 6, by whoever gets it",
+	{"probe 8 by VID 5, reply by VID 6, from any node",
 		Header{Kind: Probe, Tagged: true, TCI: 5, From: 1, To: 2, Cluster: 1},
-		ProbeHead{Number: 8, Flags: ProbeDetour | ProbeBackTagged | ProbeAnyone, Back: 6, Instance: 0x0a0b0c0d},
+		ProbeHead{Number: 8, Flags: ProbeReplyTag | ProbeReplyTagged | ProbeAnyNode, ReplyTCI: 6, Incarnation: 0x0a0b0c0d},
 		"14 01 00 00 0001 0002 00000001 0010 0005 994d129b 00000008 07 00 0006 0000 0000 0a0b0c0d"},
 }
 

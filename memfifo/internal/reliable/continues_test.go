@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Continues takes a frame that continues its lane, and none with which there is more to do: that would be forgotten.
+// Continues takes a frame that continues its lane, and none with which there is more to do: that
+// would be forgotten.
 func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 	open := func() (*pair, Header) {
 		p := newPair(t, 120).open()
@@ -53,7 +54,7 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 		x.change(p, &h)
 		c := p.ends[0].c
 		owed, soon := c.lanes[h.Lane].unacked, c.lanes[h.Lane].ackRequested
-		if got := c.Continues(&h, x.records); got != x.want {
+		if got := c.continues(&h, x.records); got != x.want {
 			t.Errorf("%s: %t", x.name, got)
 		}
 		if x.want {
@@ -65,7 +66,8 @@ func TestContinues_OnlyWhatIsNoMoreThanData(t *testing.T) {
 	}
 }
 
-// What Continues has done is what Handle would have done, whatever was before; but for Stirred, which then need not be true.
+// What Continues has done is what Handle would have done, whatever was before; but for Stirred,
+// which then need not be true.
 func TestContinues_AgreesWithHandle(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -82,10 +84,10 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 						t.Fatal(err)
 					}
 					fast, slow := *e.c, *e.c
-					if !fast.Continues(&h, len(b)-HeaderLen) {
+					if !fast.continues(&h, len(b)-HeaderLen) {
 						continue
 					}
-					if slow.Handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Deliver {
+					if slow.handle(s.now.Add(time.Second), &h, b[HeaderLen:]) != Deliver {
 						t.Fatalf("seed %d: %+v is not to be taken", seed, h)
 					}
 					if l := &slow.lanes[h.Lane]; !fast.needsPump && l.ackDue(slow.ackPolicy) {

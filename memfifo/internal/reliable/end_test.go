@@ -6,13 +6,15 @@ import (
 
 const none = ^uint32(0)
 
-// room is what a driver's header takes.
-const room = 14
+// headroom is the length of a driver's header.
+const headroom = 14
 
-// end is a node's end of a connection, with a program that sends numbered records and checks those it takes.
+// end is a node's end of a connection, with a program that sends numbered records and checks
+// those it takes.
 type end struct {
 	*model
 	c          *Conn
+	frames     [MaxBatch][]byte
 	pool       *pool
 	size       int
 	node, peer int
@@ -21,11 +23,12 @@ type end struct {
 	restarts   int // events Restarted
 	lefts      int // events Left
 	downs      int
+	event      Event // the last one of Advance but Nothing
 }
 
 func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
-	e := &end{model: m, size: size, pool: newPool(room + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
-	e.c = New(Config{Incarnation: life, FrameSize: size, Headroom: room, InitialSequence: start, Alloc: e.pool.alloc, Free: e.pool.free})
+	e := &end{model: m, size: size, pool: newPool(headroom + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
+	e.c = New(Config{Incarnation: life, FrameSize: size, Headroom: headroom, InitialSequence: start, Alloc: e.pool.alloc, Free: e.pool.free})
 	e.anew()
 	return e
 }
@@ -46,22 +49,13 @@ func (e *end) write(now monotime.Time, l Lane, n int) bool {
 	return b != nil
 }
 
-// next returns the next frame to send, without room for the driver's header, or nil.
-func (e *end) next(now monotime.Time) []byte {
-	b := e.c.NextFrame(now)
-	if b == nil {
-		return nil
+// next returns frames to send, with headroom. They are valid until the next call.
+func (e *end) next(now monotime.Time) [][]byte {
+	frames := e.frames[:e.c.NextBatch(now, &e.frames)]
+	for _, b := range frames {
+		clear(b[:headroom]) // a driver may write there
 	}
-	clear(b[:room]) // the driver's, to do with as it likes
-	return b[room:]
-}
-
-// handle has a connection take a frame, as drivers do.
-func handle(c *Conn, now monotime.Time, h *Header, records []byte) Event {
-	if c.Continues(h, len(records)) {
-		return Deliver
-	}
-	return c.Handle(now, h, records)
+	return frames
 }
 
 // hear takes a frame.
@@ -71,7 +65,7 @@ func (e *end) hear(now monotime.Time, b []byte) {
 		e.fail("%v", err)
 		return
 	}
-	switch handle(e.c, now, &h, b[HeaderLen:]) {
+	switch e.c.Handle(now, &h, b[HeaderLen:]) {
 	case Deliver:
 		e.take(h.Lane, b[HeaderLen:])
 		e.follow(h.Lane)
@@ -117,7 +111,8 @@ func (e *end) resume(l Lane) {
 
 // advance does what is due.
 func (e *end) advance(now monotime.Time) {
-	if e.c.Advance(now) {
+	if event := e.c.Advance(now); event != Nothing {
+		e.event = event
 		e.downs++
 		e.anew()
 	}

@@ -78,8 +78,8 @@ func (s *script) do(b byte) {
 			}
 			s.begin(i, 100+s.lives)
 			s.listen(i)
-		} else if e.c.NextFrame(s.now) != nil && which == 1 { // could not be sent
-			return
+		} else if which == 1 { // the ring is full
+			e.c.Refused(0, len(e.next(s.now)))
 		}
 	}
 	for _, e := range s.ends {
@@ -160,7 +160,8 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they do no harm.
+// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they
+// do no harm.
 func FuzzHostile(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 5}, false)
 	f.Add(make([]byte, 200), true)
@@ -187,7 +188,7 @@ func FuzzHostile(f *testing.F) {
 			if Parse(frame, &h) != nil {
 				continue
 			}
-			if handle(e.c, p.now, &h, frame[HeaderLen:]) == Deliver && e.c.Held(h.Lane) {
+			if e.c.Handle(p.now, &h, frame[HeaderLen:]) == Deliver && e.c.Held(h.Lane) {
 				t.Fatal("takes what is held")
 			} else if !inLife {
 				p.send(1)

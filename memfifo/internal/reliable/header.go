@@ -15,9 +15,9 @@ type Kind uint8
 const (
 	Data     Kind = iota + 1 // records of a lane, and an acknowledgement
 	Ack                      // an acknowledgement alone
-	Hello                    // a question: what is your life?
-	HelloAck                 // the answer, and perhaps a question
-	Bye                      // the sender's life is over
+	Hello                    // a challenge
+	HelloAck                 // the response, and possibly a challenge
+	Bye                      // the sender's incarnation has ended
 	kinds
 )
 
@@ -26,27 +26,27 @@ func (k Kind) String() string {
 	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
 }
 
-// Header is what each frame begins with.
+// Header is the first bytes of each frame.
 //
 //	 0 version (4 bits), kind (4 bits)
-//	 1 flags: 1 lane of the data, 2 lane of the acknowledgement, 4 answer at once
-//	 2 credit: how many frames from Ack on the receiver takes, 2 bytes
-//	 4 the sender's life, 4 bytes: another one each time that it begins anew with this peer
-//	 8 the receiver's, as the sender knows it, 4 bytes; 0 in a Hello
-//	12 number of this frame in its lane, 4 bytes; 0 without data. In a Hello or Welcome: of a question, or 0
-//	16 Ack: the next frame that is wanted, 4 bytes. In a Welcome: the question that it answers
-//	20 in an Ack: which of Ack and the 63 frames after it are here, 8 bytes, the first in the lowest bit
+//	 1 flags: 1 lane of the data, 2 lane of the acknowledgement, 4 acknowledge at once
+//	 2 credit: how many frames from Ack on the sender of this accepts, 2 bytes
+//	 4 incarnation of the sender, 4 bytes; not 0
+//	 8 incarnation of the receiver, as the sender knows it, 4 bytes; 0 in a Hello
+//	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0
+//	16 Ack: the next frame expected, 4 bytes. HelloAck: the response, which is the challenge
+//	20 in an Ack: SACK, 8 bytes: bit i says that frame Ack+i has arrived
 //	20 in Data: records
 //
-// Integers are big-endian. Data leaves out what is here behind a gap, for which there is an Ack at once: gaps are rare, and 8 bytes
-// of every frame are not.
+// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8
+// bytes less in each frame count for more.
 type Header struct {
 	Kind     Kind
 	Lane     uint8
 	AckLane  uint8
 	AckNow   bool
 	Credit   uint16
-	Src, Dst uint32
+	Src, Dst uint32 // incarnations
 	Sequence uint32
 	Ack      uint32
 	SACK     uint64
@@ -86,16 +86,16 @@ func (h *Header) put(b []byte) int {
 	return ackLen
 }
 
-// renumber makes the header in b that of another data frame, which is like it.
-func renumber(b []byte, sequence uint32, answerNow bool) {
+// renumber turns the header in b into that of another data frame with the same acknowledgement.
+func renumber(b []byte, sequence uint32, ackNow bool) {
 	b[1] &^= flagAckNow
-	if answerNow {
+	if ackNow {
 		b[1] |= flagAckNow
 	}
 	binary.BigEndian.PutUint32(b[12:], sequence)
 }
 
-// Parse reads the header of a frame. The records are what follows.
+// Parse reads the header of a frame. The records follow it, at HeaderLen.
 func Parse(b []byte, h *Header) error {
 	if len(b) < HeaderLen || b[0]>>4 != Version {
 		return ErrMalformed

@@ -37,12 +37,12 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	}
 }
 
-// While a lane is held, frames that the receiver has no room for are not sent again and again; the sender asks now and then.
-// That is no congestion: afterwards it sends as before.
+// While a lane is held, frames that the receiver has no room for are not sent again and again;
+// the sender asks now and then. That is no congestion: afterwards it sends as before.
 func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	a.c.lanes[Requests].cwnd = Window
+	a.c.lanes[Requests].window(Window, Window)
 	release := p.holding()
 	for a.write(p.now, Requests, 100) {
 	}
@@ -56,7 +56,7 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	if n := is.Acks - was.Acks; n < 100 || n > 400 {
 		t.Errorf("%d questions in %v", n, 10*DefaultPeerTimeout)
 	}
-	if c := a.c.lanes[Requests].cwnd; c < Window/2 {
+	if c := a.c.lanes[Requests].reno.Window(); c < Window/2 {
 		t.Errorf("congestion %d", c)
 	}
 	if a.downs+b.downs+a.restarts+b.restarts > 0 {

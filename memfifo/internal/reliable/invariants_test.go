@@ -9,7 +9,7 @@ func (c *Conn) broken() string {
 		s, r := &c.lanes[l].sender, &c.lanes[l].receiver
 		if wrong := s.broken(&buffers); wrong != "" {
 			return fmt.Sprintf("lane %d: %s: una %d next %d built %d fill %d flight %d lost %d limit %d congestion %d",
-				l, wrong, s.una, s.nxt, s.queued, s.fill, s.inFlight, s.lost, s.creditLimit, s.cwnd)
+				l, wrong, s.una, s.nxt, s.queued, s.fill, s.inFlight, s.lost, s.creditLimit, s.reno.Window())
 		}
 		if wrong := r.broken(&buffers); wrong != "" {
 			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.nxt, r.held, r.count)
@@ -21,7 +21,8 @@ func (c *Conn) broken() string {
 	return ""
 }
 
-// stuck reports whether something is to be sent and nothing will happen: to be asked once Next has returned nil.
+// stuck reports whether something is to be sent and nothing will happen: to be asked once Next
+// has returned nil.
 func (c *Conn) stuck() bool {
 	_, ok := c.Deadline()
 	return !ok && !(c.AllAcked(Requests) && c.AllAcked(Replies))
@@ -62,7 +63,7 @@ func (s *sender) broken(buffers *int) string {
 		return fmt.Sprintf("%d frames are on their way", flight)
 	case missing != s.lost:
 		return fmt.Sprintf("%d frames are lost", missing)
-	case s.cwnd < minWindow || s.cwnd > Window:
+	case s.reno.Window() < minWindow || s.reno.Window() > Window:
 		return "congestion out of bounds"
 	case kept != want:
 		return fmt.Sprintf("%d buffers kept for %d frames", kept, want)

@@ -1,41 +1,56 @@
 package reliable
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/congestion"
+)
 
 // The bounds of a connection, each with its reason.
 const (
 	// Lanes of a connection: what one holds up, the other does not. See Lane.
 	Lanes = 2
-	// Window is how many frames of a lane may be sent and not acknowledged: what a core sends while an answer takes 0.4 ms.
-	// It is also what a sender keeps for sending again: 384 KB a lane at an MTU of 1500, and nothing once it is acknowledged.
+	// Window is how many frames of a lane may be unacknowledged: what a core sends in a round
+	// trip of 0.4 ms. The sender keeps them for retransmission: 384 KB a lane at an MTU of 1500.
 	Window = 256
-	// Stash is how many frames a receiver keeps that it cannot take yet: as many as a selective acknowledgement tells of.
+	// ReorderWindow is how many frames the receiver keeps behind a gap: as many as a SACK has bits.
 	ReorderWindow = 64
-	// firstCongestion is how many frames may be on their way at first: what the smallest ring of a NIC holds.
-	initialWindow = 64
-	// leastCongestion is how many may be, whatever is lost.
-	minWindow = 4
-	// reorderings is how many frames may overtake one before it counts as lost.
-	dupThresh = 3
-	// cork is how many frames are on their way when what is queued begins to share frames: with fewer, nothing waits. Nor if
-	// none of them is to be acknowledged at once.
+	// corkFrames is how many frames are in flight when queued records begin to share frames, as
+	// Nagle's algorithm has it (RFC 896) for one.
 	corkFrames = 2
-	// askParts is how often a sender asks to be acknowledged while what may be on its way is: so often that the way is never closed.
-	// askEvery is after how many frames it asks at the latest: so seldom that acknowledgements, which are frames, too, cost little.
+	// acksPerWindow is how often the sender requests an acknowledgement while it sends a
+	// congestion window: often enough that the window never closes for want of one.
+	// maxUnrequested is after how many frames it does so at the latest: seldom enough that the
+	// frames of acknowledgements cost little.
 	acksPerWindow  = 4
 	maxUnrequested = 32
-	// ackEvery is how many frames of a stream are acknowledged at once, if nobody asks.
+	// ackEvery is how many frames of a stream the receiver acknowledges at once, without a request.
 	ackEvery = Window / acksPerWindow
-	// ackDelay is how long an acknowledgement waits for data to go with, where the sender does not want it at once.
+	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC
+	// 9000 §13.2.1).
 	ackDelay = 500 * time.Microsecond
-	// firstTimeout, leastTimeout and mostTimeout bound the retransmission timeout: nothing known; several times a
-	// scheduler's slice; and what a user still waits for.
+	// initialRTO applies before the first sample. minRTO is several scheduler slices, maxRTO what
+	// a user still waits for. RFC 6298 §2.
 	initialRTO = 10 * time.Millisecond
 	minRTO     = 2 * time.Millisecond
 	maxRTO     = 100 * time.Millisecond
-	// DefaultLimit is how long a peer may be silent that owes an answer.
+	// maxBackoff bounds the doublings of an interval.
+	maxBackoff = 8
+	// DefaultPeerTimeout is how long a peer that owes an answer may be silent.
 	DefaultPeerTimeout = 2 * time.Second
-	// leastTries is how often it is asked meanwhile, at least: a node that stood still itself has not asked. Time in which it did
-	// not look does not count either.
+	// minRetries is how often a peer is asked meanwhile, at least: a process that was suspended
+	// itself has not asked.
 	minRetries = 8
+	// MaxBatch is how many frames NextBatch returns at most.
+	MaxBatch = 64
+
+	// The congestion window: the smallest ring of a NIC at first, and whatever is lost, minWindow.
+	initialWindow = 64
+	minWindow     = 4
 )
+
+var renoConfig = congestion.Config{
+	InitialWindow: initialWindow, LossWindow: minWindow, MinWindow: minWindow, MaxWindow: Window,
+	HoldSSThresh:   true,
+	GrowInRecovery: true, // at 10 % loss 17 % more throughput, at 1 % and less the same
+}

@@ -42,7 +42,28 @@ func (p *pair) cut(from int) {
 	}
 }
 
-// A peer that was given up and was there all the time is spoken to again: this end has begun another life, the peer has not.
+// blackHole has an end send a record on a path that loses data frames and no others, until the
+// end gives up.
+func (p *pair) blackHole(from int) {
+	a := p.ends[from]
+	a.write(p.now, Requests, 100)
+	for downs, events := a.downs, 0; a.downs == downs; events++ {
+		p.send(from)
+		p.air[1-from] = slices.DeleteFunc(p.air[1-from], func(b []byte) bool { return Kind(b[0]&0xf) == Data })
+		p.deliver(1 - from)
+		p.send(1 - from)
+		p.deliver(from)
+		at, ok := a.c.Deadline()
+		if !ok || events > 1000 {
+			p.t.Fatalf("deadline %t, after %v", ok, p.now.Since())
+		}
+		p.now = at
+		a.advance(at)
+	}
+}
+
+// A peer that was given up and was there all the time is spoken to again: this end has begun
+// another life, the peer has not.
 func TestLives_AfterBeingGivenUp(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 3 {
@@ -88,7 +109,8 @@ func TestLives_BothAnew(t *testing.T) {
 	p.talk(1)
 }
 
-// A hello that a life of the peer has sent which nobody has met, and which is over, comes after that of the present life.
+// A hello that a life of the peer has sent which nobody has met, and which is over, comes after
+// that of the present life.
 func TestLives_AHelloFromTheGrave(t *testing.T) {
 	p := newPair(t, 120).open()
 	p.begin(0, 11)
@@ -110,7 +132,8 @@ func TestLives_AHelloFromTheGrave(t *testing.T) {
 	}
 }
 
-// All frames of twenty former lives come again, in any order: nothing is taken, nothing begins anew.
+// All frames of twenty former lives come again, in any order: nothing is taken, nothing begins
+// anew.
 func TestLives_FramesOfFormerLives(t *testing.T) {
 	p := newPair(t, 120)
 	var heard [2][][]byte
@@ -153,8 +176,8 @@ func TestLives_FramesOfFormerLives(t *testing.T) {
 	p.talk(1)
 }
 
-// One that has said goodbye and is there all the same (as a forged bye would have it) is met again, and nothing is taken for what was
-// taken before.
+// One that has said goodbye and is there all the same (as a forged bye would have it) is met
+// again, and nothing is taken for what was taken before.
 func TestLives_AfterABye(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 3 {

@@ -58,7 +58,8 @@ func TestMemory_ResetKeepsNothing(t *testing.T) {
 	}
 }
 
-// Where the peer dies and has left a gap, what came early is kept, until it is given up or has begun anew.
+// Where the peer dies and has left a gap, what came early is kept, until it is given up or has
+// begun anew.
 func TestMemory_AGapNobodyFills(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		p := newPair(t, 120).open()

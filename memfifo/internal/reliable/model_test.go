@@ -14,7 +14,8 @@ type stream struct {
 	end      *end // which takes it
 }
 
-// model knows all streams. A stream's records arrive at one life of one end, each once and in order.
+// model knows all streams. A stream's records arrive at one life of one end, each once and in
+// order.
 type model struct {
 	streams []stream
 	records uint64 // taken

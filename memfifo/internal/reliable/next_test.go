@@ -6,63 +6,65 @@ import (
 	"time"
 )
 
-// A frame that Next returns and that cannot be sent comes again, of whatever kind.
-func TestNext_ComesAgainUntilSent(t *testing.T) {
+// A frame that could not be sent comes again, of whatever kind.
+func TestRefused_ComesAgain(t *testing.T) {
 	p := newPair(t, 120)
 	a, b := p.ends[0], p.ends[1]
 	again := func(e *end, kind Kind) {
 		t.Helper()
 		var h Header
-		first := bytes.Clone(e.next(p.now))
-		if err := Parse(first, &h); err != nil || h.Kind != kind {
-			t.Fatalf("%v, %+v, want a %v", err, h, kind)
+		var first []byte
+		for range 3 {
+			frames, was := e.next(p.now), e.c.Counters()
+			if len(frames) != 1 {
+				t.Fatalf("%d frames, want a %v", len(frames), kind)
+			}
+			if err := Parse(frames[0][headroom:], &h); err != nil || h.Kind != kind {
+				t.Fatalf("%v, %+v, want a %v", err, h, kind)
+			}
+			if first == nil {
+				first = bytes.Clone(frames[0])
+			}
+			if !bytes.Equal(first, frames[0]) {
+				t.Errorf("%v: %x, then %x", kind, first, frames[0])
+			}
+			e.c.Refused(0, 1)
+			if is := e.c.Counters(); is.Sent+is.Acks >= was.Sent+was.Acks && kind <= Ack {
+				t.Errorf("%v: counts as sent: %+v", kind, is)
+			}
 		}
-		if !bytes.Equal(first, e.next(p.now)) {
-			t.Errorf("%v: then %x", h, e.next(p.now))
-		}
+		p.send(e.node)
+		p.deliver(1 - e.node)
 	}
 	a.write(p.now, Requests, 20)
 	again(a, Hello)
-	p.send(0)
-	p.deliver(1)
 	again(b, HelloAck)
-	p.send(1)
-	p.deliver(0)
-	again(a, HelloAck)
-	p.send(0)
-	p.deliver(1)
+	again(a, HelloAck) // and the data behind it
 	again(b, Ack)
 	p.settle()
 	a.write(p.now, Requests, 20)
 	again(a, Data)
 	p.settle()
-}
+	p.pass(time.Second)
 
-// What was not sent is not counted as sent: Sent twice, or after something else has come.
-func TestSent_OncePerFrame(t *testing.T) {
-	p := newPair(t, 120).open()
-	a := p.ends[0]
+	h := p.between(0)
+	h.Kind, h.Credit, h.SACK = Ack, 0, 1
+	p.handle(0, h, nil)
 	a.write(p.now, Requests, 20)
-	p.send(0)
-	a.c.Sent(p.now)
-	a.check()
-	p.deliver(1)
-	p.send(1)
-
 	at, _ := a.c.Deadline()
 	p.now = at
 	a.advance(at)
-	if a.c.NextFrame(p.now) == nil {
-		t.Fatal("not sent again")
+	again(a, Ack) // a probe
+	again(b, Ack) // its answer
+	p.settle()
+	if !a.done() {
+		t.Error("not done")
 	}
-	p.deliver(0) // meanwhile it is acknowledged
-	a.c.Sent(p.now)
-	a.check()
-	p.ok()
-	p.talk(0)
+	a.c.Close()
+	again(a, Bye)
 }
 
-// Whoever has something to do at once has no deadline for it: no time is past until it is done.
+// An end that has something to send at once has no deadline for it: Deadline is never past.
 func TestDeadline_IsNotPast(t *testing.T) {
 	p := newPair(t, 120)
 	a, b := p.ends[0], p.ends[1]
@@ -83,7 +85,7 @@ func TestDeadline_IsNotPast(t *testing.T) {
 		a.write(p.now, Requests, 100)
 	}
 	p.send(0)
-	p.air[1] = p.air[1][:1] // nobody waits for its acknowledgement
+	p.air[1] = p.air[1][:1] // it requests no acknowledgement
 	p.deliver(1)
 	p.now = p.now.Add(ackDelay)
 	b.advance(p.now)
@@ -91,8 +93,8 @@ func TestDeadline_IsNotPast(t *testing.T) {
 	p.pass(time.Second)
 }
 
-// A peer that does not answer is given up, whatever others send meanwhile in its name.
-func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
+// A peer that does not answer is silent, whatever others send meanwhile in its name.
+func TestHandshake_EndsAmongStaleFrames(t *testing.T) {
 	p := newPair(t, 120)
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
@@ -106,14 +108,14 @@ func TestGreeting_EndsAmongStrayFrames(t *testing.T) {
 			a.advance(p.now)
 		}
 		if p.now.Sub(began) > DefaultPeerTimeout+2*maxRTO {
-			t.Fatalf("not given up after %v", p.now.Sub(began))
+			t.Fatalf("still waiting after %v", p.now.Sub(began))
 		}
 	}
 }
 
-// Frames that were gathered and then refused come again, each once, with the acknowledgements that they had; they do not
-// count as sent.
-func TestRefused_ComesAgain(t *testing.T) {
+// The frames of a batch that was refused come again, each once, with the acknowledgements that
+// they had.
+func TestRefused_Batch(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	for range 10 {
@@ -121,7 +123,7 @@ func TestRefused_ComesAgain(t *testing.T) {
 	}
 	p.send(1)
 	p.air[0] = p.air[0][:9]
-	p.deliver(0) // it owes an acknowledgement of replies
+	p.deliver(0) // replies are to be acknowledged
 	for range 5 {
 		a.write(p.now, Requests, 100)
 	}
@@ -145,44 +147,4 @@ func TestRefused_ComesAgain(t *testing.T) {
 		t.Errorf("replies are acknowledged up to %d of %d", s.una, s.nxt)
 	}
 	p.pass(time.Second)
-}
-
-// A control frame that was refused comes again, of whatever kind.
-func TestRefused_Control(t *testing.T) {
-	p := newPair(t, 120)
-	a, b := p.ends[0], p.ends[1]
-	again := func(e *end) {
-		t.Helper()
-		var frames [MaxBatch][]byte
-		n := e.c.NextBatch(p.now, &frames)
-		if n == 0 {
-			t.Fatal("nothing to send")
-		}
-		was, counted := bytes.Clone(frames[0][room:]), e.c.Counters()
-		e.c.Refused(0, n)
-		if n = e.c.NextBatch(p.now, &frames); n == 0 || !bytes.Equal(was, frames[0][room:]) || e.c.Counters() != counted {
-			t.Fatalf("%x, then %d frames, %x", was, n, frames[0])
-		}
-		p.air[1-e.node] = append(p.air[1-e.node], bytes.Clone(frames[0][room:]))
-		p.deliver(1 - e.node)
-	}
-	a.write(p.now, Requests, 20)
-	again(a) // hello
-	again(b) // welcome
-	again(a) // welcome
-	p.settle()
-	p.pass(time.Second)
-	h := p.between(0)
-	h.Kind, h.Credit, h.SACK = Ack, 0, 1
-	p.handle(0, h, nil)
-	a.write(p.now, Requests, 20)
-	at, _ := a.c.Deadline()
-	p.now = at
-	a.advance(at)
-	again(a) // a question
-	again(b) // its answer
-	p.settle()
-	if !a.done() {
-		t.Error("not done")
-	}
 }

@@ -28,13 +28,14 @@ func newPair(t *testing.T, size int) *pair {
 
 // send has an end send what it has to, and returns how many frames that were.
 func (p *pair) send(from int) int {
-	e, n := p.ends[from], 0
-	for b := e.next(p.now); b != nil; b = e.next(p.now) {
-		p.air[1-from] = append(p.air[1-from], slices.Clone(b))
-		e.c.Sent(p.now)
-		n++
+	sent := 0
+	for frames := p.ends[from].next(p.now); len(frames) > 0; frames = p.ends[from].next(p.now) {
+		for _, b := range frames {
+			p.air[1-from] = append(p.air[1-from], slices.Clone(b[headroom:]))
+		}
+		sent += len(frames)
 	}
-	return n
+	return sent
 }
 
 // deliver has an end take all that is on its way to it.

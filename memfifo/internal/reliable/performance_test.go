@@ -14,8 +14,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is measured into testdata")
 
-// Throughput of a stream of full frames, by the loss of each direction and by how many frames may be on their way: of a link
-// that takes a frame in 1.2 us and needs 40 us to and fro. After -rewrite, read the difference.
+// Throughput of a stream of full frames, by the loss of each direction and by how many frames may
+// be on their way: of a link that takes a frame in 1.2 us and needs 40 us to and fro. After
+// -rewrite, read the difference.
 func TestPerformance(t *testing.T) {
 	const file = "testdata/throughput.txt"
 	losses := []float64{0, .0001, .001, .01, .1, .3}
@@ -45,7 +46,8 @@ func TestPerformance(t *testing.T) {
 	}
 }
 
-// throughput is of 0.3 seconds, from end 0 to 1: frames taken per millisecond, and sent for each of them.
+// throughput is of 0.3 seconds, from end 0 to 1: frames taken per millisecond, and sent for each
+// of them.
 func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	const most = 300 * time.Millisecond
 	var q sim.Queue
@@ -66,9 +68,10 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 				break
 			}
 		}
-		for b := e.next(q.Now()); b != nil; b = e.next(q.Now()) {
-			net.Send(i, 1-i, 0, slices.Clone(b))
-			e.c.Sent(q.Now())
+		for frames := e.next(q.Now()); len(frames) > 0; frames = e.next(q.Now()) {
+			for _, b := range frames {
+				net.Send(i, 1-i, 0, slices.Clone(b[headroom:]))
+			}
 		}
 		if at, ok := e.c.Deadline(); ok && !timers[i] {
 			timers[i] = true

@@ -2,44 +2,46 @@ package reliable
 
 import "github.com/rawlane/rawlane/internal/monotime"
 
-// receiver is the receiving half of a lane: the next frame that is wanted, and some behind it that came early.
+// receiver is the receiving half of a lane: the next frame expected, and some behind it.
 type receiver struct {
-	nxt        uint32
-	outOfOrder [ReorderWindow][]byte // by sequence; nil: not here. The frame next is here while it is held
-	held       bool                  // frame next is here, and whoever takes it cannot take all of it yet
-	rest       []byte                // of it
-	count      int                   // of frames in early
+	nxt        uint32                // RCV.NXT, RFC 9293 §3.3.1
+	outOfOrder [ReorderWindow][]byte // by sequence number; nil: not here. Frame nxt is here while it is held
+	count      int                   // of frames in outOfOrder
+	held       bool                  // frame nxt is here, and its records cannot all be processed yet
+	rest       []byte                // of its records
 
-	unacked      int           // frames taken since they were acknowledged
-	ackRequested bool          // the sender wants to know, and there is nothing else for it
-	ackNow       bool          // it should know at once
-	ackDeadline  monotime.Time // when the acknowledgement is due; valid if owed
+	unacked      int           // frames delivered since the last acknowledgement
+	ackRequested bool          // the sender wants one, and has nothing else for this end to wait for
+	ackNow       bool          // one is due whatever the policy
+	ackDeadline  monotime.Time // when one is due at the latest; valid if unacked > 0
 }
 
-func (r *receiver) init(start uint32) { r.nxt = start }
+func (r *receiver) init(sequence uint32) { r.nxt = sequence }
 
 // arrival is what becomes of a frame.
 type arrival uint8
 
 const (
-	inOrder      arrival = iota // to be taken now
-	kept                        // kept for later
-	duplicate                   // here already
-	beyondWindow                // no room: it will come again
+	inOrder      arrival = iota // to be delivered now
+	outOfOrder                  // kept
+	duplicate                   // has arrived before
+	beyondWindow                // dropped: the sender retransmits it
 )
 
-// continues reports whether a frame is the next one, with nothing behind it, and not the first that is to be acknowledged.
+// isNext reports whether a frame is the next one, with nothing behind it, and not the first to
+// acknowledge.
 func (r *receiver) isNext(sequence uint32) bool {
 	return sequence == r.nxt && r.count == 0 && r.unacked > 0
 }
 
-// owe notes that a frame is to be acknowledged.
+// onData notes that a frame is to be acknowledged.
 func (r *receiver) onData(h *Header) {
 	r.unacked++
 	r.ackRequested = r.ackRequested || h.AckNow
 }
 
-// arrive looks at a frame. One that is stashed is copied.
+// arrive sorts a frame in. It copies one that arrives out of order. All but a plain next frame
+// are acknowledged at once (RFC 5681 §4.2).
 func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc func() []byte) arrival {
 	if r.unacked == 0 {
 		r.ackDeadline = now.Add(ackDelay)
@@ -59,39 +61,42 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc fu
 		}
 		return inOrder
 	}
-	r.ackNow = true // there is a gap
-	b := alloc()
-	r.outOfOrder[h.Sequence%ReorderWindow] = b[:copy(b, records)]
-	r.count++
-	return kept
+	r.ackNow = true
+	r.keep(h.Sequence, records, alloc)
+	return outOfOrder
 }
 
-// taken moves on to the next frame.
-func (r *receiver) deliver(free func([]byte)) {
+// keep copies a frame's records, and returns the copy.
+func (r *receiver) keep(sequence uint32, records []byte, alloc func() []byte) []byte {
+	b := alloc()
+	b = b[:copy(b, records)]
+	r.outOfOrder[sequence%ReorderWindow] = b
+	r.count++
+	return b
+}
+
+// delivered moves on to the next frame.
+func (r *receiver) delivered(free func([]byte)) {
 	if i := r.nxt % ReorderWindow; r.outOfOrder[i] != nil {
 		free(r.outOfOrder[i])
 		r.outOfOrder[i] = nil
 		r.count--
-		r.ackNow = true // the sender knows that it came, and may wait for this
+		r.ackNow = true // the sender knows that it has arrived, and may wait for its delivery
 	}
 	r.held, r.rest = false, nil
 	r.nxt++
 }
 
-// hold keeps frame next, of which rest was not taken.
+// hold keeps frame nxt, of whose records the rest is to be delivered.
 func (r *receiver) hold(rest []byte, alloc func() []byte) {
-	i := r.nxt % ReorderWindow
-	if r.outOfOrder[i] == nil {
-		b := alloc()
-		r.outOfOrder[i] = b[:copy(b, rest)]
-		r.count++
-		rest = r.outOfOrder[i]
+	if r.outOfOrder[r.nxt%ReorderWindow] == nil {
+		rest = r.keep(r.nxt, rest, alloc)
 	}
 	r.held, r.rest = true, rest
 	r.ackNow = true
 }
 
-// following returns the records of frame next if it came early, or what is left of them if it is held.
+// buffered returns the records of frame nxt if it is here, or the rest of them if it is held.
 func (r *receiver) buffered() (records []byte, ok bool) {
 	if r.held {
 		return r.rest, true
@@ -100,7 +105,7 @@ func (r *receiver) buffered() (records []byte, ok bool) {
 	return b, b != nil
 }
 
-// acknowledge fills in what is here.
+// fillAck fills in what has arrived.
 func (r *receiver) fillAck(h *Header) {
 	h.Ack = r.nxt
 	h.Credit = Window
@@ -118,10 +123,10 @@ func (r *receiver) fillAck(h *Header) {
 	}
 }
 
-// told notes that an acknowledgement has gone.
+// onAckSent notes that an acknowledgement was sent.
 func (r *receiver) onAckSent() { r.unacked, r.ackRequested, r.ackNow = 0, false, false }
 
-// wants reports whether an acknowledgement should go now, by itself.
-func (r *receiver) ackDue(data AckPolicy) bool {
-	return r.ackNow || r.unacked >= ackEvery && data != WillPiggyback || r.ackRequested && data == NoPiggyback
+// ackDue reports whether an acknowledgement is to go now, without data.
+func (r *receiver) ackDue(p AckPolicy) bool {
+	return r.ackNow || r.unacked >= ackEvery && p != WillPiggyback || r.ackRequested && p == NoPiggyback
 }

@@ -34,7 +34,8 @@ func (p *pair) want(to int, frames string) {
 	}
 }
 
-// A record that is alone goes at once; so does the next; those behind share a frame, until the first is acknowledged.
+// A record that is alone goes at once; so does the next; those behind share a frame, until the
+// first is acknowledged.
 func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -54,7 +55,8 @@ func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	}
 }
 
-// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement that waits itself.
+// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement
+// that waits itself.
 func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 	for frames := 1; frames < 2*ackEvery; frames++ {
 		p := newPair(t, 120).open()
@@ -111,14 +113,15 @@ func TestIdle_IsSilent(t *testing.T) {
 			t.Errorf("a deadline in %v", at.Sub(p.now))
 		}
 		p.now = p.now.Add(time.Hour)
-		if e.advance(p.now); e.c.NextFrame(p.now) != nil || e.c.Counters() != was {
+		if e.advance(p.now); len(e.next(p.now)) > 0 || e.c.Counters() != was {
 			t.Error("an idle end sends")
 		}
 	}
 }
 
-// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where more of them follow each other, the
-// sender asks now and then: a few times while what may be on its way is.
+// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where
+// more of them follow each other, the sender asks now and then: a few times while what may be on
+// its way is.
 func TestAcknowledgements(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -142,13 +145,13 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "1:20!")
 	p.pass(time.Second)
 
-	a.c.lanes[0].cwnd = initialWindow
+	a.c.lanes[0].window(initialWindow, Window)
 	stream(initialWindow / acksPerWindow)
 	p.send(1)
 	p.want(0, "ack")
 	p.pass(time.Second)
 
-	a.c.lanes[0].cwnd = Window
+	a.c.lanes[0].window(Window, Window)
 	stream(maxUnrequested)
 	p.send(1)
 	p.want(0, "ack")
@@ -170,7 +173,8 @@ func TestAcknowledgements_Unasked(t *testing.T) {
 	p.want(0, "ack")
 }
 
-// Nor are there more where congestion is what limits the stream, once it was recovering from a loss.
+// Nor are there more where congestion is what limits the stream, once it was recovering from a
+// loss.
 func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 	for _, congestion := range []int{2 * ackEvery, 100} {
 		p := newPair(t, 120).open()
@@ -178,7 +182,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 		s := &a.c.lanes[0].sender
 		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
 		for i := range 20_000 { // one frame arrives at a time
-			s.cwnd, s.ssthresh = congestion, congestion
+			s.window(congestion, congestion)
 			for a.c.Available(Requests, 100) == 100 {
 				a.write(p.now, Requests, 100)
 			}
@@ -224,7 +228,8 @@ func TestCork_Uncork(t *testing.T) {
 	p.settle()
 }
 
-// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at once it is told.
+// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at
+// once it is told.
 func TestExpect(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -254,7 +259,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// In a long stream it waits for data that is promised, and not for such as may follow; nor where there is a gap.
+// In a long stream it waits for data that is promised, and not for such as may follow; nor where
+// there is a gap.
 func TestExpect_InAStream(t *testing.T) {
 	for _, x := range []struct {
 		data AckPolicy

@@ -26,7 +26,8 @@ func (p *pair) ask(i, times int) (down bool) {
 	return false
 }
 
-// A node that stood still, as where its processor was another's for seconds, has not asked meanwhile: its peer may have answered.
+// A node that stood still, as where its processor was another's for seconds, has not asked
+// meanwhile: its peer may have answered.
 func TestSilence_OfOneThatStoodStillItself(t *testing.T) {
 	for name, p := range map[string]*pair{"handshaking": newPair(t, 120), "open": newPair(t, 128).open()} {
 		a := p.ends[0]

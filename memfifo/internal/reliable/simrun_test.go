@@ -97,7 +97,8 @@ func (r *run) someFaults() (f sim.Faults) {
 	return f
 }
 
-// run runs it to its end: first with faults; then, without any, until everybody has heard a record from everybody.
+// run runs it to its end: first with faults; then, without any, until everybody has heard a
+// record from everybody.
 func (r *run) run() {
 	for range r.crashes {
 		r.After(r.upTo(20*time.Millisecond), r.crash)

@@ -93,7 +93,7 @@ func (s *site) pump() {
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
-	if full := s.r.often(.5) && s.gather() || s.one(); full {
+	if full := s.send(); full {
 		s.check()
 		s.r.After(s.r.upTo(100*time.Microsecond), s.again)
 		return
@@ -113,29 +113,17 @@ func (s *site) pump() {
 	s.r.At(at, func() { s.tick(at) })
 }
 
-// one sends one frame after the other, and reports whether the ring is full.
-func (s *site) one() bool {
+// send sends what is to be sent, and reports whether the ring is full: then some frames were
+// refused.
+func (s *site) send() (full bool) {
 	now := s.r.Now()
-	for b := s.next(now); b != nil; b = s.next(now) {
-		if s.r.often(.01) {
-			return true
-		}
-		s.r.net.Send(s.node, s.peer, 0, slices.Clone(b))
-		s.c.Sent(now)
-	}
-	return false
-}
-
-// gather sends many frames at once, and reports whether the ring is full: then some of them come again.
-func (s *site) gather() bool {
-	var frames [MaxBatch][]byte
-	for n := s.c.NextBatch(s.r.Now(), &frames); n > 0; n = s.c.NextBatch(s.r.Now(), &frames) {
-		for i, b := range frames[:n] {
+	for frames := s.next(now); len(frames) > 0; frames = s.next(now) {
+		for i, b := range frames {
 			if s.r.often(.01) {
-				s.c.Refused(i, n)
+				s.c.Refused(i, len(frames))
 				return true
 			}
-			s.r.net.Send(s.node, s.peer, 0, slices.Clone(b[room:]))
+			s.r.net.Send(s.node, s.peer, 0, slices.Clone(b[headroom:]))
 		}
 	}
 	return false

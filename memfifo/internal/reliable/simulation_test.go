@@ -13,9 +13,10 @@ var (
 	simRecords = flag.Uint64("sim.records", 0, "runs until so many records have been taken, whatever sim.runs is")
 )
 
-// Up to 16 nodes that all talk to each other, over a network that loses, doubles, reorders and delays, and is cut; they pause,
-// hold lanes, crash and begin anew. What a lane's receiver takes is what was sent, from the first record on, in each pair
-// of lives; all of it, where nobody has crashed or was cut off.
+// Up to 16 nodes that all talk to each other, over a network that loses, doubles, reorders and
+// delays, and is cut; they pause, hold lanes, crash and begin anew. What a lane's receiver takes
+// is what was sent, from the first record on, in each pair of lives; all of it, where nobody has
+// crashed or was cut off.
 func TestSimulation(t *testing.T) {
 	first := *simSeed
 	if first == 0 {

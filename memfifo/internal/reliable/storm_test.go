@@ -1,12 +1,16 @@
 package reliable
 
-import "testing"
+import (
+	"testing"
 
-// The round trip is not known, as all frames were sent again. A hundred acknowledgements, at once, say that one is missing:
-// that is sent again once, and not for each of them.
+	"github.com/rawlane/rawlane/internal/congestion"
+)
+
+// The round trip is not known, as all frames were sent again. A hundred acknowledgements, at
+// once, say that one is missing: that is sent again once, and not for each of them.
 func TestStorm_NoRoundTripKnown(t *testing.T) {
 	p := newPair(t, 120).open()
-	p.ends[0].c.rtt = rttEstimator{}
+	p.ends[0].c.rtt = congestion.RTT{}
 	for range 20 {
 		p.ends[0].write(p.now, Requests, 100)
 	}

@@ -10,7 +10,7 @@ import (
 
 // rows are the tests of the state table in the package's comment, by its first two columns.
 var rows = map[string]func(t *testing.T){
-	"Idle: something to send": func(t *testing.T) {
+	"Idle: data is reserved": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.is(0, Idle)
 		p.ends[0].write(p.now, Requests, 20)
@@ -18,7 +18,7 @@ var rows = map[string]func(t *testing.T){
 		p.send(0)
 		p.want(1, "hello")
 	},
-	"Greeting: deadline": func(t *testing.T) {
+	"Handshaking: deadline": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
@@ -37,8 +37,8 @@ var rows = map[string]func(t *testing.T){
 			ask  bool
 		}{
 			{"idle", newPair(t, 120), 9, true},
-			{"open, a life that is not known", newPair(t, 120).open(), 9, true},
-			{"open, the life that is", newPair(t, 120).open(), 1, false},
+			{"open, an unknown incarnation", newPair(t, 120).open(), 9, true},
+			{"open, the known one", newPair(t, 120).open(), 1, false},
 		} {
 			was := c.p.ends[1].c.State()
 			c.p.handle(1, Header{Kind: Hello, Src: c.from, Sequence: 77}, nil)
@@ -49,7 +49,7 @@ var rows = map[string]func(t *testing.T){
 			c.p.is(1, was)
 		}
 	},
-	"any: welcome with a question": func(t *testing.T) {
+	"any: hello ack with a challenge": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[1].c.State()
 			p.handle(1, Header{Kind: HelloAck, Src: 9, Dst: 2, Sequence: 77, Ack: 1000}, nil)
@@ -59,7 +59,7 @@ var rows = map[string]func(t *testing.T){
 			p.is(1, was)
 		}
 	},
-	"Greeting: welcome that answers": func(t *testing.T) {
+	"Handshaking: hello ack with the response": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.ends[0].write(p.now, Requests, 20)
 		h := p.sends(0)
@@ -68,7 +68,7 @@ var rows = map[string]func(t *testing.T){
 		p.send(0)
 		p.want(1, "1:20!")
 	},
-	"Idle: welcome that answers": func(t *testing.T) {
+	"Idle: hello ack with the response": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.handle(0, Header{Kind: Hello, Src: 2, Sequence: 1}, nil)
 		h := p.sends(0)
@@ -78,7 +78,7 @@ var rows = map[string]func(t *testing.T){
 			t.Errorf("sends %q", p.on(1))
 		}
 	},
-	"Open: welcome that answers, another life": func(t *testing.T) {
+	"Open: hello ack, new incarnation": func(t *testing.T) {
 		p := newPair(t, 120).open()
 		a := p.ends[0]
 		a.write(p.now, Requests, 20)
@@ -87,13 +87,13 @@ var rows = map[string]func(t *testing.T){
 		p.air[1] = nil
 		p.handle(0, Header{Kind: Hello, Src: 9, Sequence: 1}, nil)
 		h := p.sends(0)
-		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence + 1}, nil) // no answer
+		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence + 1}, nil) // the wrong response
 		if a.restarts != 0 || a.c.Acked(Requests, mark) {
-			t.Error("what answers nothing is believed")
+			t.Error("a hello ack without the response is believed")
 		}
 		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence}, nil)
 		if a.restarts != 1 || !a.done() || len(a.pool.out) > 0 {
-			t.Errorf("anew %d times, done %t", a.restarts, a.done())
+			t.Errorf("%d restarts, done %t", a.restarts, a.done())
 		}
 		p.is(0, Open)
 	},
@@ -102,16 +102,16 @@ var rows = map[string]func(t *testing.T){
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		p.air[1] = nil
-		p.after(0, p.ends[0].c.rtt.rto())
+		p.after(0, baseRTO(&p.ends[0].c.rtt))
 		p.want(1, "2:20! ack!")
 		p.is(0, Open)
 	},
-	"Open: the program leaves": func(t *testing.T) {
+	"Open: Close": func(t *testing.T) {
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		b.write(p.now, Requests, 20)
 		p.send(1)
-		p.deliver(0) // which is to be acknowledged, some time
+		p.deliver(0) // an acknowledgement is due later
 		a.write(p.now, Replies, 20)
 		a.c.Close()
 		p.send(0)
@@ -133,13 +133,13 @@ var rows = map[string]func(t *testing.T){
 		p.air[1] = nil
 		for range 3 {
 			a.write(p.now, Replies, 20)
-			p.send(0) // until little is on its way
+			p.send(0) // until little is in flight
 		}
 		p.air[1] = nil
 		a.c.Close()
 		p.send(0)
 		p.want(1, "3:40! bye")
-		p = newPair(t, 128) // to one that nobody has met there is nothing to say
+		p = newPair(t, 128) // to an unknown peer there is no bye
 		p.ends[0].write(p.now, Requests, 20)
 		p.ends[0].c.Close()
 		p.send(0)
@@ -151,32 +151,32 @@ var rows = map[string]func(t *testing.T){
 		a.write(p.now, Requests, 20)
 		p.send(0)
 		p.air[1] = nil
-		life := a.c.local
-		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: life}} {
-			strays := a.c.Counters().StaleIncarnation
-			p.handle(0, h, nil) // of or for another life
-			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().StaleIncarnation != strays+1 {
-				t.Errorf("%+v: sends %q, left %d times", h, p.on(1), a.lefts)
+		incarnation := a.c.local
+		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: incarnation}} {
+			stale := a.c.Counters().StaleIncarnation
+			p.handle(0, h, nil) // stale
+			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().StaleIncarnation != stale+1 {
+				t.Errorf("%+v: sends %q, %d byes", h, p.on(1), a.lefts)
 			}
 		}
-		bye := Header{Kind: Bye, Src: b.c.local, Dst: life}
+		bye := Header{Kind: Bye, Src: b.c.local, Dst: incarnation}
 		p.handle(0, bye, nil)
 		p.is(0, Idle)
-		if a.lefts != 1 || a.c.local == life || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
-			t.Errorf("left %d times, life %d, then %d, done %t", a.lefts, life, a.c.local, a.done())
+		if a.lefts != 1 || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
+			t.Errorf("%d byes, incarnation %d, then %d, done %t", a.lefts, incarnation, a.c.local, a.done())
 		}
-		p.handle(0, bye, nil) // doubled
+		p.handle(0, bye, nil) // duplicate
 		if p.is(0, Idle); a.lefts != 1 || p.send(0) > 0 {
-			t.Errorf("left %d times", a.lefts)
+			t.Errorf("%d byes", a.lefts)
 		}
 		p.begin(1, 77)
 		p.talk(0)
 		p.talk(1)
 		if a.restarts > 0 {
-			t.Errorf("anew %d times: it has left before", a.restarts)
+			t.Errorf("%d restarts after a bye", a.restarts)
 		}
 	},
-	"any: a frame of or for another life": func(t *testing.T) {
+	"any: frame, stale incarnation": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
 			was := p.ends[0].c.State()
 			for _, h := range []Header{{Kind: Data, Src: 9, Dst: 1, Sequence: 2}, {Kind: Data, Src: 2, Dst: 9, Sequence: 2}, {Kind: Ack, Src: 9, Dst: 9}} {
@@ -185,37 +185,51 @@ var rows = map[string]func(t *testing.T){
 				p.send(0)
 				p.want(1, "hello")
 				p.air[1] = nil
-				p.handle(0, h, nil) // once in a while
+				p.handle(0, h, nil) // too soon for another answer
 				if p.is(0, was); p.send(0) > 0 {
 					t.Errorf("then %q", p.on(1))
 				}
 			}
 			if n := p.ends[0].c.Counters().StaleIncarnation; n != 6 {
-				t.Errorf("%d strays", n)
+				t.Errorf("%d stale frames", n)
 			}
 		}
 	},
-	"any: silent > limit": func(t *testing.T) {
+	"Open: data timeout": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		a := p.ends[0]
+		incarnation, began := a.c.local, p.now
+		p.blackHole(0)
+		p.is(0, Idle)
+		if a.event != DataLost || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 {
+			t.Errorf("event %d, incarnation %d, then %d, done %t", a.event, incarnation, a.c.local, a.done())
+		}
+		if took := p.now.Sub(began); took < DefaultPeerTimeout || took > DefaultPeerTimeout+3*maxRTO {
+			t.Errorf("after %v", took)
+		}
+		p.talk(0)
+	},
+	"any: peer timeout": func(t *testing.T) {
 		for name, p := range map[string]*pair{"handshaking": newPair(t, 120), "open": newPair(t, 128).open()} {
 			a := p.ends[0]
-			life, began := a.c.local, p.now
+			incarnation, began := a.c.local, p.now
 			p.cut(0)
 			p.is(0, Idle)
 			if took := p.now.Sub(began); took < DefaultPeerTimeout || took > DefaultPeerTimeout+2*maxRTO {
-				t.Errorf("%s: given up after %v", name, took)
+				t.Errorf("%s: silent after %v", name, took)
 			}
-			if a.c.local == life || !a.done() || p.send(0) > 0 {
-				t.Errorf("%s: life %d, then %d", name, life, a.c.local)
+			if a.c.local == incarnation || !a.done() || p.send(0) > 0 {
+				t.Errorf("%s: incarnation %d, then %d", name, incarnation, a.c.local)
 			}
 		}
 	},
 }
 
-var row = regexp.MustCompile(`(?m)^//\t(Idle|Greeting|Open|any) +(.+?) +(?:same|Idle|Greeting|Open)  `)
+var row = regexp.MustCompile(`(?m)^//\t(Idle|Handshaking|Open|any) +(.+?) +(?:same|Idle|Handshaking|Open)  `)
 
 // Each row of the table has a test, and each test a row.
 func TestTable(t *testing.T) {
-	b, err := os.ReadFile("conn.go")
+	b, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +270,7 @@ func (p *pair) sends(i int) (h Header) {
 	return h
 }
 
-// after lets time pass, at the end of which an end has something to do, and not before.
+// after lets d pass, at the end of which an end has something to do, and not before.
 func (p *pair) after(i int, d time.Duration) {
 	p.t.Helper()
 	e := p.ends[i]
@@ -266,7 +280,7 @@ func (p *pair) after(i int, d time.Duration) {
 	}
 	p.now = p.now.Add(d - 1)
 	if e.advance(p.now); p.send(i) > 0 {
-		p.t.Errorf("%q, early", p.on(1-i))
+		p.t.Errorf("%q, too soon", p.on(1-i))
 	}
 	p.now = p.now.Add(1)
 	e.advance(p.now)

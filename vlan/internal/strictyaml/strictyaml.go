@@ -1,4 +1,4 @@
-// Package strictyaml reads YAML files strictly, and says in which lines the faults are.
+// Package strictyaml reads YAML files strictly, and names the line of each fault.
 package strictyaml
 
 import (
@@ -12,30 +12,33 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxFaults bounds what is reported of a bad file at once: more than a screen is not read.
+// MaxFaults bounds the faults of a file that are reported at once: users do not read more than a
+// screen.
 const MaxFaults = 24
 
-// SyntaxError is one fault in a file. It is what the file's kind of fault is: plan.ErrInvalid for a plan.
+// SyntaxError is one fault in a file.
 type SyntaxError struct {
 	File string
 	Line int
 	Msg  string // what was found, and what was expected
-	Kind error
+	Kind error  // what errors.Is finds in it, such as plan.ErrInvalid
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg) }
 
-// Is makes errors.Is(err, plan.ErrInvalid) hold of a plan's faults.
+// Is reports whether target is the fault's kind.
 func (e *SyntaxError) Is(target error) bool { return target == e.Kind }
 
-// yamlFile reads YAML strictly: whatever is not expected is a fault. It goes on after a fault, so that a user sees them all.
+// File is a YAML file that is being read. Whatever is not expected is a fault. Reading goes on
+// after a fault, so that a user sees all of them.
 type File struct {
 	Name   string
-	Kind   error // what all faults are
+	Kind   error // of all faults
 	Faults []*SyntaxError
 }
 
-// faultAt notes a fault. Those beyond MaxFaults are forgotten, all but one which shows that there are more.
+// FaultAt notes a fault. It drops those beyond MaxFaults, except one that shows that there are
+// more.
 func (f *File) FaultAt(line int, format string, args ...any) {
 	if len(f.Faults) <= MaxFaults {
 		f.Faults = append(f.Faults, &SyntaxError{f.Name, line, fmt.Sprintf(format, args...), f.Kind})
@@ -43,11 +46,9 @@ func (f *File) FaultAt(line int, format string, args ...any) {
 }
 
 // Fault notes a fault of a node.
-func (f *File) Fault(n *yaml.Node, format string, args ...any) {
-	f.FaultAt(n.Line, format, args...)
-}
+func (f *File) Fault(n *yaml.Node, format string, args ...any) { f.FaultAt(n.Line, format, args...) }
 
-// err returns all faults in the order of their lines, or nil.
+// Err returns all faults in the order of their lines, or nil.
 func (f *File) Err() error {
 	slices.SortStableFunc(f.Faults, func(a, b *SyntaxError) int { return cmp.Compare(a.Line, b.Line) })
 	var errs []error
@@ -61,8 +62,8 @@ func (f *File) Err() error {
 	return errors.Join(errs...)
 }
 
-// root returns what the file holds, which must be one document of at most limit bytes, or notes a fault and returns nil. The error is
-// the reader's.
+// Root returns the content of the file, which must be one document of at most limit bytes.
+// Otherwise it notes a fault and returns nil. The error is the reader's.
 func (f *File) Root(r io.Reader, limit int) (*yaml.Node, error) {
 	text, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err != nil {
@@ -72,47 +73,43 @@ func (f *File) Root(r io.Reader, limit int) (*yaml.Node, error) {
 		f.FaultAt(1, "too large (want at most %d bytes)", limit)
 		return nil, nil
 	}
-	var documents []*yaml.Node
+	var document, second yaml.Node
 	loader, err := yaml.NewLoader(strings.NewReader(string(text)))
-	for err == nil {
-		document := new(yaml.Node)
-		if err = loader.Load(document); err == nil {
-			documents = append(documents, document)
-		}
-		if len(documents) > 1 {
-			f.Fault(document, "a second document (want one)")
-			return nil, nil
+	if err == nil {
+		if err = loader.Load(&document); err == nil {
+			err = loader.Load(&second)
 		}
 	}
 	var where *yaml.LoadError
 	switch {
+	case err == nil:
+		f.Fault(&second, "a second document (want one)")
 	case errors.As(err, &where):
 		f.FaultAt(max(1, where.Mark.Line), "not YAML: %s", where.Message)
-		return nil, nil
 	case !errors.Is(err, io.EOF):
 		f.FaultAt(1, "not YAML: %v", err)
-		return nil, nil
-	case len(documents) == 0 || len(documents[0].Content) == 0:
+	case len(document.Content) == 0:
 		f.FaultAt(1, "empty")
-		return nil, nil
+	default:
+		return document.Content[0], nil
 	}
-	return documents[0].Content[0], nil
+	return nil, nil
 }
 
-// yamlField is a key that a mapping may have, and what reads its value.
+// Field is a key of a mapping, and the function that reads its value.
 type Field struct {
 	key      string
 	required bool
 	read     func(*yaml.Node)
 }
 
-// Required is a key that a mapping must have, and what reads its value.
+// Required is a key that a mapping must have.
 func Required(key string, read func(*yaml.Node)) Field { return Field{key, true, read} }
 
-// Optional is a key that a mapping may have, and what reads its value.
+// Optional is a key that a mapping may have.
 func Optional(key string, read func(*yaml.Node)) Field { return Field{key, false, read} }
 
-// mapping reads a mapping of the given keys and no others, each once.
+// Mapping reads a mapping of the given keys and no others, each once.
 func (f *File) Mapping(n *yaml.Node, what string, fields ...Field) {
 	lines := make(map[string]int)
 	f.EachKey(n, what, func(key, value *yaml.Node) {
@@ -146,26 +143,26 @@ func fieldNames(fields []Field) string {
 	return strings.Join(text, ", ")
 }
 
-// eachKey calls do with each key of a mapping, and its value.
+// EachKey calls do with each key of a mapping, and its value.
 func (f *File) EachKey(n *yaml.Node, what string, do func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		f.Fault(n, "%s: %s (want keys and values)", what, yamlKind(n))
+		f.Fault(n, "%s: %s (want keys and values)", what, describe(n))
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; key.Kind != yaml.ScalarNode {
-			f.Fault(key, "%s: %s as a key (want a word)", what, yamlKind(key))
+			f.Fault(key, "%s: %s as a key (want a word)", what, describe(key))
 		} else {
 			do(key, n.Content[i+1])
 		}
 	}
 }
 
-// list returns the entries of a list.
+// List returns the entries of a list.
 func (f *File) List(n *yaml.Node, what string, limit int) (entries []*yaml.Node, ok bool) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
-		f.Fault(n, "%s: %s (want a list)", what, yamlKind(n))
+		f.Fault(n, "%s: %s (want a list)", what, describe(n))
 		return nil, false
 	case len(n.Content) > limit:
 		f.Fault(n, "%s: %d entries (want at most %d)", what, len(n.Content), limit)
@@ -174,19 +171,19 @@ func (f *File) List(n *yaml.Node, what string, limit int) (entries []*yaml.Node,
 	return n.Content, true
 }
 
-// text returns a text; whatever YAML takes it for otherwise: a name may be "on".
+// Text returns a text as it is written, whatever its YAML type: a name may be "on".
 func (f *File) Text(n *yaml.Node, what string) (s string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		f.Fault(n, "%s: %s (want a text)", what, yamlKind(n))
+		f.Fault(n, "%s: %s (want a text)", what, describe(n))
 		return "", false
 	}
 	return n.Value, true
 }
 
-// number returns a whole number of low to high.
+// Number returns a whole number of low to high.
 func (f *File) Number(n *yaml.Node, what string, low, high int) (i int, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
-		f.Fault(n, "%s: %s (want a number of %d to %d)", what, yamlKind(n), low, high)
+		f.Fault(n, "%s: %s (want a number of %d to %d)", what, describe(n), low, high)
 		return 0, false
 	}
 	if err := n.Decode(&i); err != nil || i < low || i > high {
@@ -196,23 +193,20 @@ func (f *File) Number(n *yaml.Node, what string, low, high int) (i int, ok bool)
 	return i, true
 }
 
-// yamlKind says what a value is.
-func yamlKind(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
+// describe names the kind of a value, or the value.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
 		return "keys and values"
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		return "a list"
-	case yaml.AliasNode:
+	case n.Kind == yaml.AliasNode:
 		return "an alias"
-	}
-	if n.ShortTag() == "!!null" {
+	case n.ShortTag() == "!!null":
 		return "nothing"
 	}
 	return fmt.Sprintf("%.80q", n.Value)
 }
 
-// yamlText writes a text without control characters so that YAML takes it for nothing else.
-func Quote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
-}
+// Quote writes a text without control characters as a YAML text.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

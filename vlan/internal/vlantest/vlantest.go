@@ -41,8 +41,8 @@ func Network(t testing.TB, spec string) *topology.Topology {
 	return network
 }
 
-// RandomNetwork returns a connected graph of switches, each with a host: a random tree, and more cables between switches
-// by chance, some side by side. VIDs 1 to vlans are random spanning trees.
+// RandomNetwork returns a connected graph of switches, each with a host: a random tree, and more
+// cables between switches by chance, some side by side. VIDs 1 to vlans are random spanning trees.
 func RandomNetwork(r *rand.Rand, switches, more, vlans int) *topology.Topology {
 	t := &topology.Topology{}
 	for s := range switches {
@@ -92,7 +92,8 @@ func RandomTraffic(n, flows int, seed uint64) (demand traffic.Matrix) {
 	for range flows {
 		a, b := r.IntN(n), r.IntN(n)
 		if a != b {
-			demand = append(demand, traffic.Flow{From: a, To: b, Rate: topology.Rate(r.ExpFloat64()) * 50 * topology.Mbps})
+			rate := topology.Rate(r.ExpFloat64()) * 50 * topology.Mbps
+			demand = append(demand, traffic.Flow{From: a, To: b, Rate: rate})
 		}
 	}
 	return demand.Normalise()
@@ -106,7 +107,9 @@ func RandomPlan(top *topology.Topology, seed uint64) *plan.Plan {
 		pl.VIDs = append(pl.VIDs, v.VID)
 	}
 	for i := range top.Hosts {
-		pl.Nodes = append(pl.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, VID: pl.VIDs[r.IntN(len(pl.VIDs))], Priority: r.IntN(3)})
+		pl.Nodes = append(pl.Nodes, plan.Node{
+			MAC: transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, VID: pl.VIDs[r.IntN(len(pl.VIDs))], Priority: r.IntN(3),
+		})
 		for k := range i {
 			if r.IntN(4) == 0 {
 				pl.Pairs[plan.Pair{A: k, B: i}] = pl.VIDs[r.IntN(len(pl.VIDs))]

@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/barrier/schedule"
 )
 
-// arrows writes messages as people read them, those that belong together as one: "0 <-> 1" each
-// way, "1, 2 -> 0" to one receiver, "0 -> 1, 2" from one sender, "0 => all".
+// arrows writes messages for people, and groups them: "0 <-> 1" is one each way, "1, 2 -> 0" to one
+// receiver, "0 -> 1, 2" from one sender, "0 => all" a multicast.
 func arrows(messages []tell) (texts []string) {
 	type pair struct{ from, to int }
 	there := map[pair]bool{}
@@ -52,7 +52,7 @@ func arrows(messages []tell) (texts []string) {
 	return texts
 }
 
-// maxPieces is how many numbers and runs of numbers a list of ranks shows.
+// maxPieces bounds the numbers and runs of numbers in a list of ranks.
 const maxPieces = 16
 
 // ranks writes a list of ranks, in its order: runs as "3-8", and of equal distances as "3, 6 ...
@@ -71,7 +71,7 @@ func ranks(list []int) string {
 	return strings.Join(pieces, ", ")
 }
 
-// rankRun writes the run that a list begins with, and says how many ranks are in it.
+// rankRun writes the first run of a list, and returns the number of ranks in it.
 func rankRun(list []int) (text string, n int) {
 	first := strconv.Itoa(list[0])
 	if len(list) < 3 {

@@ -1,12 +1,10 @@
 package barrier
 
 import (
-	"encoding/json"
-	"io"
 	"slices"
-	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // showSchema is the version of showResult as JSON. docs/barrier-show.md describes it.
@@ -37,7 +35,7 @@ type showChoice struct {
 	Frames      int     `json:"frames"`
 }
 
-// showRank is one rank's part.
+// showRank is the part of one rank.
 type showRank struct {
 	Rank   int        `json:"rank"`
 	ExitUS float64    `json:"exit_us"`
@@ -60,11 +58,12 @@ type showNotify struct {
 	NIC   int   `json:"nic"`
 }
 
-// writeJSON writes all ranks' steps, or one rank's.
-func (p *plan) writeJSON(out io.Writer, rank int) error {
-	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-	r := showResult{
-		Schema: showSchema, Asked: p.asked, Algo: p.algorithm.String(), Nodes: p.nodes, NICs: p.networks, Frames: p.frames,
+// result makes the JSON with the steps of all ranks, or of one.
+func (p *plan) result(rank int) *showResult {
+	us := cli.Micros
+	r := &showResult{
+		Schema: showSchema, Asked: p.asked, Algo: p.algorithm.String(),
+		Nodes: p.nodes, NICs: p.networks, Frames: p.frames,
 		OsUS: us(p.logp.Os), LUS: us(p.logp.L), OrUS: us(p.logp.Or), GapUS: us(p.logp.Gap),
 		PredictedUS: us(p.predicted()), FirstExitUS: us(slices.Min(p.exits)),
 	}
@@ -76,10 +75,10 @@ func (p *plan) writeJSON(out io.Writer, rank int) error {
 			r.Ranks = append(r.Ranks, showRank{i, us(p.exits[i]), showSteps(steps)})
 		}
 	}
-	return json.NewEncoder(out).Encode(&r)
+	return r
 }
 
-// showSteps has lists where a step has none, rather than null.
+// showSteps has empty lists in JSON, and no null.
 func showSteps(steps []schedule.Step) []showStep {
 	all := make([]showStep, len(steps))
 	for i, s := range steps {

@@ -5,14 +5,14 @@ import "github.com/rawlane/rawlane/barrier/schedule"
 // tell is one message of a schedule; to may be schedule.All.
 type tell struct{ from, to, nic int }
 
-// phases sorts a schedule's messages by when they can be sent: a phase is one later than the latest
-// of what the sender awaited. Within a phase they are in the order of their senders.
+// phases sorts the messages of a schedule by phase: one more than the latest phase that the sender
+// awaits. Within a phase they are in the order of their senders.
 func phases(steps [][]schedule.Step) [][]tell {
 	type message struct {
 		from, to int
 		label    uint8
 	}
-	phaseOf := map[message]int{} // of what is told already
+	phaseOf := map[message]int{} // of the messages so far
 	arrived := func(r schedule.Receive, rank int) (phase int, ok bool) {
 		if phase, ok = phaseOf[message{r.From, rank, r.Label}]; !ok {
 			phase, ok = phaseOf[message{r.From, schedule.All, r.Label}]
@@ -20,8 +20,8 @@ func phases(steps [][]schedule.Step) [][]tell {
 		return phase, ok
 	}
 	at := make([]int, len(steps))     // the step that each rank is at
-	latest := make([]int, len(steps)) // phase that it awaited
-	// advance does what a rank can do by what is told already.
+	latest := make([]int, len(steps)) // phase that each rank has awaited
+	// advance takes the steps of a rank whose messages are there.
 	advance := func(rank int) (moved bool) {
 		for ; at[rank] < len(steps[rank]); at[rank]++ {
 			s, last := steps[rank][at[rank]], latest[rank]

@@ -10,12 +10,12 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// plan is a schedule, worked out for one size.
+// plan is the schedule for one size.
 type plan struct {
 	asked     string
-	algorithm schedule.Algorithm // what auto chose, if that was asked
+	algorithm schedule.Algorithm // the choice of auto, if that was asked
 	nodes     int
-	networks  int // that messages go over
+	networks  int // used by messages
 	frames    int
 	steps     [][]schedule.Step // by rank
 	logp      schedule.LogP
@@ -24,14 +24,14 @@ type plan struct {
 	choices   []schedule.Choice // of auto, the best first
 }
 
-// plan works the schedule out. It may take long for auto in levels: the user can interrupt it.
-func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
+// plan computes the schedule. For auto in levels it may take long; ctx interrupts it.
+func (s *showVerb) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
 	type result struct {
 		plan *plan
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() { // ends with its work, or with the process
+	go func() { // until the schedule is done, or the process ends
 		p, err := s.work(a)
 		done <- result{p, err}
 	}()
@@ -43,9 +43,8 @@ func (s *show) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
 	}
 }
 
-func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
-	// Levels within levels can need more labels than there are, which shows only when steps are
-	// made, as a panic.
+func (s *showVerb) work(a schedule.Algorithm) (p *plan, err error) {
+	// Levels within levels can need more labels than there are. Steps panics then.
 	defer func() {
 		if why := recover(); why != nil {
 			err = cli.Misuse("algorithm %q cannot be had for %d ranks: %v", s.name, s.nodes, why)
@@ -69,7 +68,7 @@ func (s *show) work(a schedule.Algorithm) (p *plan, err error) {
 	return p, nil
 }
 
-// name is the algorithm's, and who chose it.
+// name is the algorithm, and whether auto chose it.
 func (p *plan) name() string {
 	if p.choices != nil {
 		return p.algorithm.String() + " (chosen by auto)"
@@ -79,20 +78,22 @@ func (p *plan) name() string {
 
 func (p *plan) predicted() time.Duration { return slices.Max(p.exits) }
 
-// title is the algorithm, its size and its price.
+// title is the algorithm, the size and the cost.
 func (p *plan) title() string {
-	return fmt.Sprintf("%s, %s: %s, %s predicted", p.name(), cli.Count(p.nodes, "rank"), cli.Count(p.frames, "frame"), micros(p.predicted()))
+	return fmt.Sprintf("%s, %s: %s, %s predicted",
+		p.name(), cli.Count(p.nodes, "rank"), cli.Count(p.frames, "frame"), micros(p.predicted()))
 }
 
 func (p *plan) parameters() string {
-	return fmt.Sprintf("os %s, L %s, or %s, gap %s", micros(p.logp.Os), micros(p.logp.L), micros(p.logp.Or), micros(p.logp.Gap))
+	l := &p.logp
+	return fmt.Sprintf("os %s, L %s, or %s, gap %s", micros(l.Os), micros(l.L), micros(l.Or), micros(l.Gap))
 }
 
 func (p *plan) exitTimes() string {
 	return fmt.Sprintf("first exit %s, last %s", micros(slices.Min(p.exits)), micros(p.predicted()))
 }
 
-// headline is the first line of all that is printed.
+// headline is the first line of the output.
 func (p *plan) headline() string {
 	return fmt.Sprintf("%s (%s); %s", p.title(), p.parameters(), p.exitTimes())
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	maxShown = 5000        // ranks: what the algorithms are proved for
-	maxDrawn = 512         // ranks in a picture: more lines than that run into each other
+	maxShown = 5000        // ranks: the algorithms are tested up to here
+	maxDrawn = 512         // ranks in a picture: more lines run into each other
 	maxLogP  = time.Second // of each parameter: sums of them stay far from overflow
-	anyRank  = -1          // --rank was not given
+	anyRank  = -1          // without --rank
 )
 
-// show is what was asked for of a schedule.
-type show struct {
+// showVerb draws a schedule.
+type showVerb struct {
 	name        string
 	nodes, nics int
 	rank        int
@@ -29,14 +29,14 @@ type show struct {
 }
 
 func newShowCommand() *cobra.Command {
-	s := &show{logp: schedule.DefaultLogP}
+	s := &showVerb{logp: schedule.DefaultLogP}
 	cmd := &cobra.Command{
 		Use:   "show [--algo NAME] [--nodes N] [flags]",
 		Short: "Draw an algorithm's schedule, and predict its time",
-		Long: `Draws who tells whom in a barrier, and predicts by the LogP model how long it takes. A message is in phase 1 if its
-sender awaits nothing before, and else one phase after the latest that it awaits: "1, 2 -> 0" is two messages,
-"0 <-> 1" one each way, "0 => all" a multicast. With --svg it draws the model's time instead: a line for each rank,
-an arrow for each message.
+		Long: `Draws who tells whom in a barrier, and predicts by the LogP model how long it takes. A message is in
+phase 1 if its sender awaits nothing before, and else one phase after the latest that it awaits:
+"1, 2 -> 0" is two messages, "0 <-> 1" one each way, "0 => all" a multicast. With --svg it draws the
+model's time instead: a line for each rank, an arrow for each message.
 
 Algorithms: ` + schedule.Names + `.
 
@@ -60,7 +60,7 @@ Algorithms: ` + schedule.Names + `.
 	return cmd
 }
 
-func (s *show) validate() error {
+func (s *showVerb) validate() error {
 	if s.nodes < 1 || s.nodes > maxShown {
 		return cli.Misuse("--nodes %d: want 1 to %d", s.nodes, maxShown)
 	}
@@ -90,8 +90,8 @@ func (s *show) validate() error {
 	return nil
 }
 
-// algorithm is the one that was asked for, over as many networks.
-func (s *show) algorithm() (schedule.Algorithm, error) {
+// algorithm returns the algorithm of the flags, over their number of networks.
+func (s *showVerb) algorithm() (schedule.Algorithm, error) {
 	if s.name == "auto" {
 		return schedule.Auto(s.networks()...), nil
 	}
@@ -105,8 +105,8 @@ func (s *show) algorithm() (schedule.Algorithm, error) {
 	return a, nil
 }
 
-// networks are the parameters of each.
-func (s *show) networks() []schedule.LogP {
+// networks returns the parameters of each network.
+func (s *showVerb) networks() []schedule.LogP {
 	all := make([]schedule.LogP, s.nics)
 	for i := range all {
 		all[i] = s.logp
@@ -114,7 +114,7 @@ func (s *show) networks() []schedule.LogP {
 	return all
 }
 
-func (s *show) run(cmd *cobra.Command, _ []string) error {
+func (s *showVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *show) run(cmd *cobra.Command, _ []string) error {
 	out := cmd.OutOrStdout()
 	switch {
 	case s.json:
-		return p.writeJSON(out, s.rank)
+		return cli.WriteJSON(out, p.result(s.rank))
 	case s.rank != anyRank:
 		return p.writeRank(out, s.rank)
 	case s.svg != "":

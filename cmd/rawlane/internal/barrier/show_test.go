@@ -28,7 +28,7 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 	for _, name := range shownAlgorithms {
 		for _, n := range []int{1, 2, 3, 8, 13, 32} {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				s := &show{name: name, nodes: n, nics: 1, rank: anyRank, logp: schedule.DefaultLogP}
+				s := &showVerb{name: name, nodes: n, nics: 1, rank: anyRank, logp: schedule.DefaultLogP}
 				a, err := s.algorithm()
 				if err != nil {
 					t.Fatal(err)

@@ -21,7 +21,7 @@ const (
 	tickDistance      = 80.0
 )
 
-// networkColors are told apart by the colour-blind, too. More networks than colours share them.
+// networkColors differ for the colour-blind, too. More networks than colours share them.
 var networkColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b5cc4", "#666666"}
 
 func networkColor(nic int) string { return networkColors[nic%len(networkColors)] }
@@ -54,7 +54,8 @@ func drawPicture(out io.Writer, p *plan) {
 		d.plot = min(max(minPlot, minBox*float64(d.total)/float64(box)), maxPlot)
 	}
 	width, height := plotLeft+d.plot+plotMargin, d.bottom()+plotMargin
-	d.Start(width, height, fmt.Sprintf(`viewBox="0 0 %.2f %.2f"`, width, height), `font-family="sans-serif"`, `font-size="11"`)
+	d.Start(width, height, fmt.Sprintf(`viewBox="0 0 %.2f %.2f"`, width, height),
+		`font-family="sans-serif"`, `font-size="11"`)
 	d.Title(p.title())
 	d.Rect(0, 0, width, height, `fill="white"`)
 	d.heads()
@@ -89,7 +90,7 @@ func (d *picture) heads() {
 	d.DefEnd()
 }
 
-// caption is the title, the parameters and what the signs mean.
+// caption is the title, the parameters and the legend.
 func (d *picture) caption() {
 	d.Text(plotLeft, 22, d.plan.title(), `font-size="16"`, `font-weight="bold"`)
 	d.Text(plotLeft, 40, d.plan.parameters()+"; "+d.plan.exitTimes())
@@ -136,7 +137,7 @@ func (d *picture) tick() time.Duration {
 	}
 }
 
-// lifelines draws each rank's line, darker until it leaves.
+// lifelines draws a line for each rank, darker until its exit.
 func (d *picture) lifelines() {
 	for rank, exit := range d.plan.exits {
 		y := d.y(rank)
@@ -146,7 +147,7 @@ func (d *picture) lifelines() {
 	}
 }
 
-// messages draws an arrow for each, from when it leaves until it arrives.
+// messages draws an arrow for each message, from its departure to its arrival.
 func (d *picture) messages() {
 	for nic := range d.plan.networks {
 		d.Group(fmt.Sprintf(`stroke="%s"`, networkColor(nic)), fmt.Sprintf(`marker-end="url(#head%d)"`, nic))
@@ -163,7 +164,7 @@ func (d *picture) messages() {
 	}
 }
 
-// activity is what a processor is busy with.
+// activity is a time in which a processor is busy.
 type activity uint8
 
 const (
@@ -171,7 +172,7 @@ const (
 	receiving
 )
 
-// work draws when the ranks' processors are busy. A multicast is sent once.
+// work draws the busy times of the ranks' processors. A multicast is sent once.
 func (d *picture) work() {
 	type send struct {
 		from, nic int
@@ -216,7 +217,7 @@ func (d *picture) box(x, y, width, height float64, nic int, a activity) {
 	d.Rect(x, y-height/2, width, height, fmt.Sprintf(`fill="%s"`, fill), fmt.Sprintf(`stroke="%s"`, networkColor(nic)))
 }
 
-// exits marks when each rank leaves.
+// exits marks the exit of each rank.
 func (d *picture) exits() {
 	for rank, exit := range d.plan.exits {
 		d.Group(`class="exit"`, `fill="#222222"`)
@@ -226,7 +227,7 @@ func (d *picture) exits() {
 	}
 }
 
-// writePicture draws into a file, which is there as a whole or not at all.
+// writePicture replaces the file with the picture: all of it or nothing.
 func writePicture(file string, p *plan) error {
 	var b bytes.Buffer
 	drawPicture(&b, p)

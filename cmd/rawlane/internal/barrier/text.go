@@ -59,8 +59,7 @@ func (p *plan) writeText(out io.Writer) error {
 	return err
 }
 
-// wrap puts texts into lines. Of more than maxLines it leaves all but the first out, and says how
-// many texts that are.
+// wrap puts texts into lines: maxLines at most, and the number of texts that are left out.
 func wrap(texts []string) (lines []string, left int) {
 	var line string
 	var inFirst int // texts
@@ -111,7 +110,7 @@ func (p *plan) writeRank(out io.Writer, rank int) error {
 	return err
 }
 
-// receivers writes whom a step tells, in its order, and over which network if there are several.
+// receivers lists the receivers of a step in its order, and the networks if there are several.
 func (p *plan) receivers(tells []schedule.Send) string {
 	var parts []string
 	for len(tells) > 0 {
@@ -135,7 +134,7 @@ func (p *plan) receivers(tells []schedule.Send) string {
 	return strings.Join(parts, ", ")
 }
 
-// choiceTable says why auto chose what it did; it is empty if auto was not asked.
+// choiceTable lists the algorithms that auto has compared; "" without auto.
 func (p *plan) choiceTable() string {
 	if p.choices == nil {
 		return ""

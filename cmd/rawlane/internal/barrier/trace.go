@@ -20,11 +20,11 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// traceSchema is the version of barrierTrace as JSON. docs/bench-json.md describes it.
+// traceSchema is the version of traceResult as JSON. docs/bench-json.md describes it.
 const traceSchema = 1
 
-// barrierTracer runs barriers and shows the slowest of them.
-type barrierTracer struct {
+// traceVerb runs barriers and shows the slowest of them.
+type traceVerb struct {
 	cluster launch.ClusterFlags
 	algo    []string
 	iters   int
@@ -32,7 +32,7 @@ type barrierTracer struct {
 	json    bool
 }
 
-// lateNode is a flag: a node, and how late it comes to every barrier.
+// lateNode is a flag: a node, and its delay before every barrier.
 type lateNode struct {
 	node int
 	by   time.Duration
@@ -65,13 +65,13 @@ func (l *lateNode) Type() string { return "NODE:TIME" }
 const maxTraces = 10_000
 
 func newTraceCommand() *cobra.Command {
-	b := &barrierTracer{algo: []string{"auto"}}
+	b := &traceVerb{algo: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "trace [flags]",
 		Short: "Run barriers, and see who came when, who was last, and how long each step took",
-		Long: `Runs some barriers among all nodes and shows the slowest of them, with one row per node, the first to come on top. Times
-are in microseconds before the node left: nodes leave a barrier a message apart, whatever their clocks show, so that the
-rows can be compared to within a message's time.
+		Long: `Runs some barriers among all nodes and shows the slowest of them, with one row per node, the first to
+come on top. Times are in microseconds before the node left: nodes leave a barrier a message apart,
+whatever their clocks show, so that the rows can be compared to within a message's time.
 
     came     when the node entered the barrier
     step     when it had all messages of a step; and from whom the last one came
@@ -91,7 +91,7 @@ rows can be compared to within a message's time.
 	return cmd
 }
 
-func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
+func (b *traceVerb) validate() error {
 	if b.iters < 1 || b.iters > maxTraces {
 		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxTraces)
 	}
@@ -101,19 +101,23 @@ func (b *barrierTracer) run(cmd *cobra.Command, _ []string) error {
 	if err := b.cluster.Validate(); err != nil {
 		return err
 	}
-	if err := b.cluster.ValidateMode(); err != nil {
-		return err
-	}
 	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
 		return cli.Misuse("--late %v: there are nodes 0 to %d", &b.late, b.cluster.Nodes-1)
+	}
+	return nil
+}
+
+func (b *traceVerb) run(cmd *cobra.Command, _ []string) error {
+	if err := b.validate(); err != nil {
+		return err
 	}
 	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, _ string) error {
 		return b.trace(ctx, ep, cmd.OutOrStdout())
 	})
 }
 
-// trace is one node's part.
-func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
+// trace is the part of one node.
+func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
 	results, err := launch.NewResultServer(ep, 1)
 	if err != nil {
 		return err
@@ -151,15 +155,15 @@ func (b *barrierTracer) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writ
 	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
 }
 
-// barrierTrace is what barrier trace prints as JSON: the slowest barrier.
-type barrierTrace struct {
+// traceResult is what barrier trace prints as JSON: the slowest barrier.
+type traceResult struct {
 	Schema     int          `json:"schema"`
 	Algo       string       `json:"algo"`
 	Nodes      int          `json:"nodes"`
 	Barriers   int          `json:"barriers"`
 	Generation uint32       `json:"generation"`
 	Rows       []traceRow   `json:"rows"` // the first to come on top
-	Last       []lastToCome `json:"last"` // who came last, in how many barriers
+	Last       []lastToCome `json:"last"` // the nodes that came last, and how often
 }
 
 type traceRow struct {
@@ -172,33 +176,30 @@ type lastToCome struct {
 	Count int        `json:"count"`
 }
 
-// show collects all traces and prints the slowest barrier.
-func (b *barrierTracer) show(ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer) error {
+// show gathers all traces and prints the slowest barrier.
+func (b *traceVerb) show(
+	ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer,
+) error {
 	nodes := ep.Nodes()
+	parts, err := results.Gather(ctx, 0)
+	if err != nil {
+		return err
+	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
-		raw := results.Parts[0]
-		if n.ID != ep.Node() {
-			var err error
-			if raw, err = results.Fetch(ctx, n.ID, 0); err != nil {
-				return err
-			}
-		}
-		if err := json.Unmarshal(raw, &all[k]); err != nil || len(all[k]) != b.iters {
-			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w", n.ID, len(all[k]), b.iters, err)
+		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w",
+				n.ID, len(all[k]), b.iters, err)
 		}
 	}
-	t := newBarrierTrace(nodes, all)
+	t := newTraceResult(nodes, all)
 	t.Algo = g.Algorithm().String()
-	if b.json {
-		return cli.WriteJSON(out, t)
-	}
-	return t.print(out, g.Algorithm())
+	return cli.Write(out, b.json, t, func(w io.Writer) { t.print(w, g.Algorithm()) })
 }
 
-// newBarrierTrace finds the slowest barrier, and counts who came last.
-func newBarrierTrace(nodes []mcd.Node, all [][]barrier.Trace) *barrierTrace {
-	t := &barrierTrace{Schema: traceSchema, Nodes: len(nodes), Barriers: len(all[0])}
+// newTraceResult finds the slowest barrier, and counts who came last.
+func newTraceResult(nodes []mcd.Node, all [][]barrier.Trace) *traceResult {
+	t := &traceResult{Schema: traceSchema, Nodes: len(nodes), Barriers: len(all[0])}
 	counts, slowest := make([]int, len(nodes)), 0
 	longest := time.Duration(-1)
 	for i := range all[0] {
@@ -227,25 +228,25 @@ func newBarrierTrace(nodes []mcd.Node, all [][]barrier.Trace) *barrierTrace {
 
 const traceBar = 30 // characters
 
-func (t *barrierTrace) print(out io.Writer, a schedule.Algorithm) error {
-	var s strings.Builder
+func (t *traceResult) print(out io.Writer, a schedule.Algorithm) {
 	longest := max(t.Rows[0].Left, 1)
-	fmt.Fprintf(&s, "# rawlane barrier trace: %d nodes, %v; the slowest of %d barriers was generation %d\n# node %10s  %-*s  steps (us before the exit, and who was last)\n",
+	fmt.Fprintf(out, "# rawlane barrier trace: %d nodes, %v; the slowest of %d barriers was generation %d\n"+
+		"# node %10s  %-*s  steps (us before the exit, and who was last)\n",
 		t.Nodes, a, t.Barriers, t.Generation, "came (us)", traceBar, "waits")
 	for _, r := range t.Rows {
-		bar := int(int64(traceBar) * int64(r.Left) / int64(longest))
-		fmt.Fprintf(&s, "%6d %10.1f  %-*s  %s\n", r.Node, -cli.Micros(r.Left), traceBar, strings.Repeat(" ", traceBar-bar)+strings.Repeat("=", bar), r.steps())
+		n := int(int64(traceBar) * int64(r.Left) / int64(longest))
+		bar := strings.Repeat(" ", traceBar-n) + strings.Repeat("=", n)
+		fmt.Fprintf(out, "%6d %10.1f  %-*s  %s\n", r.Node, -cli.Micros(r.Left), traceBar, bar, r.steps())
 	}
-	fmt.Fprint(&s, "# last to come:")
+	fmt.Fprint(out, "# last to come:")
 	for i, l := range t.Last {
 		if i == 5 {
-			fmt.Fprint(&s, " ...")
+			fmt.Fprint(out, " ...")
 			break
 		}
-		fmt.Fprintf(&s, " node %d (%d of %d)", l.Node, l.Count, t.Barriers)
+		fmt.Fprintf(out, " node %d (%d of %d)", l.Node, l.Count, t.Barriers)
 	}
-	_, err := fmt.Fprintln(out, s.String())
-	return err
+	fmt.Fprintln(out)
 }
 
 // steps says when each step was done, and whose message it had waited for.

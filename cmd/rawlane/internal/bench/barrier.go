@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// barrierBench is one run of the barrier benchmark.
+// barrierBench measures barriers.
 type barrierBench struct {
 	cluster     launch.ClusterFlags
 	algos       []string
@@ -24,19 +24,20 @@ type barrierBench struct {
 	json        bool
 	mpi         bool
 
-	beside []*barrierResult // Open MPI's, if they were asked for
+	openMPI []*barrierResult // with --compare-mpi
 }
 
-// barrierWork is what a node does between two barriers of the source's benchmark.
+// barrierWork is the work between two barriers in the paper's benchmark.
 const barrierWork = 30 * time.Microsecond
 
-func newBenchBarrierCommand() *cobra.Command {
+func newBarrierCommand() *cobra.Command {
 	b := &barrierBench{algos: []string{"auto"}}
 	cmd := &cobra.Command{
 		Use:   "barrier [flags]",
 		Short: "One barrier among all nodes",
-		Long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and without. Each node
-takes the time of each of its barriers; the numbers are averages over the nodes, not those of one.
+		Long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and
+without. Each node takes the time of each of its barriers; the numbers are averages over the nodes,
+not those of one.
 
     Barrier    the mean, averaged over the nodes, in microseconds; so are min and max
     fastest    the mean of the node that waits least, and slowest of the one that waits longest
@@ -56,7 +57,8 @@ Algorithms: ` + schedule.Names + `.`,
 	cli.AlgorithmsFlag(f, &b.algos, "algo", "algorithms, separated by commas")
 	f.IntVar(&b.iters, "iters", 1000, "barriers in each loop, not counting those that warm up")
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
-	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout, "how long a node may be silent before it counts as down")
+	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout,
+		"how long a node may be silent before it counts as down")
 	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, over TCP on this machine")
 	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	return cmd
@@ -75,7 +77,7 @@ func (b *barrierBench) validate() error {
 	if b.mpi && b.cluster.Here() && os.Getenv(cli.EnvLocal) == "" {
 		return cli.Misuse("--compare-mpi is for nodes on this machine")
 	}
-	return b.cluster.ValidateMode()
+	return nil
 }
 
 // maxBarriers bounds --iters: each node keeps the time of each barrier.

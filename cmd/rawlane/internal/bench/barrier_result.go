@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -36,10 +34,10 @@ type barrierResult struct {
 
 func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult {
 	b := r.bench
-	p := (&bench{cluster: b.cluster}).parameters(r.ep)
+	p := parametersOf(&b.cluster, r.ep)
 	p.Algo, p.Iters = name, b.iters
 	res := &barrierResult{
-		benchResult: benchResult{Schema: benchSchema, Bench: "barrier", benchParameters: p, Host: r.host},
+		benchResult: newResult("barrier", p, r.host),
 		Mode:        b.cluster.Mode,
 		Loop:        loop,
 		Chosen:      g.Algorithm().String(),
@@ -52,7 +50,7 @@ func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult 
 	return res
 }
 
-// fill takes the samples of all nodes: the paper's averages, and what lies behind them.
+// fill takes the samples of all nodes: the paper's averages, and the numbers behind them.
 func (r *barrierResult) fill(all [][]uint32) {
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	for _, samples := range all {
@@ -80,50 +78,39 @@ func (r *barrierResult) fill(all [][]uint32) {
 	}
 }
 
-// barrierTable writes results as they come, below those of the MPI that they are compared with.
+// barrierTable writes results one by one, below those of Open MPI.
 type barrierTable struct {
-	out    io.Writer
-	json   bool
-	beside []*barrierResult
-	headed bool
+	cli.Lines
+	openMPI []*barrierResult
+	begun   bool
 }
 
 func (t *barrierTable) write(r *barrierResult) error {
-	if !t.headed {
-		t.headed = true
-		if err := t.writeHead(r); err != nil {
-			return err
+	head := t.head(r)
+	if !t.begun {
+		t.begun = true
+		for _, m := range t.openMPI {
+			if err := t.Write(m, head, t.line(m)); err != nil {
+				return err
+			}
 		}
 	}
-	r.compare(t.beside)
-	return t.writeLine(r)
+	r.compare(t.openMPI)
+	return t.Write(r, head, t.line(r))
 }
 
-func (t *barrierTable) writeHead(r *barrierResult) error {
-	if !t.json {
-		with, column := "", ""
-		if len(t.beside) > 0 {
-			with, column = ", beside Open MPI "+t.beside[0].MPIVersion+" over TCP on lo", "    / MPI"
-		}
-		_, err := fmt.Fprintf(t.out, "# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
-			"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network     skew    model frames nacks%s\n",
-			r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
-		if err != nil {
-			return err
-		}
+func (t *barrierTable) head(r *barrierResult) string {
+	with, column := "", ""
+	if len(t.openMPI) > 0 {
+		with, column = ", beside Open MPI "+t.openMPI[0].MPIVersion+" over TCP on lo", "    / MPI"
 	}
-	for _, m := range t.beside {
-		if err := t.writeLine(m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
+		"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network"+
+		"     skew    model frames nacks%s\n",
+		r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
 }
 
-func (t *barrierTable) writeLine(r *barrierResult) error {
-	if t.json {
-		return json.NewEncoder(t.out).Encode(r)
-	}
+func (t *barrierTable) line(r *barrierResult) string {
 	name := r.Algo
 	if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
@@ -132,10 +119,10 @@ func (t *barrierTable) writeLine(r *barrierResult) error {
 	if r.Algo == mpiAlgo {
 		ours = fmt.Sprintf("%8s %6s %5s", "-", "-", "-")
 	}
-	if len(t.beside) > 0 {
+	if len(t.openMPI) > 0 {
 		ours += fmt.Sprintf(" %8.2f", r.ToMPI)
 	}
-	_, err := fmt.Fprintf(t.out, "%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",
-		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours)
-	return err
+	return fmt.Sprintf("%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",
+		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS,
+		r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours)
 }

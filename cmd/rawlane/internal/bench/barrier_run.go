@@ -17,7 +17,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// barrierRun is one node's part in the benchmark.
+// barrierRun is the part of one node.
 type barrierRun struct {
 	bench *barrierBench
 	ep    *mcd.Endpoint
@@ -28,7 +28,7 @@ type barrierRun struct {
 	barriers *barrier.Service
 }
 
-// barrierWarmUp is how many barriers are not counted, at least.
+// barrierWarmUp is the least number of barriers that do not count.
 const barrierWarmUp = 20
 
 // loops of the benchmark.
@@ -50,7 +50,7 @@ func (r *barrierRun) all(ctx context.Context) error {
 		return err
 	}
 	spin := newSpinner(r.bench.work)
-	table := barrierTable{out: r.cmd.OutOrStdout(), json: r.bench.json, beside: r.bench.beside}
+	table := barrierTable{Lines: cli.Lines{Out: r.cmd.OutOrStdout(), JSON: r.bench.json}, openMPI: r.bench.openMPI}
 	note := cli.NewProgress(r.cmd.ErrOrStderr())
 	for i, name := range r.bench.algos {
 		if r.ep.Node() == 0 {
@@ -92,7 +92,7 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 		}
 		res := r.result(g, name, loop)
 		res.Nacks = after.Nacks - before.Nacks
-		if err := r.collect(ctx, k, samples, res); err != nil {
+		if err := r.collect(ctx, k, res); err != nil {
 			return err
 		}
 		if err := table.write(res); err != nil {
@@ -102,10 +102,10 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 	return g.Close()
 }
 
-// warmUpOf is how many barriers come before those that count.
+// warmUpOf returns how many barriers warm up.
 func warmUpOf(iters int) int { return max(barrierWarmUp, int(float64(iters)*warmUp)) }
 
-// measureBarriers returns what each of a number of barriers takes.
+// measureBarriers returns the time of each of a number of barriers, in ns.
 func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spinner) ([]uint32, error) {
 	samples := make([]uint32, 0, iters)
 	warm := warmUpOf(iters)
@@ -122,10 +122,10 @@ func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spin
 	return samples, nil
 }
 
-// spinner is a loop of so many rounds that takes a given time where nothing else runs.
+// spinner is a number of rounds of a loop that take a given time on an idle machine.
 type spinner int
 
-// spin goes round.
+// spin runs the loop.
 func (s spinner) spin() {
 	x := uint64(s)
 	for range s {
@@ -134,7 +134,7 @@ func (s spinner) spin() {
 	runtime.KeepAlive(x) // or the compiler would leave the loop out
 }
 
-// newSpinner finds how many rounds take a time.
+// newSpinner finds the number of rounds for a time.
 func newSpinner(work time.Duration) spinner {
 	const rounds = spinner(20_000)
 	best := time.Duration(math.MaxInt64)
@@ -146,21 +146,19 @@ func newSpinner(work time.Duration) spinner {
 	return spinner(float64(rounds) * float64(work) / float64(best))
 }
 
-// collect asks all nodes for a loop's samples, and fills in what they come to.
-func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *barrierResult) error {
-	all := [][]uint32{own}
-	for _, n := range r.ep.Nodes() {
-		if n.ID == r.ep.Node() {
-			continue
+// collect gets the samples of a loop from all nodes, and fills the result with them.
+func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) error {
+	parts, err := r.results.Gather(ctx, loop)
+	if err != nil {
+		return err
+	}
+	var all [][]uint32
+	for k, b := range parts {
+		if len(b) != 4*r.bench.iters {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)",
+				r.ep.Nodes()[k].ID, len(b)/4, r.bench.iters)
 		}
-		b, err := r.results.Fetch(ctx, n.ID, loop)
-		if err != nil {
-			return err
-		}
-		if len(b) != 4*len(own) {
-			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)", n.ID, len(b)/4, len(own))
-		}
-		samples := make([]uint32, len(own))
+		samples := make([]uint32, r.bench.iters)
 		for i := range samples {
 			samples[i] = binary.BigEndian.Uint32(b[4*i:])
 		}
@@ -170,7 +168,7 @@ func (r *barrierRun) collect(ctx context.Context, loop int, own []uint32, res *b
 	return nil
 }
 
-// packSamples is what collect takes apart.
+// packSamples makes the samples bytes.
 func packSamples(samples []uint32) []byte {
 	b := make([]byte, 0, 4*len(samples))
 	for _, s := range samples {

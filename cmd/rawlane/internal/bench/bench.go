@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// benchKind is one of the benchmarks.
+// benchKind is a benchmark of plain messages.
 type benchKind struct {
 	name, short, long string
 	sizes             []int
@@ -30,24 +29,24 @@ var benchKinds = []benchKind{
 	{
 		name:  "latency",
 		short: "Half of a message's round trip",
-		long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are half
-of the time from before the send until after the receive, in microseconds.`,
+		long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are
+half of the time from before the send until after the receive, in microseconds.`,
 		sizes: []int{4, 64, 1024, 1400}, iters: 20_000, batch: 1,
 		measure: (*client).latency,
 	},
 	{
 		name:  "bandwidth",
 		short: "Bytes a second, in windows",
-		long: `Node 0 posts a window of messages to node 1, which answers once it has received them. The numbers are of
-messages that arrived; microseconds are a window's time divided by its messages.`,
+		long: `Node 0 posts a window of messages to node 1, which answers once it has received them. The numbers
+are of messages that arrived; microseconds are a window's time divided by its messages.`,
 		sizes: []int{64, 256, 1024, 1400}, iters: 200_000, window: 64, batch: rateBatch,
 		measure: (*client).bandwidth,
 	},
 	{
 		name:  "rate",
 		short: "Messages a second, without pause",
-		long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had no
-room for is lost, and shown.`,
+		long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had
+no room for is lost, and shown.`,
 		sizes: []int{64, 1400}, iters: 1_000_000, batch: rateBatch,
 		measure: (*client).rate,
 	},
@@ -67,37 +66,34 @@ const (
 	maxWindow = 1024
 )
 
+// NewCommand returns the verb bench.
 func NewCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var verbs []*cobra.Command
+	for _, k := range benchKinds {
+		verbs = append(verbs, newKindCommand(k))
+	}
+	verbs = append(verbs, newBarrierCommand())
+	for _, k := range memoryKinds {
+		verbs = append(verbs, newMemoryCommand(k))
+	}
+	return cli.Group(&cobra.Command{
 		Use:   "bench BENCHMARK",
 		Short: "Measure latency, bandwidth, message rate, LogP, barriers, remote memory",
-		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their own
-(--link packet or ring), or between machines: there, give --interface and, unless a host file says it, --node and
---nodes, and run the same command on each.`,
-		Args: cli.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			return cli.Misuse("which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo or amo)")
-		},
-	}
-	for _, k := range benchKinds {
-		cmd.AddCommand(newBenchKindCommand(k))
-	}
-	cmd.AddCommand(newBenchBarrierCommand())
-	for _, k := range memoryKinds {
-		cmd.AddCommand(newBenchMemoryCommand(k))
-	}
-	return cmd
+		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their
+own (--link packet or ring), or between machines: there, give --interface and, unless a host file
+says it, --node and --nodes, and run the same command on each.`,
+	}, "which benchmark?", verbs...)
 }
 
-// bench is one run of a benchmark.
+// bench measures plain messages.
 type bench struct {
 	benchKind
 	cluster launch.ClusterFlags
 	json    bool
-	others  networks
+	others  []string // networks of package net
 }
 
-func newBenchKindCommand(k benchKind) *cobra.Command {
+func newKindCommand(k benchKind) *cobra.Command {
 	b := &bench{benchKind: k}
 	cmd := &cobra.Command{
 		Use:   k.name + " [flags]",
@@ -112,7 +108,8 @@ func newBenchKindCommand(k benchKind) *cobra.Command {
 	f.IntVar(&b.iters, "iters", k.iters, "messages per size, not counting those that warm up")
 	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	if k.name == "latency" {
-		f.Var(&b.others, "beside", "measure these of package net as well, between the same interfaces")
+		cli.ListFlag(f, &b.others, "beside", "udp,tcp",
+			"measure these of package net as well, between the same interfaces", parseNetwork)
 	}
 	if k.window > 0 {
 		f.IntVar(&b.window, "window", k.window, "messages sent before an answer is awaited")
@@ -147,7 +144,7 @@ func (b *bench) run(cmd *cobra.Command, _ []string) error {
 	case b.cluster.Kind == "fabric":
 		return b.runInMemory(ctx, cmd)
 	}
-	return b.cluster.InNamespaces(ctx, cmd)
+	return b.cluster.RunProcesses(ctx, cmd)
 }
 
 // runInMemory runs all nodes in this process, on a fabric.
@@ -197,55 +194,39 @@ func (b *bench) measureAll(ctx context.Context, e *mcd.Endpoint, h launch.Host, 
 	}
 	note := cli.NewProgress(cmd.ErrOrStderr())
 	note.Say("waiting for the other nodes ...")
-	g, err := openClient(ctx, e)
+	c, err := openClient(ctx, e)
 	if err != nil {
 		return err
 	}
-	table := benchTable{out: cmd.OutOrStdout(), json: b.json}
-	for _, size := range b.sizes {
-		note.Say("%s, %d bytes ...", b.name, size)
-		r := &benchResult{Schema: benchSchema, Bench: b.name, benchParameters: b.parameters(e), SizeBytes: size, Host: h}
-		err := b.measure(g, ctx, r)
+	table := benchTable{Lines: cli.Lines{Out: cmd.OutOrStdout(), JSON: b.json}}
+	one := func(size int, by string, measure func(*benchResult) error) error {
+		p := parametersOf(&b.cluster, e)
+		p.Iters, p.Window, p.Batch = b.iters, b.window, b.batch
+		r := newResult(b.name, p, h)
+		r.SizeBytes = size
+		note.Say("%s, %d bytes%s ...", b.name, size, by)
+		err := measure(&r)
 		note.Clear()
 		if err == nil {
-			err = table.write(r)
+			err = table.write(&r)
 		}
-		if err != nil {
+		return err
+	}
+	for _, size := range b.sizes {
+		if err := one(size, "", func(r *benchResult) error { return b.measure(c, ctx, r) }); err != nil {
 			return err
 		}
 	}
 	for _, network := range b.others {
 		for _, size := range b.sizes {
-			note.Say("%s, %d bytes by %s ...", b.name, size, network)
-			r := &benchResult{Schema: benchSchema, Bench: b.name, benchParameters: b.parameters(e), SizeBytes: size, Host: h}
-			r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
-			err := g.beside(ctx, network, r)
-			note.Clear()
-			if err == nil {
-				err = table.write(r)
-			}
+			err := one(size, " by "+network, func(r *benchResult) error {
+				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
+				return c.beside(ctx, network, r)
+			})
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return errors.Join(g.end(ctx), table.finish())
-}
-
-// notPinned is the core of a process that the scheduler places.
-const notPinned = -1
-
-func (b *bench) parameters(e *mcd.Endpoint) benchParameters {
-	core := notPinned
-	if cores, _ := b.cluster.Cores(); len(cores) > 0 { // errors were shown by validate
-		core = cores[0]
-	}
-	p := benchParameters{
-		Link: b.cluster.Kind, Nodes: len(e.Nodes()), NICs: e.NICs(), Iters: b.iters, Window: b.window, Batch: b.batch,
-		Routed: b.cluster.Manager != "", Pin: core, SpinUS: float64(mcd.DefaultSpin) / float64(time.Microsecond),
-	}
-	if b.cluster.VID != launch.NoVID {
-		p.Tagged, p.VID, p.PCP = true, b.cluster.VID, b.cluster.PCP
-	}
-	return p
+	return errors.Join(c.end(ctx), table.finish())
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// asker is node 0's end of the control port.
+// asker is the end of the control port on node 0.
 type asker struct {
 	port   *mcd.Port
 	number uint32
 }
 
-// ask sends a request to a node until it is answered, and returns the answer's value.
+// ask repeats a request to a node until the answer comes, and returns its value.
 func (a *asker) ask(ctx context.Context, node mcd.NodeID, code byte) (value uint64, err error) {
 	a.number++
 	var request [requestLen]byte
@@ -33,10 +33,11 @@ func (a *asker) ask(ctx context.Context, node mcd.NodeID, code byte) (value uint
 			return value, err
 		}
 	}
-	return 0, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)", node, launch.AskTimeout)
+	return 0, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)",
+		node, launch.AskTimeout)
 }
 
-// await waits a little for the answer to a request. Answers to earlier ones are passed over.
+// await waits a little for the answer to a request, and skips answers to earlier ones.
 func (a *asker) await(ctx context.Context, node mcd.NodeID, request [requestLen]byte) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, launch.AskAgain)
 	defer cancel()

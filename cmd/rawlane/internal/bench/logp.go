@@ -13,17 +13,17 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// What a message costs, by the parameters of the LogP model. Node 0 sends bursts of M messages and
-// computes for a while, Delta, after each. The average time per message says
+// The benchmark logp measures the parameters of the LogP model. Node 0 sends bursts of M messages
+// and computes for a time Delta after each. The average time per message is
 //
 //	M = 1, Delta = 0           o_s: the sending call alone
 //	M large, Delta = 0         the gap, or o_s if that is longer
-//	M any, Delta > round trip  o_s + Delta + o_r: the echo of each comes while node 0 computes, and is received afterwards
+//	M any, Delta > round trip  o_s + Delta + o_r: each echo comes while node 0 computes
 //
-// and L is what is left of half a round trip: RTT/2 - o_s - o_r.
+// and L is the rest of half a round trip: RTT/2 - o_s - o_r.
 //
-// Delta is many times o_r, and a processor's speed changes. So each burst is followed by one of the
-// delays alone, and only the difference counts.
+// Delta is many times o_r, and the speed of a processor changes. So a burst of delays alone follows
+// each burst with messages, and only the difference counts.
 //
 // Source: MCD §5.1.1; D. Culler et al., Assessing Fast Network Interfaces, IEEE Micro, February
 // 1996.
@@ -31,77 +31,76 @@ import (
 const logpLong = `Measures the parameters of the LogP model between node 0 and node 1, in microseconds:
 
     os     the sender's processor's time for a message: what the call takes that sends a single one
-    or     the receiver's: how much longer a message and a computation take if the message's echo comes meanwhile
-           and is received afterwards, less os
+    or     the receiver's: how much longer a message and a computation take if the message's echo
+           comes meanwhile and is received afterwards, less os
     gap    the time between two messages of a long burst, at the pace at which node 1 gets them
     RTT/2  half of a round trip, between two nodes that wait for nothing else
     L      what is left of it: RTT/2 - os - or
 
-What a look at the clock takes is measured and subtracted. Nothing is raised to zero. L is negative where a message is
-on its way, or has arrived, before the call that sends it returns: a veth has no wire, and the sender's core does all
-of the link's work. Nodes that share a core, or cores that others want, too, make RTT/2 and so L longer.
-Other nodes than 0 and 1 are idle.`
+What a look at the clock takes is measured and subtracted. Nothing is raised to zero. L is negative
+where a message is on its way, or has arrived, before the call that sends it returns: a veth has no
+wire, and the sender's core does all of the link's work. Nodes that share a core, or cores that
+others want, too, make RTT/2 and so L longer. Other nodes than 0 and 1 are idle.`
 
 const (
-	// logpTurns: all quantities are measured in turns, so that a machine whose speed changes
-	// changes all of them.
+	// logpTurns is the number of turns in which all quantities are measured, so that a change of
+	// the machine's speed changes all of them.
 	logpTurns = 10
-	// logpLongBurst is how many messages the gap is measured with at once: what a receiver's ring
-	// holds.
+	// logpLongBurst is the length of a burst for the gap: a receiver's ring holds as many messages.
 	logpLongBurst = 1000
-	// logpBurst is how many messages a burst with delays has at most.
+	// logpBurst is the greatest length of a burst with delays.
 	logpBurst = 16
-	// logpBlind is how long such a burst may take, unless a single delay does.
+	// logpBlind is the longest time of such a burst, unless a single delay is longer.
 	logpBlind = 100 * time.Microsecond
-	// logpSlack is what the delay has beyond one and a half round trips.
+	// logpSlack is the time of the delay beyond one and a half round trips.
 	logpSlack = 5 * time.Microsecond
-	// logpDelay is how long the delay is at most.
+	// logpDelay is the longest delay.
 	logpDelay = 2 * time.Millisecond
-	// logpPatience is how long bursts with delays go on in a turn: on a slow network a few hundred
-	// are enough, and on a busy machine some more give one whose echo comes in time.
-	logpPatience = 300 * time.Millisecond
-	// logpLoosePatience is how long they go on if no echo has come in time.
-	logpLoosePatience = 3 * time.Second
-	// logpAway is how long the core may be given away for: later the endpoint's own goroutine may
-	// receive the echo.
+	// logpTimeout bounds the bursts with delays in a turn: on a slow network a few hundred are
+	// enough, and on a busy machine some more give one whose echo comes in time.
+	logpTimeout = 300 * time.Millisecond
+	// logpLooseTimeout bounds them if no echo has come in time.
+	logpLooseTimeout = 3 * time.Second
+	// logpAway is the longest time without the core: later the endpoint's own goroutine may receive
+	// the echo.
 	logpAway = 150 * time.Microsecond
-	// logpMaxBursts bounds what is kept; more would not move the median.
+	// logpMaxBursts bounds the results that are kept; more would not move the median.
 	logpMaxBursts = 1_000_000
 )
 
-// logpGauge measures between node 0 and one other.
-type logpGauge struct {
-	g      *client
+// logpClient measures between node 0 and one other.
+type logpClient struct {
+	c      *client
 	ping   *pinger
-	in     []byte // what came
+	in     []byte // received message
 	stream *stream
-	clock  time.Duration // what timing nothing comes to
+	clock  time.Duration // the time of reading the clock
 
 	delay spinner
 	burst int           // M, of bursts with delays
-	loose bool          // echoes count that came while the core was away for long: there were no others
-	away  time.Duration // for which the core is given away before an echo is looked for, at least; more if echoes are late
+	loose bool          // late echoes count, too, because there are no others
+	away  time.Duration // least time without the core before the poll for an echo; more if echoes are late
 
 	halves *hdrhistogram.Histogram // of round trips
 	sends  *hdrhistogram.Histogram // single ones; the clock included
 	both   []float64               // o_s + o_r of each burst, in ns
-	alone  []float64               // the delay, likewise
+	alone  []float64               // the delay of each burst, in ns
 	gaps   []float64               // of each long burst
-	takes  []float64               // the same as the sender sees it
-	late   int                     // messages of bursts that do not count, as the echo was late
+	takes  []float64               // time per message of each long burst at the sender
+	late   int                     // messages that do not count because the echo was late
 	sent   uint64
 }
 
 // logp measures o_s, L, o_r and the gap between nodes 0 and 1.
-func (g *client) logp(ctx context.Context, r *benchResult) error {
-	s, err := g.openStream(r.SizeBytes)
+func (c *client) logp(ctx context.Context, r *benchResult) error {
+	s, err := c.openStream(r.SizeBytes)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.port.Close() }()
-	m := &logpGauge{
-		g: g, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
-		ping:   &pinger{port: g.ping, to: mcd.Addr{Node: g.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
+	m := &logpClient{
+		c: c, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
+		ping:   &pinger{port: c.ping, to: mcd.Addr{Node: c.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
 		halves: hdrhistogram.New(1, int64(10*time.Second), 3), sends: hdrhistogram.New(1, int64(10*time.Second), 3),
 	}
 	defer m.ping.forget()
@@ -120,7 +119,7 @@ func (g *client) logp(ctx context.Context, r *benchResult) error {
 	return m.result(r)
 }
 
-// clockCost is the median of what a time is that nothing happens in.
+// clockCost returns the median time between two readings of the clock.
 func clockCost() time.Duration {
 	times := make([]time.Duration, 1001)
 	for i := range times {
@@ -131,8 +130,8 @@ func clockCost() time.Duration {
 	return times[len(times)/2]
 }
 
-// prepare warms up, and finds a delay that is longer than a round trip.
-func (m *logpGauge) prepare(ctx context.Context) error {
+// prepare warms up, and finds a delay longer than a round trip.
+func (m *logpClient) prepare(ctx context.Context) error {
 	const rounds, tries = 50, 20
 	for i, begun := 0, time.Now(); i < rounds || time.Since(begun) < settle; i++ {
 		if err := m.roundTrip(ctx); err != nil && !errors.Is(err, errLost) {
@@ -142,7 +141,7 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 	if m.halves.TotalCount() == 0 {
 		return fmt.Errorf("all messages of %d bytes were lost", len(m.ping.b))
 	}
-	quick := 2 * time.Duration(m.halves.ValueAtPercentile(10)) // a machine that is busy just now shall not make it long
+	quick := 2 * time.Duration(m.halves.ValueAtPercentile(10)) // so that a busy moment does not make it long
 	delta := min(quick*3/2+logpSlack, logpDelay)
 	m.delay, m.burst = newSpinner(delta), min(max(1, int(logpBlind/delta)), logpBurst)
 	for {
@@ -161,15 +160,16 @@ func (m *logpGauge) prepare(ctx context.Context) error {
 		return err
 	}
 	if len(m.both) == 0 {
-		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)", m.ping.to.Node, delta)
+		return fmt.Errorf("node %d answers later than %v: too late to measure or (is another program on these cores?)",
+			m.ping.to.Node, delta)
 	}
 	m.halves.Reset()
 	m.both, m.alone, m.late, m.ping.lost, m.sent = nil, nil, 0, 0, 0
 	return nil
 }
 
-// turn measures each quantity with n messages; the gap with a long burst's, at least.
-func (m *logpGauge) turn(ctx context.Context, n int) error {
+// turn measures each quantity with n messages, and the gap with a long burst at least.
+func (m *logpClient) turn(ctx context.Context, n int) error {
 	if err := m.repeat(ctx, n, m.roundTrip); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 		return err
 	}
 	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
-	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpPatience; bursts-- {
+	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpTimeout; bursts-- {
 		if err := m.repeat(ctx, 1, m.pair); err != nil {
 			return err
 		}
@@ -188,11 +188,10 @@ func (m *logpGauge) turn(ctx context.Context, n int) error {
 	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
 }
 
-// loosen is for machines where others keep the core for long whenever it is given away. If no burst
-// has counted, those count whose echo was there in the end, though the endpoint's own goroutine may
-// have received it.
-func (m *logpGauge) loosen(ctx context.Context) error {
-	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLoosePatience; {
+// loosen is for machines where other programs keep the core for long. If no burst has counted, late
+// echoes count, too, though the endpoint's own goroutine may have received them.
+func (m *logpClient) loosen(ctx context.Context) error {
+	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLooseTimeout; {
 		m.loose = true
 		if err := m.repeat(ctx, 1, m.pair); err != nil {
 			return err
@@ -201,11 +200,11 @@ func (m *logpGauge) loosen(ctx context.Context) error {
 	return nil
 }
 
-// repeat measures n times. Messages lost are counted elsewhere.
-func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
+// repeat measures n times. The pinger counts lost messages.
+func (m *logpClient) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
 	for i := range n {
 		if i%100 == 0 {
-			if err := m.g.keepAlive(ctx, time.Now()); err != nil {
+			if err := m.c.keepAlive(ctx, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -216,7 +215,7 @@ func (m *logpGauge) repeat(ctx context.Context, n int, measure func(context.Cont
 	return nil
 }
 
-func (m *logpGauge) roundTrip(ctx context.Context) error {
+func (m *logpClient) roundTrip(ctx context.Context) error {
 	m.sent++
 	half, err := m.ping.round(ctx)
 	if err == nil {
@@ -225,9 +224,9 @@ func (m *logpGauge) roundTrip(ctx context.Context) error {
 	return err
 }
 
-// single measures the sending call: M = 1. The next is sent when the echo is back, so that nothing
-// is in its way.
-func (m *logpGauge) single(ctx context.Context) error {
+// single measures the sending call: M = 1. The next message waits for the echo, so that nothing is
+// in its way.
+func (m *logpClient) single(ctx context.Context) error {
 	p := m.ping
 	m.sent++
 	p.begin(ctx, time.Now())
@@ -241,9 +240,9 @@ func (m *logpGauge) single(ctx context.Context) error {
 	return p.await(ctx)
 }
 
-// pair measures a burst with echoes and one of delays alone, each after a round trip: whoever waits
-// for that has the endpoint's own goroutine sleep for the next 250 µs.
-func (m *logpGauge) pair(ctx context.Context) error {
+// pair measures a burst with echoes and one of delays alone, each after a round trip. The wait for
+// that keeps the endpoint's own goroutine asleep for the next 250 µs.
+func (m *logpClient) pair(ctx context.Context) error {
 	if err := m.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -266,9 +265,9 @@ func (m *logpGauge) pair(ctx context.Context) error {
 	return nil
 }
 
-// echoes sends a burst with delays, and receives an echo after each. It returns what a message
-// took, of those whose echo was there when it was looked for; ok is false if there were none.
-func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
+// echoes sends a burst with delays, and receives an echo after each. It returns the mean time of
+// the messages whose echo came in time; ok is false without any.
+func (m *logpClient) echoes(ctx context.Context) (mean time.Duration, ok bool, err error) {
 	var sum time.Duration
 	came := 0
 	for range m.burst {
@@ -286,9 +285,8 @@ func (m *logpGauge) echoes(ctx context.Context) (mean time.Duration, ok bool, er
 }
 
 // echoed sends one message, computes, and receives the echo. In between it gives its core away, for
-// a time that does not count: where nodes share a core, because there are too few or others want
-// them, too, the other one cannot answer before.
-func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
+// a time that does not count: on a shared core the other node cannot answer before.
+func (m *logpClient) echoed(ctx context.Context) (took time.Duration, inTime bool, err error) {
 	p := m.ping
 	m.sent++
 	p.begin(ctx, time.Now())
@@ -314,9 +312,8 @@ func (m *logpGauge) echoed(ctx context.Context) (took time.Duration, inTime bool
 	return took, m.loose || look.Sub(given) < logpAway, nil
 }
 
-// longBurst measures how far apart messages are that node 1 gets, if there is no pause between
-// them: M large.
-func (m *logpGauge) longBurst(ctx context.Context) error {
+// longBurst measures the time between messages at node 1 without a pause: M large.
+func (m *logpClient) longBurst(ctx context.Context) error {
 	s := m.stream
 	if err := s.reset(ctx); err != nil {
 		return err

@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -11,8 +10,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// LogPTimes are what a message costs, in microseconds. Any may be negative: it is what was
-// measured.
+// LogPTimes are the costs of a message as measured, in microseconds. Any may be negative.
 type LogPTimes struct {
 	OsUS    float64 `json:"os_us"`
 	LUS     float64 `json:"l_us"` // RTT/2 - o_s - o_r
@@ -24,8 +22,8 @@ type LogPTimes struct {
 	Late    int     `json:"late"`     // messages with a delay that do not count, as the echo came after it
 }
 
-// result fills in what all turns came to: medians.
-func (m *logpGauge) result(r *benchResult) error {
+// result fills in the medians of all turns.
+func (m *logpClient) result(r *benchResult) error {
 	if m.halves.TotalCount() == 0 || m.sends.TotalCount() == 0 || len(m.gaps) == 0 {
 		return fmt.Errorf("all messages of %d bytes were lost", r.SizeBytes)
 	}
@@ -51,20 +49,19 @@ func (m *logpGauge) result(r *benchResult) error {
 	return nil
 }
 
-// median sorts values, of which there is one at least.
+// median returns the median of one value or more, and sorts them.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
 }
 
-// writeUse says what the parameters are good for.
-func (t *LogPTimes) writeUse(w io.Writer) error {
+// usage is the command that uses the parameters.
+func (t *LogPTimes) usage() string {
 	note := ""
 	if min(t.OsUS, t.LUS, t.OrUS, t.GapUS) < 0 {
 		note = "# What is negative is 0 to the model:\n"
 	}
 	d := func(us float64) time.Duration { return max(0, time.Duration(math.Round(us*1e3))) }
-	_, err := fmt.Fprintf(w, "%s# rawlane barrier show --algo auto --nodes 32 --os %dns --l %dns --or %dns --gap %dns\n",
+	return fmt.Sprintf("%s# rawlane barrier show --algo auto --nodes 32 --os %dns --l %dns --or %dns --gap %dns\n",
 		note, d(t.OsUS), d(t.LUS), d(t.OrUS), d(t.GapUS))
-	return err
 }

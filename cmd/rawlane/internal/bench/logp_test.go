@@ -161,7 +161,7 @@ func TestLogP_FindsWhatALinkCosts(t *testing.T) {
 // What is negative is shown as it is; only the line for the model has 0 in its place, and says so.
 func TestLogP_TableOfANegativeL(t *testing.T) {
 	var b strings.Builder
-	table := benchTable{out: &b}
+	table := benchTable{Lines: cli.Lines{Out: &b}}
 	r := &benchResult{Bench: "logp", SizeBytes: 64, LogPTimes: &LogPTimes{OsUS: 1.963, LUS: -0.442, OrUS: 0.091, GapUS: 1.87, RTT2US: 1.612}}
 	r.Link, r.Nodes, r.Iters = "ring", 2, 10
 	if err := table.write(r); err != nil {

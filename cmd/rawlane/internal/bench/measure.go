@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// pingPatience is how long a ping's echo is awaited, at least, before it is counted as lost.
-	pingPatience = 100 * time.Millisecond
-	// pingLosses in a row end the benchmark: the other node is gone.
+	// pingTimeout is the least time after which a ping without an echo counts as lost.
+	pingTimeout = 100 * time.Millisecond
+	// pingLosses in a row end the benchmark: the other node is down.
 	pingLosses = 50
 	// rateBatch is how many messages are posted in one call.
 	rateBatch = 32
-	// warmUp is how many iterations are not counted, for each of those that are.
+	// warmUp is the number of iterations that do not count for each one that does.
 	warmUp = 0.1
-	// settle is how long the latency's warm-up takes at least: until then the system may have put
-	// two threads that spin on one core.
+	// settle is the least time of the latency's warm-up: before, the system may run two spinning
+	// threads on one core.
 	settle = 20 * time.Millisecond
 )
 
-// client is node 0, which measures.
+// client is node 0. It measures, and the servers on the other nodes answer.
 type client struct {
 	ep    *mcd.Endpoint
 	asker asker
@@ -37,38 +37,38 @@ type client struct {
 	asked time.Time // when all were asked last
 }
 
-// openClient opens node 0's ports and waits until all others are ready.
+// openClient opens the ports of node 0 and waits until the other nodes are ready.
 func openClient(ctx context.Context, e *mcd.Endpoint) (*client, error) {
-	g := &client{ep: e}
+	c := &client{ep: e}
 	for _, n := range e.Nodes() {
 		if n.ID != e.Node() {
-			g.peers = append(g.peers, n.ID)
+			c.peers = append(c.peers, n.ID)
 		}
 	}
 	control, err := e.OpenPort(benchControl, mcd.PortOptions{})
 	if err != nil {
 		return nil, err
 	}
-	g.asker.port = control
-	if g.ping, err = e.OpenPort(benchPing, mcd.PortOptions{}); err != nil {
+	c.asker.port = control
+	if c.ping, err = e.OpenPort(benchPing, mcd.PortOptions{}); err != nil {
 		return nil, err
 	}
-	return g, g.askAll(ctx, askReady)
+	return c, c.askAll(ctx, askReady)
 }
 
-// keepAlive tells all others now and then that node 0 is there: those that are not being measured
-// would give up. It is called between measurements, at the time now.
-func (g *client) keepAlive(ctx context.Context, now time.Time) error {
-	if now.Sub(g.asked) < launch.Silence/6 {
+// keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up.
+// It is called between measurements, at the time now.
+func (c *client) keepAlive(ctx context.Context, now time.Time) error {
+	if now.Sub(c.asked) < launch.Silence/6 {
 		return nil
 	}
-	return g.askAll(ctx, askReady)
+	return c.askAll(ctx, askReady)
 }
 
-func (g *client) askAll(ctx context.Context, code byte) error {
-	g.asked = time.Now()
-	for _, p := range g.peers {
-		if _, err := g.asker.ask(ctx, p, code); err != nil {
+func (c *client) askAll(ctx context.Context, code byte) error {
+	c.asked = time.Now()
+	for _, p := range c.peers {
+		if _, err := c.asker.ask(ctx, p, code); err != nil {
 			return err
 		}
 	}
@@ -76,9 +76,9 @@ func (g *client) askAll(ctx context.Context, code byte) error {
 }
 
 // end tells the others that the benchmark is over.
-func (g *client) end(ctx context.Context) error { return g.askAll(ctx, askEnd) }
+func (c *client) end(ctx context.Context) error { return c.askAll(ctx, askEnd) }
 
-// allocations counts this process's allocations from now on.
+// allocations counts the allocations of this process from now on.
 func allocations() (since func() float64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -90,13 +90,13 @@ func allocations() (since func() float64) {
 }
 
 // latency measures half of round trips, with each of the other nodes in turn.
-func (g *client) latency(ctx context.Context, r *benchResult) error {
+func (c *client) latency(ctx context.Context, r *benchResult) error {
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	warm := int(float64(r.Iters) * warmUp)
 	var allocs float64
 	start := time.Now()
-	for _, peer := range g.peers {
-		p := &pinger{port: g.ping, to: mcd.Addr{Node: peer, Port: benchPing}, b: make([]byte, r.SizeBytes)}
+	for _, peer := range c.peers {
+		p := &pinger{port: c.ping, to: mcd.Addr{Node: peer, Port: benchPing}, b: make([]byte, r.SizeBytes)}
 		for i, begun := 0, time.Now(); i < warm || time.Since(begun) < settle; i++ {
 			if _, err := p.round(ctx); err != nil && !errors.Is(err, errLost) {
 				return err
@@ -106,7 +106,7 @@ func (g *client) latency(ctx context.Context, r *benchResult) error {
 		since := allocations()
 		for i := range r.Iters {
 			if i%1000 == 0 {
-				if err := g.keepAlive(ctx, time.Now()); err != nil {
+				if err := c.keepAlive(ctx, time.Now()); err != nil {
 					return err
 				}
 			}
@@ -116,7 +116,7 @@ func (g *client) latency(ctx context.Context, r *benchResult) error {
 			case err != nil:
 				return err
 			default:
-				_ = h.RecordValue(int64(half)) // below pingPatience, and so in range
+				_ = h.RecordValue(int64(half)) // below pingTimeout, and so in range
 			}
 		}
 		allocs += since()
@@ -127,15 +127,12 @@ func (g *client) latency(ctx context.Context, r *benchResult) error {
 	if h.TotalCount() == 0 {
 		return fmt.Errorf("all %d messages of %d bytes were lost", r.Lost, r.SizeBytes)
 	}
-	r.record(h)
-	r.Allocs = allocs / float64(r.Iters*len(g.peers))
-	r.MsgsPerS = float64(2*h.TotalCount()) / elapsed.Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
-	r.TxPerS = r.MsgsPerS / 2
+	r.recordPingPong(h, elapsed)
+	r.Allocs = allocs / float64(r.Iters*len(c.peers))
 	return nil
 }
 
-// errLost: a ping or its echo did not arrive.
+// errLost means that a ping or its echo did not arrive.
 var errLost = errors.New("lost")
 
 // pinger exchanges one message after the other with one node.
@@ -147,7 +144,7 @@ type pinger struct {
 	lost   uint64
 	inARow int
 
-	ctx    context.Context // renewed now and then rather than per round: it costs more than a round
+	ctx    context.Context // renewed now and then: to make one takes longer than a round
 	cancel context.CancelFunc
 	made   time.Time
 }
@@ -167,9 +164,9 @@ func (p *pinger) round(ctx context.Context) (half time.Duration, err error) {
 
 // begin makes the next message, at the time now.
 func (p *pinger) begin(ctx context.Context, now time.Time) {
-	if p.cancel == nil || now.Sub(p.made) > pingPatience {
+	if p.cancel == nil || now.Sub(p.made) > pingTimeout {
 		p.forget()
-		p.ctx, p.cancel = context.WithTimeout(ctx, 2*pingPatience)
+		p.ctx, p.cancel = context.WithTimeout(ctx, 2*pingTimeout)
 		p.made = now
 	}
 	p.seq++
@@ -187,12 +184,11 @@ func (p *pinger) await(ctx context.Context) error {
 			p.inARow = 0
 			return nil
 		}
-		p.stamp() // what came is an echo given up before; it overwrote ours
+		p.stamp() // a late echo of an earlier ping has overwritten it
 	}
 }
 
-// stamp numbers the message, if it is long enough, so that an echo that comes late is not taken for
-// another.
+// stamp numbers the message, if it is long enough, so that a late echo is not taken for another.
 func (p *pinger) stamp() {
 	if len(p.b) >= 4 {
 		binary.BigEndian.PutUint32(p.b, p.seq)
@@ -216,27 +212,30 @@ func (p *pinger) fault(ctx context.Context, err error) error {
 	p.forget()
 	p.lost++
 	if p.inARow++; p.inARow == pingLosses {
-		return fmt.Errorf("node %d has not answered %d messages in a row (has it ended, or is its cable out?)", p.to.Node, pingLosses)
+		return fmt.Errorf("node %d has not answered %d messages in a row (has it ended, or is its cable out?)",
+			p.to.Node, pingLosses)
 	}
 	return errLost
 }
 
 // stream sends messages from node 0 to node 1, in batches.
 type stream struct {
-	g     *client
+	c     *client
 	port  *mcd.Port
 	descs []*mcd.SendDesc
 }
 
-func (g *client) openStream(size int) (*stream, error) {
-	port, err := g.ep.OpenPort(benchData, mcd.PortOptions{})
+func (c *client) openStream(size int) (*stream, error) {
+	port, err := c.ep.OpenPort(benchData, mcd.PortOptions{})
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{g: g, port: port}
+	s := &stream{c: c, port: port}
 	b := make([]byte, size)
 	for range rateBatch {
-		s.descs = append(s.descs, &mcd.SendDesc{To: mcd.To(mcd.Addr{Node: g.peers[0], Port: benchData}), Payload: b})
+		s.descs = append(s.descs, &mcd.SendDesc{
+			To: mcd.To(mcd.Addr{Node: c.peers[0], Port: benchData}), Payload: b,
+		})
 	}
 	return s, nil
 }
@@ -258,20 +257,21 @@ func (s *stream) send(ctx context.Context, n int) error {
 	return nil
 }
 
-// received asks how many have arrived since the last reset. Messages of one sender keep their
-// order, so that the answer counts all that were sent before and not lost.
+// received asks how many messages have arrived since the last reset. Messages of one sender keep
+// their order, so the answer counts all earlier ones that were not lost.
 func (s *stream) received(ctx context.Context) (uint64, error) {
-	return s.g.asker.ask(ctx, s.g.peers[0], askCount)
+	return s.c.asker.ask(ctx, s.c.peers[0], askCount)
 }
 
 func (s *stream) reset(ctx context.Context) error {
-	_, err := s.g.asker.ask(ctx, s.g.peers[0], askReset)
+	_, err := s.c.asker.ask(ctx, s.c.peers[0], askReset)
 	return err
 }
 
-// bandwidth sends windows of messages to node 1, each answered once, and counts what has arrived.
-func (g *client) bandwidth(ctx context.Context, r *benchResult) error {
-	s, err := g.openStream(r.SizeBytes)
+// bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
+// that arrive.
+func (c *client) bandwidth(ctx context.Context, r *benchResult) error {
+	s, err := c.openStream(r.SizeBytes)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (g *client) bandwidth(ctx context.Context, r *benchResult) error {
 	start := time.Now()
 	for range windows {
 		begun := time.Now()
-		if err := errors.Join(g.keepAlive(ctx, begun), window()); err != nil {
+		if err := errors.Join(c.keepAlive(ctx, begun), window()); err != nil {
 			return err
 		}
 		_ = h.RecordValue(int64(time.Since(begun)) / int64(r.Window)) // an hour's window would be an error before
@@ -308,9 +308,9 @@ func (g *client) bandwidth(ctx context.Context, r *benchResult) error {
 	return r.finish(ctx, s, h, sent, elapsed, elapsed)
 }
 
-// rate sends to node 1 as quickly as the link takes it, and counts what has arrived.
-func (g *client) rate(ctx context.Context, r *benchResult) error {
-	s, err := g.openStream(r.SizeBytes)
+// rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
+func (c *client) rate(ctx context.Context, r *benchResult) error {
+	s, err := c.openStream(r.SizeBytes)
 	if err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func (g *client) rate(ctx context.Context, r *benchResult) error {
 	for left := r.Iters; left > 0; {
 		n := min(left, r.Batch)
 		begun := time.Now()
-		if err := g.keepAlive(ctx, begun); err != nil {
+		if err := c.keepAlive(ctx, begun); err != nil {
 			return err
 		}
 		if err := s.send(ctx, n); err != nil {
@@ -344,8 +344,10 @@ func (g *client) rate(ctx context.Context, r *benchResult) error {
 	return r.finish(ctx, s, h, uint64(r.Iters), sending, time.Since(start))
 }
 
-// finish fills in what a stream came to.
-func (r *benchResult) finish(ctx context.Context, s *stream, h *hdrhistogram.Histogram, sent uint64, sending, arriving time.Duration) error {
+// finish fills in the rates of a stream.
+func (r *benchResult) finish(
+	ctx context.Context, s *stream, h *hdrhistogram.Histogram, sent uint64, sending, arriving time.Duration,
+) error {
 	received, err := s.received(ctx)
 	if err != nil {
 		return err

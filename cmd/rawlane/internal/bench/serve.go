@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rawlane/rawlane/bench/gonet"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 )
 
 // The ports of a benchmark. Node 0 measures; the others answer it.
 const (
-	benchPing    mcd.PortID = 200 // what comes here goes back as it is
-	benchData    mcd.PortID = 201 // what comes here is counted
+	benchPing    mcd.PortID = 200 // echoes messages
+	benchData    mcd.PortID = 201 // counts messages
 	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
 )
 
-// A request is its code and a number, which the answer repeats with a value behind it. Requests may
-// be repeated.
+// A request is a code and a number. The answer is the request and a value. Requests may come twice.
 const (
 	askReady   byte = iota + 1 // are you there?
 	askReset                   // begin to count
@@ -32,26 +32,28 @@ const (
 	answerLen  = requestLen + 8
 )
 
-// benchServer is a node other than 0.
+// benchServer answers node 0 on another node.
 type benchServer struct {
 	control *mcd.Port
-	echo    *echoServer
+	echo    *gonet.Server // nil without an IP address
 	counted uint64
 	sink    []byte
 	end     func()
 }
 
-// serveBench answers node 0 until that says that the benchmark is over. On an interface, if it is
-// named, it also echoes by IP.
+// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it
+// echoes over IP, too.
 func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	s := &benchServer{sink: make([]byte, e.MaxPayload()), end: end}
 	var err error
-	if s.echo, err = openEcho(ifname); err != nil {
+	if s.echo, err = serveEcho(ifname); err != nil {
 		return err
 	}
-	defer s.echo.close()
+	if s.echo != nil {
+		defer func() { _ = s.echo.Close() }()
+	}
 	data, err := e.OpenPort(benchData, mcd.PortOptions{Receive: s.count})
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 	return err
 }
 
-// echo sends back what comes, until the context ends or node 0 has been silent for too long.
+// echo sends messages back, until the context ends or node 0 is silent for too long.
 func echo(ctx context.Context, ping *mcd.Port) error {
 	b := make([]byte, ping.Endpoint().MaxPayload())
 	for {
@@ -111,7 +113,7 @@ func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
 	}
 }
 
-// count copies, as a program would, and counts.
+// count copies a message, as a program would, and counts it.
 func (s *benchServer) count(batch []mcd.Message, _ bool) {
 	for i := range batch {
 		copy(s.sink, batch[i].Payload)
@@ -130,7 +132,7 @@ func (s *benchServer) answer(m *mcd.Message) {
 	copy(b[:], m.Payload)
 	value := s.counted
 	if m.Payload[0] == askAddress {
-		value = s.echo.pack()
+		value = packAddress(s.echo)
 	}
 	binary.BigEndian.PutUint64(b[requestLen:], value)
 	_ = s.control.TrySend(m.NIC, mcd.To(m.From), b[:]) // node 0 asks again if it gets no answer

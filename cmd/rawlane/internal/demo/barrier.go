@@ -15,13 +15,12 @@ import (
 
 const (
 	demoBarriers = 500
-	// demoSilence is how long a node may be silent: short, so that the tour need not wait long for
-	// a death.
+	// demoSilence is the time after which a silent node is down: short, for a short tour.
 	demoSilence = 300 * time.Millisecond
 	demoLast    = 3 // the node that dies
 )
 
-// demoAlgorithms are one of each kind.
+// demoAlgorithms are one algorithm of each kind.
 var demoAlgorithms = []struct {
 	algorithm schedule.Algorithm
 	what      string
@@ -33,7 +32,7 @@ var demoAlgorithms = []struct {
 	{schedule.Hierarchical(schedule.Star(), schedule.Tree(2), 2), "groups of two, then their leaders"},
 }
 
-// barriers has all nodes pass each kind of barrier, and measures one.
+// barriers passes each kind of barrier on all nodes, and measures them.
 func (t *tour) barriers(ctx context.Context) error {
 	t.say("\nA barrier of all %d nodes, all in this process (us):", len(t.nodes))
 	t.say("%-24s %8s %7s", "# Algorithm", "mean", "frames")
@@ -55,12 +54,13 @@ func (t *tour) barriers(ctx context.Context) error {
 		if err = errors.Join(err, eachGroup(groups, (*barrier.Group).Close)); err != nil {
 			return err
 		}
-		t.say("%-24v %8.2f %7d  %s", a.algorithm, cli.Micros(took)/demoBarriers, a.algorithm.Frames(len(groups)), a.what)
+		t.say("%-24v %8.2f %7d  %s",
+			a.algorithm, cli.Micros(took)/demoBarriers, a.algorithm.Frames(len(groups)), a.what)
 	}
 	return nil
 }
 
-// fuzzy shows a barrier in two phases, among some of the nodes.
+// fuzzy shows a split-phase barrier among some of the nodes.
 func (t *tour) fuzzy(ctx context.Context) error {
 	groups, err := t.groups(barrier.GroupConfig{})
 	if err != nil {
@@ -84,11 +84,12 @@ func (t *tour) fuzzy(ctx context.Context) error {
 	if early {
 		return errors.New("node 1 could leave a barrier before node 2 had entered")
 	}
-	t.say("Fuzzy:     node 1 entered barrier 7 of nodes 1 and 2, and worked on; it was complete when node 2 had entered")
+	t.say("Fuzzy:     node 1 entered barrier 7 of nodes 1 and 2, and worked on; " +
+		"it was complete when node 2 had entered")
 	return eachGroup(groups, (*barrier.Group).Close)
 }
 
-// death ends a node without a word, and has the others notice, and go on.
+// death cuts a node off. The others notice, and go on without it.
 func (t *tour) death(ctx context.Context) error {
 	groups, err := t.groups(barrier.GroupConfig{PeerTimeout: demoSilence})
 	if err != nil {
@@ -126,7 +127,7 @@ func (t *tour) death(ctx context.Context) error {
 	})
 }
 
-// groups makes a group of all nodes, at each.
+// groups makes a group of all nodes at each node.
 func (t *tour) groups(cfg barrier.GroupConfig) (groups []*barrier.Group, err error) {
 	for k, e := range t.nodes {
 		if k == len(t.services) {
@@ -145,7 +146,7 @@ func (t *tour) groups(cfg barrier.GroupConfig) (groups []*barrier.Group, err err
 	return groups, nil
 }
 
-// eachGroup runs f for every group at once, and returns when all have returned.
+// eachGroup runs f for all groups at once, and returns after the last.
 func eachGroup(groups []*barrier.Group, f func(*barrier.Group) error) error {
 	errs := make([]error, len(groups))
 	var running sync.WaitGroup

@@ -17,21 +17,23 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// demoNodes is the size of the tour's cluster: enough for members and strangers of a group on both
-// leaves.
+// demoNodes is the size of the cluster: both leaves have members and other nodes of a group.
 const demoNodes = 4
 
-// demoTimeout is far beyond what the tour takes; it ends one that hangs.
+// demoTimeout ends a tour that hangs. It is far longer than the tour.
 const demoTimeout = time.Minute
 
+// NewCommand returns the verb demo.
 func NewCommand() *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
-		Use:   "demo [--link fabric|packet|ring]",
-		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, with tables of microseconds",
-		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose,
-chooses between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's memory, is refused where it may not,
-counts together in one word, fills a queue, passes barriers of each kind, loses a node, and measures.
+		Use: "demo [--link fabric|packet|ring]",
+		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, " +
+			"with tables of microseconds",
+		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
+between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
+memory, is refused where it may not, counts together in one word, fills a queue, passes barriers of
+each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
@@ -47,14 +49,17 @@ are network namespaces with real interfaces; an ordinary user gets them inside a
 }
 
 func demo(ctx context.Context, out io.Writer, kind string) error {
-	site, err := launch.OpenDemoNet(kind, demoNodes)
+	net, err := launch.OpenDemoNet(kind, demoNodes)
 	if err != nil {
 		return err
 	}
-	defer site.Close()
-	t := &tour{out: out, site: site}
+	defer net.Close()
+	t := &tour{out: out, net: net}
 	err = t.open()
-	for _, stop := range []func(context.Context) error{t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.reroute, t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death} {
+	for _, stop := range []func(context.Context) error{
+		t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.reroute,
+		t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death,
+	} {
 		if err == nil {
 			err = stop(ctx)
 		}
@@ -63,15 +68,16 @@ func demo(ctx context.Context, out io.Writer, kind string) error {
 	if err != nil {
 		return err
 	}
-	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane bench barrier --nodes 8, rawlane doctor, examples/hello.")
+	t.say("\nDone. Next: rawlane bench latency --link ring, rawlane bench barrier --nodes 8, " +
+		"rawlane doctor, examples/hello.")
 	return t.failed
 }
 
-// tour walks through what the library does, on the nodes of one site.
+// tour shows the features of the library one by one, on the nodes of a demo network.
 type tour struct {
 	out      io.Writer
 	failed   error // the first of out
-	site     *launch.DemoNet
+	net      *launch.DemoNet
 	tables   []*vlan.Table // by which each node sends
 	nodes    []*mcd.Endpoint
 	services []*barrier.Service // of each node, from its first barrier on
@@ -91,13 +97,13 @@ func (t *tour) say(format string, args ...any) {
 }
 
 func (t *tour) open() error {
-	t.say("A cluster of %d nodes on %s", len(t.site.Links), t.site.Name)
-	table := make([]mcd.Node, len(t.site.Links))
-	for k, l := range t.site.Links {
+	t.say("A cluster of %d nodes on %s", len(t.net.Links), t.net.Name)
+	table := make([]mcd.Node, len(t.net.Links))
+	for k, l := range t.net.Links {
 		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
 		t.say("  node %d is %v", k, l.MAC())
 	}
-	for k, l := range t.site.Links {
+	for k, l := range t.net.Links {
 		routes, err := vlan.NewTable(nil) // untagged, until it is changed
 		if err != nil {
 			return err
@@ -194,7 +200,7 @@ func (t *tour) broadcast(ctx context.Context) error {
 	return nil
 }
 
-// drop sends to a port that nobody owns, and then shows what the receiver counted.
+// drop sends to a port without an owner, and shows the receiver's counter.
 func (t *tour) drop(ctx context.Context) error {
 	if err := t.ports[0].Send(ctx, mcd.Addr{Node: 2, Port: 99}, nil); err != nil {
 		return err

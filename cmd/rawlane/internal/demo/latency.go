@@ -13,9 +13,8 @@ import (
 const (
 	demoRounds = 5000
 	demoWarmup = 500
-	// demoPatience is how long a round waits for its echo; a lost one is counted and the next
-	// begun.
-	demoPatience = 100 * time.Millisecond
+	// echoTimeout is the time after which an echo counts as lost.
+	echoTimeout = 100 * time.Millisecond
 )
 
 // measure prints half the round trip between node 0 and the echo of node 1.
@@ -23,7 +22,7 @@ func (t *tour) measure(ctx context.Context) error {
 	t.say("\nHalf a round trip, node 0 <-> node 1, both in this process (us):")
 	t.say("%-8s %8s %8s %8s %8s %6s", "# Size", "min", "p50", "p99", "max", "lost")
 	for _, size := range []int{4, 64, 1024, 1400} {
-		h := hdrhistogram.New(1, int64(demoPatience), 3)
+		h := hdrhistogram.New(1, int64(echoTimeout), 3)
 		lost := 0
 		for i := range demoWarmup + demoRounds {
 			half, err := t.round(ctx, size)
@@ -33,7 +32,7 @@ func (t *tour) measure(ctx context.Context) error {
 			case err != nil:
 				return err
 			case i >= demoWarmup:
-				_ = h.RecordValue(int64(half)) // below demoPatience, and so in range
+				_ = h.RecordValue(int64(half)) // below echoTimeout, and so in range
 			}
 		}
 		us := func(ns int64) float64 { return float64(ns) / 1e3 }
@@ -44,7 +43,7 @@ func (t *tour) measure(ctx context.Context) error {
 }
 
 func (t *tour) round(ctx context.Context, size int) (half time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, demoPatience)
+	ctx, cancel := context.WithTimeout(ctx, echoTimeout)
 	defer cancel()
 	b := make([]byte, size)
 	start := time.Now()

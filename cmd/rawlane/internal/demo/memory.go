@@ -14,7 +14,7 @@ import (
 const (
 	demoOwner = 1   // of the window and the FIFO
 	demoAdds  = 100 // of each other node
-	// demoRecords is how many each of two nodes pushes: more than the FIFO has room for.
+	// demoRecords is the number of records of each of two nodes: more than fit into the FIFO.
 	demoRecords = 20
 	demoMemory  = 128
 )
@@ -41,7 +41,8 @@ func (t *tour) remote(ctx context.Context) error {
 	if got := string(mem[at:][:len(text)]); got != text {
 		return fmt.Errorf("node 0 put %q, and node %d has %q", text, demoOwner, got)
 	}
-	t.say("Put:       node 0 wrote %q into node %d's memory at %d, which was told when it was there", text, demoOwner, at)
+	t.say("Put:       node 0 wrote %q into node %d's memory at %d, which was told when it was there",
+		text, demoOwner, at)
 	if err := t.refused(ctx, domains[0], r, domains[demoOwner]); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (t *tour) remote(ctx context.Context) error {
 	return closeDomains(ctx, domains)
 }
 
-// refused has the owner refuse a write that does not fit.
+// refused writes beyond a window, which the owner refuses.
 func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote, owner *memfifo.Domain) error {
 	before, after := make([]byte, demoMemory), make([]byte, demoMemory)
 	own := owner.Remote(r.Key()) // a Get from oneself is in order with what others do
@@ -75,7 +76,7 @@ func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote
 	return nil
 }
 
-// count has all other nodes add to one word.
+// count adds to one word from all other nodes.
 func (t *tour) count(ctx context.Context, domains []*memfifo.Domain, w *memfifo.Window) error {
 	var adding sync.WaitGroup
 	errs := make([]error, len(domains))
@@ -102,8 +103,8 @@ func (t *tour) count(ctx context.Context, domains []*memfifo.Domain, w *memfifo.
 	return nil
 }
 
-// queue has two nodes push to a FIFO that is too small for all: each one's records come in order,
-// and none is lost.
+// queue pushes from two nodes to a FIFO that is too small for all records: those of each node come
+// in order, and none is lost.
 func (t *tour) queue(ctx context.Context) error {
 	domains, err := t.domains()
 	if err != nil {
@@ -142,12 +143,13 @@ func (t *tour) queue(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	t.say("FIFO:      nodes 0 and 2 pushed %d records each into %d bytes of node %d, which popped %s ... %s", demoRecords, demoMemory,
+	t.say("FIFO:      nodes 0 and 2 pushed %d records each into %d bytes of node %d, which popped %s ... %s",
+		demoRecords, demoMemory,
 		demoOwner, strings.Join(order[:4], " "), order[len(order)-1])
 	return closeDomains(ctx, domains)
 }
 
-// domains opens one at each node.
+// domains opens a domain at each node.
 func (t *tour) domains() (all []*memfifo.Domain, err error) {
 	for _, e := range t.nodes {
 		d, err := memfifo.Open(e, memfifo.Config{})
@@ -159,7 +161,7 @@ func (t *tour) domains() (all []*memfifo.Domain, err error) {
 	return all, nil
 }
 
-// closeDomains ends them: all is confirmed before the first does not answer any more.
+// closeDomains flushes all domains before it closes the first: a closed one confirms nothing.
 func closeDomains(ctx context.Context, all []*memfifo.Domain) error {
 	var errs []error
 	for _, d := range all {

@@ -20,17 +20,18 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
-// rounds is how many messages go to and fro between each of two pairs.
+// rounds is the number of round trips of each of two pairs.
 const rounds = 50
 
-// paths sends the same message by two VIDs, and shows which way it took.
+// paths sends the same message by two VIDs, and shows its path.
 func (t *tour) paths(ctx context.Context) error {
 	before, to := t.tables[0].Routes(), t.nodes[3].MAC(0)
 	for _, vid := range []transport.VID{1, 2} {
-		if err := t.tables[0].Set(vlan.Route{Dst: to, Tag: transport.Tag{VID: vid, PCP: 5}}); err != nil {
+		tag := transport.Tagged(transport.Tag{VID: vid, PCP: 5})
+		if err := t.tables[0].Set(vlan.Route{Dst: to, OptionalTag: tag}); err != nil {
 			return err
 		}
-		passed := t.site.Passed()
+		passed := t.net.Passed()
 		if err := t.ports[0].Send(ctx, mcd.Addr{Node: 3, Port: tourPort}, []byte("which way?")); err != nil {
 			return err
 		}
@@ -41,15 +42,15 @@ func (t *tour) paths(ctx context.Context) error {
 		if !got.Tagged || got.Tag.VID != vid {
 			return fmt.Errorf("sent with VID %d, received with %v (tagged: %v)", vid, got.Tag, got.Tagged)
 		}
-		t.say("Paths:     0 -> 3 with %v%s", got.Tag, t.site.Way(passed))
+		t.say("Paths:     0 -> 3 with %v%s", got.Tag, t.net.Way(passed))
 	}
 	return t.tables[0].Replace(before)
 }
 
-// reroute has two pairs of nodes collide on one path, finds a better plan from what was counted,
-// and changes to it while the program runs.
+// reroute makes two pairs of nodes collide on one path, finds a better plan from the counters, and
+// changes to it while the program runs.
 func (t *tour) reroute(ctx context.Context) error {
-	network, err := topology.FatTree(2, 2, 2) // what the site is, or could be
+	network, err := topology.FatTree(2, 2, 2) // like the fabric
 	if err != nil {
 		return err
 	}
@@ -69,12 +70,13 @@ func (t *tour) reroute(ctx context.Context) error {
 		return fmt.Errorf("no plan is better than one path: %+v", report)
 	}
 	for _, c := range report.Changes {
-		t.say("Optimize:  %v: the worst link would carry %.0f %% of what it does now", c, 100*report.After.Worst/report.Before.Worst)
+		t.say("Optimize:  %v: the worst link would carry %.0f %% of what it does now",
+			c, 100*report.After.Worst/report.Before.Worst)
 	}
 	if err := t.follow(ctx, better); err != nil {
 		return err
 	}
-	t.say("Re-route:  done, behind a fence: no message overtakes another")
+	t.say("Re-route:  done, after a drain: no message overtakes another")
 	if err := t.talk(ctx); err != nil {
 		return err
 	}
@@ -86,11 +88,12 @@ func (t *tour) reroute(ctx context.Context) error {
 		}
 		rates = append(rates, rate)
 	}
-	t.say("The gain:  on links of 1 Gb/s, in virtual time, two streams carry %.0f MB/s before and %.0f MB/s after", rates[0], rates[1])
+	t.say("The gain:  on links of 1 Gb/s, in virtual time, two streams carry %.0f MB/s before and %.0f MB/s after",
+		rates[0], rates[1])
 	return nil
 }
 
-// onePath is the plan by which all use VID 1.
+// onePath is the plan with VID 1 for all pairs.
 func (t *tour) onePath() *plan.Plan {
 	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
 	for k, e := range t.nodes {
@@ -99,7 +102,7 @@ func (t *tour) onePath() *plan.Plan {
 	return p
 }
 
-// follow has each node's table follow a plan, when all that it has sent to the others has arrived.
+// follow makes the tables of all nodes follow a plan, after all earlier messages have arrived.
 func (t *tour) follow(ctx context.Context, p *plan.Plan) error {
 	for k, e := range t.nodes {
 		var others []mcd.NodeID
@@ -109,19 +112,20 @@ func (t *tour) follow(ctx context.Context, p *plan.Plan) error {
 			}
 		}
 		change := func() error { return t.tables[k].Replace(p.Routes(k)) }
-		if err := e.Fence(ctx, change, others...); err != nil {
+		if err := e.Drain(ctx, change, others...); err != nil {
 			return fmt.Errorf("node %d: %w", k, err)
 		}
 	}
 	return nil
 }
 
-// talk has the pairs 0-2 and 1-3 send messages to and fro, and says which way they went.
+// talk sends messages to and fro in the pairs 0-2 and 1-3, and prints their paths.
 func (t *tour) talk(ctx context.Context) error {
-	passed, sent := t.site.Passed(), t.sent()
+	passed, sent := t.net.Passed(), t.sent()
 	for range rounds {
 		for _, way := range [][2]int{{0, 2}, {1, 3}, {2, 0}, {3, 1}} {
-			if err := t.ports[way[0]].Send(ctx, mcd.Addr{Node: mcd.NodeID(way[1]), Port: tourPort}, make([]byte, 1000)); err != nil {
+			to := mcd.Addr{Node: mcd.NodeID(way[1]), Port: tourPort}
+			if err := t.ports[way[0]].Send(ctx, to, make([]byte, 1000)); err != nil {
 				return err
 			}
 			if _, err := t.receive(ctx, way[1]); err != nil {
@@ -130,7 +134,7 @@ func (t *tour) talk(ctx context.Context) error {
 		}
 	}
 	var ways []string
-	for i, top := range t.site.Tops {
+	for i, top := range t.net.Tops {
 		ways = append(ways, fmt.Sprintf("%s %d", top.Name, top.Frames()-passed[i]))
 	}
 	for _, p := range t.sent() {
@@ -142,8 +146,7 @@ func (t *tour) talk(ctx context.Context) error {
 	return nil
 }
 
-// sentBy is how many frames a node has sent to another one of a higher number with a VID, by the
-// node's own count.
+// sentBy is the number of frames that the lower node of a pair has sent with a VID, by its counter.
 type sentBy struct {
 	pair   plan.Pair
 	vid    transport.VID
@@ -163,7 +166,7 @@ func (t *tour) sent() (all []sentBy) {
 	return all
 }
 
-// framesOf returns how many were sent in the same way.
+// framesOf returns the number of frames that were sent in the same way.
 func framesOf(all []sentBy, like sentBy) uint64 {
 	for _, s := range all {
 		if s.pair == like.pair && s.vid == like.vid {
@@ -173,7 +176,7 @@ func framesOf(all []sentBy, like sentBy) uint64 {
 	return 0
 }
 
-// demand is who has sent how much to whom, by the tables' counts. The unit does not matter.
+// demand is the traffic by the counters of the tables, in any unit.
 func (t *tour) demand() traffic.Matrix {
 	var demand traffic.Matrix
 	for k, table := range t.tables {

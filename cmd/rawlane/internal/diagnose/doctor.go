@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,41 +18,38 @@ import (
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
+// NewDoctorCommand returns the verb doctor.
 func NewDoctorCommand() *cobra.Command {
 	var asJSON bool
+	var only string
 	cmd := &cobra.Command{
 		Use:   "doctor [--interface NAME]",
 		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
-		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that matter: driver,
-queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the command that mends it. It changes
-nothing.`,
+		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that
+matter: driver, queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the
+command that mends it. It changes nothing.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			only, _ := cmd.Flags().GetString("interface")
 			d, err := diagnose(only)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(d)
-			}
-			d.print(cmd.OutOrStdout())
-			return nil
+			return cli.Write(cmd.OutOrStdout(), asJSON, d, d.print)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().String("interface", "", "look at this interface alone")
+	cmd.Flags().StringVar(&only, "interface", "", "look at this interface alone")
 	return cmd
 }
 
-// diagnosis is what the doctor found.
+// diagnosis is the result of the doctor.
 type diagnosis struct {
 	Host       launch.Host  `json:"host"`
 	Checks     []finding    `json:"checks"`
 	Interfaces []nicFinding `json:"interfaces"`
 }
 
-// finding is one check. A Reason without OK says why, and Cure what to do about it.
+// finding is the result of one check: OK, or the reason and the cure.
 type finding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -61,7 +57,7 @@ type finding struct {
 	Cure   string `json:"cure,omitempty"`
 }
 
-// nicFinding is a network interface and what can be done with it.
+// nicFinding is the results for a network interface.
 type nicFinding struct {
 	Name string `json:"name"`
 	MAC  string `json:"mac"`
@@ -114,7 +110,7 @@ func checkRaw() finding {
 	return f
 }
 
-// executable is this program's path; a placeholder where the system does not tell.
+// executable is the path of this program, or a placeholder.
 func executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -136,7 +132,8 @@ func checkNamespaces() finding {
 	}
 	f.Reason = err.Error()
 	f.Cure = "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000 " +
-		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 (those of them that your kernel has)"
+		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 " +
+		"(those of them that your kernel has)"
 	return f
 }
 
@@ -149,22 +146,28 @@ func checkCores() finding {
 	return f
 }
 
-// examine tries the links on an interface, and looks at its NIC's settings.
+// examine tries the links on an interface, and reads the settings of its NIC.
 func examine(i *net.Interface) nicFinding {
 	n := nicFinding{Name: i.Name, MAC: i.HardwareAddr.String(), MTU: i.MTU, NICFacts: launch.AskDriver(i.Name)}
 	n.Links = []finding{
-		tryLink("packet", i.Name, func() (transport.Link, error) { return packet.Open(i.Name, packet.Config{NoVLANs: true}) }),
-		tryLink("ring", i.Name, func() (transport.Link, error) { return ring.Open(i.Name, ring.Config{NoVLANs: true}) }),
+		tryLink("packet", i.Name, func() (transport.Link, error) {
+			return packet.Open(i.Name, packet.Config{NoVLANs: true})
+		}),
+		tryLink("ring", i.Name, func() (transport.Link, error) {
+			return ring.Open(i.Name, ring.Config{NoVLANs: true})
+		}),
 	}
 	if i.Flags&net.FlagUp != 0 && i.Flags&net.FlagRunning == 0 {
 		n.advise("no carrier: frames go nowhere", "plug the cable in, or set the other end up")
 	}
 	if n.RxCoalesceUsec > 0 || n.AdaptiveRx {
-		n.advise(fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): so is each message that is awaited asleep", n.RxCoalesceUsec, n.AdaptiveRx),
+		n.advise(fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
+			"so is each message that is awaited asleep", n.RxCoalesceUsec, n.AdaptiveRx),
 			fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", i.Name))
 	}
 	if n.VLANFilter {
-		n.advise("the NIC drops frames of VLANs that nobody registered: links that receive tags make it promiscuous while they are open",
+		n.advise("the NIC drops frames of VLANs that nobody registered: "+
+			"links that receive tags make it promiscuous while they are open",
 			fmt.Sprintf("to spare that: sudo ethtool -K %s rx-vlan-filter off", i.Name))
 	}
 	return n
@@ -193,7 +196,8 @@ func tryLink(kind, name string, open func() (transport.Link, error)) finding {
 }
 
 func (d *diagnosis) print(out io.Writer) {
-	fmt.Fprintf(out, "%s, %s, kernel %s, %d cores\n%s, rawlane %s\n\n", d.Host.CPU, d.Host.OS, d.Host.Kernel, d.Host.Cores, d.Host.Go, d.Host.Rawlane)
+	h := &d.Host
+	fmt.Fprintf(out, "%s, %s, kernel %s, %d cores\n%s, rawlane %s\n\n", h.CPU, h.OS, h.Kernel, h.Cores, h.Go, h.Rawlane)
 	for _, f := range d.Checks {
 		f.print(out, "")
 	}

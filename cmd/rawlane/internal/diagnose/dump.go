@@ -3,7 +3,6 @@ package diagnose
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,75 +19,86 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// dumpVerb prints the messages in a capture.
+type dumpVerb struct {
+	json      bool
+	all       bool
+	payload   int
+	etherType uint16
+
+	out                     *bufio.Writer
+	first                   time.Time
+	messages, faulty, other int
+}
+
+// NewDumpCommand returns the verb dump.
 func NewDumpCommand() *cobra.Command {
-	d := &dump{}
-	var etherType uint16
+	d := &dumpVerb{}
 	cmd := &cobra.Command{
 		Use:   "dump FILE [flags]",
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
-		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the message. What
-a node would have dropped is marked, with the reason. Frames of other protocols are counted, or shown with --all.`,
+		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
+message. What a node would have dropped is marked, with the reason. Frames of other protocols are
+counted, or shown with --all.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Misuse("want one capture file, or - for the standard input")
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if etherType < 0x0600 {
-				return cli.Misuse("--ethertype %#04x: want 0x0600 or more (below, it is a length)", etherType)
-			}
-			decode.Register(transport.EtherType(etherType))
-			if d.payload < 0 {
-				return cli.Misuse("--payload %d: want 0 or more", d.payload)
-			}
-			d.out = bufio.NewWriter(cmd.OutOrStdout())
-			in := cmd.InOrStdin()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				in = f
-			}
-			err := d.run(in)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", args[0], err)
-			}
-			return errors.Join(err, d.out.Flush())
-		},
+		RunE: d.run,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&d.json, "json", false, "print one JSON object per message")
 	f.BoolVar(&d.all, "all", false, "show frames of other protocols, too")
 	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload")
-	f.Uint16Var(&etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
+	f.Uint16Var(&d.etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
 	f.Lookup("ethertype").DefValue = fmt.Sprintf("%#04x", uint16(transport.EtherTypeDefault))
 	return cmd
 }
 
-// dump prints a capture.
-type dump struct {
-	out     *bufio.Writer
-	json    bool
-	all     bool
-	payload int
-
-	first                   time.Time
-	messages, faulty, other int
+func (d *dumpVerb) validate() error {
+	if d.etherType < 0x0600 {
+		return cli.Misuse("--ethertype %#04x: want 0x0600 or more (below, it is a length)", d.etherType)
+	}
+	if d.payload < 0 {
+		return cli.Misuse("--payload %d: want 0 or more", d.payload)
+	}
+	return nil
 }
 
-// captureReader is what pcapgo's two readers share.
+func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
+	if err := d.validate(); err != nil {
+		return err
+	}
+	decode.Register(transport.EtherType(d.etherType))
+	d.out = bufio.NewWriter(cmd.OutOrStdout())
+	in := cmd.InOrStdin()
+	if args[0] != "-" {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	err := d.print(in)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", args[0], err)
+	}
+	return errors.Join(err, d.out.Flush())
+}
+
+// captureReader is the part that pcapgo's two readers share.
 type captureReader interface {
 	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
 	LinkType() layers.LinkType
 }
 
-// pcapngMagic is the type of the block that a pcapng file begins with.
+// pcapngMagic is the type of the first block of a pcapng file.
 var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
 
-// openCapture tells the formats apart by their first bytes.
+// openCapture chooses the reader by the first bytes.
 func openCapture(r io.Reader) (_ captureReader, err error) {
 	defer malformed(&err)
 	in := bufio.NewReader(r)
@@ -113,7 +123,8 @@ func openCapture(r io.Reader) (_ captureReader, err error) {
 	return careful{classic}, nil
 }
 
-func (d *dump) run(r io.Reader) error {
+// print prints a capture.
+func (d *dumpVerb) print(r io.Reader) error {
 	capture, err := openCapture(r)
 	if err != nil {
 		return err
@@ -140,7 +151,7 @@ func (d *dump) run(r io.Reader) error {
 	return err
 }
 
-func (d *dump) frame(n int, data []byte, info gopacket.CaptureInfo) error {
+func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 	if d.first.IsZero() {
 		d.first = info.Timestamp
 	}
@@ -163,9 +174,10 @@ func (d *dump) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 		}
 	}
 	if d.json {
-		return json.NewEncoder(d.out).Encode(d.record(n, p, info, m))
+		return cli.WriteJSON(d.out, d.record(n, p, info, m))
 	}
-	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s%s\n", n, info.Timestamp.Sub(d.first).Seconds(), addresses(p), d.describe(p, m))
+	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s%s\n",
+		n, info.Timestamp.Sub(d.first).Seconds(), addresses(p), d.describe(p, m))
 	return err
 }
 
@@ -185,13 +197,15 @@ func addresses(p gopacket.Packet) string {
 func tags(p gopacket.Packet) (list []transport.Tag) {
 	for _, l := range p.Layers() {
 		if t, ok := l.(*layers.Dot1Q); ok {
-			list = append(list, transport.Tag{VID: transport.VID(t.VLANIdentifier), PCP: transport.PCP(t.Priority), DEI: t.DropEligible})
+			list = append(list, transport.Tag{
+				VID: transport.VID(t.VLANIdentifier), PCP: transport.PCP(t.Priority), DEI: t.DropEligible,
+			})
 		}
 	}
 	return list
 }
 
-func (d *dump) describe(p gopacket.Packet, m *decode.Message) string {
+func (d *dumpVerb) describe(p gopacket.Packet, m *decode.Message) string {
 	switch {
 	case m != nil:
 		s := ": " + m.String()
@@ -204,56 +218,4 @@ func (d *dump) describe(p gopacket.Packet, m *decode.Message) string {
 	}
 	all := p.Layers()
 	return fmt.Sprintf(": %v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
-}
-
-// dumpRecord is a frame as JSON.
-type dumpRecord struct {
-	Frame     int          `json:"frame"`
-	Time      time.Time    `json:"time"`
-	Interface int          `json:"interface"`
-	Src       string       `json:"src"`
-	Dst       string       `json:"dst"`
-	Tags      []dumpTag    `json:"tags,omitempty"`
-	Message   *dumpMessage `json:"message,omitempty"`
-	Fault     string       `json:"fault,omitempty"`
-	Bytes     int          `json:"bytes"` // of the whole frame
-}
-
-type dumpTag struct {
-	VID transport.VID `json:"vid"`
-	PCP transport.PCP `json:"pcp"`
-	DEI bool          `json:"dei,omitempty"`
-}
-
-type dumpMessage struct {
-	Kind    string `json:"kind"`
-	From    uint16 `json:"from"`
-	SrcPort uint8  `json:"src_port"`
-	To      uint16 `json:"to"`
-	DstPort uint8  `json:"dst_port"`
-	Cluster uint32 `json:"cluster"`
-	Length  int    `json:"length"`
-	Payload []byte `json:"payload"` // the first bytes
-}
-
-func (d *dump) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) *dumpRecord {
-	r := &dumpRecord{Frame: n, Time: info.Timestamp, Interface: info.InterfaceIndex, Bytes: info.Length}
-	for _, t := range tags(p) {
-		r.Tags = append(r.Tags, dumpTag(t))
-	}
-	if eth, ok := p.LinkLayer().(*layers.Ethernet); ok {
-		r.Src, r.Dst = eth.SrcMAC.String(), eth.DstMAC.String()
-	}
-	if e := p.ErrorLayer(); e != nil {
-		r.Fault = e.Error().Error()
-	}
-	if m == nil {
-		return r
-	}
-	if m.Fault != nil {
-		r.Fault = m.Fault.Error()
-	}
-	r.Message = &dumpMessage{Kind: m.Kind.String(), From: m.From, SrcPort: m.SrcPort, To: m.To, DstPort: m.DstPort,
-		Cluster: m.Cluster, Length: m.Length, Payload: m.Payload[:min(len(m.Payload), d.payload)]}
-	return r
 }

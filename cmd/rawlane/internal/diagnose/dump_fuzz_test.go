@@ -26,8 +26,8 @@ func FuzzDump(f *testing.F) {
 	f.Add([]byte{0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, asJSON := range []bool{false, true} {
-			d := &dump{out: bufio.NewWriter(io.Discard), all: true, payload: 8, json: asJSON}
-			_ = d.run(bytes.NewReader(b)) // that it returns is the point
+			d := &dumpVerb{out: bufio.NewWriter(io.Discard), all: true, payload: 8, json: asJSON}
+			_ = d.print(bytes.NewReader(b)) // that it returns is the point
 		}
 	})
 }

@@ -40,7 +40,8 @@ func (l *tagList) Set(text string) error {
 		from, err1 := strconv.ParseUint(first, 10, 16)
 		to, err2 := strconv.ParseUint(last, 10, 16)
 		if err1 != nil || err2 != nil || from > to || to > uint64(transport.MaxVID) {
-			return fmt.Errorf("%q: want VIDs of 0 (priority only) to %d, ranges such as 2-5, or %s", field, transport.MaxVID, untaggedWord)
+			return fmt.Errorf("%q: want VIDs of 0 (priority only) to %d, ranges such as 2-5, or %s",
+				field, transport.MaxVID, untaggedWord)
 		}
 		for vid := from; vid <= to; vid++ {
 			*l = append(*l, transport.Tagged(transport.Tag{VID: transport.VID(vid)}))
@@ -83,11 +84,10 @@ func (l *tagList) words() string {
 // Type names the value in the help.
 func (l *tagList) Type() string { return "VID,..." }
 
-// maxProbes keeps a typing error from probing for ever.
+// maxProbes stops a typing error from probing for ever.
 const maxProbes = 1_000_000_000
 
-// pathFlags are what ping and matrix have in common: where the nodes are, by which tags they are
-// probed, and how.
+// pathFlags are the flags that ping and matrix share: the nodes, the tags, and the probes.
 type pathFlags struct {
 	cluster launch.ClusterFlags
 	tags    tagList
@@ -109,7 +109,8 @@ func (p *pathFlags) flags(cmd *cobra.Command, count int) {
 	f.Var(&p.tags, "vids", "probe by these VLAN tags: VIDs, ranges, "+untaggedWord)
 	f.IntVar(&p.pcp, "pcp", 0, "priority in the tags, 0 to 7")
 	f.IntVar(&p.count, "count", count, "probes along each path")
-	f.IntVar(&p.size, "size", 0, fmt.Sprintf("length of the probes, in bytes of payload (as short as they can be: %d)", mcd.MinProbe))
+	f.IntVar(&p.size, "size", 0,
+		fmt.Sprintf("length of the probes, in bytes of payload (as short as they can be: %d)", mcd.MinProbe))
 	f.DurationVar(&p.wait, "wait", pathtest.DefaultTimeout, "how long an answer is awaited")
 	f.BoolVar(&p.json, "json", false, "print one JSON object per line")
 }
@@ -141,7 +142,7 @@ func (p *pathFlags) validate() error {
 	return p.cluster.Validate()
 }
 
-// fits checks what can be told once there are links.
+// fits checks --size against the links.
 func (p *pathFlags) fits(ep *mcd.Endpoint) error {
 	if p.size > ep.MaxPayload() {
 		return fmt.Errorf("--size %d: %w", p.size, &transport.SizeError{Size: p.size, Max: ep.MaxPayload()})
@@ -153,7 +154,7 @@ func (p *pathFlags) options() pathtest.Options {
 	return pathtest.Options{Count: p.count, Size: p.size, Timeout: p.wait}
 }
 
-// start makes all nodes, in this process: the fabric's are a fat tree with VIDs 1 and 2.
+// start makes all nodes in this process. The fabric is a fat tree with VIDs 1 and 2.
 func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes)
 	if err != nil {
@@ -166,47 +167,50 @@ func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err e
 	return p.cluster.Open(links, func() error { s.Close(); return nil })
 }
 
-// pathRecord is a path and what it came to, as JSON.
+// pathRecord is the measurement of a path, as JSON.
 type pathRecord struct {
-	Schema   int           `json:"schema"`
-	From     mcd.NodeID    `json:"from"`
-	To       mcd.NodeID    `json:"to"`
-	Tagged   bool          `json:"tagged"`
-	VID      transport.VID `json:"vid"`
-	PCP      transport.PCP `json:"pcp"`
-	Bytes    int           `json:"size_bytes"`
-	Sent     int           `json:"sent"`
-	Answered int           `json:"answered"`
-	MinUS    float64       `json:"min_us"` // of round trips, as all of these
-	P50US    float64       `json:"p50_us"`
-	P99US    float64       `json:"p99_us"`
-	MaxUS    float64       `json:"max_us"`
-	MBPerS   float64       `json:"mb_per_s,omitempty"` // in each direction at once
-	Seen     string        `json:"seen,omitempty"`     // the tag that probes arrived with, if it was another one
-	Came     string        `json:"came,omitempty"`     // likewise of the answers
+	Schema          int           `json:"schema"`
+	From            mcd.NodeID    `json:"from"`
+	To              mcd.NodeID    `json:"to"`
+	Tagged          bool          `json:"tagged"`
+	VID             transport.VID `json:"vid"`
+	PCP             transport.PCP `json:"pcp"`
+	Bytes           int           `json:"size_bytes"`
+	Sent            int           `json:"sent"`
+	Answered        int           `json:"answered"`
+	MinUS           float64       `json:"min_us"` // of round trips, as all of these
+	P50US           float64       `json:"p50_us"`
+	P99US           float64       `json:"p99_us"`
+	MaxUS           float64       `json:"max_us"`
+	MBPerS          float64       `json:"mb_per_s,omitempty"`          // in each direction at once
+	PeerReceivedTag string        `json:"peer_received_tag,omitempty"` // the tag of arriving probes, if it differs
+	ReceivedTag     string        `json:"received_tag,omitempty"`      // likewise of the replies
 }
 
 // pathSchema is the version of pathRecord.
 const pathSchema = 1
 
 // measure measures a path.
-func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.Pong, error)) (pathRecord, error) {
+func (p *pathFlags) measure(
+	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.PingReply, error),
+) (pathRecord, error) {
 	m, err := pathtest.Measure(ctx, ep, path, p.options(), told)
 	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
 	r := pathRecord{
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
-		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered, MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
+		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered,
+		MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
 	}
-	if m.Alive() && m.Seen != path.OptionalTag {
-		r.Seen = m.Seen.String()
+	if m.Alive() && m.PeerReceivedTag != path.OptionalTag {
+		r.PeerReceivedTag = m.PeerReceivedTag.String()
 	}
-	if m.Alive() && m.Came != path.OptionalTag {
-		r.Came = m.Came.String()
+	if m.Alive() && m.ReceivedTag != path.OptionalTag {
+		r.ReceivedTag = m.ReceivedTag.String()
 	}
 	return r, err
 }
 
-// by is the tag of the path.
+// by returns the tag of the path.
 func (r *pathRecord) by() transport.OptionalTag {
 	if !r.Tagged {
 		return transport.Untagged

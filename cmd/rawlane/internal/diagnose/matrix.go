@@ -17,27 +17,28 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// matrixVerb is the verb matrix.
+// matrixVerb measures or checks the paths between all pairs of nodes.
 type matrixVerb struct {
 	pathFlags
 	rate  time.Duration
 	check bool
 }
 
+// NewMatrixCommand returns the verb matrix.
 func NewMatrixCommand() *cobra.Command {
 	m := new(matrixVerb)
 	cmd := &cobra.Command{
 		Use:   "matrix [flags]",
 		Short: "Measure all pairs of nodes, by VID; or find what is wrong with the paths between them",
-		Long: `Each node in turn measures its paths to all others: round trips of probes, and what full frames come to that go there and
-back at once. Node 0 prints what all have found.
+		Long: `Each node in turn measures its paths to all others: round trips of probes, and what full frames
+come to that go there and back at once. Node 0 prints what all have found.
 
-With --check it looks instead for loops, black holes (a pair that hears nothing of each other by one VID, and does by
-others), one-way paths, duplicate addresses, tags that switches change, and MTUs that are too small; and exits with 1 if it
-finds any.
+With --check it looks instead for loops, black holes (a pair that hears nothing of each other by one
+VID, and does by others), one-way paths, duplicate addresses, tags that switches change, and MTUs
+that are too small; and exits with 1 if it finds any.
 
-Without --interface it starts nodes of its own. On real machines, give --interface and, unless a host file says it, --node
-and --nodes, and run the same command on each.
+Without --interface it starts nodes of its own. On real machines, give --interface and, unless a host
+file says it, --node and --nodes, and run the same command on each.
 
   rawlane matrix --nodes 4 --vids 1,2
   rawlane matrix --check --nodes 4 --vids untagged,1-4`,
@@ -51,7 +52,7 @@ and --nodes, and run the same command on each.
 	return cmd
 }
 
-// row is what one node has found.
+// row is the result of one node.
 type row struct {
 	Paths  []pathRecord      `json:"paths,omitempty"`
 	Faults []pathtest.Record `json:"faults,omitempty"`
@@ -95,7 +96,7 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 	return errors.Join(err, m.print(cmd, rows, err), member.Close())
 }
 
-// all has each of the nodes of this process take its turn.
+// all takes the turns of all nodes, in this process.
 func (m *matrixVerb) all(ctx context.Context, nodes []*mcd.Endpoint, note cli.Progress) (rows []row, err error) {
 	for _, ep := range nodes {
 		note.Say("node %d ...", ep.Node())
@@ -150,11 +151,11 @@ func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) e
 	return nil
 }
 
-// print prints the rows, unless they could not be had.
+// print prints the rows, unless err says that some are missing.
 func (m *matrixVerb) print(cmd *cobra.Command, rows []row, err error) error {
 	switch {
 	case err != nil:
-		return nil // it is told already
+		return nil // run returns it
 	case m.check:
 		return m.printFaults(cmd, rows)
 	case m.json:
@@ -208,23 +209,28 @@ func anyAnswered(rows []row) error {
 			}
 		}
 	}
-	return fmt.Errorf("all pairs, by these tags: %w (rawlane ping NODE --all-vids shows by which VIDs a node answers)", errSilence)
+	return fmt.Errorf("all pairs, by these tags: %w "+
+		"(rawlane ping NODE --all-vids shows by which VIDs a node answers)", errSilence)
 }
 
-// printTables prints a table for each tag: who (rows) reaches whom (columns), and how.
+// printTables prints a table for each tag: a row for each sender, a column for each receiver.
 func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 	for _, tag := range m.tags {
 		for _, table := range []struct {
 			what  string
 			value func(*pathRecord) float64
 		}{
-			{fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe)), func(p *pathRecord) float64 { return p.P50US }},
+			{
+				fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe)),
+				func(p *pathRecord) float64 { return p.P50US },
+			},
 			{"full frames, there and back at once (MB/s)", func(p *pathRecord) float64 { return p.MBPerS }},
 		} {
 			if m.rate == 0 && table.what[0] == 'f' {
 				continue
 			}
-			fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to", m.cluster.Kind, cli.Count(len(rows), "node"), tag, table.what)
+			fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to",
+				m.cluster.Kind, cli.Count(len(rows), "node"), tag, table.what)
 			for k := range rows {
 				fmt.Fprintf(out, "%10d", k)
 			}
@@ -237,7 +243,9 @@ func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 	return anyAnswered(rows)
 }
 
-func printRow(out io.Writer, from, nodes int, paths []pathRecord, tag transport.OptionalTag, value func(*pathRecord) float64) {
+func printRow(
+	out io.Writer, from, nodes int, paths []pathRecord, tag transport.OptionalTag, value func(*pathRecord) float64,
+) {
 	fmt.Fprintf(out, "%-9d", from)
 	for to := range nodes {
 		i := slices.IndexFunc(paths, func(p pathRecord) bool { return int(p.To) == to && p.by() == tag })
@@ -253,7 +261,7 @@ func printRow(out io.Writer, from, nodes int, paths []pathRecord, tag transport.
 	fmt.Fprintln(out)
 }
 
-// marshal is r as it goes to node 0.
+// marshal encodes r for node 0.
 func (r *row) marshal() []byte {
 	b, err := json.Marshal(r)
 	if err != nil {

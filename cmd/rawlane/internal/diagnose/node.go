@@ -1,8 +1,8 @@
 package diagnose
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,47 +13,59 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// nodeVerb finds the other nodes of a cluster.
+type nodeVerb struct {
+	cluster launch.ClusterFlags
+	json    bool
+	stay    time.Duration
+}
+
+// NewNodeCommand returns the verb node.
 func NewNodeCommand() *cobra.Command {
-	p := &launch.ClusterFlags{Pin: "none"}
-	var asJSON bool
-	var stay time.Duration
+	n := &nodeVerb{cluster: launch.ClusterFlags{Pin: "none"}}
 	cmd := &cobra.Command{
 		Use:   "node --node K --nodes N [flags]",
 		Short: "Find the other nodes of a cluster on the wire, and print who they are",
-		Long: `Announces this machine as a node until all nodes of the cluster are heard, and prints their numbers and
-addresses. Run it on each machine, with --node 0 to N-1, or with a host file. With --stay it goes on answering nodes
-that come late.`,
+		Long: `Announces this machine as a node until all nodes of the cluster are heard, and prints their numbers
+and addresses. Run it on each machine, with --node 0 to N-1, or with a host file. With --stay it goes
+on answering nodes that come late.`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if p.Node == launch.NoNode && p.Hostfile == "" {
-				return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
-			}
-			if stay < 0 {
-				return cli.Misuse("--stay %v: want 0 or more", stay)
-			}
-			if err := p.Validate(); err != nil {
-				return err
-			}
-			note := cli.NewProgress(cmd.ErrOrStderr())
-			note.Say("node %d: looking for %d others ...", p.Node, p.Nodes-1)
-			m, err := p.Join(cmd.Context())
-			note.Clear()
-			if err != nil {
-				return err
-			}
-			return errors.Join(printNodes(cmd, m, asJSON), launch.Linger(cmd.Context(), m.Endpoint, stay), m.Close())
-		},
+		RunE: n.run,
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.Kind, "link", "ring", "kind of link: packet or ring")
-	f.IntVar(&p.Nodes, "nodes", 2, "number of nodes")
-	f.IntVar(&p.MTU, "mtu", 1500, "")
+	f.StringVar(&n.cluster.Kind, "link", "ring", "kind of link: packet or ring")
+	f.IntVar(&n.cluster.Nodes, "nodes", 2, "number of nodes")
+	f.IntVar(&n.cluster.MTU, "mtu", 1500, "")
 	_ = f.MarkHidden("mtu") // it is defined
-	p.TagFlags(cmd)
-	p.MachineFlags(cmd)
-	f.BoolVar(&asJSON, "json", false, "print one JSON object per node")
-	f.DurationVar(&stay, "stay", time.Second, "how long to answer others after all were heard")
+	n.cluster.TagFlags(cmd)
+	n.cluster.MachineFlags(cmd)
+	f.BoolVar(&n.json, "json", false, "print one JSON object per node")
+	f.DurationVar(&n.stay, "stay", time.Second, "how long to answer others after all were heard")
 	return cmd
+}
+
+func (n *nodeVerb) validate() error {
+	if n.cluster.Node == launch.NoNode && n.cluster.Hostfile == "" {
+		return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
+	}
+	if n.stay < 0 {
+		return cli.Misuse("--stay %v: want 0 or more", n.stay)
+	}
+	return n.cluster.Validate()
+}
+
+func (n *nodeVerb) run(cmd *cobra.Command, _ []string) error {
+	if err := n.validate(); err != nil {
+		return err
+	}
+	note := cli.NewProgress(cmd.ErrOrStderr())
+	note.Say("node %d: looking for %d others ...", n.cluster.Node, n.cluster.Nodes-1)
+	m, err := n.cluster.Join(cmd.Context())
+	note.Clear()
+	if err != nil {
+		return err
+	}
+	return errors.Join(n.print(cmd, m), launch.Linger(cmd.Context(), m.Endpoint, n.stay), m.Close())
 }
 
 // nodeRecord is a node as JSON.
@@ -64,24 +76,23 @@ type nodeRecord struct {
 	Self bool            `json:"self,omitempty"`
 }
 
-func printNodes(cmd *cobra.Command, m *launch.Member, asJSON bool) error {
+func (n *nodeVerb) print(cmd *cobra.Command, m *launch.Member) error {
 	names := make(map[mcd.NodeID]string)
 	for _, p := range m.Membership.Peers() {
 		names[p.ID] = p.Name
 	}
-	for _, n := range m.Membership.Nodes() {
-		r := nodeRecord{Node: n.ID, MACs: n.MACs, Name: names[n.ID], Self: n.ID == m.Endpoint.Node()}
-		if asJSON {
-			if err := json.NewEncoder(cmd.OutOrStdout()).Encode(r); err != nil {
-				return err
-			}
-			continue
+	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: n.json}
+	for _, other := range m.Membership.Nodes() {
+		r := nodeRecord{
+			Node: other.ID, MACs: other.MACs, Name: names[other.ID], Self: other.ID == m.Endpoint.Node(),
 		}
 		about := r.Name
 		if r.Self {
 			about = "(this one, " + m.NIC + ")"
 		}
-		cmd.Printf("node %d  %v  %s\n", r.Node, r.MACs, about)
+		if err := lines.Write(r, "", fmt.Sprintf("node %d  %v  %s\n", r.Node, r.MACs, about)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

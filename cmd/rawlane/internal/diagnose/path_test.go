@@ -32,7 +32,7 @@ func TestPing(t *testing.T) {
 	out, _, _ = command(t, "ping", "1", "--vid", "2", "--pcp", "5", "--size", "1480", "--count", "4", "--json")
 	var r pathRecord
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Schema != 1 || r.From != 0 || r.To != 1 || !r.Tagged || r.VID != 2 || r.PCP != 5 ||
-		r.Bytes != 1480 || r.Sent != 4 || r.Answered != 4 || !(0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS) || r.Seen != "" {
+		r.Bytes != 1480 || r.Sent != 4 || r.Answered != 4 || !(0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS) || r.PeerReceivedTag != "" {
 		t.Errorf("%s (%v)", out, err)
 	}
 }

@@ -68,7 +68,7 @@ func (w *wholeBlocks) follow(b []byte) {
 	}
 }
 
-// headLen returns how much of the block must be looked at, as far as is known.
+// headLen returns the length of the block's head, as far as it is known.
 func (w *wholeBlocks) headLen() int {
 	if len(w.head) >= blockHead && w.number(0) == packetBlock {
 		return packetHead
@@ -76,7 +76,7 @@ func (w *wholeBlocks) headLen() int {
 	return blockHead
 }
 
-// begin takes the block's head in.
+// begin reads the block's head.
 func (w *wholeBlocks) begin() {
 	if bytes.Equal(w.head[:4], pcapngMagic) {
 		w.big = bytes.Equal(w.head[8:blockHead], byteOrderMagic)

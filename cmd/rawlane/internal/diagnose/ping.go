@@ -15,7 +15,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// pingVerb is the verb ping.
+// pingVerb probes the paths to one node.
 type pingVerb struct {
 	pathFlags
 	vid     int
@@ -23,19 +23,21 @@ type pingVerb struct {
 	node    mcd.NodeID
 }
 
-// maxSwept is how many paths are measured that a sweep has found, unless all are wanted as JSON.
+// maxSwept bounds the paths that are measured after a sweep, unless all are wanted as JSON.
 const maxSwept = 32
 
+// NewPingCommand returns the verb ping.
 func NewPingCommand() *cobra.Command {
 	p := new(pingVerb)
 	cmd := &cobra.Command{
 		Use:   "ping NODE [flags]",
 		Short: "Say whether the paths to a node are alive, and how long they are",
-		Long: `Sends probes to a node, which its endpoint answers by the same tag, whatever its program is doing; and prints how long
-they took there and back. Exits with 1 if none is answered.
+		Long: `Sends probes to a node, which its endpoint answers by the same tag, whatever its program is doing;
+and prints how long they took there and back. Exits with 1 if none is answered.
 
-Without --interface it starts nodes of its own and asks from node 0. On real machines, give --interface, --node and
---nodes; any program of the cluster answers on the others, such as: rawlane node --stay 1h.
+Without --interface it starts nodes of its own and asks from node 0. On real machines, give
+--interface, --node and --nodes; any program of the cluster answers on the others, such as: rawlane
+node --stay 1h.
 
   rawlane ping 1 --vids untagged,1-4
   rawlane ping 3 --all-vids --nodes 4              by which VIDs is it reached?
@@ -115,7 +117,7 @@ func (p *pingVerb) run(cmd *cobra.Command, _ []string) error {
 	return errors.Join(p.ask(ctx, cmd, nodes[0]), closeAll())
 }
 
-// ask probes all paths and prints what they came to.
+// ask probes all paths and prints the results.
 func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint) error {
 	if err := p.fits(ep); err != nil {
 		return err
@@ -128,7 +130,8 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 		tags = tagList(found)
 		if len(tags) == 0 {
-			return fmt.Errorf("node %d by any VID, or without: %w (is its program running, and its cable in?)", p.node, errSilence)
+			return fmt.Errorf("node %d by any VID, or without: %w (is its program running, and its cable in?)",
+				p.node, errSilence)
 		}
 		if !p.json {
 			cmd.Printf("# node %d answers by %s\n", p.node, tags.words())
@@ -136,8 +139,10 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 	}
 	if !p.json {
-		cmd.Printf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
-			ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count, "By", "Answered", "p99", "min", "max")
+		cmd.Printf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n"+
+			"# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
+			ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count,
+			"By", "Answered", "p99", "min", "max")
 	}
 	answered := 0
 	for _, tag := range tags {
@@ -151,7 +156,8 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 		}
 	}
 	if answered == 0 {
-		return fmt.Errorf("node %d by %s: %w (rawlane ping %d --all-vids shows by which VIDs it answers)", p.node, tags.words(), errSilence, p.node)
+		return fmt.Errorf("node %d by %s: %w (rawlane ping %d --all-vids shows by which VIDs it answers)",
+			p.node, tags.words(), errSilence, p.node)
 	}
 	return nil
 }
@@ -165,12 +171,13 @@ func (p *pingVerb) print(cmd *cobra.Command, r *pathRecord) error {
 		return nil
 	}
 	changed := ""
-	if r.Seen != "" {
-		changed += "  arrives there with " + r.Seen
+	if r.PeerReceivedTag != "" {
+		changed += "  arrives there with " + r.PeerReceivedTag
 	}
-	if r.Came != "" {
-		changed += "  answered with " + r.Came
+	if r.ReceivedTag != "" {
+		changed += "  answered with " + r.ReceivedTag
 	}
-	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent), r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
+	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent),
+		r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
 	return nil
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// The parts that a node publishes. That node 0 asks for the first one tells a node that it is its
-// turn; that it asks for the second one, that all have had theirs.
+// The parts of a node's results. The request for the first part is the turn of the node; the
+// request for the second part means that all turns are over.
 const (
 	partRow = iota
 	partEnd
 	turnParts
 )
 
-// turns has the nodes, each on a machine of its own, do something one after the other.
+// turns makes nodes on different machines work one after the other.
 type turns struct {
 	ep      *mcd.Endpoint
 	results *launch.ResultServer
@@ -33,7 +33,7 @@ func newTurns(ep *mcd.Endpoint) (*turns, error) {
 
 func (t *turns) close() { t.results.Close() }
 
-// serve takes this node's turn when node 0 says so, and returns when all have had theirs.
+// serve takes the turn of this node when node 0 asks for it, and returns after all turns.
 func (t *turns) serve(ctx context.Context, turn func() row) error {
 	for part, do := range []func() []byte{
 		partRow: func() []byte { r := turn(); return r.marshal() },
@@ -74,7 +74,7 @@ func (t *turns) awaitAsked(ctx context.Context, part int) error {
 	}
 }
 
-// collect is node 0's: it takes its own turn, and has the others take theirs.
+// collect is for node 0: it takes its own turn, and asks the others for theirs.
 func (t *turns) collect(ctx context.Context, turn func() row, note cli.Progress) (rows []row, err error) {
 	for _, n := range t.ep.Nodes() {
 		note.Say("node %d ...", n.ID)

@@ -3,39 +3,42 @@ package launch
 import (
 	"fmt"
 
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// DemoNet is a place where a cluster can run in this process: a link per node, and the switches
-// between them.
+// DemoNet is a small network inside this process: a link per node, and switches between them.
 type DemoNet struct {
 	Name  string
 	Links []transport.Link
-	Tops  []top
+	Tops  []Top
 	Close func()
 }
 
-// top is one of several paths, with what has passed it.
-type top struct {
+// Top is a switch in the middle of one of several paths.
+type Top struct {
 	Name   string
-	Frames func() uint64
+	Frames func() uint64 // forwarded so far
 }
 
-var demoNets = map[string]func(nodes int) (*DemoNet, error){"fabric": fabricNet}
+// demoNets make a network for a kind of link.
+var demoNets = map[string]func(nodes int) (*DemoNet, error){
+	"fabric": fabricNet,
+	"packet": func(nodes int) (*DemoNet, error) { return kernelNet("packet", nodes) },
+	"ring":   func(nodes int) (*DemoNet, error) { return kernelNet("ring", nodes) },
+}
 
-// OpenDemoNet makes a site of links of the given kind.
+// OpenDemoNet makes a network with links of the given kind.
 func OpenDemoNet(kind string, nodes int) (*DemoNet, error) {
 	open, ok := demoNets[kind]
 	if !ok {
-		return nil, cli.Misuse("--link %q: no such kind (want one of %s)", kind, LinkKinds())
+		return nil, noSuchKind(kind)
 	}
 	return open(nodes)
 }
 
-// fabricNet is a fat tree in memory: two leaves with half the nodes each, and two tops, one per
-// VID.
+// fabricNet is a fat tree in memory: two leaves with half the nodes each, and a top for each VID.
 //
 //	top 1 (VID 1)   top 2 (VID 2)
 //	      |  \      /  |
@@ -47,7 +50,7 @@ func fabricNet(nodes int) (*DemoNet, error) {
 		return nil, err
 	}
 	leaves := []*fabric.Switch{f.AddSwitch("leaf 0"), f.AddSwitch("leaf 1")}
-	s := &DemoNet{Name: "an in-memory fabric: two leaf switches, two paths between them", Close: func() {}}
+	d := &DemoNet{Name: "an in-memory fabric: two leaf switches, two paths between them", Close: func() {}}
 	for vid := transport.VID(1); vid <= 2; vid++ {
 		sw := f.AddSwitch(fmt.Sprintf("top %d", vid))
 		for _, leaf := range leaves {
@@ -55,7 +58,7 @@ func fabricNet(nodes int) (*DemoNet, error) {
 				return nil, err
 			}
 		}
-		s.Tops = append(s.Tops, top{sw.String(), func() uint64 {
+		d.Tops = append(d.Tops, Top{sw.String(), func() uint64 {
 			c := sw.Counters()
 			return c.Forwarded + c.Flooded + c.Multicast
 		}})
@@ -65,24 +68,49 @@ func fabricNet(nodes int) (*DemoNet, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Links = append(s.Links, l)
+		d.Links = append(d.Links, l)
 	}
-	return s, nil
+	return d, nil
 }
 
-// Passed returns how many frames each top has carried.
-func (s *DemoNet) Passed() []uint64 {
+// kernelNet is network namespaces on a Linux bridge, with a kernel link in each. The process of an
+// ordinary user goes on in a user namespace.
+func kernelNet(kind string, nodes int) (*DemoNet, error) {
+	if err := testbed.Reexec(); err != nil {
+		return nil, err
+	}
+	bed, err := testbed.New(testbed.Config{Nodes: nodes, Bridge: true})
+	if err != nil {
+		return nil, err
+	}
+	d := &DemoNet{
+		Name:  fmt.Sprintf("%s links: a network namespace for each, joined by a Linux bridge", kind),
+		Close: func() { _ = bed.Close() },
+	}
+	for k := range nodes {
+		links, err := openInNode(bed, k, kind, 1)
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		d.Links = append(d.Links, links...)
+	}
+	return d, nil
+}
+
+// Passed returns how many frames each top has forwarded.
+func (d *DemoNet) Passed() []uint64 {
 	var n []uint64
-	for _, t := range s.Tops {
+	for _, t := range d.Tops {
 		n = append(n, t.Frames())
 	}
 	return n
 }
 
-// Way says which tops carried frames since passed.
-func (s *DemoNet) Way(before []uint64) string {
+// Way names the tops that have forwarded frames since Passed returned before.
+func (d *DemoNet) Way(before []uint64) string {
 	text := ""
-	for i, t := range s.Tops {
+	for i, t := range d.Tops {
 		if t.Frames() > before[i] {
 			text += ", by way of " + t.Name
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Faults are what frames suffer on purpose, at each node.
+// Faults are losses and damage that a verb injects at each node.
 type Faults struct {
 	Loss      float64 `json:"loss"`
 	Duplicate float64 `json:"duplicate"`
@@ -22,17 +22,17 @@ type Faults struct {
 	Seed      uint64  `json:"seed"`
 }
 
-// FaultFlags are for verbs that survive faults.
-func (p *ClusterFlags) FaultFlags(cmd *cobra.Command) {
+// FaultFlags defines the flags of verbs that survive faults.
+func (c *ClusterFlags) FaultFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&p.Faults.Loss, "loss", 0, "share of received frames to lose")
-	f.Float64Var(&p.Faults.Duplicate, "duplicate", 0, "share of received frames to double")
-	f.Float64Var(&p.Faults.Reorder, "reorder", 0, "share of received frames that others overtake")
-	f.Float64Var(&p.Faults.Corrupt, "corrupt", 0, "share of received frames with a bit flipped")
-	f.Uint64Var(&p.Faults.Seed, "seed", 1, "seed of the faults: the same frames suffer the same")
+	f.Float64Var(&c.Faults.Loss, "loss", 0, "share of received frames to lose")
+	f.Float64Var(&c.Faults.Duplicate, "duplicate", 0, "share of received frames to double")
+	f.Float64Var(&c.Faults.Reorder, "reorder", 0, "share of received frames that others overtake")
+	f.Float64Var(&c.Faults.Corrupt, "corrupt", 0, "share of received frames with a bit flipped")
+	f.Uint64Var(&c.Faults.Seed, "seed", 1, "seed of the faults: the same frames suffer the same")
 }
 
-// faultShare is one of them, by its flag's name.
+// faultShare is the share of frames with one kind of fault, and its flag.
 type faultShare struct {
 	name  string
 	share float64
@@ -46,8 +46,7 @@ func (f *Faults) none() bool {
 	return !slices.ContainsFunc(f.shares(), func(s faultShare) bool { return s.share != 0 })
 }
 
-// String names those that there are, for the heading of a table: "loss 0.01, reorder 0.05, seed 1",
-// or "".
+// String is the faults in the heading of a table: "loss 0.01, reorder 0.05, seed 1", or "".
 func (f *Faults) String() string {
 	var words []string
 	for _, s := range f.shares() {
@@ -70,10 +69,18 @@ func (f *Faults) validate() error {
 	return nil
 }
 
-// wrap puts faults around a node's link, if there are any.
-func (f *Faults) wrap(l transport.Link, node int) (transport.Link, error) {
+// wrapAll puts the faults around a node's links, if there are any.
+func (f *Faults) wrapAll(links []transport.Link, node int) error {
 	if f.none() {
-		return l, nil
+		return nil
 	}
-	return fault.New(l, rand.New(rand.NewPCG(f.Seed, uint64(node))), fault.Config{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt})
+	cfg := fault.Config{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt}
+	for i, l := range links {
+		faulty, err := fault.New(l, rand.New(rand.NewPCG(f.Seed, uint64(node))), cfg)
+		if err != nil {
+			return err
+		}
+		links[i] = faulty
+	}
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Host is what a benchmark's numbers depend on, besides its parameters.
+// Host describes the machine under a benchmark.
 type Host struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -22,7 +22,7 @@ type Host struct {
 	MTU     int    `json:"mtu"`
 }
 
-// ThisHost describes this machine and, unless the name is empty, one of its network interfaces.
+// ThisHost describes this machine and, unless nic is empty, that network interface.
 func ThisHost(nic string, mtu int) Host {
 	h := Host{
 		CPU:    firstField("/proc/cpuinfo", "model name", "Processor"),
@@ -51,8 +51,7 @@ func (h Host) String() string {
 	return s
 }
 
-// cores returns how many cores the machine has online; those that this process may use where the
-// system does not tell.
+// cores returns the number of cores online, or else of those that this process may use.
 func cores() int {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if n := strings.Count("\n"+string(b), "\nprocessor"); err == nil && n > 0 {
@@ -61,14 +60,14 @@ func cores() int {
 	return runtime.NumCPU()
 }
 
-// ReadLine returns a file's first line, or nothing where there is no such file.
+// ReadLine returns the first line of a file; "" without the file.
 func ReadLine(path string) string {
 	b, _ := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimSpace(line)
 }
 
-// firstField returns the value of the first "name : value" line in a file for one of the names.
+// firstField returns the value of the first "name : value" line with one of the names.
 func firstField(path string, names ...string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,29 +13,22 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/capture"
-	"github.com/rawlane/rawlane/transport/packet"
-	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
-
-// kernelLinks opens links on a network interface, by kind.
-var kernelLinks = map[string]func(ifname string) (transport.Link, error){
-	"packet": func(ifname string) (transport.Link, error) { return packet.Open(ifname, packet.Config{}) },
-	"ring":   func(ifname string) (transport.Link, error) { return ring.Open(ifname, ring.Config{}) },
-}
 
 // Member is this process as one node of several.
 type Member struct {
 	Endpoint   *mcd.Endpoint
 	Membership *cluster.Membership
-	recorder   *recorder
-	session    *manager.Session // with the node's manager; nil without
 	NIC        string
+
+	recorder *recorder
+	session  *manager.Session // with the node's manager; nil without
 }
 
-// Join opens this machine's link and meets the other nodes.
-func (p *ClusterFlags) Join(ctx context.Context) (*Member, error) {
-	cores, err := p.Cores()
+// Join opens this machine's links and finds the other nodes.
+func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
+	cores, err := c.Cores()
 	if err != nil {
 		return nil, err
 	}
@@ -44,76 +37,76 @@ func (p *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 			return nil, err
 		}
 	}
-	hosts, err := p.hosts()
+	hosts, err := c.hosts()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.choose(hosts); err != nil {
+	if err := c.chooseNode(hosts); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	m := &Member{NIC: p.interfaces()[0]}
-	if err := m.open(ctx, p, hosts); err != nil {
+	m := &Member{NIC: c.interfaces()[0]}
+	if err := m.open(ctx, c, hosts); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
 // hosts reads the host file, if there is one.
-func (p *ClusterFlags) hosts() ([]cluster.Host, error) {
-	if p.Hostfile == "" {
+func (c *ClusterFlags) hosts() ([]cluster.Host, error) {
+	if c.Hostfile == "" {
 		return nil, nil
 	}
-	hosts, err := cluster.ReadHostfile(p.Hostfile)
+	hosts, err := cluster.ReadHostfile(c.Hostfile)
 	if err != nil {
 		return nil, err
 	}
-	if p.explicit("nodes") && p.Nodes != len(hosts) {
-		return nil, cli.Misuse("--nodes %d: %s lists %d (leave --nodes out)", p.Nodes, p.Hostfile, len(hosts))
+	if c.explicit("nodes") && c.Nodes != len(hosts) {
+		return nil, cli.Misuse("--nodes %d: %s lists %d (leave --nodes out)", c.Nodes, c.Hostfile, len(hosts))
 	}
-	p.Nodes = len(hosts)
-	if p.Nodes < 2 {
-		return nil, fmt.Errorf("%s: one node alone (want two or more)", p.Hostfile)
+	c.Nodes = len(hosts)
+	if c.Nodes < 2 {
+		return nil, fmt.Errorf("%s: one node alone (want two or more)", c.Hostfile)
 	}
 	return hosts, nil
 }
 
-// choose settles which node this is, and its interface.
-func (p *ClusterFlags) choose(hosts []cluster.Host) error {
-	if p.Node == NoNode && hosts == nil {
-		return cli.Misuse("which node is this? Give --node, 0 to %d", p.Nodes-1)
+// chooseNode finds this node's number and interface, unless flags give them.
+func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
+	if c.Node == NoNode && hosts == nil {
+		return cli.Misuse("which node is this? Give --node, 0 to %d", c.Nodes-1)
 	}
-	if p.Node == NoNode {
+	if c.Node == NoNode {
 		self, err := cluster.Self(hosts)
 		if err != nil {
 			return cli.Misuse("--node: not given, and %v", err)
 		}
-		p.Node = int(self.Node)
+		c.Node = int(self.Node)
 	}
-	if p.Node >= p.Nodes {
-		return cli.Misuse("--node %d: want 0 to %d", p.Node, p.Nodes-1)
+	if c.Node >= c.Nodes {
+		return cli.Misuse("--node %d: want 0 to %d", c.Node, c.Nodes-1)
 	}
-	if p.ifname == "" && hosts != nil {
-		p.ifname = hosts[p.Node].NICs[0].Interface
+	if c.ifname == "" && hosts != nil {
+		c.ifname = hosts[c.Node].NICs[0].Interface
 	}
-	if p.ifname == "" {
+	if c.ifname == "" {
 		var err error
-		p.ifname, err = ChooseInterface()
+		c.ifname, err = ChooseInterface()
 		return err
 	}
 	return nil
 }
 
-// open attaches to the network. Addresses that the host file does not tell are found by discovery,
-// which also makes sure that all are there.
-func (m *Member) open(ctx context.Context, p *ClusterFlags, hosts []cluster.Host) error {
-	router, err := p.router()
+// open attaches to the network. Discovery finds the addresses that the host file does not tell, and
+// shows that all nodes are there.
+func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host) error {
+	router, err := c.router()
 	if err != nil {
 		return err
 	}
-	if p.Manager != "" {
-		addr, err := manager.ParseAddr(p.Manager)
+	if c.Manager != "" {
+		addr, err := manager.ParseAddr(c.Manager)
 		if err != nil {
 			return err
 		}
@@ -122,17 +115,17 @@ func (m *Member) open(ctx context.Context, p *ClusterFlags, hosts []cluster.Host
 		}
 		router = m.session.Table()
 	}
-	if m.recorder, err = p.recorder(); err != nil {
+	if m.recorder, err = c.recorder(); err != nil {
 		return err
 	}
-	links, err := m.openLinks(p, hosts)
-	for nic := range links {
-		if err == nil {
-			links[nic], err = p.Faults.wrap(links[nic], p.Node)
-		}
+	links, err := m.openLinks(c, hosts)
+	if err == nil {
+		err = c.Faults.wrapAll(links, c.Node)
 	}
 	if err == nil {
-		m.Endpoint, err = mcd.Open(mcd.Config{Cluster: mcd.ClusterID(p.cluster), Node: mcd.NodeID(p.Node), Router: router}, links...)
+		m.Endpoint, err = mcd.Open(mcd.Config{
+			Cluster: mcd.ClusterID(c.cluster), Node: mcd.NodeID(c.Node), Router: router,
+		}, links...)
 	}
 	if err != nil {
 		for _, l := range links {
@@ -140,17 +133,17 @@ func (m *Member) open(ctx context.Context, p *ClusterFlags, hosts []cluster.Host
 		}
 		return err
 	}
-	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: p.Nodes})
+	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.ifname, err)
+		return fmt.Errorf("%s: %w", c.ifname, err)
 	}
-	return m.agrees(p, hosts)
+	return m.checkNodes(c, hosts)
 }
 
-// openLinks opens a link on each interface. With an error, those that are returned are still open.
-func (m *Member) openLinks(p *ClusterFlags, hosts []cluster.Host) (links []transport.Link, err error) {
-	for nic, name := range p.interfaces() {
-		l, err := kernelLinks[p.Kind](name)
+// openLinks opens a link on each interface. The links that it returns with an error are open, too.
+func (m *Member) openLinks(c *ClusterFlags, hosts []cluster.Host) (links []transport.Link, err error) {
+	for nic, name := range c.interfaces() {
+		l, err := kernelLinks[c.Kind](name)
 		if err != nil {
 			return links, err
 		}
@@ -158,7 +151,7 @@ func (m *Member) openLinks(p *ClusterFlags, hosts []cluster.Host) (links []trans
 		if nic > 0 {
 			continue
 		}
-		if err := p.matches(hosts, l.MAC()); err != nil {
+		if err := c.checkMAC(hosts, l.MAC()); err != nil {
 			return links, err
 		}
 		if links[0], err = m.recorder.wrap(l); err != nil {
@@ -168,30 +161,33 @@ func (m *Member) openLinks(p *ClusterFlags, hosts []cluster.Host) (links []trans
 	return links, nil
 }
 
-// matches checks that the interface is the one that the host file gives to this node.
-func (p *ClusterFlags) matches(hosts []cluster.Host, mac transport.MAC) error {
+// checkMAC checks that the interface has the address that the host file gives to this node.
+func (c *ClusterFlags) checkMAC(hosts []cluster.Host, mac transport.MAC) error {
 	if hosts == nil {
 		return nil
 	}
-	if nic := hosts[p.Node].NICs[0]; !nic.MAC.IsZero() && nic.MAC != mac {
-		return fmt.Errorf("%s:%d: node %d has MAC %v, and %s here has %v (is --node right?)", p.Hostfile, nic.Line, p.Node, nic.MAC, p.ifname, mac)
+	if nic := hosts[c.Node].NICs[0]; !nic.MAC.IsZero() && nic.MAC != mac {
+		return fmt.Errorf("%s:%d: node %d has MAC %v, and %s here has %v (is --node right?)",
+			c.Hostfile, nic.Line, c.Node, nic.MAC, c.ifname, mac)
 	}
 	return nil
 }
 
-// agrees checks that the nodes that were met are those of the host file.
-func (m *Member) agrees(p *ClusterFlags, hosts []cluster.Host) error {
+// checkNodes checks that the nodes found by discovery are those of the host file.
+func (m *Member) checkNodes(c *ClusterFlags, hosts []cluster.Host) error {
+	if hosts == nil {
+		return nil
+	}
 	for _, n := range m.Membership.Nodes() {
-		if hosts == nil {
-			break
-		}
 		if nic := hosts[n.ID].NICs[0]; !nic.MAC.IsZero() && !slices.Contains(n.MACs, nic.MAC) {
-			return fmt.Errorf("%s:%d: node %d has MAC %v, and the one that was met has %v", p.Hostfile, nic.Line, n.ID, nic.MAC, n.MACs)
+			return fmt.Errorf("%s:%d: node %d has MAC %v, and the one that was met has %v",
+				c.Hostfile, nic.Line, n.ID, nic.MAC, n.MACs)
 		}
 	}
 	return nil
 }
 
+// Close closes everything that Join opened.
 func (m *Member) Close() error {
 	var errs []error
 	if m.Membership != nil {
@@ -212,20 +208,20 @@ type recorder struct {
 	file *capture.File
 }
 
-// recorder makes the file of --capture.
-func (p *ClusterFlags) recorder() (*recorder, error) {
-	if p.captureTo == "" {
+// recorder creates the file of --capture, if that is given.
+func (c *ClusterFlags) recorder() (*recorder, error) {
+	if c.captureTo == "" {
 		return nil, nil
 	}
-	out, err := os.Create(p.captureTo)
+	out, err := os.Create(c.captureTo)
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return nil, fmt.Errorf("--capture %s: %w", p.captureTo, path.Err)
+		return nil, fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
 	}
 	return &recorder{out: out, file: capture.NewFile(out)}, err
 }
 
-// wrap returns l, or a link that records l.
+// wrap returns a link that records l; l itself without a recorder or with an error.
 func (r *recorder) wrap(l transport.Link) (transport.Link, error) {
 	if r == nil {
 		return l, nil

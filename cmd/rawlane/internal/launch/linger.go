@@ -8,20 +8,17 @@ import (
 )
 
 const (
-	// askAgain is how long node 0 waits for an answer before it repeats the request.
+	// AskAgain is the time after which node 0 repeats a request without an answer.
 	AskAgain = 20 * time.Millisecond
-	// AskTimeout is how long it does so before it gives up.
+	// AskTimeout is the time after which it gives up.
 	AskTimeout = 10 * time.Second
+	// Silence is the time without a message of node 0 after which the other nodes give up.
+	Silence = 30 * time.Second
+	// LingerTime is for the last answer to be repeated, in case that node 0 has not received it.
+	LingerTime = 5 * AskAgain
 )
 
-// Silence is how long a node waits for the next message of node 0 before it gives up.
-const Silence = 30 * time.Second
-
-// LingerTime is how long a node answers on after the end, in case that node 0 did not hear that it
-// has.
-const LingerTime = 5 * AskAgain
-
-// Linger makes progress for a while, or until ctx ends.
+// Linger polls the endpoint for a while, or until ctx ends.
 func Linger(ctx context.Context, e *mcd.Endpoint, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

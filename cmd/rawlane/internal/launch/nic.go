@@ -8,14 +8,14 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// candidate is a network interface that a link might be opened on.
+// candidate is a network interface for a link.
 type candidate struct {
 	name   string
 	reason string // why it will not do; "" if it does
 	about  string
 }
 
-// candidates lists this machine's interfaces, with what speaks for and against each.
+// candidates lists this machine's interfaces, and the reason where one will not do.
 func candidates() ([]candidate, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -42,8 +42,8 @@ func candidates() ([]candidate, error) {
 	return list, nil
 }
 
-// ChooseInterface returns the one interface that will do. Where there are more, or none, the error
-// lists them: to guess would be to wait for the other nodes on the wrong one.
+// ChooseInterface returns the interface that will do, if there is exactly one. Otherwise the error
+// lists all: a guess could wait for the other nodes on the wrong network.
 func ChooseInterface() (string, error) {
 	list, err := candidates()
 	if err != nil {
@@ -68,7 +68,7 @@ func ChooseInterface() (string, error) {
 	return "", cli.Misuse("which network interface? Give --interface, one of %s:%s", strings.Join(usable, ", "), &lines)
 }
 
-// NICFacts is what a NIC's driver tells. Zero values: it does not.
+// NICFacts are the settings of a NIC by its driver; zero where the driver does not tell.
 type NICFacts struct {
 	Driver         string `json:"driver"`
 	SpeedMbps      int    `json:"speed_mbps,omitempty"`

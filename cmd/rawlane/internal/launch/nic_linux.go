@@ -12,7 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// driverOf names the driver of a network interface; "" if the system does not tell.
+// driverOf returns the driver of a network interface; "" if it is unknown.
 func driverOf(nic string) string {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -23,10 +23,10 @@ func driverOf(nic string) string {
 	return driver
 }
 
-// unknownSpeed is a driver's answer when there is none.
+// unknownSpeed is the speed that drivers report without a carrier.
 const unknownSpeed = 1<<32 - 1
 
-// AskDriver asks a NIC's driver for its settings. Drivers do not know all the questions.
+// AskDriver asks the driver of a NIC for its settings. Drivers answer only some of the requests.
 func AskDriver(nic string) (f NICFacts) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -64,7 +64,7 @@ func TryRawSocket() error {
 // TryUserNamespace reports whether this user may make a network namespace inside a user namespace.
 func TryUserNamespace() error {
 	cmd := exec.Command("/proc/self/exe", "version")
-	cmd.Args[0] = "rawlane" // whatever we are called: a test binary by its own name would run its tests
+	cmd.Args[0] = "rawlane" // a test binary under its own name would run its tests
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},

@@ -12,12 +12,11 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// pinned marks the environment of a process that pinSelf has moved.
+// pinned is the environment variable with the core that pinSelf has moved the process to.
 const pinned = "RAWLANE_PINNED"
 
-// pinSelf has this process, all threads of it, run on one core from now on. A running process has
-// threads already that would have to be moved one by one, and new ones might slip through; so it
-// starts itself anew, in place.
+// pinSelf moves all threads of this process to one core. The Go runtime starts threads at any time,
+// so the process restarts in place (execve): new threads inherit the affinity of the first.
 func pinSelf(core int) error {
 	if os.Getenv(pinned) == strconv.Itoa(core) {
 		return nil
@@ -28,7 +27,7 @@ func pinSelf(core int) error {
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("move to core %d: %w", core, err)
 	}
-	if os.Getenv(cli.EnvLocal) != "" { // testbed asked for this, of the thread that this one takes the place of
+	if os.Getenv(cli.EnvLocal) != "" { // as the test bed had set for the thread that starts the process
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return fmt.Errorf("end with the parent: %w", err)
 		}
@@ -51,7 +50,7 @@ func AllowedCores() (cores []int) {
 	return cores
 }
 
-// YieldCore lets whoever else is ready have this core.
+// YieldCore gives the core to another ready thread or goroutine.
 func YieldCore() {
 	runtime.Gosched()
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail

@@ -9,11 +9,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// pinSelf has this process run on one core: on Linux.
+// pinSelf is for Linux.
 func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNotSupported) }
 
-// AllowedCores lists the cores that this process may run on: on Linux.
+// AllowedCores is for Linux.
 func AllowedCores() []int { return nil }
 
-// YieldCore lets whoever else is ready have this core: of this process alone.
+// YieldCore gives the core to another ready goroutine.
 func YieldCore() { runtime.Gosched() }

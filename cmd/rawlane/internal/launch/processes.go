@@ -17,53 +17,69 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/procgroup"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// InNamespaces runs this same verb once per node, each in a network namespace of its own, as if
-// they were machines. Node 0's output is this command's.
-func (p *ClusterFlags) InNamespaces(ctx context.Context, cmd *cobra.Command) error {
+// RunProcesses runs this same verb once per node, each in a network namespace of its own, as if
+// the namespaces were machines. The output of node 0 is that of the command.
+func (c *ClusterFlags) RunProcesses(ctx context.Context, cmd *cobra.Command) error {
 	if err := testbed.Reexec(); err != nil {
 		return err
 	}
-	cores, err := p.Cores()
+	cores, err := c.Cores()
 	if err != nil {
 		return err
 	}
-	bed, err := testbed.New(testbed.Config{Nodes: p.Nodes, NICs: p.NICs, MTU: p.MTU})
+	bed, err := testbed.New(testbed.Config{Nodes: c.Nodes, NICs: c.NICs, MTU: c.MTU})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bed.Close() }()
-	var interfaces []string
-	for nic := range p.NICs {
-		interfaces = append(interfaces, testbed.Interface(nic))
-	}
-	programs := make([]*exec.Cmd, p.Nodes)
+	programs := make([]*exec.Cmd, c.Nodes)
 	for k := range programs {
-		leave := []string{"mtu", "pin"}
-		if k != 0 {
-			leave = append(leave, "capture")
-		}
-		args := append(commandLine(cmd, leave...), "--interface="+strings.Join(interfaces, ","), "--node="+strconv.Itoa(k), "--link="+p.Kind)
+		core := ""
 		if cores != nil {
-			args = append(args, "--pin="+strconv.Itoa(cores[k]))
+			core = strconv.Itoa(cores[k])
 		}
-		c := exec.Command("/proc/self/exe", args...)
-		c.Args[0] = os.Args[0]
-		c.Env = append(ShareOfCores(p.Nodes), cli.EnvLocal+"="+strconv.Itoa(runtime.NumCPU()))
-		c.Stderr = cmd.ErrOrStderr()
-		if k == 0 {
-			c.Stdout = cmd.OutOrStdout()
-		}
-		programs[k] = c
+		programs[k] = c.nodeProgram(cmd, k, core)
 	}
-	return RunAll(ctx, bed, programs, p.Grace)
+	return RunAll(ctx, bed, programs, c.Grace)
+}
+
+// nodeProgram is this verb as the program of one node, on a core unless that is empty.
+func (c *ClusterFlags) nodeProgram(cmd *cobra.Command, node int, core string) *exec.Cmd {
+	without := []string{"mtu", "pin"}
+	if node != 0 {
+		without = append(without, "capture")
+	}
+	args := append(commandLine(cmd, without...), "--interface="+Interfaces(c.NICs),
+		"--node="+strconv.Itoa(node), "--link="+c.Kind)
+	if core != "" {
+		args = append(args, "--pin="+core)
+	}
+	p := exec.Command("/proc/self/exe", args...)
+	p.Args[0] = os.Args[0]
+	p.Env = append(ShareOfCores(c.Nodes), cli.EnvLocal+"="+strconv.Itoa(runtime.NumCPU()))
+	p.Stderr = cmd.ErrOrStderr()
+	if node == 0 {
+		p.Stdout = cmd.OutOrStdout()
+	}
+	return p
+}
+
+// Interfaces lists the interfaces of a bed's node, separated by commas.
+func Interfaces(nics int) string {
+	var names []string
+	for nic := range nics {
+		names = append(names, testbed.Interface(nic))
+	}
+	return strings.Join(names, ",")
 }
 
 // ShareOfCores is the environment for one of n Go programs on this machine. Each runs on its share
-// of the cores at one time, one at least, unless the user has said otherwise: the threads of a
-// program that has more compete with those of the others.
+// of the cores, one at least, because the threads of a program with more compete with the others.
+// A value that the user has set stays.
 func ShareOfCores(n int) []string {
 	const variable = "GOMAXPROCS"
 	env := os.Environ()
@@ -73,72 +89,73 @@ func ShareOfCores(n int) []string {
 	return env
 }
 
-// commandLine is the verb and the flags that cmd was given, but for some.
-func commandLine(cmd *cobra.Command, but ...string) []string {
+// commandLine is the verb of cmd with its flags, except some.
+func commandLine(cmd *cobra.Command, except ...string) []string {
 	words := strings.Fields(cmd.CommandPath())[1:]
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains(but, f.Name) {
+		if !slices.Contains(except, f.Name) {
 			words = append(words, "--"+f.Name+"="+f.Value.String())
 		}
 	})
 	return words
 }
 
-// RunAll starts program k on node k, and returns when all have ended: by themselves, or because one
-// failed, after a grace, or at once when the user's context ended. A program that fails is expected
-// to have said why; its exit status is the command's.
+// RunAll starts program k on node k, and returns when all have ended: by themselves; after the
+// grace, because one has failed; or at once, because the user's context has ended. A program that
+// fails has printed the reason, and its exit status becomes that of the command.
 func RunAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	for k, c := range programs {
-		OwnGroup(c)
-		if err := bed.Node(k).Start(c); err != nil {
+	for k, p := range programs {
+		procgroup.Own(p)
+		if err := bed.Node(k).Start(p); err != nil {
 			cancel(fmt.Errorf("start node %d: %w", k, err))
 			break
 		}
 		running.Go(func() {
-			if err := c.Wait(); err != nil {
+			if err := p.Wait(); err != nil {
 				cancel(programError(k, err))
 			}
 		})
 	}
 	ended := make(chan struct{})
-	go func() { running.Wait(); close(ended) }() // ends when the programs have
+	go func() { running.Wait(); close(ended) }() // ends with the programs
 	select {
 	case <-ended:
+		return context.Cause(ctx)
 	case <-ctx.Done():
-		select {
-		case <-ended:
-			return context.Cause(ctx)
-		case <-time.After(grace):
-		case <-user.Done():
-		}
-		endAll(programs, ended)
 	}
+	select {
+	case <-ended:
+		return context.Cause(ctx)
+	case <-time.After(grace):
+	case <-user.Done():
+	}
+	endAll(programs, ended)
 	return context.Cause(ctx)
 }
 
-// EndTimeout is how long programs that are asked to end may take.
+// EndTimeout is how long programs may take to end after SIGTERM.
 const EndTimeout = 2 * time.Second
 
-// endAll ends programs, and returns when they have.
+// endAll ends programs, and returns when they have ended.
 func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
-	for _, c := range programs {
-		EndGroup(c, false)
+	for _, p := range programs {
+		procgroup.End(p, false)
 	}
 	select {
 	case <-ended:
 		return
 	case <-time.After(EndTimeout):
 	}
-	for _, c := range programs {
-		EndGroup(c, true)
+	for _, p := range programs {
+		procgroup.End(p, true)
 	}
 	<-ended
 }
 
-// programError is a program's failure as the command's own.
+// programError is the failure of a program as the error of the command.
 func programError(node int, err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {

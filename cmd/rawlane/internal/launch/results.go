@@ -11,107 +11,108 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// ResultServer gives out what a node has found, in numbered parts, to a node that asks.
+// ResultServer hands the results of a node, in numbered parts, to node 0, which asks for them.
 type ResultServer struct {
 	ep     *mcd.Endpoint
 	port   *mcd.Port
-	done   []chan struct{} // closed when the part is published
-	Asked  []chan struct{} // closed when somebody has asked for it
-	Parts  [][]byte        // read once done
+	done   []chan struct{} // closed when the part is there
+	Asked  []chan struct{} // closed by the first request for it
+	parts  [][]byte        // read after done
 	answer []byte
 }
 
-// resultPort is where nodes ask, and are answered.
+// resultPort carries the requests and the answers.
 const resultPort mcd.PortID = 203
 
-// A request is the part's number and the first byte that is wanted; the answer repeats it, and has
-// the part's length and some bytes behind.
+// A request is the number of a part and an offset in it. The answer is the request, the length of
+// the part, and bytes from the offset on.
 const (
 	resultRequestLen = 2 + 4
 	resultHeadLen    = resultRequestLen + 4
 )
 
-// notYet is the length of a part that is not there yet: the node is at it.
+// notYet is the length of a part that is not there yet.
 const notYet = 1<<32 - 1
 
-// NewResultServer opens the port. Node 0 asks, and the others answer.
+// NewResultServer opens the port: to ask on node 0, to answer on the others.
 func NewResultServer(ep *mcd.Endpoint, parts int) (*ResultServer, error) {
-	p := &ResultServer{ep: ep, Parts: make([][]byte, parts), answer: make([]byte, 0, ep.MaxPayload())}
+	s := &ResultServer{ep: ep, parts: make([][]byte, parts), answer: make([]byte, 0, ep.MaxPayload())}
 	for range parts {
-		p.done = append(p.done, make(chan struct{}))
-		p.Asked = append(p.Asked, make(chan struct{}))
+		s.done = append(s.done, make(chan struct{}))
+		s.Asked = append(s.Asked, make(chan struct{}))
 	}
 	var err error
 	if ep.Node() == 0 {
-		p.port, err = ep.OpenPort(resultPort, mcd.PortOptions{})
-		return p, err
+		s.port, err = ep.OpenPort(resultPort, mcd.PortOptions{})
+		return s, err
 	}
 	opened := make(chan struct{})
-	p.port, err = ep.OpenPort(resultPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+	s.port, err = ep.OpenPort(resultPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		<-opened
 		for i := range batch {
-			p.serve(&batch[i])
+			s.serve(&batch[i])
 		}
 	}})
 	close(opened)
-	return p, err
+	return s, err
 }
 
-func (p *ResultServer) Close() { _ = p.port.Close() }
+// Close closes the port.
+func (s *ResultServer) Close() { _ = s.port.Close() }
 
-// Put publishes a part.
-func (p *ResultServer) Put(part int, b []byte) {
-	p.Parts[part] = b
-	close(p.done[part])
+// Put makes a part available.
+func (s *ResultServer) Put(part int, b []byte) {
+	s.parts[part] = b
+	close(s.done[part])
 }
 
-// serve answers a request. One handler runs at a time.
-func (p *ResultServer) serve(m *mcd.Message) {
+// serve answers a request.
+func (s *ResultServer) serve(m *mcd.Message) {
 	if len(m.Payload) != resultRequestLen {
 		return
 	}
 	part, first := int(binary.BigEndian.Uint16(m.Payload)), int(binary.BigEndian.Uint32(m.Payload[2:]))
-	if part >= len(p.Parts) {
+	if part >= len(s.parts) {
 		return
 	}
 	select {
-	case <-p.Asked[part]:
+	case <-s.Asked[part]:
 	default:
-		close(p.Asked[part])
+		close(s.Asked[part])
 	}
-	p.answer = append(p.answer[:0], m.Payload...)
+	s.answer = append(s.answer[:0], m.Payload...)
 	select {
-	case <-p.done[part]:
+	case <-s.done[part]:
 	default:
-		p.answer = binary.BigEndian.AppendUint32(p.answer, notYet)
-		_ = p.port.TrySend(m.NIC, mcd.To(m.From), p.answer) // likewise
+		s.answer = binary.BigEndian.AppendUint32(s.answer, notYet)
+		_ = s.port.TrySend(m.NIC, mcd.To(m.From), s.answer) // node 0 asks again
 		return
 	}
-	b := p.Parts[part]
+	b := s.parts[part]
 	if first > len(b) {
 		return
 	}
-	p.answer = binary.BigEndian.AppendUint32(p.answer, uint32(len(b)))
-	room := p.ep.MaxPayload() - resultHeadLen
-	p.answer = append(p.answer, b[first:min(len(b), first+room)]...)
-	_ = p.port.TrySend(m.NIC, mcd.To(m.From), p.answer) // who gets no answer asks again
+	s.answer = binary.BigEndian.AppendUint32(s.answer, uint32(len(b)))
+	room := s.ep.MaxPayload() - resultHeadLen
+	s.answer = append(s.answer, b[first:min(len(b), first+room)]...)
+	_ = s.port.TrySend(m.NIC, mcd.To(m.From), s.answer) // node 0 asks again
 }
 
-// Fetch asks a node for a part.
-func (p *ResultServer) Fetch(ctx context.Context, node mcd.NodeID, part int) (b []byte, err error) {
+// Fetch gets a part of a node.
+func (s *ResultServer) Fetch(ctx context.Context, node mcd.NodeID, part int) (b []byte, err error) {
 	for heard := time.Now(); ; {
 		request := binary.BigEndian.AppendUint16(nil, uint16(part))
 		request = binary.BigEndian.AppendUint32(request, uint32(len(b)))
-		if err := p.port.Send(ctx, mcd.Addr{Node: node, Port: resultPort}, request); err != nil {
+		if err := s.port.Send(ctx, mcd.Addr{Node: node, Port: resultPort}, request); err != nil {
 			return nil, err
 		}
-		more, total, err := p.receive(ctx, node, request)
+		more, total, err := s.receive(ctx, node, request)
 		switch {
 		case err != nil:
 			return nil, err
 		case total == notYet:
 			heard = time.Now()
-			if err := Linger(ctx, p.ep, AskAgain); err != nil {
+			if err := Linger(ctx, s.ep, AskAgain); err != nil {
 				return nil, err
 			}
 			if ctx.Err() != nil {
@@ -123,18 +124,21 @@ func (p *ResultServer) Fetch(ctx context.Context, node mcd.NodeID, part int) (b 
 				return b, nil
 			}
 		case time.Since(heard) > AskTimeout:
-			return nil, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)", node, AskTimeout)
+			return nil, fmt.Errorf("node %d has not answered for %v (has it ended, or is its cable out?)",
+				node, AskTimeout)
 		}
 	}
 }
 
-// receive waits a little for the answer to a request. total is negative if there was none.
-func (p *ResultServer) receive(ctx context.Context, node mcd.NodeID, request []byte) (more []byte, total int, err error) {
+// receive waits a little for the answer to a request. Without one, total is negative.
+func (s *ResultServer) receive(
+	ctx context.Context, node mcd.NodeID, request []byte,
+) (more []byte, total int, err error) {
 	turn, cancel := context.WithTimeout(ctx, AskAgain)
 	defer cancel()
-	b := make([]byte, p.ep.MaxPayload())
+	b := make([]byte, s.ep.MaxPayload())
 	for {
-		n, from, err := p.port.Recv(turn, b)
+		n, from, err := s.port.Recv(turn, b)
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return nil, -1, nil
 		}
@@ -145,4 +149,18 @@ func (p *ResultServer) receive(ctx context.Context, node mcd.NodeID, request []b
 			return b[resultHeadLen:n], int(binary.BigEndian.Uint32(b[resultRequestLen:])), nil
 		}
 	}
+}
+
+// Gather gets a part of every node, in the order of the endpoint's nodes; of node 0, its own.
+func (s *ResultServer) Gather(ctx context.Context, part int) (all [][]byte, err error) {
+	for _, n := range s.ep.Nodes() {
+		b := s.parts[part]
+		if n.ID != s.ep.Node() {
+			if b, err = s.Fetch(ctx, n.ID, part); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, b)
+	}
+	return all, nil
 }

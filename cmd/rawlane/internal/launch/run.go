@@ -9,54 +9,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Modes: where the nodes of a verb run.
-const (
-	modeThreads   = "threads"   // goroutines of this process
-	ModeProcesses = "processes" // a process for each
-)
+// NodeFunc is the part of one node in a verb. nic names its interface, if that is real.
+type NodeFunc func(ctx context.Context, ep *mcd.Endpoint, nic string) error
 
-// ModeFlag is for verbs that can run all nodes in this process also on kernel links.
-func (p *ClusterFlags) ModeFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.Mode, "mode", "", "threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
-}
-
-// ValidateMode checks --mode, and fills in what it is by default.
-func (p *ClusterFlags) ValidateMode() error {
+// RunNodes runs the part of each node: of this one if the others are elsewhere, of all in this
+// process, or of each in a process that runs this same verb.
+func (c *ClusterFlags) RunNodes(cmd *cobra.Command, part NodeFunc) error {
 	switch {
-	case p.Mode == "" && p.Kind == "fabric":
-		p.Mode = modeThreads
-	case p.Mode == "":
-		p.Mode = ModeProcesses
-	case p.Mode != modeThreads && p.Mode != ModeProcesses:
-		return cli.Misuse("--mode %q: want %s or %s", p.Mode, modeThreads, ModeProcesses)
-	case p.Mode == ModeProcesses && p.Kind == "fabric":
-		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet or ring")
-	case p.Mode == modeThreads && p.Here():
-		return cli.Misuse("--mode threads: --interface, --hostfile and --node are for a node in each process")
+	case c.Here():
+		return c.runOne(cmd.Context(), part)
+	case c.Mode == modeThreads:
+		return c.runThreads(cmd.Context(), part)
 	}
-	return nil
+	return c.RunProcesses(cmd.Context(), cmd)
 }
 
-// RunNodes has every node do its part: here, if this process is one of them; in this process for
-// all; or in processes that run this same command.
-func (p *ClusterFlags) RunNodes(cmd *cobra.Command, part func(ctx context.Context, ep *mcd.Endpoint, nic string) error) error {
-	ctx := cmd.Context()
-	switch {
-	case p.Here():
-		return p.oneHere(ctx, part)
-	case p.Mode == modeThreads:
-		return p.allHere(ctx, part)
-	}
-	return p.InNamespaces(ctx, cmd)
-}
-
-// oneHere is one node of several, each in a process of its own.
-func (p *ClusterFlags) oneHere(ctx context.Context, part func(context.Context, *mcd.Endpoint, string) error) error {
-	m, err := p.Join(ctx)
+// runOne runs one node of several.
+func (c *ClusterFlags) runOne(ctx context.Context, part NodeFunc) error {
+	m, err := c.Join(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,12 +39,12 @@ func (p *ClusterFlags) oneHere(ctx context.Context, part func(context.Context, *
 	return errors.Join(err, m.Close())
 }
 
-// allHere runs all nodes in this process.
-func (p *ClusterFlags) allHere(ctx context.Context, part func(context.Context, *mcd.Endpoint, string) error) error {
-	// A node that spins keeps one of Go's processors busy, and if all are, Go looks for what has
-	// come for those that sleep every 10 ms only.
-	runtime.GOMAXPROCS(max(p.Nodes, runtime.NumCPU()))
-	nodes, closeAll, err := p.inThreads()
+// runThreads runs all nodes in this process.
+func (c *ClusterFlags) runThreads(ctx context.Context, part NodeFunc) error {
+	// A spinning node keeps one of Go's processors busy. With all of them busy, Go looks for work
+	// of sleeping goroutines every 10 ms only.
+	runtime.GOMAXPROCS(max(c.Nodes, runtime.NumCPU()))
+	nodes, closeAll, err := c.inThreads()
 	if err != nil {
 		return err
 	}

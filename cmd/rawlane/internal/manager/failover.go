@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -10,25 +9,26 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
-	"github.com/rawlane/rawlane/vlan/failover"
-	"github.com/rawlane/rawlane/vlan/manager"
-
 	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 const (
-	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are no programs' frames. If
+	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are not programs' frames. If
 	// they were, each frame of a program would be copied to the guard's ring, too.
 	guardEtherType = transport.EtherTypeDefault + 1
-	// guardLook is how often a guard looks whether its manager has a plan with other nodes.
-	guardLook = 500 * time.Millisecond
+	// guardInterval is how often a guard looks whether its manager's plan has other nodes or VIDs.
+	guardInterval = 500 * time.Millisecond
+	// guardRetryMax bounds the pause before a guard that cannot watch a plan tries again.
+	guardRetryMax = 30 * time.Second
 )
 
 // guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid
-// those that carry nothing.
+// those that carry no frames.
 type guard struct {
-	server *manager.Server
+	server *server.Server
 	ifname string
 	self   transport.MAC
 	log    *slog.Logger
@@ -38,22 +38,26 @@ type guard struct {
 	driver *failover.Driver
 }
 
-// run watches until the context ends.
-func (g *guard) run(ctx context.Context) error {
+// run watches until the context ends. A plan that cannot be watched, as while the interface is down,
+// is tried again: the manager does its other work all the same.
+func (g *guard) run(ctx context.Context) {
 	defer g.stop()
-	tick := time.NewTicker(guardLook)
-	defer tick.Stop()
+	pause := guardInterval
 	for {
+		next := guardInterval
 		if p := g.server.Plan(); p != nil && !sameNetwork(p, g.plan) {
 			g.release()
 			if err := g.watch(p); err != nil {
-				return fmt.Errorf("failover: %w", err)
+				g.log.Error("failover cannot watch the plan", "err", err, "again in", pause)
+				next, pause = pause, min(2*pause, guardRetryMax)
+			} else {
+				pause = guardInterval
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+			return
+		case <-time.After(next):
 		}
 	}
 }
@@ -101,8 +105,7 @@ func (g *guard) watch(p *plan.Plan) error {
 	return nil
 }
 
-// release ends the watch, and takes back what was forced: the next one begins with what the plan
-// says.
+// release ends the watch, and its overrides: the next one begins with the preferred routes.
 func (g *guard) release() {
 	d := g.driver
 	g.stop()
@@ -111,10 +114,10 @@ func (g *guard) release() {
 	}
 }
 
-// stop ends the watch. What was forced stays until the manager ends.
+// stop ends the watch. Its overrides stay until the manager ends.
 func (g *guard) stop() {
 	if g.driver != nil {
-		_ = g.driver.Close() // what it watched is of no interest any more
+		_ = g.driver.Close() // nothing depends on it any more
 		_ = g.ep.Close()
 	}
 	g.plan, g.ep, g.driver = nil, nil, nil

@@ -18,10 +18,11 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
-// managerFlags is what was asked for of a manager.
-type managerFlags struct {
+// managerVerb runs the manager of a node.
+type managerVerb struct {
 	plan, state, nic, mac string
 	socket, listen        string
 	discardState, json    bool
@@ -29,41 +30,45 @@ type managerFlags struct {
 	tls                   cli.TLSFiles
 }
 
+// NewCommand returns the verb manager.
 func NewCommand() *cobra.Command {
-	m := new(managerFlags)
+	m := new(managerVerb)
 	cmd := &cobra.Command{
 		Use:   "manager [--plan FILE] [--interface NAME] [flags]",
 		Short: "Hold this node's VLAN routes, and change them while programs run",
-		Long: `Holds the routes of this node, tells its programs of each change at once, and answers over HTTP (docs/manager-api.md) on a
-Unix socket and, with --listen, on TCP, until it is interrupted. The plan is where it begins; what was set later is kept in the
-state file and counts from then on.
+		Long: `Holds the routes of this node, tells its programs of each change at once, and answers over HTTP
+(docs/manager-api.md) on a Unix socket and, with --listen, on TCP, until it is interrupted. The plan
+is where it begins; what was set later is kept in the state file and counts from then on.
 
   rawlane manager --plan vbft16.yaml --interface eth0 --state /var/lib/rawlane/state
   curl --unix-socket ` + manager.DefaultSocket + ` http://manager/v1/table
 
-With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the managers probe the paths
-between the plan's nodes, and move pairs to a VID that works, and back when theirs has worked again for a while.
+With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the
+managers probe the paths between the plan's nodes, and move pairs to a VID that works, and back when
+theirs has worked again for a while.
 
-On TCP whoever can connect can change the routes. So addresses other than the loopback's need --tls-cert, --tls-key and
---tls-ca, and clients whose certificates that CA has signed.`,
+On TCP whoever can connect can change the routes. So addresses other than the loopback's need
+--tls-cert, --tls-key and --tls-ca, and clients whose certificates that CA has signed.`,
 		Args: cli.NoArguments,
 		RunE: m.run,
 	}
 	f := cmd.Flags()
 	f.StringVar(&m.plan, "plan", "", "begin with this plan, where there is no state yet")
 	f.StringVar(&m.state, "state", "", "keep the plan in this file across restarts")
-	f.BoolVar(&m.discardState, "discard-state", false, "begin anew if the state file cannot be understood; it is kept aside")
+	f.BoolVar(&m.discardState, "discard-state", false,
+		"begin anew if the state file cannot be understood; it is kept aside")
 	f.StringVar(&m.nic, "interface", "", "the network interface that frames go by; the only one, if there is one")
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
-	f.BoolVar(&m.failover, "failover", false, "watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
+	f.BoolVar(&m.failover, "failover", false,
+		"watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
 	m.tls.Register(f, "that clients' certificates are signed by")
 	return cmd
 }
 
-func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
+func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	cfg, err := m.config(cmd)
 	if err != nil {
 		return err
@@ -78,33 +83,26 @@ func (m *managerFlags) run(cmd *cobra.Command, _ []string) error {
 	if m.failover && cfg.Interface == "" {
 		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
-	s, err := manager.NewServer(cfg)
+	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
 	var guards sync.WaitGroup
 	if m.failover {
 		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
-		guards.Go(func() {
-			if err := g.run(ctx); err != nil {
-				cancel(err)
-			}
-		})
+		guards.Go(func() { g.run(ctx) }) // until ctx ends
 	}
 	err = m.serve(ctx, s, config, cfg.Logger)
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(err, cause)
-	}
-	cancel(nil)
+	cancel()
 	guards.Wait()
 	return errors.Join(err, s.Close())
 }
 
 // config makes the server's configuration of the flags.
-func (m *managerFlags) config(cmd *cobra.Command) (manager.Config, error) {
-	cfg := manager.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
+func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
+	cfg := server.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
 	var err error
 	if m.plan != "" {
 		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
@@ -136,7 +134,7 @@ func (m *managerFlags) config(cmd *cobra.Command) (manager.Config, error) {
 	return cfg, nil
 }
 
-func (m *managerFlags) logger(cmd *cobra.Command) *slog.Logger {
+func (m *managerVerb) logger(cmd *cobra.Command) *slog.Logger {
 	if m.json {
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
 	}
@@ -151,7 +149,7 @@ func programName() string {
 }
 
 // serve listens, says so, and returns when the context ends.
-func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls.Config, log *slog.Logger) error {
+func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.Config, log *slog.Logger) error {
 	for _, door := range []struct { // the one that may be refused first
 		network, address string
 		config           *tls.Config
@@ -167,10 +165,10 @@ func (m *managerFlags) serve(ctx context.Context, s *manager.Server, config *tls
 	}
 	_, version := s.Routes()
 	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())
-	if err := manager.NotifySystemd("READY=1"); err != nil {
+	if err := server.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}
 	<-ctx.Done()
-	_ = manager.NotifySystemd("STOPPING=1") // it sees it anyway
+	_ = server.NotifySystemd("STOPPING=1") // it sees it anyway
 	return nil
 }

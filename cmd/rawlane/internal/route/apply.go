@@ -13,6 +13,8 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -20,19 +22,18 @@ import (
 // applyVerb gives all nodes a plan at once: the verbs apply and rollback.
 type applyVerb struct {
 	allManagers
-	options manager.ApplyOptions
+	options coordinator.ApplyOptions
 	json    bool
 }
 
 func newApplyCommand() *cobra.Command {
-	a := &applyVerb{options: manager.ApplyOptions{Lease: manager.DefaultLease}}
+	a := &applyVerb{options: coordinator.ApplyOptions{Lease: coordinator.DefaultLease}}
 	cmd := &cobra.Command{
 		Use:   "apply PLAN --managers FILE|LIST [flags]",
 		Short: "Make a plan that of all nodes, at once",
-		Long: `Has the managers of all nodes agree to a plan first, and then change to it, all at once, and says
-for how long the two ends of a pair may have disagreed: for that long, switches flood what they
-send. If a manager refuses or cannot be asked, none changes. If one is lost in between, the others
-go back; apply the plan again when it is up.
+		Long: `Has the managers of all nodes agree to a plan first, and then change to it, all at once: while the
+two ends of a pair disagree, switches flood what they send. If a manager refuses or cannot be asked,
+none changes. If one is lost in between, the others go back; apply the plan again when it is up.
 
   rawlane route apply better.yaml --managers managers.txt
   rawlane route apply better.yaml --managers unix:/run/a.sock,unix:/run/b.sock`,
@@ -49,12 +50,12 @@ go back; apply the plan again when it is up.
 }
 
 func newRollbackCommand() *cobra.Command {
-	a := &applyVerb{options: manager.ApplyOptions{Lease: manager.DefaultLease, Reason: "rollback"}}
+	a := &applyVerb{options: coordinator.ApplyOptions{Lease: coordinator.DefaultLease, Reason: "rollback"}}
 	cmd := &cobra.Command{
 		Use:   "rollback --managers FILE|LIST [flags]",
 		Short: "Go back to the plan before, on all nodes at once",
-		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply" does. Managers keep the
-last %d plans. It is a change as any other: a second rollback undoes the first.`, manager.MaxHistory),
+		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply"
+does. Managers keep the last %d plans. A second rollback goes back one further.`, api.MaxHistory),
 		Args: cli.NoArguments,
 		RunE: a.rollback,
 	}
@@ -66,8 +67,8 @@ last %d plans. It is a change as any other: a second rollback undoes the first.`
 }
 
 func (a *applyVerb) validate() error {
-	if a.options.Lease < time.Millisecond || a.options.Lease > manager.MaxLease {
-		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, manager.MaxLease)
+	if a.options.Lease < time.Millisecond || a.options.Lease > coordinator.MaxLease {
+		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, coordinator.MaxLease)
 	}
 	return nil
 }
@@ -88,10 +89,11 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) error {
 }
 
 func (a *applyVerb) rollback(cmd *cobra.Command, _ []string) error {
+	a.options.Rollback = true
 	return a.ask(func(clients []*manager.Client) error {
 		ctx, cancel := a.timeout(cmd)
 		defer cancel()
-		p, until, err := manager.Previous(ctx, clients)
+		p, until, err := coordinator.Previous(ctx, clients)
 		if err != nil {
 			return err
 		}
@@ -108,12 +110,12 @@ func (a *applyVerb) timeout(cmd *cobra.Command) (context.Context, context.Cancel
 
 // apply applies a plan and prints the report.
 func (a *applyVerb) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *plan.Plan) error {
-	report, err := manager.Apply(ctx, clients, p, a.options)
+	report, err := coordinator.Apply(ctx, clients, p, a.options)
 	printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
 	return errors.Join(err, printed)
 }
 
-func writeReport(out io.Writer, r *manager.Report) {
+func writeReport(out io.Writer, r *coordinator.Report) {
 	fmt.Fprintf(out, "# plan %s\n", r.PlanID)
 	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
 	late := 0
@@ -122,16 +124,14 @@ func writeReport(out io.Writer, r *manager.Report) {
 		if n.MAC.IsZero() {
 			name = "-" // the manager did not answer
 		}
-		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %d\n", n.Manager, name, n.State, n.Routes, n.Version)
+		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %v\n", n.Manager, name, n.State, n.Routes, n.Version)
 		late += n.Late
 		if n.Warning != "" {
 			fmt.Fprintf(out, "  warning: %s\n", n.Warning)
 		}
 	}
 	if r.Pairs > 0 {
-		fmt.Fprintf(out, "%s changed; the ends of one disagreed for %v at most (pair %s), and certainly for %v\n",
-			cli.Count(r.Pairs, "pair"), r.DisagreedMost.Round(time.Microsecond), r.WorstPair,
-			r.DisagreedLeast.Round(time.Microsecond))
+		fmt.Fprintf(out, "%s changed\n", cli.Count(r.Pairs, "pair"))
 	}
 	if late > 0 {
 		fmt.Fprintf(out, "%s had not said in time to send by the new routes\n", cli.Count(late, "program"))
@@ -140,7 +140,7 @@ func writeReport(out io.Writer, r *manager.Report) {
 }
 
 // writePlansBefore lists the nodes by their plan before the change, unless all had the same plan.
-func writePlansBefore(out io.Writer, r *manager.Report) {
+func writePlansBefore(out io.Writer, r *coordinator.Report) {
 	var plans []string
 	nodes := make(map[string][]string)
 	for _, n := range r.Nodes {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
@@ -29,7 +29,7 @@ of nodes is connected by its own.
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good: %s; %s; id %s\n",
-				args[0], planSummary(p), networkSummary(p, network), manager.PlanID(p))
+				args[0], planSummary(p), networkSummary(p, network), api.PlanID(p))
 			return err
 		},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
 	"github.com/rawlane/rawlane/vlan/topology"
 )
@@ -16,12 +17,12 @@ import (
 type controlVerb struct {
 	allManagers
 	topology string
-	options  manager.ControlOptions
+	options  coordinator.ControlOptions
 	json     bool
 }
 
 func newControlCommand() *cobra.Command {
-	c := &controlVerb{options: manager.ControlOptions{Lease: manager.DefaultLease}}
+	c := &controlVerb{options: coordinator.ControlOptions{Lease: coordinator.DefaultLease}}
 	cmd := &cobra.Command{
 		Use:   "control --topology SPEC --managers FILE|LIST [flags]",
 		Short: "Have the network choose its routes by itself",
@@ -41,7 +42,7 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	f.StringVar(&c.topology, "topology", "", cli.TopologyHelp)
 	f.DurationVar(&c.options.Config.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
 	f.Float64Var(&c.options.Config.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
-	f.IntVar(&c.options.Config.Hysteresis, "patience", 0, "for how many periods in a row there must be such a gain; 0: 3")
+	f.IntVar(&c.options.Config.Hysteresis, "hysteresis", 0, "periods in a row that must show such a gain; 0: 3")
 	f.IntVar(&c.options.Config.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
 	f.BoolVar(&c.json, "json", false, "log as JSON")
 	return cmd
@@ -57,7 +58,7 @@ func (c *controlVerb) run(cmd *cobra.Command, _ []string) error {
 	}
 	c.options.Logger = cli.NewLogger(cmd.OutOrStdout(), c.json)
 	err = c.ask(func(clients []*manager.Client) error {
-		return manager.Control(cmd.Context(), clients, c.options)
+		return coordinator.Control(cmd.Context(), clients, c.options)
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // the user interrupts it: there is no other end

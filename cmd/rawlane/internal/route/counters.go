@@ -9,6 +9,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
 func newCountersCommand() *cobra.Command {
@@ -20,11 +21,11 @@ started: to each destination with each VID, and with each VID to all.`,
 	}, (*manager.Client).Counters, writeCounters)
 }
 
-func writeCounters(out io.Writer, c manager.Counters) {
+func writeCounters(out io.Writer, c api.Counters) {
 	fmt.Fprintf(out, "%-17s %-12s %-8s %14s %16s\n", "# Destination", "node", "VID", "frames", "bytes")
 	for _, n := range c.Nodes {
 		name := n.Name
-		if *n.Dst == transport.Broadcast {
+		if n.Dst == transport.Broadcast {
 			name = "others"
 		}
 		fmt.Fprintf(out, "%v %-12s VID %-4d %14d %16d\n", n.Dst, name, n.VID, n.Frames, n.Bytes)

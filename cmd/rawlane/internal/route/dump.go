@@ -10,6 +10,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
@@ -59,9 +60,9 @@ func writeDump(out io.Writer, p *plan.Plan) error {
 }
 
 // dumpedPlan returns the plan of a table with the operator's pairs in it.
-func dumpedPlan(t *manager.Table) (*plan.Plan, error) {
+func dumpedPlan(t *api.Table) (*plan.Plan, error) {
 	if t.Plan == nil {
-		return nil, fmt.Errorf("node %v: %w (give it one: rawlane route load)", t.MAC, manager.ErrNoPlan)
+		return nil, fmt.Errorf("node %v: %w (give it one: rawlane route load)", t.MAC, api.ErrNoPlan)
 	}
 	changes := make(map[plan.Pair]transport.VID)
 	for _, pair := range t.Pairs {
@@ -71,7 +72,8 @@ func dumpedPlan(t *manager.Table) (*plan.Plan, error) {
 		a, okA := t.Plan.NodeOf(pair.A)
 		b, okB := t.Plan.NodeOf(pair.B)
 		if !okA || !okB {
-			return nil, fmt.Errorf("node %v: its table has a pair of nodes that its plan has not: %v-%v", t.MAC, pair.A, pair.B)
+			return nil, fmt.Errorf("node %v: its table has a pair of nodes that its plan has not: %v-%v",
+				t.MAC, pair.A, pair.B)
 		}
 		changes[plan.PairOf(a, b)] = pair.VID
 	}

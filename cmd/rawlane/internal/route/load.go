@@ -26,7 +26,7 @@ too: "rawlane route apply" changes all nodes.`,
 			return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
 				changed, err := c.SetPlan(ctx, p, reason, 0)
 				if err == nil {
-					cmd.Printf("version %d, %s changed\n", changed.Version, cli.Count(changed.Routes, "route"))
+					cmd.Printf("version %v, %s changed\n", changed.Version, cli.Count(changed.Routes, "route"))
 				}
 				return err
 			})

@@ -20,11 +20,9 @@ func (o *optimiseVerb) writeText(out io.Writer) {
 	r := &o.report
 	fmt.Fprintf(out, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.topology,
 		cli.Count(len(o.demand), "flow"), cli.Count(len(o.demand.Pairs()), "pair"))
-	fmt.Fprintf(out, "\n# Before: worst link at %.2f of its rate, sum of squares %.4g\n", r.Before.Worst, r.Before.Squares)
-	o.writeLinks(out, &r.Before)
+	o.writeOutcome(out, "Before", &r.Before)
 	if len(r.Changes) > 0 {
-		fmt.Fprintf(out, "\n# After: worst link at %.2f of its rate, sum of squares %.4g\n", r.After.Worst, r.After.Squares)
-		o.writeLinks(out, &r.After)
+		o.writeOutcome(out, "After", &r.After)
 	}
 	fmt.Fprintf(out, "# No plan has a worst link below %.2f: %v\n", r.LowerBound, r.Stopped)
 	o.writeChanges(out)
@@ -34,6 +32,12 @@ func (o *optimiseVerb) writeText(out io.Writer) {
 			fmt.Fprintln(out, "(the addresses in it are made up: put in those of your nodes)")
 		}
 	}
+}
+
+func (o *optimiseVerb) writeOutcome(out io.Writer, when string, outcome *optimize.Outcome) {
+	fmt.Fprintf(out, "\n# %s: worst link at %.2f of its rate, sum of squares %.4g\n",
+		when, outcome.Worst, outcome.Squares)
+	o.writeLinks(out, outcome)
 }
 
 // writeLinks writes the links that pairs load beyond their rate, or else the links with the highest

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -187,7 +187,7 @@ func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 	if status != cli.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("status %d, %s; want %q", status, errs, want)
 	}
-	if again, err := cli.ReadPlan(file); err != nil || manager.PlanID(again) != manager.PlanID(p) {
+	if again, err := cli.ReadPlan(file); err != nil || api.PlanID(again) != api.PlanID(p) {
 		t.Errorf("read again: %v, %v", again, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 )
 
 func newStatusCommand() *cobra.Command {
@@ -34,7 +35,7 @@ it, apply a plan to all of them:
 			return a.ask(func(clients []*manager.Client) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
 				defer cancel()
-				s := manager.Survey(ctx, clients)
+				s := coordinator.Survey(ctx, clients)
 				printed := cli.Write(cmd.OutOrStdout(), asJSON, s, func(w io.Writer) { writeStatus(w, s) })
 				return errors.Join(printed, s.Err())
 			})
@@ -45,7 +46,7 @@ it, apply a plan to all of them:
 	return cmd
 }
 
-func writeStatus(out io.Writer, s *manager.Status) {
+func writeStatus(out io.Writer, s *coordinator.Status) {
 	cli.Table(out, func(w io.Writer) {
 		fmt.Fprintf(w, "# Manager\tnode\tplan\tsince version\tnot by plan\tprograms\twhy\n")
 		for _, n := range s.Nodes {
@@ -57,7 +58,7 @@ func writeStatus(out io.Writer, s *manager.Status) {
 			if n.Prepared != "" {
 				why += "; another change is prepared"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", n.Manager, cmp.Or(n.Name, n.MAC.String()),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%d\t%d\t%s\n", n.Manager, cmp.Or(n.Name, n.MAC.String()),
 				cmp.Or(n.PlanID, "none"), n.PlanVersion, n.Pairs, n.Programs, why)
 		}
 	})

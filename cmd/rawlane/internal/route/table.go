@@ -9,15 +9,15 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
 // writeTable writes the routes of a manager's node, and the source of each.
-func writeTable(out io.Writer, t *manager.Table) {
-	fmt.Fprintf(out, "node %s: version %d, plan %s since version %d, %s\n",
+func writeTable(out io.Writer, t *api.Table) {
+	fmt.Fprintf(out, "node %s: version %v, plan %s since version %v, %s\n",
 		strings.TrimSpace(t.MAC.String()+" "+t.Name), t.Version, cmp.Or(t.PlanID, "none"), t.PlanVersion,
 		cli.Count(len(t.Sessions), "program"))
-	sources := make(map[transport.MAC]manager.Pair)
+	sources := make(map[transport.MAC]api.Pair)
 	for _, p := range t.Pairs {
 		if !p.Covered {
 			sources[p.B] = p
@@ -36,7 +36,7 @@ func writeTable(out io.Writer, t *manager.Table) {
 }
 
 // nameIn returns the name of a destination in a table's plan.
-func nameIn(t *manager.Table, dst transport.MAC) string {
+func nameIn(t *api.Table, dst transport.MAC) string {
 	if dst == transport.Broadcast {
 		return "others"
 	}

@@ -57,7 +57,8 @@ docs/topologies.md describes topologies, how their VLANs are computed, and the f
 	f.StringVar(&r.topology, "topology", "", cli.TopologyHelp)
 	f.BoolVar(&r.compute, "compute", false, "compute the VLANs; those of the topology do not matter")
 	f.StringVar(&r.format, "format", "table", strings.Join(vlanFormats, ", "))
-	f.Uint16Var(&r.untagged, "untagged", 0, "the VLAN of frames without a tag at the hosts' ports (0: these are dropped)")
+	f.Uint16Var(&r.untagged, "untagged", 0,
+		"the VLAN of frames without a tag at the hosts' ports (0: these are dropped)")
 	f.StringVar(&r.ports.Name, "port-name", "",
 		"what ports are called in commands, with %d for the number (swp%d, or GigabitEthernet1/0/%d)")
 	f.IntVar(&r.opt.Paths, "paths", 0,

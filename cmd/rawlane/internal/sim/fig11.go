@@ -1,10 +1,11 @@
 package sim
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/sim/vbft"
 )
 
@@ -25,16 +26,12 @@ type cgLine struct {
 	Flooded     uint64  `json:"flooded"`
 }
 
-func (s *simVBFT) runCG(cmd *cobra.Command) error {
+func (s *vbftVerb) runCG(cmd *cobra.Command) error {
 	cases, err := vbft.Cases(s.net)
 	if err != nil {
 		return err
 	}
-	if !s.json {
-		if err := s.writeCGHead(); err != nil {
-			return err
-		}
-	}
+	lines, head := cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json}, s.cgHead()
 	var all []cgLine
 	for _, c := range cases {
 		l, err := s.runCase(cmd, c)
@@ -46,12 +43,9 @@ func (s *simVBFT) runCG(cmd *cobra.Command) error {
 			l.Relative = all[0].ElapsedS / l.ElapsedS
 		}
 		all = append(all, l)
-		if s.json {
-			err = s.writeJSON(l)
-		} else {
-			err = s.printf("%-10s %14.1f %9.3f %9d %9d  %s\n", l.Network, l.IterationMS, l.Relative, l.Timeouts, l.Dropped, bar(l.Relative, 1, 50))
-		}
-		if err != nil {
+		text := fmt.Sprintf("%-10s %14.1f %9.3f %9d %9d  %s\n",
+			l.Network, l.IterationMS, l.Relative, l.Timeouts, l.Dropped, bar(l.Relative, 1, 50))
+		if err := lines.Write(l, head, text); err != nil {
 			return err
 		}
 	}
@@ -61,16 +55,14 @@ func (s *simVBFT) runCG(cmd *cobra.Command) error {
 	return nil
 }
 
-func (s *simVBFT) writeCGHead() error {
-	return firstError(
-		s.printf("# VFREC-Net, figure 11: NPB CG class B on %d nodes, %d iterations, %v for each computation\n", len(s.net.Hosts), s.iterations, s.compute),
-		s.printf("%s", s.conditions()),
-		s.printf("%-10s %14s %9s %9s %9s\n", "# Network", "Iteration (ms)", "Relative", "Timeouts", "Dropped"),
-	)
+func (s *vbftVerb) cgHead() string {
+	return fmt.Sprintf("# VFREC-Net, figure 11: NPB CG class B on %d nodes, %d iterations, %v for each computation\n",
+		len(s.net.Hosts), s.iterations, s.compute) + s.conditions() +
+		fmt.Sprintf("%-10s %14s %9s %9s %9s\n", "# Network", "Iteration (ms)", "Relative", "Timeouts", "Dropped")
 }
 
 // runCase runs the program on one network.
-func (s *simVBFT) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
+func (s *vbftVerb) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
 	config := s.network()
 	config.Topology = c.Topology
 	cg := vbft.CG{
@@ -82,8 +74,10 @@ func (s *simVBFT) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
 		return cgLine{}, err
 	}
 	return cgLine{
-		simParameters: s.parameters(), Order: cg.Order, Iterations: s.iterations, ComputeUS: float64(s.compute) / float64(time.Microsecond),
-		Network: c.Name, ElapsedS: r.Elapsed.Seconds(), IterationMS: r.Elapsed.Seconds() * 1e3 / float64(s.iterations),
-		Timeouts: r.Flows.Timeouts, Resent: r.Flows.Resent, Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
+		simParameters: s.parameters(), Order: cg.Order, Iterations: s.iterations, ComputeUS: cli.Micros(s.compute),
+		Network: c.Name, ElapsedS: r.Elapsed.Seconds(),
+		IterationMS: r.Elapsed.Seconds() * 1e3 / float64(s.iterations),
+		Timeouts:    r.Flows.Timeouts, Resent: r.Flows.Retransmitted,
+		Dropped: r.Network.Dropped, Flooded: r.Network.Flooded,
 	}, nil
 }

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +16,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// simVBFT is what was asked for.
-type simVBFT struct {
+// vbftVerb runs an experiment of VFREC-Net.
+type vbftVerb struct {
 	experiment string
 	topology   string
 	rate       string // of all cables; empty: the topology's own
@@ -35,17 +33,16 @@ type simVBFT struct {
 	iterations int // fig11
 	compute    time.Duration
 
-	out io.Writer
 	net *topology.Topology
 }
 
-// simExperiments are the experiments and the flags that belong to each alone.
+// simExperiments are the experiments, with the flags of each alone.
 var simExperiments = map[string]struct {
-	run   func(*simVBFT, *cobra.Command) error
+	run   func(*vbftVerb, *cobra.Command) error
 	flags []string
 }{
-	"fig9":  {(*simVBFT).runChange, []string{"seconds", "barrier"}},
-	"fig11": {(*simVBFT).runCG, []string{"iterations", "compute"}},
+	"fig9":  {(*vbftVerb).runChange, []string{"seconds", "barrier"}},
+	"fig11": {(*vbftVerb).runCG, []string{"iterations", "compute"}},
 }
 
 const (
@@ -54,20 +51,22 @@ const (
 )
 
 func newVBFTCommand() *cobra.Command {
-	s := new(simVBFT)
+	s := new(vbftVerb)
 	cmd := &cobra.Command{
 		Use:   "vbft --experiment fig9|fig11 [flags]",
 		Short: "The experiments of VFREC-Net: routes that change, and routes that collide",
-		Long: `Runs the paper's experiments frame by frame, on simulated switches that learn and flood as real ones, cables with
-rates, and hosts that send as TCP does. docs/simulation.md says what is modelled, and what came out.
+		Long: `Runs the paper's experiments frame by frame, on simulated switches that learn and flood as real
+ones, cables with rates, and hosts that send as TCP does. docs/simulation.md says what is modelled,
+and what came out.
 
-fig9: each node of the lower half sends to its counterpart in the upper half, all on the first VID. After a third of the time node
-0 alone changes its pair to the second VID: its frames flood. After two thirds its counterpart follows. With --barrier both
-change after a third.
+fig9: each node of the lower half sends to its counterpart in the upper half, all on the first VID.
+After a third of the time node 0 alone changes its pair to the second VID: its frames flood. After
+two thirds its counterpart follows. With --barrier both change after a third.
 
-fig11: the messages of NPB CG class B, a process on each node: on one switch (flat), on the first VID alone (tree), with the plan to begin
-with (default), with the plan that 'rawlane route optimise' finds (optimised), and with the first plan changed into the second in each
-iteration (rerouted). The result is how fast each is, relative to flat.
+fig11: the messages of NPB CG class B, a process on each node: on one switch (flat), on the first VID
+alone (tree), with the plan to begin with (default), with the plan that 'rawlane route optimise'
+finds (optimised), and with the first plan changed into the second in each iteration (rerouted). The
+result is how fast each is, relative to flat.
 
   rawlane sim vbft --experiment fig9
   rawlane sim vbft --experiment fig9 --seconds 6 --plot fig9.svg
@@ -91,15 +90,14 @@ iteration (rerouted). The result is how fast each is, relative to flat.
 	return cmd
 }
 
-func (s *simVBFT) run(cmd *cobra.Command, _ []string) error {
+func (s *vbftVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := s.validate(cmd); err != nil {
 		return err
 	}
-	s.out = cmd.OutOrStdout()
 	return simExperiments[s.experiment].run(s, cmd)
 }
 
-func (s *simVBFT) validate(cmd *cobra.Command) error {
+func (s *vbftVerb) validate(cmd *cobra.Command) error {
 	if _, known := simExperiments[s.experiment]; !known {
 		return cli.Misuse("--experiment %q: want fig9 or fig11", s.experiment)
 	}
@@ -125,7 +123,7 @@ func (s *simVBFT) validate(cmd *cobra.Command) error {
 	return s.validateTopology()
 }
 
-func (s *simVBFT) validateTopology() (err error) {
+func (s *vbftVerb) validateTopology() (err error) {
 	if s.net, err = cli.LoadTopology(s.topology); err != nil {
 		return err
 	}
@@ -154,7 +152,7 @@ func (s *simVBFT) validateTopology() (err error) {
 	return nil
 }
 
-func (s *simVBFT) network() ether.Config {
+func (s *vbftVerb) network() ether.Config {
 	return ether.Config{Topology: s.net, Seed: s.seed, Queue: s.queue, Window: s.window}
 }
 
@@ -175,27 +173,21 @@ type simParameters struct {
 	Host       launch.Host `json:"host"`
 }
 
-func (s *simVBFT) parameters() simParameters {
+func (s *vbftVerb) parameters() simParameters {
 	return simParameters{
 		Schema: simSchema, Bench: "sim", Experiment: s.experiment, Topology: s.topology, Nodes: len(s.net.Hosts),
-		BitsPerS: float64(s.net.Hosts[0].Rate), QueueBytes: s.queue, Window: s.window, Seed: s.seed, Host: launch.ThisHost("", ether.MTU),
+		BitsPerS: float64(s.net.Hosts[0].Rate), QueueBytes: s.queue, Window: s.window, Seed: s.seed,
+		Host: launch.ThisHost("", ether.MTU),
 	}
 }
 
-// conditions is what a table's head says of the parameters.
-func (s *simVBFT) conditions() string {
+// conditions is the parameters in the head of a table.
+func (s *vbftVerb) conditions() string {
 	return fmt.Sprintf("# %s, hosts' cables %vbit/s, queues of %d KiB, windows of %d KiB, seed %d\n",
 		s.topology, s.net.Hosts[0].Rate, s.queue>>10, s.window>>10, s.seed)
 }
 
-func (s *simVBFT) writeJSON(v any) error { return json.NewEncoder(s.out).Encode(v) }
-
-func (s *simVBFT) printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(s.out, format, args...)
-	return err
-}
-
-// bar is a text chart's: as much of the width, in characters, as part is of the whole.
+// bar is a bar of a text chart; its share of the width is the share of part in the whole.
 func bar(part, whole float64, width int) string {
 	return strings.Repeat("#", min(int(float64(width)*part/whole+.5), width))
 }

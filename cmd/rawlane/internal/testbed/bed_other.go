@@ -16,5 +16,5 @@ var errBedLinux = fmt.Errorf("test beds: %w (they are Linux's)", transport.ErrNo
 
 func bedUp(*cobra.Command, string, testbed.Config) error    { return errBedLinux }
 func bedHold(context.Context, string, testbed.Config) error { return errBedLinux }
-func bedDown(*cobra.Command, string) error                  { return errBedLinux }
-func bedExec(*cobra.Command, string, int, []string) error   { return errBedLinux }
+func bedDown(string) error                                  { return errBedLinux }
+func bedExec(string, int, []string) error                   { return errBedLinux }

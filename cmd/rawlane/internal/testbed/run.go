@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -20,20 +19,25 @@ import (
 
 // The environment of a program that `rawlane run` starts.
 const (
-	envNode       = "RAWLANE_NODE"       // its node's number
-	envNodes      = "RAWLANE_NODES"      // how many there are
+	envNode       = "RAWLANE_NODE"       // the number of its node
+	envNodes      = "RAWLANE_NODES"      // the number of nodes
 	envInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
 	envHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
 )
 
+// runVerb starts a program on each node of a bed.
+type runVerb struct{ cfg testbed.Config }
+
+// NewRunCommand returns the verb run.
 func NewRunCommand() *cobra.Command {
-	var cfg testbed.Config
+	r := &runVerb{}
 	cmd := &cobra.Command{
 		Use:   "run -n N [flags] PROGRAM [ARGUMENT...]",
 		Short: "Start a program once per node, each in a network namespace of its own",
-		Long: `Starts a program N times, as nodes 0 to N-1, in network namespaces that share a switch. Each finds in its
-environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and RAWLANE_HOSTFILE, and GOMAXPROCS, its
-share of the cores, unless that is set. Lines that a program prints are marked with its node's number.
+		Long: `Starts a program N times, as nodes 0 to N-1, in network namespaces that share a switch. Each finds in
+its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and
+RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Lines that a program
+prints are marked with its node's number.
 
 If one fails, the others are ended, and its exit status is the command's.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -42,54 +46,56 @@ If one fails, the others are ended, and its exit status is the command's.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cfg.Nodes < 1 || cfg.Nodes > testbed.MaxNodes {
-				return cli.Misuse("-n %d: want 1 to %d", cfg.Nodes, testbed.MaxNodes)
-			}
-			if cfg.NICs < 1 || cfg.NICs > testbed.MaxNICs {
-				return cli.Misuse("--nics %d: want 1 to %d", cfg.NICs, testbed.MaxNICs)
-			}
-			return runPrograms(cmd, cfg, args)
-		},
+		RunE: r.run,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.IntVarP(&cfg.Nodes, "nodes", "n", 2, "number of nodes")
-	f.IntVar(&cfg.NICs, "nics", 1, "network interfaces of each, on networks of their own")
-	f.IntVar(&cfg.MTU, "mtu", 1500, "their MTU, in bytes")
+	f.IntVarP(&r.cfg.Nodes, "nodes", "n", 2, "number of nodes")
+	f.IntVar(&r.cfg.NICs, "nics", 1, "network interfaces of each, on networks of their own")
+	f.IntVar(&r.cfg.MTU, "mtu", 1500, "their MTU, in bytes")
 	return cmd
 }
 
-func runPrograms(cmd *cobra.Command, cfg testbed.Config, args []string) error {
+func (r *runVerb) validate() error {
+	if r.cfg.Nodes < 1 || r.cfg.Nodes > testbed.MaxNodes {
+		return cli.Misuse("-n %d: want 1 to %d", r.cfg.Nodes, testbed.MaxNodes)
+	}
+	if r.cfg.NICs < 1 || r.cfg.NICs > testbed.MaxNICs {
+		return cli.Misuse("--nics %d: want 1 to %d", r.cfg.NICs, testbed.MaxNICs)
+	}
+	return nil
+}
+
+func (r *runVerb) run(cmd *cobra.Command, args []string) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return err
 	}
 	if err := testbed.Reexec(); err != nil {
 		return err
 	}
-	bed, err := testbed.New(cfg)
+	bed, err := testbed.New(r.cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bed.Close() }()
-	hostfile, err := writeHostfile(cfg)
+	hostfile, err := writeHostfile(r.cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(hostfile) }()
 
-	var interfaces []string
-	for nic := range cfg.NICs {
-		interfaces = append(interfaces, testbed.Interface(nic))
-	}
-	var turn sync.Mutex // whose line is being printed
-	programs := make([]*exec.Cmd, cfg.Nodes)
+	var printing sync.Mutex // held for one line
+	programs := make([]*exec.Cmd, r.cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
-		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k), envNodes+"="+strconv.Itoa(cfg.Nodes),
-			envInterfaces+"="+strings.Join(interfaces, ","), envHostfile+"="+hostfile)
-		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), turn: &turn}
-		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), turn: &turn}
+		c.Env = append(launch.ShareOfCores(r.cfg.Nodes), envNode+"="+strconv.Itoa(k),
+			envNodes+"="+strconv.Itoa(r.cfg.Nodes), envInterfaces+"="+launch.Interfaces(r.cfg.NICs),
+			envHostfile+"="+hostfile)
+		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printing: &printing}
+		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printing: &printing}
 		defer out.flush()
 		defer errs.flush()
 		c.Stdout, c.Stderr = out, errs
@@ -117,12 +123,12 @@ func writeHostfile(cfg testbed.Config) (path string, err error) {
 	return f.Name(), f.Close()
 }
 
-// lineWriter passes lines on whole, each behind a prefix.
+// lineWriter writes whole lines, each after a prefix.
 type lineWriter struct {
-	prefix string
-	out    io.Writer
-	turn   *sync.Mutex
-	rest   []byte // of a line that has not ended
+	prefix   string
+	out      io.Writer
+	printing *sync.Mutex
+	rest     []byte // of a line that has not ended
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -140,16 +146,16 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
-	w.turn.Lock()
-	defer w.turn.Unlock()
+	w.printing.Lock()
+	defer w.printing.Unlock()
 	_, err := fmt.Fprintf(w.out, "%s%s", w.prefix, b)
 	return err
 }
 
-// flush ends a last line that its program did not end.
+// flush writes an unfinished last line.
 func (w *lineWriter) flush() {
 	if len(w.rest) > 0 {
-		_ = w.line(append(w.rest, '\n')) // nobody is left to tell
+		_ = w.line(append(w.rest, '\n')) // the program has ended
 		w.rest = nil
 	}
 }

@@ -2,9 +2,9 @@ package testbed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,66 +17,78 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// switchVerb forwards frames between network interfaces.
+type switchVerb struct {
+	json             bool
+	ageing, duration time.Duration
+}
+
+// NewSwitchCommand returns the verb switch.
 func NewSwitchCommand() *cobra.Command {
-	var asJSON bool
-	var ageing, duration time.Duration
+	s := &switchVerb{}
 	cmd := &cobra.Command{
 		Use:   "switch PORT PORT... [flags]",
 		Short: "Be a VLAN-aware learning switch between network interfaces",
-		Long: `Forwards frames between network interfaces as a switch does, until it is interrupted; then it prints what it
-has counted. A PORT is an interface with, behind a colon, what its port is:
+		Long: `Forwards frames between network interfaces as a switch does, until it is interrupted; then it prints
+what it has counted. A PORT is an interface with, behind a colon, what its port is:
 
   eth1               in all VIDs; tags pass as they are
   eth1:access=5      untagged, in VID 5 alone
   eth1:trunk=1,2,7   tagged, in these VIDs
 
-There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP must not leave
-checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
+There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
+must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return cli.Misuse("a switch needs two ports at least")
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ports, err := parsePorts(args)
-			if err != nil {
-				return err
-			}
-			if ageing <= 0 || duration < 0 {
-				return cli.Misuse("--ageing %v, --duration %v: want more than 0", ageing, duration)
-			}
-			ctx := cmd.Context()
-			if duration > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, duration)
-				defer cancel()
-			}
-			s, err := openForwarder(ports, l2switch.Config{Ageing: ageing})
-			if err != nil {
-				return err
-			}
-			cmd.PrintErrf("switching between %s; interrupt to end\n", strings.Join(args, ", "))
-			err = s.run(ctx)
-			counters := s.counters()
-			if err = errors.Join(err, s.close()); err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(counters)
-			}
-			counters.print(cmd.OutOrStdout())
-			return nil
-		},
+		RunE: s.run,
 	}
 	f := cmd.Flags()
-	f.BoolVar(&asJSON, "json", false, "print the counters as JSON")
-	f.DurationVar(&ageing, "ageing", l2switch.DefaultAgeing, "how long an address is remembered that nobody sends from")
-	f.DurationVar(&duration, "duration", 0, "end after this time")
+	f.BoolVar(&s.json, "json", false, "print the counters as JSON")
+	f.DurationVar(&s.ageing, "ageing", l2switch.DefaultAgeing,
+		"how long an address is remembered that nobody sends from")
+	f.DurationVar(&s.duration, "duration", 0, "end after this time")
 	return cmd
 }
 
-// switchPort is an interface and what its port is.
+func (s *switchVerb) validate() error {
+	if s.ageing <= 0 || s.duration < 0 {
+		return cli.Misuse("--ageing %v, --duration %v: want more than 0", s.ageing, s.duration)
+	}
+	return nil
+}
+
+func (s *switchVerb) run(cmd *cobra.Command, args []string) error {
+	ports, err := parsePorts(args)
+	if err != nil {
+		return err
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if s.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.duration)
+		defer cancel()
+	}
+	f, err := openForwarder(ports, l2switch.Config{Ageing: s.ageing})
+	if err != nil {
+		return err
+	}
+	cmd.PrintErrf("switching between %s; interrupt to end\n", strings.Join(args, ", "))
+	err = f.run(ctx)
+	counters := f.counters()
+	if err = errors.Join(err, f.close()); err != nil {
+		return err
+	}
+	return cli.Write(cmd.OutOrStdout(), s.json, counters, counters.print)
+}
+
+// switchPort is an interface and the kind of its port.
 type switchPort struct {
 	name string
 	port l2switch.Port
@@ -122,7 +134,7 @@ func parsePort(arg string) (switchPort, error) {
 	return p, nil
 }
 
-// switchCounters is what a switch and its ports have counted.
+// switchCounters is the counters of a switch and its ports.
 type switchCounters struct {
 	Switch l2switch.Counters `json:"switch"`
 	Ports  []portCounters    `json:"ports"`
@@ -131,15 +143,16 @@ type switchCounters struct {
 type portCounters struct {
 	Name string `json:"name"`
 	transport.Counters
-	TxDropped uint64 `json:"tx_dropped"` // found no room on the way out
+	TxDropped uint64 `json:"tx_dropped"` // for lack of room on the way out
 }
 
-func (c *switchCounters) print(out interface{ Write([]byte) (int, error) }) {
+func (c *switchCounters) print(out io.Writer) {
 	s := &c.Switch
 	fmt.Fprintf(out, "forwarded %d, flooded %d, multicast %d, dropped %d; %d addresses\n",
 		s.Forwarded, s.Flooded, s.Multicast, s.Dropped(), s.Addresses)
 	fmt.Fprintf(out, "%-12s %12s %12s %12s %12s\n", "# Port", "rx frames", "rx dropped", "tx frames", "tx dropped")
 	for _, p := range c.Ports {
-		fmt.Fprintf(out, "%-12s %12d %12d %12d %12d\n", p.Name, p.RxFrames, p.RxDropped, p.TxFrames, p.TxDropped+p.TxRefused)
+		fmt.Fprintf(out, "%-12s %12d %12d %12d %12d\n",
+			p.Name, p.RxFrames, p.RxDropped, p.TxFrames, p.TxDropped+p.TxRefused)
 	}
 }

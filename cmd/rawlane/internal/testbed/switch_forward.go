@@ -15,7 +15,7 @@ import (
 // switchBatch is how many frames are taken from a port at a time.
 const switchBatch = 64
 
-// forwarder drives the pure switch with real links: one goroutine per port polls it and forwards.
+// forwarder drives the switch core with real links. A goroutine per port polls it and forwards.
 type forwarder struct {
 	ports []*forwardPort
 
@@ -72,7 +72,7 @@ func (s *forwarder) run(ctx context.Context) error {
 	return nil // it was told to end
 }
 
-// serve forwards what comes in by one port, until the error that it returns.
+// serve forwards frames from one port, until the error that it returns.
 func (s *forwarder) serve(ctx context.Context, number int) error {
 	p := s.ports[number]
 	for {
@@ -90,8 +90,8 @@ func (s *forwarder) serve(ctx context.Context, number int) error {
 	}
 }
 
-// forward sends frames that came in by a port to where the switch says. What finds no room is
-// dropped and counted, as a switch does.
+// forward sends the frames of a port to the ports that the switch says. Frames without room are
+// dropped and counted.
 func (s *forwarder) forward(number int, frames []transport.Frame) {
 	p := s.ports[number]
 	now := clock.Now()

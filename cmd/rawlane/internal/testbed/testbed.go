@@ -12,62 +12,83 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// bedName is what a bed may be called: it is a file's name.
+// bedName matches the names of beds, which are names of files.
 var bedName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
+// testbedVerb is the verbs testbed up, down and exec.
+type testbedVerb struct {
+	name string
+	cfg  testbed.Config
+}
+
+// NewTestbedCommand returns the verb testbed.
 func NewTestbedCommand() *cobra.Command {
-	var name string
+	t := &testbedVerb{}
 	cmd := &cobra.Command{
 		Use:   "testbed up|down|exec",
 		Short: "Keep a cluster of network namespaces to try things in",
-		Long: `A test bed is a cluster of network namespaces: nodes with an interface eth0 each, joined by a Linux bridge (or,
-two nodes, by a pair). It lives until "down", held by a process in the background; nothing is left behind when that
-ends. It needs root, or user namespaces.
+		Long: `A test bed is a cluster of network namespaces: nodes with an interface eth0 each, joined by a Linux
+bridge (or, two nodes, by a pair). It lives until "down", held by a process in the background; nothing
+is left behind when that ends. It needs root, or user namespaces.
 
   rawlane testbed up --nodes 3
   rawlane testbed exec 0 rawlane node --node 0 --nodes 3
   rawlane testbed down`,
-		Args: cli.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return cli.Misuse("up, down or exec?") },
+		Args:              cli.NoArguments,
+		RunE:              func(*cobra.Command, []string) error { return cli.Misuse("up, down or exec?") },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return t.validateName() },
 	}
-	cmd.PersistentFlags().StringVar(&name, "name", "default", "the bed's name")
-	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !bedName.MatchString(name) {
-			return cli.Misuse("--name %q: want up to 32 letters, digits, - and _", name)
-		}
-		return nil
-	}
+	cmd.PersistentFlags().StringVar(&t.name, "name", "default", "the bed's name")
+	cmd.AddCommand(t.newUpCommand(), t.newHoldCommand(), t.newDownCommand(), t.newExecCommand())
+	return cmd
+}
 
-	var cfg testbed.Config
-	up := &cobra.Command{
+func (t *testbedVerb) validateName() error {
+	if !bedName.MatchString(t.name) {
+		return cli.Misuse("--name %q: want up to 32 letters, digits, - and _", t.name)
+	}
+	return nil
+}
+
+func (t *testbedVerb) newUpCommand() *cobra.Command {
+	cmd := &cobra.Command{
 		Use:   "up [flags]",
 		Short: "Make a bed",
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := validBed(&cfg); err != nil {
+			if err := validBed(&t.cfg); err != nil {
 				return err
 			}
-			return bedUp(cmd, name, cfg)
+			return bedUp(cmd, t.name, t.cfg)
 		},
 	}
-	bedFlags(up, &cfg)
+	bedFlags(cmd, &t.cfg)
+	return cmd
+}
 
-	hold := &cobra.Command{
+// newHoldCommand makes the program that up starts in the background.
+func (t *testbedVerb) newHoldCommand() *cobra.Command {
+	cmd := &cobra.Command{
 		Use:    "hold",
-		Hidden: true, // what up starts in the background
+		Hidden: true,
 		Args:   cli.NoArguments,
-		RunE:   func(cmd *cobra.Command, _ []string) error { return bedHold(cmd.Context(), name, cfg) },
+		RunE:   func(cmd *cobra.Command, _ []string) error { return bedHold(cmd.Context(), t.name, t.cfg) },
 	}
-	bedFlags(hold, &cfg)
+	bedFlags(cmd, &t.cfg)
+	return cmd
+}
 
-	down := &cobra.Command{
+func (t *testbedVerb) newDownCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "down",
 		Short: "Remove the bed, and end what runs in it",
 		Args:  cli.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return bedDown(cmd, name) },
+		RunE:  func(*cobra.Command, []string) error { return bedDown(t.name) },
 	}
+}
 
-	exec := &cobra.Command{
+func (t *testbedVerb) newExecCommand() *cobra.Command {
+	cmd := &cobra.Command{
 		Use:   "exec NODE PROGRAM [ARGUMENT...]",
 		Short: "Run a program on a node; its exit status is the command's",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -79,13 +100,12 @@ ends. It needs root, or user namespaces.
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			node, _ := strconv.Atoi(args[0]) // checked above
-			return bedExec(cmd, name, node, args[1:])
+		RunE: func(_ *cobra.Command, args []string) error {
+			node, _ := strconv.Atoi(args[0]) // Args has checked it
+			return bedExec(t.name, node, args[1:])
 		},
 	}
-	exec.Flags().SetInterspersed(false)
-	cmd.AddCommand(up, hold, down, exec)
+	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 

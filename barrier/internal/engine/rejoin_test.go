@@ -1,0 +1,100 @@
+package engine
+
+import "testing"
+
+// An engine that moves to another epoch forgets what it has heard, and enters its barriers again.
+func TestRejoin(t *testing.T) {
+	a := newAlone(t, "tree:2", 2, 4)
+	a.arrives(0)
+	a.want(a.notify(3, 1, 0), "0 notify 1 gen=1")
+	a.notify(3, 2, 0) // early
+	if !a.Fresh() {
+		t.Fatal("it has completed nothing, and is not fresh")
+	}
+	old := a.from(3, Notify, 1, 0)
+	a.want(sends(a.Rejoin(a.now, 3, nil)), "")
+	if got := a.Missing(0, nil); len(got) != 1 || got[0] != 3 {
+		t.Errorf("it waits for %v, want 3", got)
+	}
+	a.want(a.hears(3, old), "") // of the old epoch
+	anew := old
+	anew.Identity.Epoch, anew.Incarnation = 3, 77
+	a.want(a.hears(3, anew), "0 notify 1 gen=1")
+	a.is(Waiting, 1)
+	if a.waiting[0].parities[0].here[0] {
+		t.Error("the early message of the old epoch is kept")
+	}
+}
+
+// A leaf sends its notify again in the new epoch.
+func TestRejoin_NotifiesAgain(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.want(a.arrives(0), "0 notify 0 gen=1")
+	out := a.Rejoin(a.now, 2, nil)
+	a.want(sends(out), "0 notify 0 gen=1")
+	if e := out[0].Message.Identity.Epoch; e != 2 {
+		t.Errorf("epoch %d, want 2", e)
+	}
+}
+
+// Only an engine that has completed nothing can begin again in another epoch.
+func TestFresh(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(a *alone)
+		want bool
+	}{
+		{"nothing entered", func(*alone) {}, true},
+		{"waiting in the first barrier", func(a *alone) { a.arrives(0) }, true},
+		{"waiting in two numbers", func(a *alone) { a.arrives(0); a.arrives(1) }, true},
+		{"completed one", func(a *alone) { a.arrives(0); a.notify(0, 1, 1) }, false},
+		{"waiting in the second", func(a *alone) { a.arrives(0); a.notify(0, 1, 1); a.arrives(0) }, false},
+		{"failed", func(a *alone) { a.arrives(0); a.hears(0, a.failed(0, 1, Silent, 0)) }, false},
+		{"a failure pending", func(a *alone) { a.hears(0, a.failed(0, 1, OtherAlgorithm, 0)) }, false},
+		{"a member is gone", func(a *alone) { a.hears(0, a.failed(0, 5, Silent, 2)) }, false},
+	} {
+		a := newAlone(t, "concurrent", 1, 3)
+		c.do(a)
+		if a.Fresh() != c.want {
+			t.Errorf("%s: fresh is %t, want %t", c.name, a.Fresh(), c.want)
+		}
+	}
+}
+
+// A nack comes from a later life of a member if that was heard by another incarnation, counts as down, or
+// is further behind than a member can be.
+func TestBegunAnew(t *testing.T) {
+	done := func(a *alone, generations uint32) {
+		for g := range generations {
+			a.arrives(0)
+			a.notify(0, g+1, 1)
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		do         func(a *alone)
+		rank       int
+		generation uint32
+		want       bool
+	}{
+		{"never heard, lacks the last generation", func(a *alone) { done(a, 3) }, 2, 3, false},
+		{"never heard, lacks the generation after", func(a *alone) { done(a, 3) }, 2, 4, false},
+		{"never heard, lacks an earlier generation", func(a *alone) { done(a, 3) }, 2, 2, true},
+		{"never heard, lacks the first and only one", func(a *alone) { done(a, 1) }, 2, 1, false},
+		{"waiting in the second, lacks the first", func(a *alone) { done(a, 1); a.arrives(0) }, 2, 1, false},
+		{"heard by this incarnation", func(a *alone) { a.hears(2, a.from(2, StatusReply, 0, 0)) }, 2, 1, false},
+		{"heard by another one", func(a *alone) {
+			m := a.from(2, StatusReply, 0, 0)
+			m.Incarnation = 77
+			a.hears(2, m)
+		}, 2, 1, true},
+		{"down", func(a *alone) { a.hears(0, a.failed(0, 1, Silent, 2)) }, 2, 1, true},
+	} {
+		a := newAlone(t, "concurrent", 1, 3)
+		c.do(a)
+		nack := a.from(c.rank, Nack, c.generation, 1)
+		if got := a.BegunAnew(c.rank, &nack); got != c.want {
+			t.Errorf("%s: begun anew is %t, want %t", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Sockets of UDP and TCP, polled: what remains of their cost when nobody sleeps.
+#include "baseline.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum { PORT = 7777 };
+
+static int sock, ping_len;
+static uint8_t buffer[SLOT];
+
+static struct sockaddr_in address(const char *ip) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = INADDR_ANY};
+  if (ip && inet_pton(AF_INET, ip, &a.sin_addr) != 1) die(ip);
+  return a;
+}
+
+static void nodelay(int s) {
+  int one = 1;
+  if (setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)) die("TCP_NODELAY");
+}
+
+static int bound(int type) {
+  struct sockaddr_in a = address(NULL);
+  int one = 1, s = socket(AF_INET, type, 0);
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof a)) die("bind");
+  return s;
+}
+
+static void connected(int type, const char *peer, int size) {
+  struct sockaddr_in a = address(peer);
+  sock = socket(AF_INET, type, 0);
+  if (sock < 0 || connect(sock, (struct sockaddr *)&a, sizeof a)) die("connect");
+  ping_len = size;
+}
+
+static int empty(int n) {
+  if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) die("recv");
+  return n < 0;
+}
+
+void udp_echo(void) {
+  int s = bound(SOCK_DGRAM);
+  ready();
+  for (;;) {
+    struct sockaddr_in from;
+    socklen_t len = sizeof from;
+    int n = recvfrom(s, buffer, sizeof buffer, MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+    if (!empty(n) && sendto(s, buffer, n, 0, (struct sockaddr *)&from, len) != n) die("sendto");
+  }
+}
+
+void udp_ping_open(const char *peer, int size) { connected(SOCK_DGRAM, peer, size); }
+
+static int answered(void) {
+  for (int polls = 0; polls < POLLS; polls++)
+    if (!empty(recv(sock, buffer, sizeof buffer, MSG_DONTWAIT))) return 1;
+  return 0;
+}
+
+int udp_ping(void) {
+  if (send(sock, buffer, ping_len, 0) != ping_len) die("send");
+  for (int windows = 0; windows < WINDOWS; windows++)
+    if (answered()) return windows == 0;
+  return 0;
+}
+
+void tcp_echo(void) {
+  int listening = bound(SOCK_STREAM);
+  if (listen(listening, 1)) die("listen");
+  ready();
+  int s = accept(listening, NULL, NULL);
+  if (s < 0) die("accept");
+  nodelay(s);
+  for (;;) {
+    int n = recv(s, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (n == 0) exit(0); // the stream has ended
+    if (!empty(n) && send(s, buffer, n, 0) != n) die("send");
+  }
+}
+
+void tcp_ping_open(const char *peer, int size) {
+  connected(SOCK_STREAM, peer, size);
+  nodelay(sock);
+}
+
+int tcp_ping(void) {
+  if (send(sock, buffer, ping_len, 0) != ping_len) die("send");
+  for (int got = 0; got < ping_len;) {
+    int n = recv(sock, buffer + got, ping_len - got, MSG_DONTWAIT);
+    if (n == 0) errno = ECONNRESET, die("recv");
+    if (!empty(n)) got += n;
+  }
+  return 1; // TCP loses nothing
+}
+
+// ---- records over a stream
+
+// tcp_sink reads a stream to its end, and answers with the number of bytes that came.
+void tcp_sink(int polled) {
+  static uint8_t chunk[1 << 16];
+  uint64_t came = 0;
+  int listening = bound(SOCK_STREAM);
+  if (listen(listening, 1)) die("listen");
+  ready();
+  int s = accept(listening, NULL, NULL);
+  if (s < 0) die("accept");
+  for (int n; (n = recv(s, chunk, sizeof chunk, polled ? MSG_DONTWAIT : 0)) != 0;)
+    if (!empty(n)) came += n;
+  if (send(s, &came, sizeof came, 0) != sizeof came) die("send");
+}
+
+// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all.
+void tcp_send(const char *peer, int size, int iters, int batch) {
+  static uint8_t records[MAX_BATCH * SLOT];
+  uint64_t all = (uint64_t)size * iters, came = 0;
+  connected(SOCK_STREAM, peer, size);
+  nodelay(sock);
+  uint64_t start = now();
+  for (uint64_t left = all; left > 0;) {
+    uint64_t want = (uint64_t)size * batch;
+    int n = send(sock, records, want < left ? want : left, 0);
+    if (n < 0) die("send");
+    left -= n;
+  }
+  if (shutdown(sock, SHUT_WR)) die("shutdown");
+  if (recv(sock, &came, sizeof came, MSG_WAITALL) != sizeof came) die("recv");
+  uint64_t took = now() - start;
+  if (came != all) errno = EPROTO, die("the other side did not get all");
+  printf("%llu\n", (unsigned long long)took);
+}

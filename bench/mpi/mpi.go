@@ -1,0 +1,156 @@
+// Package mpi is the comparison with Open MPI: barriers among processes on this machine, over TCP.
+package mpi
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/procgroup"
+)
+
+//go:embed c/barrier.c
+var source []byte
+
+// options start the processes on this machine, more than cores, talking by TCP. A waiting process
+// gives its core away between polls; otherwise the others on that core would wait for the
+// scheduler.
+var options = []string{
+	"--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+	"--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
+}
+
+// MPI is an installation of Open MPI.
+type MPI struct {
+	compiler, launcher string
+	Version            string
+}
+
+// version is in the output of mpirun --version; under its other name the program is OpenRTE.
+var version = regexp.MustCompile(`\((?:Open MPI|OpenRTE)\) (\S+)`)
+
+// Find finds Open MPI. Debian installs its programs under names of their own, beside other MPIs.
+func Find(ctx context.Context) (*MPI, error) {
+	m := &MPI{}
+	for _, suffix := range []string{".openmpi", ""} {
+		compiler, err1 := exec.LookPath("mpicc" + suffix)
+		launcher, err2 := exec.LookPath("mpirun" + suffix)
+		if err1 == nil && err2 == nil {
+			m.compiler, m.launcher = compiler, launcher
+			break
+		}
+	}
+	if m.launcher == "" {
+		return nil, errors.New("no mpicc and mpirun of Open MPI: " +
+			"install it (Debian: openmpi-bin and libopenmpi-dev)")
+	}
+	out, err := exec.CommandContext(ctx, m.launcher, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", m.launcher, err)
+	}
+	v := version.FindSubmatch(out)
+	if v == nil {
+		return nil, fmt.Errorf("%s is not Open MPI's: it says %q", m.launcher, out)
+	}
+	m.Version = string(v[1])
+	return m, nil
+}
+
+// Barriers is a measurement: in a first loop with work between the barriers, in a second without.
+type Barriers struct {
+	Nodes, Warm, Iters int
+	Work               time.Duration
+}
+
+const loops = 2
+
+// Run returns the time of each barrier in ns: for each loop, for each rank.
+func (m *MPI) Run(ctx context.Context, b Barriers) (samples [][][]uint32, err error) {
+	dir, err := os.MkdirTemp("", "rawlane-mpi-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program, err := m.build(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "samples")
+	args := append([]string{"-n", strconv.Itoa(b.Nodes)}, options...)
+	args = append(args, program, strconv.Itoa(b.Iters), strconv.Itoa(b.Warm),
+		strconv.FormatInt(b.Work.Nanoseconds(), 10), file)
+	var env []string
+	if os.Geteuid() == 0 {
+		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	}
+	if err := runProgram(ctx, env, m.launcher, args...); err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return b.split(raw)
+}
+
+// build compiles the program into dir.
+func (m *MPI) build(ctx context.Context, dir string) (program string, err error) {
+	file, program := filepath.Join(dir, "barrier.c"), filepath.Join(dir, "barrier")
+	if err := os.WriteFile(file, source, 0o644); err != nil {
+		return "", err
+	}
+	return program, runProgram(ctx, nil, m.compiler, "-O2", "-o", program, file)
+}
+
+// split separates the samples of each loop and rank.
+func (b Barriers) split(raw []byte) (samples [][][]uint32, err error) {
+	all := make([]uint32, loops*b.Nodes*b.Iters)
+	if len(raw) != binary.Size(all) {
+		return nil, fmt.Errorf("mpirun left %d bytes of samples, want %d", len(raw), binary.Size(all))
+	}
+	if _, err := binary.Decode(raw, binary.NativeEndian, all); err != nil {
+		return nil, err
+	}
+	samples = make([][][]uint32, loops)
+	for loop := range samples {
+		for range b.Nodes {
+			samples[loop] = append(samples[loop], all[:b.Iters:b.Iters])
+			all = all[b.Iters:]
+		}
+	}
+	return samples, nil
+}
+
+// endTimeout is how long a program may take to end after SIGTERM.
+const endTimeout = 2 * time.Second
+
+// runProgram runs a program until ctx ends, and then ends its process group. The output is part of
+// the error if the program fails.
+func runProgram(ctx context.Context, env []string, name string, args ...string) error {
+	c := exec.CommandContext(ctx, name, args...)
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	c.Env = append(os.Environ(), env...)
+	procgroup.Own(c)
+	c.Cancel = func() error { procgroup.End(c, false); return nil }
+	c.WaitDelay = endTimeout
+	err := c.Run()
+	if ctx.Err() != nil {
+		procgroup.End(c, true)
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/bench/mpi"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+)
+
+// envMPI holds the results of Open MPI as JSON, a barrierResult for each loop: the command measures
+// them before it starts the processes of the nodes.
+const envMPI = "RAWLANE_BENCH_MPI"
+
+// mpiAlgo is the algorithm in the lines of Open MPI.
+const mpiAlgo = "openmpi"
+
+// compareMPI measures Open MPI's barrier, unless the parent process has, and keeps the results for
+// the table.
+func (b *barrierBench) compareMPI(ctx context.Context, cmd *cobra.Command) error {
+	text := os.Getenv(envMPI)
+	if text == "" {
+		lines, err := b.measureMPI(ctx, cli.NewProgress(cmd.ErrOrStderr()))
+		if err != nil {
+			return fmt.Errorf("--compare-mpi: %w", err)
+		}
+		marshaled, err := json.Marshal(lines)
+		if err != nil {
+			return err
+		}
+		text = string(marshaled)
+		if err := os.Setenv(envMPI, text); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal([]byte(text), &b.openMPI)
+}
+
+// measureMPI runs Open MPI's barriers and makes a line for each loop.
+func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines []*barrierResult, err error) {
+	m, err := mpi.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	note.Say("Open MPI ...")
+	samples, err := m.Run(ctx, mpi.Barriers{
+		Nodes: b.cluster.Nodes, Warm: warmUpOf(b.iters), Iters: b.iters, Work: b.work,
+	})
+	note.Clear()
+	if err != nil {
+		return nil, err
+	}
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		return nil, err
+	}
+	for i, loop := range barrierLoops {
+		p := benchParameters{
+			Link: "tcp", Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
+		}
+		r := &barrierResult{
+			benchResult: newResult("barrier", p, launch.ThisHost(lo.Name, lo.MTU)),
+			Mode:        launch.ModeProcesses, Loop: loop, Chosen: mpiAlgo, MPIVersion: m.Version,
+		}
+		if loop == "work" {
+			r.WorkUS = cli.Micros(b.work)
+		}
+		r.fill(samples[i])
+		r.MPIUS, r.ToMPI = r.MeanUS, 1
+		lines = append(lines, r)
+	}
+	return lines, nil
+}
+
+// compare adds the comparison with Open MPI's line of the same loop.
+func (r *barrierResult) compare(openMPI []*barrierResult) {
+	for _, m := range openMPI {
+		if m.Loop == r.Loop {
+			r.MPIUS, r.ToMPI, r.MPIVersion = m.MeanUS, r.MeanUS/m.MeanUS, m.MPIVersion
+		}
+	}
+}

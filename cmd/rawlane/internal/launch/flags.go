@@ -1,0 +1,108 @@
+// Package launch starts the nodes that a verb needs: in this process, in processes of their own, or
+// one of them on this machine. It has the flags that say where, opens links and endpoints, and
+// brings the results of the nodes back.
+package launch
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// ClusterFlags are the flags that say where the nodes of a verb run: in memory, in network
+// namespaces, or on machines that each run this command.
+type ClusterFlags struct {
+	Kind      string // of the links
+	Nodes     int
+	NICs      int
+	Node      int
+	ifname    string // one for each NIC, separated by commas
+	Hostfile  string
+	cluster   uint32
+	MTU       int
+	VID, PCP  int
+	dei       bool
+	Manager   string
+	captureTo string
+	Pin       string
+	timeout   time.Duration
+	Mode      string
+	hasMode   bool
+	Faults    Faults
+	Grace     time.Duration // for the other processes to end by themselves after one has failed
+	explicit  func(flag string) bool
+}
+
+// Values of flags that are not given. Nobody types them, so -1 is refused like other wrong numbers.
+const (
+	NoNode = math.MinInt
+	NoVID  = math.MinInt
+)
+
+// maxNodes stops a typing error from exhausting the machine's memory.
+const maxNodes = 250
+
+// Register defines the flags of a verb that can start all nodes itself.
+func (c *ClusterFlags) Register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.Kind, "link", "fabric", "kind of link: "+LinkKinds())
+	f.IntVar(&c.Nodes, "nodes", 2, "number of nodes")
+	f.IntVar(&c.MTU, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
+	f.StringVar(&c.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
+	f.StringVar(&c.Pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
+	c.TagFlags(cmd)
+	c.MachineFlags(cmd)
+}
+
+// NICsFlag is for verbs that use several networks.
+func (c *ClusterFlags) NICsFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&c.NICs, "nics", 1, "networks: each node has a NIC on each")
+}
+
+// ModeFlag is for verbs that can run all nodes in one process on kernel links, too.
+func (c *ClusterFlags) ModeFlag(cmd *cobra.Command) {
+	c.hasMode = true
+	cmd.Flags().StringVar(&c.Mode, "mode", "",
+		"threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
+}
+
+// TagFlags define the tag of all messages.
+func (c *ClusterFlags) TagFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&c.VID, "vid", NoVID, "send with this VLAN tag, 0 (priority only) to 4094")
+	f.IntVar(&c.PCP, "pcp", 0, "priority in the tag, 0 to 7")
+	f.BoolVar(&c.dei, "dei", false, "drop-eligible bit of the tag")
+	f.Lookup("vid").DefValue = "untagged"
+}
+
+// MachineFlags are the flags by which each machine of a real cluster says which node it is.
+func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
+	c.NICs = 1
+	f := cmd.Flags()
+	f.StringVar(&c.ifname, "interface", "",
+		"run one node here, on this network interface; the others run the same elsewhere")
+	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
+	f.IntVar(&c.Node, "node", NoNode, "this node's number")
+	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
+	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
+	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to look for the other nodes")
+	f.Lookup("node").DefValue = "by the hostfile"
+	c.explicit = f.Changed
+}
+
+// Here reports whether this process is one node and the others are elsewhere.
+func (c *ClusterFlags) Here() bool { return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode }
+
+// interfaces lists the names in --interface.
+func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",") }
+
+// LinkKinds lists the values of --link.
+func LinkKinds() string {
+	return strings.Join(slices.Sorted(maps.Keys(demoNets)), ", ")
+}

@@ -1,0 +1,136 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/testbed"
+	"golang.org/x/sys/unix"
+)
+
+// The holder is a process with a test bed. It listens on a Unix socket. To run a program in a node,
+// the command passes its standard files, and the holder starts the program with them. The command
+// of an ordinary user cannot enter the bed's user namespace: only a process with one thread may.
+
+// bedHold is the holder: it makes the bed, says so on its standard output, and serves it until it
+// is told to end.
+func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
+	ready := json.NewEncoder(os.Stdout)
+	h, err := openHolder(name, cfg)
+	if err != nil {
+		return errors.Join(ready.Encode(bedReply{Error: err.Error()}), err)
+	}
+	if err := ready.Encode(bedReply{}); err != nil {
+		return errors.Join(err, h.close())
+	}
+	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil { // closes the pipe to the command
+		_ = unix.Dup2(int(null.Fd()), 1) // on failure the pipe stays open, unread
+	}
+	ctx, h.end = context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() }) // ends Accept
+	defer stop()
+	for {
+		c, err := h.listener.AcceptUnix()
+		if err != nil {
+			return h.close()
+		}
+		go h.serve(c) // until the program ends, or the bed
+	}
+}
+
+// holder is a bed and its socket.
+type holder struct {
+	bed      *testbed.Bed
+	listener *net.UnixListener
+	end      context.CancelFunc
+}
+
+func openHolder(name string, cfg testbed.Config) (*holder, error) {
+	if err := testbed.Reexec(); err != nil {
+		return nil, err
+	}
+	path, err := bedSocket(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a holder that was killed
+		return nil, err
+	}
+	bed, err := testbed.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return &holder{bed: bed, listener: l}, nil
+}
+
+func (h *holder) close() error {
+	_ = h.listener.Close() // it may be closed already
+	return h.bed.Close()
+}
+
+// serve carries out the request of one connection.
+func (h *holder) serve(c *net.UnixConn) {
+	defer c.Close()
+	request, files, err := receiveRequest(c)
+	reply := bedReply{Status: cli.ExitFailed}
+	switch {
+	case err != nil:
+		reply.Error = err.Error()
+	case request.Do == "down":
+		reply.Status = cli.ExitDone
+		defer h.end()
+	default:
+		reply = h.exec(c, request, files)
+	}
+	for _, f := range files {
+		_ = f.Close() // copies of the command's
+	}
+	_ = json.NewEncoder(c).Encode(reply) // the command may have gone
+}
+
+// exec runs a program in a node with the command's files. The end of the command ends the program.
+func (h *holder) exec(c *net.UnixConn, r *bedRequest, files []*os.File) bedReply {
+	if r.Node < 0 || r.Node >= h.bed.Nodes() || len(r.Args) == 0 || len(files) != 3 {
+		return bedReply{Status: cli.ExitFailed, Error: fmt.Sprintf("no node %d: the bed has %d (0 to %d)",
+			r.Node, h.bed.Nodes(), h.bed.Nodes()-1)}
+	}
+	p := exec.Command(r.Args[0], r.Args[1:]...)
+	p.Env, p.Dir = r.Env, r.Dir
+	p.Stdin, p.Stdout, p.Stderr = files[0], files[1], files[2]
+	if err := h.bed.Node(r.Node).Start(p); err != nil {
+		return bedReply{Status: cli.ExitFailed, Error: err.Error()}
+	}
+	go func() { // until the command closes the connection, after the reply or when it ends
+		for from := json.NewDecoder(c); ; {
+			var s bedSignal
+			if err := from.Decode(&s); err != nil {
+				_ = p.Process.Kill() // or it has ended already
+				return
+			}
+			_ = p.Process.Signal(syscall.Signal(s.Signal)) // as above
+		}
+	}()
+	err := p.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return bedReply{}
+	case errors.As(err, &exit) && exit.ExitCode() < 0:
+		return bedReply{Status: 128 + int(exit.Sys().(syscall.WaitStatus).Signal())}
+	case errors.As(err, &exit):
+		return bedReply{Status: exit.ExitCode()}
+	}
+	return bedReply{Status: cli.ExitFailed, Error: err.Error()}
+}

@@ -1,0 +1,21 @@
+// Package procgroup ends a program together with the programs that it has started.
+package procgroup
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Own makes a program, before its start, the leader of a process group.
+func Own(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// End sends SIGTERM to the group of a program, or SIGKILL with force.
+func End(c *exec.Cmd, force bool) {
+	signal := syscall.SIGTERM
+	if force {
+		signal = syscall.SIGKILL
+	}
+	if c.Process != nil {
+		_ = syscall.Kill(-c.Process.Pid, signal) // it may have ended already
+	}
+}

@@ -1,0 +1,159 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// A message that takes a new route may overtake one that was sent by the old one. A drain prevents
+// that:
+//
+//	sends to the node are held back    Send waits, TrySend is refused, what is posted stays posted
+//	a probe follows the last of them   by the old route: same links and queues, so nothing overtakes it
+//	its reply is awaited               all that was sent before has arrived
+//	the route is changed               and sends go on
+//
+// Only the lanes of the nodes concerned are held: see sendQueue.
+
+// drain is an endpoint's part in drains.
+type drain struct {
+	turn chan struct{} // of capacity 1: holds a token while a drain is under way
+	held []NodeID      // guarded by tableMu
+}
+
+func (d *drain) init() { d.turn = make(chan struct{}, 1) }
+
+// Drain runs change, which is to change the routes to some nodes, when all that was sent to them
+// before has arrived, and holds back what is sent to them meanwhile. So no message overtakes
+// another across the change. Send and PostSend wait, TrySend returns transport.ErrBusy. Messages to
+// other nodes, to groups and to all are not held back. Arrived means taken from the link by the
+// node, not by its program.
+//
+// All links of the endpoint are drained. Lost probes are repeated until ctx ends. Then, or if
+// another error comes first, change is not run, and sends go on by the old route: *NoAnswerError,
+// ErrUnknownNode, ErrClosed. Otherwise Drain returns change's error. Drains of one endpoint follow
+// one another. change must not send to the nodes, and Receive functions must not call Drain.
+func (e *Endpoint) Drain(ctx context.Context, change func() error, nodes ...NodeID) error {
+	select {
+	case e.drain.turn <- struct{}{}:
+		defer func() { <-e.drain.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("drain: another one is under way: %w", ctx.Err())
+	}
+	paths, err := e.pathsTo(nodes)
+	if err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	e.hold(nodes)
+	defer e.release()
+	for _, p := range paths {
+		if err := e.awaitArrival(ctx, p); err != nil {
+			return fmt.Errorf("drain: %w (the routes are as they were)", err)
+		}
+	}
+	return change()
+}
+
+// pathsTo returns the present paths to the nodes, by all links.
+func (e *Endpoint) pathsTo(nodes []NodeID) (paths []Path, err error) {
+	for _, n := range nodes {
+		if n == e.cfg.Node {
+			continue
+		}
+		for nic := range e.nics {
+			p, err := e.Path(n, nic)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, p)
+		}
+	}
+	return paths, nil
+}
+
+// hold holds back sends to the nodes. When it returns, no earlier send to them is still under way.
+func (e *Endpoint) hold(nodes []NodeID) {
+	e.tableMu.Lock()
+	e.drain.held = nodes
+	for _, n := range nodes {
+		e.lookup(n).hold(e, true)
+	}
+	e.tableMu.Unlock()
+	for _, p := range e.openPorts() {
+		p.out.awaitSenders()
+	}
+}
+
+// release lets sends go.
+func (e *Endpoint) release() {
+	e.tableMu.Lock()
+	for _, n := range e.drain.held {
+		e.lookup(n).hold(e, false)
+	}
+	e.drain.held = nil
+	e.tableMu.Unlock()
+}
+
+// hold holds the peer's lanes, or lets them go. A nil peer has none.
+func (p *peer) hold(e *Endpoint, on bool) {
+	if p == nil {
+		return
+	}
+	for nic := range p.neighbours {
+		q := &e.nics[nic].queue
+		q.mu.Lock()
+		q.hold(&p.neighbours[nic].lane, on)
+		if !on {
+			q.send()
+			q.schedule()
+		}
+		q.mu.Unlock()
+	}
+}
+
+// Probes of a drain are repeated after firstProbe, and then after twice as long each time, to
+// lastProbe. An answer takes tens of microseconds where nodes wait for it, and a millisecond where
+// they must be woken first.
+const (
+	firstProbe = 5 * time.Millisecond
+	lastProbe  = 200 * time.Millisecond
+)
+
+// awaitArrival returns when all that was sent by a path has arrived.
+func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
+	start := clock.Now()
+	for timeout := firstProbe; ; timeout = min(2*timeout, lastProbe) {
+		try, cancel := context.WithTimeout(ctx, timeout)
+		_, err := e.Ping(try, p, ProbeOptions{})
+		cancel()
+		var silent *NoAnswerError
+		if errors.As(err, &silent) && ctx.Err() != nil {
+			silent.Silent, silent.cause = clock.Now().Sub(start), ctx.Err()
+		}
+		if ctx.Err() != nil || !errors.Is(err, ErrNoAnswer) {
+			return err
+		}
+	}
+}
+
+// AddressDrain is Endpoint.Drain by addresses in place of node numbers, as packages of VLAN routes
+// know nodes.
+type AddressDrain struct{ Endpoint *Endpoint }
+
+// Drain is Endpoint.Drain for the nodes that have these addresses on one of the endpoint's links.
+// Addresses of others, to which the endpoint sends nothing, do not matter.
+func (d AddressDrain) Drain(ctx context.Context, change func() error, dst ...transport.MAC) error {
+	var nodes []NodeID
+	for _, n := range d.Endpoint.Nodes() {
+		if slices.ContainsFunc(n.MACs, func(m transport.MAC) bool { return slices.Contains(dst, m) }) {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	return d.Endpoint.Drain(ctx, change, nodes...)
+}

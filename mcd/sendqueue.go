@@ -1,0 +1,308 @@
+package mcd
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// sendQueue holds the posted descriptors of one link that were not sent yet. It is empty nearly
+// always: the link takes what it is given.
+//
+// Each destination has a lane, in order. A lane whose head the link refuses, or that a Drain holds
+// back, does not keep the others from going. All that is for groups or for all shares one lane,
+// which keeps its place among the others: what was posted before a broadcast goes before it, and
+// what was posted after it waits.
+type sendQueue struct {
+	link  transport.Link
+	count atomic.Int32 // of waiting descriptors, those of held lanes excepted
+
+	mu    sync.Mutex  // guards what follows, and the lanes; the outer one of sendQueue.mu and outbox.mu
+	lanes []*sendLane // those with waiting descriptors, many excepted; tried in turn
+	many  sendLane
+	held  int         // how many lanes are held
+	last  uint64      // sequence number of the last descriptor that had to wait
+	timer *time.Timer // tries again, in case that nobody makes progress
+}
+
+// sendLane holds the descriptors that wait for one destination.
+type sendLane struct {
+	waiting    atomic.Int32
+	held       atomic.Bool
+	head, tail *SendDesc
+}
+
+const (
+	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about
+	// 40 frames.
+	sendRetry = 50 * time.Microsecond
+	// maxRefusals is how many lanes a link may refuse before it counts as full. A link to the
+	// kernel refuses all; the in-memory fabric refuses what its receiver has no room for.
+	maxRefusals = 4
+)
+
+// errHeld: a Drain holds back messages to the destination. It is transport.ErrBusy.
+var errHeld = fmt.Errorf("a drain is under way: %w", transport.ErrBusy)
+
+// lane returns the lane of a descriptor.
+func (q *sendQueue) lane(d *SendDesc) *sendLane {
+	if d.neighbour == nil {
+		return &q.many
+	}
+	return &d.neighbour.lane
+}
+
+// admit reports whether a message of a lane may go ahead of what waits.
+func (q *sendQueue) admit(l *sendLane) error {
+	if l.held.Load() {
+		return errHeld
+	}
+	if l.waiting.Load() > 0 || q.many.waiting.Load() > 0 {
+		return transport.ErrBusy
+	}
+	return nil
+}
+
+// admitMany is admit for a message to many.
+func (q *sendQueue) admitMany() error {
+	if q.count.Load() > 0 {
+		return transport.ErrBusy
+	}
+	return nil
+}
+
+// post sends descriptors of one port, at most a batch, or lets them wait.
+func (q *sendQueue) post(ds []*SendDesc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if ds[0].port.closed.Load() {
+		finish(ds, ErrClosed)
+		return
+	}
+	for len(ds) > 0 && q.held == 0 && q.count.Load() == 0 {
+		sent, err := transmitPosted(ds)
+		done, busy := settled(sent, err)
+		finishBatch(ds[:done], sent, err)
+		ds = ds[done:]
+		if busy {
+			break
+		}
+	}
+	if len(ds) == 0 {
+		return
+	}
+	for _, d := range ds {
+		q.push(d)
+	}
+	if len(q.lanes) > 1 {
+		q.send()
+	}
+	q.schedule()
+}
+
+// push puts a descriptor at the end of its lane.
+func (q *sendQueue) push(d *SendDesc) {
+	d.completion.Reset()
+	d.posted.Store(true)
+	q.last++
+	d.sequence, d.next = q.last, nil
+	l := q.lane(d)
+	if l.head == nil {
+		l.head = d
+		if l != &q.many {
+			q.lanes = append(q.lanes, l)
+		}
+	} else {
+		l.tail.next = d
+	}
+	l.tail = d
+	q.counted(l, 1)
+}
+
+// pop takes the first n descriptors out of a lane. A lane that is empty then stays in lanes until
+// send.
+func (q *sendQueue) pop(l *sendLane, n int) {
+	for range n {
+		d := l.head
+		l.head, d.next = d.next, nil
+	}
+	q.counted(l, -n)
+}
+
+// counted notes that so many more descriptors wait in a lane.
+func (q *sendQueue) counted(l *sendLane, n int) {
+	l.waiting.Add(int32(n))
+	if !l.held.Load() {
+		q.count.Add(int32(n))
+	}
+}
+
+// flush tries to send what waits.
+func (q *sendQueue) flush() {
+	if q.count.Load() == 0 || !q.mu.TryLock() { // the holder of the lock is at it
+		return
+	}
+	defer q.mu.Unlock()
+	q.send()
+	q.schedule()
+}
+
+// schedule sees to it that what waits is tried again.
+func (q *sendQueue) schedule() {
+	if q.count.Load() == 0 {
+		return
+	}
+	if q.timer == nil {
+		q.timer = time.AfterFunc(sendRetry, q.flush) // stopped by stop
+		return
+	}
+	q.timer.Reset(sendRetry)
+}
+
+// send gives the link what waits, until it refuses.
+func (q *sendQueue) send() {
+	for q.sendLanes() && q.many.head != nil && q.sendMany() {
+	}
+}
+
+// sendLanes gives the link what waits in lanes and was posted before what is for many. It reports
+// whether the link took all of that.
+func (q *sendQueue) sendLanes() bool {
+	limit := uint64(math.MaxUint64)
+	if q.many.head != nil {
+		limit = q.many.head.sequence
+	}
+	var refusing [maxRefusals]*sendLane
+	refused := refusing[:0]
+	kept := q.lanes[:0]
+	for _, l := range q.lanes {
+		if len(refused) < maxRefusals && !l.held.Load() && !q.sendLane(l, limit) {
+			refused = append(refused, l)
+		} else if l.head != nil {
+			kept = append(kept, l)
+		}
+	}
+	clear(q.lanes[len(kept):])
+	q.lanes = append(kept, refused...) // the others are tried first next time
+	return len(refused) == 0
+}
+
+// sendMany gives the link what waits for many and was posted before what waits in lanes. It reports
+// whether the link took all of that.
+func (q *sendQueue) sendMany() bool {
+	limit := uint64(math.MaxUint64)
+	for _, l := range q.lanes {
+		if !l.held.Load() {
+			limit = min(limit, l.head.sequence)
+		}
+	}
+	return q.sendLane(&q.many, limit)
+}
+
+// sendLane gives the link the descriptors of a lane whose sequence numbers are below limit. It
+// returns false if the link refused one.
+func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
+	var batch [sendBatch]*SendDesc
+	for {
+		n := 0
+		for d := l.head; d != nil && n < sendBatch && d.sequence < limit && d.port == l.head.port; d = d.next {
+			batch[n] = d
+			n++
+		}
+		if n == 0 {
+			return true
+		}
+		sent, err := transmitPosted(batch[:n])
+		done, busy := settled(sent, err)
+		q.pop(l, done) // before its owners may use them again
+		finishBatch(batch[:done], sent, err)
+		if busy {
+			return false
+		}
+	}
+}
+
+// remove takes a descriptor back. It returns false if it does not wait any more.
+func (q *sendQueue) remove(d *SendDesc) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !d.posted.Load() {
+		return false
+	}
+	q.removeAll(q.lane(d), func(other *SendDesc) bool { return other == d })
+	q.compact()
+	return true
+}
+
+// drop fails the waiting descriptors of a port that was closed.
+func (q *sendQueue) drop(p *Port) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range append(slices.Clip(q.lanes), &q.many) {
+		finish(q.removeAll(l, func(d *SendDesc) bool { return d.port == p }), ErrClosed)
+	}
+	q.compact()
+}
+
+// removeAll takes some descriptors out of a lane.
+func (q *sendQueue) removeAll(l *sendLane, which func(*SendDesc) bool) (removed []*SendDesc) {
+	at := &l.head
+	l.tail = nil
+	for d := l.head; d != nil; d = d.next {
+		if which(d) {
+			*at = d.next
+			removed = append(removed, d)
+			continue
+		}
+		l.tail, at = d, &d.next
+	}
+	for _, d := range removed {
+		d.next = nil
+		d.posted.Store(false)
+	}
+	q.counted(l, -len(removed))
+	return removed
+}
+
+// compact takes the empty lanes out of lanes.
+func (q *sendQueue) compact() {
+	q.lanes = slices.DeleteFunc(q.lanes, func(l *sendLane) bool { return l.head == nil })
+}
+
+// hold has a lane wait for release, or lets it go. The caller holds mu.
+func (q *sendQueue) hold(l *sendLane, on bool) {
+	if l.held.Load() == on {
+		return
+	}
+	waiting := l.waiting.Load()
+	if on {
+		q.held++
+		q.count.Add(-waiting)
+	} else {
+		q.held--
+		q.count.Add(waiting)
+	}
+	l.held.Store(on) // last: a sender that is admitted then sees what waits
+}
+
+// why says what a descriptor waits for.
+func (q *sendQueue) why(d *SendDesc) string {
+	if q.lane(d).held.Load() {
+		return "a drain is under way"
+	}
+	return fmt.Sprintf("link %s has no room", transport.Name(q.link))
+}
+
+// stop ends the retries.
+func (q *sendQueue) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+}

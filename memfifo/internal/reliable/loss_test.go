@@ -1,0 +1,170 @@
+package reliable
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/congestion"
+)
+
+// A frame that three others have overtaken is sent again at once, though more are on their way
+// than may be after a loss; one that two have overtaken is not.
+func TestLost_FastRetransmission(t *testing.T) {
+	for _, window := range []int{8, 64, Window} {
+		p := newPair(t, 120).open()
+		a := p.ends[0]
+		a.c.lanes[0].window(window, Window)
+		for range window {
+			a.write(p.now, Requests, 100)
+		}
+		p.send(0)
+		frames := p.air[1]
+		lost, rest := frames[0], frames[congestion.DupThresh:]
+		p.air[1] = frames[1:congestion.DupThresh]
+		p.deliver(1)
+		p.send(1)
+		p.deliver(0)
+		if p.send(0); len(p.air[1]) > 0 {
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh-1)
+		}
+		p.air[1] = rest[:1]
+		p.deliver(1)
+		p.send(1)
+		p.deliver(0)
+		p.send(0)
+		if len(p.air[1]) == 0 || string(p.air[1][0][HeaderLen:]) != string(lost[HeaderLen:]) {
+			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh)
+		}
+		if c := a.c.lanes[0].reno.Window(); c > window/2+1 {
+			t.Errorf("window %d: congestion %d", window, c)
+		}
+		p.air[1] = append(p.air[1], rest[1:]...)
+		p.settle()
+		p.pass(time.Second)
+		if !a.done() || a.c.Counters().Retransmitted != 1 && window < ReorderWindow {
+			t.Errorf("window %d: done %t, %+v", window, a.done(), a.c.Counters())
+		}
+	}
+}
+
+// Congestion is halved by a loss, once for each window, to leastCongestion by a timeout; and
+// grows back.
+func TestLost_Congestion(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	s := &a.c.lanes[0].sender
+	s.window(100, Window)
+	burst := func(lost ...int) {
+		for range 60 {
+			a.write(p.now, Requests, 100)
+		}
+		p.send(0)
+		for i, k := range lost {
+			p.air[1] = append(p.air[1][:k-i], p.air[1][k-i+1:]...)
+		}
+		p.deliver(1)
+		p.send(1)
+		p.deliver(0)
+	}
+	burst(5, 10, 20)
+	if s.reno.Window() < 45 || s.reno.Window() > 55 {
+		t.Errorf("after three losses in a window: %d", s.reno.Window())
+	}
+	p.pass(time.Second)
+	for range 100 {
+		burst()
+		p.pass(time.Millisecond)
+	}
+	if s.reno.Window() < 2*50 {
+		t.Errorf("congestion has grown back to %d", s.reno.Window())
+	}
+	a.write(p.now, Requests, 100)
+	p.send(0)
+	p.air[1] = nil
+	p.after(0, baseRTO(&a.c.rtt))
+	if s.reno.Window() != minWindow {
+		t.Errorf("after a timeout: %d", s.reno.Window())
+	}
+}
+
+// The timeout doubles while nothing comes, up to mostTimeout, and is as before once something
+// does. It follows the round trip.
+func TestLost_Timeouts(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	timeout := baseRTO(&a.c.rtt)
+	for range 8 {
+		p.air[1] = nil
+		p.after(0, timeout)
+		timeout = min(2*timeout, maxRTO)
+	}
+	p.settle()
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	p.air[1] = nil
+	p.after(0, baseRTO(&a.c.rtt))
+	p.settle()
+
+	for _, trip := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 30 * time.Millisecond, 20 * time.Microsecond} {
+		for range 100 {
+			a.write(p.now, Requests, 20)
+			p.send(0)
+			p.now = p.now.Add(trip)
+			p.deliver(1)
+			p.send(1)
+			p.deliver(0)
+		}
+		is := baseRTO(&a.c.rtt)
+		if is < minRTO || is < trip || is > trip+trip/2+minRTO {
+			t.Errorf("round trip %v: timeout %v", trip, is)
+		}
+	}
+}
+
+// Mark and Reached: what was reserved before a mark is acknowledged, and nothing behind it need
+// be. Room is what fits.
+func TestMark_AndRoom(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0].c
+	if m := a.Mark(Requests); !a.Acked(Requests, m) {
+		t.Error("nothing was reserved, and is not reached")
+	}
+	if n := a.Available(Requests, 1); n != 100 {
+		t.Errorf("room of %d", n)
+	}
+	p.ends[0].write(p.now, Requests, 60)
+	if n, m := a.Available(Requests, 40), a.Available(Requests, 41); n != 40 || m != 100 {
+		t.Errorf("room of %d, %d", n, m)
+	}
+	mark := a.Mark(Requests)
+	p.send(0)
+	p.ends[0].write(p.now, Requests, 60)
+	if a.Acked(Requests, mark) {
+		t.Error("reached")
+	}
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if !a.Acked(Requests, mark) || a.Acked(Requests, a.Mark(Requests)) || a.AllAcked(Requests) {
+		t.Error("not reached, or too much")
+	}
+	p.settle()
+	n := 0
+	for ; a.Available(Requests, 60) > 0; n++ {
+		if !p.ends[0].write(p.now, Requests, 60) {
+			t.Fatal("there was room")
+		}
+	}
+	if n != Window || a.Available(Requests, 1) != 40 || p.ends[0].write(p.now, Requests, 60) {
+		t.Errorf("%d frames, room of %d", n, a.Available(Requests, 1))
+	}
+	if p.ends[0].write(p.now, Replies, 60); a.Available(Replies, 1) != 40 {
+		t.Error("the other lane has no room")
+	}
+	p.pass(time.Second)
+	if !a.AllAcked(Requests) || !a.AllAcked(Replies) {
+		t.Error("not done")
+	}
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Decode decodes one JSON object and refuses unknown fields: a misspelt name must not become a
+// setting that is left out. The error is ErrBadRequest, unless the object's own UnmarshalJSON
+// returns another one.
+func Decode(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return badRequest("JSON: something follows the object, at byte %d (want one object)", d.InputOffset())
+		}
+		return nil
+	}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return badRequest("JSON: nothing there (want an object)")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badRequest("JSON: ends too early, after %d bytes", len(b))
+	case errors.As(err, &syntax):
+		return badRequest("JSON: byte %d: %v", syntax.Offset, syntax)
+	case errors.As(err, &kind):
+		return badRequest("JSON: %s: %s (want %s)", fieldName(kind.Field), kind.Value, wanted(kind))
+	case errors.Is(err, ErrOneSided), errors.Is(err, ErrBadRequest):
+		return err
+	}
+	return badRequest("%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func fieldName(path string) string {
+	if path == "" {
+		return "the whole"
+	}
+	return fmt.Sprintf("%q", path)
+}
+
+// wanted says in words which values a field takes.
+func wanted(e *json.UnmarshalTypeError) string {
+	switch kind := e.Type.Kind().String(); {
+	case strings.HasPrefix(kind, "uint"):
+		return fmt.Sprintf("a whole number of 0 to %d", uint64(1)<<e.Type.Bits()-1)
+	case strings.HasPrefix(kind, "int"):
+		return "a whole number"
+	case kind == "slice":
+		return "a list"
+	case kind == "struct", kind == "map":
+		return "an object"
+	default:
+		return "a " + kind
+	}
+}

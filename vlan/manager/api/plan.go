@@ -1,0 +1,96 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// Plan is a plan.Plan as JSON.
+type Plan struct{ plan.Plan }
+
+type planJSON struct {
+	Topology string                   `json:"topology,omitempty"`
+	VIDs     []transport.VID          `json:"vids"`
+	PCP      transport.PCP            `json:"pcp"`
+	Nodes    []stationJSON            `json:"nodes"`
+	Pairs    map[string]transport.VID `json:"pairs,omitempty"` // by the numbers of two nodes: "2-8"
+}
+
+type stationJSON struct {
+	Name     string        `json:"name,omitempty"`
+	MAC      transport.MAC `json:"mac"`
+	VID      transport.VID `json:"vid"`
+	Priority int           `json:"priority,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler. Equal plans give equal bytes.
+func (p Plan) MarshalJSON() ([]byte, error) {
+	doc := planJSON{Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP, Pairs: make(map[string]transport.VID, len(p.Pairs))}
+	for _, s := range p.Nodes {
+		doc.Nodes = append(doc.Nodes, stationJSON(s))
+	}
+	for pair, vid := range p.Pairs {
+		doc.Pairs[pair.String()] = vid
+	}
+	return json.Marshal(doc)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses unknown fields and a pair with two VIDs.
+// Whether the plan makes sense is up to Validate.
+func (p *Plan) UnmarshalJSON(b []byte) error {
+	var doc planJSON
+	if err := Decode(b, &doc); err != nil {
+		return err
+	}
+	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
+	for _, s := range doc.Nodes {
+		read.Nodes = append(read.Nodes, plan.Node(s))
+	}
+	if len(doc.Pairs) > 0 {
+		read.Pairs = make(map[plan.Pair]transport.VID, len(doc.Pairs))
+	}
+	for text, vid := range doc.Pairs {
+		pair, err := plan.ParsePair(text)
+		if err != nil {
+			return badRequest("pairs: %v", err)
+		}
+		if other, again := read.Pairs[pair]; again && other != vid {
+			return fmt.Errorf("%w: pairs: %v: given twice, with VID %d and VID %d (want one for both directions)",
+				ErrOneSided, pair, min(vid, other), max(vid, other))
+		}
+		read.Pairs[pair] = vid
+	}
+	p.Plan = read
+	return nil
+}
+
+// Equal reports whether two plans are equal; nil equals nil alone.
+func (p *Plan) Equal(other *Plan) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	a, errA := json.Marshal(p)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes,
+// different plans have different names. It is 12 hexadecimal digits, of SHA-256, and empty for no
+// plan.
+func PlanID(p *plan.Plan) string {
+	if p == nil {
+		return ""
+	}
+	b, err := json.Marshal(Plan{*p})
+	if err != nil {
+		return "" // a plan consists of addresses, numbers and text: all of it is JSON
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

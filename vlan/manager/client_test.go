@@ -1,0 +1,26 @@
+package manager_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// A history holds the plans of large networks: its answer may be far longer than a request.
+func TestALongAnswerIsReadToItsEnd(t *testing.T) {
+	reason := strings.Repeat("x", 5*api.MaxBody)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"schema":1,"past":[{"reason":"` + reason + `","plan":null}]}`))
+	}))
+	defer s.Close()
+	c := manager.NewClient(manager.Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil)
+	defer c.Close()
+	h, err := c.History(t.Context())
+	if err != nil || len(h.Past) != 1 || len(h.Past[0].Reason) != len(reason) {
+		t.Errorf("%d entries, %v", len(h.Past), err)
+	}
+}

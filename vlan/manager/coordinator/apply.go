@@ -1,0 +1,308 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// ApplyOptions of Apply. The zero value works.
+type ApplyOptions struct {
+	// Reason is kept in the managers' logs.
+	Reason string
+	// Lease bounds the time for which a manager that has agreed waits for the others, 1 ms to
+	// MaxLease. 0: DefaultLease.
+	Lease time.Duration
+	// Partial allows a plan that changes the routes to nodes whose managers are not given. These
+	// nodes keep their VIDs, and switches flood what is sent to them, until they are changed, too.
+	Partial bool
+	// Rollback undoes the latest plan: the plan to apply is that of Previous, and the managers take
+	// the present one out of their history.
+	Rollback bool
+}
+
+// Leases of Apply.
+const (
+	// DefaultLease is far longer than the nodes of a cluster take to agree, and short enough to
+	// wait for after a coordinator's death.
+	DefaultLease = 10 * time.Second
+	// MaxLease is the longest lease that managers grant.
+	MaxLease = time.Minute
+)
+
+// Apply makes p the plan of all nodes, in two phases, so that both ends of each pair change at
+// nearly the same time: all managers validate the plan and write it to their disks; when all have,
+// all are told at once to put it into force.
+//
+// If a manager refuses or cannot be asked, nothing changes anywhere. If one is lost in the second
+// phase, the others go back to what they had; the lost one comes back with its old plan or with the
+// new one, and calling Apply again mends it. The error names it, and Survey tells which plan it
+// has. The report lists the outcome of each node in any case.
+//
+// Errors: ErrPlansDiffer if nodes may be left with different plans; a *GroupError of the nodes that
+// refused, which matches their errors; api.ErrOneSided if a pair's other end is not among the
+// managers; plan.ErrInvalid.
+//
+// Source: VFREC §4.3: while the ends disagree, frames flood.
+func Apply(ctx context.Context, managers []*manager.Client, p *plan.Plan, o ApplyOptions) (*Report, error) {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	g := newGroup(managers)
+	g.plan, g.options, g.id = p, o, rand.Text()
+	if err := g.run(ctx); err != nil {
+		return g.report(), fmt.Errorf("apply: %w", err)
+	}
+	return g.report(), nil
+}
+
+// group is the nodes of one Apply.
+type group struct {
+	id      string
+	plan    *plan.Plan
+	options ApplyOptions
+	nodes   []*member
+}
+
+// member is a node of a group.
+type member struct {
+	client *manager.Client
+	table  *api.Table // before
+	past   *api.Past  // what the node had before that, where it counts
+	state  NodeState
+	answer api.Committed
+	err    error // of its latest request
+}
+
+func newGroup(managers []*manager.Client) *group {
+	g := &group{}
+	for _, c := range managers {
+		g.nodes = append(g.nodes, &member{client: c})
+	}
+	return g
+}
+
+func (g *group) run(ctx context.Context) error {
+	if err := g.plan.Validate(); err != nil {
+		return err
+	}
+	if len(g.nodes) == 0 {
+		return errors.New("no managers (want one for each node of the plan)")
+	}
+	if err := g.ask(ctx); err != nil {
+		return err
+	}
+	if err := g.match(); err != nil {
+		return err
+	}
+	if err := g.each(ctx, "prepare", g.prepare); err != nil {
+		return errors.Join(err, g.abort(ctx))
+	}
+	if err := g.each(ctx, "commit", g.commit); err != nil {
+		return errors.Join(err, g.abort(ctx), g.apart())
+	}
+	return nil
+}
+
+// each asks all nodes at once, and returns a *GroupError of those that failed.
+func (g *group) each(ctx context.Context, act string, f func(context.Context, *member) error) error {
+	var all sync.WaitGroup
+	for _, m := range g.nodes {
+		all.Go(func() { m.err = f(ctx, m) })
+	}
+	all.Wait()
+	failed := &GroupError{Act: act}
+	for _, m := range g.nodes {
+		if m.err != nil {
+			failed.Nodes = append(failed.Nodes, m.err)
+		}
+	}
+	if len(failed.Nodes) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// ask reads the nodes' tables and, for a rollback, what they had before.
+func (g *group) ask(ctx context.Context) error {
+	return g.each(ctx, "ask", func(ctx context.Context, m *member) (err error) {
+		if m.table, err = m.client.Table(ctx); err != nil || !g.options.Rollback {
+			return err
+		}
+		return m.readPast(ctx)
+	})
+}
+
+// match makes sure that the managers are those of different nodes of the plan, and that no pair
+// would change at one end alone.
+func (g *group) match() error {
+	managed := make(map[transport.MAC]*member)
+	for _, m := range g.nodes {
+		addr, mac := m.client.Addr(), m.table.MAC
+		if other := managed[mac]; other != nil {
+			return fmt.Errorf("managers %v and %v: both are of node %v (want one for each node)", other.client.Addr(), addr, mac)
+		}
+		managed[mac] = m
+		if _, listed := g.plan.NodeOf(mac); !listed {
+			return fmt.Errorf("manager %v: %w: its node, %v, is not in the plan", addr, plan.ErrUnknownNode, mac)
+		}
+		if g.options.Rollback && !m.past.Plan.Equal(&api.Plan{Plan: *g.plan}) {
+			return fmt.Errorf("manager %v: %w: it had another plan before", addr, api.ErrChanged)
+		}
+	}
+	if g.options.Partial {
+		return nil
+	}
+	var lacking []string
+	for _, s := range g.plan.Nodes {
+		if managed[s.MAC] == nil && g.changesTo(s.MAC) {
+			lacking = append(lacking, strings.TrimSpace(s.Name+" "+s.MAC.String()))
+		}
+	}
+	if len(lacking) > 0 {
+		return fmt.Errorf("%w: the plan changes pairs of nodes whose managers are not given: %s "+
+			"(give them all, or --partial if those nodes will be changed otherwise)", api.ErrOneSided, listNames(lacking))
+	}
+	return nil
+}
+
+// changesTo reports whether the plan changes the route of a managed node to dst.
+func (g *group) changesTo(dst transport.MAC) bool {
+	to, _ := g.plan.NodeOf(dst)
+	for _, m := range g.nodes {
+		from, _ := g.plan.NodeOf(m.table.MAC)
+		if m.vidTo(dst) != g.plan.PairVID(from, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// vidTo returns the VID with which a node sends to dst before the change; 0: untagged.
+func (m *member) vidTo(dst transport.MAC) (vid transport.VID) {
+	for _, r := range m.table.Routes {
+		if r.Dst == dst {
+			return r.VID
+		}
+		if r.Dst == transport.Broadcast {
+			vid = r.VID
+		}
+	}
+	return vid
+}
+
+func (g *group) prepare(ctx context.Context, m *member) error {
+	q := &api.PrepareRequest{ID: g.id, LeaseMS: int(g.options.Lease.Milliseconds()), Rollback: g.options.Rollback, Reason: g.options.Reason}
+	if !q.Rollback {
+		q.Plan = &api.Plan{Plan: *g.plan}
+	}
+	if _, err := m.client.Prepare(ctx, q, m.table.Version); err != nil {
+		return err
+	}
+	m.state = NodePrepared
+	return nil
+}
+
+// commit tells a node to change. If the answer is lost it asks again: a commit that was carried out
+// is answered as such.
+func (g *group) commit(ctx context.Context, m *member) error {
+	m.state = NodeUnknown
+	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
+	defer cancel()
+	return g.untilAnswered(ctx, func() (err error) {
+		if m.answer, err = m.client.Commit(ctx, g.id); err == nil {
+			m.state = NodeChanged
+		}
+		return err
+	})
+}
+
+// untilAnswered repeats a request until the manager answers it, ctx ends, or the lease is over:
+// after that a manager refuses commits.
+func (g *group) untilAnswered(ctx context.Context, request func() error) error {
+	over := time.Now().Add(g.options.Lease)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := request()
+		if !errors.Is(err, api.ErrUnreachable) || time.Now().After(over) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// abortTimeout bounds the time for undoing a change, though the caller's context may have ended: a
+// manager with a slow disk answers within it.
+const abortTimeout = 5 * time.Second
+
+// abort has all nodes forget what they have prepared, and undo what they have committed. A manager
+// refuses a commit that comes after its abort. Where a node has prepared and does not hear of the
+// abort, the end of its lease does the same.
+func (g *group) abort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	errs := make([]error, len(g.nodes))
+	var all sync.WaitGroup
+	for i, m := range g.nodes {
+		all.Go(func() { errs[i] = g.abortOne(ctx, m) })
+	}
+	all.Wait()
+	failed := &GroupError{Act: "roll back"}
+	for i, m := range g.nodes {
+		if errs[i] != nil && m.state != NodePrepared && m.state != NodeUnchanged {
+			failed.Nodes = append(failed.Nodes, errs[i])
+		}
+	}
+	if len(failed.Nodes) > 0 {
+		return failed
+	}
+	return nil
+}
+
+func (g *group) abortOne(ctx context.Context, m *member) error {
+	abort := func() error {
+		answer, err := m.client.Abort(ctx, g.id, "another node did not change")
+		switch {
+		case err != nil:
+		case answer.Routes > 0 || m.state == NodeChanged:
+			m.state = NodeBack
+		default:
+			m.state = NodeUnchanged
+		}
+		return err
+	}
+	if m.state == NodePrepared || m.state == NodeUnchanged {
+		return abort() // once: its lease ends by itself
+	}
+	return g.untilAnswered(ctx, abort)
+}
+
+// apart returns an error that names the nodes which may have kept the plan: the others have gone
+// back.
+func (g *group) apart() error {
+	var lost []string
+	for _, m := range g.nodes {
+		if m.state == NodeUnknown || m.state == NodeChanged {
+			n := statusOf(m.client, m.table, nil)
+			lost = append(lost, n.label())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, or may have: plan %s, which the others have taken back, may be that of %s "+
+		"(when they answer, rawlane route apply again; rawlane route status says who has what)",
+		ErrPlansDiffer, api.PlanID(g.plan), listNames(lost))
+}

@@ -1,0 +1,288 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+// ControlOptions of Control. Topology must be given; the other fields work with their zero values.
+type ControlOptions struct {
+	// Topology is the network; its hosts are the plan's nodes.
+	Topology *topology.Topology
+	// Config sets the controller's thresholds.
+	Config control.ControllerConfig
+	// Lease is that of each change: see ApplyOptions.
+	Lease time.Duration
+	// Logger receives each decision with its reason, and errors. Nil: nothing is logged.
+	Logger *slog.Logger
+	// OnChange, if not nil, is called with the decisions of a period and the outcome of their
+	// change.
+	OnChange func(decisions []control.Decision, report *Report, err error)
+}
+
+// Control chooses the routes of a running cluster by itself. Each period it reads what the nodes
+// have sent; if another plan would relieve the worst link for long enough it applies that plan, as
+// Apply does. The reasons are in the managers' logs. It returns when ctx ends, or with an error if
+// it cannot begin: the managers must have one and the same plan, or the error is ErrPlansDiffer.
+//
+// While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot
+// read alone. It takes over plans that others apply; while nodes have different plans it changes
+// nothing, and the logger receives which ones. What programs and operators set for single pairs
+// stays over the plan, and is taken as it is.
+//
+// Source: VFREC §3.2, the autonomous control that the paper leaves open.
+func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
+	if o.Topology == nil {
+		return errors.New("control: no topology (want the network that the managers' nodes are in)")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &loop{options: o}
+	for _, m := range managers {
+		c.nodes = append(c.nodes, &watched{client: m})
+	}
+	if err := c.begin(ctx); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	o.Logger.Info("watching", "nodes", len(c.nodes), "plan", api.PlanID(c.plan))
+	for c.sleep(ctx) {
+		c.period(ctx)
+	}
+	return ctx.Err()
+}
+
+// loop is one Control.
+type loop struct {
+	options  ControlOptions
+	nodes    []*watched
+	plan     *plan.Plan // in force on the managers, without what lies over it
+	core     *control.Controller
+	troubled bool // the latest period's trouble was logged
+	differed bool // the nodes had different plans in the latest period
+}
+
+// watched is a node whose counters are read.
+type watched struct {
+	client   *manager.Client
+	table    *api.Table
+	counters api.Counters
+	err      error
+}
+
+// begin finds the plan that all managers have.
+func (c *loop) begin(ctx context.Context) error {
+	if len(c.nodes) == 0 {
+		return errors.New("no managers")
+	}
+	c.read(ctx)
+	for _, n := range c.nodes {
+		if n.err != nil {
+			return n.err
+		}
+	}
+	p, err := c.common()
+	if err != nil {
+		return err
+	}
+	c.plan = p
+	c.core, err = control.NewController(clock.Now(), c.options.Topology, p, c.options.Config)
+	return err
+}
+
+// readTimeout bounds the reading of a node: a manager that has stopped must not hold up the others'
+// control.
+const readTimeout = 2 * time.Second
+
+// read asks all nodes at once for table and counters.
+func (c *loop) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, n := range c.nodes {
+		all.Go(func() {
+			if n.table, n.err = n.client.Table(ctx); n.err == nil {
+				n.counters, n.err = n.client.Counters(ctx)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// common returns the plan of all nodes that could be read.
+func (c *loop) common() (*plan.Plan, error) {
+	var found []NodeStatus
+	var one *api.Table
+	for _, n := range c.nodes {
+		if n.err == nil {
+			one = n.table
+			found = append(found, statusOf(n.client, n.table, nil))
+		}
+	}
+	if one == nil {
+		return nil, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
+	}
+	if err := differing(found); err != nil {
+		return nil, err
+	}
+	if one.Plan == nil {
+		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
+	}
+	return &one.Plan.Plan, nil
+}
+
+// sleep returns true when the period ends, and false when ctx does.
+func (c *loop) sleep(ctx context.Context) bool {
+	at, _ := c.core.Deadline()
+	timer := time.NewTimer(at.Sub(clock.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// period reads the counters, decides, and carries the decisions out.
+func (c *loop) period(ctx context.Context) {
+	c.read(ctx)
+	err := c.follow()
+	if err == nil {
+		err = c.observe()
+	}
+	c.trouble(err)
+	decisions := c.core.Advance(clock.Now(), nil)
+	if len(decisions) == 0 {
+		return
+	}
+	var report *Report
+	if !errors.Is(err, ErrPlansDiffer) { // else another coordinator's change is under way
+		report, err = c.carryOut(ctx, decisions)
+	}
+	if err != nil {
+		var changes []plan.Change
+		for _, d := range decisions {
+			changes = append(changes, d.Change)
+		}
+		c.core.Refused(clock.Now(), changes, err.Error())
+		c.options.Logger.Error("the change was not made", "decisions", len(decisions), "err", err)
+	}
+	for _, d := range decisions {
+		c.options.Logger.Info("decided", "change", d.Change.String(), "why", d.Why, "made", err == nil)
+	}
+	if c.options.OnChange != nil {
+		c.options.OnChange(decisions, report, err)
+	}
+}
+
+// follow takes over a plan that others have applied.
+func (c *loop) follow() error {
+	p, err := c.common()
+	if err != nil || api.PlanID(p) == api.PlanID(c.plan) {
+		return err
+	}
+	if err := c.core.Replace(p); err != nil {
+		return err
+	}
+	c.plan = p
+	c.options.Logger.Info("another plan was applied")
+	return nil
+}
+
+// observe hands the counters to the controller. They include those of earlier plans' VIDs and
+// nodes, which it skips.
+func (c *loop) observe() error {
+	now := clock.Now()
+	var errs []error
+	for _, n := range c.nodes {
+		if n.err != nil {
+			errs = append(errs, n.err)
+			continue
+		}
+		number, _ := c.plan.NodeOf(n.table.MAC)
+		sample := control.Sample{Node: number, At: now}
+		for _, count := range n.counters.Nodes {
+			to, listed := c.plan.NodeOf(count.Dst)
+			if listed && to != number && slices.Contains(c.plan.VIDs, count.VID) {
+				sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
+			}
+		}
+		if err := c.core.Observe(sample); err != nil {
+			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans
+// that differ in a single period are those of a change under way.
+func (c *loop) trouble(err error) {
+	before := c.differed
+	c.differed = errors.Is(err, ErrPlansDiffer)
+	switch {
+	case c.differed && !before:
+		return
+	case c.differed && !c.troubled:
+		c.options.Logger.Error("nothing is changed until all nodes have one plan", "err", err)
+	case err != nil && !c.troubled:
+		c.options.Logger.Warn("some nodes cannot be read; their pairs are left alone", "err", err)
+	case err == nil && c.troubled:
+		c.options.Logger.Info("all nodes can be read again, and have one plan")
+	}
+	c.troubled = err != nil
+}
+
+// carryOut applies the plan in force with the decisions' changes.
+func (c *loop) carryOut(ctx context.Context, decisions []control.Decision) (*Report, error) {
+	changes := make(map[plan.Pair]transport.VID, len(decisions))
+	for _, d := range decisions {
+		changes[d.Change.Pair] = d.Change.To
+	}
+	next, err := c.plan.With(changes)
+	if err != nil {
+		return nil, err
+	}
+	var clients []*manager.Client
+	for _, n := range c.nodes {
+		if n.err == nil {
+			clients = append(clients, n.client)
+		}
+	}
+	report, err := Apply(ctx, clients, next, ApplyOptions{Reason: explain(decisions), Lease: c.options.Lease})
+	if err == nil {
+		c.plan = next
+	}
+	return report, err
+}
+
+// explain is the decisions' entry in the managers' logs, as far as it fits.
+func explain(decisions []control.Decision) string {
+	var s strings.Builder
+	for i, d := range decisions {
+		text := d.String()
+		if s.Len()+len(text)+40 > api.MaxReason {
+			fmt.Fprintf(&s, "; and %d more", len(decisions)-i)
+			break
+		}
+		if i > 0 {
+			s.WriteString("; ")
+		}
+		s.WriteString(text)
+	}
+	return s.String()
+}

@@ -1,0 +1,183 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// Drainer keeps messages from overtaking each other across a change of routes. For an endpoint of
+// package mcd it is mcd.AddressDrain.
+type Drainer interface {
+	// Drain waits until all that was sent to the nodes with these addresses has arrived, and holds
+	// back what is sent to them meanwhile; runs change; and lets go what it has held back. It
+	// returns change's error, or its own if change was not run.
+	Drain(ctx context.Context, change func() error, dst ...transport.MAC) error
+}
+
+// With a drainer, routes of the stream become dirty first, and enter the table in the next drain
+// that covers them: that of the program's own request, or one of drainLoop for what others have
+// changed. Each drain installs the latest routes, so that their order does not matter.
+
+// DrainWith has each change of the table drained from now on, the program's own and others'. It is
+// called once the endpoint that sends by the table exists, and before it sends:
+//
+//	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
+//	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
+//	s.DrainWith(mcd.AddressDrain{Endpoint: e})
+//
+// A failover's change is not drained: frames on a path that is down do not arrive.
+func (s *Session) DrainWith(d Drainer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drainer = d
+}
+
+// change carries out a request of the program's that changes the routes to dsts, behind a drain if
+// there is a drainer.
+func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
+	s.mu.Lock()
+	drainer := s.drainer
+	s.mu.Unlock()
+	run := func() error { return s.changeAlone(ctx, dsts, request) }
+	if drainer == nil || len(dsts) == 0 {
+		return run()
+	}
+	s.cover(dsts, 1)
+	defer s.cover(dsts, -1)
+	return drainer.Drain(ctx, run, dsts...)
+}
+
+// changeAlone carries out a request while no other one is under way, and installs the routes to
+// dsts.
+func (s *Session) changeAlone(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := request(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.fib.install(dsts))
+}
+
+// cover notes that destinations are behind one more drain of the program's own, or one less.
+// drainLoop takes over what that drain has left, as when its context has ended.
+func (s *Session) cover(dsts []transport.MAC, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, dst := range dsts {
+		if s.own[dst] += by; s.own[dst] == 0 {
+			delete(s.own, dst)
+		}
+	}
+	s.wakeIfDue()
+}
+
+// wakeIfDue wakes drainLoop if it has work. The caller holds mu.
+func (s *Session) wakeIfDue() {
+	if s.ack == 0 && len(s.uncovered()) == 0 {
+		return
+	}
+	select {
+	case s.woken <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// uncovered returns the dirty destinations that no drain of the program's own covers. The caller
+// holds mu.
+func (s *Session) uncovered() (dsts []transport.MAC) {
+	for dst := range s.fib.dirty {
+		if s.own[dst] == 0 {
+			dsts = append(dsts, dst)
+		}
+	}
+	return dsts
+}
+
+// installAll puts all routes into the table.
+func (s *Session) installAll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fib.installAll()
+}
+
+// drainLoop installs what other sources have changed, behind a drain, and tells the manager what
+// the program sends by, until Close.
+func (s *Session) drainLoop() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.woken:
+		}
+		s.drainOthers()
+		s.mu.Lock()
+		var ack api.Version
+		if s.fib.isClean() && s.lost == nil {
+			ack, s.ack = s.ack, 0
+		}
+		s.mu.Unlock()
+		if ack != 0 {
+			s.post(s.ctx, "applied", api.SessionApplied{Version: ack})
+		}
+	}
+}
+
+// drainOthers installs the dirty routes that no drain of the program's own covers. If the drain
+// fails they are installed without: to stay on a path that all others have left is worse than
+// messages that overtake each other.
+func (s *Session) drainOthers() {
+	s.mu.Lock()
+	dsts, gone, drainer := s.uncovered(), s.fib.gone, s.drainer
+	s.mu.Unlock()
+	if len(dsts) == 0 {
+		return
+	}
+	install := func() error {
+		if gone {
+			return s.installAll()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.fib.install(dsts)
+	}
+	if drainer == nil {
+		_ = install() // the stream has checked the routes
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.dialer.DrainTimeout)
+	defer cancel()
+	if err := drainer.Drain(ctx, install, dsts...); err != nil && s.ctx.Err() == nil {
+		_ = install() // likewise
+		s.mu.Lock()
+		s.stats.Undrained++
+		s.mu.Unlock()
+		s.event(Event{Kind: EventUndrained, Err: err})
+	}
+}
+
+// report reports the program's counters, as the manager has asked; 0 if it has not.
+func (s *Session) report(ctx context.Context, number uint64) {
+	counts := []api.Sent{}
+	for _, c := range s.fib.table.Counts() {
+		if c.Frames > 0 {
+			counts = append(counts, api.Sent{Dst: c.Dst, VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
+		}
+	}
+	s.post(ctx, "counters", api.SessionReport{Report: number, Counts: counts})
+}
+
+// post tells the manager something that it does not wait for: if that fails the stream fails, too,
+// and the session connects again.
+func (s *Session) post(ctx context.Context, what string, doc any) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_, _ = ask[api.Changed](ctx, s.client, http.MethodPost, s.path(what), 0, doc)
+}

@@ -1,0 +1,62 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/control"
+)
+
+// Config of a Driver.
+type Config struct {
+	// Failover sets the watched VIDs and the timers: the same on all nodes.
+	Failover control.FailoverConfig
+	// Routes are what is changed: Table or Manager. Pairs that prefer none of the watched VIDs are left
+	// alone.
+	Routes Routes
+	// NIC is the endpoint's link whose paths are watched.
+	NIC int
+	// PCP is the priority of the probes.
+	PCP transport.PCP
+	// Drain puts a move off a VID that still carries frames, as when a pair goes back, behind a drain of
+	// the endpoint, so that no message overtakes another. It is for tables that the endpoint sends by.
+	Drain bool
+	// OnMove, if not nil, is called with each move. It must neither wait nor call the Driver.
+	OnMove func(Move)
+}
+
+// Move is a pair's move to another VID.
+type Move struct {
+	Node     mcd.NodeID
+	Peer     transport.MAC
+	From, To transport.VID
+	Reason   control.MoveReason
+	Drained  bool
+	// Err is why the routes could not be changed, or the drain failed. After a failed drain they were
+	// changed all the same.
+	Err error
+}
+
+// String puts m on one line: "node 3: VID 1 -> VID 2: no answer".
+func (m Move) String() string {
+	s := fmt.Sprintf("node %d: VID %d -> VID %d: %v", m.Node, m.From, m.To, m.Reason)
+	if m.Err != nil {
+		s += fmt.Sprintf(" (%v)", m.Err)
+	}
+	return s
+}
+
+func (c *Config) validate(ep *mcd.Endpoint) error {
+	if c.NIC < 0 || c.NIC >= ep.NICs() {
+		return fmt.Errorf("failover: Config.NIC %d: the endpoint has %d", c.NIC, ep.NICs())
+	}
+	if c.Routes == nil {
+		return errors.New("failover: Config.Routes is nil (want Table or Manager)")
+	}
+	if err := (transport.Tag{PCP: c.PCP}).Validate(); err != nil {
+		return fmt.Errorf("failover: Config.PCP: %w", err)
+	}
+	return nil
+}

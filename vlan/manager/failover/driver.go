@@ -1,0 +1,336 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/control"
+)
+
+// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
+const drainTimeout = 200 * time.Millisecond
+
+// Driver watches paths until Close. All methods may be called from any goroutine.
+type Driver struct {
+	ep     *mcd.Endpoint
+	cfg    Config
+	inbox  *inbox
+	unhook func() // ends the endpoint's calls of onProbe
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
+
+	mu         sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
+	core       *control.Failover
+	nodes      map[transport.MAC]mcd.NodeID // that are watched
+	preferred  map[transport.MAC]transport.VID
+	overridden map[transport.MAC]transport.VID // and not restored yet
+	draining   map[transport.MAC]int           // moves behind a drain, under way
+	linkDown   map[transport.VID]bool          // as the latest probe's error says
+}
+
+// Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
+func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
+	if err := cfg.validate(ep); err != nil {
+		return nil, err
+	}
+	core, err := control.NewFailover(ep.MAC(cfg.NIC), cfg.Failover)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		ep: ep, cfg: cfg, core: core, inbox: newInbox(),
+		nodes:      make(map[transport.MAC]mcd.NodeID),
+		preferred:  make(map[transport.MAC]transport.VID),
+		overridden: make(map[transport.MAC]transport.VID),
+		draining:   make(map[transport.MAC]int),
+		linkDown:   make(map[transport.VID]bool),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.unhook = ep.WatchProbes(d.onProbe)
+	d.ended.Go(d.run) // until d.ctx ends, by Close, which waits for it
+	return d, nil
+}
+
+// Close ends the watch. Overrides stay: a restored route might lead to a path that is down. See Restore.
+func (d *Driver) Close() error {
+	d.unhook()
+	d.cancel()
+	d.ended.Wait()
+	return nil
+}
+
+// Restore removes all overrides, as before another Driver begins with other VIDs or nodes. The Driver
+// must be closed. The error is that of the first route that could not be restored.
+func (d *Driver) Restore() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var first error
+	for peer := range d.overridden {
+		if err := d.cfg.Routes.Restore(peer, "no longer watched"); err != nil && first == nil {
+			first = err
+		}
+		delete(d.overridden, peer)
+	}
+	return first
+}
+
+// Path is the state of the path to a node by a VID.
+type Path struct {
+	Node mcd.NodeID `json:"node"`
+	control.PathStatus
+}
+
+// Paths returns all watched paths, by the nodes' addresses and by VID.
+func (d *Driver) Paths() []Path {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []Path
+	for _, p := range d.core.Paths() {
+		all = append(all, Path{d.nodes[p.Peer], p})
+	}
+	return all
+}
+
+// SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if none
+// are named, so that their probes need not be missed first. The driver notices by itself that the
+// endpoint's own link is down.
+func (d *Driver) SetLink(up bool, vids ...transport.VID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.do(d.core.SetLink(clock.Now(), up, nil, vids...))
+	d.inbox.wakeUp() // the next deadline may be another one
+}
+
+// run is the driver's goroutine.
+func (d *Driver) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var refreshed monotime.Time
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-d.inbox.wake:
+		case <-timer.C:
+		}
+		timer.Reset(d.turn(&refreshed))
+	}
+}
+
+// turn takes in what was received, does what is due, and returns the time until the next turn.
+func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.inbox.drain() {
+		now := clock.Now()
+		if r.answer {
+			d.do(d.core.Answered(now, r.from, r.vid, r.body, nil))
+		} else {
+			d.do(d.core.Heard(now, r.from, r.incarnation, r.body, nil))
+		}
+	}
+	now := clock.Now()
+	every := d.refreshEvery()
+	if refreshed.IsZero() || now.Sub(*refreshed) >= every {
+		*refreshed = now
+		d.refresh(now)
+	}
+	d.do(d.core.Advance(now, nil))
+	next := every - now.Sub(*refreshed)
+	if at, ok := d.core.Deadline(); ok {
+		next = min(next, at.Sub(now))
+	}
+	return max(next, 0)
+}
+
+// refreshEvery is the interval at which the driver reads the nodes and the routes.
+func (d *Driver) refreshEvery() time.Duration {
+	if d.cfg.Failover.Probe > 0 {
+		return d.cfg.Failover.Probe
+	}
+	return control.DefaultProbe
+}
+
+// do carries the core's steps out: probes first, as the next call of the core overwrites their bodies.
+// The caller holds mu.
+func (d *Driver) do(steps []control.FailoverStep) {
+	links := make(map[transport.VID]bool)
+	for i := range steps {
+		if s := &steps[i]; s.Body != nil {
+			d.probe(s.Peer, s.VID, s.Body, links)
+		}
+	}
+	d.updateLinks(links)
+	for i := range steps {
+		if steps[i].Body == nil {
+			d.move(&steps[i])
+		}
+	}
+}
+
+// probe sends a probe, and notes in links whether the interface is down. A probe that cannot be sent is
+// missed. The caller holds mu.
+func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte, links map[transport.VID]bool) {
+	node, known := d.nodes[peer]
+	if !known {
+		return
+	}
+	tag := transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})
+	_, err := d.ep.TryProbe(mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: tag}, mcd.ProbeOptions{Body: body})
+	links[vid] = errors.Is(err, transport.ErrInterfaceDown)
+}
+
+// updateLinks tells the core of interfaces that went down or up. The caller holds mu.
+func (d *Driver) updateLinks(links map[transport.VID]bool) {
+	for vid, down := range links {
+		if down != d.linkDown[vid] {
+			d.linkDown[vid] = down
+			d.do(d.core.SetLink(clock.Now(), !down, nil, vid))
+		}
+	}
+}
+
+// refresh reads the nodes and the routes. The caller holds mu.
+func (d *Driver) refresh(now monotime.Time) {
+	seen := make(map[transport.MAC]mcd.NodeID)
+	for _, n := range d.ep.Nodes() {
+		if n.ID != d.ep.Node() {
+			seen[n.MACs[d.cfg.NIC]] = n.ID
+		}
+	}
+	inForce, preferred := vidsOf(d.cfg.Routes.Routes()), vidsOf(d.cfg.Routes.Preferred())
+	for peer := range d.nodes {
+		if node, still := seen[peer]; !still || node != d.nodes[peer] || preferred(peer) == 0 {
+			d.forget(peer)
+		}
+	}
+	for peer, node := range seen {
+		if vid := preferred(peer); slices.Contains(d.cfg.Failover.VIDs, vid) {
+			d.nodes[peer] = node
+			d.compare(now, peer, vid, inForce(peer))
+		}
+	}
+	d.probeDeadLinks()
+}
+
+// forget ends the watch over a peer. The caller holds mu.
+func (d *Driver) forget(peer transport.MAC) {
+	d.core.RemovePeer(peer)
+	delete(d.nodes, peer)
+	delete(d.preferred, peer)
+	delete(d.overridden, peer)
+}
+
+// probeDeadLinks finds out whether interfaces that were down still are, by a probe to any one node. The
+// caller holds mu.
+func (d *Driver) probeDeadLinks() {
+	links := make(map[transport.VID]bool)
+	for vid, down := range d.linkDown {
+		for peer := range d.nodes {
+			if down {
+				d.probe(peer, vid, nil, links)
+			}
+			break
+		}
+	}
+	d.updateLinks(links)
+}
+
+// compare takes in the preferred route to a peer and the one in force, where others have changed them. The
+// caller holds mu.
+func (d *Driver) compare(now monotime.Time, peer transport.MAC, preferred, inForce transport.VID) {
+	current, watched := d.core.VID(peer)
+	if watched && preferred == d.preferred[peer] && (current == inForce || d.draining[peer] > 0) {
+		return
+	}
+	steps, err := d.core.SetPeer(now, peer, preferred, nil)
+	if err != nil {
+		return // it is not a station's address: no frame goes there
+	}
+	d.preferred[peer] = preferred
+	d.do(steps)
+	if current, _ = d.core.VID(peer); inForce != current { // it may be the route of before steps
+		inForce = vidsOf(d.cfg.Routes.Routes())(peer)
+	}
+	if inForce == current || d.draining[peer] > 0 {
+		return
+	}
+	m := Move{Peer: peer, From: inForce, To: current, Reason: control.MoveMissed} // the preferred VID is down
+	m.Err = d.override(&m)
+	d.report(m)
+}
+
+// move changes the route to a peer. The caller holds mu.
+func (d *Driver) move(s *control.FailoverStep) {
+	m := Move{Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
+	if m.Drained {
+		d.draining[m.Peer]++
+		d.ended.Go(func() { d.moveDrained(m) }) // ends after drainTimeout at the latest
+		return
+	}
+	m.Err = d.change(&m)
+	d.report(m)
+}
+
+// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed all the
+// same: to stay on a VID that the other end has left would be worse.
+func (d *Driver) moveDrained(m Move) {
+	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
+	defer cancel()
+	change := func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.change(&m)
+	}
+	m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
+	if errors.Is(m.Err, context.DeadlineExceeded) || errors.Is(m.Err, mcd.ErrNoAnswer) {
+		_ = change() // the drain's error is the one to report
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.draining[m.Peer]--; d.draining[m.Peer] == 0 {
+		delete(d.draining, m.Peer)
+	}
+	d.report(m)
+}
+
+// change changes a route, unless the pair has been moved on since. The caller holds mu.
+func (d *Driver) change(m *Move) error {
+	if now, watched := d.core.VID(m.Peer); !watched || now != m.To {
+		return nil
+	}
+	inForce := vidsOf(d.cfg.Routes.Routes())(m.Peer)
+	switch {
+	case inForce == m.To && d.overridden[m.Peer] != m.To:
+		delete(d.overridden, m.Peer)
+		return nil // another source has changed it already
+	case m.To == d.preferred[m.Peer]:
+		delete(d.overridden, m.Peer)
+		return d.cfg.Routes.Restore(m.Peer, m.Reason.String())
+	}
+	return d.override(m)
+}
+
+// override puts a route over the preferred one. The caller holds mu.
+func (d *Driver) override(m *Move) error {
+	err := d.cfg.Routes.Override(m.Peer, m.To, m.Reason.String())
+	if err == nil {
+		d.overridden[m.Peer] = m.To
+	}
+	return err
+}
+
+func (d *Driver) report(m Move) {
+	if d.cfg.OnMove != nil {
+		m.Node = d.nodes[m.Peer]
+		d.cfg.OnMove(m)
+	}
+}

@@ -1,0 +1,451 @@
+package failover_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
+	"github.com/rawlane/rawlane/vlan/manager/server"
+
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+var watched = control.FailoverConfig{VIDs: []transport.VID{1, 2}, WaitToRestore: 2 * time.Second}
+
+// settle is longer than a dead VID stays in use.
+const settle = 600 * time.Millisecond
+
+func TestPairsAreMovedOffADeadVIDAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(3 * time.Second)
+		n.expectVIDs(t, 1)
+		if moved := n.moves.take(); len(moved) != 0 {
+			t.Errorf("moved without cause: %v", moved)
+		}
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		if moved := n.moves.take(); len(moved) != 8 {
+			t.Errorf("%d moves, want one by each end of the 4 pairs between the leaves: %v", len(moved), moved)
+		}
+		for _, p := range ds[0].Paths() {
+			if dead := p.VID == 1 && p.Node >= 2; (p.State == control.PathDown) != dead || p.Used != (p.VID == 2) == (p.Node >= 2) {
+				t.Errorf("node 0 says %+v", p)
+			}
+		}
+		if tagged := n.tables[0].Route(n.eps[2].MAC(0)).Tagged; !tagged {
+			t.Error("untagged")
+		}
+		n.cables[0][0].SetUp(true)
+		time.Sleep(watched.WaitToRestore / 2)
+		n.expectVIDs(t, 2)
+		time.Sleep(2 * watched.WaitToRestore)
+		n.expectVIDs(t, 1)
+		for _, m := range n.moves.take() {
+			if !m.Drained || m.Err != nil {
+				t.Errorf("taken back: %+v, want it behind a fence", m)
+			}
+		}
+		if tag := n.tables[0].Route(n.eps[2].MAC(0)).Tag; tag != (transport.Tag{VID: 1, PCP: 2}) {
+			t.Errorf("the route is %v, want what it was", tag)
+		}
+	})
+}
+
+// A program that pushes records sees a delay while a cable is cut, another one, and then the first
+// again: each record arrives once, in order. Without failover it hangs.
+func TestAProgramSeesAtMostADelay(t *testing.T) {
+	for _, with := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(t)
+			if with {
+				n.watch(t)
+			}
+			time.Sleep(time.Second)
+			longest, err := n.stream(t, 4000, func(i int) {
+				switch i {
+				case 500, 3000:
+					n.cables[0][0].SetUp(false)
+				case 1500:
+					n.cables[0][0].SetUp(true)
+				case 2000:
+					n.cables[1][1].SetUp(false)
+				case 2500:
+					n.cables[1][1].SetUp(true)
+				}
+			})
+			switch {
+			case with && (err != nil || longest > time.Second):
+				t.Errorf("%v; the longest delay was %v, want less than a second", err, longest)
+			case !with && err == nil:
+				t.Errorf("without failover all went well, though VID 1 was cut: this test shows nothing")
+			}
+		})
+	}
+}
+
+// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time
+// between two that arrived.
+func (n *network) stream(t *testing.T, records int, at func(i int)) (longest time.Duration, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	var ds []*memfifo.Domain
+	for _, k := range []int{0, 3} {
+		d, err := memfifo.Open(n.eps[k], memfifo.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		ds = append(ds, d)
+	}
+	f, err := ds[1].NewFIFO(1, make([]byte, 1<<16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan error, 1)
+	go func() {
+		to := ds[0].Remote(f.Key())
+		for i := range records {
+			at(i)
+			if err := to.Push(ctx, binary.BigEndian.AppendUint32(nil, uint32(i))); err != nil {
+				sent <- err
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		sent <- nil
+	}()
+	b := make([]byte, 100)
+	last := time.Now()
+	for i := range records {
+		size, err := f.Pop(ctx, b)
+		if err != nil {
+			<-sent
+			return longest, fmt.Errorf("record %d: %w", i, err)
+		}
+		if got := binary.BigEndian.Uint32(b[:size]); got != uint32(i) {
+			t.Errorf("record %d came as the %d-th", got, i)
+		}
+		longest, last = max(longest, time.Since(last)), time.Now()
+	}
+	return longest, <-sent
+}
+
+// A program changes a route of its own accord: that is what the pair prefers from then on. If it is
+// dead, the pair stays where it is.
+func TestTheProgramsOwnChangesCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.watch(t)
+		time.Sleep(time.Second)
+		to := func(vid transport.VID) {
+			for _, ends := range [][2]int{{0, 3}, {3, 0}} {
+				if err := n.tables[ends[0]].Set(vlan.Route{Dst: n.eps[ends[1]].MAC(0), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(settle)
+		}
+		to(2)
+		time.Sleep(10 * time.Second)
+		if n.vid(0, 3) != 2 || n.vid(3, 0) != 2 || n.vid(0, 2) != 1 {
+			t.Errorf("VIDs %d, %d and %d, want 2, 2 and 1", n.vid(0, 3), n.vid(3, 0), n.vid(0, 2))
+		}
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		to(1) // which is dead
+		n.expectVIDs(t, 2)
+		n.cables[0][0].SetUp(true)
+		time.Sleep(3 * watched.WaitToRestore)
+		n.expectVIDs(t, 1)
+	})
+}
+
+// A driver that watches other paths next begins with the preferred routes.
+func TestRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 2)
+		for _, d := range ds {
+			if err := d.Restore(); err != nil {
+				t.Error(err)
+			}
+		}
+		n.expectVIDs(t, 1)
+	})
+}
+
+// counting is routes that count how often one was overridden.
+type counting struct {
+	inner  failover.Routes
+	forced *atomic.Int32
+}
+
+func (r counting) Routes() []vlan.Route    { return r.inner.Routes() }
+func (r counting) Preferred() []vlan.Route { return r.inner.Preferred() }
+
+func (r counting) Override(peer transport.MAC, vid transport.VID, reason string) error {
+	r.forced.Add(1)
+	return r.inner.Override(peer, vid, reason)
+}
+
+func (r counting) Restore(peer transport.MAC, reason string) error {
+	return r.inner.Restore(peer, reason)
+}
+
+// All routes are changed at once, and the ends notice one after the other: none takes the other
+// one's for a failover.
+func TestAPlannedChangeOverridesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		var forced atomic.Int32
+		for k, ep := range n.eps {
+			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: counting{failover.Table(n.tables[k]), &forced}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			time.Sleep(7 * time.Millisecond)
+		}
+		for _, vid := range []transport.VID{2, 1, 2} {
+			time.Sleep(time.Second)
+			for _, table := range n.tables {
+				if err := table.Set(vlan.Route{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(10 * time.Second)
+			if n.vid(0, 3) != vid || n.vid(3, 0) != vid || forced.Load() != 0 {
+				t.Errorf("VIDs %d and %d, want %d; %d routes were forced", n.vid(0, 3), n.vid(3, 0), vid, forced.Load())
+			}
+		}
+	})
+}
+
+// What is known by other means need not be missed first.
+func TestSetLinkMovesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(time.Second)
+		n.cables[0][0].SetUp(false)
+		ds[0].SetLink(false, 1)
+		synctest.Wait()
+		if n.vid(0, 2) != 2 || n.vid(2, 0) != 2 {
+			t.Errorf("VIDs %d and %d, want 2 at both ends at once", n.vid(0, 2), n.vid(2, 0))
+		}
+	})
+}
+
+// A new plan is in force at once for pairs that have an override, too.
+func TestANewPlanEndsOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		planBy := func(vid transport.VID) *plan.Plan {
+			p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
+			for k, ep := range n.eps {
+				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+			}
+			return p
+		}
+		cfg := control.FailoverConfig{VIDs: []transport.VID{1, 2, 3}, WaitToRestore: watched.WaitToRestore}
+		var servers []*server.Server
+		for _, ep := range n.eps {
+			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: planBy(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			servers = append(servers, s)
+			d, err := failover.Start(ep, failover.Config{Failover: cfg, Routes: failover.Manager(s, ep.MAC(0))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+		}
+		time.Sleep(time.Second)
+		n.cables[1][0].SetUp(false)
+		for _, vid := range []transport.VID{2, 3, 2} { // one of these was the override
+			time.Sleep(settle)
+			for _, s := range servers {
+				if _, err := s.SetPlan(planBy(vid), "by the other switch"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(settle)
+			for k, s := range servers {
+				routes, _ := s.Routes()
+				for _, r := range routes {
+					if r.Tag.VID != vid {
+						t.Errorf("node %d: %v, and the plan says VID %d", k, r, vid)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A node's manager tells all its programs.
+func TestFailoverByTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		plan := func(vid transport.VID) *plan.Plan {
+			p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+			for k, ep := range n.eps {
+				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+			}
+			return p
+		}
+		var servers []*server.Server
+		for _, ep := range n.eps {
+			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: plan(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			servers = append(servers, s)
+			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Manager(s, ep.MAC(0)), OnMove: n.moves.add})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+		}
+		vid := func(a, b int) transport.VID {
+			routes, _ := servers[a].Routes()
+			i := slices.IndexFunc(routes, func(r vlan.Route) bool { return r.Dst == n.eps[b].MAC(0) })
+			if i < 0 {
+				return 1 // the default
+			}
+			return routes[i].Tag.VID
+		}
+		time.Sleep(time.Second)
+		n.cables[1][0].SetUp(false)
+		time.Sleep(settle)
+		if vid(0, 3) != 2 || vid(3, 0) != 2 || vid(0, 1) != 1 {
+			t.Errorf("cut: VIDs %d, %d and %d, want 2, 2 and 1", vid(0, 3), vid(3, 0), vid(0, 1))
+		}
+		n.cables[1][0].SetUp(true)
+		time.Sleep(3 * watched.WaitToRestore)
+		if vid(0, 3) != 1 || vid(3, 0) != 1 {
+			t.Errorf("healed: VIDs %d and %d, want 1", vid(0, 3), vid(3, 0))
+		}
+		for _, m := range n.moves.take() {
+			if m.Err != nil {
+				t.Errorf("%v", m)
+			}
+		}
+		for _, s := range servers { // nothing is forced any more: another plan is followed
+			if _, err := s.SetPlan(plan(2), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(settle)
+		if vid(0, 3) != 2 || vid(3, 0) != 2 {
+			t.Errorf("planned anew: VIDs %d and %d, want 2", vid(0, 3), vid(3, 0))
+		}
+	})
+}
+
+// Nodes that come and go are watched while they are there.
+func TestNodesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(settle)
+		all := n.eps[0].Nodes()
+		count := func() int { return len(ds[0].Paths()) / len(watched.VIDs) }
+		if count() != 3 {
+			t.Errorf("%d nodes are watched, want 3", count())
+		}
+		if err := n.eps[0].SetNodes(all[:2]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(settle)
+		if count() != 1 {
+			t.Errorf("%d nodes are watched, want 1", count())
+		}
+		if err := n.eps[0].SetNodes(all); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.tables[0].Set(vlan.Route{Dst: all[3].MACs[0]}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(settle)
+		if count() != 2 {
+			t.Errorf("%d nodes are watched, want 2: frames to one of them have no tag", count())
+		}
+	})
+}
+
+func TestStartChecksItsArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		routes := failover.Table(n.tables[0])
+		for _, c := range []struct {
+			cfg  failover.Config
+			text string
+		}{
+			{failover.Config{Failover: watched}, "Config.Routes is nil"},
+			{failover.Config{Failover: watched, Routes: routes, NIC: 1}, "Config.NIC 1: the endpoint has 1"},
+			{failover.Config{Failover: watched, Routes: routes, PCP: 8}, "Config.PCP: bad VLAN tag"},
+			{failover.Config{Routes: routes}, "0 VIDs"},
+		} {
+			if _, err := failover.Start(n.eps[0], c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %v, want %q", err, c.text)
+			}
+		}
+	})
+}
+
+var errRefused = errors.New("refused")
+
+// refusing is routes that cannot be changed.
+type refusing struct{ table *vlan.Table }
+
+func (r refusing) Routes() []vlan.Route                              { return r.table.Routes() }
+func (r refusing) Preferred() []vlan.Route                           { return r.table.Routes() }
+func (refusing) Override(transport.MAC, transport.VID, string) error { return errRefused }
+func (refusing) Restore(transport.MAC, string) error                 { return errRefused }
+
+func TestMovesThatFailAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		d, err := failover.Start(n.eps[0], failover.Config{Failover: watched, Routes: refusing{n.tables[0]}, OnMove: n.moves.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		time.Sleep(time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		moved := n.moves.take()
+		if len(moved) == 0 || !errors.Is(moved[0].Err, errRefused) || moved[0].String() != "node 2: VID 1 -> VID 2: no answer (refused)" && moved[0].String() != "node 3: VID 1 -> VID 2: no answer (refused)" {
+			t.Errorf("%v", moved)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package failover
+
+import (
+	"sync"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/server"
+)
+
+// Routes are a node's routes, and a failover's overrides over them.
+type Routes interface {
+	// Routes returns the routes in force.
+	Routes() []vlan.Route
+	// Preferred returns the routes as they would be without overrides.
+	Preferred() []vlan.Route
+	// Override has frames to a peer go by a VID until Restore.
+	Override(peer transport.MAC, vid transport.VID, reason string) error
+	// Restore has frames to a peer go by its preferred route again.
+	Restore(peer transport.MAC, reason string) error
+}
+
+// Table returns the routes of a table. An override keeps the route's priority. A restored route is as it
+// was before the first override, or as the program has set it since; a peer that had the default route
+// then has a route of its own.
+func Table(t *vlan.Table) Routes {
+	return &tableRoutes{table: t, overrides: make(map[transport.MAC]override)}
+}
+
+type tableRoutes struct {
+	table *vlan.Table
+
+	mu        sync.Mutex // guards overrides
+	overrides map[transport.MAC]override
+}
+
+// override is a route in place of another one.
+type override struct{ was, is vlan.Route }
+
+func (r *tableRoutes) Routes() []vlan.Route { return r.table.Routes() }
+
+func (r *tableRoutes) Preferred() []vlan.Route {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	routes := r.table.Routes()
+	for i, route := range routes {
+		if o, ok := r.overrides[route.Dst]; ok && o.is == route {
+			routes[i] = o.was
+		}
+	}
+	return routes
+}
+
+func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.route(peer)
+	o := override{was: now, is: now}
+	o.is.Tagged, o.is.Tag.VID = true, vid
+	if err := r.table.Set(o.is); err != nil {
+		return err
+	}
+	if before, again := r.overrides[peer]; again && before.is == now {
+		o.was = before.was
+	}
+	r.overrides[peer] = o
+	return nil
+}
+
+func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, ok := r.overrides[peer]
+	delete(r.overrides, peer)
+	if !ok || o.is != r.route(peer) {
+		return nil
+	}
+	return r.table.Set(o.was)
+}
+
+func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
+	return vlan.Route{Dst: peer, OptionalTag: r.table.Route(peer)}
+}
+
+// Manager returns the routes of a node's manager, which tells all programs of the node. self is the
+// node's address.
+func Manager(s *server.Server, self transport.MAC) Routes { return &managerRoutes{s, self} }
+
+type managerRoutes struct {
+	*server.Server
+	self transport.MAC
+}
+
+func (r *managerRoutes) Routes() []vlan.Route {
+	routes, _ := r.Server.Routes()
+	return routes
+}
+
+func (r *managerRoutes) Override(peer transport.MAC, vid transport.VID, reason string) error {
+	return r.Server.Override(reason, api.Change{A: r.self, B: peer, VID: vid})
+}
+
+func (r *managerRoutes) Restore(peer transport.MAC, reason string) error {
+	r.Server.Restore(reason, peer)
+	return nil
+}
+
+// vidsOf returns a function from a peer to the VID of its frames by some routes; 0: they are untagged.
+func vidsOf(routes []vlan.Route) func(peer transport.MAC) transport.VID {
+	vids := make(map[transport.MAC]transport.VID, len(routes))
+	for _, r := range routes {
+		vids[r.Dst] = 0
+		if r.Tagged {
+			vids[r.Dst] = r.Tag.VID
+		}
+	}
+	return func(peer transport.MAC) transport.VID {
+		if vid, ok := vids[peer]; ok {
+			return vid
+		}
+		return vids[transport.Broadcast]
+	}
+}

@@ -1,0 +1,320 @@
+package rib
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, 0, byte(k + 1)} }
+
+// cyclic is a plan of n nodes that use VIDs 1 to vids in turn.
+func cyclic(t testing.TB, n, vids int) *plan.Plan {
+	t.Helper()
+	var macs []transport.MAC
+	var list []transport.VID
+	for k := range n {
+		macs = append(macs, mac(k))
+	}
+	for v := range vids {
+		list = append(list, transport.VID(v+1))
+	}
+	p, err := plan.RoundRobin(macs, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// book is node 0's, with a plan of four nodes in which it uses VID 1 with all.
+func book(t testing.TB) *RIB {
+	t.Helper()
+	b := New(mac(0))
+	if _, err := b.SetPlan(cyclic(t, 4, 3)); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func addOne(t testing.TB, b *RIB, owner Source, peer int, vid transport.VID) []vlan.Route {
+	t.Helper()
+	changed, _, err := b.Add(owner, 0, []Change{{mac(0), mac(peer), vid}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+func TestLayers(t *testing.T) {
+	b := book(t)
+	for _, step := range []struct {
+		name string
+		do   func() []vlan.Route
+		want transport.VID // to node 1
+		told bool          // the route has changed
+	}{
+		{"the plan's at first", func() []vlan.Route { return nil }, 1, false},
+		{"the operator's over it", func() []vlan.Route { return addOne(t, b, Operator, 1, 2) }, 2, true},
+		{"a program's over that", func() []vlan.Route { return addOne(t, b, 7, 1, 3) }, 3, true},
+		{"another's over that, the same VID", func() []vlan.Route { return addOne(t, b, 8, 1, 3) }, 3, false},
+		{"a failover over all", func() []vlan.Route {
+			changed, err := b.Override("VID 3 is silent", []Change{{mac(1), mac(0), 1}})
+			if err != nil {
+				t.Error(err)
+			}
+			return changed
+		}, 1, true},
+		{"a claim below it", func() []vlan.Route { return addOne(t, b, 9, 1, 2) }, 1, false},
+		{"the failover's end uncovers the latest", func() []vlan.Route { return b.Restore(mac(1), mac(2)) }, 2, true},
+		{"its end uncovers the one before", func() []vlan.Route { return b.Withdraw(9) }, 3, true},
+		{"a claim in the middle ends unseen", func() []vlan.Route { return b.Withdraw(7) }, 3, false},
+		{"an owner's second claim replaces the first, on top", func() []vlan.Route { return addOne(t, b, Operator, 1, 1) }, 1, true},
+		{"which leaves none of the first below", func() []vlan.Route { return b.Withdraw(Operator) }, 3, true},
+		{"and the plan's at last", func() []vlan.Route { return b.Withdraw(8) }, 1, true},
+	} {
+		changed := step.do()
+		if got := b.vid(mac(1)); got != step.want || (len(changed) > 0) != step.told {
+			t.Errorf("%s: VID %d, changed %v; want VID %d, changed %v", step.name, got, changed, step.want, step.told)
+		}
+		for _, r := range changed {
+			if r.Dst != mac(1) || r.Tag.VID != step.want {
+				t.Errorf("%s: told %v", step.name, r)
+			}
+		}
+	}
+	if w := b.Entries(); len(w) != 0 || len(b.peers) != 0 {
+		t.Errorf("left over: %v, %d peers", w, len(b.peers))
+	}
+}
+
+func TestChangesThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes []Change
+		want    error
+		text    string
+	}{
+		{"VID 0", []Change{{mac(0), mac(1), 0}}, ErrBadVID, "pairs[0]: 02:00:00:00:00:01-02:00:00:00:00:02 by VID 0: bad VID 0 (want 1 to 4094, and one of the plan's: 1, 2, 3)"},
+		{"VID 4095", []Change{{mac(0), mac(1), 4095}}, ErrBadVID, "bad VID 4095 (want 1 to 4094"},
+		{"VID not in the plan", []Change{{mac(0), mac(1), 4}}, ErrBadVID, "bad VID 4: not in the plan (want one of its: 1, 2, 3)"},
+		{"unknown node", []Change{{mac(0), mac(9), 1}}, plan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
+		{"others' pair, unknown node", []Change{{mac(1), mac(9), 1}}, plan.ErrUnknownNode, "unknown node"},
+		{"a group", []Change{{mac(0), transport.Broadcast, 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
+		{"one node twice", []Change{{mac(0), mac(0), 1}}, plan.ErrUnknownNode, "a pair of one node"},
+		{"one-sided", []Change{{mac(0), mac(1), 2}, {mac(1), mac(0), 3}}, ErrOneSided, "pairs[1]: 02:00:00:00:00:02-02:00:00:00:00:01 by VID 3: one-sided change: VID 2 for one direction and VID 3 for the other"},
+		{"the second is wrong", []Change{{mac(0), mac(1), 2}, {mac(0), mac(2), 0}}, ErrBadVID, "pairs[1]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := book(t)
+			before := b.Routes()
+			_, _, err := b.Add(5, 0, c.changes)
+			_, forced := b.Override("x", c.changes)
+			for _, err := range []error{err, forced} {
+				if !errors.Is(err, c.want) || !contains(err, c.text) {
+					t.Errorf("%v; want %v with %q", err, c.want, c.text)
+				}
+			}
+			if !slices.Equal(b.Routes(), before) || len(b.Entries()) != 0 {
+				t.Errorf("it has changed something: %v", b.Entries())
+			}
+		})
+	}
+	if _, _, err := New(mac(0)).Add(1, 0, []Change{{mac(0), mac(1), 1}}); !errors.Is(err, ErrNoPlan) {
+		t.Errorf("without a plan: %v, want ErrNoPlan", err)
+	}
+}
+
+func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+
+func TestPlanThatCannotBeThisNodes(t *testing.T) {
+	b := book(t)
+	before := b.Plan()
+	other := cyclic(t, 4, 2)
+	other.Nodes = other.Nodes[1:] // without node 0
+	if _, err := b.SetPlan(other); !errors.Is(err, plan.ErrInvalid) || !contains(err, "this node, 02:00:00:00:00:01, is not among its nodes") {
+		t.Errorf("a plan without this node: %v", err)
+	}
+	twice := cyclic(t, 4, 2)
+	twice.Nodes[2].MAC = twice.Nodes[1].MAC
+	if _, err := b.SetPlan(twice); !errors.Is(err, plan.ErrInvalid) {
+		t.Errorf("two nodes with one address: %v", err)
+	}
+	if b.Plan() != before {
+		t.Error("the plan has changed")
+	}
+}
+
+// A new plan keeps what programs want and it can fulfil, takes the operator's pairs back, and says
+// what it had to drop.
+func TestNewPlanOverClaims(t *testing.T) {
+	b := book(t)
+	addOne(t, b, Operator, 1, 2)
+	addOne(t, b, 4, 2, 3)
+	addOne(t, b, 5, 3, 2)
+	if _, err := b.Override("silent", []Change{{mac(0), mac(2), 2}}); err != nil {
+		t.Fatal(err)
+	}
+	smaller := cyclic(t, 3, 2) // neither node 3 nor VID 3
+	dropped, err := b.SetPlan(smaller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Dropped{{4, Change{mac(0), mac(2), 3}}, {5, Change{mac(0), mac(3), 2}}}
+	if !slices.Equal(dropped, want) {
+		t.Errorf("dropped %v, want %v", dropped, want)
+	}
+	if b.vid(mac(1)) != 1 || b.vid(mac(2)) != 2 || b.vid(mac(3)) != 0 {
+		t.Errorf("VIDs %d, %d, %d; want the plan's 1, the forced 2, and none", b.vid(mac(1)), b.vid(mac(2)), b.vid(mac(3)))
+	}
+	if dropped := b.Clear(); len(dropped) != 0 || b.Plan() != nil || len(b.Routes()) != 0 || len(b.Entries()) != 0 {
+		t.Errorf("cleared: %v, %v", dropped, b.Entries())
+	}
+}
+
+// Sources who say again what they had claimed, in whatever order, each get their old place.
+func TestClaimsSaidAgainLieWhereTheyLay(t *testing.T) {
+	all := []struct {
+		owner Source
+		since uint64
+		vid   transport.VID
+	}{{7, 3, 1}, {Operator, 5, 2}, {8, 9, 3}}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		b := book(t)
+		for _, i := range order {
+			c := all[i]
+			if _, _, err := b.Add(c.owner, c.since, []Change{{mac(1), mac(0), c.vid}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []transport.VID
+		for _, w := range b.Entries() {
+			got = append(got, w.VID)
+		}
+		if want := []transport.VID{3, 2, 1}; !slices.Equal(got, want) || b.vid(mac(1)) != 3 {
+			t.Errorf("order %v: VIDs %v, the one in force first; want %v", order, got, want)
+		}
+		if got, want := b.Candidates(Operator), []Candidate{{Change{mac(0), mac(1), 2}, 5}}; !slices.Equal(got, want) {
+			t.Errorf("the operator's: %v, want %v", got, want)
+		}
+	}
+}
+
+func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
+	b := book(t)
+	changed, ignored, err := b.Add(3, 0, []Change{{mac(1), mac(2), 3}, {mac(3), mac(0), 2}, {mac(2), mac(3), 1}})
+	if err != nil || ignored != 2 || len(changed) != 1 || len(b.Entries()) != 1 {
+		t.Errorf("%v, ignored %d, changed %v, wishes %v; want 2 ignored, 1 changed", err, ignored, changed, b.Entries())
+	}
+}
+
+// However often an owner changes its mind, there is one claim of it.
+func TestAnSourceHasOneClaimPerPair(t *testing.T) {
+	b := book(t)
+	for k := range 100 {
+		addOne(t, b, 3, 2, transport.VID(1+k%3))
+	}
+	if w := b.Entries(); len(w) != 1 || w[0].VID != 1 {
+		t.Errorf("wishes %v, want one, of VID 1", w)
+	}
+}
+
+func TestRoutesAreThePlansWithTheEntryesOverIt(t *testing.T) {
+	b := book(t)
+	addOne(t, b, 3, 2, 3)
+	want := []vlan.Route{{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}, {Dst: mac(2), OptionalTag: transport.Tagged(transport.Tag{VID: 3})}, {Dst: mac(3), OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
+		{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}}
+	if got := b.Routes(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// twin is a book that remembers nothing but what was said, and goes through all of it for each
+// answer.
+type twin struct {
+	said   []Dropped
+	forced map[int]transport.VID
+	plan   *plan.Plan
+}
+
+func (w *twin) vid(peer int) transport.VID {
+	if vid, ok := w.forced[peer]; ok {
+		return vid
+	}
+	for _, s := range slices.Backward(w.said) {
+		if s.B == mac(peer) {
+			return s.VID
+		}
+	}
+	return w.plan.PairVID(0, peer)
+}
+
+// The book against the twin, over random operations; and what it says has changed is what has.
+func TestBookAgreesWithTwin(t *testing.T) {
+	for seed := range uint64(40) {
+		if err := agree(t, rand.New(rand.NewPCG(seed, 1)), 500); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func agree(t *testing.T, rng *rand.Rand, operations int) error {
+	const nodes, owners = 6, 4
+	b, w := New(mac(0)), &twin{forced: make(map[int]transport.VID), plan: cyclic(t, nodes, 4)}
+	if _, err := b.SetPlan(w.plan); err != nil {
+		return err
+	}
+	table := make(map[transport.MAC]transport.VID) // what a program holds that is told of changes alone
+	for _, r := range b.Routes() {
+		table[r.Dst] = r.Tag.VID
+	}
+	for i := range operations {
+		owner, peer, vid := Source(rng.IntN(owners)), 1+rng.IntN(nodes-1), transport.VID(1+rng.IntN(4))
+		var changed []vlan.Route
+		var err error
+		switch op := rng.IntN(10); {
+		case op < 5:
+			changed, _, err = b.Add(owner, 0, []Change{{mac(peer), mac(0), vid}})
+			w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == owner && d.B == mac(peer) })
+			w.said = append(w.said, Dropped{owner, Change{mac(0), mac(peer), vid}})
+		case op < 7:
+			changed = b.Withdraw(owner)
+			w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == owner })
+		case op < 8:
+			changed, err = b.Override("x", []Change{{mac(0), mac(peer), vid}})
+			w.forced[peer] = vid
+		case op < 9:
+			changed = b.Restore(mac(peer))
+			delete(w.forced, peer)
+		default:
+			before := b.Routes()
+			if _, err = b.SetPlan(w.plan); err == nil {
+				w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == Operator })
+				for j, r := range b.Routes() {
+					if r != before[j] {
+						changed = append(changed, r)
+					}
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range changed {
+			table[r.Dst] = r.Tag.VID
+		}
+		for peer := range nodes {
+			if peer > 0 && (b.vid(mac(peer)) != w.vid(peer) || table[mac(peer)] != w.vid(peer)) {
+				return fmt.Errorf("operation %d: VID to node %d: book %d, told %d, twin %d", i, peer, b.vid(mac(peer)), table[mac(peer)], w.vid(peer))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+// maxID bounds the id of a session or of a group change, in bytes.
+const maxID = 64
+
+func badRequest(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{api.ErrBadRequest}, args...)...)
+}
+
+// readBody decodes a request's JSON object. No body is as good as {}.
+func readBody(r *http.Request, into any) error {
+	b, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		return bodyError(err)
+	case len(b) == 0:
+		return nil
+	}
+	return api.Decode(b, into)
+}
+
+// bodyError makes an error of what a body could not be read for.
+func bodyError(err error) error {
+	if big := (*http.MaxBytesError)(nil); errors.As(err, &big) {
+		return fmt.Errorf("%w: more than %d bytes", api.ErrTooLarge, big.Limit)
+	}
+	return badRequest("body: %v", err)
+}
+
+// reason is the part of a request that says why.
+type reason struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+func (r reason) check() error { return checkText("reason", r.Reason, api.MaxReason) }
+
+// checkText refuses a text that is too long, or that would do more to a terminal than be read
+// there.
+func checkText(what, text string, most int) error {
+	if len(text) > most {
+		return badRequest("%s: %d bytes (want at most %d)", what, len(text), most)
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(text) {
+		return badRequest("%s: %q (want text that can be printed, in one line)", what, text)
+	}
+	return nil
+}
+
+// checkNetwork returns why a plan cannot be carried out on the network that it names, if a
+// generator makes that network. A network's file is beside the plan's, and is checked where the
+// plan is read from there. The error is plan.ErrInvalid.
+func checkNetwork(p *plan.Plan) error {
+	if !topology.IsSpec(p.Topology) {
+		return nil
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	network, err := topology.Parse(p.Topology)
+	if err != nil {
+		return fmt.Errorf("%w: %w", plan.ErrInvalid, err)
+	}
+	if err := p.Check(network); err != nil {
+		return fmt.Errorf("on %s: %w", p.Topology, err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// OnStep has f called before each step of a write of the state file; its error fails the step.
+func (s *Server) OnStep(f func(step string) error) { s.file.step = f }
+
+// Kill ends the manager as kill -9 does, as far as other processes can tell: connections end,
+// nothing more is written, the lock is free. It may be called from a step.
+func (s *Server) Kill() error {
+	dead := errors.New("killed")
+	s.file.step = func(string) error { return dead }
+	_ = s.http.Close()
+	s.unlock()
+	return dead
+}
+
+// Steps are those of a write, in their order.
+var Steps = []string{"create", "write", "sync", "rename", "fsync"}
+
+// SendRequest has a session make a request, and returns what is wrong with the routes during and
+// after the session.
+func SendRequest(p *plan.Plan, self transport.MAC, method, what string, body []byte) error {
+	s, err := New(Config{MAC: self, Plan: p})
+	if err != nil {
+		return err
+	}
+	sess, err := s.join(&api.SessionStart{Session: "s"}, func() {})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequest(method, "/v1/sessions/s/"+what, bytes.NewReader(body))
+	if err != nil {
+		return nil // no program could send it
+	}
+	w := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(w, r)
+	routes, _ := s.Routes()
+	for _, route := range routes {
+		if !slices.Contains(p.VIDs, route.Tag.VID) {
+			return fmt.Errorf("%d: a route by a VID that the plan lacks: %v", w.Code, route)
+		}
+	}
+	s.leave(sess)
+	if routes, _ := s.Routes(); !slices.Equal(routes, p.Routes(0)) {
+		return fmt.Errorf("routes %v, want the plan's: %v", routes, p.Routes(0))
+	}
+	return s.Close()
+}

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// Bounds on a connection. A session's stream lifts those on reading and writing.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// maxHeader bounds the header of a request, in bytes.
+	maxHeader = 16 << 10
+	// maxReport bounds a report of counters, in bytes: one counter takes up to 100.
+	maxReport = 100 * vlan.MaxCounts
+)
+
+func (s *Server) newHTTP() *http.Server {
+	mux := http.NewServeMux()
+	for pattern, h := range map[string]http.Handler{
+		"GET /v1/table":                   endpoint(s, "table: read", s.getTable),
+		"PUT /v1/table":                   endpoint(s, "table: set", s.putTable),
+		"PATCH /v1/pairs":                 endpoint(s, "pairs: change", s.patchPairs),
+		"POST /v1/reset":                  endpoint(s, "table: reset", s.postReset),
+		"POST /v1/rollback":               endpoint(s, "table: roll back", s.postRollback),
+		"GET /v1/history":                 endpoint(s, "history: read", s.getHistory),
+		"GET /v1/log":                     endpoint(s, "log: read", s.getLog),
+		"GET /v1/counters":                endpoint(s, "counters: read", s.getCounters),
+		"GET /v1/nic":                     endpoint(s, "nic: read", s.getNIC),
+		"GET /v1/version":                 endpoint(s, "version: read", s.getVersion),
+		"GET /v1/health":                  endpoint(s, "health: read", s.getHealth),
+		"POST /v1/prepare":                endpoint(s, "change: prepare", s.postPrepare),
+		"POST /v1/commit":                 endpoint(s, "change: commit", s.postCommit),
+		"POST /v1/abort":                  endpoint(s, "change: abort", s.postAbort),
+		"POST /v1/sessions":               http.HandlerFunc(s.postSession),
+		"PATCH /v1/sessions/{id}/pairs":   endpoint(s, "session: set pairs", s.patchSession),
+		"DELETE /v1/sessions/{id}/pairs":  endpoint(s, "session: reset", s.resetSession),
+		"POST /v1/sessions/{id}/applied":  endpoint(s, "session: confirm", s.postApplied),
+		"POST /v1/sessions/{id}/counters": endpoint(s, "session: report", s.postCounters),
+		"GET /metrics":                    http.HandlerFunc(s.getMetrics),
+	} {
+		limit := int64(api.MaxBody)
+		if strings.HasSuffix(pattern, "/{id}/counters") {
+			limit = maxReport
+		}
+		mux.Handle(pattern, http.MaxBytesHandler(h, limit))
+	}
+	return &http.Server{
+		Handler:           s.guard(mux),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// endpoint makes a handler of f: it decodes the request's body into a Q, and writes f's answer or
+// error.
+func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := new(Q)
+		var err error
+		if own, ok := any(q).(interface{ read(*http.Request) error }); ok {
+			err = own.read(r)
+		} else {
+			err = readBody(r, q)
+		}
+		var answer any
+		if err == nil {
+			answer, err = f(r, q)
+		}
+		if err != nil {
+			s.refuse(w, r, fmt.Errorf("%s: %w", act, err))
+			return
+		}
+		if v, ok := versionOf(answer); ok {
+			w.Header().Set("ETag", strconv.Quote(v.String()))
+		}
+		writeJSON(w, http.StatusOK, answer)
+	})
+}
+
+func versionOf(answer any) (api.Version, bool) {
+	switch a := answer.(type) {
+	case *api.Table:
+		return a.Version, true
+	case api.Changed:
+		return a.Version, true
+	case api.Committed:
+		return a.Version, true
+	}
+	return 0, false
+}
+
+// guard counts requests, refuses those of web pages, and makes errors of the mux, such as for an
+// unknown path, JSON as the others.
+func (s *Server) guard(mux *http.ServeMux) http.Handler {
+	browsers := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.counted.requests++
+		closed := s.closed
+		if !closed {
+			s.served.Add(1) // Close waits for requests under way
+		}
+		s.mu.Unlock()
+		if closed {
+			s.refuse(w, r, api.ErrClosed)
+			return
+		}
+		defer s.served.Done()
+		if browsers.Check(r) != nil || !isOwnName(r) {
+			s.refuse(w, r, fmt.Errorf("%w: %s %s: a web page of another origin may not ask for this", api.ErrForbidden, r.Method, r.URL.Path))
+			return
+		}
+		h, pattern := mux.Handler(r)
+		if pattern == "" {
+			s.refuseUnknown(w, r, h)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isOwnName reports whether a request on a loopback address without TLS names that address as its
+// host. A web page whose name was made to stand for the address names its own.
+func isOwnName(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || local.Network() != "tcp" || r.TLS != nil {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || host == "localhost"
+}
+
+// refuseUnknown refuses a request that the mux does not know, with the mux's status: 404, or 405 if
+// another method would do.
+func (s *Server) refuseUnknown(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	probe := &statusOnly{header: w.Header()}
+	h.ServeHTTP(probe, r)
+	e := &api.Error{Code: "not_found", Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}
+	s.writeError(w, e, probe.status)
+}
+
+// statusOnly keeps a handler's status and header, and drops its body.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (p *statusOnly) Header() http.Header         { return p.header }
+func (p *statusOnly) WriteHeader(status int)      { p.status = status }
+func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// refuse answers with an error.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e, status := api.Refusal(err)
+	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "code", e.Code, "message", e.Message)
+	s.writeError(w, e, status)
+}
+
+func (s *Server) writeError(w http.ResponseWriter, e *api.Error, status int) {
+	s.mu.Lock()
+	s.counted.refused[e.Code]++
+	s.mu.Unlock()
+	writeJSON(w, status, struct {
+		Error *api.Error `json:"error"`
+	}{e})
+}
+
+func writeJSON(w http.ResponseWriter, status int, doc any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(doc) // the client may be gone, which changes nothing here
+}
+
+// condition is the version that a change depends on, of If-Match. The zero condition always holds.
+type condition struct {
+	version api.Version
+	given   bool
+}
+
+// conditionOf reads If-Match.
+func conditionOf(r *http.Request) (condition, error) {
+	text := r.Header.Get("If-Match")
+	if text == "" || text == "*" {
+		return condition{}, nil
+	}
+	var v api.Version
+	if err := v.UnmarshalText([]byte(strings.Trim(text, `"`))); err != nil {
+		return condition{}, fmt.Errorf("If-Match: %w", err)
+	}
+	return condition{v, true}, nil
+}
+
+// check returns an error that is api.ErrChanged if the running configuration has changed since the
+// condition's version. Programs' changes do not count: they come and go by themselves. The caller
+// holds mu.
+func (s *Server) check(c condition) error {
+	if !c.given || s.planVersion <= c.version && c.version <= s.version {
+		return nil
+	}
+	e, _ := api.Refusal(fmt.Errorf("%w: its version is %v, not %v (read it again)", api.ErrChanged, s.planVersion, c.version))
+	e.Version = s.version
+	return e
+}
+
+// isTooLarge reports whether a body was cut off at its limit.
+func isTooLarge(err error) bool {
+	big := (*http.MaxBytesError)(nil)
+	return errors.As(err, &big)
+}

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// A change of several nodes' plans takes two steps on each. Prepared, it is validated and on the
+// disk, beside the state in force: nothing but the manager's death can keep it from being carried
+// out. Committed, it is one renaming and one exchange of routes away, so that the ends of a pair
+// change within the time of a request.
+//
+//	state      event                   next       does
+//	Idle       prepare, valid          Prepared   stages the state, starts the lease
+//	Idle       prepare, not valid      Idle       refuses
+//	Idle       commit of the last id   Idle       answers as before: the answer was lost
+//	Idle       commit of another id    Idle       refuses (lease)
+//	Idle       abort of the last id    Idle       goes back to the state before the commit
+//	Prepared   prepare of another id   Prepared   refuses (busy), as all other changes of the running configuration
+//	Prepared   prepare of the same id  Prepared   anew, with a new lease
+//	Prepared   commit                  Idle       publishes and activates
+//	Prepared   abort, lease over       Idle       discards
+//	any        restart                 Idle       discards what is staged
+//
+// Programs change their own pairs meanwhile as they like.
+
+const (
+	// maxLease bounds the time that a prepared change may keep others waiting.
+	maxLease = time.Minute
+	// applyTimeout bounds the wait of a commit's answer for the programs to confirm that they send
+	// by the new routes.
+	applyTimeout = 500 * time.Millisecond
+)
+
+// prepared is a change that waits for its commit. Guarded by Server.change.
+type prepared struct {
+	api.Prepared
+	state *state
+	lease *time.Timer
+}
+
+func (p *prepared) describe() *api.Prepared {
+	if p == nil {
+		return nil
+	}
+	return &p.Prepared
+}
+
+// errBusy says which change is in the way.
+func errBusy(p *prepared) error {
+	return fmt.Errorf("%w: %q is prepared, and expires at %s if it is not committed (try again then)",
+		api.ErrBusy, p.ID, p.Expires.Format(time.RFC3339Nano))
+}
+
+func checkPrepare(q *api.PrepareRequest) error {
+	switch {
+	case q.ID == "" || len(q.ID) > maxID:
+		return badRequest("id: %q (want 1 to %d bytes that no other change has)", q.ID, maxID)
+	case (q.Plan == nil) != q.Rollback:
+		return badRequest("no plan, or a plan and rollback (want {\"id\":ID,\"lease_ms\":N,\"plan\":{...}} or \"rollback\":true)")
+	case q.LeaseMS < 1 || time.Duration(q.LeaseMS)*time.Millisecond > maxLease:
+		return badRequest("lease_ms: %d (want 1 to %d)", q.LeaseMS, maxLease.Milliseconds())
+	}
+	if err := checkText("id", q.ID, maxID); err != nil {
+		return err
+	}
+	if q.Plan != nil {
+		if err := checkNetwork(&q.Plan.Plan); err != nil {
+			return err
+		}
+	}
+	return checkText("reason", q.Reason, api.MaxReason)
+}
+
+func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error) {
+	if err := checkPrepare(q); err != nil {
+		return nil, err
+	}
+	c, err := conditionOf(r)
+	if err != nil {
+		return nil, err
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if p := s.prepared; p != nil && p.ID != q.ID {
+		return nil, errBusy(p)
+	}
+	s.discardPrepared()
+	st, err := s.requested(q, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.file.stage(st); err != nil {
+		return nil, err
+	}
+	lease := time.Duration(q.LeaseMS) * time.Millisecond
+	p := &prepared{api.Prepared{ID: q.ID, Reason: q.Reason, Expires: time.Now().Add(lease), Changes: s.differences(st.Plan)}, st, nil}
+	p.lease = time.AfterFunc(lease, func() { s.expire(p) }) // stopped by discardPrepared
+	s.prepared = p
+	return p.describe(), nil
+}
+
+// requested returns the state that a prepare asks for.
+func (s *Server) requested(q *api.PrepareRequest, c condition) (*state, error) {
+	if !q.Rollback {
+		return s.next(runningConfig{Plan: q.Plan, ID: q.ID, Reason: q.Reason}, c)
+	}
+	present := s.state.runningConfig
+	st, err := s.back(c, func(p *runningConfig) bool { return p.Plan == nil || p.Plan.Equal(present.Plan) })
+	if err == nil {
+		st.ID, st.Reason, st.Undo = q.ID, q.Reason, &present
+	}
+	return st, err
+}
+
+// differences counts the routes that a plan would change if nothing lay over it.
+func (s *Server) differences(p *api.Plan) int {
+	n, _ := p.NodeOf(s.cfg.MAC)
+	now, _ := s.Routes()
+	changed, _ := difference(now, p.Routes(n))
+	return len(changed)
+}
+
+// discardPrepared forgets the prepared change. The caller holds change.
+func (s *Server) discardPrepared() {
+	if s.prepared == nil {
+		return
+	}
+	s.prepared.lease.Stop()
+	s.prepared = nil
+	s.file.discard()
+}
+
+// expire discards a prepared change whose lease is over.
+func (s *Server) expire(p *prepared) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if s.prepared != p {
+		return // it was committed, aborted or prepared anew just then
+	}
+	s.discardPrepared()
+	s.log.Warn("a prepared change was not committed in time", "id", p.ID)
+}
+
+// changeID is the body of POST /v1/commit and /v1/abort.
+type changeID struct {
+	reason
+	ID string `json:"id"`
+}
+
+func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
+	answer, err := s.commit(q.ID)
+	if err != nil || answer.Again {
+		return answer, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), applyTimeout)
+	defer cancel()
+	s.await(ctx, func() bool { answer.Late = s.late(answer.Version); return answer.Late == 0 })
+	s.fsync(&answer.Changed)
+	return answer, nil
+}
+
+// commit puts the prepared change into force.
+func (s *Server) commit(id string) (answer api.Committed, err error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if s.prepared != nil && s.prepared.ID == id {
+		st := s.prepared.state
+		s.prepared.lease.Stop()
+		s.prepared = nil
+		answer.Changed, err = s.publish(st, actPlan, st.Reason)
+		return answer, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == "" || s.state.ID != id {
+		return answer, fmt.Errorf("%w: %q: never, or its lease is over (prepare it again)", api.ErrLease, id)
+	}
+	return api.Committed{Changed: api.Changed{Schema: api.Schema, Version: s.version}, Again: true}, nil
+}
+
+// late counts the programs that have not confirmed a version that changed their routes. The caller
+// holds mu.
+func (s *Server) late(version api.Version) (n int) {
+	for _, sess := range s.sessions.all {
+		if sess.due >= version && sess.applied < version {
+			n++
+		}
+	}
+	return n
+}
+
+// postAbort discards a prepared change, or undoes a committed one. Of any other change there is
+// nothing to abort: it is refused if it is committed later.
+func (s *Server) postAbort(_ *http.Request, q *changeID) (any, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if s.prepared != nil && s.prepared.ID == q.ID {
+		s.discardPrepared()
+	}
+	if q.ID == "" || s.state.ID != q.ID {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return api.Changed{Schema: api.Schema, Version: s.version}, nil
+	}
+	if p := s.prepared; p != nil {
+		return nil, errBusy(p)
+	}
+	st, err := s.undo(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.set(st, actAbort, q.Reason)
+}
+
+// undo returns the state before a group change. The caller holds change.
+func (s *Server) undo(id string) (*state, error) {
+	if s.state.Undo == nil {
+		return s.back(condition{}, func(p *runningConfig) bool { return p.ID == id })
+	}
+	return s.next(*s.state.Undo, condition{})
+}

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// Config of a Server.
+type Config struct {
+	// MAC is this node's address, by which plans name it.
+	MAC transport.MAC
+	// Interface is the network interface of GET /v1/nic. It may be empty.
+	Interface string
+	// State is the file that keeps the plan across restarts. Empty: it is not kept.
+	State string
+	// Plan is the first plan of a manager without a state. It may be nil: then programs send
+	// untagged until a plan is set.
+	Plan *plan.Plan
+	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
+	DiscardState bool
+	// Program is the manager's own name and version.
+	Program string
+	// Logger receives what happens. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Server is a node's manager. It holds the node's plan and what lies over it, tells the node's
+// programs at once of each change, and answers over HTTP as docs/manager-api.md describes. All
+// methods may be called from any goroutine.
+//
+// Source: VFREC §4.1 (VFN Network Manager).
+type Server struct {
+	cfg     Config
+	file    stateFile
+	lock    *os.File // of the state file; nil without
+	http    *http.Server
+	started time.Time
+	log     *slog.Logger
+
+	served sync.WaitGroup // goroutines: one per listener, and one per request under way, sessions' streams among them
+
+	// change is held while the running configuration changes, its write included. Taken before mu.
+	change   sync.Mutex
+	prepared *prepared // guarded by change
+
+	// mu guards what follows.
+	mu          sync.Mutex
+	rib         *rib.RIB
+	state       state       // the state file's content
+	version     api.Version // of the routes in force
+	planVersion api.Version // of the running configuration's latest change, or of the manager's start
+	planID      string      // of the plan in force
+	sessions    sessions
+	changes     changeLog
+	counted     requestCounts
+	closed      bool
+	moved       chan struct{} // closed, and made anew, when a session has reported something or has ended
+}
+
+// New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests
+// yet: see Listen. The error is ErrCorrupt if the state cannot be understood, and plan.ErrInvalid
+// if the plan cannot be this node's.
+func New(cfg Config) (*Server, error) {
+	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
+		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)
+	}
+	if cfg.Program == "" {
+		cfg.Program = "rawlane"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, file: stateFile{path: cfg.State}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
+		sessions: newSessions(), counted: newRequestCounts(), moved: make(chan struct{})}
+	var err error
+	if s.lock, err = s.file.lock(); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if err := s.restore(); err != nil {
+		s.unlock()
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	s.http = s.newHTTP()
+	return s, nil
+}
+
+func (s *Server) unlock() {
+	if s.lock != nil {
+		_ = s.lock.Close() // nothing was written to it
+	}
+}
+
+// restore takes up the state of the file, or else begins with the plan of the configuration. Each
+// start has a number of its own, which is in the file before the first version of the start is
+// given out.
+func (s *Server) restore() error {
+	old, err := s.file.load()
+	if errors.Is(err, ErrCorrupt) && s.cfg.DiscardState {
+		aside, err := s.file.setAside(time.Now())
+		if err != nil {
+			return err
+		}
+		s.log.Warn("the state could not be understood; it is kept aside", "file", aside)
+	} else if err != nil {
+		return err
+	}
+	if old != nil && old.MAC != s.cfg.MAC {
+		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)", s.cfg.State, old.MAC, s.cfg.MAC)
+	}
+	if old == nil {
+		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
+		if s.cfg.Plan != nil {
+			old.Plan = &api.Plan{Plan: *s.cfg.Plan}
+		}
+	}
+	if _, err := old.activate(s.rib); err != nil {
+		return err
+	}
+	old.Start++
+	s.state = *old
+	s.version = api.FirstVersion(old.Start)
+	s.planVersion, s.planID = s.version, old.planID()
+	return s.file.save(&s.state)
+}
+
+// changed gives the routes in force a new version, tells all sessions of those that have changed,
+// and keeps an entry for the log. If routes may be gone, all is set and sessions get the whole
+// table. The session that has asked for the change, if one has, need not confirm it. The caller
+// holds mu.
+func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.Entry) {
+	s.version++
+	e.Time, e.Version, e.Count = time.Now(), s.version, len(routes)
+	s.changes.add(e, routes)
+	s.counted.changes[e.Act]++
+	for _, sess := range s.sessions.all {
+		sess.note(routes, all)
+		sess.urgent = sess.urgent || e.Act == actOverride
+		if sess == asked {
+			continue // its request tells it
+		}
+		if len(routes) > 0 || all {
+			sess.due = s.version
+		}
+		sess.wakeUp()
+	}
+}
+
+// move wakes the requests that wait for what sessions report. The caller holds mu.
+func (s *Server) move() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// await returns when done, which is called with mu held, returns true, or when the context ends.
+func (s *Server) await(ctx context.Context, done func() bool) {
+	for {
+		s.mu.Lock()
+		ok, moved := done(), s.moved
+		s.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close ends all connections and sessions, whose programs keep the routes that they have, and waits
+// for the server's goroutines. Further calls do nothing.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.move()
+	s.mu.Unlock()
+	err := s.http.Close() // which ends the context of each request
+	s.change.Lock()
+	s.discardPrepared()
+	s.change.Unlock()
+	s.served.Wait()
+	s.unlock()
+	return err
+}

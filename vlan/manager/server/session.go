@@ -1,0 +1,324 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+)
+
+// writeTimeout is how long a program may leave an event unread before its session ends.
+const writeTimeout = 5 * time.Second
+
+// session is the manager's end of a program's session. It lives as long as the request that began
+// it: postSession is the only place where one begins and ends.
+//
+// Changes that the program was not told of yet are kept by destination: a program that reads slowly
+// costs one table at most, and gets the routes in force when it reads on.
+type session struct {
+	id      string
+	number  rib.Source
+	program string
+	wake    chan struct{} // of capacity 1: holds a token if there is something to tell
+	end     context.CancelFunc
+
+	// turn is held while an event is made and written, so that events leave in the order of their
+	// versions. Taken before Server.mu.
+	turn  sync.Mutex
+	write func(*api.SessionEvent) error // nil until the stream has begun; guarded by turn
+
+	// Guarded by Server.mu:
+	told     api.Version // the version of the latest event; 0: there was none
+	full     bool        // the whole table is to be told
+	pending  map[transport.MAC]vlan.Route
+	dropped  []api.Change
+	ask      uint64      // the report to ask for; 0: none
+	due      api.Version // the version that the program is to confirm
+	urgent   bool        // overrides are among what is to be told
+	applied  api.Version // the version that the program has confirmed
+	reported uint64      // the latest report
+	counts   []vlan.Sent
+}
+
+func (sess *session) String() string {
+	if sess.program == "" {
+		return fmt.Sprintf("session %d", sess.number)
+	}
+	return fmt.Sprintf("session %d (%s)", sess.number, sess.program)
+}
+
+// note keeps routes to be told. The caller holds Server.mu.
+func (sess *session) note(routes []vlan.Route, all bool) {
+	sess.full = sess.full || all
+	for _, r := range routes {
+		sess.pending[r.Dst] = r
+	}
+}
+
+// wakeUp wakes writeLoop.
+func (sess *session) wakeUp() {
+	select {
+	case sess.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// postSession serves a session: its answer is a stream of events, which ends when the program
+// closes the connection, when the same session begins anew on another connection, or with the
+// server.
+func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
+	var start api.SessionStart
+	err := readBody(r, &start)
+	if err == nil {
+		err = checkStart(&start)
+	}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	var sess *session
+	if err == nil {
+		sess, err = s.join(&start, end)
+	}
+	if err != nil {
+		s.refuse(w, r, fmt.Errorf("session: %w", err))
+		return
+	}
+	defer s.leave(sess)
+	s.writeLoop(ctx, sess, w)
+}
+
+func checkStart(start *api.SessionStart) error {
+	if start.Session == "" || len(start.Session) > maxID {
+		return badRequest("session %q (want an id of 1 to %d bytes that no other session has)", start.Session, maxID)
+	}
+	return checkText("program", start.Program, 256)
+}
+
+// join takes a session in with the pairs that it had, as far as they can be fulfilled. They get
+// their old place among the others'; without a state file versions begin anew, and the pairs come
+// on top.
+func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, api.ErrClosed
+	}
+	if old := s.sessions.all[start.Session]; old != nil { // its connection broke, which this end has not noticed
+		s.remove(old, "the session has begun anew")
+	}
+	sess, err := s.sessions.add(start.Session, start.Program)
+	if err != nil {
+		return nil, err
+	}
+	sess.end = end
+	var changed []vlan.Route
+	for _, p := range start.Pairs {
+		routes, _, err := s.rib.Add(sess.number, uint64(min(p.Since, s.version)), []api.Change{p.Change})
+		if err != nil {
+			sess.dropped = append(sess.dropped, p.Change)
+		}
+		changed = append(changed, routes...)
+	}
+	if len(changed) > 0 {
+		s.changed(changed, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: "the session is back"})
+	}
+	sess.full, sess.due = true, s.version
+	s.log.Info("session begins", "session", sess.number, "program", sess.program, "pairs", len(start.Pairs), "dropped", len(sess.dropped))
+	return sess, nil
+}
+
+// leave takes a session out when its stream has ended.
+func (s *Server) leave(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions.all[sess.id] == sess {
+		s.remove(sess, "the session has ended")
+	}
+}
+
+// remove ends a session and withdraws its candidates. The caller holds mu.
+func (s *Server) remove(sess *session, why string) {
+	sess.end()
+	s.sessions.remove(sess)
+	if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
+		s.changed(routes, false, nil, api.Entry{Act: actSession, By: sess.String(), Reason: why})
+	}
+	s.move()
+	s.log.Info("session ends", "session", sess.number, "program", sess.program, "why", why)
+}
+
+// writeLoop writes an event whenever there is something to tell, until ctx ends or the program does
+// not read.
+func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWriter) {
+	out := http.NewResponseController(w)
+	if err := out.SetReadDeadline(time.Time{}); err != nil { // it would end the request, and with it the stream
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	sess.begin(json.NewEncoder(w), out)
+	defer sess.stop()
+	for ctx.Err() == nil {
+		s.tell(sess)
+		select {
+		case <-ctx.Done():
+		case <-sess.wake:
+		}
+	}
+}
+
+// begin makes events go to a stream.
+func (sess *session) begin(lines *json.Encoder, out *http.ResponseController) {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	sess.write = func(e *api.SessionEvent) error {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+}
+
+// stop keeps events from a stream that is about to end.
+func (sess *session) stop() {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	sess.write = nil
+}
+
+// tell writes what the session has not been told yet. If the program does not read it, the session
+// ends. A request of the session's own calls it before its answer, so that the program finds both
+// in one look.
+func (s *Server) tell(sess *session) {
+	sess.turn.Lock()
+	defer sess.turn.Unlock()
+	if sess.write == nil {
+		return
+	}
+	if e := s.drain(sess); e != nil && sess.write(e) != nil {
+		sess.end()
+	}
+}
+
+// drain returns the event that tells the session all that it has not been told yet, or nil.
+func (s *Server) drain(sess *session) *api.SessionEvent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sess.told == s.version && !sess.full && len(sess.dropped) == 0 && sess.ask == 0 {
+		return nil
+	}
+	e := &api.SessionEvent{Version: s.version, Full: sess.full, Urgent: sess.urgent, Dropped: sess.dropped,
+		Ack: sess.due > sess.applied && sess.due > sess.told, Report: sess.ask}
+	if sess.told == 0 {
+		e.MAC = &s.cfg.MAC
+	}
+	if sess.full {
+		e.Routes = api.RoutesOf(s.rib.Routes())
+	} else {
+		for _, r := range sess.pending {
+			e.Routes = append(e.Routes, api.RouteOf(r))
+		}
+	}
+	sess.told, sess.full, sess.urgent, sess.dropped, sess.ask = s.version, false, false, nil, 0
+	clear(sess.pending)
+	return e
+}
+
+// session returns the session of a request's path. The caller holds mu.
+func (s *Server) session(r *http.Request) (*session, error) {
+	if sess := s.sessions.all[r.PathValue("id")]; sess != nil {
+		return sess, nil
+	}
+	return nil, fmt.Errorf("%w (begin one: POST /v1/sessions)", api.ErrNoSession)
+}
+
+// sessionPairs is the body of PATCH /v1/sessions/ID/pairs.
+type sessionPairs struct {
+	Pairs []api.Change `json:"pairs"`
+}
+
+// patchSession adds to what a program asks for.
+func (s *Server) patchSession(r *http.Request, q *sessionPairs) (any, error) {
+	if len(q.Pairs) == 0 {
+		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
+	}
+	return s.changeSession(r, "", func(sess *session) ([]vlan.Route, int, error) {
+		return s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
+	})
+}
+
+// resetSession takes back all that a program asks for.
+func (s *Server) resetSession(r *http.Request, _ *struct{}) (any, error) {
+	return s.changeSession(r, "reset by the program", func(sess *session) ([]vlan.Route, int, error) {
+		return s.rib.Withdraw(sess.number), 0, nil
+	})
+}
+
+// changeSession changes what a program asks for, by edit, which is called with mu held. It tells
+// the program before it returns.
+func (s *Server) changeSession(r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error)) (any, error) {
+	answer := api.Changed{Schema: api.Schema}
+	sess, err := func() (*session, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sess, err := s.session(r)
+		if err != nil {
+			return nil, err
+		}
+		var routes []vlan.Route
+		if routes, answer.Ignored, err = edit(sess); err != nil {
+			return nil, err
+		}
+		if len(routes) > 0 {
+			s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: why})
+		}
+		answer.Version, answer.Routes = s.version, len(routes)
+		return sess, nil
+	}()
+	if err != nil {
+		return nil, err
+	}
+	s.tell(sess)
+	return answer, nil
+}
+
+// postApplied notes the version that a program sends by.
+func (s *Server) postApplied(r *http.Request, q *api.SessionApplied) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, err := s.session(r)
+	if err != nil {
+		return nil, err
+	}
+	sess.applied = max(sess.applied, min(q.Version, s.version))
+	s.move()
+	return api.Changed{Schema: api.Schema, Version: s.version}, nil
+}
+
+// postCounters takes a program's counters in.
+func (s *Server) postCounters(r *http.Request, q *api.SessionReport) (any, error) {
+	if len(q.Counts) > vlan.MaxCounts {
+		return nil, badRequest("%d counts (want at most %d: no table has more)", len(q.Counts), vlan.MaxCounts)
+	}
+	counts := make([]vlan.Sent, len(q.Counts))
+	for i, c := range q.Counts {
+		counts[i] = vlan.Sent{Dst: c.Dst, VID: c.VID, Frames: c.Frames, Bytes: c.Bytes}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, err := s.session(r)
+	if err != nil {
+		return nil, err
+	}
+	sess.counts, sess.reported = counts, max(sess.reported, min(q.Report, s.sessions.asked))
+	s.move()
+	return api.Changed{Schema: api.Schema, Version: s.version}, nil
+}

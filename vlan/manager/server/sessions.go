@@ -1,0 +1,130 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+)
+
+const (
+	// maxSessions bounds the programs of a node that are served at once.
+	maxSessions = 256
+	// maxEnded bounds the ended sessions whose counters are kept apart, for programs whose
+	// connection broke and that come back.
+	maxEnded = 1024
+	// maxEndedCounts bounds the counters kept apart, of 32 bytes each, and those of all other ended
+	// sessions together.
+	maxEndedCounts = vlan.MaxCounts
+)
+
+// sessions are a server's sessions, and the counters of those that have ended. Guarded by
+// Server.mu.
+type sessions struct {
+	all   map[string]*session // by id
+	last  rib.Source          // the latest number given out
+	asked uint64              // the latest report asked for
+	// ended holds the latest reports of sessions that have ended: a session that begins anew takes
+	// its own over. The oldest are added to past when they become too many.
+	ended []endedSession
+	kept  int // counts in ended
+	past  sums
+}
+
+type endedSession struct {
+	id     string
+	counts []vlan.Sent
+}
+
+func newSessions() sessions {
+	return sessions{all: make(map[string]*session), past: make(sums)}
+}
+
+// add makes a session, with the counters that it had before. The error is api.ErrFull.
+func (a *sessions) add(id, program string) (*session, error) {
+	if len(a.all) >= maxSessions {
+		return nil, fmt.Errorf("%w: %d (want at most %d on a node)", api.ErrFull, len(a.all), maxSessions)
+	}
+	a.last++
+	sess := &session{id: id, number: a.last, program: program, reported: a.asked,
+		wake: make(chan struct{}, 1), pending: make(map[transport.MAC]vlan.Route)}
+	a.all[id] = sess
+	if i := slices.IndexFunc(a.ended, func(e endedSession) bool { return e.id == id }); i >= 0 {
+		sess.counts = a.ended[i].counts
+		a.kept -= len(sess.counts)
+		a.ended = slices.Delete(a.ended, i, i+1)
+	}
+	return sess, nil
+}
+
+// remove takes a session out, and keeps its counters.
+func (a *sessions) remove(sess *session) {
+	delete(a.all, sess.id)
+	a.ended = append(a.ended, endedSession{sess.id, sess.counts})
+	a.kept += len(sess.counts)
+	for len(a.ended) > maxEnded || a.kept > maxEndedCounts {
+		a.kept -= len(a.ended[0].counts)
+		a.past.add(a.ended[0].counts)
+		a.ended = slices.Delete(a.ended, 0, 1)
+	}
+}
+
+// drop tells the session of a candidate that it was taken back.
+func (a *sessions) drop(d rib.Dropped) {
+	for _, sess := range a.all {
+		if sess.number == d.Source {
+			sess.dropped = append(sess.dropped, d.Change)
+			sess.wakeUp()
+		}
+	}
+}
+
+// total sums up what all sessions have counted, those that have ended included.
+func (a *sessions) total() sums {
+	total := maps.Clone(a.past)
+	for _, e := range a.ended {
+		total.add(e.counts)
+	}
+	for _, sess := range a.all {
+		total.add(sess.counts)
+	}
+	return total
+}
+
+// sums are frames and bytes by destination and VID.
+type sums map[sumKey]sumValue
+
+type sumKey struct {
+	dst transport.MAC
+	vid transport.VID
+}
+
+type sumValue struct{ frames, bytes uint64 }
+
+// add adds counts. Destinations beyond maxEndedCounts are counted as those without a route of their
+// own.
+func (s sums) add(counts []vlan.Sent) {
+	for _, c := range counts {
+		k := sumKey{c.Dst, c.VID}
+		if _, known := s[k]; !known && len(s) >= maxEndedCounts {
+			k.dst = transport.Broadcast
+		}
+		v := s[k]
+		s[k] = sumValue{v.frames + c.Frames, v.bytes + c.Bytes}
+	}
+}
+
+// sorted returns the sums as a list, sorted by destination, then VID.
+func (s sums) sorted() []vlan.Sent {
+	list := make([]vlan.Sent, 0, len(s))
+	for k, v := range s {
+		list = append(list, vlan.Sent{Dst: k.dst, VID: k.vid, Frames: v.frames, Bytes: v.bytes})
+	}
+	slices.SortFunc(list, func(a, b vlan.Sent) int { return cmp.Or(a.Dst.Compare(b.Dst), cmp.Compare(a.VID, b.VID)) })
+	return list
+}

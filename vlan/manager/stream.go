@@ -1,0 +1,212 @@
+package manager
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// maxEvent bounds an event, in bytes: a table of 4,096 destinations takes a quarter of it.
+const maxEvent = 1 << 20
+
+// startTimeout bounds the time from a connection to the stream's first event.
+const startTimeout = 5 * time.Second
+
+// stream is the manager's answer to a session's start: events, one JSON object on each line, for as
+// long as the session lasts.
+type stream struct {
+	body   io.ReadCloser
+	lines  *bufio.Scanner
+	cancel context.CancelFunc
+}
+
+func (s *stream) close() {
+	_ = s.body.Close() // its end is known already
+	s.cancel()
+}
+
+// next returns the next event. The error is api.ErrUnreachable or api.ErrProtocol.
+func (s *stream) next() (*api.SessionEvent, error) {
+	if !s.lines.Scan() {
+		err := s.lines.Err()
+		if err == nil {
+			err = io.EOF
+		}
+		return nil, fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+	}
+	e := new(api.SessionEvent)
+	if err := json.Unmarshal(s.lines.Bytes(), e); err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrProtocol, err)
+	}
+	return e, nil
+}
+
+// connect begins the session, or begins it anew with the pairs that the program has asked for, and
+// takes in the first event.
+func (s *Session) connect(ctx context.Context) (*stream, error) {
+	ctx, done := context.WithTimeout(ctx, startTimeout)
+	defer done()
+	streamCtx, cancel := context.WithCancel(s.ctx) // the stream outlives ctx
+	stop := context.AfterFunc(ctx, cancel)
+	events, first, err := s.open(streamCtx, cancel)
+	if !stop() && err == nil {
+		events.close()
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = s.join(first)
+	}
+	if err != nil {
+		cancel()
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", api.ErrUnreachable, ctx.Err())
+		}
+		return nil, err
+	}
+	return events, nil
+}
+
+// open asks for a stream, which ends with ctx, and reads its first event.
+func (s *Session) open(ctx context.Context, cancel context.CancelFunc) (*stream, *api.SessionEvent, error) {
+	s.mu.Lock()
+	start := &api.SessionStart{Session: s.id, Program: s.dialer.Program, Pairs: slices.Collect(maps.Values(s.pairs))}
+	s.mu.Unlock()
+	w, err := s.client.send(ctx, http.MethodPost, "/v1/sessions", 0, start)
+	if err != nil {
+		return nil, nil, err
+	}
+	events := &stream{w.Body, bufio.NewScanner(w.Body), cancel}
+	events.lines.Buffer(make([]byte, 4<<10), maxEvent)
+	first, err := events.next()
+	if err != nil {
+		events.close()
+		return nil, nil, err
+	}
+	return events, first, nil
+}
+
+// join notes that the session is connected, and takes the first event in.
+func (s *Session) join(first *api.SessionEvent) error {
+	s.mu.Lock()
+	if first.MAC != nil {
+		s.self = *first.MAC
+	}
+	s.lost = nil
+	s.streams++
+	s.mu.Unlock()
+	return s.take(first)
+}
+
+// streamLoop takes in what the manager tells, and connects again when it is lost, until Close.
+func (s *Session) streamLoop(events *stream) {
+	for {
+		err := s.listen(events)
+		events.close()
+		s.mu.Lock()
+		s.lost = err
+		s.notify()
+		s.mu.Unlock()
+		if s.ctx.Err() != nil {
+			return
+		}
+		s.event(Event{Kind: EventLost, Err: err})
+		if events = s.reconnect(); events == nil {
+			return
+		}
+		s.event(Event{Kind: EventBack})
+	}
+}
+
+// listen takes events in until the stream ends, and returns why it did.
+func (s *Session) listen(events *stream) error {
+	for {
+		e, err := events.next()
+		if err == nil {
+			err = s.take(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take takes an event in. The error is api.ErrProtocol: the routes are not those of a table.
+func (s *Session) take(e *api.SessionEvent) error {
+	s.mu.Lock()
+	s.fib.take(e)
+	var err error
+	switch {
+	case s.drainer == nil:
+		err = s.fib.installAll()
+	case e.Urgent:
+		var dsts []transport.MAC
+		for _, r := range e.Routes {
+			dsts = append(dsts, r.Dst)
+		}
+		err = s.fib.install(dsts)
+	}
+	if e.Ack {
+		s.ack = e.Version
+	}
+	for _, c := range e.Dropped {
+		delete(s.pairs, keyOf(c))
+		s.dropped[keyOf(c)] = e.Version
+		s.stats.Dropped++
+	}
+	s.notify()
+	s.wakeIfDue()
+	s.mu.Unlock()
+	if len(e.Dropped) > 0 {
+		s.event(Event{Kind: EventDropped, Changes: e.Dropped})
+	}
+	if e.Report != 0 {
+		s.running.Go(func() { s.report(s.ctx, e.Report) }) // ends after startTimeout at the latest
+	}
+	if err != nil {
+		return fmt.Errorf("%w: its routes: %w", api.ErrProtocol, err)
+	}
+	return nil
+}
+
+// notify wakes the requests that wait for the stream. The caller holds mu.
+func (s *Session) notify() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// Pauses before the session connects again: doubled each time, and spread so that a node's programs
+// do not come at once.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// reconnect connects again, and returns nil if the session is closed meanwhile.
+func (s *Session) reconnect() *stream {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		select {
+		case <-s.ctx.Done():
+			return nil
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		events, err := s.connect(s.ctx)
+		s.mu.Lock()
+		if err == nil {
+			s.stats.Reconnects++
+			s.mu.Unlock()
+			return events
+		}
+		s.lost = err
+		s.mu.Unlock()
+	}
+}

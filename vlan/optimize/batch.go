@@ -1,0 +1,76 @@
+package optimize
+
+// batch returns the current choices with at most opt.Batch of the changes that lead to choice. It
+// makes one change after the other: first those that take load off the worst link, then those after
+// which the cost is least, and none that makes the worst link worse. If there is no such change, it
+// searches for the best plan with so few changes, made together.
+func (p *problem) batch(choice []int32, opt Options) []int32 {
+	a := p.newAssignment()
+	a.takeCurrent()
+	var open []int
+	for i, c := range choice {
+		if a.choice[i] != c {
+			open = append(open, i)
+		}
+	}
+	for range opt.Batch {
+		k := a.nextChange(open, choice)
+		if k < 0 {
+			break
+		}
+		a.take(open[k], choice[open[k]])
+		open = append(open[:k], open[k+1:]...)
+	}
+	for i := range choice {
+		if a.choice[i] == noChoice { // must change
+			a.take(i, choice[i])
+		}
+	}
+	if a.changed > 0 {
+		return a.choice
+	}
+	few := *p
+	few.most = opt.Batch
+	s, _ := few.search(opt.effort())
+	return s.choice
+}
+
+// nextChange returns the open change that comes next, or -1 if each makes the worst link worse.
+func (a *assignment) nextChange(open []int, choice []int32) (best int) {
+	_, limit := a.worstHop()
+	best = -1
+	relieves, least := false, 0.0
+	for k, i := range open {
+		if a.choice[i] == noChoice {
+			continue
+		}
+		on := a.peak(i)
+		var was, peak, cost float64
+		a.without(i, func() {
+			_, was = a.after(i, a.choice[i])
+			peak, cost = a.after(i, choice[i])
+		})
+		if peak > limit*(1+tolerance) {
+			continue
+		}
+		r := on >= limit*(1-tolerance) && peak < limit*(1-tolerance)
+		if best < 0 || r && !relieves || r == relieves && cost-was < least {
+			best, relieves, least = k, r, cost-was
+		}
+	}
+	return best
+}
+
+// peak returns the highest utilisation on the path of a pair, in the directions in which it sends.
+func (a *assignment) peak(i int) (peak float64) {
+	p := &a.pairs[i]
+	for _, h := range p.paths[a.choice[i]] {
+		if p.forth > 0 {
+			peak = max(peak, a.utilisation(h))
+		}
+		if p.back > 0 {
+			peak = max(peak, a.utilisation(h^1))
+		}
+	}
+	return peak
+}
