@@ -1,7 +1,6 @@
 package barrier
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -11,6 +10,7 @@ import (
 	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -80,19 +80,12 @@ func (c *memberSet) add() error {
 	c.identity.Epoch = g.epoch
 	c.engine = engine.New(engine.Config{
 		Rank: c.rank, Size: len(c.nodes), NICs: s.ep.NICs(), Algorithm: c.algorithm,
-		Identity: c.identity, Incarnation: newIncarnation(), PeerTimeout: g.cfg.PeerTimeout,
+		Identity: c.identity, Incarnation: incarnation.New(), PeerTimeout: g.cfg.PeerTimeout,
 	})
 	g.sets = append(g.sets, c)
 	s.sets[c.identity] = c
 	s.takeEarly(c)
 	return nil
-}
-
-// newIncarnation returns a number that no member had before, in all likelihood. It is not 0.
-func newIncarnation() uint32 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint32(b[:]) | 1
 }
 
 // hash is FNV-1a of some bytes and the members.

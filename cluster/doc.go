@@ -27,5 +27,13 @@
 //
 // Discovery does not authenticate: any station on the segment can claim a number that is free.
 //
-// The announcement's bytes are in docs/wire-format.md.
+// An Exchanger passes small amounts of data among the nodes once they know each other, such as the
+// keys of windows at the start and results at the end. It asks until it is answered:
+//
+//	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{})
+//	keys, err := x.Exchange(ctx, ownKey)       // every node gets every node's
+//	results, err := x.Gather(ctx, 0, ownResult) // node 0 gets every node's
+//	defer x.Close()
+//
+// The bytes of both are in docs/wire-format.md.
 package cluster

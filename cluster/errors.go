@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster/internal/discovery"
 	"github.com/rawlane/rawlane/mcd"
@@ -92,6 +93,30 @@ func (e *IncompleteError) Is(target error) bool {
 
 // Unwrap returns the context's error.
 func (e *IncompleteError) Unwrap() error { return e.Err }
+
+// MissingError names the nodes that an Exchanger waited for in vain. It is ErrIncomplete, and
+// wraps the context's error.
+type MissingError struct {
+	Operation string // exchange, gather or ask
+	Nodes     []mcd.NodeID
+	Silent    time.Duration // for which they were, if ExchangerConfig.PeerTimeout ended the wait
+	Err       error         // the context's, if that did
+}
+
+func (e *MissingError) Error() string {
+	nodes := list(e.Nodes, func(n mcd.NodeID) string { return fmt.Sprint(n) })
+	if e.Silent > 0 {
+		return fmt.Sprintf("cluster: %s: no answer for %v from nodes: %s (have they ended, or is a cable out?)",
+			e.Operation, e.Silent, nodes)
+	}
+	return fmt.Sprintf("cluster: %s: %v: nodes missing: %s (have they all made the same call?)", e.Operation, e.Err, nodes)
+}
+
+// Is makes errors.Is hold for ErrIncomplete.
+func (e *MissingError) Is(target error) bool { return target == ErrIncomplete }
+
+// Unwrap returns the context's error, or nil.
+func (e *MissingError) Unwrap() error { return e.Err }
 
 func (m *Membership) incomplete(cause error) error {
 	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers()}

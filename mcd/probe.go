@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -91,7 +92,7 @@ type prober struct {
 }
 
 func (s *prober) init() {
-	s.incarnation = rand.Uint32()
+	s.incarnation = incarnation.New()
 	s.last.Store(rand.Uint32())
 	s.waiting = make(map[uint32]*ping)
 }

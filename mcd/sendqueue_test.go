@@ -210,6 +210,26 @@ func TestClosedPortDoesNotSend(t *testing.T) {
 	})
 }
 
+// A descriptor that is given twice in one call, and has to wait, waits once.
+func TestDescriptorGivenTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 2)
+		p, in := port(t, es[0], 1), port(t, es[1], 1)
+		link.refuse(func(*transport.Frame) bool { return true })
+		d := &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: []byte("once")}
+		if err := p.PostSend(d, d); err != nil {
+			t.Fatal(err)
+		}
+		link.refuse(nil)
+		if err := d.Wait(limit(t)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, in, p.Addr(), "once")
+		send(t, p, in.Addr(), []byte("next"))
+		expect(t, in, p.Addr(), "next")
+	})
+}
+
 // A Send that gives up leaves nothing behind that could be sent later.
 func TestSendThatGivesUpIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

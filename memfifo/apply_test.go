@@ -5,23 +5,13 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // The table of docs/wire-format.md: what a receiver does with records that make no sense.
 func TestApply_RecordsThatMakeNoSense(t *testing.T) {
-	links, err := fabric.Links(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
-	e, err := mcd.Open(mcd.Config{Node: 0, Nodes: table}, links[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := mcdtest.Open(t, 2, mcdtest.Config{})[0]
 	d, err := Open(e, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +89,4 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	_ = links[1].Close()
 }

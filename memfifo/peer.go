@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
@@ -43,7 +44,7 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	to := mcd.To(mcd.Addr{Node: node, Port: d.cfg.Port})
 	p := &peer{d: d, node: node, to: to, pending: map[uint32]*workRequest{}}
 	p.conn = reliable.New(reliable.Config{
-		Incarnation: uint32(secret()) | 1, PeerTimeout: d.cfg.PeerTimeout,
+		Incarnation: incarnation.New(), PeerTimeout: d.cfg.PeerTimeout,
 		FrameSize: d.frameSize, Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
@@ -61,7 +62,7 @@ func (p *peer) ready() error {
 // pump sends the frames that the connection lets go.
 func (p *peer) pump(now monotime.Time) {
 	p.linkBusy = false
-	for !p.linkBusy {
+	for more := true; more && !p.linkBusy; more = p.conn.NeedsPump() {
 		n := p.conn.NextBatch(now, &p.d.batch)
 		if n == 0 {
 			break

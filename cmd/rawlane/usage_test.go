@@ -120,7 +120,7 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --node 0 --manager nonsense", `manager address "nonsense" (want unix:PATH or HOST:PORT)`},
 		{"manager --mac x", `--mac: MAC "x": not an address`},
 		{"manager --mac 02:00:00:00:00:01 --interface eth0", "--mac and --interface: want one of the two"},
-		{"manager --mac 02:00:00:00:00:01 --socket= ", "neither --socket nor --listen: nobody could ask it"},
+		{"manager --mac 02:00:00:00:00:01 --socket= ", "neither --socket nor --listen: no client could reach it"},
 		{"manager --mac 02:00:00:00:00:01 --tls-cert x", "TLS wants all of --tls-cert, --tls-key and --tls-ca"},
 		{"manager --mac 02:00:00:00:00:01 --failover", "--failover: by which interface?"},
 		{"manager extra", `unexpected argument "extra"`},

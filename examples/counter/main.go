@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/examples/internal/attach"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -36,22 +37,26 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		return err
 	}
 	var w *memfifo.Window // node 0 has it, and tells the others its key
-	text := ""
+	var key []byte
 	if e.Node() == 0 {
 		if w, err = d.Register(1, make([]byte, 8), memfifo.Atomic); err != nil {
 			return err
 		}
-		text = w.Key().String()
+		key = []byte(w.Key().String())
 	}
-	texts, err := attach.Exchange(ctx, e, text)
+	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
 	if err != nil {
 		return err
 	}
-	key, err := memfifo.ParseKey(texts[0])
+	keys, err := x.Exchange(ctx, key)
 	if err != nil {
 		return err
 	}
-	counter := d.Remote(key) // node 0 uses it too
+	counterKey, err := memfifo.ParseKey(string(keys[0]))
+	if err != nil {
+		return err
+	}
+	counter := d.Remote(counterKey) // node 0 uses it too
 
 	first, last := uint64(0), uint64(0)
 	start := time.Now()
@@ -82,5 +87,5 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		fmt.Printf("node %d: all %d came\n", e.Node(), sum)
 	}
 	// No node leaves while another still uses its memory.
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), x.Close(), d.Close(), barriers.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/examples/internal/attach"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -51,13 +52,17 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	keys, err := attach.Exchange(ctx, e, fromLeft.Key().String()+" "+fromRight.Key().String())
+	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+	if err != nil {
+		return err
+	}
+	keys, err := x.Exchange(ctx, []byte(fromLeft.Key().String()+" "+fromRight.Key().String()))
 	if err != nil {
 		return err
 	}
 	size := len(keys)
-	_, left, err1 := remotes(d, keys[(int(e.Node())+size-1)%size]) // this node is its left neighbour's right one
-	right, _, err2 := remotes(d, keys[(int(e.Node())+1)%size])
+	_, left, err1 := remotes(d, string(keys[(int(e.Node())+size-1)%size])) // this node is its left neighbour's right one
+	right, _, err2 := remotes(d, string(keys[(int(e.Node())+1)%size]))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 		}
 	}
 	// Flush confirms this node's writes, so that the barrier may let the others go.
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), x.Close(), d.Close(), barriers.Close())
 }
 
 // remotes returns the two windows of a node.

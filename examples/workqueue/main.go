@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/examples/internal/attach"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -40,25 +41,29 @@ func node(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
+	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+	if err != nil {
+		return err
+	}
 	if e.Node() == 0 {
-		err = master(ctx, e, d)
+		err = master(ctx, x, d)
 	} else {
-		err = worker(ctx, e, d)
+		err = worker(ctx, e, x, d)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), d.Close(), barriers.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), x.Close(), d.Close(), barriers.Close())
 }
 
 // master provides the counter and collects the results.
-func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
+func master(ctx context.Context, x *cluster.Exchanger, d *memfifo.Domain) error {
 	w, err1 := d.Register(1, make([]byte, 8), memfifo.Atomic)
 	q, err2 := d.NewFIFO(1, make([]byte, queueSize))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	if _, err := attach.Exchange(ctx, e, w.Key().String()+" "+q.Key().String()); err != nil {
+	if _, err := x.Exchange(ctx, []byte(w.Key().String()+" "+q.Key().String())); err != nil {
 		return err
 	}
 	var seen [tasks]bool
@@ -82,13 +87,13 @@ func master(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
 }
 
 // worker draws task numbers until there are no more.
-func worker(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) error {
-	texts, err := attach.Exchange(ctx, e, "")
+func worker(ctx context.Context, e *mcd.Endpoint, x *cluster.Exchanger, d *memfifo.Domain) error {
+	keys, err := x.Exchange(ctx, nil)
 	if err != nil {
 		return err
 	}
 	var counterKey, queueKey string
-	if _, err := fmt.Sscan(texts[0], &counterKey, &queueKey); err != nil {
+	if _, err := fmt.Sscan(string(keys[0]), &counterKey, &queueKey); err != nil {
 		return err
 	}
 	ck, err1 := memfifo.ParseKey(counterKey)

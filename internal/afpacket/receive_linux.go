@@ -37,9 +37,6 @@ func Accept(a *Attachment, r Received, f *transport.Frame) bool {
 
 // CountReceived adds the frames that a Poll hands out to the counters.
 func CountReceived(a *Attachment, frames []transport.Frame) {
-	if len(frames) == 0 {
-		return
-	}
 	bytes := 0
 	for i := range frames {
 		bytes += frames[i].WireLen()

@@ -115,7 +115,9 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 			r.release()
 		}
 	}
-	afpacket.CountReceived(&l.attachment, frames[:n])
+	if n > 0 {
+		afpacket.CountReceived(&l.attachment, frames[:n])
+	}
 	return n
 }
 

@@ -1,10 +1,8 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -64,66 +62,6 @@ type Controller struct {
 	log    []Decision
 
 	external map[plan.Pair]int // periods in a row in which a pair used another VID than plan says
-}
-
-// ControllerConfig says how eager a Controller is. The zero value of a field stands for its
-// default.
-type ControllerConfig struct {
-	// Period is the time between two readings of the counters, and two decisions: 1 s.
-	Period time.Duration
-	// Weight is the weight of the latest period in the average traffic: 0.5.
-	Weight float64
-	// Gain is the part by which the worst link must become lower: 0.1.
-	Gain float64
-	// Cost is added to Gain for each pair that changes: until switches have learned a pair's new
-	// path, they flood its frames (VFREC §5.2). 0.002.
-	Cost float64
-	// Hysteresis is the number of periods in a row that must show such a gain before anything
-	// changes: 3.
-	Hysteresis int
-	// MaxChanges is the largest number of pairs that change in one period: 8.
-	MaxChanges int
-	// FlapDamping is how long a pair that has changed is left alone: 10 periods. It doubles each
-	// time that the pair changes again soon after.
-	FlapDamping time.Duration
-	// MinUtilization is the utilisation of the worst link below which nothing changes: 0.1.
-	// (Programs that compute and exchange in turn collide although their links are idle most of the
-	// time.)
-	MinUtilization float64
-}
-
-// maxHysteresis bounds the periods that a Controller remembers.
-const maxHysteresis = 60
-
-// complete fills in the defaults, and returns an error that names a field out of range.
-func (c *ControllerConfig) complete() error {
-	c.Period = cmp.Or(c.Period, time.Second)
-	c.Weight = cmp.Or(c.Weight, 0.5)
-	c.Gain = cmp.Or(c.Gain, 0.1)
-	c.Cost = cmp.Or(c.Cost, 0.002)
-	c.Hysteresis = cmp.Or(c.Hysteresis, 3)
-	c.MaxChanges = cmp.Or(c.MaxChanges, 8)
-	c.FlapDamping = cmp.Or(c.FlapDamping, 10*c.Period)
-	c.MinUtilization = cmp.Or(c.MinUtilization, 0.1)
-	switch {
-	case c.Period < 0:
-		return fmt.Errorf("control: period %v (want more than 0)", c.Period)
-	case !(c.Weight > 0 && c.Weight <= 1):
-		return fmt.Errorf("control: weight %v (want more than 0, to 1)", c.Weight)
-	case !(c.Gain > 0 && c.Gain < 1):
-		return fmt.Errorf("control: gain %v (want between 0 and 1)", c.Gain)
-	case !(c.Cost >= 0 && c.Cost < 1):
-		return fmt.Errorf("control: cost %v (want 0 or more, below 1)", c.Cost)
-	case c.Hysteresis < 1 || c.Hysteresis > maxHysteresis:
-		return fmt.Errorf("control: hysteresis %d (want 1 to %d periods)", c.Hysteresis, maxHysteresis)
-	case c.MaxChanges < 1:
-		return fmt.Errorf("control: max changes %d (want 1 at least)", c.MaxChanges)
-	case c.FlapDamping < 0:
-		return fmt.Errorf("control: flap damping %v (want 0 or more)", c.FlapDamping)
-	case !(c.MinUtilization >= 0):
-		return fmt.Errorf("control: min utilization %v (want 0 or more)", c.MinUtilization)
-	}
-	return nil
 }
 
 // NewController returns a controller for a network in which the plan is in force at now. Errors:

@@ -1,11 +1,9 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -67,63 +65,6 @@ type Failover struct {
 	now    monotime.Time
 	steps  []FailoverStep
 	bodies []byte
-}
-
-// FailoverConfig says what is watched, and how closely. Zero durations and numbers stand for the
-// defaults: with them, a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4
-// VIDs sends 200 probes a second.
-type FailoverConfig struct {
-	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have
-	// the same.
-	VIDs []transport.VID
-	// Probe is the time between two probes of the VID in use, and of all VIDs while that is not up:
-	// 100 ms.
-	Probe time.Duration
-	// StandbyInterval is the time between two probes of the other VIDs: 1 s.
-	StandbyInterval time.Duration
-	// Timeout is the wait for an answer after which its probe counts as missed: 50 ms, since a peer
-	// that must be woken on a busy machine takes some. A later answer counts as well, until the
-	// path is given up.
-	Timeout time.Duration
-	// Misses is the number of missed probes in a row that is too many: 3. A path is given up only
-	// when its peer has answered by another one since the first miss, or has missed as many by all.
-	Misses int
-	// WaitToRestore is how long a path must have answered without a miss before it is up again: 5
-	// s.
-	WaitToRestore time.Duration
-}
-
-const (
-	// DefaultProbe is the default of FailoverConfig.Probe.
-	DefaultProbe = 100 * time.Millisecond
-	// MaxFailoverVIDs is the number of VIDs that fit a short frame's worth of probe.
-	MaxFailoverVIDs = 64
-)
-
-// complete fills in the defaults, and returns an error that names a field out of range.
-func (c *FailoverConfig) complete() error {
-	if n := len(c.VIDs); n < 1 || n > MaxFailoverVIDs {
-		return fmt.Errorf("failover: %d VIDs (want 1 to %d)", n, MaxFailoverVIDs)
-	}
-	c.VIDs = slices.Sorted(slices.Values(c.VIDs))
-	for i, vid := range c.VIDs {
-		if vid < 1 || vid > transport.MaxVID {
-			return fmt.Errorf("failover: %w: VID %d (want 1 to %d)", transport.ErrBadTag, vid, transport.MaxVID)
-		}
-		if i > 0 && vid == c.VIDs[i-1] {
-			return fmt.Errorf("failover: VID %d is listed twice", vid)
-		}
-	}
-	if min(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore) < 0 || c.Misses < 0 {
-		return fmt.Errorf("failover: probe %v, standby interval %v, timeout %v, wait to restore %v, misses %d"+
-			" (want none negative)", c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses)
-	}
-	c.Probe = cmp.Or(c.Probe, DefaultProbe)
-	c.StandbyInterval = max(c.Probe, cmp.Or(c.StandbyInterval, time.Second))
-	c.Timeout = cmp.Or(c.Timeout, 50*time.Millisecond)
-	c.Misses = cmp.Or(c.Misses, 3)
-	c.WaitToRestore = cmp.Or(c.WaitToRestore, 5*time.Second)
-	return nil
 }
 
 // FailoverStep is something to do: send a probe, or move a pair to another VID.

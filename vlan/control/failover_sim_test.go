@@ -243,11 +243,7 @@ func (w *fatTree) settled(d time.Duration, what string) {
 // All patterns of cut cables, in random order, some of them for a moment only: after the last
 // change the two ends of each pair agree, within a bounded time, on a VID that works.
 func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
+	for seed := range uint64(4 * *scale) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newFatTree(t, seed)
 			for _, cut := range w.rng.Perm(1 << (2 * simTops)) {

@@ -34,6 +34,8 @@ func ParseAddr(text string) (Addr, error) {
 	return Addr{"tcp", address}, nil
 }
 
+const wantList = "want a list of managers: unix:PATH or HOST:PORT on each line"
+
 // maxAddrLine bounds a line of a list of managers, in bytes: a path is shorter.
 const maxAddrLine = 4 << 10
 
@@ -46,7 +48,7 @@ func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 	n := 1
 	for ; lines.Scan(); n++ {
 		if !isText(lines.Text()) {
-			return nil, fmt.Errorf("%s: line %d: not text (want a list of managers: unix:PATH or HOST:PORT on each line)", name, n)
+			return nil, fmt.Errorf("%s: line %d: not text (%s)", name, n, wantList)
 		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if text = strings.TrimSpace(text); text == "" {
@@ -59,8 +61,7 @@ func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 		addrs = append(addrs, a)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%s: line %d: longer than %d bytes (want a list of managers: unix:PATH or HOST:PORT on each line)",
-			name, n, maxAddrLine)
+		return nil, fmt.Errorf("%s: line %d: longer than %d bytes (%s)", name, n, maxAddrLine, wantList)
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

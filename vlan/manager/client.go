@@ -30,8 +30,11 @@ const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
 // a manager's.
 type Client struct {
 	addr Addr
-	http *http.Client
 	base string
+	// do sends a request and returns its answer.
+	do func(*http.Request) (*http.Response, error)
+	// closeIdle closes connections that are not in use.
+	closeIdle func()
 }
 
 // NewClient returns a client of the manager at addr. With a TLS configuration, which has the
@@ -48,15 +51,21 @@ func NewClient(addr Addr, config *tls.Config) *Client {
 			c.base, transport.TLSClientConfig = "https://"+addr.Address, config
 		}
 	}
-	c.http = &http.Client{Transport: transport}
+	c.do, c.closeIdle = (&http.Client{Transport: transport}).Do, transport.CloseIdleConnections
 	return c
+}
+
+// onLane returns a client of the same manager whose requests go by one connection, one at a time.
+func (c *Client) onLane(config *tls.Config) *Client {
+	l := &lane{addr: c.addr, config: config}
+	return &Client{addr: c.addr, base: c.base, do: l.do, closeIdle: l.close}
 }
 
 // Addr returns the manager's address.
 func (c *Client) Addr() Addr { return c.addr }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.closeIdle() }
 
 // Table asks for the table.
 func (c *Client) Table(ctx context.Context) (*api.Table, error) {
@@ -66,12 +75,16 @@ func (c *Client) Table(ctx context.Context) (*api.Table, error) {
 // SetPlan replaces the node's plan. With a version other than 0 it does so only if the plan is
 // still that of the version; else the error is api.ErrChanged.
 func (c *Client) SetPlan(ctx context.Context, p *plan.Plan, reason string, version api.Version) (api.Changed, error) {
-	return ask[api.Changed](ctx, c, http.MethodPut, "/v1/table", version, map[string]any{"plan": api.Plan{Plan: *p}, "reason": reason})
+	return ask[api.Changed](ctx, c, http.MethodPut, "/v1/table", version,
+		map[string]any{"plan": api.Plan{Plan: *p}, "reason": reason})
 }
 
 // SetPairs lays changes over the node's plan, until its reset or the next plan.
-func (c *Client) SetPairs(ctx context.Context, changes []api.Change, reason string, version api.Version) (api.Changed, error) {
-	return ask[api.Changed](ctx, c, http.MethodPatch, "/v1/pairs", version, map[string]any{"pairs": changes, "reason": reason})
+func (c *Client) SetPairs(
+	ctx context.Context, changes []api.Change, reason string, version api.Version,
+) (api.Changed, error) {
+	return ask[api.Changed](ctx, c, http.MethodPatch, "/v1/pairs", version,
+		map[string]any{"pairs": changes, "reason": reason})
 }
 
 // Reset goes back to the plan.
@@ -132,7 +145,9 @@ func (c *Client) Health(ctx context.Context) (api.Health, error) {
 }
 
 // ask sends a request and decodes its answer.
-func ask[A any](ctx context.Context, c *Client, method, path string, version api.Version, request any) (answer A, err error) {
+func ask[A any](
+	ctx context.Context, c *Client, method, path string, version api.Version, request any,
+) (answer A, err error) {
 	err = c.exchange(ctx, method, path, version, request, &answer)
 	if err != nil {
 		return answer, fmt.Errorf("manager %v: %w", c.addr, err)
@@ -159,7 +174,9 @@ func (c *Client) exchange(ctx context.Context, method, path string, version api.
 
 // send sends a request and returns the answer, whose body the caller closes; or an error, if the
 // answer is a refusal.
-func (c *Client) send(ctx context.Context, method, path string, version api.Version, request any) (*http.Response, error) {
+func (c *Client) send(
+	ctx context.Context, method, path string, version api.Version, request any,
+) (*http.Response, error) {
 	var body io.Reader
 	if request != nil {
 		b, err := json.Marshal(request)
@@ -175,7 +192,7 @@ func (c *Client) send(ctx context.Context, method, path string, version api.Vers
 	if version != 0 {
 		r.Header.Set("If-Match", strconv.Quote(version.String()))
 	}
-	w, err := c.http.Do(r)
+	w, err := c.do(r)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -211,10 +228,12 @@ func refusal(w *http.Response) error {
 		Error *api.Error `json:"error"`
 	}
 	if json.Unmarshal(b, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
-		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)", api.ErrProtocol, w.StatusCode)
+		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)",
+			api.ErrProtocol, w.StatusCode)
 	}
 	if errors.Is(doc.Error, api.ErrNotFound) {
-		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)", api.ErrProtocol, doc.Error)
+		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)",
+			api.ErrProtocol, doc.Error)
 	}
 	return doc.Error
 }

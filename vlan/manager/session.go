@@ -45,6 +45,7 @@ type Dialer struct {
 // Source: VFREC §4.2.
 type Session struct {
 	client *Client
+	lane   *Client // for changes; guarded by asking
 	dialer Dialer
 	id     string
 
@@ -93,7 +94,8 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	s := &Session{
 		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
 		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1), moved: make(chan struct{}),
-		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair), dropped: make(map[pairKey]api.Version),
+		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair),
+		dropped: make(map[pairKey]api.Version),
 	}
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
@@ -101,6 +103,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	if s.dialer.DrainTimeout == 0 {
 		s.dialer.DrainTimeout = time.Second
 	}
+	s.lane = s.client.onLane(d.TLS)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	events, err := s.connect(ctx)
 	if err != nil {
@@ -227,6 +230,9 @@ func (s *Session) peer(c api.Change) (transport.MAC, bool) {
 // request asks the manager to change the session's pairs, and returns when the stream has told the
 // routes of the answer's version.
 func (s *Session) request(ctx context.Context, method string, body any) (api.Version, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	s.mu.Lock()
 	stream := s.streams
 	err := s.usable(stream)
@@ -234,7 +240,7 @@ func (s *Session) request(ctx context.Context, method string, body any) (api.Ver
 	if err != nil {
 		return 0, err
 	}
-	a, err := ask[api.Changed](ctx, s.client, method, s.path("pairs"), 0, body)
+	a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
 	if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
 		err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
@@ -262,7 +268,8 @@ func (s *Session) usable(stream int) error {
 	case s.closed:
 		return api.ErrClosed
 	case s.lost != nil:
-		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)", s.client.addr, unreachable(s.lost))
+		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)",
+			s.client.addr, unreachable(s.lost))
 	case s.streams != stream:
 		return fmt.Errorf("manager %v: %w: it was lost meanwhile", s.client.addr, api.ErrUnreachable)
 	}
@@ -318,6 +325,9 @@ func (s *Session) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.running.Wait()
+	s.asking <- struct{}{} // the change under way has ended, or does so now
+	s.lane.Close()
+	<-s.asking
 	s.client.Close()
 	if errors.Is(err, api.ErrClosed) {
 		return nil // another call has closed it meanwhile

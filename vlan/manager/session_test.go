@@ -403,8 +403,8 @@ func TestAProgramThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a failover forces lies over what programs want, is told with its reason, and is taken back.
-func TestForceAndUnforce(t *testing.T) {
+// An override lies over the programs' candidates, is told with its reason, and is removed.
+func TestOverrideAndRestore(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	s := n.Dial(t, manager.Dialer{})
 	if err := s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(2), 3); err != nil {
@@ -414,7 +414,7 @@ func TestForceAndUnforce(t *testing.T) {
 	if err := n.Override(reason, api.Change{A: managertest.MAC(0), B: managertest.MAC(2), VID: 2}); err != nil {
 		t.Fatal(err)
 	}
-	managertest.Eventually(t, "forced", func() bool { return managertest.VID(s.Table(), 2) == 2 })
+	managertest.Eventually(t, "overridden", func() bool { return managertest.VID(s.Table(), 2) == 2 })
 	table, err := n.Client.Table(t.Context())
 	if err != nil {
 		t.Fatal(err)

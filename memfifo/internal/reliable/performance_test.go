@@ -14,9 +14,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is measured into testdata")
 
-// Throughput of a stream of full frames, by the loss of each direction and by how many frames may
-// be on their way: of a link that takes a frame in 1.2 us and needs 40 us to and fro. After
-// -rewrite, read the difference.
+// Throughput of a stream of full frames, by the loss of each direction and by the window, on a link
+// that takes a frame in 1.2 us and has a round trip of 40 us. After -rewrite, read the difference.
 func TestPerformance(t *testing.T) {
 	const file = "testdata/throughput.txt"
 	losses := []float64{0, .0001, .001, .01, .1, .3}
@@ -46,8 +45,8 @@ func TestPerformance(t *testing.T) {
 	}
 }
 
-// throughput is of 0.3 seconds, from end 0 to 1: frames taken per millisecond, and sent for each
-// of them.
+// throughput measures 0.3 seconds, from end 0 to 1: frames delivered in a millisecond, and sent for
+// each of them.
 func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	const most = 300 * time.Millisecond
 	var q sim.Queue
@@ -83,7 +82,7 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	}
 	net = sim.NewNetwork(&q, sim.Config{Nodes: 2, Os: 1200 * time.Nanosecond, L: 18 * time.Microsecond, Or: 800 * time.Nanosecond,
 		Faults: sim.Faults{Loss: loss}, Seed: 1}, func(to, _, _ int, b []byte) {
-		ends[to].hear(q.Now(), b)
+		ends[to].receive(q.Now(), b)
 		pump(to)
 	})
 	for i := range ends {
@@ -92,8 +91,8 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	pump(0)
 	for m.wrong == "" && q.Now().Since() < most && q.Step() {
 	}
-	if m.wrong != "" || ends[0].downs > 0 {
-		t.Fatal(m.wrong, ends[0].downs)
+	if m.wrong != "" || ends[0].failures > 0 {
+		t.Fatal(m.wrong, ends[0].failures)
 	}
 	taken := float64(ends[1].c.Counters().Delivered)
 	return taken / float64(most/time.Millisecond), float64(ends[0].c.Counters().Sent) / taken

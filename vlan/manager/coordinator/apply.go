@@ -149,7 +149,8 @@ func (g *group) match() error {
 	for _, m := range g.nodes {
 		addr, mac := m.client.Addr(), m.table.MAC
 		if other := managed[mac]; other != nil {
-			return fmt.Errorf("managers %v and %v: both are of node %v (want one for each node)", other.client.Addr(), addr, mac)
+			return fmt.Errorf("managers %v and %v: both are of node %v (want one for each node)",
+				other.client.Addr(), addr, mac)
 		}
 		managed[mac] = m
 		if _, listed := g.plan.NodeOf(mac); !listed {
@@ -170,7 +171,8 @@ func (g *group) match() error {
 	}
 	if len(lacking) > 0 {
 		return fmt.Errorf("%w: the plan changes pairs of nodes whose managers are not given: %s "+
-			"(give them all, or --partial if those nodes will be changed otherwise)", api.ErrOneSided, listNames(lacking))
+			"(give them all, or --partial if those nodes will be changed otherwise)",
+			api.ErrOneSided, listNames(lacking))
 	}
 	return nil
 }
@@ -201,7 +203,8 @@ func (m *member) vidTo(dst transport.MAC) (vid transport.VID) {
 }
 
 func (g *group) prepare(ctx context.Context, m *member) error {
-	q := &api.PrepareRequest{ID: g.id, LeaseMS: int(g.options.Lease.Milliseconds()), Rollback: g.options.Rollback, Reason: g.options.Reason}
+	o := &g.options
+	q := &api.PrepareRequest{ID: g.id, LeaseMS: int(o.Lease.Milliseconds()), Rollback: o.Rollback, Reason: o.Reason}
 	if !q.Rollback {
 		q.Plan = &api.Plan{Plan: *g.plan}
 	}

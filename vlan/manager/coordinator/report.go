@@ -57,7 +57,7 @@ type NodeOutcome struct {
 	PlanBefore string        `json:"plan_before,omitempty"` // id of its old plan
 	Version    api.Version   `json:"version,omitempty"`     // of its routes, if they have changed
 	Routes     int           `json:"routes"`                // that have changed
-	Late       int           `json:"late,omitempty"`        // programs that have not confirmed in time that they send by them
+	Late       int           `json:"late,omitempty"`        // programs that have not confirmed them in time
 	Warning    string        `json:"warning,omitempty"`
 	Error      string        `json:"error,omitempty"`
 }

@@ -56,7 +56,8 @@ func statusOf(c *manager.Client, t *api.Table, err error) NodeStatus {
 		n.Error = err.Error()
 		return n
 	}
-	n.MAC, n.Name, n.PlanID, n.PlanVersion, n.Reason, n.Programs = t.MAC, t.Name, t.PlanID, t.PlanVersion, t.PlanReason, len(t.Sessions)
+	n.MAC, n.Name, n.Programs = t.MAC, t.Name, len(t.Sessions)
+	n.PlanID, n.PlanVersion, n.Reason = t.PlanID, t.PlanVersion, t.PlanReason
 	for _, p := range t.Pairs {
 		if !p.Covered {
 			n.Pairs++

@@ -13,15 +13,16 @@ import (
 type Config struct {
 	// Failover sets the watched VIDs and the timers: the same on all nodes.
 	Failover control.FailoverConfig
-	// Routes are what is changed: Table or Manager. Pairs that prefer none of the watched VIDs are left
-	// alone.
+	// Routes are what is changed: Table or Manager. Pairs that prefer none of the watched VIDs are
+	// left alone.
 	Routes Routes
 	// NIC is the endpoint's link whose paths are watched.
 	NIC int
 	// PCP is the priority of the probes.
 	PCP transport.PCP
-	// Drain puts a move off a VID that still carries frames, as when a pair goes back, behind a drain of
-	// the endpoint, so that no message overtakes another. It is for tables that the endpoint sends by.
+	// Drain puts a move off a VID that still carries frames, as when a pair goes back, behind a
+	// drain of the endpoint, so that no message overtakes another. It is for tables that the
+	// endpoint sends by.
 	Drain bool
 	// OnMove, if not nil, is called with each move. It must neither wait nor call the Driver.
 	OnMove func(Move)
@@ -34,8 +35,8 @@ type Move struct {
 	From, To transport.VID
 	Reason   control.MoveReason
 	Drained  bool
-	// Err is why the routes could not be changed, or the drain failed. After a failed drain they were
-	// changed all the same.
+	// Err is why the routes could not be changed, or the drain failed. After a failed drain they
+	// were changed all the same.
 	Err error
 }
 

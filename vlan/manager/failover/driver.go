@@ -59,7 +59,8 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// Close ends the watch. Overrides stay: a restored route might lead to a path that is down. See Restore.
+// Close ends the watch. Overrides stay: a restored route might lead to a path that is down. See
+// Restore.
 func (d *Driver) Close() error {
 	d.unhook()
 	d.cancel()
@@ -67,8 +68,8 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// Restore removes all overrides, as before another Driver begins with other VIDs or nodes. The Driver
-// must be closed. The error is that of the first route that could not be restored.
+// Restore removes all overrides, as before another Driver begins with other VIDs or nodes. The
+// Driver must be closed. The error is that of the first route that could not be restored.
 func (d *Driver) Restore() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,9 +100,9 @@ func (d *Driver) Paths() []Path {
 	return all
 }
 
-// SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if none
-// are named, so that their probes need not be missed first. The driver notices by itself that the
-// endpoint's own link is down.
+// SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if
+// none are named, so that their probes need not be missed first. The driver notices by itself that
+// the endpoint's own link is down.
 func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,8 +160,8 @@ func (d *Driver) refreshEvery() time.Duration {
 	return control.DefaultProbe
 }
 
-// do carries the core's steps out: probes first, as the next call of the core overwrites their bodies.
-// The caller holds mu.
+// do carries the core's steps out: probes first, as the next call of the core overwrites their
+// bodies. The caller holds mu.
 func (d *Driver) do(steps []control.FailoverStep) {
 	links := make(map[transport.VID]bool)
 	for i := range steps {
@@ -176,8 +177,8 @@ func (d *Driver) do(steps []control.FailoverStep) {
 	}
 }
 
-// probe sends a probe, and notes in links whether the interface is down. A probe that cannot be sent is
-// missed. The caller holds mu.
+// probe sends a probe, and notes in links whether the interface is down. A probe that cannot be
+// sent is missed. The caller holds mu.
 func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte, links map[transport.VID]bool) {
 	node, known := d.nodes[peer]
 	if !known {
@@ -229,8 +230,8 @@ func (d *Driver) forget(peer transport.MAC) {
 	delete(d.overridden, peer)
 }
 
-// probeDeadLinks finds out whether interfaces that were down still are, by a probe to any one node. The
-// caller holds mu.
+// probeDeadLinks finds out whether interfaces that were down still are, by a probe to any one node.
+// The caller holds mu.
 func (d *Driver) probeDeadLinks() {
 	links := make(map[transport.VID]bool)
 	for vid, down := range d.linkDown {
@@ -244,8 +245,8 @@ func (d *Driver) probeDeadLinks() {
 	d.updateLinks(links)
 }
 
-// compare takes in the preferred route to a peer and the one in force, where others have changed them. The
-// caller holds mu.
+// compare takes in the preferred route to a peer and the one in force, where others have changed
+// them. The caller holds mu.
 func (d *Driver) compare(now monotime.Time, peer transport.MAC, preferred, inForce transport.VID) {
 	current, watched := d.core.VID(peer)
 	if watched && preferred == d.preferred[peer] && (current == inForce || d.draining[peer] > 0) {
@@ -280,8 +281,8 @@ func (d *Driver) move(s *control.FailoverStep) {
 	d.report(m)
 }
 
-// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed all the
-// same: to stay on a VID that the other end has left would be worse.
+// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed
+// all the same: to stay on a VID that the other end has left would be worse.
 func (d *Driver) moveDrained(m Move) {
 	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
 	defer cancel()

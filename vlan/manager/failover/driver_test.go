@@ -202,15 +202,15 @@ func TestRestore(t *testing.T) {
 
 // counting is routes that count how often one was overridden.
 type counting struct {
-	inner  failover.Routes
-	forced *atomic.Int32
+	inner     failover.Routes
+	overrides *atomic.Int32
 }
 
 func (r counting) Routes() []vlan.Route    { return r.inner.Routes() }
 func (r counting) Preferred() []vlan.Route { return r.inner.Preferred() }
 
 func (r counting) Override(peer transport.MAC, vid transport.VID, reason string) error {
-	r.forced.Add(1)
+	r.overrides.Add(1)
 	return r.inner.Override(peer, vid, reason)
 }
 
@@ -223,9 +223,9 @@ func (r counting) Restore(peer transport.MAC, reason string) error {
 func TestAPlannedChangeOverridesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		var forced atomic.Int32
+		var overrides atomic.Int32
 		for k, ep := range n.eps {
-			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: counting{failover.Table(n.tables[k]), &forced}})
+			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: counting{failover.Table(n.tables[k]), &overrides}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,8 +240,8 @@ func TestAPlannedChangeOverridesNothing(t *testing.T) {
 				}
 			}
 			time.Sleep(10 * time.Second)
-			if n.vid(0, 3) != vid || n.vid(3, 0) != vid || forced.Load() != 0 {
-				t.Errorf("VIDs %d and %d, want %d; %d routes were forced", n.vid(0, 3), n.vid(3, 0), vid, forced.Load())
+			if n.vid(0, 3) != vid || n.vid(3, 0) != vid || overrides.Load() != 0 {
+				t.Errorf("VIDs %d and %d, want %d; %d routes were overridden", n.vid(0, 3), n.vid(3, 0), vid, overrides.Load())
 			}
 		}
 	})
@@ -359,7 +359,7 @@ func TestFailoverByTheManager(t *testing.T) {
 				t.Errorf("%v", m)
 			}
 		}
-		for _, s := range servers { // nothing is forced any more: another plan is followed
+		for _, s := range servers { // no override is left: another plan is followed
 			if _, err := s.SetPlan(plan(2), ""); err != nil {
 				t.Fatal(err)
 			}

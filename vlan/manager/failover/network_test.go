@@ -24,8 +24,8 @@ type mainOf struct{ m *testing.M }
 
 func (r mainOf) Run() int { return testbed.Main(r.m) }
 
-// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for VID 1 and one for VIDs 2 and 3,
-// all in memory.
+// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for VID 1 and one for VIDs 2 and
+// 3, all in memory.
 type network struct {
 	cables [2][2]*fabric.Cable // by leaf and top
 	eps    []*mcd.Endpoint

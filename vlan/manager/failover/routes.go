@@ -21,9 +21,9 @@ type Routes interface {
 	Restore(peer transport.MAC, reason string) error
 }
 
-// Table returns the routes of a table. An override keeps the route's priority. A restored route is as it
-// was before the first override, or as the program has set it since; a peer that had the default route
-// then has a route of its own.
+// Table returns the routes of a table. An override keeps the route's priority. A restored route is
+// as it was before the first override, or as the program has set it since; a peer that had the
+// default route then has a route of its own.
 func Table(t *vlan.Table) Routes {
 	return &tableRoutes{table: t, overrides: make(map[transport.MAC]override)}
 }
@@ -106,7 +106,8 @@ func (r *managerRoutes) Restore(peer transport.MAC, reason string) error {
 	return nil
 }
 
-// vidsOf returns a function from a peer to the VID of its frames by some routes; 0: they are untagged.
+// vidsOf returns a function from a peer to the VID of its frames by some routes; 0: they are
+// untagged.
 func vidsOf(routes []vlan.Route) func(peer transport.MAC) transport.VID {
 	vids := make(map[transport.MAC]transport.VID, len(routes))
 	for _, r := range routes {

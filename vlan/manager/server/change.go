@@ -110,7 +110,8 @@ func (s *Server) publish(st *state, act, reason string) (api.Changed, error) {
 		return api.Changed{}, err
 	}
 	answer := s.activate(st, act, reason)
-	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes, "dropped", len(answer.Dropped), "reason", reason)
+	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes,
+		"dropped", len(answer.Dropped), "reason", reason)
 	return answer, nil
 }
 
@@ -219,7 +220,8 @@ type namedChange struct {
 // patchPairs lays the operator's pairs over the plan. Those of other nodes are ignored.
 func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 	if len(q.Pairs) == 0 {
-		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":NODE,\"b\":NODE,\"vid\":N},...]}, NODE a number, name or address of the plan's)")
+		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":NODE,\"b\":NODE,\"vid\":N},...]}, " +
+			"NODE a number, name or address of the plan's)")
 	}
 	if err := q.check(); err != nil {
 		return nil, err

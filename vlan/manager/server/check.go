@@ -54,7 +54,8 @@ func checkText(what, text string, most int) error {
 	if len(text) > most {
 		return badRequest("%s: %d bytes (want at most %d)", what, len(text), most)
 	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(text) {
+	isBad := func(r rune) bool { return !unicode.IsPrint(r) }
+	if strings.ContainsFunc(text, isBad) || !utf8.ValidString(text) {
 		return badRequest("%s: %q (want text that can be printed, in one line)", what, text)
 	}
 	return nil

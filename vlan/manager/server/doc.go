@@ -4,9 +4,9 @@
 // overrides of a failover. The routes in force follow from these three, and each of the node's
 // programs is told of a change at once.
 //
-//	operator, curl ───── PUT /v1/table ─────┐          ┌── stream of events ── manager.Session ── vlan.Table
-//	coordinator ───── prepare, commit ──────┤  Server  ┤
-//	failover ──────── Server.Override ──────┘          └── stream of events ── manager.Session ── vlan.Table
+//	operator ─── PUT /v1/table ────┐          ┌── events ── manager.Session ── vlan.Table
+//	coordinator ── prepare, commit ┤  Server  ┤
+//	failover ── Server.Override ───┘          └── events ── manager.Session ── vlan.Table
 //
 // docs/manager-api.md describes its requests, docs/decisions/062-the-manager.md the reasons.
 //

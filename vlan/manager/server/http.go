@@ -125,7 +125,8 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		}
 		defer s.served.Done()
 		if browsers.Check(r) != nil || !isOwnName(r) {
-			s.refuse(w, r, fmt.Errorf("%w: %s %s: a web page of another origin may not ask for this", api.ErrForbidden, r.Method, r.URL.Path))
+			s.refuse(w, r, fmt.Errorf("%w: %s %s: a web page of another origin may not ask for this",
+				api.ErrForbidden, r.Method, r.URL.Path))
 			return
 		}
 		h, pattern := mux.Handler(r)
@@ -157,7 +158,8 @@ func isOwnName(r *http.Request) bool {
 func (s *Server) refuseUnknown(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	probe := &statusOnly{header: w.Header()}
 	h.ServeHTTP(probe, r)
-	e := &api.Error{Code: "not_found", Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}
+	e := &api.Error{Code: "not_found",
+		Message: fmt.Sprintf("%s %s: no such request (see docs/manager-api.md)", r.Method, r.URL.Path)}
 	s.writeError(w, e, probe.status)
 }
 
@@ -174,7 +176,8 @@ func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 // refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e, status := api.Refusal(err)
-	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "code", e.Code, "message", e.Message)
+	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr,
+		"code", e.Code, "message", e.Message)
 	s.writeError(w, e, status)
 }
 
@@ -219,7 +222,8 @@ func (s *Server) check(c condition) error {
 	if !c.given || s.planVersion <= c.version && c.version <= s.version {
 		return nil
 	}
-	e, _ := api.Refusal(fmt.Errorf("%w: its version is %v, not %v (read it again)", api.ErrChanged, s.planVersion, c.version))
+	e, _ := api.Refusal(fmt.Errorf("%w: its version is %v, not %v (read it again)",
+		api.ErrChanged, s.planVersion, c.version))
 	e.Version = s.version
 	return e
 }

@@ -37,7 +37,8 @@ func (f *stateFile) lock() (*os.File, error) {
 	if err != nil {
 		l.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("state %s: another manager has it (end that one, or give this one another --state)", f.path)
+			return nil, fmt.Errorf("state %s: another manager has it "+
+				"(end that one, or give this one another --state)", f.path)
 		}
 		return nil, fmt.Errorf("state %s: lock: %w", f.path, err)
 	}

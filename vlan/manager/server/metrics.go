@@ -49,18 +49,21 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 	s.writeState(&e)
 	e.metric("rawlane_route_frames_total", "counter", "Frames sent by this node's programs, by destination and VID.")
 	for _, c := range counters.Nodes {
-		e.sample("rawlane_route_frames_total", float64(c.Frames), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+		e.sample("rawlane_route_frames_total", float64(c.Frames),
+			"dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
 	}
 	e.metric("rawlane_route_bytes_total", "counter", "Bytes sent by this node's programs, by destination and VID.")
 	for _, c := range counters.Nodes {
-		e.sample("rawlane_route_bytes_total", float64(c.Bytes), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+		e.sample("rawlane_route_bytes_total", float64(c.Bytes),
+			"dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
 	}
 	e.metric("rawlane_sessions_silent", "gauge", "Programs that did not report their counters in time.")
 	e.sample("rawlane_sessions_silent", float64(counters.Silent))
 	if s.cfg.Interface != "" {
 		e.metric("rawlane_nic_up", "gauge", "Whether the network interface is up and has a carrier.")
 		e.sample("rawlane_nic_up", flag(nicErr == nil && nic.Up && nic.Carrier), "interface", s.cfg.Interface)
-		e.metric("rawlane_nic_speed_bits_per_second", "gauge", "The network interface's speed; 0 if its driver does not tell.")
+		e.metric("rawlane_nic_speed_bits_per_second", "gauge",
+			"The network interface's speed; 0 if its driver does not tell.")
 		e.sample("rawlane_nic_speed_bits_per_second", float64(nic.SpeedMbps)*1e6, "interface", s.cfg.Interface)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -84,7 +87,8 @@ func (s *Server) writeState(e *exposition) {
 	e.sample("rawlane_manager_start_time_seconds", float64(s.started.UnixMilli())/1e3)
 	e.metric("rawlane_table_version", "gauge", "The version of the routes in force.")
 	e.sample("rawlane_table_version", float64(s.version))
-	e.metric("rawlane_plan_info", "gauge", "The plan in force, by its id: the same on all nodes that have one plan; empty without one.")
+	e.metric("rawlane_plan_info", "gauge",
+		"The plan in force, by its id: the same on all nodes that have one plan; empty without one.")
 	e.sample("rawlane_plan_info", 1, "id", s.planID)
 	e.metric("rawlane_routes", "gauge", "Routes in force.")
 	e.sample("rawlane_routes", float64(len(s.rib.Routes())))

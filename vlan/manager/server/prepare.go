@@ -20,7 +20,7 @@ import (
 //	Idle       commit of the last id   Idle       answers as before: the answer was lost
 //	Idle       commit of another id    Idle       refuses (lease)
 //	Idle       abort of the last id    Idle       goes back to the state before the commit
-//	Prepared   prepare of another id   Prepared   refuses (busy), as all other changes of the running configuration
+//	Prepared   prepare of another id   Prepared   refuses (busy), as all other changes
 //	Prepared   prepare of the same id  Prepared   anew, with a new lease
 //	Prepared   commit                  Idle       publishes and activates
 //	Prepared   abort, lease over       Idle       discards
@@ -61,7 +61,8 @@ func checkPrepare(q *api.PrepareRequest) error {
 	case q.ID == "" || len(q.ID) > maxID:
 		return badRequest("id: %q (want 1 to %d bytes that no other change has)", q.ID, maxID)
 	case (q.Plan == nil) != q.Rollback:
-		return badRequest("no plan, or a plan and rollback (want {\"id\":ID,\"lease_ms\":N,\"plan\":{...}} or \"rollback\":true)")
+		return badRequest("no plan, or a plan and rollback " +
+			"(want {\"id\":ID,\"lease_ms\":N,\"plan\":{...}} or \"rollback\":true)")
 	case q.LeaseMS < 1 || time.Duration(q.LeaseMS)*time.Millisecond > maxLease:
 		return badRequest("lease_ms: %d (want 1 to %d)", q.LeaseMS, maxLease.Milliseconds())
 	}
@@ -98,7 +99,8 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 		return nil, err
 	}
 	lease := time.Duration(q.LeaseMS) * time.Millisecond
-	p := &prepared{api.Prepared{ID: q.ID, Reason: q.Reason, Expires: time.Now().Add(lease), Changes: s.differences(st.Plan)}, st, nil}
+	p := &prepared{state: st}
+	p.ID, p.Reason, p.Expires, p.Changes = q.ID, q.Reason, time.Now().Add(lease), s.differences(st.Plan)
 	p.lease = time.AfterFunc(lease, func() { s.expire(p) }) // stopped by discardPrepared
 	s.prepared = p
 	return p.describe(), nil

@@ -20,19 +20,24 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	defer s.change.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &api.Table{Schema: api.Schema, Version: s.version, PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason,
-		MAC: s.cfg.MAC, Plan: s.state.Plan, Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
-		Sessions: []api.Program{}, Prepared: s.prepared.describe()}
+	t := &api.Table{
+		Schema: api.Schema, Version: s.version, MAC: s.cfg.MAC,
+		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason, Plan: s.state.Plan,
+		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
+		Sessions: []api.Program{}, Prepared: s.prepared.describe(),
+	}
 	if p := s.rib.Plan(); p != nil {
 		if n, ok := p.NodeOf(s.cfg.MAC); ok {
 			t.Name = p.Nodes[n].Name
 		}
 	}
 	for _, e := range s.rib.Entries() {
-		t.Pairs = append(t.Pairs, api.Pair{A: s.cfg.MAC, B: e.Peer, VID: e.VID, By: by(e), Reason: e.Reason, Covered: e.Covered})
+		t.Pairs = append(t.Pairs,
+			api.Pair{A: s.cfg.MAC, B: e.Peer, VID: e.VID, By: by(e), Reason: e.Reason, Covered: e.Covered})
 	}
 	for _, sess := range s.sessions.all {
-		t.Sessions = append(t.Sessions, api.Program{Number: uint64(sess.number), Program: sess.program, Applied: sess.applied})
+		t.Sessions = append(t.Sessions,
+			api.Program{Number: uint64(sess.number), Program: sess.program, Applied: sess.applied})
 	}
 	slices.SortFunc(t.Sessions, func(a, b api.Program) int { return cmp.Compare(a.Number, b.Number) })
 	return t, nil
@@ -77,8 +82,10 @@ func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
 func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Health{Schema: api.Schema, OK: !s.closed, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
-		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds())}, nil
+	return api.Health{
+		Schema: api.Schema, OK: !s.closed, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
+		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()),
+	}, nil
 }
 
 func (s *Server) getNIC(*http.Request, *struct{}) (any, error) {
@@ -105,7 +112,10 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 	s.await(ctx, func() bool { return s.silent(number) == 0 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.silent(number), Nodes: []api.Sent{}, VIDs: []api.VIDCount{}}
+	answer := api.Counters{
+		Schema: api.Schema, Version: s.version, Silent: s.silent(number),
+		Nodes: []api.Sent{}, VIDs: []api.VIDCount{},
+	}
 	sums := s.sessions.total().sorted()
 	names := make(map[transport.MAC]string)
 	if p := s.rib.Plan(); p != nil {
@@ -114,7 +124,8 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 		}
 	}
 	for _, c := range sums {
-		answer.Nodes = append(answer.Nodes, api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
+		answer.Nodes = append(answer.Nodes,
+			api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
 	}
 	for _, c := range vlan.PerVID(sums) {
 		answer.VIDs = append(answer.VIDs, api.VIDCount{VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})

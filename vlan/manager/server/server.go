@@ -82,8 +82,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, file: stateFile{path: cfg.State}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
-		sessions: newSessions(), counted: newRequestCounts(), moved: make(chan struct{})}
+	s := &Server{
+		cfg: cfg, file: stateFile{path: cfg.State}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
+		sessions: newSessions(), counted: newRequestCounts(), moved: make(chan struct{}),
+	}
 	var err error
 	if s.lock, err = s.file.lock(); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -117,7 +119,8 @@ func (s *Server) restore() error {
 		return err
 	}
 	if old != nil && old.MAC != s.cfg.MAC {
-		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)", s.cfg.State, old.MAC, s.cfg.MAC)
+		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
+			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
 	if old == nil {
 		old = &state{Format: stateFormat, MAC: s.cfg.MAC}

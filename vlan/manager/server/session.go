@@ -129,7 +129,8 @@ func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session
 		s.changed(changed, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: "the session is back"})
 	}
 	sess.full, sess.due = true, s.version
-	s.log.Info("session begins", "session", sess.number, "program", sess.program, "pairs", len(start.Pairs), "dropped", len(sess.dropped))
+	s.log.Info("session begins", "session", sess.number, "program", sess.program,
+		"pairs", len(start.Pairs), "dropped", len(sess.dropped))
 	return sess, nil
 }
 
@@ -264,7 +265,9 @@ func (s *Server) resetSession(r *http.Request, _ *struct{}) (any, error) {
 
 // changeSession changes what a program asks for, by edit, which is called with mu held. It tells
 // the program before it returns.
-func (s *Server) changeSession(r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error)) (any, error) {
+func (s *Server) changeSession(
+	r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error),
+) (any, error) {
 	answer := api.Changed{Schema: api.Schema}
 	sess, err := func() (*session, error) {
 		s.mu.Lock()

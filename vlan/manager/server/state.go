@@ -102,7 +102,8 @@ func (f *stateFile) load() (*state, error) {
 	if f.path == "" {
 		return nil, nil
 	}
-	leftovers, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*")) // renameio's names
+	folder, base := filepath.Split(f.path)
+	leftovers, _ := filepath.Glob(folder + "." + base + "[0-9]*") // renameio's names
 	for _, name := range leftovers {
 		if err := os.Remove(name); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
@@ -117,7 +118,8 @@ func (f *stateFile) load() (*state, error) {
 	}
 	s, err := parseState(b)
 	if err != nil {
-		return nil, fmt.Errorf("state %s: %w: %w (mend it, or start with --discard-state: it is kept aside then)", f.path, ErrCorrupt, err)
+		return nil, fmt.Errorf("state %s: %w: %w (mend it, or start with --discard-state: it is kept aside then)",
+			f.path, ErrCorrupt, err)
 	}
 	return s, nil
 }
@@ -185,7 +187,8 @@ func (f *stateFile) write(b []byte) error {
 		do   func() error
 	}{
 		{"create", func() (err error) {
-			f.staged, err = renameio.NewPendingFile(f.path, renameio.WithTempDir(filepath.Dir(f.path)), renameio.WithStaticPermissions(0o600))
+			f.staged, err = renameio.NewPendingFile(f.path, renameio.WithTempDir(filepath.Dir(f.path)),
+				renameio.WithStaticPermissions(0o600))
 			return err
 		}},
 		{"", func() error { _, err := f.staged.Write(b[:half]); return err }},

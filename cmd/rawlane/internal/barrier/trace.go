@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -118,11 +119,11 @@ func (b *traceVerb) run(cmd *cobra.Command, _ []string) error {
 
 // trace is the part of one node.
 func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
-	results, err := launch.NewResultServer(ep, 1)
+	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}
-	defer results.Close()
+	defer func() { _ = x.Close() }()
 	service, err := barrier.Open(ep, barrier.Config{})
 	if err != nil {
 		return err
@@ -148,11 +149,11 @@ func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	results.Put(0, own)
-	if ep.Node() == 0 {
-		err = b.show(ctx, ep, g, results, out)
+	parts, err := x.Gather(ctx, 0, own)
+	if err == nil && ep.Node() == 0 {
+		err = b.show(ep, g, parts, out)
 	}
-	return errors.Join(err, g.Barrier(ctx), service.Close()) // the others answer until node 0 has all
+	return errors.Join(err, service.Close())
 }
 
 // traceResult is what barrier trace prints as JSON: the slowest barrier.
@@ -176,15 +177,9 @@ type lastToCome struct {
 	Count int        `json:"count"`
 }
 
-// show gathers all traces and prints the slowest barrier.
-func (b *traceVerb) show(
-	ctx context.Context, ep *mcd.Endpoint, g *barrier.Group, results *launch.ResultServer, out io.Writer,
-) error {
+// show prints the slowest barrier.
+func (b *traceVerb) show(ep *mcd.Endpoint, g *barrier.Group, parts [][]byte, out io.Writer) error {
 	nodes := ep.Nodes()
-	parts, err := results.Gather(ctx, 0)
-	if err != nil {
-		return err
-	}
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
 		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {

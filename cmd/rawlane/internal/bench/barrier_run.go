@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -24,7 +25,7 @@ type barrierRun struct {
 	host  launch.Host
 	cmd   *cobra.Command
 
-	results  *launch.ResultServer // the samples of each loop, in ns
+	x        *cluster.Exchanger // gathers the samples
 	barriers *barrier.Service
 }
 
@@ -38,10 +39,10 @@ var barrierLoops = []string{"work", "tight"}
 func (r *barrierRun) all(ctx context.Context) error {
 	loops := len(r.bench.algos) * len(barrierLoops)
 	var err error
-	if r.results, err = launch.NewResultServer(r.ep, loops); err != nil {
+	if r.x, err = cluster.OpenExchanger(r.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout}); err != nil {
 		return err
 	}
-	defer r.results.Close()
+	defer func() { _ = r.x.Close() }()
 	if r.barriers, err = barrier.Open(r.ep, barrier.Config{}); err != nil {
 		return err
 	}
@@ -74,8 +75,7 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 	if err != nil {
 		return err
 	}
-	for l, loop := range barrierLoops {
-		k := i*len(barrierLoops) + l
+	for _, loop := range barrierLoops {
 		work := spin
 		if loop == "tight" {
 			work = 0
@@ -86,13 +86,16 @@ func (r *barrierRun) one(ctx context.Context, i int, name string, spin spinner, 
 			return err
 		}
 		after := g.Stats()
-		r.results.Put(k, packSamples(samples))
+		parts, err := r.x.Gather(ctx, 0, packSamples(samples))
+		if err != nil {
+			return err
+		}
 		if r.ep.Node() != 0 {
 			continue
 		}
 		res := r.result(g, name, loop)
 		res.Nacks = after.Nacks - before.Nacks
-		if err := r.collect(ctx, k, res); err != nil {
+		if err := r.fill(res, parts); err != nil {
 			return err
 		}
 		if err := table.write(res); err != nil {
@@ -146,12 +149,8 @@ func newSpinner(work time.Duration) spinner {
 	return spinner(float64(rounds) * float64(work) / float64(best))
 }
 
-// collect gets the samples of a loop from all nodes, and fills the result with them.
-func (r *barrierRun) collect(ctx context.Context, loop int, res *barrierResult) error {
-	parts, err := r.results.Gather(ctx, loop)
-	if err != nil {
-		return err
-	}
+// fill fills a result with the samples of all nodes.
+func (r *barrierRun) fill(res *barrierResult, parts [][]byte) error {
 	var all [][]uint32
 	for k, b := range parts {
 		if len(b) != 4*r.bench.iters {

@@ -69,7 +69,7 @@ func (c *client) beside(ctx context.Context, network string, r *benchResult) err
 	}
 	begun, since := time.Now(), allocations()
 	for _, peer := range c.peers {
-		v, err := c.asker.ask(ctx, peer, askAddress)
+		v, err := c.ask(ctx, peer, askAddress)
 		if err != nil {
 			return err
 		}

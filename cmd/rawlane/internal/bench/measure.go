@@ -10,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -31,7 +32,7 @@ const (
 // client is node 0. It measures, and the servers on the other nodes answer.
 type client struct {
 	ep    *mcd.Endpoint
-	asker asker
+	x     *cluster.Exchanger
 	ping  *mcd.Port
 	peers []mcd.NodeID
 	asked time.Time // when all were asked last
@@ -45,11 +46,10 @@ func openClient(ctx context.Context, e *mcd.Endpoint) (*client, error) {
 			c.peers = append(c.peers, n.ID)
 		}
 	}
-	control, err := e.OpenPort(benchControl, mcd.PortOptions{})
-	if err != nil {
+	var err error
+	if c.x, err = cluster.OpenExchanger(e, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout}); err != nil {
 		return nil, err
 	}
-	c.asker.port = control
 	if c.ping, err = e.OpenPort(benchPing, mcd.PortOptions{}); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (c *client) keepAlive(ctx context.Context, now time.Time) error {
 func (c *client) askAll(ctx context.Context, code byte) error {
 	c.asked = time.Now()
 	for _, p := range c.peers {
-		if _, err := c.asker.ask(ctx, p, code); err != nil {
+		if _, err := c.ask(ctx, p, code); err != nil {
 			return err
 		}
 	}
@@ -260,11 +260,11 @@ func (s *stream) send(ctx context.Context, n int) error {
 // received asks how many messages have arrived since the last reset. Messages of one sender keep
 // their order, so the answer counts all earlier ones that were not lost.
 func (s *stream) received(ctx context.Context) (uint64, error) {
-	return s.c.asker.ask(ctx, s.c.peers[0], askCount)
+	return s.c.ask(ctx, s.c.peers[0], askCount)
 }
 
 func (s *stream) reset(ctx context.Context) error {
-	_, err := s.c.asker.ask(ctx, s.c.peers[0], askReset)
+	_, err := s.c.ask(ctx, s.c.peers[0], askReset)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -30,7 +31,7 @@ type memoryNode struct {
 	other  *memfifo.Remote // window of the other of nodes 0 and 1
 	queue  *memfifo.Remote // likewise its FIFO
 	data   []byte          // what this node sends
-	got    *launch.ResultServer
+	x      *cluster.Exchanger
 }
 
 func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host, cmd *cobra.Command) (err error) {
@@ -74,12 +75,10 @@ func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host,
 			}
 		}
 	}
-	n.got.Close()
-	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.d.Close(), n.group.Close())
+	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.x.Close(), n.d.Close(), n.group.Close())
 }
 
-// meet makes windows and FIFOs, and exchanges their keys: node 0 asks node 1 for its, and writes
-// its own there.
+// meet makes windows and FIFOs, and exchanges their keys.
 func (n *memoryNode) meet(ctx context.Context) (err error) {
 	most := slices.Max(n.b.sizes)
 	if n.window, err = n.d.Register(1, make([]byte, max(most, 64)+16), memfifo.All); err != nil {
@@ -88,34 +87,14 @@ func (n *memoryNode) meet(ctx context.Context) (err error) {
 	if n.fifo_, err = n.d.NewFIFO(1, make([]byte, benchFIFO)); err != nil {
 		return err
 	}
-	if n.got, err = launch.NewResultServer(n.ep, 1); err != nil {
+	if n.x, err = cluster.OpenExchanger(n.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout}); err != nil {
 		return err
 	}
-	keys := n.window.Key().String() + " " + n.fifo_.Key().String()
-	switch n.ep.Node() {
-	case 0:
-		theirs, err := n.got.Fetch(ctx, 1, 0)
-		if err != nil {
-			return err
-		}
-		if err := n.use(string(theirs)); err != nil {
-			return err
-		}
-		if err := n.other.PutNotify(ctx, 0, append([]byte(keys), 0)); err != nil {
-			return err
-		}
-		return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx))
-	case 1:
-		n.got.Put(0, []byte(keys))
-		if err := n.notified(ctx); err != nil {
-			return err
-		}
-		text := n.window.Bytes()
-		if err := n.use(string(text[:slices.Index(text, 0)])); err != nil {
-			return err
-		}
+	keys, err := n.x.Exchange(ctx, []byte(n.window.Key().String()+" "+n.fifo_.Key().String()))
+	if err != nil || n.ep.Node() > 1 {
+		return err
 	}
-	return n.group.Barrier(ctx)
+	return n.use(string(keys[1-n.ep.Node()]))
 }
 
 func (n *memoryNode) use(keys string) error {

@@ -7,18 +7,18 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/bench/gonet"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 )
 
 // The ports of a benchmark. Node 0 measures; the others answer it.
 const (
-	benchPing    mcd.PortID = 200 // echoes messages
-	benchData    mcd.PortID = 201 // counts messages
-	benchControl mcd.PortID = 202 // requests of node 0, and the answers to them
+	benchPing mcd.PortID = 200 // echoes messages
+	benchData mcd.PortID = 201 // counts messages
 )
 
-// A request is a code and a number. The answer is the request and a value. Requests may come twice.
+// A request is a code. The answer is a value. Requests may be repeated.
 const (
 	askReady   byte = iota + 1 // are you there?
 	askReset                   // begin to count
@@ -27,14 +27,10 @@ const (
 	askAddress                 // where do you echo by IP? 0: nowhere
 )
 
-const (
-	requestLen = 1 + 4
-	answerLen  = requestLen + 8
-)
+const answerLen = 8
 
 // benchServer answers node 0 on another node.
 type benchServer struct {
-	control *mcd.Port
 	echo    *gonet.Server // nil without an IP address
 	counted uint64
 	sink    []byte
@@ -64,18 +60,11 @@ func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
 		return err
 	}
 	defer func() { _ = ping.Close() }()
-	opened := make(chan struct{})
-	s.control, err = e.OpenPort(benchControl, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
-		<-opened
-		for i := range batch {
-			s.answer(&batch[i])
-		}
-	}})
-	close(opened)
+	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{Answer: s.answer})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.control.Close() }()
+	defer func() { _ = x.Close() }()
 
 	err = echo(serving, ping)
 	if ctx.Err() == nil && errors.Is(err, context.Canceled) { // the end was told, and not forced
@@ -121,22 +110,19 @@ func (s *benchServer) count(batch []mcd.Message, _ bool) {
 	s.counted += uint64(len(batch))
 }
 
-func (s *benchServer) answer(m *mcd.Message) {
-	if len(m.Payload) != requestLen || m.From.Node != 0 {
-		return
+// answer answers a request of node 0.
+func (s *benchServer) answer(from mcd.NodeID, request []byte) (answer []byte, ready bool) {
+	if len(request) != 1 || from != 0 {
+		return nil, false
 	}
-	if m.Payload[0] == askReset {
-		s.counted = 0
-	}
-	var b [answerLen]byte
-	copy(b[:], m.Payload)
 	value := s.counted
-	if m.Payload[0] == askAddress {
+	switch request[0] {
+	case askReset:
+		s.counted, value = 0, 0
+	case askAddress:
 		value = packAddress(s.echo)
-	}
-	binary.BigEndian.PutUint64(b[requestLen:], value)
-	_ = s.control.TrySend(m.NIC, mcd.To(m.From), b[:]) // node 0 asks again if it gets no answer
-	if m.Payload[0] == askEnd {
+	case askEnd:
 		s.end()
 	}
+	return binary.BigEndian.AppendUint64(nil, value), true
 }

@@ -5,56 +5,85 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// The parts of a node's results. The request for the first part is the turn of the node; the
-// request for the second part means that all turns are over.
+// What node 0 asks another node for. The first request is the turn of the node; the second one
+// means that all turns are over.
 const (
-	partRow = iota
-	partEnd
-	turnParts
+	askRow = iota
+	askEnd
+	turnRequests
 )
 
 // turns makes nodes on different machines work one after the other.
 type turns struct {
-	ep      *mcd.Endpoint
-	results *launch.ResultServer
+	ep *mcd.Endpoint
+	x  *cluster.Exchanger
+
+	mu      sync.Mutex
+	asked   [turnRequests]chan struct{} // closed by the first request
+	closed  [turnRequests]bool
+	answers [turnRequests][]byte // nil: not ready
 }
 
-func newTurns(ep *mcd.Endpoint) (*turns, error) {
-	p, err := launch.NewResultServer(ep, turnParts)
-	return &turns{ep, p}, err
+func newTurns(ep *mcd.Endpoint) (t *turns, err error) {
+	t = &turns{ep: ep}
+	for i := range t.asked {
+		t.asked[i] = make(chan struct{})
+	}
+	t.x, err = cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout, Answer: t.answer})
+	return t, err
 }
 
-func (t *turns) close() { t.results.Close() }
+func (t *turns) close() { _ = t.x.Close() }
+
+// answer answers node 0.
+func (t *turns) answer(_ mcd.NodeID, request []byte) (answer []byte, ready bool) {
+	if len(request) != 1 || request[0] >= turnRequests {
+		return nil, false
+	}
+	i := request[0]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed[i] {
+		t.closed[i] = true
+		close(t.asked[i])
+	}
+	return t.answers[i], t.answers[i] != nil
+}
 
 // serve takes the turn of this node when node 0 asks for it, and returns after all turns.
 func (t *turns) serve(ctx context.Context, turn func() row) error {
-	for part, do := range []func() []byte{
-		partRow: func() []byte { r := turn(); return r.marshal() },
-		partEnd: func() []byte { return nil },
+	for i, do := range []func() []byte{
+		askRow: func() []byte { r := turn(); return r.marshal() },
+		askEnd: func() []byte { return []byte{} },
 	} {
-		if err := t.awaitAsked(ctx, part); err != nil {
+		if err := t.awaitAsked(ctx, i); err != nil {
 			return err
 		}
-		t.results.Put(part, do())
+		b := do()
+		t.mu.Lock()
+		t.answers[i] = b
+		t.mu.Unlock()
 	}
 	return launch.Linger(ctx, t.ep, launch.LingerTime)
 }
 
-// awaitAsked waits until node 0 asks for a part. That it is there still is looked after now and
+// awaitAsked waits until node 0 sends a request. That it is there still is looked after now and
 // then.
-func (t *turns) awaitAsked(ctx context.Context, part int) error {
+func (t *turns) awaitAsked(ctx context.Context, i int) error {
 	look := time.NewTicker(launch.Silence / 6)
 	defer look.Stop()
 	for heard := time.Now(); ; {
 		select {
-		case <-t.results.Asked[part]:
+		case <-t.asked[i]:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -93,7 +122,7 @@ func (t *turns) collect(ctx context.Context, turn func() row, note cli.Progress)
 		if n.ID == t.ep.Node() {
 			continue
 		}
-		if _, err := t.results.Fetch(ctx, n.ID, partEnd); err != nil {
+		if _, err := t.x.Ask(ctx, n.ID, []byte{askEnd}); err != nil {
 			return rows, err
 		}
 	}
@@ -101,7 +130,7 @@ func (t *turns) collect(ctx context.Context, turn func() row, note cli.Progress)
 }
 
 func (t *turns) fetch(ctx context.Context, node mcd.NodeID) (r row, err error) {
-	b, err := t.results.Fetch(ctx, node, partRow)
+	b, err := t.x.Ask(ctx, node, []byte{askRow})
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}

@@ -8,14 +8,12 @@ import (
 )
 
 const (
-	// AskAgain is the time after which node 0 repeats a request without an answer.
-	AskAgain = 20 * time.Millisecond
-	// AskTimeout is the time after which it gives up.
+	// AskTimeout is the time without an answer after which a node that asks gives up.
 	AskTimeout = 10 * time.Second
 	// Silence is the time without a message of node 0 after which the other nodes give up.
 	Silence = 30 * time.Second
 	// LingerTime is for the last answer to be repeated, in case that node 0 has not received it.
-	LingerTime = 5 * AskAgain
+	LingerTime = 100 * time.Millisecond
 )
 
 // Linger polls the endpoint for a while, or until ctx ends.

@@ -47,7 +47,7 @@ With --failover, which all nodes' managers need, VIDs that carry nothing any mor
 managers probe the paths between the plan's nodes, and move pairs to a VID that works, and back when
 theirs has worked again for a while.
 
-On TCP whoever can connect can change the routes. So addresses other than the loopback's need
+On TCP any client that can connect can change the routes. So addresses other than the loopback's need
 --tls-cert, --tls-key and --tls-ca, and clients whose certificates that CA has signed.`,
 		Args: cli.NoArguments,
 		RunE: m.run,
@@ -78,7 +78,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if m.socket == "" && m.listen == "" {
-		return cli.Misuse("neither --socket nor --listen: nobody could ask it")
+		return cli.Misuse("neither --socket nor --listen: no client could reach it")
 	}
 	if m.failover && cfg.Interface == "" {
 		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
@@ -150,18 +150,18 @@ func programName() string {
 
 // serve listens, says so, and returns when the context ends.
 func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.Config, log *slog.Logger) error {
-	for _, door := range []struct { // the one that may be refused first
+	for _, listener := range []struct { // TCP first: it may be refused
 		network, address string
 		config           *tls.Config
 	}{{"tcp", m.listen, config}, {"unix", m.socket, nil}} {
-		if door.address == "" {
+		if listener.address == "" {
 			continue
 		}
-		addr, err := s.Listen(door.network, door.address, door.config)
+		addr, err := s.Listen(listener.network, listener.address, listener.config)
 		if err != nil {
 			return err
 		}
-		log.Info("listening", "network", door.network, "address", addr.String(), "tls", door.config != nil)
+		log.Info("listening", "network", listener.network, "address", addr.String(), "tls", listener.config != nil)
 	}
 	_, version := s.Routes()
 	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())

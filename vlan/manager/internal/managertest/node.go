@@ -81,7 +81,8 @@ func StartAt(t testing.TB, m transport.MAC, p *plan.Plan, dir string) *Node {
 		t.Fatal(err)
 	}
 	// A test's own folder may have a longer name than a socket can.
-	n := &Node{Server: s, Dir: dir, Socket: filepath.Join(os.TempDir(), fmt.Sprintf("rl%08x", crc32.ChecksumIEEE([]byte(dir))))}
+	n := &Node{Server: s, Dir: dir,
+		Socket: filepath.Join(os.TempDir(), fmt.Sprintf("rl%08x", crc32.ChecksumIEEE([]byte(dir))))}
 	if _, err := s.Listen("unix", n.Socket, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,9 @@ func (n *Node) Dial(t testing.TB, d manager.Dialer) *manager.Session {
 }
 
 // Ask sends a request as curl does, with names and values of header fields in turn.
-func (n *Node) Ask(t testing.TB, method, path, body string, header ...string) (status int, answer string, h http.Header) {
+func (n *Node) Ask(
+	t testing.TB, method, path, body string, header ...string,
+) (status int, answer string, h http.Header) {
 	t.Helper()
 	w := n.Open(t, method, path, body, header...)
 	defer func() { _ = w.Body.Close() }()
@@ -133,9 +136,10 @@ func (n *Node) Ask(t testing.TB, method, path, body string, header ...string) (s
 // closes.
 func (n *Node) Open(t testing.TB, method, path, body string, header ...string) *http.Response {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", n.Socket)
-	}}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", n.Socket)
+		}}}
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://manager"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ func (r *RIB) check(changes []Change) error {
 		pair, err := r.checkOne(c)
 		if err == nil {
 			if vid, again := asked[pair]; again && vid != c.VID {
-				err = fmt.Errorf("%w: VID %d for one direction and VID %d for the other (want one for both: switches learn addresses per VID)", ErrOneSided, vid, c.VID)
+				err = fmt.Errorf("%w: VID %d for one direction and VID %d for the other "+
+					"(want one for both: switches learn addresses per VID)", ErrOneSided, vid, c.VID)
 			}
 		}
 		if err != nil {
@@ -64,7 +65,8 @@ func (r *RIB) checkOne(c Change) (plan.Pair, error) {
 	for i, m := range []transport.MAC{c.A, c.B} {
 		n, known := r.index[m]
 		if !known {
-			return plan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)", plan.ErrUnknownNode, m, len(r.plan.Nodes))
+			return plan.Pair{}, fmt.Errorf("%w %v: not in the plan (want the address of one of its %d nodes)",
+				plan.ErrUnknownNode, m, len(r.plan.Nodes))
 		}
 		ends[i] = n
 	}
@@ -77,7 +79,8 @@ func (r *RIB) checkOne(c Change) (plan.Pair, error) {
 func (r *RIB) checkVID(vid transport.VID) error {
 	switch {
 	case vid == 0 || vid > transport.MaxVID:
-		return fmt.Errorf("%w %d (want 1 to %d, and one of the plan's: %s)", ErrBadVID, vid, transport.MaxVID, listVIDs(r.plan.VIDs))
+		return fmt.Errorf("%w %d (want 1 to %d, and one of the plan's: %s)",
+			ErrBadVID, vid, transport.MaxVID, listVIDs(r.plan.VIDs))
 	case !slices.Contains(r.plan.VIDs, vid):
 		return fmt.Errorf("%w %d: not in the plan (want one of its: %s)", ErrBadVID, vid, listVIDs(r.plan.VIDs))
 	}

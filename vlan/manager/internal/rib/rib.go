@@ -62,7 +62,8 @@ func (r *RIB) CheckPlan(p *plan.Plan) error {
 		return err
 	}
 	if _, listed := indexOf(p)[r.self]; !listed {
-		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)", plan.ErrInvalid, r.self)
+		return fmt.Errorf("%w: this node, %v, is not among its nodes (want its address among them)",
+			plan.ErrInvalid, r.self)
 	}
 	return nil
 }
@@ -112,7 +113,9 @@ func (r *RIB) drop() (dropped []Dropped) {
 		}
 		r.forget(peer)
 	}
-	slices.SortFunc(dropped, func(x, y Dropped) int { return cmp.Or(cmp.Compare(x.Source, y.Source), x.B.Compare(y.B)) })
+	slices.SortFunc(dropped, func(x, y Dropped) int {
+		return cmp.Or(cmp.Compare(x.Source, y.Source), x.B.Compare(y.B))
+	})
 	return dropped
 }
 
@@ -162,7 +165,9 @@ func of(source Source) func(candidate) bool {
 func (r *RIB) Withdraw(source Source) (changed []vlan.Route) {
 	for peer, l := range r.peers {
 		if slices.ContainsFunc(l.candidates, of(source)) {
-			changed = r.edit(changed, peer, func(l *layers) { l.candidates = slices.DeleteFunc(l.candidates, of(source)) })
+			changed = r.edit(changed, peer, func(l *layers) {
+				l.candidates = slices.DeleteFunc(l.candidates, of(source))
+			})
 		}
 	}
 	slices.SortFunc(changed, byDst)

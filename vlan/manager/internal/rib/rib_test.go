@@ -44,9 +44,9 @@ func book(t testing.TB) *RIB {
 	return b
 }
 
-func addOne(t testing.TB, b *RIB, owner Source, peer int, vid transport.VID) []vlan.Route {
+func addOne(t testing.TB, b *RIB, source Source, peer int, vid transport.VID) []vlan.Route {
 	t.Helper()
-	changed, _, err := b.Add(owner, 0, []Change{{mac(0), mac(peer), vid}})
+	changed, _, err := b.Add(source, 0, []Change{{mac(0), mac(peer), vid}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +72,11 @@ func TestLayers(t *testing.T) {
 			}
 			return changed
 		}, 1, true},
-		{"a claim below it", func() []vlan.Route { return addOne(t, b, 9, 1, 2) }, 1, false},
+		{"a candidate below it", func() []vlan.Route { return addOne(t, b, 9, 1, 2) }, 1, false},
 		{"the failover's end uncovers the latest", func() []vlan.Route { return b.Restore(mac(1), mac(2)) }, 2, true},
 		{"its end uncovers the one before", func() []vlan.Route { return b.Withdraw(9) }, 3, true},
-		{"a claim in the middle ends unseen", func() []vlan.Route { return b.Withdraw(7) }, 3, false},
-		{"an owner's second claim replaces the first, on top", func() []vlan.Route { return addOne(t, b, Operator, 1, 1) }, 1, true},
+		{"a candidate in the middle is withdrawn unseen", func() []vlan.Route { return b.Withdraw(7) }, 3, false},
+		{"a source's second candidate replaces the first, on top", func() []vlan.Route { return addOne(t, b, Operator, 1, 1) }, 1, true},
 		{"which leaves none of the first below", func() []vlan.Route { return b.Withdraw(Operator) }, 3, true},
 		{"and the plan's at last", func() []vlan.Route { return b.Withdraw(8) }, 1, true},
 	} {
@@ -116,8 +116,8 @@ func TestChangesThatCannotBe(t *testing.T) {
 			b := book(t)
 			before := b.Routes()
 			_, _, err := b.Add(5, 0, c.changes)
-			_, forced := b.Override("x", c.changes)
-			for _, err := range []error{err, forced} {
+			_, overridden := b.Override("x", c.changes)
+			for _, err := range []error{err, overridden} {
 				if !errors.Is(err, c.want) || !contains(err, c.text) {
 					t.Errorf("%v; want %v with %q", err, c.want, c.text)
 				}
@@ -154,7 +154,7 @@ func TestPlanThatCannotBeThisNodes(t *testing.T) {
 
 // A new plan keeps what programs want and it can fulfil, takes the operator's pairs back, and says
 // what it had to drop.
-func TestNewPlanOverClaims(t *testing.T) {
+func TestNewPlanOverCandidates(t *testing.T) {
 	b := book(t)
 	addOne(t, b, Operator, 1, 2)
 	addOne(t, b, 4, 2, 3)
@@ -172,25 +172,27 @@ func TestNewPlanOverClaims(t *testing.T) {
 		t.Errorf("dropped %v, want %v", dropped, want)
 	}
 	if b.vid(mac(1)) != 1 || b.vid(mac(2)) != 2 || b.vid(mac(3)) != 0 {
-		t.Errorf("VIDs %d, %d, %d; want the plan's 1, the forced 2, and none", b.vid(mac(1)), b.vid(mac(2)), b.vid(mac(3)))
+		t.Errorf("VIDs %d, %d, %d; want the plan's 1, the override's 2, and none", b.vid(mac(1)), b.vid(mac(2)), b.vid(mac(3)))
 	}
-	if dropped := b.Clear(); len(dropped) != 0 || b.Plan() != nil || len(b.Routes()) != 0 || len(b.Entries()) != 0 {
+	addOne(t, b, 4, 2, 2)
+	want = []Dropped{{4, Change{mac(0), mac(2), 2}}}
+	if dropped := b.Clear(); !slices.Equal(dropped, want) || b.Plan() != nil || len(b.Routes()) != 0 || len(b.Entries()) != 0 {
 		t.Errorf("cleared: %v, %v", dropped, b.Entries())
 	}
 }
 
-// Sources who say again what they had claimed, in whatever order, each get their old place.
-func TestClaimsSaidAgainLieWhereTheyLay(t *testing.T) {
+// Sources that add their candidates again, in any order, each get their old place.
+func TestCandidatesAddedAgainGetTheirPlace(t *testing.T) {
 	all := []struct {
-		owner Source
-		since uint64
-		vid   transport.VID
+		source Source
+		since  uint64
+		vid    transport.VID
 	}{{7, 3, 1}, {Operator, 5, 2}, {8, 9, 3}}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		b := book(t)
 		for _, i := range order {
 			c := all[i]
-			if _, _, err := b.Add(c.owner, c.since, []Change{{mac(1), mac(0), c.vid}}); err != nil {
+			if _, _, err := b.Add(c.source, c.since, []Change{{mac(1), mac(0), c.vid}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -211,22 +213,22 @@ func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
 	b := book(t)
 	changed, ignored, err := b.Add(3, 0, []Change{{mac(1), mac(2), 3}, {mac(3), mac(0), 2}, {mac(2), mac(3), 1}})
 	if err != nil || ignored != 2 || len(changed) != 1 || len(b.Entries()) != 1 {
-		t.Errorf("%v, ignored %d, changed %v, wishes %v; want 2 ignored, 1 changed", err, ignored, changed, b.Entries())
+		t.Errorf("%v, ignored %d, changed %v, entries %v; want 2 ignored, 1 changed", err, ignored, changed, b.Entries())
 	}
 }
 
-// However often an owner changes its mind, there is one claim of it.
-func TestAnSourceHasOneClaimPerPair(t *testing.T) {
+// A source has one candidate for a pair, however often it adds one.
+func TestASourceHasOneCandidatePerPair(t *testing.T) {
 	b := book(t)
 	for k := range 100 {
 		addOne(t, b, 3, 2, transport.VID(1+k%3))
 	}
 	if w := b.Entries(); len(w) != 1 || w[0].VID != 1 {
-		t.Errorf("wishes %v, want one, of VID 1", w)
+		t.Errorf("entries %v, want one, of VID 1", w)
 	}
 }
 
-func TestRoutesAreThePlansWithTheEntryesOverIt(t *testing.T) {
+func TestRoutesAreThePlansWithTheEntriesOverIt(t *testing.T) {
 	b := book(t)
 	addOne(t, b, 3, 2, 3)
 	want := []vlan.Route{{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}, {Dst: mac(2), OptionalTag: transport.Tagged(transport.Tag{VID: 3})}, {Dst: mac(3), OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
@@ -238,17 +240,17 @@ func TestRoutesAreThePlansWithTheEntryesOverIt(t *testing.T) {
 
 // twin is a book that remembers nothing but what was said, and goes through all of it for each
 // answer.
-type twin struct {
-	said   []Dropped
-	forced map[int]transport.VID
-	plan   *plan.Plan
+type naive struct {
+	added     []Dropped
+	overrides map[int]transport.VID
+	plan      *plan.Plan
 }
 
-func (w *twin) vid(peer int) transport.VID {
-	if vid, ok := w.forced[peer]; ok {
+func (w *naive) vid(peer int) transport.VID {
+	if vid, ok := w.overrides[peer]; ok {
 		return vid
 	}
-	for _, s := range slices.Backward(w.said) {
+	for _, s := range slices.Backward(w.added) {
 		if s.B == mac(peer) {
 			return s.VID
 		}
@@ -256,8 +258,9 @@ func (w *twin) vid(peer int) transport.VID {
 	return w.plan.PairVID(0, peer)
 }
 
-// The book against the twin, over random operations; and what it says has changed is what has.
-func TestBookAgreesWithTwin(t *testing.T) {
+// The RIB against the naive one, over random operations; and the routes that it returns as changed are
+// those that have.
+func TestAgreesWithNaive(t *testing.T) {
 	for seed := range uint64(40) {
 		if err := agree(t, rand.New(rand.NewPCG(seed, 1)), 500); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -266,8 +269,8 @@ func TestBookAgreesWithTwin(t *testing.T) {
 }
 
 func agree(t *testing.T, rng *rand.Rand, operations int) error {
-	const nodes, owners = 6, 4
-	b, w := New(mac(0)), &twin{forced: make(map[int]transport.VID), plan: cyclic(t, nodes, 4)}
+	const nodes, sources = 6, 4
+	b, w := New(mac(0)), &naive{overrides: make(map[int]transport.VID), plan: cyclic(t, nodes, 4)}
 	if _, err := b.SetPlan(w.plan); err != nil {
 		return err
 	}
@@ -276,27 +279,27 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 		table[r.Dst] = r.Tag.VID
 	}
 	for i := range operations {
-		owner, peer, vid := Source(rng.IntN(owners)), 1+rng.IntN(nodes-1), transport.VID(1+rng.IntN(4))
+		source, peer, vid := Source(rng.IntN(sources)), 1+rng.IntN(nodes-1), transport.VID(1+rng.IntN(4))
 		var changed []vlan.Route
 		var err error
 		switch op := rng.IntN(10); {
 		case op < 5:
-			changed, _, err = b.Add(owner, 0, []Change{{mac(peer), mac(0), vid}})
-			w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == owner && d.B == mac(peer) })
-			w.said = append(w.said, Dropped{owner, Change{mac(0), mac(peer), vid}})
+			changed, _, err = b.Add(source, 0, []Change{{mac(peer), mac(0), vid}})
+			w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == source && d.B == mac(peer) })
+			w.added = append(w.added, Dropped{source, Change{mac(0), mac(peer), vid}})
 		case op < 7:
-			changed = b.Withdraw(owner)
-			w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == owner })
+			changed = b.Withdraw(source)
+			w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == source })
 		case op < 8:
 			changed, err = b.Override("x", []Change{{mac(0), mac(peer), vid}})
-			w.forced[peer] = vid
+			w.overrides[peer] = vid
 		case op < 9:
 			changed = b.Restore(mac(peer))
-			delete(w.forced, peer)
+			delete(w.overrides, peer)
 		default:
 			before := b.Routes()
 			if _, err = b.SetPlan(w.plan); err == nil {
-				w.said = slices.DeleteFunc(w.said, func(d Dropped) bool { return d.Source == Operator })
+				w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == Operator })
 				for j, r := range b.Routes() {
 					if r != before[j] {
 						changed = append(changed, r)
@@ -312,9 +315,26 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 		}
 		for peer := range nodes {
 			if peer > 0 && (b.vid(mac(peer)) != w.vid(peer) || table[mac(peer)] != w.vid(peer)) {
-				return fmt.Errorf("operation %d: VID to node %d: book %d, told %d, twin %d", i, peer, b.vid(mac(peer)), table[mac(peer)], w.vid(peer))
+				return fmt.Errorf("operation %d: VID to node %d: RIB %d, told %d, naive %d", i, peer, b.vid(mac(peer)), table[mac(peer)], w.vid(peer))
 			}
 		}
 	}
 	return nil
+}
+
+// Routes are sorted by destination, whatever the order of the plan's nodes.
+func TestRoutesAreSorted(t *testing.T) {
+	r := New(mac(1))
+	p, err := plan.RoundRobin([]transport.MAC{mac(3), mac(1), mac(2), mac(0)}, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.SetPlan(p); err != nil {
+		t.Fatal(err)
+	}
+	for _, routes := range [][]vlan.Route{r.Routes(), r.Preferred()} {
+		if len(routes) != 4 || !slices.IsSortedFunc(routes, byDst) {
+			t.Errorf("%v", routes)
+		}
+	}
 }

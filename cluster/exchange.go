@@ -1,0 +1,333 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// ExchangePort is the default port of an Exchanger.
+const ExchangePort mcd.PortID = 252
+
+// MaxBlob is the longest blob of an exchange, in bytes.
+const MaxBlob = 64 << 20
+
+const (
+	// askInterval is the time after which a request without an answer is repeated.
+	askInterval = 20 * time.Millisecond
+	// lingerTime is how long Close answers nodes that may have missed the last message.
+	lingerTime = 5 * askInterval
+)
+
+// ExchangerConfig of an Exchanger. The zero value works.
+type ExchangerConfig struct {
+	// Port of every node. Zero is ExchangePort.
+	Port mcd.PortID
+	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends.
+	PeerTimeout time.Duration
+	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
+	// other node keeps asking. It is called again for each repeated request, and for each part of
+	// an answer that is longer than a message. It runs in whichever goroutine polls the endpoint,
+	// and must not wait. Its request is valid until it returns.
+	Answer func(from mcd.NodeID, request []byte) (answer []byte, ready bool)
+}
+
+// Exchanger passes small amounts of data among all nodes of an endpoint's table, such as keys at
+// the start of a program and results at its end. It asks until it is answered, so that lost
+// messages do no harm. Bulk data is for memfifo and mpi.
+//
+// All nodes call Exchange and Gather in the same order. One call at a time is under way; others
+// wait for it. After an error of Exchange or Gather the Exchanger can only be closed.
+type Exchanger struct {
+	ep    *mcd.Endpoint
+	port  *mcd.Port
+	cfg   ExchangerConfig
+	nodes []mcd.NodeID
+	self  int // place of this node in nodes
+
+	call   sync.Mutex     // held by a call from its begin to its end
+	failed error          // of an earlier round; guarded by call
+	turn   mcd.Completion // there is something for the call under way to look at
+
+	mu     sync.Mutex // guards what follows, and that turn is completed once between two resets
+	round  uint32     // of the last Exchange or Gather
+	posted [2][]byte  // this node's blobs of the last two rounds, by round modulo 2
+	posts  uint32     // round of the newest of these
+	peers  []peerState
+	linger []bool // peers that may still need an answer of the last round
+	ask    request
+
+	isMissing func(i int) bool // the call under way waits for node i; nil before the first call
+}
+
+// peerState is what an Exchanger knows of another node.
+type peerState struct {
+	heard   monotime.Time
+	waits   uint32 // the round for which it has fetched a blob that was not posted yet
+	done    uint32 // the last round that it has completed
+	awaited bool   // its blob of this round is to be fetched
+	blob    []byte // as far as it is here
+}
+
+// request is that of an Ask under way.
+type request struct {
+	number  uint32
+	to      int // place in nodes
+	payload []byte
+	answer  []byte // as far as it is here
+	done    bool
+}
+
+// OpenExchanger opens the port of an endpoint whose node table is complete. Errors:
+// mcd.ErrPortBusy.
+func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
+	if cfg.Port == 0 {
+		cfg.Port = ExchangePort
+	}
+	x := &Exchanger{ep: ep, cfg: cfg}
+	for i, n := range ep.Nodes() {
+		if n.ID == ep.Node() {
+			x.self = i
+		}
+		x.nodes = append(x.nodes, n.ID)
+	}
+	x.peers, x.linger = make([]peerState, len(x.nodes)), make([]bool, len(x.nodes))
+	var err error
+	x.mu.Lock() // a message may come before the port is known
+	defer x.mu.Unlock()
+	if x.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: x.receive}); err != nil {
+		return nil, fmt.Errorf("cluster: exchanger: %w", err)
+	}
+	return x, nil
+}
+
+// Exchange gives blob to all nodes, and returns the blobs of all, in the order of the endpoint's
+// node table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError.
+func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
+	return x.inRound("exchange", blob, func() ([][]byte, error) {
+		x.post(blob)
+		if err := x.collect(ctx, "exchange", x.others()); err != nil {
+			return nil, err
+		}
+		x.done(x.others())
+		return x.blobs(blob), nil
+	})
+}
+
+// Gather brings the blobs of all nodes to the root, and returns them there, as Exchange does. On
+// the others it returns nil, as soon as the root has all. Errors: a *MissingError.
+func (x *Exchanger) Gather(ctx context.Context, root mcd.NodeID, blob []byte) ([][]byte, error) {
+	r := slices.Index(x.nodes, root)
+	if r < 0 {
+		return nil, fmt.Errorf("cluster: gather: root %d: %w", root, mcd.ErrUnknownNode)
+	}
+	return x.inRound("gather", blob, func() ([][]byte, error) {
+		if r != x.self {
+			x.post(blob)
+			if err := x.collect(ctx, "gather", []int{r}); err != nil {
+				return nil, err
+			}
+			x.done(nil)
+			return nil, nil
+		}
+		if err := x.collect(ctx, "gather", x.others()); err != nil {
+			return nil, err
+		}
+		x.post(nil) // what the others fetch from the root says that it has all
+		x.done(x.others())
+		return x.blobs(blob), nil
+	})
+}
+
+// inRound runs one Exchange or Gather.
+func (x *Exchanger) inRound(what string, blob []byte, f func() ([][]byte, error)) ([][]byte, error) {
+	if len(blob) > MaxBlob {
+		return nil, fmt.Errorf("cluster: %s: a blob of %d bytes (want at most %d)", what, len(blob), MaxBlob)
+	}
+	x.call.Lock()
+	defer x.call.Unlock()
+	if x.failed != nil {
+		return nil, fmt.Errorf("cluster: %s after an error: %w", what, x.failed)
+	}
+	x.mu.Lock()
+	x.round++
+	x.mu.Unlock()
+	blobs, err := f()
+	x.failed = err
+	return blobs, err
+}
+
+// others returns the places of all other nodes.
+func (x *Exchanger) others() (all []int) {
+	for i := range x.nodes {
+		if i != x.self {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// post makes this node's blob of the round available, and sends its begin to those that wait for
+// it.
+func (x *Exchanger) post(blob []byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.posted[x.round%2], x.posts = slices.Clone(blob), x.round
+	for i := range x.peers {
+		if x.peers[i].waits == x.round {
+			x.sendPart(i, x.round, 0)
+		}
+	}
+}
+
+// collect fetches the blobs of some nodes.
+func (x *Exchanger) collect(ctx context.Context, what string, from []int) error {
+	x.mu.Lock()
+	for _, i := range from {
+		x.peers[i].awaited, x.peers[i].blob = true, nil
+	}
+	x.mu.Unlock()
+	return x.repeat(ctx, what, func(i int) bool { return x.peers[i].awaited }, x.sendFetch)
+}
+
+// blobs returns what was collected.
+func (x *Exchanger) blobs(own []byte) (all [][]byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.peers {
+		all = append(all, x.peers[i].blob)
+		x.peers[i].blob = nil
+	}
+	all[x.self] = slices.Clone(own)
+	return all
+}
+
+// done tells all nodes that this one has completed the round. Some may still need an answer of it.
+func (x *Exchanger) done(needed []int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.linger)
+	for _, i := range needed {
+		x.linger[i] = true
+	}
+	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), message{kind: kindDone, number: x.round}.bytes())
+}
+
+// Ask sends a request to a node until its Answer function is ready, and returns the answer.
+// Errors: a
+// *MissingError.
+func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([]byte, error) {
+	i := slices.Index(x.nodes, node)
+	if i < 0 || i == x.self {
+		return nil, fmt.Errorf("cluster: ask node %d: %w", node, mcd.ErrUnknownNode)
+	}
+	x.call.Lock()
+	defer x.call.Unlock()
+	if errors.Is(x.failed, mcd.ErrClosed) {
+		return nil, fmt.Errorf("cluster: ask: %w", mcd.ErrClosed)
+	}
+	if most := x.ep.MaxPayload() - messageHeaderLen; len(payload) > most {
+		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)", node, len(payload), most)
+	}
+	x.mu.Lock()
+	x.ask = request{number: x.ask.number + 1, to: i, payload: payload}
+	x.mu.Unlock()
+	isMissing := func(k int) bool { return k == i && !x.ask.done }
+	err := x.repeat(ctx, "ask", isMissing, func(int) { x.sendRequest() })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.ask.answer, err
+}
+
+// repeat asks the nodes that are missing, again and again, until none is. It calls both functions
+// with mu held.
+func (x *Exchanger) repeat(ctx context.Context, what string, isMissing func(i int) bool, ask func(i int)) error {
+	for start := clock.Now(); ; {
+		x.mu.Lock()
+		x.turn.Reset()
+		x.isMissing = isMissing
+		missing := x.missing()
+		for _, i := range missing {
+			ask(i)
+		}
+		silent := x.silent(start, missing)
+		x.mu.Unlock()
+		if len(missing) == 0 {
+			return nil
+		}
+		err := ctx.Err()
+		if err == nil && len(silent) == 0 {
+			if err = x.await(ctx); err == nil {
+				continue
+			}
+		}
+		if errors.Is(err, mcd.ErrClosed) {
+			return fmt.Errorf("cluster: %s: %w", what, err)
+		}
+		m := &MissingError{Operation: what, Err: err}
+		if err == nil {
+			missing, m.Silent = silent, x.cfg.PeerTimeout
+		}
+		for _, i := range missing {
+			m.Nodes = append(m.Nodes, x.nodes[i])
+		}
+		return m
+	}
+}
+
+// missing returns the nodes that the call under way waits for.
+func (x *Exchanger) missing() (all []int) {
+	for i := range x.peers {
+		if x.isMissing(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// silent returns those of some nodes that have not been heard for the peer timeout.
+func (x *Exchanger) silent(start monotime.Time, nodes []int) (silent []int) {
+	now := clock.Now()
+	for _, i := range nodes {
+		heard := x.peers[i].heard
+		if heard.Before(start) {
+			heard = start
+		}
+		if x.cfg.PeerTimeout > 0 && now.Sub(heard) > x.cfg.PeerTimeout {
+			silent = append(silent, i)
+		}
+	}
+	return silent
+}
+
+// await waits until something has changed, or it is time to ask again.
+func (x *Exchanger) await(ctx context.Context) error {
+	again, cancel := context.WithTimeout(ctx, askInterval)
+	defer cancel()
+	if err := x.ep.Await(again, &x.turn); err != nil && again.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// Close closes the port. Before that it answers nodes that have not completed the last round, for
+// up to 0.1 s. Further calls do nothing.
+func (x *Exchanger) Close() error {
+	x.call.Lock()
+	defer x.call.Unlock()
+	if x.failed == nil {
+		x.failed = mcd.ErrClosed
+		ctx, cancel := context.WithTimeout(context.Background(), lingerTime)
+		defer cancel()
+		behind := func(i int) bool { return x.linger[i] && x.peers[i].done < x.round }
+		_ = x.repeat(ctx, "close", behind, func(int) {}) // they ask; more cannot be done for them
+	}
+	return x.port.Close()
+}

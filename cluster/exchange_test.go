@@ -1,0 +1,291 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// exchangers opens one for each of n nodes, on links with these faults.
+func exchangers(t *testing.T, n int, faults fault.Config, cfg cluster.ExchangerConfig) []*cluster.Exchanger {
+	t.Helper()
+	eps := mcdtest.Open(t, n, mcdtest.Config{
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+			f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		},
+	})
+	var all []*cluster.Exchanger
+	for _, e := range eps {
+		x, err := cluster.OpenExchanger(e, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// each runs f for all at once.
+func each(t *testing.T, all []*cluster.Exchanger, f func(i int, x *cluster.Exchanger) error) {
+	t.Helper()
+	var wait sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, x := range all {
+		wait.Go(func() { errs[i] = f(i, x) })
+	}
+	wait.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+}
+
+// blob is what a node contributes to a round: of any length, some longer than many messages.
+func blob(round, node int) []byte {
+	rng := rand.New(rand.NewPCG(uint64(round), uint64(node)))
+	return bytes.Repeat([]byte{byte(round), byte(node), byte(rng.IntN(256))}, []int{0, 1, 30, 3000}[rng.IntN(4)])
+}
+
+// All nodes get all blobs, and the root those of a gather, round after round, at different times,
+// on links that lose a fifth of all messages.
+func TestExchanger_Rounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rounds = 20
+		all := exchangers(t, 5, fault.Config{Loss: .2, Duplicate: .1, Reorder: .1}, cluster.ExchangerConfig{})
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			rng := rand.New(rand.NewPCG(7, uint64(i)))
+			for round := range rounds {
+				time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond) // in virtual time: nodes are not in step
+				var got [][]byte
+				var err error
+				root := round % len(all)
+				if gather := round%2 == 1; gather {
+					got, err = x.Gather(t.Context(), mcd.NodeID(root), blob(round, i))
+					if i != root && got != nil {
+						return fmt.Errorf("round %d: %d blobs, and it is not the root", round, len(got))
+					}
+					if i != root {
+						got = nil
+					}
+				} else {
+					got, err = x.Exchange(t.Context(), blob(round, i))
+				}
+				if err != nil {
+					return fmt.Errorf("round %d: %w", round, err)
+				}
+				for k, b := range got {
+					if !bytes.Equal(b, blob(round, k)) {
+						return fmt.Errorf("round %d: %d bytes of node %d, want %d", round, len(b), k, len(blob(round, k)))
+					}
+				}
+				if want := len(all); (round%2 == 0 || i == root) && len(got) != want {
+					return fmt.Errorf("round %d: %d blobs, want %d", round, len(got), want)
+				}
+			}
+			return x.Close()
+		})
+	})
+}
+
+// Without loss an exchange takes no interval: a node that waits is sent the blob as soon as it is
+// posted.
+func TestExchanger_NoDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := exchangers(t, 3, fault.Config{}, cluster.ExchangerConfig{})
+		start := time.Now()
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			time.Sleep(time.Duration(i) * time.Millisecond) // virtual
+			_, err := x.Exchange(t.Context(), []byte{1})
+			return errors.Join(err, x.Close())
+		})
+		if took := time.Since(start); took > 3*time.Millisecond {
+			t.Errorf("%v behind the last node's call", took-2*time.Millisecond)
+		}
+	})
+}
+
+// A node that does not call is named, when the context ends or when it is silent.
+func TestExchanger_NamesWhoIsMissing(t *testing.T) {
+	for _, silent := range []time.Duration{0, 100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			all := exchangers(t, 4, fault.Config{}, cluster.ExchangerConfig{PeerTimeout: silent})
+			if silent > 0 {
+				if err := all[3].Close(); err != nil { // nobody answers
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			each(t, all[:2], func(i int, x *cluster.Exchanger) error {
+				_, err := x.Exchange(ctx, nil)
+				var missing *cluster.MissingError
+				if !errors.As(err, &missing) || !errors.Is(err, cluster.ErrIncomplete) {
+					return fmt.Errorf("%v, want a MissingError", err)
+				}
+				want := []mcd.NodeID{2, 3}
+				if silent > 0 {
+					want = []mcd.NodeID{3} // node 2 has not called, and answers that it has not
+				} else if !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("%v is not the context's error", err)
+				}
+				if !slices.Equal(missing.Nodes, want) || missing.Silent != silent {
+					return fmt.Errorf("%+v, want nodes %v", missing, want)
+				}
+				if _, err := x.Exchange(t.Context(), nil); err == nil {
+					return errors.New("a round follows a failed one")
+				}
+				return x.Close()
+			})
+		})
+	}
+}
+
+// A request is answered though messages are lost, as soon as the answer is ready.
+func TestExchanger_Ask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		all := exchangers(t, 2, fault.Config{Loss: .3}, cluster.ExchangerConfig{
+			PeerTimeout: time.Second,
+			Answer: func(from mcd.NodeID, request []byte) ([]byte, bool) {
+				answer := strings.Repeat(fmt.Sprintf("%d asks %s, ", from, request), 300) // some are longer than a message
+				return []byte(answer), time.Since(start) > 3*time.Second
+			},
+		})
+		for i := range 30 {
+			b, err := all[0].Ask(t.Context(), 1, fmt.Append(nil, i))
+			if want := strings.Repeat(fmt.Sprintf("0 asks %d, ", i), 300); err != nil || string(b) != want {
+				t.Fatalf("%q, %v, want %q", b, err, want)
+			}
+		}
+		if _, err := all[0].Ask(t.Context(), 0, nil); !errors.Is(err, mcd.ErrUnknownNode) {
+			t.Errorf("asks itself: %v", err)
+		}
+		if _, err := all[0].Ask(t.Context(), 1, make([]byte, 10_000)); err == nil || !strings.Contains(err.Error(), "10000 bytes") {
+			t.Errorf("a long request: %v", err)
+		}
+		if err := errors.Join(all[0].Close(), all[0].Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := all[0].Ask(t.Context(), 1, nil); !errors.Is(err, mcd.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// Any bytes from another node are ignored or refused, and a round works behind them.
+func TestExchanger_Hostile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		x, err := cluster.OpenExchanger(eps[0], cluster.ExchangerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := eps[1].OpenPort(1, mcd.PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 5000 {
+				b := make([]byte, rng.IntN(40))
+				for i := range b {
+					b[i] = byte(rng.IntN(8)) * byte(rng.IntN(64))
+				}
+				if err := p.Send(t.Context(), mcd.Addr{Node: 0, Port: cluster.ExchangePort}, b); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		got := make(chan error, 1)
+		go func() {
+			_, err := x.Gather(ctx, 1, []byte("mine"))
+			got <- err
+		}()
+		<-done
+		cancel()
+		<-got // forged parts may have ended it
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func ExampleExchanger_Exchange() {
+	eps, closeAll, err := mcdtest.Start(3, mcdtest.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var wait sync.WaitGroup
+	for _, e := range eps {
+		wait.Go(func() { // each node
+			x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			keys, err := x.Exchange(ctx, fmt.Appendf(nil, "key of %d", e.Node()))
+			if e.Node() == 2 {
+				fmt.Printf("%q %v\n", keys, err)
+			}
+			_ = x.Close()
+		})
+	}
+	wait.Wait()
+	_ = closeAll()
+	// Output: ["key of 0" "key of 1" "key of 2"] <nil>
+}
+
+func ExampleExchanger_Gather() {
+	eps, closeAll, err := mcdtest.Start(3, mcdtest.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var wait sync.WaitGroup
+	for _, e := range eps {
+		wait.Go(func() { // each node
+			x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			results, err := x.Gather(ctx, 0, fmt.Appendf(nil, "%d squared is %d", e.Node(), e.Node()*e.Node()))
+			if e.Node() == 0 {
+				fmt.Printf("%q %v\n", results, err)
+			}
+			_ = x.Close()
+		})
+	}
+	wait.Wait()
+	_ = closeAll()
+	// Output: ["0 squared is 0" "1 squared is 1" "2 squared is 4"] <nil>
+}

@@ -1,0 +1,19 @@
+// Package incarnation makes the numbers that tell one life of a process, endpoint or connection from the
+// next: whoever starts anew takes another number, and messages of and for the former one do no harm.
+package incarnation
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+)
+
+// New returns a random number, not 0.
+func New() uint32 {
+	var b [4]byte
+	for {
+		_, _ = rand.Read(b[:]) // never fails
+		if n := binary.BigEndian.Uint32(b[:]); n != 0 {
+			return n
+		}
+	}
+}
