@@ -61,7 +61,8 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 		return err
 	}
 	size := len(keys)
-	_, left, err1 := remotes(d, string(keys[(int(e.Node())+size-1)%size])) // this node is its left neighbour's right one
+	// This node is its left neighbour's right one.
+	_, left, err1 := remotes(d, string(keys[(int(e.Node())+size-1)%size]))
 	right, _, err2 := remotes(d, string(keys[(int(e.Node())+1)%size]))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
