@@ -91,8 +91,6 @@ func (g *groups) promiscuous(name string, asked, vlans bool) (why string, err er
 	if why == "" {
 		return "", nil
 	}
-	if err := g.membership(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, transport.MAC{}); err != nil {
-		return "", fmt.Errorf("make the NIC promiscuous: %w", Explain(err))
-	}
-	return why, nil
+	err = g.membership(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, transport.MAC{})
+	return why, Explain("make the NIC promiscuous", err)
 }

@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -19,7 +18,7 @@ func findInterface(name string) (*net.Interface, transport.MAC, error) {
 	ifi, err := net.InterfaceByName(name)
 	var errno syscall.Errno
 	if errors.As(err, &errno) { // the system did not say whether there is one
-		return nil, transport.MAC{}, fmt.Errorf("look for the interface: %w", Explain(errno))
+		return nil, transport.MAC{}, Explain("look for the interface", errno)
 	}
 	if err != nil {
 		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, interfaceNames())
@@ -46,9 +45,16 @@ func interfaceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Explain turns an error of the system into one of package transport, with the cure where there is
-// one. Other errors are returned as they are.
-func Explain(err error) error {
+// Explain says what was tried when the system returned err, and turns err into an error of package
+// transport, with the cure where there is one. No error stays none.
+func Explain(act string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", act, explain(err))
+}
+
+func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, "+
@@ -89,14 +95,6 @@ func txQueues(name string) (int, error) {
 		return 1, nil
 	}
 	return max(int(c.TxCount+c.CombinedCount), 1), nil
-}
-
-// bind makes a socket receive frames of all EtherTypes from the interface. It receives nothing
-// before, so its filter must be in place by then.
-func bind(fd, index int) error {
-	var all [2]byte // in network byte order, whatever this processor's is
-	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index})
 }
 
 // namespace identifies this thread's network namespace, or is "" where the system does not tell. It

@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -48,7 +47,7 @@ func (s *sender) open(ifi *net.Interface, src transport.MAC, bypassQdisc bool) e
 	}
 	fd, err := openSendSocket(ifi.Index, bypassQdisc && queues == 1)
 	if err != nil {
-		return fmt.Errorf("open the sending socket: %w", Explain(err))
+		return Explain("open the sending socket", err)
 	}
 	s.fd, s.src, s.mtu, s.index = fd, src, ifi.MTU, ifi.Index
 	size := max(s.mtu+transport.MaxHeaderLen, transport.MinFrameLen)

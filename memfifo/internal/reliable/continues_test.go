@@ -71,8 +71,11 @@ func TestContinues_OnlyPlainNextFrames(t *testing.T) {
 func TestContinues_AgreesWithHandle(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	compared := 0
-	for range 15 {
+	compared, scripts := 0, 15
+	if testing.Short() {
+		scripts = 5
+	}
+	for range scripts {
 		s := newScript(t)
 		for range 400 {
 			s.do(byte(rng.Uint32()))

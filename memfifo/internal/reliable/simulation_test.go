@@ -24,8 +24,11 @@ func TestSimulation(t *testing.T) {
 	}
 	began := time.Now()
 	var records, events, restarts, byes uint64
-	runs := 0
-	for seed := first; runs < *simRuns || records < *simRecords; seed++ {
+	runs, most := 0, *simRuns
+	if testing.Short() {
+		most = min(most, 20)
+	}
+	for seed := first; runs < most || records < *simRecords; seed++ {
 		r := newRun(seed)
 		r.run()
 		if r.wrong != "" {
