@@ -1,6 +1,5 @@
 // Package incarnation makes the numbers that tell one life of a process, endpoint or connection
-// from the next: whoever starts anew takes another number, and messages of and for the former one
-// do no harm.
+// from the next. Each start takes a new number, so messages of and for an earlier life do no harm.
 package incarnation
 
 import (
