@@ -2,8 +2,8 @@ package mcd
 
 import "sync/atomic"
 
-// sendLane holds the descriptors that wait for one destination. Its methods are the queue's, whose mu
-// guards it; waiting and held are read without.
+// sendLane holds the descriptors that wait for one destination. Its methods are the queue's,
+// whose mu guards it; waiting and held are read without.
 type sendLane struct {
 	waiting    atomic.Int32
 	held       atomic.Bool

@@ -100,11 +100,20 @@ func (q *sendQueue) post(ds []*SendDesc) {
 	q.schedule()
 }
 
-// flush tries to send what waits.
+// flush tries to send what waits, unless another goroutine has the lock: then that one, or the next
+// retry, does.
 func (q *sendQueue) flush() {
-	if q.count.Load() == 0 || !q.mu.TryLock() { // the holder of the lock is at it
+	if q.count.Load() == 0 || !q.mu.TryLock() {
 		return
 	}
+	defer q.mu.Unlock()
+	q.send()
+	q.schedule()
+}
+
+// retry is the timer's flush. It waits for the lock, since not every holder tries to send.
+func (q *sendQueue) retry() {
+	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.send()
 	q.schedule()
@@ -116,7 +125,7 @@ func (q *sendQueue) schedule() {
 		return
 	}
 	if q.timer == nil {
-		q.timer = time.AfterFunc(sendRetry, q.flush) // stopped by stop
+		q.timer = time.AfterFunc(sendRetry, q.retry) // stopped by stop
 		return
 	}
 	q.timer.Reset(sendRetry)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -20,7 +21,6 @@ type choosy struct {
 	transport.Link
 	mu      sync.Mutex
 	refuses func(*transport.Frame) bool
-	sent    []transport.MAC
 }
 
 func (c *choosy) Unwrap() transport.Link { return c.Link }
@@ -277,4 +277,27 @@ func BenchmarkFlush(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/descriptor")
 		})
 	}
+}
+
+// No call of Close returns before the port is released, also if another goroutine closes it, too.
+func TestPort_ClosedByTwo(t *testing.T) {
+	link, es := choosing(t, 2)
+	p := port(t, es[0], 1)
+	sending, room, closed := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	link.refuse(func(*transport.Frame) bool { close(sending); <-room; return true })
+	go func() { _ = p.TrySend(0, mcd.ToAll(1), nil) }()
+	<-sending
+	for range 2 {
+		go func() { _ = p.Close(); closed <- struct{}{} }()
+	}
+	for range 1000 { // until both are at it, most likely
+		runtime.Gosched()
+	}
+	if len(closed) > 0 {
+		t.Error("Close has returned while a send of the port is under way")
+	}
+	close(room)
+	<-closed
+	<-closed
+	port(t, es[0], 1)
 }
