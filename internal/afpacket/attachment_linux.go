@@ -79,31 +79,44 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if a.ifi, a.mac, err = findInterface(name); err != nil {
 		return err
 	}
+	nic, err := askDriver(a.ifi.Name)
+	if err != nil {
+		return err
+	}
 	if a.poller, err = s.Open(a.ifi); err != nil {
 		return err
 	}
-	if err := a.attach(); err != nil {
+	if err := a.attach(nic); err != nil {
 		_ = s.Close() // the first error is the one to report
 		return err
 	}
 	return nil
 }
 
-// attach binds the receiving socket to the interface, and opens the sending one.
-func (a *Attachment) attach() (err error) {
+// attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
+// promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
+func (a *Attachment) attach(nic driver) error {
 	a.state.index = a.ifi.Index
 	a.groups = newGroups(a.ifi.Index, a.socket)
 	if err := a.socket.Control(a.bind); err != nil {
 		return err
 	}
-	if err := a.sender.open(a.ifi, a.mac, a.cfg.BypassQdisc); err != nil {
+	if err := a.sender.open(a.ifi, nic, a.mac, a.cfg.BypassQdisc); err != nil {
 		return err
 	}
-	a.promisc, err = a.groups.promiscuous(a.ifi.Name, a.cfg.Promiscuous, !a.cfg.NoVLANs)
-	if err != nil {
-		_ = a.sender.close() // the first error is the one to report
+	switch {
+	case a.cfg.Promiscuous:
+		a.promisc = "asked for"
+	case nic.filtersVLANs && !a.cfg.NoVLANs:
+		a.promisc = "the NIC filters VLANs (rx-vlan-filter) and would drop tagged frames of unregistered VIDs"
+	default:
+		return nil
 	}
-	return err
+	if err := a.groups.promiscuous(); err != nil {
+		_ = a.sender.close() // the first error is the one to report
+		return Explain("make the NIC promiscuous", err)
+	}
+	return nil
 }
 
 // bind makes the receiving socket receive. Before it is bound it receives nothing: its filter and

@@ -71,30 +71,23 @@ func explain(err error) error {
 	return err
 }
 
-// filtersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as
-// virtio-net, vmxnet3 and many server NICs do. It is false if the driver does not say.
-func filtersVLANs(name string) (bool, error) {
-	e, err := ethtool.NewEthtool()
-	if err != nil {
-		return false, fmt.Errorf("ask the driver for its VLAN filter: %w", err)
-	}
-	defer e.Close()
-	features, err := e.Features(name)
-	return err == nil && features["rx-vlan-filter"], nil
+// driver is what the NIC's driver says of it.
+type driver struct {
+	// filtersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
+	// and many server NICs do. It is false if the driver does not say.
+	filtersVLANs bool
+	txQueues     int // transmit queues in use; 1 if the driver does not say
 }
 
-// txQueues returns how many transmit queues the NIC uses, or 1 if the driver does not say.
-func txQueues(name string) (int, error) {
+func askDriver(name string) (driver, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return 0, fmt.Errorf("ask the driver for its transmit queues: %w", err)
+		return driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	c, err := e.GetChannels(name)
-	if err != nil {
-		return 1, nil
-	}
-	return max(int(c.TxCount+c.CombinedCount), 1), nil
+	features, _ := e.Features(name)    // nil if the driver does not say
+	channels, _ := e.GetChannels(name) // likewise zero
+	return driver{features["rx-vlan-filter"], max(int(channels.TxCount+channels.CombinedCount), 1)}, nil
 }
 
 // namespace identifies this thread's network namespace, or is "" where the system does not tell. It

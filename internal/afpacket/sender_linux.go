@@ -40,12 +40,8 @@ type sender struct {
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, src transport.MAC, bypassQdisc bool) error {
-	queues, err := txQueues(ifi.Name)
-	if err != nil {
-		return err
-	}
-	fd, err := openSendSocket(ifi.Index, bypassQdisc && queues == 1)
+func (s *sender) open(ifi *net.Interface, nic driver, src transport.MAC, bypassQdisc bool) error {
+	fd, err := openSendSocket(ifi.Index, bypassQdisc && nic.txQueues == 1)
 	if err != nil {
 		return Explain("open the sending socket", err)
 	}
