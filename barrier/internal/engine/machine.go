@@ -39,7 +39,8 @@ type machine struct {
 	entered, left monotime.Time
 	done          []monotime.Time // by step
 
-	status []Presence // by rank, of the status request in progress; nil: none was made
+	status   []Presence // by rank, the answers to the last status request; nil: none was made
+	statusOf uint32     // the generation that it asked for
 
 	stats Stats
 	last  []uint64 // by awaited message: how often a step waited for it longest
