@@ -253,6 +253,9 @@ func TestDrainHoldsUpNobodyElse(t *testing.T) {
 			}
 			return d
 		}
+		if d := post(other, "at once"); !d.Done() {
+			t.Error("with nothing held, what is posted to the other waits")
+		}
 		held := post(drained, "held 1")
 		if d := post(other, "posted"); !d.Done() || held.Done() {
 			t.Errorf("posted to the other: done %v, to the drained node: done %v; want true, false", d.Done(), held.Done())
@@ -264,7 +267,7 @@ func TestDrainHoldsUpNobodyElse(t *testing.T) {
 		if err := p.Broadcast(limit(t), 1, []byte("to all")); err != nil {
 			t.Errorf("Broadcast: %v", err)
 		}
-		for _, want := range []string{"posted", "tried", "sent", "to all"} {
+		for _, want := range []string{"at once", "posted", "tried", "sent", "to all"} {
 			expect(t, other, p.Addr(), want)
 		}
 		if d := time.Since(started); d > 100*time.Millisecond {

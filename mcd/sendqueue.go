@@ -27,14 +27,8 @@ type sendQueue struct {
 	many  sendLane
 	held  int         // how many lanes are held
 	last  uint64      // sequence number of the last descriptor that had to wait
-	timer *time.Timer // tries again, in case that nobody makes progress
-}
-
-// sendLane holds the descriptors that wait for one destination.
-type sendLane struct {
-	waiting    atomic.Int32
-	held       atomic.Bool
-	head, tail *SendDesc
+	timer *time.Timer // of the next retry, in case that nobody makes progress
+	armed bool        // timer runs
 }
 
 const (
@@ -49,28 +43,22 @@ const (
 // errHeld: a Drain holds back messages to the destination. It is transport.ErrBusy.
 var errHeld = fmt.Errorf("a drain is under way: %w", transport.ErrBusy)
 
-// lane returns the lane of a descriptor.
-func (q *sendQueue) lane(d *SendDesc) *sendLane {
-	if d.neighbour == nil {
+// lane returns the lane of messages to a neighbour or, if n is nil, to many.
+func (q *sendQueue) lane(n *neighbour) *sendLane {
+	if n == nil {
 		return &q.many
 	}
-	return &d.neighbour.lane
+	return &n.lane
 }
 
-// admit reports whether a message of a lane may go ahead of what waits.
-func (q *sendQueue) admit(l *sendLane) error {
-	if l.held.Load() {
+// admit reports whether a message may go ahead of what waits: to a neighbour or, if n is nil, to
+// many.
+func (q *sendQueue) admit(n *neighbour) error {
+	l := q.lane(n)
+	switch {
+	case l.held.Load():
 		return errHeld
-	}
-	if l.waiting.Load() > 0 || q.many.waiting.Load() > 0 {
-		return transport.ErrBusy
-	}
-	return nil
-}
-
-// admitMany is admit for a message to many.
-func (q *sendQueue) admitMany() error {
-	if q.count.Load() > 0 {
+	case l.waiting.Load() > 0, q.many.waiting.Load() > 0, n == nil && q.count.Load() > 0:
 		return transport.ErrBusy
 	}
 	return nil
@@ -79,7 +67,7 @@ func (q *sendQueue) admitMany() error {
 // post sends descriptors of one port, at most a batch, or lets them wait.
 func (q *sendQueue) post(ds []*SendDesc) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if ds[0].port.closed.Load() {
 		finish(ds, ErrClosed)
 		return
@@ -97,71 +85,43 @@ func (q *sendQueue) post(ds []*SendDesc) {
 		return
 	}
 	for _, d := range ds {
-		q.push(d)
+		if !d.posted.Load() { // else it is in ds twice
+			q.push(d)
+		}
 	}
-	if len(q.lanes) > 1 {
+	if q.held > 0 || len(q.lanes) > 1 { // others may go
 		q.send()
 	}
-	q.schedule()
 }
 
-// push puts a descriptor at the end of its lane.
-func (q *sendQueue) push(d *SendDesc) {
-	d.completion.Reset()
-	d.posted.Store(true)
-	q.last++
-	d.sequence, d.next = q.last, nil
-	l := q.lane(d)
-	if l.head == nil {
-		l.head = d
-		if l != &q.many {
-			q.lanes = append(q.lanes, l)
-		}
-	} else {
-		l.tail.next = d
-	}
-	l.tail = d
-	q.counted(l, 1)
-}
-
-// pop takes the first n descriptors out of a lane. A lane that is empty then stays in lanes until
-// send.
-func (q *sendQueue) pop(l *sendLane, n int) {
-	for range n {
-		d := l.head
-		l.head, d.next = d.next, nil
-	}
-	q.counted(l, -n)
-}
-
-// counted notes that so many more descriptors wait in a lane.
-func (q *sendQueue) counted(l *sendLane, n int) {
-	l.waiting.Add(int32(n))
-	if !l.held.Load() {
-		q.count.Add(int32(n))
-	}
-}
-
-// flush tries to send what waits.
+// flush tries to send what waits, unless another goroutine has the lock.
 func (q *sendQueue) flush() {
-	if q.count.Load() == 0 || !q.mu.TryLock() { // the holder of the lock is at it
+	if q.count.Load() == 0 || !q.mu.TryLock() {
 		return
 	}
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.send()
-	q.schedule()
 }
 
-// schedule sees to it that what waits is tried again.
-func (q *sendQueue) schedule() {
-	if q.count.Load() == 0 {
-		return
+// retry is the timer's flush. It waits for the lock: not every holder tries to send.
+func (q *sendQueue) retry() {
+	q.mu.Lock()
+	defer q.unlock()
+	q.armed = false
+	q.send()
+}
+
+// unlock gives mu back. If something waits that may go, a retry follows.
+func (q *sendQueue) unlock() {
+	if q.count.Load() > 0 && !q.armed {
+		q.armed = true
+		if q.timer == nil {
+			q.timer = time.AfterFunc(sendRetry, q.retry) // stopped by stop
+		} else {
+			q.timer.Reset(sendRetry)
+		}
 	}
-	if q.timer == nil {
-		q.timer = time.AfterFunc(sendRetry, q.flush) // stopped by stop
-		return
-	}
-	q.timer.Reset(sendRetry)
+	q.mu.Unlock()
 }
 
 // send gives the link what waits, until it refuses.
@@ -230,11 +190,11 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 // remove takes a descriptor back. It returns false if it does not wait any more.
 func (q *sendQueue) remove(d *SendDesc) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !d.posted.Load() {
 		return false
 	}
-	q.removeAll(q.lane(d), func(other *SendDesc) bool { return other == d })
+	q.removeAll(q.lane(d.neighbour), func(other *SendDesc) bool { return other == d })
 	q.compact()
 	return true
 }
@@ -242,31 +202,11 @@ func (q *sendQueue) remove(d *SendDesc) bool {
 // drop fails the waiting descriptors of a port that was closed.
 func (q *sendQueue) drop(p *Port) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	for _, l := range append(slices.Clip(q.lanes), &q.many) {
 		finish(q.removeAll(l, func(d *SendDesc) bool { return d.port == p }), ErrClosed)
 	}
 	q.compact()
-}
-
-// removeAll takes some descriptors out of a lane.
-func (q *sendQueue) removeAll(l *sendLane, which func(*SendDesc) bool) (removed []*SendDesc) {
-	at := &l.head
-	l.tail = nil
-	for d := l.head; d != nil; d = d.next {
-		if which(d) {
-			*at = d.next
-			removed = append(removed, d)
-			continue
-		}
-		l.tail, at = d, &d.next
-	}
-	for _, d := range removed {
-		d.next = nil
-		d.posted.Store(false)
-	}
-	q.counted(l, -len(removed))
-	return removed
 }
 
 // compact takes the empty lanes out of lanes.
@@ -274,25 +214,9 @@ func (q *sendQueue) compact() {
 	q.lanes = slices.DeleteFunc(q.lanes, func(l *sendLane) bool { return l.head == nil })
 }
 
-// hold has a lane wait for release, or lets it go. The caller holds mu.
-func (q *sendQueue) hold(l *sendLane, on bool) {
-	if l.held.Load() == on {
-		return
-	}
-	waiting := l.waiting.Load()
-	if on {
-		q.held++
-		q.count.Add(-waiting)
-	} else {
-		q.held--
-		q.count.Add(waiting)
-	}
-	l.held.Store(on) // last: a sender that is admitted then sees what waits
-}
-
 // why says what a descriptor waits for.
 func (q *sendQueue) why(d *SendDesc) string {
-	if q.lane(d).held.Load() {
+	if q.lane(d.neighbour).held.Load() {
 		return "a drain is under way"
 	}
 	return fmt.Sprintf("link %s has no room", transport.Name(q.link))

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -38,38 +39,21 @@ func open(t testing.TB, size int, spin time.Duration, cfg fault.Config, seed uin
 // openMTU is open with frames of another length.
 func openMTU(t testing.TB, size, mtu int, spin time.Duration, cfg fault.Config, seed uint64) *cluster {
 	t.Helper()
-	f, err := fabric.New(fabric.Config{MTU: mtu})
-	if err != nil {
-		t.Fatal(err)
-	}
-	links, err := f.AddSwitch("").Links(size)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cluster{}
-	table := make([]mcd.Node, size)
-	for k, l := range links {
-		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
-	}
-	for k, inner := range links {
-		var l transport.Link = inner
-		if spin < 0 {
-			f, err := fault.New(inner, rand.New(rand.NewPCG(seed, uint64(k))), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+	mcfg := mcdtest.Config{Fabric: fabric.Config{MTU: mtu}, Endpoint: mcd.Config{Spin: spin}}
+	if spin < 0 {
+		mcfg.Wrap = func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
+			f, err := fault.New(inner, rand.New(rand.NewPCG(seed, uint64(node))), cfg)
+			must(t, err)
 			c.faults = append(c.faults, f)
-			l = f
+			return f
 		}
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: spin}, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+	}
+	c.eps = mcdtest.Open(t, size, mcfg)
+	for _, e := range c.eps {
 		d, err := memfifo.Open(e, memfifo.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.eps, c.domains = append(c.eps, e), append(c.domains, d)
+		must(t, err)
+		c.domains = append(c.domains, d)
 	}
 	t.Cleanup(c.close)
 	return c

@@ -7,37 +7,29 @@ import (
 	"log"
 	"sync"
 
-	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // domains makes a cluster in memory. On real machines, each node opens its own link and finds the
 // others: see package cluster. Keys reach the others as text, by a message for instance; here they
 // are just used.
 func domains(n int) (all []*memfifo.Domain, closeAll func()) {
-	links, err := fabric.Links(n)
+	eps, closeEndpoints, err := mcdtest.Start(n, mcdtest.Config{})
 	check(err)
-	var table []mcd.Node
-	for k, l := range links {
-		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
-	var eps []*mcd.Endpoint
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		check(err)
+	for _, e := range eps {
 		d, err := memfifo.Open(e, memfifo.Config{})
 		check(err)
-		eps, all = append(eps, e), append(all, d)
+		all = append(all, d)
 	}
 	return all, func() {
 		for _, d := range all {
 			check(d.Flush(context.Background())) // before any of them is closed, and does not answer any more
 		}
-		for k := range all {
-			check(errors.Join(all[k].Close(), eps[k].Close()))
+		for _, d := range all {
+			check(d.Close())
 		}
+		check(closeEndpoints())
 	}
 }
 

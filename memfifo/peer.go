@@ -62,7 +62,7 @@ func (p *peer) ready() error {
 // pump sends the frames that the connection lets go.
 func (p *peer) pump(now monotime.Time) {
 	p.linkBusy = false
-	for !p.linkBusy {
+	for more := true; more && !p.linkBusy; more = p.conn.NeedsPump() {
 		n := p.conn.NextBatch(now, &p.d.batch)
 		if n == 0 {
 			break
@@ -85,18 +85,18 @@ func (p *peer) pump(now monotime.Time) {
 
 // advance does what an acknowledgement or a deadline has made possible.
 func (p *peer) advance(now monotime.Time) {
-	p.sendReplies(now)
+	p.sendReplies()
 	if p.blocked && len(p.replies) < maxReplies/2 {
 		p.blocked = false
-		p.resume(now)
+		p.resume()
 	}
 	p.sendQueued(now)
 }
 
 // resume takes the requests that were held up.
-func (p *peer) resume(now monotime.Time) {
+func (p *peer) resume() {
 	if records, ok := p.conn.Buffered(reliable.Requests); ok {
-		p.take(now, reliable.Requests, records)
+		p.take(reliable.Requests, records)
 	}
 }
 
@@ -150,7 +150,7 @@ func (p *peer) probeDue() (at monotime.Time, ok bool) {
 
 // probe sends a frame of no records: the connection finds out what becomes of it.
 func (p *peer) probe(now monotime.Time) {
-	if p.conn.Reserve(now, reliable.Requests, 0) != nil {
+	if p.conn.Reserve(reliable.Requests, 0) != nil {
 		p.heard = now
 		p.conn.Uncork(reliable.Requests)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -34,16 +35,9 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var eps []*mcd.Endpoint
-	for k, l := range links {
-		table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
-		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = ep.Close() })
-		eps = append(eps, ep)
-	}
+	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
+	eps := mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Nodes: table, Spin: -1}},
+		[]transport.Link{links[0]}, []transport.Link{links[1]}, []transport.Link{links[2]})
 	d, err := Open(eps[0], Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +113,7 @@ func (r *raw) send(f []byte) {
 func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	for range 1000 {
 		r.mu.Lock()
-		b := r.conn.Reserve(clock.Now(), lane, len(records))
+		b := r.conn.Reserve(lane, len(records))
 		if b != nil {
 			copy(b, records)
 			r.conn.Uncork(lane)

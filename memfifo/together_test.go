@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/linktest"
@@ -18,14 +19,12 @@ import (
 // messages come together.
 func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	x, y := linktest.Pipe()
-	table := []mcd.Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
-	for k, l := range []transport.Link{x, y} {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l)
-		must(t, err)
-		t.Cleanup(func() { e.Close() })
+	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}
+	eps = [2]*mcd.Endpoint(mcdtest.OpenLinks(t, cfg, []transport.Link{x}, []transport.Link{y}))
+	for k, e := range eps {
 		d, err := memfifo.Open(e, memfifo.Config{})
 		must(t, err)
-		eps[k], domains[k] = e, d
+		domains[k] = d
 	}
 	return eps, domains
 }

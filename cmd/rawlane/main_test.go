@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // scriptsAtOnce is the number of scripts that run at one time, unless -parallel is given: most of
 // their time is waiting.
-const scriptsAtOnce = "4"
+const scriptsAtOnce = "6"
 
 // TestGuide runs the commands of docs/routing-guide.md. It takes longest, and so it begins first.
 func TestGuide(t *testing.T) {

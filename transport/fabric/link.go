@@ -116,7 +116,7 @@ func (l *Link) Close() error {
 		return nil
 	}
 	close(l.wakeup.done)
-	l.dev.setUp(l.port, false)
+	l.dev.fwd.SetUp(l.port, false)
 	l.dev.ends[l.port].link = nil
 	delete(f.macs, l.mac)
 	return nil
@@ -129,7 +129,7 @@ func (l *Link) SetUp(up bool) {
 	defer l.fabric.mu.Unlock()
 	if !l.closed.Load() {
 		l.down = !up
-		l.dev.setUp(l.port, up)
+		l.dev.fwd.SetUp(l.port, up)
 	}
 }
 

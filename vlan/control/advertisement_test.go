@@ -83,7 +83,7 @@ func TestFailoverIgnoresOldNews(t *testing.T) {
 }
 
 // The golden vector of docs/wire-format.md.
-func TestFailoverNewsOnTheWire(t *testing.T) {
+func TestAdvertisementOnTheWire(t *testing.T) {
 	f, err := control.NewFailover(low, probed)
 	if err != nil {
 		t.Fatal(err)
@@ -103,9 +103,9 @@ func TestFailoverNewsOnTheWire(t *testing.T) {
 	}
 }
 
-// FuzzFailoverNews: whatever a peer says, nothing panics, no more is sent than a probe of each path
+// FuzzAdvertisement: whatever a peer says, nothing panics, no more is sent than a probe of each path
 // and one of the news, and the pair is on a VID that is configured.
-func FuzzFailoverNews(f *testing.F) {
+func FuzzAdvertisement(f *testing.F) {
 	f.Add([]byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}, true)
 	f.Add([]byte{0x11, 1, 0, 20, 0, 0, 0, 1, 0xf0, 10}, false)
 	f.Add([]byte{0x11, 255, 0, 0, 0, 0, 0, 1}, false)

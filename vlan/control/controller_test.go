@@ -272,10 +272,10 @@ func TestControlNamesBadInput(t *testing.T) {
 		}
 	}
 	if _, err := control.NewController(monotime.At(0), top, nil, control.ControllerConfig{}); !errors.Is(err, plan.ErrInvalid) {
-		t.Errorf("no plan: %v, want ErrBadPlan", err)
+		t.Errorf("no plan: %v, want ErrInvalid", err)
 	}
 	if _, err := control.NewController(monotime.At(0), &topology.Topology{}, pl, control.ControllerConfig{}); !errors.Is(err, topology.ErrInvalid) {
-		t.Errorf("no topology: %v, want ErrBadTopology", err)
+		t.Errorf("no topology: %v, want ErrInvalid", err)
 	}
 	c, err := control.NewController(monotime.At(0), top, pl, control.ControllerConfig{})
 	if err != nil {

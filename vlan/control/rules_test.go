@@ -38,7 +38,7 @@ func collision(t *testing.T) (w *watch, moved, stayed plan.Pair) {
 	m := newModel(top, pl, control.ControllerConfig{MaxChanges: mostChanges, FlapDamping: rest})
 	w = &watch{model: m, t: t, name: t.Name(), moved: make(map[plan.Pair]monotime.Time), slack: 1.03}
 	moved, stayed = plan.Pair{A: 0, B: 4}, plan.Pair{A: 1, B: 5}
-	for k := range 4 { // the first sample, and three periods of patience
+	for k := range 4 { // the first sample, and three periods of hysteresis
 		d := w.step(both(moved, stayed))
 		if k < 3 && len(d) == 0 {
 			continue
@@ -53,7 +53,7 @@ func collision(t *testing.T) (w *watch, moved, stayed plan.Pair) {
 func TestControlKeepsWhatIsBetter(t *testing.T) {
 	w, moved, stayed := collision(t)
 	if w.control.State() != control.Evaluating {
-		t.Errorf("%v after a change, want judging", w.control.State())
+		t.Errorf("%v after a change, want evaluating", w.control.State())
 	}
 	for range 10 {
 		if d := w.step(both(moved, stayed)); len(d) > 0 {
@@ -67,7 +67,7 @@ func TestControlKeepsWhatIsBetter(t *testing.T) {
 
 // The traffic changes while a change is made, so that the change makes it worse: it is taken back
 // after one period, and the pair rests.
-func TestControlTakesBackWhatMadeItWorse(t *testing.T) {
+func TestControlRevertsWhatMadeItWorse(t *testing.T) {
 	w, moved, stayed := collision(t)
 	other := plan.Pair{A: 2, B: 6} // now wants the VID that was free, and the pair that stayed is silent
 	d := w.step(both(moved, other))
@@ -121,7 +121,7 @@ func TestControlReplace(t *testing.T) {
 	w, moved, stayed := collision(t)
 	before := w.control.Plan()
 	if err := w.control.Replace(vlantest.RandomPlan(vlantest.Network(t, "vbft:4x4x4"), 0)); !errors.Is(err, plan.ErrInvalid) || w.control.Plan() != before {
-		t.Errorf("a plan of 16 nodes: %v, want ErrBadPlan and the one before", err)
+		t.Errorf("a plan of 16 nodes: %v, want ErrInvalid and the one before", err)
 	}
 	other := vlantest.Must(w.plan.With(map[plan.Pair]transport.VID{moved: 3, stayed: 3}))
 	if err := w.control.Replace(other); err != nil {
@@ -201,7 +201,7 @@ func TestControlWithCountersThatBeginAnew(t *testing.T) {
 }
 
 // Somebody else changes a pair: it is taken as it is, and left alone for a while.
-func TestControlTakesForeignChangesAsTheyAre(t *testing.T) {
+func TestControlAdoptsExternalChanges(t *testing.T) {
 	w, moved, stayed := collision(t)
 	w.step(both(moved, stayed))
 	w.set(moved, 1) // by the program itself, which has its reasons

@@ -30,8 +30,11 @@ const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
 // a manager's.
 type Client struct {
 	addr Addr
-	http *http.Client
 	base string
+	// do sends a request and returns its answer.
+	do func(*http.Request) (*http.Response, error)
+	// closeIdle closes connections that are not in use.
+	closeIdle func()
 }
 
 // NewClient returns a client of the manager at addr. With a TLS configuration, which has the
@@ -48,15 +51,21 @@ func NewClient(addr Addr, config *tls.Config) *Client {
 			c.base, transport.TLSClientConfig = "https://"+addr.Address, config
 		}
 	}
-	c.http = &http.Client{Transport: transport}
+	c.do, c.closeIdle = (&http.Client{Transport: transport}).Do, transport.CloseIdleConnections
 	return c
+}
+
+// onLane returns a client of the same manager whose requests go by one connection, one at a time.
+func (c *Client) onLane(config *tls.Config) *Client {
+	l := &lane{addr: c.addr, config: config}
+	return &Client{addr: c.addr, base: c.base, do: l.do, closeIdle: l.close}
 }
 
 // Addr returns the manager's address.
 func (c *Client) Addr() Addr { return c.addr }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.closeIdle() }
 
 // Table asks for the table.
 func (c *Client) Table(ctx context.Context) (*api.Table, error) {
@@ -183,7 +192,7 @@ func (c *Client) send(
 	if version != 0 {
 		r.Header.Set("If-Match", strconv.Quote(version.String()))
 	}
-	w, err := c.http.Do(r)
+	w, err := c.do(r)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

@@ -45,6 +45,7 @@ type Dialer struct {
 // Source: VFREC §4.2.
 type Session struct {
 	client *Client
+	lane   *Client // for changes; guarded by asking
 	dialer Dialer
 	id     string
 
@@ -102,6 +103,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	if s.dialer.DrainTimeout == 0 {
 		s.dialer.DrainTimeout = time.Second
 	}
+	s.lane = s.client.onLane(d.TLS)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	events, err := s.connect(ctx)
 	if err != nil {
@@ -228,6 +230,9 @@ func (s *Session) peer(c api.Change) (transport.MAC, bool) {
 // request asks the manager to change the session's pairs, and returns when the stream has told the
 // routes of the answer's version.
 func (s *Session) request(ctx context.Context, method string, body any) (api.Version, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	s.mu.Lock()
 	stream := s.streams
 	err := s.usable(stream)
@@ -235,7 +240,7 @@ func (s *Session) request(ctx context.Context, method string, body any) (api.Ver
 	if err != nil {
 		return 0, err
 	}
-	a, err := ask[api.Changed](ctx, s.client, method, s.path("pairs"), 0, body)
+	a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
 	if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
 		err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
@@ -320,6 +325,9 @@ func (s *Session) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.running.Wait()
+	s.asking <- struct{}{} // the change under way has ended, or does so now
+	s.lane.Close()
+	<-s.asking
 	s.client.Close()
 	if errors.Is(err, api.ErrClosed) {
 		return nil // another call has closed it meanwhile

@@ -56,7 +56,10 @@ func matching(n int, seed uint64) (demand traffic.Matrix) {
 // nearly always, and the sum of squares mostly; what it may miss is asserted with room, so that
 // other random cases would pass, too.
 func TestOptimizeAgreesWithExact(t *testing.T) {
-	const cases = 1500
+	cases := 1500
+	if testing.Short() { // with the race detector
+		cases = 300
+	}
 	sameWorst, sameSquares, ratio := 0, 0, 1.0
 	for seed := range uint64(cases) {
 		top, demand := smallCase(rand.New(rand.NewPCG(seed, 0)))
@@ -358,8 +361,8 @@ func TestOptimizeNamesBadInput(t *testing.T) {
 	top := vlantest.Network(t, "vbft:4x4x4")
 	demand := vlantest.Pattern(t, "cg16", 16)
 	few := vlantest.RandomPlan(vlantest.Network(t, "vbft:2x4x4"), 1)
-	foreign := vlantest.RandomPlan(top, 1)
-	foreign.VIDs = []transport.VID{77}
+	otherVIDs := vlantest.RandomPlan(top, 1)
+	otherVIDs.VIDs = []transport.VID{77}
 	for _, c := range []struct {
 		name   string
 		top    *topology.Topology
@@ -371,7 +374,7 @@ func TestOptimizeNamesBadInput(t *testing.T) {
 		{"unknown node", top, traffic.Matrix{{From: 0, To: 16, Rate: 1}}, nil, traffic.ErrInvalid},
 		{"endless rate", top, traffic.Matrix{{From: 0, To: 5, Rate: topology.Rate(math.Inf(1))}}, nil, traffic.ErrInvalid},
 		{"plan of fewer nodes", top, demand, few, plan.ErrInvalid},
-		{"plan without a VID of the topology", top, demand, foreign, plan.ErrInvalid},
+		{"plan without a VID of the topology", top, demand, otherVIDs, plan.ErrInvalid},
 	} {
 		if plan, _, err := optimize.Plan(c.top, c.demand, c.plan, optimize.Options{}); plan != nil || !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)

@@ -24,33 +24,33 @@ func vbft(t testing.TB, leaves, tops, hosts int) *topology.Topology {
 	return network
 }
 
-func TestPlan_CheckOfTheCyclicPlanOnAFatTree(t *testing.T) {
-	if err := cyclic(t, 16, 1, 2, 3, 4).Check(vbft(t, 4, 4, 4)); err != nil {
+func TestPlan_CheckOfTheRoundRobinPlanOnAFatTree(t *testing.T) {
+	if err := roundRobin(t, 16, 1, 2, 3, 4).Check(vbft(t, 4, 4, 4)); err != nil {
 		t.Error(err)
 	}
-	if err := cyclic(t, 16, 1, 4).Check(vbft(t, 4, 4, 4)); err != nil {
+	if err := roundRobin(t, 16, 1, 4).Check(vbft(t, 4, 4, 4)); err != nil {
 		t.Errorf("a plan that does not use all VIDs: %v", err)
 	}
 }
 
 func TestPlan_CheckNamesWhatTheNetworkLacks(t *testing.T) {
 	network := vbft(t, 4, 4, 4)
-	if err := cyclic(t, 15, 1).Check(network); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "15 nodes, but the topology has 16 hosts") {
+	if err := roundRobin(t, 15, 1).Check(network); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "15 nodes, but the topology has 16 hosts") {
 		t.Errorf("a node too few: %v", err)
 	}
-	if err := cyclic(t, 16, 1, 2, 3, 4, 5).Check(network); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 5: the topology does not have it (it has 1-4)" {
+	if err := roundRobin(t, 16, 1, 2, 3, 4, 5).Check(network); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 5: the topology does not have it (it has 1-4)" {
 		t.Errorf("a VID that it has not: %v", err)
 	}
 	bare := *network
 	bare.VLANs = nil
-	if err := cyclic(t, 16, 1).Check(&bare); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 1: the topology does not have it (it has none)" {
+	if err := roundRobin(t, 16, 1).Check(&bare); !errors.Is(err, plan.ErrInvalid) || err.Error() != "bad plan: vid 1: the topology does not have it (it has none)" {
 		t.Errorf("no VLAN: %v", err)
 	}
 	// VID 2 loses its cable to leaf 3, where nodes 12 to 15 are: the pairs of 1, 5 and 9 with them.
 	cut := slices.IndexFunc(network.VLANs, func(v topology.VLAN) bool { return v.VID == 2 })
 	links := network.VLANs[cut].Links
 	network.VLANs[cut].Links = slices.DeleteFunc(slices.Clone(links), func(l int) bool { return network.LinkName(l) == "leaf3-top1" })
-	err := cyclic(t, 16, 1, 2, 3, 4).Check(network)
+	err := roundRobin(t, 16, 1, 2, 3, 4).Check(network)
 	var want []string
 	for _, low := range []int{1, 5, 9} {
 		for high := 12; high < 16; high++ {
@@ -67,7 +67,7 @@ func TestPlan_CheckNamesWhatTheNetworkLacks(t *testing.T) {
 			moved[plan.Pair{A: low, B: high}] = 3
 		}
 	}
-	better, err := cyclic(t, 16, 1, 2, 3, 4).With(moved)
+	better, err := roundRobin(t, 16, 1, 2, 3, 4).With(moved)
 	if err == nil {
 		err = better.Check(network)
 	}
@@ -84,7 +84,7 @@ func TestPlan_CheckAgreesWithPaths(t *testing.T) {
 		for i, v := range network.VLANs {
 			network.VLANs[i].Links = slices.DeleteFunc(slices.Clone(v.Links), func(int) bool { return rng.IntN(8) == 0 })
 		}
-		p := cyclic(t, len(network.Hosts), 1, 2, 3)
+		p := roundRobin(t, len(network.Hosts), 1, 2, 3)
 		var want []string
 		for a := range p.Nodes {
 			for b := a + 1; b < len(p.Nodes); b++ {

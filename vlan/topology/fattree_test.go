@@ -110,7 +110,7 @@ func TestGeneratorsRefuseNothing(t *testing.T) {
 		"hosts of 2 cables": errorOf(topology.FatTreeOf(topology.Level{Down: 2, Up: 2})),
 	} {
 		if !errors.Is(err, topology.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrBadTopology", what, err)
+			t.Errorf("%s: %v, want ErrInvalid", what, err)
 		}
 	}
 }

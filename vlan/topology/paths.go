@@ -3,6 +3,7 @@ package topology
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -14,10 +15,13 @@ var ErrNoPath = errors.New("no path")
 // Path returns the hops between switches for frames from host a to host b with a VID: none if both
 // are at one switch. Errors: ErrNoPath, ErrInvalid. For many paths, make Paths once.
 func (t *Topology) Path(a, b int, vid transport.VID) ([]Hop, error) {
-	p, err := NewPaths(t)
+	one := *t // with that VLAN alone, which saves the trees of the others
+	one.VLANs = slices.DeleteFunc(slices.Clone(t.VLANs), func(v VLAN) bool { return v.VID != vid })
+	p, err := NewPaths(&one)
 	if err != nil {
 		return nil, err
 	}
+	p.t = t // for messages
 	return p.Append(nil, a, b, vid)
 }
 

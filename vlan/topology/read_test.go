@@ -34,7 +34,7 @@ vlans:
   - {vid: 10, links: [leaf0-top0, leaf1-top0]}
 `
 
-func TestReadTopology(t *testing.T) {
+func TestRead(t *testing.T) {
 	got, err := topology.Read("net.yaml", strings.NewReader(twoTops))
 	want := &topology.Topology{
 		Switches: []string{"leaf0", "leaf1", "top0", "top1"},
@@ -95,7 +95,7 @@ func TestTopologyFileSaysWhereAndWhat(t *testing.T) {
 			_, err := topology.Read("net.yaml", strings.NewReader(text))
 			var fault *strictyaml.SyntaxError
 			if !errors.Is(err, topology.ErrInvalid) || !errors.As(err, &fault) {
-				t.Fatalf("%v, want a SyntaxError that is ErrBadTopology", err)
+				t.Fatalf("%v, want a SyntaxError that is ErrInvalid", err)
 			}
 			if got := err.Error(); got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
 				t.Errorf("%s\nwant %s", got, c.want)
@@ -184,7 +184,7 @@ func TestLoadTopology(t *testing.T) {
 	}
 }
 
-func FuzzReadTopology(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add([]byte(twoTops))
 	f.Add([]byte("switches: [a, a-b, b-c, c]\nhosts: []\nlinks: [{between: [a, b-c], rate: 1}, {between: [a-b, c], rate: 1}]"))
 	f.Add([]byte("switches: [a, b]\nhosts: []\nrate: 1\nlinks: [{between: [a, b]}, {between: [b, a]}, {between: [a, b]}]\nvlans: [{vid: 1, links: ['a-b#2']}]"))
@@ -193,7 +193,7 @@ func FuzzReadTopology(f *testing.F) {
 		net, err := topology.Read("net.yaml", bytes.NewReader(text))
 		if err != nil {
 			if !errors.Is(err, topology.ErrInvalid) {
-				t.Errorf("%v, want ErrBadTopology", err)
+				t.Errorf("%v, want ErrInvalid", err)
 			}
 			return
 		}

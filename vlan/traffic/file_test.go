@@ -23,7 +23,7 @@ func ExampleRead() {
 	// flows:2: "0>9": want two different nodes of 0 to 3
 }
 
-func TestReadTrafficNamesTheLine(t *testing.T) {
+func TestReadNamesTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"0>1":                              `flows:1: "0>1": want two nodes and a rate`,
 		"0>1 1G 2":                         "want two nodes and a rate",
@@ -39,7 +39,7 @@ func TestReadTrafficNamesTheLine(t *testing.T) {
 	} {
 		_, err := traffic.Read("flows", strings.NewReader(text), 4)
 		if !errors.Is(err, traffic.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.20q: %v, want ErrBadTraffic with %q", text, err, want)
+			t.Errorf("%.20q: %v, want ErrInvalid with %q", text, err, want)
 		}
 	}
 	if _, err := traffic.Read("flows", iotest.ErrReader(io.ErrUnexpectedEOF), 4); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -48,7 +48,7 @@ func TestReadTrafficNamesTheLine(t *testing.T) {
 }
 
 // What is written as lines reads as the same traffic.
-func TestReadTrafficReadsPatterns(t *testing.T) {
+func TestReadReadsPatterns(t *testing.T) {
 	want := vlantest.Pattern(t, "random:7", 64)
 	var b strings.Builder
 	for _, f := range want {

@@ -9,8 +9,8 @@ const none = ^uint32(0)
 // headroom is the length of a driver's header.
 const headroom = 14
 
-// end is a node's end of a connection, with a program that sends numbered records and checks
-// those it takes.
+// end is one end of a connection, with a program that sends numbered records and checks those that
+// arrive.
 type end struct {
 	*model
 	c          *Conn
@@ -20,29 +20,29 @@ type end struct {
 	node, peer int
 	out, in    [Lanes]uint32 // streams
 	holds      func(l Lane) bool
-	restarts   int // events Restarted
-	lefts      int // events Left
-	downs      int
-	event      Event // the last one of Advance but Nothing
+	restarts   int // events PeerRestarted
+	byes       int // events PeerClosed
+	failures   int
+	event      Event // the last one of Advance other than Nothing
 }
 
 func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
 	e := &end{model: m, size: size, pool: newPool(headroom + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
 	e.c = New(Config{Incarnation: life, FrameSize: size, Headroom: headroom, InitialSequence: start, Alloc: e.pool.alloc, Free: e.pool.free})
-	e.anew()
+	e.newStreams()
 	return e
 }
 
-// anew begins new streams.
-func (e *end) anew() {
+// newStreams begins new streams, after a failure.
+func (e *end) newStreams() {
 	for l := range Lane(Lanes) {
-		e.in[l], e.out[l] = none, e.open(e.node, e.peer, l)
+		e.in[l], e.out[l] = none, e.newStream(e.node, e.peer, l)
 	}
 }
 
 // write sends a record of n bytes, if there is room.
 func (e *end) write(now monotime.Time, l Lane, n int) bool {
-	b := e.c.Reserve(now, l, n)
+	b := e.c.Reserve(l, n)
 	if b != nil {
 		e.model.write(b, e.out[l])
 	}
@@ -58,8 +58,8 @@ func (e *end) next(now monotime.Time) [][]byte {
 	return frames
 }
 
-// hear takes a frame.
-func (e *end) hear(now monotime.Time, b []byte) {
+// receive takes a frame.
+func (e *end) receive(now monotime.Time, b []byte) {
 	var h Header
 	if err := Parse(b, &h); err != nil {
 		e.fail("%v", err)
@@ -67,19 +67,19 @@ func (e *end) hear(now monotime.Time, b []byte) {
 	}
 	switch e.c.Handle(now, &h, b[HeaderLen:]) {
 	case Deliver:
-		e.take(h.Lane, b[HeaderLen:])
-		e.follow(h.Lane)
+		e.deliver(h.Lane, b[HeaderLen:])
+		e.deliverBuffered(h.Lane)
 	case PeerRestarted:
 		e.restarts++
-		e.anew()
+		e.newStreams()
 	case PeerClosed:
-		e.lefts++
-		e.anew()
+		e.byes++
+		e.newStreams()
 	}
 }
 
-// take takes a frame's records, or some of them.
-func (e *end) take(l Lane, b []byte) {
+// deliver reads a frame's records, until it holds the lane.
+func (e *end) deliver(l Lane, b []byte) {
 	for len(b) > 0 {
 		if e.holds(l) {
 			e.c.Hold(l, b)
@@ -90,22 +90,22 @@ func (e *end) take(l Lane, b []byte) {
 	e.c.Delivered(l)
 }
 
-// follow takes what is next and was here before.
-func (e *end) follow(l Lane) {
+// deliverBuffered goes on with the frames that arrived out of order.
+func (e *end) deliverBuffered(l Lane) {
 	for e.wrong == "" && !e.c.Held(l) {
 		b, ok := e.c.Buffered(l)
 		if !ok {
 			return
 		}
-		e.take(l, b)
+		e.deliver(l, b)
 	}
 }
 
-// resume goes on with a lane that is held.
+// resume goes on with a held lane.
 func (e *end) resume(l Lane) {
 	if b, ok := e.c.Buffered(l); ok {
-		e.take(l, b)
-		e.follow(l)
+		e.deliver(l, b)
+		e.deliverBuffered(l)
 	}
 }
 
@@ -113,15 +113,15 @@ func (e *end) resume(l Lane) {
 func (e *end) advance(now monotime.Time) {
 	if event := e.c.Advance(now); event != Nothing {
 		e.event = event
-		e.downs++
-		e.anew()
+		e.failures++
+		e.newStreams()
 	}
 }
 
-// done reports whether all that was sent was acknowledged.
+// done reports whether the peer has acknowledged everything.
 func (e *end) done() bool { return e.c.AllAcked(Requests) && e.c.AllAcked(Replies) }
 
-// check looks at the invariants.
+// check tests the invariants.
 func (e *end) check() {
 	if e.pool.wrong != "" {
 		e.fail("%d to %d: %s", e.node, e.peer, e.pool.wrong)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzParse: what is parsed is put as it was.
+// FuzzParse: put writes what Parse has read.
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, HeaderLen))
 	b := make([]byte, HeaderLen)
@@ -24,17 +24,17 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// script is two ends whose frames bytes deliver, double, drop and reorder.
+// script is two ends; bytes deliver, duplicate, drop and reorder their frames.
 type script struct {
 	*pair
-	held  [2][Lanes]bool
-	lives uint32
+	held     [2][Lanes]bool
+	restarts uint32
 }
 
-// maxAir bounds a script's frames on their way; the oldest are lost.
-const maxAir = 512
+// maxInTransit bounds the frames in transit; the oldest are lost.
+const maxInTransit = 512
 
-// do is one byte's event: its three highest bits say what, the others at which end and how.
+// do runs the event of one byte: its three highest bits say what, the others at which end and how.
 func (s *script) do(b byte) {
 	i, which := int(b&1), int(b>>1&0xf)
 	e := s.ends[i]
@@ -46,19 +46,19 @@ func (s *script) do(b byte) {
 		}
 	case 1:
 		s.send(i)
-		if n := len(s.air[1-i]); n > maxAir {
-			s.air[1-i] = s.air[1-i][n-maxAir:]
+		if n := len(s.inTransit[1-i]); n > maxInTransit {
+			s.inTransit[1-i] = s.inTransit[1-i][n-maxInTransit:]
 		}
 	case 2: // some frames, in order
 		for range 1 + which {
-			s.arrive(i, 0, true)
+			s.deliverNth(i, 0, true)
 		}
-	case 3: // one, out of order; or doubled
-		s.arrive(i, which*which, which%2 == 0)
+	case 3: // one, out of order or twice
+		s.deliverNth(i, which*which, which%2 == 0)
 	case 4: // lost
-		if n := len(s.air[i]); n > 0 {
+		if n := len(s.inTransit[i]); n > 0 {
 			k := which * which % n
-			s.air[i] = append(s.air[i][:k], s.air[i][k+1:]...)
+			s.inTransit[i] = append(s.inTransit[i][:k], s.inTransit[i][k+1:]...)
 		}
 	case 5:
 		if s.held[i][l] = !s.held[i][l]; !s.held[i][l] {
@@ -70,14 +70,14 @@ func (s *script) do(b byte) {
 			e.advance(s.now)
 		}
 	case 7:
-		if which == 0 { // begins anew, with nothing
-			s.lives++
-			if b>>4&1 == 1 { // orderly
+		if which == 0 { // restart
+			s.restarts++
+			if b>>4&1 == 1 { // with a bye
 				e.c.Close()
 				s.send(i)
 			}
-			s.begin(i, 100+s.lives)
-			s.listen(i)
+			s.restart(i, 100+s.restarts)
+			s.followHolds(i)
 		} else if which == 1 { // the ring is full
 			e.c.Refused(0, len(e.next(s.now)))
 		}
@@ -88,26 +88,26 @@ func (s *script) do(b byte) {
 	s.ok()
 }
 
-// listen has an end hold what is held.
-func (s *script) listen(i int) {
+// followHolds has an end hold the lanes of s.held.
+func (s *script) followHolds(i int) {
 	s.held[i] = [Lanes]bool{}
 	s.ends[i].holds = func(l Lane) bool { return s.held[i][l] }
 }
 
-func (s *script) arrive(to, k int, once bool) {
-	n := len(s.air[to])
+func (s *script) deliverNth(to, k int, once bool) {
+	n := len(s.inTransit[to])
 	if n == 0 {
 		return
 	}
 	k %= n
-	b := s.air[to][k]
+	b := s.inTransit[to][k]
 	if once {
-		s.air[to] = append(s.air[to][:k], s.air[to][k+1:]...)
+		s.inTransit[to] = append(s.inTransit[to][:k], s.inTransit[to][k+1:]...)
 	}
-	s.ends[to].hear(s.now, b)
+	s.ends[to].receive(s.now, b)
 }
 
-// finish lets everything arrive: whatever has happened, the two come to an end, and talk.
+// finish delivers everything: after any script, both ends come to rest and can talk.
 func (s *script) finish() {
 	for i, e := range s.ends {
 		s.held[i] = [Lanes]bool{}
@@ -142,12 +142,12 @@ func newScript(t *testing.T) *script {
 	s.start = ^uint32(0) - 20
 	for i := range s.ends {
 		s.ends[i] = s.newEnd(i, 1-i, 128, uint32(i+1), s.start)
-		s.listen(i)
+		s.followHolds(i)
 	}
 	return s
 }
 
-// FuzzConn: bytes are a script over two ends.
+// FuzzConn runs bytes as a script.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41})
 	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41, 0x1e, 0x1f, 0x20, 0x21, 0xa1, 0x7f, 0x65, 0xde, 0x20, 0xe0, 0x00, 0x20, 0x5f, 0xa1})
@@ -160,12 +160,12 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// FuzzHostile: arbitrary frames at a connection in mid-stream. Where their lives are wrong, they
-// do no harm.
+// FuzzHostile sends arbitrary frames to an open connection. With stale incarnations they do no
+// harm.
 func FuzzHostile(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 5}, false)
 	f.Add(make([]byte, 200), true)
-	f.Fuzz(func(t *testing.T, b []byte, inLife bool) {
+	f.Fuzz(func(t *testing.T, b []byte, current bool) {
 		p := newPair(t, 120).open()
 		a, e := p.ends[0], p.ends[1]
 		for range 50 {
@@ -174,13 +174,13 @@ func FuzzHostile(f *testing.F) {
 		}
 		p.send(0)
 		p.send(1)
-		p.air[1] = append(p.air[1][:10], p.air[1][11:]...)
+		p.inTransit[1] = append(p.inTransit[1][:10], p.inTransit[1][11:]...)
 		p.deliver(1)
 		for len(b) > 0 {
 			n := min(1+int(b[0]), len(b))
 			frame := append([]byte(nil), b[1:n]...)
 			b = b[n:]
-			if inLife && len(frame) >= 12 {
+			if current && len(frame) >= 12 {
 				binary.BigEndian.PutUint32(frame[4:], a.c.local)
 				binary.BigEndian.PutUint32(frame[8:], e.c.local)
 			}
@@ -189,17 +189,17 @@ func FuzzHostile(f *testing.F) {
 				continue
 			}
 			if e.c.Handle(p.now, &h, frame[HeaderLen:]) == Deliver && e.c.Held(h.Lane) {
-				t.Fatal("takes what is held")
-			} else if !inLife {
+				t.Fatal("delivers a held frame")
+			} else if !current {
 				p.send(1)
 			}
 			e.check()
 		}
 		p.ok()
-		if !inLife { // it was as if nothing had happened
+		if !current { // nothing has changed
 			p.pass(time.Second)
 			if s := p.streams[a.out[Requests]]; !a.done() || s.got != s.sent || a.restarts+e.restarts > 0 {
-				t.Errorf("%+v, anew %d and %d times", s, a.restarts, e.restarts)
+				t.Errorf("%+v, %d and %d restarts", s, a.restarts, e.restarts)
 			}
 		}
 	})

@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-// The layout, both ways.
+// Golden bytes, both ways.
 func TestHeader_Golden(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		h     Header
 		bytes string
 	}{
-		{"hello: a question", Header{Kind: Hello, Src: 0x01020304, Sequence: 5},
+		{"hello: a challenge", Header{Kind: Hello, Src: 0x01020304, Sequence: 5},
 			"13 00 0000 01020304 00000000 00000005 00000000"},
-		{"hello-ack: an answer and a question", Header{Kind: HelloAck, Src: 0x0a0b0c0d, Dst: 0x01020304, Sequence: 9, Ack: 5},
+		{"hello-ack: a response and a challenge", Header{Kind: HelloAck, Src: 0x0a0b0c0d, Dst: 0x01020304, Sequence: 9, Ack: 5},
 			"14 00 0000 0a0b0c0d 01020304 00000009 00000005"},
-		{"data of requests, the first, nothing taken", Header{Kind: Data, Src: 1, Dst: 2, Sequence: 1, Ack: 1, Credit: Window},
+		{"data of requests, the first, nothing received", Header{Kind: Data, Src: 1, Dst: 2, Sequence: 1, Ack: 1, Credit: Window},
 			"11 00 0100 00000001 00000002 00000001 00000001"},
-		{"data of replies that acknowledges requests, answer at once",
+		{"data of replies that acknowledges requests, acknowledge at once",
 			Header{Kind: Data, Lane: Replies, AckNow: true, Src: 1, Dst: 2, Sequence: 0xffffffff, Ack: 7, Credit: ReorderWindow},
 			"11 05 0040 00000001 00000002 ffffffff 00000007"},
 		{"acknowledgement of replies", Header{Kind: Ack, Lane: Replies, AckLane: Replies, Src: 1, Dst: 2, Ack: 0x80000000, Credit: Window},
 			"12 03 0100 00000001 00000002 00000000 80000000 0000000000000000"},
-		{"acknowledgement of requests, of which some came early", Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: ReorderWindow, SACK: 1<<63 | 5},
+		{"acknowledgement of requests, with a SACK", Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: ReorderWindow, SACK: 1<<63 | 5},
 			"12 00 0040 00000001 00000002 00000000 00000007 8000000000000005"},
 		{"bye", Header{Kind: Bye, Src: 0x0a0b0c0d, Dst: 0x01020304},
 			"15 00 0000 0a0b0c0d 01020304 00000000 00000000"},
@@ -46,7 +46,7 @@ func TestHeader_Golden(t *testing.T) {
 	}
 }
 
-// What is not a frame of this version is refused.
+// Parse refuses frames of no or another version.
 func TestParse_Malformed(t *testing.T) {
 	good := make([]byte, HeaderLen)
 	(&Header{Kind: Data, Src: 1}).put(good)
@@ -56,7 +56,7 @@ func TestParse_Malformed(t *testing.T) {
 		b    byte
 	}{
 		{"version 0", 0, 0x01}, {"version 2", 0, 0x21}, {"no kind", 0, 0x10}, {"kind 6", 0, 0x16}, {"kind 15", 0, 0x1f},
-		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no life", 7, 0},
+		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no incarnation", 7, 0},
 	} {
 		b := append([]byte(nil), good...)
 		b[c.at] = c.b
@@ -78,7 +78,7 @@ func TestParse_Malformed(t *testing.T) {
 	}
 }
 
-// Kinds and states have names, also those that are none.
+// Kinds and states have names, also values out of range.
 func TestNames(t *testing.T) {
 	for k, name := range []string{"?", "data", "ack", "hello", "hello-ack", "bye", "?", "?"} {
 		if is := Kind(k).String(); is != name {

@@ -15,7 +15,7 @@ func (p *pair) holding() (release func()) {
 	}
 }
 
-// Once a lane goes on, the sender hears of it at once, and does not wait until it asks.
+// When a lane goes on, the receiver says so at once; the sender does not wait until its next probe.
 func TestHold_ResumeIsTold(t *testing.T) {
 	p := newPair(t, 120).open()
 	release := p.holding()
@@ -37,8 +37,8 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	}
 }
 
-// While a lane is held, frames that the receiver has no room for are not sent again and again;
-// the sender asks now and then. That is no congestion: afterwards it sends as before.
+// While a lane is held, the sender does not retransmit frames that the receiver has no room for; it
+// probes now and then. A hold is no congestion: afterwards the window is as before.
 func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -51,15 +51,15 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	p.pass(10 * DefaultPeerTimeout)
 	is := a.c.Counters()
 	if n := is.Retransmitted - was.Retransmitted; n > Window {
-		t.Errorf("%d frames were sent again, want no more than once each", n)
+		t.Errorf("%d frames were retransmitted, want no more than once each", n)
 	}
 	if n := is.Acks - was.Acks; n < 100 || n > 400 {
-		t.Errorf("%d questions in %v", n, 10*DefaultPeerTimeout)
+		t.Errorf("%d probes in %v", n, 10*DefaultPeerTimeout)
 	}
 	if c := a.c.lanes[Requests].reno.Window(); c < Window/2 {
-		t.Errorf("congestion %d", c)
+		t.Errorf("cwnd %d", c)
 	}
-	if a.downs+b.downs+a.restarts+b.restarts > 0 {
+	if a.failures+b.failures+a.restarts+b.restarts > 0 {
 		t.Error("down")
 	}
 	if len(b.pool.out) > ReorderWindow {
@@ -71,11 +71,11 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 		t.Error("not done")
 	}
 	if n := a.c.Counters().Retransmitted - was.Retransmitted; n > Window {
-		t.Errorf("%d frames were sent again, in all", n)
+		t.Errorf("%d frames were retransmitted, in all", n)
 	}
 }
 
-// What is held does not hold up the other lane, nor the other direction.
+// A held lane holds up neither the other lane nor the other direction.
 func TestHold_OneLaneOnly(t *testing.T) {
 	p := newPair(t, 120).open()
 	release := p.holding()
@@ -102,8 +102,8 @@ func TestHold_OneLaneOnly(t *testing.T) {
 	}
 }
 
-// A lane is held in the middle of a frame that came early, again and again.
-func TestHold_ATime(t *testing.T) {
+// A lane is held in the middle of a frame that arrived out of order, again and again.
+func TestHold_OutOfOrderFrame(t *testing.T) {
 	p := newPair(t, 256).open()
 	a, b := p.ends[0], p.ends[1]
 	n := 0
@@ -112,7 +112,7 @@ func TestHold_ATime(t *testing.T) {
 		a.write(p.now, Requests, 40)
 	}
 	p.send(0)
-	p.air[1] = append(p.air[1][1:], p.air[1][0])
+	p.inTransit[1] = append(p.inTransit[1][1:], p.inTransit[1][0])
 	p.deliver(1)
 	for range 300 {
 		p.settle()

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// handle has an end hear a header and records, made by hand.
+// handle has an end receive a header and records.
 func (p *pair) handle(to int, h Header, records []byte) {
 	b := make([]byte, ackLen, ackLen+len(records))
 	b = b[:h.put(b)]
-	p.air[to] = append(p.air[to], append(b, records...))
+	p.inTransit[to] = append(p.inTransit[to], append(b, records...))
 	p.deliver(to)
 }
 
-// between returns the header of an in-life frame to an end.
+// between returns a header of the current incarnations.
 func (p *pair) between(to int) Header {
 	return Header{Kind: Data, Src: p.ends[1-to].c.local, Dst: p.ends[to].c.local, Ack: p.ends[to].c.lanes[0].una, Credit: Window}
 }
 
-// A frame that is longer than one can be is dropped, in order or early: it is not cut off.
+// A frame that is too long is dropped, in order or not; it is not cut off.
 func TestHostile_TooLong(t *testing.T) {
 	for ahead := range uint32(2) {
 		p := newPair(t, 120).open()
 		h := p.between(1)
 		h.Sequence = p.ends[1].c.lanes[0].receiver.nxt + ahead
 		was := p.ends[1].c.Counters()
-		p.handle(1, h, make([]byte, 1000)) // the model fails if it is taken
+		p.handle(1, h, make([]byte, 1000)) // the model fails if it is delivered
 		is := p.ends[1].c.Counters()
 		if len(p.ends[1].pool.out) > 0 || is.TooLong != was.TooLong+1 || is.Delivered != was.Delivered {
 			t.Errorf("%d ahead: %d buffers, %+v", ahead, len(p.ends[1].pool.out), is)
@@ -33,7 +33,7 @@ func TestHostile_TooLong(t *testing.T) {
 	}
 }
 
-// A flood of early frames of any number costs no more than Stash buffers; each is counted.
+// A flood of frames out of order costs no more than ReorderWindow buffers a lane; each is counted.
 func TestHostile_Flood(t *testing.T) {
 	p := newPair(t, 120).open()
 	b := p.ends[1]
@@ -59,8 +59,8 @@ func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
 		a.write(p.now, Requests, 100)
 	}
 	p.send(0)
-	frames := p.air[1]
-	p.air[1] = nil
+	frames := p.inTransit[1]
+	p.inTransit[1] = nil
 	s := &a.c.lanes[0].sender
 	for _, ack := range []uint32{s.nxt + 1, s.nxt + 1000, s.nxt + 1<<31, s.una - 1, s.una - 1000, s.una - 1<<31 + 1} {
 		was := [...]uint32{s.una, s.nxt, s.creditLimit, uint32(s.inFlight), uint32(s.lost)}
@@ -71,14 +71,14 @@ func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
 			t.Errorf("ack %d: %v, then %v", ack, was, is)
 		}
 	}
-	p.air[1] = frames
+	p.inTransit[1] = frames
 	p.pass(time.Second)
 	if !a.done() {
 		t.Error("not done")
 	}
 }
 
-// An older acknowledgement that comes late does not take back what a newer one said.
+// A late acknowledgement does not take back what a newer one has said.
 func TestAcknowledged_Late(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -89,22 +89,22 @@ func TestAcknowledged_Late(t *testing.T) {
 	p.send(0)
 	p.deliver(1)
 	p.send(1)
-	held := p.air[0]
-	p.air[0] = nil
+	held := p.inTransit[0]
+	p.inTransit[0] = nil
 	release()
 	p.settle()
 	s := &a.c.lanes[0].sender
 	if s.creditLimit != s.una+Window || !a.done() {
 		t.Fatalf("credit up to %d, acknowledged up to %d", s.creditLimit, s.una)
 	}
-	p.air[0] = held
+	p.inTransit[0] = held
 	p.deliver(0)
 	if s.creditLimit != s.una+Window {
 		t.Errorf("late: credit up to %d, acknowledged up to %d", s.creditLimit, s.una)
 	}
 }
 
-// No credit at all stops a sender; it asks until there is some, and is not down meanwhile.
+// Without any credit the sender stops, probes until there is some, and does not count as silent.
 func TestCredit_None(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]

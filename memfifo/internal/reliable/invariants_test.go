@@ -2,7 +2,7 @@ package reliable
 
 import "fmt"
 
-// broken says which invariant of a connection does not hold, if one does not.
+// broken names an invariant that does not hold, or returns "".
 func (c *Conn) broken() string {
 	buffers := 0
 	for l := range c.lanes {
@@ -21,8 +21,8 @@ func (c *Conn) broken() string {
 	return ""
 }
 
-// stuck reports whether something is to be sent and nothing will happen: to be asked once Next
-// has returned nil.
+// stuck reports whether a connection has something to send and no deadline, once NextBatch has
+// returned nothing.
 func (c *Conn) stuck() bool {
 	_, ok := c.Deadline()
 	return !ok && !(c.AllAcked(Requests) && c.AllAcked(Replies))

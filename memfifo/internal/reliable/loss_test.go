@@ -7,8 +7,8 @@ import (
 	"github.com/rawlane/rawlane/internal/congestion"
 )
 
-// A frame that three others have overtaken is sent again at once, though more are on their way
-// than may be after a loss; one that two have overtaken is not.
+// A frame that DupThresh others have overtaken is retransmitted at once, even with a full
+// congestion window; a frame that two have overtaken is not.
 func TestLost_FastRetransmission(t *testing.T) {
 	for _, window := range []int{8, 64, Window} {
 		p := newPair(t, 120).open()
@@ -18,27 +18,27 @@ func TestLost_FastRetransmission(t *testing.T) {
 			a.write(p.now, Requests, 100)
 		}
 		p.send(0)
-		frames := p.air[1]
+		frames := p.inTransit[1]
 		lost, rest := frames[0], frames[congestion.DupThresh:]
-		p.air[1] = frames[1:congestion.DupThresh]
+		p.inTransit[1] = frames[1:congestion.DupThresh]
 		p.deliver(1)
 		p.send(1)
 		p.deliver(0)
-		if p.send(0); len(p.air[1]) > 0 {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh-1)
+		if p.send(0); len(p.inTransit[1]) > 0 {
+			t.Errorf("window %d: sends %q after %d", window, p.describe(1), congestion.DupThresh-1)
 		}
-		p.air[1] = rest[:1]
+		p.inTransit[1] = rest[:1]
 		p.deliver(1)
 		p.send(1)
 		p.deliver(0)
 		p.send(0)
-		if len(p.air[1]) == 0 || string(p.air[1][0][HeaderLen:]) != string(lost[HeaderLen:]) {
-			t.Errorf("window %d: sends %q after %d", window, p.on(1), congestion.DupThresh)
+		if len(p.inTransit[1]) == 0 || string(p.inTransit[1][0][HeaderLen:]) != string(lost[HeaderLen:]) {
+			t.Errorf("window %d: sends %q after %d", window, p.describe(1), congestion.DupThresh)
 		}
 		if c := a.c.lanes[0].reno.Window(); c > window/2+1 {
-			t.Errorf("window %d: congestion %d", window, c)
+			t.Errorf("window %d: cwnd %d", window, c)
 		}
-		p.air[1] = append(p.air[1], rest[1:]...)
+		p.inTransit[1] = append(p.inTransit[1], rest[1:]...)
 		p.settle()
 		p.pass(time.Second)
 		if !a.done() || a.c.Counters().Retransmitted != 1 && window < ReorderWindow {
@@ -47,7 +47,7 @@ func TestLost_FastRetransmission(t *testing.T) {
 	}
 }
 
-// Congestion is halved by a loss, once for each window, to leastCongestion by a timeout; and
+// The congestion window is halved for losses, once in each recovery, is minWindow after an RTO, and
 // grows back.
 func TestLost_Congestion(t *testing.T) {
 	p := newPair(t, 120).open()
@@ -60,7 +60,7 @@ func TestLost_Congestion(t *testing.T) {
 		}
 		p.send(0)
 		for i, k := range lost {
-			p.air[1] = append(p.air[1][:k-i], p.air[1][k-i+1:]...)
+			p.inTransit[1] = append(p.inTransit[1][:k-i], p.inTransit[1][k-i+1:]...)
 		}
 		p.deliver(1)
 		p.send(1)
@@ -80,15 +80,15 @@ func TestLost_Congestion(t *testing.T) {
 	}
 	a.write(p.now, Requests, 100)
 	p.send(0)
-	p.air[1] = nil
+	p.inTransit[1] = nil
 	p.after(0, baseRTO(&a.c.rtt))
 	if s.reno.Window() != minWindow {
 		t.Errorf("after a timeout: %d", s.reno.Window())
 	}
 }
 
-// The timeout doubles while nothing comes, up to mostTimeout, and is as before once something
-// does. It follows the round trip.
+// The RTO doubles without acknowledgements, up to maxRTO, and is as before after the next one. It
+// follows the round-trip time.
 func TestLost_Timeouts(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -96,14 +96,14 @@ func TestLost_Timeouts(t *testing.T) {
 	p.send(0)
 	timeout := baseRTO(&a.c.rtt)
 	for range 8 {
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		p.after(0, timeout)
 		timeout = min(2*timeout, maxRTO)
 	}
 	p.settle()
 	a.write(p.now, Requests, 20)
 	p.send(0)
-	p.air[1] = nil
+	p.inTransit[1] = nil
 	p.after(0, baseRTO(&a.c.rtt))
 	p.settle()
 
@@ -123,8 +123,8 @@ func TestLost_Timeouts(t *testing.T) {
 	}
 }
 
-// Mark and Reached: what was reserved before a mark is acknowledged, and nothing behind it need
-// be. Room is what fits.
+// Acked: all that was reserved before a mark is acknowledged; later records need not be. Available
+// is what fits.
 func TestMark_AndRoom(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0].c

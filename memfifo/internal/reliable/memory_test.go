@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Who has filled his window keeps nothing of it once all is acknowledged; nor does the receiver.
+// A sender that has filled its window keeps no buffer once all is acknowledged; nor does the
+// receiver.
 func TestMemory_IdleEndsKeepNothing(t *testing.T) {
 	p := newPair(t, 120).open()
 	for p.ends[0].write(p.now, Requests, 100) {
@@ -23,14 +24,14 @@ func TestMemory_IdleEndsKeepNothing(t *testing.T) {
 	}
 }
 
-// What comes early is given back whole, however short the frame was.
+// Buffers of frames out of order are freed at full length, however short the frame was.
 func TestMemory_BuffersComeBackWhole(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 10 {
 		p.ends[0].write(p.now, Requests, 100)
 	}
 	p.send(0)
-	slices.Reverse(p.air[1])
+	slices.Reverse(p.inTransit[1])
 	p.deliver(1)
 	p.settle()
 	if p.ends[1].c.Counters().OutOfOrder == 0 || len(p.ends[1].pool.out) > 0 {
@@ -38,48 +39,48 @@ func TestMemory_BuffersComeBackWhole(t *testing.T) {
 	}
 }
 
-// Where the peer dies, what was under way is given back when that is noticed.
+// Buffers of outstanding frames are freed when the peer turns out to be silent.
 func TestMemory_ResetKeepsNothing(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	for a.write(p.now, Requests, 100) {
 	}
 	for range 100 * time.Second / maxRTO {
-		if p.send(0); a.downs > 0 {
+		if p.send(0); a.failures > 0 {
 			break
 		}
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		p.now = p.now.Add(maxRTO)
 		a.advance(p.now)
 		a.check()
 	}
-	if p.ok(); a.downs != 1 || len(a.pool.out) > 0 {
-		t.Errorf("down %d times, %d buffers are out", a.downs, len(a.pool.out))
+	if p.ok(); a.failures != 1 || len(a.pool.out) > 0 {
+		t.Errorf("%d failures, %d buffers are out", a.failures, len(a.pool.out))
 	}
 }
 
-// Where the peer dies and has left a gap, what came early is kept, until it is given up or has
-// begun anew.
-func TestMemory_AGapNobodyFills(t *testing.T) {
+// Frames behind a gap that a dead peer has left are kept until this end gives up or the peer has
+// restarted.
+func TestMemory_GapOfADeadPeer(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		p := newPair(t, 120).open()
 		for p.ends[0].write(p.now, Requests, 100) {
 		}
 		p.send(0)
-		p.air[1] = p.air[1][1:]
+		p.inTransit[1] = p.inTransit[1][1:]
 		p.deliver(1)
 		b := p.ends[1]
 		if n := len(b.pool.out); n == 0 || n >= ReorderWindow {
 			t.Errorf("%d buffers are out", n)
 		}
-		p.air[0], p.air[1] = nil, nil
+		p.inTransit[0], p.inTransit[1] = nil, nil
 		if anew {
-			p.begin(0, 9)
-			p.talk(0)
+			p.restart(0, 9)
+			p.deliverOne(0)
 		} else {
 			p.cut(1)
 		}
-		if len(b.pool.out) > 0 || b.restarts+b.downs != 1 {
+		if len(b.pool.out) > 0 || b.restarts+b.failures != 1 {
 			t.Errorf("anew %t: %d buffers are out", anew, len(b.pool.out))
 		}
 	}

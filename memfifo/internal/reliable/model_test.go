@@ -5,31 +5,31 @@ import (
 	"fmt"
 )
 
-// stream is what one end has sent in one lane in one pair of lives: records numbered from 0.
+// stream is what one end has sent in one lane between two incarnations: records numbered from 0.
 type stream struct {
 	from, to int
 	lane     Lane
 	sent     uint32
 	got      uint32
-	end      *end // which takes it
+	end      *end // that receives it
 }
 
-// model knows all streams. A stream's records arrive at one life of one end, each once and in
-// order.
+// model knows all streams. The records of a stream arrive at one incarnation of one end, each once
+// and in order.
 type model struct {
 	streams []stream
-	records uint64 // taken
+	records uint64 // delivered
 	wrong   string
 }
 
 const recordHeader = 10
 
-func (m *model) open(from, to int, l Lane) uint32 {
+func (m *model) newStream(from, to int, l Lane) uint32 {
 	m.streams = append(m.streams, stream{from: from, to: to, lane: l})
 	return uint32(len(m.streams) - 1)
 }
 
-// write fills a record in.
+// write fills a record.
 func (m *model) write(b []byte, id uint32) {
 	s := &m.streams[id]
 	binary.BigEndian.PutUint32(b, id)
@@ -41,7 +41,7 @@ func (m *model) write(b []byte, id uint32) {
 	s.sent++
 }
 
-// read takes the first record of some, and returns the others.
+// read checks the first record, and returns the others.
 func (m *model) read(e *end, l Lane, b []byte) (rest []byte) {
 	if len(b) < recordHeader || int(binary.BigEndian.Uint16(b[8:])) > len(b) || binary.BigEndian.Uint16(b[8:]) < recordHeader {
 		m.fail("%d from %d: %d bytes that are no record", e.node, e.peer, len(b))

@@ -85,7 +85,7 @@ func TestDeadline_IsNotPast(t *testing.T) {
 		a.write(p.now, Requests, 100)
 	}
 	p.send(0)
-	p.air[1] = p.air[1][:1] // it requests no acknowledgement
+	p.inTransit[1] = p.inTransit[1][:1] // it requests no acknowledgement
 	p.deliver(1)
 	p.now = p.now.Add(ackDelay)
 	b.advance(p.now)
@@ -100,10 +100,10 @@ func TestHandshake_EndsAmongStaleFrames(t *testing.T) {
 	a.write(p.now, Requests, 20)
 	var b [ackLen]byte
 	(&Header{Kind: Data, Src: 77, Dst: 78}).put(b[:])
-	for began := p.now; a.downs == 0; {
+	for began := p.now; a.failures == 0; {
 		p.send(0)
 		p.now = p.now.Add(time.Millisecond)
-		a.hear(p.now, b[:])
+		a.receive(p.now, b[:])
 		if at, ok := a.c.Deadline(); !ok || !p.now.Before(at) {
 			a.advance(p.now)
 		}
@@ -122,7 +122,7 @@ func TestRefused_Batch(t *testing.T) {
 		b.write(p.now, Replies, 100)
 	}
 	p.send(1)
-	p.air[0] = p.air[0][:9]
+	p.inTransit[0] = p.inTransit[0][:9]
 	p.deliver(0) // replies are to be acknowledged
 	for range 5 {
 		a.write(p.now, Requests, 100)

@@ -8,14 +8,14 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// pair is two ends, and what is on its way between them.
+// pair is two ends and the frames in transit between them.
 type pair struct {
 	t *testing.T
 	*model
-	now   monotime.Time
-	ends  [2]*end
-	air   [2][][]byte // by receiver
-	start uint32
+	now       monotime.Time
+	ends      [2]*end
+	inTransit [2][][]byte // by receiver
+	start     uint32
 }
 
 func newPair(t *testing.T, size int) *pair {
@@ -26,33 +26,33 @@ func newPair(t *testing.T, size int) *pair {
 	return p
 }
 
-// send has an end send what it has to, and returns how many frames that were.
+// send has an end send all that it may, and returns how many frames that were.
 func (p *pair) send(from int) int {
 	sent := 0
 	for frames := p.ends[from].next(p.now); len(frames) > 0; frames = p.ends[from].next(p.now) {
 		for _, b := range frames {
-			p.air[1-from] = append(p.air[1-from], slices.Clone(b[headroom:]))
+			p.inTransit[1-from] = append(p.inTransit[1-from], slices.Clone(b[headroom:]))
 		}
 		sent += len(frames)
 	}
 	return sent
 }
 
-// deliver has an end take all that is on its way to it.
+// deliver has an end receive all frames in transit to it.
 func (p *pair) deliver(to int) {
-	for _, b := range p.air[to] {
-		p.ends[to].hear(p.now, b)
+	for _, b := range p.inTransit[to] {
+		p.ends[to].receive(p.now, b)
 		p.ends[to].check()
 	}
-	p.air[to] = p.air[to][:0]
+	p.inTransit[to] = p.inTransit[to][:0]
 	p.ok()
 }
 
-// settle sends to and fro until nobody has anything more to say, if time stands still.
+// settle exchanges frames until both ends are quiet, while time stands still.
 func (p *pair) settle() {
-	for rounds := 0; p.send(0)+p.send(1) > 0 || len(p.air[0])+len(p.air[1]) > 0; rounds++ {
+	for rounds := 0; p.send(0)+p.send(1) > 0 || len(p.inTransit[0])+len(p.inTransit[1]) > 0; rounds++ {
 		if rounds > 10_000 {
-			p.t.Fatalf("they talk for ever: %q and %q", p.on(0), p.on(1))
+			p.t.Fatalf("they talk for ever: %q and %q", p.describe(0), p.describe(1))
 		}
 		p.deliver(0)
 		p.deliver(1)
@@ -60,7 +60,7 @@ func (p *pair) settle() {
 	p.ok()
 }
 
-// pass lets time go by, up to one end's deadline after the other.
+// pass lets time pass, from one deadline to the next.
 func (p *pair) pass(d time.Duration) {
 	for until := p.now.Add(d); p.now.Before(until); {
 		next := until
@@ -90,7 +90,7 @@ func (p *pair) ok() {
 	}
 }
 
-// open makes the two acquainted.
+// open completes the handshake.
 func (p *pair) open() *pair {
 	p.ends[0].write(p.now, Requests, 20)
 	p.settle()

@@ -2,12 +2,12 @@ package reliable
 
 import "fmt"
 
-// pool gives out buffers, and knows which are out. What is given back is spoilt.
+// pool hands out buffers, and knows which are out. It overwrites freed ones.
 type pool struct {
 	size  int
 	spare [][]byte
 	out   map[*byte]bool
-	most  int // that were out at once
+	most  int // out at once
 	wrong string
 }
 

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// on returns the frames on their way to an end, one word each: ! wants an answer at once.
-func (p *pair) on(to int) string {
+// describe returns the frames in transit to an end, one word each: ! requests an acknowledgement at
+// once.
+func (p *pair) describe(to int) string {
 	var words []string
-	for _, b := range p.air[to] {
+	for _, b := range p.inTransit[to] {
 		var h Header
 		if err := Parse(b, &h); err != nil {
 			p.t.Fatal(err)
@@ -29,13 +30,12 @@ func (p *pair) on(to int) string {
 
 func (p *pair) want(to int, frames string) {
 	p.t.Helper()
-	if on := p.on(to); on != frames {
+	if on := p.describe(to); on != frames {
 		p.t.Errorf("on the way to %d: %q, want %q", to, on, frames)
 	}
 }
 
-// A record that is alone goes at once; so does the next; those behind share a frame, until the
-// first is acknowledged.
+// The first two records go at once; those behind share a frame, until the first is acknowledged.
 func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -55,8 +55,7 @@ func TestCork_QueuedRecordsShareFrames(t *testing.T) {
 	}
 }
 
-// The end of what is sent at once, some frames and a part of one, waits for no acknowledgement
-// that waits itself.
+// The end of a burst, some frames and a part of one, does not wait for a delayed acknowledgement.
 func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 	for frames := 1; frames < 2*ackEvery; frames++ {
 		p := newPair(t, 120).open()
@@ -71,7 +70,7 @@ func TestCork_TheEndOfABurstIsNotDelayed(t *testing.T) {
 	}
 }
 
-// In a stream of full frames one in ackEvery is acknowledged, nearly; and nothing is sent again.
+// A stream of full frames has few acknowledgements, and no retransmission.
 func TestStream_FewAcknowledgements(t *testing.T) {
 	for _, records := range []int{1, 5, 20, 100} { // written at a time
 		p := newPair(t, 120).open()
@@ -103,7 +102,7 @@ func TestStream_FewAcknowledgements(t *testing.T) {
 	}
 }
 
-// Peers that have nothing to say are silent, and have no deadline.
+// Idle ends send nothing, and have no deadline.
 func TestIdle_IsSilent(t *testing.T) {
 	p := newPair(t, 120).open()
 	p.pass(time.Hour)
@@ -119,9 +118,8 @@ func TestIdle_IsSilent(t *testing.T) {
 	}
 }
 
-// A frame nobody waits for is acknowledged after ackDelay, or with data that goes there. Where
-// more of them follow each other, the sender asks now and then: a few times while what may be on
-// its way is.
+// A frame that requests no acknowledgement is acknowledged after ackDelay, or with data before
+// that. In a stream the sender requests some in each congestion window.
 func TestAcknowledgements(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
@@ -130,7 +128,7 @@ func TestAcknowledgements(t *testing.T) {
 			a.write(p.now, Requests, 100)
 		}
 		p.send(0)
-		p.air[1] = p.air[1][:frames] // the last one wants an answer
+		p.inTransit[1] = p.inTransit[1][:frames] // the last one requests an acknowledgement
 		p.deliver(1)
 	}
 	stream(initialWindow/acksPerWindow - 1)
@@ -157,7 +155,7 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "ack")
 }
 
-// A sender that never asks is told all the same.
+// The receiver acknowledges a stream without requests, too.
 func TestAcknowledgements_Unasked(t *testing.T) {
 	p := newPair(t, 120).open()
 	h := p.between(1)
@@ -173,8 +171,7 @@ func TestAcknowledgements_Unasked(t *testing.T) {
 	p.want(0, "ack")
 }
 
-// Nor are there more where congestion is what limits the stream, once it was recovering from a
-// loss.
+// A stream that its congestion window limits has few acknowledgements, also behind a recovery.
 func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 	for _, congestion := range []int{2 * ackEvery, 100} {
 		p := newPair(t, 120).open()
@@ -187,11 +184,11 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 				a.write(p.now, Requests, 100)
 			}
 			p.send(0)
-			first, rest := p.air[1][0], p.air[1][1:]
-			p.air[1] = [][]byte{first}
+			first, rest := p.inTransit[1][0], p.inTransit[1][1:]
+			p.inTransit[1] = [][]byte{first}
 			p.deliver(1)
-			p.air[1] = rest
-			if i < congestion { // as behind a gap
+			p.inTransit[1] = rest
+			if i < congestion { // recovery
 				b.c.lanes[0].ackNow = true
 			}
 			p.send(1)
@@ -204,7 +201,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 	}
 }
 
-// What is uncorked waits for nothing; what comes behind it does.
+// Uncork releases the frame being filled, and not later ones.
 func TestCork_Uncork(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
@@ -225,12 +222,20 @@ func TestCork_Uncork(t *testing.T) {
 	if a.write(p.now, Requests, 20); !a.c.Corked(Requests) || p.send(0) > 0 {
 		t.Error("uncorked for good")
 	}
+	if a.write(p.now, Requests, 20); a.c.NeedsPump() || p.send(0) > 0 {
+		t.Error("a record that joins a corked frame changes what may be sent")
+	}
+	if a.write(p.now, Requests, 80); !a.c.NeedsPump() || p.send(0) != 1 {
+		t.Error("a record that ends a corked frame does not let it go")
+	}
+	if a.c.Uncork(Requests); !a.c.NeedsPump() || p.send(0) != 1 {
+		t.Error("Uncork does not let the frame go")
+	}
 	p.settle()
 }
 
-// An acknowledgement waits for data that may follow, for ackDelay; what the peer should know at
-// once it is told.
-func TestExpect(t *testing.T) {
+// With MayPiggyback an acknowledgement waits for data up to ackDelay.
+func TestAckPolicy(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	b.c.SetAckPolicy(MayPiggyback)
@@ -259,13 +264,12 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// In a long stream it waits for data that is promised, and not for such as may follow; nor where
-// there is a gap.
-func TestExpect_InAStream(t *testing.T) {
+// With WillPiggyback an acknowledgement of a long stream waits for data, but not at a gap.
+func TestAckPolicy_InAStream(t *testing.T) {
 	for _, x := range []struct {
 		data AckPolicy
 		lost int // the first frames of the stream
-		want int // frames of b's alone
+		want int // acks without data
 	}{{NoPiggyback, 0, 1}, {MayPiggyback, 0, 1}, {WillPiggyback, 0, 0}, {WillPiggyback, 1, 1}} {
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
@@ -274,29 +278,29 @@ func TestExpect_InAStream(t *testing.T) {
 		}
 		for p.send(0) > 0 {
 		}
-		p.air[1] = p.air[1][x.lost:min(len(p.air[1]), ackEvery)]
+		p.inTransit[1] = p.inTransit[1][x.lost:min(len(p.inTransit[1]), ackEvery)]
 		b.c.SetAckPolicy(x.data)
 		p.deliver(1)
 		if n := p.send(1); n != x.want {
-			t.Errorf("company %d, %d lost: %d frames", x.data, x.lost, n)
+			t.Errorf("policy %d, %d lost: %d frames", x.data, x.lost, n)
 		}
 		b.c.SetAckPolicy(NoPiggyback)
 		p.pass(time.Second)
 		if !a.done() {
-			t.Errorf("company %d, %d lost: not done", x.data, x.lost)
+			t.Errorf("policy %d, %d lost: not done", x.data, x.lost)
 		}
 	}
 }
 
-// What is here behind a gap is told before data goes, which has no room for it.
-func TestGap_IsToldBeforeData(t *testing.T) {
+// An ack with a SACK goes before data, which cannot carry one.
+func TestGap_AckBeforeData(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
 	for range 3 {
 		a.write(p.now, Requests, 100)
 	}
 	p.send(0)
-	p.air[1] = p.air[1][1:] // the first one is lost
+	p.inTransit[1] = p.inTransit[1][1:] // the first one is lost
 	p.deliver(1)
 	b.write(p.now, Requests, 20)
 	p.send(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/rawlane/rawlane/sim"
 )
 
-// run is a network of nodes that all talk to each other.
+// run is a network of nodes that all send to each other.
 type run struct {
 	sim.Queue
 	*model
@@ -25,15 +25,15 @@ type run struct {
 	pauses    int
 	nodes     []node
 	events    uint64
-	began     uint64 // times that an end was told to begin anew
-	byes      uint64 // of these, as its peer has left
+	failures  uint64 // events that ended a connection
+	byes      uint64 // of these, PeerClosed
 	quiet     bool   // the last rounds: no holds, no faults
 }
 
 type node struct {
-	peers []*site // by peer; nil for itself
-	life  int
-	left  bool // it has said goodbye
+	peers  []*site // by peer; nil for itself
+	starts int
+	closed bool // it has sent byes
 }
 
 func newRun(seed uint64) *run {
@@ -61,14 +61,14 @@ func newRun(seed uint64) *run {
 	r.nodes = make([]node, n)
 	r.net = sim.NewNetwork(&r.Queue, sim.Config{
 		Nodes: n, Os: time.Microsecond, Or: time.Microsecond, L: 20 * time.Microsecond, Faults: r.faults, Seed: seed,
-	}, func(to, from, _ int, b []byte) { r.nodes[to].peers[from].heard(b) })
+	}, func(to, from, _ int, b []byte) { r.nodes[to].peers[from].receive(b) })
 	for i := range r.nodes {
 		r.boot(i)
 	}
 	return r
 }
 
-// String is what is special about the run.
+// String describes the run.
 func (r *run) String() string {
 	return fmt.Sprintf("%d nodes, frames of %d, %d records, from %d, holds %v (long %t), faults %+v, %d crashes, %d cuts, %d pauses",
 		len(r.nodes), r.size, r.budget, r.start, r.hold, r.longHolds, r.faults, r.crashes, r.cuts, r.pauses)
@@ -78,7 +78,7 @@ func (r *run) often(p float64) bool { return r.rng.Float64() < p }
 
 func (r *run) upTo(d time.Duration) time.Duration { return time.Duration(r.rng.Int64N(int64(d) + 1)) }
 
-// someFaults lose up to 30 % of all frames, and let thousands of frames overtake one.
+// someFaults returns up to 30 % of loss, and lets thousands of frames overtake one.
 func (r *run) someFaults() (f sim.Faults) {
 	if r.often(.2) {
 		return f
@@ -97,8 +97,8 @@ func (r *run) someFaults() (f sim.Faults) {
 	return f
 }
 
-// run runs it to its end: first with faults; then, without any, until everybody has heard a
-// record from everybody.
+// run runs the simulation: first with faults, then without, until every node has received a record
+// from every other.
 func (r *run) run() {
 	for range r.crashes {
 		r.After(r.upTo(20*time.Millisecond), r.crash)
@@ -110,17 +110,17 @@ func (r *run) run() {
 		r.After(r.upTo(20*time.Millisecond), func() { r.net.Pause(r.rng.IntN(len(r.nodes)), r.upTo(DefaultPeerTimeout/2)) })
 	}
 	r.drain(10 * time.Minute)
-	if r.wrong == "" && r.crashes == 0 && r.cuts == 0 && r.began > 0 {
-		r.fail("%d times anew, and nobody was", r.began)
+	if r.wrong == "" && r.crashes == 0 && r.cuts == 0 && r.failures > 0 {
+		r.fail("%d failures without a cause", r.failures)
 	}
 	r.quiet = true
 	r.net.SetFaults(sim.Faults{})
 	began := ^uint64(0)
-	for round := 0; r.wrong == "" && began != r.began; round++ {
+	for round := 0; r.wrong == "" && began != r.failures; round++ {
 		if round > 4 {
-			r.fail("still anew")
+			r.fail("failures do not end")
 		}
-		began = r.began
+		began = r.failures
 		r.each(func(s *site) {
 			s.left = [Lanes]int{1, 1}
 			s.produce()
@@ -163,10 +163,10 @@ func (r *run) each(f func(s *site)) {
 	}
 }
 
-// boot begins a node anew, with nothing.
+// boot starts a node, with nothing.
 func (r *run) boot(i int) {
-	r.nodes[i].life++
-	r.nodes[i].left = false
+	r.nodes[i].starts++
+	r.nodes[i].closed = false
 	r.nodes[i].peers = make([]*site, len(r.nodes))
 	for peer := range r.nodes {
 		if peer != i {
@@ -175,17 +175,17 @@ func (r *run) boot(i int) {
 	}
 }
 
-// crash ends a node, with a bye or without one, and begins it anew later, or at once.
+// crash ends a node, with a bye or without one, and restarts it later or at once.
 func (r *run) crash() {
 	i := r.rng.IntN(len(r.nodes))
-	if !r.net.Alive(i) || r.nodes[i].left {
+	if !r.net.Alive(i) || r.nodes[i].closed {
 		return
 	}
 	if r.often(.5) {
-		r.end(i)
+		r.crashNow(i)
 		return
 	}
-	r.nodes[i].left = true
+	r.nodes[i].closed = true
 	for _, s := range r.nodes[i].peers {
 		if s != nil {
 			s.c.Close()
@@ -193,10 +193,10 @@ func (r *run) crash() {
 			s.dead = true
 		}
 	}
-	r.After(r.upTo(time.Millisecond), func() { r.end(i) })
+	r.After(r.upTo(time.Millisecond), func() { r.crashNow(i) })
 }
 
-func (r *run) end(i int) {
+func (r *run) crashNow(i int) {
 	for _, s := range r.nodes[i].peers {
 		if s != nil {
 			s.dead = true
@@ -209,7 +209,7 @@ func (r *run) end(i int) {
 	})
 }
 
-// cut parts two nodes for a while.
+// cut separates two nodes for a while.
 func (r *run) cut() {
 	a := r.rng.IntN(len(r.nodes))
 	b := (a + 1 + r.rng.IntN(len(r.nodes)-1)) % len(r.nodes)

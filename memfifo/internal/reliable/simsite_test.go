@@ -7,12 +7,12 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// site is an end in a run, with a driver.
+// site is one end in a run, with a driver.
 type site struct {
 	*end
 	r     *run
 	left  [Lanes]int    // records to be sent
-	timer monotime.Time // the earliest that is set; valid if armed
+	timer monotime.Time // the earliest one; valid if armed
 	armed bool
 	dead  bool
 }
@@ -28,7 +28,7 @@ func (r *run) newSite(i, peer int) *site {
 	return s
 }
 
-// mayHold is asked before each record.
+// mayHold decides before each record whether to hold the lane.
 func (s *site) mayHold(l Lane) bool {
 	if s.r.quiet || s.r.hold == 0 || !s.r.often(s.r.hold) {
 		return false
@@ -46,7 +46,7 @@ func (s *site) mayHold(l Lane) bool {
 	return true
 }
 
-// produce sends some records, and others later.
+// produce reserves some records now, and others later.
 func (s *site) produce() {
 	if s.dead {
 		return
@@ -74,22 +74,23 @@ func (s *site) fill(n int) {
 	}
 }
 
-// heard takes a frame, and does what that makes possible.
-func (s *site) heard(b []byte) {
+// receive takes a frame, and does what has become possible.
+func (s *site) receive(b []byte) {
 	if s.dead {
 		return
 	}
-	restarts, lefts := s.restarts, s.lefts
-	s.hear(s.r.Now(), b)
-	s.r.began += uint64(s.restarts - restarts + s.lefts - lefts)
-	s.r.byes += uint64(s.lefts - lefts)
+	restarts, lefts := s.restarts, s.byes
+	s.end.receive(s.r.Now(), b)
+	s.r.failures += uint64(s.restarts - restarts + s.byes - lefts)
+	s.r.byes += uint64(s.byes - lefts)
 	s.pump()
 }
 
-// pump sends what is to be sent, as the NIC takes it, and sets the timer.
+// pump sends what the NIC takes, and sets the timer.
 func (s *site) pump() {
 	now := s.r.Now()
-	s.c.SetAckPolicy([...]AckPolicy{NoPiggyback, NoPiggyback, MayPiggyback, WillPiggyback}[s.r.rng.IntN(4)]) // what a program promises may also fail to come
+	policies := [...]AckPolicy{NoPiggyback, NoPiggyback, MayPiggyback, WillPiggyback}
+	s.c.SetAckPolicy(policies[s.r.rng.IntN(4)]) // data that will follow may fail to
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
@@ -113,8 +114,7 @@ func (s *site) pump() {
 	s.r.At(at, func() { s.tick(at) })
 }
 
-// send sends what is to be sent, and reports whether the ring is full: then some frames were
-// refused.
+// send sends all that may go, and reports whether the ring is full: then some frames were refused.
 func (s *site) send() (full bool) {
 	now := s.r.Now()
 	for frames := s.next(now); len(frames) > 0; frames = s.next(now) {
@@ -135,7 +135,7 @@ func (s *site) again() {
 	}
 }
 
-// tick does what is due. A timer that an earlier one has replaced does no harm.
+// tick does what is due. A replaced timer does no harm.
 func (s *site) tick(at monotime.Time) {
 	if s.dead {
 		return
@@ -143,13 +143,13 @@ func (s *site) tick(at monotime.Time) {
 	if s.timer == at {
 		s.armed = false
 	}
-	downs := s.downs
+	downs := s.failures
 	s.advance(s.r.Now())
-	s.r.began += uint64(s.downs - downs)
+	s.r.failures += uint64(s.failures - downs)
 	s.pump()
 }
 
-// finished checks that all has arrived, and that nothing is left.
+// finished checks that everything has arrived, and nothing is left.
 func (s *site) finished() {
 	for l := range Lane(Lanes) {
 		if st := &s.streams[s.out[l]]; st.got != st.sent {

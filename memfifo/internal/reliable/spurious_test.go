@@ -51,13 +51,13 @@ func TestSpuriousRTO_AllLate(t *testing.T) {
 // not acknowledged yet is not retransmitted.
 func TestSpuriousRTO_SomeRetransmitted(t *testing.T) {
 	p, s := suspended(t, 50)
-	early, rest := p.air[1][:20], p.air[1][20:]
-	p.air[1] = nil
+	early, rest := p.inTransit[1][:20], p.inTransit[1][20:]
+	p.inTransit[1] = nil
 	if p.send(0) != minWindow+1 {
-		t.Fatalf("%q", p.on(1))
+		t.Fatalf("%q", p.describe(1))
 	}
-	probe := p.air[1][minWindow:]
-	p.air[1] = slices.Concat(early, probe)
+	probe := p.inTransit[1][minWindow:]
+	p.inTransit[1] = slices.Concat(early, probe)
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
@@ -65,7 +65,7 @@ func TestSpuriousRTO_SomeRetransmitted(t *testing.T) {
 	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || s.reno.Window() < 100 {
 		t.Errorf("%d retransmitted, %+v", n, s.reno)
 	}
-	p.air[1] = append(p.air[1], rest...)
+	p.inTransit[1] = append(p.inTransit[1], rest...)
 	p.settle()
 	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || !p.ends[0].done() {
 		t.Errorf("%d retransmitted, done %t", n, p.ends[0].done())
@@ -75,7 +75,7 @@ func TestSpuriousRTO_SomeRetransmitted(t *testing.T) {
 // All were lost: the acknowledgement of a retransmission proves nothing.
 func TestSpuriousRTO_NotIfLost(t *testing.T) {
 	p, s := suspended(t, 50)
-	p.air[1] = nil
+	p.inTransit[1] = nil
 	p.send(0)
 	p.deliver(1)
 	p.send(1)
@@ -93,7 +93,7 @@ func TestSpuriousRTO_NotIfLost(t *testing.T) {
 // Some were late, and one among them was lost: that shows all the same, and halves the window.
 func TestSpuriousRTO_OneLost(t *testing.T) {
 	p, s := suspended(t, 50)
-	p.air[1] = append(p.air[1][:10:10], p.air[1][11:]...)
+	p.inTransit[1] = append(p.inTransit[1][:10:10], p.inTransit[1][11:]...)
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
@@ -129,10 +129,10 @@ func TestSpuriousRTO_NotForDroppedFrames(t *testing.T) {
 // which is neither restored nor cut once more.
 func TestSpuriousRTO_AfterALoss(t *testing.T) {
 	p, s := suspended(t, 50)
-	late := slices.Clone(p.air[1][20:])
-	p.air[1] = nil
+	late := slices.Clone(p.inTransit[1][20:])
+	p.inTransit[1] = nil
 	p.send(0)
-	p.air[1] = p.air[1][1:minWindow] // the first retransmission is lost
+	p.inTransit[1] = p.inTransit[1][1:minWindow] // the first retransmission is lost
 	p.now = p.now.Add(time.Millisecond)
 	p.deliver(1)
 	p.send(1)
@@ -142,7 +142,7 @@ func TestSpuriousRTO_AfterALoss(t *testing.T) {
 		t.Fatal("no loss is known")
 	}
 	recoveryPoint := s.recoveryPoint
-	p.air[1] = late
+	p.inTransit[1] = late
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)

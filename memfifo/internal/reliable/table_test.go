@@ -10,12 +10,13 @@ import (
 
 // rows are the tests of the state table in the package's comment, by its first two columns.
 var rows = map[string]func(t *testing.T){
-	"Idle: data is reserved": func(t *testing.T) {
+	"Idle: NextBatch, with data": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.is(0, Idle)
 		p.ends[0].write(p.now, Requests, 20)
-		p.is(0, Handshaking)
+		p.is(0, Idle)
 		p.send(0)
+		p.is(0, Handshaking)
 		p.want(1, "hello")
 	},
 	"Handshaking: deadline": func(t *testing.T) {
@@ -23,7 +24,7 @@ var rows = map[string]func(t *testing.T){
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		for _, wait := range []time.Duration{1, 2, 4, 8, 10, 10} {
-			p.air[1] = nil
+			p.inTransit[1] = nil
 			p.after(0, wait*initialRTO)
 			p.want(1, "hello")
 			p.is(0, Handshaking)
@@ -75,7 +76,7 @@ var rows = map[string]func(t *testing.T){
 		p.handle(0, Header{Kind: HelloAck, Src: 2, Dst: 1, Ack: h.Sequence}, nil)
 		p.is(0, Open)
 		if p.send(0) > 0 {
-			t.Errorf("sends %q", p.on(1))
+			t.Errorf("sends %q", p.describe(1))
 		}
 	},
 	"Open: hello ack, new incarnation": func(t *testing.T) {
@@ -84,7 +85,7 @@ var rows = map[string]func(t *testing.T){
 		a.write(p.now, Requests, 20)
 		mark := a.c.Mark(Requests)
 		p.send(0)
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		p.handle(0, Header{Kind: Hello, Src: 9, Sequence: 1}, nil)
 		h := p.sends(0)
 		p.handle(0, Header{Kind: HelloAck, Src: 9, Dst: 1, Ack: h.Sequence + 1}, nil) // the wrong response
@@ -101,7 +102,7 @@ var rows = map[string]func(t *testing.T){
 		p := newPair(t, 120).open()
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		p.after(0, baseRTO(&p.ends[0].c.rtt))
 		p.want(1, "2:20! ack!")
 		p.is(0, Open)
@@ -117,7 +118,7 @@ var rows = map[string]func(t *testing.T){
 		p.send(0)
 		p.want(1, "1:20! bye")
 		p.is(0, Open)
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		a.c.Close()
 		if h := p.sends(0); h != (Header{Kind: Bye, Src: a.c.local, Dst: b.c.local}) {
 			t.Errorf("%+v", h)
@@ -125,17 +126,17 @@ var rows = map[string]func(t *testing.T){
 		ack := p.between(0)
 		ack.Sequence = a.c.lanes[0].receiver.nxt
 		if p.handle(0, ack, nil); p.send(0) > 0 {
-			t.Errorf("sends %q", p.on(1))
+			t.Errorf("sends %q", p.describe(1))
 		}
 		a.c.Close()
 		p.send(0)
 		p.want(1, "ack bye")
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		for range 3 {
 			a.write(p.now, Replies, 20)
 			p.send(0) // until little is in flight
 		}
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		a.c.Close()
 		p.send(0)
 		p.want(1, "3:40! bye")
@@ -150,28 +151,28 @@ var rows = map[string]func(t *testing.T){
 		a, b := p.ends[0], p.ends[1]
 		a.write(p.now, Requests, 20)
 		p.send(0)
-		p.air[1] = nil
+		p.inTransit[1] = nil
 		incarnation := a.c.local
 		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: incarnation}} {
 			stale := a.c.Counters().StaleIncarnation
 			p.handle(0, h, nil) // stale
-			if p.is(0, Open); p.send(0) > 0 || a.lefts > 0 || a.c.Counters().StaleIncarnation != stale+1 {
-				t.Errorf("%+v: sends %q, %d byes", h, p.on(1), a.lefts)
+			if p.is(0, Open); p.send(0) > 0 || a.byes > 0 || a.c.Counters().StaleIncarnation != stale+1 {
+				t.Errorf("%+v: sends %q, %d byes", h, p.describe(1), a.byes)
 			}
 		}
 		bye := Header{Kind: Bye, Src: b.c.local, Dst: incarnation}
 		p.handle(0, bye, nil)
 		p.is(0, Idle)
-		if a.lefts != 1 || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
-			t.Errorf("%d byes, incarnation %d, then %d, done %t", a.lefts, incarnation, a.c.local, a.done())
+		if a.byes != 1 || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
+			t.Errorf("%d byes, incarnation %d, then %d, done %t", a.byes, incarnation, a.c.local, a.done())
 		}
 		p.handle(0, bye, nil) // duplicate
-		if p.is(0, Idle); a.lefts != 1 || p.send(0) > 0 {
-			t.Errorf("%d byes", a.lefts)
+		if p.is(0, Idle); a.byes != 1 || p.send(0) > 0 {
+			t.Errorf("%d byes", a.byes)
 		}
-		p.begin(1, 77)
-		p.talk(0)
-		p.talk(1)
+		p.restart(1, 77)
+		p.deliverOne(0)
+		p.deliverOne(1)
 		if a.restarts > 0 {
 			t.Errorf("%d restarts after a bye", a.restarts)
 		}
@@ -184,10 +185,10 @@ var rows = map[string]func(t *testing.T){
 				p.handle(0, h, nil)
 				p.send(0)
 				p.want(1, "hello")
-				p.air[1] = nil
+				p.inTransit[1] = nil
 				p.handle(0, h, nil) // too soon for another answer
 				if p.is(0, was); p.send(0) > 0 {
-					t.Errorf("then %q", p.on(1))
+					t.Errorf("then %q", p.describe(1))
 				}
 			}
 			if n := p.ends[0].c.Counters().StaleIncarnation; n != 6 {
@@ -207,7 +208,7 @@ var rows = map[string]func(t *testing.T){
 		if took := p.now.Sub(began); took < DefaultPeerTimeout || took > DefaultPeerTimeout+3*maxRTO {
 			t.Errorf("after %v", took)
 		}
-		p.talk(0)
+		p.deliverOne(0)
 	},
 	"any: peer timeout": func(t *testing.T) {
 		for name, p := range map[string]*pair{"handshaking": newPair(t, 120), "open": newPair(t, 128).open()} {
@@ -257,16 +258,16 @@ func (p *pair) is(i int, s State) {
 	}
 }
 
-// sends returns the header of the one frame that an end has to send.
+// sends returns the header of the one frame that an end sends.
 func (p *pair) sends(i int) (h Header) {
 	p.t.Helper()
 	if n := p.send(i); n != 1 {
-		p.t.Fatalf("%d sends %d frames: %q", i, n, p.on(1-i))
+		p.t.Fatalf("%d sends %d frames: %q", i, n, p.describe(1-i))
 	}
-	if err := Parse(p.air[1-i][0], &h); err != nil {
+	if err := Parse(p.inTransit[1-i][0], &h); err != nil {
 		p.t.Fatal(err)
 	}
-	p.air[1-i] = nil
+	p.inTransit[1-i] = nil
 	return h
 }
 
@@ -280,7 +281,7 @@ func (p *pair) after(i int, d time.Duration) {
 	}
 	p.now = p.now.Add(d - 1)
 	if e.advance(p.now); p.send(i) > 0 {
-		p.t.Errorf("%q, too soon", p.on(1-i))
+		p.t.Errorf("%q, too soon", p.describe(1-i))
 	}
 	p.now = p.now.Add(1)
 	e.advance(p.now)

@@ -10,14 +10,14 @@ import (
 
 // arrows writes messages for people, and groups them: "0 <-> 1" is one each way, "1, 2 -> 0" to one
 // receiver, "0 -> 1, 2" from one sender, "0 => all" a multicast.
-func arrows(messages []tell) (texts []string) {
+func arrows(messages []notification) (texts []string) {
 	type pair struct{ from, to int }
 	there := map[pair]bool{}
 	senders, receivers := map[int][]int{}, map[int][]int{} // of a receiver, of a sender; without pairs
 	for _, m := range messages {
 		there[pair{m.from, m.to}] = true
 	}
-	paired := func(m tell) bool { return there[pair{m.to, m.from}] }
+	paired := func(m notification) bool { return there[pair{m.to, m.from}] }
 	for _, m := range messages {
 		if m.to != schedule.All && !paired(m) {
 			senders[m.to] = append(senders[m.to], m.from)

@@ -2,12 +2,12 @@ package barrier
 
 import "github.com/rawlane/rawlane/barrier/schedule"
 
-// tell is one message of a schedule; to may be schedule.All.
-type tell struct{ from, to, nic int }
+// notification is one message of a schedule; to may be schedule.All.
+type notification struct{ from, to, nic int }
 
 // phases sorts the messages of a schedule by phase: one more than the latest phase that the sender
 // awaits. Within a phase they are in the order of their senders.
-func phases(steps [][]schedule.Step) [][]tell {
+func phases(steps [][]schedule.Step) [][]notification {
 	type message struct {
 		from, to int
 		label    uint8
@@ -45,7 +45,7 @@ func phases(steps [][]schedule.Step) [][]tell {
 			moved = advance(rank) || moved
 		}
 	}
-	var all [][]tell
+	var all [][]notification
 	for rank, own := range steps {
 		for _, s := range own {
 			for _, t := range s.Notify {
@@ -53,7 +53,7 @@ func phases(steps [][]schedule.Step) [][]tell {
 				for len(all) < phase {
 					all = append(all, nil)
 				}
-				all[phase-1] = append(all[phase-1], tell{rank, t.To, t.NIC})
+				all[phase-1] = append(all[phase-1], notification{rank, t.To, t.NIC})
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func phases(steps [][]schedule.Step) [][]tell {
 }
 
 // isRelease reports whether a phase is multicasts alone.
-func isRelease(phase []tell) bool {
+func isRelease(phase []notification) bool {
 	for _, t := range phase {
 		if t.to != schedule.All {
 			return false
@@ -71,7 +71,7 @@ func isRelease(phase []tell) bool {
 }
 
 // onNetwork picks the messages that go over a network.
-func onNetwork(phase []tell, nic int) (picked []tell) {
+func onNetwork(phase []notification, nic int) (picked []notification) {
 	for _, t := range phase {
 		if t.nic == nic {
 			picked = append(picked, t)

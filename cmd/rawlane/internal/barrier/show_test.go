@@ -171,14 +171,14 @@ func TestRanks(t *testing.T) {
 func TestArrows(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		list []tell
+		list []notification
 		want string
 	}{
-		{"each way", []tell{{0, 1, 0}, {1, 0, 0}}, "0 <-> 1"},
-		{"to one", []tell{{1, 0, 0}, {2, 0, 0}, {4, 3, 0}}, "1, 2 -> 0|4 -> 3"},
-		{"from one", []tell{{0, 1, 0}, {0, 2, 0}, {3, 4, 0}}, "0 -> 1, 2|3 -> 4"},
-		{"from one who is not the only one", []tell{{0, 1, 0}, {0, 2, 0}, {3, 2, 0}}, "0 -> 1|0, 3 -> 2"},
-		{"multicast", []tell{{0, schedule.All, 0}, {1, 2, 0}}, "0 => all|1 -> 2"},
+		{"each way", []notification{{0, 1, 0}, {1, 0, 0}}, "0 <-> 1"},
+		{"to one", []notification{{1, 0, 0}, {2, 0, 0}, {4, 3, 0}}, "1, 2 -> 0|4 -> 3"},
+		{"from one", []notification{{0, 1, 0}, {0, 2, 0}, {3, 4, 0}}, "0 -> 1, 2|3 -> 4"},
+		{"from one who is not the only one", []notification{{0, 1, 0}, {0, 2, 0}, {3, 2, 0}}, "0 -> 1|0, 3 -> 2"},
+		{"multicast", []notification{{0, schedule.All, 0}, {1, 2, 0}}, "0 => all|1 -> 2"},
 	} {
 		if got := strings.Join(arrows(c.list), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

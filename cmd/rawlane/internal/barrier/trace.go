@@ -249,7 +249,7 @@ func (r *traceRow) steps() string {
 	var words []string
 	for _, s := range r.Steps {
 		if len(s.Arrivals) == 0 {
-			continue // it tells alone
+			continue // a step without messages to await
 		}
 		last := slices.MaxFunc(s.Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
 		words = append(words, fmt.Sprintf("%.1f node %d", cli.Micros(s.Done-r.Left), last.Node))

@@ -14,8 +14,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// What node 0 asks another node for. The first request is the turn of the node; the second one means
-// that all turns are over.
+// What node 0 asks another node for. The first request is the turn of the node; the second one
+// means that all turns are over.
 const (
 	askRow = iota
 	askEnd

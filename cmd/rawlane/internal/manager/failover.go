@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are not programs' frames. If
-	// they were, each frame of a program would be copied to the guard's ring, too.
+	// guardEtherType is IEEE 802 local experimental 2: a guard's probes are not programs' frames.
+	// If they were, each frame of a program would be copied to the guard's ring, too.
 	guardEtherType = transport.EtherTypeDefault + 1
 	// guardInterval is how often a guard looks whether its manager's plan has other nodes or VIDs.
 	guardInterval = 500 * time.Millisecond
@@ -38,8 +38,8 @@ type guard struct {
 	driver *failover.Driver
 }
 
-// run watches until the context ends. A plan that cannot be watched, as while the interface is down,
-// is tried again: the manager does its other work all the same.
+// run watches until the context ends. A plan that cannot be watched, as while the interface is
+// down, is tried again: the manager does its other work all the same.
 func (g *guard) run(ctx context.Context) {
 	defer g.stop()
 	pause := guardInterval

@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"time"
+)
+
+// lane is a session's own connection for its changes. It does what http.Client does for them, one
+// at a time and without passing each on to goroutines: that is a sixth of the time of a change. Not
+// for several goroutines at once.
+type lane struct {
+	addr   Addr
+	config *tls.Config // nil: no TLS
+	conn   net.Conn    // nil: none yet
+	reader *bufio.Reader
+	writer *bufio.Writer
+}
+
+// do sends a request and returns the answer. A request on a connection that the manager has closed
+// meanwhile is sent once more on a new one: the requests of a session may be repeated.
+func (l *lane) do(r *http.Request) (*http.Response, error) {
+	for {
+		isNew := l.conn == nil
+		if isNew {
+			if err := l.dial(r.Context()); err != nil {
+				return nil, err
+			}
+		}
+		w, err := l.exchange(r)
+		if err == nil {
+			return w, nil
+		}
+		l.close()
+		if isNew || r.Context().Err() != nil || r.GetBody == nil && r.Body != nil {
+			return nil, err
+		}
+		if r.Body != nil {
+			if r.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func (l *lane) dial(ctx context.Context) (err error) {
+	if l.addr.Network == "tcp" && l.config != nil {
+		l.conn, err = (&tls.Dialer{Config: l.config}).DialContext(ctx, l.addr.Network, l.addr.Address)
+	} else {
+		l.conn, err = new(net.Dialer).DialContext(ctx, l.addr.Network, l.addr.Address)
+	}
+	if err != nil {
+		l.conn = nil
+		return err
+	}
+	l.reader, l.writer = bufio.NewReader(l.conn), bufio.NewWriter(l.conn)
+	return nil
+}
+
+// exchange writes a request and reads the head of its answer. The end of the request's context ends
+// both, and the connection with them.
+func (l *lane) exchange(r *http.Request) (*http.Response, error) {
+	conn := l.conn
+	stop := context.AfterFunc(r.Context(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	w, err := func() (*http.Response, error) {
+		if err := r.Write(l.writer); err != nil {
+			return nil, err
+		}
+		if err := l.writer.Flush(); err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(l.reader, r)
+	}()
+	if !stop() && err == nil {
+		err = r.Context().Err()
+	}
+	return w, err
+}
+
+// close ends the connection.
+func (l *lane) close() {
+	if l.conn != nil {
+		_ = l.conn.Close() // nothing on it is of use any more
+		l.conn = nil
+	}
+}

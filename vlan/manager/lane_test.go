@@ -1,0 +1,59 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// A lane whose connection the manager has closed meanwhile sends its request on a new one, body and
+// all.
+func TestLaneComesBack(t *testing.T) {
+	var bodies []int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bodies = append(bodies, r.ContentLength)
+		_, _ = w.Write([]byte(`{"version":"1.2"}`))
+	}))
+	defer s.Close()
+	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
+	defer c.Close()
+	for range 3 {
+		a, err := c.Reset(t.Context(), "why")
+		if err != nil || a.Version != api.FirstVersion(1)+2 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		s.CloseClientConnections()
+	}
+	if len(bodies) != 3 || bodies[2] != bodies[0] || bodies[0] == 0 {
+		t.Errorf("bodies of %v bytes, want three of one length", bodies)
+	}
+}
+
+// The end of a context ends a request that is not answered, and the next one has a connection of
+// its own.
+func TestLaneEndsWithItsContext(t *testing.T) {
+	block := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			<-block
+		}
+		_, _ = w.Write([]byte(`{"version":"1.2"}`))
+	}))
+	defer s.Close()
+	defer close(block)
+	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Table(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Reset(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+}
