@@ -20,7 +20,7 @@ func (e *Engine) Leave(out []Send) []Send {
 // ByeAcked reports whether all members that Leave said bye to have answered.
 func (e *Engine) ByeAcked() bool { return len(e.unacked()) == 0 }
 
-// unacked returns the members that may wait for messages of this one, and have not answered its bye.
+// unacked returns the members that may wait for messages of this one and have not answered its bye.
 func (e *Engine) unacked() (ranks []int) {
 	for rank, depends := range e.plan.dependants(e.cfg.Size) {
 		if depends && rank != e.cfg.Rank && !e.peers[rank].byeAcked && !e.isGone(rank) {
