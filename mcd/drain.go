@@ -109,11 +109,8 @@ func (p *peer) hold(e *Endpoint, on bool) {
 		q := &e.nics[nic].queue
 		q.mu.Lock()
 		q.hold(&p.neighbours[nic].lane, on)
-		if !on {
-			q.send()
-			q.schedule()
-		}
-		q.mu.Unlock()
+		q.send()
+		q.unlock()
 	}
 }
 

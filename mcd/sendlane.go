@@ -16,7 +16,7 @@ func (q *sendQueue) push(d *SendDesc) {
 	d.posted.Store(true)
 	q.last++
 	d.sequence, d.next = q.last, nil
-	l := q.lane(d)
+	l := q.lane(d.neighbour)
 	if l.head == nil {
 		l.head = d
 		if l != &q.many {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -303,4 +304,26 @@ func TestPort_ClosedByTwo(t *testing.T) {
 	<-closed
 	<-closed
 	port(t, es[0], 1)
+}
+
+// A goroutine that posts more often than the queue tries again does not keep the queue from it.
+func TestPostedDescriptorsGoWhileMoreArePosted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 2)
+		p := port(t, es[0], 1)
+		link.refuse(func(*transport.Frame) bool { return true })
+		var ds []*mcd.SendDesc
+		for range 100 {
+			d := &mcd.SendDesc{To: mcd.To(mcd.Addr{Node: 1, Port: 1})}
+			if err := p.PostSend(d); err != nil {
+				t.Fatal(err)
+			}
+			ds = append(ds, d)
+			time.Sleep(20 * time.Microsecond)
+			link.refuse(nil)
+		}
+		if !ds[50].Done() {
+			t.Error("after 1 ms nothing was sent, though the link has room")
+		}
+	})
 }

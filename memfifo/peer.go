@@ -46,6 +46,7 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	p.conn = reliable.New(reliable.Config{
 		Incarnation: incarnation.New(), PeerTimeout: d.cfg.PeerTimeout,
 		FrameSize: d.frameSize, Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
+		Counters: &d.stats.Counters,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	return p
