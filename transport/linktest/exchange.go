@@ -97,11 +97,12 @@ func receiveUntil(t *testing.T, l transport.Link, enough func(got []transport.Fr
 }
 
 // receiveInto is receiveUntil that polls as many frames at a time as room says.
-func receiveInto(t *testing.T, l transport.Link, room func() int, enough func([]transport.Frame) bool) []transport.Frame {
+func receiveInto(
+	t *testing.T, l transport.Link, room func() int, enough func(got []transport.Frame) bool,
+) (got []transport.Frame) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var got []transport.Frame
 	for !enough(got) {
 		into := make([]transport.Frame, room())
 		n, err := l.Poll(into)
