@@ -83,15 +83,13 @@ func (s *Service) bury(c *memberSet) {
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.
 func (s *Service) takeEarly(c *memberSet) {
-	waiting := s.early
-	s.early = nil
-	for i := range waiting {
-		if e := &waiting[i]; e.message.Identity == c.identity {
-			c.handle(clock.Now(), e.from, &e.message)
-		} else {
-			s.early = append(s.early, *e)
+	s.early = slices.DeleteFunc(s.early, func(e earlyMessage) bool {
+		if e.message.Identity != c.identity {
+			return false
 		}
-	}
+		c.handle(clock.Now(), e.from, &e.message)
+		return true
+	})
 }
 
 // base returns the hash of the group that a member set's hash belongs to; 0 if none exists.
@@ -141,6 +139,5 @@ func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 		s.out = c.engine.Rejoin(now, c.identity.Epoch, s.out[:0])
 		c.flush()
 		s.takeEarly(c)
-		s.arm(c)
 	}
 }
