@@ -112,9 +112,9 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
-// rejoin moves the groups with a hash to later epochs, the lowest to the one that another member has
-// told. It moves none if that is the epoch of one of them that has completed a barrier. The caller
-// holds mu.
+// rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
+// has told. It moves none if that is the epoch of one of them that has completed a barrier. The
+// caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 	behind := int32(lowest - s.lowestEpoch(base))
 	if behind <= 0 {
