@@ -93,6 +93,9 @@ func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 			t.Errorf("TrySend to all past a node's message: %v, want ErrBusy", err)
 		}
 		all := post(mcd.ToAll(1), "all")
+		if err := p.TrySend(0, toB, nil); !errors.Is(err, transport.ErrBusy) {
+			t.Errorf("TrySend past a broadcast that waits: %v, want ErrBusy", err)
+		}
 		last := post(toB, "b3")
 		if err := p.TrySend(0, toB, nil); !errors.Is(err, transport.ErrBusy) || all.Done() || last.Done() {
 			t.Errorf("past a broadcast that waits: TrySend %v, broadcast done %v, next done %v", err, all.Done(), last.Done())
