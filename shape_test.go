@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/doc"
 	"go/token"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -73,7 +72,6 @@ func baseName(t ast.Expr) string {
 }
 
 func TestShape_LayersOpenAndClose(t *testing.T) {
-	pending(t)
 	dirs, _ := packageFiles(t)
 	for _, dir := range layers {
 		all := functions(dirs[dir])
@@ -95,7 +93,6 @@ func TestShape_LayersOpenAndClose(t *testing.T) {
 }
 
 func TestShape_CoresKeepOneContract(t *testing.T) {
-	pending(t)
 	dirs, _ := packageFiles(t)
 	for _, m := range machines {
 		all := functions(dirs[m.dir])
@@ -117,7 +114,6 @@ func TestShape_CoresKeepOneContract(t *testing.T) {
 
 // A registry of a whole process makes two of everything impossible.
 func TestShape_NoProcessWideState(t *testing.T) {
-	pending(t)
 	dirs, set := packageFiles(t)
 	for dir, files := range dirs {
 		for _, f := range files {
@@ -183,7 +179,6 @@ const (
 )
 
 func TestShape_FilesAndFunctionsAreShort(t *testing.T) {
-	pending(t)
 	dirs, set := packageFiles(t)
 	for _, files := range dirs {
 		for _, f := range files {
@@ -205,7 +200,6 @@ func TestShape_FilesAndFunctionsAreShort(t *testing.T) {
 
 // What a package exports can be taken in at once.
 func TestShape_PackagesFitTwoScreens(t *testing.T) {
-	pending(t)
 	dirs, set := packageFiles(t)
 	for dir, files := range dirs {
 		if slices.Contains(strings.Split(dir, "/"), "internal") || files[0].syntax.Name.Name == "main" {
@@ -226,12 +220,5 @@ func TestShape_PackagesFitTwoScreens(t *testing.T) {
 		if lines > twoScreens {
 			t.Errorf("%s: go doc prints %d lines (want at most %d)", dir, lines, twoScreens)
 		}
-	}
-}
-
-// pending skips a rule that not all folders keep yet.
-func pending(t *testing.T) {
-	if os.Getenv("RAWLANE_PENDING") == "" {
-		t.Skip("not all folders are done")
 	}
 }

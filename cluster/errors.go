@@ -109,7 +109,8 @@ func (e *MissingError) Error() string {
 		return fmt.Sprintf("cluster: %s: no answer for %v from nodes: %s (have they ended, or is a cable out?)",
 			e.Operation, e.Silent, nodes)
 	}
-	return fmt.Sprintf("cluster: %s: %v: nodes missing: %s (have they all made the same call?)", e.Operation, e.Err, nodes)
+	return fmt.Sprintf("cluster: %s: %v: nodes missing: %s (have they all made the same call?)",
+		e.Operation, e.Err, nodes)
 }
 
 // Is makes errors.Is hold for ErrIncomplete.

@@ -234,7 +234,8 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 		return nil, fmt.Errorf("cluster: ask: %w", mcd.ErrClosed)
 	}
 	if most := x.ep.MaxPayload() - messageHeaderLen; len(payload) > most {
-		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)", node, len(payload), most)
+		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)",
+			node, len(payload), most)
 	}
 	x.mu.Lock()
 	x.ask = request{number: x.ask.number + 1, to: i, payload: payload}

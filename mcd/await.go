@@ -11,10 +11,8 @@ import (
 // or until the endpoint is closed, and returns ErrClosed; then c may still be completed later.
 // While it waits, the calling goroutine polls. Receive functions must not call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
-	if limit := e.spinning.limit(); !c.Done() && !e.spin(ctx, c, limit) {
-		start := clock.Now()
-		c.sleep(ctx, e.ended)
-		e.spinning.noteSleep(limit, clock.Now().Sub(start))
+	if !c.Done() {
+		e.wait(ctx, c, e.spinning.limit())
 	}
 	if c.Done() {
 		return c.Err()
@@ -23,6 +21,16 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 		return err
 	}
 	return ErrClosed
+}
+
+// wait spins for as long as limit, and then sleeps.
+func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration) {
+	if e.spin(ctx, c, limit) {
+		return
+	}
+	start := clock.Now()
+	c.sleep(ctx, e.ended)
+	e.spinning.noteSleep(limit, clock.Now().Sub(start))
 }
 
 // spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on

@@ -76,12 +76,7 @@ func (t *traffic) add(messages, bytes int) {
 // Counters returns what the endpoint's ports, closed ones included, have sent and received since
 // Open, and what was dropped.
 func (e *Endpoint) Counters() Counters {
-	c := e.closedPorts()
-	for i := range e.ports {
-		if p := e.ports[i].Load(); p != nil {
-			c.add(p.Counters())
-		}
-	}
+	c := e.portCounters()
 	for cause, count := range []*uint64{
 		dropShort: &c.DropShort, dropVersion: &c.DropVersion, dropLength: &c.DropLength, dropChecksum: &c.DropChecksum,
 		dropKind: &c.DropKind, dropType: &c.DropType, dropCluster: &c.DropCluster, dropNode: &c.DropNode,
@@ -96,10 +91,17 @@ func (e *Endpoint) Counters() Counters {
 	return c
 }
 
-func (e *Endpoint) closedPorts() Counters {
+// portCounters sums up the ports, under the lock, so that none closes in between and is missed.
+func (e *Endpoint) portCounters() Counters {
 	e.portMu.Lock()
 	defer e.portMu.Unlock()
-	return e.gone
+	c := e.gone
+	for i := range e.ports {
+		if p := e.ports[i].Load(); p != nil {
+			c.add(p.Counters())
+		}
+	}
+	return c
 }
 
 func (c *Counters) add(p PortCounters) {

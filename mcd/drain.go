@@ -15,7 +15,7 @@ import (
 // that:
 //
 //	sends to the node are held back    Send waits, TrySend is refused, what is posted stays posted
-//	a probe follows the last of them   by the old route: same links and queues, so nothing overtakes it
+//	a probe follows the last of them   by the old route: same links and queues, no overtaking
 //	its reply is awaited               all that was sent before has arrived
 //	the route is changed               and sends go on
 //
@@ -109,11 +109,8 @@ func (p *peer) hold(e *Endpoint, on bool) {
 		q := &e.nics[nic].queue
 		q.mu.Lock()
 		q.hold(&p.neighbours[nic].lane, on)
-		if !on {
-			q.send()
-			q.schedule()
-		}
-		q.mu.Unlock()
+		q.send()
+		q.unlock()
 	}
 }
 

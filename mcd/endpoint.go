@@ -225,7 +225,7 @@ func (e *Endpoint) Close() error {
 
 func (e *Endpoint) closePorts() {
 	for _, p := range e.openPorts() {
-		p.close()
+		_ = p.Close() // never fails
 	}
 }
 

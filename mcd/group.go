@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
@@ -14,7 +15,7 @@ func (e *Endpoint) Join(g GroupID) error {
 	defer e.groupMu.Unlock()
 	old := *e.groups.Load()
 	if old[g] == 0 {
-		if err := e.eachLink(g, transport.Join, transport.Leave); err != nil {
+		if err := e.joinLinks(GroupMAC(e.cfg.Cluster, g)); err != nil {
 			return fmt.Errorf("join group %d: %w", g, err)
 		}
 	}
@@ -34,7 +35,7 @@ func (e *Endpoint) Leave(g GroupID) error {
 	if old[g] > 1 {
 		return nil
 	}
-	if err := e.eachLink(g, transport.Leave, nil); err != nil {
+	if err := leaveLinks(e.nics, GroupMAC(e.cfg.Cluster, g)); err != nil {
 		return fmt.Errorf("leave group %d: %w", g, err)
 	}
 	return nil
@@ -51,20 +52,22 @@ func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 	e.groups.Store(&groups)
 }
 
-// eachLink does something with the group on every link; on the first error it undoes what it did.
-func (e *Endpoint) eachLink(g GroupID, do, undo func(transport.Link, transport.MAC) error) error {
-	mac := GroupMAC(e.cfg.Cluster, g)
+// joinLinks joins the group on all links, or on none.
+func (e *Endpoint) joinLinks(group transport.MAC) error {
 	for i := range e.nics {
-		err := do(e.nics[i].link, mac)
-		if err == nil {
-			continue
+		if err := transport.Join(e.nics[i].link, group); err != nil {
+			_ = leaveLinks(e.nics[:i], group) // the first error is the one to report
+			return err
 		}
-		for k := range e.nics[:i] {
-			if undo != nil {
-				_ = undo(e.nics[k].link, mac) // the first error is the one to report
-			}
-		}
-		return err
 	}
 	return nil
+}
+
+// leaveLinks leaves the group on some links, all of them even if one fails.
+func leaveLinks(nics []nic, group transport.MAC) error {
+	var errs []error
+	for i := range nics {
+		errs = append(errs, transport.Leave(nics[i].link, group))
+	}
+	return errors.Join(errs...)
 }

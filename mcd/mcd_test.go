@@ -16,6 +16,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -444,5 +445,70 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				t.Errorf("%v allocs a message, want 0", n)
 			}
 		})
+	}
+}
+
+// stubborn is a link that refuses to leave groups.
+type stubborn struct{ transport.Link }
+
+var errStubborn = errors.New("stubborn")
+
+func (stubborn) Join(transport.MAC) error  { return nil }
+func (stubborn) Leave(transport.MAC) error { return errStubborn }
+
+// A link that fails does not keep the others from leaving a group.
+func TestLeave_EveryLinkLeaves(t *testing.T) {
+	other := &joined{}
+	es := mcdtest.Open(t, 1, mcdtest.Config{NICs: 2, Wrap: func(_ mcd.NodeID, nic int, l transport.Link) transport.Link {
+		if nic == 0 {
+			return stubborn{l}
+		}
+		other.Link = l
+		return other
+	}})
+	if err := es[0].Join(7); err != nil || other.groups != 1 {
+		t.Fatalf("joined: %d groups, %v", other.groups, err)
+	}
+	if err := es[0].Leave(7); !errors.Is(err, errStubborn) || other.groups != 0 {
+		t.Errorf("left: %d groups, %v; want none, and the other link's error", other.groups, err)
+	}
+}
+
+// joined is a link that counts the groups that it is in.
+type joined struct {
+	transport.Link
+	groups int
+}
+
+func (j *joined) Join(transport.MAC) error  { j.groups++; return nil }
+func (j *joined) Leave(transport.MAC) error { j.groups--; return nil }
+
+// Counters never run backwards, also while a port is closed.
+func TestCounters_WhileAPortCloses(t *testing.T) {
+	es := open(t, 2, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 5000 {
+			p, err := es[0].OpenPort(mcd.Ports-1, mcd.PortOptions{}) // the last one that is counted
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = p.TrySend(0, mcd.ToAll(1), nil)
+			_ = p.Close()
+		}
+	}()
+	for last := uint64(0); ; {
+		n := es[0].Counters().TxMessages
+		if n < last {
+			t.Fatalf("%d messages sent, and then %d", last, n)
+		}
+		last = n
+		select {
+		case <-done:
+			return
+		default:
+		}
 	}
 }

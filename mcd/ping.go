@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
@@ -68,8 +67,7 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 	defer e.probes.forget(number)
 	err := e.sendProbe(to, o, number)
 	for errors.Is(err, transport.ErrBusy) && ctx.Err() == nil {
-		e.Progress()
-		runtime.Gosched()
+		e.pause(ctx)
 		w.start = clock.Now()
 		err = e.sendProbe(to, o, number)
 	}
@@ -80,6 +78,13 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 		return PingReply{}, &NoAnswerError{Path: to, Silent: clock.Now().Sub(begun), cause: ctx.Err()}
 	}
 	return w.reply, err
+}
+
+// pause polls, or sleeps, for as long as a full link is left alone, or until ctx ends.
+func (e *Endpoint) pause(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sendRetry)
+	defer cancel()
+	_ = e.Await(ctx, new(Completion)) // which nobody completes
 }
 
 // await has the reply to a probe go to w. It returns false if the endpoint is closed.

@@ -350,3 +350,24 @@ func TestPingsEndWithTheEndpoint(t *testing.T) {
 		}
 	})
 }
+
+// While the link has no room, Ping leaves it alone between tries, and ends with its context.
+func TestPing_WaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 2)
+		tries := 0
+		link.refuse(func(*transport.Frame) bool { tries++; return true })
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := es[0].Ping(ctx, mcd.Path{Node: 1}, mcd.ProbeOptions{}); !errors.Is(err, mcd.ErrNoAnswer) {
+			t.Errorf("over a full link: %v, want ErrNoAnswer", err)
+		}
+		if tries < 10 || tries > 300 {
+			t.Errorf("%d tries in 10 ms", tries)
+		}
+		time.AfterFunc(time.Millisecond, func() { link.refuse(nil) })
+		if _, err := es[0].Ping(limit(t), mcd.Path{Node: 1}, mcd.ProbeOptions{}); err != nil {
+			t.Errorf("over a link that has room by and by: %v", err)
+		}
+	})
+}

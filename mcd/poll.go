@@ -14,8 +14,8 @@ import (
 //	                    goroutines, and polls: see Await
 //	several wait        one leads; the others watch their own completions and try to lead in turn
 //	they wait long      the leader unmasks the wake-ups, and all sleep
-//	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes the
-//	                    lock and polls: see linkLoop
+//	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
+//	                    the lock and polls: see linkLoop
 //
 // Masking matters. A goroutine that is woken by each frame while a leader spins takes the leader's
 // core, and the 99th percentile of the latency goes from microseconds to milliseconds. Masking a

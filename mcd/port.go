@@ -17,6 +17,7 @@ type Port struct {
 	opts  PortOptions
 	locks []io.Closer // held against other processes, one per link that can be shared
 
+	closing sync.Once
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted  recvQueue
 	backlog backlog
@@ -141,18 +142,15 @@ func (p *Port) place(m *Message) {
 
 // Close releases the port and ends waits for it with ErrClosed, sends that wait for room among
 // them. Messages in the backlog are lost, as are those of posted send descriptors that are not
-// done. Further calls do nothing.
+// done. Further calls wait until the port is released, and do nothing.
 func (p *Port) Close() error {
-	p.close()
+	p.closing.Do(p.close)
 	return nil
 }
 
 func (p *Port) close() {
 	p.mu.Lock()
-	if p.closed.Swap(true) {
-		p.mu.Unlock()
-		return
-	}
+	p.closed.Store(true)
 	var waiting []*RecvDesc
 	for d := p.posted.pop(); d != nil; d = p.posted.pop() {
 		waiting = append(waiting, d)

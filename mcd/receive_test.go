@@ -257,3 +257,35 @@ func TestReceive_ThatDoesNotReturn(t *testing.T) {
 		}
 	}
 }
+
+// A last call that panics takes none from the other ports that are owed theirs.
+func TestReceive_LastCallThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := piped(t)
+		var rec recorder
+		from := port(t, a, 1)
+		panics := 0
+		bad := mcd.PortOptions{Receive: func(_ []mcd.Message, more bool) {
+			if !more {
+				panics++
+				panic("by the test")
+			}
+		}}
+		for _, p := range []*mcd.Port{
+			openPort(t, b, 1, bad), openPort(t, b, 2, rec.options("(", ")")),
+			openPort(t, b, 3, bad), openPort(t, b, 4, rec.options("[", "]")),
+		} {
+			send(t, from, p.Addr(), []byte("x"))
+		}
+		poll := func() {
+			defer func() { _ = recover() }()
+			b.Progress()
+		}
+		for range 4 {
+			poll()
+		}
+		if got := rec.take(); got != "(x+)[x+]()[]" || panics != 2 {
+			t.Errorf("%s, and %d panics; want all last calls", got, panics)
+		}
+	})
+}

@@ -160,9 +160,5 @@ func (p *Port) admit(nic int, n *neighbour) error {
 	if p.closed.Load() {
 		return ErrClosed
 	}
-	q := &p.e.nics[nic].queue
-	if n == nil {
-		return q.admitMany()
-	}
-	return q.admit(&n.lane)
+	return p.e.nics[nic].queue.admit(n)
 }

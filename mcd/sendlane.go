@@ -2,8 +2,8 @@ package mcd
 
 import "sync/atomic"
 
-// sendLane holds the descriptors that wait for one destination. Its methods are the queue's, whose mu
-// guards it; waiting and held are read without.
+// sendLane holds the descriptors that wait for one destination. Its methods are the queue's,
+// whose mu guards it; waiting and held are read without.
 type sendLane struct {
 	waiting    atomic.Int32
 	held       atomic.Bool
@@ -16,7 +16,7 @@ func (q *sendQueue) push(d *SendDesc) {
 	d.posted.Store(true)
 	q.last++
 	d.sequence, d.next = q.last, nil
-	l := q.lane(d)
+	l := q.lane(d.neighbour)
 	if l.head == nil {
 		l.head = d
 		if l != &q.many {

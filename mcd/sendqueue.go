@@ -27,7 +27,8 @@ type sendQueue struct {
 	many  sendLane
 	held  int         // how many lanes are held
 	last  uint64      // sequence number of the last descriptor that had to wait
-	timer *time.Timer // tries again, in case that nobody makes progress
+	timer *time.Timer // of the next retry, in case that nobody makes progress
+	armed bool        // timer runs
 }
 
 const (
@@ -42,28 +43,22 @@ const (
 // errHeld: a Drain holds back messages to the destination. It is transport.ErrBusy.
 var errHeld = fmt.Errorf("a drain is under way: %w", transport.ErrBusy)
 
-// lane returns the lane of a descriptor.
-func (q *sendQueue) lane(d *SendDesc) *sendLane {
-	if d.neighbour == nil {
+// lane returns the lane of messages to a neighbour or, if n is nil, to many.
+func (q *sendQueue) lane(n *neighbour) *sendLane {
+	if n == nil {
 		return &q.many
 	}
-	return &d.neighbour.lane
+	return &n.lane
 }
 
-// admit reports whether a message of a lane may go ahead of what waits.
-func (q *sendQueue) admit(l *sendLane) error {
-	if l.held.Load() {
+// admit reports whether a message may go ahead of what waits: to a neighbour or, if n is nil, to
+// many.
+func (q *sendQueue) admit(n *neighbour) error {
+	l := q.lane(n)
+	switch {
+	case l.held.Load():
 		return errHeld
-	}
-	if l.waiting.Load() > 0 || q.many.waiting.Load() > 0 {
-		return transport.ErrBusy
-	}
-	return nil
-}
-
-// admitMany is admit for a message to many.
-func (q *sendQueue) admitMany() error {
-	if q.count.Load() > 0 {
+	case l.waiting.Load() > 0, q.many.waiting.Load() > 0, n == nil && q.count.Load() > 0:
 		return transport.ErrBusy
 	}
 	return nil
@@ -72,7 +67,7 @@ func (q *sendQueue) admitMany() error {
 // post sends descriptors of one port, at most a batch, or lets them wait.
 func (q *sendQueue) post(ds []*SendDesc) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if ds[0].port.closed.Load() {
 		finish(ds, ErrClosed)
 		return
@@ -97,29 +92,36 @@ func (q *sendQueue) post(ds []*SendDesc) {
 	if q.held > 0 || len(q.lanes) > 1 { // others may go
 		q.send()
 	}
-	q.schedule()
 }
 
-// flush tries to send what waits.
+// flush tries to send what waits, unless another goroutine has the lock.
 func (q *sendQueue) flush() {
-	if q.count.Load() == 0 || !q.mu.TryLock() { // the holder of the lock is at it
+	if q.count.Load() == 0 || !q.mu.TryLock() {
 		return
 	}
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.send()
-	q.schedule()
 }
 
-// schedule sees to it that what waits is tried again.
-func (q *sendQueue) schedule() {
-	if q.count.Load() == 0 {
-		return
+// retry is the timer's flush. It waits for the lock: not every holder tries to send.
+func (q *sendQueue) retry() {
+	q.mu.Lock()
+	defer q.unlock()
+	q.armed = false
+	q.send()
+}
+
+// unlock gives mu back. If something waits that may go, a retry follows.
+func (q *sendQueue) unlock() {
+	if q.count.Load() > 0 && !q.armed {
+		q.armed = true
+		if q.timer == nil {
+			q.timer = time.AfterFunc(sendRetry, q.retry) // stopped by stop
+		} else {
+			q.timer.Reset(sendRetry)
+		}
 	}
-	if q.timer == nil {
-		q.timer = time.AfterFunc(sendRetry, q.flush) // stopped by stop
-		return
-	}
-	q.timer.Reset(sendRetry)
+	q.mu.Unlock()
 }
 
 // send gives the link what waits, until it refuses.
@@ -188,11 +190,11 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 // remove takes a descriptor back. It returns false if it does not wait any more.
 func (q *sendQueue) remove(d *SendDesc) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !d.posted.Load() {
 		return false
 	}
-	q.removeAll(q.lane(d), func(other *SendDesc) bool { return other == d })
+	q.removeAll(q.lane(d.neighbour), func(other *SendDesc) bool { return other == d })
 	q.compact()
 	return true
 }
@@ -200,7 +202,7 @@ func (q *sendQueue) remove(d *SendDesc) bool {
 // drop fails the waiting descriptors of a port that was closed.
 func (q *sendQueue) drop(p *Port) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	for _, l := range append(slices.Clip(q.lanes), &q.many) {
 		finish(q.removeAll(l, func(d *SendDesc) bool { return d.port == p }), ErrClosed)
 	}
@@ -214,7 +216,7 @@ func (q *sendQueue) compact() {
 
 // why says what a descriptor waits for.
 func (q *sendQueue) why(d *SendDesc) string {
-	if q.lane(d).held.Load() {
+	if q.lane(d.neighbour).held.Load() {
 		return "a drain is under way"
 	}
 	return fmt.Sprintf("link %s has no room", transport.Name(q.link))

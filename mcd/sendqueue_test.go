@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -20,7 +22,6 @@ type choosy struct {
 	transport.Link
 	mu      sync.Mutex
 	refuses func(*transport.Frame) bool
-	sent    []transport.MAC
 }
 
 func (c *choosy) Unwrap() transport.Link { return c.Link }
@@ -92,6 +93,9 @@ func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 			t.Errorf("TrySend to all past a node's message: %v, want ErrBusy", err)
 		}
 		all := post(mcd.ToAll(1), "all")
+		if err := p.TrySend(0, toB, nil); !errors.Is(err, transport.ErrBusy) {
+			t.Errorf("TrySend past a broadcast that waits: %v, want ErrBusy", err)
+		}
 		last := post(toB, "b3")
 		if err := p.TrySend(0, toB, nil); !errors.Is(err, transport.ErrBusy) || all.Done() || last.Done() {
 			t.Errorf("past a broadcast that waits: TrySend %v, broadcast done %v, next done %v", err, all.Done(), last.Done())
@@ -277,4 +281,49 @@ func BenchmarkFlush(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/descriptor")
 		})
 	}
+}
+
+// No call of Close returns before the port is released, also if another goroutine closes it, too.
+func TestPort_ClosedByTwo(t *testing.T) {
+	link, es := choosing(t, 2)
+	p := port(t, es[0], 1)
+	sending, room, closed := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	link.refuse(func(*transport.Frame) bool { close(sending); <-room; return true })
+	go func() { _ = p.TrySend(0, mcd.ToAll(1), nil) }()
+	<-sending
+	for range 2 {
+		go func() { _ = p.Close(); closed <- struct{}{} }()
+	}
+	for range 1000 { // until both are at it, most likely
+		runtime.Gosched()
+	}
+	if len(closed) > 0 {
+		t.Error("Close has returned while a send of the port is under way")
+	}
+	close(room)
+	<-closed
+	<-closed
+	port(t, es[0], 1)
+}
+
+// A goroutine that posts more often than the queue tries again does not keep the queue from it.
+func TestPostedDescriptorsGoWhileMoreArePosted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 2)
+		p := port(t, es[0], 1)
+		link.refuse(func(*transport.Frame) bool { return true })
+		var ds []*mcd.SendDesc
+		for range 100 {
+			d := &mcd.SendDesc{To: mcd.To(mcd.Addr{Node: 1, Port: 1})}
+			if err := p.PostSend(d); err != nil {
+				t.Fatal(err)
+			}
+			ds = append(ds, d)
+			time.Sleep(20 * time.Microsecond)
+			link.refuse(nil)
+		}
+		if !ds[50].Done() {
+			t.Error("after 1 ms nothing was sent, though the link has room")
+		}
+	})
 }

@@ -2,8 +2,8 @@ package mcd
 
 import "golang.org/x/sys/unix"
 
-// yield lets another process have this core. It does not tell Go's scheduler, as a system call that
-// may block would: this one returns as soon as the core is ours again. The scheduler would hand this
-// goroutine's processor to another thread meanwhile, and two threads would compete where one was too
-// many.
+// yield lets another process have this core. It does not tell Go's scheduler, as a system call
+// that may block would: it returns as soon as the core is free again. The scheduler would hand
+// this goroutine's processor to another thread meanwhile, and two threads would compete where
+// one was too many.
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

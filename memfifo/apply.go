@@ -1,14 +1,13 @@
 package memfifo
 
 import (
-	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // take does what the records of a frame say, and those of the frames behind it that came early.
-func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
+func (p *peer) take(lane reliable.Lane, records []byte) {
 	for ok := true; ok; records, ok = p.conn.Buffered(lane) {
-		rest, full := p.apply(now, lane, records)
+		rest, full := p.apply(lane, records)
 		if rest == nil {
 			p.conn.Delivered(lane)
 			continue
@@ -22,7 +21,7 @@ func (p *peer) take(now monotime.Time, lane reliable.Lane, records []byte) {
 
 // apply does records until one has to wait: for room in a FIFO, or for replies to have gone. Then
 // it returns what is left.
-func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
+func (p *peer) apply(lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
 	var r record
 	for len(records) > 0 {
 		if !r.parse(records) {
@@ -38,7 +37,7 @@ func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (res
 			p.blocked = true
 			return r.all, nil
 		}
-		if full := p.applyRequest(now, &r); full != nil {
+		if full := p.applyRequest(&r); full != nil {
 			return r.all, full
 		}
 	}
@@ -46,27 +45,27 @@ func (p *peer) apply(now monotime.Time, lane reliable.Lane, records []byte) (res
 }
 
 // applyRequest returns the FIFO that has no room for it; then nothing was done.
-func (p *peer) applyRequest(now monotime.Time, r *record) *FIFO {
+func (p *peer) applyRequest(r *record) *FIFO {
 	switch r.op {
 	case opPut, opPutContinue:
-		p.applyPut(now, r)
+		p.applyPut(r)
 	case opPush:
-		return p.applyPush(now, r)
+		return p.applyPush(r)
 	case opTryPush:
-		p.applyTryPush(now, r)
+		p.applyTryPush(r)
 	case opGet:
-		p.applyGet(now, r)
+		p.applyGet(r)
 	case opFetchAdd, opSwap, opCompareSwap:
-		p.applyAtomic(now, r)
+		p.applyAtomic(r)
 	case opFence:
-		p.reply(now, reply{op: opValue, requestID: r.fixed.u32()})
+		p.replyValue(r.fixed.u32(), 0, 0)
 	default:
 		p.d.stats.Malformed++
 	}
 	return nil
 }
 
-func (p *peer) applyPut(now monotime.Time, r *record) {
+func (p *peer) applyPut(r *record) {
 	at := &p.putFrom
 	if r.op == opPut {
 		*at = cursor{r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), true}
@@ -74,70 +73,58 @@ func (p *peer) applyPut(now monotime.Time, r *record) {
 		p.d.stats.Malformed++
 		return
 	}
-	n, off := uint64(len(r.data)), at.off
-	at.off += n
-	w, refusal := p.d.checkWindow(at.id, at.secret, off, n, Write)
-	if refusal != 0 {
-		p.refuse(now, at.id, refusal)
-		return
+	if refusal := p.d.put(at.id, at.secret, at.off, r.data, r.flags&flagNotify != 0); refusal != 0 {
+		p.refuse(at.id, refusal)
 	}
-	w.write(off, r.data)
-	w.changed(r.flags&flagNotify != 0)
+	at.off += uint64(len(r.data))
 }
 
-func (p *peer) applyGet(now monotime.Time, r *record) {
+func (p *peer) applyGet(r *record) {
 	id, secret, off, requestID, n := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32(), uint64(r.fixed.u32())
 	w, refusal := p.d.checkWindow(id, secret, off, n, Read)
-	switch {
-	case refusal != 0:
-		p.replyRefusal(now, requestID, refusal)
-	case n == 0:
-		p.reply(now, reply{op: opValue, requestID: requestID})
-	default:
-		p.reply(now, reply{op: opData, requestID: requestID, w: w, off: off, n: n})
+	if refusal != 0 || n == 0 {
+		p.replyValue(requestID, 0, refusal)
+		return
 	}
+	p.reply(reply{op: opData, requestID: requestID, w: w, off: off, n: n})
 }
 
-func (p *peer) applyAtomic(now monotime.Time, r *record) {
+func (p *peer) applyAtomic(r *record) {
 	id, secret, off, requestID, operand := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32(), r.fixed.u64()
 	expected := uint64(0)
 	if r.op == opCompareSwap {
 		expected = r.fixed.u64()
 	}
 	old, refusal := p.d.atomic(r.op, id, secret, off, operand, expected)
-	p.replyValue(now, requestID, old, refusal)
+	p.replyValue(requestID, old, refusal)
 }
 
 // applyTryPush appends a record if there is room, and says whether.
-func (p *peer) applyTryPush(now monotime.Time, r *record) {
+func (p *peer) applyTryPush(r *record) {
 	id, secret, requestID := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
-	p.replyValue(now, requestID, 0, p.d.tryAppend(id, secret, r.data))
+	p.replyValue(requestID, 0, p.d.tryAppend(id, secret, r.data))
 }
 
 // replyValue answers a request that has a value or was refused.
-func (p *peer) replyValue(now monotime.Time, requestID uint32, value uint64, refusal Refusal) {
+func (p *peer) replyValue(requestID uint32, value uint64, refusal Refusal) {
+	op := opValue
 	if refusal != 0 {
-		p.replyRefusal(now, requestID, refusal)
-		return
+		op = opError
+		p.d.stats.Refused++
 	}
-	p.reply(now, reply{op: opValue, requestID: requestID, value: value})
-}
-
-func (p *peer) replyRefusal(now monotime.Time, requestID uint32, refusal Refusal) {
-	p.d.stats.Refused++
-	p.reply(now, reply{op: opError, requestID: requestID, refusal: refusal})
+	p.reply(reply{op: op, requestID: requestID, value: value, refusal: refusal})
 }
 
 // applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for
 // it.
-func (p *peer) applyPush(now monotime.Time, r *record) (full *FIFO) {
+func (p *peer) applyPush(r *record) (full *FIFO) {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0
 	f, refusal := p.d.checkFIFO(id, secret, total)
 	if refusal != 0 {
 		if last { // once for all its parts
 			p.dropPartial()
-			p.refuse(now, id, refusal)
+			p.refuse(id, refusal)
 		}
 		return nil
 	}

@@ -2,9 +2,10 @@ package memfifo
 
 import (
 	"bytes"
+	"errors"
 	"testing"
+	"testing/synctest"
 
-	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -74,7 +75,7 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		d.mu.Lock()
 		mem[0] = 0
 		before := d.stats
-		rest, full := d.peer(1).apply(clock.Now(), x.lane, bytes.Join(x.records, nil))
+		rest, full := d.peer(1).apply(x.lane, bytes.Join(x.records, nil))
 		if rest != nil || full != nil || d.stats.Malformed-before.Malformed != x.malformed || d.stats.Orphans-before.Orphans != x.orphans || mem[0] != x.first {
 			t.Errorf("%s: %d left, %+v before, now %+v, the memory begins with %d", x.name, len(rest), before, d.stats, mem[0])
 		}
@@ -89,4 +90,30 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A Pop that found no record, before one was appended and the FIFO closed, does not end with
+// ErrClosed: what is there can still be popped.
+func TestFIFO_ClosedBehindTheLastRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := openRaw(t)
+		q, err := d.NewFIFO(1, make([]byte, MinFIFO))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		q.append(nil, []byte{7})
+		d.mu.Unlock()
+		_ = q.Close()
+		if err := q.await(t.Context()); err != nil {
+			t.Errorf("the wait of Pop: %v", err)
+		}
+		b := make([]byte, 1)
+		if n, err := q.Pop(t.Context(), b); n != 1 || b[0] != 7 || err != nil {
+			t.Errorf("%d bytes, %v, %v", n, b, err)
+		}
+		if err := q.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("empty and closed: %v", err)
+		}
+	})
 }

@@ -36,3 +36,22 @@ func BenchmarkPut(b *testing.B) {
 	b.Run("one way", func(b *testing.B) { run(b, false) })
 	b.Run("both ways", func(b *testing.B) { run(b, true) })
 }
+
+// BenchmarkSmallPut is what a Put of 8 bytes in a burst of 200 costs both ends together.
+func BenchmarkSmallPut(b *testing.B) {
+	eps, domains := piped(b)
+	w, err := domains[1].Register(1, make([]byte, 4096), memfifo.All)
+	must(b, err)
+	r := domains[0].Remote(w.Key())
+	data := make([]byte, 8)
+	ctx := context.Background()
+	i := 0
+	for b.Loop() {
+		if err := r.Put(ctx, int64(i%500)*8, data); err != nil {
+			b.Fatal(err)
+		}
+		if i++; i%200 == 0 {
+			settle(eps)
+		}
+	}
+}

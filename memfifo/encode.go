@@ -1,7 +1,6 @@
 package memfifo
 
 import (
-	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -15,23 +14,23 @@ const (
 )
 
 // encode turns a work request into records, as far as there is room.
-func (p *peer) encode(now monotime.Time, wr *workRequest) fit {
+func (p *peer) encode(wr *workRequest) fit {
 	if wr.op.hasReply() {
-		return p.encodeRequest(now, wr)
+		return p.encodeRequest(wr)
 	}
-	return p.encodeParts(now, &wr.request)
+	return p.encodeParts(&wr.request)
 }
 
 // encodeParts cuts a put or push into parts, one record each. It leaves in the request what is not
 // in frames.
-func (p *peer) encodeParts(now monotime.Time, rq *request) fit {
+func (p *peer) encodeParts(rq *request) fit {
 	for {
 		op := p.partOpcode(rq)
 		n := p.partLen(op, len(rq.data))
 		if n < 0 {
 			return noRoom
 		}
-		b := p.conn.Reserve(now, reliable.Requests, op.size(n))
+		b := p.conn.Reserve(reliable.Requests, op.size(n))
 		if op == opPush {
 			pushRecord(b, rq.key, rq.total, rq.data[:n], rq.partFlags(n))
 		} else {
@@ -106,8 +105,8 @@ func pushRecord(b []byte, k Key, total int, data []byte, flags byte) {
 
 // encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
 // as its caller waits.
-func (p *peer) encodeRequest(now monotime.Time, wr *workRequest) fit {
-	b := p.conn.Reserve(now, reliable.Requests, wr.op.size(len(wr.data)))
+func (p *peer) encodeRequest(wr *workRequest) fit {
+	b := p.conn.Reserve(reliable.Requests, wr.op.size(len(wr.data)))
 	if b == nil {
 		return noRoom
 	}

@@ -134,15 +134,15 @@ func (f *FIFO) Wait(ctx context.Context) error {
 func (f *FIFO) await(ctx context.Context) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if f.closed || f.d.closed {
-		return ErrClosed
-	}
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
-	if !f.ring.empty() {
+	switch {
+	case !f.ring.empty():
 		return nil
+	case f.closed || f.d.closed:
+		return ErrClosed
 	}
-	return f.d.sleep(ctx, f.waiters.add(f.d), &f.waiters)
+	return f.d.sleep(ctx, &f.waiters)
 }
 
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also

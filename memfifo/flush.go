@@ -23,21 +23,20 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 		return err
 	}
 	fences := make([]*workRequest, len(peers)) // nil: not asked
+	errs := make([]error, len(peers))
 	now := clock.Now()
 	for i, p := range peers {
-		if p.peerErr == nil {
+		if errs[i] = p.peerErr; errs[i] == nil { // else it is told here, even if another Flush tells it first
 			fences[i] = d.newRequest(&request{op: opFence})
 			p.queue.push(fences[i])
 			p.sendQueued(now)
 		}
 	}
-	errs := make([]error, len(peers))
 	for i, p := range peers {
-		var err error
 		if fences[i] != nil {
-			_, err = p.awaitReply(ctx, fences[i])
+			_, errs[i] = p.awaitReply(ctx, fences[i])
 		}
-		errs[i] = p.flushResult(err)
+		errs[i] = p.flushResult(errs[i])
 	}
 	return errors.Join(errs...)
 }
@@ -53,11 +52,10 @@ func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
 		all = nil
 	}
 	for _, node := range nodes {
-		if !d.known(node) && node != d.ep.Node() {
-			return nil, fmt.Errorf("flush of node %d: %w", node, mcd.ErrUnknownNode)
-		}
-		if int(node) < len(d.peers) {
+		if int(node) < len(d.peers) && d.peers[node] != nil {
 			all = append(all, d.peers[node])
+		} else if !d.known(node) && node != d.ep.Node() {
+			return nil, fmt.Errorf("flush of node %d: %w", node, mcd.ErrUnknownNode)
 		}
 	}
 	for _, p := range all {

@@ -181,3 +181,35 @@ func TestFlush_OfANodeThatTheTableDoesNotHave(t *testing.T) {
 		must(t, c.domains[0].Flush(limit(t), 0, 1)) // this node itself, and one that it has never talked to
 	})
 }
+
+// A loss that a Flush begins with is told by it, though another Flush tells it meanwhile.
+func TestFlush_TwoTellALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d := c.domains[0]
+		for k := 1; k <= 2; k++ {
+			w, err := c.domains[k].Register(1, make([]byte, 64), memfifo.All)
+			must(t, err)
+			must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{1}))
+		}
+		must(t, d.Flush(ctx))
+		w, err := c.domains[2].Register(2, make([]byte, 64), memfifo.All)
+		must(t, err)
+		c.faults[2].Cut(true)
+		must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{2}))
+		time.Sleep(2 * memfifo.DefaultPeerTimeout)
+		q := c.full(t, 1) // node 1 holds up what asks it
+		all := make(chan error, 1)
+		go func() { all <- d.Flush(ctx) }()
+		synctest.Wait()
+		if err := d.Flush(ctx, 2); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("the one Flush: %v", err)
+		}
+		_, err = q.Pop(ctx, make([]byte, 64))
+		must(t, err)
+		if err := <-all; !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("the other Flush: %v", err)
+		}
+	})
+}

@@ -42,7 +42,7 @@ func FuzzRecords(f *testing.F) {
 			if p.conn.Held(lane & 1) {
 				break // a connection would keep the next one
 			}
-			p.take(now, lane&1, bytes.Clone(records))
+			p.take(lane&1, bytes.Clone(records))
 			p.advance(now)
 		}
 		if !mem.whole() || !ring.whole() || !small.whole() {
@@ -69,7 +69,7 @@ func FuzzRecords(f *testing.F) {
 				break
 			}
 			p.replies, p.blocked = nil, false
-			p.take(now, lane&1, records)
+			p.take(lane&1, records)
 		}
 		if p.conn.Held(lane & 1) {
 			t.Error("held, with room")
@@ -126,7 +126,7 @@ func FuzzReplies(f *testing.F) {
 		if p.encodeQueued(now) || p.queue.first != nil {
 			t.Error("not all requests are in frames")
 		}
-		p.take(now, reliable.Replies, b)
+		p.take(reliable.Replies, b)
 		if !buf.whole() {
 			t.Error("written around the buffer")
 		}

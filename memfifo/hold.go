@@ -72,7 +72,7 @@ func (f *FIFO) resume() {
 	now := clock.Now()
 	for p := f.senders.first(); p != nil; p = f.senders.first() {
 		p.heldBy, f.senders.served = nil, false
-		p.resume(now)
+		p.resume()
 		if p.heldBy == f && !f.senders.served {
 			return // there is no room for its record yet
 		}

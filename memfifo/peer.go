@@ -46,6 +46,7 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	p.conn = reliable.New(reliable.Config{
 		Incarnation: incarnation.New(), PeerTimeout: d.cfg.PeerTimeout,
 		FrameSize: d.frameSize, Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
+		Counters: &d.stats.Counters,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
 	return p
@@ -85,18 +86,18 @@ func (p *peer) pump(now monotime.Time) {
 
 // advance does what an acknowledgement or a deadline has made possible.
 func (p *peer) advance(now monotime.Time) {
-	p.sendReplies(now)
+	p.sendReplies()
 	if p.blocked && len(p.replies) < maxReplies/2 {
 		p.blocked = false
-		p.resume(now)
+		p.resume()
 	}
 	p.sendQueued(now)
 }
 
 // resume takes the requests that were held up.
-func (p *peer) resume(now monotime.Time) {
+func (p *peer) resume() {
 	if records, ok := p.conn.Buffered(reliable.Requests); ok {
-		p.take(now, reliable.Requests, records)
+		p.take(reliable.Requests, records)
 	}
 }
 
@@ -150,7 +151,7 @@ func (p *peer) probeDue() (at monotime.Time, ok bool) {
 
 // probe sends a frame of no records: the connection finds out what becomes of it.
 func (p *peer) probe(now monotime.Time) {
-	if p.conn.Reserve(now, reliable.Requests, 0) != nil {
+	if p.conn.Reserve(reliable.Requests, 0) != nil {
 		p.heard = now
 		p.conn.Uncork(reliable.Requests)
 	}

@@ -113,7 +113,7 @@ func (r *raw) send(f []byte) {
 func (r *raw) say(lane reliable.Lane, records []byte) bool {
 	for range 1000 {
 		r.mu.Lock()
-		b := r.conn.Reserve(clock.Now(), lane, len(records))
+		b := r.conn.Reserve(lane, len(records))
 		if b != nil {
 			copy(b, records)
 			r.conn.Uncork(lane)

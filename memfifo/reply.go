@@ -1,7 +1,6 @@
 package memfifo
 
 import (
-	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -18,33 +17,33 @@ type reply struct {
 }
 
 // reply answers a request: at once if there is room.
-func (p *peer) reply(now monotime.Time, r reply) {
+func (p *peer) reply(r reply) {
 	p.replies = append(p.replies, r)
-	p.sendReplies(now)
+	p.sendReplies()
 }
 
 // refuse tells the peer that an operation was refused that has no reply.
-func (p *peer) refuse(now monotime.Time, id uint16, refusal Refusal) {
+func (p *peer) refuse(id uint16, refusal Refusal) {
 	p.d.stats.Refused++
-	p.reply(now, reply{op: opRefused, id: id, refusal: refusal})
+	p.reply(reply{op: opRefused, id: id, refusal: refusal})
 }
 
 // sendReplies puts replies into frames as far as there is room.
-func (p *peer) sendReplies(now monotime.Time) {
-	for len(p.replies) > 0 && p.sendReply(now, &p.replies[0]) {
+func (p *peer) sendReplies() {
+	for len(p.replies) > 0 && p.sendReply(&p.replies[0]) {
 		p.replies = append(p.replies[:0], p.replies[1:]...)
 	}
 }
 
 // sendReply returns false if not all of it is in frames.
-func (p *peer) sendReply(now monotime.Time, r *reply) bool {
+func (p *peer) sendReply(r *reply) bool {
 	if r.op == opData {
 		if !r.w.revoked {
-			return p.sendData(now, r)
+			return p.sendData(r)
 		}
 		*r = reply{op: opError, requestID: r.requestID, refusal: NoSuchID}
 	}
-	b := p.conn.Reserve(now, reliable.Replies, r.op.size(0))
+	b := p.conn.Reserve(reliable.Replies, r.op.size(0))
 	if b == nil {
 		return false
 	}
@@ -66,14 +65,14 @@ func (p *peer) sendReply(now monotime.Time, r *reply) bool {
 }
 
 // sendData sends what there is room for of a Get's reply.
-func (p *peer) sendData(now monotime.Time, r *reply) bool {
+func (p *peer) sendData(r *reply) bool {
 	for r.n > 0 {
 		room := p.conn.Available(reliable.Replies, opData.size(min(int(r.n), 64)))
 		if room == 0 {
 			return false
 		}
 		n := min(int(r.n), room-opData.size(0))
-		w := opData.begin(p.conn.Reserve(now, reliable.Replies, opData.size(n)), 0, n)
+		w := opData.begin(p.conn.Reserve(reliable.Replies, opData.size(n)), 0, n)
 		w.u32(r.requestID)
 		w.u32(r.at)
 		r.w.read(w.b[:n], r.off)

@@ -22,7 +22,7 @@ import (
 // stopped to send a full batch and more may follow; then it is called again.
 func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 	for wr := p.queue.first; wr != nil; wr = p.queue.first {
-		switch p.encode(now, wr) {
+		switch p.encode(wr) {
 		case noRoom:
 			return false
 		case batchFull:
@@ -47,20 +47,20 @@ func (p *peer) sendQueued(now monotime.Time) {
 	p.pump(now)
 }
 
-// execute does a put or push, up to its local completion. With more to come it leaves a frame that
+// send does a put or push, up to its local completion. With more to come it leaves a frame that
 // is not full unsent. What fits the window needs no work request: it goes into frames at once if
 // none is queued before it. The caller holds d.mu, which is free while it waits.
-func (p *peer) execute(ctx context.Context, what *request, more bool) error {
-	now := clock.Now()
-	if p.queue.first == nil && p.encodeParts(now, what) == whole {
-		if !more {
-			p.pump(now)
+func (p *peer) send(ctx context.Context, what *request, more bool) error {
+	if p.queue.first == nil && p.encodeParts(what) == whole {
+		if !more && p.conn.NeedsPump() {
+			p.pump(clock.Now())
 		}
 		return nil
 	}
 	wr := p.d.newRequest(what)
 	defer p.d.freeRequest(wr)
 	p.queue.push(wr)
+	now := clock.Now()
 	for p.encodeQueued(now) {
 		p.drainReceive()
 		now = clock.Now()

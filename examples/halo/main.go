@@ -44,26 +44,8 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	// One window for each side, as notifications are counted per window. Each has a word for even
-	// and one for odd steps: a neighbour may be one step ahead, but for the next it needs this
-	// node's edge.
-	fromLeft, err1 := d.Register(1, make([]byte, 16), memfifo.Write)
-	fromRight, err2 := d.Register(2, make([]byte, 16), memfifo.Write)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+	h, err := meet(ctx, e, d)
 	if err != nil {
-		return err
-	}
-	keys, err := x.Exchange(ctx, []byte(fromLeft.Key().String()+" "+fromRight.Key().String()))
-	if err != nil {
-		return err
-	}
-	size := len(keys)
-	_, left, err1 := remotes(d, string(keys[(int(e.Node())+size-1)%size])) // this node is its left neighbour's right one
-	right, _, err2 := remotes(d, string(keys[(int(e.Node())+1)%size]))
-	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 
@@ -71,7 +53,7 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	var waited time.Duration
 	for step := range uint64(steps) {
 		at := int64(step % 2 * 8)
-		err := errors.Join(left.PutNotify(ctx, at, word(now[1])), right.PutNotify(ctx, at, word(now[cells])))
+		err := errors.Join(h.left.PutNotify(ctx, at, word(now[1])), h.right.PutNotify(ctx, at, word(now[cells])))
 		if err != nil {
 			return err
 		}
@@ -79,10 +61,10 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 			next[i] = mean(now[i-1], now[i], now[i+1])
 		}
 		start := time.Now()
-		if now[0], err = ghost(ctx, fromLeft, step, at); err != nil {
+		if now[0], err = ghost(ctx, h.fromLeft, step, at); err != nil {
 			return err
 		}
-		if now[cells+1], err = ghost(ctx, fromRight, step, at); err != nil {
+		if now[cells+1], err = ghost(ctx, h.fromRight, step, at); err != nil {
 			return err
 		}
 		waited += time.Since(start)
@@ -93,13 +75,45 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	}
 	fmt.Printf("node %d: its edges are %.3f and %.3f; it waited for %.1f us a step\n",
 		e.Node(), now[1], now[cells], float64(waited.Microseconds())/steps)
-	for i, want := range alone(size)[int(e.Node())*cells:][:cells] {
+	for i, want := range alone(h.size)[int(e.Node())*cells:][:cells] {
 		if now[i+1] != want {
 			return fmt.Errorf("node %d: cell %d is %v, and %v where one node does it all", e.Node(), i, now[i+1], want)
 		}
 	}
 	// Flush confirms this node's writes, so that the barrier may let the others go.
-	return errors.Join(d.Flush(ctx), g.Barrier(ctx), x.Close(), d.Close(), barriers.Close())
+	return errors.Join(d.Flush(ctx), g.Barrier(ctx), h.keys.Close(), d.Close(), barriers.Close())
+}
+
+// halo is what neighbours share: a window for each side here, as notifications are counted per
+// window, and the neighbours' windows for this side. Each window has a word for even and one for
+// odd steps: a neighbour may be one step ahead, but for the next it needs this node's edge.
+type halo struct {
+	fromLeft, fromRight *memfifo.Window
+	left, right         *memfifo.Remote
+	size                int // of the cluster
+	keys                *cluster.Exchanger
+}
+
+// meet makes a node's windows and exchanges their keys with all nodes.
+func meet(ctx context.Context, e *mcd.Endpoint, d *memfifo.Domain) (h halo, err error) {
+	var err1, err2 error
+	h.fromLeft, err1 = d.Register(1, make([]byte, 16), memfifo.Write)
+	h.fromRight, err2 = d.Register(2, make([]byte, 16), memfifo.Write)
+	if err := errors.Join(err1, err2); err != nil {
+		return h, err
+	}
+	if h.keys, err = cluster.OpenExchanger(e, cluster.ExchangerConfig{}); err != nil {
+		return h, err
+	}
+	all, err := h.keys.Exchange(ctx, []byte(h.fromLeft.Key().String()+" "+h.fromRight.Key().String()))
+	if err != nil {
+		return h, err
+	}
+	h.size = len(all)
+	// This node is its left neighbour's right one.
+	_, h.left, err1 = remotes(d, string(all[(int(e.Node())+h.size-1)%h.size]))
+	h.right, _, err2 = remotes(d, string(all[(int(e.Node())+1)%h.size]))
+	return h, errors.Join(err1, err2)
 }
 
 // remotes returns the two windows of a node.

@@ -2,6 +2,7 @@ package afpacket
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
@@ -25,6 +25,8 @@ type Config struct {
 
 // Socket is a link's receiving socket.
 type Socket interface {
+	// Open makes the socket. It receives nothing before it is bound, which is left to [Open].
+	Open(ifi *net.Interface) (*Poller, error)
 	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns
 	// ErrClosed.
 	Control(f func(fd int) error) error
@@ -36,7 +38,7 @@ type Socket interface {
 // transport.Joiner, Namer and Sharer.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
-// too: Find and Attach to open, Accept and CountReceived in Poll.
+// too: Open, and in Poll Accept and CountReceived.
 type Attachment struct {
 	kind      string // of link, for errors: ring or packet
 	ifi       *net.Interface
@@ -60,50 +62,76 @@ type Attachment struct {
 	dropped uint64     // the kernel's count restarts whenever it is read
 }
 
-// Find looks up the interface called name and fills in the attachment's fixed fields.
-func Find(a *Attachment, kind, name string, cfg Config) error {
-	ifi, mac, err := findInterface(name)
-	if err != nil {
-		return err
+// Open attaches a link of a kind, such as ring, to the interface called name, by the receiving
+// socket s. If it fails, nothing stays open.
+func Open(a *Attachment, kind, name string, cfg Config, s Socket) error {
+	if err := a.open(kind, name, cfg, s); err != nil {
+		return fmt.Errorf("%s %s: open: %w", kind, name, err)
 	}
-	if cfg.EtherType == 0 {
-		cfg.EtherType = transport.EtherTypeDefault
-	}
-	a.kind, a.ifi, a.mac, a.cfg, a.namespace = kind, ifi, mac, cfg, namespace()
 	return nil
 }
 
-// Interface returns the interface that Find found.
-func Interface(a *Attachment) *net.Interface { return a.ifi }
-
-// Filter returns the filter that the receiving socket needs before it is bound.
-func Filter(a *Attachment) ([]bpf.RawInstruction, error) {
-	return newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous)
-}
-
-// Attach takes over the receiving socket, binds it to the interface and opens the sending socket.
-// If it fails, the link closes the socket; nothing else stays open.
-func Attach(a *Attachment, s Socket, p *Poller) error {
-	a.socket, a.poller = s, p
-	a.state.index = a.ifi.Index
-	a.groups = newGroups(a.ifi.Index, s)
-	err := s.Control(func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
-	})
-	if err != nil {
-		return fmt.Errorf("ignore outgoing frames: %w", Explain(err))
+func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
+	if cfg.EtherType == 0 {
+		cfg.EtherType = transport.EtherTypeDefault
 	}
-	if err := s.Control(func(fd int) error { return bind(fd, a.ifi.Index) }); err != nil {
-		return fmt.Errorf("bind: %w", Explain(err))
-	}
-	if err := a.sender.open(a.ifi, a.mac, a.cfg.BypassQdisc); err != nil {
+	a.kind, a.cfg, a.socket, a.namespace = kind, cfg, s, namespace()
+	if a.ifi, a.mac, err = findInterface(name); err != nil {
 		return err
 	}
-	a.promisc, err = a.groups.promiscuous(a.ifi.Name, a.cfg.Promiscuous, !a.cfg.NoVLANs)
+	nic, err := askDriver(a.ifi.Name)
 	if err != nil {
-		_ = a.sender.close() // the first error is the one to report
+		return err
 	}
-	return err
+	if a.poller, err = s.Open(a.ifi); err != nil {
+		return err
+	}
+	if err := a.attach(nic); err != nil {
+		_ = s.Close() // the first error is the one to report
+		return err
+	}
+	return nil
+}
+
+// attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
+// promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
+func (a *Attachment) attach(nic driver) error {
+	a.state.index = a.ifi.Index
+	a.groups = newGroups(a.ifi.Index, a.socket)
+	if err := a.socket.Control(a.bind); err != nil {
+		return err
+	}
+	if err := a.sender.open(a.ifi, nic, a.mac, a.cfg.BypassQdisc); err != nil {
+		return err
+	}
+	switch {
+	case a.cfg.Promiscuous:
+		a.promisc = "asked for"
+	case nic.filtersVLANs && !a.cfg.NoVLANs:
+		a.promisc = "the NIC filters VLANs (rx-vlan-filter) and would drop tagged frames of unregistered VIDs"
+	default:
+		return nil
+	}
+	if err := a.groups.promiscuous(); err != nil {
+		_ = a.sender.close() // the first error is the one to report
+		return Explain("make the NIC promiscuous", err)
+	}
+	return nil
+}
+
+// bind makes the receiving socket receive. Before it is bound it receives nothing: its filter and
+// options must be in place by then.
+func (a *Attachment) bind(fd int) error {
+	if err := attachFilter(fd, a.cfg.EtherType, a.mac, a.cfg.Promiscuous); err != nil {
+		return Explain("attach the filter", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
+		return Explain("ignore outgoing frames", err)
+	}
+	var all [2]byte // EtherTypes; in network byte order, whatever this processor's is
+	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
+	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: a.ifi.Index}
+	return Explain("bind", unix.Bind(fd, to))
 }
 
 // MAC returns the interface's address.
@@ -166,7 +194,7 @@ func (a *Attachment) wrap(act string, err error) error {
 		return transport.ErrClosed
 	}
 	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // a wrapped one is explained already
-		err = Explain(errno)
+		err = explain(errno)
 	}
 	if errors.Is(err, transport.ErrInterfaceDown) {
 		a.state.lost.Store(true)

@@ -46,6 +46,15 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 		if joined := state(); joined == promiscuous || !strings.Contains(joined, "030000000001") {
 			t.Fatalf("joined, and %s", joined)
 		}
+		if err := transport.Leave(l, transport.MAC{3, 0, 0, 0, 0, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if left := state(); left != promiscuous {
+			t.Errorf("%s before a group was joined, %s after it was left", promiscuous, left)
+		}
+		if err := transport.Join(l, transport.MAC{3, 0, 0, 0, 0, 2}); err != nil {
+			t.Fatal(err)
+		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -4,12 +4,27 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
 // wholeFrame is the filter's verdict "store all of it": more bytes than any frame has.
 const wholeFrame = 1 << 18
+
+// attachFilter makes the kernel filter what a socket receives.
+func attachFilter(fd int, etherType transport.EtherType, mac transport.MAC, promiscuous bool) error {
+	filter, err := newFilter(etherType, mac, promiscuous)
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(filter))
+	for i, f := range filter {
+		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+}
 
 // newFilter returns the kernel's filter for a receiving socket. It passes frames of the EtherType
 // (or of any), and of these, unless the link is promiscuous, those to a group or to mac.

@@ -193,6 +193,16 @@ func TestFloodOfUnwantedFrames(t *testing.T) {
 					t.Errorf("the wanted frame came %d times", got)
 				}
 			}
+			for _, frames := range [][]transport.Frame{
+				slices.Concat(flood, flood),                            // slots are given back at once: there is room for the next
+				slices.Concat([]transport.Frame{wanted}, flood, flood), // the first slot is not read again
+			} {
+				want := len(frames) - 2*len(flood)
+				send(t, a, frames...)
+				if n, err := b.Poll(make([]transport.Frame, 64)); n != want || err != nil {
+					t.Errorf("Poll: %d frames, %v; want %d", n, err, want)
+				}
+			}
 			send(t, a, slices.Repeat(flood, 10)...)
 			if n, err := b.Poll(make([]transport.Frame, 64)); n != 0 || err != nil {
 				t.Errorf("Poll: %d frames, %v", n, err)

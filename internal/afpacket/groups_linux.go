@@ -74,25 +74,7 @@ func (g *groups) membership(option, what int, group transport.MAC) error {
 	})
 }
 
-// promiscuous makes the NIC called name pass everything if that was asked for, or if tagged frames
-// are wanted which the NIC would drop. It returns the reason, or "" if there is none.
-func (g *groups) promiscuous(name string, asked, vlans bool) (why string, err error) {
-	if asked {
-		why = "asked for"
-	} else if vlans {
-		filters, err := filtersVLANs(name)
-		if err != nil {
-			return "", err
-		}
-		if filters {
-			why = "the NIC filters VLANs (rx-vlan-filter) and would drop tagged frames of unregistered VIDs"
-		}
-	}
-	if why == "" {
-		return "", nil
-	}
-	if err := g.membership(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, transport.MAC{}); err != nil {
-		return "", fmt.Errorf("make the NIC promiscuous: %w", Explain(err))
-	}
-	return why, nil
+// promiscuous makes the NIC pass everything.
+func (g *groups) promiscuous() error {
+	return g.membership(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, transport.MAC{})
 }

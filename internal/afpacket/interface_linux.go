@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -19,7 +18,7 @@ func findInterface(name string) (*net.Interface, transport.MAC, error) {
 	ifi, err := net.InterfaceByName(name)
 	var errno syscall.Errno
 	if errors.As(err, &errno) { // the system did not say whether there is one
-		return nil, transport.MAC{}, fmt.Errorf("look for the interface: %w", Explain(errno))
+		return nil, transport.MAC{}, Explain("look for the interface", errno)
 	}
 	if err != nil {
 		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, interfaceNames())
@@ -46,9 +45,16 @@ func interfaceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Explain turns an error of the system into one of package transport, with the cure where there is
-// one. Other errors are returned as they are.
-func Explain(err error) error {
+// Explain says what was tried when the system returned err, and turns err into an error of package
+// transport, with the cure where there is one. No error stays none.
+func Explain(act string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", act, explain(err))
+}
+
+func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, "+
@@ -65,38 +71,23 @@ func Explain(err error) error {
 	return err
 }
 
-// filtersVLANs reports whether the NIC drops frames of VIDs that nobody has registered, as
-// virtio-net, vmxnet3 and many server NICs do. It is false if the driver does not say.
-func filtersVLANs(name string) (bool, error) {
-	e, err := ethtool.NewEthtool()
-	if err != nil {
-		return false, fmt.Errorf("ask the driver for its VLAN filter: %w", err)
-	}
-	defer e.Close()
-	features, err := e.Features(name)
-	return err == nil && features["rx-vlan-filter"], nil
+// driver is what the NIC's driver says of it.
+type driver struct {
+	// filtersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
+	// and many server NICs do. It is false if the driver does not say.
+	filtersVLANs bool
+	txQueues     int // transmit queues in use; 1 if the driver does not say
 }
 
-// txQueues returns how many transmit queues the NIC uses, or 1 if the driver does not say.
-func txQueues(name string) (int, error) {
+func askDriver(name string) (driver, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return 0, fmt.Errorf("ask the driver for its transmit queues: %w", err)
+		return driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	c, err := e.GetChannels(name)
-	if err != nil {
-		return 1, nil
-	}
-	return max(int(c.TxCount+c.CombinedCount), 1), nil
-}
-
-// bind makes a socket receive frames of all EtherTypes from the interface. It receives nothing
-// before, so its filter must be in place by then.
-func bind(fd, index int) error {
-	var all [2]byte // in network byte order, whatever this processor's is
-	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index})
+	features, _ := e.Features(name)    // nil if the driver does not say
+	channels, _ := e.GetChannels(name) // likewise zero
+	return driver{features["rx-vlan-filter"], max(int(channels.TxCount+channels.CombinedCount), 1)}, nil
 }
 
 // namespace identifies this thread's network namespace, or is "" where the system does not tell. It

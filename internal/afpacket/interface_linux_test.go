@@ -1,6 +1,7 @@
 package afpacket_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -178,6 +179,30 @@ func TestMTULowered(t *testing.T) {
 	})
 }
 
+// A frame longer than the link's memory for one, as the MTU was raised since, is not handed out in
+// part: it counts as malformed.
+func TestMTURaised(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		b := open(1, settings{})
+		for node := range 2 {
+			if err := bed.Node(node).SetMTU(0, 9000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := open(0, settings{})
+		frame := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 9000)}
+		short := frame
+		short.Payload = []byte("short")
+		send(t, a, frame, short)
+		if got := receive(t, b, 1)[0]; !bytes.HasPrefix(got.Payload, short.Payload) {
+			t.Errorf("got %d bytes, want the short frame alone", len(got.Payload))
+		}
+		if c := b.Counters(); c.RxMalformed != 1 || c.RxFrames != 1 {
+			t.Errorf("%+v, want one malformed and one frame", c)
+		}
+	})
+}
+
 // One frame ends all waits: there is something to poll for each of them.
 func TestSeveralWait(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
@@ -206,6 +231,39 @@ func TestSeveralWait(t *testing.T) {
 		}
 		if n := len(receive(t, b, 1)); n != 1 {
 			t.Errorf("%d frames", n)
+		}
+	})
+}
+
+// A wait that is cancelled ends while others go on, whichever of them came first.
+func TestOneOfSeveralWaitsIsCancelled(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		l := open(0, settings{})
+		others := make(chan error, 4)
+		for range cap(others) {
+			go func() { others <- waitForError(context.Background(), l) }()
+		}
+		within(t, "a cancelled Wait", func() {
+			for i := range 50 {
+				ctx, cancel := context.WithCancel(context.Background())
+				ended := make(chan error, 1)
+				go func() { ended <- waitForError(ctx, l) }()
+				for range i {
+					runtime.Gosched() // so that it is met in many states
+				}
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want context.Canceled", err)
+				}
+			}
+		})
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		for range cap(others) {
+			if err := <-others; !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("one that was not cancelled: %v, want ErrClosed", err)
+			}
 		}
 	})
 }

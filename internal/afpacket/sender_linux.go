@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -41,14 +40,10 @@ type sender struct {
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, src transport.MAC, bypassQdisc bool) error {
-	queues, err := txQueues(ifi.Name)
+func (s *sender) open(ifi *net.Interface, nic driver, src transport.MAC, bypassQdisc bool) error {
+	fd, err := openSendSocket(ifi.Index, bypassQdisc && nic.txQueues == 1)
 	if err != nil {
-		return err
-	}
-	fd, err := openSendSocket(ifi.Index, bypassQdisc && queues == 1)
-	if err != nil {
-		return fmt.Errorf("open the sending socket: %w", Explain(err))
+		return Explain("open the sending socket", err)
 	}
 	s.fd, s.src, s.mtu, s.index = fd, src, ifi.MTU, ifi.Index
 	size := max(s.mtu+transport.MaxHeaderLen, transport.MinFrameLen)

@@ -1,6 +1,6 @@
-// Package incarnation makes the numbers that tell one life of a process, endpoint or connection
-// from the next: whoever starts anew takes another number, and messages of and for the former one
-// do no harm.
+// Package incarnation makes the numbers that tell one life of a process, endpoint or
+// connection from the next. Each start takes another number, and messages of and for the
+// former one do no harm.
 package incarnation
 
 import (

@@ -194,8 +194,8 @@ func (s *Switch) flood(in int, f *transport.Frame, vid transport.VID, out []Egre
 
 // Reach appends the ports to which a frame with that tag is flooded if it comes in by port in,
 // including ports that are down. It learns and counts nothing. It is for finding loops.
-func (s *Switch) Reach(in int, tagged bool, tag transport.Tag, out []Egress) []Egress {
-	f := transport.Frame{OptionalTag: transport.OptionalTag{Tagged: tagged, Tag: tag}, Src: transport.MAC{2}}
+func (s *Switch) Reach(in int, tag transport.OptionalTag, out []Egress) []Egress {
+	f := transport.Frame{OptionalTag: tag, Src: transport.MAC{2}}
 	vid, v := s.admit(in, &f)
 	if v != Forwarded {
 		return out

@@ -226,8 +226,8 @@ func TestReach_IsWhereItFloodsIfAllWereUp(t *testing.T) {
 	s := newSwitch(t, Config{}, Transparent(), Access(5), Trunk(5, 6))
 	s.SetUp(0, false)
 	s.SetUp(2, false)
-	wantOut(t, "VID 5", s.Reach(0, true, tag(5, 0, false), nil), Egress{Port: 1}, Egress{Port: 2, OptionalTag: transport.Tagged(tag(5, 0, false))})
-	wantOut(t, "VID 7", s.Reach(0, true, tag(7, 0, false), nil))
+	wantOut(t, "VID 5", s.Reach(0, transport.Tagged(tag(5, 0, false)), nil), Egress{Port: 1}, Egress{Port: 2, OptionalTag: transport.Tagged(tag(5, 0, false))})
+	wantOut(t, "VID 7", s.Reach(0, transport.Tagged(tag(7, 0, false)), nil))
 	if c := s.Counters(); c != (Counters{}) {
 		t.Errorf("Reach counted: %+v", c)
 	}
@@ -253,15 +253,16 @@ func TestAddPort_RefusesWhatNoPortCanBe(t *testing.T) {
 func TestHub_RepeatsToAllOthers(t *testing.T) {
 	var h Hub
 	for range 4 {
-		h.AddPort()
+		h.AddPort(Port{PVID: 4095}) // configurations do not matter
 	}
 	f := tagged(station(1), station(2), tag(0, 3, true))
+	hubOut := func(in int) []Egress { out, _ := h.Decide(start, in, f, nil); return out }
 	with := func(port int) Egress { return Egress{Port: port, OptionalTag: transport.Tagged(f.Tag)} }
-	wantOut(t, "all up", h.Forward(start, 1, f, nil), with(0), with(2), with(3))
+	wantOut(t, "all up", hubOut(1), with(0), with(2), with(3))
 	h.SetUp(2, false)
-	wantOut(t, "one down", h.Forward(start, 1, f, nil), with(0), with(3))
-	wantOut(t, "in by the one that is down", h.Forward(start, 2, f, nil))
-	wantOut(t, "reach", h.Reach(1, true, f.Tag, nil), with(0), with(2), with(3))
+	wantOut(t, "one down", hubOut(1), with(0), with(3))
+	wantOut(t, "in by the one that is down", hubOut(2))
+	wantOut(t, "reach", h.Reach(1, f.OptionalTag, nil), with(0), with(2), with(3))
 }
 
 func TestNames(t *testing.T) {

@@ -169,47 +169,39 @@ func (n *Node) link(nic int) (netlink.Link, error) {
 	return l, nil
 }
 
+// edit changes one of the node's NICs.
+func (n *Node) edit(nic int, change func(netlink.Link) error) error {
+	l, err := n.link(nic)
+	if err == nil {
+		err = change(l)
+	}
+	return err
+}
+
 // SetUp sets the node's NIC up or down.
 func (n *Node) SetUp(nic int, up bool) error {
-	l, err := n.link(nic)
-	if err != nil {
-		return err
-	}
 	if up {
-		return n.nl.LinkSetUp(l)
+		return n.edit(nic, n.nl.LinkSetUp)
 	}
-	return n.nl.LinkSetDown(l)
+	return n.edit(nic, n.nl.LinkSetDown)
 }
 
 // SetMTU changes the MTU of the node's NIC.
 func (n *Node) SetMTU(nic, mtu int) error {
-	l, err := n.link(nic)
-	if err != nil {
-		return err
-	}
-	return n.nl.LinkSetMTU(l, mtu)
+	return n.edit(nic, func(l netlink.Link) error { return n.nl.LinkSetMTU(l, mtu) })
 }
 
 // Move gives one of the node's NICs to another node, which must not have it, and sets it up there.
 func (n *Node) Move(nic int, to *Node) error {
-	l, err := n.link(nic)
+	err := n.edit(nic, func(l netlink.Link) error { return n.nl.LinkSetNsFd(l, int(to.ns)) })
 	if err != nil {
-		return err
-	}
-	if err := n.nl.LinkSetNsFd(l, int(to.ns)); err != nil {
 		return fmt.Errorf("node %d: move %s: %w", n.number, Interface(nic), err)
 	}
 	return to.SetUp(nic, true)
 }
 
 // Remove removes one of the node's NICs.
-func (n *Node) Remove(nic int) error {
-	l, err := n.link(nic)
-	if err != nil {
-		return err
-	}
-	return n.nl.LinkDel(l)
-}
+func (n *Node) Remove(nic int) error { return n.edit(nic, n.nl.LinkDel) }
 
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second

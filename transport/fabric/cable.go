@@ -53,8 +53,8 @@ func (f *Fabric) connect(a, b *device, p Port) (*Cable, error) {
 func (c *Cable) SetUp(up bool) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.a.to.setUp(c.a.port, up)
-	c.b.to.setUp(c.b.port, up)
+	c.a.to.fwd.SetUp(c.a.port, up)
+	c.b.to.fwd.SetUp(c.b.port, up)
 }
 
 // String names c by its ends: leaf0 - top1.

@@ -4,28 +4,39 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/internal/l2switch"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // Device is a *Switch or a *Hub: links and cables are plugged into it.
 type Device interface{ plug() *device }
 
 // Switch is a VLAN-aware learning switch. Make one by Fabric.AddSwitch.
-type Switch struct{ d *device }
+type Switch struct {
+	device
+	learning *l2switch.Switch
+}
 
 // Hub is a repeater: every station on it sees every frame, tags as they are. Make one by
 // Fabric.AddHub.
-type Hub struct{ d *device }
+type Hub struct{ device }
 
-func (s *Switch) plug() *device { return s.d }
-func (h *Hub) plug() *device    { return h.d }
-
-// device is a switch or a hub; one of the two is nil.
+// device is what switches and hubs have in common. Its methods but plug need the lock.
 type device struct {
 	f    *Fabric
 	name string
-	sw   *l2switch.Switch
-	hub  *l2switch.Hub
+	fwd  forwarder
 	ends []end // by port number
+}
+
+// forwarder decides where frames go: a *l2switch.Switch or a *l2switch.Hub.
+type forwarder interface {
+	AddPort(l2switch.Port) (number int, err error)
+	RemovePort()
+	SetUp(port int, up bool)
+	Decide(now monotime.Time, in int, f *transport.Frame, out []l2switch.Egress) ([]l2switch.Egress, l2switch.Verdict)
+	Count(l2switch.Verdict)
+	Reach(in int, tag transport.OptionalTag, out []l2switch.Egress) []l2switch.Egress
 }
 
 // end is what is plugged into a port: a link, another device, or nothing after the link was closed.
@@ -37,39 +48,36 @@ type end struct {
 
 // AddSwitch adds a switch. The name is for messages; "" means switch0, switch1, ...
 func (f *Fabric) AddSwitch(name string) *Switch {
-	return &Switch{f.add("switch", name, &device{sw: l2switch.New(f.switchConfig())})}
+	s := l2switch.New(f.switchConfig())
+	return &Switch{f.newDevice("switch", name, s), s}
 }
 
 // AddHub adds a repeater. The name is for messages; "" means hub0, hub1, ...
 func (f *Fabric) AddHub(name string) *Hub {
-	return &Hub{f.add("hub", name, &device{hub: new(l2switch.Hub)})}
+	return &Hub{f.newDevice("hub", name, new(l2switch.Hub))}
 }
 
-func (f *Fabric) add(kind, name string, d *device) *device {
+func (f *Fabric) newDevice(kind, name string, forwards forwarder) device {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if name == "" {
 		name = fmt.Sprintf("%s%d", kind, f.devices)
 	}
-	d.f, d.name = f, name
 	f.devices++
-	return d
+	return device{f: f, name: name, fwd: forwards}
 }
 
-// addPort adds a port with e plugged in. A hub ignores p. The lock is held.
+func (d *device) plug() *device { return d }
+
+// addPort adds a port with e plugged in. A hub ignores p.
 func (d *device) addPort(p Port, e end) (number int, err error) {
-	if d.hub != nil {
-		if len(d.ends) >= l2switch.MaxPorts {
-			return 0, fmt.Errorf("a hub has at most %d ports", l2switch.MaxPorts)
+	var cfg l2switch.Port
+	if _, hub := d.fwd.(*l2switch.Hub); !hub {
+		if cfg, err = p.config(); err != nil {
+			return 0, err
 		}
-		d.ends = append(d.ends, e)
-		return d.hub.AddPort(), nil
 	}
-	cfg, err := p.config()
-	if err != nil {
-		return 0, err
-	}
-	if number, err = d.sw.AddPort(cfg); err != nil {
+	if number, err = d.fwd.AddPort(cfg); err != nil {
 		return 0, err
 	}
 	for vid := range cfg.Modes {
@@ -83,19 +91,7 @@ func (d *device) addPort(p Port, e end) (number int, err error) {
 // removePort removes the port that was added last.
 func (d *device) removePort() {
 	d.ends = d.ends[:len(d.ends)-1]
-	if d.hub != nil {
-		d.hub.RemovePort()
-	} else {
-		d.sw.RemovePort()
-	}
-}
-
-func (d *device) setUp(port int, up bool) {
-	if d.hub != nil {
-		d.hub.SetUp(port, up)
-	} else {
-		d.sw.SetUp(port, up)
-	}
+	d.fwd.RemovePort()
 }
 
 // SwitchCounters count the frames that a switch received: Forwarded to the learned port, Flooded or
@@ -104,20 +100,20 @@ type SwitchCounters = l2switch.Counters
 
 // Counters returns the switch's counters, from when it was added.
 func (s *Switch) Counters() SwitchCounters {
-	s.d.f.mu.Lock()
-	defer s.d.f.mu.Unlock()
-	return s.d.sw.Counters()
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	return s.learning.Counters()
 }
 
 // Flush makes the switch forget all addresses: it floods until it has learned them again.
 func (s *Switch) Flush() {
-	s.d.f.mu.Lock()
-	defer s.d.f.mu.Unlock()
-	s.d.sw.Flush()
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.learning.Flush()
 }
 
 // String returns the switch's name.
-func (s *Switch) String() string { return s.d.name }
+func (s *Switch) String() string { return s.name }
 
 // String returns the hub's name.
-func (h *Hub) String() string { return h.d.name }
+func (h *Hub) String() string { return h.name }

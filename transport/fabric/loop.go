@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -35,10 +34,9 @@ func (e *LoopError) Is(target error) bool { return target == ErrLoop }
 // visit is a frame entering a device by a port. Its destination and priority do not matter to where
 // it may be flooded.
 type visit struct {
-	dev    *device
-	port   int
-	tagged bool
-	vid    transport.VID
+	dev  *device
+	port int
+	tag  transport.OptionalTag
 }
 
 // findLoop looks for a loop through a new cable, one end of which is into; without it the fabric
@@ -49,7 +47,7 @@ func (f *Fabric) findLoop(into end) error {
 		for _, e := range []end{into, other} {
 			kind.dev, kind.port = e.to, e.port
 			if path := floodBack(kind); path != nil {
-				return &LoopError{Tagged: kind.tagged, VID: kind.vid, Path: path}
+				return &LoopError{Tagged: kind.tag.Tagged, VID: kind.tag.Tag.VID, Path: path}
 			}
 		}
 	}
@@ -63,7 +61,7 @@ func (f *Fabric) kinds() []visit {
 	other := false
 	for vid := transport.VID(1); vid <= transport.MaxVID; vid++ {
 		if f.named[vid] || !other {
-			kinds = append(kinds, visit{tagged: true, vid: vid})
+			kinds = append(kinds, visit{tag: transport.Tagged(transport.Tag{VID: vid})})
 			other = other || !f.named[vid]
 		}
 	}
@@ -77,12 +75,12 @@ func floodBack(start visit) []string {
 	var flood func(v visit) bool
 	flood = func(v visit) bool {
 		names = append(names, v.dev.name)
-		for _, e := range v.dev.reach(v) {
+		for _, e := range v.dev.fwd.Reach(v.port, v.tag, nil) {
 			to := v.dev.ends[e.Port]
 			if to.to == nil {
 				continue
 			}
-			next := visit{to.to, to.port, e.Tagged, e.Tag.VID}
+			next := visit{to.to, to.port, e.OptionalTag}
 			if next == start {
 				names = append(names, start.dev.name)
 				return true
@@ -101,12 +99,4 @@ func floodBack(start visit) []string {
 		return slices.Clip(names)
 	}
 	return nil
-}
-
-func (d *device) reach(v visit) []l2switch.Egress {
-	tag := transport.Tag{VID: v.vid}
-	if d.hub != nil {
-		return d.hub.Reach(v.port, v.tagged, tag, nil)
-	}
-	return d.sw.Reach(v.port, v.tagged, tag, nil)
 }

@@ -19,16 +19,14 @@ type path struct {
 type hop struct {
 	dev     *device
 	port    int
-	tagged  bool
-	tag     transport.Tag
+	tag     transport.OptionalTag
 	verdict l2switch.Verdict
 }
 
 // arrival is a frame's end at a link, with the tag that it has there.
 type arrival struct {
-	link   *Link
-	tagged bool
-	tag    transport.Tag
+	link *Link
+	tag  transport.OptionalTag
 }
 
 // deliver carries frame from link l to all its receivers. It delivers nothing and returns false if
@@ -39,7 +37,7 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 	if p.frame.Src.IsZero() {
 		p.frame.Src = l.mac
 	}
-	if !p.plan(now, l, hop{dev: l.dev, port: l.port, tagged: frame.Tagged, tag: frame.Tag}) {
+	if !p.plan(now, l, hop{dev: l.dev, port: l.port, tag: frame.OptionalTag}) {
 		for _, a := range p.arrivals {
 			a.link.queue.reserved = 0
 		}
@@ -47,12 +45,10 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 		return false
 	}
 	for i := range p.hops {
-		if h := &p.hops[i]; h.dev.sw != nil {
-			h.dev.sw.Count(h.verdict)
-		}
+		p.hops[i].dev.fwd.Count(p.hops[i].verdict)
 	}
 	for _, a := range p.arrivals {
-		p.frame.Tagged, p.frame.Tag = a.tagged, a.tag
+		p.frame.OptionalTag = a.tag
 		a.link.queue.push(&p.frame)
 		a.link.wakeup.arrived()
 	}
@@ -67,20 +63,16 @@ func (p *path) plan(now monotime.Time, from *Link, first hop) bool {
 	for i := 0; i < len(p.hops); i++ {
 		h := &p.hops[i]
 		dev := h.dev
-		p.frame.Tagged, p.frame.Tag = h.tagged, h.tag
-		if dev.sw != nil {
-			p.egress, h.verdict = dev.sw.Decide(now, h.port, &p.frame, p.egress[:0])
-		} else {
-			p.egress = dev.hub.Forward(now, h.port, &p.frame, p.egress[:0])
-		}
+		p.frame.OptionalTag = h.tag
+		p.egress, h.verdict = dev.fwd.Decide(now, h.port, &p.frame, p.egress[:0])
 		for _, e := range p.egress {
 			end := &dev.ends[e.Port]
 			switch l := end.link; {
 			case end.to != nil:
-				p.hops = append(p.hops, hop{dev: end.to, port: end.port, tagged: e.Tagged, tag: e.Tag})
+				p.hops = append(p.hops, hop{dev: end.to, port: end.port, tag: e.OptionalTag})
 			case l == nil || l == from || !l.wants(p.frame.Dst): // unplugged, or filtered by the station
 			case l.queue.reserve():
-				p.arrivals = append(p.arrivals, arrival{l, e.Tagged, e.Tag})
+				p.arrivals = append(p.arrivals, arrival{l, e.OptionalTag})
 			case l.fabric.cfg.DropWhenFull:
 				l.dropped++
 			default:

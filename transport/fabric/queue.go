@@ -49,8 +49,7 @@ const lentBits = 16
 type slot struct {
 	dst, src  transport.MAC
 	etherType transport.EtherType
-	tagged    bool
-	tag       transport.Tag
+	tag       transport.OptionalTag
 	size      int32
 }
 
@@ -88,7 +87,7 @@ func (q *queue) push(f *transport.Frame) {
 		clear(b[size:minPayload])
 		size = minPayload
 	}
-	q.slots[i] = slot{f.Dst, f.Src, f.EtherType, f.Tagged, f.Tag, int32(size)}
+	q.slots[i] = slot{f.Dst, f.Src, f.EtherType, f.OptionalTag, int32(size)}
 	q.reserved--
 	q.filled++
 	q.head.Store(q.filled)
@@ -104,7 +103,7 @@ func (q *queue) poll(frames []transport.Frame) int {
 		at := (q.next + uint64(i)) & q.mask
 		s, f := &q.slots[at], &frames[i]
 		b := q.bytes[int(at)*q.stride:]
-		f.Dst, f.Src, f.EtherType, f.Tagged, f.Tag = s.dst, s.src, s.etherType, s.tagged, s.tag
+		f.Dst, f.Src, f.EtherType, f.OptionalTag = s.dst, s.src, s.etherType, s.tag
 		f.Payload = b[:s.size:s.size]
 		q.rxBytes += uint64(f.WireLen())
 	}

@@ -63,19 +63,18 @@ func (f *Fabric) freeMAC() transport.MAC {
 }
 
 // Links attaches n links with the zero Station. Errors: too many for the switch's ports.
-func (s *Switch) Links(n int) ([]*Link, error) { return s.d.links(s, n) }
+func (s *Switch) Links(n int) ([]*Link, error) { return s.f.links(s, n) }
 
 // Links attaches n links with the zero Station. Errors: too many for the hub's ports.
-func (h *Hub) Links(n int) ([]*Link, error) { return h.d.links(h, n) }
+func (h *Hub) Links(n int) ([]*Link, error) { return h.f.links(h, n) }
 
-func (d *device) links(self Device, n int) ([]*Link, error) {
-	links := make([]*Link, 0, max(n, 0))
-	for range n {
-		l, err := d.f.Attach(self, Station{})
-		if err != nil {
+func (f *Fabric) links(d Device, n int) ([]*Link, error) {
+	links := make([]*Link, max(n, 0))
+	for i := range links {
+		var err error
+		if links[i], err = f.Attach(d, Station{}); err != nil {
 			return nil, err
 		}
-		links = append(links, l)
 	}
 	return links, nil
 }

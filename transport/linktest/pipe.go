@@ -14,10 +14,10 @@ const PipeMTU = 1500
 // end's memory until it polls, and wake nobody. So a test decides which frames come together, and a
 // benchmark measures the layers above the link.
 type End struct {
-	mac    transport.MAC
-	other  *End
-	closed chan struct{}
-	once   sync.Once
+	mac   transport.MAC
+	other *End
+	open  context.Context // until Close
+	close context.CancelFunc
 
 	mu     sync.Mutex
 	frames []transport.Frame // for this end: those of the last Polls, then those still to poll
@@ -27,8 +27,9 @@ type End struct {
 
 // Pipe returns two links that reach each other.
 func Pipe() (a, b *End) {
-	a = &End{mac: transport.MAC{2, 0, 0, 0, 0, 1}, closed: make(chan struct{})}
-	b = &End{mac: transport.MAC{2, 0, 0, 0, 0, 2}, closed: make(chan struct{})}
+	a, b = &End{mac: transport.MAC{2, 0, 0, 0, 0, 1}}, &End{mac: transport.MAC{2, 0, 0, 0, 0, 2}}
+	a.open, a.close = context.WithCancel(context.Background())
+	b.open, b.close = context.WithCancel(context.Background())
 	a.other, b.other = b, a
 	return a, b
 }
@@ -41,7 +42,7 @@ func (e *End) MTU() int { return PipeMTU }
 
 // Send implements transport.Link. There is always room.
 func (e *End) Send(frames []transport.Frame) (int, error) {
-	if e.isClosed() {
+	if e.open.Err() != nil {
 		return 0, transport.ErrClosed
 	}
 	o := e.other
@@ -64,7 +65,7 @@ func (e *End) Send(frames []transport.Frame) (int, error) {
 
 // Poll implements transport.Link.
 func (e *End) Poll(frames []transport.Frame) (int, error) {
-	if e.isClosed() {
+	if e.open.Err() != nil {
 		return 0, transport.ErrClosed
 	}
 	e.mu.Lock()
@@ -77,19 +78,10 @@ func (e *End) Poll(frames []transport.Frame) (int, error) {
 	return n, nil
 }
 
-func (e *End) isClosed() bool {
-	select {
-	case <-e.closed:
-		return true
-	default:
-		return false
-	}
-}
-
 // Wait returns when the link is closed or ctx ends; unlike other links', not when frames arrive.
 func (e *End) Wait(ctx context.Context) error {
 	select {
-	case <-e.closed:
+	case <-e.open.Done():
 		return transport.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -101,6 +93,6 @@ func (e *End) Counters() transport.Counters { return transport.Counters{} }
 
 // Close implements transport.Link.
 func (e *End) Close() error {
-	e.once.Do(func() { close(e.closed) })
+	e.close()
 	return nil
 }

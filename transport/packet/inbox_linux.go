@@ -102,7 +102,7 @@ func auxdata(control []byte) *unix.TpacketAuxdata {
 // Poll implements transport.Link. It makes one recvmmsg(2), for up to afpacket.Batch frames: a
 // second one would overwrite the first one's frames.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
-	in := &l.in
+	in := &l.socket.in
 	if in.want = min(len(frames), afpacket.Batch); in.want == 0 {
 		return 0, nil
 	}

@@ -1,7 +1,9 @@
 package packet
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"syscall"
 
 	"github.com/mdlayher/packet"
@@ -19,7 +21,6 @@ type attachment = afpacket.Attachment
 type Link struct {
 	attachment
 	socket socket
-	in     inbox // of the polling goroutine
 }
 
 var (
@@ -33,36 +34,14 @@ var (
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (without CAP_NET_RAW),
 // ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	l := new(Link)
-	if err := l.open(name, cfg); err != nil {
-		return nil, fmt.Errorf("packet %s: open: %w", name, err)
+	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)}}
+	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
+		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
+	}, &l.socket)
+	if err != nil {
+		return nil, err
 	}
 	return l, nil
-}
-
-func (l *Link) open(name string, cfg Config) error {
-	if cfg.ReceiveBuffer == 0 {
-		cfg.ReceiveBuffer = DefaultReceiveBuffer
-	}
-	if cfg.ReceiveBuffer < 0 {
-		return fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
-	}
-	err := afpacket.Find(&l.attachment, "packet", name, afpacket.Config{
-		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
-	})
-	if err != nil {
-		return err
-	}
-	if err := l.socket.open(&l.attachment, cfg.ReceiveBuffer); err != nil {
-		return err
-	}
-	l.in.init(l.MTU())
-	l.in.poller = afpacket.NewPoller(l.socket.raw, l.socket.conn.SetReadDeadline, l.in.look)
-	if err := afpacket.Attach(&l.attachment, &l.socket, l.in.poller); err != nil {
-		_ = l.socket.Close() // the first error is the one to report
-		return err
-	}
-	return nil
 }
 
 // Close implements transport.Link.
@@ -70,39 +49,39 @@ func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a packet.Conn, watched by the runtime's poller.
 type socket struct {
-	conn *packet.Conn
-	raw  syscall.RawConn
+	buffer int // Config.ReceiveBuffer
+	conn   *packet.Conn
+	raw    syscall.RawConn
+	in     inbox // of the polling goroutine
 }
 
-// open makes the socket, which receives nothing until Attach binds it: packet.Listen is given
-// protocol 0, as a bound socket would get other programs' frames before its options are set.
-func (s *socket) open(a *attachment, receiveBuffer int) error {
-	filter, err := afpacket.Filter(a)
-	if err != nil {
-		return err
+// Open implements afpacket.Socket. packet.Listen is given protocol 0, as a socket that it binds to
+// another one would get other programs' frames before its filter and options are set.
+func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
+	if s.buffer < 0 {
+		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", s.buffer)
 	}
-	s.conn, err = packet.Listen(afpacket.Interface(a), packet.Raw, 0, &packet.Config{Filter: filter})
-	if err != nil {
-		return afpacket.Explain(err)
+	if s.conn, err = packet.Listen(ifi, packet.Raw, 0, nil); err != nil {
+		return nil, afpacket.Explain("make the socket", err)
 	}
 	if s.raw, err = s.conn.SyscallConn(); err == nil {
-		err = s.setOptions(receiveBuffer)
+		err = s.Control(s.setOptions)
 	}
 	if err != nil {
 		_ = s.conn.Close() // the first error is the one to report
-		return fmt.Errorf("set options: %w", afpacket.Explain(err))
+		return nil, afpacket.Explain("set options", err)
 	}
-	return nil
+	s.in.init(ifi.MTU)
+	s.in.poller = afpacket.NewPoller(s.raw, s.conn.SetReadDeadline, s.in.look)
+	return s.in.poller, nil
 }
 
-func (s *socket) setOptions(receiveBuffer int) error {
-	return s.Control(func(fd int) error {
-		// Past net.core.rmem_max with CAP_NET_ADMIN, else up to it.
-		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
-		}
-		return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1)
-	})
+func (s *socket) setOptions(fd int) error {
+	// Past net.core.rmem_max with CAP_NET_ADMIN, else up to it.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, s.buffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, s.buffer)
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1)
 }
 
 // Control implements afpacket.Socket.

@@ -7,15 +7,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-type attachment = afpacket.Attachment
-
-// Link is an AF_PACKET socket on a network interface: on Linux.
-type Link struct{ attachment }
-
-var _ transport.Link = (*Link)(nil)
+// Link is an AF_PACKET socket on a network interface: on Linux. Elsewhere there is none.
+type Link struct{ transport.Link }
 
 // Open returns transport.ErrNotSupported.
 func Open(name string, _ Config) (*Link, error) { return nil, afpacket.Unsupported("packet", name) }
 
-// Close does nothing.
-func (l *Link) Close() error { return l.attachment.Close() }
+// Promiscuous returns "".
+func (*Link) Promiscuous() string { return "" }

@@ -1,12 +1,13 @@
 package ring
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
@@ -37,38 +38,14 @@ var (
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (without CAP_NET_RAW),
 // ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	l := new(Link)
-	if err := l.open(name, cfg); err != nil {
-		return nil, fmt.Errorf("ring %s: open: %w", name, err)
+	l := &Link{socket: socket{slots: cmp.Or(cfg.Slots, DefaultSlots)}}
+	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
+		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
+	}, &l.socket)
+	if err != nil {
+		return nil, err
 	}
 	return l, nil
-}
-
-func (l *Link) open(name string, cfg Config) error {
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	if cfg.Slots < 2 || cfg.Slots > MaxSlots {
-		return fmt.Errorf("Config.Slots %d: out of range (2 to %d)", cfg.Slots, MaxSlots)
-	}
-	err := afpacket.Find(&l.attachment, "ring", name, afpacket.Config{
-		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
-	})
-	if err != nil {
-		return err
-	}
-	filter, err := afpacket.Filter(&l.attachment)
-	if err != nil {
-		return err
-	}
-	if err := l.socket.open(filter, l.MTU(), cfg.Slots); err != nil {
-		return err
-	}
-	if err := afpacket.Attach(&l.attachment, &l.socket, l.socket.wakeup.poller); err != nil {
-		_ = l.socket.Close() // the first error is the one to report
-		return err
-	}
-	return nil
 }
 
 // MaskWakeups implements transport.WakeupMasker. It costs one epoll_ctl(2), 0.35 µs.
@@ -88,10 +65,6 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 			return 0, transport.ErrClosed
 		}
 		return 0, nil // another goroutine polls, which the caller should have prevented
-	}
-	if afpacket.Closed(&l.attachment) {
-		s.polling.Store(false)
-		return 0, transport.ErrClosed
 	}
 	n := l.receive(frames)
 	s.polling.Store(false)
@@ -127,6 +100,7 @@ func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {
+	slots   int        // wanted
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
 	ring    ring
@@ -134,37 +108,26 @@ type socket struct {
 	polling atomic.Bool // a goroutine is in Poll, or Close has unmapped the ring
 }
 
-// open makes the socket, which receives nothing until Attach binds it.
-func (s *socket) open(filter []bpf.RawInstruction, mtu, slots int) (err error) {
+// Open implements afpacket.Socket.
+func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
+	if s.slots < 2 || s.slots > MaxSlots {
+		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
+	}
 	s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return afpacket.Explain(err)
+		return nil, afpacket.Explain("make the socket", err)
 	}
-	steps := []struct {
-		what string
-		do   func() error
-	}{
-		{"attach the filter", func() error { return attachFilter(s.fd, filter) }},
-		{"make the ring", func() error { return s.ring.open(s.fd, mtu, slots) }},
-		{"watch the socket", func() error { s.wakeup, err = newWakeup(s.fd); return err }},
+	err = afpacket.Explain("make the ring", s.ring.open(s.fd, ifi.MTU, s.slots))
+	if err == nil {
+		s.wakeup, err = newWakeup(s.fd)
+		err = afpacket.Explain("watch the socket", err)
 	}
-	for _, step := range steps {
-		if err := step.do(); err != nil {
-			s.ring.close()
-			_ = unix.Close(s.fd) // the first error is the one to report
-			return fmt.Errorf("%s: %w", step.what, afpacket.Explain(err))
-		}
+	if err != nil {
+		s.ring.close()
+		_ = unix.Close(s.fd) // the first error is the one to report
+		return nil, err
 	}
-	return nil
-}
-
-func attachFilter(fd int, filter []bpf.RawInstruction) error {
-	program := make([]unix.SockFilter, len(filter))
-	for i, f := range filter {
-		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
-	}
-	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	return s.wakeup.poller, nil
 }
 
 // Control implements afpacket.Socket. The lock keeps fd ours: a number that Close has freed may be

@@ -81,7 +81,7 @@ func (s *Session) open(ctx context.Context, cancel context.CancelFunc) (*stream,
 	s.mu.Lock()
 	start := &api.SessionStart{Session: s.id, Program: s.dialer.Program, Pairs: slices.Collect(maps.Values(s.pairs))}
 	s.mu.Unlock()
-	w, err := s.client.send(ctx, http.MethodPost, "/v1/sessions", 0, start)
+	w, err := s.client.send(ctx, http.MethodPost, "/v1/sessions", 0, start) //nolint:bodyclose // the stream closes it
 	if err != nil {
 		return nil, nil, err
 	}

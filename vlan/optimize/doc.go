@@ -21,8 +21,8 @@
 //
 //   - the present plan;
 //   - a greedy plan: the largest pair first, each where the sum of squares grows least;
-//   - on fat trees, an edge colouring. Leaves are vertices, pairs are edges, VIDs are colours; edges
-//     of one colour at one leaf share a link.
+//   - on fat trees, an edge colouring. Leaves are vertices, pairs are edges, VIDs are colours;
+//     edges of one colour at one leaf share a link.
 //
 // If each pair talks one way, the colouring is that of a bipartite graph of senders and receivers.
 // By König's theorem each of n equal pairs of a leaf then has its own of k VIDs, or ⌈n/k⌉ pairs

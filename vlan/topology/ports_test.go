@@ -64,7 +64,7 @@ func (b *built) flood(in topology.Port, tagged bool, tag transport.Tag) map[int]
 		}
 		at := queue[0]
 		queue = queue[1:]
-		for _, e := range b.switches[at.in.Switch].Reach(at.in.Number-1, at.tagged, at.tag, nil) {
+		for _, e := range b.switches[at.in.Switch].Reach(at.in.Number-1, transport.OptionalTag{Tagged: at.tagged, Tag: at.tag}, nil) {
 			out := b.port(at.in.Switch, e.Port+1)
 			if out.Host >= 0 {
 				got[out.Host] = append(got[out.Host], e)

@@ -23,10 +23,10 @@ const (
 // Pattern returns the traffic of n nodes in one of the patterns that networks are measured with.
 // Each node that sends, sends 1 Gbit/s in all:
 //
-//	cg          the main exchanges of NPB CG: each process with its mirror in the matrix, if that is
-//	            not itself. n is a square r*r, and node r*i+j exchanges with r*j+i; or n is 2*r*r:
-//	            then pairs of neighbours are one place of the matrix, and the first of each
-//	            exchanges with the first (VFREC §2.4)
+//	cg          the main exchanges of NPB CG: each process with its mirror in the matrix, if
+//	            that is not itself. n is a square r*r, and node r*i+j exchanges with r*j+i; or
+//	            n is 2*r*r: then pairs of neighbours are one place of the matrix, and the first
+//	            of each exchanges with the first (VFREC §2.4)
 //	cg16        cg of 16 nodes: 1-4, 2-8, 3-12, 6-9, 7-13 and 11-14, both ways (VFREC figure 4)
 //	shift:K     nodes 0 to n-1-K send to the one K above. shift:8 of 16 is 0>8 to 7>15, one way
 //	            (VFREC §5.2)

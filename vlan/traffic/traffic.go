@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Matrix is a traffic matrix: what each node sends to each other node. It is sorted by From, then To, and no two
-// flows have the same ends.
+// Matrix is a traffic matrix: what each node sends to each other node. It is sorted by From, then
+// To, and no two flows have the same ends.
 type Matrix []Flow
 
 // Flow is what one node sends to another, on average.

@@ -1,5 +1,5 @@
-// Package attach gives the examples their nodes: all of them in this process, on a fabric; or, started by
-// "rawlane run -n N", one of N, on a network interface.
+// Package attach gives the examples their nodes: all of them in this process, on a fabric; or,
+// started by "rawlane run -n N", one of N, on a network interface.
 package attach
 
 import (
@@ -34,8 +34,8 @@ const (
 	envInterfaces = "RAWLANE_INTERFACES"
 )
 
-// Main is an example's main function: it runs f for each of n nodes, or of as many as it was started for, and ends the program with
-// status 1 if one fails or time is up.
+// Main is an example's main function: it runs f for each of n nodes, or for the one that it was
+// started as, and ends the program with status 1 if one fails or time is up.
 func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -16,7 +16,7 @@ func TestAllocs(t *testing.T) {
 		arrives := func() bool { n++; return drop == 0 || n%drop != 0 }
 		round := func() {
 			for range 10 {
-				ends[0].Reserve(now, Requests, 100)
+				ends[0].Reserve(Requests, 100)
 			}
 			ends.exchange(t, now, arrives)
 			now = now.Add(10 * time.Microsecond)
@@ -54,7 +54,7 @@ func twoOpen(tb testing.TB) (ends twoEnds, now monotime.Time) {
 				return b
 			}})
 	}
-	ends[0].Reserve(now, Requests, 100)
+	ends[0].Reserve(Requests, 100)
 	for range 10 {
 		ends.exchange(tb, now, func() bool { return true })
 	}
@@ -101,7 +101,7 @@ func BenchmarkConn(b *testing.B) {
 			ends, now := twoOpen(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				if ends[0].Reserve(now, Requests, size) != nil && ends[0].Available(Requests, size) >= size {
+				if ends[0].Reserve(Requests, size) != nil && ends[0].Available(Requests, size) >= size {
 					continue
 				}
 				ends.exchange(b, now, func() bool { return true })

@@ -14,7 +14,7 @@
 // A connection is in one of three states:
 //
 //	state        event                          next         sends
-//	Idle         data is reserved               Handshaking  hello
+//	Idle         NextBatch, with data           Handshaking  hello
 //	Handshaking  deadline                       Handshaking  hello, at intervals that double
 //	any          hello                          same         hello ack; a challenge if unknown
 //	any          hello ack with a challenge     same         hello ack

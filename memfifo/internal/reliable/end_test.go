@@ -42,7 +42,7 @@ func (e *end) newStreams() {
 
 // write sends a record of n bytes, if there is room.
 func (e *end) write(now monotime.Time, l Lane, n int) bool {
-	b := e.c.Reserve(now, l, n)
+	b := e.c.Reserve(l, n)
 	if b != nil {
 		e.model.write(b, e.out[l])
 	}

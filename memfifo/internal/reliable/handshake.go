@@ -14,7 +14,7 @@ type handshake struct {
 	staleReplied  monotime.Time // when a stale frame was answered last
 }
 
-// begin starts the handshake as data is reserved.
+// beginHandshake queues the first hello, as there is data to send.
 func (c *Conn) beginHandshake(now monotime.Time) {
 	c.state, c.helloDue, c.helloBackoff = Handshaking, true, 0
 	c.helloDeadline = now.Add(initialRTO)

@@ -22,7 +22,12 @@ const (
 )
 
 // SetAckPolicy changes what acknowledgements wait for.
-func (c *Conn) SetAckPolicy(p AckPolicy) { c.ackPolicy = p }
+func (c *Conn) SetAckPolicy(p AckPolicy) {
+	c.ackPolicy = p
+	for l := range c.lanes {
+		c.needsPump = c.needsPump || c.lanes[l].ackDue(p)
+	}
+}
 
 // MaxRecord returns the longest record, in bytes.
 func (c *Conn) MaxRecord() int { return c.cfg.FrameSize - HeaderLen }
@@ -42,11 +47,12 @@ func (c *Conn) Available(l Lane, least int) int {
 
 // Reserve returns n bytes, at most MaxRecord, for the next record of a lane, or nil if the window
 // is full until the peer acknowledges some. The caller fills them before any other call.
-func (c *Conn) Reserve(now monotime.Time, l Lane, n int) []byte {
-	c.needsPump = true
-	b := c.lanes[l].reserve(n, &c.cfg)
-	if b != nil && c.state == Idle {
-		c.beginHandshake(now)
+func (c *Conn) Reserve(l Lane, n int) []byte {
+	s := &c.lanes[l].sender
+	frame, begun := s.queued, s.fill > 0
+	b := s.reserve(n, &c.cfg)
+	if !begun || s.queued != frame { // a record that joins a frame changes nothing
+		c.needsPump = true
 	}
 	return b
 }
@@ -55,7 +61,10 @@ func (c *Conn) Reserve(now monotime.Time, l Lane, n int) []byte {
 func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].uncorked }
 
 // Uncork lets that frame go as soon as the windows allow.
-func (c *Conn) Uncork(l Lane) { c.lanes[l].uncorked = c.lanes[l].fill > 0 }
+func (c *Conn) Uncork(l Lane) {
+	c.lanes[l].uncorked = c.lanes[l].fill > 0
+	c.needsPump = c.needsPump || c.lanes[l].uncorked
+}
 
 // Unsent returns how many frames of a lane are full and not sent yet.
 func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.nxt) }
@@ -65,6 +74,9 @@ func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].se
 // send. There may be more frames while NeedsPump.
 func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 	c.needsPump = true // until next has nothing more
+	if c.state == Idle && !(c.AllAcked(Requests) && c.AllAcked(Replies)) {
+		c.beginHandshake(now)
+	}
 	for n < MaxBatch {
 		f := &c.batch[n]
 		b := c.next(f)

@@ -222,6 +222,15 @@ func TestCork_Uncork(t *testing.T) {
 	if a.write(p.now, Requests, 20); !a.c.Corked(Requests) || p.send(0) > 0 {
 		t.Error("uncorked for good")
 	}
+	if a.write(p.now, Requests, 20); a.c.NeedsPump() || p.send(0) > 0 {
+		t.Error("a record that joins a corked frame changes what may be sent")
+	}
+	if a.write(p.now, Requests, 80); !a.c.NeedsPump() || p.send(0) != 1 {
+		t.Error("a record that ends a corked frame does not let it go")
+	}
+	if a.c.Uncork(Requests); !a.c.NeedsPump() || p.send(0) != 1 {
+		t.Error("Uncork does not let the frame go")
+	}
 	p.settle()
 }
 
@@ -236,6 +245,10 @@ func TestAckPolicy(t *testing.T) {
 	if p.send(1) > 0 {
 		t.Error("it did not wait")
 	}
+	if b.c.SetAckPolicy(NoPiggyback); !b.c.NeedsPump() {
+		t.Error("it waits for data, and none is to come")
+	}
+	b.c.SetAckPolicy(MayPiggyback)
 	b.write(p.now, Replies, 20)
 	p.send(1)
 	p.want(0, "1:20!")

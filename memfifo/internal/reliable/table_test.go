@@ -10,12 +10,13 @@ import (
 
 // rows are the tests of the state table in the package's comment, by its first two columns.
 var rows = map[string]func(t *testing.T){
-	"Idle: data is reserved": func(t *testing.T) {
+	"Idle: NextBatch, with data": func(t *testing.T) {
 		p := newPair(t, 120)
 		p.is(0, Idle)
 		p.ends[0].write(p.now, Requests, 20)
-		p.is(0, Handshaking)
+		p.is(0, Idle)
 		p.send(0)
+		p.is(0, Handshaking)
 		p.want(1, "hello")
 	},
 	"Handshaking: deadline": func(t *testing.T) {

@@ -108,7 +108,9 @@ func RandomPlan(top *topology.Topology, seed uint64) *plan.Plan {
 	}
 	for i := range top.Hosts {
 		pl.Nodes = append(pl.Nodes, plan.Node{
-			MAC: transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, VID: pl.VIDs[r.IntN(len(pl.VIDs))], Priority: r.IntN(3),
+			MAC:      transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)},
+			VID:      pl.VIDs[r.IntN(len(pl.VIDs))],
+			Priority: r.IntN(3),
 		})
 		for k := range i {
 			if r.IntN(4) == 0 {

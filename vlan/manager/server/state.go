@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
@@ -90,7 +88,7 @@ func sum(b []byte) string {
 // A path of "" keeps nothing.
 type stateFile struct {
 	path   string
-	staged *renameio.PendingFile
+	staged *pendingFile
 	// step is called before each step of a write, and fails it by an error. Tests crash here.
 	step func(name string) error
 }
@@ -187,8 +185,7 @@ func (f *stateFile) write(b []byte) error {
 		do   func() error
 	}{
 		{"create", func() (err error) {
-			f.staged, err = renameio.NewPendingFile(f.path, renameio.WithTempDir(filepath.Dir(f.path)),
-				renameio.WithStaticPermissions(0o600))
+			f.staged, err = newPendingFile(f.path)
 			return err
 		}},
 		{"", func() error { _, err := f.staged.Write(b[:half]); return err }},

@@ -26,14 +26,6 @@ func (d *Domain) Remote(k Key) *Remote { return &Remote{d, k} }
 // Key returns the key.
 func (r *Remote) Key() Key { return r.key }
 
-// checkOffset refuses at once what no owner would take.
-func checkOffset(off int64) error {
-	if off < 0 {
-		return fmt.Errorf("offset %d: want 0 or more", off)
-	}
-	return nil
-}
-
 // Put copies p into the remote window at byte offset off. It returns when p may be reused (local
 // completion); the bytes are in place (remote completion) once a later Flush has returned. Puts
 // from one node to one node land in order. A Put that is longer than a frame is cut.
@@ -85,38 +77,88 @@ func (r *Remote) WriteAt(p []byte, off int64) (n int, err error) {
 }
 
 func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, more bool) error {
-	if err := checkOffset(off); err != nil {
-		return err
-	}
-	return r.send(ctx, &request{op: opPut, key: r.key, off: uint64(off), data: p, notify: notify}, more)
-}
-
-// send does an operation that has no reply, and waits for its local completion. If more is to come,
-// what does not fill a frame is sent later.
-func (r *Remote) send(ctx context.Context, what *request, more bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	r.d.mu.Lock()
-	err := r.d.send(ctx, what, more)
-	r.d.mu.Unlock()
+	_, err := r.execute(ctx, off, &request{op: opPut, data: p, notify: notify}, more)
 	return err
 }
 
-// send is Remote.send with mu held, which is free while it waits.
-func (d *Domain) send(ctx context.Context, what *request, more bool) error {
+// Push appends a record to the remote FIFO. It returns when rec may be reused; a FIFO that is full
+// holds up this node's further operations on its owner, and so in the end Push. Records of one node
+// come in order, behind what it Put before.
+//
+// To a FIFO of this node itself, Push is TryPush. Errors as for Put, but the context does not end a
+// Push that has begun to send a record of several frames; ErrTooLarge for a record of more than
+// MaxRecord bytes; one that is longer than the FIFO takes (NewFIFO) is refused as OutOfRange, which
+// Flush tells.
+//
+// Source: MBCF §2.2.
+func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }
+
+// PushBatch appends records, which share frames. If it fails, those before the one that did are
+// under way.
+func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
+	for i, rec := range recs {
+		if err := r.push(ctx, rec, i < len(recs)-1); err != nil {
+			r.sendRest()
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
+	if len(rec) > MaxRecord {
+		return fmt.Errorf("push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, MaxRecord)
+	}
+	_, err := r.execute(ctx, 0, &request{op: opPush, data: rec, total: len(rec)}, more)
+	return err
+}
+
+// checkOffset refuses at once what no owner would take.
+func checkOffset(off int64) error {
+	if off < 0 {
+		return fmt.Errorf("offset %d: want 0 or more", off)
+	}
+	return nil
+}
+
+// execute does an operation, and waits for its reply, or its local completion if it has none. If
+// more is to come, what does not fill a frame is sent later.
+func (r *Remote) execute(ctx context.Context, off int64, what *request, more bool) (value uint64, err error) {
+	if err := checkOffset(off); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	what.key, what.off = r.key, uint64(off)
+	r.d.mu.Lock()
+	value, err = r.d.execute(ctx, what, more)
+	r.d.mu.Unlock()
+	return value, err
+}
+
+// execute is Remote.execute with mu held, which is free while it waits.
+func (d *Domain) execute(ctx context.Context, what *request, more bool) (value uint64, err error) {
 	if what.key.Node == d.ep.Node() {
-		return d.sendHere(what)
+		return d.executeHere(what)
 	}
 	p, err := d.target(what.key.Node)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	p.drainReceive()
+	if !what.op.hasReply() {
+		p.drainReceive()
+	}
 	if err := p.ready(); err != nil {
-		return err
+		return 0, err
 	}
-	return p.execute(ctx, what, more)
+	if !what.op.hasReply() {
+		return 0, p.send(ctx, what, more)
+	}
+	wr := d.newRequest(what)
+	p.queue.push(wr)
+	p.sendQueued(clock.Now())
+	return p.awaitReply(ctx, wr)
 }
 
 // sendRest sends what was to share a frame with more.
