@@ -17,8 +17,8 @@ import (
 // writeTimeout is how long a program may leave an event unread before its session ends.
 const writeTimeout = 5 * time.Second
 
-// heartbeat is the interval of events that tell nothing new: writing one finds out that a program is
-// gone where its connection alone does not, as when it has sent a byte behind its request.
+// heartbeat is the interval of events that tell nothing new. Writing one finds out that a program
+// is gone where its connection alone does not, as when it has sent a byte behind its request.
 const heartbeat = 30 * time.Second
 
 // session is the manager's end of a program's session. It lives as long as the request that began
