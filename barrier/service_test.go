@@ -92,6 +92,7 @@ func TestCrosswise_IsReportedWithNames(t *testing.T) {
 				time.Sleep(time.Millisecond) // node 0 is first in the log
 			}
 			running.Wait()
+			synctest.Wait() // for the loggers
 			if first, _, _ := strings.Cut(log.String(), "\n"); !strings.Contains(first, "barrier is late") ||
 				!strings.Contains(first, "[1") {
 				t.Errorf("%s: the log says %s", name, &log)

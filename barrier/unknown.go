@@ -112,26 +112,35 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
-// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to
-// the one that another member has told. The caller holds mu.
+// rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
+// has told. It moves none if that is the epoch of one of them that has completed a barrier. The
+// caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
-	if lowest <= s.lowestEpoch(base) {
+	behind := int32(lowest - s.lowestEpoch(base))
+	if behind <= 0 {
 		return
 	}
-	behind := lowest - s.lowestEpoch(base)
-	s.made[base] += behind
 	var moved []*memberSet
 	for _, g := range s.groups {
-		if g.base != base {
-			continue
-		}
-		g.epoch += behind
 		for _, c := range g.sets {
-			if c.engine.Fresh() {
-				delete(s.sets, c.identity)
-				moved = append(moved, c)
+			if g.base != base || !c.engine.Fresh() {
+				continue
+			}
+			moved = append(moved, c)
+			taken := s.sets[engine.Identity{Hash: c.identity.Hash, Epoch: g.epoch + uint32(behind)}]
+			if taken != nil && !taken.engine.Fresh() {
+				return
 			}
 		}
+	}
+	s.made[base] += uint32(behind)
+	for _, g := range s.groups {
+		if g.base == base {
+			g.epoch += uint32(behind)
+		}
+	}
+	for _, c := range moved {
+		delete(s.sets, c.identity)
 	}
 	for _, c := range moved {
 		c.identity.Epoch = c.group.epoch

@@ -141,7 +141,7 @@ func (d *Domain) Counters() Counters {
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	if d.rx.corked.Load() {
 		d.mu.Lock()
-		d.flushPeers()
+		d.flushPeers(clock.Now())
 		d.mu.Unlock()
 	}
 	err := d.ep.Await(ctx, c)

@@ -12,7 +12,7 @@ import (
 // receiver is what a domain notes while it takes messages. Domain.mu guards it.
 type receiver struct {
 	header       reliable.Header
-	at           monotime.Time // when the last batch was received
+	at           monotime.Time // when the last batch was received, or nothing more
 	needsPump    []*peer       // for which a message of this batch has made something possible
 	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
 	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
@@ -29,7 +29,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	if d.closed {
 		return
 	}
-	if len(batch) > 0 {
+	if len(batch)+len(d.rx.flushPending) > 0 {
 		d.rx.at = clock.Now()
 	}
 	for i := range batch {
@@ -37,7 +37,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	}
 	d.pumpPeers(d.rx.at)
 	if !more {
-		d.flushPeers()
+		d.flushPeers(d.rx.at)
 	}
 }
 
@@ -96,12 +96,11 @@ func (p *peer) flushLater() {
 
 // flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
 // which is about to send more, it leaves that to the next wait or batch.
-func (d *Domain) flushPeers() {
+func (d *Domain) flushPeers(now monotime.Time) {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
 		return
 	}
-	now := clock.Now()
 	peers := d.rx.flushPending
 	d.rx.flushPending = nil
 	for _, p := range peers {
@@ -118,6 +117,8 @@ func (p *peer) flush(now monotime.Time) {
 	p.conn.Uncork(reliable.Requests)
 	p.conn.Uncork(reliable.Replies)
 	p.conn.SetAckPolicy(reliable.NoPiggyback)
-	p.pump(now)
+	if p.conn.NeedsPump() {
+		p.pump(now)
+	}
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
 }
