@@ -33,18 +33,13 @@ type Reason uint8
 
 // The reasons.
 const (
-	Silent    Reason = iota + 1 // it has not answered for PeerTimeout
-	Left                        // it said goodbye before it entered
-	Restarted                   // it has begun anew, or is not at the same generation
+	Silent    = Reason(engine.Silent)    // it has not answered for PeerTimeout
+	Left      = Reason(engine.Left)      // it said goodbye before it entered
+	Restarted = Reason(engine.Restarted) // it has begun anew, or is not at the same generation
 )
 
 // String names r.
-func (r Reason) String() string { return [...]string{"unknown", "silent", "left", "restarted"}[r&3] }
-
-// reasons are the engine's in the words of this package.
-var reasons = map[engine.Reason]Reason{
-	engine.Silent: Silent, engine.Left: Left, engine.Restarted: Restarted,
-}
+func (r Reason) String() string { return engine.Reason(r).String() }
 
 // NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a
 // group of the others.

@@ -22,7 +22,9 @@ const (
 // GroupConfig of a group. The zero value is all nodes of the endpoint's table, and the algorithm
 // that Auto chooses. All members must give the same, Late excepted.
 type GroupConfig struct {
-	// ID tells groups of the same members apart: those of two libraries, or of two goroutines.
+	// ID tells groups of the same members apart: those of two libraries, or of two goroutines. If
+	// processes may begin anew, groups that are there at the same time need IDs of their own: a
+	// newcomer cannot tell several groups of one ID apart.
 	ID uint32
 	// Members are nodes, this one among them. Empty is all nodes of the endpoint's table.
 	Members Mask

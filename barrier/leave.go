@@ -30,6 +30,10 @@ func (s *Service) leave(groups ...*Group) {
 			sets = append(sets, c)
 		}
 	}
+	if len(sets) > 0 {
+		s.leaving.Add(1)
+		defer s.leaving.Done()
+	}
 	s.mu.Unlock()
 	if len(sets) == 0 {
 		return
@@ -60,24 +64,23 @@ func (c *memberSet) endWaits() {
 func (s *Service) sayBye(sets []*memberSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxLinger)
 	defer cancel()
-	for ctx.Err() == nil && s.bye(sets) {
+	for ctx.Err() == nil {
+		s.bye(sets)
 		err := s.await(ctx, byeInterval, func() bool { return heard(sets) })
-		if errors.Is(err, mcd.ErrClosed) {
+		if err == nil || errors.Is(err, mcd.ErrClosed) {
 			return
 		}
 	}
 }
 
-// bye says goodbye to the members that have not heard it. It returns false if all have.
-func (s *Service) bye(sets []*memberSet) (more bool) {
+// bye says goodbye to the members that have not heard it.
+func (s *Service) bye(sets []*memberSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range sets {
 		s.out = c.engine.Leave(s.out[:0])
-		more = more || len(s.out) > 0
 		c.flush()
 	}
-	return more
 }
 
 // heard reports whether all members have heard the goodbyes. The caller holds mu.

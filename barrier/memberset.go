@@ -157,7 +157,6 @@ func (c *memberSet) arrive(number uint8) (Ticket, error) {
 	_, generation = c.engine.State(number)
 	e.generation.Store(int64(generation))
 	c.flush()
-	s.arm(c)
 	return Ticket{c, number, generation}, nil
 }
 
@@ -174,11 +173,10 @@ func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message
 	}
 	s.out = c.engine.Handle(now, rank, m, s.out[:0])
 	c.flush()
-	s.arm(c)
 }
 
-// flush sends the engine's messages, and wakes the goroutines whose barrier has ended. The caller
-// holds Service.mu.
+// flush sends the engine's messages, wakes the goroutines whose barrier has ended, and sets the
+// timer. It follows each call that gives the engine something to do. The caller holds Service.mu.
 func (c *memberSet) flush() {
 	for i := range c.service.out {
 		c.send(&c.service.out[i])
@@ -186,6 +184,7 @@ func (c *memberSet) flush() {
 	for _, number := range c.engine.Ended() {
 		c.entries[number].Load().complete(c.explain(number))
 	}
+	c.service.arm(c)
 }
 
 func (c *memberSet) send(m *engine.Send) {
@@ -216,7 +215,7 @@ func (c *memberSet) explain(number uint8) error {
 	if f.Reason == engine.OtherAlgorithm {
 		return &MismatchError{number, generation, nodes, c.algorithm}
 	}
-	return &NodeDownError{number, generation, nodes, f.Others, reasons[f.Reason], c.group.cfg.PeerTimeout}
+	return &NodeDownError{number, generation, nodes, f.Others, Reason(f.Reason), c.group.cfg.PeerTimeout}
 }
 
 func (c *memberSet) nodesOf(ranks []int) (nodes []mcd.NodeID) {

@@ -97,3 +97,24 @@ func TestRejoin(t *testing.T) {
 		})
 	}
 }
+
+// A newcomer that has made two groups of one number may be at one epoch with the survivor, each in
+// another one of them. The one that is in use stays as it is when the other one cannot go on.
+func TestRejoin_DoesNotTakeTheEpochOfAGroupInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newProcesses(t, 2)
+		defer n.close()
+		_ = n.eps[1].Close()
+		if err := n.groups[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Fatal(err)
+		}
+		n.anew(0)
+		group(t, n.services[0], barrier.GroupConfig{})
+		n.begin(1)
+		both := []*barrier.Group{n.groups[0], group(t, n.services[1], barrier.GroupConfig{})}
+		stages(t, both, 2, func(int, int) {})
+		arrive(t, n.groups[1], barrier.Options{}) // its nacks are answered with the survivor's epoch
+		time.Sleep(time.Second)
+		stages(t, both, 2, func(int, int) {})
+	})
+}

@@ -33,6 +33,8 @@ type Service struct {
 	cfg  Config
 	port *mcd.Port
 
+	leaving sync.WaitGroup // calls that say goodbye
+
 	making     sync.Mutex // held while a member set is made; taken before mu
 	mu         sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
 	closed     bool
@@ -44,6 +46,7 @@ type Service struct {
 	early      []earlyMessage    // of groups that do not exist here yet
 
 	awaited []*condition   // of goroutines that wait for answers
+	late    [][]any        // the attributes of entries to be logged
 	message engine.Message // the one being handled
 	out     []engine.Send
 	buf     []byte
@@ -77,17 +80,19 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Close closes all groups, as Group.Close does, and the port. Further calls do nothing.
+// Close closes all groups, as Group.Close does, and the port. Further calls do nothing else than
+// to wait for the goodbyes.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
 	groups := slices.Clone(s.groups)
 	s.mu.Unlock()
+	s.leave(groups...)
+	s.leaving.Wait() // for groups that are closed at the same time
 	if !first {
 		return nil
 	}
-	s.leave(groups...)
 	s.timer.Stop()
 	return s.port.Close()
 }
@@ -145,19 +150,23 @@ func (s *Service) arm(c *memberSet) {
 
 // tick does what is due, in a goroutine of the timer.
 func (s *Service) tick() {
+	for _, attributes := range s.advance(clock.Now()) {
+		s.cfg.Logger.Warn("barrier is late", attributes...)
+	}
+}
+
+// advance advances all engines. It returns what is to be logged without mu: a logger takes its
+// time, and may call the service.
+func (s *Service) advance(now monotime.Time) [][]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := clock.Now()
 	s.armed = false
 	for _, c := range s.sets {
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()
 		c.reportLate(now)
-		if at, ok := c.engine.Deadline(); ok && (!s.armed || at.Before(s.next)) {
-			s.armed, s.next = true, at
-		}
 	}
-	if s.armed {
-		s.timer.Reset(s.next.Sub(now))
-	}
+	late := s.late
+	s.late = nil
+	return late
 }

@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -91,6 +92,7 @@ func TestCrosswise_IsReportedWithNames(t *testing.T) {
 				time.Sleep(time.Millisecond) // node 0 is first in the log
 			}
 			running.Wait()
+			synctest.Wait() // for the loggers
 			if first, _, _ := strings.Cut(log.String(), "\n"); !strings.Contains(first, "barrier is late") ||
 				!strings.Contains(first, "[1") {
 				t.Errorf("%s: the log says %s", name, &log)
@@ -180,6 +182,68 @@ func TestService_Close(t *testing.T) {
 			t.Error("the second service does not close")
 		}
 	})
+}
+
+// A service that is closed while a group of it says goodbye waits for that, and so does a second
+// Close. The other members hear the goodbye, though the first one is lost.
+func TestService_CloseBesideGroupClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, 1, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{})
+		ticket := arrive(t, all[1], barrier.Options{})
+		synctest.Wait()
+		c.faults[0][0].Cut(true)
+		var closing sync.WaitGroup
+		for _, closeIt := range []func() error{all[0].Close, c.services[0].Close, c.services[0].Close} {
+			closing.Go(func() {
+				_ = closeIt()
+				if s, err := barrier.Open(c.eps[0], barrier.Config{}); err == nil {
+					_ = s.Close()
+				} else if !errors.Is(err, mcd.ErrPortBusy) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		c.faults[0][0].Cut(false)
+		err := ticket.Wait(limit(t))
+		var down *barrier.NodeDownError
+		if !errors.As(err, &down) || down.Reason != barrier.Left {
+			t.Errorf("the other member: %v", err)
+		}
+		closing.Wait()
+	})
+}
+
+// A logger may call the group whose barrier it logs.
+func TestLate_TheLoggerMayCallTheGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g *barrier.Group
+		logged := 0
+		handler := func(slog.Record) { logged += int(g.Stats().Notifies) }
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		s := service(t, eps[0], barrier.Config{Logger: slog.New(callingHandler{slog.DiscardHandler, handler})})
+		defer s.Close()
+		g = group(t, s, barrier.GroupConfig{Algorithm: schedule.Shuffle(), PeerTimeout: 10 * time.Second, Late: time.Second})
+		if err := g.Barrier(shorter(t, limit(t), 5*time.Second)); !errors.Is(err, barrier.ErrIncomplete) {
+			t.Error(err)
+		}
+		if synctest.Wait(); logged != 1 {
+			t.Errorf("the logger was called with %d notifies sent, want 1", logged)
+		}
+	})
+}
+
+type callingHandler struct {
+	slog.Handler
+	call func(slog.Record)
+}
+
+func (callingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h callingHandler) Handle(_ context.Context, r slog.Record) error {
+	h.call(r)
+	return nil
 }
 
 // All masks of a group say goodbye at the same time: Close takes 50 ms, however many there are,

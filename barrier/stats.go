@@ -3,6 +3,7 @@ package barrier
 import (
 	"time"
 
+	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -33,7 +34,7 @@ func (g *Group) Stats() (s Stats) {
 	defer g.service.mu.Unlock()
 	last := map[mcd.NodeID]uint64{}
 	for _, c := range g.sets {
-		s.add(c)
+		s.add(c.engine.Stats())
 		for rank, count := range c.engine.Last() {
 			last[c.nodes[rank]] += count
 		}
@@ -46,11 +47,10 @@ func (g *Group) Stats() (s Stats) {
 	return s
 }
 
-func (s *Stats) add(c *memberSet) {
-	b, n := c.engine.Stats(), c.engine.Counters()
-	s.Barriers += b.Barriers
-	s.Wait += b.Wait
-	s.MaxWait = max(s.MaxWait, b.MaxWait)
+func (s *Stats) add(n engine.Stats) {
+	s.Barriers += n.Barriers
+	s.Wait += n.Wait
+	s.MaxWait = max(s.MaxWait, n.MaxWait)
 	s.Notifies += n.Notifies
 	s.Nacks += n.Nacks
 	s.Resent += n.Resent

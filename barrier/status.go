@@ -38,11 +38,14 @@ const statusInterval = 5 * time.Millisecond
 // entered last, and returns their answers by rank. It returns when all have answered or ctx ends;
 // then the others have NoAnswer. ErrClosed: the group or the endpoint is closed.
 func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error) {
-	for repeat := false; ; repeat = true {
-		if err := g.requestStatus(number, repeat); err != nil {
+	e := g.all.engine
+	for request := e.RequestStatus; ; request = e.RepeatStatus {
+		if err := g.request(number, request); err != nil {
 			return nil, err
 		}
-		err := g.service.await(ctx, statusInterval, func() bool { return g.answered(number) })
+		err := g.service.await(ctx, statusInterval, func() bool {
+			return !slices.Contains(e.Status(number), engine.NoAnswer)
+		})
 		switch {
 		case errors.Is(err, mcd.ErrClosed):
 			return nil, ErrClosed
@@ -52,25 +55,16 @@ func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error
 	}
 }
 
-func (g *Group) requestStatus(number uint8, repeat bool) error {
-	s, e := g.service, g.all.engine
+func (g *Group) request(number uint8, request func(uint8, []engine.Send) []engine.Send) error {
+	s := g.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
-	if repeat {
-		s.out = e.RepeatStatus(number, s.out[:0])
-	} else {
-		s.out = e.RequestStatus(number, s.out[:0])
-	}
+	s.out = request(number, s.out[:0])
 	g.all.flush()
 	return nil
-}
-
-// answered reports whether all members have answered. The caller holds Service.mu.
-func (g *Group) answered(number uint8) bool {
-	return !slices.Contains(g.all.engine.Status(number), engine.NoAnswer)
 }
 
 func (g *Group) status(number uint8) (all []MemberStatus) {
@@ -106,7 +100,7 @@ func (c *memberSet) reportLate(now monotime.Time) {
 		switch waited := now.Sub(e.entered); {
 		case e.report == statusRequested:
 			e.report = reported
-			c.logLate(number, waited)
+			c.noteLate(number, waited)
 		case e.report == inTime && waited >= late:
 			e.report = statusRequested
 			c.service.out = c.engine.RequestStatus(number, c.service.out[:0])
@@ -115,17 +109,20 @@ func (c *memberSet) reportLate(now monotime.Time) {
 	}
 }
 
-func (c *memberSet) logLate(number uint8, waited time.Duration) {
-	var missing, silent []mcd.NodeID
+// noteLate notes the attributes of a log entry: a barrier, and the members that have not entered.
+func (c *memberSet) noteLate(number uint8, waited time.Duration) {
+	var notEntered, noAnswer []mcd.NodeID
 	for rank, p := range c.engine.Status(number) {
 		switch p {
 		case engine.NotEntered, engine.NoGroup:
-			missing = append(missing, c.nodes[rank])
+			notEntered = append(notEntered, c.nodes[rank])
 		case engine.NoAnswer:
-			silent = append(silent, c.nodes[rank])
+			noAnswer = append(noAnswer, c.nodes[rank])
 		}
 	}
 	_, generation := c.engine.State(number)
-	c.service.cfg.Logger.Warn("barrier is late", "number", number, "generation", generation, "waited", waited,
-		"not_entered", missing, "no_answer", silent)
+	c.service.late = append(c.service.late, []any{
+		"number", number, "generation", generation, "waited", waited,
+		"not_entered", notEntered, "no_answer", noAnswer,
+	})
 }

@@ -126,6 +126,7 @@ func TestLateBarriersAreLogged(t *testing.T) {
 		if err := ticket.Wait(limit(t)); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // for the loggers
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 3 { // one for each that waited
 			t.Errorf("%d lines", len(lines))

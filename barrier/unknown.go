@@ -83,15 +83,13 @@ func (s *Service) bury(c *memberSet) {
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.
 func (s *Service) takeEarly(c *memberSet) {
-	waiting := s.early
-	s.early = nil
-	for i := range waiting {
-		if e := &waiting[i]; e.message.Identity == c.identity {
-			c.handle(clock.Now(), e.from, &e.message)
-		} else {
-			s.early = append(s.early, *e)
+	s.early = slices.DeleteFunc(s.early, func(e earlyMessage) bool {
+		if e.message.Identity != c.identity {
+			return false
 		}
-	}
+		c.handle(clock.Now(), e.from, &e.message)
+		return true
+	})
 }
 
 // base returns the hash of the group that a member set's hash belongs to; 0 if none exists.
@@ -114,26 +112,35 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
-// rejoin moves c's group, and all of the same number and members, to later epochs, the lowest to
-// the one that another member has told. The caller holds mu.
+// rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
+// has told. It moves none if that is the epoch of one of them that has completed a barrier. The
+// caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
-	if lowest <= s.lowestEpoch(base) {
+	behind := int32(lowest - s.lowestEpoch(base))
+	if behind <= 0 {
 		return
 	}
-	behind := lowest - s.lowestEpoch(base)
-	s.made[base] += behind
 	var moved []*memberSet
 	for _, g := range s.groups {
-		if g.base != base {
-			continue
-		}
-		g.epoch += behind
 		for _, c := range g.sets {
-			if c.engine.Fresh() {
-				delete(s.sets, c.identity)
-				moved = append(moved, c)
+			if g.base != base || !c.engine.Fresh() {
+				continue
+			}
+			moved = append(moved, c)
+			taken := s.sets[engine.Identity{Hash: c.identity.Hash, Epoch: g.epoch + uint32(behind)}]
+			if taken != nil && !taken.engine.Fresh() {
+				return
 			}
 		}
+	}
+	s.made[base] += uint32(behind)
+	for _, g := range s.groups {
+		if g.base == base {
+			g.epoch += uint32(behind)
+		}
+	}
+	for _, c := range moved {
+		delete(s.sets, c.identity)
 	}
 	for _, c := range moved {
 		c.identity.Epoch = c.group.epoch
@@ -141,6 +148,5 @@ func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 		s.out = c.engine.Rejoin(now, c.identity.Epoch, s.out[:0])
 		c.flush()
 		s.takeEarly(c)
-		s.arm(c)
 	}
 }

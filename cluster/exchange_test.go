@@ -140,16 +140,16 @@ func TestExchanger_NamesWhoIsMissing(t *testing.T) {
 				_, err := x.Exchange(ctx, nil)
 				var missing *cluster.MissingError
 				if !errors.As(err, &missing) || !errors.Is(err, cluster.ErrIncomplete) {
-					return fmt.Errorf("%v, want a MissingError", err)
+					return fmt.Errorf("%w, want a MissingError", err)
 				}
 				want := []mcd.NodeID{2, 3}
 				if silent > 0 {
 					want = []mcd.NodeID{3} // node 2 has not called, and answers that it has not
 				} else if !errors.Is(err, context.DeadlineExceeded) {
-					return fmt.Errorf("%v is not the context's error", err)
+					return fmt.Errorf("%w is not the context's error", err)
 				}
 				if !slices.Equal(missing.Nodes, want) || missing.Silent != silent {
-					return fmt.Errorf("%+v, want nodes %v", missing, want)
+					return fmt.Errorf("%w, want nodes %v", missing, want)
 				}
 				if _, err := x.Exchange(t.Context(), nil); err == nil {
 					return errors.New("a round follows a failed one")

@@ -37,20 +37,28 @@ func TestAwait_EndsWithTheEndpoint(t *testing.T) {
 	})
 }
 
-// Close ends a wait that spins, however long Config.Spin is.
-func TestAwait_SpinEndsWithTheEndpoint(t *testing.T) {
+// Close, or the end of its context, ends a wait that spins, however long Config.Spin is.
+func TestAwait_SpinEnds(t *testing.T) {
 	e := open(t, 1, 1, func(cfg *mcd.Config) { cfg.Spin = time.Hour })[0]
-	ended := make(chan error)
-	go func() {
-		var never mcd.Completion
-		ended <- e.Await(context.Background(), &never)
-	}()
-	for e.Progress(); e.Progress(); { // until the goroutine leads, most likely
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; !errors.Is(err, mcd.ErrClosed) {
-		t.Errorf("%v, want ErrClosed", err)
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, c := range []struct {
+		end  func()
+		want error
+	}{
+		{cancel, context.Canceled},
+		{func() { _ = e.Close() }, mcd.ErrClosed},
+	} {
+		ended := make(chan error)
+		go func() {
+			var never mcd.Completion
+			ended <- e.Await(ctx, &never)
+		}()
+		for e.Progress(); e.Progress(); { // until the goroutine leads, most likely
+		}
+		c.end()
+		if err := <-ended; !errors.Is(err, c.want) {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+		ctx = context.Background()
 	}
 }

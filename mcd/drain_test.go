@@ -3,7 +3,9 @@ package mcd_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,4 +315,44 @@ func TestDrainOutlivesANewNodeTable(t *testing.T) {
 			t.Error("nothing was sent")
 		}
 	})
+}
+
+// gatedLink tells of each Send before the frames go.
+type gatedLink struct {
+	transport.Link
+	before func()
+}
+
+func (l *gatedLink) Send(frames []transport.Frame) (int, error) {
+	l.before()
+	return l.Link.Send(frames)
+}
+
+// A drain's probe follows a message whose TrySend is still under way when the drain begins.
+func TestDrainAwaitsSendsUnderWay(t *testing.T) {
+	links := switched(t, 2)
+	var calls atomic.Int32
+	var es []*mcd.Endpoint
+	drained := make(chan error, 1)
+	gate := &gatedLink{Link: links[0], before: func() {
+		if calls.Add(1) > 1 {
+			return // the probe
+		}
+		go func() { drained <- es[0].Drain(limit(t), func() error { return nil }, 1) }()
+		for range 10_000 { // time enough for the drain to send
+			runtime.Gosched()
+		}
+		if n := calls.Load(); n > 1 {
+			t.Error("the drain's probe was sent while an earlier send was under way")
+		}
+	}}
+	es = wrapped(t, mcd.Config{}, gate, links[1])
+	p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
+	if err := p0.TrySend(0, mcd.To(p1.Addr()), []byte("before the drain")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p1, p0.Addr(), "before the drain")
 }

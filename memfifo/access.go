@@ -86,6 +86,16 @@ func (d *Domain) atomic(op opcode, id uint16, secret, off, operand, expected uin
 	return old, refusal
 }
 
+// put does a put, or a part of one. The caller holds d.mu.
+func (d *Domain) put(id uint16, secret, off uint64, data []byte, notify bool) Refusal {
+	w, refusal := d.checkWindow(id, secret, off, uint64(len(data)), Write)
+	if refusal == 0 {
+		w.write(off, data)
+		w.changed(notify)
+	}
+	return refusal
+}
+
 func operate(word *uint64, op opcode, operand, expected uint64) (old uint64) {
 	switch op {
 	case opFetchAdd:

@@ -58,7 +58,7 @@ func (p *peer) applyRequest(r *record) *FIFO {
 	case opFetchAdd, opSwap, opCompareSwap:
 		p.applyAtomic(r)
 	case opFence:
-		p.reply(reply{op: opValue, requestID: r.fixed.u32()})
+		p.replyValue(r.fixed.u32(), 0, 0)
 	default:
 		p.d.stats.Malformed++
 	}
@@ -73,28 +73,20 @@ func (p *peer) applyPut(r *record) {
 		p.d.stats.Malformed++
 		return
 	}
-	n, off := uint64(len(r.data)), at.off
-	at.off += n
-	w, refusal := p.d.checkWindow(at.id, at.secret, off, n, Write)
-	if refusal != 0 {
+	if refusal := p.d.put(at.id, at.secret, at.off, r.data, r.flags&flagNotify != 0); refusal != 0 {
 		p.refuse(at.id, refusal)
-		return
 	}
-	w.write(off, r.data)
-	w.changed(r.flags&flagNotify != 0)
+	at.off += uint64(len(r.data))
 }
 
 func (p *peer) applyGet(r *record) {
 	id, secret, off, requestID, n := r.fixed.u16(), r.fixed.u64(), r.fixed.u64(), r.fixed.u32(), uint64(r.fixed.u32())
 	w, refusal := p.d.checkWindow(id, secret, off, n, Read)
-	switch {
-	case refusal != 0:
-		p.replyRefusal(requestID, refusal)
-	case n == 0:
-		p.reply(reply{op: opValue, requestID: requestID})
-	default:
-		p.reply(reply{op: opData, requestID: requestID, w: w, off: off, n: n})
+	if refusal != 0 || n == 0 {
+		p.replyValue(requestID, 0, refusal)
+		return
 	}
+	p.reply(reply{op: opData, requestID: requestID, w: w, off: off, n: n})
 }
 
 func (p *peer) applyAtomic(r *record) {
@@ -115,16 +107,12 @@ func (p *peer) applyTryPush(r *record) {
 
 // replyValue answers a request that has a value or was refused.
 func (p *peer) replyValue(requestID uint32, value uint64, refusal Refusal) {
+	op := opValue
 	if refusal != 0 {
-		p.replyRefusal(requestID, refusal)
-		return
+		op = opError
+		p.d.stats.Refused++
 	}
-	p.reply(reply{op: opValue, requestID: requestID, value: value})
-}
-
-func (p *peer) replyRefusal(requestID uint32, refusal Refusal) {
-	p.d.stats.Refused++
-	p.reply(reply{op: opError, requestID: requestID, refusal: refusal})
+	p.reply(reply{op: op, requestID: requestID, value: value, refusal: refusal})
 }
 
 // applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for

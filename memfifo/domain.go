@@ -118,12 +118,30 @@ func (d *Domain) target(node mcd.NodeID) (*peer, error) {
 	return nil, fmt.Errorf("node %d: %w", node, mcd.ErrUnknownNode)
 }
 
+// Counters of a domain. Those of its connections count frames: Sent, Retransmitted (of these) and
+// Acks (that went alone); Delivered, OutOfOrder (kept, as one before was missing), Duplicate,
+// BeyondWindow (no room), StaleIncarnation (of or for a former one) and TooLong.
+type Counters struct {
+	reliable.Counters
+	Malformed   uint64 `json:"malformed"`    // frames and records that make no sense
+	UnknownNode uint64 `json:"unknown_node"` // frames of nodes that the table does not have
+	Refused     uint64 `json:"refused"`      // operations of other nodes
+	Orphans     uint64 `json:"orphans"`      // replies to requests that were given up, or never made
+}
+
+// Counters returns the domain's counters.
+func (d *Domain) Counters() Counters {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stats
+}
+
 // await waits for a completion. The caller's operations are over, so frames wait for no others to
 // share them. An endpoint that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	if d.rx.corked.Load() {
 		d.mu.Lock()
-		d.flushPeers()
+		d.flushPeers(clock.Now())
 		d.mu.Unlock()
 	}
 	err := d.ep.Await(ctx, c)
@@ -160,7 +178,6 @@ func (d *Domain) close() error {
 	err := d.Flush(ctx)
 	d.mu.Lock()
 	d.closed = true
-	d.timer.stop()
 	now := clock.Now()
 	for _, p := range d.peers {
 		if p != nil {
@@ -169,6 +186,7 @@ func (d *Domain) close() error {
 			p.fail(ErrClosed)
 		}
 	}
+	d.timer.stop()
 	for _, w := range d.windows {
 		w.wake(ErrClosed)
 	}

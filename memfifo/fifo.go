@@ -142,7 +142,7 @@ func (f *FIFO) await(ctx context.Context) error {
 	case f.closed || f.d.closed:
 		return ErrClosed
 	}
-	return f.d.sleep(ctx, f.waiters.add(f.d), &f.waiters)
+	return f.d.sleep(ctx, &f.waiters)
 }
 
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also

@@ -4,50 +4,29 @@ package memfifo
 // nothing: the program that would make room in a FIFO may be the one that pushes. The caller holds
 // Domain.mu.
 
-// sendHere does a put or push.
-func (d *Domain) sendHere(what *request) error {
-	if what.op == opPush {
-		_, err := d.callHere(what)
-		return err
-	}
-	if d.closed {
-		return ErrClosed
-	}
-	w, refusal := d.checkWindow(what.key.ID, what.key.Secret, what.off, uint64(len(what.data)), Write)
-	if refusal != 0 {
-		return what.refused(refusal)
-	}
-	w.write(what.off, what.data)
-	w.changed(what.notify != Never)
-	return nil
-}
-
-// callHere does an operation that has a result.
-func (d *Domain) callHere(what *request) (value uint64, err error) {
+// executeHere does an operation. It returns the value if that has one.
+func (d *Domain) executeHere(what *request) (value uint64, err error) {
 	if d.closed {
 		return 0, ErrClosed
 	}
-	var refusal Refusal
+	k, refusal := what.key, Refusal(0)
 	switch what.op {
+	case opPut:
+		refusal = d.put(k.ID, k.Secret, what.off, what.data, what.notify != Never)
 	case opPush, opTryPush:
-		refusal = d.tryAppend(what.key.ID, what.key.Secret, what.data)
+		refusal = d.tryAppend(k.ID, k.Secret, what.data)
 	case opGet:
-		refusal = d.getHere(what)
+		var w *Window
+		if w, refusal = d.checkWindow(k.ID, k.Secret, what.off, uint64(len(what.buf)), Read); refusal == 0 {
+			w.read(what.buf, what.off)
+		}
 	default:
-		value, refusal = d.atomic(what.op, what.key.ID, what.key.Secret, what.off, what.operand, what.expected)
+		value, refusal = d.atomic(what.op, k.ID, k.Secret, what.off, what.operand, what.expected)
 	}
 	return value, what.refused(refusal)
 }
 
-func (d *Domain) getHere(what *request) Refusal {
-	w, refusal := d.checkWindow(what.key.ID, what.key.Secret, what.off, uint64(len(what.buf)), Read)
-	if refusal == 0 {
-		w.read(what.buf, what.off)
-	}
-	return refusal
-}
-
-// refused returns the error for a refusal by this node itself.
+// refused returns the error for a refusal that ends an operation, or nil for 0.
 func (what *request) refused(refusal Refusal) error {
 	switch refusal {
 	case 0:

@@ -48,20 +48,25 @@ func (d *Domain) Post(parcels ...*Parcel) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var last *peer // has parcels that were posted just now
+	defer func() { last.sendPosted() }()
 	for i, q := range parcels {
 		p, err := d.post(q)
-		if last != nil && p != last {
-			last.sendQueued(clock.Now())
-		}
 		if err != nil {
 			return fmt.Errorf("parcel %d: %w", i, err)
 		}
-		last = p
-	}
-	if last != nil {
-		last.sendQueued(clock.Now())
+		if p != last {
+			last.sendPosted()
+			last = p
+		}
 	}
 	return nil
+}
+
+// sendPosted sends what was posted, if p is not nil.
+func (p *peer) sendPosted() {
+	if p != nil {
+		p.sendQueued(clock.Now())
+	}
 }
 
 // post queues a parcel, and returns the peer that it is for: nil for this node itself.
@@ -72,7 +77,7 @@ func (d *Domain) post(q *Parcel) (*peer, error) {
 	wr := &q.wr
 	if q.To.key.Node == d.ep.Node() {
 		q.begin()
-		err := d.sendHere(&wr.request)
+		_, err := d.executeHere(&wr.request)
 		wr.complete(err)
 		return nil, err
 	}

@@ -4,11 +4,27 @@ import "github.com/rawlane/rawlane/mcd"
 
 // pool keeps memory for another use, so that steady work allocates nothing. Domain.mu guards it.
 type pool struct {
-	frames   [][]byte
-	requests *workRequest
-	waiters  *waiter
-	record   []byte // of one that came in parts
+	frames      [][]byte
+	requests    freeList[workRequest]
+	completions freeList[mcd.Completion]
+	record      []byte // of one that came in parts
 }
+
+// freeList is objects that nothing uses.
+type freeList[T any] []*T
+
+// get returns one of them, or a new one.
+func (l *freeList[T]) get() *T {
+	n := len(*l) - 1
+	if n < 0 {
+		return new(T)
+	}
+	x := (*l)[n]
+	*l = (*l)[:n]
+	return x
+}
+
+func (l *freeList[T]) put(x *T) { *l = append(*l, x) }
 
 func (d *Domain) allocFrame() []byte {
 	if n := len(d.pool.frames); n > 0 {
@@ -27,12 +43,7 @@ func (d *Domain) freeFrame(b []byte) {
 
 // newRequest returns a work request that does what is asked.
 func (d *Domain) newRequest(what *request) *workRequest {
-	wr := d.pool.requests
-	if wr == nil {
-		wr = new(workRequest)
-	} else {
-		d.pool.requests = wr.next
-	}
+	wr := d.pool.requests.get()
 	wr.request = *what
 	wr.restart()
 	return wr
@@ -41,8 +52,7 @@ func (d *Domain) newRequest(what *request) *workRequest {
 // freeRequest takes a work request back that is in no list.
 func (d *Domain) freeRequest(wr *workRequest) {
 	wr.data, wr.buf = nil, nil
-	wr.next = d.pool.requests
-	d.pool.requests = wr
+	d.pool.requests.put(wr)
 }
 
 // recordBuffer returns memory for the parts of a record.

@@ -12,7 +12,7 @@ import (
 // receiver is what a domain notes while it takes messages. Domain.mu guards it.
 type receiver struct {
 	header       reliable.Header
-	at           monotime.Time // when the last batch was received
+	at           monotime.Time // when the last batch was received, or nothing more
 	needsPump    []*peer       // for which a message of this batch has made something possible
 	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
 	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
@@ -29,7 +29,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	if d.closed {
 		return
 	}
-	if len(batch) > 0 {
+	if len(batch)+len(d.rx.flushPending) > 0 {
 		d.rx.at = clock.Now()
 	}
 	for i := range batch {
@@ -37,7 +37,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	}
 	d.pumpPeers(d.rx.at)
 	if !more {
-		d.flushPeers()
+		d.flushPeers(d.rx.at)
 	}
 }
 
@@ -96,12 +96,11 @@ func (p *peer) flushLater() {
 
 // flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
 // which is about to send more, it leaves that to the next wait or batch.
-func (d *Domain) flushPeers() {
+func (d *Domain) flushPeers(now monotime.Time) {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
 		return
 	}
-	now := clock.Now()
 	peers := d.rx.flushPending
 	d.rx.flushPending = nil
 	for _, p := range peers {
@@ -118,6 +117,34 @@ func (p *peer) flush(now monotime.Time) {
 	p.conn.Uncork(reliable.Requests)
 	p.conn.Uncork(reliable.Replies)
 	p.conn.SetAckPolicy(reliable.NoPiggyback)
-	p.pump(now)
+	if p.conn.NeedsPump() {
+		p.pump(now)
+	}
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
+}
+
+// drainReceive takes what has come, if much was sent since the last time and others send, too: else
+// both ends of a connection would send until their windows are full, and then wait for each other.
+// What it acknowledges to this peer goes with what is about to be sent. The caller holds d.mu,
+// which is free meanwhile.
+func (p *peer) drainReceive() {
+	d := p.d
+	if d.rx.undrained < sendBatch || !d.rx.dataCame {
+		return
+	}
+	p.conn.SetAckPolicy(reliable.WillPiggyback)
+	d.rx.undrained, d.rx.dataCame = 0, false
+	d.rx.drains++
+	d.mu.Unlock()
+	for range drainPolls {
+		if !d.ep.Progress() {
+			break
+		}
+	}
+	d.mu.Lock()
+	d.rx.drains--
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
+	if p.ready() != nil {
+		p.pump(clock.Now()) // nothing is about to be sent after all
+	}
 }

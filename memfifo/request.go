@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -15,7 +14,7 @@ func (r *Remote) Get(ctx context.Context, off int64, p []byte) error {
 	if len(p) > math.MaxInt32 {
 		return fmt.Errorf("get of %d bytes: %w (at most %d)", len(p), ErrTooLarge, math.MaxInt32)
 	}
-	_, err := r.call(ctx, off, &request{op: opGet, buf: p})
+	_, err := r.execute(ctx, off, &request{op: opGet, buf: p}, false)
 	return err
 }
 
@@ -31,18 +30,18 @@ func (r *Remote) ReadAt(p []byte, off int64) (n int, err error) {
 // are the owner's uint64 in memory; all nodes must have one byte order. Errors: as for Get;
 // ErrAccess, too, if off is not a multiple of 8.
 func (r *Remote) FetchAdd(ctx context.Context, off int64, delta uint64) (old uint64, err error) {
-	return r.call(ctx, off, &request{op: opFetchAdd, operand: delta})
+	return r.execute(ctx, off, &request{op: opFetchAdd, operand: delta}, false)
 }
 
 // Swap writes v to the word at offset off, and returns what it was before. Errors as for FetchAdd.
 func (r *Remote) Swap(ctx context.Context, off int64, v uint64) (old uint64, err error) {
-	return r.call(ctx, off, &request{op: opSwap, operand: v})
+	return r.execute(ctx, off, &request{op: opSwap, operand: v}, false)
 }
 
 // CompareSwap writes v to the word at offset off if expected is there, and returns what was there
 // before: if old is expected, v is there now. Errors as for FetchAdd.
 func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64) (old uint64, err error) {
-	return r.call(ctx, off, &request{op: opCompareSwap, operand: v, expected: expected})
+	return r.execute(ctx, off, &request{op: opCompareSwap, operand: v, expected: expected}, false)
 }
 
 // TryPush is Push that does not wait for room in the FIFO: it returns ErrFull if there is none. The
@@ -51,36 +50,8 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.size(0); len(rec) > most {
 		return fmt.Errorf("try to push %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
 	}
-	_, err := r.call(ctx, 0, &request{op: opTryPush, data: rec})
+	_, err := r.execute(ctx, 0, &request{op: opTryPush, data: rec}, false)
 	return err
-}
-
-// call does an operation that has a reply, and waits for that: its remote completion.
-func (r *Remote) call(ctx context.Context, off int64, what *request) (value uint64, err error) {
-	if err := checkOffset(off); err != nil {
-		return 0, err
-	}
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	what.key, what.off = r.key, uint64(off)
-	d := r.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.key.Node == d.ep.Node() {
-		return d.callHere(what)
-	}
-	p, err := d.target(r.key.Node)
-	if err == nil {
-		err = p.ready()
-	}
-	if err != nil {
-		return 0, err
-	}
-	wr := d.newRequest(what)
-	p.queue.push(wr)
-	p.sendQueued(clock.Now())
-	return p.awaitReply(ctx, wr)
 }
 
 // awaitReply waits for a work request's reply, and takes the work request back. The caller holds
@@ -99,21 +70,10 @@ func (p *peer) awaitReply(ctx context.Context, wr *workRequest) (value uint64, e
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan
 		p.issued++                      // the next Flush tells what has become of it
 	case done:
-		value, err = wr.value, wr.result(p)
+		if value, err = wr.value, wr.err; err == nil {
+			err = wr.refused(wr.refusal)
+		}
 	}
 	d.freeRequest(wr)
 	return value, err
-}
-
-// result returns the error of a work request that is done.
-func (wr *workRequest) result(p *peer) error {
-	switch {
-	case wr.err != nil:
-		return wr.err
-	case wr.refusal == Full:
-		return ErrFull
-	case wr.refusal != 0:
-		return &AccessError{Node: p.node, ID: wr.key.ID, Reason: wr.refusal, Count: 1}
-	}
-	return nil
 }

@@ -47,10 +47,10 @@ func (p *peer) sendQueued(now monotime.Time) {
 	p.pump(now)
 }
 
-// execute does a put or push, up to its local completion. With more to come it leaves a frame that
+// send does a put or push, up to its local completion. With more to come it leaves a frame that
 // is not full unsent. What fits the window needs no work request: it goes into frames at once if
 // none is queued before it. The caller holds d.mu, which is free while it waits.
-func (p *peer) execute(ctx context.Context, what *request, more bool) error {
+func (p *peer) send(ctx context.Context, what *request, more bool) error {
 	if p.queue.first == nil && p.encodeParts(what) == whole {
 		if !more && p.conn.NeedsPump() {
 			p.pump(clock.Now())

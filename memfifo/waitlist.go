@@ -2,66 +2,34 @@ package memfifo
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// waitlist is the goroutines that wait for something of a window or FIFO to change. Domain.mu
-// guards it.
-type waitlist struct{ first *waiter }
-
-// waiter is a goroutine that waits until it is woken once.
-type waiter struct {
-	completion mcd.Completion
-	next       *waiter
-	listed     bool
-}
-
-// add lists a waiter that it takes from the domain's spare ones.
-func (l *waitlist) add(d *Domain) *waiter {
-	w := d.pool.waiters
-	if w == nil {
-		w = new(waiter)
-	} else {
-		d.pool.waiters = w.next
-	}
-	w.completion.Reset()
-	w.next, w.listed = l.first, true
-	l.first = w
-	return w
-}
+// waitlist is the completions of goroutines that wait for something of a window or FIFO to change.
+// Domain.mu guards it.
+type waitlist []*mcd.Completion
 
 // wake completes all waits.
 func (l *waitlist) wake(err error) {
-	for w := l.first; w != nil; {
-		next := w.next
-		w.next, w.listed = nil, false
-		w.completion.Complete(err)
-		w = next
+	for _, c := range *l {
+		c.Complete(err)
 	}
-	l.first = nil
+	*l = (*l)[:0]
 }
 
-func (l *waitlist) remove(w *waiter) {
-	for at := &l.first; *at != nil; at = &(*at).next {
-		if *at == w {
-			*at = w.next
-			break
-		}
-	}
-	w.next, w.listed = nil, false
-}
-
-// sleep waits until a waiter of a list is woken, and gives it back. The caller holds mu, which is
-// free while it waits.
-func (d *Domain) sleep(ctx context.Context, w *waiter, list *waitlist) error {
+// sleep waits until a list is woken. The caller holds mu, which is free while it waits.
+func (d *Domain) sleep(ctx context.Context, l *waitlist) error {
+	c := d.pool.completions.get()
+	c.Reset()
+	*l = append(*l, c)
 	d.mu.Unlock()
-	err := d.await(ctx, &w.completion)
+	err := d.await(ctx, c)
 	d.mu.Lock()
-	if w.listed {
-		list.remove(w)
+	if err != nil { // else the list was woken
+		*l = slices.DeleteFunc(*l, func(x *mcd.Completion) bool { return x == c })
 	}
-	w.next = d.pool.waiters
-	d.pool.waiters = w
+	d.pool.completions.put(c)
 	return err
 }

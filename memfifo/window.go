@@ -162,7 +162,7 @@ func (w *Window) await(ctx context.Context, list *waitlist, ok func() bool) erro
 		if w.revoked || w.d.closed {
 			return ErrClosed
 		}
-		if err := w.d.sleep(ctx, list.add(w.d), list); err != nil {
+		if err := w.d.sleep(ctx, list); err != nil {
 			return err
 		}
 	}

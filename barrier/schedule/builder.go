@@ -17,6 +17,7 @@ type builder struct {
 	copies     bool               // a multicast goes over each of them
 	steps      []Step
 	closed     bool // the next await or notify begins a step
+	labelsOnly bool // label is advanced, and no step written
 }
 
 // among writes a part for some ranks, of which this one is number rank of size. Rank r of the
@@ -31,7 +32,7 @@ func (b *builder) among(rank, size int, place func(int) int, p part) {
 
 // skip advances the label as p would, for a rank that has no part in p. size is that of p's ranks.
 func (b *builder) skip(size int, p part) {
-	other := builder{size: size, label: b.label, nics: 1, place: b.at}
+	other := builder{size: size, label: b.label, nics: 1, place: b.at, labelsOnly: true}
 	p(&other)
 	b.label = other.label
 }
@@ -58,8 +59,10 @@ func (b *builder) cut() { b.closed = true }
 
 // await adds a message that the rank awaits before its later notifies.
 func (b *builder) await(from, label int) {
-	s := b.step(true)
-	s.Await = append(s.Await, Receive{b.at(from), b.checked(label)})
+	if r := (Receive{b.at(from), b.checked(label)}); !b.labelsOnly {
+		s := b.step(true)
+		s.Await = append(s.Await, r)
+	}
 }
 
 // notify adds a message to another rank. Messages that one receiver may get at one time have
@@ -90,8 +93,10 @@ func (b *builder) notifyVia(nic, to, label int) {
 	if to != All {
 		to = b.at(to)
 	}
-	s := b.step(false)
-	s.Notify = append(s.Notify, Send{to, b.checked(label), nic})
+	if n := (Send{to, b.checked(label), nic}); !b.labelsOnly {
+		s := b.step(false)
+		s.Notify = append(s.Notify, n)
+	}
 }
 
 func (b *builder) checked(label int) uint8 {

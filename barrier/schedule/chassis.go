@@ -60,25 +60,29 @@ func seatOf(rank, size int) seat {
 	return s
 }
 
+// inside writes a part for the ranks of the chassis.
+func (s *seat) inside(b *builder, p part) {
+	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, p)
+}
+
 func chassisIn(b *builder) {
 	s := seatOf(b.rank, b.size)
-	if s.down != none {
-		b.await(s.down, b.label)
-	}
-	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, gather)
-	if s.up != none {
-		b.notify(s.up, b.label-1, 0)
-	}
+	s.half(b, s.down, gather, s.up)
 }
 
 func chassisOut(b *builder) {
 	s := seatOf(b.rank, b.size)
-	if s.up != none {
-		b.await(s.up, b.label)
+	s.half(b, s.up, notifyEach, s.down)
+}
+
+// half awaits a rank of one chassis, runs a part inside its own, and notifies a rank of another.
+func (s *seat) half(b *builder, from int, p part, to int) {
+	if from != none {
+		b.await(from, b.label)
 	}
-	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, notifyEach)
-	if s.down != none {
-		b.notify(s.down, b.label-1, 0)
+	s.inside(b, p)
+	if to != none {
+		b.notify(to, b.label-1, 0)
 	}
 }
 
@@ -86,9 +90,7 @@ func chassisOut(b *builder) {
 // it, of the low end, which has nothing below it, and of the chassis between.
 func chassisRepeated(b *builder) {
 	s := seatOf(b.rank, b.size)
-	inner := func() {
-		b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, sequence(gather, notifyEach))
-	}
+	inner := func() { s.inside(b, sequence(gather, notifyEach)) }
 	first := b.label // messages between chassis have the first three labels
 	const begin, ended, release = 0, 1, 2
 	b.label += 3

@@ -3,15 +3,21 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
 )
 
 // ErrWrong is the class of all errors of Check.
 var ErrWrong = errors.New("wrong schedule")
 
-// message is one that a rank sends.
+// message is one that a rank awaits.
 type message struct {
-	from, to int
-	label    uint8
+	from, to  int
+	label     uint8
+	networks  uint64 // a bit for each network that it is sent over
+	knowledge set    // the entries that its sender knows of; nil until it is sent
+	needed    bool   // its receiver waits for it
 }
 
 func (m message) String() string {
@@ -34,157 +40,183 @@ func (a Algorithm) Check(size int) error {
 }
 
 func check(steps [][]Step) error {
-	awaited, err := checkAwaited(steps)
-	if err != nil {
+	c := checker{steps: steps, index: map[uint64]int{}}
+	if err := c.collect(); err != nil {
 		return err
 	}
-	if err := checkSent(steps, awaited); err != nil {
+	if err := c.match(); err != nil {
 		return err
 	}
-	return follow(steps)
+	return c.follow()
 }
 
-// checkAwaited returns all messages that are awaited.
-func checkAwaited(steps [][]Step) (map[message]bool, error) {
-	awaited := map[message]bool{}
-	for rank, own := range steps {
+// checker has the schedules of all ranks.
+type checker struct {
+	steps    [][]Step
+	messages []message      // in the order in which ranks 0, 1, … await them
+	index    map[uint64]int // in messages, by messageKey
+}
+
+func messageKey(from, to int, label uint8) uint64 {
+	return uint64(from)<<36 | uint64(to)<<8 | uint64(label)
+}
+
+// find returns an awaited message, or nil.
+func (c *checker) find(from, to int, label uint8) *message {
+	if i, ok := c.index[messageKey(from, to, label)]; ok {
+		return &c.messages[i]
+	}
+	return nil
+}
+
+// collect collects all messages that are awaited.
+func (c *checker) collect() error {
+	for rank, own := range c.steps {
 		for _, s := range own {
 			for _, r := range s.Await {
-				m := message{r.From, rank, r.Label}
+				m := message{from: r.From, to: rank, label: r.Label}
 				switch {
-				case r.From < 0 || r.From >= len(steps):
-					return nil, fmt.Errorf("rank %d awaits rank %d", rank, r.From)
+				case r.From < 0 || r.From >= len(c.steps):
+					return fmt.Errorf("rank %d awaits rank %d", rank, r.From)
 				case r.From == rank:
-					return nil, fmt.Errorf("rank %d awaits itself", rank)
-				case awaited[m]:
-					return nil, fmt.Errorf("%v is awaited twice", m)
+					return fmt.Errorf("rank %d awaits itself", rank)
+				case c.find(r.From, rank, r.Label) != nil:
+					return fmt.Errorf("%v is awaited twice", m)
 				}
-				awaited[m] = true
+				c.index[messageKey(r.From, rank, r.Label)] = len(c.messages)
+				c.messages = append(c.messages, m)
 			}
 		}
 	}
-	return awaited, nil
+	return nil
 }
 
-// checkSent checks that the messages awaited are those sent. Copies may be sent over several
-// networks.
-func checkSent(steps [][]Step, awaited map[message]bool) error {
-	type copied struct {
-		message
-		nic int
-	}
-	sent := map[copied]bool{}
-	left := len(awaited)
-	for rank, own := range steps {
+// match checks that the messages awaited are those sent. Copies may be sent over several networks.
+func (c *checker) match() error {
+	for rank, own := range c.steps {
 		for _, s := range own {
 			for _, t := range s.Notify {
-				if t.To != All && (t.To < 0 || t.To >= len(steps)) {
-					return fmt.Errorf("rank %d notifies rank %d", rank, t.To)
-				}
-				if t.NIC < 0 || t.NIC >= MaxNICs {
-					return fmt.Errorf("rank %d notifies over network %d", rank, t.NIC)
-				}
-				for _, to := range audience(rank, t.To, len(steps)) {
-					m := message{rank, to, t.Label}
-					first, known := awaited[m]
-					switch {
-					case !known:
-						return fmt.Errorf("no rank awaits %v", m)
-					case sent[copied{m, t.NIC}]:
-						return fmt.Errorf("%v is sent twice", m)
-					case first:
-						awaited[m] = false
-						left--
-					}
-					sent[copied{m, t.NIC}] = true
+				if err := c.matchSend(rank, t); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	for m, missing := range awaited {
-		if left > 0 && missing {
+	for i := range c.messages {
+		if m := &c.messages[i]; m.networks == 0 {
 			return fmt.Errorf("%v is awaited, and never sent", m)
 		}
 	}
 	return nil
 }
 
-// audience returns the ranks that get a message.
-func audience(from, to, size int) []int {
-	if to != All {
-		return []int{to}
+func (c *checker) matchSend(rank int, t Send) error {
+	switch {
+	case t.To != All && (t.To < 0 || t.To >= len(c.steps)):
+		return fmt.Errorf("rank %d notifies rank %d", rank, t.To)
+	case t.NIC < 0 || t.NIC >= MaxNICs:
+		return fmt.Errorf("rank %d notifies over network %d", rank, t.NIC)
 	}
-	all := make([]int, 0, size-1)
-	for r := range size {
-		if r != from {
-			all = append(all, r)
+	for to := range audience(rank, t.To, len(c.steps)) {
+		m := c.find(rank, to, t.Label)
+		switch {
+		case m == nil:
+			return fmt.Errorf("no rank awaits %v", message{from: rank, to: to, label: t.Label})
+		case m.networks>>t.NIC&1 == 1:
+			return fmt.Errorf("%v is sent twice", m)
+		}
+		m.networks |= 1 << t.NIC
+	}
+	return nil
+}
+
+// audience yields the ranks that get a message.
+func audience(from, to, size int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if to != All {
+			yield(to)
+			return
+		}
+		for r := range size {
+			if r != from && !yield(r) {
+				return
+			}
 		}
 	}
-	return all
+}
+
+// follower is a rank that follows its schedule.
+type follower struct {
+	at    int // the step in which it waits
+	next  int // the first message of that step, in checker.messages
+	known set // the entries that it knows of
 }
 
 // follow runs the schedules. Every message carries the set of entries that its sender knows of.
-func follow(steps [][]Step) error {
-	size := len(steps)
-	known := make([]set, size)
-	at := make([]int, size)     // the step of each rank
-	told := map[message]set{}   // messages on their way, and the knowledge in them
-	waits := map[message]bool{} // messages that a rank needs to go on
-	var ready []int             // ranks to look at
-	for rank := range size {
-		known[rank] = newSet(size)
-		known[rank].add(rank)
-		ready = append(ready, rank)
+func (c *checker) follow() error {
+	ranks, ready := make([]follower, len(c.steps)), make([]int, len(c.steps))
+	next := 0
+	for rank, own := range c.steps {
+		ready[rank] = rank
+		ranks[rank] = follower{next: next, known: newSet(len(c.steps))}
+		ranks[rank].known.add(rank)
+		for _, s := range own {
+			next += len(s.Await)
+		}
 	}
 	for len(ready) > 0 {
 		rank := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
-		for at[rank] < len(steps[rank]) {
-			s := &steps[rank][at[rank]]
-			if !takeAll(s, rank, known[rank], told, waits) {
-				break
+		r := &ranks[rank]
+		for r.at < len(c.steps[rank]) && c.receive(r, len(c.steps[rank][r.at].Await)) {
+			for _, t := range c.steps[rank][r.at].Notify {
+				ready = c.send(rank, t, r.known, ready)
 			}
-			for _, t := range s.Notify {
-				knowledge := known[rank].clone() // one for all the audience
-				for _, to := range audience(rank, t.To, size) {
-					m := message{rank, to, t.Label}
-					told[m] = knowledge
-					if waits[m] {
-						delete(waits, m)
-						ready = append(ready, to)
-					}
-				}
-			}
-			at[rank]++
+			r.at++
 		}
 	}
-	return verdict(steps, at, known)
+	return c.verdict(ranks)
 }
 
-// takeAll adds the knowledge in all messages that a step awaits, or returns false and notes a
-// message that is not there yet.
-func takeAll(s *Step, rank int, known set, told map[message]set, waits map[message]bool) bool {
-	for _, r := range s.Await {
-		m := message{r.From, rank, r.Label}
-		if _, here := told[m]; !here {
-			waits[m] = true
+// receive adds the knowledge in the messages that a rank's step awaits, or returns false and notes
+// one that was not sent yet.
+func (c *checker) receive(r *follower, count int) bool {
+	awaited := c.messages[r.next : r.next+count]
+	for i := range awaited {
+		if awaited[i].knowledge == nil {
+			awaited[i].needed = true
 			return false
 		}
 	}
-	for _, r := range s.Await {
-		m := message{r.From, rank, r.Label}
-		known.unite(told[m])
-		delete(told, m)
+	for i := range awaited {
+		r.known.unite(awaited[i].knowledge)
 	}
+	r.next += count
 	return true
 }
 
-func verdict(steps [][]Step, at []int, known []set) error {
-	for rank := range steps {
-		if at[rank] < len(steps[rank]) {
-			return fmt.Errorf("rank %d waits for ever, at step %d of %d", rank, at[rank]+1, len(steps[rank]))
+// send sends a message, and adds the ranks that waited for it to those that are ready.
+func (c *checker) send(rank int, t Send, known set, ready []int) []int {
+	knowledge := slices.Clone(known) // one for all the audience
+	for to := range audience(rank, t.To, len(c.steps)) {
+		m := c.find(rank, to, t.Label)
+		if m.knowledge == nil { // the first of several copies
+			m.knowledge = knowledge
 		}
-		if other := known[rank].missing(len(steps)); other >= 0 {
+		if m.needed {
+			m.needed = false
+			ready = append(ready, to)
+		}
+	}
+	return ready
+}
+
+func (c *checker) verdict(ranks []follower) error {
+	for rank, r := range ranks {
+		if all := len(c.steps[rank]); r.at < all {
+			return fmt.Errorf("rank %d waits for ever, at step %d of %d", rank, r.at+1, all)
+		}
+		if other := r.known.missing(len(ranks)); other >= 0 {
 			return fmt.Errorf("rank %d may leave before rank %d has entered", rank, other)
 		}
 	}
@@ -198,8 +230,6 @@ func newSet(size int) set { return make(set, (size+63)/64) }
 
 func (s set) add(rank int) { s[rank/64] |= 1 << (rank % 64) }
 
-func (s set) clone() set { return append(set(nil), s...) }
-
 func (s set) unite(other set) {
 	for i, w := range other {
 		s[i] |= w
@@ -208,8 +238,8 @@ func (s set) unite(other set) {
 
 // missing returns the lowest rank below size that is not in s, or -1.
 func (s set) missing(size int) int {
-	for rank := range size {
-		if s[rank/64]&(1<<(rank%64)) == 0 {
+	for i, w := range s {
+		if rank := 64*i + bits.TrailingZeros64(^w); rank < min(64*(i+1), size) {
 			return rank
 		}
 	}

@@ -69,6 +69,26 @@ var simple = map[string]func() Algorithm{
 	"auto":             func() Algorithm { return Auto() },
 }
 
+// family is the algorithms with a number, made of other algorithms.
+type family struct {
+	least, most int // the number's bounds
+	of          int // how many algorithms follow
+	make        func(n int, of []Algorithm) Algorithm
+}
+
+var families = map[string]family{
+	"tree":      {2, maxNumber, 0, func(k int, _ []Algorithm) Algorithm { return Tree(k) }},
+	"treetree":  {2, maxNumber, 0, func(k int, _ []Algorithm) Algorithm { return TreeTree(k) }},
+	"stripe":    {1, MaxNICs, 1, func(nics int, of []Algorithm) Algorithm { return Stripe(of[0], nics) }},
+	"redundant": {1, MaxNICs, 1, func(nics int, of []Algorithm) Algorithm { return Redundant(of[0], nics) }},
+	"hier": {2, maxNumber, 2, func(group int, of []Algorithm) Algorithm {
+		return Hierarchical(of[0], of[1], group)
+	}},
+	"repeated": {2, maxNumber, 2, func(group int, of []Algorithm) Algorithm {
+		return HierarchicalRepeated(of[0], of[1], group)
+	}},
+}
+
 func (p *parser) algorithm() (Algorithm, error) {
 	if p.depth++; p.depth > maxDepth {
 		return Algorithm{}, fmt.Errorf("more than %d deep", maxDepth)
@@ -78,56 +98,25 @@ func (p *parser) algorithm() (Algorithm, error) {
 	if err != nil {
 		return Algorithm{}, err
 	}
-	if make, ok := simple[word]; ok {
-		return make(), nil
+	if simple, ok := simple[word]; ok {
+		return simple(), nil
 	}
-	switch word {
-	case "tree", "treetree":
-		k, err := p.number(2, maxNumber)
-		if err != nil {
-			return Algorithm{}, err
-		}
-		if word == "tree" {
-			return Tree(k), nil
-		}
-		return TreeTree(k), nil
-	case "hier", "repeated":
-		return p.hierarchy(word)
-	case "stripe", "redundant":
-		nics, err := p.number(1, MaxNICs)
-		if err != nil {
-			return Algorithm{}, err
-		}
-		a, err := p.algorithm()
-		switch {
-		case err != nil:
-			return Algorithm{}, err
-		case word == "stripe":
-			return Stripe(a, nics), nil
-		}
-		return Redundant(a, nics), nil
+	f, ok := families[word]
+	if !ok {
+		return Algorithm{}, fmt.Errorf("there is no %q", word)
 	}
-	return Algorithm{}, fmt.Errorf("there is no %q", word)
-}
-
-func (p *parser) hierarchy(word string) (Algorithm, error) {
-	group, err := p.number(2, maxNumber)
+	n, err := p.number(f.least, f.most)
 	if err != nil {
 		return Algorithm{}, err
 	}
 	if word == "hier" && len(p.words) == 0 {
-		return Hierarchical(Star(), Tree(2), group), nil
+		return Hierarchical(Star(), Tree(2), n), nil
 	}
-	inner, err := p.algorithm()
-	if err != nil {
-		return Algorithm{}, err
+	of := make([]Algorithm, f.of)
+	for i := range of {
+		if of[i], err = p.algorithm(); err != nil {
+			return Algorithm{}, err
+		}
 	}
-	outer, err := p.algorithm()
-	switch {
-	case err != nil:
-		return Algorithm{}, err
-	case word == "hier":
-		return Hierarchical(inner, outer, group), nil
-	}
-	return HierarchicalRepeated(inner, outer, group), nil
+	return f.make(n, of), nil
 }

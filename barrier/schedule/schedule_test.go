@@ -106,6 +106,14 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			}
 		})
 	}
+	late := [][]Step{ // rank 1 goes on with the first copy, which knows of rank 0 alone
+		{{Notify: []Send{{1, 0, 0}}}, {Await: []Receive{{1, 0}, {2, 0}}, Notify: []Send{{1, 0, 1}, {2, 0, 0}}}},
+		{{Notify: []Send{{0, 0, 0}}}, {Await: []Receive{{0, 0}}}},
+		{{Notify: []Send{{0, 0, 0}}}, {Await: []Receive{{0, 0}}}},
+	}
+	if err := check(late); err == nil || !strings.Contains(err.Error(), "rank 1 may leave before rank 2") {
+		t.Error("a copy that is sent later, and knows more:", err)
+	}
 	broken := New("broken", func(rank, size int) []Step { return nil })
 	if err := broken.Check(2); !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "broken for 2 ranks") {
 		t.Error(err)

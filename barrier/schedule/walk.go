@@ -203,10 +203,13 @@ func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
 	p, r := w.nic(t.NIC), &w.ranks[rank]
 	e := Event{From: rank, NIC: t.NIC, Label: t.Label, Begun: max(now, r.sends[t.NIC])}
 	r.sends[t.NIC] = e.Begun + p.Gap
-	to := audience(rank, t.To, len(w.ranks))
-	e.Left = e.Begun + p.Os + time.Duration(len(to)-1)*p.Copy
+	e.Left = e.Begun + p.Os
+	if t.To == All {
+		e.Left += time.Duration(len(w.ranks)-2) * p.Copy
+	}
 	e.Arrived = e.Left + p.L
-	for _, e.To = range to {
+	for to := range audience(rank, t.To, len(w.ranks)) {
+		e.To = to
 		w.push(arrival{at: e.Arrived, kind: flight, index: e.To, event: e})
 	}
 	return e.Left

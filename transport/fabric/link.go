@@ -135,30 +135,28 @@ func (l *Link) SetUp(up bool) {
 
 // Join implements transport.Joiner. Errors: ErrClosed; not a group address.
 func (l *Link) Join(group transport.MAC) error {
-	l.fabric.mu.Lock()
-	defer l.fabric.mu.Unlock()
-	switch {
-	case l.closed.Load():
-		return transport.ErrClosed
-	case !group.IsMulticast():
+	if !group.IsMulticast() {
 		return fmt.Errorf("%s: join %v: not a group address (want one with an odd first byte)", l.Name(), group)
 	}
-	l.groups[group]++
-	return nil
+	return l.addJoins(group, 1)
 }
 
 // Leave implements transport.Joiner. Errors: ErrClosed; more Leaves than Joins.
-func (l *Link) Leave(group transport.MAC) error {
+func (l *Link) Leave(group transport.MAC) error { return l.addJoins(group, -1) }
+
+// addJoins counts a join, or takes one back.
+func (l *Link) addJoins(group transport.MAC, n int) error {
 	l.fabric.mu.Lock()
 	defer l.fabric.mu.Unlock()
-	switch {
+	switch joins := l.groups[group] + n; {
 	case l.closed.Load():
 		return transport.ErrClosed
-	case l.groups[group] == 0:
+	case joins < 0:
 		return fmt.Errorf("%s: leave %v: not joined (or left already)", l.Name(), group)
-	}
-	if l.groups[group]--; l.groups[group] == 0 {
+	case joins == 0:
 		delete(l.groups, group)
+	default:
+		l.groups[group] = joins
 	}
 	return nil
 }

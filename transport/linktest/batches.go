@@ -23,26 +23,9 @@ func batchOrder(t *testing.T, a, b transport.Link) {
 // shortSlice: frames that do not fit into Poll's slice come with the next Poll, in order.
 func shortSlice(t *testing.T, a, b transport.Link) {
 	send(t, a, numberedBatch(b.MAC(), 0, batchFrames)...)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var got []transport.Frame
-	for room := 0; len(got) < batchFrames; room = (room + 1) % 8 {
-		into := make([]transport.Frame, room)
-		n, err := b.Poll(into)
-		if n < 0 || n > room || err != nil {
-			t.Fatalf("Poll into %d frames: n=%d, %v", room, n, err)
-		}
-		for _, f := range into[:n] {
-			if f.EtherType == transport.EtherTypeDefault {
-				got = append(got, clone(f))
-			}
-		}
-		if n == 0 && room > 0 {
-			if err := b.Wait(ctx); err != nil {
-				t.Fatalf("Wait after %d frames: %v", len(got), err)
-			}
-		}
-	}
+	polls := 0
+	room := func() int { polls++; return polls % 8 }
+	got := receiveInto(t, b, room, func(got []transport.Frame) bool { return len(got) >= batchFrames })
 	wantSeeds(t, got, 0, batchFrames)
 }
 

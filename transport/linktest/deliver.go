@@ -84,35 +84,34 @@ func sourceAddress(t *testing.T, a, b transport.Link) {
 
 // tags: VID, PCP and DEI arrive as they were sent, for unicast and broadcast.
 func tags(t *testing.T, a, b transport.Link) {
-	for i, tag := range []transport.Tag{
-		{VID: 1},
-		{VID: 1, PCP: 7},
-		{VID: 100, PCP: 5},
-		{VID: 101, PCP: 2, DEI: true},
-		{VID: 2048, DEI: true},
-		{VID: transport.MaxVID, PCP: 7, DEI: true},
-	} {
-		for _, dst := range []transport.MAC{b.MAC(), transport.Broadcast} {
-			f := numbered(dst, uint64(i))
-			f.OptionalTag = transport.Tagged(tag)
-			delivers(t, a, b, f)
-		}
-	}
+	deliversTags(t, a, b,
+		transport.Tagged(transport.Tag{VID: 1}),
+		transport.Tagged(transport.Tag{VID: 1, PCP: 7}),
+		transport.Tagged(transport.Tag{VID: 100, PCP: 5}),
+		transport.Tagged(transport.Tag{VID: 101, PCP: 2, DEI: true}),
+		transport.Tagged(transport.Tag{VID: 2048, DEI: true}),
+		transport.Tagged(transport.Tag{VID: transport.MaxVID, PCP: 7, DEI: true}))
 }
 
 // priorityTag: a tag with VID 0 is a tag, even with priority 0, and no tag is none.
 func priorityTag(t *testing.T, a, b transport.Link) {
-	for i, tag := range []transport.OptionalTag{
+	deliversTags(t, a, b,
 		transport.Untagged,
 		transport.Tagged(transport.Tag{}),
 		transport.Untagged,
 		transport.Tagged(transport.Tag{PCP: 7}),
 		transport.Tagged(transport.Tag{PCP: 3, DEI: true}),
-		transport.Untagged,
-	} {
-		f := numbered(b.MAC(), uint64(i))
-		f.OptionalTag = tag
-		delivers(t, a, b, f)
+		transport.Untagged)
+}
+
+func deliversTags(t *testing.T, a, b transport.Link, tags ...transport.OptionalTag) {
+	t.Helper()
+	for i, tag := range tags {
+		for _, dst := range []transport.MAC{b.MAC(), transport.Broadcast} {
+			f := numbered(dst, uint64(i))
+			f.OptionalTag = tag
+			delivers(t, a, b, f)
+		}
 	}
 }
 

@@ -93,23 +93,31 @@ func receiveMark(t *testing.T, l transport.Link) []transport.Frame {
 // at a time: what follows the last one stays for the next call.
 func receiveUntil(t *testing.T, l transport.Link, enough func(got []transport.Frame) bool) []transport.Frame {
 	t.Helper()
+	return receiveInto(t, l, func() int { return 1 }, enough)
+}
+
+// receiveInto is receiveUntil that polls as many frames at a time as room says.
+func receiveInto(
+	t *testing.T, l transport.Link, room func() int, enough func(got []transport.Frame) bool,
+) (got []transport.Frame) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var got []transport.Frame
-	buf := make([]transport.Frame, 1)
 	for !enough(got) {
-		n, err := l.Poll(buf)
-		if err != nil {
-			t.Fatalf("Poll after %d frames: %v", len(got), err)
+		into := make([]transport.Frame, room())
+		n, err := l.Poll(into)
+		if n < 0 || n > len(into) || err != nil {
+			t.Fatalf("Poll into %d frames, after %d: n=%d, %v", len(into), len(got), n, err)
 		}
-		if n == 0 {
+		for _, f := range into[:n] {
+			if f.EtherType == transport.EtherTypeDefault {
+				got = append(got, clone(f))
+			}
+		}
+		if n == 0 && len(into) > 0 {
 			if err := l.Wait(ctx); err != nil {
 				t.Fatalf("Wait after %d frames %v: %v", len(got), seeds(got), err)
 			}
-			continue
-		}
-		if buf[0].EtherType == transport.EtherTypeDefault {
-			got = append(got, clone(buf[0]))
 		}
 	}
 	return got

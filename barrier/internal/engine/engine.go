@@ -70,7 +70,8 @@ type Engine struct {
 	gone      *Failure   // members that take part no more
 	ended     []uint8    // numbers whose barrier was completed or failed since Ended was called last
 	leaves    int        // calls of Leave
-	counters  Counters
+	stats     Stats
+	last      []uint64 // by rank: how often a step waited for its message longest
 
 	parityOnly bool // a planted bug, for tests: generations are told apart by their lowest bit alone
 }
@@ -103,6 +104,7 @@ func New(cfg Config) *Engine {
 		algorithm: hash(cfg.Algorithm.For(cfg.Size).String()),
 		plan:      newPlan(cfg.Algorithm.Steps(cfg.Rank, cfg.Size)),
 		peers:     make([]peer, cfg.Size),
+		last:      make([]uint64, cfg.Size),
 	}
 }
 
@@ -196,7 +198,7 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 		s := &e.plan.steps[m.step]
 		for _, n := range e.plan.notifies[s.notify:s.notifyEnd] {
 			out = append(out, Send{n.To, n.NIC, e.message(Notify, m, n.Label)})
-			e.counters.Notifies++
+			e.stats.Notifies++
 		}
 		if s.awaitEnd > s.await && !m.nacked {
 			m.stepTime.Update(now.Sub(m.begun))
@@ -207,7 +209,7 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 	}
 	m.state = Idle
 	m.left = now
-	m.stats.sample(now.Sub(m.entered))
+	e.stats.sample(now.Sub(m.entered))
 	c.clear(e.plan)
 	e.end(m)
 	return out
@@ -271,7 +273,7 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 			silent = append(silent, a.From)
 			continue
 		}
-		e.counters.Nacks++
+		e.stats.Nacks++
 		out = append(out, Send{a.From, p.nacks % e.cfg.NICs, e.message(Nack, m, a.Label)})
 	}
 	if silent != nil {

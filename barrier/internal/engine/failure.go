@@ -142,7 +142,7 @@ func (e *Engine) handleOtherAlgorithm(m *machine, from int, msg *Message, out []
 func (e *Engine) handleFail(m *machine, msg *Message) {
 	f := msg.Failure
 	if slices.Max(f.Ranks) >= e.cfg.Size {
-		e.counters.Unexpected++
+		e.stats.Unexpected++
 		return
 	}
 	switch ahead := int32(msg.Generation - m.generation); {
@@ -151,7 +151,7 @@ func (e *Engine) handleFail(m *machine, msg *Message) {
 	case ahead == 1:
 		m.pendingFailure = f
 	case !f.gone():
-		e.counters.Late++
+		e.stats.Late++
 	}
 	if f.gone() && !slices.Contains(f.Ranks, e.cfg.Rank) {
 		e.noteGone(f)

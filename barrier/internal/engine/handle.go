@@ -5,7 +5,7 @@ import "github.com/rawlane/rawlane/internal/monotime"
 // Handle handles a message from a member.
 func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) []Send {
 	if from < 0 || from >= e.cfg.Size || from == e.cfg.Rank || msg.Identity != e.cfg.Identity {
-		e.counters.Unexpected++
+		e.stats.Unexpected++
 		return out
 	}
 	if !e.hear(from, msg) {
@@ -65,17 +65,17 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 	case ahead > 1: // the others have left a generation that this node has not entered: it has begun anew
 		return e.restarted(e.cfg.Rank, from, msg, out)
 	case ahead < 0 || ahead == 0 && m.state != Waiting:
-		e.counters.Late++
+		e.stats.Late++
 		return out
 	}
 	i := e.plan.find(from, msg.Label)
 	if i < 0 {
-		e.counters.Unexpected++
+		e.stats.Unexpected++
 		return out
 	}
 	c := &m.parities[(m.generation+uint32(ahead))&1]
 	if c.here[i] {
-		e.counters.Duplicates++
+		e.stats.Duplicates++
 		return out
 	}
 	c.here[i] = true
@@ -86,7 +86,7 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 		return out
 	}
 	if c.left[step] == 0 {
-		m.last[i]++
+		e.last[from]++
 	}
 	return e.progress(m, now, out)
 }
@@ -95,7 +95,7 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Send {
 	step := e.plan.notified(from, msg.Label)
 	if step < 0 {
-		e.counters.Unexpected++
+		e.stats.Unexpected++
 		return out
 	}
 	ahead := int32(msg.Generation - m.generation)
@@ -103,7 +103,7 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 	case ahead < -1: // the sender has begun anew, or the nack is very late and the answer does no harm
 		return append(out, e.answerFail(from, msg, newFailure(Restarted, from)))
 	case ahead == -1, ahead == 0 && (m.state == Idle || m.step > step):
-		e.counters.Resent++
+		e.stats.Resent++
 		again := e.message(Notify, m, msg.Label)
 		again.Generation = msg.Generation
 		return append(out, Send{from, msg.NIC, again})

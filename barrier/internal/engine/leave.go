@@ -11,26 +11,23 @@ import (
 func (e *Engine) Leave(out []Send) []Send {
 	bye := e.Goodbye()
 	e.leaves++
-	for rank, depends := range e.plan.dependants(e.cfg.Size) {
-		if depends && e.owesByeAck(rank) {
-			out = append(out, Send{rank, e.leaves % e.cfg.NICs, bye})
-		}
+	for _, rank := range e.unacked() {
+		out = append(out, Send{rank, e.leaves % e.cfg.NICs, bye})
 	}
 	return out
 }
 
-func (e *Engine) owesByeAck(rank int) bool {
-	return rank != e.cfg.Rank && !e.peers[rank].byeAcked && !e.isGone(rank)
-}
-
 // ByeAcked reports whether all members that Leave said bye to have answered.
-func (e *Engine) ByeAcked() bool {
+func (e *Engine) ByeAcked() bool { return len(e.unacked()) == 0 }
+
+// unacked returns the members that may wait for messages of this one and have not answered its bye.
+func (e *Engine) unacked() (ranks []int) {
 	for rank, depends := range e.plan.dependants(e.cfg.Size) {
-		if depends && e.owesByeAck(rank) {
-			return false
+		if depends && rank != e.cfg.Rank && !e.peers[rank].byeAcked && !e.isGone(rank) {
+			ranks = append(ranks, rank)
 		}
 	}
-	return true
+	return ranks
 }
 
 // Goodbye returns the message that says which generations this member has completed, and that it

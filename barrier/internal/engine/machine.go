@@ -39,10 +39,8 @@ type machine struct {
 	entered, left monotime.Time
 	done          []monotime.Time // by step
 
-	status []Presence // by rank, of the status request in progress; nil: none was made
-
-	stats Stats
-	last  []uint64 // by awaited message: how often a step waited for it longest
+	status   []Presence // by rank, the answers to the last status request; nil: none was made
+	statusOf uint32     // the generation that it asked for
 }
 
 // parity holds the messages of the generations that have one lowest bit. Two are needed: while some
@@ -57,7 +55,7 @@ type parity struct {
 }
 
 func newMachine(number uint8, p *plan) *machine {
-	m := &machine{number: number, done: make([]monotime.Time, len(p.steps)), last: make([]uint64, len(p.awaits))}
+	m := &machine{number: number, done: make([]monotime.Time, len(p.steps))}
 	for i := range m.parities {
 		m.parities[i] = parity{
 			make([]bool, len(p.awaits)), make([]monotime.Time, len(p.awaits)), make([]int, len(p.steps)),

@@ -6,8 +6,12 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Counters of an engine's messages.
-type Counters struct {
+// Stats of all numbers together, since the engine was made.
+type Stats struct {
+	Barriers uint64        // completed
+	Wait     time.Duration // in all of them, from Arrive until completion
+	MaxWait  time.Duration // in one of them
+
 	Notifies   uint64 // messages of schedules sent; a multicast is one
 	Nacks      uint64 // nacks sent
 	Resent     uint64 // messages of schedules sent again, for a nack
@@ -16,15 +20,8 @@ type Counters struct {
 	Unexpected uint64 // messages received that the schedule does not have
 }
 
-// Counters returns the engine's counters.
-func (e *Engine) Counters() Counters { return e.counters }
-
-// Stats of one number, since the engine was made.
-type Stats struct {
-	Barriers uint64        // completed
-	Wait     time.Duration // in all of them, from Arrive until completion
-	MaxWait  time.Duration // in one of them
-}
+// Stats returns the engine's statistics.
+func (e *Engine) Stats() Stats { return e.stats }
 
 func (s *Stats) sample(wait time.Duration) {
 	s.Barriers++
@@ -32,31 +29,9 @@ func (s *Stats) sample(wait time.Duration) {
 	s.MaxWait = max(s.MaxWait, wait)
 }
 
-// Stats returns those of all numbers together.
-func (e *Engine) Stats() (s Stats) {
-	for _, m := range e.machines {
-		if m != nil {
-			s.Barriers += m.stats.Barriers
-			s.Wait += m.stats.Wait
-			s.MaxWait = max(s.MaxWait, m.stats.MaxWait)
-		}
-	}
-	return s
-}
-
-// Last returns by rank how often its message was the last that a step here waited for.
-func (e *Engine) Last() []uint64 {
-	last := make([]uint64, e.cfg.Size)
-	for _, m := range e.machines {
-		if m == nil {
-			continue
-		}
-		for i, n := range m.last {
-			last[e.plan.awaits[i].From] += n
-		}
-	}
-	return last
-}
+// Last returns by rank how often its message was the last that a step here waited for. The slice
+// is the engine's.
+func (e *Engine) Last() []uint64 { return e.last }
 
 // Times are those of the last generation that was entered, by the clock of this node.
 type Times struct {

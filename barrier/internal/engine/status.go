@@ -22,7 +22,7 @@ func (p Presence) String() string {
 // this one has entered. Each number has a request of its own.
 func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
-	m.status = make([]Presence, e.cfg.Size)
+	m.status, m.statusOf = make([]Presence, e.cfg.Size), m.generation
 	m.status[e.cfg.Rank] = Entered
 	return append(out, Send{schedule.All, 0, e.message(StatusRequest, m, 0)})
 }
@@ -30,9 +30,11 @@ func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
 // RepeatStatus asks again the members that have not answered.
 func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
+	request := e.message(StatusRequest, m, 0)
+	request.Generation = m.statusOf
 	for rank, p := range m.status {
 		if p == NoAnswer {
-			out = append(out, Send{rank, 0, e.message(StatusRequest, m, 0)})
+			out = append(out, Send{rank, 0, request})
 		}
 	}
 	return out
@@ -48,8 +50,9 @@ func (e *Engine) answerStatus(m *machine, from int, msg *Message, out []Send) []
 }
 
 // handleStatus handles an answer. An answer of another generation belongs to an earlier request.
+// This member may have entered a later generation since the request.
 func (e *Engine) handleStatus(m *machine, from int, msg *Message) {
-	if m.status == nil || msg.Generation != m.generation {
+	if m.status == nil || msg.Generation != m.statusOf {
 		return
 	}
 	switch {

@@ -59,6 +59,23 @@ func TestStatus_OfAnEarlierGeneration(t *testing.T) {
 	}
 }
 
+// Answers are of the generation that was asked for, also if this member has entered the next one
+// meanwhile.
+func TestStatus_WhileTheNextGenerationIsEntered(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.RequestStatus(0, nil)
+	a.hears(1, a.reply(1, 0, true))
+	a.notify(1, 1, 0)
+	a.notify(2, 1, 0)
+	a.arrives(0)
+	a.want(sends(a.RepeatStatus(0, nil)), "2 status request gen=1")
+	a.hears(2, a.reply(2, 0, true))
+	if want := []Presence{Entered, Entered, Entered}; !slices.Equal(a.Status(0), want) {
+		t.Errorf("the status is %v, want %v", a.Status(0), want)
+	}
+}
+
 // A member answers a status request in any state.
 func TestStatus_Answer(t *testing.T) {
 	a := newAlone(t, "star", 0, 2)

@@ -55,10 +55,11 @@ type Config struct {
 	Alloc           func() []byte // returns Headroom + FrameSize bytes
 	// Free takes them back. A connection without outstanding frames has none. One that has lost
 	// its peer keeps up to ReorderWindow frames a lane until it is used again and fails.
-	Free func([]byte)
+	Free     func([]byte)
+	Counters *Counters // where the connection counts; nil: its own
 }
 
-// Counters of a connection, over all incarnations; in frames.
+// Counters of one or more connections, over all incarnations; in frames.
 type Counters struct {
 	Sent             uint64 `json:"sent"`              // data frames
 	Retransmitted    uint64 `json:"retransmitted"`     // of these, not for the first time
@@ -86,7 +87,7 @@ type Conn struct {
 	needsPump bool
 	control   []byte // memory of control frames
 	batch     [MaxBatch]sentFrame
-	counters  Counters
+	counters  *Counters
 }
 
 // lane is both halves of a stream.
@@ -105,7 +106,10 @@ func New(cfg Config) *Conn {
 	}
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
-	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
+	if cfg.Counters == nil {
+		cfg.Counters = new(Counters)
+	}
+	c := &Conn{cfg: cfg, counters: cfg.Counters, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
 	c.challenge = 1
 	c.resetLanes()
 	return c
@@ -149,7 +153,7 @@ func (c *Conn) reset() {
 func (c *Conn) State() State { return c.state }
 
 // Counters returns the counters.
-func (c *Conn) Counters() Counters { return c.counters }
+func (c *Conn) Counters() Counters { return *c.counters }
 
 // AllAcked reports whether the peer has acknowledged all that was reserved in a lane.
 func (c *Conn) AllAcked(l Lane) bool { return c.lanes[l].allAcked() }
@@ -246,7 +250,7 @@ type retries struct {
 
 func (r *retries) reset() { r.count = 0 }
 
-// missed counts one, and reports whether they are enough to give up. Only the time until the
+// expired counts one, and reports whether they are enough to give up. Only the time until the
 // deadline counts, not how late this end is to notice: if it was suspended, the answer may be
 // here and unread.
 func (r *retries) expired(now, deadline monotime.Time, timeout time.Duration) bool {

@@ -22,7 +22,12 @@ const (
 )
 
 // SetAckPolicy changes what acknowledgements wait for.
-func (c *Conn) SetAckPolicy(p AckPolicy) { c.ackPolicy = p }
+func (c *Conn) SetAckPolicy(p AckPolicy) {
+	c.ackPolicy = p
+	for l := range c.lanes {
+		c.needsPump = c.needsPump || c.lanes[l].ackDue(p)
+	}
+}
 
 // MaxRecord returns the longest record, in bytes.
 func (c *Conn) MaxRecord() int { return c.cfg.FrameSize - HeaderLen }

@@ -245,6 +245,10 @@ func TestAckPolicy(t *testing.T) {
 	if p.send(1) > 0 {
 		t.Error("it did not wait")
 	}
+	if b.c.SetAckPolicy(NoPiggyback); !b.c.NeedsPump() {
+		t.Error("it waits for data, and none is to come")
+	}
+	b.c.SetAckPolicy(MayPiggyback)
 	b.write(p.now, Replies, 20)
 	p.send(1)
 	p.want(0, "1:20!")

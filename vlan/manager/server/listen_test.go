@@ -49,7 +49,7 @@ func TestHostNameOnLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]int{"": 200, "localhost:80": 200, "[::1]:80": 200, "page.example": 403, "page.example:80": 403} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr.String()+"/v1/table", strings.NewReader(""))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr.String()+"/v1/table", strings.NewReader(""))
 		if err != nil {
 			t.Fatal(err)
 		}

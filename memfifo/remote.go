@@ -1,0 +1,169 @@
+package memfifo
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rawlane/rawlane/internal/clock"
+)
+
+// Remote is a window or FIFO whose key one has, on another node or on this one. It is a value to
+// keep, and costs nothing.
+type Remote struct {
+	d   *Domain
+	key Key
+}
+
+var (
+	_ io.WriterAt = (*Remote)(nil)
+	_ io.ReaderAt = (*Remote)(nil)
+)
+
+// Remote returns what a key stands for.
+func (d *Domain) Remote(k Key) *Remote { return &Remote{d, k} }
+
+// Key returns the key.
+func (r *Remote) Key() Key { return r.key }
+
+// Put copies p into the remote window at byte offset off. It returns when p may be reused (local
+// completion); the bytes are in place (remote completion) once a later Flush has returned. Puts
+// from one node to one node land in order. A Put that is longer than a frame is cut.
+//
+// Errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's: then some of it may have been
+// written; and at once for an offset below 0. A refusal by the owner (ErrAccess: key, bounds or
+// rights; nothing of the part concerned was written) is known only there, and comes back from the
+// next Flush.
+//
+// Source: MBCF §2.1; cutting into segments: CENJU §3.1, §4.1.
+func (r *Remote) Put(ctx context.Context, off int64, p []byte) error {
+	return r.put(ctx, off, p, Never, false)
+}
+
+// PutNotify is Put that adds one to the window's notifications when all is in place: see
+// Window.Wait.
+func (r *Remote) PutNotify(ctx context.Context, off int64, p []byte) error {
+	return r.put(ctx, off, p, OnLast, false)
+}
+
+// Signal adds one to the window's notifications, when all that this node did to the owner before is
+// in place.
+func (r *Remote) Signal(ctx context.Context) error { return r.put(ctx, 0, nil, OnLast, false) }
+
+// Segment is a part of a vectored Put.
+type Segment struct {
+	Off  int64
+	Data []byte
+}
+
+// PutV is a Put of several pieces, which share frames. If it fails, those before the one that did
+// are under way.
+func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
+	return r.each(len(pieces), func(i int, more bool) error {
+		return r.put(ctx, pieces[i].Off, pieces[i].Data, Never, more)
+	})
+}
+
+// WriteAt is Put, for io.WriterAt: no context ends it.
+func (r *Remote) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := r.Put(context.Background(), off, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, more bool) error {
+	_, err := r.execute(ctx, off, &request{op: opPut, data: p, notify: notify}, more)
+	return err
+}
+
+// Push appends a record to the remote FIFO. It returns when rec may be reused; a FIFO that is full
+// holds up this node's further operations on its owner, and so in the end Push. Records of one node
+// come in order, behind what it Put before.
+//
+// To a FIFO of this node itself, Push is TryPush. Errors as for Put, but the context does not end a
+// Push that has begun to send a record of several frames; ErrTooLarge for a record of more than
+// MaxRecord bytes; one that is longer than the FIFO takes (NewFIFO) is refused as OutOfRange, which
+// Flush tells.
+//
+// Source: MBCF §2.2.
+func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }
+
+// PushBatch appends records, which share frames. If it fails, those before the one that did are
+// under way.
+func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
+	return r.each(len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
+}
+
+func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
+	if len(rec) > MaxRecord {
+		return fmt.Errorf("push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, MaxRecord)
+	}
+	_, err := r.execute(ctx, 0, &request{op: opPush, data: rec, total: len(rec)}, more)
+	return err
+}
+
+// checkOffset refuses at once what no owner would take.
+func checkOffset(off int64) error {
+	if off < 0 {
+		return fmt.Errorf("offset %d: want 0 or more", off)
+	}
+	return nil
+}
+
+// execute does an operation, and waits for its reply, or its local completion if it has none. If
+// more is to come, what does not fill a frame is sent later.
+func (r *Remote) execute(ctx context.Context, off int64, what *request, more bool) (value uint64, err error) {
+	if err := checkOffset(off); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	what.key, what.off = r.key, uint64(off)
+	r.d.mu.Lock()
+	value, err = r.d.execute(ctx, what, more)
+	r.d.mu.Unlock()
+	return value, err
+}
+
+// execute is Remote.execute with mu held, which is free while it waits.
+func (d *Domain) execute(ctx context.Context, what *request, more bool) (value uint64, err error) {
+	if what.key.Node == d.ep.Node() {
+		return d.executeHere(what)
+	}
+	p, err := d.target(what.key.Node)
+	if err != nil {
+		return 0, err
+	}
+	if !what.op.hasReply() {
+		p.drainReceive()
+	}
+	if err := p.ready(); err != nil {
+		return 0, err
+	}
+	if !what.op.hasReply() {
+		return 0, p.send(ctx, what, more)
+	}
+	wr := d.newRequest(what)
+	p.queue.push(wr)
+	p.sendQueued(clock.Now())
+	return p.awaitReply(ctx, wr)
+}
+
+// each does n operations that share frames, until one fails. Then it sends what was to share a
+// frame with more.
+func (r *Remote) each(n int, do func(i int, more bool) error) (err error) {
+	for i := 0; i < n && err == nil; i++ {
+		err = do(i, i < n-1)
+	}
+	if err == nil {
+		return nil
+	}
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if p := r.d.peer(r.key.Node); p != nil {
+		p.pump(clock.Now())
+	}
+	return err
+}
