@@ -40,7 +40,18 @@ func (c *checker) fullSize(ctx context.Context) error {
 			n.note(size[n.path], passed[n.path])
 		}
 	}
+	// A node that stood still for a while answered probes of no size: full ones are asked again.
+	var doubted []*checked
 	for _, n := range tight {
+		doubted = append(doubted, n.path)
+	}
+	if passed, err = c.pass(ctx, doubted, func(*checked) int { return full }); err != nil {
+		return err
+	}
+	for _, n := range tight {
+		if passed[n.path] {
+			continue
+		}
 		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag,
 			Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
 	}

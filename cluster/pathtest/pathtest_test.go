@@ -346,6 +346,26 @@ func TestCheckIsNotMisledByChance(t *testing.T) {
 	}
 }
 
+// A node stands still for as long as all tries with full frames take: that is no small MTU.
+func TestCheckIsNotMisledByAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		lost := 0
+		first := func(f *transport.Frame) bool {
+			if len(f.Payload) < 1500 || lost == 3 {
+				return false
+			}
+			lost++
+			return true
+		}
+		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1), pathtest.Options{})
+		if err != nil || len(got) != 0 || lost != 3 {
+			t.Errorf("found %v (%v), %d probes lost, want 3", got, err, lost)
+		}
+	})
+}
+
 func TestMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)

@@ -135,15 +135,12 @@ func (s *Session) drainLoop() {
 // messages that overtake each other.
 func (s *Session) drainOthers() {
 	s.mu.Lock()
-	dsts, gone, drainer := s.uncovered(), s.fib.gone, s.drainer
+	dsts, drainer := s.uncovered(), s.drainer
 	s.mu.Unlock()
 	if len(dsts) == 0 {
 		return
 	}
 	install := func() error {
-		if gone {
-			return s.installAll()
-		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.fib.install(dsts)

@@ -145,3 +145,16 @@ func TestALostAnswerIsInstalledLater(t *testing.T) {
 	_ = s.SetRoute(ctx, managertest.MAC(0), managertest.MAC(2), 3) // refused: its context has ended
 	managertest.Eventually(t, "the operator's change is in the table", func() bool { return managertest.VID(s.Table(), 2) == 2 })
 }
+
+// A pair may be given in both orders: it is drained once.
+func TestDrainedPairInBothOrders(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	s, g := n.DialDrained(t, 0, nil)
+	a, b := managertest.MAC(0), managertest.MAC(2)
+	if err := s.SetRoutes(t.Context(), api.Change{A: a, B: b, VID: 3}, api.Change{A: b, B: a, VID: 3}); err != nil {
+		t.Error(err)
+	}
+	if drained, seen := g.State(); len(drained) != 1 || len(drained[0]) != 1 || !slices.Equal(seen, []transport.VID{1, 3}) {
+		t.Errorf("drained %v, VIDs %v", drained, seen)
+	}
+}

@@ -15,8 +15,7 @@ type fib struct {
 	table   *vlan.Table
 	version api.Version                  // of routes
 	routes  map[transport.MAC]vlan.Route // the manager's
-	dirty   map[transport.MAC]bool       // destinations whose route is not in the table yet
-	gone    bool                         // some of them have none any more: only installAll removes those
+	dirty   map[transport.MAC]bool       // destinations whose route, or its absence, is not in the table yet
 }
 
 func newFIB() *fib {
@@ -40,7 +39,7 @@ func (f *fib) take(e *api.SessionEvent) {
 	}
 	for dst := range before {
 		if _, still := f.routes[dst]; !still {
-			f.dirty[dst], f.gone = true, true
+			f.dirty[dst] = true
 		}
 	}
 }
@@ -48,35 +47,38 @@ func (f *fib) take(e *api.SessionEvent) {
 // isClean reports whether the table has the manager's routes.
 func (f *fib) isClean() bool { return len(f.dirty) == 0 }
 
-// install puts the dirty routes among those to some destinations into the table.
-func (f *fib) install(dsts []transport.MAC) error {
-	var routes []vlan.Route
+// install puts the dirty routes among those to some destinations, each given once, into the table,
+// and removes those that are gone.
+func (f *fib) install(dsts []transport.MAC) (err error) {
+	dsts = slices.DeleteFunc(slices.Clone(dsts), func(dst transport.MAC) bool { return !f.dirty[dst] })
+	var set []vlan.Route
 	for _, dst := range dsts {
-		if r, ok := f.routes[dst]; ok && f.dirty[dst] {
-			routes = append(routes, r)
+		if r, ok := f.routes[dst]; ok {
+			set = append(set, r)
 		}
 	}
-	if len(routes) == 0 {
-		return nil
+	if len(set) == len(dsts) {
+		err = f.table.Set(set...)
+	} else {
+		err = f.table.Replace(append(f.others(dsts), set...))
 	}
-	if err := f.table.Set(routes...); err != nil {
+	if err != nil {
 		return err
 	}
-	for _, r := range routes {
-		delete(f.dirty, r.Dst)
+	for _, dst := range dsts {
+		delete(f.dirty, dst)
 	}
 	return nil
 }
 
-// installAll puts all dirty routes into the table, and removes those that are gone.
-func (f *fib) installAll() error {
-	if !f.gone {
-		return f.install(slices.Collect(maps.Keys(f.dirty)))
+// others returns the table's routes to other destinations.
+func (f *fib) others(dsts []transport.MAC) []vlan.Route {
+	these := make(map[transport.MAC]bool, len(dsts))
+	for _, dst := range dsts {
+		these[dst] = true
 	}
-	if err := f.table.Replace(slices.Collect(maps.Values(f.routes))); err != nil {
-		return err
-	}
-	clear(f.dirty)
-	f.gone = false
-	return nil
+	return slices.DeleteFunc(f.table.Routes(), func(r vlan.Route) bool { return these[r.Dst] })
 }
+
+// installAll is install for all destinations.
+func (f *fib) installAll() error { return f.install(slices.Collect(maps.Keys(f.dirty))) }

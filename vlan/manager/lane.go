@@ -2,8 +2,10 @@ package manager
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -60,8 +62,8 @@ func (l *lane) dial(ctx context.Context) (err error) {
 	return nil
 }
 
-// exchange writes a request and reads the head of its answer. The end of the request's context ends
-// both, and the connection with them.
+// exchange writes a request and reads its answer. The end of the request's context ends both, and
+// the connection with them.
 func (l *lane) exchange(r *http.Request) (*http.Response, error) {
 	conn := l.conn
 	stop := context.AfterFunc(r.Context(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -72,7 +74,13 @@ func (l *lane) exchange(r *http.Request) (*http.Response, error) {
 		if err := l.writer.Flush(); err != nil {
 			return nil, err
 		}
-		return http.ReadResponse(l.reader, r)
+		w, err := http.ReadResponse(l.reader, r)
+		if err != nil {
+			return nil, err
+		}
+		b, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+		w.Body = io.NopCloser(bytes.NewReader(b))
+		return w, err
 	}()
 	if !stop() && err == nil {
 		err = r.Context().Err()

@@ -57,3 +57,21 @@ func TestLaneEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The end of a context ends a request of whose answer the head alone has come.
+func TestLaneEndsWithinAnAnswer(t *testing.T) {
+	block := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-block
+	}))
+	defer s.Close()
+	defer close(block)
+	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Table(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("%v", err)
+	}
+}

@@ -59,26 +59,16 @@ type Session struct {
 	mu      sync.Mutex
 	self    transport.MAC
 	fib     *fib
-	drainer Drainer               // nil: changes are not drained
-	own     map[transport.MAC]int // destinations behind a drain of the session's own
-	lost    error                 // why there is no stream; nil: there is one
-	streams int                   // that there have been
-	moved   chan struct{}         // closed, and made anew, when fib or lost has changed
-	pairs   map[pairKey]api.SessionPair
-	dropped map[pairKey]api.Version // at which the manager took a pair back
-	ack     api.Version             // to be reported as applied once fib is clean; 0: none
+	drainer Drainer                           // nil: changes are not drained
+	own     map[transport.MAC]int             // destinations behind a drain of the session's own
+	lost    error                             // why there is no stream; nil: there is one
+	streams int                               // that there have been
+	moved   chan struct{}                     // closed, and made anew, when fib or lost has changed
+	pairs   map[transport.MAC]api.SessionPair // that the program has asked for, by the other node
+	dropped map[transport.MAC]api.Version     // at which this stream told that a pair was taken back
+	ack     api.Version                       // to be reported as applied once fib is clean; 0: none
 	stats   Stats
 	closed  bool
-}
-
-// pairKey is the same for both orders of a pair.
-type pairKey [2]transport.MAC
-
-func keyOf(c api.Change) pairKey {
-	if c.A.Compare(c.B) > 0 {
-		return pairKey{c.B, c.A}
-	}
-	return pairKey{c.A, c.B}
 }
 
 // Dial begins a session with the manager at an address, network being "unix" or "tcp".
@@ -94,8 +84,8 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	s := &Session{
 		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
 		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1), moved: make(chan struct{}),
-		own: make(map[transport.MAC]int), pairs: make(map[pairKey]api.SessionPair),
-		dropped: make(map[pairKey]api.Version),
+		own: make(map[transport.MAC]int), pairs: make(map[transport.MAC]api.SessionPair),
+		dropped: make(map[transport.MAC]api.Version),
 	}
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
@@ -165,11 +155,8 @@ func (s *Session) SetRoutes(ctx context.Context, changes ...api.Change) error {
 		return nil
 	}
 	err := s.change(ctx, s.affected(changes), func(ctx context.Context) error {
-		v, err := s.request(ctx, http.MethodPatch, map[string]any{"pairs": changes})
-		if err == nil {
-			s.keep(changes, v)
-		}
-		return err
+		return s.request(ctx, http.MethodPatch, map[string]any{"pairs": changes},
+			func(v api.Version) { s.keep(changes, v) })
 	})
 	if err != nil {
 		return fmt.Errorf("session: set route: %w", err)
@@ -180,22 +167,10 @@ func (s *Session) SetRoutes(ctx context.Context, changes ...api.Change) error {
 // Reset takes back all that the program has asked for. Source: VFREC §4.1.
 func (s *Session) Reset(ctx context.Context) error {
 	s.mu.Lock()
-	pairs := slices.Collect(maps.Values(s.pairs))
+	dsts := slices.Collect(maps.Keys(s.pairs))
 	s.mu.Unlock()
-	var dsts []transport.MAC
-	for _, p := range pairs {
-		if peer, own := s.peer(p.Change); own {
-			dsts = append(dsts, peer)
-		}
-	}
 	err := s.change(ctx, dsts, func(ctx context.Context) error {
-		_, err := s.request(ctx, http.MethodDelete, nil)
-		if err == nil {
-			s.mu.Lock()
-			clear(s.pairs)
-			s.mu.Unlock()
-		}
-		return err
+		return s.request(ctx, http.MethodDelete, nil, func(api.Version) { clear(s.pairs) })
 	})
 	if err != nil {
 		return fmt.Errorf("session: reset: %w", err)
@@ -205,20 +180,20 @@ func (s *Session) Reset(ctx context.Context) error {
 
 // affected returns the destinations whose routes the changes are going to change.
 func (s *Session) affected(changes []api.Change) (dsts []transport.MAC) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, c := range changes {
-		peer, own := s.peer(c)
-		s.mu.Lock()
-		if own && s.fib.routes[peer].Tag.VID != c.VID {
+		if peer, own := s.peer(c); own && s.fib.routes[peer].Tag.VID != c.VID {
 			dsts = append(dsts, peer)
 		}
-		s.mu.Unlock()
 	}
-	return dsts
+	slices.SortFunc(dsts, transport.MAC.Compare)
+	return slices.Compact(dsts) // a pair may be given in both orders
 }
 
-// peer returns the other node of a pair if one of the two is this node.
+// peer returns the other node of a pair if one of the two is this node. The caller holds mu.
 func (s *Session) peer(c api.Change) (transport.MAC, bool) {
-	switch s.MAC() {
+	switch s.self {
 	case c.A:
 		return c.B, true
 	case c.B:
@@ -228,50 +203,72 @@ func (s *Session) peer(c api.Change) (transport.MAC, bool) {
 }
 
 // request asks the manager to change the session's pairs, and returns when the stream has told the
-// routes of the answer's version.
-func (s *Session) request(ctx context.Context, method string, body any) (api.Version, error) {
+// routes of the answer's version. It calls done with that version, with mu held and while the
+// stream lasts, so that a later stream begins with what done has noted.
+func (s *Session) request(ctx context.Context, method string, body any, done func(api.Version)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	s.mu.Lock()
-	stream := s.streams
-	err := s.usable(stream)
-	s.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
-	if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
-		err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
-	}
-	if err != nil {
-		return 0, err
-	}
 	for {
 		s.mu.Lock()
-		err, version, moved := s.usable(stream), s.fib.version, s.moved
+		stream, err := s.streams, s.usable()
 		s.mu.Unlock()
-		if err != nil || version >= a.Version {
-			return a.Version, err
+		if err != nil {
+			return err
 		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
+		if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
+			err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+		}
+		if err != nil {
+			return err
+		}
+		if again, err := s.awaitVersion(ctx, stream, a.Version, done); !again {
+			return err
 		}
 	}
 }
 
-// usable returns why a request cannot be made on, or has outlived, a stream. The caller holds mu.
-func (s *Session) usable(stream int) error {
+// awaitVersion waits until a stream has told a version, and calls done. If another stream has
+// begun meanwhile the request has to be made again: the manager may have carried it out before that
+// stream or behind its beginning.
+func (s *Session) awaitVersion(
+	ctx context.Context, stream int, v api.Version, done func(api.Version),
+) (again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch err := s.usable(); {
+		case err != nil:
+			return false, err
+		case s.streams != stream:
+			return true, nil
+		case s.fib.version >= v:
+			done(v)
+			return false, nil
+		}
+		moved := s.moved
+		s.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		s.mu.Lock()
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// usable returns why no request can be made. The caller holds mu.
+func (s *Session) usable() error {
 	switch {
 	case s.closed:
 		return api.ErrClosed
 	case s.lost != nil:
 		return fmt.Errorf("manager %v: %w (the session connects again; the table stays as it is)",
 			s.client.addr, unreachable(s.lost))
-	case s.streams != stream:
-		return fmt.Errorf("manager %v: %w: it was lost meanwhile", s.client.addr, api.ErrUnreachable)
 	}
 	return nil
 }
@@ -286,14 +283,12 @@ func unreachable(err error) error {
 
 func (s *Session) path(what string) string { return "/v1/sessions/" + s.id + "/" + what }
 
-// keep notes pairs that the program has asked for at a version, except those that the manager has
-// taken back since.
+// keep notes pairs that the program has asked for at a version, except those of other nodes, which
+// have no effect here, and those that the manager has taken back since. The caller holds mu.
 func (s *Session) keep(changes []api.Change, v api.Version) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, c := range changes {
-		if s.dropped[keyOf(c)] <= v {
-			s.pairs[keyOf(c)] = api.SessionPair{Change: c, Since: v}
+		if peer, own := s.peer(c); own && s.dropped[peer] <= v {
+			s.pairs[peer] = api.SessionPair{Change: c, Since: v}
 		}
 	}
 }

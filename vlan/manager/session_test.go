@@ -276,6 +276,35 @@ func TestASessionTakesItsOwnPlace(t *testing.T) {
 	}
 }
 
+// A manager that comes back is asked again for the node's own pairs alone: all of a cluster's would
+// be more than a request may have.
+func TestOthersPairsAreNotAskedForAgain(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	p := managertest.NewProxy(t, n.Socket)
+	events := make(chan manager.Event, 10)
+	s, err := (&manager.Dialer{OnEvent: func(e manager.Event) { events <- e }}).Dial(t.Context(), "unix", p.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.SetRoutes(t.Context(), api.Change{A: managertest.MAC(0), B: managertest.MAC(2), VID: 3},
+		api.Change{A: managertest.MAC(1), B: managertest.MAC(3), VID: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Cut()
+	if e := <-events; e.Kind != manager.EventLost {
+		t.Errorf("%v, want lost", e.Kind)
+	}
+	if _, err := n.SetPlan(managertest.RoundRobin(t, 4, 2), "no VID 3"); err != nil { // which drops what is asked for
+		t.Fatal(err)
+	}
+	first, second := <-events, <-events // in either order
+	if first.Kind+second.Kind != manager.EventDropped+manager.EventBack || len(first.Changes)+len(second.Changes) != 1 {
+		t.Errorf("%+v, %+v; want back, and one pair dropped", first, second)
+	}
+}
+
 // What is no manager, or another version of one, is said to be.
 func TestDialWhatIsNoManagerOfThisVersion(t *testing.T) {
 	answerer := func(answer string) string {

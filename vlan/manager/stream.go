@@ -103,6 +103,9 @@ func (s *Session) join(first *api.SessionEvent) error {
 	}
 	s.lost = nil
 	s.streams++
+	s.ack = 0
+	clear(s.dropped) // a manager without a state file counts its versions anew
+	s.notify()
 	s.mu.Unlock()
 	return s.take(first)
 }
@@ -159,8 +162,9 @@ func (s *Session) take(e *api.SessionEvent) error {
 		s.ack = e.Version
 	}
 	for _, c := range e.Dropped {
-		delete(s.pairs, keyOf(c))
-		s.dropped[keyOf(c)] = e.Version
+		peer, _ := s.peer(c)
+		delete(s.pairs, peer)
+		s.dropped[peer] = e.Version
 		s.stats.Dropped++
 	}
 	s.notify()

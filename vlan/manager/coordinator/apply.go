@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -113,8 +114,11 @@ func (g *group) run(ctx context.Context) error {
 	return nil
 }
 
-// each asks all nodes at once, and returns a *GroupError of those that failed.
+// each asks all nodes at once, and returns a *GroupError of those that failed. A manager that has
+// stopped and does not answer fails when the lease of the others' would be over.
 func (g *group) each(ctx context.Context, act string, f func(context.Context, *member) error) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.options.Lease, DefaultLease))
+	defer cancel()
 	var all sync.WaitGroup
 	for _, m := range g.nodes {
 		all.Go(func() { m.err = f(ctx, m) })
@@ -219,8 +223,6 @@ func (g *group) prepare(ctx context.Context, m *member) error {
 // is answered as such.
 func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
-	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
-	defer cancel()
 	return g.untilAnswered(ctx, func() (err error) {
 		if m.answer, err = m.client.Commit(ctx, g.id); err == nil {
 			m.state = NodeChanged

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -179,4 +181,23 @@ nodes:
 	// Output:
 	// true
 	// changed <nil>
+}
+
+// A manager that has stopped, and accepts connections without answering, ends an Apply with its
+// lease, and nothing has changed.
+func TestApplyDoesNotWaitForAStoppedManager(t *testing.T) {
+	all, clients := managertest.StartAll(t, 2, 3)
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its queue takes connections meanwhile
+	stopped := manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
+	defer stopped.Close()
+	old := api.PlanID(all[0].Plan())
+	_, err = coordinator.Apply(t.Context(), append(clients, stopped), managertest.Turned(t, 2, 3, 1),
+		coordinator.ApplyOptions{Lease: 100 * time.Millisecond})
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) || api.PlanID(all[0].Plan()) != old {
+		t.Errorf("%v, want ErrUnreachable after a while", err)
+	}
 }

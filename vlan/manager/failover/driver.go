@@ -63,7 +63,9 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 // Restore.
 func (d *Driver) Close() error {
 	d.unhook()
-	d.cancel()
+	d.mu.Lock()
+	d.cancel() // with mu held: nothing begins to move from then on
+	d.mu.Unlock()
 	d.ended.Wait()
 	return nil
 }
@@ -102,10 +104,13 @@ func (d *Driver) Paths() []Path {
 
 // SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if
 // none are named, so that their probes need not be missed first. The driver notices by itself that
-// the endpoint's own link is down.
+// the endpoint's own link is down. After Close it does nothing.
 func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return
+	}
 	d.do(d.core.SetLink(clock.Now(), up, nil, vids...))
 	d.inbox.wakeUp() // the next deadline may be another one
 }

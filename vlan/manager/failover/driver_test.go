@@ -176,6 +176,22 @@ func TestTheProgramsOwnChangesCount(t *testing.T) {
 	})
 }
 
+// A driver that is closed moves nothing any more.
+func TestSetLinkAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		time.Sleep(time.Second)
+		for _, d := range ds {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			d.SetLink(false, 1)
+		}
+		n.expectVIDs(t, 1)
+	})
+}
+
 // A driver that watches other paths next begins with the preferred routes.
 func TestRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

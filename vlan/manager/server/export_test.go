@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +26,9 @@ func (s *Server) Kill() error {
 	s.unlock()
 	return dead
 }
+
+// Serve serves requests on a listener of a test's own.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
 // Steps are those of a write, in their order.
 var Steps = []string{"create", "write", "sync", "rename", "fsync"}

@@ -148,7 +148,8 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// unixListener removes its socket when it is closed.
+// unixListener removes its socket before it is closed: afterwards a successor may have put its own
+// there.
 type unixListener struct {
 	*net.UnixListener
 	path string
@@ -158,9 +159,5 @@ type unixListener struct {
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 func (l *unixListener) Close() error {
-	err := l.UnixListener.Close()
-	if err == nil {
-		err = os.Remove(l.path)
-	}
-	return err
+	return errors.Join(os.Remove(l.path), l.UnixListener.Close())
 }

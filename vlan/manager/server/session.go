@@ -17,6 +17,10 @@ import (
 // writeTimeout is how long a program may leave an event unread before its session ends.
 const writeTimeout = 5 * time.Second
 
+// heartbeat is the interval of events that tell nothing new. Writing one finds out that a program
+// is gone where its connection alone does not, as when it has sent a byte behind its request.
+const heartbeat = 30 * time.Second
+
 // session is the manager's end of a program's session. It lives as long as the request that began
 // it: postSession is the only place where one begins and ends.
 //
@@ -164,11 +168,15 @@ func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWr
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	sess.begin(json.NewEncoder(w), out)
 	defer sess.stop()
-	for ctx.Err() == nil {
-		s.tell(sess)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for s.tell(sess, false); ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 		case <-sess.wake:
+			s.tell(sess, false)
+		case <-beat.C:
+			s.tell(sess, true)
 		}
 	}
 }
@@ -197,23 +205,24 @@ func (sess *session) stop() {
 
 // tell writes what the session has not been told yet. If the program does not read it, the session
 // ends. A request of the session's own calls it before its answer, so that the program finds both
-// in one look.
-func (s *Server) tell(sess *session) {
+// in one look. With always it writes an event though there is nothing new.
+func (s *Server) tell(sess *session, always bool) {
 	sess.turn.Lock()
 	defer sess.turn.Unlock()
 	if sess.write == nil {
 		return
 	}
-	if e := s.drain(sess); e != nil && sess.write(e) != nil {
+	if e := s.drain(sess, always); e != nil && sess.write(e) != nil {
 		sess.end()
 	}
 }
 
-// drain returns the event that tells the session all that it has not been told yet, or nil.
-func (s *Server) drain(sess *session) *api.SessionEvent {
+// drain returns the event that tells the session all that it has not been told yet; nil if that is
+// nothing, unless always is set.
+func (s *Server) drain(sess *session, always bool) *api.SessionEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sess.told == s.version && !sess.full && len(sess.dropped) == 0 && sess.ask == 0 {
+	if !always && sess.told == s.version && !sess.full && len(sess.dropped) == 0 && sess.ask == 0 {
 		return nil
 	}
 	e := &api.SessionEvent{Version: s.version, Full: sess.full, Urgent: sess.urgent, Dropped: sess.dropped,
@@ -289,7 +298,7 @@ func (s *Server) changeSession(
 	if err != nil {
 		return nil, err
 	}
-	s.tell(sess)
+	s.tell(sess, false)
 	return answer, nil
 }
 

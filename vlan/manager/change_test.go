@@ -1,0 +1,55 @@
+package manager
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// A change whose answer comes when another stream has begun is made again: that stream may have
+// begun without it.
+func TestChangeIsMadeAgainOnANewStream(t *testing.T) {
+	var patches, streams atomic.Int32
+	cut, session := make(chan struct{}), make(chan *Session, 1)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
+		n := streams.Add(1)
+		_, _ = fmt.Fprintf(w, `{"mac":"02:00:00:00:00:01","version":"1.%d","full":true}`+"\n", n)
+		_ = http.NewResponseController(w).Flush()
+		if n == 1 {
+			<-cut
+			return
+		}
+		<-r.Context().Done()
+	})
+	mux.HandleFunc("PATCH /v1/sessions/{id}/pairs", func(w http.ResponseWriter, _ *http.Request) {
+		if patches.Add(1) == 1 {
+			close(cut)
+			for s := <-session; s.Stats().Version != api.FirstVersion(1)+2; {
+				runtime.Gosched() // until the session has begun anew
+			}
+		}
+		_, _ = w.Write([]byte(`{"version":"1.1"}`))
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"version":"1.1"}`)) })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	s, err := Dial(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	session <- s
+	if err := s.SetRoute(t.Context(), s.MAC(), transport.MAC{2, 0, 0, 0, 0, 2}, 3); err != nil {
+		t.Error(err)
+	}
+	if n := patches.Load(); n != 2 {
+		t.Errorf("asked %d times, want twice", n)
+	}
+}
