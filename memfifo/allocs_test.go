@@ -52,6 +52,7 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"TryPush and Pop", func() { must(t, push.TryPush(ctx, b)); pop() }},
 		{"a long Push and Pop", func() { must(t, long.Push(ctx, record)); popLong() }},
 		{"Post and WaitRemote", func() { must(t, d.Post(parcel)); must(t, parcel.WaitRemote(ctx)) }},
+		{"PutV of two", func() { must(t, r.PutV(ctx, memfifo.Segment{Data: b}, memfifo.Segment{Off: 64, Data: b})) }},
 		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
 	} {
 		for range 2000 {

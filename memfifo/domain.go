@@ -178,7 +178,6 @@ func (d *Domain) close() error {
 	err := d.Flush(ctx)
 	d.mu.Lock()
 	d.closed = true
-	d.timer.stop()
 	now := clock.Now()
 	for _, p := range d.peers {
 		if p != nil {
@@ -187,6 +186,7 @@ func (d *Domain) close() error {
 			p.fail(ErrClosed)
 		}
 	}
+	d.timer.stop()
 	for _, w := range d.windows {
 		w.wake(ErrClosed)
 	}

@@ -3,7 +3,6 @@ package memfifo
 import (
 	"errors"
 
-	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
@@ -131,55 +130,5 @@ func (p *peer) fail(err error) {
 	}
 	if f := p.heldBy; f != nil {
 		f.unhold(p)
-	}
-}
-
-// probeDue is when a peer that owes a reply is probed. While the connection has something under way
-// it finds out by itself; but the peer may have acknowledged a request, and then died before it
-// replied.
-//
-// A peer that lives replies to what it has acknowledged: a request is acknowledged when apply has
-// done it, and its reply is then in the lane of replies, which nothing holds, or in peer.replies,
-// which waits for room there. If the reply is dropped, as the peer has given us up, has left or has
-// restarted, we hear of that when we probe.
-func (p *peer) probeDue() (at monotime.Time, ok bool) {
-	if len(p.pending) == 0 || !p.conn.AllAcked(reliable.Requests) {
-		return at, false
-	}
-	return p.heard.Add(p.d.cfg.PeerTimeout / askParts), true
-}
-
-// probe sends a frame of no records: the connection finds out what becomes of it.
-func (p *peer) probe(now monotime.Time) {
-	if p.conn.Reserve(reliable.Requests, 0) != nil {
-		p.heard = now
-		p.conn.Uncork(reliable.Requests)
-	}
-	p.pump(now)
-}
-
-// drainReceive takes what has come, if much was sent since the last time and others send, too: else
-// both ends of a connection would send until their windows are full, and then wait for each other.
-// What it acknowledges to this peer goes with what is about to be sent. The caller holds d.mu,
-// which is free meanwhile.
-func (p *peer) drainReceive() {
-	d := p.d
-	if d.rx.undrained < sendBatch || !d.rx.dataCame {
-		return
-	}
-	p.conn.SetAckPolicy(reliable.WillPiggyback)
-	d.rx.undrained, d.rx.dataCame = 0, false
-	d.rx.drains++
-	d.mu.Unlock()
-	for range drainPolls {
-		if !d.ep.Progress() {
-			break
-		}
-	}
-	d.mu.Lock()
-	d.rx.drains--
-	p.conn.SetAckPolicy(reliable.MayPiggyback)
-	if p.ready() != nil {
-		p.pump(clock.Now()) // nothing is about to be sent after all
 	}
 }

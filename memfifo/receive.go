@@ -122,3 +122,29 @@ func (p *peer) flush(now monotime.Time) {
 	}
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
 }
+
+// drainReceive takes what has come, if much was sent since the last time and others send, too: else
+// both ends of a connection would send until their windows are full, and then wait for each other.
+// What it acknowledges to this peer goes with what is about to be sent. The caller holds d.mu,
+// which is free meanwhile.
+func (p *peer) drainReceive() {
+	d := p.d
+	if d.rx.undrained < sendBatch || !d.rx.dataCame {
+		return
+	}
+	p.conn.SetAckPolicy(reliable.WillPiggyback)
+	d.rx.undrained, d.rx.dataCame = 0, false
+	d.rx.drains++
+	d.mu.Unlock()
+	for range drainPolls {
+		if !d.ep.Progress() {
+			break
+		}
+	}
+	d.mu.Lock()
+	d.rx.drains--
+	p.conn.SetAckPolicy(reliable.MayPiggyback)
+	if p.ready() != nil {
+		p.pump(clock.Now()) // nothing is about to be sent after all
+	}
+}

@@ -59,13 +59,9 @@ type Segment struct {
 // PutV is a Put of several pieces, which share frames. If it fails, those before the one that did
 // are under way.
 func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
-	for i, s := range pieces {
-		if err := r.put(ctx, s.Off, s.Data, Never, i < len(pieces)-1); err != nil {
-			r.sendRest()
-			return err
-		}
-	}
-	return nil
+	return r.each(len(pieces), func(i int, more bool) error {
+		return r.put(ctx, pieces[i].Off, pieces[i].Data, Never, more)
+	})
 }
 
 // WriteAt is Put, for io.WriterAt: no context ends it.
@@ -96,13 +92,7 @@ func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx
 // PushBatch appends records, which share frames. If it fails, those before the one that did are
 // under way.
 func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
-	for i, rec := range recs {
-		if err := r.push(ctx, rec, i < len(recs)-1); err != nil {
-			r.sendRest()
-			return err
-		}
-	}
-	return nil
+	return r.each(len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
 }
 
 func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
@@ -161,11 +151,19 @@ func (d *Domain) execute(ctx context.Context, what *request, more bool) (value u
 	return p.awaitReply(ctx, wr)
 }
 
-// sendRest sends what was to share a frame with more.
-func (r *Remote) sendRest() {
+// each does n operations that share frames, until one fails. Then it sends what was to share a
+// frame with more.
+func (r *Remote) each(n int, do func(i int, more bool) error) (err error) {
+	for i := 0; i < n && err == nil; i++ {
+		err = do(i, i < n-1)
+	}
+	if err == nil {
+		return nil
+	}
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if p := r.d.peer(r.key.Node); p != nil {
 		p.pump(clock.Now())
 	}
+	return err
 }

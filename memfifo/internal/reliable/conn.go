@@ -250,7 +250,7 @@ type retries struct {
 
 func (r *retries) reset() { r.count = 0 }
 
-// missed counts one, and reports whether they are enough to give up. Only the time until the
+// expired counts one, and reports whether they are enough to give up. Only the time until the
 // deadline counts, not how late this end is to notice: if it was suspended, the answer may be
 // here and unread.
 func (r *retries) expired(now, deadline monotime.Time, timeout time.Duration) bool {
