@@ -17,8 +17,8 @@ var (
 	ErrNodeDown = errors.New("node down")
 	// ErrMismatch: members run different algorithms. A *MismatchError names them.
 	ErrMismatch = errors.New("members disagree")
-	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError says who is
-	// missing.
+	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError names the missing
+	// nodes.
 	ErrIncomplete = errors.New("barrier incomplete")
 	// ErrPending: the barrier was entered, and its ticket is out. Wait with the ticket.
 	ErrPending = errors.New("barrier was entered and not left (wait with its ticket)")

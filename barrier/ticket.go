@@ -130,9 +130,7 @@ func (t Ticket) endedLocked(e *entry) (bool, error) {
 	case !e.done.Done():
 		return false, nil
 	}
-	if e.givenUp.Load() {
-		e.givenUp.Store(false)
-	}
+	e.givenUp.Store(false)
 	return true, e.done.Err()
 }
 

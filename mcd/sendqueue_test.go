@@ -64,8 +64,9 @@ func to(e *mcd.Endpoint) func(*transport.Frame) bool {
 	return func(f *transport.Frame) bool { return f.Dst == e.MAC(0) || f.Dst.IsMulticast() }
 }
 
-// What the link refuses for one node does not hold up messages to others. A broadcast waits for what was
-// posted before it, and what is posted after it waits for the broadcast: each node's messages keep their order.
+// What the link refuses for one node does not hold up messages to others. A broadcast waits for
+// what was posted before it, and what is posted after it waits for the broadcast: each node's
+// messages keep their order.
 func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link, es := choosing(t, 3)
@@ -110,8 +111,8 @@ func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 	})
 }
 
-// Random posts to random destinations over a link that refuses at random: every message arrives, and each
-// node's messages, broadcasts among them, in the order in which they were posted.
+// Random posts to random destinations over a link that refuses at random: every message arrives,
+// and each node's messages, broadcasts among them, in the order in which they were posted.
 func TestPostedDescriptorsKeepEachNodesOrder(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -325,5 +326,58 @@ func TestPostedDescriptorsGoWhileMoreArePosted(t *testing.T) {
 		if !ds[50].Done() {
 			t.Error("after 1 ms nothing was sent, though the link has room")
 		}
+	})
+}
+
+// Two thousand callers wait for a link that is full, has some room and is full again. Contexts end,
+// a drain holds messages back, and the port is closed: each caller returns. So does the drain when
+// the endpoint is closed.
+func TestWaitingSendersAllReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 3)
+		p, in := port(t, es[0], 1), port(t, es[1], 1)
+		link.refuse(func(*transport.Frame) bool { return true })
+		var callers sync.WaitGroup
+		for i := range 2000 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%40)*time.Millisecond)
+				defer cancel()
+				if i%4 == 0 {
+					ctx = context.Background() // Close alone ends this one
+				}
+				var err error
+				switch i % 3 {
+				case 0:
+					err = p.Send(ctx, in.Addr(), []byte("one"))
+				case 1:
+					err = p.Broadcast(ctx, 1, []byte("all"))
+				default:
+					d := &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: []byte("posted")}
+					if err = p.PostSend(d); err == nil {
+						err = d.Wait(ctx)
+					}
+				}
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, mcd.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		frames := 0
+		link.refuse(func(*transport.Frame) bool { frames++; return frames > 300 || frames%2 == 0 })
+		var drain sync.WaitGroup
+		drain.Go(func() {
+			err := es[0].Drain(context.Background(), func() error { return nil }, 1)
+			if err != nil && !errors.Is(err, mcd.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		_ = p.Close() // cannot fail
+		callers.Wait()
+		if err := es[0].Close(); err != nil {
+			t.Error(err)
+		}
+		drain.Wait()
 	})
 }

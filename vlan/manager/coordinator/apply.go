@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,19 +120,23 @@ func (g *group) run(ctx context.Context) error {
 func (g *group) each(ctx context.Context, act string, f func(context.Context, *member) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.options.Lease, DefaultLease))
 	defer cancel()
+	return g.atOnce(act, func(m *member) error {
+		m.err = f(ctx, m)
+		return m.err
+	})
+}
+
+// atOnce calls f for all nodes at once, and returns a *GroupError of those that failed.
+func (g *group) atOnce(act string, f func(*member) error) error {
+	errs := make([]error, len(g.nodes))
 	var all sync.WaitGroup
-	for _, m := range g.nodes {
-		all.Go(func() { m.err = f(ctx, m) })
+	for i, m := range g.nodes {
+		all.Go(func() { errs[i] = f(m) })
 	}
 	all.Wait()
-	failed := &GroupError{Act: act}
-	for _, m := range g.nodes {
-		if m.err != nil {
-			failed.Nodes = append(failed.Nodes, m.err)
-		}
-	}
-	if len(failed.Nodes) > 0 {
-		return failed
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) > 0 {
+		return &GroupError{Act: act, Nodes: errs}
 	}
 	return nil
 }
@@ -258,22 +263,7 @@ const abortTimeout = 5 * time.Second
 func (g *group) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	errs := make([]error, len(g.nodes))
-	var all sync.WaitGroup
-	for i, m := range g.nodes {
-		all.Go(func() { errs[i] = g.abortOne(ctx, m) })
-	}
-	all.Wait()
-	failed := &GroupError{Act: "roll back"}
-	for i, m := range g.nodes {
-		if errs[i] != nil && m.state != NodePrepared && m.state != NodeUnchanged {
-			failed.Nodes = append(failed.Nodes, errs[i])
-		}
-	}
-	if len(failed.Nodes) > 0 {
-		return failed
-	}
-	return nil
+	return g.atOnce("roll back", func(m *member) error { return g.abortOne(ctx, m) })
 }
 
 func (g *group) abortOne(ctx context.Context, m *member) error {
@@ -289,7 +279,8 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 		return err
 	}
 	if m.state == NodePrepared || m.state == NodeUnchanged {
-		return abort() // once: its lease ends by itself
+		_ = abort() // once: its lease ends by itself
+		return nil
 	}
 	return g.untilAnswered(ctx, abort)
 }

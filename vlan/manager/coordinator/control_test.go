@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,24 @@ func (c *cluster) send(rate topology.Rate, pairs ...plan.Pair) (stop func()) {
 		}
 	})
 	return func() { cancel(); all.Wait() }
+}
+
+// awaitPeriods waits until a control has read node 0 in some periods.
+func (c *cluster) awaitPeriods(t *testing.T, periods int) {
+	t.Helper()
+	requests := func() (n int) {
+		_, metrics, _ := c.nodes[0].Ask(t, "GET", "/metrics", "")
+		_, count, _ := strings.Cut(metrics, "\nrawlane_manager_requests_total ")
+		if _, err := fmt.Sscan(count, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first, own := requests(), 0
+	managertest.Eventually(t, "periods of the control", func() bool {
+		own++
+		return requests()-first-own >= 3*periods // table, counters, and the program's report
+	})
 }
 
 // worst is the utilisation of the worst link if each pair sends a link's rate both ways by the plan
@@ -138,7 +157,7 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 		t.Errorf("the log says %q, want %q in it", last.Reason, first[0].Why)
 	}
 	_, version := c.nodes[0].Routes()
-	time.Sleep(500 * time.Millisecond) // ten periods, in which nothing is to happen
+	c.awaitPeriods(t, 10) // in which nothing is to happen
 	if _, again := c.nodes[0].Routes(); again != version || len(decided) != 0 {
 		t.Errorf("it goes on changing: %v", <-decided)
 	}
@@ -214,7 +233,7 @@ func TestControlGoesOn(t *testing.T) {
 	managertest.Eventually(t, "parted again", func() bool { return c.worst(t, pairs...) == 1 })
 
 	c.nodes[3].Stop()
-	time.Sleep(200 * time.Millisecond) // four periods in which one node cannot be read
+	c.awaitPeriods(t, 4) // in which one node cannot be read
 	c.nodes[3] = managertest.Start(t, 3, nil, c.nodes[3].Dir)
 	managertest.Eventually(t, "its program is back", func() bool { return c.sessions[3].Stats().Connected })
 	crowd()

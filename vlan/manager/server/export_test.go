@@ -30,6 +30,9 @@ func (s *Server) Kill() error {
 // Serve serves requests on a listener of a test's own.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
+// Handle answers a request without a connection.
+func (s *Server) Handle(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
+
 // Steps are those of a write, in their order.
 var Steps = []string{"create", "write", "sync", "rename", "fsync"}
 
@@ -49,7 +52,7 @@ func SendRequest(p *plan.Plan, self transport.MAC, method, what string, body []b
 		return nil // no program could send it
 	}
 	w := httptest.NewRecorder()
-	s.http.Handler.ServeHTTP(w, r)
+	s.Handle(w, r)
 	routes, _ := s.Routes()
 	for _, route := range routes {
 		if !slices.Contains(p.VIDs, route.Tag.VID) {
