@@ -63,3 +63,38 @@ func TestFIFO_SendersAreServedInTurn(t *testing.T) {
 		})
 	}
 }
+
+// Senders get room for one record at a time, also if one pop makes room for many.
+func TestFIFO_RoomForManyIsSharedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		q, err := c.domains[1].NewFIFO(1, make([]byte, 1024))
+		must(t, err)
+		b := make([]byte, 500)
+		for range 2 {
+			must(t, c.domains[3].Remote(q.Key()).TryPush(ctx, b))
+		}
+		for i := range 10 {
+			for _, k := range []int{0, 2} {
+				must(t, c.domains[k].Remote(q.Key()).Push(ctx, stamped(k, i, 20)))
+			}
+		}
+		synctest.Wait()
+		for range 2 {
+			_, err := q.Pop(ctx, b)
+			must(t, err)
+		}
+		last := -1
+		for range 20 {
+			n, err := q.Pop(ctx, b)
+			must(t, err)
+			sender, _, err := readStamp(b[:n])
+			must(t, err)
+			if sender == last {
+				t.Fatalf("node %d has two records, one behind the other, while another waits", sender)
+			}
+			last = sender
+		}
+	})
+}
