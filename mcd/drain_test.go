@@ -231,8 +231,8 @@ func TestAddressDrain(t *testing.T) {
 	}
 }
 
-// While one node is drained, all that is for others goes on: by every kind of send, past what waits for
-// the node. What waited goes afterwards, in order.
+// While one node is drained, all that is for others goes on: by every kind of send, past what waits
+// for the node. What waited goes afterwards, in order.
 func TestDrainHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 3)
@@ -282,7 +282,8 @@ func TestDrainHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// A node whose address changes during a drain stays held, and what waits for the old address is let go.
+// A node whose address changes during a drain stays held, and what waits for the old address is let
+// go.
 func TestDrainOutlivesANewNodeTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 3)

@@ -70,7 +70,7 @@ func (p *Port) address(nic int, to Dest, n *neighbour) {
 		dst = e.manyMAC(to)
 		tag, v.count = e.router.toMany(dst)
 	}
-	v.frame = transport.Frame{Dst: dst, Src: e.nics[nic].mac, EtherType: e.cfg.EtherType, OptionalTag: tag}
+	v.frame = e.frame(nic, dst, tag)
 	v.header = wire.Header{
 		Kind:    to.kind,
 		Tagged:  tag.Tagged,
@@ -81,6 +81,11 @@ func (p *Port) address(nic int, to Dest, n *neighbour) {
 		To:      to.to,
 		Cluster: uint32(e.cfg.Cluster),
 	}
+}
+
+// frame returns the frame of a message, without its payload.
+func (e *Endpoint) frame(nic int, dst transport.MAC, tag transport.OptionalTag) transport.Frame {
+	return transport.Frame{Dst: dst, Src: e.nics[nic].mac, EtherType: e.cfg.EtherType, OptionalTag: tag}
 }
 
 // manyMAC returns the Ethernet address of a destination that is a group or all nodes.

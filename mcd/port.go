@@ -21,8 +21,9 @@ type Port struct {
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted  recvQueue
 	backlog backlog
-	spare   *RecvDesc   // for Recv, so that it need not allocate
 	closed  atomic.Bool // changed under mu
+
+	spare atomic.Pointer[RecvDesc] // for Recv, so that it need not allocate
 
 	rx       traffic // written by the holder of the poll lock
 	noBuffer counter // likewise

@@ -125,7 +125,7 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	if e.closed.Load() {
 		return ErrClosed
 	}
-	f, err := e.probeFrame(to)
+	dst, err := e.probeMAC(to)
 	if err != nil {
 		return fmt.Errorf("probe %v: %w", to, err)
 	}
@@ -133,35 +133,33 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 	if o.size() > n.limit {
 		return fmt.Errorf("probe %v: %w", to, &transport.SizeError{Size: o.size(), Max: n.limit})
 	}
+	f := e.frame(to.NIC, dst, to.OptionalTag)
 	f.Payload = make([]byte, HeaderLen+o.size())
-	head := o.head(number, e.probes.incarnation)
-	head.Put(f.Payload[HeaderLen:])
 	copy(f.Payload[HeaderLen+MinProbe:], o.Body)
-	h := e.probeHeader(wire.Probe, to.Node, to.OptionalTag)
-	wire.Seal(f.Payload, &h)
+	head := o.head(number, e.probes.incarnation)
+	e.sealProbe(&f, wire.Probe, to.Node, &head)
 	_, err = n.link.Send([]transport.Frame{f})
 	return err
 }
 
-// probeFrame returns the frame of a probe, without its payload.
-func (e *Endpoint) probeFrame(to Path) (transport.Frame, error) {
+// probeMAC returns the address that a probe goes to.
+func (e *Endpoint) probeMAC(to Path) (transport.MAC, error) {
 	if to.NIC < 0 || to.NIC >= len(e.nics) {
-		return transport.Frame{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.nics))
+		return transport.MAC{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.nics))
 	}
-	f := transport.Frame{Dst: transport.Broadcast, Src: e.nics[to.NIC].mac,
-		EtherType: e.cfg.EtherType, OptionalTag: to.OptionalTag}
 	if to.Node == e.cfg.Node {
-		return f, nil
+		return transport.Broadcast, nil
 	}
 	peer := e.lookup(to.Node)
 	if peer == nil {
-		return f, ErrUnknownNode
+		return transport.MAC{}, ErrUnknownNode
 	}
-	f.Dst = peer.neighbours[to.NIC].mac
-	return f, nil
+	return peer.neighbours[to.NIC].mac, nil
 }
 
-func (e *Endpoint) probeHeader(kind wire.Kind, to NodeID, t transport.OptionalTag) wire.Header {
-	return wire.Header{Kind: kind, Tagged: t.Tagged, TCI: t.TCI(),
-		From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)}
+// sealProbe puts header and head before the body of a probe or reply, which is in the frame.
+func (e *Endpoint) sealProbe(f *transport.Frame, kind wire.Kind, to NodeID, head *wire.ProbeHead) {
+	head.Put(f.Payload[HeaderLen:])
+	wire.Seal(f.Payload, &wire.Header{Kind: kind, Tagged: f.Tagged, TCI: f.TCI(),
+		From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)})
 }

@@ -72,13 +72,11 @@ func (e *Endpoint) reply(p *Probe, payload []byte, head *wire.ProbeHead) {
 		head.Flags |= wire.ProbeReceivedTagged
 	}
 	head.Incarnation = s.incarnation
-	h := e.probeHeader(wire.Reply, p.From, tag)
 	s.reply = append(append(s.reply[:0], make([]byte, HeaderLen)...), payload...)
-	head.Put(s.reply[HeaderLen:])
-	wire.Seal(s.reply, &h)
-	n := &e.nics[p.NIC]
-	s.sent[0] = transport.Frame{Dst: p.Src, Src: n.mac, EtherType: e.cfg.EtherType, OptionalTag: tag, Payload: s.reply}
-	if _, err := n.link.Send(s.sent[:]); err != nil {
+	s.sent[0] = e.frame(p.NIC, p.Src, tag)
+	s.sent[0].Payload = s.reply
+	e.sealProbe(&s.sent[0], wire.Reply, p.From, head)
+	if _, err := e.nics[p.NIC].link.Send(s.sent[:]); err != nil {
 		s.unanswered.add(1)
 		return
 	}

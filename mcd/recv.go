@@ -80,19 +80,13 @@ func (p *Port) takeBack(d *RecvDesc) bool {
 }
 
 func (p *Port) getDesc() *RecvDesc {
-	p.mu.Lock()
-	d := p.spare
-	p.spare = nil
-	p.mu.Unlock()
-	if d == nil {
-		d = new(RecvDesc)
+	if d := p.spare.Swap(nil); d != nil {
+		return d
 	}
-	return d
+	return new(RecvDesc)
 }
 
 func (p *Port) putDesc(d *RecvDesc) {
 	d.Buf = nil
-	p.mu.Lock()
-	p.spare = d
-	p.mu.Unlock()
+	p.spare.Store(d)
 }

@@ -75,7 +75,8 @@ func changer(t testing.TB, n int) (w *witness, change func(transport.VID)) {
 	}
 }
 
-// A changed route costs the next frame to its destination, and allocates nothing, however many nodes there are.
+// A changed route costs the next frame to its destination, and allocates nothing, however many
+// nodes there are.
 func TestVFREC_4_1_RouteChangeIsInTheNextFrame(t *testing.T) {
 	_, change := changer(t, 4096)
 	vid := transport.VID(0)
@@ -115,8 +116,8 @@ func (r *badFor) Route(dst transport.MAC) transport.OptionalTag {
 	return by(7)
 }
 
-// A program's own router that gives a bad tag for one node does not disturb sends to the others, and that
-// node's frames keep the tag before it. A table of nodes is refused from the first.
+// A program's own router that gives a bad tag for one node does not disturb sends to the others,
+// and that node's frames keep the tag before it. A table of nodes is refused from the first.
 func TestBadTagOfARouterConcernsItsDestinationAlone(t *testing.T) {
 	r := &badFor{dst: station(1)}
 	w, p := witnessed(t, 500, r)

@@ -64,8 +64,9 @@ func to(e *mcd.Endpoint) func(*transport.Frame) bool {
 	return func(f *transport.Frame) bool { return f.Dst == e.MAC(0) || f.Dst.IsMulticast() }
 }
 
-// What the link refuses for one node does not hold up messages to others. A broadcast waits for what was
-// posted before it, and what is posted after it waits for the broadcast: each node's messages keep their order.
+// What the link refuses for one node does not hold up messages to others. A broadcast waits for
+// what was posted before it, and what is posted after it waits for the broadcast: each node's
+// messages keep their order.
 func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link, es := choosing(t, 3)
@@ -110,8 +111,8 @@ func TestPostedDescriptorsOfOtherDestinationsGo(t *testing.T) {
 	})
 }
 
-// Random posts to random destinations over a link that refuses at random: every message arrives, and each
-// node's messages, broadcasts among them, in the order in which they were posted.
+// Random posts to random destinations over a link that refuses at random: every message arrives,
+// and each node's messages, broadcasts among them, in the order in which they were posted.
 func TestPostedDescriptorsKeepEachNodesOrder(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {

@@ -56,19 +56,14 @@ const (
 	Reply     = Kind(wire.Reply)
 )
 
+var kindNames = [...]string{
+	Unicast: "unicast", Multicast: "multicast", Broadcast: "broadcast", Probe: "probe", Reply: "reply",
+}
+
 // String names k.
 func (k Kind) String() string {
-	switch k {
-	case Unicast:
-		return "unicast"
-	case Multicast:
-		return "multicast"
-	case Broadcast:
-		return "broadcast"
-	case Probe:
-		return "probe"
-	case Reply:
-		return "reply"
+	if int(k) < len(kindNames) && k != 0 {
+		return kindNames[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
