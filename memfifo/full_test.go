@@ -211,3 +211,17 @@ func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
 		}
 	})
 }
+
+// A sender that leaves while it is held gives up its turn: others find the room that is there.
+func TestFull_ASenderThatLeavesGivesUpItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		q := c.full(t, 1)
+		other := c.domains[2].Remote(q.Key())
+		if err := other.TryPush(limit(t), make([]byte, 8)); !errors.Is(err, memfifo.ErrFull) {
+			t.Errorf("while another sender waits for room: %v", err)
+		}
+		_ = c.domains[0].Close()
+		must(t, other.TryPush(limit(t), make([]byte, 8)))
+	})
+}

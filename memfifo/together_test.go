@@ -190,3 +190,43 @@ func atOnce(t *testing.T, begun time.Time, domains [2]*memfifo.Domain) {
 		}
 	}
 }
+
+// What waits for more to share its frame goes before its caller waits for something else.
+func TestTogether_ACallerThatWaitsHasNothingCorked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d, r := met(t)
+		settle(eps) // the acknowledgement that the last poll has sent
+		own, err := d[0].Register(2, make([]byte, 8), memfifo.All)
+		must(t, err)
+		before := d[0].Counters().Sent
+		for range 4 {
+			must(t, r.Put(t.Context(), 0, make([]byte, 8)))
+		}
+		if n := d[0].Counters().Sent - before; n != 2 {
+			t.Fatalf("%d frames were sent at once, want 2", n)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+		defer cancel()
+		_, _ = own.Wait(soon, 0)
+		if n := d[0].Counters().Sent - before; n < 3 {
+			t.Errorf("%d frames were sent, and the caller waits", n)
+		}
+	})
+}
+
+// A parcel is acknowledged when the poller finds nothing more, not by a timer.
+func TestTogether_AcknowledgedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d, r := met(t)
+		settle(eps)
+		begun := time.Now()
+		q := &memfifo.Parcel{To: r, Data: make([]byte, 8)}
+		must(t, d[0].Post(q))
+		settle(eps)
+		settle(eps) // the acknowledgement that the last poll has sent
+		must(t, q.WaitRemote(t.Context()))
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
