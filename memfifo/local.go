@@ -9,7 +9,8 @@ func (d *Domain) executeHere(what *request) (value uint64, err error) {
 	if d.closed {
 		return 0, ErrClosed
 	}
-	k, refusal := what.key, Refusal(0)
+	k := what.key
+	var refusal Refusal
 	switch what.op {
 	case opPut:
 		refusal = d.put(k.ID, k.Secret, what.off, what.data, what.notify != Never)
