@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/list"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -20,8 +21,8 @@ type SendDesc struct {
 	completion Completion
 	posted     atomic.Bool
 	port       *Port
-	neighbour  *neighbour // nil: for many
-	next       *SendDesc  // in its lane; guarded by sendQueue.mu, as is sequence
+	neighbour  *neighbour          // nil: for many
+	node       list.Node[SendDesc] // in its lane; guarded by sendQueue.mu, as is sequence
 	sequence   uint64
 }
 
@@ -57,9 +58,8 @@ type RecvDesc struct {
 	transport.OptionalTag // as sent
 
 	completion Completion
-	posted     bool // guarded by port.mu, as is next
 	port       *Port
-	next       *RecvDesc
+	node       list.Node[RecvDesc] // among the port's posted ones; guarded by port.mu
 }
 
 // Done reports whether a message arrived, or the port was closed.

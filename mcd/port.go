@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/list"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -19,7 +20,7 @@ type Port struct {
 
 	closing sync.Once
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
-	posted  recvQueue
+	posted  list.List[RecvDesc]
 	backlog backlog
 	closed  atomic.Bool // changed under mu
 
@@ -128,7 +129,7 @@ func (p *Port) isOpen() bool { return p.e.ports[p.id].Load() == p }
 // place puts a message into the first posted buffer or the backlog.
 func (p *Port) place(m *Message) {
 	p.mu.Lock()
-	d := p.posted.pop()
+	d := p.posted.PopFront()
 	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
 	p.mu.Unlock()
 	if !taken {
@@ -153,7 +154,7 @@ func (p *Port) close() {
 	p.mu.Lock()
 	p.closed.Store(true)
 	var waiting []*RecvDesc
-	for d := p.posted.pop(); d != nil; d = p.posted.pop() {
+	for d := p.posted.PopFront(); d != nil; d = p.posted.PopFront() {
 		waiting = append(waiting, d)
 	}
 	p.mu.Unlock()

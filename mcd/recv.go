@@ -47,7 +47,7 @@ func (p *Port) PostRecv(d *RecvDesc) error {
 		return ErrClosed
 	case p.opts.Receive != nil:
 		return ErrHandled
-	case d.posted:
+	case d.node.In():
 		return ErrPosted
 	}
 	d.completion.Reset()
@@ -56,7 +56,7 @@ func (p *Port) PostRecv(d *RecvDesc) error {
 		d.completion.Complete(d.fill(m))
 		return nil
 	}
-	p.posted.push(d)
+	p.posted.PushBack(&d.node, d)
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (p *Port) PostRecv(d *RecvDesc) error {
 func (p *Port) take(d *RecvDesc) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.posted.remove(d)
+	return p.posted.Remove(&d.node)
 }
 
 // takeBack takes a descriptor out of the posted ones, or, where a message is on its way into it,

@@ -1,13 +1,17 @@
 package mcd
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/list"
+)
 
 // sendLane holds the descriptors that wait for one destination. Its methods are the queue's,
 // whose mu guards it; waiting and held are read without.
 type sendLane struct {
-	waiting    atomic.Int32
-	held       atomic.Bool
-	head, tail *SendDesc
+	waiting atomic.Int32
+	held    atomic.Bool
+	descs   list.List[SendDesc]
 }
 
 // push puts a descriptor at the end of its lane.
@@ -15,17 +19,12 @@ func (q *sendQueue) push(d *SendDesc) {
 	d.completion.Reset()
 	d.posted.Store(true)
 	q.last++
-	d.sequence, d.next = q.last, nil
+	d.sequence = q.last
 	l := q.lane(d.neighbour)
-	if l.head == nil {
-		l.head = d
-		if l != &q.many {
-			q.lanes = append(q.lanes, l)
-		}
-	} else {
-		l.tail.next = d
+	if l != &q.many && l.descs.Front() == nil {
+		q.lanes = append(q.lanes, l)
 	}
-	l.tail = d
+	l.descs.PushBack(&d.node, d)
 	q.counted(l, 1)
 }
 
@@ -33,8 +32,7 @@ func (q *sendQueue) push(d *SendDesc) {
 // send.
 func (q *sendQueue) pop(l *sendLane, n int) {
 	for range n {
-		d := l.head
-		l.head, d.next = d.next, nil
+		l.descs.PopFront()
 	}
 	q.counted(l, -n)
 }
@@ -47,24 +45,23 @@ func (q *sendQueue) counted(l *sendLane, n int) {
 	}
 }
 
-// removeAll takes some descriptors out of a lane.
-func (q *sendQueue) removeAll(l *sendLane, which func(*SendDesc) bool) (removed []*SendDesc) {
-	at := &l.head
-	l.tail = nil
-	for d := l.head; d != nil; d = d.next {
-		if which(d) {
-			*at = d.next
-			removed = append(removed, d)
-			continue
+// take takes a descriptor out of its lane.
+func (q *sendQueue) take(l *sendLane, d *SendDesc) {
+	l.descs.Remove(&d.node)
+	d.posted.Store(false)
+	q.counted(l, -1)
+}
+
+// takeAll takes a port's descriptors out of a lane.
+func (q *sendQueue) takeAll(l *sendLane, p *Port) (taken []*SendDesc) {
+	for d, next := l.descs.Front(), (*SendDesc)(nil); d != nil; d = next {
+		next = d.node.Next()
+		if d.port == p {
+			q.take(l, d)
+			taken = append(taken, d)
 		}
-		l.tail, at = d, &d.next
 	}
-	for _, d := range removed {
-		d.next = nil
-		d.posted.Store(false)
-	}
-	q.counted(l, -len(removed))
-	return removed
+	return taken
 }
 
 // hold has a lane wait for release, or lets it go. The caller holds mu.

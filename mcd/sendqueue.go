@@ -126,7 +126,7 @@ func (q *sendQueue) unlock() {
 
 // send gives the link what waits, until it refuses.
 func (q *sendQueue) send() {
-	for q.sendLanes() && q.many.head != nil && q.sendMany() {
+	for q.sendLanes() && q.many.descs.Front() != nil && q.sendMany() {
 	}
 }
 
@@ -134,8 +134,8 @@ func (q *sendQueue) send() {
 // whether the link took all of that.
 func (q *sendQueue) sendLanes() bool {
 	limit := uint64(math.MaxUint64)
-	if q.many.head != nil {
-		limit = q.many.head.sequence
+	if q.many.descs.Front() != nil {
+		limit = q.many.descs.Front().sequence
 	}
 	var refusing [maxRefusals]*sendLane
 	refused := refusing[:0]
@@ -143,7 +143,7 @@ func (q *sendQueue) sendLanes() bool {
 	for _, l := range q.lanes {
 		if len(refused) < maxRefusals && !l.held.Load() && !q.sendLane(l, limit) {
 			refused = append(refused, l)
-		} else if l.head != nil {
+		} else if l.descs.Front() != nil {
 			kept = append(kept, l)
 		}
 	}
@@ -158,7 +158,7 @@ func (q *sendQueue) sendMany() bool {
 	limit := uint64(math.MaxUint64)
 	for _, l := range q.lanes {
 		if !l.held.Load() {
-			limit = min(limit, l.head.sequence)
+			limit = min(limit, l.descs.Front().sequence)
 		}
 	}
 	return q.sendLane(&q.many, limit)
@@ -170,7 +170,8 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 	var batch [sendBatch]*SendDesc
 	for {
 		n := 0
-		for d := l.head; d != nil && n < sendBatch && d.sequence < limit && d.port == l.head.port; d = d.next {
+		first := l.descs.Front()
+		for d := first; d != nil && n < sendBatch && d.sequence < limit && d.port == first.port; d = d.node.Next() {
 			batch[n] = d
 			n++
 		}
@@ -194,7 +195,7 @@ func (q *sendQueue) remove(d *SendDesc) bool {
 	if !d.posted.Load() {
 		return false
 	}
-	q.removeAll(q.lane(d.neighbour), func(other *SendDesc) bool { return other == d })
+	q.take(q.lane(d.neighbour), d)
 	q.compact()
 	return true
 }
@@ -204,14 +205,14 @@ func (q *sendQueue) drop(p *Port) {
 	q.mu.Lock()
 	defer q.unlock()
 	for _, l := range append(slices.Clip(q.lanes), &q.many) {
-		finish(q.removeAll(l, func(d *SendDesc) bool { return d.port == p }), ErrClosed)
+		finish(q.takeAll(l, p), ErrClosed)
 	}
 	q.compact()
 }
 
 // compact takes the empty lanes out of lanes.
 func (q *sendQueue) compact() {
-	q.lanes = slices.DeleteFunc(q.lanes, func(l *sendLane) bool { return l.head == nil })
+	q.lanes = slices.DeleteFunc(q.lanes, func(l *sendLane) bool { return l.descs.Front() == nil })
 }
 
 // why says what a descriptor waits for.

@@ -28,7 +28,7 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	for i, p := range peers {
 		if errs[i] = p.peerErr; errs[i] == nil { // else it is told here, even if another Flush tells it first
 			fences[i] = d.newRequest(&request{op: opFence})
-			p.queue.push(fences[i])
+			p.queue.PushBack(&fences[i].node, fences[i])
 			p.sendQueued(now)
 		}
 	}
@@ -59,7 +59,7 @@ func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
 		}
 	}
 	for _, p := range all {
-		if p != nil && (p.issued != p.confirmed || p.peerErr != nil || p.refused != nil || p.queue.first != nil) {
+		if p != nil && (p.issued != p.confirmed || p.peerErr != nil || p.refused != nil || p.queue.Front() != nil) {
 			peers = append(peers, p)
 		}
 	}

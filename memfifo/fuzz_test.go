@@ -120,10 +120,10 @@ func FuzzReplies(f *testing.F) {
 		var calls []*workRequest
 		for _, what := range []request{{op: opGet, buf: buf.inside()}, {op: opFetchAdd}, {op: opTryPush}, {op: opFence}, {op: opGet}} {
 			wr := d.newRequest(&what)
-			p.queue.push(wr)
+			p.queue.PushBack(&wr.node, wr)
 			calls = append(calls, wr)
 		}
-		if p.encodeQueued(now) || p.queue.first != nil {
+		if p.encodeQueued(now) || p.queue.Front() != nil {
 			t.Error("not all requests are in frames")
 		}
 		p.take(reliable.Replies, b)

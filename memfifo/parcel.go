@@ -89,7 +89,7 @@ func (d *Domain) post(q *Parcel) (*peer, error) {
 		return nil, err
 	}
 	q.begin()
-	p.queue.push(wr)
+	p.queue.PushBack(&wr.node, wr)
 	return p, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rawlane/rawlane/internal/incarnation"
+	"github.com/rawlane/rawlane/internal/list"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
@@ -17,8 +18,8 @@ type peer struct {
 	to   mcd.Dest
 	conn *reliable.Conn
 
-	queue   requestQueue            // work requests that are not all in frames
-	unacked requestQueue            // parcels in frames that are not acknowledged
+	queue   list.List[workRequest]  // work requests that are not all in frames
+	unacked list.List[workRequest]  // parcels in frames that are not acknowledged
 	pending map[uint32]*workRequest // in frames, and waiting for a reply; by request ID
 	putTo   cursor                  // where our last put to it ended
 
@@ -102,8 +103,8 @@ func (p *peer) resume() {
 
 // completeAcked completes the parcels that were acknowledged.
 func (p *peer) completeAcked() {
-	for wr := p.unacked.first; wr != nil && p.conn.Acked(reliable.Requests, wr.mark); wr = p.unacked.first {
-		p.unacked.pop().complete(nil)
+	for wr := p.unacked.Front(); wr != nil && p.conn.Acked(reliable.Requests, wr.mark); wr = p.unacked.Front() {
+		p.unacked.PopFront().complete(nil)
 	}
 }
 
@@ -111,11 +112,11 @@ func (p *peer) completeAcked() {
 func (p *peer) fail(err error) {
 	lost := p.issued != p.confirmed // other callers hear of it from what they wait for
 	p.confirmed = p.issued
-	for wr := p.queue.pop(); wr != nil; wr = p.queue.pop() {
+	for wr := p.queue.PopFront(); wr != nil; wr = p.queue.PopFront() {
 		lost = lost || wr.signalRemote && !wr.op.hasReply()
 		wr.complete(err)
 	}
-	for wr := p.unacked.pop(); wr != nil; wr = p.unacked.pop() {
+	for wr := p.unacked.PopFront(); wr != nil; wr = p.unacked.PopFront() {
 		wr.complete(err)
 	}
 	for id, wr := range p.pending {

@@ -146,7 +146,7 @@ func (d *Domain) execute(ctx context.Context, what *request, more bool) (value u
 		return 0, p.send(ctx, what, more)
 	}
 	wr := d.newRequest(what)
-	p.queue.push(wr)
+	p.queue.PushBack(&wr.node, wr)
 	p.sendQueued(clock.Now())
 	return p.awaitReply(ctx, wr)
 }

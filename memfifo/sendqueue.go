@@ -21,7 +21,7 @@ import (
 // encodeQueued turns work requests into frames as far as there is room. It returns true if it has
 // stopped to send a full batch and more may follow; then it is called again.
 func (p *peer) encodeQueued(now monotime.Time) (again bool) {
-	for wr := p.queue.first; wr != nil; wr = p.queue.first {
+	for wr := p.queue.Front(); wr != nil; wr = p.queue.Front() {
 		switch p.encode(wr) {
 		case noRoom:
 			return false
@@ -29,11 +29,11 @@ func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 			p.pump(now)
 			return true
 		}
-		p.queue.pop()
+		p.queue.PopFront()
 		wr.setFramed()
 		if wr.signalRemote && !wr.op.hasReply() {
 			wr.mark = p.conn.Mark(reliable.Requests)
-			p.unacked.push(wr)
+			p.unacked.PushBack(&wr.node, wr)
 		}
 	}
 	return false
@@ -51,7 +51,7 @@ func (p *peer) sendQueued(now monotime.Time) {
 // is not full unsent. What fits the window needs no work request: it goes into frames at once if
 // none is queued before it. The caller holds d.mu, which is free while it waits.
 func (p *peer) send(ctx context.Context, what *request, more bool) error {
-	if p.queue.first == nil && p.encodeParts(what) == whole {
+	if p.queue.Front() == nil && p.encodeParts(what) == whole {
 		if !more && p.conn.NeedsPump() {
 			p.pump(clock.Now())
 		}
@@ -59,7 +59,7 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 	}
 	wr := p.d.newRequest(what)
 	defer p.d.freeRequest(wr)
-	p.queue.push(wr)
+	p.queue.PushBack(&wr.node, wr)
 	now := clock.Now()
 	for p.encodeQueued(now) {
 		p.drainReceive()
@@ -87,6 +87,6 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.
 func (p *peer) withdraw(wr *workRequest) {
-	p.queue.remove(wr)
+	p.queue.Remove(&wr.node)
 	p.sendQueued(clock.Now())
 }

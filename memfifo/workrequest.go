@@ -1,6 +1,9 @@
 package memfifo
 
-import "github.com/rawlane/rawlane/mcd"
+import (
+	"github.com/rawlane/rawlane/internal/list"
+	"github.com/rawlane/rawlane/mcd"
+)
 
 // request says what is to be done to a peer's memory, or what is left of that.
 type request struct {
@@ -40,8 +43,8 @@ type workRequest struct {
 	err       error
 
 	local, remote             mcd.Completion
-	signalLocal, signalRemote bool // the completion is, or may be, waited for
-	next                      *workRequest
+	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
+	node                      list.Node[workRequest] // in peer.queue or peer.unacked
 }
 
 type requestState uint8
@@ -97,43 +100,4 @@ func (wr *workRequest) complete(err error) {
 	if wr.signalRemote {
 		wr.remote.Complete(err)
 	}
-}
-
-// requestQueue is a list of work requests in the order in which they came.
-type requestQueue struct{ first, last *workRequest }
-
-func (q *requestQueue) push(wr *workRequest) {
-	wr.next = nil
-	if q.first == nil {
-		q.first = wr
-	} else {
-		q.last.next = wr
-	}
-	q.last = wr
-}
-
-// pop removes the first one, or returns nil.
-func (q *requestQueue) pop() *workRequest {
-	wr := q.first
-	if wr != nil {
-		q.first, wr.next = wr.next, nil
-	}
-	return wr
-}
-
-// remove takes one out that is in the queue.
-func (q *requestQueue) remove(wr *workRequest) {
-	var before *workRequest
-	for at := q.first; at != wr; at = at.next {
-		before = at
-	}
-	if before == nil {
-		q.first = wr.next
-	} else {
-		before.next = wr.next
-	}
-	if q.last == wr {
-		q.last = before
-	}
-	wr.next = nil
 }

@@ -42,7 +42,7 @@ func TestWorkRequest_States(t *testing.T) {
 			if !wr.op.hasReply() {
 				wr.signalRemote = false
 			}
-			p.queue.push(wr)
+			p.queue.PushBack(&wr.node, wr)
 			p.sendQueued(clock.Now())
 			x.event(p, wr)
 			if wr.state != x.next || !errors.Is(wr.err, x.err) {
@@ -56,26 +56,5 @@ func TestWorkRequest_States(t *testing.T) {
 			}
 			p.fail(ErrClosed)
 		})
-	}
-}
-
-func TestRequestQueue_RemoveAtEveryPlace(t *testing.T) {
-	for place := range 3 {
-		var q requestQueue
-		var all [3]workRequest
-		for i := range all {
-			q.push(&all[i])
-		}
-		q.remove(&all[place])
-		more := new(workRequest)
-		q.push(more)
-		for i := range all {
-			if i != place && q.pop() != &all[i] {
-				t.Errorf("without %d: %d is not next", place, i)
-			}
-		}
-		if q.pop() != more || q.pop() != nil {
-			t.Errorf("without %d: the queue does not end with what was pushed last", place)
-		}
 	}
 }
