@@ -21,9 +21,9 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Seeds returns the seeds of a test's random cases: n, or a fifth of them with -short, with which the
-// tests run under the race detector. Code without goroutines is some ten times slower there, and a
-// further seed can show it nothing.
+// Seeds returns the seeds of a test's random cases: n, or a fifth of them with -short, with which
+// the tests run under the race detector. It is ten times slower, and has nothing more to find in
+// code without goroutines.
 func Seeds(n int) (seeds []uint64) {
 	if testing.Short() {
 		n = max(1, n/5)
