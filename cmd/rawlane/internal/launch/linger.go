@@ -16,8 +16,8 @@ const (
 	Silence = 30 * time.Second
 	// LingerTime is for the last answer to be repeated, in case that node 0 has not received it.
 	LingerTime = 100 * time.Millisecond
-	// dismissTime is how long node 0 asks for the last answer: longer than the other lingers, as that
-	// one may have to wait for a core.
+	// dismissTime is how long node 0 asks for the last answer: longer than the other lingers, as
+	// that one may have to wait for a core.
 	dismissTime = time.Second
 )
 
