@@ -280,7 +280,7 @@ func (s *Server) withPairs(changes []api.Change) (config runningConfig, ignored 
 	if _, ignored, err = scratch.Add(rib.Operator, uint64(s.version)+1, changes); err != nil {
 		return config, 0, err
 	}
-	return runningConfig{Plan: s.state.Plan, ID: s.state.ID, Pairs: scratch.Candidates(rib.Operator)}, ignored, nil
+	return runningConfig{Plan: s.state.Plan, ID: s.state.ID, Pairs: scratch.Of(rib.Operator)}, ignored, nil
 }
 
 // postReset goes back to the plan: what the operator and programs have asked for is taken back. A
@@ -313,8 +313,8 @@ func (s *Server) resetPrograms(answer *api.Changed, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sess := range s.sessions.all {
-		for _, c := range s.rib.Candidates(sess.number) {
-			s.sessions.drop(rib.Dropped{Source: sess.number, Change: c.Change})
+		for _, c := range s.rib.Of(sess.number) {
+			s.sessions.drop(c)
 		}
 		if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
 			s.changed(routes, false, nil, api.Entry{Act: actReset, By: byOperator, Reason: reason})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
 
 // Prometheus' text format, version 0.0.4, takes 40 lines; its client library would bring a dozen
@@ -93,13 +95,7 @@ func (s *Server) writeState(e *exposition) {
 	e.metric("rawlane_routes", "gauge", "Routes in force.")
 	e.sample("rawlane_routes", float64(len(s.rib.Routes())))
 	e.metric("rawlane_pairs_overridden", "gauge", "Pairs that a failover keeps off their path.")
-	overridden := 0
-	for _, w := range s.rib.Entries() {
-		if w.Override {
-			overridden++
-		}
-	}
-	e.sample("rawlane_pairs_overridden", float64(overridden))
+	e.sample("rawlane_pairs_overridden", float64(len(s.rib.Of(rib.Failover))))
 	e.metric("rawlane_sessions", "gauge", "Programs that are told of changes.")
 	e.sample("rawlane_sessions", float64(len(s.sessions.all)))
 	e.metric("rawlane_manager_requests_total", "counter", "Requests over HTTP.")

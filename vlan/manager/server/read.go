@@ -31,9 +31,10 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 			t.Name = p.Nodes[n].Name
 		}
 	}
-	for _, e := range s.rib.Entries() {
-		t.Pairs = append(t.Pairs,
-			api.Pair{A: s.cfg.MAC, B: e.Peer, VID: e.VID, By: by(e), Reason: e.Reason, Covered: e.Covered})
+	over := s.rib.Candidates()
+	for i, c := range over {
+		t.Pairs = append(t.Pairs, api.Pair{A: c.A, B: c.B, VID: c.VID, By: by(c.Source), Reason: c.Reason,
+			Covered: i > 0 && over[i-1].B == c.B})
 	}
 	for _, sess := range s.sessions.all {
 		t.Sessions = append(t.Sessions,
@@ -43,15 +44,15 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	return t, nil
 }
 
-// by names the source of an entry.
-func by(e rib.Entry) string {
-	switch {
-	case e.Override:
+// by names a source.
+func by(source rib.Source) string {
+	switch source {
+	case rib.Failover:
 		return actOverride
-	case e.Source == rib.Operator:
+	case rib.Operator:
 		return byOperator
 	}
-	return fmt.Sprintf("session %d", e.Source)
+	return fmt.Sprintf("session %d", source)
 }
 
 func (s *Server) getHistory(*http.Request, *struct{}) (any, error) {

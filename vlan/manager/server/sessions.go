@@ -75,7 +75,7 @@ func (a *sessions) remove(sess *session) {
 }
 
 // drop tells the session of a candidate that it was taken back.
-func (a *sessions) drop(d rib.Dropped) {
+func (a *sessions) drop(d rib.Candidate) {
 	for _, sess := range a.all {
 		if sess.number == d.Source {
 			sess.dropped = append(sess.dropped, d.Change)

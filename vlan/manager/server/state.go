@@ -50,7 +50,7 @@ func (c *runningConfig) planID() string {
 
 // activate makes the configuration the RIB's, and returns the programs' candidates that it cannot
 // fulfil.
-func (c *runningConfig) activate(r *rib.RIB) ([]rib.Dropped, error) {
+func (c *runningConfig) activate(r *rib.RIB) ([]rib.Candidate, error) {
 	if c.Plan == nil {
 		return r.Clear(), nil
 	}

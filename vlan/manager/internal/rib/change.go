@@ -28,13 +28,6 @@ type Change struct {
 	VID transport.VID `json:"vid"`
 }
 
-// Candidate is a Change with its age: of two candidates for one pair, the one with the larger Since
-// is in force.
-type Candidate struct {
-	Change
-	Since uint64 `json:"since,omitempty"`
-}
-
 // String formats c as "02:00:00:00:00:01-02:00:00:00:00:02 by VID 3".
 func (c Change) String() string { return fmt.Sprintf("%v-%v by VID %d", c.A, c.B, c.VID) }
 
@@ -91,16 +84,12 @@ func (r *RIB) checkVID(vid transport.VID) error {
 const shownVIDs = 16
 
 func listVIDs(vids []transport.VID) string {
-	var s strings.Builder
-	for i, vid := range vids {
-		if i == shownVIDs {
-			fmt.Fprintf(&s, ", and %d more", len(vids)-i)
-			break
-		}
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		fmt.Fprint(&s, vid)
+	var texts []string
+	for _, vid := range vids[:min(len(vids), shownVIDs)] {
+		texts = append(texts, fmt.Sprint(vid))
 	}
-	return s.String()
+	if more := len(vids) - shownVIDs; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

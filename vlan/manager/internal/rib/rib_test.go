@@ -1,4 +1,4 @@
-package rib
+package rib_test
 
 import (
 	"errors"
@@ -10,43 +10,28 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
-
+	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-func mac(k int) transport.MAC { return transport.MAC{0x02, 0, 0, 0, 0, byte(k + 1)} }
-
-// cyclic is a plan of n nodes that use VIDs 1 to vids in turn.
-func cyclic(t testing.TB, n, vids int) *plan.Plan {
-	t.Helper()
-	var macs []transport.MAC
-	var list []transport.VID
-	for k := range n {
-		macs = append(macs, mac(k))
-	}
-	for v := range vids {
-		list = append(list, transport.VID(v+1))
-	}
-	p, err := plan.RoundRobin(macs, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // book is node 0's, with a plan of four nodes in which it uses VID 1 with all.
-func book(t testing.TB) *RIB {
+func book(t testing.TB) *rib.RIB {
 	t.Helper()
-	b := New(mac(0))
-	if _, err := b.SetPlan(cyclic(t, 4, 3)); err != nil {
+	b := rib.New(managertest.MAC(0))
+	if _, err := b.SetPlan(managertest.RoundRobin(t, 4, 3)); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func addOne(t testing.TB, b *RIB, source Source, peer int, vid transport.VID) []vlan.Route {
+func pair(a, b int, vid transport.VID) rib.Change {
+	return rib.Change{A: managertest.MAC(a), B: managertest.MAC(b), VID: vid}
+}
+
+func addOne(t testing.TB, b *rib.RIB, source rib.Source, peer int, vid transport.VID) []vlan.Route {
 	t.Helper()
-	changed, _, err := b.Add(source, 0, []Change{{mac(0), mac(peer), vid}})
+	changed, _, err := b.Add(source, 0, []rib.Change{pair(0, peer, vid)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,55 +47,55 @@ func TestLayers(t *testing.T) {
 		told bool          // the route has changed
 	}{
 		{"the plan's at first", func() []vlan.Route { return nil }, 1, false},
-		{"the operator's over it", func() []vlan.Route { return addOne(t, b, Operator, 1, 2) }, 2, true},
+		{"the operator's over it", func() []vlan.Route { return addOne(t, b, rib.Operator, 1, 2) }, 2, true},
 		{"a program's over that", func() []vlan.Route { return addOne(t, b, 7, 1, 3) }, 3, true},
 		{"another's over that, the same VID", func() []vlan.Route { return addOne(t, b, 8, 1, 3) }, 3, false},
 		{"a failover over all", func() []vlan.Route {
-			changed, err := b.Override("VID 3 is silent", []Change{{mac(1), mac(0), 1}})
+			changed, err := b.Override("VID 3 is silent", []rib.Change{pair(1, 0, 1)})
 			if err != nil {
 				t.Error(err)
 			}
 			return changed
 		}, 1, true},
 		{"a candidate below it", func() []vlan.Route { return addOne(t, b, 9, 1, 2) }, 1, false},
-		{"the failover's end uncovers the latest", func() []vlan.Route { return b.Restore(mac(1), mac(2)) }, 2, true},
+		{"the failover's end uncovers the latest", func() []vlan.Route { return b.Restore(managertest.MAC(1), managertest.MAC(2)) }, 2, true},
 		{"its end uncovers the one before", func() []vlan.Route { return b.Withdraw(9) }, 3, true},
 		{"a candidate in the middle is withdrawn unseen", func() []vlan.Route { return b.Withdraw(7) }, 3, false},
-		{"a source's second candidate replaces the first, on top", func() []vlan.Route { return addOne(t, b, Operator, 1, 1) }, 1, true},
-		{"which leaves none of the first below", func() []vlan.Route { return b.Withdraw(Operator) }, 3, true},
+		{"a source's second candidate replaces the first, on top", func() []vlan.Route { return addOne(t, b, rib.Operator, 1, 1) }, 1, true},
+		{"which leaves none of the first below", func() []vlan.Route { return b.Withdraw(rib.Operator) }, 3, true},
 		{"and the plan's at last", func() []vlan.Route { return b.Withdraw(8) }, 1, true},
 	} {
 		changed := step.do()
-		if got := b.vid(mac(1)); got != step.want || (len(changed) > 0) != step.told {
+		if got := b.VID(managertest.MAC(1)); got != step.want || (len(changed) > 0) != step.told {
 			t.Errorf("%s: VID %d, changed %v; want VID %d, changed %v", step.name, got, changed, step.want, step.told)
 		}
 		for _, r := range changed {
-			if r.Dst != mac(1) || r.Tag.VID != step.want {
+			if r.Dst != managertest.MAC(1) || r.Tag.VID != step.want {
 				t.Errorf("%s: told %v", step.name, r)
 			}
 		}
 	}
-	if w := b.Entries(); len(w) != 0 || len(b.peers) != 0 {
-		t.Errorf("left over: %v, %d peers", w, len(b.peers))
+	if w := b.Candidates(); len(w) != 0 || b.Peers() != 0 {
+		t.Errorf("left over: %v, %d peers", w, b.Peers())
 	}
 }
 
 func TestChangesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		changes []Change
+		changes []rib.Change
 		want    error
 		text    string
 	}{
-		{"VID 0", []Change{{mac(0), mac(1), 0}}, ErrBadVID, "pairs[0]: 02:00:00:00:00:01-02:00:00:00:00:02 by VID 0: bad VID 0 (want 1 to 4094, and one of the plan's: 1, 2, 3)"},
-		{"VID 4095", []Change{{mac(0), mac(1), 4095}}, ErrBadVID, "bad VID 4095 (want 1 to 4094"},
-		{"VID not in the plan", []Change{{mac(0), mac(1), 4}}, ErrBadVID, "bad VID 4: not in the plan (want one of its: 1, 2, 3)"},
-		{"unknown node", []Change{{mac(0), mac(9), 1}}, plan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
-		{"others' pair, unknown node", []Change{{mac(1), mac(9), 1}}, plan.ErrUnknownNode, "unknown node"},
-		{"a group", []Change{{mac(0), transport.Broadcast, 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
-		{"one node twice", []Change{{mac(0), mac(0), 1}}, plan.ErrUnknownNode, "a pair of one node"},
-		{"one-sided", []Change{{mac(0), mac(1), 2}, {mac(1), mac(0), 3}}, ErrOneSided, "pairs[1]: 02:00:00:00:00:02-02:00:00:00:00:01 by VID 3: one-sided change: VID 2 for one direction and VID 3 for the other"},
-		{"the second is wrong", []Change{{mac(0), mac(1), 2}, {mac(0), mac(2), 0}}, ErrBadVID, "pairs[1]"},
+		{"VID 0", []rib.Change{pair(0, 1, 0)}, rib.ErrBadVID, "pairs[0]: 02:00:00:00:00:01-02:00:00:00:00:02 by VID 0: bad VID 0 (want 1 to 4094, and one of the plan's: 1, 2, 3)"},
+		{"VID 4095", []rib.Change{pair(0, 1, 4095)}, rib.ErrBadVID, "bad VID 4095 (want 1 to 4094"},
+		{"VID not in the plan", []rib.Change{pair(0, 1, 4)}, rib.ErrBadVID, "bad VID 4: not in the plan (want one of its: 1, 2, 3)"},
+		{"unknown node", []rib.Change{pair(0, 9, 1)}, plan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
+		{"others' pair, unknown node", []rib.Change{pair(1, 9, 1)}, plan.ErrUnknownNode, "unknown node"},
+		{"a group", []rib.Change{{A: managertest.MAC(0), B: transport.Broadcast, VID: 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
+		{"one node twice", []rib.Change{pair(0, 0, 1)}, plan.ErrUnknownNode, "a pair of one node"},
+		{"one-sided", []rib.Change{pair(0, 1, 2), pair(1, 0, 3)}, rib.ErrOneSided, "pairs[1]: 02:00:00:00:00:02-02:00:00:00:00:01 by VID 3: one-sided change: VID 2 for one direction and VID 3 for the other"},
+		{"the second is wrong", []rib.Change{pair(0, 1, 2), pair(0, 2, 0)}, rib.ErrBadVID, "pairs[1]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := book(t)
@@ -122,13 +107,13 @@ func TestChangesThatCannotBe(t *testing.T) {
 					t.Errorf("%v; want %v with %q", err, c.want, c.text)
 				}
 			}
-			if !slices.Equal(b.Routes(), before) || len(b.Entries()) != 0 {
-				t.Errorf("it has changed something: %v", b.Entries())
+			if !slices.Equal(b.Routes(), before) || len(b.Candidates()) != 0 {
+				t.Errorf("it has changed something: %v", b.Candidates())
 			}
 		})
 	}
-	if _, _, err := New(mac(0)).Add(1, 0, []Change{{mac(0), mac(1), 1}}); !errors.Is(err, ErrNoPlan) {
-		t.Errorf("without a plan: %v, want ErrNoPlan", err)
+	if _, _, err := rib.New(managertest.MAC(0)).Add(1, 0, []rib.Change{pair(0, 1, 1)}); !errors.Is(err, rib.ErrNoPlan) {
+		t.Errorf("without a plan: %v, want rib.ErrNoPlan", err)
 	}
 }
 
@@ -137,12 +122,12 @@ func contains(err error, text string) bool { return err != nil && strings.Contai
 func TestPlanThatCannotBeThisNodes(t *testing.T) {
 	b := book(t)
 	before := b.Plan()
-	other := cyclic(t, 4, 2)
+	other := managertest.RoundRobin(t, 4, 2)
 	other.Nodes = other.Nodes[1:] // without node 0
 	if _, err := b.SetPlan(other); !errors.Is(err, plan.ErrInvalid) || !contains(err, "this node, 02:00:00:00:00:01, is not among its nodes") {
 		t.Errorf("a plan without this node: %v", err)
 	}
-	twice := cyclic(t, 4, 2)
+	twice := managertest.RoundRobin(t, 4, 2)
 	twice.Nodes[2].MAC = twice.Nodes[1].MAC
 	if _, err := b.SetPlan(twice); !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("two nodes with one address: %v", err)
@@ -156,54 +141,54 @@ func TestPlanThatCannotBeThisNodes(t *testing.T) {
 // what it had to drop.
 func TestNewPlanOverCandidates(t *testing.T) {
 	b := book(t)
-	addOne(t, b, Operator, 1, 2)
+	addOne(t, b, rib.Operator, 1, 2)
 	addOne(t, b, 4, 2, 3)
 	addOne(t, b, 5, 3, 2)
-	if _, err := b.Override("silent", []Change{{mac(0), mac(2), 2}}); err != nil {
+	if _, err := b.Override("silent", []rib.Change{pair(0, 2, 2)}); err != nil {
 		t.Fatal(err)
 	}
-	smaller := cyclic(t, 3, 2) // neither node 3 nor VID 3
+	smaller := managertest.RoundRobin(t, 3, 2) // neither node 3 nor VID 3
 	dropped, err := b.SetPlan(smaller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Dropped{{4, Change{mac(0), mac(2), 3}}, {5, Change{mac(0), mac(3), 2}}}
+	want := []rib.Candidate{{Change: pair(0, 2, 3), Source: 4}, {Change: pair(0, 3, 2), Source: 5}}
 	if !slices.Equal(dropped, want) {
 		t.Errorf("dropped %v, want %v", dropped, want)
 	}
-	if b.vid(mac(1)) != 1 || b.vid(mac(2)) != 2 || b.vid(mac(3)) != 0 {
-		t.Errorf("VIDs %d, %d, %d; want the plan's 1, the override's 2, and none", b.vid(mac(1)), b.vid(mac(2)), b.vid(mac(3)))
+	if b.VID(managertest.MAC(1)) != 1 || b.VID(managertest.MAC(2)) != 2 || b.VID(managertest.MAC(3)) != 0 {
+		t.Errorf("VIDs %d, %d, %d; want the plan's 1, the override's 2, and none", b.VID(managertest.MAC(1)), b.VID(managertest.MAC(2)), b.VID(managertest.MAC(3)))
 	}
 	addOne(t, b, 4, 2, 2)
-	want = []Dropped{{4, Change{mac(0), mac(2), 2}}}
-	if dropped := b.Clear(); !slices.Equal(dropped, want) || b.Plan() != nil || len(b.Routes()) != 0 || len(b.Entries()) != 0 {
-		t.Errorf("cleared: %v, %v", dropped, b.Entries())
+	want = []rib.Candidate{{Change: pair(0, 2, 2), Source: 4}}
+	if dropped := b.Clear(); !slices.Equal(dropped, want) || b.Plan() != nil || len(b.Routes()) != 0 || len(b.Candidates()) != 0 {
+		t.Errorf("cleared: %v, %v", dropped, b.Candidates())
 	}
 }
 
 // Sources that add their candidates again, in any order, each get their old place.
 func TestCandidatesAddedAgainGetTheirPlace(t *testing.T) {
 	all := []struct {
-		source Source
+		source rib.Source
 		since  uint64
 		vid    transport.VID
-	}{{7, 3, 1}, {Operator, 5, 2}, {8, 9, 3}}
+	}{{7, 3, 1}, {rib.Operator, 5, 2}, {8, 9, 3}}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		b := book(t)
 		for _, i := range order {
 			c := all[i]
-			if _, _, err := b.Add(c.source, c.since, []Change{{mac(1), mac(0), c.vid}}); err != nil {
+			if _, _, err := b.Add(c.source, c.since, []rib.Change{pair(1, 0, c.vid)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var got []transport.VID
-		for _, w := range b.Entries() {
+		for _, w := range b.Candidates() {
 			got = append(got, w.VID)
 		}
-		if want := []transport.VID{3, 2, 1}; !slices.Equal(got, want) || b.vid(mac(1)) != 3 {
+		if want := []transport.VID{3, 2, 1}; !slices.Equal(got, want) || b.VID(managertest.MAC(1)) != 3 {
 			t.Errorf("order %v: VIDs %v, the one in force first; want %v", order, got, want)
 		}
-		if got, want := b.Candidates(Operator), []Candidate{{Change{mac(0), mac(1), 2}, 5}}; !slices.Equal(got, want) {
+		if got, want := b.Of(rib.Operator), []rib.Candidate{{Change: pair(0, 1, 2), Since: 5}}; !slices.Equal(got, want) {
 			t.Errorf("the operator's: %v, want %v", got, want)
 		}
 	}
@@ -211,9 +196,9 @@ func TestCandidatesAddedAgainGetTheirPlace(t *testing.T) {
 
 func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
 	b := book(t)
-	changed, ignored, err := b.Add(3, 0, []Change{{mac(1), mac(2), 3}, {mac(3), mac(0), 2}, {mac(2), mac(3), 1}})
-	if err != nil || ignored != 2 || len(changed) != 1 || len(b.Entries()) != 1 {
-		t.Errorf("%v, ignored %d, changed %v, entries %v; want 2 ignored, 1 changed", err, ignored, changed, b.Entries())
+	changed, ignored, err := b.Add(3, 0, []rib.Change{pair(1, 2, 3), pair(3, 0, 2), pair(2, 3, 1)})
+	if err != nil || ignored != 2 || len(changed) != 1 || len(b.Candidates()) != 1 {
+		t.Errorf("%v, ignored %d, changed %v, entries %v; want 2 ignored, 1 changed", err, ignored, changed, b.Candidates())
 	}
 }
 
@@ -223,7 +208,7 @@ func TestASourceHasOneCandidatePerPair(t *testing.T) {
 	for k := range 100 {
 		addOne(t, b, 3, 2, transport.VID(1+k%3))
 	}
-	if w := b.Entries(); len(w) != 1 || w[0].VID != 1 {
+	if w := b.Candidates(); len(w) != 1 || w[0].VID != 1 {
 		t.Errorf("entries %v, want one, of VID 1", w)
 	}
 }
@@ -231,7 +216,7 @@ func TestASourceHasOneCandidatePerPair(t *testing.T) {
 func TestRoutesAreThePlansWithTheEntriesOverIt(t *testing.T) {
 	b := book(t)
 	addOne(t, b, 3, 2, 3)
-	want := []vlan.Route{{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}, {Dst: mac(2), OptionalTag: transport.Tagged(transport.Tag{VID: 3})}, {Dst: mac(3), OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
+	want := []vlan.Route{{Dst: managertest.MAC(1), OptionalTag: transport.Tagged(transport.Tag{VID: 1})}, {Dst: managertest.MAC(2), OptionalTag: transport.Tagged(transport.Tag{VID: 3})}, {Dst: managertest.MAC(3), OptionalTag: transport.Tagged(transport.Tag{VID: 1})},
 		{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}}
 	if got := b.Routes(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -241,7 +226,7 @@ func TestRoutesAreThePlansWithTheEntriesOverIt(t *testing.T) {
 // twin is a book that remembers nothing but what was said, and goes through all of it for each
 // answer.
 type naive struct {
-	added     []Dropped
+	added     []rib.Candidate
 	overrides map[int]transport.VID
 	plan      *plan.Plan
 }
@@ -251,7 +236,7 @@ func (w *naive) vid(peer int) transport.VID {
 		return vid
 	}
 	for _, s := range slices.Backward(w.added) {
-		if s.B == mac(peer) {
+		if s.B == managertest.MAC(peer) {
 			return s.VID
 		}
 	}
@@ -270,7 +255,7 @@ func TestAgreesWithNaive(t *testing.T) {
 
 func agree(t *testing.T, rng *rand.Rand, operations int) error {
 	const nodes, sources = 6, 4
-	b, w := New(mac(0)), &naive{overrides: make(map[int]transport.VID), plan: cyclic(t, nodes, 4)}
+	b, w := rib.New(managertest.MAC(0)), &naive{overrides: make(map[int]transport.VID), plan: managertest.RoundRobin(t, nodes, 4)}
 	if _, err := b.SetPlan(w.plan); err != nil {
 		return err
 	}
@@ -279,27 +264,27 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 		table[r.Dst] = r.Tag.VID
 	}
 	for i := range operations {
-		source, peer, vid := Source(rng.IntN(sources)), 1+rng.IntN(nodes-1), transport.VID(1+rng.IntN(4))
+		source, peer, vid := rib.Source(rng.IntN(sources)), 1+rng.IntN(nodes-1), transport.VID(1+rng.IntN(4))
 		var changed []vlan.Route
 		var err error
 		switch op := rng.IntN(10); {
 		case op < 5:
-			changed, _, err = b.Add(source, 0, []Change{{mac(peer), mac(0), vid}})
-			w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == source && d.B == mac(peer) })
-			w.added = append(w.added, Dropped{source, Change{mac(0), mac(peer), vid}})
+			changed, _, err = b.Add(source, 0, []rib.Change{pair(peer, 0, vid)})
+			w.added = slices.DeleteFunc(w.added, func(c rib.Candidate) bool { return c.Source == source && c.B == managertest.MAC(peer) })
+			w.added = append(w.added, rib.Candidate{Change: pair(0, peer, vid), Source: source})
 		case op < 7:
 			changed = b.Withdraw(source)
-			w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == source })
+			w.added = slices.DeleteFunc(w.added, func(c rib.Candidate) bool { return c.Source == source })
 		case op < 8:
-			changed, err = b.Override("x", []Change{{mac(0), mac(peer), vid}})
+			changed, err = b.Override("x", []rib.Change{pair(0, peer, vid)})
 			w.overrides[peer] = vid
 		case op < 9:
-			changed = b.Restore(mac(peer))
+			changed = b.Restore(managertest.MAC(peer))
 			delete(w.overrides, peer)
 		default:
 			before := b.Routes()
 			if _, err = b.SetPlan(w.plan); err == nil {
-				w.added = slices.DeleteFunc(w.added, func(d Dropped) bool { return d.Source == Operator })
+				w.added = slices.DeleteFunc(w.added, func(c rib.Candidate) bool { return c.Source == rib.Operator })
 				for j, r := range b.Routes() {
 					if r != before[j] {
 						changed = append(changed, r)
@@ -314,8 +299,8 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 			table[r.Dst] = r.Tag.VID
 		}
 		for peer := range nodes {
-			if peer > 0 && (b.vid(mac(peer)) != w.vid(peer) || table[mac(peer)] != w.vid(peer)) {
-				return fmt.Errorf("operation %d: VID to node %d: RIB %d, told %d, naive %d", i, peer, b.vid(mac(peer)), table[mac(peer)], w.vid(peer))
+			if peer > 0 && (b.VID(managertest.MAC(peer)) != w.vid(peer) || table[managertest.MAC(peer)] != w.vid(peer)) {
+				return fmt.Errorf("operation %d: VID to node %d: RIB %d, told %d, naive %d", i, peer, b.VID(managertest.MAC(peer)), table[managertest.MAC(peer)], w.vid(peer))
 			}
 		}
 	}
@@ -324,8 +309,8 @@ func agree(t *testing.T, rng *rand.Rand, operations int) error {
 
 // Routes are sorted by destination, whatever the order of the plan's nodes.
 func TestRoutesAreSorted(t *testing.T) {
-	r := New(mac(1))
-	p, err := plan.RoundRobin([]transport.MAC{mac(3), mac(1), mac(2), mac(0)}, []transport.VID{1, 2})
+	r := rib.New(managertest.MAC(1))
+	p, err := plan.RoundRobin([]transport.MAC{managertest.MAC(3), managertest.MAC(1), managertest.MAC(2), managertest.MAC(0)}, []transport.VID{1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +318,7 @@ func TestRoutesAreSorted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, routes := range [][]vlan.Route{r.Routes(), r.Preferred()} {
-		if len(routes) != 4 || !slices.IsSortedFunc(routes, byDst) {
+		if len(routes) != 4 || !slices.IsSortedFunc(routes, func(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }) {
 			t.Errorf("%v", routes)
 		}
 	}
