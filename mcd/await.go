@@ -45,8 +45,8 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 	e.spinning.noteSleep(limit, clock.Now().Sub(start))
 }
 
-// sleepInExcess takes the caller out of the spinners and sleeps. The last spinner sees that somebody
-// does, and unmasks the wake-ups.
+// sleepInExcess takes the caller out of the spinners and sleeps. The last spinner sees that, and
+// unmasks the wake-ups.
 func (e *Endpoint) sleepInExcess(ctx context.Context, c *Completion) {
 	e.excess.Add(1)
 	defer e.excess.Add(-1)
