@@ -21,6 +21,9 @@ type Node struct{}
 // New returns transport.ErrNotSupported.
 func New(Config) (*Bed, error) { return nil, errLinux }
 
+// Open returns transport.ErrNotSupported.
+func Open(Config) (*Bed, error) { return nil, errLinux }
+
 // Available returns transport.ErrNotSupported.
 func Available() error { return errLinux }
 

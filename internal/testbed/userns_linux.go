@@ -63,6 +63,14 @@ func Reexec() error {
 	return nil
 }
 
+// Open is New for a program, of an ordinary user too: Reexec comes first.
+func Open(cfg Config) (*Bed, error) {
+	if err := Reexec(); err != nil {
+		return nil, err
+	}
+	return New(cfg)
+}
+
 func status(err error) int {
 	var exit *exec.ExitError
 	switch {
