@@ -59,7 +59,7 @@ func Reexec() error {
 			_ = cmd.Process.Signal(s) // it may be gone already
 		}
 	}()
-	os.Exit(status(cmd.Wait()))
+	os.Exit(ExitStatus(cmd.Wait()))
 	return nil
 }
 
@@ -71,14 +71,15 @@ func Open(cfg Config) (*Bed, error) {
 	return New(cfg)
 }
 
-func status(err error) int {
+// ExitStatus returns the exit status of a program that has ended with err, as a shell tells it.
+func ExitStatus(err error) int {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return exit.ExitCode()
-	case errors.As(err, &exit): // by a signal: as a shell tells it
+	case errors.As(err, &exit): // by a signal
 		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
 	}
 	return 1
