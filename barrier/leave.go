@@ -26,7 +26,6 @@ func (s *Service) leave(groups ...*Group) {
 		}
 		g.closed = true
 		for _, c := range g.sets {
-			c.closed = true
 			sets = append(sets, c)
 		}
 	}
