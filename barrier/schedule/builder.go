@@ -14,10 +14,9 @@ type builder struct {
 	place      func(rank int) int // nil: the part is for all ranks
 	label      int                // the first that is free
 	nics       int                // networks to spread messages over
-	copies     bool               // a multicast goes over each of them
+	releases   int                // networks that a multicast goes over
 	steps      []Step
 	closed     bool // the next await or notify begins a step
-	labelsOnly bool // label is advanced, and no step written
 }
 
 // among writes a part for some ranks, of which this one is number rank of size. Rank r of the
@@ -30,9 +29,10 @@ func (b *builder) among(rank, size int, place func(int) int, p part) {
 	b.steps, b.label, b.closed = sub.steps, sub.label, sub.closed
 }
 
-// skip advances the label as p would, for a rank that has no part in p. size is that of p's ranks.
+// skip advances the label as p would, for a rank that has no part in p: as it does for the last of
+// p's ranks, which has the least to do.
 func (b *builder) skip(size int, p part) {
-	other := builder{size: size, label: b.label, nics: 1, place: b.at, labelsOnly: true}
+	other := builder{rank: size - 1, size: size, label: b.label, nics: 1, place: b.at}
 	p(&other)
 	b.label = other.label
 }
@@ -59,47 +59,24 @@ func (b *builder) cut() { b.closed = true }
 
 // await adds a message that the rank awaits before its later notifies.
 func (b *builder) await(from, label int) {
-	if r := (Receive{b.at(from), b.checked(label)}); !b.labelsOnly {
-		s := b.step(true)
-		s.Await = append(s.Await, r)
-	}
+	s := b.step(true)
+	s.Await = append(s.Await, Receive{b.at(from), checked(label)})
 }
 
 // notify adds a message to another rank. Messages that one receiver may get at one time have
 // different spreads, so that several networks share them.
 func (b *builder) notify(to, label, spread int) { b.notifyVia(spread%b.nics, to, label) }
 
-// notifyAll adds a message to every other rank: a multicast if the part is for all ranks, and
-// else one message after the other, as a multicast would reach the others too.
-func (b *builder) notifyAll(label int) {
-	if b.size == 1 {
-		return
-	}
-	if b.place != nil {
-		for r := range b.size {
-			if r != b.rank {
-				b.notify(r, label, r-1)
-			}
-		}
-		return
-	}
-	b.notifyVia(0, All, label)
-	for nic := 1; b.copies && nic < b.nics; nic++ {
-		b.notifyVia(nic, All, label)
-	}
-}
-
+// notifyVia is notify over a network, to one rank or All.
 func (b *builder) notifyVia(nic, to, label int) {
 	if to != All {
 		to = b.at(to)
 	}
-	if n := (Send{to, b.checked(label), nic}); !b.labelsOnly {
-		s := b.step(false)
-		s.Notify = append(s.Notify, n)
-	}
+	s := b.step(false)
+	s.Notify = append(s.Notify, Send{to, checked(label), nic})
 }
 
-func (b *builder) checked(label int) uint8 {
+func checked(label int) uint8 {
 	if label < 0 || label >= maxLabels {
 		panic(fmt.Sprintf("schedule: label %d (want less than %d: too many levels?)", label, maxLabels))
 	}

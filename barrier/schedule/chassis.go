@@ -19,7 +19,7 @@ const perChassis = 3
 //
 // Source: SCMD §4.
 func Chassis() Algorithm {
-	return Algorithm{name: "chassis", in: chassisIn, out: chassisOut}
+	return Algorithm{name: "chassis", in: tree(chassisTree).up, out: tree(chassisTree).down}
 }
 
 // ChassisRepeated is Chassis as the source has it, with full barriers inside each chassis: two in
@@ -31,24 +31,20 @@ func ChassisRepeated() Algorithm {
 	return Algorithm{name: "chassis-repeated", whole: chassisRepeated}
 }
 
-// seat is a rank's place in the tree of chassis.
+// seat is the ranks of other chassis that a rank exchanges messages with.
 type seat struct {
-	center, seats int // the Center of its chassis, and how many ranks are in it
-	up            int // of a Center: the rank above; or none
-	down          int // the Center of the chassis below; or none
+	up   int // of a Center: the rank above; or none
+	down int // the Center of the chassis below; or none
 }
 
 const none = -1
 
 func seatOf(rank, size int) seat {
 	chassis, place := rank/perChassis, rank%perChassis
-	s := seat{center: chassis * perChassis, up: none, down: none}
-	s.seats = min(perChassis, size-s.center)
+	s := seat{up: none, down: none}
 	below := 2*chassis + 1 + place // the Center, place 0, has a chassis below it in the root alone
-	if chassis == 0 || place > 0 {
-		if below < (size+perChassis-1)/perChassis {
-			s.down = below * perChassis
-		}
+	if (chassis == 0 || place > 0) && below*perChassis < size {
+		s.down = below * perChassis
 	}
 	switch {
 	case place > 0 || chassis == 0:
@@ -60,37 +56,30 @@ func seatOf(rank, size int) seat {
 	return s
 }
 
-// inside writes a part for the ranks of the chassis.
-func (s *seat) inside(b *builder, p part) {
-	b.among(b.rank-s.center, s.seats, func(r int) int { return s.center + r }, p)
-}
-
-func chassisIn(b *builder) {
-	s := seatOf(b.rank, b.size)
-	s.half(b, s.down, gather, s.up)
-}
-
-func chassisOut(b *builder) {
-	s := seatOf(b.rank, b.size)
-	s.half(b, s.up, notifyEach, s.down)
-}
-
-// half awaits a rank of one chassis, runs a part inside its own, and notifies a rank of another.
-func (s *seat) half(b *builder, from int, p part, to int) {
-	if from != none {
-		b.await(from, b.label)
+// chassisTree is the tree of chassis with each Center above the others of its chassis.
+func chassisTree(rank, size int) place {
+	s, p := seatOf(rank, size), place{phases: 1}
+	if at := rank % perChassis; at > 0 {
+		p.above = []link{{rank: rank - at, spread: at - 1}}
+	} else {
+		for r := 1; r < min(perChassis, size-rank); r++ {
+			p.below = append(p.below, link{rank: rank + r, spread: r - 1})
+		}
 	}
-	s.inside(b, p)
-	if to != none {
-		b.notify(to, b.label-1, 0)
+	if s.up != none {
+		p.above = []link{{rank: s.up}}
 	}
+	if s.down != none {
+		p.below = append(p.below, link{rank: s.down})
+	}
+	return p
 }
 
 // chassisRepeated follows the three procedures of figure 9: of the root, which has nothing above
 // it, of the low end, which has nothing below it, and of the chassis between.
 func chassisRepeated(b *builder) {
 	s := seatOf(b.rank, b.size)
-	inner := func() { s.inside(b, sequence(gather, notifyEach)) }
+	inner := within(perChassis, sequence(flat.up, flat.down))
 	first := b.label // messages between chassis have the first three labels
 	const begin, ended, release = 0, 1, 2
 	b.label += 3
@@ -100,13 +89,13 @@ func chassisRepeated(b *builder) {
 	if above {
 		b.await(s.up, first+begin)
 	}
-	inner()
+	inner(b)
 	if !low {
 		if below {
 			b.notify(s.down, first+begin, 0)
 			b.await(s.down, first+ended)
 		}
-		inner()
+		inner(b)
 	} else {
 		b.label += 2 // of the barrier that the other chassis have
 	}
@@ -115,7 +104,7 @@ func chassisRepeated(b *builder) {
 		b.await(s.up, first+release)
 	}
 	if !root {
-		inner()
+		inner(b)
 	} else {
 		b.label += 2
 	}

@@ -7,7 +7,7 @@ package schedule
 //
 // Source: MCD §3.2.3.
 func Concurrent() Algorithm {
-	return Algorithm{name: "concurrent", in: gather, out: multicast, releasesAll: true}
+	return Algorithm{name: "concurrent", in: flat.up, out: multicast, releasesAll: true}
 }
 
 // Star is Concurrent with a release to one rank after the other, for networks without multicast.
@@ -16,37 +16,27 @@ func Concurrent() Algorithm {
 // Without loss: 2(n-1) frames.
 //
 // Source: SCMD §3.
-func Star() Algorithm { return Algorithm{name: "star", in: gather, out: notifyEach} }
+func Star() Algorithm { return Algorithm{name: "star", in: flat.up, out: flat.down} }
 
-// gather notifies rank 0.
-func gather(b *builder) {
-	if b.rank > 0 {
-		b.notify(0, b.label, b.rank-1)
-	} else {
-		for r := 1; r < b.size; r++ {
-			b.await(r, b.label)
-		}
-	}
-	b.label++
+// flat is the tree of one phase.
+var flat tree = func(rank, size int) place {
+	p := nomial(max(size, 2))(rank, size)
+	p.phases = 1 // also of one rank
+	return p
 }
 
-// multicast has rank 0 notify all others at once.
+// multicast has rank 0 notify all others at once. In a part for some of the ranks it notifies one
+// after the other, as a multicast would reach the others too.
 func multicast(b *builder) {
-	if b.rank == 0 {
-		b.notifyAll(b.label)
-	} else {
+	switch {
+	case b.place != nil:
+		flat.down(b)
+		return
+	case b.rank > 0:
 		b.await(0, b.label)
-	}
-	b.label++
-}
-
-// notifyEach has rank 0 notify one after the other.
-func notifyEach(b *builder) {
-	if b.rank > 0 {
-		b.await(0, b.label)
-	} else {
-		for r := 1; r < b.size; r++ {
-			b.notify(r, b.label, r-1)
+	case b.size > 1:
+		for nic := range b.releases {
+			b.notifyVia(nic, All, b.label)
 		}
 	}
 	b.label++

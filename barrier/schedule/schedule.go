@@ -80,7 +80,7 @@ func (a Algorithm) Steps(rank, size int) []Step {
 	if rank < 0 || rank >= size {
 		panic(fmt.Sprintf("schedule: rank %d of %d", rank, size))
 	}
-	b := &builder{rank: rank, size: size, nics: 1}
+	b := &builder{rank: rank, size: size, nics: 1, releases: 1}
 	a.For(size).all()(b)
 	return b.steps
 }
@@ -97,7 +97,7 @@ func (a Algorithm) all() part {
 // notify each of the others.
 func (a Algorithm) halves() (in, out part) {
 	if a.whole != nil {
-		return a.whole, notifyEach
+		return a.whole, flat.down
 	}
 	return a.in, a.out
 }

@@ -7,25 +7,25 @@ import "fmt"
 // networks. A multicast release goes over the first one.
 //
 // Source: MCD §3.3.1 (tree), §3.3.2 (concurrent).
-func Stripe(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "stripe", false) }
+func Stripe(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "stripe", 1) }
 
 // Redundant is Stripe with the multicast release on every network, so that the loss of one copy
 // costs nothing.
-func Redundant(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "redundant", true) }
+func Redundant(a Algorithm, nics int) Algorithm { return overNetworks(a, nics, "redundant", nics) }
 
-func overNetworks(a Algorithm, nics int, name string, copies bool) Algorithm {
+func overNetworks(a Algorithm, nics int, name string, releases int) Algorithm {
 	if nics < 1 || nics > MaxNICs {
 		panic(fmt.Sprintf("schedule: %d networks (want 1 to %d)", nics, MaxNICs))
 	}
 	if choose := a.choose; choose != nil {
-		a.choose = func(size int) Algorithm { return overNetworks(choose(size), nics, name, copies) }
+		a.choose = func(size int) Algorithm { return overNetworks(choose(size), nics, name, releases) }
 	}
 	spread := func(p part) part {
 		if p == nil {
 			return nil
 		}
 		return func(b *builder) {
-			b.nics, b.copies = nics, copies
+			b.nics, b.releases = nics, releases
 			p(b)
 		}
 	}

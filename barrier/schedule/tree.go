@@ -1,6 +1,10 @@
 package schedule
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // Tree returns the k-ary tree barrier with multicast release, k >= 2. In phase i the ranks that
 // differ in base-k digit i alone, lower digits being 0, combine: k-1 notify, the lowest awaits.
@@ -11,76 +15,70 @@ import "fmt"
 //
 // Source: MCD §3.2.1 (k=2), §3.2.2 (k=3), §5.1.2 (k=4).
 func Tree(k int) Algorithm {
-	return Algorithm{name: fmt.Sprintf("tree:%d", k), in: climb(k), out: multicast, releasesAll: true}
+	return Algorithm{name: fmt.Sprintf("tree:%d", k), in: nomial(k).up, out: multicast, releasesAll: true}
 }
-
-// BinaryTree is Tree(2).
-//
-// Source: MCD §3.2.1.
-func BinaryTree() Algorithm { return Tree(2) }
-
-// TernaryTree is Tree(3).
-//
-// Source: MCD §3.2.2.
-func TernaryTree() Algorithm { return Tree(3) }
 
 // TreeTree is Tree with a release that goes down the tree, for networks without multicast.
 //
 // Without loss: 2(n-1) frames. Cost: about twice the way up.
 func TreeTree(k int) Algorithm {
-	return Algorithm{name: fmt.Sprintf("treetree:%d", k), in: climb(k), out: descend(k)}
+	return Algorithm{name: fmt.Sprintf("treetree:%d", k), in: nomial(k).up, out: nomial(k).down}
 }
 
-// climb notifies rank 0 along the tree.
-func climb(k int) part {
-	mustBeTree(k)
-	return func(b *builder) {
-		for phase, d := 0, 1; d < b.size; phase, d = phase+1, d*k {
-			digit := b.rank / d % k
-			if digit > 0 {
-				b.notify(b.rank-digit*d, b.label+phase, digit-1)
-				break
-			}
-			for child := b.rank + d; child < min(b.rank+k*d, b.size); child += d {
-				b.await(child, b.label+phase)
-			}
-		}
-		b.label += digits(b.size, k)
+// tree returns a rank's place in a tree with rank 0 at its root.
+type tree func(rank, size int) place
+
+// place is the links of one rank of a tree.
+type place struct {
+	above  []link // one, or none at the root
+	below  []link // by phase
+	phases int    // of the whole tree
+}
+
+// link is to another rank. Each phase of the tree has a label.
+type link struct{ rank, phase, spread int }
+
+// up notifies rank 0: each rank awaits those below it, and then notifies the one above.
+func (t tree) up(b *builder) {
+	p := t(b.rank, b.size)
+	for _, l := range p.below {
+		b.await(l.rank, b.label+l.phase)
 	}
-}
-
-// descend is climb backwards.
-func descend(k int) part {
-	mustBeTree(k)
-	return func(b *builder) {
-		phases := digits(b.size, k)
-		for phase := phases - 1; phase >= 0; phase-- {
-			d := power(k, phase)
-			if b.rank%d > 0 {
-				continue // the phase belongs to higher levels
-			}
-			if digit := b.rank / d % k; digit > 0 {
-				b.await(b.rank-digit*d, b.label+phase)
-				continue
-			}
-			for child := b.rank + d; child < min(b.rank+k*d, b.size); child += d {
-				b.notify(child, b.label+phase, (child-b.rank)/d-1)
-			}
-		}
-		b.label += phases
+	for _, l := range p.above {
+		b.notify(l.rank, b.label+l.phase, l.spread)
 	}
+	b.label += p.phases
 }
 
-func mustBeTree(k int) {
+// down has rank 0 notify all: up backwards, the last phase first.
+func (t tree) down(b *builder) {
+	p := t(b.rank, b.size)
+	for _, l := range p.above {
+		b.await(l.rank, b.label+l.phase)
+	}
+	slices.SortStableFunc(p.below, func(x, y link) int { return cmp.Compare(y.phase, x.phase) })
+	for _, l := range p.below {
+		b.notify(l.rank, b.label+l.phase, l.spread)
+	}
+	b.label += p.phases
+}
+
+// nomial is the k-nomial tree.
+func nomial(k int) tree {
 	if k < 2 {
 		panic(fmt.Sprintf("schedule: a tree of %d branches (want 2 or more)", k))
 	}
-}
-
-func power(k, e int) int {
-	p := 1
-	for range e {
-		p *= k
+	return func(rank, size int) place {
+		p := place{phases: digits(size, k)}
+		for phase, d := 0, 1; d < size; phase, d = phase+1, d*k {
+			if digit := rank / d % k; digit > 0 {
+				p.above = []link{{rank - digit*d, phase, digit - 1}}
+				break
+			}
+			for child := rank + d; child < min(rank+k*d, size); child += d {
+				p.below = append(p.below, link{child, phase, (child-rank)/d - 1})
+			}
+		}
+		return p
 	}
-	return p
 }

@@ -75,7 +75,8 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 	for _, c := range counters.Nodes {
 		e.sample(float64(c.Bytes), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
 	}
-	e.single("rawlane_sessions_silent", "Programs that did not report their counters in time.", float64(counters.Silent))
+	e.single("rawlane_sessions_silent", "Programs that did not report their counters in time.",
+		float64(counters.Silent))
 	if s.cfg.Interface != "" {
 		up := 0.0
 		if nicErr == nil && nic.Up && nic.Carrier {

@@ -225,8 +225,8 @@ func (f *stateFile) write(b []byte) error {
 	return err
 }
 
-// publish puts the staged state in the place of the old one, or with an error discards it. A restart
-// finds it from then on.
+// publish puts the staged state in the place of the old one, or with an error discards it. A
+// restart finds it from then on.
 func (f *stateFile) publish() error {
 	if f.path == "" {
 		return nil

@@ -38,6 +38,7 @@ func newTurns(ep *mcd.Endpoint) (t *turns, err error) {
 	for i := range t.asked {
 		t.asked[i] = make(chan struct{})
 	}
+	t.answers[askEnd] = []byte{} // at once: this node is about to leave
 	t.x, err = cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout, Answer: t.answer})
 	return t, err
 }
@@ -61,17 +62,16 @@ func (t *turns) answer(_ mcd.NodeID, request []byte) (answer []byte, ready bool)
 
 // serve takes the turn of this node when node 0 asks for it, and returns after all turns.
 func (t *turns) serve(ctx context.Context, turn func() row) error {
-	for i, do := range []func() []byte{
-		askRow: func() []byte { r := turn(); return r.marshal() },
-		askEnd: func() []byte { return []byte{} },
-	} {
-		if err := t.awaitAsked(ctx, i); err != nil {
-			return err
-		}
-		b := do()
-		t.mu.Lock()
-		t.answers[i] = b
-		t.mu.Unlock()
+	if err := t.awaitAsked(ctx, askRow); err != nil {
+		return err
+	}
+	r := turn()
+	b := r.marshal()
+	t.mu.Lock()
+	t.answers[askRow] = b
+	t.mu.Unlock()
+	if err := t.awaitAsked(ctx, askEnd); err != nil {
+		return err
 	}
 	return launch.Linger(ctx, t.ep, launch.LingerTime)
 }
@@ -105,28 +105,24 @@ func (t *turns) awaitAsked(ctx context.Context, i int) error {
 
 // collect is for node 0: it takes its own turn, and asks the others for theirs.
 func (t *turns) collect(ctx context.Context, turn func() row, note cli.Progress) (rows []row, err error) {
+	var others []mcd.NodeID
 	for _, n := range t.ep.Nodes() {
 		note.Say("node %d ...", n.ID)
 		var r row
 		if n.ID == t.ep.Node() {
 			r = turn()
-		} else if r, err = t.fetch(ctx, n.ID); err != nil {
-			return rows, err
+		} else {
+			others = append(others, n.ID)
+			if r, err = t.fetch(ctx, n.ID); err != nil {
+				return rows, err
+			}
 		}
 		if r.Error != "" {
 			return rows, fmt.Errorf("node %d: %s", n.ID, r.Error)
 		}
 		rows = append(rows, r)
 	}
-	for _, n := range t.ep.Nodes() {
-		if n.ID == t.ep.Node() {
-			continue
-		}
-		if _, err := t.x.Ask(ctx, n.ID, []byte{askEnd}); err != nil {
-			return rows, err
-		}
-	}
-	return rows, nil
+	return rows, launch.Dismiss(ctx, t.x, others, []byte{askEnd})
 }
 
 func (t *turns) fetch(ctx context.Context, node mcd.NodeID) (r row, err error) {
