@@ -205,7 +205,10 @@ func swing(r *rand.Rand, t traffic.Matrix, part float64) traffic.Matrix {
 // Two traffics that alternate, faster than the controller looks, as fast, or a little slower: it
 // finds what is good for both, or leaves things as they are. It does not run after them.
 func TestControlDoesNotFlap(t *testing.T) {
-	const periods = 100
+	periods := 100
+	if testing.Short() {
+		periods = 40
+	}
 	for seed := range uint64(2 * *scale) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		top := vlantest.Network(t, "vbft:4x4x4")

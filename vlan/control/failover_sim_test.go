@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 
 	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/internal/vlantest"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
@@ -243,7 +244,7 @@ func (w *fatTree) settled(d time.Duration, what string) {
 // All patterns of cut cables, in random order, some of them for a moment only: after the last
 // change the two ends of each pair agree, within a bounded time, on a VID that works.
 func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
-	for seed := range uint64(4 * *scale) {
+	for _, seed := range vlantest.Seeds(4 * *scale) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newFatTree(t, seed)
 			for _, cut := range w.rng.Perm(1 << (2 * simTops)) {
@@ -273,7 +274,7 @@ func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
 // Frames are lost by chance, as well as by cuts. The ends may move to and fro then; but they do it
 // together, and when the losses end, they agree.
 func TestFailoverEndsAgreeAfterLosses(t *testing.T) {
-	for seed := range uint64(10) {
+	for _, seed := range vlantest.Seeds(10) {
 		w := newFatTree(t, seed)
 		for range 20 {
 			w.cut, w.loss = w.rng.IntN(1<<(2*simTops)), 0.5*w.rng.Float64()
@@ -287,7 +288,7 @@ func TestFailoverEndsAgreeAfterLosses(t *testing.T) {
 // A cable that comes and goes more quickly than the hold time moves each pair away once, and none
 // back before it has held.
 func TestFailoverDoesNotFlap(t *testing.T) {
-	for seed := range uint64(10) {
+	for _, seed := range vlantest.Seeds(10) {
 		w := newFatTree(t, seed)
 		w.settled(time.Second, "at first")
 		if len(w.moves) != 0 {
@@ -332,7 +333,7 @@ func TestFailoverTakesRestartedStationsAlong(t *testing.T) {
 // Where nothing came through for a while, all VIDs come back at about the same time: pairs stay on
 // theirs.
 func TestFailoverStaysAfterABlackout(t *testing.T) {
-	for seed := range uint64(10) {
+	for _, seed := range vlantest.Seeds(10) {
 		w := newFatTree(t, seed)
 		w.settled(time.Second, "at first")
 		for range 10 {
@@ -374,10 +375,7 @@ var worstFind = simConfig.Probe + time.Duration(simConfig.Misses)*simConfig.Time
 // That moves no pair: neither do they blame their paths, nor the others theirs.
 func TestFailoverOfStationsThatStandStillMovesNothing(t *testing.T) {
 	seeds := []uint64{30, 37, 71, 222} // in these, a station stands still again when it has just begun to answer
-	for seed := range uint64(30) {
-		seeds = append(seeds, seed)
-	}
-	for _, seed := range seeds {
+	for _, seed := range append(seeds, vlantest.Seeds(30)...) {
 		w := newFatTree(t, seed)
 		w.run(time.Second)
 		for i := range 100 {
@@ -400,7 +398,7 @@ func TestFailoverOfStationsThatStandStillMovesNothing(t *testing.T) {
 // A real cut is found as soon as ever where nobody stands still; and where stations did, or do so
 // just then, it is found as long after they have gone on, or three Timeouts later.
 func TestFailoverFindsACutBesideStationsThatStandStill(t *testing.T) {
-	for seed := range uint64(60) {
+	for _, seed := range vlantest.Seeds(60) {
 		w := newFatTree(t, seed)
 		w.run(time.Second)
 		found := worstFind

@@ -13,7 +13,7 @@ import (
 
 // Flows share places by the definition of max-min fairness.
 func TestFairShareAgreesWithNaive(t *testing.T) {
-	for seed := range uint64(200) {
+	for _, seed := range vlantest.Seeds(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		top := vlantest.Network(t, "vbft:4x4x4")
 		plan := vlantest.RandomPlan(top, seed)

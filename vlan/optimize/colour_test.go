@@ -4,13 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rawlane/rawlane/vlan/internal/vlantest"
 	"github.com/rawlane/rawlane/vlan/optimize"
 )
 
 // One way, at most ⌈n/k⌉ of the n edges that leave a vertex have one colour, and of those that
 // arrive (König). Both ways, at most 2⌈n/2k⌉ of all n.
 func TestColourKeepsItsBounds(t *testing.T) {
-	for seed := range uint64(300) {
+	for _, seed := range vlantest.Seeds(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		vertices, colours := 2+r.IntN(12), 1+r.IntN(9)
 		edges := make([][2]int, r.IntN(200))

@@ -21,6 +21,19 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
+// Seeds returns the seeds of a test's random cases: n, or a fifth of them with -short, with which
+// the tests run under the race detector. It is ten times slower, and has nothing more to find in
+// code without goroutines.
+func Seeds(n int) (seeds []uint64) {
+	if testing.Short() {
+		n = max(1, n/5)
+	}
+	for seed := range uint64(n) {
+		seeds = append(seeds, seed)
+	}
+	return seeds
+}
+
 // Pattern returns the traffic of a pattern.
 func Pattern(t testing.TB, name string, nodes int) traffic.Matrix {
 	t.Helper()

@@ -76,7 +76,9 @@ func (c *client) askAll(ctx context.Context, code byte) error {
 }
 
 // end tells the others that the benchmark is over.
-func (c *client) end(ctx context.Context) error { return c.askAll(ctx, askEnd) }
+func (c *client) end(ctx context.Context) error {
+	return launch.Dismiss(ctx, c.x, c.peers, []byte{askEnd})
+}
 
 // allocations counts the allocations of this process from now on.
 func allocations() (since func() float64) {
