@@ -261,14 +261,14 @@ func TestADeadPeerFailsInTime(t *testing.T) {
 // A node that restarts is neither taken for its former self nor ignored.
 func TestANodeThatRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 64)
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, r.Put(ctx, 0, []byte("one")))
 		must(t, c.domains[0].Flush(ctx))
 		c.faults[1].Cut(true) // so that nobody hears that it leaves
 		must(t, c.domains[1].Close())
 		c.reopen(t, 1)
 		c.faults[1].Cut(false)
-		w = c.window(t, 1, 64)
+		w := c.window(t, 1, 64)
 		must(t, r.Put(ctx, 0, []byte("two"))) // with the former key
 		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("to one that has restarted: %v", err)
