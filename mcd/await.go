@@ -23,14 +23,35 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	return ErrClosed
 }
 
-// wait spins for as long as limit, and then sleeps.
+// maxSpinners is how many goroutines spin at once. One polls; the others watch their completions
+// and take turns on the processors. With 2,000 of them a turn takes milliseconds, and goroutines
+// that have work wait for theirs.
+const maxSpinners = 8
+
+// wait spins for as long as limit, and then sleeps. Where maxSpinners goroutines spin already, it
+// sleeps at once.
 func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration) {
-	if e.spin(ctx, c, limit) {
-		return
+	if limit > 0 {
+		if e.spinners.Add(1) > maxSpinners {
+			e.sleepInExcess(ctx, c)
+			return
+		}
+		if e.spin(ctx, c, limit) {
+			return
+		}
 	}
 	start := clock.Now()
 	c.sleep(ctx, e.ended)
 	e.spinning.noteSleep(limit, clock.Now().Sub(start))
+}
+
+// sleepInExcess takes the caller out of the spinners and sleeps. The last spinner sees that, and
+// unmasks the wake-ups.
+func (e *Endpoint) sleepInExcess(ctx context.Context, c *Completion) {
+	e.excess.Add(1)
+	defer e.excess.Add(-1)
+	e.spinners.Add(-1)
+	c.sleep(ctx, e.ended)
 }
 
 // spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on
@@ -38,15 +59,14 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 const spinCheck = 64
 
 // spin polls, or watches another goroutine poll, until c is done. It returns false if it has used
-// up its time, ctx has ended or the endpoint is closed before that.
+// up its time, ctx has ended or the endpoint is closed before that. The caller has counted it among
+// the spinners.
 func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration) bool {
-	if limit <= 0 {
-		return false
-	}
 	leading := false
 	defer func() { // also if a Receive function panics
-		if leading {
-			e.endSpin(c)
+		needed := e.spinners.Add(-1) == 0 && e.excess.Load() > 0
+		if leading || needed && e.tryLockPoll() {
+			e.endSpin(needed || !c.Done())
 		}
 	}()
 	var spun time.Duration // of our own time
@@ -81,11 +101,12 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	return done
 }
 
-// endSpin ends a leader's turn. With its own message it leaves at once, and is back soon; without,
-// it leaves the links to their own goroutines.
-func (e *Endpoint) endSpin(c *Completion) {
+// endSpin ends a leader's turn. With its own message it leaves at once, and is back soon. Without,
+// or if others need it, as they sleep and nobody spins any more, it leaves the links to their own
+// goroutines. The caller holds the poll lock; endSpin gives it back.
+func (e *Endpoint) endSpin(unmask bool) {
 	defer e.unlockPoll()
-	if !c.Done() {
+	if unmask {
 		e.maskWakeups(false)
 		e.onIdle()
 	}

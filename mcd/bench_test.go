@@ -3,6 +3,7 @@ package mcd_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -77,5 +78,37 @@ func BenchmarkRate(b *testing.B) {
 			}
 			b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "msgs/s")
 		})
+	}
+}
+
+// BenchmarkManySenders is 2,000 goroutines that send 5 messages each to a node whose link holds 256.
+func BenchmarkManySenders(b *testing.B) {
+	const senders, each = 2000, 5
+	es := open(b, 2, 1)
+	p0 := port(b, es[0], 1)
+	got, all := 0, make(chan struct{}, 1)
+	p1, err := es[1].OpenPort(1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		if got += len(batch); got == senders*each {
+			got = 0
+			all <- struct{}{}
+		}
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	payload := make([]byte, 64)
+	for b.Loop() {
+		var sent sync.WaitGroup
+		for range senders {
+			sent.Go(func() {
+				for range each {
+					if err := p0.Send(b.Context(), p1.Addr(), payload); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		sent.Wait()
+		<-all
 	}
 }

@@ -13,6 +13,7 @@ import (
 //	a goroutine waits   it takes the lock (it leads), masks the wake-ups of the links' own
 //	                    goroutines, and polls: see Await
 //	several wait        one leads; the others watch their own completions and try to lead in turn
+//	too many wait       those beyond maxSpinners sleep
 //	they wait long      the leader unmasks the wake-ups, and all sleep
 //	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
 //	                    the lock and polls: see linkLoop
@@ -39,6 +40,8 @@ type pollState struct {
 	wakeupsOff   bool
 	masked       chan struct{} // signalled when the unmaskLoop has something to do; closed by Close
 	locked       counter       // times that the lock was taken
+	spinners     atomic.Int32  // goroutines that spin
+	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
 	pollWaiters  atomic.Int32  // links' goroutines that wait for the lock
 	pollUnlocked chan struct{} // signalled for them when the lock is given back
 }

@@ -26,6 +26,7 @@ type sendQueue struct {
 	lanes []*sendLane // those with waiting descriptors, many excepted; tried in turn
 	many  sendLane
 	held  int         // how many lanes are held
+	full  bool        // the link has refused the last message
 	last  uint64      // sequence number of the last descriptor that had to wait
 	timer *time.Timer // of the next retry, in case that nobody makes progress
 	armed bool        // timer runs
@@ -165,13 +166,17 @@ func (q *sendQueue) sendMany() bool {
 }
 
 // sendLane gives the link the descriptors of a lane whose sequence numbers are below limit. It
-// returns false if the link refused one.
+// returns false if the link refused one. A link that was full is tried with one message: each of
+// many senders tries, and a batch costs its encoding.
 func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 	var batch [sendBatch]*SendDesc
 	for {
-		n := 0
+		n, most := 0, sendBatch
+		if q.full {
+			most = 1
+		}
 		first := l.descs.Front()
-		for d := first; d != nil && n < sendBatch && d.sequence < limit && d.port == first.port; d = d.node.Next() {
+		for d := first; d != nil && n < most && d.sequence < limit && d.port == first.port; d = d.node.Next() {
 			batch[n] = d
 			n++
 		}
@@ -182,6 +187,7 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 		done, busy := settled(sent, err)
 		q.pop(l, done) // before its owners may use them again
 		finishBatch(batch[:done], sent, err)
+		q.full = busy
 		if busy {
 			return false
 		}

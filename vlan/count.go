@@ -23,9 +23,10 @@ func (c *Count) Add(frames, bytes int) {
 type Sent struct {
 	// Dst is Broadcast for all destinations that had no route of their own, and zero in a sum over
 	// all.
-	Dst           transport.MAC
-	VID           transport.VID // 0: untagged
-	Frames, Bytes uint64
+	Dst    transport.MAC `json:"dst,omitzero"`
+	VID    transport.VID `json:"vid"` // 0: untagged
+	Frames uint64        `json:"frames"`
+	Bytes  uint64        `json:"bytes"`
 }
 
 // Counts returns what was sent to each destination with each VID that was ever its route's, sorted

@@ -16,66 +16,56 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/bench/baseline"
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
+var list = flag.String("nodes", "2,4,8,16,32", "numbers of processes")
+
 func main() {
-	nodes := "2,4,8,16,32"
-	b := harness.Bench{
-		Name: "barrier", Rounds: 7, Iters: 1000, MinIters: 1,
-		Flags: func(f *flag.FlagSet) { f.StringVar(&nodes, "nodes", nodes, "numbers of processes") },
-		Run: func(ctx context.Context, o harness.Options) (harness.Report, error) {
-			return run(ctx, o, nodes)
-		},
-	}
+	b := harness.Bench{Name: "barrier", Rounds: 7, Iters: 1000, MinIters: 1, Run: run}
 	b.Main()
 }
 
 // timeout bounds one round of a variant: several times the time of the slowest.
 const timeout = 3 * time.Minute
 
-// bench is the programs that are compared.
+// bench is the benchmark and the programs that it compares.
 type bench struct {
-	iters   int
-	rawlane harness.Rawlane
-	mpi     bool
-	program string // the C program; "" without a compiler
+	*harness.Bench
+	programs harness.Programs
+	mpi      bool
 }
 
-func run(ctx context.Context, o harness.Options, list string) (r harness.Report, err error) {
-	nodes, err := parseNodes(list)
+func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
+	nodes, err := parseNodes(*list)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if err := errors.Join(testbed.Reexec(), loopbackUp()); err != nil {
-		return nil, err
+		return r, err
 	}
 	dir, err := os.MkdirTemp("", "rawlane-bench-")
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := bench{iters: o.Iters}
-	if b.rawlane, err = harness.BuildRawlane(ctx, dir); err != nil {
-		return nil, err
+	b := bench{Bench: hb}
+	if b.programs, err = harness.Build(ctx, dir); err != nil {
+		return r, err
 	}
 	if b.mpi, err = b.tryMPI(ctx); err != nil {
-		return nil, err
+		return r, err
 	}
-	if b.program, err = baseline.BuildIfPossible(dir); err != nil {
-		return nil, err
-	}
-	var all report
 	for _, n := range nodes {
-		t, err := b.rounds(ctx, n, o.Rounds)
-		if err != nil {
-			return nil, fmt.Errorf("%d processes: %w", n, err)
+		t := newTable(n, b.Rounds)
+		if err := b.RunRounds(ctx, b.variants(t)); err != nil {
+			return r, fmt.Errorf("%d processes: %w", n, err)
 		}
-		all = append(all, t)
+		r.Tables = append(r.Tables, &t.Table)
+		r.Targets = append(r.Targets, t.targets()...)
 	}
-	return all, nil
+	return r, nil
 }
 
 func parseNodes(text string) (nodes []int, err error) {
@@ -89,24 +79,20 @@ func parseNodes(text string) (nodes []int, err error) {
 	return nodes, nil
 }
 
-// rounds runs the variants with n processes in turns, so that a slow moment of the machine slows
-// all of them.
-func (b *bench) rounds(ctx context.Context, n, rounds int) (*table, error) {
-	t := &table{nodes: n, chosen: make(map[string]string)}
-	for round := range rounds {
-		if err := b.runRawlane(ctx, t, round); err != nil {
-			return nil, err
+// variants are all that are to be compared with so many processes.
+func (b *bench) variants(t *table) []harness.Variant {
+	all := []harness.Variant{{Name: "rawlane", Run: func(ctx context.Context) error { return b.runRawlane(ctx, t) }}}
+	for _, c := range cVariants {
+		if b.programs.C == "" || c.only != 0 && c.only != t.nodes {
+			continue
 		}
-		for _, c := range cVariants {
-			if b.program == "" || c.only != 0 && c.only != n {
-				continue
+		all = append(all, harness.Variant{Name: c.name, Run: func(ctx context.Context) error {
+			mean, err := b.runC(ctx, t.nodes, c)
+			if err == nil {
+				t.Add(c.name, mean)
 			}
-			mean, err := b.runC(ctx, n, c)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
-			}
-			t.Add(c.name, mean)
-		}
+			return err
+		}})
 	}
-	return t, nil
+	return all
 }

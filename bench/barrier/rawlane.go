@@ -28,7 +28,7 @@ const (
 
 // tryMPI reports whether there is an Open MPI. Without one, the command says what to install.
 func (b *bench) tryMPI(ctx context.Context) (bool, error) {
-	cmd := b.rawlane.Command(ctx, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
+	cmd := b.programs.Command(ctx, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "%s: the row of Open MPI is left out, and with it its ratios\n", bytes.TrimSpace(out))
@@ -45,11 +45,11 @@ func inTurn(round int) string {
 }
 
 // runRawlane is a round of all algorithms, and of Open MPI.
-func (b *bench) runRawlane(ctx context.Context, t *table, round int) error {
+func (b *bench) runRawlane(ctx context.Context, t *table) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	args := []string{"barrier", "--work", "0s", "--link", "ring", "--mode", "processes", "--algo", inTurn(round),
-		"--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(b.iters)}
+	args := []string{"barrier", "--work", "0s", "--link", "ring", "--mode", "processes", "--algo", inTurn(t.round),
+		"--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(b.Iters)}
 	if b.mpi {
 		args = append(args, "--compare-mpi")
 	}
@@ -59,7 +59,8 @@ func (b *bench) runRawlane(ctx context.Context, t *table, round int) error {
 		Loop   string  `json:"loop"`
 		Mean   float64 `json:"mean_us"`
 	}
-	lines, err := harness.Lines[line](ctx, b.rawlane, args...)
+	t.round++
+	lines, err := harness.Lines[line](ctx, &b.programs, args...)
 	if err != nil {
 		return err
 	}

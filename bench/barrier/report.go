@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -12,98 +11,49 @@ import (
 
 // table is the mean times of the variants with one number of processes, in us.
 type table struct {
-	harness.Rows
+	harness.Table
 	nodes  int
+	round  int               // begun so far
 	chosen map[string]string // algorithms, by the variant
 }
 
-// best returns the fastest of the variants whose names begin so, except one.
-func (t *table) best(prefix, except string) (best *harness.Row) {
+// fastest returns the fastest of the variants with such names; nil if all of them were left out.
+func (t *table) fastest(isOne func(name string) bool) (best *harness.Row) {
 	for _, r := range t.Rows {
-		if strings.HasPrefix(r.Name, prefix) && r.Name != except && (best == nil || r.Median() < best.Median()) {
+		if isOne(r.Name) && (best == nil || r.Median() < best.Median()) {
 			best = r
 		}
 	}
 	return best
 }
 
-// faster returns the faster of two variants, or the one that was not left out.
-func (t *table) faster(a, b string) *harness.Row {
-	x, y := t.Find(a), t.Find(b)
-	if x == nil || y != nil && y.Median() < x.Median() {
-		return y
-	}
-	return x
-}
-
-// columns are the variants that all are compared with.
-var columns = []struct{ head, key, name string }{
-	{"/ MPI", "ratio_to_mpi", openMPI},
-	{"/ C block", "ratio_to_c_blocking", cBlocking},
-	{"/ C spin", "ratio_to_c_spinning", cSpinning},
-	{"/ C ring", "ratio_to_c_ring", cRing},
-}
-
-// report is a table for each number of processes.
-type report []*table
-
-// JSON implements harness.Report.
-func (all report) JSON() (lines []any) {
-	for _, t := range all {
-		for _, r := range t.Rows {
-			lines = append(lines, t.line(r))
-		}
-	}
-	return lines
-}
-
-func (t *table) line(r *harness.Row) map[string]any {
-	line := map[string]any{"name": r.Name, "nodes": t.nodes, "mean_us": r.Median(), "rounds": len(r.Values),
-		"lowest_mean_us": r.Min(), "highest_mean_us": r.Max()}
-	if chosen := t.chosen[r.Name]; chosen != "" {
-		line["chosen"] = chosen
-	}
-	for _, col := range columns {
-		if other := t.Find(col.name); other != nil {
-			line[col.key] = r.Over(other)
-		}
-	}
-	return line
-}
-
-// Text implements harness.Report.
-func (all report) Text(out io.Writer) {
-	var targets []harness.Target
-	for _, t := range all {
-		t.print(out)
-		targets = append(targets, t.targets()...)
-	}
-	harness.PrintTargets(out, targets...)
-}
-
-func (t *table) print(out io.Writer) {
-	fmt.Fprintf(out, "Barrier among %d processes, us; median of %d rounds\n%-28s %9s %21s",
-		t.nodes, len(t.Rows[0].Values), "", "mean", "means of the rounds")
-	for _, col := range columns {
-		if t.Find(col.name) != nil {
-			fmt.Fprintf(out, " %9s", col.head)
-		}
-	}
-	fmt.Fprintln(out)
-	for _, r := range t.Rows {
-		name := r.Name
-		if chosen := t.chosen[name]; chosen != "" && ours+chosen != name {
-			name += " = " + chosen
-		}
-		fmt.Fprintf(out, "%-28s %9.2f %9.2f - %9.2f", name, r.Median(), r.Min(), r.Max())
-		for _, col := range columns {
-			if other := t.Find(col.name); other != nil {
-				fmt.Fprintf(out, " %9.2f", r.Over(other))
+func newTable(nodes, rounds int) *table {
+	t := &table{nodes: nodes, chosen: make(map[string]string)}
+	t.Table = harness.Table{
+		Title: fmt.Sprintf("Barrier among %d processes, us; median of %d rounds\n%-28s %9s %21s",
+			nodes, rounds, "", "mean", "means of the rounds"),
+		Text: func(r *harness.Row) string {
+			name := r.Name
+			if chosen := t.chosen[name]; chosen != "" && ours+chosen != name {
+				name += " = " + chosen
 			}
-		}
-		fmt.Fprintln(out)
+			return fmt.Sprintf("%-28s %9.2f %9.2f - %9.2f", name, r.Median(), r.Min(), r.Max())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			line := map[string]any{"name": r.Name, "nodes": t.nodes, "mean_us": r.Median(), "rounds": len(r.Values),
+				"lowest_mean_us": r.Min(), "highest_mean_us": r.Max()}
+			if chosen := t.chosen[r.Name]; chosen != "" {
+				line["chosen"] = chosen
+			}
+			return line
+		},
+		Width: 9,
 	}
-	fmt.Fprintln(out)
+	t.AddRatio("/ MPI", "ratio_to_mpi", openMPI)
+	t.AddRatio("/ C block", "ratio_to_c_blocking", cBlocking)
+	t.AddRatio("/ C spin", "ratio_to_c_spinning", cSpinning)
+	t.AddRatio("/ C ring", "ratio_to_c_ring", cRing)
+	return t
 }
 
 // Limits of the targets, by the number of processes.
@@ -116,19 +66,19 @@ var (
 // C, and with each other.
 func (t *table) targets() (all []harness.Target) {
 	add := func(what string, r, to *harness.Row, limit float64) {
-		if to != nil {
-			what = fmt.Sprintf("%2d processes: %s", t.nodes, what)
-			all = append(all, harness.Target{What: what, Got: r.Over(to), Limit: limit})
-		}
+		what = fmt.Sprintf("%2d processes: %s", t.nodes, what)
+		all = append(all, harness.Target{What: what, Got: r.Over(to), Limit: limit})
 	}
-	best := t.best(ours, "")
+	best := t.fastest(func(name string) bool { return strings.HasPrefix(name, ours) })
+	inC := t.fastest(func(name string) bool { return name == cBlocking || name == cSpinning })
+	others := t.fastest(func(name string) bool { return strings.HasPrefix(name, ours) && name != ours+"auto" })
 	if limit, ok := mpiLimits[t.nodes]; ok {
 		add(fmt.Sprintf("best at most %.2f x Open MPI", limit), best, t.Find(openMPI), limit)
 	}
-	if c := t.faster(cBlocking, cSpinning); cSizes[t.nodes] {
-		add("concurrent at most 1.3 x C", t.Find(ours+"concurrent"), c, 1.3)
-		add("best at most 1.1 x C", best, c, 1.1)
+	if cSizes[t.nodes] {
+		add("concurrent at most 1.3 x C", t.Find(ours+"concurrent"), inC, 1.3)
+		add("best at most 1.1 x C", best, inC, 1.1)
 	}
-	add("auto at most 1.15 x the best", t.Find(ours+"auto"), t.best(ours, ours+"auto"), 1.15)
+	add("auto at most 1.15 x the best", t.Find(ours+"auto"), others, 1.15)
 	return all
 }

@@ -6,7 +6,6 @@ package baseline
 import (
 	"cmp"
 	"embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,14 +15,14 @@ import (
 //go:embed c/*.c c/*.h
 var source embed.FS
 
-// ErrNoCompiler means that there is no C compiler on this machine.
-var ErrNoCompiler = errors.New("no C compiler (install gcc, or set CC)")
-
-// Build compiles the program into dir and returns its path. c/main.c lists its arguments.
+// Build compiles the program into dir and returns its path. c/main.c lists its arguments. Without a
+// C compiler it returns "" and warns on stderr: the rows of C are left out of the tables.
 func Build(dir string) (path string, err error) {
 	cc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "cc"))
 	if err != nil {
-		return "", ErrNoCompiler
+		fmt.Fprintln(os.Stderr, "no C compiler (install gcc, or set CC): "+
+			"the C rows are left out, and with them the ratios")
+		return "", nil
 	}
 	if err := os.CopyFS(dir, source); err != nil {
 		return "", fmt.Errorf("write the C program: %w", err)
@@ -38,15 +37,4 @@ func Build(dir string) (path string, err error) {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	return path, nil
-}
-
-// BuildIfPossible is Build, but returns "" and warns on stderr if there is no compiler: the rows of
-// C are left out of the tables.
-func BuildIfPossible(dir string) (path string, err error) {
-	path, err = Build(dir)
-	if errors.Is(err, ErrNoCompiler) {
-		fmt.Fprintf(os.Stderr, "%v: the C rows are left out, and with them the ratios\n", err)
-		return "", nil
-	}
-	return path, err
 }

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package harness is what the benchmarks of this folder share: the main function and its flags,
-// rounds in which the variants take turns, medians, tables, targets, and runs of the rawlane
-// command.
+// rounds in which the variants take turns, tables of medians and ratios, targets, and the programs
+// that are compared.
 package harness
 
 import (
@@ -11,70 +11,77 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 )
 
-// Bench is a benchmark: its flags beside those that all have, and how it runs.
+// Bench is a benchmark. Flags of its own are package flag's.
 type Bench struct {
-	Name     string
-	Rounds   int // the default of -rounds
-	Iters    int // the default of -iters
-	MinIters int
-	Flags    func(*flag.FlagSet) // may be nil
-	Run      func(context.Context, Options) (Report, error)
-}
-
-// Options are the flags that all benchmarks have.
-type Options struct {
-	Rounds, Iters int
-}
-
-// Report is the result of a benchmark.
-type Report interface {
-	JSON() []any    // lines
-	Text(io.Writer) // a table and the targets
+	Name          string
+	Rounds, Iters int // the defaults of -rounds and -iters, and in Run what the user gave
+	MinIters      int
+	Run           func(context.Context, *Bench) (Report, error)
 }
 
 // Main runs the benchmark and exits.
 func (b *Bench) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := b.main(ctx, os.Args[1:], os.Stdout)
+	err := b.main(ctx)
 	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", b.Name, err)
-		os.Exit(1)
-	}
+	Exit(b.Name, err)
 }
 
-func (b *Bench) main(ctx context.Context, args []string, out io.Writer) error {
-	var o Options
-	f := flag.NewFlagSet(b.Name, flag.ExitOnError)
-	f.IntVar(&o.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
-	f.IntVar(&o.Iters, "iters", b.Iters, "operations of each variant in a round")
-	asJSON := f.Bool("json", false, "print JSON lines")
-	if b.Flags != nil {
-		b.Flags(f)
+// Exit ends the program, with status 1 if there is an error.
+func Exit(name string, err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
 	}
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if o.Rounds < 1 || o.Iters < b.MinIters {
+	os.Exit(0)
+}
+
+func (b *Bench) main(ctx context.Context) error {
+	flag.CommandLine.Init(b.Name, flag.ExitOnError)
+	flag.IntVar(&b.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
+	flag.IntVar(&b.Iters, "iters", b.Iters, "operations of each variant in a round")
+	asJSON := flag.Bool("json", false, "print JSON lines")
+	flag.Parse()
+	if b.Rounds < 1 || b.Iters < b.MinIters {
 		return fmt.Errorf("want -rounds 1 or more, -iters %d or more", b.MinIters)
 	}
-	r, err := b.Run(ctx, o)
+	r, err := b.Run(ctx, b)
 	if err != nil {
 		return err
 	}
 	if !*asJSON {
-		r.Text(out)
+		r.print(os.Stdout)
 		return nil
 	}
-	lines := json.NewEncoder(out)
+	lines := json.NewEncoder(os.Stdout)
 	var errs []error
-	for _, v := range r.JSON() {
-		errs = append(errs, lines.Encode(v))
+	for _, t := range r.Tables {
+		for _, row := range t.Rows {
+			errs = append(errs, lines.Encode(t.line(row)))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// Variant is one of the programs that a benchmark compares. Run adds its results of a round to a
+// table.
+type Variant struct {
+	Name string
+	Run  func(context.Context) error
+}
+
+// RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
+func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
+	for range b.Rounds {
+		for _, v := range all {
+			if err := v.Run(ctx); err != nil {
+				return fmt.Errorf("%s: %w", v.Name, err)
+			}
+		}
+	}
+	return nil
 }

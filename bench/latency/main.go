@@ -10,112 +10,113 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"os"
+	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/rawlane/rawlane/bench/baseline"
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/bench/netpair"
 )
 
+var size = flag.Int("size", 64, "payload in bytes")
+
 func main() {
-	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], goPrefix) {
-		goEnd(os.Args[1:])
-		return
-	}
-	size := 64
-	b := harness.Bench{
-		Name: "latency", Rounds: 5, Iters: 20000, MinIters: 100,
-		Flags: func(f *flag.FlagSet) { f.IntVar(&size, "size", size, "payload in bytes") },
-		Run: func(ctx context.Context, o harness.Options) (harness.Report, error) {
-			return run(ctx, o, size)
-		},
-	}
+	b := harness.Bench{Name: "latency", Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
 	b.Main()
 }
 
-type variant = harness.Variant[harness.Latency]
-
-func run(ctx context.Context, o harness.Options, size int) (harness.Report, error) {
-	if size < 4 || size > 1400 {
-		return nil, errors.New("want -size 4 to 1400")
-	}
-	p, err := netpair.New()
-	if err != nil {
-		return nil, err
-	}
-	all, err := variants(ctx, p, size, o.Iters)
-	if err == nil {
-		err = harness.Rounds(ctx, all, o.Rounds)
-	}
-	return newReport(all, size), errors.Join(err, p.Close())
-}
-
-func variants(ctx context.Context, p *netpair.Pair, size, iters int) (all []*variant, err error) {
-	add := func(name string, run func(context.Context) (harness.Latency, error)) {
-		all = append(all, &variant{Name: name, Run: run})
-	}
-	numbers := []string{strconv.Itoa(size), strconv.Itoa(iters)}
-	c, err := baseline.BuildIfPossible(p.Dir())
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range []struct{ name, kind, where string }{
-		{cRing, "ring", netpair.Interface}, {cUDP, "udp", p.IP(1)}, {"C, TCP sockets, polled", "tcp", p.IP(1)},
-	} {
-		if c == "" {
-			break
-		}
-		add(k.name, func(ctx context.Context) (harness.Latency, error) {
-			echo := []string{c, k.kind + "-echo", netpair.Interface, strconv.Itoa(p.Core(1))}
-			ping := append([]string{c, k.kind + "-ping", k.where, strconv.Itoa(p.Core(0))}, numbers...)
-			_, out, err := p.Run(ctx, echo, ping)
-			return harness.ParseLatency(out, err)
-		})
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	for _, network := range []string{"udp", "tcp"} {
-		add("Go, net package, "+strings.ToUpper(network), func(ctx context.Context) (harness.Latency, error) {
-			_, out, err := p.Run(ctx, []string{self, goPrefix + "echo", p.IP(1)},
-				append([]string{self, goPrefix + "ping", p.IP(1), network}, numbers...))
-			return harness.ParseLatency(out, err)
-		})
-	}
-	rawlane, err := harness.BuildRawlane(ctx, p.Dir())
-	if err != nil {
-		return nil, err
-	}
-	for _, link := range []string{"ring", "packet", "fabric"} {
-		add("rawlane, "+link, func(ctx context.Context) (harness.Latency, error) {
-			return measure(ctx, rawlane, link, size, iters)
-		})
-	}
-	return all, nil
-}
-
-// Names of variants that the others are compared with.
+// Names of variants that are compared.
 const (
 	cRing = "C, bare AF_PACKET ring, polled"
 	cUDP  = "C, UDP sockets, polled"
+	goUDP = "Go, net package, UDP"
+	goTCP = "Go, net package, TCP"
+	ours  = "rawlane, ring"
 )
 
-// measure runs "rawlane bench latency".
-func measure(ctx context.Context, r harness.Rawlane, link string, size, iters int) (harness.Latency, error) {
-	type line struct {
-		Min float64 `json:"min_us"`
-		P50 float64 `json:"p50_us"`
-		P99 float64 `json:"p99_us"`
-		Max float64 `json:"max_us"`
+func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
+	if *size < 4 || *size > 1400 {
+		return r, errors.New("want -size 4 to 1400")
 	}
-	lines, err := harness.Lines[line](ctx, r, "latency", "--link", link,
-		"--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters))
+	p, err := netpair.New()
 	if err != nil {
-		return harness.Latency{}, err
+		return r, err
 	}
-	l := lines[0]
-	return harness.Latency{Min: l.Min * 1e3, P50: l.P50 * 1e3, P99: l.P99 * 1e3, Max: l.Max * 1e3}, nil
+	defer func() { err = errors.Join(err, p.Close()) }()
+	programs, err := harness.Build(ctx, p.Dir())
+	if err != nil {
+		return r, err
+	}
+	t := newTable(b.Rounds)
+	if err := b.RunRounds(ctx, variants(p, &programs, t, b.Iters)); err != nil {
+		return r, err
+	}
+	return harness.Report{Tables: []*harness.Table{t}, Targets: targets(t)}, nil
+}
+
+// variants add to t. Go's sockets are measured by rawlane, beside its own link.
+func variants(p *netpair.Pair, programs *harness.Programs, t *harness.Table, iters int) (all []harness.Variant) {
+	for _, k := range []struct{ name, kind, where string }{
+		{cRing, "ring", netpair.Interface}, {cUDP, "udp", p.IP(1)}, {"C, TCP sockets, polled", "tcp", p.IP(1)},
+	} {
+		if programs.C == "" {
+			break
+		}
+		all = append(all, harness.Variant{Name: k.name, Run: func(ctx context.Context) error {
+			_, ns, err := p.RunC(ctx, programs.C, k.kind+"-echo", k.kind+"-ping", k.where, *size, iters)
+			if err == nil {
+				t.AddLatency(k.name, [4]float64(ns))
+			}
+			return err
+		}})
+	}
+	links := map[string]string{
+		"udp": goUDP, "tcp": goTCP, "ring": ours, "packet": "rawlane, packet", "fabric": "rawlane, fabric",
+	}
+	for _, args := range [][]string{{"ring", "--beside", "tcp,udp"}, {"packet"}, {"fabric"}} {
+		all = append(all, harness.Variant{Name: links[args[0]], Run: func(ctx context.Context) error {
+			type line struct {
+				Link string  `json:"link"`
+				P50  float64 `json:"p50_us"`
+				P99  float64 `json:"p99_us"`
+			}
+			lines, err := harness.Lines[line](ctx, programs, append([]string{"latency", "--size", strconv.Itoa(*size),
+				"--iters", strconv.Itoa(iters), "--link"}, args...)...)
+			for _, l := range slices.Backward(lines) { // Go's stand above the ring
+				t.Add(links[l.Link], l.P50, l.P99)
+			}
+			return err
+		}})
+	}
+	return all
+}
+
+func newTable(rounds int) *harness.Table {
+	t := &harness.Table{
+		Title: fmt.Sprintf("Half a round trip, %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
+			*size, rounds, "", "p50", "p99", "p50 of the rounds"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			line := harness.LatencyJSON(r)
+			line["size_bytes"] = *size
+			return line
+		},
+		Width: 8,
+	}
+	t.AddRatio("/ C ring", "ratio_to_c_ring", cRing)
+	t.AddRatio("/ C UDP", "ratio_to_c_udp", cUDP)
+	return t
+}
+
+// targets are the ratios of the ring to others that were not left out.
+func targets(t *harness.Table) []harness.Target {
+	ring := t.Find(ours)
+	return []harness.Target{
+		{What: "ring at most 1.5 x the bare ring in C", Got: ring.Over(t.Find(cRing)), Limit: 1.5},
+		{What: "ring at most 0.75 x polled UDP in C", Got: ring.Over(t.Find(cUDP)), Limit: 0.75},
+		{What: "ring 12 x faster than Go's UDP", Got: ring.Over(t.Find(goUDP)), Limit: 1. / 12},
+		{What: "ring 12 x faster than Go's TCP", Got: ring.Over(t.Find(goTCP)), Limit: 1. / 12},
+	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -38,65 +37,71 @@ func putOf(size, mtu int) string {
 	return fmt.Sprintf("rawlane, put, %d bytes", size)
 }
 
-// section is rows that are compared with the best of those whose names begin like base.
-type section struct {
-	harness.Rows
-	title, unit, key  string
-	base, head, ratio string // ratio ends the JSON key
-	less              bool   // is better
+// table is rows that are compared with the best of those whose names begin like base.
+type table struct {
+	harness.Table
+	less bool // is better
 }
 
-// Indexes of a table's sections.
-const (
-	latency = iota
-	records
-	oneWay
-	bothWays
-	small
-)
-
-type table []*section
-
-func newTable() *table {
-	return &table{
-		latency: {title: "Half a round trip, us", unit: "us", key: "half_round_trip",
-			base: tcp64, head: "/ C TCP", ratio: "c_tcp", less: true},
-		records: {title: "Records of 8 bytes one way, million/s", unit: "million/s", key: "records",
-			base: tcpEach, head: "/ one send", ratio: "c_tcp_one_send"},
-		oneWay: {title: "One way, MB/s", unit: "MB/s", key: "one_way",
-			base: cFrames, head: "/ C frames", ratio: "c_frames"},
-		bothWays: {title: "Both ways at once, MB/s each way", unit: "MB/s", key: "both_ways",
-			base: cFrames, head: "/ C frames", ratio: "c_frames"},
-		small: {title: "Small writes one way, MB/s", unit: "MB/s", key: "small",
-			head: "/ 64 KiB", ratio: "put_64_kib"},
+func (b *bench) makeTables() {
+	b.latency = newTable("Half a round trip, us", "us", "half_round_trip")
+	b.latency.less = true
+	b.latency.compare("/ C TCP", "c_tcp", tcp64)
+	b.records = newTable("Records of 8 bytes one way, million/s", "million/s", "records")
+	b.records.compare("/ one send", "c_tcp_one_send", tcpEach)
+	b.oneWay = newTable("One way, MB/s", "MB/s", "one_way")
+	b.oneWay.compare("/ C frames", "c_frames", cFrames)
+	b.bothWays = newTable("Both ways at once, MB/s each way", "MB/s", "both_ways")
+	b.bothWays.compare("/ C frames", "c_frames", cFrames)
+	b.small = newTable("Small writes one way, MB/s", "MB/s", "small")
+	b.small.Ratios = []harness.Ratio{
+		{Head: "/ 64 KiB", Key: "ratio_to_put_64_kib", To: func() *harness.Row { return b.oneWay.Find(peak) }},
 	}
 }
 
-func (t *table) add(section int, name string, value float64) { (*t)[section].Add(name, value) }
+func newTable(title, unit, section string) *table {
+	return &table{Table: harness.Table{
+		Title: fmt.Sprintf("%-38s %9s %21s", title, "median", "range"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-38s %9.2f %9.2f - %9.2f", r.Name, r.Median(), r.Min(), r.Max())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"section": section, "name": r.Name, "unit": unit, "rounds": len(r.Values),
+				"median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
+		},
+		Width: 10,
+	}}
+}
+
+// compare adds a column of ratios to the best of the rows whose names begin so.
+func (t *table) compare(head, key, prefix string) {
+	to := func() *harness.Row { return t.best(prefix, (*harness.Row).Median) }
+	t.Ratios = append(t.Ratios, harness.Ratio{Head: head, Key: "ratio_to_" + key, To: to})
+}
 
 // bestRound returns the best result of a row.
-func (s *section) bestRound(r *harness.Row) float64 {
-	if s.less {
+func (t *table) bestRound(r *harness.Row) float64 {
+	if t.less {
 		return r.Min()
 	}
 	return r.Max()
 }
 
 // best returns the row with the best value among those whose names begin so; nil without any.
-func (s *section) best(prefix string, of func(*harness.Row) float64) (best *harness.Row) {
-	for _, r := range s.Rows {
-		if strings.HasPrefix(r.Name, prefix) && (best == nil || s.less == (of(r) < of(best))) {
+func (t *table) best(prefix string, of func(*harness.Row) float64) (best *harness.Row) {
+	for _, r := range t.Rows {
+		if strings.HasPrefix(r.Name, prefix) && (best == nil || t.less == (of(r) < of(best))) {
 			best = r
 		}
 	}
 	return best
 }
 
-// compare returns two ratios of the best rows of two names; 0 without one of them. The first is the
+// ratios returns two ratios of the best rows of two names; 0 without one of them. The first is the
 // median of the ratios of results that were measured one after the other, or else the ratio of the
 // medians. The second is the ratio of the best results.
-func (s *section) compare(of, to string) (neighbours, best float64) {
-	a, b := s.best(of, (*harness.Row).Median), s.best(to, (*harness.Row).Median)
+func (t *table) ratios(of, to string) (neighbours, best float64) {
+	a, b := t.best(of, (*harness.Row).Median), t.best(to, (*harness.Row).Median)
 	if a == nil || b == nil {
 		return 0, 0
 	}
@@ -108,88 +113,50 @@ func (s *section) compare(of, to string) (neighbours, best float64) {
 		}
 		neighbours = ratios.Median()
 	}
-	return neighbours, s.bestRound(s.best(of, s.bestRound)) / s.bestRound(s.best(to, s.bestRound))
+	return neighbours, t.bestRound(t.best(of, t.bestRound)) / t.bestRound(t.best(to, t.bestRound))
 }
 
-// base returns the number that a section's rows are compared with; 0 if its row was left out.
-func (t *table) base(section int) float64 {
-	if section == small {
-		return (*t)[oneWay].Find(peak).Median()
+func (b *bench) report() (r harness.Report) {
+	for _, t := range []*table{b.latency, b.records, b.oneWay, b.bothWays, b.small} {
+		r.Tables = append(r.Tables, &t.Table)
 	}
-	s := (*t)[section]
-	return s.best(s.base, (*harness.Row).Median).Median()
-}
-
-// JSON implements harness.Report.
-func (t *table) JSON() (lines []any) {
-	for i, s := range *t {
-		for _, r := range s.Rows {
-			line := map[string]any{"section": s.key, "name": r.Name, "unit": s.unit, "rounds": len(r.Values),
-				"median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
-			if base := t.base(i); base > 0 {
-				line["ratio_to_"+s.ratio] = r.Median() / base
-			}
-			lines = append(lines, line)
-		}
+	r.Targets = b.targets()
+	if ratio, best := b.oneWay.ratios(peak, tcpLong); ratio > 0 {
+		r.Note = fmt.Sprintf("for information: put of 64 KiB / C's TCP %.2f, best results %.2f\n", ratio, best)
 	}
-	return lines
-}
-
-// Text implements harness.Report.
-func (t *table) Text(out io.Writer) {
-	for i, s := range *t {
-		fmt.Fprintf(out, "%-38s %9s %21s", s.title, "median", "range")
-		base := t.base(i)
-		if base > 0 {
-			fmt.Fprintf(out, " %10s", s.head)
-		}
-		fmt.Fprintln(out)
-		for _, r := range s.Rows {
-			fmt.Fprintf(out, "%-38s %9.2f %9.2f - %9.2f", r.Name, r.Median(), r.Min(), r.Max())
-			if base > 0 {
-				fmt.Fprintf(out, " %10.2f", r.Median()/base)
-			}
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintln(out)
-	}
-	harness.PrintTargets(out, t.targets()...)
-	if ratio, best := (*t)[oneWay].compare(peak, tcpLong); ratio > 0 {
-		fmt.Fprintf(out, "for information: put of 64 KiB / C's TCP %.2f, best results %.2f\n", ratio, best)
-	}
+	return r
 }
 
 // targets goes by the ratios of neighbours. The best results, beside, were disturbed least.
-func (t *table) targets() (all []harness.Target) {
+func (b *bench) targets() (all []harness.Target) {
 	for _, g := range []struct {
 		what    string
-		section int
+		table   *table
 		of, to  string
 		atLeast bool
 		limit   float64
 	}{
-		{"put of 4 bytes at most 1.6 x a message", latency, put4, plain4, false, 1.6},
-		{"push of 64 bytes faster than C's TCP", latency, push64, tcp64, false, 1},
-		{"push at least 1.5 x C's TCP, one each", records, pushEach, tcpEach, true, 1.5},
-		{"put of 64 KiB at least 0.9 x C's frames", oneWay, peak, cFrames, true, 0.9},
-		{"both ways at least 0.85 x C's frames", bothWays, peak, cFrames, true, 0.85},
+		{"put of 4 bytes at most 1.6 x a message", b.latency, put4, plain4, false, 1.6},
+		{"push of 64 bytes faster than C's TCP", b.latency, push64, tcp64, false, 1},
+		{"push at least 1.5 x C's TCP, one each", b.records, pushEach, tcpEach, true, 1.5},
+		{"put of 64 KiB at least 0.9 x C's frames", b.oneWay, peak, cFrames, true, 0.9},
+		{"both ways at least 0.85 x C's frames", b.bothWays, peak, cFrames, true, 0.85},
 	} {
-		if ratio, best := (*t)[g.section].compare(g.of, g.to); ratio > 0 {
-			all = append(all, harness.Target{What: g.what, Got: ratio, Limit: g.limit, AtLeast: g.atLeast,
-				Note: fmt.Sprintf("best results %.2f, ", best)})
-		}
+		ratio, best := g.table.ratios(g.of, g.to)
+		all = append(all, harness.Target{What: g.what, Got: ratio, Limit: g.limit, AtLeast: g.atLeast,
+			Note: fmt.Sprintf("best results %.2f, ", best)})
 	}
-	batched := (*t)[records].Find(pushBatch)
+	batched := b.records.Find(pushBatch)
 	return append(all,
 		harness.Target{What: "push in batches at least 5 million/s", Got: batched.Median(), Limit: 5,
 			AtLeast: true, Note: fmt.Sprintf("best result %.2f, ", batched.Max())},
-		harness.Target{What: "half of the peak at 512 bytes at most", Got: t.half(), Limit: 512})
+		harness.Target{What: "half of the peak at 512 bytes at most", Got: b.half(), Limit: 512})
 }
 
 // half returns the smallest size that reaches half of the peak; infinity without one.
-func (t *table) half() float64 {
+func (b *bench) half() float64 {
 	for _, size := range smallSizes {
-		if (*t)[small].Find(putOf(size, frameLen)).Median() >= (*t)[oneWay].Find(peak).Median()/2 {
+		if b.small.Find(putOf(size, frameLen)).Over(b.oneWay.Find(peak)) >= 0.5 {
 			return float64(size)
 		}
 	}

@@ -5,21 +5,17 @@
 package netpair
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
+	"strconv"
 	"time"
 
 	"github.com/safchain/ethtool"
-	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -29,7 +25,7 @@ const patience = 2 * time.Minute
 // Pair is two namespaces to run programs in.
 type Pair struct {
 	bed   *testbed.Bed
-	cores [2]int
+	cores []int
 	dir   string
 }
 
@@ -38,11 +34,14 @@ func New() (*Pair, error) {
 	if err := testbed.Reexec(); err != nil {
 		return nil, err
 	}
-	p := &Pair{}
-	if err := p.chooseCores(); err != nil {
+	cores, err := harness.Cores(2)
+	if err == nil && cores == nil {
+		err = errors.New("one core: the comparison needs two, for two programs that spin")
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	p := &Pair{cores: cores}
 	if p.dir, err = os.MkdirTemp("", "rawlane-bench-"); err != nil {
 		return nil, err
 	}
@@ -52,110 +51,52 @@ func New() (*Pair, error) {
 	return p, nil
 }
 
-func (p *Pair) chooseCores() error {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return fmt.Errorf("ask for the cores: %w", err)
-	}
-	found := 0
-	for core := 0; core < 1024 && found < 2; core++ {
-		if set.IsSet(core) {
-			p.cores[found] = core
-			found++
-		}
-	}
-	if found < 2 {
-		return errors.New("one core: the comparison needs two, for two programs that spin")
-	}
-	return nil
-}
-
 // Dir is a directory for programs, removed by Close.
 func (p *Pair) Dir() string { return p.dir }
-
-// Core returns the core of a node's programs.
-func (p *Pair) Core(node int) int { return p.cores[node] }
 
 // Close ends the programs and removes the namespaces.
 func (p *Pair) Close() error { return errors.Join(p.bed.Close(), os.RemoveAll(p.dir)) }
 
 // Run runs answer on node 1, which prints "ready" when it is and runs until it is told to end
-// (SIGTERM), and then ask on node 0. It returns what they printed; of answer, what came after
-// "ready".
-func (p *Pair) Run(ctx context.Context, answer, ask []string) (answered, asked string, err error) {
+// (SIGTERM), and then ask on node 0. It returns the numbers that they printed: at least so many.
+func (p *Pair) Run(
+	ctx context.Context, answer, ask []string, wantAnswered, wantAsked int,
+) (answered, asked []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	server, err := p.serve(ctx, answer)
+	server, err := harness.Start(ctx, p.bed, 1, p.cores, answer...)
+	if err == nil {
+		err = server.AwaitReady()
+	}
 	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", strings.Join(answer, " "), err)
+		return nil, nil, err
 	}
-	var out bytes.Buffer
-	client := exec.CommandContext(ctx, ask[0], ask[1:]...)
-	client.Stdout, client.Stderr = &out, os.Stderr
-	if err = p.start(0, client); err == nil {
-		err = client.Wait()
+	client, err := harness.Start(ctx, p.bed, 0, p.cores, ask...)
+	if err == nil {
+		asked, err = client.Numbers(wantAsked)
 	}
-	answered, serverErr := server.end()
-	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", strings.Join(ask, " "), err)
-	}
-	if serverErr != nil {
-		return "", "", fmt.Errorf("%s: %w", strings.Join(answer, " "), serverErr)
-	}
-	return answered, out.String(), nil
+	server.Stop()
+	answered, serverErr := server.Numbers(wantAnswered)
+	return answered, asked, cmp.Or(err, serverErr)
 }
 
-// server is a program that answers.
-type server struct {
-	cmd  *exec.Cmd
-	said *bufio.Reader
-}
+// prints is how many numbers modes of the C program print.
+var prints = map[string]int{"ring-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
+	"ring-txring": 1, "ring-sink": 1, "ring-both": 2}
 
-// serve starts a server on node 1, and returns when it is ready. It is killed when the context
-// ends.
-func (p *Pair) serve(ctx context.Context, args []string) (*server, error) {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+// RunC is Run for modes of the C program. The answering one works on the node's interface, the
+// asking one where it is told: there, or with the other's address.
+func (p *Pair) RunC(
+	ctx context.Context, program, answer, ask, where string, numbers ...int,
+) (answered, asked []float64, err error) {
+	args := func(mode, where string, node int) []string {
+		words := []string{program, mode, where, strconv.Itoa(p.cores[node])}
+		for _, n := range numbers {
+			words = append(words, strconv.Itoa(n))
+		}
+		return words
 	}
-	if err := p.start(1, cmd); err != nil {
-		return nil, err
-	}
-	s := &server{cmd, bufio.NewReader(out)}
-	line, err := s.said.ReadString('\n')
-	if strings.TrimSpace(line) != "ready" {
-		_ = cmd.Process.Kill() // it may have ended already, and that is what err will tell
-		return nil, fmt.Errorf("said %q, want ready: %w", line, errors.Join(err, cmd.Wait()))
-	}
-	return s, nil
-}
-
-// end tells the server to end, and returns the rest of what it says.
-func (s *server) end() (said string, err error) {
-	_ = s.cmd.Process.Signal(unix.SIGTERM) // it may have ended by itself, as streams do
-	rest, err := io.ReadAll(s.said)
-	ended := s.cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
-		ended = nil // as it was told
-	}
-	return string(rest), errors.Join(err, ended)
-}
-
-// start starts a program in a node's namespace and on its core: it inherits both from the node's
-// thread.
-func (p *Pair) start(node int, cmd *exec.Cmd) error {
-	err := p.bed.Node(node).Do(func() error {
-		var set unix.CPUSet
-		set.Set(p.cores[node])
-		return unix.SchedSetaffinity(0, &set)
-	})
-	if err != nil {
-		return err
-	}
-	return p.bed.Node(node).Start(cmd)
+	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), prints[answer], prints[ask])
 }
 
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair

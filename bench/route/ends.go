@@ -35,161 +35,102 @@ const (
 	answer  = `{"version":"1.12345","routes":[{"dst":"02:00:00:00:00:02","vid":1}]}` + "\n"
 )
 
+// end is one end of a variant, with the arguments of the program that is it.
+type end struct {
+	socket       string
+	iters, nodes int
+}
+
+var roles = map[string]func(end) error{
+	"blocking-answer": func(e end) error { return e.answer(blocking) },
+	"blocking-ask":    func(e end) error { return e.ask(blocking) },
+	"net-answer":      func(e end) error { return e.answer(nonBlocking) },
+	"net-ask":         func(e end) error { return e.ask(nonBlocking) },
+	"manager-answer":  end.managerAnswer,
+	"manager-ask":     end.managerAsk,
+	"table-answer":    end.idle,
+	"table-ask":       end.tableAsk,
+	"frame-answer":    end.idle,
+	"frame-ask":       end.frameAsk,
+}
+
 // runEnd is end-KIND-answer SOCKET ITERS NODES or end-KIND-ask SOCKET ITERS NODES.
-func runEnd(args []string) {
-	if len(args) != 4 {
-		fmt.Fprintln(os.Stderr, "route: these arguments are for the benchmark itself")
-		os.Exit(1)
+func runEnd(args []string) error {
+	role := roles[strings.TrimPrefix(args[0], endPrefix)]
+	if len(args) != 4 || role == nil {
+		return errors.New("these arguments are for the benchmark itself")
 	}
-	socket := args[1]
 	iters, err1 := strconv.Atoi(args[2])
 	nodes, err2 := strconv.Atoi(args[3])
-	err := errors.Join(err1, err2)
-	if err == nil {
-		err = runRole(args[0], socket, iters, nodes)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "route:", err)
-		os.Exit(1)
-	}
+	return role(end{args[1], iters, nodes})
 }
 
-func runRole(role, socket string, iters, nodes int) error {
-	if strings.HasSuffix(role, "-answer") {
-		_ = os.Remove(socket) // the last round was ended by a signal, and may have left it
-	}
-	switch role {
-	case endPrefix + "blocking-answer":
-		return blockingAnswer(socket)
-	case endPrefix + "blocking-ask":
-		return blockingAsk(socket, iters)
-	case endPrefix + "net-answer":
-		return netAnswer(socket)
-	case endPrefix + "net-ask":
-		return netAsk(socket, iters)
-	case endPrefix + "manager-answer":
-		return managerAnswer(socket, nodes)
-	case endPrefix + "manager-ask":
-		return managerAsk(socket, iters)
-	case endPrefix + "table-answer", endPrefix + "frame-answer":
-		fmt.Println("ready") // the other end asks nothing
-		return waitForSignal()
-	case endPrefix + "table-ask":
-		return tableAsk(iters, nodes)
-	case endPrefix + "frame-ask":
-		return frameAsk(iters)
-	}
-	return fmt.Errorf("role %q", role)
-}
-
-func waitForSignal() error {
+// idle is the other end of one that asks nothing.
+func (end) idle() error {
+	fmt.Println("ready")
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	<-ctx.Done()
 	return nil
 }
 
-// blockingAnswer answers like a C program: with a thread that blocks in read(2).
-func blockingAnswer(socket string) error {
+// nonBlocking is c as Go programs use it: the runtime's poller waits.
+func nonBlocking(c net.Conn) (io.ReadWriter, error) { return c, nil }
+
+// blocking is c as a C program uses it: this thread blocks in read(2).
+func blocking(c net.Conn) (io.ReadWriter, error) {
 	runtime.LockOSThread()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrUnix{Name: socket})
-	}
-	if err == nil {
-		err = unix.Listen(fd, 1)
-	}
+	f, err := c.(*net.UnixConn).File()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Println("ready")
-	c, _, err := unix.Accept(fd)
-	if err != nil {
-		return err
-	}
-	return exchange(c, []byte(answer), make([]byte, len(request)), false, 0)
+	return f, unix.SetNonblock(int(f.Fd()), false)
 }
 
-func blockingAsk(socket string, iters int) error {
-	runtime.LockOSThread()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
-	}
+// answer answers each request until the other end closes.
+func (e end) answer(as func(net.Conn) (io.ReadWriter, error)) error {
+	_ = os.Remove(e.socket) // the last round was ended by a signal, and may have left it
+	l, err := net.Listen("unix", e.socket)
 	if err != nil {
 		return err
 	}
-	return exchange(fd, []byte(request), make([]byte, len(answer)), true, iters)
-}
-
-// exchange writes out and reads in, in this order if it asks, until the other end closes.
-func exchange(fd int, out, in []byte, asks bool, iters int) error {
-	read := func() error {
-		for got := 0; got < len(in); {
-			n, err := unix.Read(fd, in[got:])
-			if err == nil && n == 0 {
-				err = io.EOF
-			}
-			if err != nil {
-				return err
-			}
-			got += n
-		}
-		return nil
-	}
-	write := func() error { _, err := unix.Write(fd, out); return err }
-	if asks {
-		return harness.Measure(iters, func(int) error { return errors.Join(write(), read()) })
-	}
-	for {
-		if err := read(); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		if err := write(); err != nil {
-			return err
-		}
-	}
-}
-
-func netAnswer(socket string) error {
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Close() }()
 	fmt.Println("ready")
 	c, err := l.Accept()
 	if err != nil {
 		return err
 	}
-	in := make([]byte, len(request))
-	for {
-		if _, err := io.ReadFull(c, in); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		if _, err := io.WriteString(c, answer); err != nil {
-			return err
+	rw, err := as(c)
+	in, out := make([]byte, len(request)), []byte(answer)
+	for err == nil {
+		if _, err = io.ReadFull(rw, in); err == nil {
+			_, err = rw.Write(out)
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
-func netAsk(socket string, iters int) error {
-	c, err := net.Dial("unix", socket)
+// ask measures requests and their answers.
+func (e end) ask(as func(net.Conn) (io.ReadWriter, error)) error {
+	c, err := net.Dial("unix", e.socket)
+	if err != nil {
+		return err
+	}
+	rw, err := as(c)
 	if err != nil {
 		return err
 	}
 	in, out := make([]byte, len(answer)), []byte(request)
-	return harness.Measure(iters, func(int) error {
-		if _, err := c.Write(out); err != nil {
+	return harness.Measure(e.iters, func(int) error {
+		if _, err := rw.Write(out); err != nil {
 			return err
 		}
-		_, err := io.ReadFull(c, in)
+		_, err := io.ReadFull(rw, in)
 		return err
 	})
 }
@@ -204,8 +145,8 @@ func roundRobin(nodes int) (*plan.Plan, error) {
 	return plan.RoundRobin(macs, []transport.VID{1, 2, 3, 4})
 }
 
-func managerAnswer(socket string, nodes int) error {
-	p, err := roundRobin(nodes)
+func (e end) managerAnswer() error {
+	p, err := roundRobin(e.nodes)
 	if err != nil {
 		return err
 	}
@@ -213,22 +154,22 @@ func managerAnswer(socket string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Listen("unix", socket, nil); err != nil {
-		return errors.Join(err, s.Close())
+	_ = os.Remove(e.socket) // as in answer
+	if _, err = s.Listen("unix", e.socket, nil); err == nil {
+		err = e.idle()
 	}
-	fmt.Println("ready")
-	return errors.Join(waitForSignal(), s.Close())
+	return errors.Join(err, s.Close())
 }
 
 // managerAsk changes the route to node 1, and checks the tag that a frame to it would carry.
-func managerAsk(socket string, iters int) error {
-	s, err := manager.Dial(context.Background(), "unix", socket)
+func (e end) managerAsk() error {
+	s, err := manager.Dial(context.Background(), "unix", e.socket)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
 	ctx, table := context.Background(), s.Table()
-	return harness.Measure(iters, func(i int) error {
+	return harness.Measure(e.iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		if err := s.SetRoute(ctx, mac(0), mac(1), vid); err != nil {
 			return err
@@ -244,8 +185,8 @@ func carries(table *vlan.Table, vid transport.VID) error {
 	return nil
 }
 
-func tableAsk(iters, nodes int) error {
-	p, err := roundRobin(nodes)
+func (e end) tableAsk() error {
+	p, err := roundRobin(e.nodes)
 	if err != nil {
 		return err
 	}
@@ -253,7 +194,7 @@ func tableAsk(iters, nodes int) error {
 	if err != nil {
 		return err
 	}
-	return harness.Measure(iters, func(i int) error {
+	return harness.Measure(e.iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		route := vlan.Route{Dst: mac(1), OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
 		if err := table.Set(route); err != nil {

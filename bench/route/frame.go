@@ -3,12 +3,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/vlan"
 )
 
@@ -16,7 +16,7 @@ import (
 const frameNodes = vlan.MaxRoutes - 1
 
 // frameAsk changes the route to one of many nodes, and sends a frame there through an endpoint.
-func frameAsk(iters int) error {
+func (e end) frameAsk() error {
 	routes, nodes := []vlan.Route{}, make([]mcd.Node, frameNodes)
 	for k := range nodes {
 		tag := transport.Tagged(transport.Tag{VID: transport.VID(1 + k%4)})
@@ -27,18 +27,22 @@ func frameAsk(iters int) error {
 	if err != nil {
 		return err
 	}
-	link := &lastFrame{closed: make(chan struct{})}
-	e, err := mcd.Open(mcd.Config{Nodes: nodes, Router: table}, link)
+	inner, err := fabric.Links(1) // its address is node 0's
 	if err != nil {
 		return err
 	}
-	defer func() { _ = e.Close() }()
-	p, err := e.OpenPort(1, mcd.PortOptions{})
+	link := &lastFrame{Link: inner[0]}
+	ep, err := mcd.Open(mcd.Config{Nodes: nodes, Router: table}, link)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ep.Close() }()
+	p, err := ep.OpenPort(1, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}
 	to, payload := mcd.To(mcd.Addr{Node: frameNodes / 2, Port: 1}), make([]byte, 64)
-	return harness.Measure(iters, func(i int) error {
+	return harness.Measure(e.iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		tag := transport.Tagged(transport.Tag{VID: vid})
 		if err := table.Set(vlan.Route{Dst: mac(frameNodes / 2), OptionalTag: tag}); err != nil {
@@ -56,30 +60,11 @@ func frameAsk(iters int) error {
 
 // lastFrame is a link that notes the tag of the last frame, and sends nothing.
 type lastFrame struct {
-	tag    transport.OptionalTag
-	closed chan struct{}
+	transport.Link
+	tag transport.OptionalTag
 }
-
-func (l *lastFrame) MAC() transport.MAC                        { return mac(0) }
-func (l *lastFrame) MTU() int                                  { return 1500 }
-func (l *lastFrame) Poll([]transport.Frame) (n int, err error) { return 0, nil }
-func (l *lastFrame) Counters() transport.Counters              { return transport.Counters{} }
 
 func (l *lastFrame) Send(frames []transport.Frame) (int, error) {
 	l.tag = frames[len(frames)-1].OptionalTag
 	return len(frames), nil
-}
-
-func (l *lastFrame) Wait(ctx context.Context) error {
-	select {
-	case <-l.closed:
-		return transport.ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *lastFrame) Close() error {
-	close(l.closed)
-	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
@@ -162,12 +164,7 @@ func (s *Session) drainOthers() {
 
 // report reports the program's counters, as the manager has asked; 0 if it has not.
 func (s *Session) report(ctx context.Context, number uint64) {
-	counts := []api.Sent{}
-	for _, c := range s.fib.table.Counts() {
-		if c.Frames > 0 {
-			counts = append(counts, api.Sent{Dst: c.Dst, VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
-		}
-	}
+	counts := slices.DeleteFunc(s.fib.table.Counts(), func(c vlan.Sent) bool { return c.Frames == 0 })
 	s.post(ctx, "counters", api.SessionReport{Report: number, Counts: counts})
 }
 

@@ -139,22 +139,15 @@ type Counters struct {
 	Schema  int     `json:"schema"`
 	Version Version `json:"version"`
 	// Silent programs did not report in time: their last report counts.
-	Silent int        `json:"silent,omitempty"`
-	Nodes  []Sent     `json:"nodes"`
-	VIDs   []VIDCount `json:"vids"`
+	Silent int         `json:"silent,omitempty"`
+	Nodes  []Sent      `json:"nodes"`
+	VIDs   []vlan.Sent `json:"vids"` // to all destinations
 }
 
 // Sent is what was sent to a destination with a VID.
 type Sent struct {
 	Dst    transport.MAC `json:"dst"` // ff:ff:ff:ff:ff:ff: all destinations without a route of their own
 	Name   string        `json:"name,omitempty"`
-	VID    transport.VID `json:"vid"` // 0: untagged
-	Frames uint64        `json:"frames"`
-	Bytes  uint64        `json:"bytes"`
-}
-
-// VIDCount is what was sent with a VID, to all destinations.
-type VIDCount struct {
 	VID    transport.VID `json:"vid"` // 0: untagged
 	Frames uint64        `json:"frames"`
 	Bytes  uint64        `json:"bytes"`

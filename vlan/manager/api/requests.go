@@ -1,6 +1,9 @@
 package api
 
-import "github.com/rawlane/rawlane/transport"
+import (
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
+)
 
 // PrepareRequest asks a manager to stage a change of several nodes until its commit or the end of
 // its lease.
@@ -49,8 +52,8 @@ type SessionEvent struct {
 
 // SessionReport is a program's counters since its start.
 type SessionReport struct {
-	Report uint64 `json:"report,omitempty"` // the number of the event that asked
-	Counts []Sent `json:"counts"`
+	Report uint64      `json:"report,omitempty"` // the number of the event that asked
+	Counts []vlan.Sent `json:"counts"`
 }
 
 // SessionApplied says that a program sends by a version.

@@ -1,11 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -18,61 +17,27 @@ import (
 // validates it; the state file stages that beside the old one; publish puts it in the old one's
 // place and activates it; fsync makes it survive a power failure.
 
-// alone runs f while nothing else changes the running configuration, and refuses if a change is
-// prepared.
-func (s *Server) alone(r *http.Request, f func(condition) (api.Changed, error)) (any, error) {
-	c, err := conditionOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return s.exclusive(func() (api.Changed, error) { return f(c) })
-}
-
-func (s *Server) exclusive(f func() (api.Changed, error)) (api.Changed, error) {
+// configure changes the running configuration in all steps, unless a change is prepared or a
+// request's header has a condition that does not hold. The log has the new configuration's reason.
+func (s *Server) configure(header http.Header, act string, edit func(*state) error) (api.Changed, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
 	if p := s.prepared; p != nil {
 		return api.Changed{}, errBusy(p)
 	}
-	return f()
-}
-
-// next returns the state that a running configuration leads to, or why it cannot be. The caller
-// holds change.
-func (s *Server) next(config runningConfig, c condition) (*state, error) {
-	return s.plan(c, func(st *state) error {
-		st.Past = append(st.Past, past{st.runningConfig, time.Now()})
-		st.Past = st.Past[max(0, len(st.Past)-api.MaxHistory):]
-		st.runningConfig, st.Undo = config, nil
-		return nil
-	})
-}
-
-// back returns the state that was in force before, skipping those for which skip holds.
-func (s *Server) back(c condition, skip func(*runningConfig) bool) (*state, error) {
-	return s.plan(c, func(st *state) error {
-		for k := len(st.Past) - 1; k >= 0; k-- {
-			if p := &st.Past[k].runningConfig; !skip(p) {
-				st.Past, st.runningConfig, st.Undo = st.Past[:k], *p, nil
-				return nil
-			}
-		}
-		return fmt.Errorf("%w: it was the first", api.ErrNoHistory)
-	})
-}
-
-// plan returns a copy of the state, edited and validated.
-func (s *Server) plan(c condition, edit func(*state) error) (*state, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, api.ErrClosed
+	st, err := s.next(header, edit)
+	if err != nil {
+		return api.Changed{}, err
 	}
-	if err := s.check(c); err != nil {
+	return s.set(st, act, st.Reason)
+}
+
+// next returns a copy of the state, edited and validated. The caller holds change.
+func (s *Server) next(header http.Header, edit func(*state) error) (*state, error) {
+	if err := s.checkCondition(header); err != nil {
 		return nil, err
 	}
 	st := s.state
-	st.Past = slices.Clone(st.Past)
 	if err := edit(&st); err != nil {
 		return nil, err
 	}
@@ -80,6 +45,30 @@ func (s *Server) plan(c condition, edit func(*state) error) (*state, error) {
 		return nil, err
 	}
 	return &st, nil
+}
+
+// checkCondition returns an error that is api.ErrChanged if the running configuration has changed
+// since the version of If-Match. Programs' changes do not count: they come and go by themselves.
+func (s *Server) checkCondition(header http.Header) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return api.ErrClosed
+	}
+	text := header.Get("If-Match")
+	if text == "" || text == "*" {
+		return nil
+	}
+	var v api.Version
+	if err := v.UnmarshalText([]byte(strings.Trim(text, `"`))); err != nil {
+		return fmt.Errorf("If-Match: %w", err)
+	}
+	if s.planVersion <= v && v <= s.version {
+		return nil
+	}
+	e, _ := api.Refusal(fmt.Errorf("%w: its version is %v, not %v (read it again)", api.ErrChanged, s.planVersion, v))
+	e.Version = s.version
+	return e
 }
 
 // set stages, publishes and syncs a state.
@@ -106,7 +95,6 @@ func (s *Server) fsync(answer *api.Changed) {
 // publish puts a staged state into force. With an error the old one still is.
 func (s *Server) publish(st *state, act, reason string) (api.Changed, error) {
 	if err := s.file.publish(); err != nil {
-		s.file.discard()
 		return api.Changed{}, err
 	}
 	answer := s.activate(st, act, reason)
@@ -125,18 +113,35 @@ func (s *Server) activate(st *state, act, reason string) api.Changed {
 	if err != nil {
 		panic(fmt.Sprintf("manager: a running configuration that was found valid is not: %v", err))
 	}
-	for _, d := range dropped {
-		s.sessions.drop(d)
-	}
 	routes, gone := difference(before, s.rib.Routes())
 	s.state = *st
+	answer := api.Changed{Schema: api.Schema, Routes: len(routes)}
+	for _, c := range dropped {
+		s.sessions.drop(c)
+		answer.Dropped = append(answer.Dropped, c.Change)
+	}
 	s.changed(routes, gone, nil, api.Entry{Act: act, By: byOperator, Reason: reason})
 	s.planVersion, s.planID = s.version, id
-	answer := api.Changed{Schema: api.Schema, Version: s.version, Routes: len(routes)}
-	for _, d := range dropped {
-		answer.Dropped = append(answer.Dropped, d.Change)
+	if act == actReset {
+		answer.Routes += s.resetPrograms(reason)
 	}
+	answer.Version = s.version
 	return answer
+}
+
+// resetPrograms takes back what programs have asked for, tells them, and returns how many routes
+// that changes. The caller holds mu.
+func (s *Server) resetPrograms(reason string) (changed int) {
+	for _, sess := range s.sessions.all {
+		for _, c := range s.rib.Of(sess.number) {
+			s.sessions.drop(c)
+		}
+		if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
+			s.changed(routes, false, nil, api.Entry{Act: actReset, By: byOperator, Reason: reason})
+			changed += len(routes)
+		}
+	}
+	return changed
 }
 
 // difference returns the routes of after that before lacks, and whether before has destinations
@@ -159,18 +164,17 @@ func difference(before, after []vlan.Route) (changed []vlan.Route, gone bool) {
 // for, as far as p can fulfil it. The error, which is plan.ErrInvalid or one of the state file's,
 // has changed nothing.
 func (s *Server) SetPlan(p *plan.Plan, reason string) (api.Changed, error) {
-	return s.exclusive(func() (api.Changed, error) { return s.setPlan(p, reason, condition{}) })
+	return s.setPlan(nil, &api.Plan{Plan: *p}, reason)
 }
 
-func (s *Server) setPlan(p *plan.Plan, reason string, c condition) (api.Changed, error) {
-	if err := checkNetwork(p); err != nil {
+func (s *Server) setPlan(header http.Header, p *api.Plan, reason string) (api.Changed, error) {
+	if err := checkNetwork(&p.Plan); err != nil {
 		return api.Changed{}, err
 	}
-	st, err := s.next(runningConfig{Plan: &api.Plan{Plan: *p}, Reason: reason}, c)
-	if err != nil {
-		return api.Changed{}, err
-	}
-	return s.set(st, actPlan, reason)
+	return s.configure(header, actPlan, func(st *state) error {
+		st.push(runningConfig{Plan: p, Reason: reason})
+		return nil
+	})
 }
 
 // planRequest is the body of PUT /v1/table: JSON, or a plan's file.
@@ -185,10 +189,7 @@ func (q *planRequest) read(r *http.Request) error {
 	}
 	p, err := plan.Parse("body", r.Body)
 	if err != nil {
-		if isTooLarge(err) {
-			return bodyError(err)
-		}
-		return err
+		return cmp.Or(tooLarge(err), err)
 	}
 	q.Plan = &api.Plan{Plan: *p}
 	return nil
@@ -198,10 +199,7 @@ func (s *Server) putTable(r *http.Request, q *planRequest) (any, error) {
 	if q.Plan == nil {
 		return nil, badRequest("no plan (want {\"plan\":{...}}, or a plan's file with Content-Type: application/yaml)")
 	}
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	return s.alone(r, func(c condition) (api.Changed, error) { return s.setPlan(&q.Plan.Plan, q.Reason, c) })
+	return s.setPlan(r.Header, q.Plan, q.Reason)
 }
 
 // pairsRequest is the body of PATCH /v1/pairs.
@@ -223,32 +221,30 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":NODE,\"b\":NODE,\"vid\":N},...]}, " +
 			"NODE a number, name or address of the plan's)")
 	}
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	return s.alone(r, func(c condition) (api.Changed, error) {
-		changes, err := resolve(q.Pairs, s.Plan())
+	ignored := 0
+	answer, err := s.configure(r.Header, actPairs, func(st *state) error {
+		changes, err := resolve(q.Pairs, st.Plan)
 		if err != nil {
-			return api.Changed{}, err
+			return err
 		}
-		config, ignored, err := s.withPairs(changes)
-		if err != nil {
-			return api.Changed{}, err
+		over := rib.New(s.cfg.MAC)
+		if _, err := st.activate(over); err != nil {
+			return err
 		}
-		config.Reason = q.Reason
-		st, err := s.next(config, c)
-		if err != nil {
-			return api.Changed{}, err
+		if _, ignored, err = over.Add(rib.Operator, uint64(s.unchanged().Version)+1, changes); err != nil {
+			return err
 		}
-		st.Undo = s.state.Undo // the plan is still that of the group change
-		answer, err := s.set(st, actPairs, q.Reason)
-		answer.Ignored = ignored
-		return answer, err
+		undo := st.Undo
+		st.push(runningConfig{Plan: st.Plan, ID: st.ID, Pairs: over.Of(rib.Operator), Reason: q.Reason})
+		st.Undo = undo // the plan is still that of the group change
+		return nil
 	})
+	answer.Ignored = ignored
+	return answer, err
 }
 
 // resolve finds the addresses of the nodes that changes name.
-func resolve(named []namedChange, p *plan.Plan) ([]api.Change, error) {
+func resolve(named []namedChange, p *api.Plan) ([]api.Change, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", api.ErrNoPlan)
 	}
@@ -269,74 +265,23 @@ func resolve(named []namedChange, p *plan.Plan) ([]api.Change, error) {
 	return changes, nil
 }
 
-// withPairs returns the running configuration with changes over it.
-func (s *Server) withPairs(changes []api.Change) (config runningConfig, ignored int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	scratch := rib.New(s.cfg.MAC)
-	if _, err := s.state.activate(scratch); err != nil {
-		return config, 0, err
-	}
-	if _, ignored, err = scratch.Add(rib.Operator, uint64(s.version)+1, changes); err != nil {
-		return config, 0, err
-	}
-	return runningConfig{Plan: s.state.Plan, ID: s.state.ID, Pairs: scratch.Of(rib.Operator)}, ignored, nil
-}
-
 // postReset goes back to the plan: what the operator and programs have asked for is taken back. A
 // failover's overrides stay, as the paths are still down.
 func (s *Server) postReset(r *http.Request, q *reason) (any, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	return s.alone(r, func(c condition) (api.Changed, error) {
-		s.mu.Lock()
-		config := runningConfig{Plan: s.state.Plan, ID: s.state.ID, Reason: q.Reason}
-		s.mu.Unlock()
-		if config.Plan == nil {
-			return api.Changed{}, fmt.Errorf("%w: nothing to go back to", api.ErrNoPlan)
+	return s.configure(r.Header, actReset, func(st *state) error {
+		if st.Plan == nil {
+			return fmt.Errorf("%w: nothing to go back to", api.ErrNoPlan)
 		}
-		st, err := s.next(config, c)
-		if err != nil {
-			return api.Changed{}, err
-		}
-		answer, err := s.set(st, actReset, q.Reason)
-		if err == nil {
-			s.resetPrograms(&answer, q.Reason)
-		}
-		return answer, err
+		st.push(runningConfig{Plan: st.Plan, ID: st.ID, Reason: q.Reason})
+		return nil
 	})
-}
-
-// resetPrograms takes back what programs have asked for, and tells them.
-func (s *Server) resetPrograms(answer *api.Changed, reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sess := range s.sessions.all {
-		for _, c := range s.rib.Of(sess.number) {
-			s.sessions.drop(c)
-		}
-		if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
-			s.changed(routes, false, nil, api.Entry{Act: actReset, By: byOperator, Reason: reason})
-			answer.Routes += len(routes)
-			answer.Version = s.version
-		}
-	}
 }
 
 // postRollback goes back to the setting before the one in force.
 func (s *Server) postRollback(r *http.Request, q *reason) (any, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	return s.alone(r, func(c condition) (api.Changed, error) {
-		st, err := s.back(c, func(*runningConfig) bool { return false })
-		if err != nil {
-			return api.Changed{}, err
-		}
-		if q.Reason != "" {
-			st.Reason = q.Reason
-		}
-		return s.set(st, actRollback, st.Reason)
+	return s.configure(r.Header, actRollback, func(st *state) error {
+		err := st.pop(func(*runningConfig) bool { return false })
+		st.Reason = cmp.Or(q.Reason, st.Reason)
+		return err
 	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,19 +27,19 @@ func readBody(r *http.Request, into any) error {
 	b, err := io.ReadAll(r.Body)
 	switch {
 	case err != nil:
-		return bodyError(err)
+		return cmp.Or(tooLarge(err), badRequest("body: %v", err))
 	case len(b) == 0:
 		return nil
 	}
 	return api.Decode(b, into)
 }
 
-// bodyError makes an error of what a body could not be read for.
-func bodyError(err error) error {
+// tooLarge returns an error that is api.ErrTooLarge if a body was cut off at its limit.
+func tooLarge(err error) error {
 	if big := (*http.MaxBytesError)(nil); errors.As(err, &big) {
 		return fmt.Errorf("%w: more than %d bytes", api.ErrTooLarge, big.Limit)
 	}
-	return badRequest("body: %v", err)
+	return nil
 }
 
 // reason is the part of a request that says why.

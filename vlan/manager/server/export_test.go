@@ -15,13 +15,13 @@ import (
 )
 
 // OnStep has f called before each step of a write of the state file; its error fails the step.
-func (s *Server) OnStep(f func(step string) error) { s.file.step = f }
+func (s *Server) OnStep(f func(step string) error) { s.file.before = f }
 
 // Kill ends the manager as kill -9 does, as far as other processes can tell: connections end,
 // nothing more is written, the lock is free. It may be called from a step.
 func (s *Server) Kill() error {
 	dead := errors.New("killed")
-	s.file.step = func(string) error { return dead }
+	s.file.before = func(string) error { return dead }
 	_ = s.http.Close()
 	s.unlock()
 	return dead
@@ -43,7 +43,7 @@ func SendRequest(p *plan.Plan, self transport.MAC, method, what string, body []b
 	if err != nil {
 		return err
 	}
-	sess, err := s.join(&api.SessionStart{Session: "s"}, func() {})
+	sess, err := s.join(&api.SessionStart{Session: "s"}, func() {}, nil)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -46,10 +45,10 @@ func (s *Server) newHTTP() *http.Server {
 		"POST /v1/commit":                 endpoint(s, "change: commit", s.postCommit),
 		"POST /v1/abort":                  endpoint(s, "change: abort", s.postAbort),
 		"POST /v1/sessions":               http.HandlerFunc(s.postSession),
-		"PATCH /v1/sessions/{id}/pairs":   endpoint(s, "session: set pairs", s.patchSession),
-		"DELETE /v1/sessions/{id}/pairs":  endpoint(s, "session: reset", s.resetSession),
-		"POST /v1/sessions/{id}/applied":  endpoint(s, "session: confirm", s.postApplied),
-		"POST /v1/sessions/{id}/counters": endpoint(s, "session: report", s.postCounters),
+		"PATCH /v1/sessions/{id}/pairs":   ofSession(s, "session: set pairs", s.patchSession),
+		"DELETE /v1/sessions/{id}/pairs":  ofSession(s, "session: reset", s.resetSession),
+		"POST /v1/sessions/{id}/applied":  ofSession(s, "session: confirm", s.postApplied),
+		"POST /v1/sessions/{id}/counters": ofSession(s, "session: report", s.postCounters),
 		"GET /metrics":                    http.HandlerFunc(s.getMetrics),
 	} {
 		limit := int64(api.MaxBody)
@@ -79,6 +78,9 @@ func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, erro
 			err = own.read(r)
 		} else {
 			err = readBody(r, q)
+		}
+		if c, ok := any(q).(interface{ check() error }); ok && err == nil {
+			err = c.check()
 		}
 		var answer any
 		if err == nil {
@@ -194,42 +196,4 @@ func writeJSON(w http.ResponseWriter, status int, doc any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(doc) // the client may be gone, which changes nothing here
-}
-
-// condition is the version that a change depends on, of If-Match. The zero condition always holds.
-type condition struct {
-	version api.Version
-	given   bool
-}
-
-// conditionOf reads If-Match.
-func conditionOf(r *http.Request) (condition, error) {
-	text := r.Header.Get("If-Match")
-	if text == "" || text == "*" {
-		return condition{}, nil
-	}
-	var v api.Version
-	if err := v.UnmarshalText([]byte(strings.Trim(text, `"`))); err != nil {
-		return condition{}, fmt.Errorf("If-Match: %w", err)
-	}
-	return condition{v, true}, nil
-}
-
-// check returns an error that is api.ErrChanged if the running configuration has changed since the
-// condition's version. Programs' changes do not count: they come and go by themselves. The caller
-// holds mu.
-func (s *Server) check(c condition) error {
-	if !c.given || s.planVersion <= c.version && c.version <= s.version {
-		return nil
-	}
-	e, _ := api.Refusal(fmt.Errorf("%w: its version is %v, not %v (read it again)",
-		api.ErrChanged, s.planVersion, c.version))
-	e.Version = s.version
-	return e
-}
-
-// isTooLarge reports whether a body was cut off at its limit.
-func isTooLarge(err error) bool {
-	big := (*http.MaxBytesError)(nil)
-	return errors.As(err, &big)
 }

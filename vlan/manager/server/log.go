@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
@@ -22,25 +20,13 @@ const (
 // byOperator is the author of changes over HTTP.
 const byOperator = "operator"
 
-// changeLog keeps the latest changes, and the routes that they have brought.
-type changeLog struct {
-	entries []api.Entry // a ring once it is full
-	next    int
-}
+// changeLog is the latest changes, the latest last, and the routes that they have brought. Entries
+// do not change: an answer may hold a part of it.
+type changeLog []api.Entry
 
 func (l *changeLog) add(e api.Entry, routes []vlan.Route) {
 	e.Routes = api.RoutesOf(routes[:min(len(routes), api.MaxShown)])
-	if len(l.entries) < api.MaxLog {
-		l.entries = append(l.entries, e)
-		return
-	}
-	l.entries[l.next] = e
-	l.next = (l.next + 1) % api.MaxLog
-}
-
-// list returns the entries, the latest last.
-func (l *changeLog) list() []api.Entry {
-	return slices.Concat(l.entries[l.next:], l.entries[:l.next])
+	*l = append((*l)[max(0, len(*l)+1-api.MaxLog):], e)
 }
 
 // requestCounts are for the metrics.

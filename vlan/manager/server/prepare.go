@@ -81,17 +81,13 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 	if err := checkPrepare(q); err != nil {
 		return nil, err
 	}
-	c, err := conditionOf(r)
-	if err != nil {
-		return nil, err
-	}
 	s.change.Lock()
 	defer s.change.Unlock()
 	if p := s.prepared; p != nil && p.ID != q.ID {
 		return nil, errBusy(p)
 	}
 	s.discardPrepared()
-	st, err := s.requested(q, c)
+	st, err := s.next(r.Header, func(st *state) error { return st.prepare(q) })
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +102,16 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 	return p.describe(), nil
 }
 
-// requested returns the state that a prepare asks for.
-func (s *Server) requested(q *api.PrepareRequest, c condition) (*state, error) {
+// prepare makes the change that a request asks for.
+func (s *state) prepare(q *api.PrepareRequest) error {
 	if !q.Rollback {
-		return s.next(runningConfig{Plan: q.Plan, ID: q.ID, Reason: q.Reason}, c)
+		s.push(runningConfig{Plan: q.Plan, ID: q.ID, Reason: q.Reason})
+		return nil
 	}
-	present := s.state.runningConfig
-	st, err := s.back(c, func(p *runningConfig) bool { return p.Plan == nil || p.Plan.Equal(present.Plan) })
-	if err == nil {
-		st.ID, st.Reason, st.Undo = q.ID, q.Reason, &present
-	}
-	return st, err
+	present := s.runningConfig
+	err := s.pop(func(p *runningConfig) bool { return p.Plan == nil || p.Plan.Equal(present.Plan) })
+	s.ID, s.Reason, s.Undo = q.ID, q.Reason, &present
+	return err
 }
 
 // differences counts the routes that a plan would change if nothing lay over it.
@@ -177,12 +172,10 @@ func (s *Server) commit(id string) (answer api.Committed, err error) {
 		answer.Changed, err = s.publish(st, actPlan, st.Reason)
 		return answer, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if id == "" || s.state.ID != id {
 		return answer, fmt.Errorf("%w: %q: never, or its lease is over (prepare it again)", api.ErrLease, id)
 	}
-	return api.Committed{Changed: api.Changed{Schema: api.Schema, Version: s.version}, Again: true}, nil
+	return api.Committed{Changed: s.unchanged(), Again: true}, nil
 }
 
 // late counts the programs that have not confirmed a version that changed their routes. The caller
@@ -199,33 +192,30 @@ func (s *Server) late(version api.Version) (n int) {
 // postAbort discards a prepared change, or undoes a committed one. Of any other change there is
 // nothing to abort: it is refused if it is committed later.
 func (s *Server) postAbort(_ *http.Request, q *changeID) (any, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
 	s.change.Lock()
 	defer s.change.Unlock()
 	if s.prepared != nil && s.prepared.ID == q.ID {
 		s.discardPrepared()
 	}
 	if q.ID == "" || s.state.ID != q.ID {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return api.Changed{Schema: api.Schema, Version: s.version}, nil
+		return s.unchanged(), nil
 	}
 	if p := s.prepared; p != nil {
 		return nil, errBusy(p)
 	}
-	st, err := s.undo(q.ID)
+	st, err := s.next(nil, (*state).undo)
 	if err != nil {
 		return nil, err
 	}
 	return s.set(st, actAbort, q.Reason)
 }
 
-// undo returns the state before a group change. The caller holds change.
-func (s *Server) undo(id string) (*state, error) {
-	if s.state.Undo == nil {
-		return s.back(condition{}, func(p *runningConfig) bool { return p.ID == id })
+// undo goes back to the configuration before the group change in force.
+func (s *state) undo() error {
+	if s.Undo == nil {
+		id := s.ID
+		return s.pop(func(p *runningConfig) bool { return p.ID == id })
 	}
-	return s.next(*s.state.Undo, condition{})
+	s.push(*s.Undo)
+	return nil
 }

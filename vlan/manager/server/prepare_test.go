@@ -129,9 +129,8 @@ func TestLogKeepsTheLatest(t *testing.T) {
 	for v := range api.Version(api.MaxLog + 10) {
 		l.add(api.Entry{Version: v}, nil)
 	}
-	list := l.list()
-	if len(list) != api.MaxLog || list[0].Version != 10 || list[len(list)-1].Version != api.MaxLog+9 {
-		t.Errorf("%d entries, %d to %d", len(list), list[0].Version, list[len(list)-1].Version)
+	if len(l) != api.MaxLog || l[0].Version != 10 || l[len(l)-1].Version != api.MaxLog+9 {
+		t.Errorf("%d entries, %d to %d", len(l), l[0].Version, l[len(l)-1].Version)
 	}
 }
 
@@ -168,7 +167,7 @@ func TestSumsAreBounded(t *testing.T) {
 	}
 	var frames uint64
 	for _, v := range s {
-		frames += v.frames
+		frames += v.Frames
 	}
 	if len(s) > maxEndedCounts+1 || frames != maxEndedCounts+1000 {
 		t.Errorf("%d sums of %d frames", len(s), frames)

@@ -72,7 +72,7 @@ func (s *Server) getHistory(*http.Request, *struct{}) (any, error) {
 func (s *Server) getLog(*http.Request, *struct{}) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Log{Schema: api.Schema, Entries: s.changes.list()}, nil
+	return api.Log{Schema: api.Schema, Entries: append([]api.Entry{}, s.changes...)}, nil
 }
 
 func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
@@ -113,11 +113,9 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 	s.await(ctx, func() bool { return s.silent(number) == 0 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	answer := api.Counters{
-		Schema: api.Schema, Version: s.version, Silent: s.silent(number),
-		Nodes: []api.Sent{}, VIDs: []api.VIDCount{},
-	}
 	sums := s.sessions.total().sorted()
+	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.silent(number),
+		Nodes: []api.Sent{}, VIDs: append([]vlan.Sent{}, vlan.PerVID(sums)...)}
 	names := make(map[transport.MAC]string)
 	if p := s.rib.Plan(); p != nil {
 		for _, n := range p.Nodes {
@@ -127,9 +125,6 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 	for _, c := range sums {
 		answer.Nodes = append(answer.Nodes,
 			api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
-	}
-	for _, c := range vlan.PerVID(sums) {
-		answer.VIDs = append(answer.VIDs, api.VIDCount{VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
 	}
 	return answer
 }

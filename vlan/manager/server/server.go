@@ -58,7 +58,7 @@ type Server struct {
 	// mu guards what follows.
 	mu          sync.Mutex
 	rib         *rib.RIB
-	state       state       // the state file's content
+	state       state       // the state file's content; changed with change held, too
 	version     api.Version // of the routes in force
 	planVersion api.Version // of the running configuration's latest change, or of the manager's start
 	planID      string      // of the plan in force
@@ -158,6 +158,13 @@ func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.En
 		}
 		sess.wakeUp()
 	}
+}
+
+// unchanged is the answer to a request that changes no route.
+func (s *Server) unchanged() api.Changed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return api.Changed{Schema: api.Schema, Version: s.version}
 }
 
 // move wakes the requests that wait for what sessions report. The caller holds mu.

@@ -36,7 +36,7 @@ type session struct {
 	// turn is held while an event is made and written, so that events leave in the order of their
 	// versions. Taken before Server.mu.
 	turn  sync.Mutex
-	write func(*api.SessionEvent) error // nil until the stream has begun; guarded by turn
+	write func(*api.SessionEvent) error // nil: the stream has ended; guarded by turn
 
 	// Guarded by Server.mu:
 	told     api.Version // the version of the latest event; 0: there was none
@@ -83,18 +83,36 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = checkStart(&start)
 	}
+	out := http.NewResponseController(w)
+	if err == nil {
+		err = out.SetReadDeadline(time.Time{}) // it would end the request, and with it the stream
+	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	var sess *session
 	if err == nil {
-		sess, err = s.join(&start, end)
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		sess, err = s.join(&start, end, writer(json.NewEncoder(w), out))
 	}
 	if err != nil {
 		s.refuse(w, r, fmt.Errorf("session: %w", err))
 		return
 	}
 	defer s.leave(sess)
-	s.writeLoop(ctx, sess, w)
+	s.writeLoop(ctx, sess)
+}
+
+// writer returns a function that writes an event to a stream.
+func writer(lines *json.Encoder, out *http.ResponseController) func(*api.SessionEvent) error {
+	return func(e *api.SessionEvent) error {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
 }
 
 func checkStart(start *api.SessionStart) error {
@@ -106,8 +124,10 @@ func checkStart(start *api.SessionStart) error {
 
 // join takes a session in with the pairs that it had, as far as they can be fulfilled. They get
 // their old place among the others'; without a state file versions begin anew, and the pairs come
-// on top.
-func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session, error) {
+// on top. Events go to write, and end ends the stream.
+func (s *Server) join(
+	start *api.SessionStart, end context.CancelFunc, write func(*api.SessionEvent) error,
+) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -120,7 +140,7 @@ func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session
 	if err != nil {
 		return nil, err
 	}
-	sess.end = end
+	sess.end, sess.write = end, write
 	var changed []vlan.Route
 	for _, p := range start.Pairs {
 		routes, _, err := s.rib.Add(sess.number, uint64(min(p.Since, s.version)), []api.Change{p.Change})
@@ -129,9 +149,7 @@ func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session
 		}
 		changed = append(changed, routes...)
 	}
-	if len(changed) > 0 {
-		s.changed(changed, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: "the session is back"})
-	}
+	s.sessionChanged(sess, changed, "the session is back")
 	sess.full, sess.due = true, s.version
 	s.log.Info("session begins", "session", sess.number, "program", sess.program,
 		"pairs", len(start.Pairs), "dropped", len(sess.dropped))
@@ -140,6 +158,9 @@ func (s *Server) join(start *api.SessionStart, end context.CancelFunc) (*session
 
 // leave takes a session out when its stream has ended.
 func (s *Server) leave(sess *session) {
+	sess.turn.Lock()
+	sess.write = nil
+	sess.turn.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions.all[sess.id] == sess {
@@ -151,23 +172,22 @@ func (s *Server) leave(sess *session) {
 func (s *Server) remove(sess *session, why string) {
 	sess.end()
 	s.sessions.remove(sess)
-	if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
-		s.changed(routes, false, nil, api.Entry{Act: actSession, By: sess.String(), Reason: why})
-	}
+	s.sessionChanged(sess, s.rib.Withdraw(sess.number), why)
 	s.move()
 	s.log.Info("session ends", "session", sess.number, "program", sess.program, "why", why)
 }
 
+// sessionChanged is changed for routes that a session's coming, asking or going has changed, if
+// there are any. The caller holds mu.
+func (s *Server) sessionChanged(sess *session, routes []vlan.Route, why string) {
+	if len(routes) > 0 {
+		s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: why})
+	}
+}
+
 // writeLoop writes an event whenever there is something to tell, until ctx ends or the program does
 // not read.
-func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWriter) {
-	out := http.NewResponseController(w)
-	if err := out.SetReadDeadline(time.Time{}); err != nil { // it would end the request, and with it the stream
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	sess.begin(json.NewEncoder(w), out)
-	defer sess.stop()
+func (s *Server) writeLoop(ctx context.Context, sess *session) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for s.tell(sess, false); ctx.Err() == nil; {
@@ -179,28 +199,6 @@ func (s *Server) writeLoop(ctx context.Context, sess *session, w http.ResponseWr
 			s.tell(sess, true)
 		}
 	}
-}
-
-// begin makes events go to a stream.
-func (sess *session) begin(lines *json.Encoder, out *http.ResponseController) {
-	sess.turn.Lock()
-	defer sess.turn.Unlock()
-	sess.write = func(e *api.SessionEvent) error {
-		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
-		if err := lines.Encode(e); err != nil {
-			return err
-		}
-		return out.Flush()
-	}
-}
-
-// stop keeps events from a stream that is about to end.
-func (sess *session) stop() {
-	sess.turn.Lock()
-	defer sess.turn.Unlock()
-	sess.write = nil
 }
 
 // tell writes what the session has not been told yet. If the program does not read it, the session
@@ -242,12 +240,25 @@ func (s *Server) drain(sess *session, always bool) *api.SessionEvent {
 	return e
 }
 
-// session returns the session of a request's path. The caller holds mu.
-func (s *Server) session(r *http.Request) (*session, error) {
-	if sess := s.sessions.all[r.PathValue("id")]; sess != nil {
-		return sess, nil
-	}
-	return nil, fmt.Errorf("%w (begin one: POST /v1/sessions)", api.ErrNoSession)
+// ofSession makes a handler of f, which does something for the session of the request's path, with
+// mu held. It fills in the version of f's answer, and tells the program before it answers.
+func ofSession[Q any](s *Server, act string, f func(*session, *Q) (api.Changed, error)) http.Handler {
+	return endpoint(s, act, func(r *http.Request, q *Q) (any, error) {
+		sess, answer, err := func() (sess *session, answer api.Changed, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if sess = s.sessions.all[r.PathValue("id")]; sess == nil {
+				return nil, answer, fmt.Errorf("%w (begin one: POST /v1/sessions)", api.ErrNoSession)
+			}
+			answer, err = f(sess, q)
+			answer.Schema, answer.Version = api.Schema, s.version
+			return sess, answer, err
+		}()
+		if err == nil {
+			s.tell(sess, false)
+		}
+		return answer, err
+	})
 }
 
 // sessionPairs is the body of PATCH /v1/sessions/ID/pairs.
@@ -256,81 +267,35 @@ type sessionPairs struct {
 }
 
 // patchSession adds to what a program asks for.
-func (s *Server) patchSession(r *http.Request, q *sessionPairs) (any, error) {
+func (s *Server) patchSession(sess *session, q *sessionPairs) (api.Changed, error) {
 	if len(q.Pairs) == 0 {
-		return nil, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
+		return api.Changed{}, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
 	}
-	return s.changeSession(r, "", func(sess *session) ([]vlan.Route, int, error) {
-		return s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
-	})
+	routes, ignored, err := s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
+	s.sessionChanged(sess, routes, "")
+	return api.Changed{Routes: len(routes), Ignored: ignored}, err
 }
 
 // resetSession takes back all that a program asks for.
-func (s *Server) resetSession(r *http.Request, _ *struct{}) (any, error) {
-	return s.changeSession(r, "reset by the program", func(sess *session) ([]vlan.Route, int, error) {
-		return s.rib.Withdraw(sess.number), 0, nil
-	})
-}
-
-// changeSession changes what a program asks for, by edit, which is called with mu held. It tells
-// the program before it returns.
-func (s *Server) changeSession(
-	r *http.Request, why string, edit func(*session) (changed []vlan.Route, ignored int, err error),
-) (any, error) {
-	answer := api.Changed{Schema: api.Schema}
-	sess, err := func() (*session, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		sess, err := s.session(r)
-		if err != nil {
-			return nil, err
-		}
-		var routes []vlan.Route
-		if routes, answer.Ignored, err = edit(sess); err != nil {
-			return nil, err
-		}
-		if len(routes) > 0 {
-			s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: why})
-		}
-		answer.Version, answer.Routes = s.version, len(routes)
-		return sess, nil
-	}()
-	if err != nil {
-		return nil, err
-	}
-	s.tell(sess, false)
-	return answer, nil
+func (s *Server) resetSession(sess *session, _ *struct{}) (api.Changed, error) {
+	routes := s.rib.Withdraw(sess.number)
+	s.sessionChanged(sess, routes, "reset by the program")
+	return api.Changed{Routes: len(routes)}, nil
 }
 
 // postApplied notes the version that a program sends by.
-func (s *Server) postApplied(r *http.Request, q *api.SessionApplied) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.session(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) postApplied(sess *session, q *api.SessionApplied) (answer api.Changed, err error) {
 	sess.applied = max(sess.applied, min(q.Version, s.version))
 	s.move()
-	return api.Changed{Schema: api.Schema, Version: s.version}, nil
+	return answer, nil
 }
 
 // postCounters takes a program's counters in.
-func (s *Server) postCounters(r *http.Request, q *api.SessionReport) (any, error) {
+func (s *Server) postCounters(sess *session, q *api.SessionReport) (answer api.Changed, err error) {
 	if len(q.Counts) > vlan.MaxCounts {
-		return nil, badRequest("%d counts (want at most %d: no table has more)", len(q.Counts), vlan.MaxCounts)
+		return answer, badRequest("%d counts (want at most %d: no table has more)", len(q.Counts), vlan.MaxCounts)
 	}
-	counts := make([]vlan.Sent, len(q.Counts))
-	for i, c := range q.Counts {
-		counts[i] = vlan.Sent{Dst: c.Dst, VID: c.VID, Frames: c.Frames, Bytes: c.Bytes}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.session(r)
-	if err != nil {
-		return nil, err
-	}
-	sess.counts, sess.reported = counts, max(sess.reported, min(q.Report, s.sessions.asked))
+	sess.counts, sess.reported = q.Counts, max(sess.reported, min(q.Report, s.sessions.asked))
 	s.move()
-	return api.Changed{Schema: api.Schema, Version: s.version}, nil
+	return answer, nil
 }

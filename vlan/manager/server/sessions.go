@@ -96,35 +96,31 @@ func (a *sessions) total() sums {
 	return total
 }
 
-// sums are frames and bytes by destination and VID.
-type sums map[sumKey]sumValue
+// sums are what was sent, by destination and VID.
+type sums map[route]vlan.Sent
 
-type sumKey struct {
+type route struct {
 	dst transport.MAC
 	vid transport.VID
 }
-
-type sumValue struct{ frames, bytes uint64 }
 
 // add adds counts. Destinations beyond maxEndedCounts are counted as those without a route of their
 // own.
 func (s sums) add(counts []vlan.Sent) {
 	for _, c := range counts {
-		k := sumKey{c.Dst, c.VID}
-		if _, known := s[k]; !known && len(s) >= maxEndedCounts {
-			k.dst = transport.Broadcast
+		if _, known := s[route{c.Dst, c.VID}]; !known && len(s) >= maxEndedCounts {
+			c.Dst = transport.Broadcast
 		}
-		v := s[k]
-		s[k] = sumValue{v.frames + c.Frames, v.bytes + c.Bytes}
+		before := s[route{c.Dst, c.VID}]
+		c.Frames += before.Frames
+		c.Bytes += before.Bytes
+		s[route{c.Dst, c.VID}] = c
 	}
 }
 
-// sorted returns the sums as a list, sorted by destination, then VID.
+// sorted returns the sums by destination, then VID.
 func (s sums) sorted() []vlan.Sent {
-	list := make([]vlan.Sent, 0, len(s))
-	for k, v := range s {
-		list = append(list, vlan.Sent{Dst: k.dst, VID: k.vid, Frames: v.frames, Bytes: v.bytes})
-	}
-	slices.SortFunc(list, func(a, b vlan.Sent) int { return cmp.Or(a.Dst.Compare(b.Dst), cmp.Compare(a.VID, b.VID)) })
-	return list
+	return slices.SortedFunc(maps.Values(s), func(a, b vlan.Sent) int {
+		return cmp.Or(a.Dst.Compare(b.Dst), cmp.Compare(a.VID, b.VID))
+	})
 }

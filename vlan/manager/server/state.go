@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -69,6 +70,24 @@ type past struct {
 	Until time.Time `json:"until"`
 }
 
+// push puts a configuration in the place of the one in force, which becomes the latest past one.
+func (s *state) push(config runningConfig) {
+	s.Past = append(slices.Clip(s.Past), past{s.runningConfig, time.Now()}) // a copy: s is one of another's
+	s.Past = s.Past[max(0, len(s.Past)-api.MaxHistory):]
+	s.runningConfig, s.Undo = config, nil
+}
+
+// pop goes back to the latest past configuration for which skip does not hold.
+func (s *state) pop(skip func(*runningConfig) bool) error {
+	for k := len(s.Past) - 1; k >= 0; k-- {
+		if p := s.Past[k].runningConfig; !skip(&p) {
+			s.Past, s.runningConfig, s.Undo = s.Past[:k], p, nil
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it was the first", api.ErrNoHistory)
+}
+
 // sealed is the form of a state in its file: the sum tells a file that a disk or an editor has
 // damaged from an intact one.
 type sealed struct {
@@ -88,9 +107,19 @@ func sum(b []byte) string {
 // A path of "" keeps nothing.
 type stateFile struct {
 	path   string
-	staged *pendingFile
-	// step is called before each step of a write, and fails it by an error. Tests crash here.
-	step func(name string) error
+	staged *os.File
+	// before is called before each step of a write, and fails it by an error. Tests crash here.
+	before func(step string) error
+}
+
+// step does a step of a write.
+func (f *stateFile) step(name string, do func() error) error {
+	if f.before != nil {
+		if err := f.before(name); err != nil {
+			return err
+		}
+	}
+	return do()
 }
 
 // load returns the state, or nil if there is none yet. The error is ErrCorrupt if there is one that
@@ -101,7 +130,7 @@ func (f *stateFile) load() (*state, error) {
 		return nil, nil
 	}
 	folder, base := filepath.Split(f.path)
-	leftovers, _ := filepath.Glob(folder + "." + base + "[0-9]*") // renameio's names
+	leftovers, _ := filepath.Glob(folder + "." + base + "[0-9]*") // those of stage
 	for _, name := range leftovers {
 		if err := os.Remove(name); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
@@ -148,14 +177,14 @@ func parseState(b []byte) (*state, error) {
 
 // save writes a state in all steps.
 func (f *stateFile) save(s *state) error {
-	if err := f.stage(s); err != nil {
-		return err
+	err := f.stage(s)
+	if err == nil {
+		err = f.publish()
 	}
-	if err := f.publish(); err != nil {
-		f.discard()
-		return err
+	if err == nil {
+		err = f.fsync()
 	}
-	return f.fsync()
+	return err
 }
 
 // stage writes s beside the state in force, and syncs it.
@@ -180,38 +209,36 @@ func (f *stateFile) stage(s *state) error {
 
 func (f *stateFile) write(b []byte) error {
 	half := len(b) / 2 // in two, so that a test can crash in the middle
-	for _, step := range []struct {
-		name string
-		do   func() error
-	}{
-		{"create", func() (err error) {
-			f.staged, err = newPendingFile(f.path)
-			return err
-		}},
-		{"", func() error { _, err := f.staged.Write(b[:half]); return err }},
-		{"write", func() error { _, err := f.staged.Write(b[half:]); return err }},
-		{"sync", func() error { return f.staged.Sync() }},
-	} {
-		if err := f.before(step.name); err != nil {
-			return err
+	err := f.step("create", func() (err error) {
+		f.staged, err = os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"*")
+		if err == nil {
+			_, err = f.staged.Write(b[:half])
 		}
-		if err := step.do(); err != nil {
-			return err
-		}
+		return err
+	})
+	if err == nil {
+		err = f.step("write", func() error { _, err := f.staged.Write(b[half:]); return err })
 	}
-	return nil
+	if err == nil {
+		err = f.step("sync", f.staged.Sync)
+	}
+	return err
 }
 
-// publish puts the staged state in the place of the old one. A restart finds it from then on.
+// publish puts the staged state in the place of the old one, or with an error discards it. A
+// restart finds it from then on.
 func (f *stateFile) publish() error {
 	if f.path == "" {
 		return nil
 	}
-	err := f.before("rename")
-	if err == nil {
-		err = f.staged.CloseAtomicallyReplace()
-	}
+	err := f.step("rename", func() error {
+		if err := f.staged.Close(); err != nil {
+			return err
+		}
+		return os.Rename(f.staged.Name(), f.path)
+	})
 	if err != nil {
+		f.discard()
 		return fmt.Errorf("state: %w (the change was not made)", err)
 	}
 	f.staged = nil
@@ -223,11 +250,7 @@ func (f *stateFile) fsync() error {
 	if f.path == "" {
 		return nil
 	}
-	err := f.before("fsync")
-	if err == nil {
-		err = syncFolder(filepath.Dir(f.path))
-	}
-	if err != nil {
+	if err := f.step("fsync", func() error { return syncFolder(filepath.Dir(f.path)) }); err != nil {
 		return fmt.Errorf("state: %w (the change was made, but might not survive a power failure)", err)
 	}
 	return nil
@@ -245,16 +268,9 @@ func syncFolder(folder string) error {
 // discard removes a staged state.
 func (f *stateFile) discard() {
 	if f.staged != nil {
-		_ = f.staged.Cleanup() // load removes it, too
+		_ = errors.Join(f.staged.Close(), os.Remove(f.staged.Name())) // load removes it, too
 		f.staged = nil
 	}
-}
-
-func (f *stateFile) before(step string) error {
-	if f.step == nil || step == "" {
-		return nil
-	}
-	return f.step(step)
 }
 
 // setAside renames the state file, so that the manager begins anew, and returns its new name.

@@ -154,8 +154,16 @@ func (p *pathFlags) options() pathtest.Options {
 	return pathtest.Options{Count: p.count, Size: p.size, Timeout: p.wait}
 }
 
-// start makes all nodes in this process. The fabric is a fat tree with VIDs 1 and 2.
-func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+// open joins the cluster as one node, or makes all nodes in this process. The fabric is a fat tree
+// with VIDs 1 and 2.
+func (p *pathFlags) open(cmd *cobra.Command) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	if p.cluster.Here() {
+		m, err := join(cmd, &p.cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []*mcd.Endpoint{m.Endpoint}, m.Close, nil
+	}
 	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes)
 	if err != nil {
 		return nil, nil, err
@@ -165,6 +173,14 @@ func (p *pathFlags) start() (nodes []*mcd.Endpoint, closeAll func() error, err e
 		links[k] = []transport.Link{l}
 	}
 	return p.cluster.Open(links, func() error { s.Close(); return nil })
+}
+
+// join finds the other nodes of a cluster, and says so meanwhile.
+func join(cmd *cobra.Command, c *launch.ClusterFlags) (*launch.Member, error) {
+	note := cli.NewProgress(cmd.ErrOrStderr())
+	note.Say("looking for %s ...", cli.Count(c.Nodes, "node"))
+	defer note.Clear()
+	return c.Join(cmd.Context())
 }
 
 // pathRecord is the measurement of a path, as JSON.
@@ -191,10 +207,8 @@ type pathRecord struct {
 const pathSchema = 1
 
 // measure measures a path.
-func (p *pathFlags) measure(
-	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, told func(mcd.PingReply, error),
-) (pathRecord, error) {
-	m, err := pathtest.Measure(ctx, ep, path, p.options(), told)
+func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path) (pathRecord, error) {
+	m, err := pathtest.Measure(ctx, ep, path, p.options(), nil)
 	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
 	r := pathRecord{
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,

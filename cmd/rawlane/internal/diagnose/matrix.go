@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cluster/pathtest"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -66,43 +68,55 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := m.validate(); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	note := cli.NewProgress(cmd.ErrOrStderr())
-	if !m.cluster.Here() {
-		nodes, closeAll, err := m.start()
-		if err != nil {
-			return err
-		}
-		rows, err := m.all(ctx, nodes, note)
-		note.Clear()
-		return errors.Join(err, m.print(cmd, rows, err), closeAll())
-	}
-	note.Say("looking for %s ...", cli.Count(m.cluster.Nodes, "node"))
-	member, err := m.cluster.Join(ctx)
-	note.Clear()
+	nodes, closeAll, err := m.open(cmd)
 	if err != nil {
 		return err
 	}
-	t, err := newTurns(member.Endpoint)
-	if err != nil {
-		return errors.Join(err, member.Close())
+	note := cli.NewProgress(cmd.ErrOrStderr())
+	var rows []row
+	if m.cluster.Here() {
+		rows, err = m.inTurn(cmd.Context(), nodes[0], note)
+	} else {
+		for _, ep := range nodes {
+			note.Say("node %d ...", ep.Node())
+			rows = append(rows, m.row(cmd.Context(), ep))
+		}
 	}
-	defer t.close()
-	if member.Endpoint.Node() != 0 {
-		return errors.Join(t.serve(ctx, func() row { return m.row(ctx, member.Endpoint) }), member.Close())
-	}
-	rows, err := t.collect(ctx, func() row { return m.row(ctx, member.Endpoint) }, note)
 	note.Clear()
-	return errors.Join(err, m.print(cmd, rows, err), member.Close())
+	if err == nil && nodes[0].Node() == 0 {
+		err = m.print(cmd, rows)
+	}
+	return errors.Join(err, closeAll())
 }
 
-// all takes the turns of all nodes, in this process.
-func (m *matrixVerb) all(ctx context.Context, nodes []*mcd.Endpoint, note cli.Progress) (rows []row, err error) {
-	for _, ep := range nodes {
-		note.Say("node %d ...", ep.Node())
-		r := m.row(ctx, ep)
-		if r.Error != "" {
-			return rows, fmt.Errorf("node %d: %s", ep.Node(), r.Error)
+// inTurn has the nodes, each of which runs on a machine of its own, take their turns: a node whose
+// turn it is has the others wait in a gather. Node 0 gets the rows of all.
+func (m *matrixVerb) inTurn(ctx context.Context, ep *mcd.Endpoint, note cli.Progress) (rows []row, err error) {
+	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = x.Close() }() // all have what they need
+	for k, n := range ep.Nodes() {
+		note.Say("node %d ...", n.ID)
+		var own []byte
+		if n.ID == ep.Node() {
+			if own, err = json.Marshal(m.row(ctx, ep)); err != nil {
+				return nil, err
+			}
+		}
+		all, err := x.Gather(ctx, 0, own)
+		switch {
+		case ep.Node() != 0 && k == len(ep.Nodes())-1 && ctx.Err() == nil && errors.Is(err, cluster.ErrIncomplete):
+			return nil, nil // node 0 has all rows, and its last word may be lost
+		case err != nil:
+			return nil, err
+		case ep.Node() != 0:
+			continue
+		}
+		var r row
+		if err := json.Unmarshal(all[k], &r); err != nil {
+			return nil, fmt.Errorf("node %d: %w", n.ID, err)
 		}
 		rows = append(rows, r)
 	}
@@ -136,7 +150,7 @@ func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) e
 		}
 		for _, tag := range m.tags {
 			path := mcd.Path{Node: n.ID, OptionalTag: tag}
-			p, err := m.measure(ctx, ep, path, nil)
+			p, err := m.measure(ctx, ep, path)
 			if err == nil && p.Answered > 0 && m.rate > 0 {
 				var rate float64
 				rate, err = pathtest.EchoRate(ctx, ep, path, m.options(), m.rate)
@@ -151,11 +165,14 @@ func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) e
 	return nil
 }
 
-// print prints the rows, unless err says that some are missing.
-func (m *matrixVerb) print(cmd *cobra.Command, rows []row, err error) error {
+// print prints the rows, unless a node has failed.
+func (m *matrixVerb) print(cmd *cobra.Command, rows []row) error {
+	for k, r := range rows {
+		if r.Error != "" {
+			return fmt.Errorf("node %d: %s", k, r.Error)
+		}
+	}
 	switch {
-	case err != nil:
-		return nil // run returns it
 	case m.check:
 		return m.printFaults(cmd, rows)
 	case m.json:
@@ -215,57 +232,39 @@ func anyAnswered(rows []row) error {
 
 // printTables prints a table for each tag: a row for each sender, a column for each receiver.
 func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
+	p50 := fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe))
 	for _, tag := range m.tags {
-		for _, table := range []struct {
-			what  string
-			value func(*pathRecord) float64
-		}{
-			{
-				fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe)),
-				func(p *pathRecord) float64 { return p.P50US },
-			},
-			{"full frames, there and back at once (MB/s)", func(p *pathRecord) float64 { return p.MBPerS }},
-		} {
-			if m.rate == 0 && table.what[0] == 'f' {
-				continue
-			}
-			fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to",
-				m.cluster.Kind, cli.Count(len(rows), "node"), tag, table.what)
-			for k := range rows {
-				fmt.Fprintf(out, "%10d", k)
-			}
-			fmt.Fprintln(out)
-			for k, r := range rows {
-				printRow(out, k, len(rows), r.Paths, tag, table.value)
-			}
+		m.printTable(out, rows, tag, p50, func(p *pathRecord) float64 { return p.P50US })
+		if m.rate > 0 {
+			m.printTable(out, rows, tag, "full frames, there and back at once (MB/s)",
+				func(p *pathRecord) float64 { return p.MBPerS })
 		}
 	}
 	return anyAnswered(rows)
 }
 
-func printRow(
-	out io.Writer, from, nodes int, paths []pathRecord, tag transport.OptionalTag, value func(*pathRecord) float64,
+func (m *matrixVerb) printTable(
+	out io.Writer, rows []row, tag transport.OptionalTag, what string, value func(*pathRecord) float64,
 ) {
-	fmt.Fprintf(out, "%-9d", from)
-	for to := range nodes {
-		i := slices.IndexFunc(paths, func(p pathRecord) bool { return int(p.To) == to && p.by() == tag })
-		switch {
-		case i < 0:
-			fmt.Fprintf(out, "%10s", "-")
-		case paths[i].Answered == 0:
-			fmt.Fprintf(out, "%10s", "dead")
-		default:
-			fmt.Fprintf(out, "%10.2f", value(&paths[i]))
-		}
+	fmt.Fprintf(out, "# rawlane matrix: %s, %s, %v: %s\n# from\\to",
+		m.cluster.Kind, cli.Count(len(rows), "node"), tag, what)
+	for k := range rows {
+		fmt.Fprintf(out, "%10d", k)
 	}
 	fmt.Fprintln(out)
-}
-
-// marshal encodes r for node 0.
-func (r *row) marshal() []byte {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("a row is not JSON: %v", err)) // it has numbers and strings alone
+	for k, r := range rows {
+		fmt.Fprintf(out, "%-9d", k)
+		for to := range rows {
+			i := slices.IndexFunc(r.Paths, func(p pathRecord) bool { return int(p.To) == to && p.by() == tag })
+			switch {
+			case i < 0:
+				fmt.Fprintf(out, "%10s", "-")
+			case r.Paths[i].Answered == 0:
+				fmt.Fprintf(out, "%10s", "dead")
+			default:
+				fmt.Fprintf(out, "%10.2f", value(&r.Paths[i]))
+			}
+		}
+		fmt.Fprintln(out)
 	}
-	return b
 }

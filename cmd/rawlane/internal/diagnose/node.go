@@ -58,10 +58,7 @@ func (n *nodeVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := n.validate(); err != nil {
 		return err
 	}
-	note := cli.NewProgress(cmd.ErrOrStderr())
-	note.Say("node %d: looking for %d others ...", n.cluster.Node, n.cluster.Nodes-1)
-	m, err := n.cluster.Join(cmd.Context())
-	note.Clear()
+	m, err := join(cmd, &n.cluster)
 	if err != nil {
 		return err
 	}

@@ -99,22 +99,11 @@ func (p *pingVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	if p.cluster.Here() {
-		note := cli.NewProgress(cmd.ErrOrStderr())
-		note.Say("looking for %d nodes ...", p.cluster.Nodes)
-		m, err := p.cluster.Join(ctx)
-		note.Clear()
-		if err != nil {
-			return err
-		}
-		return errors.Join(p.ask(ctx, cmd, m.Endpoint), m.Close())
-	}
-	nodes, closeAll, err := p.start()
+	nodes, closeAll, err := p.open(cmd)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.ask(ctx, cmd, nodes[0]), closeAll())
+	return errors.Join(p.ask(cmd.Context(), cmd, nodes[0]), closeAll())
 }
 
 // ask probes all paths and prints the results.
@@ -146,7 +135,7 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 	}
 	answered := 0
 	for _, tag := range tags {
-		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, OptionalTag: tag}, nil)
+		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, OptionalTag: tag})
 		if err != nil {
 			return err
 		}

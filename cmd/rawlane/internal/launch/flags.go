@@ -33,7 +33,6 @@ type ClusterFlags struct {
 	Pin       string
 	timeout   time.Duration
 	Mode      string
-	hasMode   bool
 	Faults    Faults
 	Grace     time.Duration // for the other processes to end by themselves after one has failed
 	explicit  func(flag string) bool
@@ -67,7 +66,6 @@ func (c *ClusterFlags) NICsFlag(cmd *cobra.Command) {
 
 // ModeFlag is for verbs that can run all nodes in one process on kernel links, too.
 func (c *ClusterFlags) ModeFlag(cmd *cobra.Command) {
-	c.hasMode = true
 	cmd.Flags().StringVar(&c.Mode, "mode", "",
 		"threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
 }
@@ -104,5 +102,5 @@ func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",
 
 // LinkKinds lists the values of --link.
 func LinkKinds() string {
-	return strings.Join(slices.Sorted(maps.Keys(demoNets)), ", ")
+	return inMemory + ", " + strings.Join(slices.Sorted(maps.Keys(kernelLinks)), ", ")
 }

@@ -15,19 +15,17 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/coordinator"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // applyVerb gives all nodes a plan at once: the verbs apply and rollback.
 type applyVerb struct {
-	allManagers
+	managerFlags
 	options coordinator.ApplyOptions
-	json    bool
 }
 
 func newApplyCommand() *cobra.Command {
-	a := &applyVerb{options: coordinator.ApplyOptions{Lease: coordinator.DefaultLease}}
+	a := new(applyVerb)
 	cmd := &cobra.Command{
 		Use:   "apply PLAN --managers FILE|LIST [flags]",
 		Short: "Make a plan that of all nodes, at once",
@@ -38,19 +36,17 @@ none changes. If one is lost in between, the others go back; apply the plan agai
   rawlane route apply better.yaml --managers managers.txt
   rawlane route apply better.yaml --managers unix:/run/a.sock,unix:/run/b.sock`,
 		Args: oneFile,
-		RunE: a.run,
+		RunE: a.apply,
 	}
+	a.flags(cmd)
 	f := cmd.Flags()
-	a.register(f)
-	f.StringVar(&a.options.Reason, "reason", "", "why, for the managers' logs")
 	f.DurationVar(&a.options.Lease, "lease", a.options.Lease, "how long a manager that has agreed waits for the others")
 	f.BoolVar(&a.options.Partial, "partial", false, "even if not all managers of nodes whose pairs change are given")
-	jsonFlag(cmd, &a.json)
 	return cmd
 }
 
 func newRollbackCommand() *cobra.Command {
-	a := &applyVerb{options: coordinator.ApplyOptions{Lease: coordinator.DefaultLease, Reason: "rollback"}}
+	a := &applyVerb{options: coordinator.ApplyOptions{Reason: "rollback", Rollback: true}}
 	cmd := &cobra.Command{
 		Use:   "rollback --managers FILE|LIST [flags]",
 		Short: "Go back to the plan before, on all nodes at once",
@@ -59,60 +55,54 @@ does. Managers keep the last %d plans. A second rollback goes back one further.`
 		Args: cli.NoArguments,
 		RunE: a.rollback,
 	}
-	f := cmd.Flags()
-	a.register(f)
-	f.StringVar(&a.options.Reason, "reason", a.options.Reason, "why, for the managers' logs")
-	jsonFlag(cmd, &a.json)
+	a.flags(cmd)
 	return cmd
 }
 
-func (a *applyVerb) validate() error {
-	if a.options.Lease < time.Millisecond || a.options.Lease > coordinator.MaxLease {
-		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, coordinator.MaxLease)
-	}
-	return nil
+// flags defines what both verbs have.
+func (a *applyVerb) flags(cmd *cobra.Command) {
+	a.options.Lease = coordinator.DefaultLease
+	a.all(cmd)
+	cmd.Flags().StringVar(&a.options.Reason, "reason", a.options.Reason, "why, for the managers' logs")
+	jsonFlag(cmd, &a.json)
 }
 
-func (a *applyVerb) run(cmd *cobra.Command, args []string) error {
-	if err := a.validate(); err != nil {
-		return err
+func (a *applyVerb) apply(cmd *cobra.Command, args []string) error {
+	if a.options.Lease < time.Millisecond || a.options.Lease > coordinator.MaxLease {
+		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, coordinator.MaxLease)
 	}
 	p, _, err := cli.ReadPlanAndNetwork(args[0])
 	if err != nil {
 		return err
 	}
-	return a.ask(func(clients []*manager.Client) error {
-		ctx, cancel := a.timeout(cmd)
-		defer cancel()
-		return a.apply(ctx, cmd, clients, p)
-	})
+	return a.run(cmd, func(context.Context, []*manager.Client) (*plan.Plan, error) { return p, nil })
 }
 
 func (a *applyVerb) rollback(cmd *cobra.Command, _ []string) error {
-	a.options.Rollback = true
-	return a.ask(func(clients []*manager.Client) error {
-		ctx, cancel := a.timeout(cmd)
-		defer cancel()
+	return a.run(cmd, func(ctx context.Context, clients []*manager.Client) (*plan.Plan, error) {
 		p, until, err := coordinator.Previous(ctx, clients)
-		if err != nil {
-			return err
-		}
-		if !a.json {
+		if err == nil && !a.json {
 			cmd.Printf("the plan that was in force until %s: %s\n", until.Format(time.DateTime), planSummary(p))
 		}
-		return a.apply(ctx, cmd, clients, p)
+		return p, err
 	})
 }
 
-func (a *applyVerb) timeout(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
-}
-
-// apply applies a plan and prints the report.
-func (a *applyVerb) apply(ctx context.Context, cmd *cobra.Command, clients []*manager.Client, p *plan.Plan) error {
-	report, err := coordinator.Apply(ctx, clients, p, a.options)
-	printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
-	return errors.Join(err, printed)
+// run applies a plan and prints the report.
+func (a *applyVerb) run(
+	cmd *cobra.Command, choose func(context.Context, []*manager.Client) (*plan.Plan, error),
+) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
+	defer cancel()
+	return a.askAll(func(clients []*manager.Client) error {
+		p, err := choose(ctx, clients)
+		if err != nil {
+			return err
+		}
+		report, err := coordinator.Apply(ctx, clients, p, a.options)
+		printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
+		return errors.Join(err, printed)
+	})
 }
 
 func writeReport(out io.Writer, r *coordinator.Report) {

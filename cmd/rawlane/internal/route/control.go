@@ -13,16 +13,10 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// controlVerb runs the controller, which changes plans by the traffic.
-type controlVerb struct {
-	allManagers
-	topology string
-	options  coordinator.ControlOptions
-	json     bool
-}
-
 func newControlCommand() *cobra.Command {
-	c := &controlVerb{options: coordinator.ControlOptions{Lease: coordinator.DefaultLease}}
+	var m managerFlags
+	var spec string
+	var options coordinator.ControlOptions
 	cmd := &cobra.Command{
 		Use:   "control --topology SPEC --managers FILE|LIST [flags]",
 		Short: "Have the network choose its routes by itself",
@@ -35,33 +29,30 @@ begin with (rawlane route apply).
 
 Topologies: ` + topology.Specs + `, or a file.`,
 		Args: cli.NoArguments,
-		RunE: c.run,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if spec == "" {
+				return cli.Misuse("which network? Give --topology")
+			}
+			if options.Topology, err = cli.LoadTopology(spec); err != nil {
+				return err
+			}
+			options.Logger = cli.NewLogger(cmd.OutOrStdout(), m.json)
+			err = m.askAll(func(clients []*manager.Client) error {
+				return coordinator.Control(cmd.Context(), clients, options)
+			})
+			if errors.Is(err, context.Canceled) {
+				return nil // the user interrupts it: there is no other end
+			}
+			return err
+		},
 	}
-	f := cmd.Flags()
-	c.register(f)
-	f.StringVar(&c.topology, "topology", "", cli.TopologyHelp)
-	f.DurationVar(&c.options.Config.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
-	f.Float64Var(&c.options.Config.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
-	f.IntVar(&c.options.Config.Hysteresis, "hysteresis", 0, "periods in a row that must show such a gain; 0: 3")
-	f.IntVar(&c.options.Config.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
-	f.BoolVar(&c.json, "json", false, "log as JSON")
+	m.all(cmd)
+	f, c := cmd.Flags(), &options.Config
+	f.StringVar(&spec, "topology", "", cli.TopologyHelp)
+	f.DurationVar(&c.Period, "period", 0, "how often counters are read and decisions made; 0: 1s")
+	f.Float64Var(&c.Gain, "gain", 0, "by what part the worst link must become lower; 0: 0.1")
+	f.IntVar(&c.Hysteresis, "hysteresis", 0, "periods in a row that must show such a gain; 0: 3")
+	f.IntVar(&c.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
+	f.BoolVar(&m.json, "json", false, "log as JSON")
 	return cmd
-}
-
-func (c *controlVerb) run(cmd *cobra.Command, _ []string) error {
-	if c.topology == "" {
-		return cli.Misuse("which network? Give --topology")
-	}
-	var err error
-	if c.options.Topology, err = cli.LoadTopology(c.topology); err != nil {
-		return err
-	}
-	c.options.Logger = cli.NewLogger(cmd.OutOrStdout(), c.json)
-	err = c.ask(func(clients []*manager.Client) error {
-		return coordinator.Control(cmd.Context(), clients, c.options)
-	})
-	if errors.Is(err, context.Canceled) {
-		return nil // the user interrupts it: there is no other end
-	}
-	return err
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -18,84 +17,71 @@ import (
 // askTimeout bounds the requests of a verb to managers.
 const askTimeout = 30 * time.Second
 
-// oneManager is the flags of a verb that talks to one manager.
-type oneManager struct {
-	addr string
+// managerFlags are the flags of a verb that talks to one manager, or to those of all nodes.
+type managerFlags struct {
+	addr string // of one, or the list of all
 	tls  cli.TLSFiles
+	json bool
 }
 
-func (o *oneManager) register(f *pflag.FlagSet) {
-	f.StringVar(&o.addr, "manager", "unix:"+manager.DefaultSocket, "the manager: unix:PATH or HOST:PORT")
-	o.tls.Register(f, "that the manager's certificate is signed by")
+// one defines the flags of a verb that talks to one manager.
+func (m *managerFlags) one(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&m.addr, "manager", "unix:"+manager.DefaultSocket, "the manager: unix:PATH or HOST:PORT")
+	m.tls.Register(cmd.Flags(), "that the manager's certificate is signed by")
 }
 
-// ask runs f with a client of the manager.
-func (o *oneManager) ask(ctx context.Context, f func(context.Context, *manager.Client) error) error {
-	addr, err := manager.ParseAddr(o.addr)
-	if err != nil {
-		return cli.Misuse("--manager: %v", err)
-	}
-	config, err := o.tls.Client()
-	if err != nil {
-		return err
-	}
-	c := manager.NewClient(addr, config)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return f(ctx, c)
-}
-
-// newQuery completes a verb that asks one manager for something and prints it.
-func newQuery[T any](
-	cmd *cobra.Command, get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
-) *cobra.Command {
-	var o oneManager
-	var asJSON bool
-	cmd.Args = cli.NoArguments
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return query(cmd, &o, asJSON, get, text)
-	}
-	o.register(cmd.Flags())
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
-func query[T any](
-	cmd *cobra.Command, o *oneManager, asJSON bool,
-	get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
-) error {
-	return o.ask(cmd.Context(), func(ctx context.Context, c *manager.Client) error {
-		v, err := get(c, ctx)
-		if err != nil {
-			return err
-		}
-		return cli.Write(cmd.OutOrStdout(), asJSON, v, func(w io.Writer) { text(w, v) })
-	})
+// all defines the flags of a verb that talks to the managers of all nodes.
+func (m *managerFlags) all(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&m.addr, "managers", "",
+		"the managers: a file with an address on each line, or a list with commas")
+	m.tls.Register(cmd.Flags(), "that the managers' certificates are signed by")
 }
 
 func jsonFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "json", false, "print one JSON object")
 }
 
-// allManagers is the flags of a verb that talks to the managers of all nodes.
-type allManagers struct {
-	list string
-	tls  cli.TLSFiles
+// newRequest completes a verb that asks one manager for something and prints it.
+func newRequest[T any](
+	cmd *cobra.Command, m *managerFlags,
+	get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
+) *cobra.Command {
+	m.one(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return request(cmd, m, get, text) }
+	return cmd
 }
 
-func (a *allManagers) register(f *pflag.FlagSet) {
-	f.StringVar(&a.list, "managers", "", "the managers: a file with an address on each line, or a list with commas")
-	a.tls.Register(f, "that the managers' certificates are signed by")
+// request asks one manager for something and prints it.
+func request[T any](
+	cmd *cobra.Command, m *managerFlags,
+	get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
+) error {
+	addr, err := manager.ParseAddr(m.addr)
+	if err != nil {
+		return cli.Misuse("--manager: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	defer cancel()
+	return m.ask([]manager.Addr{addr}, func(clients []*manager.Client) error {
+		v, err := get(clients[0], ctx)
+		if err != nil {
+			return err
+		}
+		return cli.Write(cmd.OutOrStdout(), m.json, v, func(w io.Writer) { text(w, v) })
+	})
 }
 
-// ask runs f with a client of each manager.
-func (a *allManagers) ask(f func([]*manager.Client) error) error {
-	addrs, err := a.addrs()
+// askAll runs f with a client of each manager in the list.
+func (m *managerFlags) askAll(f func([]*manager.Client) error) error {
+	addrs, err := m.list()
 	if err != nil {
 		return err
 	}
-	config, err := a.tls.Client()
+	return m.ask(addrs, f)
+}
+
+func (m *managerFlags) ask(addrs []manager.Addr, f func([]*manager.Client) error) error {
+	config, err := m.tls.Client()
 	if err != nil {
 		return err
 	}
@@ -108,16 +94,15 @@ func (a *allManagers) ask(f func([]*manager.Client) error) error {
 	return f(clients)
 }
 
-// addrs reads the list. The name of a regular file is a file with a list in it.
-func (a *allManagers) addrs() ([]manager.Addr, error) {
-	if a.list == "" {
+// list reads the list of managers. The name of a regular file is a file with a list in it.
+func (m *managerFlags) list() (addrs []manager.Addr, err error) {
+	if m.addr == "" {
 		return nil, cli.Misuse("which managers? Give --managers, a file or a list")
 	}
-	if info, err := os.Stat(a.list); err == nil && info.Mode().IsRegular() {
-		return readAddrs(a.list)
+	if info, err := os.Stat(m.addr); err == nil && info.Mode().IsRegular() {
+		return readAddrs(m.addr)
 	}
-	var addrs []manager.Addr
-	for text := range strings.SplitSeq(a.list, ",") {
+	for text := range strings.SplitSeq(m.addr, ",") {
 		addr, err := manager.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return nil, cli.Misuse("--managers: %v, and there is no such file", err)

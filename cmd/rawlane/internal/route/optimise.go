@@ -18,13 +18,8 @@ import (
 
 // optimiseVerb chooses the VIDs of a plan by the traffic.
 type optimiseVerb struct {
-	file     string // of the first plan; or empty
-	topology string
-	pattern  string
-	traffic  string // file
-	out      string // file
-	json     bool
-	options  optimize.Options
+	optimiseResult // what the flags say, and then what comes of it
+	json           bool
 
 	network *topology.Topology
 	demand  traffic.Matrix
@@ -54,13 +49,13 @@ A traffic's file has a flow in each line: "0>8 1G" one way, "2-9 500M" both ways
 		RunE: o.run,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.topology, "topology", "", "the network, if not the plan's: a spec or a file")
-	f.StringVar(&o.pattern, "pattern", "", "who sends to whom, by name")
-	f.StringVar(&o.traffic, "traffic", "", "who sends how much to whom: a file")
-	f.IntVar(&o.options.MaxChanges, "max-changes", 0, "change this many pairs at most; 0: any number")
-	f.Float64Var(&o.options.PerChange, "per-change", 0.1,
+	f.StringVar(&o.Topology, "topology", "", "the network, if not the plan's: a spec or a file")
+	f.StringVar(&o.Pattern, "pattern", "", "who sends to whom, by name")
+	f.StringVar(&o.Traffic, "traffic", "", "who sends how much to whom: a file")
+	f.IntVar(&o.MaxChanges, "max-changes", 0, "change this many pairs at most; 0: any number")
+	f.Float64Var(&o.PerChange, "per-change", 0.1,
 		"leave pairs alone that would lower the sum of squares by less than this part of a pair's share")
-	f.StringVar(&o.out, "out", "", "write the plan to this file")
+	f.StringVar(&o.Out, "out", "", "write the plan to this file")
 	jsonFlag(cmd, &o.json)
 	return cmd
 }
@@ -70,18 +65,18 @@ func (o *optimiseVerb) validate(_ *cobra.Command, args []string) error {
 	case len(args) > 1:
 		return cli.Misuse("want one plan's file, or none")
 	case len(args) == 1:
-		o.file = args[0]
-	case o.topology == "":
+		o.File = args[0]
+	case o.Topology == "":
 		return cli.Misuse("which network? Give --topology, or a plan that names one")
 	}
-	if (o.pattern == "") == (o.traffic == "") {
+	if (o.Pattern == "") == (o.Traffic == "") {
 		return cli.Misuse("who sends to whom? Give --pattern or --traffic, and not both")
 	}
-	if o.options.MaxChanges < 0 {
-		return cli.Misuse("--max-changes %d: want 0 or more", o.options.MaxChanges)
+	if o.MaxChanges < 0 {
+		return cli.Misuse("--max-changes %d: want 0 or more", o.MaxChanges)
 	}
-	if !(o.options.PerChange >= 0) {
-		return cli.Misuse("--per-change %v: want 0 or more", o.options.PerChange)
+	if !(o.PerChange >= 0) {
+		return cli.Misuse("--per-change %v: want 0 or more", o.PerChange)
 	}
 	return nil
 }
@@ -91,23 +86,25 @@ func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	better, report, err := optimize.Plan(o.network, o.demand, plan, o.options)
+	options := optimize.Options{MaxChanges: o.MaxChanges, PerChange: o.PerChange}
+	better, report, err := optimize.Plan(o.network, o.demand, plan, options)
 	if err != nil {
 		return err
 	}
 	o.report = report
-	if o.out != "" {
-		if err := writePlan(o.out, better); err != nil {
+	o.fill()
+	if o.Out != "" {
+		if err := writePlan(o.Out, better); err != nil {
 			return err
 		}
 	}
-	return cli.Write(cmd.OutOrStdout(), o.json, o.result(), o.writeText)
+	return cli.Write(cmd.OutOrStdout(), o.json, &o.optimiseResult, o.writeText)
 }
 
 // load reads the first plan, its network and the traffic.
 func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
-	if o.file != "" {
-		if plan, err = cli.ReadPlan(o.file); err != nil {
+	if o.File != "" {
+		if plan, err = cli.ReadPlan(o.File); err != nil {
 			return nil, err
 		}
 	}
@@ -119,42 +116,42 @@ func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
 			return nil, err
 		}
 	} else if err := plan.Check(o.network); err != nil {
-		return nil, fmt.Errorf("%s: on %s: %w", o.file, o.topology, err)
+		return nil, fmt.Errorf("%s: on %s: %w", o.File, o.Topology, err)
 	}
-	plan.Topology = o.topology
+	plan.Topology = o.Topology
 	return plan, o.loadTraffic()
 }
 
 // loadNetwork finds the network: --topology, or the plan's.
 func (o *optimiseVerb) loadNetwork(plan *plan.Plan) (err error) {
-	if o.topology == "" {
+	if o.Topology == "" {
 		if plan.Topology == "" {
-			return cli.Misuse("%s names no topology: give --topology", o.file)
+			return cli.Misuse("%s names no topology: give --topology", o.File)
 		}
-		o.topology = plan.Topology
-		o.network, err = cli.PlanNetwork(plan, o.file)
+		o.Topology = plan.Topology
+		o.network, err = cli.PlanNetwork(plan, o.File)
 		return err
 	}
-	o.network, err = cli.LoadTopology(o.topology)
+	o.network, err = cli.LoadTopology(o.Topology)
 	return err
 }
 
 func (o *optimiseVerb) loadTraffic() error {
 	n := len(o.network.Hosts)
-	if o.pattern != "" {
-		demand, err := traffic.Pattern(o.pattern, n)
+	if o.Pattern != "" {
+		demand, err := traffic.Pattern(o.Pattern, n)
 		if err != nil {
 			return cli.AsMisuse(fmt.Errorf("--pattern: %w", err))
 		}
 		o.demand = demand
 		return nil
 	}
-	f, err := os.Open(o.traffic)
+	f, err := os.Open(o.Traffic)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	o.demand, err = traffic.Read(o.traffic, f, n)
+	o.demand, err = traffic.Read(o.Traffic, f, n)
 	return err
 }
 

@@ -170,13 +170,13 @@ func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := writeDump(&b, p); err != nil || strings.Contains(b.String(), "beside") {
-		t.Errorf("a network of a generator's: %v, %.200s", err, b.String())
+	if writeDump(&b, p); b.Len() == 0 || strings.Contains(b.String(), "beside") {
+		t.Errorf("a network of a generator's: %.200s", b.String())
 	}
 	b.Reset()
 	p.Topology = "net.yaml"
-	if err := writeDump(&b, p); err != nil || !strings.HasPrefix(b.String(), "# Its network is in a file, net.yaml, which has to be beside this one") {
-		t.Errorf("%v, %.200s", err, b.String())
+	if writeDump(&b, p); !strings.HasPrefix(b.String(), "# Its network is in a file, net.yaml, which has to be beside this one") {
+		t.Errorf("%.200s", b.String())
 	}
 	file := filepath.Join(t.TempDir(), "dumped.yaml")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

@@ -30,8 +30,7 @@ type shownPlan struct {
 
 func newShowCommand() *cobra.Command {
 	var node string
-	var asJSON bool
-	var o oneManager
+	var m managerFlags
 	cmd := &cobra.Command{
 		Use:   "show FILE|--manager ADDRESS [flags]",
 		Short: "Show which VID each pair of nodes uses, and which pairs share a link",
@@ -51,18 +50,18 @@ sends by, and by whose wish.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return query(cmd, &o, asJSON, (*manager.Client).Table, writeTable)
+				return request(cmd, &m, (*manager.Client).Table, writeTable)
 			}
 			s, err := readShownPlan(args[0], node)
 			if err != nil {
 				return err
 			}
-			return s.write(cmd.OutOrStdout(), asJSON)
+			return s.write(cmd.OutOrStdout(), m.json)
 		},
 	}
-	o.register(cmd.Flags())
+	m.one(cmd)
 	cmd.Flags().StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
-	jsonFlag(cmd, &asJSON)
+	jsonFlag(cmd, &m.json)
 	return cmd
 }
 
@@ -81,21 +80,18 @@ func readShownPlan(file, node string) (*shownPlan, error) {
 }
 
 func (s *shownPlan) write(out io.Writer, asJSON bool) error {
-	var carried [][]plan.Pair
-	if s.network != nil {
-		var err error
-		if carried, err = s.linkPairs(); err != nil {
-			return err
-		}
+	links, err := s.links()
+	if err != nil {
+		return err
 	}
-	return cli.Write(out, asJSON, s.result(carried), func(w io.Writer) {
+	return cli.Write(out, asJSON, s.result(links), func(w io.Writer) {
 		if s.node != allNodes {
 			s.writeNode(w)
 		} else {
 			s.writeMatrix(w)
 		}
 		if s.network != nil {
-			s.writeLinks(w, carried)
+			s.writeLinks(w, links)
 		}
 	})
 }

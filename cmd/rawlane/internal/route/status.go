@@ -15,8 +15,7 @@ import (
 )
 
 func newStatusCommand() *cobra.Command {
-	var a allManagers
-	var asJSON bool
+	var m managerFlags
 	cmd := &cobra.Command{
 		Use:   "status --managers FILE|LIST",
 		Short: "Say which plan each node has, and whether it is the same",
@@ -32,17 +31,17 @@ it, apply a plan to all of them:
   rawlane route apply plan.yaml --managers managers.txt`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ask(func(clients []*manager.Client) error {
+			return m.askAll(func(clients []*manager.Client) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
 				defer cancel()
 				s := coordinator.Survey(ctx, clients)
-				printed := cli.Write(cmd.OutOrStdout(), asJSON, s, func(w io.Writer) { writeStatus(w, s) })
+				printed := cli.Write(cmd.OutOrStdout(), m.json, s, func(w io.Writer) { writeStatus(w, s) })
 				return errors.Join(printed, s.Err())
 			})
 		},
 	}
-	a.register(cmd.Flags())
-	jsonFlag(cmd, &asJSON)
+	m.all(cmd)
+	jsonFlag(cmd, &m.json)
 	return cmd
 }
 

@@ -18,8 +18,6 @@ type vlansVerb struct {
 	topology string
 	compute  bool
 	format   string
-	first    uint16 // VID
-	untagged uint16 // VID
 	opt      topology.VLANOptions
 	ports    topology.PortOptions
 
@@ -57,14 +55,14 @@ docs/topologies.md describes topologies, how their VLANs are computed, and the f
 	f.StringVar(&r.topology, "topology", "", cli.TopologyHelp)
 	f.BoolVar(&r.compute, "compute", false, "compute the VLANs; those of the topology do not matter")
 	f.StringVar(&r.format, "format", "table", strings.Join(vlanFormats, ", "))
-	f.Uint16Var(&r.untagged, "untagged", 0,
+	f.Uint16Var((*uint16)(&r.ports.Untagged), "untagged", 0,
 		"the VLAN of frames without a tag at the hosts' ports (0: these are dropped)")
 	f.StringVar(&r.ports.Name, "port-name", "",
 		"what ports are called in commands, with %d for the number (swp%d, or GigabitEthernet1/0/%d)")
 	f.IntVar(&r.opt.Paths, "paths", 0,
 		"paths between any two switches with hosts (0: as many as the one with fewer has links)")
 	f.IntVar(&r.opt.MaxVLANs, "max-vlans", 0, "VLANs that there may be (0: as many as there are VIDs)")
-	f.Uint16Var(&r.first, "first-vid", 1, "the first VLAN; the others follow")
+	f.Uint16Var((*uint16)(&r.opt.FirstVID), "first-vid", 1, "the first VLAN; the others follow")
 	f.IntVar(&r.opt.Tries, "tries", 0, "random orders of the paths to try (0: 30)")
 	f.Uint64Var(&r.opt.Seed, "seed", 0, "what the random orders depend on")
 	return cmd
@@ -82,11 +80,12 @@ func (r *vlansVerb) validate(cmd *cobra.Command) error {
 			return cli.Misuse("--%s is for --compute", name)
 		}
 	}
-	if r.first < 1 || r.first > uint16(transport.MaxVID) {
-		return cli.Misuse("--first-vid %d: want 1 to %d", r.first, transport.MaxVID)
+	first := r.opt.FirstVID
+	if first < 1 || first > transport.MaxVID {
+		return cli.Misuse("--first-vid %d: want 1 to %d", first, transport.MaxVID)
 	}
-	if left := int(transport.MaxVID) - int(r.first) + 1; r.opt.MaxVLANs < 0 || r.opt.MaxVLANs > left {
-		return cli.Misuse("--max-vlans %d: want 1 to %d, from VID %d on", r.opt.MaxVLANs, left, r.first)
+	if left := int(transport.MaxVID-first) + 1; r.opt.MaxVLANs < 0 || r.opt.MaxVLANs > left {
+		return cli.Misuse("--max-vlans %d: want 1 to %d, from VID %d on", r.opt.MaxVLANs, left, first)
 	}
 	if r.opt.Paths < 0 {
 		return cli.Misuse("--paths %d: want 1 or more", r.opt.Paths)
@@ -94,7 +93,6 @@ func (r *vlansVerb) validate(cmd *cobra.Command) error {
 	if r.opt.Tries < 0 || r.opt.Tries > topology.MaxTries {
 		return cli.Misuse("--tries %d: want 1 to %d", r.opt.Tries, topology.MaxTries)
 	}
-	r.opt.FirstVID, r.ports.Untagged = transport.VID(r.first), transport.VID(r.untagged)
 	return nil
 }
 
@@ -170,4 +168,105 @@ func (r *vlansVerb) summary() string {
 			"or want fewer paths by --paths", r.report.Dropped)
 	}
 	return s
+}
+
+// vlansSchema is the version of vlansResult as JSON. docs/topologies.md describes it.
+const vlansSchema = 1
+
+// vlansResult is a network's VLANs and ports as JSON.
+type vlansResult struct {
+	Schema   int            `json:"schema"`
+	Topology string         `json:"topology"`
+	Switches int            `json:"switches"`
+	Hosts    int            `json:"hosts"`
+	Links    int            `json:"links"`
+	VLANs    []vlansVLAN    `json:"vlans"`
+	Ports    []vlansPort    `json:"ports"`
+	Computed *vlansComputed `json:"computed,omitempty"`
+}
+
+type vlansVLAN struct {
+	VID   transport.VID `json:"vid"`
+	Links []string      `json:"links"`
+}
+
+type vlansPort struct {
+	Switch   string          `json:"switch"`
+	Port     int             `json:"port"`
+	Host     string          `json:"host,omitempty"`
+	Link     string          `json:"link,omitempty"`
+	Peer     string          `json:"peer,omitempty"`
+	PeerPort int             `json:"peer_port,omitempty"`
+	Tagged   []transport.VID `json:"tagged"`
+	Untagged transport.VID   `json:"untagged,omitempty"`
+}
+
+type vlansComputed struct {
+	Paths       []vlansPath `json:"paths"`
+	Dropped     int         `json:"dropped"`
+	AtLeast     int         `json:"at_least"`
+	UnusedLinks []string    `json:"unused_links"`
+}
+
+type vlansPath struct {
+	From  string        `json:"from"`
+	To    string        `json:"to"`
+	Links []string      `json:"links"`
+	VID   transport.VID `json:"vid,omitempty"`
+}
+
+// result makes the JSON.
+func (r *vlansVerb) result(table *topology.PortTable) *vlansResult {
+	t := r.network
+	names := t.LinkNames()
+	result := &vlansResult{
+		Schema: vlansSchema, Topology: r.topology,
+		Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
+		VLANs: []vlansVLAN{}, Ports: []vlansPort{},
+	}
+	for _, v := range t.VLANs {
+		result.VLANs = append(result.VLANs, vlansVLAN{v.VID, namesOf(names, v.Links)})
+	}
+	for _, p := range table.Ports {
+		port := vlansPort{
+			Switch: t.Switches[p.Switch], Port: p.Number, PeerPort: p.PeerPort, Tagged: p.Tagged, Untagged: p.Untagged,
+		}
+		if port.Tagged == nil {
+			port.Tagged = []transport.VID{}
+		}
+		if p.Host >= 0 {
+			port.Host = t.Hosts[p.Host].Name
+		} else {
+			port.Link, port.Peer = names[p.Link], t.Switches[p.Peer]
+		}
+		result.Ports = append(result.Ports, port)
+	}
+	if r.report != nil {
+		result.Computed = computedJSON(t, r.report, names)
+	}
+	return result
+}
+
+// namesOf returns the names of links by number.
+func namesOf(names []string, links []int) []string {
+	some := make([]string, len(links))
+	for i, l := range links {
+		some[i] = names[l]
+	}
+	return some
+}
+
+func computedJSON(t *topology.Topology, report *topology.VLANReport, names []string) *vlansComputed {
+	c := &vlansComputed{
+		Paths: []vlansPath{}, Dropped: report.Dropped, AtLeast: report.AtLeast,
+		UnusedLinks: namesOf(names, report.UnusedLinks),
+	}
+	for _, p := range report.Paths {
+		path := vlansPath{From: t.Switches[p.From], To: t.Switches[p.To], VID: p.VID}
+		for _, h := range p.Hops {
+			path.Links = append(path.Links, names[h.Link])
+		}
+		c.Paths = append(c.Paths, path)
+	}
+	return c
 }

@@ -7,9 +7,81 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/optimize"
+	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
+
+// optimiseSchema is the version of optimiseResult.
+const optimiseSchema = 1
+
+// optimiseResult is an optimisation as JSON.
+type optimiseResult struct {
+	Schema     int              `json:"schema"`
+	Topology   string           `json:"topology"`
+	File       string           `json:"file,omitempty"`
+	Pattern    string           `json:"pattern,omitempty"`
+	Traffic    string           `json:"traffic,omitempty"`
+	MaxChanges int              `json:"max_changes"`
+	PerChange  float64          `json:"per_change"`
+	Nodes      int              `json:"nodes"`
+	Flows      int              `json:"flows"`
+	Before     optimiseOutcome  `json:"before"`
+	After      optimiseOutcome  `json:"after"`
+	LowerBound float64          `json:"lower_bound"`
+	Stopped    string           `json:"stopped"`
+	Tried      int              `json:"tried"`
+	Changes    []optimiseChange `json:"changes"`
+	Out        string           `json:"out,omitempty"`
+}
+
+type optimiseOutcome struct {
+	Worst   float64        `json:"worst"`
+	Squares float64        `json:"squares"`
+	Links   []optimiseLink `json:"links"` // each direction by itself
+}
+
+type optimiseLink struct {
+	Link        string   `json:"link"`
+	Utilisation float64  `json:"utilisation"`
+	Pairs       [][2]int `json:"pairs"`
+}
+
+type optimiseChange struct {
+	Pair [2]int        `json:"pair"`
+	From transport.VID `json:"from"`
+	To   transport.VID `json:"to"`
+}
+
+// fill completes the JSON.
+func (o *optimiseVerb) fill() {
+	r := &o.report
+	o.Schema, o.Nodes, o.Flows = optimiseSchema, len(o.network.Hosts), len(o.demand)
+	o.Before, o.After, o.LowerBound = o.outcome(&r.Before), o.outcome(&r.After), r.LowerBound
+	o.Stopped, o.Tried, o.Changes = r.Stopped.String(), r.Tried, []optimiseChange{}
+	for _, c := range r.Changes {
+		o.Changes = append(o.Changes, optimiseChange{[2]int{c.Pair.A, c.Pair.B}, c.From, c.To})
+	}
+}
+
+func (o *optimiseVerb) outcome(from *optimize.Outcome) optimiseOutcome {
+	result := optimiseOutcome{Worst: from.Worst, Squares: from.Squares, Links: []optimiseLink{}}
+	for _, l := range from.Links {
+		result.Links = append(result.Links,
+			optimiseLink{o.network.HopName(l.Hop), l.Utilisation, pairNumbers(l.Pairs)})
+	}
+	return result
+}
+
+// pairNumbers is pairs as JSON has them: never null.
+func pairNumbers(pairs []plan.Pair) [][2]int {
+	numbers := make([][2]int, len(pairs))
+	for i, p := range pairs {
+		numbers[i] = [2]int{p.A, p.B}
+	}
+	return numbers
+}
 
 const (
 	maxShownLinks   = 12 // of each outcome
@@ -18,7 +90,7 @@ const (
 
 func (o *optimiseVerb) writeText(out io.Writer) {
 	r := &o.report
-	fmt.Fprintf(out, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.topology,
+	fmt.Fprintf(out, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.Topology,
 		cli.Count(len(o.demand), "flow"), cli.Count(len(o.demand.Pairs()), "pair"))
 	o.writeOutcome(out, "Before", &r.Before)
 	if len(r.Changes) > 0 {
@@ -26,9 +98,9 @@ func (o *optimiseVerb) writeText(out io.Writer) {
 	}
 	fmt.Fprintf(out, "# No plan has a worst link below %.2f: %v\n", r.LowerBound, r.Stopped)
 	o.writeChanges(out)
-	if o.out != "" {
-		fmt.Fprintf(out, "\nwritten to %s\n", o.out)
-		if o.file == "" {
+	if o.Out != "" {
+		fmt.Fprintf(out, "\nwritten to %s\n", o.Out)
+		if o.File == "" {
 			fmt.Fprintln(out, "(the addresses in it are made up: put in those of your nodes)")
 		}
 	}
@@ -59,7 +131,7 @@ func (o *optimiseVerb) writeLinks(out io.Writer, outcome *optimize.Outcome) {
 				fmt.Fprintf(w, "and %d more\n", len(links)-i)
 				break
 			}
-			fmt.Fprintf(w, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(l.Pairs))
+			fmt.Fprintf(w, "%s\t%.2f\t%s\n", l.name(o.network), l.Utilisation, pairList(pairNumbers(l.Pairs)))
 		}
 	})
 }

@@ -4,55 +4,29 @@ package harness
 
 import (
 	"cmp"
-	"context"
-	"fmt"
+	"math"
 	"slices"
 )
-
-// Variant is one of the programs that a benchmark compares, with a sample of each round.
-type Variant[S any] struct {
-	Name    string
-	Run     func(context.Context) (S, error)
-	Samples []S
-}
-
-// Rounds runs the variants in turns, so that a slow moment of the machine slows all of them.
-func Rounds[S any](ctx context.Context, all []*Variant[S], rounds int) error {
-	for range rounds {
-		for _, v := range all {
-			s, err := v.Run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", v.Name, err)
-			}
-			v.Samples = append(v.Samples, s)
-		}
-	}
-	return nil
-}
-
-// Median returns the sample with the median of a number, after it has sorted the samples by it.
-func (v *Variant[S]) Median(of func(S) float64) S {
-	slices.SortFunc(v.Samples, func(a, b S) int { return cmp.Compare(of(a), of(b)) })
-	return v.Samples[len(v.Samples)/2]
-}
 
 // Row is a line of a table: the result of each round.
 type Row struct {
 	Name   string
 	Values []float64
+	second []float64 // a second number of each round, if any
 }
 
 // Rows are lines in the order of their first results.
 type Rows []*Row
 
-// Add adds the result of a round to the row with a name.
-func (t *Rows) Add(name string, value float64) {
+// Add adds the result of a round to the row with a name, and perhaps a second number.
+func (t *Rows) Add(name string, value float64, second ...float64) {
 	r := t.Find(name)
 	if r == nil {
 		r = &Row{Name: name}
 		*t = append(*t, r)
 	}
 	r.Values = append(r.Values, value)
+	r.second = append(r.second, second...)
 }
 
 // Find returns the row with a name; nil if it was left out.
@@ -71,6 +45,15 @@ func (r *Row) Median() float64 {
 	}
 	v := slices.Sorted(slices.Values(r.Values))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// Second returns the second number of the round whose result is nearest to the median.
+func (r *Row) Second() float64 {
+	median := r.Median()
+	nearest := slices.MinFunc(r.Values, func(a, b float64) int {
+		return cmp.Compare(math.Abs(a-median), math.Abs(b-median))
+	})
+	return r.second[slices.Index(r.Values, nearest)]
 }
 
 // Min returns the lowest result.

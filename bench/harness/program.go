@@ -1,0 +1,106 @@
+//go:build linux
+
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+// Program is a program that is measured, in a network namespace.
+type Program struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out *bufio.Reader
+}
+
+// Start starts a program in a node's namespace and on its core: it inherits both from the node's
+// thread. Without cores it runs on any. The end of ctx and the bed's closing kill it.
+func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ...string) (*Program, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	err := errors.Join(err1, err2)
+	if err == nil && cores != nil {
+		err = bed.Node(node).Do(func() error {
+			var set unix.CPUSet
+			set.Set(cores[node])
+			return unix.SchedSetaffinity(0, &set)
+		})
+	}
+	if err == nil {
+		err = bed.Node(node).Start(cmd)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmd, err)
+	}
+	return &Program{cmd, in, bufio.NewReader(out)}, nil
+}
+
+// AwaitReady returns when the program has said that it is ready.
+func (p *Program) AwaitReady() error {
+	line, err := p.out.ReadString('\n')
+	if strings.TrimSpace(line) != "ready" {
+		_ = p.cmd.Process.Kill() // it may have ended already, and that is what err will tell
+		return fmt.Errorf("%s: said %q, want ready: %w", p.cmd, line, errors.Join(err, p.cmd.Wait()))
+	}
+	return nil
+}
+
+// Begin ends the program's input, for which it waits when it is ready.
+func (p *Program) Begin() { _ = p.in.Close() }
+
+// Stop tells the program to end (SIGTERM). It may have ended by itself, as streams do.
+func (p *Program) Stop() { _ = p.cmd.Process.Signal(unix.SIGTERM) }
+
+// Numbers returns the numbers that the program prints until its end; there are at least so many.
+func (p *Program) Numbers(atLeast int) (all []float64, err error) {
+	out, err := io.ReadAll(p.out)
+	ended := p.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
+		ended = nil // as Stop has told it
+	}
+	if err := errors.Join(err, ended); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.cmd, err)
+	}
+	text := strings.TrimPrefix(string(out), "ready\n") // if nobody has waited for that
+	for _, word := range strings.Fields(text) {
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: unexpected output %q: %w", p.cmd, out, err)
+		}
+		all = append(all, n)
+	}
+	if len(all) < atLeast {
+		return nil, fmt.Errorf("%s: printed too little: %q", p.cmd, out)
+	}
+	return all, nil
+}
+
+// Cores returns the first n cores that this process may use; nil if there are fewer.
+func Cores(n int) (cores []int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() < n {
+		return nil, err
+	}
+	for core := 0; len(cores) < n; core++ {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores, nil
+}

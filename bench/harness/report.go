@@ -1,0 +1,102 @@
+//go:build linux
+
+package harness
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Report is the result of a benchmark.
+type Report struct {
+	Tables  []*Table
+	Targets []Target
+	Note    string // the last line; may be empty
+}
+
+// Table is rows, and how they are printed.
+type Table struct {
+	Rows
+	Title  string // with the heads of what Text prints; if empty, the table continues the one before
+	Text   func(*Row) string
+	JSON   func(*Row) map[string]any
+	Ratios []Ratio // behind Text, and in JSON
+	Width  int     // of a ratio in text
+}
+
+// Ratio is a column: each row's median divided by that of the row To. Without that row it is left
+// out.
+type Ratio struct {
+	Head, Key string // in text, in JSON
+	To        func() *Row
+}
+
+// Target is a number that the project wants to reach.
+type Target struct {
+	What    string
+	Got     float64 // 0: a row was left out, and so is the target
+	Limit   float64
+	AtLeast bool   // else at most
+	Note    string // beside the number
+}
+
+// AddRatio adds a column of ratios to the row with a name.
+func (t *Table) AddRatio(head, key, name string) {
+	t.Ratios = append(t.Ratios, Ratio{head, key, func() *Row { return t.Find(name) }})
+}
+
+// line returns what is printed of a row as JSON.
+func (t *Table) line(row *Row) map[string]any {
+	line := t.JSON(row)
+	for _, ratio := range t.Ratios {
+		if to := ratio.To(); to != nil {
+			line[ratio.Key] = row.Over(to)
+		}
+	}
+	return line
+}
+
+func (r *Report) print(out io.Writer) {
+	for i, t := range r.Tables {
+		if t.Title != "" && i > 0 {
+			fmt.Fprintln(out)
+		}
+		t.print(out)
+	}
+	fmt.Fprintln(out)
+	targets := slices.DeleteFunc(r.Targets, func(t Target) bool { return t.Got == 0 })
+	width := 0
+	for _, t := range targets {
+		width = max(width, len(t.What))
+	}
+	for _, t := range targets {
+		verdict := "NOT met"
+		if t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) {
+			verdict = "met"
+		}
+		fmt.Fprintf(out, "%-*s  %-8s (%.2f, %slimit %.2f)\n", width, t.What, verdict, t.Got, t.Note, t.Limit)
+	}
+	fmt.Fprint(out, r.Note)
+}
+
+func (t *Table) print(out io.Writer) {
+	if t.Title != "" {
+		fmt.Fprint(out, t.Title)
+		for _, ratio := range t.Ratios {
+			if ratio.To() != nil {
+				fmt.Fprintf(out, " %*s", t.Width, ratio.Head)
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	for _, row := range t.Rows {
+		fmt.Fprint(out, t.Text(row))
+		for _, ratio := range t.Ratios {
+			if to := ratio.To(); to != nil {
+				fmt.Fprintf(out, " %*.2f", t.Width, row.Over(to))
+			}
+		}
+		fmt.Fprintln(out)
+	}
+}
