@@ -61,11 +61,10 @@ func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.Gather(ctx, 0, []byte(address)); err != nil {
-		return err
+	if _, err = x.Gather(serving, 0, []byte(address)); err == nil {
+		err = echo(serving, ping)
 	}
-	err = echo(serving, ping)
-	if ctx.Err() == nil && errors.Is(err, context.Canceled) { // the end was told, and not forced
+	if ctx.Err() == nil && serving.Err() != nil { // the end was told, and not forced
 		return launch.Linger(ctx, ep, launch.LingerTime)
 	}
 	return err
