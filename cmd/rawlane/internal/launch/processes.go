@@ -21,9 +21,9 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// RunProcesses runs this same verb once per node, each in a network namespace of its own, as if
+// runProcesses runs this same verb once per node, each in a network namespace of its own, as if
 // the namespaces were machines. The output of node 0 is that of the command.
-func (c *ClusterFlags) RunProcesses(ctx context.Context, cmd *cobra.Command) error {
+func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) error {
 	cores, err := c.Cores()
 	if err != nil {
 		return err
