@@ -51,7 +51,7 @@ type Service struct {
 	out     []engine.Send
 	buf     []byte
 	timer   *time.Timer
-	alarm   monotime.Time // when the timer fires; zero: not set
+	timerAt monotime.Time // when it fires; zero: not set
 }
 
 // Open starts the barriers of an endpoint: one service per port. It sends nothing.
@@ -140,8 +140,8 @@ func (s *Service) post(nic int, to mcd.Dest) {
 // as it is, so that it is set once for many of them. The caller holds mu.
 func (s *Service) arm(c *memberSet) {
 	at, ok := c.engine.Deadline()
-	if ok && (s.alarm.IsZero() || at.Before(s.alarm)) {
-		s.alarm = at
+	if ok && (s.timerAt.IsZero() || at.Before(s.timerAt)) {
+		s.timerAt = at
 		s.timer.Reset(at.Sub(clock.Now()))
 	}
 }
@@ -158,7 +158,7 @@ func (s *Service) tick() {
 func (s *Service) advance(now monotime.Time) [][]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alarm = monotime.Time{}
+	s.timerAt = monotime.Time{}
 	for _, c := range s.sets {
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()
