@@ -6,10 +6,10 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// alarmBy sets the domain's one timer to fire no later than at: its peers' earliest deadline.
-func (d *Domain) alarmBy(now, at monotime.Time) {
-	if d.alarm.IsZero() || at.Before(d.alarm) {
-		d.alarm = at
+// setTimer has the domain's one timer fire no later than at: its peers' earliest deadline.
+func (d *Domain) setTimer(now, at monotime.Time) {
+	if d.timerAt.IsZero() || at.Before(d.timerAt) {
+		d.timerAt = at
 		d.timer.Reset(at.Sub(now))
 	}
 }
@@ -24,7 +24,7 @@ func (p *peer) watch(now monotime.Time) {
 		at, ok = probe, true
 	}
 	if ok {
-		p.d.alarmBy(now, at)
+		p.d.setTimer(now, at)
 	}
 }
 
@@ -32,7 +32,7 @@ func (p *peer) watch(now monotime.Time) {
 func (d *Domain) onAlarm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.alarm = monotime.Time{}
+	d.timerAt = monotime.Time{}
 	if d.closed {
 		return
 	}

@@ -57,7 +57,7 @@ type Domain struct {
 	rx      receiver
 	batch   [reliable.MaxBatch][]byte
 	timer   *time.Timer
-	alarm   monotime.Time // when the timer fires; zero: not set
+	timerAt monotime.Time // when it fires; zero: not set
 	pool    pool
 	stats   Counters
 	lastID  uint32 // request ID given out last
@@ -73,7 +73,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.frameSize, least)
 	}
 	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
-	d.timer.Stop() // alarmBy sets it
+	d.timer.Stop() // setTimer sets it
 	d.mu.Lock()    // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
