@@ -42,7 +42,7 @@ type Service struct {
 	sets       map[engine.Identity]*memberSet
 	last       *memberSet        // the one that the last message was for, and most likely the next one
 	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
-	tombstones []tombstone       // of the groups that were closed last
+	tombstones []*memberSet      // of the groups that were closed last
 	early      []earlyMessage    // of groups that do not exist here yet
 
 	awaited []*condition   // of goroutines that wait for answers

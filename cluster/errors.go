@@ -153,5 +153,3 @@ func (m *Membership) fault() error {
 	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf(
 		"it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}
 }
-
-func isBusy(err error) bool { return errors.Is(err, transport.ErrBusy) }

@@ -52,37 +52,27 @@ type Exchanger struct {
 	nodes []mcd.NodeID
 	self  int // place of this node in nodes
 
-	call   sync.Mutex     // held by a call from its begin to its end
-	failed error          // of an earlier round; guarded by call
-	turn   mcd.Completion // there is something for the call under way to look at
+	call    sync.Mutex     // held by a call from its begin to its end
+	failed  error          // of an earlier round; guarded by call
+	request uint32         // number of the last Ask; guarded by call
+	turn    mcd.Completion // there is something for the call under way to look at
 
-	mu     sync.Mutex // guards what follows, and that turn is completed once between two resets
-	round  uint32     // of the last Exchange or Gather
-	posted [2][]byte  // this node's blobs of the last two rounds, by round modulo 2
-	posts  uint32     // round of the newest of these
-	peers  []peerState
-	linger []bool // peers that may still need an answer of the last round
-	ask    request
-
-	isMissing func(i int) bool // the call under way waits for node i; nil before the first call
+	mu      sync.Mutex // guards what follows, and that turn is completed once between two resets
+	round   uint32     // of the last Exchange or Gather
+	posted  [2][]byte  // this node's blobs of the last two rounds, by round modulo 2
+	posts   uint32     // round of the newest of these
+	peers   []peerState
+	closing bool
 }
 
 // peerState is what an Exchanger knows of another node.
 type peerState struct {
-	heard   monotime.Time
-	waits   uint32 // the round for which it has fetched a blob that was not posted yet
-	done    uint32 // the last round that it has completed
-	awaited bool   // its blob of this round is to be fetched
-	blob    []byte // as far as it is here
-}
-
-// request is that of an Ask under way.
-type request struct {
-	number  uint32
-	to      int // place in nodes
-	payload []byte
-	answer  []byte // as far as it is here
-	done    bool
+	heard  monotime.Time
+	waits  uint32  // the round for which it has fetched a blob that was not posted yet
+	done   uint32  // the last round that it has completed
+	linger bool    // it may still need an answer of the last round
+	asked  message // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
+	blob   []byte  // its answer, as far as it is here
 }
 
 // OpenExchanger opens the port of an endpoint whose node table is complete. Errors:
@@ -98,7 +88,7 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 		}
 		x.nodes = append(x.nodes, n.ID)
 	}
-	x.peers, x.linger = make([]peerState, len(x.nodes)), make([]bool, len(x.nodes))
+	x.peers = make([]peerState, len(x.nodes))
 	var err error
 	x.mu.Lock() // a message may come before the port is known
 	defer x.mu.Unlock()
@@ -116,7 +106,7 @@ func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error)
 		if err := x.collect(ctx, "exchange", x.others()); err != nil {
 			return nil, err
 		}
-		x.done(x.others())
+		x.done(true)
 		return x.blobs(blob), nil
 	})
 }
@@ -134,14 +124,14 @@ func (x *Exchanger) Gather(ctx context.Context, root mcd.NodeID, blob []byte) ([
 			if err := x.collect(ctx, "gather", []int{r}); err != nil {
 				return nil, err
 			}
-			x.done(nil)
+			x.done(false)
 			return nil, nil
 		}
 		if err := x.collect(ctx, "gather", x.others()); err != nil {
 			return nil, err
 		}
 		x.post(nil) // what the others fetch from the root says that it has all
-		x.done(x.others())
+		x.done(true)
 		return x.blobs(blob), nil
 	})
 }
@@ -189,12 +179,7 @@ func (x *Exchanger) post(blob []byte) {
 
 // collect fetches the blobs of some nodes.
 func (x *Exchanger) collect(ctx context.Context, what string, from []int) error {
-	x.mu.Lock()
-	for _, i := range from {
-		x.peers[i].awaited, x.peers[i].blob = true, nil
-	}
-	x.mu.Unlock()
-	return x.repeat(ctx, what, func(i int) bool { return x.peers[i].awaited }, x.sendFetch)
+	return x.repeat(ctx, what, message{kind: kindFetch, number: x.round}, from)
 }
 
 // blobs returns what was collected.
@@ -209,20 +194,19 @@ func (x *Exchanger) blobs(own []byte) (all [][]byte) {
 	return all
 }
 
-// done tells all nodes that this one has completed the round. Some may still need an answer of it.
-func (x *Exchanger) done(needed []int) {
+// done tells all nodes that this one has completed the round. If they may still need an answer of
+// it, Close lingers.
+func (x *Exchanger) done(linger bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	clear(x.linger)
-	for _, i := range needed {
-		x.linger[i] = true
+	for i := range x.peers {
+		x.peers[i].linger = linger && i != x.self
 	}
 	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), message{kind: kindDone, number: x.round}.bytes())
 }
 
 // Ask sends a request to a node until its Answer function is ready, and returns the answer.
-// Errors: a
-// *MissingError.
+// Errors: a *MissingError.
 func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([]byte, error) {
 	i := slices.Index(x.nodes, node)
 	if i < 0 || i == x.self {
@@ -237,26 +221,26 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)",
 			node, len(payload), most)
 	}
-	x.mu.Lock()
-	x.ask = request{number: x.ask.number + 1, to: i, payload: payload}
-	x.mu.Unlock()
-	isMissing := func(k int) bool { return k == i && !x.ask.done }
-	err := x.repeat(ctx, "ask", isMissing, func(int) { x.sendRequest() })
+	x.request++
+	err := x.repeat(ctx, "ask", message{kind: kindRequest, number: x.request, data: payload}, []int{i})
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.ask.answer, err
+	return x.peers[i].blob, err
 }
 
-// repeat asks the nodes that are missing, again and again, until none is. It calls both functions
-// with mu held.
-func (x *Exchanger) repeat(ctx context.Context, what string, isMissing func(i int) bool, ask func(i int)) error {
+// repeat asks some nodes, again and again, until all have answered.
+func (x *Exchanger) repeat(ctx context.Context, what string, asked message, nodes []int) error {
+	x.mu.Lock()
+	for _, i := range nodes {
+		x.peers[i].asked, x.peers[i].blob = asked, nil
+	}
+	x.mu.Unlock()
 	for start := clock.Now(); ; {
 		x.mu.Lock()
 		x.turn.Reset()
-		x.isMissing = isMissing
 		missing := x.missing()
 		for _, i := range missing {
-			ask(i)
+			x.sendAsked(i)
 		}
 		silent := x.silent(start, missing)
 		x.mu.Unlock()
@@ -269,6 +253,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, isMissing func(i in
 				continue
 			}
 		}
+		x.giveUp(missing)
 		if errors.Is(err, mcd.ErrClosed) {
 			return fmt.Errorf("cluster: %s: %w", what, err)
 		}
@@ -283,10 +268,21 @@ func (x *Exchanger) repeat(ctx context.Context, what string, isMissing func(i in
 	}
 }
 
-// missing returns the nodes that the call under way waits for.
+// giveUp ends the asking, after which a request's memory is the caller's again.
+func (x *Exchanger) giveUp(nodes []int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, i := range nodes {
+		x.peers[i].asked = message{}
+	}
+}
+
+// missing returns the nodes that the call under way waits for: for answers or, in Close, until they
+// have completed the last round.
 func (x *Exchanger) missing() (all []int) {
 	for i := range x.peers {
-		if x.isMissing(i) {
+		p := &x.peers[i]
+		if p.asked.kind != 0 || x.closing && p.linger && p.done < x.round {
 			all = append(all, i)
 		}
 	}
@@ -327,8 +323,10 @@ func (x *Exchanger) Close() error {
 		x.failed = mcd.ErrClosed
 		ctx, cancel := context.WithTimeout(context.Background(), lingerTime)
 		defer cancel()
-		behind := func(i int) bool { return x.linger[i] && x.peers[i].done < x.round }
-		_ = x.repeat(ctx, "close", behind, func(int) {}) // they ask; more cannot be done for them
+		x.mu.Lock()
+		x.closing = true
+		x.mu.Unlock()
+		_ = x.repeat(ctx, "close", message{}, nil) // the others ask; more cannot be done for them
 	}
 	return x.port.Close()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// kind of a message of an exchange.
+// kind of a message of an exchange. The answer to a kind is the kind after it.
 type kind uint8
 
 const (
@@ -59,23 +59,18 @@ func parseMessage(b []byte) (m message) {
 	}
 }
 
-// to returns the destination of a node's place.
-func (x *Exchanger) to(i int) mcd.Dest {
-	return mcd.To(mcd.Addr{Node: x.nodes[i], Port: x.cfg.Port})
-}
-
 // send sends a message, or loses it if the link is full: it is asked for again.
-func (x *Exchanger) send(i int, m message) { _ = x.port.TrySend(0, x.to(i), m.bytes()) }
-
-// sendFetch asks for the rest of a node's blob.
-func (x *Exchanger) sendFetch(i int) {
-	x.send(i, message{kind: kindFetch, number: x.round, offset: uint32(len(x.peers[i].blob))})
+func (x *Exchanger) send(i int, m message) {
+	_ = x.port.TrySend(0, mcd.To(mcd.Addr{Node: x.nodes[i], Port: x.cfg.Port}), m.bytes())
 }
 
-// sendRequest asks for the rest of the answer to a request.
-func (x *Exchanger) sendRequest() {
-	a := &x.ask
-	x.send(a.to, message{kind: kindRequest, number: a.number, offset: uint32(len(a.answer)), data: a.payload})
+// sendAsked asks a node for the rest of its answer, if anything is asked of it.
+func (x *Exchanger) sendAsked(i int) {
+	p := &x.peers[i]
+	if p.asked.kind != 0 {
+		p.asked.offset = uint32(len(p.blob))
+		x.send(i, p.asked)
+	}
 }
 
 // sendPart sends what fits of this node's blob of a round.
@@ -137,21 +132,14 @@ func (x *Exchanger) handle(from int, m message) {
 	p := &x.peers[from]
 	p.heard = clock.Now()
 	switch m.kind {
-	case kindAnswer:
-		if m.number == x.ask.number && from == x.ask.to && !x.ask.done {
-			var askNext bool
-			if x.ask.done, askNext = m.appendTo(&x.ask.answer); askNext {
-				x.sendRequest()
-			}
-		}
 	case kindFetch:
 		x.onFetch(from, m)
-	case kindPart:
+	case kindAnswer, kindPart:
 		x.onPart(from, m)
 	case kindDone:
 		p.done = max(p.done, m.number)
 	}
-	if x.isMissing != nil && !x.turn.Done() && len(x.missing()) == 0 {
+	if !x.turn.Done() && len(x.missing()) == 0 {
 		x.turn.Complete(nil)
 	}
 }
@@ -170,15 +158,17 @@ func (x *Exchanger) onFetch(from int, m message) {
 	}
 }
 
-// onPart appends a part of a blob, and asks for the next one.
+// onPart appends a part of an answer, and asks for the next one.
 func (x *Exchanger) onPart(from int, m message) {
 	p := &x.peers[from]
-	if !p.awaited || m.number != x.round {
+	if p.asked.kind == 0 || m.kind != p.asked.kind+1 || m.number != p.asked.number {
 		return
 	}
 	complete, askNext := m.appendTo(&p.blob)
-	p.awaited = !complete
+	if complete {
+		p.asked = message{}
+	}
 	if askNext {
-		x.sendFetch(from)
+		x.sendAsked(from)
 	}
 }

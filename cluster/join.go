@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -71,7 +73,9 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 	for nic := range ep.NICs() {
 		self.MACs = append(self.MACs, ep.MAC(nic))
 	}
-	m.core = discovery.New(clock.Now(), self, cfg.Nodes, seed(self.MACs[0]))
+	// The seed spreads the announcements of nodes that are started together, the same in every run.
+	seed := binary.BigEndian.Uint64(append(make([]byte, 2), self.MACs[0][:]...))
+	m.core = discovery.New(clock.Now(), self, cfg.Nodes, seed)
 	var err error
 	m.mu.Lock() // a message may come before the port is known
 	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Receive: m.receive, SkipSourceCheck: true})
@@ -84,14 +88,6 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 		return nil, err
 	}
 	return m, nil
-}
-
-// seed spreads the announcements of nodes that are started together, the same way in every run.
-func seed(mac transport.MAC) (s uint64) {
-	for _, b := range mac {
-		s = s<<8 | uint64(b)
-	}
-	return s
 }
 
 // discover announces and waits until the cluster is complete or discovery has failed.
@@ -108,7 +104,7 @@ func (m *Membership) discover(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("cluster: announce: %w", err)
 		case state == discovery.Complete:
-			return m.install()
+			return m.ep.SetNodes(m.Nodes())
 		case state == discovery.Failed:
 			return m.fault()
 		case ctx.Err() != nil:
@@ -156,17 +152,13 @@ func (m *Membership) send() error {
 		for nic := range m.ep.NICs() {
 			a.NIC = uint8(nic)
 			b = a.Append(b[:0])
-			if err := m.port.TrySend(nic, mcd.ToAll(DiscoveryPort), b); err != nil && !isBusy(err) {
+			err := m.port.TrySend(nic, mcd.ToAll(DiscoveryPort), b)
+			if err != nil && !errors.Is(err, transport.ErrBusy) {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// install gives the endpoint its node table.
-func (m *Membership) install() error {
-	return m.ep.SetNodes(m.Nodes())
 }
 
 // Nodes returns the node table, this node included, by number.

@@ -37,7 +37,8 @@ type checker struct {
 // checked is a path and its state.
 type checked struct {
 	mcd.Path
-	alive bool
+	probes []uint32
+	alive  bool
 }
 
 func (c *checker) found(f Fault) {
@@ -62,14 +63,13 @@ func (c *checker) look(ctx context.Context) error {
 		}
 		broadcasts = append(broadcasts, n)
 	}
-	probes := make([][]uint32, len(c.paths))
 	for range tries {
-		for i, p := range c.paths {
+		for _, p := range c.paths {
 			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
 			if err != nil {
 				return err
 			}
-			probes[i] = append(probes[i], n)
+			p.probes = append(p.probes, n)
 		}
 		if err := sleep(ctx, c.o.Timeout); err != nil { // all of it: an answer may come twice
 			return err
@@ -80,18 +80,18 @@ func (c *checker) look(ctx context.Context) error {
 			c.found(Fault{Kind: Loop, To: c.ep.Node(), By: c.tags[i], Count: times})
 		}
 	}
-	c.judgeAddresses(probes)
-	for i, p := range c.paths {
-		c.judge(p, probes[i])
+	c.judgeAddresses()
+	for _, p := range c.paths {
+		c.judge(p)
 	}
 	return nil
 }
 
 // judge finds the faults that the answers to a path's probes show.
-func (c *checker) judge(p *checked, probes []uint32) {
+func (c *checker) judge(p *checked) {
 	most := 0
 	changed, arrives := false, transport.Untagged
-	for _, n := range probes {
+	for _, n := range p.probes {
 		answers := c.answers(n)
 		same := 0
 		for _, a := range answers {
@@ -117,7 +117,7 @@ func (c *checker) judge(p *checked, probes []uint32) {
 }
 
 // judgeAddresses finds addresses at which more than one endpoint answers.
-func (c *checker) judgeAddresses(probes [][]uint32) {
+func (c *checker) judgeAddresses() {
 	type endpoint struct {
 		node        mcd.NodeID
 		incarnation uint32
@@ -129,8 +129,8 @@ func (c *checker) judgeAddresses(probes [][]uint32) {
 	stations := make(map[transport.MAC]*station)
 	var order []*station
 	var macs []transport.MAC
-	for i, p := range c.paths {
-		for _, n := range probes[i] {
+	for _, p := range c.paths {
+		for _, n := range p.probes {
 			for _, a := range c.answers(n) {
 				s := stations[a.src]
 				if s == nil {
@@ -161,11 +161,8 @@ func (c *checker) judgeAddresses(probes [][]uint32) {
 // direct finds out which direction of a path is dead. If the node answers by another tag, it can be
 // asked to answer a probe by the dead tag with that one, and the other way round.
 func (c *checker) direct(ctx context.Context) error {
-	type question struct {
-		path        *checked
-		there, back []uint32
-	}
-	var questions []*question
+	var dead []*checked
+	var probes []probe // of each dead path, there and back
 	for i := 0; i < len(c.paths); i += len(c.tags) {
 		node := c.paths[i : i+len(c.tags)]
 		at := slices.IndexFunc(node, func(p *checked) bool { return p.alive })
@@ -175,33 +172,19 @@ func (c *checker) direct(ctx context.Context) error {
 		}
 		for _, p := range node {
 			if !p.alive {
-				questions = append(questions, &question{path: p})
-				q := questions[len(questions)-1]
-				for range tries {
-					there, err := c.send(ctx, p.Path, mcd.ProbeOptions{ReplyTag: &node[at].OptionalTag})
-					if err != nil {
-						return err
-					}
-					back, err := c.send(ctx, node[at].Path, mcd.ProbeOptions{ReplyTag: &p.OptionalTag})
-					if err != nil {
-						return err
-					}
-					q.there, q.back = append(q.there, there), append(q.back, back)
-				}
+				dead = append(dead, p)
+				probes = append(probes, probe{p.Path, mcd.ProbeOptions{ReplyTag: &node[at].OptionalTag}},
+					probe{node[at].Path, mcd.ProbeOptions{ReplyTag: &p.OptionalTag}})
 			}
 		}
 	}
-	if len(questions) == 0 {
-		return nil
-	}
-	if err := sleep(ctx, c.o.Timeout); err != nil {
+	answered, err := c.answered(ctx, probes)
+	if err != nil {
 		return err
 	}
-	any := func(n uint32) bool { return len(c.answers(n)) > 0 }
-	for _, q := range questions {
-		f := Fault{Kind: BlackHole, To: q.path.Node, By: q.path.OptionalTag}
-		there, back := slices.ContainsFunc(q.there, any), slices.ContainsFunc(q.back, any)
-		if there != back {
+	for i, p := range dead {
+		f := Fault{Kind: BlackHole, To: p.Node, By: p.OptionalTag}
+		if there, back := answered[2*i], answered[2*i+1]; there != back {
 			f.Kind, f.Toward = OneWay, back
 		}
 		c.found(f)

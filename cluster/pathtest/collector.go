@@ -15,7 +15,6 @@ import (
 
 // answer is a reply to a probe, or the probe itself, come back by a loop.
 type answer struct {
-	reply       bool
 	from        mcd.NodeID
 	src         transport.MAC
 	incarnation uint32
@@ -26,7 +25,7 @@ type answer struct {
 // collector sends probes and keeps the answers to each.
 type collector struct {
 	ep    *mcd.Endpoint
-	limit time.Duration // how long send waits for room on a link
+	limit time.Duration // how long to wait for an answer, and in send for room on a link
 	stop  func()
 
 	mu   sync.Mutex // guards what follows
@@ -47,7 +46,7 @@ func (c *collector) hear(p *mcd.Probe) {
 		return
 	}
 	c.mu.Lock()
-	a := answer{p.Reply, p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag}
+	a := answer{p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag}
 	c.got[p.Number] = append(c.got[p.Number], a)
 	c.mu.Unlock()
 	select {
@@ -105,6 +104,49 @@ func (c *collector) await(ctx context.Context, limit time.Duration, numbers ...u
 		}
 	}
 	return nil
+}
+
+// probe is a probe to send.
+type probe struct {
+	path    mcd.Path
+	options mcd.ProbeOptions
+}
+
+// probeWindow is how many probes are under way at once: fewer than any receiver has room for.
+const probeWindow = 32
+
+// tries is how many probes a path gets before it counts as dead: some may be lost by chance.
+const tries = 3
+
+// answered sends probes, those without an answer again, and reports which were answered.
+func (c *collector) answered(ctx context.Context, probes []probe) (answered []bool, err error) {
+	answered = make([]bool, len(probes))
+	for range tries {
+		var asked []int // indexes in probes
+		var numbers []uint32
+		for i, p := range probes {
+			if answered[i] {
+				continue
+			}
+			n, err := c.send(ctx, p.path, p.options)
+			if err != nil {
+				return nil, err
+			}
+			asked, numbers = append(asked, i), append(numbers, n)
+			if len(numbers)%probeWindow == 0 {
+				if err := c.await(ctx, time.Millisecond, numbers[len(numbers)-probeWindow:]...); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := c.await(ctx, c.limit, numbers...); err != nil {
+			return nil, err
+		}
+		for k, i := range asked {
+			answered[i] = len(c.answers(numbers[k])) > 0
+		}
+	}
+	return answered, nil
 }
 
 // all reports whether each of the probes was answered.

@@ -89,9 +89,6 @@ func Measure(
 	return m, nil
 }
 
-// echoWindow is how many probes are under way at once: fewer than any receiver has room for.
-const echoWindow = 32
-
 // EchoRate returns how many bytes a second a path carries in both directions at once. For about the
 // given time it sends full frames that come back, a window of them under way, and counts the
 // payloads of those that do.
@@ -105,8 +102,8 @@ func EchoRate(
 	answered := 0
 	start := time.Now()
 	for time.Since(start) < during {
-		numbers := make([]uint32, 0, echoWindow)
-		for range echoWindow {
+		numbers := make([]uint32, 0, probeWindow)
+		for range probeWindow {
 			n, err := c.send(ctx, path, mcd.ProbeOptions{Size: size})
 			if err != nil {
 				return 0, err
@@ -142,32 +139,14 @@ func Sweep(
 	o.setDefaults()
 	c := collect(ep, o)
 	defer c.stop()
-	alive := make([]bool, len(tags))
-	for range tries {
-		numbers := make(map[int]uint32)
-		var last []uint32
-		for i, tag := range tags {
-			if alive[i] {
-				continue
-			}
-			n, err := c.send(ctx, mcd.Path{Node: node, NIC: nic, OptionalTag: tag}, mcd.ProbeOptions{Size: o.Size})
-			if err != nil {
-				return nil, err
-			}
-			numbers[i] = n
-			last = append(last, n)
-			if len(last)%echoWindow == 0 { // no more at once than the other end has room for
-				if err := c.await(ctx, time.Millisecond, last[len(last)-echoWindow:]...); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := c.await(ctx, o.Timeout, last...); err != nil {
-			return nil, err
-		}
-		for i, n := range numbers {
-			alive[i] = len(c.answers(n)) > 0
-		}
+	var probes []probe
+	for _, tag := range tags {
+		path := mcd.Path{Node: node, NIC: nic, OptionalTag: tag}
+		probes = append(probes, probe{path, mcd.ProbeOptions{Size: o.Size}})
+	}
+	alive, err := c.answered(ctx, probes)
+	if err != nil {
+		return nil, err
 	}
 	var found []transport.OptionalTag
 	for i, tag := range tags {
@@ -177,6 +156,3 @@ func Sweep(
 	}
 	return found, nil
 }
-
-// tries is how many probes a path gets before it counts as dead: some may be lost by chance.
-const tries = 3

@@ -2,61 +2,10 @@ package pathtest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 )
-
-// fullSize looks for paths that carry short frames and not full ones, and finds the largest size
-// that they carry, by bisection.
-func (c *checker) fullSize(ctx context.Context) error {
-	full := c.ep.MaxPayload()
-	var tight []*narrow
-	passed, err := c.pass(ctx, c.alive(), func(*checked) int { return full })
-	if err != nil {
-		return err
-	}
-	for _, p := range c.alive() {
-		if !passed[p] {
-			tight = append(tight, newNarrow(p, full))
-		}
-	}
-	for {
-		var asked []*checked
-		size := make(map[*checked]int)
-		for _, n := range tight {
-			if n.passes+1 < n.fails {
-				asked = append(asked, n.path)
-				size[n.path] = (n.passes + n.fails) / 2
-			}
-		}
-		if len(asked) == 0 {
-			break
-		}
-		passed, err := c.pass(ctx, asked, func(p *checked) int { return size[p] })
-		if err != nil {
-			return err
-		}
-		for _, n := range tight {
-			n.note(size[n.path], passed[n.path])
-		}
-	}
-	// A node that stood still for a while answered probes of no size: full ones are asked again.
-	var doubted []*checked
-	for _, n := range tight {
-		doubted = append(doubted, n.path)
-	}
-	if passed, err = c.pass(ctx, doubted, func(*checked) int { return full }); err != nil {
-		return err
-	}
-	for _, n := range tight {
-		if passed[n.path] {
-			continue
-		}
-		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag,
-			Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
-	}
-	return nil
-}
 
 // narrow is a path that does not carry full frames. Its largest size is at least passes and below
 // fails.
@@ -65,53 +14,65 @@ type narrow struct {
 	passes, fails int
 }
 
-func newNarrow(p *checked, full int) *narrow {
-	return &narrow{path: p, passes: mcd.MinProbe, fails: full}
-}
-
-// note records whether a probe of a size passed; size 0 means that none was sent.
-func (n *narrow) note(size int, passed bool) {
-	switch {
-	case size == 0:
-	case passed:
-		n.passes = size
-	default:
-		n.fails = size
-	}
-}
-
-func (c *checker) alive() (alive []*checked) {
+// fullSize looks for paths that carry short frames and not full ones, and finds the largest size
+// that they carry, by bisection.
+func (c *checker) fullSize(ctx context.Context) error {
+	full := c.ep.MaxPayload()
+	var paths []*narrow
 	for _, p := range c.paths {
 		if p.alive {
-			alive = append(alive, p)
+			paths = append(paths, &narrow{p, mcd.MinProbe, full})
 		}
 	}
-	return alive
+	atFull := func(*narrow) int { return full }
+	_, tight, err := c.pass(ctx, paths, atFull)
+	for unsettled := tight; err == nil; {
+		unsettled = slices.DeleteFunc(slices.Clone(unsettled), func(n *narrow) bool { return n.passes+1 >= n.fails })
+		if len(unsettled) == 0 {
+			break
+		}
+		middle := func(n *narrow) int { return (n.passes + n.fails) / 2 }
+		var passed, failed []*narrow
+		passed, failed, err = c.pass(ctx, unsettled, middle)
+		for _, n := range passed {
+			n.passes = middle(n)
+		}
+		for _, n := range failed {
+			n.fails = middle(n)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	// A node that stood still for a while answered probes of no size: full ones are asked again.
+	if _, tight, err = c.pass(ctx, tight, atFull); err != nil {
+		return err
+	}
+	for _, n := range tight {
+		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag,
+			Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
+	}
+	return nil
 }
 
-// pass reports on which of the paths a probe of its size is answered.
-func (c *checker) pass(ctx context.Context, paths []*checked, size func(*checked) int) (map[*checked]bool, error) {
-	passed := make(map[*checked]bool)
-	for range tries {
-		numbers := make(map[*checked]uint32)
-		var all []uint32
-		for _, p := range paths {
-			if passed[p] {
-				continue
-			}
-			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{Size: size(p)})
-			if err != nil {
-				return nil, err
-			}
-			numbers[p] = n
-			all = append(all, n)
-		}
-		if err := c.await(ctx, c.o.Timeout, all...); err != nil {
-			return nil, err
-		}
-		for p, n := range numbers {
-			passed[p] = len(c.answers(n)) > 0
+// pass tells the paths on which a probe of its size is answered from the others.
+func (c *checker) pass(
+	ctx context.Context, paths []*narrow, size func(*narrow) int,
+) (passed, failed []*narrow, err error) {
+	var probes []probe
+	for _, n := range paths {
+		probes = append(probes, probe{n.path.Path, mcd.ProbeOptions{Size: size(n)}})
+	}
+	answered, err := c.answered(ctx, probes)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, n := range paths {
+		if answered[i] {
+			passed = append(passed, n)
+		} else {
+			failed = append(failed, n)
 		}
 	}
-	return passed, nil
+	return passed, failed, nil
 }

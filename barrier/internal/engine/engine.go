@@ -45,11 +45,11 @@ import (
 // Config of an engine.
 type Config struct {
 	Rank, Size  int
-	NICs        int // networks that nacks take in turn; 0 is 1
+	NICs        int // networks that nacks take in turn
 	Algorithm   schedule.Algorithm
 	Identity    Identity
 	Incarnation uint32        // of this member: another one each time that it begins anew; not 0
-	PeerTimeout time.Duration // how long a member may be silent; 0 is DefaultPeerTimeout
+	PeerTimeout time.Duration // how long a member may be silent
 }
 
 // Send is a message to send.
@@ -95,10 +95,6 @@ var (
 
 // New makes an engine. The algorithm's schedule has to be right for the size.
 func New(cfg Config) *Engine {
-	if cfg.PeerTimeout == 0 {
-		cfg.PeerTimeout = DefaultPeerTimeout
-	}
-	cfg.NICs = max(cfg.NICs, 1)
 	return &Engine{
 		cfg:       cfg,
 		algorithm: hash(cfg.Algorithm.For(cfg.Size).String()),

@@ -21,17 +21,14 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// RunProcesses runs this same verb once per node, each in a network namespace of its own, as if
+// runProcesses runs this same verb once per node, each in a network namespace of its own, as if
 // the namespaces were machines. The output of node 0 is that of the command.
-func (c *ClusterFlags) RunProcesses(ctx context.Context, cmd *cobra.Command) error {
-	if err := testbed.Reexec(); err != nil {
-		return err
-	}
+func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) error {
 	cores, err := c.Cores()
 	if err != nil {
 		return err
 	}
-	bed, err := testbed.New(testbed.Config{Nodes: c.Nodes, NICs: c.NICs, MTU: c.MTU})
+	bed, err := testbed.Open(c.bed())
 	if err != nil {
 		return err
 	}
@@ -136,8 +133,8 @@ func RunAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace 
 	return context.Cause(ctx)
 }
 
-// EndTimeout is how long programs may take to end after SIGTERM.
-const EndTimeout = 2 * time.Second
+// endTimeout is how long programs may take to end after SIGTERM.
+const endTimeout = 2 * time.Second
 
 // endAll ends programs, and returns when they have ended.
 func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
@@ -147,7 +144,7 @@ func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 	select {
 	case <-ended:
 		return
-	case <-time.After(EndTimeout):
+	case <-time.After(endTimeout):
 	}
 	for _, p := range programs {
 		procgroup.End(p, true)

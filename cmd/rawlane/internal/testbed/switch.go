@@ -88,19 +88,13 @@ func (s *switchVerb) run(cmd *cobra.Command, args []string) error {
 	return cli.Write(cmd.OutOrStdout(), s.json, counters, counters.print)
 }
 
-// switchPort is an interface and the kind of its port.
-type switchPort struct {
-	name string
-	port l2switch.Port
-}
-
-func parsePorts(args []string) (ports []switchPort, err error) {
+func parsePorts(args []string) (ports []*switchPort, err error) {
 	for _, arg := range args {
 		p, err := parsePort(arg)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(ports, func(q switchPort) bool { return q.name == p.name }) {
+		if slices.ContainsFunc(ports, func(q *switchPort) bool { return q.name == p.name }) {
 			return nil, cli.Misuse("port %s: given twice", p.name)
 		}
 		ports = append(ports, p)
@@ -108,9 +102,9 @@ func parsePorts(args []string) (ports []switchPort, err error) {
 	return ports, nil
 }
 
-func parsePort(arg string) (switchPort, error) {
+func parsePort(arg string) (*switchPort, error) {
 	name, mode, given := strings.Cut(arg, ":")
-	p := switchPort{name: name, port: l2switch.Transparent()}
+	p := &switchPort{name: name, kind: l2switch.Transparent()}
 	kind, list, _ := strings.Cut(mode, "=")
 	if !given && name != "" {
 		return p, nil
@@ -125,9 +119,9 @@ func parsePort(arg string) (switchPort, error) {
 	}
 	switch {
 	case name != "" && kind == "access" && len(vids) == 1:
-		p.port = l2switch.Access(vids[0])
+		p.kind = l2switch.Access(vids[0])
 	case name != "" && kind == "trunk":
-		p.port = l2switch.Trunk(vids...)
+		p.kind = l2switch.Trunk(vids...)
 	default:
 		return p, cli.Misuse("port %q: want INTERFACE, INTERFACE:access=VID or INTERFACE:trunk=VID,VID,...", arg)
 	}
