@@ -25,10 +25,7 @@ func (s *Service) leave(groups ...*Group) {
 			continue
 		}
 		g.closed = true
-		for _, c := range g.sets {
-			c.closed = true
-			sets = append(sets, c)
-		}
+		sets = append(sets, g.sets...)
 	}
 	if len(sets) > 0 {
 		s.leaving.Add(1)

@@ -31,7 +31,6 @@ type memberSet struct {
 	identity engine.Identity
 	engine   *engine.Engine
 	entries  [Numbers]atomic.Pointer[entry]
-	closed   bool
 }
 
 // newMemberSet makes the set of a mask's nodes and adds it to the group. The caller holds making.
@@ -136,7 +135,7 @@ func (c *memberSet) arrive(number uint8) (Ticket, error) {
 	s := c.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.closed {
+	if c.group.closed {
 		return Ticket{}, ErrClosed
 	}
 	e := c.entries[number].Load()

@@ -8,18 +8,12 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Stats of a group's barriers at this node, since it was made.
+// Stats of a group's barriers at this node, since it was made: Barriers completed, the Wait in all
+// of them and MaxWait in one; Notifies, Nacks and Resent (for a nack) were sent; Late (of past
+// generations), Duplicates and Unexpected (not in the schedule) were received.
 type Stats struct {
-	Barriers   uint64        `json:"barriers"`    // completed: all members entered
-	Wait       time.Duration `json:"wait_ns"`     // in all of them, from Arrive until completion
-	MaxWait    time.Duration `json:"max_wait_ns"` // in one of them
-	Notifies   uint64        `json:"notifies"`    // messages of schedules sent; a multicast is one
-	Nacks      uint64        `json:"nacks"`       // sent for messages that were missing
-	Resent     uint64        `json:"resent"`      // messages of schedules sent again, for a nack
-	Late       uint64        `json:"late"`        // messages received of past generations
-	Duplicates uint64        `json:"duplicates"`  // messages received twice
-	Unexpected uint64        `json:"unexpected"`  // messages received that the schedule does not have
-	Last       []LastCount   `json:"last"`        // which members held this node up
+	engine.Stats
+	Last []LastCount `json:"last"` // which members held this node up
 }
 
 // LastCount is how often a step of this node waited for a member's message last of all.
@@ -34,7 +28,7 @@ func (g *Group) Stats() (s Stats) {
 	defer g.service.mu.Unlock()
 	last := map[mcd.NodeID]uint64{}
 	for _, c := range g.sets {
-		s.add(c.engine.Stats())
+		c.engine.AddStats(&s.Stats)
 		for rank, count := range c.engine.Last() {
 			last[c.nodes[rank]] += count
 		}
@@ -45,18 +39,6 @@ func (g *Group) Stats() (s Stats) {
 		}
 	}
 	return s
-}
-
-func (s *Stats) add(n engine.Stats) {
-	s.Barriers += n.Barriers
-	s.Wait += n.Wait
-	s.MaxWait = max(s.MaxWait, n.MaxWait)
-	s.Notifies += n.Notifies
-	s.Nacks += n.Nacks
-	s.Resent += n.Resent
-	s.Late += n.Late
-	s.Duplicates += n.Duplicates
-	s.Unexpected += n.Unexpected
 }
 
 // Trace is what this node saw of one barrier. Times are relative to its entry.

@@ -18,13 +18,6 @@ const (
 	maxEarly      = 256 // kept messages; the oldest go first, and a nack brings them back
 )
 
-// tombstone is what remains of a closed member set: the goodbye, for members that have missed it.
-type tombstone struct {
-	bye    engine.Message
-	nodes  []mcd.NodeID
-	engine *engine.Engine
-}
-
 // earlyMessage is a notify of a group that does not exist here. Most likely it is made soon.
 type earlyMessage struct {
 	from    mcd.NodeID
@@ -42,8 +35,8 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 		s.early = append(s.early, earlyMessage{from, *m})
 		return
 	case engine.Nack:
-		if t := s.tombstone(from, m); t != nil {
-			answer = t.bye
+		if c := s.tombstone(from, m); c != nil {
+			answer = c.engine.Goodbye()
 			break
 		}
 		answer.Kind, answer.Lowest = engine.NoSuchGroup, s.lowestEpoch(s.base(m.Identity.Hash))
@@ -58,27 +51,27 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
 }
 
-// tombstone finds that of the group in which a node lacks a message. A node that has begun anew
+// tombstone finds the closed member set in which a node lacks a message. A node that has begun anew
 // since means a later group.
-func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *tombstone {
-	for i := range s.tombstones {
-		t := &s.tombstones[i]
-		rank, member := slices.BinarySearch(t.nodes, from)
-		if t.bye.Identity == m.Identity && member && !t.engine.BegunAnew(rank, m) {
-			return t
+func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *memberSet {
+	for _, c := range s.tombstones {
+		rank, member := slices.BinarySearch(c.nodes, from)
+		if c.identity == m.Identity && member && !c.engine.BegunAnew(rank, m) {
+			return c
 		}
 	}
 	return nil
 }
 
-// bury takes a member set out, and keeps its tombstone. The caller holds mu.
+// bury takes a member set out, and keeps it for members that have missed its goodbye. The caller
+// holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
 	s.last = nil
 	if len(s.tombstones) == maxTombstones {
 		s.tombstones = slices.Delete(s.tombstones, 0, 1)
 	}
-	s.tombstones = append(s.tombstones, tombstone{c.engine.Goodbye(), c.nodes, c.engine})
+	s.tombstones = append(s.tombstones, c)
 }
 
 // takeEarly gives a member set the messages that came before it existed. The caller holds mu.

@@ -12,10 +12,8 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
 	ctx := limit(t)
 	d := c.domains[0]
-	w, err := c.domains[1].Register(1, make([]byte, 4096), memfifo.All)
-	must(t, err)
-	q, err := c.domains[1].NewFIFO(1, make([]byte, 1<<16))
-	must(t, err)
+	w := c.window(t, 1, 4096)
+	q := c.fifo(t, 1, 1<<16)
 	r, push := d.Remote(w.Key()), d.Remote(q.Key())
 	own := c.domains[1].Remote(w.Key())
 	b, out := make([]byte, 64), make([]byte, 64)

@@ -34,7 +34,6 @@ func (p *peer) apply(lane reliable.Lane, records []byte) (rest []byte, full *FIF
 			continue
 		}
 		if len(p.replies) >= maxReplies {
-			p.blocked = true
 			return r.all, nil
 		}
 		if full := p.applyRequest(&r); full != nil {

@@ -18,11 +18,10 @@ func TestFailure_PathLosesLongFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := fault.Config{Loss: 1, Match: func(f *transport.Frame) bool { return len(f.Payload) > 1000 }}
 		c := open(t, 2, -1, long, 1)
-		w, err := c.domains[1].Register(1, make([]byte, 100_000), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 100_000)
 		r := c.domains[0].Remote(w.Key())
 		begun := time.Now()
-		err = errors.Join(r.Put(limit(t), 0, make([]byte, 100_000)), c.domains[0].Flush(limit(t)))
+		err := errors.Join(r.Put(limit(t), 0, make([]byte, 100_000)), c.domains[0].Flush(limit(t)))
 		took := time.Since(begun)
 		var down *memfifo.PeerDownError
 		if !errors.As(err, &down) || !errors.Is(err, memfifo.ErrPeerDown) || down.Reason != memfifo.DataLost {

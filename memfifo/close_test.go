@@ -24,10 +24,8 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 		must(t, err)
 		mineQ, err := d.NewFIFO(1, make([]byte, 64))
 		must(t, err)
-		other, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		otherQ, err := c.domains[1].NewFIFO(1, make([]byte, 64))
-		must(t, err)
+		other := c.window(t, 1, 64)
+		otherQ := c.fifo(t, 1, 64)
 		must(t, d.Remote(other.Key()).Put(ctx, 0, []byte{1}))
 		must(t, d.Close())
 		for range 2 {
@@ -108,8 +106,7 @@ func TestClose_IsHeard(t *testing.T) {
 func TestClose_SeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 64)
 		c.faults[1].Cut(true)
 		must(t, c.domains[0].Remote(w.Key()).Put(limit(t), 0, []byte{1})) // so that there is something to wait for
 		d := c.domains[0]
@@ -139,10 +136,8 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 			must(t, err)
 			mineQ, err := d.NewFIFO(1, make([]byte, 64))
 			must(t, err)
-			w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-			must(t, err)
-			q, err := c.domains[1].NewFIFO(1, make([]byte, 64)) // nobody takes anything out
-			must(t, err)
+			w := c.window(t, 1, 1<<20)
+			q := c.fifo(t, 1, 64) // nobody takes anything out
 			r, push := d.Remote(w.Key()), d.Remote(q.Key())
 			parcel := &memfifo.Parcel{To: r, Data: make([]byte, 1<<20)}
 			waits := map[string]func() error{

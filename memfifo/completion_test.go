@@ -71,11 +71,7 @@ func TestCompletion_IsInPlaceAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := open(t, 2, -1, bad, seed)
-				ctx := limit(t)
-				w, err := c.domains[1].Register(1, make([]byte, 16+100_000), memfifo.All)
-				must(t, err)
-				r := c.domains[0].Remote(w.Key())
+				c, ctx, w, r := twoNodes(t, bad, seed, 16+100_000)
 				for i, size := range []int{100, 1, 100, 1440, 1441, 10_000, 100_000} {
 					data := bytes.Repeat([]byte{byte(1 + i)}, max(size, 51))
 					must(t, complete(ctx, r, c.domains[0], w, data))
@@ -91,11 +87,7 @@ func TestCompletion_IsInPlaceAtOnce(t *testing.T) {
 // When the notification on the first frame comes, its bytes are there, and the others may not be.
 func TestCompletion_OnFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, bad, 9)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, w, r := twoNodes(t, bad, 9, 1<<20)
 		early := false
 		for i := range uint64(20) {
 			q := &memfifo.Parcel{To: r, Data: bytes.Repeat([]byte{byte(1 + i)}, 1<<20), Notify: memfifo.OnFirst}
@@ -122,19 +114,15 @@ func TestCompletion_OnFirst(t *testing.T) {
 func TestCompletion_PutThenPush(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, bad, seed)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 100*5000), memfifo.All)
-		must(t, err)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 512))
-		must(t, err)
+		c, ctx, w, r := twoNodes(t, bad, seed, 100*5000)
+		q := c.fifo(t, 1, 512)
 		var putting sync.WaitGroup
 		putting.Go(func() {
 			for i := range 100 {
 				data := bytes.Repeat([]byte{byte(1 + i)}, 1+i*49)
-				put := c.domains[0].Remote(w.Key()).Put(ctx, int64(5000*i), data)
+				put := r.Put(ctx, int64(5000*i), data)
 				if i%3 == 0 {
-					put = c.domains[0].Post(&memfifo.Parcel{To: c.domains[0].Remote(w.Key()), Off: int64(5000 * i), Data: data})
+					put = c.domains[0].Post(&memfifo.Parcel{To: r, Off: int64(5000 * i), Data: data})
 				}
 				if err := errors.Join(put, c.domains[0].Remote(q.Key()).Push(ctx, stamped(0, i, 8))); err != nil {
 					t.Error(err)
@@ -156,11 +144,7 @@ func TestCompletion_PutThenPush(t *testing.T) {
 // Revoke ends waits, replies under way, and writes: nothing touches the memory after it.
 func TestCompletion_Revoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, slow, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 8<<20), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, w, r := twoNodes(t, slow, 0, 8<<20)
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
 			if _, err := w.Wait(ctx, 0); !errors.Is(err, memfifo.ErrClosed) {

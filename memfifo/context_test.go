@@ -14,10 +14,8 @@ import (
 func TestContext_EndedBeforeTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 256))
-		must(t, err)
+		w := c.window(t, 1, 64)
+		q := c.fifo(t, 1, 256)
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		for k, d := range c.domains {

@@ -70,6 +70,40 @@ func (c *cluster) close() {
 	}
 }
 
+// window makes new memory of a node its window 1.
+func (c *cluster) window(t testing.TB, owner, size int) *memfifo.Window {
+	t.Helper()
+	w, err := c.domains[owner].Register(1, make([]byte, size), memfifo.All)
+	must(t, err)
+	return w
+}
+
+// fifo makes new memory of a node its FIFO 1.
+func (c *cluster) fifo(t testing.TB, owner, size int) *memfifo.FIFO {
+	t.Helper()
+	q, err := c.domains[owner].NewFIFO(1, make([]byte, size))
+	must(t, err)
+	return q
+}
+
+// twoNodes makes a cluster of two under synctest: w is a window of node 1, and r is that for node 0.
+func twoNodes(t testing.TB, cfg fault.Config, seed uint64, size int) (
+	c *cluster, ctx context.Context, w *memfifo.Window, r *memfifo.Remote,
+) {
+	t.Helper()
+	c = open(t, 2, -1, cfg, seed)
+	w = c.window(t, 1, size)
+	return c, limit(t), w, c.domains[0].Remote(w.Key())
+}
+
+// reopen has a node begin anew after the Close of its domain.
+func (c *cluster) reopen(t testing.TB, node int) {
+	t.Helper()
+	d, err := memfifo.Open(c.eps[node], memfifo.Config{})
+	must(t, err)
+	c.domains[node] = d
+}
+
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -123,8 +157,7 @@ func TestEverythingOnce(t *testing.T) {
 			if old, err := r.Swap(ctx, 8, 9); old != 7 || err != nil {
 				t.Errorf("%d, %v", old, err)
 			}
-			q, err := c.domains[1].NewFIFO(1, make([]byte, 4096))
-			must(t, err)
+			q := c.fifo(t, 1, 4096)
 			var pushing sync.WaitGroup
 			pushing.Go(func() {
 				p := c.domains[0].Remote(q.Key())
@@ -201,8 +234,7 @@ func TestADeadPeerFailsInTime(t *testing.T) {
 		ctx := limit(t)
 		var rs []*memfifo.Remote
 		for _, k := range []int{1, 2} {
-			w, err := c.domains[k].Register(1, make([]byte, 1<<20), memfifo.All)
-			must(t, err)
+			w := c.window(t, k, 1<<20)
 			rs = append(rs, c.domains[0].Remote(w.Key()))
 		}
 		must(t, rs[0].Put(ctx, 0, []byte("hello")))
@@ -229,20 +261,14 @@ func TestADeadPeerFailsInTime(t *testing.T) {
 // A node that restarts is neither taken for its former self nor ignored.
 func TestANodeThatRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, r.Put(ctx, 0, []byte("one")))
 		must(t, c.domains[0].Flush(ctx))
 		c.faults[1].Cut(true) // so that nobody hears that it leaves
 		must(t, c.domains[1].Close())
-		c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
-		must(t, err)
+		c.reopen(t, 1)
 		c.faults[1].Cut(false)
-		w, err = c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 64)
 		must(t, r.Put(ctx, 0, []byte("two"))) // with the former key
 		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("to one that has restarted: %v", err)
@@ -260,17 +286,12 @@ func TestANodeThatRestarts(t *testing.T) {
 // key.
 func TestANodeThatLeavesAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, r.Put(ctx, 0, []byte("one")))
 		must(t, c.domains[0].Flush(ctx))
 		must(t, c.domains[1].Close())
 		synctest.Wait()
-		c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
-		must(t, err)
+		c.reopen(t, 1)
 		must(t, r.Put(ctx, 0, []byte("two")))
 		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("with the former key: %v", err)
@@ -317,10 +338,8 @@ func TestParcels(t *testing.T) {
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
 	ctx := limit(t)
-	w, err := c.domains[1].Register(1, make([]byte, 4096), memfifo.All)
-	must(t, err)
-	q, err := c.domains[0].NewFIFO(1, make([]byte, 1<<16))
-	must(t, err)
+	w := c.window(t, 1, 4096)
+	q := c.fifo(t, 0, 1<<16)
 	r, back := c.domains[0].Remote(w.Key()), c.domains[1].Remote(q.Key())
 	b := make([]byte, 64)
 	seen := uint64(0)

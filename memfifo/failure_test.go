@@ -38,10 +38,8 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 				c := open(t, 3, -1, fault.Config{}, 0)
 				ctx := limit(t)
 				d := c.domains[0]
-				w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-				must(t, err)
-				other, err := c.domains[2].Register(1, make([]byte, 64), memfifo.All)
-				must(t, err)
+				w := c.window(t, 1, 1<<20)
+				other := c.window(t, 2, 64)
 				q := c.full(t, 1)
 				r, push := d.Remote(w.Key()), d.Remote(q.Key())
 				parcels := make([]*memfifo.Parcel, 3)
@@ -85,10 +83,8 @@ func TestFailure_EndsAllThatIsUnderWay(t *testing.T) {
 				c.faults[1].Cut(how != "leaves")
 				if how != "dies" {
 					must(t, c.domains[1].Close())
-					c.domains[1], err = memfifo.Open(c.eps[1], memfifo.Config{})
-					must(t, err)
-					w, err = c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-					must(t, err)
+					c.reopen(t, 1)
+					w = c.window(t, 1, 64)
 				}
 				c.faults[1].Cut(how == "dies")
 				r2 := d.Remote(other.Key())
@@ -128,8 +124,7 @@ func TestFailure_NothingGoesOnBehindALoss(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
 		d := c.domains[0]
-		w, err := c.domains[1].Register(1, make([]byte, 1<<21), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 1<<21)
 		q, err := c.domains[1].NewFIFO(9, make([]byte, 1<<19))
 		must(t, err)
 		c.full(t, 1)
@@ -169,8 +164,7 @@ func TestFailure_ContextsThatEnd(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
 		d := c.domains[0]
-		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 1<<20)
 		q := c.full(t, 1)
 		r, push := d.Remote(w.Key()), d.Remote(q.Key())
 		pushed := 3 // two are in the FIFO, one waits

@@ -23,8 +23,7 @@ func TestFIFO_SendersAreServedInTurn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const senders, total = 4, 4000
 				c := open(t, 1+senders, -1, fault.Config{}, 0)
-				q, err := c.domains[0].NewFIFO(1, make([]byte, 256))
-				must(t, err)
+				q := c.fifo(t, 0, 256)
 				ctx, cancel := context.WithCancel(limit(t))
 				var pushing sync.WaitGroup
 				for k := 1; k <= senders; k++ {
@@ -69,8 +68,7 @@ func TestFIFO_RoomForManyIsSharedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 4, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 1024))
-		must(t, err)
+		q := c.fifo(t, 1, 1024)
 		b := make([]byte, 500)
 		for range 2 {
 			must(t, c.domains[3].Remote(q.Key()).TryPush(ctx, b))

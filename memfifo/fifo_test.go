@@ -53,8 +53,7 @@ func TestFIFO_TooLongForAny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 1<<20))
-		must(t, err)
+		q := c.fifo(t, 1, 1<<20)
 		r := c.domains[0].Remote(q.Key())
 		rec := stamped(0, 0, memfifo.MaxRecord+1)
 		if err := r.Push(ctx, rec); !errors.Is(err, memfifo.ErrTooLarge) {
@@ -81,8 +80,7 @@ func TestFIFO_AShortBufferTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 256))
-		must(t, err)
+		q := c.fifo(t, 1, 256)
 		if r, ok := q.Peek(); ok || q.Release(r) {
 			t.Errorf("%q in an empty FIFO", r.Data)
 		}
@@ -147,11 +145,10 @@ func TestFIFO_ASenderDiesInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 600_000))
-		must(t, err)
+		q := c.fifo(t, 1, 600_000)
 		frames := 0
 		must(t, c.faults[1].SetConfig(fault.Config{Loss: 1, Match: func(f *transport.Frame) bool { frames++; return frames > 40 }}))
-		err = errors.Join(c.domains[0].Remote(q.Key()).Push(ctx, stamped(0, 0, 100_000)), c.domains[0].Flush(ctx))
+		err := errors.Join(c.domains[0].Remote(q.Key()).Push(ctx, stamped(0, 0, 100_000)), c.domains[0].Flush(ctx))
 		if !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("%v", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -24,12 +23,9 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	}
 	fences := make([]*workRequest, len(peers)) // nil: not asked
 	errs := make([]error, len(peers))
-	now := clock.Now()
 	for i, p := range peers {
 		if errs[i] = p.peerErr; errs[i] == nil { // else it is told here, even if another Flush tells it first
-			fences[i] = d.newRequest(&request{op: opFence})
-			p.queue.PushBack(&fences[i].node, fences[i])
-			p.sendQueued(now)
+			fences[i] = p.post(&request{op: opFence})
 		}
 	}
 	for i, p := range peers {

@@ -19,11 +19,8 @@ var slow = fault.Config{Delay: 1, DelayMin: 300 * time.Millisecond, DelayMax: 30
 // A second Flush does not return before the first, whose fence it could rely on.
 func TestFlush_OfTwoAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, slow, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		must(t, c.domains[0].Remote(w.Key()).Put(ctx, 0, []byte{1}))
+		c, ctx, w, r := twoNodes(t, slow, 0, 64)
+		must(t, r.Put(ctx, 0, []byte{1}))
 		go func() { _ = c.domains[0].Flush(ctx) }()
 		synctest.Wait() // it waits for the answer
 		must(t, c.domains[0].Flush(ctx))
@@ -36,11 +33,8 @@ func TestFlush_OfTwoAtATime(t *testing.T) {
 // A Flush that was given up leaves the flushing to the next one.
 func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, slow, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		must(t, c.domains[0].Remote(w.Key()).Put(ctx, 0, []byte{1}))
+		c, ctx, w, r := twoNodes(t, slow, 0, 64)
+		must(t, r.Put(ctx, 0, []byte{1}))
 		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
 		if err := c.domains[0].Flush(soon); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node 1") {
@@ -56,13 +50,10 @@ func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 // Flush waits also for an atomic operation whose caller has given up.
 func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, slow, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		c, ctx, w, r := twoNodes(t, slow, 0, 64)
 		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
-		if _, err := c.domains[0].Remote(w.Key()).FetchAdd(soon, 0, 5); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.FetchAdd(soon, 0, 5); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		must(t, c.domains[0].Flush(ctx))
@@ -78,11 +69,7 @@ func TestFlush_AfterACallThatWasGivenUp(t *testing.T) {
 // A loss is reported once. The next Flush has nothing to ask.
 func TestFlush_TellsALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, r.Put(ctx, 0, []byte{1}))
 		must(t, c.domains[0].Flush(ctx))
 		c.faults[1].Cut(true)
@@ -104,11 +91,7 @@ func TestFlush_TellsALossOnce(t *testing.T) {
 // A loss that a failed call has reported needs no Flush.
 func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		c.faults[1].Cut(true)
 		if _, err := r.FetchAdd(ctx, 0, 1); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("%v", err)
@@ -124,11 +107,7 @@ func TestFlush_IsNotNeededAfterACallThatFailed(t *testing.T) {
 // Refusals are reported once, with their number.
 func TestFlush_CountsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
 		for range 1000 {
 			must(t, r.Put(ctx, 60, make([]byte, 5)))
 		}
@@ -149,8 +128,7 @@ func TestFlush_NamesOnlyTheNodesThatHaveNotAnswered(t *testing.T) {
 		d := c.domains[0]
 		c.full(t, 1) // at node 1
 		for _, k := range []int{1, 2, 3} {
-			w, err := c.domains[k].Register(1, make([]byte, 1<<20), memfifo.All)
-			must(t, err)
+			w := c.window(t, k, 1<<20)
 			r := d.Remote(w.Key())
 			if k == 1 {
 				must(t, d.Post(&memfifo.Parcel{To: r, Data: make([]byte, 1<<20)})) // more than its window
@@ -189,8 +167,7 @@ func TestFlush_TwoTellALoss(t *testing.T) {
 		ctx := limit(t)
 		d := c.domains[0]
 		for k := 1; k <= 2; k++ {
-			w, err := c.domains[k].Register(1, make([]byte, 64), memfifo.All)
-			must(t, err)
+			w := c.window(t, k, 64)
 			must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{1}))
 		}
 		must(t, d.Flush(ctx))

@@ -18,8 +18,7 @@ import (
 // beside the goroutine that receives, in real time.
 func TestFIFO_RoomThatIsMadeMeanwhile(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
-	q, err := c.domains[1].NewFIFO(1, make([]byte, memfifo.MinFIFO))
-	must(t, err)
+	q := c.fifo(t, 1, memfifo.MinFIFO)
 	ctx := limit(t)
 	var pushing sync.WaitGroup
 	const total = 100_000
@@ -61,8 +60,7 @@ func TestFIFO_BackPressureLosesNothing(t *testing.T) {
 		const nodes, each, takers = 5, 400, 3
 		c := open(t, nodes, -1, fault.Config{Loss: 0.05, Reorder: 0.1}, 5)
 		ctx, cancel := context.WithCancel(limit(t))
-		q, err := c.domains[0].NewFIFO(1, make([]byte, 1000))
-		must(t, err)
+		q := c.fifo(t, 0, 1000)
 		var pushing, taking sync.WaitGroup
 		for k := 1; k < nodes; k++ {
 			pushing.Go(func() {
@@ -182,8 +180,7 @@ func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
 		d := c.domains[0]
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 64)
 		q := c.full(t, 1)
 		must(t, d.Remote(q.Key()).Push(ctx, make([]byte, 20)))
 		must(t, d.Remote(w.Key()).Put(ctx, 0, []byte{1}))
@@ -193,15 +190,14 @@ func TestFIFO_CloseWhileSendersAreHeld(t *testing.T) {
 		}
 		must(t, q.Close())
 		must(t, q.Close())
-		err = d.Flush(ctx)
+		err := d.Flush(ctx)
 		if access, ok := errors.AsType[*memfifo.AccessError](err); !ok || access.Count != 2 || access.Reason != memfifo.NoSuchID {
 			t.Errorf("%v: want two refusals", err)
 		}
 		if w.Bytes()[0] != 1 {
 			t.Error("the Put behind them is not in place")
 		}
-		again, err := c.domains[1].NewFIFO(1, make([]byte, 64)) // under the same id
-		must(t, err)
+		again := c.fifo(t, 1, 64)                 // under the same id
 		must(t, d.Remote(q.Key()).Push(ctx, nil)) // with the former key
 		if err := d.Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || again.Len() != 0 {
 			t.Errorf("%v, %d bytes in use", err, again.Len())

@@ -68,7 +68,7 @@ func FuzzRecords(f *testing.F) {
 			if !ok {
 				break
 			}
-			p.replies, p.blocked = nil, false
+			p.replies = nil
 			p.take(lane&1, records)
 		}
 		if p.conn.Held(lane & 1) {

@@ -23,10 +23,8 @@ func TestOrder_ParcelsAndCallersStarveNeither(t *testing.T) {
 		c := open(t, 2, -1, farther, 0)
 		ctx, stop := context.WithCancel(limit(t))
 		d := c.domains[0]
-		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-		must(t, err)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 1<<20))
-		must(t, err)
+		w := c.window(t, 1, 1<<20)
+		q := c.fifo(t, 1, 1<<20)
 		r, push := d.Remote(w.Key()), d.Remote(q.Key())
 		done := map[string]int{}
 		var mu sync.Mutex
@@ -93,8 +91,7 @@ func TestOrder_OfOneGoroutine(t *testing.T) {
 		ctx := limit(t)
 		d := c.domains[0]
 		const each = 500_000
-		w, err := c.domains[1].Register(1, make([]byte, 8+4*each), memfifo.All)
-		must(t, err)
+		w := c.window(t, 1, 8+4*each)
 		r := d.Remote(w.Key())
 		var working sync.WaitGroup
 		for g := range byte(4) {

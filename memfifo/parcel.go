@@ -44,53 +44,42 @@ var (
 // frames as there is room. Those to one node land in order, and later operations behind them. If
 // one cannot be posted, it and those after it are not, and the error says which: ErrPosted,
 // ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
-func (d *Domain) Post(parcels ...*Parcel) error {
+func (d *Domain) Post(parcels ...*Parcel) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var last *peer // has parcels that were posted just now
-	defer func() { last.sendPosted() }()
 	for i, q := range parcels {
-		p, err := d.post(q)
-		if err != nil {
-			return fmt.Errorf("parcel %d: %w", i, err)
-		}
-		if p != last {
-			last.sendPosted()
-			last = p
+		if e := d.post(q); e != nil {
+			err = fmt.Errorf("parcel %d: %w", i, e)
+			break
 		}
 	}
-	return nil
+	d.pumpPeers(clock.Now())
+	return err
 }
 
-// sendPosted sends what was posted, if p is not nil.
-func (p *peer) sendPosted() {
-	if p != nil {
-		p.sendQueued(clock.Now())
-	}
-}
-
-// post queues a parcel, and returns the peer that it is for: nil for this node itself.
-func (d *Domain) post(q *Parcel) (*peer, error) {
+// post queues a parcel, or puts it in place on this node itself.
+func (d *Domain) post(q *Parcel) error {
 	if err := q.check(d); err != nil {
-		return nil, err
+		return err
 	}
 	wr := &q.wr
 	if q.To.key.Node == d.ep.Node() {
 		q.begin()
 		_, err := d.executeHere(&wr.request)
 		wr.complete(err)
-		return nil, err
+		return err
 	}
 	p, err := d.target(q.To.key.Node)
 	if err == nil {
 		err = p.ready()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	q.begin()
 	p.queue.PushBack(&wr.node, wr)
-	return p, nil
+	p.pumpLater()
+	return nil
 }
 
 // check says why a parcel cannot be posted.

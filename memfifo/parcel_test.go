@@ -13,11 +13,7 @@ import (
 // The parcels before one that cannot be posted are sent, and hold up no later operation.
 func TestPost_ThoseBeforeAnErrorAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 64)
 		good := &memfifo.Parcel{To: r, Data: []byte("good")}
 		bad := &memfifo.Parcel{To: r, Off: -1, Data: []byte("bad")}
 		if err := c.domains[0].Post(good, bad); err == nil {
@@ -36,8 +32,7 @@ func TestPost_ToThisNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		w, err := c.domains[0].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		w := c.window(t, 0, 64)
 		q := &memfifo.Parcel{To: c.domains[0].Remote(w.Key()), Data: []byte("here"), Notify: memfifo.OnFirst}
 		must(t, c.domains[0].Post(q))
 		must(t, q.Wait(ctx))

@@ -31,8 +31,7 @@ type peer struct {
 	replies []reply // to it, waiting for room
 	partial []byte  // of a record that it pushes in parts
 	putFrom cursor  // where its last put to us ended
-	blocked bool    // its requests wait until replies have gone
-	heldBy  *FIFO   // its requests wait for room there
+	heldBy  *FIFO   // its requests wait for room there; else, if they are held, until replies have gone
 
 	heard        monotime.Time // when it has sent something last, or was probed
 	linkBusy     bool          // the link had no room
@@ -87,14 +86,13 @@ func (p *peer) pump(now monotime.Time) {
 // advance does what an acknowledgement or a deadline has made possible.
 func (p *peer) advance(now monotime.Time) {
 	p.sendReplies()
-	if p.blocked && len(p.replies) < maxReplies/2 {
-		p.blocked = false
+	if p.heldBy == nil && len(p.replies) < maxReplies/2 {
 		p.resume()
 	}
 	p.sendQueued(now)
 }
 
-// resume takes the requests that were held up.
+// resume takes the requests that were held up, if any were.
 func (p *peer) resume() {
 	if records, ok := p.conn.Buffered(reliable.Requests); ok {
 		p.take(reliable.Requests, records)
@@ -124,7 +122,7 @@ func (p *peer) fail(err error) {
 		wr.complete(err)
 	}
 	p.dropPartial()
-	p.replies, p.blocked = nil, false
+	p.replies = nil
 	p.putTo, p.putFrom = cursor{}, cursor{}
 	if lost && p.peerErr == nil {
 		p.peerErr = err

@@ -21,10 +21,8 @@ func TestPromise_OrderAcrossOperations(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3}, 5)
 		ctx := limit(t)
 		const rounds = 300
-		w, err := c.domains[1].Register(1, make([]byte, 8*rounds), memfifo.All)
-		must(t, err)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
-		must(t, err)
+		w := c.window(t, 1, 8*rounds)
+		q := c.fifo(t, 1, 64)
 		r, push := c.domains[0].Remote(w.Key()), c.domains[0].Remote(q.Key())
 		go func() {
 			for i := range int64(rounds) {
@@ -48,11 +46,7 @@ func TestPromise_OrderAcrossOperations(t *testing.T) {
 // Order: what is done after Post lands behind the parcel.
 func TestPromise_PutBehindParcel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{Loss: 0.05}, 6)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 1<<20), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, w, r := twoNodes(t, fault.Config{Loss: 0.05}, 6, 1<<20)
 		must(t, c.domains[0].Post(&memfifo.Parcel{To: r, Data: make([]byte, 1<<20)}))
 		must(t, r.Put(ctx, 1<<20-1, []byte{9}))
 		must(t, r.Put(ctx, 0, []byte{8}))
@@ -67,8 +61,7 @@ func TestPromise_PutBehindParcel(t *testing.T) {
 func TestPromise_WordsAreWhole(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
 	ctx := limit(t)
-	w, err := c.domains[1].Register(1, make([]byte, 8), memfifo.All)
-	must(t, err)
+	w := c.window(t, 1, 8)
 	r := c.domains[0].Remote(w.Key())
 	go func() {
 		for v := range uint64(20_000) {
@@ -78,6 +71,7 @@ func TestPromise_WordsAreWhole(t *testing.T) {
 		}
 	}()
 	for last, v := uint64(0), uint64(0); v != 20_000*0x0001_0001_0001_0001; last = v {
+		var err error
 		if v, err = w.Load(0); err != nil || v%0x0001_0001_0001_0001 != 0 || v < last || ctx.Err() != nil {
 			t.Fatalf("%x after %x, %v", v, last, err)
 		}
@@ -90,10 +84,8 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 3, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
-		must(t, err)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
-		must(t, err)
+		w := c.window(t, 1, 16)
+		q := c.fifo(t, 1, 64)
 		push := c.domains[0].Remote(q.Key())
 		for i := range byte(9) { // 8 fit
 			must(t, push.Push(ctx, []byte{i}))
@@ -141,12 +133,8 @@ func TestPromise_AFullFIFOHolds(t *testing.T) {
 // works.
 func TestPromise_DeathIsToldByFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
-		_, err = r.FetchAdd(ctx, 0, 1)
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 16)
+		_, err := r.FetchAdd(ctx, 0, 1)
 		must(t, err)
 		c.faults[1].Cut(true)
 		parcel := &memfifo.Parcel{To: r, Data: make([]byte, 8)}
@@ -173,11 +161,7 @@ func TestPromise_DeathIsToldByFlush(t *testing.T) {
 // at once.
 func TestPromise_RefusalsRevokeAndOwnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, 2, -1, fault.Config{}, 0)
-		ctx := limit(t)
-		w, err := c.domains[1].Register(1, make([]byte, 16), memfifo.All)
-		must(t, err)
-		r := c.domains[0].Remote(w.Key())
+		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 16)
 		for range 3 {
 			must(t, r.Put(ctx, 16, []byte{1}))
 		}
@@ -194,8 +178,7 @@ func TestPromise_RefusalsRevokeAndOwnMemory(t *testing.T) {
 		if err := own.Put(ctx, 16, []byte{1}); !errors.Is(err, memfifo.ErrAccess) {
 			t.Errorf("beyond, here: %v", err)
 		}
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 64))
-		must(t, err)
+		q := c.fifo(t, 1, 64)
 		push := c.domains[1].Remote(q.Key())
 		for range 8 {
 			must(t, push.Push(ctx, nil))

@@ -41,10 +41,10 @@ func TestPush_LongRecordsOfSeveralGoroutinesDoNotMix(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := open(t, 2, -1, fault.Config{}, 0)
 			ctx := limit(t)
-			q, err := c.domains[1].NewFIFO(1, make([]byte, 300_000))
-			must(t, err)
+			q := c.fifo(t, 1, 300_000)
 			last := q
 			if two {
+				var err error
 				last, err = c.domains[1].NewFIFO(2, make([]byte, 300_000))
 				must(t, err)
 			}
@@ -107,11 +107,9 @@ func TestPush_ABatchThatEndsInAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		q, err := c.domains[1].NewFIFO(1, make([]byte, 4096))
-		must(t, err)
-		w, err := c.domains[1].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
-		err = c.domains[0].Remote(q.Key()).PushBatch(ctx, []byte("good"), make([]byte, memfifo.MaxRecord+1), []byte("never"))
+		q := c.fifo(t, 1, 4096)
+		w := c.window(t, 1, 64)
+		err := c.domains[0].Remote(q.Key()).PushBatch(ctx, []byte("good"), make([]byte, memfifo.MaxRecord+1), []byte("never"))
 		if !errors.Is(err, memfifo.ErrTooLarge) {
 			t.Errorf("%v", err)
 		}

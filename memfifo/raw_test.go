@@ -66,6 +66,7 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 func (r *raw) begin() {
 	size := r.ep.MaxPayload()
 	r.conn = reliable.New(reliable.Config{
+		PeerTimeout: DefaultPeerTimeout, Counters: new(reliable.Counters),
 		Incarnation: uint32(secret()) | 1, FrameSize: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
 	})
 }

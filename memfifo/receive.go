@@ -13,7 +13,7 @@ import (
 type receiver struct {
 	header       reliable.Header
 	at           monotime.Time // when the last batch was received, or nothing more
-	needsPump    []*peer       // for which a message of this batch has made something possible
+	needsPump    []*peer       // for which this batch, or Post, has made something possible
 	flushPending []*peer       // with acknowledgements or a frame that is not full: they wait for more to share a frame
 	corked       atomic.Bool   // these may have such a frame, to be flushed before a wait; read without mu
 	drains       int           // how many callers are in drainReceive: they are about to send
@@ -55,9 +55,8 @@ func (d *Domain) handle(m *mcd.Message) {
 	}
 	d.rx.dataCame = d.rx.dataCame || h.Kind == reliable.Data
 	p.receive(h, m.Payload[reliable.HeaderLen:])
-	if !p.needsPump && (p.conn.NeedsPump() || len(p.replies) > 0) {
-		p.needsPump = true
-		d.rx.needsPump = append(d.rx.needsPump, p)
+	if p.conn.NeedsPump() || len(p.replies) > 0 {
+		p.pumpLater()
 	}
 	p.flushLater()
 }
@@ -77,7 +76,15 @@ func (p *peer) receive(h *reliable.Header, records []byte) {
 	p.completeAcked() // before the next message, which may be a goodbye
 }
 
-// pumpPeers does what the messages of a batch have made possible.
+// pumpLater has pumpPeers advance the peer.
+func (p *peer) pumpLater() {
+	if !p.needsPump {
+		p.needsPump = true
+		p.d.rx.needsPump = append(p.d.rx.needsPump, p)
+	}
+}
+
+// pumpPeers does what the messages of a batch, or the parcels of a Post, have made possible.
 func (d *Domain) pumpPeers(now monotime.Time) {
 	for _, p := range d.rx.needsPump {
 		p.needsPump = false

@@ -145,10 +145,7 @@ func (d *Domain) execute(ctx context.Context, what *request, more bool) (value u
 	if !what.op.hasReply() {
 		return 0, p.send(ctx, what, more)
 	}
-	wr := d.newRequest(what)
-	p.queue.PushBack(&wr.node, wr)
-	p.sendQueued(clock.Now())
-	return p.awaitReply(ctx, wr)
+	return p.awaitReply(ctx, p.post(what))
 }
 
 // each does n operations that share frames, until one fails. Then it sends what was to share a

@@ -47,6 +47,14 @@ func (p *peer) sendQueued(now monotime.Time) {
 	p.pump(now)
 }
 
+// post queues what has a reply.
+func (p *peer) post(what *request) *workRequest {
+	wr := p.d.newRequest(what)
+	p.queue.PushBack(&wr.node, wr)
+	p.sendQueued(clock.Now())
+	return wr
+}
+
 // send does a put or push, up to its local completion. With more to come it leaves a frame that
 // is not full unsent. What fits the window needs no work request: it goes into frames at once if
 // none is queued before it. The caller holds d.mu, which is free while it waits.

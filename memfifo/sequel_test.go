@@ -20,8 +20,7 @@ func TestSequel_BehindALoss(t *testing.T) {
 				c := open(t, 2, -1, fault.Config{}, 0)
 				ctx := limit(t)
 				d := c.domains[0]
-				w, err := c.domains[1].Register(1, make([]byte, size), memfifo.All)
-				must(t, err)
+				w := c.window(t, 1, size)
 				r := d.Remote(w.Key())
 				put := func(i int) error {
 					data := bytes.Repeat([]byte{byte(1 + i)}, part)

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -15,8 +14,7 @@ func TestWindow_StoreWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
-		w, err := c.domains[0].Register(1, make([]byte, 64), memfifo.All)
-		must(t, err)
+		w := c.window(t, 0, 64)
 		var waiting sync.WaitGroup
 		begun := time.Now()
 		for want := range uint64(3) {
@@ -38,8 +36,7 @@ func TestWindow_StoreWakes(t *testing.T) {
 	})
 	c := open(t, 2, 0, fault.Config{}, 0) // and none is lost between a look at the word and the sleep
 	ctx := limit(t)
-	w, err := c.domains[0].Register(1, make([]byte, 16), memfifo.All)
-	must(t, err)
+	w := c.window(t, 0, 16)
 	const rounds = 2000
 	go func() {
 		for v := range uint64(rounds) {

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/bits"
-	"slices"
+	"math/big"
 )
 
 // ErrWrong is the class of all errors of Check.
@@ -15,9 +14,9 @@ var ErrWrong = errors.New("wrong schedule")
 type message struct {
 	from, to  int
 	label     uint8
-	networks  uint64 // a bit for each network that it is sent over
-	knowledge set    // the entries that its sender knows of; nil until it is sent
-	needed    bool   // its receiver waits for it
+	networks  uint64   // a bit for each network that it is sent over
+	needed    bool     // its receiver waits for it
+	knowledge *big.Int // the entries that its sender knows of, a bit for each rank; nil until it is sent
 }
 
 func (m message) String() string {
@@ -147,9 +146,9 @@ func audience(from, to, size int) iter.Seq[int] {
 
 // follower is a rank that follows its schedule.
 type follower struct {
-	at    int // the step in which it waits
-	next  int // the first message of that step, in checker.messages
-	known set // the entries that it knows of
+	at    int     // the step in which it waits
+	next  int     // the first message of that step, in checker.messages
+	known big.Int // the entries that it knows of
 }
 
 // follow runs the schedules. Every message carries the set of entries that its sender knows of.
@@ -158,8 +157,8 @@ func (c *checker) follow() error {
 	next := 0
 	for rank, own := range c.steps {
 		ready[rank] = rank
-		ranks[rank] = follower{next: next, known: newSet(len(c.steps))}
-		ranks[rank].known.add(rank)
+		ranks[rank].next = next
+		ranks[rank].known.SetBit(&ranks[rank].known, rank, 1)
 		for _, s := range own {
 			next += len(s.Await)
 		}
@@ -170,7 +169,7 @@ func (c *checker) follow() error {
 		r := &ranks[rank]
 		for r.at < len(c.steps[rank]) && c.receive(r, len(c.steps[rank][r.at].Await)) {
 			for _, t := range c.steps[rank][r.at].Notify {
-				ready = c.send(rank, t, r.known, ready)
+				ready = c.send(rank, t, &r.known, ready)
 			}
 			r.at++
 		}
@@ -189,15 +188,15 @@ func (c *checker) receive(r *follower, count int) bool {
 		}
 	}
 	for i := range awaited {
-		r.known.unite(awaited[i].knowledge)
+		r.known.Or(&r.known, awaited[i].knowledge)
 	}
 	r.next += count
 	return true
 }
 
 // send sends a message, and adds the ranks that waited for it to those that are ready.
-func (c *checker) send(rank int, t Send, known set, ready []int) []int {
-	knowledge := slices.Clone(known) // one for all the audience
+func (c *checker) send(rank int, t Send, known *big.Int, ready []int) []int {
+	knowledge := new(big.Int).Set(known) // one for all the audience
 	for to := range audience(rank, t.To, len(c.steps)) {
 		m := c.find(rank, to, t.Label)
 		if m.knowledge == nil { // the first of several copies
@@ -216,32 +215,10 @@ func (c *checker) verdict(ranks []follower) error {
 		if all := len(c.steps[rank]); r.at < all {
 			return fmt.Errorf("rank %d waits for ever, at step %d of %d", rank, r.at+1, all)
 		}
-		if other := r.known.missing(len(ranks)); other >= 0 {
+		// The lowest zero of known.
+		if other := new(big.Int).Not(&r.known).TrailingZeroBits(); other < uint(len(ranks)) {
 			return fmt.Errorf("rank %d may leave before rank %d has entered", rank, other)
 		}
 	}
 	return nil
-}
-
-// set is a set of ranks.
-type set []uint64
-
-func newSet(size int) set { return make(set, (size+63)/64) }
-
-func (s set) add(rank int) { s[rank/64] |= 1 << (rank % 64) }
-
-func (s set) unite(other set) {
-	for i, w := range other {
-		s[i] |= w
-	}
-}
-
-// missing returns the lowest rank below size that is not in s, or -1.
-func (s set) missing(size int) int {
-	for i, w := range s {
-		if rank := 64*i + bits.TrailingZeros64(^w); rank < min(64*(i+1), size) {
-			return rank
-		}
-	}
-	return -1
 }

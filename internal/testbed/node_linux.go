@@ -101,9 +101,6 @@ func permission(err error, capability string) error {
 	return err
 }
 
-// Number returns the node's number, from 0.
-func (n *Node) Number() int { return n.number }
-
 // Do runs f on the node's thread, that is, in its namespace, and returns its error. Sockets that f
 // opens stay in the namespace wherever they are used; goroutines that it starts run outside of it.
 // One f runs at a time.

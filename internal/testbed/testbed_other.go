@@ -21,6 +21,9 @@ type Node struct{}
 // New returns transport.ErrNotSupported.
 func New(Config) (*Bed, error) { return nil, errLinux }
 
+// Open returns transport.ErrNotSupported.
+func Open(Config) (*Bed, error) { return nil, errLinux }
+
 // Available returns transport.ErrNotSupported.
 func Available() error { return errLinux }
 
@@ -42,23 +45,8 @@ func (*Bed) Nodes() int { return 0 }
 // Close does nothing.
 func (*Bed) Close() error { return nil }
 
-// Number returns 0.
-func (*Node) Number() int { return 0 }
-
 // Do returns transport.ErrNotSupported.
 func (*Node) Do(func() error) error { return errLinux }
 
 // Start returns transport.ErrNotSupported.
 func (*Node) Start(*exec.Cmd) error { return errLinux }
-
-// SetUp returns transport.ErrNotSupported.
-func (*Node) SetUp(int, bool) error { return errLinux }
-
-// SetMTU returns transport.ErrNotSupported.
-func (*Node) SetMTU(int, int) error { return errLinux }
-
-// Move returns transport.ErrNotSupported.
-func (*Node) Move(int, *Node) error { return errLinux }
-
-// Remove returns transport.ErrNotSupported.
-func (*Node) Remove(int) error { return errLinux }

@@ -59,18 +59,27 @@ func Reexec() error {
 			_ = cmd.Process.Signal(s) // it may be gone already
 		}
 	}()
-	os.Exit(status(cmd.Wait()))
+	os.Exit(ExitStatus(cmd.Wait()))
 	return nil
 }
 
-func status(err error) int {
+// Open is New for a program, of an ordinary user too: Reexec comes first.
+func Open(cfg Config) (*Bed, error) {
+	if err := Reexec(); err != nil {
+		return nil, err
+	}
+	return New(cfg)
+}
+
+// ExitStatus returns the exit status of a program that has ended with err, as a shell tells it.
+func ExitStatus(err error) int {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return exit.ExitCode()
-	case errors.As(err, &exit): // by a signal: as a shell tells it
+	case errors.As(err, &exit): // by a signal
 		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
 	}
 	return 1

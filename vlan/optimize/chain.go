@@ -1,8 +1,9 @@
 package optimize
 
-// maxChain bounds the pairs of one chain. In a fat tree of n leaves a Kempe chain has at most n
-// pairs when each leaf has one pair of each VID; a chain that has not ended by then seldom does.
-const maxChain = 200
+import "slices"
+
+// maxChain bounds the pairs of one chain: one that has not ended by then seldom does.
+const maxChain = 100
 
 // relieveByChain begins a chain with one pair after the other, for each choice that it has.
 func (s *search) relieveByChain(worst int32, limit float64, crossing []int) bool {
@@ -19,14 +20,11 @@ func (s *search) relieveByChain(worst int32, limit float64, crossing []int) bool
 	return false
 }
 
-// chain moves pair i to choice c, then a pair that is in its way there, and so on, until no hop on
-// the way is at limit or above. If that does not succeed, it undoes all and reports false.
-//
-// A pair in the way goes where there is room. If there is room nowhere it takes the choice that i
-// had, if it had c, or the other way round: so the chain runs through pairs of these two choices
-// alone, each at most once.
+// chain moves pair i to choice c, then a pair that is in its way there, and so on, each at most
+// once, until no hop on the way is at limit or above. If that does not succeed, it undoes all and
+// reports false.
 func (s *search) chain(i int, c int32, worst int32, limit float64) bool {
-	begin, two := len(s.trail), [2]int32{s.choice[i], c}
+	begin := len(s.trail)
 	full := s.chainMove(i, c, []int32{worst})
 	done := false
 	for len(s.trail)-begin < maxChain && !s.spent() {
@@ -37,7 +35,7 @@ func (s *search) chain(i int, c int32, worst int32, limit float64) bool {
 			done = s.changed <= s.most
 			break
 		}
-		j, to := s.inTheWay(full[len(full)-1], two, limit)
+		j, to := s.inTheWay(full[len(full)-1], limit)
 		if j < 0 {
 			break
 		}
@@ -63,9 +61,8 @@ func (s *search) chainMove(i int, c int32, full []int32) []int32 {
 }
 
 // inTheWay returns the pair that should leave a hop, and its new choice, or -1 if there is none:
-// the one whose cost grows least, of the pairs with room elsewhere, or else of those of the two
-// choices.
-func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to int32) {
+// those after which cost is least, of the choices with room, or else of all by another hop.
+func (s *search) inTheWay(hop int32, limit float64) (pair int, to int32) {
 	pair = -1
 	fits, least := false, 0.0
 	s.inWay = s.appendLoading(s.inWay[:0], hop)
@@ -73,32 +70,19 @@ func (s *search) inTheWay(hop int32, two [2]int32, limit float64) (pair int, to 
 		if s.inChain[j] {
 			continue
 		}
-		if c, growth := s.lowest(j, limit); c != noChoice && (!fits || growth < least) {
-			pair, to, fits, least = j, c, true, growth
+		old := s.choice[j]
+		s.addLoad(j, old, -1)
+		_, was := s.after(j, old)
+		for c, path := range s.pairs[j].paths {
+			if int32(c) == old || path == nil || slices.Contains(path, hop) || slices.Contains(path, hop^1) {
+				continue
+			}
+			peak, cost := s.after(j, int32(c))
+			if fit := peak < limit; pair < 0 || fit && !fits || fit == fits && cost-was < least {
+				pair, to, fits, least = j, int32(c), fit, cost-was
+			}
 		}
-		other := other(two, s.choice[j])
-		if fits || other == noChoice || s.pairs[j].paths[other] == nil {
-			continue
-		}
-		var was, cost float64
-		s.without(j, func() {
-			_, was = s.after(j, s.choice[j])
-			_, cost = s.after(j, other)
-		})
-		if pair < 0 || cost-was < least {
-			pair, to, least = j, other, cost-was
-		}
+		s.addLoad(j, old, 1)
 	}
 	return pair, to
-}
-
-// other returns the other of two choices, or noChoice.
-func other(two [2]int32, c int32) int32 {
-	switch c {
-	case two[0]:
-		return two[1]
-	case two[1]:
-		return two[0]
-	}
-	return noChoice
 }

@@ -20,22 +20,20 @@
 // begins at the best of three plans:
 //
 //   - the present plan;
-//   - a greedy plan: the largest pair first, each where the sum of squares grows least;
-//   - on fat trees, an edge colouring. Leaves are vertices, pairs are edges, VIDs are colours;
-//     edges of one colour at one leaf share a link.
+//   - the present plan, and a greedy one (the largest pair first, each where the sum of squares
+//     grows least), both improved from the hosts inwards: first as if only the links at the ends of
+//     paths held traffic back, then the links behind these as well, and so on.
 //
-// If each pair talks one way, the colouring is that of a bipartite graph of senders and receivers.
-// By König's theorem each of n equal pairs of a leaf then has its own of k VIDs, or ⌈n/k⌉ pairs
-// share one, which is optimal. Pairs that talk both ways are edges of an undirected multigraph,
-// where that can be impossible (Vizing, Shannon). They are directed along Euler trails first, so
-// that half of them leave each leaf; then at most 2⌈n/2k⌉ share a link, which is at most one above
-// ⌈n/k⌉.
+// The search moves single pairs off the worst link, then chains of pairs (a pair takes a VID, a
+// pair in its way takes another one, and so on, until none is in the way), then single pairs for
+// the sum of squares. It restarts from nearby plans until the worst link is at its lower bound or
+// the effort is used up. Random choices come from a fixed seed: equal arguments give equal plans.
 //
-// From there the search moves single pairs off the worst link, then chains of pairs (a pair takes a
-// VID, the pair in its way takes the VID that became free, and so on: Kempe chains in a fat tree),
-// then single pairs for the sum of squares. It restarts from nearby plans until the worst link is
-// at its lower bound or the effort is used up. Random choices come from a fixed seed: equal
-// arguments give equal plans.
+// On a fat tree of two levels the VIDs of the pairs colour the edges of a graph of leaves: edges of
+// one colour at one leaf share a link. If each pair talks one way, the graph is bipartite, and by
+// König's theorem each of n equal pairs of a leaf can have its own of k VIDs, or ⌈n/k⌉ pairs share
+// one. Chains that alternate between two VIDs are Kempe's, which prove that. Pairs that talk both
+// ways may not reach ⌈n/k⌉ (Vizing, Shannon).
 //
 // Source: VFREC §2.4, §3.1 leave the method open.
 package optimize

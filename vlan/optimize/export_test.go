@@ -30,17 +30,3 @@ func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, o
 	s.explore()
 	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, 0), nil
 }
-
-// Colour colours edges between vertices so that few of one colour meet: those that go one way, or
-// both ways.
-func Colour(edges [][2]int, vertices, colours int, bothWays bool) []int {
-	arcs := make([]arc, len(edges))
-	all := make([]int, len(edges))
-	for i, e := range edges {
-		arcs[i], all[i] = arc{e[0], e[1]}, i
-	}
-	if bothWays {
-		orient(arcs, all, vertices)
-	}
-	return colour(arcs, colours)
-}

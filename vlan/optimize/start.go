@@ -1,32 +1,78 @@
 package optimize
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+// farther is how many times as fast links seem that are farther from the hosts than a view reaches:
+// they do not hold anything back, but of equal paths the one with less load there is better.
+const farther = 16
 
 // begin returns the search at the best of its starting plans, each improved: the current plan; and,
-// if that does not reach the bound, an edge colouring and the largest pairs first. If the number of
-// changes is limited, it is the current plan.
+// as long as the bound is not reached, the current plan and the largest pairs first, improved view
+// by view. If the number of changes is limited, it is the current plan.
 func (p *problem) begin(effort int) *search {
-	starts := []func(*assignment){(*assignment).fromCurrent}
-	if p.most == math.MaxInt {
-		starts = append(starts, (*assignment).fromColours, (*assignment).chooseLargestFirst)
+	best := p.newSearch(effort)
+	best.fromCurrent()
+	best.improve()
+	views := p.views()
+	starts := []func(*assignment){(*assignment).fromCurrent, (*assignment).chooseLargestFirst}
+	if len(views) == 1 {
+		starts = starts[1:] // the first would be what it was
 	}
-	var best *search
 	for _, start := range starts {
-		s := &search{assignment: p.newAssignment(), effort: effort, inChain: make([]bool, len(p.pairs))}
-		if best != nil {
-			s.tried = best.tried
+		if p.most < math.MaxInt || best.score().worst <= p.bound*(1+near) {
+			break
 		}
+		s := p.newSearch(effort)
+		s.tried = best.tried
 		start(s.assignment)
-		s.improve()
-		if best == nil || p.better(s.score(), best.score()) {
+		for _, s.problem = range views {
+			s.improve()
+		}
+		if p.better(s.score(), best.score()) {
 			best = s
 		}
 		best.tried = s.tried
-		if best.score().worst <= p.bound*(1+near) {
-			break
-		}
 	}
 	return best
+}
+
+func (p *problem) newSearch(effort int) *search {
+	return &search{assignment: p.newAssignment(), effort: effort, inChain: make([]bool, len(p.pairs))}
+}
+
+// views returns the problem as the hosts see it: with the links at the ends of paths alone, then
+// with those behind them as well, and so on; the last is p. In a fat tree of several levels a pair
+// that leaves a full link to the top can seldom find room both there and at the leaves. When the
+// leaves' links are balanced, it need not leave the one that it has.
+func (p *problem) views() (views []*problem) {
+	level := slices.Repeat([]int{math.MaxInt}, len(p.topology.Links)) // links between it and the hosts
+	highest := 0
+	for i := range p.pairs {
+		for _, path := range p.pairs[i].paths {
+			for k, h := range path {
+				level[h/2] = min(level[h/2], k, len(path)-1-k)
+			}
+		}
+	}
+	for _, l := range level {
+		if l < math.MaxInt {
+			highest = max(highest, l)
+		}
+	}
+	for reach := range highest {
+		view := *p
+		view.inverse = slices.Clone(p.inverse)
+		for h := range view.inverse {
+			if level[h/2] > reach {
+				view.inverse[h] /= farther
+			}
+		}
+		views = append(views, &view)
+	}
+	return append(views, p)
 }
 
 // fromCurrent chooses as the current plan does, and as chooseLargestFirst for pairs without a path.

@@ -22,7 +22,10 @@ type alone struct {
 // newAlone makes the engine of a rank. Rank r's incarnation is r+1.
 func newAlone(t *testing.T, algo string, rank, size int) *alone {
 	t.Helper()
-	cfg := Config{Rank: rank, Size: size, Algorithm: algorithm(algo), Identity: identity, Incarnation: uint32(rank) + 1}
+	cfg := Config{
+		Rank: rank, Size: size, NICs: 1, Algorithm: algorithm(algo), Identity: identity, Incarnation: uint32(rank) + 1,
+		PeerTimeout: DefaultPeerTimeout,
+	}
 	return &alone{New(cfg), t, monotime.At(time.Second)}
 }
 

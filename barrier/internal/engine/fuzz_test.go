@@ -34,6 +34,7 @@ func newScript(t *testing.T, algo schedule.Algorithm) *script {
 	for rank := range s.engines {
 		s.engines[rank] = New(Config{
 			Rank: rank, Size: len(s.engines), NICs: 2, Algorithm: algo, Identity: identity, Incarnation: uint32(rank) + 1,
+			PeerTimeout: DefaultPeerTimeout,
 		})
 	}
 	return s
@@ -224,6 +225,6 @@ func FuzzEngine_Hostile(f *testing.F) {
 			}
 			b = b[n:]
 		}
-		_, _, _, _ = e.Stats(), e.Last(), e.Goodbye(), e.Leave(nil)
+		_, _, _, _ = e.stats, e.Last(), e.Goodbye(), e.Leave(nil)
 	})
 }

@@ -68,7 +68,7 @@ func TestCounters(t *testing.T) {
 	a.is(Idle, 1)
 	a.notify(2, 1, 0) // late
 	a.hears(1, a.from(1, Nack, 1, 1))
-	got := a.Stats()
+	got := a.stats
 	got.Barriers, got.Wait, got.MaxWait = 0, 0, 0
 	if want := (Stats{Notifies: 2, Resent: 1, Late: 2, Duplicates: 1, Unexpected: 3}); got != want {
 		t.Errorf("counters are %+v, want %+v", got, want)

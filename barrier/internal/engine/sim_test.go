@@ -83,6 +83,7 @@ func (g *cluster) join(algo string, group int, nodes []int) {
 	for _, node := range nodes {
 		g.sites[node].join(Config{
 			Algorithm: algorithm(algo), NICs: networks, Identity: identityOf(group), Incarnation: uint32(1000*group+node) + 1,
+			PeerTimeout: DefaultPeerTimeout,
 		}, nodes)
 	}
 }

@@ -8,20 +8,29 @@ import (
 
 // Stats of all numbers together, since the engine was made.
 type Stats struct {
-	Barriers uint64        // completed
-	Wait     time.Duration // in all of them, from Arrive until completion
-	MaxWait  time.Duration // in one of them
-
-	Notifies   uint64 // messages of schedules sent; a multicast is one
-	Nacks      uint64 // nacks sent
-	Resent     uint64 // messages of schedules sent again, for a nack
-	Late       uint64 // messages received of past generations
-	Duplicates uint64 // messages received twice
-	Unexpected uint64 // messages received that the schedule does not have
+	Barriers   uint64        `json:"barriers"`    // completed: all members entered
+	Wait       time.Duration `json:"wait_ns"`     // in all of them, from Arrive until completion
+	MaxWait    time.Duration `json:"max_wait_ns"` // in one of them
+	Notifies   uint64        `json:"notifies"`    // messages of schedules sent; a multicast is one
+	Nacks      uint64        `json:"nacks"`       // sent for messages that were missing
+	Resent     uint64        `json:"resent"`      // messages of schedules sent again, for a nack
+	Late       uint64        `json:"late"`        // messages received of past generations
+	Duplicates uint64        `json:"duplicates"`  // messages received twice
+	Unexpected uint64        `json:"unexpected"`  // messages received that the schedule does not have
 }
 
-// Stats returns the engine's statistics.
-func (e *Engine) Stats() Stats { return e.stats }
+// AddStats adds the engine's statistics to s.
+func (e *Engine) AddStats(s *Stats) {
+	s.Barriers += e.stats.Barriers
+	s.Wait += e.stats.Wait
+	s.MaxWait = max(s.MaxWait, e.stats.MaxWait)
+	s.Notifies += e.stats.Notifies
+	s.Nacks += e.stats.Nacks
+	s.Resent += e.stats.Resent
+	s.Late += e.stats.Late
+	s.Duplicates += e.stats.Duplicates
+	s.Unexpected += e.stats.Unexpected
+}
 
 func (s *Stats) sample(wait time.Duration) {
 	s.Barriers++

@@ -107,7 +107,7 @@ func (tr *transcript) do(words []string) error {
 }
 
 func (tr *transcript) group(args []string) error {
-	g := storyGroup{other: map[int]schedule.Algorithm{}}
+	g := storyGroup{cfg: Config{NICs: 1, PeerTimeout: DefaultPeerTimeout}, other: map[int]schedule.Algorithm{}}
 	n := len(tr.sites)
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")

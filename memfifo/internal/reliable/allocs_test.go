@@ -30,7 +30,7 @@ func TestAllocs(t *testing.T) {
 		if a := testing.AllocsPerRun(1000, round); a != 0 {
 			t.Errorf("%s: %v allocations", name, a)
 		}
-		if c := ends[1].Counters(); c.Delivered < 1500 || drop > 0 && c.OutOfOrder == 0 {
+		if c := *ends[1].cfg.Counters; c.Delivered < 1500 || drop > 0 && c.OutOfOrder == 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -44,7 +44,9 @@ func twoOpen(tb testing.TB) (ends twoEnds, now monotime.Time) {
 	now = monotime.At(time.Second)
 	for i := range ends {
 		var spare [][]byte
-		ends[i] = New(Config{Incarnation: uint32(i + 1), FrameSize: 1500, Free: func(b []byte) { spare = append(spare, b) },
+		ends[i] = New(Config{
+			Incarnation: uint32(i + 1), FrameSize: 1500, PeerTimeout: DefaultPeerTimeout, Counters: new(Counters),
+			Free: func(b []byte) { spare = append(spare, b) },
 			Alloc: func() []byte {
 				if len(spare) == 0 {
 					return make([]byte, 1500)
@@ -52,13 +54,14 @@ func twoOpen(tb testing.TB) (ends twoEnds, now monotime.Time) {
 				b := spare[len(spare)-1]
 				spare = spare[:len(spare)-1]
 				return b
-			}})
+			},
+		})
 	}
 	ends[0].Reserve(Requests, 100)
 	for range 10 {
 		ends.exchange(tb, now, func() bool { return true })
 	}
-	if ends[1].Counters().Delivered != 1 {
+	if ends[1].cfg.Counters.Delivered != 1 {
 		tb.Fatal("not open")
 	}
 	return ends, now

@@ -50,13 +50,13 @@ type Config struct {
 	Incarnation     uint32        // random, not 0
 	FrameSize       int           // largest frame, in bytes, header included
 	Headroom        int           // bytes before each frame, for the driver's own header
-	PeerTimeout     time.Duration // how long the peer may be silent; 0 is DefaultPeerTimeout
+	PeerTimeout     time.Duration // how long the peer may be silent
 	InitialSequence uint32        // at both ends; 0 is 1
 	Alloc           func() []byte // returns Headroom + FrameSize bytes
 	// Free takes them back. A connection without outstanding frames has none. One that has lost
 	// its peer keeps up to ReorderWindow frames a lane until it is used again and fails.
 	Free     func([]byte)
-	Counters *Counters // where the connection counts; nil: its own
+	Counters *Counters // where the connection counts
 }
 
 // Counters of one or more connections, over all incarnations; in frames.
@@ -82,12 +82,11 @@ type Conn struct {
 	silence       retries // without any answer
 	ackPolicy     AckPolicy
 	handshake
-	byeDue bool
 
+	due       [kinds]bool // control frames to be sent: Hello, HelloAck and Bye
 	needsPump bool
 	control   []byte // memory of control frames
 	batch     [MaxBatch]sentFrame
-	counters  *Counters
 }
 
 // lane is both halves of a stream.
@@ -98,18 +97,12 @@ type lane struct {
 
 // New makes a connection.
 func New(cfg Config) *Conn {
-	if cfg.PeerTimeout == 0 {
-		cfg.PeerTimeout = DefaultPeerTimeout
-	}
 	if cfg.InitialSequence == 0 {
 		cfg.InitialSequence = 1
 	}
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
-	if cfg.Counters == nil {
-		cfg.Counters = new(Counters)
-	}
-	c := &Conn{cfg: cfg, counters: cfg.Counters, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
+	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
 	c.challenge = 1
 	c.resetLanes()
 	return c
@@ -144,16 +137,9 @@ func (c *Conn) reset() {
 	if c.local == 0 {
 		c.local = 1
 	}
-	c.remote, c.state, c.byeDue = 0, Idle, false
-	c.helloDue, c.helloAckDue = false, false
+	c.remote, c.state, c.due = 0, Idle, [kinds]bool{}
 	c.resetLanes()
 }
-
-// State returns the state.
-func (c *Conn) State() State { return c.state }
-
-// Counters returns the counters.
-func (c *Conn) Counters() Counters { return *c.counters }
 
 // AllAcked reports whether the peer has acknowledged all that was reserved in a lane.
 func (c *Conn) AllAcked(l Lane) bool { return c.lanes[l].allAcked() }
@@ -233,7 +219,7 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 // Close queues a bye, if the peer is known, behind the acknowledgements and data that may go. The
 // connection is of no use after that.
 func (c *Conn) Close() {
-	c.byeDue = c.state == Open
+	c.due[Bye] = c.state == Open
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.ackNow = l.ackNow || l.unacked > 0

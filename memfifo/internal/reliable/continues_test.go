@@ -87,8 +87,8 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 						t.Fatal(err)
 					}
 					fast, slow := *e.c, *e.c
-					counters := [2]Counters{*e.c.counters, *e.c.counters}
-					fast.counters, slow.counters = &counters[0], &counters[1]
+					counters := [2]Counters{*e.c.cfg.Counters, *e.c.cfg.Counters}
+					fast.cfg.Counters, slow.cfg.Counters = &counters[0], &counters[1]
 					if !fast.continues(&h, len(b)-HeaderLen) {
 						continue
 					}
@@ -99,7 +99,7 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 						t.Fatalf("seed %d: %+v is to be acknowledged, and stirs nothing", seed, h)
 					}
 					slow.needsPump = fast.needsPump
-					fast.cfg, slow.cfg = Config{}, Config{}
+					fast.cfg, slow.cfg = Config{Counters: &counters[0]}, Config{Counters: &counters[1]}
 					if !reflect.DeepEqual(&fast, &slow) {
 						t.Fatalf("seed %d: %+v: %+v, want %+v", seed, h, fast, slow)
 					}

@@ -28,7 +28,10 @@ type end struct {
 
 func (m *model) newEnd(node, peer, size int, life, start uint32) *end {
 	e := &end{model: m, size: size, pool: newPool(headroom + size), node: node, peer: peer, holds: func(Lane) bool { return false }}
-	e.c = New(Config{Incarnation: life, FrameSize: size, Headroom: headroom, InitialSequence: start, Alloc: e.pool.alloc, Free: e.pool.free})
+	e.c = New(Config{
+		Incarnation: life, FrameSize: size, Headroom: headroom, PeerTimeout: DefaultPeerTimeout, InitialSequence: start,
+		Alloc: e.pool.alloc, Free: e.pool.free, Counters: new(Counters),
+	})
 	e.newStreams()
 	return e
 }

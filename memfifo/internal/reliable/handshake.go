@@ -7,8 +7,6 @@ type handshake struct {
 	challenge     uint32        // that the peer's incarnation has to answer; not 0
 	respondTo     uint32        // the incarnation that sent the last challenge
 	response      uint32        // that challenge
-	helloDue      bool          // to be sent
-	helloAckDue   bool          // likewise
 	helloDeadline monotime.Time // Handshaking: when to repeat the hello
 	helloBackoff  uint          // hellos without an answer
 	staleReplied  monotime.Time // when a stale frame was answered last
@@ -16,7 +14,7 @@ type handshake struct {
 
 // beginHandshake queues the first hello, as there is data to send.
 func (c *Conn) beginHandshake(now monotime.Time) {
-	c.state, c.helloDue, c.helloBackoff = Handshaking, true, 0
+	c.state, c.due[Hello], c.helloBackoff = Handshaking, true, 0
 	c.helloDeadline = now.Add(initialRTO)
 }
 
@@ -25,7 +23,7 @@ func (c *Conn) advanceHandshake(now monotime.Time) Event {
 		return Nothing
 	}
 	silent := c.silence.expired(now, c.helloDeadline, c.cfg.PeerTimeout)
-	c.helloDue = true
+	c.due[Hello] = true
 	c.helloBackoff++
 	c.helloDeadline = now.Add(min(initialRTO<<min(c.helloBackoff, maxBackoff), maxRTO))
 	if silent {
@@ -36,7 +34,7 @@ func (c *Conn) advanceHandshake(now monotime.Time) Event {
 
 // onHello owes the response. It proves nothing about the peer.
 func (c *Conn) onHello(h *Header) {
-	c.helloAckDue, c.respondTo, c.response = true, h.Src, h.Sequence
+	c.due[HelloAck], c.respondTo, c.response = true, h.Src, h.Sequence
 	if h.Src == c.remote {
 		c.silence.reset()
 	}
@@ -45,14 +43,14 @@ func (c *Conn) onHello(h *Header) {
 // onHelloAck learns the peer's incarnation, if the response is that to the current challenge.
 func (c *Conn) onHelloAck(h *Header) Event {
 	if h.Dst == c.local && h.Sequence != 0 {
-		c.helloAckDue, c.respondTo, c.response = true, h.Src, h.Sequence
+		c.due[HelloAck], c.respondTo, c.response = true, h.Src, h.Sequence
 	}
 	if h.Dst != c.local || h.Ack != c.challenge {
-		c.counters.StaleIncarnation++
+		c.cfg.Counters.StaleIncarnation++
 		return Nothing
 	}
 	c.challenge = max(c.challenge+1, 1)
-	c.state, c.helloDue = Open, false
+	c.state, c.due[Hello] = Open, false
 	c.silence.reset()
 	former := c.remote
 	c.remote = h.Src
@@ -69,9 +67,9 @@ func (c *Conn) isCurrent(h *Header) bool { return h.Dst == c.local && h.Src == c
 // onStale answers a frame that is not between the current incarnations with a challenge: one of
 // the two ends has missed the other's restart.
 func (c *Conn) onStale(now monotime.Time) {
-	c.counters.StaleIncarnation++
+	c.cfg.Counters.StaleIncarnation++
 	if now.Sub(c.staleReplied) >= ackDelay || c.staleReplied.IsZero() {
 		c.staleReplied = now
-		c.helloDue = true
+		c.due[Hello] = true
 	}
 }

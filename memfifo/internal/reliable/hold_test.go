@@ -47,9 +47,9 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	for a.write(p.now, Requests, 100) {
 	}
 	p.settle()
-	was := a.c.Counters()
+	was := *a.c.cfg.Counters
 	p.pass(10 * DefaultPeerTimeout)
-	is := a.c.Counters()
+	is := *a.c.cfg.Counters
 	if n := is.Retransmitted - was.Retransmitted; n > Window {
 		t.Errorf("%d frames were retransmitted, want no more than once each", n)
 	}
@@ -70,7 +70,7 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	if !a.done() {
 		t.Error("not done")
 	}
-	if n := a.c.Counters().Retransmitted - was.Retransmitted; n > Window {
+	if n := a.c.cfg.Counters.Retransmitted - was.Retransmitted; n > Window {
 		t.Errorf("%d frames were retransmitted, in all", n)
 	}
 }

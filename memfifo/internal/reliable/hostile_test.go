@@ -24,9 +24,9 @@ func TestHostile_TooLong(t *testing.T) {
 		p := newPair(t, 120).open()
 		h := p.between(1)
 		h.Sequence = p.ends[1].c.lanes[0].receiver.nxt + ahead
-		was := p.ends[1].c.Counters()
+		was := *p.ends[1].c.cfg.Counters
 		p.handle(1, h, make([]byte, 1000)) // the model fails if it is delivered
-		is := p.ends[1].c.Counters()
+		is := *p.ends[1].c.cfg.Counters
 		if len(p.ends[1].pool.out) > 0 || is.TooLong != was.TooLong+1 || is.Delivered != was.Delivered {
 			t.Errorf("%d ahead: %d buffers, %+v", ahead, len(p.ends[1].pool.out), is)
 		}
@@ -45,7 +45,7 @@ func TestHostile_Flood(t *testing.T) {
 	}
 	b.check()
 	p.ok()
-	c := b.c.Counters()
+	c := *b.c.cfg.Counters
 	if n := len(b.pool.out); n > Lanes*ReorderWindow || c.OutOfOrder+c.Duplicate+c.BeyondWindow != 100_000 {
 		t.Errorf("%d buffers, %+v", n, c)
 	}

@@ -22,7 +22,7 @@ func (p *pair) deliverOne(from int) {
 	}
 	p.pass(time.Second)
 	if s := p.streams[a.out[Requests]]; !a.done() || s.sent != s.got || s.sent == 0 {
-		p.t.Fatalf("%d is %v, done %t: %+v", from, a.c.State(), a.done(), s)
+		p.t.Fatalf("%d is %v, done %t: %+v", from, a.c.state, a.done(), s)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestIncarnation_LateFrames(t *testing.T) {
 	p.deliverOne(0)
 	p.deliverOne(1)
 	a, b := p.ends[0], p.ends[1]
-	was := [...]int{a.restarts, b.restarts, int(a.c.Counters().Delivered), int(b.c.Counters().Delivered)}
+	was := [...]int{a.restarts, b.restarts, int(a.c.cfg.Counters.Delivered), int(b.c.cfg.Counters.Delivered)}
 	for to, frames := range heard {
 		slices.Reverse(frames)
 		for _, f := range frames {
@@ -167,7 +167,7 @@ func TestIncarnation_LateFrames(t *testing.T) {
 			p.now = p.now.Add(ackDelay)
 		}
 	}
-	if is := [...]int{a.restarts, b.restarts, int(a.c.Counters().Delivered), int(b.c.Counters().Delivered)}; is != was {
+	if is := [...]int{a.restarts, b.restarts, int(a.c.cfg.Counters.Delivered), int(b.c.cfg.Counters.Delivered)}; is != was {
 		t.Errorf("%v, then %v", was, is)
 	}
 	p.settle()

@@ -27,7 +27,7 @@ func (c *Conn) continues(h *Header, records int) bool {
 func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
 	c.needsPump = true
 	if len(records) > c.MaxRecord() {
-		c.counters.TooLong++
+		c.cfg.Counters.TooLong++
 		return Nothing
 	}
 	switch h.Kind {
@@ -56,7 +56,7 @@ func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
 
 func (c *Conn) onBye(h *Header) Event {
 	if !c.isCurrent(h) {
-		c.counters.StaleIncarnation++
+		c.cfg.Counters.StaleIncarnation++
 		return Nothing
 	}
 	c.reset()
@@ -68,11 +68,11 @@ func (c *Conn) onData(now monotime.Time, h *Header, records []byte) Event {
 	case inOrder:
 		return Deliver
 	case outOfOrder:
-		c.counters.OutOfOrder++
+		c.cfg.Counters.OutOfOrder++
 	case duplicate:
-		c.counters.Duplicate++
+		c.cfg.Counters.Duplicate++
 	case beyondWindow:
-		c.counters.BeyondWindow++
+		c.cfg.Counters.BeyondWindow++
 	}
 	return Nothing
 }
@@ -85,7 +85,7 @@ func (c *Conn) NeedsPump() bool { return c.needsPump }
 func (c *Conn) Delivered(l Lane) {
 	c.lanes[l].delivered(c.cfg.Free)
 	c.needsPump = c.needsPump || c.lanes[l].ackNow
-	c.counters.Delivered++
+	c.cfg.Counters.Delivered++
 }
 
 // Hold keeps the rest of the records, which could not be processed, until Buffered returns them
@@ -100,4 +100,4 @@ func (c *Conn) Hold(l Lane, rest []byte) {
 func (c *Conn) Buffered(l Lane) (records []byte, ok bool) { return c.lanes[l].buffered() }
 
 // Held reports whether a lane is held.
-func (c *Conn) Held(l Lane) bool { return c.lanes[l].held }
+func (c *Conn) Held(l Lane) bool { return c.lanes[l].rest != nil }

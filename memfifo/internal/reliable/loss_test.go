@@ -41,8 +41,8 @@ func TestLost_FastRetransmission(t *testing.T) {
 		p.inTransit[1] = append(p.inTransit[1], rest[1:]...)
 		p.settle()
 		p.pass(time.Second)
-		if !a.done() || a.c.Counters().Retransmitted != 1 && window < ReorderWindow {
-			t.Errorf("window %d: done %t, %+v", window, a.done(), a.c.Counters())
+		if !a.done() || a.c.cfg.Counters.Retransmitted != 1 && window < ReorderWindow {
+			t.Errorf("window %d: done %t, %+v", window, a.done(), *a.c.cfg.Counters)
 		}
 	}
 }

@@ -34,8 +34,8 @@ func TestMemory_BuffersComeBackWhole(t *testing.T) {
 	slices.Reverse(p.inTransit[1])
 	p.deliver(1)
 	p.settle()
-	if p.ends[1].c.Counters().OutOfOrder == 0 || len(p.ends[1].pool.out) > 0 {
-		t.Errorf("%+v, and %d are out", p.ends[1].c.Counters(), len(p.ends[1].pool.out))
+	if p.ends[1].c.cfg.Counters.OutOfOrder == 0 || len(p.ends[1].pool.out) > 0 {
+		t.Errorf("%+v, and %d are out", *p.ends[1].c.cfg.Counters, len(p.ends[1].pool.out))
 	}
 }
 

@@ -15,7 +15,7 @@ func TestRefused_ComesAgain(t *testing.T) {
 		var h Header
 		var first []byte
 		for range 3 {
-			frames, was := e.next(p.now), e.c.Counters()
+			frames, was := e.next(p.now), *e.c.cfg.Counters
 			if len(frames) != 1 {
 				t.Fatalf("%d frames, want a %v", len(frames), kind)
 			}
@@ -29,7 +29,7 @@ func TestRefused_ComesAgain(t *testing.T) {
 				t.Errorf("%v: %x, then %x", kind, first, frames[0])
 			}
 			e.c.Refused(0, 1)
-			if is := e.c.Counters(); is.Sent+is.Acks >= was.Sent+was.Acks && kind <= Ack {
+			if is := *e.c.cfg.Counters; is.Sent+is.Acks >= was.Sent+was.Acks && kind <= Ack {
 				t.Errorf("%v: counts as sent: %+v", kind, is)
 			}
 		}
@@ -127,7 +127,7 @@ func TestRefused_Batch(t *testing.T) {
 	for range 5 {
 		a.write(p.now, Requests, 100)
 	}
-	was := a.c.Counters()
+	was := *a.c.cfg.Counters
 	var frames [MaxBatch][]byte
 	n := a.c.NextBatch(p.now, &frames)
 	if n != 5 {
@@ -135,7 +135,7 @@ func TestRefused_Batch(t *testing.T) {
 	}
 	a.c.Refused(0, n)
 	a.check()
-	if is := a.c.Counters(); is != was {
+	if is := *a.c.cfg.Counters; is != was {
 		t.Errorf("%+v, then %+v", was, is)
 	}
 	p.send(0)

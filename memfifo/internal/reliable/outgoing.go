@@ -98,9 +98,9 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 // return a struct of bytes would stall the load behind their stores, 10 ns a frame.
 func (c *Conn) next(f *sentFrame) []byte {
 	switch {
-	case c.helloAckDue:
+	case c.due[HelloAck]:
 		return c.controlFrame(f, HelloAck, 0, false)
-	case c.helloDue:
+	case c.due[Hello]:
 		return c.controlFrame(f, Hello, 0, false)
 	case c.state != Open:
 		return nil
@@ -126,7 +126,7 @@ func (c *Conn) next(f *sentFrame) []byte {
 			return c.controlFrame(f, Ack, Lane(l), true)
 		}
 	}
-	if c.byeDue {
+	if c.due[Bye] {
 		return c.controlFrame(f, Bye, 0, false)
 	}
 	c.needsPump = false
@@ -169,27 +169,22 @@ func (c *Conn) dataFrame(f *sentFrame, l Lane, sequence uint32) []byte {
 }
 
 func (c *Conn) onSent(now monotime.Time, f *sentFrame) {
+	c.due[f.kind] = false
 	switch f.kind {
-	case Hello:
-		c.helloDue = false
-	case HelloAck:
-		c.helloAckDue = false
-	case Bye:
-		c.byeDue = false
 	case Data:
 		s := &c.lanes[f.lane].sender
 		if s.packet(f.sequence).sends > 0 {
-			c.counters.Retransmitted++
+			c.cfg.Counters.Retransmitted++
 		}
 		s.onSent(f.sequence, f.ackNow, now, &c.rtt)
 		c.lanes[f.ackLane].onAckSent()
-		c.counters.Sent++
+		c.cfg.Counters.Sent++
 	case Ack:
 		if f.ackNow {
 			c.lanes[f.lane].probe = false
 		}
 		c.lanes[f.ackLane].onAckSent()
-		c.counters.Acks++
+		c.cfg.Counters.Acks++
 	}
 }
 
@@ -209,7 +204,7 @@ func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) in
 		renumber(b[headroom:], f.sequence, f.ackNow)
 		frames[n] = b
 		s.onSent(f.sequence, f.ackNow, now, &c.rtt)
-		c.counters.Sent++
+		c.cfg.Counters.Sent++
 		n++
 	}
 	return n
@@ -220,26 +215,21 @@ func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) in
 func (c *Conn) Refused(first, n int) {
 	c.needsPump = true
 	for _, f := range c.batch[first:n] {
+		c.due[f.kind] = true
 		switch f.kind {
-		case Hello:
-			c.helloDue = true
-		case HelloAck:
-			c.helloAckDue = true
-		case Bye:
-			c.byeDue = true
 		case Data:
 			if c.lanes[f.lane].onRefused(f.sequence) {
-				c.counters.Retransmitted--
+				c.cfg.Counters.Retransmitted--
 			}
 			c.lanes[f.ackLane].unacked = max(c.lanes[f.ackLane].unacked, 1)
-			c.counters.Sent--
+			c.cfg.Counters.Sent--
 		case Ack:
 			if f.ackNow {
 				c.lanes[f.lane].probe = true
 			} else {
 				c.lanes[f.ackLane].ackNow = true
 			}
-			c.counters.Acks--
+			c.cfg.Counters.Acks--
 		}
 	}
 }

@@ -95,8 +95,8 @@ func (p *pair) open() *pair {
 	p.ends[0].write(p.now, Requests, 20)
 	p.settle()
 	for _, e := range p.ends {
-		if e.c.State() != Open {
-			p.t.Fatalf("%d is %v", e.node, e.c.State())
+		if e.c.state != Open {
+			p.t.Fatalf("%d is %v", e.node, e.c.state)
 		}
 	}
 	p.pass(time.Second)

@@ -103,6 +103,6 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	if m.wrong != "" || ends[0].failures > 0 {
 		t.Fatal(m.wrong, ends[0].failures)
 	}
-	taken := float64(ends[1].c.Counters().Delivered)
-	return taken / float64(most/time.Millisecond), float64(ends[0].c.Counters().Sent) / taken
+	taken := float64(ends[1].c.cfg.Counters.Delivered)
+	return taken / float64(most/time.Millisecond), float64(ends[0].c.cfg.Counters.Sent) / taken
 }

@@ -76,7 +76,7 @@ func TestStream_FewAcknowledgements(t *testing.T) {
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		passed := p.now
-		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
+		sent, acks := a.c.cfg.Counters.Sent, b.c.cfg.Counters.Acks
 		for range 20_000 / records {
 			for range records {
 				if !a.write(p.now, Requests, 20) {
@@ -93,11 +93,11 @@ func TestStream_FewAcknowledgements(t *testing.T) {
 			}
 		}
 		p.pass(time.Second)
-		sent, acks = a.c.Counters().Sent-sent, b.c.Counters().Acks-acks
+		sent, acks = a.c.cfg.Counters.Sent-sent, b.c.cfg.Counters.Acks-acks
 		t.Logf("%d records at a time: %d frames, %d acknowledgements", records, sent, acks)
-		if sent > 20_000/5*5/4 || acks > sent/8 || a.c.Counters().Retransmitted > 0 || a.c.Counters().Acks > 5 || !a.done() {
+		if sent > 20_000/5*5/4 || acks > sent/8 || a.c.cfg.Counters.Retransmitted > 0 || a.c.cfg.Counters.Acks > 5 || !a.done() {
 			t.Errorf("%d records at a time: %d frames, %d acknowledgements, again %d, questions %d",
-				records, sent, acks, a.c.Counters().Retransmitted, a.c.Counters().Acks)
+				records, sent, acks, a.c.cfg.Counters.Retransmitted, a.c.cfg.Counters.Acks)
 		}
 	}
 }
@@ -107,12 +107,12 @@ func TestIdle_IsSilent(t *testing.T) {
 	p := newPair(t, 120).open()
 	p.pass(time.Hour)
 	for _, e := range p.ends {
-		was := e.c.Counters()
+		was := *e.c.cfg.Counters
 		if at, ok := e.c.Deadline(); ok {
 			t.Errorf("a deadline in %v", at.Sub(p.now))
 		}
 		p.now = p.now.Add(time.Hour)
-		if e.advance(p.now); len(e.next(p.now)) > 0 || e.c.Counters() != was {
+		if e.advance(p.now); len(e.next(p.now)) > 0 || *e.c.cfg.Counters != was {
 			t.Error("an idle end sends")
 		}
 	}
@@ -177,7 +177,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
 		s := &a.c.lanes[0].sender
-		sent, acks := a.c.Counters().Sent, b.c.Counters().Acks
+		sent, acks := a.c.cfg.Counters.Sent, b.c.cfg.Counters.Acks
 		for i := range 20_000 { // one frame arrives at a time
 			s.window(congestion, congestion)
 			for a.c.Available(Requests, 100) == 100 {
@@ -195,7 +195,7 @@ func TestStream_FewAcknowledgementsWithLittleCongestion(t *testing.T) {
 			p.deliver(0)
 			p.now = p.now.Add(time.Microsecond)
 		}
-		if sent, acks = a.c.Counters().Sent-sent, b.c.Counters().Acks-acks; sent < 20_000 || acks > sent/8 {
+		if sent, acks = a.c.cfg.Counters.Sent-sent, b.c.cfg.Counters.Acks-acks; sent < 20_000 || acks > sent/8 {
 			t.Errorf("congestion %d: %d frames, %d acknowledgements", congestion, sent, acks)
 		}
 	}
@@ -263,7 +263,7 @@ func TestAckPolicy(t *testing.T) {
 	p.after(1, ackDelay)
 	p.want(0, "ack")
 	p.deliver(0)
-	if !a.done() || a.c.Counters().Retransmitted > 0 {
+	if !a.done() || a.c.cfg.Counters.Retransmitted > 0 {
 		t.Error("not done")
 	}
 }

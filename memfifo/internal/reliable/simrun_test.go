@@ -146,7 +146,7 @@ func (r *run) drain(most time.Duration) {
 		r.each(func(s *site) {
 			if at, ok := s.c.Deadline(); ok {
 				r.fail("after %v, %d to %d, %v: not idle: until %v, done %t, left %v, %+v",
-					r.Now().Since(), s.node, s.peer, s.c.State(), at.Since(), s.done(), s.left, s.c.Counters())
+					r.Now().Since(), s.node, s.peer, s.c.state, at.Since(), s.done(), s.left, *s.c.cfg.Counters)
 			}
 		})
 		r.fail("after %v %d events wait", r.Now().Since(), r.Len())

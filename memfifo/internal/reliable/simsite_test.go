@@ -100,7 +100,7 @@ func (s *site) pump() {
 		return
 	}
 	if s.c.stuck() {
-		s.fail("%d to %d: %v, with something to send, and neither a frame nor a deadline", s.node, s.peer, s.c.State())
+		s.fail("%d to %d: %v, with something to send, and neither a frame nor a deadline", s.node, s.peer, s.c.state)
 	}
 	s.check()
 	at, ok := s.c.Deadline()

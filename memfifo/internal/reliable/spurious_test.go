@@ -41,8 +41,8 @@ func TestSpuriousRTO_AllLate(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
-	if s.reno.Window() < 100 || s.reno.SlowStartThreshold() < 120 || !p.ends[0].done() || p.ends[0].c.Counters().Retransmitted > 0 {
-		t.Errorf("%+v, %+v", s.reno, p.ends[0].c.Counters())
+	if s.reno.Window() < 100 || s.reno.SlowStartThreshold() < 120 || !p.ends[0].done() || p.ends[0].c.cfg.Counters.Retransmitted > 0 {
+		t.Errorf("%+v, %+v", s.reno, *p.ends[0].c.cfg.Counters)
 	}
 	p.settle()
 }
@@ -62,12 +62,12 @@ func TestSpuriousRTO_SomeRetransmitted(t *testing.T) {
 	p.send(1)
 	p.deliver(0)
 	p.send(0)
-	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || s.reno.Window() < 100 {
+	if n := p.ends[0].c.cfg.Counters.Retransmitted; n != minWindow || s.reno.Window() < 100 {
 		t.Errorf("%d retransmitted, %+v", n, s.reno)
 	}
 	p.inTransit[1] = append(p.inTransit[1], rest...)
 	p.settle()
-	if n := p.ends[0].c.Counters().Retransmitted; n != minWindow || !p.ends[0].done() {
+	if n := p.ends[0].c.cfg.Counters.Retransmitted; n != minWindow || !p.ends[0].done() {
 		t.Errorf("%d retransmitted, done %t", n, p.ends[0].done())
 	}
 }
@@ -101,7 +101,7 @@ func TestSpuriousRTO_OneLost(t *testing.T) {
 		t.Errorf("%+v, %d lost", s.reno, s.lost)
 	}
 	p.settle()
-	if n := p.ends[0].c.Counters().Retransmitted; n != 1 || !p.ends[0].done() {
+	if n := p.ends[0].c.cfg.Counters.Retransmitted; n != 1 || !p.ends[0].done() {
 		t.Errorf("%d retransmitted, done %t", n, p.ends[0].done())
 	}
 }
@@ -111,9 +111,9 @@ func TestSpuriousRTO_OneLost(t *testing.T) {
 func TestSpuriousRTO_NotForDroppedFrames(t *testing.T) {
 	p, _ := suspended(t, 100)
 	b := p.ends[1]
-	b.holds = func(Lane) bool { return b.c.Counters().Delivered >= 5 }
+	b.holds = func(Lane) bool { return b.c.cfg.Counters.Delivered >= 5 }
 	p.deliver(1)
-	if n := b.c.Counters().BeyondWindow; n == 0 {
+	if n := b.c.cfg.Counters.BeyondWindow; n == 0 {
 		t.Fatal("all were kept")
 	}
 	p.settle()
@@ -121,7 +121,7 @@ func TestSpuriousRTO_NotForDroppedFrames(t *testing.T) {
 	b.resume(Requests)
 	p.settle()
 	if a := p.ends[0]; !a.done() {
-		t.Errorf("not done: %+v, %+v", a.c.Counters(), b.c.Counters())
+		t.Errorf("not done: %+v, %+v", *a.c.cfg.Counters, *b.c.cfg.Counters)
 	}
 }
 

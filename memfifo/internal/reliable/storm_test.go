@@ -24,13 +24,13 @@ func TestStorm_NoRoundTripKnown(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	ack := p.inTransit[0][len(p.inTransit[0])-1]
-	was := p.ends[0].c.Counters().Retransmitted
+	was := p.ends[0].c.cfg.Counters.Retransmitted
 	for range 100 {
 		p.inTransit[0] = [][]byte{ack}
 		p.deliver(0)
 		p.send(0)
 	}
-	if n := p.ends[0].c.Counters().Retransmitted - was; n > 4 {
+	if n := p.ends[0].c.cfg.Counters.Retransmitted - was; n > 4 {
 		t.Errorf("%d retransmissions", n)
 	}
 	p.settle()

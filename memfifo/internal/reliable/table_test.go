@@ -41,7 +41,7 @@ var rows = map[string]func(t *testing.T){
 			{"open, an unknown incarnation", newPair(t, 120).open(), 9, true},
 			{"open, the known one", newPair(t, 120).open(), 1, false},
 		} {
-			was := c.p.ends[1].c.State()
+			was := c.p.ends[1].c.state
 			c.p.handle(1, Header{Kind: Hello, Src: c.from, Sequence: 77}, nil)
 			h := c.p.sends(1)
 			if h.Kind != HelloAck || h.Dst != c.from || h.Ack != 77 || h.Sequence != 0 != c.ask {
@@ -52,7 +52,7 @@ var rows = map[string]func(t *testing.T){
 	},
 	"any: hello ack with a challenge": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
-			was := p.ends[1].c.State()
+			was := p.ends[1].c.state
 			p.handle(1, Header{Kind: HelloAck, Src: 9, Dst: 2, Sequence: 77, Ack: 1000}, nil)
 			if h := p.sends(1); h.Kind != HelloAck || h.Dst != 9 || h.Ack != 77 {
 				t.Errorf("%+v", h)
@@ -154,9 +154,9 @@ var rows = map[string]func(t *testing.T){
 		p.inTransit[1] = nil
 		incarnation := a.c.local
 		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: incarnation}} {
-			stale := a.c.Counters().StaleIncarnation
+			stale := a.c.cfg.Counters.StaleIncarnation
 			p.handle(0, h, nil) // stale
-			if p.is(0, Open); p.send(0) > 0 || a.byes > 0 || a.c.Counters().StaleIncarnation != stale+1 {
+			if p.is(0, Open); p.send(0) > 0 || a.byes > 0 || a.c.cfg.Counters.StaleIncarnation != stale+1 {
 				t.Errorf("%+v: sends %q, %d byes", h, p.describe(1), a.byes)
 			}
 		}
@@ -179,7 +179,7 @@ var rows = map[string]func(t *testing.T){
 	},
 	"any: frame, stale incarnation": func(t *testing.T) {
 		for _, p := range []*pair{newPair(t, 120), newPair(t, 128).open()} {
-			was := p.ends[0].c.State()
+			was := p.ends[0].c.state
 			for _, h := range []Header{{Kind: Data, Src: 9, Dst: 1, Sequence: 2}, {Kind: Data, Src: 2, Dst: 9, Sequence: 2}, {Kind: Ack, Src: 9, Dst: 9}} {
 				p.now = p.now.Add(ackDelay)
 				p.handle(0, h, nil)
@@ -191,7 +191,7 @@ var rows = map[string]func(t *testing.T){
 					t.Errorf("then %q", p.describe(1))
 				}
 			}
-			if n := p.ends[0].c.Counters().StaleIncarnation; n != 6 {
+			if n := p.ends[0].c.cfg.Counters.StaleIncarnation; n != 6 {
 				t.Errorf("%d stale frames", n)
 			}
 		}
@@ -253,7 +253,7 @@ func TestTable(t *testing.T) {
 
 func (p *pair) is(i int, s State) {
 	p.t.Helper()
-	if is := p.ends[i].c.State(); is != s {
+	if is := p.ends[i].c.state; is != s {
 		p.t.Errorf("%d is %v, want %v", i, is, s)
 	}
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -93,8 +94,6 @@ func diagnose(only string) (*diagnosis, error) {
 	return d, nil
 }
 
-const rawCure = "run as root, or: sudo setcap cap_net_raw+ep PROGRAM"
-
 // checkRaw tries to open a raw socket.
 func checkRaw() finding {
 	f := finding{Name: "raw sockets (CAP_NET_RAW), for packet and ring links on this machine's NICs"}
@@ -104,19 +103,18 @@ func checkRaw() finding {
 	case errors.Is(err, transport.ErrNotSupported):
 		f.Reason, f.Cure = err.Error(), "use Linux; the fabric works everywhere"
 	default:
-		f.Reason = err.Error()
-		f.Cure = strings.ReplaceAll(rawCure, "PROGRAM", executable())
+		f.Reason, f.Cure = err.Error(), rawCure()
 	}
 	return f
 }
 
-// executable is the path of this program, or a placeholder.
-func executable() string {
-	path, err := os.Executable()
+// rawCure is the cure for a lack of CAP_NET_RAW.
+func rawCure() string {
+	program, err := os.Executable()
 	if err != nil {
-		return "PROGRAM"
+		program = "PROGRAM"
 	}
-	return path
+	return "run as root, or: sudo setcap cap_net_raw+ep " + program
 }
 
 // checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,
@@ -190,7 +188,7 @@ func tryLink(kind, name string, open func() (transport.Link, error)) finding {
 	case errors.Is(err, transport.ErrInterfaceDown):
 		f.Cure = "sudo ip link set " + name + " up"
 	case errors.Is(err, transport.ErrPermission):
-		f.Cure = strings.ReplaceAll(rawCure, "PROGRAM", executable())
+		f.Cure = rawCure()
 	}
 	return f
 }
@@ -228,7 +226,7 @@ func (f *finding) printWhy(out io.Writer, indent string) {
 }
 
 func (n *nicFinding) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%s  %s, MTU %d, driver %s", n.Name, n.MAC, n.MTU, orUnknown(n.Driver))
+	fmt.Fprintf(out, "\n%s  %s, MTU %d, driver %s", n.Name, n.MAC, n.MTU, cmp.Or(n.Driver, "unknown"))
 	if n.SpeedMbps > 0 {
 		fmt.Fprintf(out, ", %d Mb/s", n.SpeedMbps)
 	}
@@ -251,11 +249,4 @@ func onOff(on bool) string {
 		return "on"
 	}
 	return "off"
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -22,20 +23,15 @@ type Top struct {
 	Frames func() uint64 // forwarded so far
 }
 
-// demoNets make a network for a kind of link.
-var demoNets = map[string]func(nodes int) (*DemoNet, error){
-	"fabric": fabricNet,
-	"packet": func(nodes int) (*DemoNet, error) { return kernelNet("packet", nodes) },
-	"ring":   func(nodes int) (*DemoNet, error) { return kernelNet("ring", nodes) },
-}
-
 // OpenDemoNet makes a network with links of the given kind.
 func OpenDemoNet(kind string, nodes int) (*DemoNet, error) {
-	open, ok := demoNets[kind]
-	if !ok {
-		return nil, noSuchKind(kind)
+	switch {
+	case kind == inMemory:
+		return fabricNet(nodes)
+	case kernelLinks[kind] != nil:
+		return kernelNet(kind, nodes)
 	}
-	return open(nodes)
+	return nil, noSuchKind(kind)
 }
 
 // fabricNet is a fat tree in memory: two leaves with half the nodes each, and a top for each VID.
@@ -73,29 +69,17 @@ func fabricNet(nodes int) (*DemoNet, error) {
 	return d, nil
 }
 
-// kernelNet is network namespaces on a Linux bridge, with a kernel link in each. The process of an
-// ordinary user goes on in a user namespace.
+// kernelNet is network namespaces on a Linux bridge, with a kernel link in each.
 func kernelNet(kind string, nodes int) (*DemoNet, error) {
-	if err := testbed.Reexec(); err != nil {
-		return nil, err
-	}
-	bed, err := testbed.New(testbed.Config{Nodes: nodes, Bridge: true})
+	links, bed, err := inNamespaces(kind, testbed.Config{Nodes: nodes, NICs: 1, Bridge: true})
 	if err != nil {
 		return nil, err
 	}
-	d := &DemoNet{
+	return &DemoNet{
 		Name:  fmt.Sprintf("%s links: a network namespace for each, joined by a Linux bridge", kind),
+		Links: slices.Concat(links...),
 		Close: func() { _ = bed.Close() },
-	}
-	for k := range nodes {
-		links, err := openInNode(bed, k, kind, 1)
-		if err != nil {
-			d.Close()
-			return nil, err
-		}
-		d.Links = append(d.Links, links...)
-	}
-	return d, nil
+	}, nil
 }
 
 // Passed returns how many frames each top has forwarded.

@@ -33,7 +33,7 @@ type ClusterFlags struct {
 	Pin       string
 	timeout   time.Duration
 	Mode      string
-	hasMode   bool
+	allSpin   bool // all nodes wait at the same time, and not for node 0 alone
 	Faults    Faults
 	Grace     time.Duration // for the other processes to end by themselves after one has failed
 	explicit  func(flag string) bool
@@ -65,9 +65,10 @@ func (c *ClusterFlags) NICsFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&c.NICs, "nics", 1, "networks: each node has a NIC on each")
 }
 
-// ModeFlag is for verbs that can run all nodes in one process on kernel links, too.
+// ModeFlag is for verbs that can run all nodes in one process on kernel links, too, as all of them
+// work at the same time.
 func (c *ClusterFlags) ModeFlag(cmd *cobra.Command) {
-	c.hasMode = true
+	c.allSpin = true
 	cmd.Flags().StringVar(&c.Mode, "mode", "",
 		"threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
 }
@@ -104,5 +105,5 @@ func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",
 
 // LinkKinds lists the values of --link.
 func LinkKinds() string {
-	return strings.Join(slices.Sorted(maps.Keys(demoNets)), ", ")
+	return inMemory + ", " + strings.Join(slices.Sorted(maps.Keys(kernelLinks)), ", ")
 }

@@ -1,11 +1,11 @@
 package launch
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +37,7 @@ func ThisHost(nic string, mtu int) Host {
 		h.Rawlane = info.Main.Version
 	}
 	if nic != "" {
-		h.Driver = driverOf(nic)
+		h.Driver = AskDriver(nic).Driver
 	}
 	return h
 }
@@ -69,17 +69,11 @@ func ReadLine(path string) string {
 
 // firstField returns the value of the first "name : value" line with one of the names.
 func firstField(path string, names ...string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		for _, n := range names {
-			if strings.TrimSpace(name) == n {
-				return strings.TrimSpace(value)
-			}
+	b, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		if slices.Contains(names, strings.TrimSpace(name)) {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""

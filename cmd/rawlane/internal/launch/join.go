@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/capture"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -22,8 +19,7 @@ type Member struct {
 	Membership *cluster.Membership
 	NIC        string
 
-	recorder *recorder
-	session  *manager.Session // with the node's manager; nil without
+	closers []func() error // of what Join has opened, in that order
 }
 
 // Join opens this machine's links and finds the other nodes.
@@ -110,22 +106,21 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		if err != nil {
 			return err
 		}
-		if m.session, err = manager.Dial(ctx, addr.Network, addr.Address); err != nil {
+		session, err := manager.Dial(ctx, addr.Network, addr.Address)
+		if err != nil {
 			return err
 		}
-		router = m.session.Table()
+		m.closers = append(m.closers, session.Close)
+		router = session.Table()
 	}
-	if m.recorder, err = c.recorder(); err != nil {
+	rec, err := c.recorder()
+	if err != nil {
 		return err
 	}
-	links, err := m.openLinks(c, hosts)
+	m.closers = append(m.closers, rec.close)
+	links, err := c.openLinks(hosts)
 	if err == nil {
-		err = c.Faults.wrapAll(links, c.Node)
-	}
-	if err == nil {
-		m.Endpoint, err = mcd.Open(mcd.Config{
-			Cluster: mcd.ClusterID(c.cluster), Node: mcd.NodeID(c.Node), Router: router,
-		}, links...)
+		m.Endpoint, err = c.endpoint(mcd.Config{Node: mcd.NodeID(c.Node), Router: router}, rec, links)
 	}
 	if err != nil {
 		for _, l := range links {
@@ -133,32 +128,25 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		}
 		return err
 	}
+	m.closers = append(m.closers, m.Endpoint.Close)
 	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.ifname, err)
 	}
+	m.closers = append(m.closers, m.Membership.Close)
 	return m.checkNodes(c, hosts)
 }
 
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
-func (m *Member) openLinks(c *ClusterFlags, hosts []cluster.Host) (links []transport.Link, err error) {
-	for nic, name := range c.interfaces() {
+func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, err error) {
+	for _, name := range c.interfaces() {
 		l, err := kernelLinks[c.Kind](name)
 		if err != nil {
 			return links, err
 		}
 		links = append(links, l)
-		if nic > 0 {
-			continue
-		}
-		if err := c.checkMAC(hosts, l.MAC()); err != nil {
-			return links, err
-		}
-		if links[0], err = m.recorder.wrap(l); err != nil {
-			return links, err
-		}
 	}
-	return links, nil
+	return links, c.checkMAC(hosts, links[0].MAC())
 }
 
 // checkMAC checks that the interface has the address that the host file gives to this node.
@@ -190,52 +178,8 @@ func (m *Member) checkNodes(c *ClusterFlags, hosts []cluster.Host) error {
 // Close closes everything that Join opened.
 func (m *Member) Close() error {
 	var errs []error
-	if m.Membership != nil {
-		errs = append(errs, m.Membership.Close())
+	for _, c := range slices.Backward(m.closers) {
+		errs = append(errs, c())
 	}
-	if m.Endpoint != nil {
-		errs = append(errs, m.Endpoint.Close())
-	}
-	if m.session != nil {
-		errs = append(errs, m.session.Close())
-	}
-	return errors.Join(append(errs, m.recorder.close())...)
-}
-
-// recorder writes a link's frames to a file. A nil recorder does nothing.
-type recorder struct {
-	out  *os.File
-	file *capture.File
-}
-
-// recorder creates the file of --capture, if that is given.
-func (c *ClusterFlags) recorder() (*recorder, error) {
-	if c.captureTo == "" {
-		return nil, nil
-	}
-	out, err := os.Create(c.captureTo)
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return nil, fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
-	}
-	return &recorder{out: out, file: capture.NewFile(out)}, err
-}
-
-// wrap returns a link that records l; l itself without a recorder or with an error.
-func (r *recorder) wrap(l transport.Link) (transport.Link, error) {
-	if r == nil {
-		return l, nil
-	}
-	recorded, err := r.file.Wrap(l)
-	if err != nil {
-		return l, err
-	}
-	return recorded, nil
-}
-
-func (r *recorder) close() error {
-	if r == nil {
-		return nil
-	}
-	return errors.Join(r.file.Close(), r.out.Close())
+	return errors.Join(errs...)
 }

@@ -8,55 +8,39 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// candidate is a network interface for a link.
-type candidate struct {
-	name   string
-	reason string // why it will not do; "" if it does
-	about  string
-}
-
-// candidates lists this machine's interfaces, and the reason where one will not do.
-func candidates() ([]candidate, error) {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil, fmt.Errorf("list the network interfaces: %w", err)
+// unusable says why a network interface will not do for a link; "" if it does.
+func unusable(i *net.Interface) string {
+	switch {
+	case i.Flags&net.FlagLoopback != 0:
+		return "the loopback has no Ethernet behind it"
+	case len(i.HardwareAddr) != 6:
+		return "no Ethernet address"
+	case i.Flags&net.FlagUp == 0:
+		return "down (ip link set " + i.Name + " up)"
+	case i.Flags&net.FlagRunning == 0:
+		return "no carrier (is its cable in?)"
 	}
-	var list []candidate
-	for _, i := range all {
-		c := candidate{name: i.Name, about: fmt.Sprintf("%v, MTU %d", i.HardwareAddr, i.MTU)}
-		if d := driverOf(i.Name); d != "" {
-			c.about += ", " + d
-		}
-		switch {
-		case i.Flags&net.FlagLoopback != 0:
-			c.reason = "the loopback has no Ethernet behind it"
-		case len(i.HardwareAddr) != 6:
-			c.reason = "no Ethernet address"
-		case i.Flags&net.FlagUp == 0:
-			c.reason = "down (ip link set " + i.Name + " up)"
-		case i.Flags&net.FlagRunning == 0:
-			c.reason = "no carrier (is its cable in?)"
-		}
-		list = append(list, c)
-	}
-	return list, nil
+	return ""
 }
 
 // ChooseInterface returns the interface that will do, if there is exactly one. Otherwise the error
 // lists all: a guess could wait for the other nodes on the wrong network.
 func ChooseInterface() (string, error) {
-	list, err := candidates()
+	all, err := net.Interfaces()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("list the network interfaces: %w", err)
 	}
 	var usable []string
 	var lines strings.Builder
-	for _, c := range list {
-		if c.reason == "" {
-			usable = append(usable, c.name)
-			fmt.Fprintf(&lines, "\n  %-12s %s", c.name, c.about)
-		} else {
-			fmt.Fprintf(&lines, "\n  %-12s not usable: %s", c.name, c.reason)
+	for _, i := range all {
+		if reason := unusable(&i); reason != "" {
+			fmt.Fprintf(&lines, "\n  %-12s not usable: %s", i.Name, reason)
+			continue
+		}
+		usable = append(usable, i.Name)
+		fmt.Fprintf(&lines, "\n  %-12s %v, MTU %d", i.Name, i.HardwareAddr, i.MTU)
+		if driver := AskDriver(i.Name).Driver; driver != "" {
+			lines.WriteString(", " + driver)
 		}
 	}
 	switch len(usable) {

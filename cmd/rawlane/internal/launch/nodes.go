@@ -2,14 +2,21 @@ package launch
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/capture"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
 )
+
+// inMemory is the kind of link that is not the kernel's.
+const inMemory = "fabric"
 
 // kernelLinks open a link on a network interface, by kind.
 var kernelLinks = map[string]func(ifname string) (transport.Link, error){
@@ -17,8 +24,8 @@ var kernelLinks = map[string]func(ifname string) (transport.Link, error){
 	"ring":   func(ifname string) (transport.Link, error) { return ring.Open(ifname, ring.Config{}) },
 }
 
-// InMemory makes the nodes on a fabric, with one switch per network.
-func (c *ClusterFlags) InMemory() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+// onFabric makes the nodes on a fabric, with one switch per network.
+func (c *ClusterFlags) onFabric() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	f, err := fabric.New(fabric.Config{MTU: c.MTU})
 	if err != nil {
 		return nil, nil, err
@@ -39,38 +46,43 @@ func (c *ClusterFlags) InMemory() (nodes []*mcd.Endpoint, closeAll func() error,
 
 // inThreads makes the nodes in this process: in memory, or with kernel links in namespaces.
 func (c *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
-	if c.Kind == "fabric" {
-		return c.InMemory()
+	if c.Kind == inMemory {
+		return c.onFabric()
 	}
-	if err := testbed.Reexec(); err != nil {
-		return nil, nil, err
-	}
-	bed, err := testbed.New(testbed.Config{Nodes: c.Nodes, NICs: c.NICs, MTU: c.MTU})
+	links, bed, err := inNamespaces(c.Kind, c.bed())
 	if err != nil {
 		return nil, nil, err
-	}
-	links := make([][]transport.Link, c.Nodes)
-	for k := range links {
-		if links[k], err = openInNode(bed, k, c.Kind, c.NICs); err != nil {
-			return nil, nil, errors.Join(err, bed.Close())
-		}
 	}
 	return c.Open(links, bed.Close)
 }
 
-// openInNode opens a kernel link on each NIC of a bed's node.
-func openInNode(bed *testbed.Bed, node int, kind string, nics int) (links []transport.Link, err error) {
-	err = bed.Node(node).Do(func() error {
-		for nic := range nics {
-			l, err := kernelLinks[kind](testbed.Interface(nic))
-			if err != nil {
-				return err
+// bed returns the configuration of network namespaces for the nodes.
+func (c *ClusterFlags) bed() testbed.Config {
+	return testbed.Config{Nodes: c.Nodes, NICs: c.NICs, MTU: c.MTU}
+}
+
+// inNamespaces makes network namespaces, with a kernel link on each NIC.
+func inNamespaces(kind string, cfg testbed.Config) (links [][]transport.Link, bed *testbed.Bed, err error) {
+	if bed, err = testbed.Open(cfg); err != nil {
+		return nil, nil, err
+	}
+	links = make([][]transport.Link, cfg.Nodes)
+	for k := range links {
+		err := bed.Node(k).Do(func() error {
+			for nic := range cfg.NICs {
+				l, err := kernelLinks[kind](testbed.Interface(nic))
+				if err != nil {
+					return err
+				}
+				links[k] = append(links[k], l)
 			}
-			links = append(links, l)
+			return nil
+		})
+		if err != nil {
+			return nil, nil, errors.Join(err, bed.Close())
 		}
-		return nil
-	})
-	return links, err
+	}
+	return links, bed, nil
 }
 
 // Open makes an endpoint of each node's links. closeAll closes the endpoints and calls closeNet.
@@ -85,33 +97,14 @@ func (c *ClusterFlags) Open(
 	if err != nil {
 		return nil, nil, err
 	}
+	closeRecorder := rec.close
 	closeAll = func() error {
 		var errs []error
 		for _, e := range nodes {
 			errs = append(errs, e.Close())
 		}
-		return errors.Join(append(errs, rec.close(), closeNet())...)
+		return errors.Join(append(errs, closeRecorder(), closeNet())...)
 	}
-	table := nodeTable(links)
-	if links[0][0], err = rec.wrap(links[0][0]); err != nil {
-		return nil, nil, errors.Join(err, closeAll())
-	}
-	for k, own := range links {
-		if err := c.Faults.wrapAll(own, k); err != nil {
-			return nil, nil, errors.Join(err, closeAll())
-		}
-		e, err := mcd.Open(mcd.Config{
-			Cluster: mcd.ClusterID(c.cluster), Node: mcd.NodeID(k), Nodes: table, Router: router,
-		}, own...)
-		if err != nil {
-			return nil, nil, errors.Join(err, closeAll())
-		}
-		nodes = append(nodes, e)
-	}
-	return nodes, closeAll, nil
-}
-
-func nodeTable(links [][]transport.Link) []mcd.Node {
 	table := make([]mcd.Node, len(links))
 	for k := range links {
 		table[k].ID = mcd.NodeID(k)
@@ -119,5 +112,63 @@ func nodeTable(links [][]transport.Link) []mcd.Node {
 			table[k].MACs = append(table[k].MACs, l.MAC())
 		}
 	}
-	return table
+	for k, own := range links {
+		e, err := c.endpoint(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: router}, rec, own)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		nodes = append(nodes, e)
+		rec = nil // it records node 0
+	}
+	return nodes, closeAll, nil
+}
+
+// endpoint opens an endpoint on links with the faults of the flags, the first one recorded.
+func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport.Link) (*mcd.Endpoint, error) {
+	if err := rec.wrap(links); err != nil {
+		return nil, err
+	}
+	if err := c.Faults.wrapAll(links, int(cfg.Node)); err != nil {
+		return nil, err
+	}
+	cfg.Cluster = mcd.ClusterID(c.cluster)
+	return mcd.Open(cfg, links...)
+}
+
+// recorder writes a link's frames to a file. A nil recorder does nothing.
+type recorder struct {
+	out  *os.File
+	file *capture.File
+}
+
+// recorder creates the file of --capture, if that is given.
+func (c *ClusterFlags) recorder() (*recorder, error) {
+	if c.captureTo == "" {
+		return nil, nil
+	}
+	out, err := os.Create(c.captureTo)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return nil, fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
+	}
+	return &recorder{out: out, file: capture.NewFile(out)}, err
+}
+
+// wrap has the first of a node's links recorded.
+func (r *recorder) wrap(links []transport.Link) (err error) {
+	if r == nil {
+		return nil
+	}
+	recorded, err := r.file.Wrap(links[0])
+	if err == nil {
+		links[0] = recorded
+	}
+	return err
+}
+
+func (r *recorder) close() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(r.file.Close(), r.out.Close())
 }

@@ -19,23 +19,22 @@ func (c *ClusterFlags) Validate() error {
 	if c.Here() && !c.explicit("link") {
 		c.Kind = "ring"
 	}
-	if _, ok := demoNets[c.Kind]; !ok {
+	if c.Kind != inMemory && kernelLinks[c.Kind] == nil {
 		return noSuchKind(c.Kind)
 	}
-	if c.Here() && c.Kind == "fabric" {
+	if c.Here() && c.Kind == inMemory {
 		return cli.Misuse("--link fabric is in memory, and --interface, --hostfile and --node are for real machines: " +
 			"give one or the other")
 	}
-	checks := []func() error{c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateCores}
-	if c.hasMode {
-		checks = append(checks, c.validateMode)
-	}
-	for _, check := range checks {
+	for _, check := range []func() error{
+		c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := c.Cores()
+	return err
 }
 
 func noSuchKind(kind string) error {
@@ -102,11 +101,6 @@ func (c *ClusterFlags) router() (vlan.Router, error) {
 	return vlan.Fixed(transport.Tag{VID: transport.VID(c.VID), PCP: transport.PCP(c.PCP), DEI: c.dei})
 }
 
-func (c *ClusterFlags) validateCores() error {
-	_, err := c.Cores()
-	return err
-}
-
 // Cores returns the core of each node's process, in the order of the nodes; nil if the scheduler of
 // the system places them.
 func (c *ClusterFlags) Cores() ([]int, error) {
@@ -115,9 +109,9 @@ func (c *ClusterFlags) Cores() ([]int, error) {
 		processes = 1
 	}
 	switch {
-	case c.Pin == "none", c.Kind == "fabric" && c.Pin == "auto":
+	case c.Pin == "none", c.Kind == inMemory && c.Pin == "auto":
 		return nil, nil
-	case c.Kind == "fabric":
+	case c.Kind == inMemory:
 		return nil, cli.Misuse("--pin: the fabric's nodes share one process")
 	case c.Pin == "auto" && (c.Here() || c.Nodes > len(AllowedCores())):
 		return nil, nil
@@ -147,13 +141,13 @@ const (
 // validateMode checks --mode, and fills in the default.
 func (c *ClusterFlags) validateMode() error {
 	switch {
-	case c.Mode == "" && c.Kind == "fabric":
+	case c.Mode == "" && c.Kind == inMemory:
 		c.Mode = modeThreads
 	case c.Mode == "":
 		c.Mode = ModeProcesses
 	case c.Mode != modeThreads && c.Mode != ModeProcesses:
 		return cli.Misuse("--mode %q: want %s or %s", c.Mode, modeThreads, ModeProcesses)
-	case c.Mode == ModeProcesses && c.Kind == "fabric":
+	case c.Mode == ModeProcesses && c.Kind == inMemory:
 		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet or ring")
 	case c.Mode == modeThreads && c.Here():
 		return cli.Misuse("--mode threads: --interface, --hostfile and --node are for a node in each process")

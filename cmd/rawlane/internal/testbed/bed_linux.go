@@ -18,14 +18,17 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// bedUp starts a holder, and returns when the bed is made.
+// bedUp starts a holder, and returns when the bed is made. The holder is this command again, with
+// envUser set.
 func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
+	if os.Getenv(envUser) != "" {
+		return bedHold(cmd.Context(), name, cfg)
+	}
 	if c, err := dialBed(name); err == nil {
 		_ = c.Close() // it answers, and that is enough
 		return fmt.Errorf("test bed %s: there is one already (rawlane testbed down --name %s)", name, name)
 	}
-	holder := exec.Command("/proc/self/exe", "testbed", "hold", "--name="+name, "--nodes="+strconv.Itoa(cfg.Nodes),
-		"--nics="+strconv.Itoa(cfg.NICs), "--mtu="+strconv.Itoa(cfg.MTU), "--bridge="+strconv.FormatBool(cfg.Bridge))
+	holder := exec.Command("/proc/self/exe", os.Args[1:]...)
 	holder.Args[0] = os.Args[0]
 	holder.Env = append(os.Environ(), envUser+"="+strconv.Itoa(os.Getuid()))
 	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -62,17 +65,7 @@ func dialBed(name string) (*net.UnixConn, error) {
 	return c, nil
 }
 
-func bedDown(name string) error {
-	c, err := dialBed(name)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := (&bedRequest{Do: "down"}).send(c, false); err != nil {
-		return err
-	}
-	return awaitBed(c, 0)
-}
+func bedDown(name string) error { return ask(name, &bedRequest{}) }
 
 func bedExec(name string, node int, args []string) error {
 	path, err := exec.LookPath(args[0])
@@ -83,15 +76,19 @@ func bedExec(name string, node int, args []string) error {
 	if err != nil {
 		return err
 	}
+	return ask(name, &bedRequest{
+		Node: node, Args: append([]string{path}, args[1:]...), Env: os.Environ(), Dir: dir,
+	})
+}
+
+// ask sends a request and then the signals of this process to the holder, and waits for its answer.
+func ask(name string, r *bedRequest) error {
 	c, err := dialBed(name)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	r := &bedRequest{
-		Do: "exec", Node: node, Args: append([]string{path}, args[1:]...), Env: os.Environ(), Dir: dir,
-	}
-	if err := r.send(c, true); err != nil {
+	if err := send(c, r); err != nil {
 		return err
 	}
 	signals := make(chan os.Signal, 4)
@@ -99,15 +96,9 @@ func bedExec(name string, node int, args []string) error {
 	defer signal.Stop(signals)
 	go func() { // until the process ends
 		for to := json.NewEncoder(c); ; {
-			s := <-signals
-			_ = to.Encode(bedSignal{int(s.(syscall.Signal))}) // the program may have ended
+			_ = to.Encode(<-signals) // the program may have ended
 		}
 	}()
-	return awaitBed(c, node)
-}
-
-// awaitBed waits for the holder's answer to a request for a node.
-func awaitBed(c *net.UnixConn, node int) error {
 	var reply bedReply
 	switch err := json.NewDecoder(c).Decode(&reply); {
 	case err != nil:
@@ -115,7 +106,7 @@ func awaitBed(c *net.UnixConn, node int) error {
 	case reply.Error != "":
 		return errors.New(reply.Error)
 	case reply.Status != cli.ExitDone:
-		return &cli.StatusError{Node: node, Status: reply.Status}
+		return &cli.StatusError{Node: r.Node, Status: reply.Status}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@
 package testbed
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 
 var errBedLinux = fmt.Errorf("test beds: %w (they are Linux's)", transport.ErrNotSupported)
 
-func bedUp(*cobra.Command, string, testbed.Config) error    { return errBedLinux }
-func bedHold(context.Context, string, testbed.Config) error { return errBedLinux }
-func bedDown(string) error                                  { return errBedLinux }
-func bedExec(string, int, []string) error                   { return errBedLinux }
+func bedUp(*cobra.Command, string, testbed.Config) error { return errBedLinux }
+func bedDown(string) error                               { return errBedLinux }
+func bedExec(string, int, []string) error                { return errBedLinux }

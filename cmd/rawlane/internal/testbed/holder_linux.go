@@ -11,9 +11,10 @@ import (
 	"os/exec"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
-	"golang.org/x/sys/unix"
 )
 
 // The holder is a process with a test bed. It listens on a Unix socket. To run a program in a node,
@@ -54,19 +55,16 @@ type holder struct {
 }
 
 func openHolder(name string, cfg testbed.Config) (*holder, error) {
-	if err := testbed.Reexec(); err != nil {
+	bed, err := testbed.Open(cfg)
+	if err != nil {
 		return nil, err
 	}
 	path, err := bedSocket(name)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = os.Remove(path) // of a holder that was killed
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a holder that was killed
-		return nil, err
-	}
-	bed, err := testbed.New(cfg)
-	if err != nil {
-		return nil, err
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, bed.Close())
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -83,16 +81,21 @@ func (h *holder) close() error {
 // serve carries out the request of one connection.
 func (h *holder) serve(c *net.UnixConn) {
 	defer c.Close()
-	request, files, err := receiveRequest(c)
+	var request bedRequest
+	from := json.NewDecoder(c)
+	files, err := receiveFiles(c)
+	if err == nil {
+		err = from.Decode(&request)
+	}
 	reply := bedReply{Status: cli.ExitFailed}
 	switch {
 	case err != nil:
 		reply.Error = err.Error()
-	case request.Do == "down":
+	case len(request.Args) == 0:
 		reply.Status = cli.ExitDone
 		defer h.end()
 	default:
-		reply = h.exec(c, request, files)
+		reply = h.exec(from, &request, files)
 	}
 	for _, f := range files {
 		_ = f.Close() // copies of the command's
@@ -101,8 +104,8 @@ func (h *holder) serve(c *net.UnixConn) {
 }
 
 // exec runs a program in a node with the command's files. The end of the command ends the program.
-func (h *holder) exec(c *net.UnixConn, r *bedRequest, files []*os.File) bedReply {
-	if r.Node < 0 || r.Node >= h.bed.Nodes() || len(r.Args) == 0 || len(files) != 3 {
+func (h *holder) exec(signals *json.Decoder, r *bedRequest, files []*os.File) bedReply {
+	if r.Node < 0 || r.Node >= h.bed.Nodes() || len(files) != 3 {
 		return bedReply{Status: cli.ExitFailed, Error: fmt.Sprintf("no node %d: the bed has %d (0 to %d)",
 			r.Node, h.bed.Nodes(), h.bed.Nodes()-1)}
 	}
@@ -113,24 +116,14 @@ func (h *holder) exec(c *net.UnixConn, r *bedRequest, files []*os.File) bedReply
 		return bedReply{Status: cli.ExitFailed, Error: err.Error()}
 	}
 	go func() { // until the command closes the connection, after the reply or when it ends
-		for from := json.NewDecoder(c); ; {
-			var s bedSignal
-			if err := from.Decode(&s); err != nil {
+		for {
+			var s syscall.Signal
+			if err := signals.Decode(&s); err != nil {
 				_ = p.Process.Kill() // or it has ended already
 				return
 			}
-			_ = p.Process.Signal(syscall.Signal(s.Signal)) // as above
+			_ = p.Process.Signal(s) // as above
 		}
 	}()
-	err := p.Wait()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return bedReply{}
-	case errors.As(err, &exit) && exit.ExitCode() < 0:
-		return bedReply{Status: 128 + int(exit.Sys().(syscall.WaitStatus).Signal())}
-	case errors.As(err, &exit):
-		return bedReply{Status: exit.ExitCode()}
-	}
-	return bedReply{Status: cli.ExitFailed, Error: err.Error()}
+	return bedReply{Status: testbed.ExitStatus(p.Wait())}
 }

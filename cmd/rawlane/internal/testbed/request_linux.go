@@ -1,10 +1,8 @@
 package testbed
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,18 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bedRequest is a request of the command to the holder. Signals follow.
+// bedRequest is a request of the command to the holder, a JSON object: to run a program, or without
+// one, to remove the bed. The program's signals follow, as numbers.
 type bedRequest struct {
-	Do   string   `json:"do"` // exec, down
 	Node int      `json:"node,omitempty"`
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"`
 	Dir  string   `json:"dir,omitempty"`
-}
-
-// bedSignal is a signal for the program.
-type bedSignal struct {
-	Signal int `json:"signal"`
 }
 
 // bedReply is the holder's answer.
@@ -54,7 +47,7 @@ func bedSocket(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// envUser tells the holder, root inside a user namespace, the user of the bed.
+// envUser makes the command the holder, and tells it, root inside a user namespace, the bed's user.
 const envUser = "RAWLANE_TESTBED_USER"
 
 func bedUser() int {
@@ -64,61 +57,33 @@ func bedUser() int {
 	return os.Getuid()
 }
 
-// receiveRequest reads a request, and the files that came with it.
-func receiveRequest(c *net.UnixConn) (*bedRequest, []*os.File, error) {
-	control := make([]byte, unix.CmsgSpace(3*4))
-	first := make([]byte, 1) // the files come with the first byte; the request follows
-	_, n, _, _, err := c.ReadMsgUnix(first, control)
-	if err != nil {
-		return nil, nil, err
+// send sends a request. The standard files of this process come with a blank before it.
+func send(c *net.UnixConn, r *bedRequest) error {
+	if _, _, err := c.WriteMsgUnix([]byte{' '}, unix.UnixRights(0, 1, 2), nil); err != nil {
+		return err
 	}
-	files, err := passedFiles(control[:n])
-	if err != nil {
-		return nil, nil, err
-	}
-	var length [4]byte
-	if _, err := io.ReadFull(c, length[:]); err != nil {
-		return nil, files, err
-	}
-	b := make([]byte, binary.BigEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(c, b); err != nil {
-		return nil, files, err
-	}
-	r := new(bedRequest)
-	return r, files, json.Unmarshal(b, r)
+	return json.NewEncoder(c).Encode(r)
 }
 
-func passedFiles(control []byte) (files []*os.File, err error) {
-	messages, err := unix.ParseSocketControlMessage(control)
+// receiveFiles reads what comes before a request.
+func receiveFiles(c *net.UnixConn) (files []*os.File, err error) {
+	control := make([]byte, unix.CmsgSpace(3*4))
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range messages {
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
-			return nil, err
+			return files, err
 		}
 		for _, fd := range fds {
-			unix.CloseOnExec(fd)
 			files = append(files, os.NewFile(uintptr(fd), "passed"))
 		}
 	}
 	return files, nil
-}
-
-// send sends r, with the standard files of this process if files is set.
-func (r *bedRequest) send(c *net.UnixConn, files bool) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	var rights []byte
-	if files {
-		rights = unix.UnixRights(0, 1, 2)
-	}
-	if _, _, err := c.WriteMsgUnix([]byte{0}, rights, nil); err != nil {
-		return err
-	}
-	_, err = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
-	return err
 }

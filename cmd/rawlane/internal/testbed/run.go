@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -25,12 +26,9 @@ const (
 	envHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
 )
 
-// runVerb starts a program on each node of a bed.
-type runVerb struct{ cfg testbed.Config }
-
 // NewRunCommand returns the verb run.
 func NewRunCommand() *cobra.Command {
-	r := &runVerb{}
+	var cfg testbed.Config
 	cmd := &cobra.Command{
 		Use:   "run -n N [flags] PROGRAM [ARGUMENT...]",
 		Short: "Start a program once per node, each in a network namespace of its own",
@@ -40,59 +38,40 @@ RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Li
 prints are marked with its node's number.
 
 If one fails, the others are ended, and its exit status is the command's.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Misuse("which program?")
+		Args: cli.Arguments(1, math.MaxInt, "which program?"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := validBed(&cfg, "-n"); err != nil {
+				return err
 			}
-			return nil
+			return run(cmd, cfg, args)
 		},
-		RunE: r.run,
 	}
-	f := cmd.Flags()
-	f.SetInterspersed(false)
-	f.IntVarP(&r.cfg.Nodes, "nodes", "n", 2, "number of nodes")
-	f.IntVar(&r.cfg.NICs, "nics", 1, "network interfaces of each, on networks of their own")
-	f.IntVar(&r.cfg.MTU, "mtu", 1500, "their MTU, in bytes")
+	cmd.Flags().SetInterspersed(false)
+	bedFlags(cmd, &cfg)
 	return cmd
 }
 
-func (r *runVerb) validate() error {
-	if r.cfg.Nodes < 1 || r.cfg.Nodes > testbed.MaxNodes {
-		return cli.Misuse("-n %d: want 1 to %d", r.cfg.Nodes, testbed.MaxNodes)
-	}
-	if r.cfg.NICs < 1 || r.cfg.NICs > testbed.MaxNICs {
-		return cli.Misuse("--nics %d: want 1 to %d", r.cfg.NICs, testbed.MaxNICs)
-	}
-	return nil
-}
-
-func (r *runVerb) run(cmd *cobra.Command, args []string) error {
-	if err := r.validate(); err != nil {
-		return err
-	}
+func run(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return err
 	}
-	if err := testbed.Reexec(); err != nil {
-		return err
-	}
-	bed, err := testbed.New(r.cfg)
+	bed, err := testbed.Open(cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bed.Close() }()
-	hostfile, err := writeHostfile(r.cfg)
+	hostfile, err := writeHostfile(cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(hostfile) }()
 
 	var printing sync.Mutex // held for one line
-	programs := make([]*exec.Cmd, r.cfg.Nodes)
+	programs := make([]*exec.Cmd, cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
-		c.Env = append(launch.ShareOfCores(r.cfg.Nodes), envNode+"="+strconv.Itoa(k),
-			envNodes+"="+strconv.Itoa(r.cfg.Nodes), envInterfaces+"="+launch.Interfaces(r.cfg.NICs),
+		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
+			envNodes+"="+strconv.Itoa(cfg.Nodes), envInterfaces+"="+launch.Interfaces(cfg.NICs),
 			envHostfile+"="+hostfile)
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printing: &printing}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printing: &printing}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,12 +39,7 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
 
 There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
 must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return cli.Misuse("a switch needs two ports at least")
-			}
-			return nil
-		},
+		Args: cli.Arguments(2, math.MaxInt, "a switch needs two ports at least"),
 		RunE: s.run,
 	}
 	f := cmd.Flags()
@@ -88,19 +84,13 @@ func (s *switchVerb) run(cmd *cobra.Command, args []string) error {
 	return cli.Write(cmd.OutOrStdout(), s.json, counters, counters.print)
 }
 
-// switchPort is an interface and the kind of its port.
-type switchPort struct {
-	name string
-	port l2switch.Port
-}
-
-func parsePorts(args []string) (ports []switchPort, err error) {
+func parsePorts(args []string) (ports []*switchPort, err error) {
 	for _, arg := range args {
 		p, err := parsePort(arg)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(ports, func(q switchPort) bool { return q.name == p.name }) {
+		if slices.ContainsFunc(ports, func(q *switchPort) bool { return q.name == p.name }) {
 			return nil, cli.Misuse("port %s: given twice", p.name)
 		}
 		ports = append(ports, p)
@@ -108,9 +98,9 @@ func parsePorts(args []string) (ports []switchPort, err error) {
 	return ports, nil
 }
 
-func parsePort(arg string) (switchPort, error) {
+func parsePort(arg string) (*switchPort, error) {
 	name, mode, given := strings.Cut(arg, ":")
-	p := switchPort{name: name, port: l2switch.Port{}}
+	p := &switchPort{name: name} // in all VLANs
 	kind, list, _ := strings.Cut(mode, "=")
 	if !given && name != "" {
 		return p, nil
@@ -125,9 +115,9 @@ func parsePort(arg string) (switchPort, error) {
 	}
 	switch {
 	case name != "" && kind == "access" && len(vids) == 1:
-		p.port = l2switch.Access(vids[0])
+		p.kind = l2switch.Access(vids[0])
 	case name != "" && kind == "trunk":
-		p.port = l2switch.Trunk(vids...)
+		p.kind = l2switch.Trunk(vids...)
 	default:
 		return p, cli.Misuse("port %q: want INTERFACE, INTERFACE:access=VID or INTERFACE:trunk=VID,VID,...", arg)
 	}

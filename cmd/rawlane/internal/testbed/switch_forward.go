@@ -17,15 +17,16 @@ const switchBatch = 64
 
 // forwarder drives the switch core with real links. A goroutine per port polls it and forwards.
 type forwarder struct {
-	ports []*forwardPort
+	ports []*switchPort
 
 	mu sync.Mutex // guards sw
 	sw *l2switch.Switch
 }
 
-// forwardPort is a port's link and what its goroutine needs.
-type forwardPort struct {
+// switchPort is an interface, the kind of its port, its link, and what its goroutine needs.
+type switchPort struct {
 	name    string
+	kind    l2switch.Port
 	link    transport.Link
 	dropped atomic.Uint64 // on the way out
 
@@ -34,21 +35,18 @@ type forwardPort struct {
 	out    [][]transport.Frame // per port
 }
 
-func openForwarder(ports []switchPort, cfg l2switch.Config) (*forwarder, error) {
+func openForwarder(ports []*switchPort, cfg l2switch.Config) (*forwarder, error) {
 	s := &forwarder{sw: l2switch.New(cfg)}
 	for _, p := range ports {
-		if _, err := s.sw.AddPort(p.port); err != nil {
-			return nil, errors.Join(err, s.close())
+		_, err := s.sw.AddPort(p.kind)
+		if err == nil {
+			p.link, err = ring.Open(p.name, ring.Config{EtherType: transport.EtherTypeAny, Promiscuous: true})
 		}
-		link, err := ring.Open(p.name, ring.Config{EtherType: transport.EtherTypeAny, Promiscuous: true})
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		s.ports = append(s.ports, &forwardPort{name: p.name, link: link})
-	}
-	for _, p := range s.ports {
-		p.in = make([]transport.Frame, switchBatch)
-		p.out = make([][]transport.Frame, len(s.ports))
+		p.in, p.out = make([]transport.Frame, switchBatch), make([][]transport.Frame, len(ports))
+		s.ports = append(s.ports, p)
 	}
 	return s, nil
 }
@@ -111,7 +109,7 @@ func (s *forwarder) forward(number int, frames []transport.Frame) {
 	}
 }
 
-func (p *forwardPort) send(batch []transport.Frame) {
+func (p *switchPort) send(batch []transport.Frame) {
 	for len(batch) > 0 {
 		n, err := p.link.Send(batch)
 		batch = batch[n:]

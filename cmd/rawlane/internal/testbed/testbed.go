@@ -39,7 +39,7 @@ is left behind when that ends. It needs root, or user namespaces.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return t.validateName() },
 	}
 	cmd.PersistentFlags().StringVar(&t.name, "name", "default", "the bed's name")
-	cmd.AddCommand(t.newUpCommand(), t.newHoldCommand(), t.newDownCommand(), t.newExecCommand())
+	cmd.AddCommand(t.newUpCommand(), t.newDownCommand(), t.newExecCommand())
 	return cmd
 }
 
@@ -56,25 +56,14 @@ func (t *testbedVerb) newUpCommand() *cobra.Command {
 		Short: "Make a bed",
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := validBed(&t.cfg); err != nil {
+			if err := validBed(&t.cfg, "--nodes"); err != nil {
 				return err
 			}
 			return bedUp(cmd, t.name, t.cfg)
 		},
 	}
 	bedFlags(cmd, &t.cfg)
-	return cmd
-}
-
-// newHoldCommand makes the program that up starts in the background.
-func (t *testbedVerb) newHoldCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:    "hold",
-		Hidden: true,
-		Args:   cli.NoArguments,
-		RunE:   func(cmd *cobra.Command, _ []string) error { return bedHold(cmd.Context(), t.name, t.cfg) },
-	}
-	bedFlags(cmd, &t.cfg)
+	cmd.Flags().BoolVar(&t.cfg.Bridge, "bridge", false, "join even two nodes by a bridge")
 	return cmd
 }
 
@@ -109,18 +98,18 @@ func (t *testbedVerb) newExecCommand() *cobra.Command {
 	return cmd
 }
 
+// bedFlags defines the flags of verbs that make a bed.
 func bedFlags(cmd *cobra.Command, cfg *testbed.Config) {
 	f := cmd.Flags()
 	f.IntVarP(&cfg.Nodes, "nodes", "n", 2, "number of nodes")
 	f.IntVar(&cfg.NICs, "nics", 1, "network interfaces of each, on networks of their own")
 	f.IntVar(&cfg.MTU, "mtu", 1500, "their MTU, in bytes")
-	f.BoolVar(&cfg.Bridge, "bridge", false, "join even two nodes by a bridge")
 }
 
-// validBed checks the flags.
-func validBed(cfg *testbed.Config) error {
+// validBed checks the flags; nodes is the name of the first one.
+func validBed(cfg *testbed.Config, nodes string) error {
 	if cfg.Nodes < 1 || cfg.Nodes > testbed.MaxNodes {
-		return cli.Misuse("--nodes %d: want 1 to %d", cfg.Nodes, testbed.MaxNodes)
+		return cli.Misuse("%s %d: want 1 to %d", nodes, cfg.Nodes, testbed.MaxNodes)
 	}
 	if cfg.NICs < 1 || cfg.NICs > testbed.MaxNICs {
 		return cli.Misuse("--nics %d: want 1 to %d", cfg.NICs, testbed.MaxNICs)

@@ -4,12 +4,19 @@ package launch
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// driverOf names the driver of a network interface: on Linux.
-func driverOf(string) string { return "" }
+// pinSelf is for Linux.
+func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNotSupported) }
+
+// AllowedCores is for Linux.
+func AllowedCores() []int { return nil }
+
+// YieldCore gives the core to another ready goroutine.
+func YieldCore() { runtime.Gosched() }
 
 // AskDriver asks a NIC's driver for its settings: on Linux.
 func AskDriver(string) NICFacts { return NICFacts{} }
