@@ -2,6 +2,8 @@ package manager
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +73,14 @@ func ParseAddrs(name string, r io.Reader) ([]Addr, error) {
 func isText(line string) bool {
 	bad := func(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }
 	return utf8.ValidString(line) && !strings.ContainsFunc(line, bad)
+}
+
+// dial connects to the manager: over TCP, with a TLS configuration, by TLS.
+func (a Addr) dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	if a.Network == "tcp" && config != nil {
+		return (&tls.Dialer{Config: config}).DialContext(ctx, a.Network, a.Address)
+	}
+	return new(net.Dialer).DialContext(ctx, a.Network, a.Address)
 }
 
 // String formats a as ParseAddr takes it.

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -29,43 +30,31 @@ const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
 // manager's refusal, an *api.Error, or api.ErrUnreachable, or api.ErrProtocol if the answer is not
 // a manager's.
 type Client struct {
-	addr Addr
-	base string
-	// do sends a request and returns its answer.
-	do func(*http.Request) (*http.Response, error)
-	// closeIdle closes connections that are not in use.
-	closeIdle func()
+	addr      Addr
+	host      string // of URLs
+	transport interface {
+		http.RoundTripper
+		CloseIdleConnections()
+	}
 }
 
 // NewClient returns a client of the manager at addr. With a TLS configuration, which has the
 // client's certificate and the manager's CA, it uses TLS over TCP.
 func NewClient(addr Addr, config *tls.Config) *Client {
-	c := &Client{addr: addr, base: "http://manager"}
-	transport := &http.Transport{IdleConnTimeout: idleTimeout}
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, addr.Network, addr.Address)
-	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return addr.dial(ctx, config) }
+	c := &Client{addr: addr, host: "manager"}
+	c.transport = &http.Transport{IdleConnTimeout: idleTimeout, DialContext: dial}
 	if addr.Network == "tcp" {
-		c.base = "http://" + addr.Address
-		if config != nil {
-			c.base, transport.TLSClientConfig = "https://"+addr.Address, config
-		}
+		c.host = addr.Address
 	}
-	c.do, c.closeIdle = (&http.Client{Transport: transport}).Do, transport.CloseIdleConnections
 	return c
-}
-
-// onLane returns a client of the same manager whose requests go by one connection, one at a time.
-func (c *Client) onLane(config *tls.Config) *Client {
-	l := &lane{addr: c.addr, config: config}
-	return &Client{addr: c.addr, base: c.base, do: l.do, closeIdle: l.close}
 }
 
 // Addr returns the manager's address.
 func (c *Client) Addr() Addr { return c.addr }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.closeIdle() }
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Table asks for the table.
 func (c *Client) Table(ctx context.Context) (*api.Table, error) {
@@ -148,23 +137,22 @@ func (c *Client) Health(ctx context.Context) (api.Health, error) {
 func ask[A any](
 	ctx context.Context, c *Client, method, path string, version api.Version, request any,
 ) (answer A, err error) {
-	err = c.exchange(ctx, method, path, version, request, &answer)
+	w, err := c.send(ctx, method, path, version, request)
+	if err == nil {
+		err = decode(w, maxAnswer, &answer)
+	}
 	if err != nil {
 		return answer, fmt.Errorf("manager %v: %w", c.addr, err)
 	}
 	return answer, nil
 }
 
-// exchange sends a request and decodes its answer into answer.
-func (c *Client) exchange(ctx context.Context, method, path string, version api.Version, request, answer any) error {
-	w, err := c.send(ctx, method, path, version, request)
-	if err != nil {
-		return err
-	}
+// decode reads an answer to its end, and decodes it into answer.
+func decode(w *http.Response, limit int64, answer any) error {
 	defer func() { _ = w.Body.Close() }()
-	b, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+	b, err := io.ReadAll(io.LimitReader(w.Body, limit))
 	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+		return unreachable(err)
 	}
 	if err := json.Unmarshal(b, answer); err != nil {
 		return fmt.Errorf("%w: its answer: %w", api.ErrProtocol, err)
@@ -185,53 +173,46 @@ func (c *Client) send(
 		}
 		body = bytes.NewReader(b)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.host+path, body)
 	if err != nil {
 		return nil, err
 	}
 	if version != 0 {
 		r.Header.Set("If-Match", strconv.Quote(version.String()))
 	}
-	w, err := c.do(r)
-	if err != nil {
-		return nil, failure(ctx, err)
+	w, err := c.transport.RoundTrip(r)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "malformed HTTP"): // package net/http has no type for it
+		return nil, fmt.Errorf("%w: it does not answer as HTTP: %w", api.ErrProtocol, err)
+	case err != nil:
+		return nil, unreachable(cmp.Or(ctx.Err(), err))
+	case w.StatusCode != http.StatusOK:
+		return nil, refusal(w)
 	}
-	if w.StatusCode == http.StatusOK {
-		return w, nil
-	}
-	defer func() { _ = w.Body.Close() }()
-	return nil, refusal(w)
+	return w, nil
 }
 
-// failure returns why there was no answer.
-func failure(ctx context.Context, err error) error {
-	if strings.Contains(err.Error(), "malformed HTTP") { // package net/http has no type for it
-		return fmt.Errorf("%w: it does not answer as HTTP: %w", api.ErrProtocol, err)
-	}
-	var bare *net.OpError
-	switch {
-	case ctx.Err() != nil:
-		err = ctx.Err()
-	case errors.As(err, &bare):
-		err = bare // the URL says nothing that the address does not
+// unreachable makes an error api.ErrUnreachable, if it is not one already.
+func unreachable(err error) error {
+	if errors.Is(err, api.ErrUnreachable) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 }
 
 // refusal decodes an answer that is not 200.
 func refusal(w *http.Response) error {
-	b, err := io.ReadAll(io.LimitReader(w.Body, api.MaxBody))
-	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
-	}
 	var doc struct {
 		Error *api.Error `json:"error"`
 	}
-	if json.Unmarshal(b, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
+	err := decode(w, api.MaxBody, &doc)
+	switch {
+	case errors.Is(err, api.ErrUnreachable):
+		return err
+	case err != nil || doc.Error == nil || doc.Error.Code == "":
 		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)",
 			api.ErrProtocol, w.StatusCode)
-	}
-	if errors.Is(doc.Error, api.ErrNotFound) {
+	case errors.Is(doc.Error, api.ErrNotFound):
 		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)",
 			api.ErrProtocol, doc.Error)
 	}

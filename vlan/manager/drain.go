@@ -35,16 +35,29 @@ type Drainer interface {
 func (s *Session) DrainWith(d Drainer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drainer = d
+	if s.drainer = d; d == nil {
+		_ = s.fib.installAll() // what no table takes stays dirty
+	}
 }
 
-// change carries out a request of the program's that changes the routes to dsts, behind a drain if
-// there is a drainer.
-func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
+// change makes a request of the program's that changes the routes to dsts, behind a drain if there
+// is a drainer. It calls done as request does.
+func (s *Session) change(
+	ctx context.Context, dsts []transport.MAC, method string, body any, done func(api.Version),
+) error {
 	s.mu.Lock()
 	drainer := s.drainer
 	s.mu.Unlock()
-	run := func() error { return s.changeAlone(ctx, dsts, request) }
+	run := func() error {
+		select {
+		case s.asking <- struct{}{}:
+			defer func() { <-s.asking }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := s.request(ctx, method, body, done)
+		return errors.Join(err, s.install(dsts))
+	}
 	if drainer == nil || len(dsts) == 0 {
 		return run()
 	}
@@ -53,19 +66,10 @@ func (s *Session) change(ctx context.Context, dsts []transport.MAC, request func
 	return drainer.Drain(ctx, run, dsts...)
 }
 
-// changeAlone carries out a request while no other one is under way, and installs the routes to
-// dsts.
-func (s *Session) changeAlone(ctx context.Context, dsts []transport.MAC, request func(context.Context) error) error {
-	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	err := request(ctx)
+func (s *Session) install(dsts []transport.MAC) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(err, s.fib.install(dsts))
+	return s.fib.install(dsts)
 }
 
 // cover notes that destinations are behind one more drain of the program's own, or one less.
@@ -103,13 +107,6 @@ func (s *Session) uncovered() (dsts []transport.MAC) {
 	return dsts
 }
 
-// installAll puts all routes into the table.
-func (s *Session) installAll() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fib.installAll()
-}
-
 // drainLoop installs what other sources have changed, behind a drain, and tells the manager what
 // the program sends by, until Close.
 func (s *Session) drainLoop() {
@@ -139,22 +136,14 @@ func (s *Session) drainOthers() {
 	s.mu.Lock()
 	dsts, drainer := s.uncovered(), s.drainer
 	s.mu.Unlock()
-	if len(dsts) == 0 {
+	if len(dsts) == 0 || drainer == nil {
 		return
 	}
-	install := func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.fib.install(dsts)
-	}
-	if drainer == nil {
-		_ = install() // the stream has checked the routes
-		return
-	}
+	install := func() error { return s.install(dsts) }
 	ctx, cancel := context.WithTimeout(s.ctx, s.dialer.DrainTimeout)
 	defer cancel()
 	if err := drainer.Drain(ctx, install, dsts...); err != nil && s.ctx.Err() == nil {
-		_ = install() // likewise
+		_ = install() // the drain's error is the one to report
 		s.mu.Lock()
 		s.stats.Undrained++
 		s.mu.Unlock()

@@ -26,15 +26,9 @@ const (
 
 // String names the kind.
 func (k EventKind) String() string {
-	switch k {
-	case EventLost:
-		return "lost"
-	case EventBack:
-		return "back"
-	case EventDropped:
-		return "dropped"
-	case EventUndrained:
-		return "undrained"
+	names := [...]string{EventLost: "lost", EventBack: "back", EventDropped: "dropped", EventUndrained: "undrained"}
+	if k >= EventLost && int(k) < len(names) {
+		return names[k]
 	}
 	return fmt.Sprintf("EventKind(%d)", int(k))
 }

@@ -15,51 +15,43 @@ import (
 // at a time and without passing each on to goroutines: that is a sixth of the time of a change. Not
 // for several goroutines at once.
 type lane struct {
-	addr   Addr
-	config *tls.Config // nil: no TLS
-	conn   net.Conn    // nil: none yet
+	dial   func(context.Context) (net.Conn, error)
+	conn   net.Conn // nil: none yet
 	reader *bufio.Reader
 	writer *bufio.Writer
 }
 
-// do sends a request and returns the answer. A request on a connection that the manager has closed
-// meanwhile is sent once more on a new one: the requests of a session may be repeated.
-func (l *lane) do(r *http.Request) (*http.Response, error) {
-	for {
-		isNew := l.conn == nil
-		if isNew {
-			if err := l.dial(r.Context()); err != nil {
-				return nil, err
-			}
-		}
-		w, err := l.exchange(r)
-		if err == nil {
-			return w, nil
-		}
-		l.close()
-		if isNew || r.Context().Err() != nil || r.GetBody == nil && r.Body != nil {
-			return nil, err
-		}
-		if r.Body != nil {
-			if r.Body, err = r.GetBody(); err != nil {
-				return nil, err
-			}
-		}
-	}
+// onLane returns a client of the same manager whose requests go by one connection, one at a time.
+func (c *Client) onLane(config *tls.Config) *Client {
+	l := &lane{dial: func(ctx context.Context) (net.Conn, error) { return c.addr.dial(ctx, config) }}
+	return &Client{addr: c.addr, host: c.host, transport: l}
 }
 
-func (l *lane) dial(ctx context.Context) (err error) {
-	if l.addr.Network == "tcp" && l.config != nil {
-		l.conn, err = (&tls.Dialer{Config: l.config}).DialContext(ctx, l.addr.Network, l.addr.Address)
-	} else {
-		l.conn, err = new(net.Dialer).DialContext(ctx, l.addr.Network, l.addr.Address)
+// RoundTrip sends a request and returns the answer. A request on a connection that the manager has
+// closed meanwhile is sent once more on a new one: the requests of a session may be repeated.
+func (l *lane) RoundTrip(r *http.Request) (w *http.Response, err error) {
+	isNew := l.conn == nil
+	if isNew {
+		if l.conn, err = l.dial(r.Context()); err != nil {
+			return nil, err
+		}
+		l.reader, l.writer = bufio.NewReader(l.conn), bufio.NewWriter(l.conn)
 	}
-	if err != nil {
-		l.conn = nil
-		return err
+	w, err = l.exchange(r)
+	if err == nil {
+		return w, nil
 	}
-	l.reader, l.writer = bufio.NewReader(l.conn), bufio.NewWriter(l.conn)
-	return nil
+	l.CloseIdleConnections()
+	if isNew || r.Context().Err() != nil {
+		return nil, err
+	}
+	again := *r
+	if r.Body != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return l.RoundTrip(&again)
 }
 
 // exchange writes a request and reads its answer. The end of the request's context ends both, and
@@ -88,8 +80,8 @@ func (l *lane) exchange(r *http.Request) (*http.Response, error) {
 	return w, err
 }
 
-// close ends the connection.
-func (l *lane) close() {
+// CloseIdleConnections ends the connection.
+func (l *lane) CloseIdleConnections() {
 	if l.conn != nil {
 		_ = l.conn.Close() // nothing on it is of use any more
 		l.conn = nil

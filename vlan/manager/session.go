@@ -63,7 +63,7 @@ type Session struct {
 	own     map[transport.MAC]int             // destinations behind a drain of the session's own
 	lost    error                             // why there is no stream; nil: there is one
 	streams int                               // that there have been
-	moved   chan struct{}                     // closed, and made anew, when fib or lost has changed
+	moved   *sync.Cond                        // on mu: fib or lost has changed
 	pairs   map[transport.MAC]api.SessionPair // that the program has asked for, by the other node
 	dropped map[transport.MAC]api.Version     // at which this stream told that a pair was taken back
 	ack     api.Version                       // to be reported as applied once fib is clean; 0: none
@@ -83,10 +83,11 @@ func Dial(ctx context.Context, network, addr string) (*Session, error) {
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, error) {
 	s := &Session{
 		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
-		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1), moved: make(chan struct{}),
+		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1),
 		own: make(map[transport.MAC]int), pairs: make(map[transport.MAC]api.SessionPair),
 		dropped: make(map[transport.MAC]api.Version),
 	}
+	s.moved = sync.NewCond(&s.mu)
 	if s.dialer.Program == "" {
 		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
 	}
@@ -154,10 +155,8 @@ func (s *Session) SetRoutes(ctx context.Context, changes ...api.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	err := s.change(ctx, s.affected(changes), func(ctx context.Context) error {
-		return s.request(ctx, http.MethodPatch, map[string]any{"pairs": changes},
-			func(v api.Version) { s.keep(changes, v) })
-	})
+	err := s.change(ctx, s.affected(changes), http.MethodPatch, map[string]any{"pairs": changes},
+		func(v api.Version) { s.keep(changes, v) })
 	if err != nil {
 		return fmt.Errorf("session: set route: %w", err)
 	}
@@ -169,9 +168,7 @@ func (s *Session) Reset(ctx context.Context) error {
 	s.mu.Lock()
 	dsts := slices.Collect(maps.Keys(s.pairs))
 	s.mu.Unlock()
-	err := s.change(ctx, dsts, func(ctx context.Context) error {
-		return s.request(ctx, http.MethodDelete, nil, func(api.Version) { clear(s.pairs) })
-	})
+	err := s.change(ctx, dsts, http.MethodDelete, nil, func(api.Version) { clear(s.pairs) })
 	if err != nil {
 		return fmt.Errorf("session: reset: %w", err)
 	}
@@ -218,7 +215,7 @@ func (s *Session) request(ctx context.Context, method string, body any, done fun
 		}
 		a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
 		if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
-			err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+			err = unreachable(err)
 		}
 		if err != nil {
 			return err
@@ -235,9 +232,14 @@ func (s *Session) request(ctx context.Context, method string, body any, done fun
 func (s *Session) awaitVersion(
 	ctx context.Context, stream int, v api.Version, done func(api.Version),
 ) (again bool, err error) {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.moved.Broadcast()
+	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
+	for ; ; s.moved.Wait() {
 		switch err := s.usable(); {
 		case err != nil:
 			return false, err
@@ -246,17 +248,8 @@ func (s *Session) awaitVersion(
 		case s.fib.version >= v:
 			done(v)
 			return false, nil
-		}
-		moved := s.moved
-		s.mu.Unlock()
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		s.mu.Lock()
-		if err != nil {
-			return false, err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
 		}
 	}
 }
@@ -271,14 +264,6 @@ func (s *Session) usable() error {
 			s.client.addr, unreachable(s.lost))
 	}
 	return nil
-}
-
-// unreachable makes an error api.ErrUnreachable, if it is not one already.
-func unreachable(err error) error {
-	if errors.Is(err, api.ErrUnreachable) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 }
 
 func (s *Session) path(what string) string { return "/v1/sessions/" + s.id + "/" + what }
@@ -311,7 +296,7 @@ func (s *Session) Close() error {
 	if connected {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		s.DrainWith(nil) // the nodes that a drain would ask may have ended already
-		err = errors.Join(s.Reset(ctx), s.installAll())
+		err = s.Reset(ctx)
 		s.report(ctx, 0)
 		cancel()
 	}

@@ -42,7 +42,7 @@ func (s *stream) next() (*api.SessionEvent, error) {
 		if err == nil {
 			err = io.EOF
 		}
-		return nil, fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+		return nil, unreachable(err)
 	}
 	e := new(api.SessionEvent)
 	if err := json.Unmarshal(s.lines.Bytes(), e); err != nil {
@@ -69,7 +69,7 @@ func (s *Session) connect(ctx context.Context) (*stream, error) {
 	if err != nil {
 		cancel()
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", api.ErrUnreachable, ctx.Err())
+			err = unreachable(ctx.Err())
 		}
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Session) join(first *api.SessionEvent) error {
 	s.streams++
 	s.ack = 0
 	clear(s.dropped) // a manager without a state file counts its versions anew
-	s.notify()
+	s.moved.Broadcast()
 	s.mu.Unlock()
 	return s.take(first)
 }
@@ -117,7 +117,7 @@ func (s *Session) streamLoop(events *stream) {
 		events.close()
 		s.mu.Lock()
 		s.lost = err
-		s.notify()
+		s.moved.Broadcast()
 		s.mu.Unlock()
 		if s.ctx.Err() != nil {
 			return
@@ -167,7 +167,7 @@ func (s *Session) take(e *api.SessionEvent) error {
 		s.dropped[peer] = e.Version
 		s.stats.Dropped++
 	}
-	s.notify()
+	s.moved.Broadcast()
 	s.wakeIfDue()
 	s.mu.Unlock()
 	if len(e.Dropped) > 0 {
@@ -180,12 +180,6 @@ func (s *Session) take(e *api.SessionEvent) error {
 		return fmt.Errorf("%w: its routes: %w", api.ErrProtocol, err)
 	}
 	return nil
-}
-
-// notify wakes the requests that wait for the stream. The caller holds mu.
-func (s *Session) notify() {
-	close(s.moved)
-	s.moved = make(chan struct{})
 }
 
 // Pauses before the session connects again: doubled each time, and spread so that a node's programs

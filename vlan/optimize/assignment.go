@@ -142,8 +142,8 @@ func (a *assignment) after(i int, c int32) (peak, cost float64) {
 }
 
 // cheapest returns the choice of pair i, other than its present one, that costs least, of those
-// whose path stays below limit; and by how much the cost grows. Of equals it is the pair's start. It
-// is noChoice if there is none.
+// whose path stays below limit; and by how much the cost grows. Of equals it is the pair's start.
+// It is noChoice if there is none.
 func (a *assignment) cheapest(i int, limit float64) (best int32, growth float64) {
 	best = noChoice
 	old, was := a.choice[i], 0.0

@@ -31,14 +31,14 @@ type Plan struct {
 
 // Node is a node of a plan. Its number is its place in Plan.Nodes.
 type Node struct {
-	Name string // may be empty
-	MAC  transport.MAC
+	Name string        `json:"name,omitempty"` // may be empty
+	MAC  transport.MAC `json:"mac"`
 	// VID is the node's default: for frames to addresses that the plan does not list, groups among
 	// them, and for its pairs in which it has priority.
-	VID transport.VID
+	VID transport.VID `json:"vid"`
 	// Priority decides whose default a pair uses: the node with the higher one; of equals, the
 	// lower number.
-	Priority int
+	Priority int `json:"priority,omitempty"`
 }
 
 // ErrUnknownNode matches the errors of nodes that a plan does not list.

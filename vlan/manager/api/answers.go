@@ -33,12 +33,10 @@ type Table struct {
 
 // Pair is a VID for a pair, over the plan.
 type Pair struct {
-	A       transport.MAC `json:"a"`
-	B       transport.MAC `json:"b"`
-	VID     transport.VID `json:"vid"`
-	By      string        `json:"by"` // operator, failover, or session N
-	Reason  string        `json:"reason,omitempty"`
-	Covered bool          `json:"covered,omitempty"` // another one lies above it and is in force
+	Change
+	By      string `json:"by"` // operator, failover, or session N
+	Reason  string `json:"reason,omitempty"`
+	Covered bool   `json:"covered,omitempty"` // another one lies above it and is in force
 }
 
 // Route is a vlan.Route as JSON.

@@ -18,23 +18,13 @@ type planJSON struct {
 	Topology string                   `json:"topology,omitempty"`
 	VIDs     []transport.VID          `json:"vids"`
 	PCP      transport.PCP            `json:"pcp"`
-	Nodes    []stationJSON            `json:"nodes"`
+	Nodes    []plan.Node              `json:"nodes"`
 	Pairs    map[string]transport.VID `json:"pairs,omitempty"` // by the numbers of two nodes: "2-8"
-}
-
-type stationJSON struct {
-	Name     string        `json:"name,omitempty"`
-	MAC      transport.MAC `json:"mac"`
-	VID      transport.VID `json:"vid"`
-	Priority int           `json:"priority,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler. Equal plans give equal bytes.
 func (p Plan) MarshalJSON() ([]byte, error) {
-	doc := planJSON{Topology: p.Topology, VIDs: p.VIDs, PCP: p.PCP, Pairs: make(map[string]transport.VID, len(p.Pairs))}
-	for _, s := range p.Nodes {
-		doc.Nodes = append(doc.Nodes, stationJSON(s))
-	}
+	doc := planJSON{p.Topology, p.VIDs, p.PCP, p.Nodes, make(map[string]transport.VID, len(p.Pairs))}
 	for pair, vid := range p.Pairs {
 		doc.Pairs[pair.String()] = vid
 	}
@@ -48,10 +38,7 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	if err := Decode(b, &doc); err != nil {
 		return err
 	}
-	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP}
-	for _, s := range doc.Nodes {
-		read.Nodes = append(read.Nodes, plan.Node(s))
-	}
+	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP, Nodes: doc.Nodes}
 	if len(doc.Pairs) > 0 {
 		read.Pairs = make(map[plan.Pair]transport.VID, len(doc.Pairs))
 	}
@@ -75,9 +62,9 @@ func (p *Plan) Equal(other *Plan) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	a, errA := json.Marshal(p)
-	b, errB := json.Marshal(other)
-	return errA == nil && errB == nil && bytes.Equal(a, b)
+	a, _ := json.Marshal(p) // see PlanID
+	b, _ := json.Marshal(other)
+	return bytes.Equal(a, b)
 }
 
 // PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes,
@@ -87,10 +74,7 @@ func PlanID(p *plan.Plan) string {
 	if p == nil {
 		return ""
 	}
-	b, err := json.Marshal(Plan{*p})
-	if err != nil {
-		return "" // a plan consists of addresses, numbers and text: all of it is JSON
-	}
+	b, _ := json.Marshal(Plan{*p}) // a plan consists of addresses, numbers and text: all of it is JSON
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
 }

@@ -1,14 +1,11 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -59,8 +56,7 @@ func Apply(ctx context.Context, managers []*manager.Client, p *plan.Plan, o Appl
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
-	g := newGroup(managers)
-	g.plan, g.options, g.id = p, o, rand.Text()
+	g := &group{id: rand.Text(), plan: p, options: o, nodes: membersOf(managers)}
 	if err := g.run(ctx); err != nil {
 		return g.report(), fmt.Errorf("apply: %w", err)
 	}
@@ -73,24 +69,6 @@ type group struct {
 	plan    *plan.Plan
 	options ApplyOptions
 	nodes   []*member
-}
-
-// member is a node of a group.
-type member struct {
-	client *manager.Client
-	table  *api.Table // before
-	past   *api.Past  // what the node had before that, where it counts
-	state  NodeState
-	answer api.Committed
-	err    error // of its latest request
-}
-
-func newGroup(managers []*manager.Client) *group {
-	g := &group{}
-	for _, c := range managers {
-		g.nodes = append(g.nodes, &member{client: c})
-	}
-	return g
 }
 
 func (g *group) run(ctx context.Context) error {
@@ -118,33 +96,18 @@ func (g *group) run(ctx context.Context) error {
 // each asks all nodes at once, and returns a *GroupError of those that failed. A manager that has
 // stopped and does not answer fails when the lease of the others' would be over.
 func (g *group) each(ctx context.Context, act string, f func(context.Context, *member) error) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.options.Lease, DefaultLease))
+	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
 	defer cancel()
-	return g.atOnce(act, func(m *member) error {
+	return askAll(g.nodes, act, func(m *member) error {
 		m.err = f(ctx, m)
 		return m.err
 	})
 }
 
-// atOnce calls f for all nodes at once, and returns a *GroupError of those that failed.
-func (g *group) atOnce(act string, f func(*member) error) error {
-	errs := make([]error, len(g.nodes))
-	var all sync.WaitGroup
-	for i, m := range g.nodes {
-		all.Go(func() { errs[i] = f(m) })
-	}
-	all.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) > 0 {
-		return &GroupError{Act: act, Nodes: errs}
-	}
-	return nil
-}
-
 // ask reads the nodes' tables and, for a rollback, what they had before.
 func (g *group) ask(ctx context.Context) error {
-	return g.each(ctx, "ask", func(ctx context.Context, m *member) (err error) {
-		if m.table, err = m.client.Table(ctx); err != nil || !g.options.Rollback {
+	return g.each(ctx, "ask", func(ctx context.Context, m *member) error {
+		if err := m.readTable(ctx); err != nil || !g.options.Rollback {
 			return err
 		}
 		return m.readPast(ctx)
@@ -181,7 +144,7 @@ func (g *group) match() error {
 	if len(lacking) > 0 {
 		return fmt.Errorf("%w: the plan changes pairs of nodes whose managers are not given: %s "+
 			"(give them all, or --partial if those nodes will be changed otherwise)",
-			api.ErrOneSided, listNames(lacking))
+			api.ErrOneSided, listSome(lacking, ", "))
 	}
 	return nil
 }
@@ -263,7 +226,7 @@ const abortTimeout = 5 * time.Second
 func (g *group) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	return g.atOnce("roll back", func(m *member) error { return g.abortOne(ctx, m) })
+	return askAll(g.nodes, "roll back", func(m *member) error { return g.abortOne(ctx, m) })
 }
 
 func (g *group) abortOne(ctx context.Context, m *member) error {
@@ -291,8 +254,7 @@ func (g *group) apart() error {
 	var lost []string
 	for _, m := range g.nodes {
 		if m.state == NodeUnknown || m.state == NodeChanged {
-			n := statusOf(m.client, m.table, nil)
-			lost = append(lost, n.label())
+			lost = append(lost, m.label())
 		}
 	}
 	if len(lost) == 0 {
@@ -300,5 +262,5 @@ func (g *group) apart() error {
 	}
 	return fmt.Errorf("%w, or may have: plan %s, which the others have taken back, may be that of %s "+
 		"(when they answer, rawlane route apply again; rawlane route status says who has what)",
-		ErrPlansDiffer, api.PlanID(g.plan), listNames(lost))
+		ErrPlansDiffer, api.PlanID(g.plan), listSome(lost, ", "))
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
@@ -52,10 +51,7 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &loop{options: o}
-	for _, m := range managers {
-		c.nodes = append(c.nodes, &watched{client: m})
-	}
+	c := &loop{options: o, nodes: membersOf(managers)}
 	if err := c.begin(ctx); err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
@@ -69,19 +65,11 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 // loop is one Control.
 type loop struct {
 	options  ControlOptions
-	nodes    []*watched
+	nodes    []*member
 	plan     *plan.Plan // in force on the managers, without what lies over it
 	core     *control.Controller
 	troubled bool // the latest period's trouble was logged
 	differed bool // the nodes had different plans in the latest period
-}
-
-// watched is a node whose counters are read.
-type watched struct {
-	client   *manager.Client
-	table    *api.Table
-	counters api.Counters
-	err      error
 }
 
 // begin finds the plan that all managers have.
@@ -89,11 +77,8 @@ func (c *loop) begin(ctx context.Context) error {
 	if len(c.nodes) == 0 {
 		return errors.New("no managers")
 	}
-	c.read(ctx)
-	for _, n := range c.nodes {
-		if n.err != nil {
-			return n.err
-		}
+	if err := c.read(ctx); err != nil {
+		return err
 	}
 	p, err := c.common()
 	if err != nil {
@@ -109,40 +94,31 @@ func (c *loop) begin(ctx context.Context) error {
 const readTimeout = 2 * time.Second
 
 // read asks all nodes at once for table and counters.
-func (c *loop) read(ctx context.Context) {
+func (c *loop) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var all sync.WaitGroup
-	for _, n := range c.nodes {
-		all.Go(func() {
-			if n.table, n.err = n.client.Table(ctx); n.err == nil {
-				n.counters, n.err = n.client.Counters(ctx)
-			}
-		})
-	}
-	all.Wait()
+	return askAll(c.nodes, "ask", func(n *member) error {
+		if n.readTable(ctx) == nil {
+			n.counters, n.err = n.client.Counters(ctx)
+		}
+		return n.err
+	})
 }
 
 // common returns the plan of all nodes that could be read.
 func (c *loop) common() (*plan.Plan, error) {
-	var found []NodeStatus
-	var one *api.Table
-	for _, n := range c.nodes {
-		if n.err == nil {
-			one = n.table
-			found = append(found, statusOf(n.client, n.table, nil))
-		}
-	}
-	if one == nil {
+	one := slices.IndexFunc(c.nodes, func(n *member) bool { return n.err == nil })
+	if one < 0 {
 		return nil, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
 	}
-	if err := differing(found); err != nil {
+	if err := differing(c.nodes, (*member).present); err != nil {
 		return nil, err
 	}
-	if one.Plan == nil {
+	p := c.nodes[one].table.Plan
+	if p == nil {
 		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
 	}
-	return &one.Plan.Plan, nil
+	return &p.Plan, nil
 }
 
 // sleep returns true when the period ends, and false when ctx does.
@@ -160,7 +136,7 @@ func (c *loop) sleep(ctx context.Context) bool {
 
 // period reads the counters, decides, and carries the decisions out.
 func (c *loop) period(ctx context.Context) {
-	c.read(ctx)
+	_ = c.read(ctx) // observe tells which nodes could not be read
 	err := c.follow()
 	if err == nil {
 		err = c.observe()

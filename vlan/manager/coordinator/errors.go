@@ -29,13 +29,8 @@ type HeldPlan struct {
 func (e *PlansError) Is(target error) bool { return target == ErrPlansDiffer }
 
 func (e *PlansError) Error() string {
-	var s strings.Builder
-	s.WriteString(ErrPlansDiffer.Error())
-	for i, p := range e.Plans {
-		separator := "; "
-		if i == 0 {
-			separator = ": "
-		}
+	var plans []string
+	for _, p := range e.Plans {
 		what := "plan " + p.ID
 		if p.ID == "" {
 			what = "no plan"
@@ -43,18 +38,17 @@ func (e *PlansError) Error() string {
 		if p.Reason != "" {
 			what += fmt.Sprintf(" (%s)", p.Reason)
 		}
-		fmt.Fprintf(&s, "%s%s: %s", separator, what, listNames(p.Nodes))
+		plans = append(plans, what+": "+listSome(p.Nodes, ", "))
 	}
-	s.WriteString(" (give all of them one: rawlane route apply)")
-	return s.String()
+	return fmt.Sprintf("%v: %s (give all of them one: rawlane route apply)", ErrPlansDiffer, strings.Join(plans, "; "))
 }
 
-// listNames lists names, up to maxNamed.
-func listNames(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
+// listSome lists items, up to maxNamed.
+func listSome(items []string, separator string) string {
+	if more := len(items) - maxNamed; more > 0 {
+		items = append(items[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	return strings.Join(items, separator)
 }
 
 // GroupError holds the errors of nodes that have kept a plan from being applied. It matches
@@ -65,16 +59,11 @@ type GroupError struct {
 }
 
 func (e *GroupError) Error() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%s: %d failed", e.Act, len(e.Nodes))
-	for i, err := range e.Nodes {
-		if i == maxNamed {
-			fmt.Fprintf(&s, "; and %d more", len(e.Nodes)-i)
-			break
-		}
-		fmt.Fprintf(&s, "; %v", err)
+	var causes []string
+	for _, err := range e.Nodes {
+		causes = append(causes, err.Error())
 	}
-	return s.String()
+	return fmt.Sprintf("%s: %d failed; %s", e.Act, len(e.Nodes), listSome(causes, "; "))
 }
 
 // Unwrap returns the nodes' errors.

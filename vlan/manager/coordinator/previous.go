@@ -16,8 +16,7 @@ import (
 // Apply with Rollback. The nodes have to agree on it; where they do not, since one was changed
 // alone, the error says which.
 func Previous(ctx context.Context, managers []*manager.Client) (p *plan.Plan, until time.Time, err error) {
-	g := newGroup(managers)
-	g.options.Rollback = true
+	g := &group{nodes: membersOf(managers), options: ApplyOptions{Lease: DefaultLease, Rollback: true}}
 	err = g.ask(ctx)
 	if err == nil && len(g.nodes) == 0 {
 		err = errors.New("no managers")
@@ -25,15 +24,9 @@ func Previous(ctx context.Context, managers []*manager.Client) (p *plan.Plan, un
 	if err != nil {
 		return nil, until, fmt.Errorf("roll back: %w", err)
 	}
-	var now, before []NodeStatus
-	for _, m := range g.nodes {
-		n := statusOf(m.client, m.table, nil)
-		now = append(now, n)
-		n.PlanID, n.Reason = api.PlanID(&m.past.Plan.Plan), m.past.Reason
-		before = append(before, n)
-	}
-	if err := differing(before); err != nil {
-		if differ := differing(now); differ != nil {
+	before := func(m *member) (id, reason string) { return api.PlanID(&m.past.Plan.Plan), m.past.Reason }
+	if err := differing(g.nodes, before); err != nil {
+		if differ := differing(g.nodes, (*member).present); differ != nil {
 			return nil, until, fmt.Errorf("roll back: %w", differ)
 		}
 		return nil, until, fmt.Errorf("roll back: before the present plan, %w", err)

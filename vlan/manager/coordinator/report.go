@@ -21,19 +21,11 @@ const (
 
 // String names the state.
 func (s NodeState) String() string {
-	switch s {
-	case NodeUnchanged:
-		return "unchanged"
-	case NodePrepared:
-		return "prepared"
-	case NodeChanged:
-		return "changed"
-	case NodeBack:
-		return "back"
-	case NodeUnknown:
-		return "unknown"
+	names := [...]string{"unchanged", "prepared", "changed", "back", "unknown"}
+	if s < 0 || int(s) >= len(names) {
+		return fmt.Sprintf("NodeState(%d)", int(s))
 	}
-	return fmt.Sprintf("NodeState(%d)", int(s))
+	return names[s]
 }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -12,18 +12,84 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
+// member is a node of a cluster, and what its manager has answered.
+type member struct {
+	client   *manager.Client
+	table    *api.Table   // nil: it has not answered
+	err      error        // of the latest request, but for those that undo a change
+	past     *api.Past    // what the node had before its present plan, for a rollback
+	counters api.Counters // for a control
+	state    NodeState    // for a change, as the next
+	answer   api.Committed
+}
+
+func membersOf(managers []*manager.Client) (all []*member) {
+	for _, c := range managers {
+		all = append(all, &member{client: c})
+	}
+	return all
+}
+
+// askAll calls f for all members at once, and returns a *GroupError of those that failed.
+func askAll(all []*member, act string, f func(*member) error) error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, m := range all {
+		calls.Go(func() { errs[i] = f(m) })
+	}
+	calls.Wait()
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return &GroupError{Act: act, Nodes: errs}
+}
+
+func (m *member) readTable(ctx context.Context) error {
+	m.table, m.err = m.client.Table(ctx)
+	return m.err
+}
+
+// label names a member that has answered: n3 at unix:/run/m3.
+func (m *member) label() string {
+	return cmp.Or(m.table.Name, m.table.MAC.String()) + " at " + m.client.Addr().String()
+}
+
+// present is the plan of a member, by its id, and the reason given for it.
+func (m *member) present() (id, reason string) { return m.table.PlanID, m.table.PlanReason }
+
+// differing returns a *PlansError unless the members whose latest request has succeeded have one
+// and the same plan, by planOf.
+func differing(all []*member, planOf func(*member) (id, reason string)) error {
+	e := new(PlansError)
+	for _, m := range all {
+		if m.err != nil {
+			continue
+		}
+		id, reason := planOf(m)
+		i := slices.IndexFunc(e.Plans, func(p HeldPlan) bool { return p.ID == id })
+		if i < 0 {
+			i = len(e.Plans)
+			e.Plans = append(e.Plans, HeldPlan{ID: id, Reason: reason})
+		}
+		e.Plans[i].Nodes = append(e.Plans[i].Nodes, m.label())
+	}
+	if len(e.Plans) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(e.Plans, func(a, b HeldPlan) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
+	return e
+}
+
 // Survey asks all managers at once for their plans. The Status has the answers, and the errors of
 // those that do not answer.
 func Survey(ctx context.Context, managers []*manager.Client) *Status {
-	s := &Status{Schema: api.Schema, Nodes: make([]NodeStatus, len(managers)), errs: make([]error, len(managers))}
-	var all sync.WaitGroup
-	for i, c := range managers {
-		all.Go(func() {
-			t, err := c.Table(ctx)
-			s.Nodes[i], s.errs[i] = statusOf(c, t, err), err
-		})
+	all := membersOf(managers)
+	err := askAll(all, "ask", func(m *member) error { return m.readTable(ctx) })
+	s := &Status{Schema: api.Schema, Nodes: []NodeStatus{}, err: errors.Join(err, differing(all, (*member).present))}
+	for _, m := range all {
+		s.Nodes = append(s.Nodes, m.status())
 	}
-	all.Wait()
 	return s
 }
 
@@ -31,8 +97,12 @@ func Survey(ctx context.Context, managers []*manager.Client) *Status {
 type Status struct {
 	Schema int          `json:"schema"`
 	Nodes  []NodeStatus `json:"nodes"` // in the managers' order
-	errs   []error
+	err    error
 }
+
+// Err returns nil if all managers answer and have one and the same plan. Else it is a *PlansError,
+// or a *GroupError of those that could not be asked, or both.
+func (s *Status) Err() error { return s.err }
 
 // NodeStatus is the plan of one node.
 type NodeStatus struct {
@@ -50,12 +120,13 @@ type NodeStatus struct {
 	Error       string      `json:"error,omitempty"`    // why it could not be asked
 }
 
-func statusOf(c *manager.Client, t *api.Table, err error) NodeStatus {
-	n := NodeStatus{Manager: c.Addr().String()}
-	if err != nil {
-		n.Error = err.Error()
+func (m *member) status() NodeStatus {
+	n := NodeStatus{Manager: m.client.Addr().String()}
+	if m.err != nil {
+		n.Error = m.err.Error()
 		return n
 	}
+	t := m.table
 	n.MAC, n.Name, n.Programs = t.MAC, t.Name, len(t.Sessions)
 	n.PlanID, n.PlanVersion, n.Reason = t.PlanID, t.PlanVersion, t.PlanReason
 	for _, p := range t.Pairs {
@@ -67,44 +138,4 @@ func statusOf(c *manager.Client, t *api.Table, err error) NodeStatus {
 		n.Prepared = t.Prepared.ID
 	}
 	return n
-}
-
-// label is the name of a node in messages: n3 at unix:/run/m3.
-func (n *NodeStatus) label() string { return cmp.Or(n.Name, n.MAC.String()) + " at " + n.Manager }
-
-// Err returns nil if all managers answer and have one and the same plan. Else it is a *PlansError,
-// or a *GroupError of those that could not be asked, or both.
-func (s *Status) Err() error {
-	failed := &GroupError{Act: "ask"}
-	var found []NodeStatus
-	for i, n := range s.Nodes {
-		if s.errs[i] != nil {
-			failed.Nodes = append(failed.Nodes, s.errs[i])
-			continue
-		}
-		found = append(found, n)
-	}
-	err := differing(found)
-	if len(failed.Nodes) > 0 {
-		return errors.Join(failed, err)
-	}
-	return err
-}
-
-// differing returns a *PlansError unless all nodes have the same plan.
-func differing(nodes []NodeStatus) error {
-	e := new(PlansError)
-	for _, n := range nodes {
-		i := slices.IndexFunc(e.Plans, func(p HeldPlan) bool { return p.ID == n.PlanID })
-		if i < 0 {
-			i = len(e.Plans)
-			e.Plans = append(e.Plans, HeldPlan{ID: n.PlanID, Reason: n.Reason})
-		}
-		e.Plans[i].Nodes = append(e.Plans[i].Nodes, n.label())
-	}
-	if len(e.Plans) < 2 {
-		return nil
-	}
-	slices.SortStableFunc(e.Plans, func(a, b HeldPlan) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
-	return e
 }

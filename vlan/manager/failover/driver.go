@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,8 +22,8 @@ const drainTimeout = 200 * time.Millisecond
 type Driver struct {
 	ep     *mcd.Endpoint
 	cfg    Config
-	inbox  *inbox
-	unhook func() // ends the endpoint's calls of onProbe
+	probes chan *mcd.Probe // received; nil: the deadline may be another one
+	unhook func()          // ends the endpoint's calls of onProbe
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
@@ -46,7 +47,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		ep: ep, cfg: cfg, core: core, inbox: newInbox(),
+		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
 		nodes:      make(map[transport.MAC]mcd.NodeID),
 		preferred:  make(map[transport.MAC]transport.VID),
 		overridden: make(map[transport.MAC]transport.VID),
@@ -112,7 +113,7 @@ func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 		return
 	}
 	d.do(d.core.SetLink(clock.Now(), up, nil, vids...))
-	d.inbox.wakeUp() // the next deadline may be another one
+	d.queue(nil)
 }
 
 // run is the driver's goroutine.
@@ -121,30 +122,27 @@ func (d *Driver) run() {
 	defer timer.Stop()
 	var refreshed monotime.Time
 	for {
+		var p *mcd.Probe
 		select {
 		case <-d.ctx.Done():
 			return
-		case <-d.inbox.wake:
+		case p = <-d.probes:
 		case <-timer.C:
 		}
-		timer.Reset(d.turn(&refreshed))
+		timer.Reset(d.turn(p, &refreshed))
 	}
 }
 
-// turn takes in what was received, does what is due, and returns the time until the next turn.
-func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
+// turn takes in what was received, a probe or nil first, does what is due, and returns the time
+// until the next turn.
+func (d *Driver) turn(p *mcd.Probe, refreshed *monotime.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range d.inbox.drain() {
-		now := clock.Now()
-		if r.answer {
-			d.do(d.core.Answered(now, r.from, r.vid, r.body, nil))
-		} else {
-			d.do(d.core.Heard(now, r.from, r.incarnation, r.body, nil))
-		}
+	for d.take(p); len(d.probes) > 0; {
+		d.take(<-d.probes)
 	}
 	now := clock.Now()
-	every := d.refreshEvery()
+	every := cmp.Or(d.cfg.Failover.Probe, control.DefaultProbe) // the nodes and the routes are read
 	if refreshed.IsZero() || now.Sub(*refreshed) >= every {
 		*refreshed = now
 		d.refresh(now)
@@ -155,14 +153,6 @@ func (d *Driver) turn(refreshed *monotime.Time) time.Duration {
 		next = min(next, at.Sub(now))
 	}
 	return max(next, 0)
-}
-
-// refreshEvery is the interval at which the driver reads the nodes and the routes.
-func (d *Driver) refreshEvery() time.Duration {
-	if d.cfg.Failover.Probe > 0 {
-		return d.cfg.Failover.Probe
-	}
-	return control.DefaultProbe
 }
 
 // do carries the core's steps out: probes first, as the next call of the core overwrites their
@@ -178,28 +168,6 @@ func (d *Driver) do(steps []control.FailoverStep) {
 	for i := range steps {
 		if steps[i].Body == nil {
 			d.move(&steps[i])
-		}
-	}
-}
-
-// probe sends a probe, and notes in links whether the interface is down. A probe that cannot be
-// sent is missed. The caller holds mu.
-func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte, links map[transport.VID]bool) {
-	node, known := d.nodes[peer]
-	if !known {
-		return
-	}
-	tag := transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})
-	_, err := d.ep.TryProbe(mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: tag}, mcd.ProbeOptions{Body: body})
-	links[vid] = errors.Is(err, transport.ErrInterfaceDown)
-}
-
-// updateLinks tells the core of interfaces that went down or up. The caller holds mu.
-func (d *Driver) updateLinks(links map[transport.VID]bool) {
-	for vid, down := range links {
-		if down != d.linkDown[vid] {
-			d.linkDown[vid] = down
-			d.do(d.core.SetLink(clock.Now(), !down, nil, vid))
 		}
 	}
 }
@@ -233,21 +201,6 @@ func (d *Driver) forget(peer transport.MAC) {
 	delete(d.nodes, peer)
 	delete(d.preferred, peer)
 	delete(d.overridden, peer)
-}
-
-// probeDeadLinks finds out whether interfaces that were down still are, by a probe to any one node.
-// The caller holds mu.
-func (d *Driver) probeDeadLinks() {
-	links := make(map[transport.VID]bool)
-	for vid, down := range d.linkDown {
-		for peer := range d.nodes {
-			if down {
-				d.probe(peer, vid, nil, links)
-			}
-			break
-		}
-	}
-	d.updateLinks(links)
 }
 
 // compare takes in the preferred route to a peer and the one in force, where others have changed

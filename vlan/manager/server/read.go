@@ -33,8 +33,8 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	}
 	over := s.rib.Candidates()
 	for i, c := range over {
-		t.Pairs = append(t.Pairs, api.Pair{A: c.A, B: c.B, VID: c.VID, By: by(c.Source), Reason: c.Reason,
-			Covered: i > 0 && over[i-1].B == c.B})
+		isCovered := i > 0 && over[i-1].B == c.B
+		t.Pairs = append(t.Pairs, api.Pair{Change: c.Change, By: by(c.Source), Reason: c.Reason, Covered: isCovered})
 	}
 	for _, sess := range s.sessions.all {
 		t.Sessions = append(t.Sessions,

@@ -2,6 +2,10 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -9,33 +13,39 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
-	"github.com/rawlane/rawlane/mcd"
 )
 
 // barrierBench measures barriers.
 type barrierBench struct {
-	cluster     launch.ClusterFlags
+	bench
 	algos       []string
-	iters       int
 	work        time.Duration
 	peerTimeout time.Duration
-	json        bool
 	mpi         bool
 
 	openMPI []*barrierResult // with --compare-mpi
 }
 
-// barrierWork is the work between two barriers in the paper's benchmark.
-const barrierWork = 30 * time.Microsecond
+const (
+	// maxBarriers bounds --iters: each node keeps the time of each barrier.
+	maxBarriers = 1_000_000
+	// barrierWork is the work between two barriers in the paper's benchmark.
+	barrierWork = 30 * time.Microsecond
+	// barrierWarmUp is the least number of barriers that do not count.
+	barrierWarmUp = 20
+)
+
+// barrierLoops are the loops of the benchmark.
+var barrierLoops = []string{"work", "tight"}
 
 func newBarrierCommand() *cobra.Command {
-	b := &barrierBench{algos: []string{"auto"}}
-	cmd := &cobra.Command{
-		Use:   "barrier [flags]",
-		Short: "One barrier among all nodes",
-		Long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and
+	b := &barrierBench{algos: []string{"auto"}, bench: bench{
+		name:  "barrier",
+		short: "One barrier among all nodes",
+		long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and
 without. Each node takes the time of each of its barriers; the numbers are averages over the nodes,
 not those of one.
 
@@ -47,54 +57,136 @@ not those of one.
     / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
 Algorithms: ` + schedule.Names + `.`,
-		Args: cli.NoArguments,
-		RunE: b.run,
-	}
-	b.cluster.Register(cmd)
+		iters: 1000,
+	}}
+	cmd := b.command(maxBarriers, "barriers in each loop, not counting those that warm up", b.prepare, b.part)
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
 	cli.AlgorithmsFlag(f, &b.algos, "algo", "algorithms, separated by commas")
-	f.IntVar(&b.iters, "iters", 1000, "barriers in each loop, not counting those that warm up")
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout,
 		"how long a node may be silent before it counts as down")
 	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, over TCP on this machine")
-	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-func (b *barrierBench) validate() error {
-	if b.iters < 1 || b.iters > maxBarriers {
-		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxBarriers)
-	}
+func (b *barrierBench) prepare(cmd *cobra.Command) error {
 	if b.work < 0 || b.peerTimeout <= 0 {
 		return cli.Misuse("--work %v --peer-timeout %v: want 0 or more, and more than 0", b.work, b.peerTimeout)
 	}
-	if err := b.cluster.Validate(); err != nil {
-		return err
+	b.cluster.Grace = b.peerTimeout + 2*time.Second // to report a node that was killed
+	if !b.mpi {
+		return nil
 	}
-	if b.mpi && b.cluster.Here() && os.Getenv(cli.EnvLocal) == "" {
+	if b.cluster.Here() && os.Getenv(cli.EnvLocal) == "" {
 		return cli.Misuse("--compare-mpi is for nodes on this machine")
 	}
-	return nil
+	return b.compareMPI(cmd)
 }
 
-// maxBarriers bounds --iters: each node keeps the time of each barrier.
-const maxBarriers = 1_000_000
-
-func (b *barrierBench) run(cmd *cobra.Command, _ []string) error {
-	if err := b.validate(); err != nil {
+// part measures every algorithm, and shows the results below those of Open MPI.
+func (b *barrierBench) part(ctx context.Context, n *node) error {
+	x, err := cluster.OpenExchanger(n.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
+	if err != nil {
 		return err
 	}
-	if b.mpi {
-		if err := b.compareMPI(cmd.Context(), cmd); err != nil {
+	defer func() { _ = x.Close() }()
+	service, err := barrier.Open(n.ep, barrier.Config{})
+	if err != nil {
+		return err
+	}
+	end, err := service.Group(barrier.GroupConfig{ID: uint32(len(b.algos)), PeerTimeout: b.peerTimeout})
+	if err != nil {
+		return err
+	}
+	m := &barrierNode{node: n, b: b, x: x, work: newSpinner(b.work), head: b.head(&n.form)}
+	for _, r := range b.openMPI {
+		if err := n.lines.Write(r, m.head, r.line()); err != nil {
 			return err
 		}
 	}
-	b.cluster.Grace = b.peerTimeout + 2*time.Second // to report a node that was killed
-	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
-		r := &barrierRun{bench: b, ep: ep, host: launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd: cmd}
-		return r.all(ctx)
-	})
+	for i, name := range b.algos {
+		n.lines.Say("%s ...", name)
+		g, err := service.Group(barrier.GroupConfig{
+			ID: uint32(i), Algorithm: b.cluster.Algorithm(name), PeerTimeout: b.peerTimeout,
+		})
+		if err != nil {
+			return err
+		}
+		for _, loop := range barrierLoops {
+			if err := m.measure(ctx, g, name, loop); err != nil {
+				return err
+			}
+		}
+		if err := g.Close(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(end.Barrier(ctx), service.Close()) // the others answer until node 0 has all
+}
+
+// barrierNode is a node with what it needs to measure barriers.
+type barrierNode struct {
+	*node
+	b    *barrierBench
+	x    *cluster.Exchanger // gathers the samples
+	work spinner
+	head string
+}
+
+// measure measures one loop with one algorithm.
+func (n *barrierNode) measure(ctx context.Context, g *barrier.Group, name, loop string) error {
+	r := n.b.result(n.form, loop)
+	r.Algo, r.Chosen, r.Frames = name, g.Algorithm().String(), g.Algorithm().Frames(g.Size())
+	r.ModelUS = cli.Micros(g.Algorithm().Cost(g.Size(), n.b.cluster.Model()...))
+	work := n.work
+	if loop == "tight" {
+		work = 0
+	}
+	before := g.Stats().Nacks
+	samples, err := measureBarriers(ctx, g, n.b.iters, work)
+	if err != nil {
+		return err
+	}
+	r.Nacks = g.Stats().Nacks - before
+	own, err := binary.Append(nil, binary.BigEndian, samples)
+	if err != nil {
+		return err
+	}
+	parts, err := n.x.Gather(ctx, 0, own)
+	if err != nil || n.ep.Node() != 0 {
+		return err
+	}
+	all := make([][]uint32, len(parts))
+	for k, b := range parts {
+		all[k] = make([]uint32, n.b.iters)
+		if used, err := binary.Decode(b, binary.BigEndian, all[k]); err != nil || used != len(b) {
+			return fmt.Errorf("node %d has %d samples, and not %d (give all the same --iters)",
+				n.ep.Nodes()[k].ID, len(b)/4, n.b.iters)
+		}
+	}
+	r.fill(all)
+	r.compare(n.b.openMPI)
+	return n.lines.Write(r, n.head, r.line())
+}
+
+// warmUpOf returns how many barriers warm up.
+func warmUpOf(iters int) int { return max(barrierWarmUp, iters/warmUpShare) }
+
+// measureBarriers returns the time of each of a number of barriers, in ns.
+func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spinner) ([]uint32, error) {
+	samples := make([]uint32, 0, iters)
+	warm := warmUpOf(iters)
+	for i := range warm + iters {
+		start := time.Now()
+		if err := g.Barrier(ctx); err != nil {
+			return nil, err
+		}
+		if took := time.Since(start); i >= warm {
+			samples = append(samples, uint32(min(took, math.MaxUint32)))
+		}
+		work.spin()
+	}
+	return samples, nil
 }

@@ -3,17 +3,13 @@ package bench
 import (
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // barrierResult is one line of the barrier benchmark. Times are of one barrier.
 type barrierResult struct {
-	benchResult
+	result
 	Mode      string    `json:"mode"`
 	Loop      string    `json:"loop"`       // "work" between the barriers, or "tight"
 	WorkUS    float64   `json:"work_us"`    // how much
@@ -32,27 +28,18 @@ type barrierResult struct {
 	MPIVersion string  `json:"mpi_version,omitempty"`
 }
 
-func (r *barrierRun) result(g *barrier.Group, name, loop string) *barrierResult {
-	b := r.bench
-	p := parametersOf(&b.cluster, r.ep)
-	p.Algo, p.Iters = name, b.iters
-	res := &barrierResult{
-		benchResult: newResult("barrier", p, r.host),
-		Mode:        b.cluster.Mode,
-		Loop:        loop,
-		Chosen:      g.Algorithm().String(),
-		Frames:      g.Algorithm().Frames(g.Size()),
-		ModelUS:     cli.Micros(g.Algorithm().Cost(g.Size(), b.cluster.Model()...)),
-	}
+// result returns a result of one of the loops.
+func (b *barrierBench) result(form result, loop string) *barrierResult {
+	r := &barrierResult{result: form, Mode: b.cluster.Mode, Loop: loop}
 	if loop == "work" {
-		res.WorkUS = cli.Micros(b.work)
+		r.WorkUS = cli.Micros(b.work)
 	}
-	return res
+	return r
 }
 
 // fill takes the samples of all nodes: the paper's averages, and the numbers behind them.
 func (r *barrierResult) fill(all [][]uint32) {
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	h := newTimes()
 	for _, samples := range all {
 		sum := 0.0
 		for _, s := range samples {
@@ -78,39 +65,27 @@ func (r *barrierResult) fill(all [][]uint32) {
 	}
 }
 
-// barrierTable writes results one by one, below those of Open MPI.
-type barrierTable struct {
-	cli.Lines
-	openMPI []*barrierResult
-	begun   bool
-}
-
-func (t *barrierTable) write(r *barrierResult) error {
-	head := t.head(r)
-	if !t.begun {
-		t.begun = true
-		for _, m := range t.openMPI {
-			if err := t.Write(m, head, t.line(m)); err != nil {
-				return err
-			}
+// compare adds the comparison with Open MPI's line of the same loop.
+func (r *barrierResult) compare(openMPI []*barrierResult) {
+	for _, m := range openMPI {
+		if m.Loop == r.Loop {
+			r.MPIUS, r.ToMPI, r.MPIVersion = m.MeanUS, r.MeanUS/m.MeanUS, m.MPIVersion
 		}
 	}
-	r.compare(t.openMPI)
-	return t.Write(r, head, t.line(r))
 }
 
-func (t *barrierTable) head(r *barrierResult) string {
+func (b *barrierBench) head(form *result) string {
 	with, column := "", ""
-	if len(t.openMPI) > 0 {
-		with, column = ", beside Open MPI "+t.openMPI[0].MPIVersion+" over TCP on lo", "    / MPI"
+	if len(b.openMPI) > 0 {
+		with, column = ", beside Open MPI "+b.openMPI[0].MPIVersion+" over TCP on lo", "    / MPI"
 	}
 	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
 		"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network"+
 		"     skew    model frames nacks%s\n",
-		r.Link, r.Nodes, r.Mode, r.NICs, r.Iters, r.Host, with, column)
+		form.Link, form.Nodes, b.cluster.Mode, form.NICs, form.Iters, form.Host, with, column)
 }
 
-func (t *barrierTable) line(r *barrierResult) string {
+func (r *barrierResult) line() string {
 	name := r.Algo
 	if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
@@ -119,7 +94,7 @@ func (t *barrierTable) line(r *barrierResult) string {
 	if r.Algo == mpiAlgo {
 		ours = fmt.Sprintf("%8s %6s %5s", "-", "-", "-")
 	}
-	if len(t.openMPI) > 0 {
+	if r.MPIVersion != "" {
 		ours += fmt.Sprintf(" %8.2f", r.ToMPI)
 	}
 	return fmt.Sprintf("%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",

@@ -28,7 +28,7 @@ func TestBenchJSON(t *testing.T) {
 				t.Fatalf("%d lines, want one for each size:\n%s", len(lines), out)
 			}
 			for i, line := range lines {
-				var r benchResult
+				var r result
 				if err := json.Unmarshal([]byte(line), &r); err != nil {
 					t.Fatal(err)
 				}

@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rawlane/rawlane/bench/gonet"
 )
 
@@ -23,13 +21,18 @@ func parseNetwork(name string) (string, error) {
 	return name, nil
 }
 
-// serveEcho serves on the first IPv4 address of an interface; nil without one.
-func serveEcho(ifname string) (*gonet.Server, error) {
+// serveEcho serves on the first IPv4 address of an interface, and returns the address; "" without
+// one.
+func serveEcho(ifname string) (address string, stop func(), err error) {
 	ip, ok := addressOf(ifname)
 	if !ok {
-		return nil, nil
+		return "", func() {}, nil
 	}
-	return gonet.Serve(netip.AddrPortFrom(ip, 0))
+	s, err := gonet.Serve(netip.AddrPortFrom(ip, 0))
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Addr().String(), func() { _ = s.Close() }, nil
 }
 
 func addressOf(ifname string) (ip netip.Addr, ok bool) {
@@ -46,40 +49,21 @@ func addressOf(ifname string) (ip netip.Addr, ok bool) {
 	return ip, false
 }
 
-// packAddress makes the address of an echo server the value of an answer; 0 without a server.
-func packAddress(s *gonet.Server) uint64 {
-	if s == nil {
-		return 0
-	}
-	b := s.Addr().Addr().As4()
-	return uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(b[2])<<24 | uint64(b[3])<<16 | uint64(s.Addr().Port())
-}
-
-func unpackAddress(v uint64) netip.AddrPort {
-	ip := netip.AddrFrom4([4]byte{byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16)})
-	return netip.AddrPortFrom(ip, uint16(v))
-}
-
-// beside measures half round trips over a network of package net, with each other node in turn.
-func (c *client) beside(ctx context.Context, network string, r *benchResult) error {
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
-	load := gonet.Load{
-		Size: r.SizeBytes, Warm: int(float64(r.Iters) * warmUp), Iters: r.Iters,
-		Often: func(ctx context.Context) error { return c.keepAlive(ctx, time.Now()) },
-	}
+// beside measures half round trips over a network of package net, the result's link, with each
+// other node in turn.
+func (c *client) beside(ctx context.Context, r *result) error {
+	h := newTimes()
+	load := gonet.Load{Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters, Often: c.keepAlive}
 	begun, since := time.Now(), allocations()
 	for _, peer := range c.peers {
-		v, err := c.ask(ctx, peer, askAddress)
+		to, err := netip.ParseAddrPort(c.echoes[peer])
 		if err != nil {
-			return err
-		}
-		if v == 0 {
 			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)",
-				network, peer)
+				r.Link, peer)
 		}
 		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
-		if err := gonet.Ping(ctx, network, unpackAddress(v), load, record); err != nil {
-			return fmt.Errorf("--beside %s: node %d: %w", network, peer, err)
+		if err := gonet.Ping(ctx, r.Link, to, load, record); err != nil {
+			return fmt.Errorf("--beside %s: node %d: %w", r.Link, peer, err)
 		}
 	}
 	r.recordPingPong(h, time.Since(begun))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -70,11 +69,10 @@ const (
 
 // logpClient measures between node 0 and one other.
 type logpClient struct {
-	c      *client
-	ping   *pinger
-	in     []byte // received message
-	stream *stream
-	clock  time.Duration // the time of reading the clock
+	c     *client
+	ping  *pinger
+	in    []byte        // received message
+	clock time.Duration // the time of reading the clock
 
 	delay spinner
 	burst int           // M, of bursts with delays
@@ -92,16 +90,10 @@ type logpClient struct {
 }
 
 // logp measures o_s, L, o_r and the gap between nodes 0 and 1.
-func (c *client) logp(ctx context.Context, r *benchResult) error {
-	s, err := c.openStream(r.SizeBytes)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.port.Close() }()
+func (c *client) logp(ctx context.Context, r *result) error {
 	m := &logpClient{
-		c: c, stream: s, clock: clockCost(), in: make([]byte, r.SizeBytes+1),
-		ping:   &pinger{port: c.ping, to: mcd.Addr{Node: c.peers[0], Port: benchPing}, b: make([]byte, r.SizeBytes)},
-		halves: hdrhistogram.New(1, int64(10*time.Second), 3), sends: hdrhistogram.New(1, int64(10*time.Second), 3),
+		c: c, ping: c.pinger(c.peers[0], r.SizeBytes), in: make([]byte, r.SizeBytes+1), clock: clockCost(),
+		halves: newTimes(), sends: newTimes(),
 	}
 	defer m.ping.forget()
 	if err := m.prepare(ctx); err != nil {
@@ -126,8 +118,7 @@ func clockCost() time.Duration {
 		start := time.Now()
 		times[i] = time.Since(start)
 	}
-	slices.Sort(times)
-	return times[len(times)/2]
+	return median(times)
 }
 
 // prepare warms up, and finds a delay longer than a round trip.
@@ -146,7 +137,7 @@ func (m *logpClient) prepare(ctx context.Context) error {
 	m.delay, m.burst = newSpinner(delta), min(max(1, int(logpBlind/delta)), logpBurst)
 	for {
 		m.late = 0
-		if err := m.repeat(ctx, tries, m.pair); err != nil {
+		if err := m.c.repeat(ctx, tries, m.pair); err != nil {
 			return err
 		}
 		if m.late < tries*m.burst/2 {
@@ -170,22 +161,22 @@ func (m *logpClient) prepare(ctx context.Context) error {
 
 // turn measures each quantity with n messages, and the gap with a long burst at least.
 func (m *logpClient) turn(ctx context.Context, n int) error {
-	if err := m.repeat(ctx, n, m.roundTrip); err != nil {
+	if err := m.c.repeat(ctx, n, m.roundTrip); err != nil {
 		return err
 	}
-	if err := m.repeat(ctx, n, m.single); err != nil {
+	if err := m.c.repeat(ctx, n, m.single); err != nil {
 		return err
 	}
 	bursts := min((n+m.burst-1)/m.burst, logpMaxBursts/logpTurns)
 	for begun := time.Now(); (bursts > 0 || len(m.both) == 0) && time.Since(begun) < logpTimeout; bursts-- {
-		if err := m.repeat(ctx, 1, m.pair); err != nil {
+		if err := m.c.repeat(ctx, 1, m.pair); err != nil {
 			return err
 		}
 	}
 	if err := m.loosen(ctx); err != nil {
 		return err
 	}
-	return m.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
+	return m.c.repeat(ctx, (n+logpLongBurst-1)/logpLongBurst, m.longBurst)
 }
 
 // loosen is for machines where other programs keep the core for long. If no burst has counted, late
@@ -193,22 +184,7 @@ func (m *logpClient) turn(ctx context.Context, n int) error {
 func (m *logpClient) loosen(ctx context.Context) error {
 	for begun := time.Now(); len(m.both) == 0 && time.Since(begun) < logpLooseTimeout; {
 		m.loose = true
-		if err := m.repeat(ctx, 1, m.pair); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// repeat measures n times. The pinger counts lost messages.
-func (m *logpClient) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
-	for i := range n {
-		if i%100 == 0 {
-			if err := m.c.keepAlive(ctx, time.Now()); err != nil {
-				return err
-			}
-		}
-		if err := measure(ctx); err != nil && !errors.Is(err, errLost) {
+		if err := m.c.repeat(ctx, 1, m.pair); err != nil {
 			return err
 		}
 	}
@@ -219,7 +195,7 @@ func (m *logpClient) roundTrip(ctx context.Context) error {
 	m.sent++
 	half, err := m.ping.round(ctx)
 	if err == nil {
-		_ = m.halves.RecordValue(int64(half)) // below pingPatience, and so in range
+		_ = m.halves.RecordValue(int64(half))
 	}
 	return err
 }
@@ -236,7 +212,7 @@ func (m *logpClient) single(ctx context.Context) error {
 	if err != nil {
 		return p.fault(ctx, err)
 	}
-	_ = m.sends.RecordValue(int64(took)) // below pingPatience, and so in range
+	_ = m.sends.RecordValue(int64(took))
 	return p.await(ctx)
 }
 
@@ -314,24 +290,24 @@ func (m *logpClient) echoed(ctx context.Context) (took time.Duration, inTime boo
 
 // longBurst measures the time between messages at node 1 without a pause: M large.
 func (m *logpClient) longBurst(ctx context.Context) error {
-	s := m.stream
-	if err := s.reset(ctx); err != nil {
+	to, b := mcd.Addr{Node: m.ping.to.Node, Port: benchData}, m.ping.b
+	before, err := m.c.ask(ctx, to.Node)
+	if err != nil {
 		return err
 	}
-	to, b := mcd.Addr{Node: m.ping.to.Node, Port: benchData}, m.ping.b
 	m.sent += logpLongBurst
 	start := time.Now()
 	for range logpLongBurst {
-		if err := s.port.Send(ctx, to, b); err != nil {
+		if err := m.c.data.Send(ctx, to, b); err != nil {
 			return err
 		}
 	}
 	sending := time.Since(start)
-	received, err := s.received(ctx)
+	arrived, err := m.c.ask(ctx, to.Node)
 	if err != nil {
 		return err
 	}
-	elapsed := time.Since(start)
+	elapsed, received := time.Since(start), arrived-before
 	if received > logpLongBurst {
 		return fmt.Errorf("%d messages sent and %d received", logpLongBurst, received)
 	}

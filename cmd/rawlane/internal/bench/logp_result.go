@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -23,7 +24,7 @@ type LogPTimes struct {
 }
 
 // result fills in the medians of all turns.
-func (m *logpClient) result(r *benchResult) error {
+func (m *logpClient) result(r *result) error {
 	if m.halves.TotalCount() == 0 || m.sends.TotalCount() == 0 || len(m.gaps) == 0 {
 		return fmt.Errorf("all messages of %d bytes were lost", r.SizeBytes)
 	}
@@ -50,7 +51,7 @@ func (m *logpClient) result(r *benchResult) error {
 }
 
 // median returns the median of one value or more, and sorts them.
-func median(values []float64) float64 {
+func median[T cmp.Ordered](values []T) T {
 	slices.Sort(values)
 	return values[len(values)/2]
 }

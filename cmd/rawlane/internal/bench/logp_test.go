@@ -27,7 +27,7 @@ func TestLogP_SumIsHalfARoundTrip(t *testing.T) {
 		}
 		plausible := true
 		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
-			var r benchResult
+			var r result
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func logpBetween(t *testing.T, send, receive, flight time.Duration) (*LogPTimes,
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var server sync.WaitGroup
-	server.Go(func() { _ = serveBench(ctx, nodes[1], "") }) // if it fails, node 0 gets no answer
+	server.Go(func() { _ = serve(ctx, nodes[1], "") }) // if it fails, node 0 gets no answer
 	defer func() {
 		stop()
 		server.Wait()
@@ -116,7 +116,7 @@ func logpBetween(t *testing.T, send, receive, flight time.Duration) (*LogPTimes,
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &benchResult{Bench: "logp", SizeBytes: 64, benchParameters: benchParameters{Iters: 500}}
+	r := &result{Bench: "logp", SizeBytes: 64, parameters: parameters{Iters: 500}}
 	if err := g.logp(ctx, r); err != nil {
 		return nil, err
 	}
@@ -160,17 +160,9 @@ func TestLogP_FindsWhatALinkCosts(t *testing.T) {
 
 // What is negative is shown as it is; only the line for the model has 0 in its place, and says so.
 func TestLogP_TableOfANegativeL(t *testing.T) {
-	var b strings.Builder
-	table := benchTable{Lines: cli.Lines{Out: &b}}
-	r := &benchResult{Bench: "logp", SizeBytes: 64, LogPTimes: &LogPTimes{OsUS: 1.963, LUS: -0.442, OrUS: 0.091, GapUS: 1.87, RTT2US: 1.612}}
+	r := &result{Bench: "logp", SizeBytes: 64, LogPTimes: &LogPTimes{OsUS: 1.963, LUS: -0.442, OrUS: 0.091, GapUS: 1.87, RTT2US: 1.612}}
 	r.Link, r.Nodes, r.Iters = "ring", 2, 10
-	if err := table.write(r); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.finish(); err != nil {
-		t.Fatal(err)
-	}
-	_, got, _ := strings.Cut(b.String(), "\n")
+	_, got, _ := strings.Cut(r.head()+r.line()+r.usage(), "\n")
 	const want = `# Size             os          L         or        gap      RTT/2 (us)
 64            1.963     -0.442      0.091      1.870      1.612
 # What is negative is 0 to the model:

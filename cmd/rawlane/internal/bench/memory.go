@@ -2,120 +2,177 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
-	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
 // memoryBench measures remote memory between nodes 0 and 1.
 type memoryBench struct {
-	memoryKind
-	cluster launch.ClusterFlags
-	sizes   []int
-	iters   int
-	bytes   int64
-	json    bool
+	bench
+	bytes     int64
+	measure   func(*memoryNode, context.Context, *memoryResult) error
+	maxSize   int
+	time      string // headings of columns
+	rate      string
+	ownRate   string                      // of a column that this one alone has
+	own       func(*memoryResult) float64 // what is in it
+	ownDigits int
 }
 
-type memoryKind struct {
-	name, short, long string
-	sizes             []int
-	measure           func(*memoryNode, context.Context, int, *memoryResult) error
-}
-
-var memoryKinds = []memoryKind{
+var memoryBenches = []memoryBench{
 	{
-		name: "put", short: "Remote write",
-		long: `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that.
+		bench: bench{
+			name: "put", short: "Remote write",
+			long: `Node 0 writes to node 1's memory, which sees it, and writes back: microseconds are half of that.
 Then node 0 writes as much as --bytes, one Put after the other, until all is confirmed: MB/s; and
 both write at the same time: duplex, each way.`,
-		sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20}, measure: (*memoryNode).put,
+			sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20},
+		},
+		measure: (*memoryNode).put, maxSize: maxMemory, time: "one way (us)", rate: "puts/s",
+		ownRate: "duplex MB/s", own: func(r *memoryResult) float64 { return r.DuplexMBPerS }, ownDigits: 2,
 	},
 	{
-		name: "get", short: "Remote read",
-		long:  `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
-		sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20}, measure: (*memoryNode).get,
+		bench: bench{
+			name: "get", short: "Remote read",
+			long:  `Node 0 reads node 1's memory: microseconds are from the question until all is there.`,
+			sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20},
+		},
+		measure: (*memoryNode).get, maxSize: maxMemory, time: "call (us)", rate: "gets/s",
 	},
 	{
-		name: "fifo", short: "Records through a FIFO",
-		long: `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that.
+		bench: bench{
+			name: "fifo", short: "Records through a FIFO",
+			long: `Node 0 pushes a record to node 1, which pops it and pushes it back: microseconds are half of that.
 Then node 0 pushes as many as --bytes allows: one call each (records/s), and in batches of 64
 (batched).`,
-		sizes: []int{8, 64, 1024, 16384}, measure: (*memoryNode).fifo,
+			sizes: []int{8, 64, 1024, 16384},
+		},
+		measure: (*memoryNode).fifo, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "records/s",
+		ownRate: "batched/s", own: func(r *memoryResult) float64 { return r.BatchedPerS },
 	},
 	{
-		name: "amo", short: "Atomic operations on remote memory",
-		long: `Node 0 adds to a word of node 1's memory: microseconds are from the call until the
+		bench: bench{
+			name: "amo", short: "Atomic operations on remote memory",
+			long: `Node 0 adds to a word of node 1's memory: microseconds are from the call until the
 answer.`,
-		sizes: []int{8}, measure: (*memoryNode).amo,
+			sizes: []int{8},
+		},
+		measure: (*memoryNode).amo, time: "call (us)", rate: "adds/s",
 	},
 }
 
 const (
-	// maxMemory bounds --size and --bytes.
+	// maxMemory bounds --size.
 	maxMemory = 1 << 30
+	// maxMemoryBytes bounds --bytes.
+	maxMemoryBytes = 1 << 40
 	// maxMemoryIters bounds --iters.
 	maxMemoryIters = 1_000_000
-	// memoryBatch is the number of records in a batch.
-	memoryBatch = 64
-	// benchFIFO is the memory of a FIFO: several of the longest records.
-	benchFIFO = 1 << 20
 )
 
-func newMemoryCommand(k memoryKind) *cobra.Command {
-	b := &memoryBench{memoryKind: k, sizes: k.sizes}
-	cmd := &cobra.Command{
-		Use:   k.name + " [flags]",
-		Short: k.short,
-		Long: k.long + `
+func newMemoryCommand(b memoryBench) *cobra.Command {
+	b.iters = 5000
+	b.long += `
 
 What has arrived is compared with what was sent; again is how many frames node 0 has sent anew. Other
-nodes than 0 and 1 are idle.`,
-		Args: cli.NoArguments,
-		RunE: b.run,
-	}
-	b.cluster.Register(cmd)
+nodes than 0 and 1 are idle.`
+	cmd := b.command(maxMemoryIters, "round trips per size, fewer of large ones: no more than --bytes in all",
+		b.prepare, b.part)
 	b.cluster.ModeFlag(cmd)
 	b.cluster.FaultFlags(cmd)
 	f := cmd.Flags()
-	if k.name != "amo" {
+	if b.maxSize > 0 {
 		cli.SizesFlag(f, &b.sizes, "size", "sizes")
 	}
-	f.IntVar(&b.iters, "iters", 5000, "round trips per size, fewer of large ones: no more than --bytes in all")
 	f.Int64Var(&b.bytes, "bytes", 64<<20, "bytes to send per size, for the rates")
-	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-func (b *memoryBench) validate() error {
-	if b.iters < 1 || b.iters > maxMemoryIters {
-		return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxMemoryIters)
-	}
-	if b.bytes < 1 || b.bytes > 1<<40 {
-		return cli.Misuse("--bytes %d: want 1 to %d", b.bytes, int64(1<<40))
-	}
-	most := maxMemory
-	if b.name == "fifo" {
-		most = memfifo.MaxRecord
+func (b *memoryBench) prepare(*cobra.Command) error {
+	if b.bytes < 1 || b.bytes > maxMemoryBytes {
+		return cli.Misuse("--bytes %d: want 1 to %d", b.bytes, int64(maxMemoryBytes))
 	}
 	for _, s := range b.sizes {
-		if s < 1 || s > most {
-			return cli.Misuse("--size %d: want 1 to %d", s, most)
+		if b.maxSize > 0 && (s < 1 || s > b.maxSize) {
+			return cli.Misuse("--size %d: want 1 to %d", s, b.maxSize)
 		}
 	}
-	return b.cluster.Validate()
+	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
+	return nil
 }
 
-func (b *memoryBench) run(cmd *cobra.Command, _ []string) error {
-	if err := b.validate(); err != nil {
+// part measures all sizes. Each begins and ends on all nodes together.
+func (b *memoryBench) part(ctx context.Context, n *node) error {
+	m := &memoryNode{node: n, b: b}
+	barriers, err := barrier.Open(n.ep, barrier.Config{})
+	if err != nil {
 		return err
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
-	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
-		return b.node(ctx, ep, launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen), cmd)
-	})
+	group, err := barriers.Group(barrier.GroupConfig{})
+	if err != nil {
+		return err
+	}
+	if err := m.open(ctx); err != nil {
+		return err
+	}
+	for _, size := range b.sizes {
+		n.lines.Say("%s, %d bytes ...", b.name, size)
+		r := &memoryResult{result: n.form, Mode: b.cluster.Mode, Faults: b.cluster.Faults}
+		r.SizeBytes = size
+		before := m.d.Counters()
+		if n.ep.Node() <= 1 {
+			m.fill(size)
+			if err := b.measure(m, ctx, r); err != nil {
+				return err
+			}
+		}
+		if err := group.Barrier(ctx); err != nil {
+			return err
+		}
+		after := m.d.Counters()
+		r.Frames, r.Again = after.Sent-before.Sent, after.Retransmitted-before.Retransmitted
+		if err := n.lines.Write(r, b.head(r), b.line(r)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.d.Flush(ctx), group.Barrier(ctx), m.x.Close(), m.d.Close(), group.Close())
+}
+
+// memoryResult is one line of these benchmarks.
+type memoryResult struct {
+	result
+	DuplexMBPerS float64 `json:"duplex_mb_per_s"`    // put: each way, both at once
+	BatchedPerS  float64 `json:"batched_msgs_per_s"` // fifo: records pushed 64 at once
+	Frames       uint64  `json:"frames"`             // that node 0 has sent
+	Again        uint64  `json:"sent_again"`         // of these, again
+	Mode         string  `json:"mode"`
+	launch.Faults
+}
+
+func (b *memoryBench) head(r *memoryResult) string {
+	own, faulty := "", r.Faults.String()
+	if b.own != nil {
+		own = fmt.Sprintf(" %12s", b.ownRate)
+	}
+	if faulty != "" {
+		faulty = ", " + faulty
+	}
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %v%s\n# Size %15s %10s %10s %10s %12s %12s%s %7s\n",
+		r.Bench, r.Link, r.Nodes, r.Mode, r.Host, faulty, b.time, "p99", "min", "max", "MB/s", b.rate, own, "again")
+}
+
+func (b *memoryBench) line(r *memoryResult) string {
+	own := ""
+	if b.own != nil {
+		own = fmt.Sprintf(" %12.*f", b.ownDigits, b.own(r))
+	}
+	return fmt.Sprintf("%-10d %11.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
+		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, own, r.Again)
 }

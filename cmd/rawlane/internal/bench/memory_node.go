@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,103 +10,65 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cluster"
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
-	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
-	"github.com/spf13/cobra"
 )
 
-// memoryNode is the part of one node.
+const (
+	// memoryBatch is the number of records in a batch.
+	memoryBatch = 64
+	// benchFIFO is the memory of a FIFO: several of the longest records.
+	benchFIFO = 1 << 20
+	// maxMemoryMessages bounds the messages of a size.
+	maxMemoryMessages = 2_000_000
+	// memoryWarmUp is the least number of operations that do not count.
+	memoryWarmUp = 20
+)
+
+// memoryNode is a node with its memory.
 type memoryNode struct {
-	b      *memoryBench
-	ep     *mcd.Endpoint
-	d      *memfifo.Domain
-	group  *barrier.Group
-	window *memfifo.Window
-	fifo_  *memfifo.FIFO
-	seen   uint64
-	other  *memfifo.Remote // window of the other of nodes 0 and 1
-	queue  *memfifo.Remote // likewise its FIFO
-	data   []byte          // what this node sends
-	x      *cluster.Exchanger
+	*node
+	b       *memoryBench
+	d       *memfifo.Domain
+	x       *cluster.Exchanger
+	window  *memfifo.Window
+	records *memfifo.FIFO
+	seen    uint64          // notifications
+	other   *memfifo.Remote // window of the other of nodes 0 and 1
+	queue   *memfifo.Remote // likewise its FIFO
+	data    []byte          // what this node sends
 }
 
-func (b *memoryBench) node(ctx context.Context, ep *mcd.Endpoint, h launch.Host, cmd *cobra.Command) (err error) {
-	n := &memoryNode{b: b, ep: ep}
-	barriers, err := barrier.Open(ep, barrier.Config{})
-	if err != nil {
+// open makes the window and the FIFO, and exchanges their keys.
+func (n *memoryNode) open(ctx context.Context) (err error) {
+	if n.d, err = memfifo.Open(n.ep, memfifo.Config{}); err != nil {
 		return err
 	}
-	if n.group, err = barriers.Group(barrier.GroupConfig{}); err != nil {
-		return err
-	}
-	if n.d, err = memfifo.Open(ep, memfifo.Config{}); err != nil {
-		return err
-	}
-	if err := n.meet(ctx); err != nil {
-		return err
-	}
-	table := cli.Lines{Out: cmd.OutOrStdout(), JSON: b.json}
-	note := cli.NewProgress(cmd.ErrOrStderr())
-	for _, size := range b.sizes {
-		if ep.Node() == 0 {
-			note.Say("%s, %d bytes ...", b.name, size)
-		}
-		r := b.result(ep, size, h)
-		before := n.d.Counters()
-		if ep.Node() <= 1 {
-			n.fill(size)
-			if err := b.measure(n, ctx, size, r); err != nil {
-				return err
-			}
-		}
-		if err := n.group.Barrier(ctx); err != nil {
-			return err
-		}
-		if ep.Node() == 0 {
-			note.Clear()
-			after := n.d.Counters()
-			r.Frames, r.Again = after.Sent-before.Sent, after.Retransmitted-before.Retransmitted
-			if err := table.Write(r, r.head(), r.line()); err != nil {
-				return err
-			}
-		}
-	}
-	return errors.Join(n.d.Flush(ctx), n.group.Barrier(ctx), n.x.Close(), n.d.Close(), n.group.Close())
-}
-
-// meet makes windows and FIFOs, and exchanges their keys.
-func (n *memoryNode) meet(ctx context.Context) (err error) {
 	most := slices.Max(n.b.sizes)
 	if n.window, err = n.d.Register(1, make([]byte, max(most, 64)+16), memfifo.All); err != nil {
 		return err
 	}
-	if n.fifo_, err = n.d.NewFIFO(1, make([]byte, benchFIFO)); err != nil {
+	if n.records, err = n.d.NewFIFO(1, make([]byte, benchFIFO)); err != nil {
 		return err
 	}
 	if n.x, err = cluster.OpenExchanger(n.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout}); err != nil {
 		return err
 	}
-	keys, err := n.x.Exchange(ctx, []byte(n.window.Key().String()+" "+n.fifo_.Key().String()))
+	own, err := json.Marshal([]memfifo.Key{n.window.Key(), n.records.Key()})
+	if err != nil {
+		return err
+	}
+	all, err := n.x.Exchange(ctx, own)
 	if err != nil || n.ep.Node() > 1 {
 		return err
 	}
-	return n.use(string(keys[1-n.ep.Node()]))
-}
-
-func (n *memoryNode) use(keys string) error {
-	var window, fifo string
-	if _, err := fmt.Sscan(keys, &window, &fifo); err != nil {
+	var keys [2]memfifo.Key
+	if err := json.Unmarshal(all[1-n.ep.Node()], &keys); err != nil {
 		return err
 	}
-	w, err1 := memfifo.ParseKey(window)
-	f, err2 := memfifo.ParseKey(fifo)
-	n.other, n.queue = n.d.Remote(w), n.d.Remote(f)
-	return errors.Join(err1, err2)
+	n.other, n.queue = n.d.Remote(keys[0]), n.d.Remote(keys[1])
+	return nil
 }
 
 // notified waits for the next notification. More of them may be there already, for later.
@@ -134,41 +97,48 @@ func (n *memoryNode) compare(what string, b []byte) error {
 	return nil
 }
 
-// times returns the number of round trips of a size.
-func (b *memoryBench) times(size int) int {
-	return int(max(1, min(int64(b.iters), b.bytes/int64(size))))
+// many returns the number of messages in --bytes.
+func (n *memoryNode) many() int {
+	return int(min(max(1, n.b.bytes/int64(len(n.data))), maxMemoryMessages))
 }
 
-// many returns the number of messages of a size in --bytes.
-func (b *memoryBench) many(size int) int { return int(min(max(1, b.bytes/int64(size)), 2_000_000)) }
+// timed runs an operation as often as --iters and --bytes say, after some that do not count. It
+// records the time of each, divided by the messages in it, and returns that of all.
+func (n *memoryNode) timed(r *memoryResult, messages int64, do func() error) (time.Duration, error) {
+	r.Iters = int(max(1, min(int64(n.b.iters), n.b.bytes/int64(r.SizeBytes))))
+	h, begun, warm := newTimes(), time.Now(), max(memoryWarmUp, r.Iters/warmUpShare)
+	for i := range warm + r.Iters {
+		if i == warm {
+			h.Reset()
+			begun = time.Now()
+		}
+		start := time.Now()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		_ = h.RecordValue(int64(time.Since(start)) / messages)
+	}
+	r.record(h)
+	return time.Since(begun), nil
+}
 
 // pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends.
-func (n *memoryNode) pingPong(size int, r *memoryResult, send, receive func() error) error {
-	h := hdrhistogram.New(1, int64(time.Minute), 3)
-	count := n.b.times(size)
-	warm := max(20, count/10)
-	for i := range warm + count {
-		start := time.Now()
-		var err error
-		if n.ep.Node() == 0 {
-			err = errors.Join(send(), receive())
-		} else {
-			err = errors.Join(receive(), send())
-		}
-		if err != nil {
+func (n *memoryNode) pingPong(r *memoryResult, send, receive func() error) error {
+	first, second := send, receive
+	if n.ep.Node() == 1 {
+		first, second = receive, send
+	}
+	_, err := n.timed(r, 2, func() error {
+		if err := first(); err != nil {
 			return err
 		}
-		if i >= warm {
-			_ = h.RecordValue(int64(time.Since(start)) / 2) // below a minute
-		}
-	}
-	r.Iters = count
-	r.record(h)
-	return nil
+		return second()
+	})
+	return err
 }
 
-// rate measures a number of sends of a size, until all are confirmed.
-func (n *memoryNode) rate(
+// stream measures a number of sends of a size, until all are confirmed.
+func (n *memoryNode) stream(
 	ctx context.Context, count, size int, send func() error,
 ) (perSecond, mbPerS float64, err error) {
 	start := time.Now()
@@ -184,15 +154,16 @@ func (n *memoryNode) rate(
 	return float64(count) / took, float64(count) * float64(size) / took / 1e6, nil
 }
 
-func (n *memoryNode) put(ctx context.Context, size int, r *memoryResult) (err error) {
+func (n *memoryNode) put(ctx context.Context, r *memoryResult) (err error) {
+	size := r.SizeBytes
 	send := func() error { return n.other.PutNotify(ctx, 8, n.data) }
 	receive := func() error { return n.notified(ctx) }
-	if err := n.pingPong(size, r, send, receive); err != nil {
+	if err := n.pingPong(r, send, receive); err != nil {
 		return err
 	}
-	stream := func() error { return n.other.Put(ctx, 8, n.data) }
+	put := func() error { return n.other.Put(ctx, 8, n.data) }
 	if n.ep.Node() == 0 {
-		if r.MsgsPerS, r.MBPerS, err = n.rate(ctx, n.b.many(size), size, stream); err != nil {
+		if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, n.many(), size, put); err != nil {
 			return err
 		}
 		if err := send(); err != nil { // tells the other one that this is over
@@ -205,7 +176,7 @@ func (n *memoryNode) put(ctx context.Context, size int, r *memoryResult) (err er
 	if err := errors.Join(send(), receive()); err != nil {
 		return err
 	}
-	if _, r.DuplexMBPerS, err = n.rate(ctx, n.b.many(size), size, stream); err != nil {
+	if _, r.DuplexMBPerS, err = n.stream(ctx, n.many(), size, put); err != nil {
 		return err
 	}
 	if err := errors.Join(send(), receive()); err != nil {
@@ -214,9 +185,67 @@ func (n *memoryNode) put(ctx context.Context, size int, r *memoryResult) (err er
 	return n.compare("put", n.window.Bytes()[8:8+size])
 }
 
-func (n *memoryNode) get(ctx context.Context, size int, r *memoryResult) (err error) {
+func (n *memoryNode) fifo(ctx context.Context, r *memoryResult) (err error) {
+	buf := make([]byte, r.SizeBytes)
+	send := func() error { return n.queue.Push(ctx, n.data) }
+	receive := func() error {
+		got, err := n.records.Pop(ctx, buf)
+		if err == nil {
+			err = n.compare("fifo", buf[:got])
+		}
+		return err
+	}
+	if err := n.pingPong(r, send, receive); err != nil {
+		return err
+	}
+	batches := max(1, n.many()/memoryBatch)
 	if n.ep.Node() == 1 {
-		copy(n.window.Bytes()[8:], n.data)
+		for range 2 * batches * memoryBatch {
+			if _, err := n.records.Pop(ctx, buf); err != nil {
+				return err
+			}
+		}
+		return n.compare("fifo", buf)
+	}
+	if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, batches*memoryBatch, r.SizeBytes, send); err != nil {
+		return err
+	}
+	batch := slices.Repeat([][]byte{n.data}, memoryBatch)
+	push := func() error { return n.queue.PushBatch(ctx, batch...) }
+	perSecond, _, err := n.stream(ctx, batches, r.SizeBytes*memoryBatch, push)
+	r.BatchedPerS = perSecond * memoryBatch
+	return err
+}
+
+func (n *memoryNode) get(ctx context.Context, r *memoryResult) error {
+	copy(n.window.Bytes()[8:], n.data)
+	buf := make([]byte, r.SizeBytes)
+	err := n.calls(ctx, r, func() error { return n.other.Get(ctx, 8, buf) })
+	if err != nil || n.ep.Node() == 1 {
+		return err
+	}
+	return n.compare("get", buf)
+}
+
+func (n *memoryNode) amo(ctx context.Context, r *memoryResult) error {
+	if err := n.window.Store(0, 0); err != nil {
+		return err
+	}
+	added := uint64(0)
+	return n.calls(ctx, r, func() error {
+		old, err := n.other.FetchAdd(ctx, 0, 1)
+		if err == nil && old != added {
+			err = fmt.Errorf("amo: the word was %d, want %d", old, added)
+		}
+		added++
+		return err
+	})
+}
+
+// calls measures operations with an answer, at node 0, from when node 1 is ready; node 1 waits
+// until they are over.
+func (n *memoryNode) calls(ctx context.Context, r *memoryResult, do func() error) error {
+	if n.ep.Node() == 1 {
 		if err := n.other.Signal(ctx); err != nil {
 			return err
 		}
@@ -225,88 +254,11 @@ func (n *memoryNode) get(ctx context.Context, size int, r *memoryResult) (err er
 	if err := n.notified(ctx); err != nil {
 		return err
 	}
-	buf := make([]byte, size)
-	if err := n.calls(size, r, func() error { return n.other.Get(ctx, 8, buf) }); err != nil {
+	took, err := n.timed(r, 1, do)
+	if err != nil {
 		return err
 	}
-	return errors.Join(n.compare("get", buf), n.other.Signal(ctx))
-}
-
-// calls measures operations with an answer, at node 0.
-func (n *memoryNode) calls(size int, r *memoryResult, do func() error) error {
-	h := hdrhistogram.New(1, int64(time.Minute), 3)
-	count := n.b.times(size)
-	begun := time.Now()
-	for i := range count + count/10 {
-		if i == count/10 {
-			begun = time.Now()
-		}
-		start := time.Now()
-		if err := do(); err != nil {
-			return err
-		}
-		if i >= count/10 {
-			_ = h.RecordValue(int64(time.Since(start))) // below a minute
-		}
-	}
-	took := time.Since(begun).Seconds()
-	r.Iters, r.MsgsPerS, r.MBPerS = count, float64(count)/took, float64(count)*float64(size)/took/1e6
-	r.record(h)
-	return nil
-}
-
-func (n *memoryNode) fifo(ctx context.Context, size int, r *memoryResult) (err error) {
-	buf := make([]byte, size)
-	send := func() error { return n.queue.Push(ctx, n.data) }
-	receive := func() error {
-		got, err := n.fifo_.Pop(ctx, buf)
-		if err == nil {
-			err = n.compare("fifo", buf[:got])
-		}
-		return err
-	}
-	if err := n.pingPong(size, r, send, receive); err != nil {
-		return err
-	}
-	count := max(1, n.b.many(size)/memoryBatch) * memoryBatch
-	if n.ep.Node() == 1 {
-		for range 2 {
-			for range count {
-				if _, err := n.fifo_.Pop(ctx, buf); err != nil {
-					return err
-				}
-			}
-		}
-		return n.compare("fifo", buf)
-	}
-	if r.MsgsPerS, r.MBPerS, err = n.rate(ctx, count, size, send); err != nil {
-		return err
-	}
-	batch := slices.Repeat([][]byte{n.data}, memoryBatch)
-	push := func() error { return n.queue.PushBatch(ctx, batch...) }
-	perSecond, _, err := n.rate(ctx, count/memoryBatch, size*memoryBatch, push)
-	r.BatchedPerS = perSecond * memoryBatch
-	return err
-}
-
-func (n *memoryNode) amo(ctx context.Context, size int, r *memoryResult) (err error) {
-	if n.ep.Node() == 1 {
-		if err := errors.Join(n.window.Store(0, 0), n.other.Signal(ctx)); err != nil {
-			return err
-		}
-		return n.notified(ctx)
-	}
-	if err := n.notified(ctx); err != nil {
-		return err
-	}
-	added := uint64(0)
-	err = n.calls(size, r, func() error {
-		old, err := n.other.FetchAdd(ctx, 0, 1)
-		if err == nil && old != added {
-			err = fmt.Errorf("amo: the word was %d, want %d", old, added)
-		}
-		added++
-		return err
-	})
-	return errors.Join(err, n.other.Signal(ctx))
+	r.MsgsPerS = float64(r.Iters) / took.Seconds()
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	return n.other.Signal(ctx)
 }

@@ -23,10 +23,10 @@ const mpiAlgo = "openmpi"
 
 // compareMPI measures Open MPI's barrier, unless the parent process has, and keeps the results for
 // the table.
-func (b *barrierBench) compareMPI(ctx context.Context, cmd *cobra.Command) error {
+func (b *barrierBench) compareMPI(cmd *cobra.Command) error {
 	text := os.Getenv(envMPI)
 	if text == "" {
-		lines, err := b.measureMPI(ctx, cli.NewProgress(cmd.ErrOrStderr()))
+		lines, err := b.measureMPI(cmd.Context(), cli.NewProgress(cmd.ErrOrStderr()))
 		if err != nil {
 			return fmt.Errorf("--compare-mpi: %w", err)
 		}
@@ -61,28 +61,15 @@ func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines
 		return nil, err
 	}
 	for i, loop := range barrierLoops {
-		p := benchParameters{
+		p := parameters{
 			Link: "tcp", Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
 		}
-		r := &barrierResult{
-			benchResult: newResult("barrier", p, launch.ThisHost(lo.Name, lo.MTU)),
-			Mode:        launch.ModeProcesses, Loop: loop, Chosen: mpiAlgo, MPIVersion: m.Version,
-		}
-		if loop == "work" {
-			r.WorkUS = cli.Micros(b.work)
-		}
+		form := result{Schema: resultSchema, Bench: b.name, parameters: p, Host: launch.ThisHost(lo.Name, lo.MTU)}
+		r := b.result(form, loop)
+		r.Mode, r.Chosen, r.MPIVersion = launch.ModeProcesses, mpiAlgo, m.Version
 		r.fill(samples[i])
 		r.MPIUS, r.ToMPI = r.MeanUS, 1
 		lines = append(lines, r)
 	}
 	return lines, nil
-}
-
-// compare adds the comparison with Open MPI's line of the same loop.
-func (r *barrierResult) compare(openMPI []*barrierResult) {
-	for _, m := range openMPI {
-		if m.Loop == r.Loop {
-			r.MPIUS, r.ToMPI, r.MPIVersion = m.MeanUS, r.MeanUS/m.MeanUS, m.MPIVersion
-		}
-	}
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -12,14 +11,14 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// benchSchema is the version of benchResult as JSON. docs/bench-json.md describes it.
-const benchSchema = 1
+// resultSchema is the version of result as JSON. docs/bench-json.md describes it.
+const resultSchema = 1
 
-// benchResult is one line of a benchmark.
-type benchResult struct {
+// result is one line of a benchmark.
+type result struct {
 	Schema int    `json:"schema"`
 	Bench  string `json:"bench"`
-	benchParameters
+	parameters
 	SizeBytes int         `json:"size_bytes"`
 	MinUS     float64     `json:"min_us"`
 	P50US     float64     `json:"p50_us"`
@@ -35,8 +34,8 @@ type benchResult struct {
 	*LogPTimes
 }
 
-// benchParameters are the parameters of a benchmark, with defaults filled in.
-type benchParameters struct {
+// parameters are the parameters of a benchmark, with defaults filled in.
+type parameters struct {
 	Link   string  `json:"link"`
 	Nodes  int     `json:"nodes"`
 	NICs   int     `json:"nics"`
@@ -55,64 +54,54 @@ type benchParameters struct {
 // notPinned is the core of a process that the system's scheduler places.
 const notPinned = -1
 
-// parametersOf returns the parameters that the flags of the cluster give.
-func parametersOf(c *launch.ClusterFlags, e *mcd.Endpoint) benchParameters {
+// result returns what all results on an endpoint have.
+func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 	core := notPinned
-	if cores, _ := c.Cores(); len(cores) > 0 { // Validate has shown the error
+	if cores, _ := b.cluster.Cores(); len(cores) > 0 { // Validate has shown the error
 		core = cores[0]
 	}
-	p := benchParameters{
-		Link: c.Kind, Nodes: len(e.Nodes()), NICs: e.NICs(), Routed: c.Manager != "", Pin: core,
-		SpinUS: cli.Micros(mcd.DefaultSpin),
+	p := parameters{
+		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
+		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(mcd.DefaultSpin),
 	}
-	if c.VID != launch.NoVID {
-		p.Tagged, p.VID, p.PCP = true, c.VID, c.PCP
+	if b.cluster.VID != launch.NoVID {
+		p.Tagged, p.VID, p.PCP = true, b.cluster.VID, b.cluster.PCP
 	}
-	return p
-}
-
-func newResult(bench string, p benchParameters, h launch.Host) benchResult {
-	return benchResult{Schema: benchSchema, Bench: bench, benchParameters: p, Host: h}
+	host := launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen)
+	return result{Schema: resultSchema, Bench: b.name, parameters: p, Host: host}
 }
 
 // record takes the distribution from a histogram of nanoseconds.
-func (r *benchResult) record(h *hdrhistogram.Histogram) {
+func (r *result) record(h *hdrhistogram.Histogram) {
 	us := func(ns int64) float64 { return float64(ns) / 1e3 }
 	r.MinUS, r.MaxUS, r.MeanUS = us(h.Min()), us(h.Max()), h.Mean()/1e3
 	r.P50US, r.P99US = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
 }
 
 // recordPingPong takes half round trips, and the rates of messages and bytes both ways.
-func (r *benchResult) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration) {
+func (r *result) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration) {
 	r.record(h)
 	r.MsgsPerS = float64(2*h.TotalCount()) / elapsed.Seconds()
 	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
 	r.TxPerS = r.MsgsPerS / 2
 }
 
-// benchTable writes results one by one: a table like those of the OSU benchmarks, or JSON lines.
-type benchTable struct {
-	cli.Lines
-	logp *LogPTimes // of the first size
-}
-
-func (t *benchTable) write(r *benchResult) error {
-	if t.logp == nil {
-		t.logp = r.LogPTimes
+// recordStream takes the times and the rates of a stream of messages.
+func (r *result) recordStream(
+	h *hdrhistogram.Histogram, sent, received uint64, sending, arriving time.Duration,
+) error {
+	if received > sent {
+		return fmt.Errorf("%d messages sent and %d received", sent, received)
 	}
-	return t.Write(r, r.head(), r.line())
+	r.record(h)
+	r.Lost = sent - received
+	r.TxPerS = float64(sent) / sending.Seconds()
+	r.MsgsPerS = float64(received) / arriving.Seconds()
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	return nil
 }
 
-// finish writes the end of the table.
-func (t *benchTable) finish() error {
-	if t.logp == nil || t.JSON {
-		return nil
-	}
-	_, err := io.WriteString(t.Out, t.logp.usage())
-	return err
-}
-
-func (r *benchResult) line() string {
+func (r *result) line() string {
 	switch r.Bench {
 	case "latency":
 		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d\n",
@@ -127,14 +116,14 @@ func (r *benchResult) line() string {
 	return fmt.Sprintf("%-8d %14.0f %14.0f %10.2f %8d\n", r.SizeBytes, r.TxPerS, r.MsgsPerS, r.MBPerS, r.Lost)
 }
 
-var benchHeads = map[string]string{
+var messageHeads = map[string]string{
 	"latency":   "# Size     Latency (us)        p99        min        max     lost",
 	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
 	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
 }
 
-func (r *benchResult) head() string {
+func (r *result) head() string {
 	tag := "untagged"
 	switch {
 	case r.Routed:
@@ -143,5 +132,5 @@ func (r *benchResult) head() string {
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)
 	}
 	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %d iterations, %v\n%s\n",
-		r.Bench, r.Link, r.Nodes, tag, r.Iters, r.Host, benchHeads[r.Bench])
+		r.Bench, r.Link, r.Nodes, tag, r.Iters, r.Host, messageHeads[r.Bench])
 }

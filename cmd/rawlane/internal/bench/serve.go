@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rawlane/rawlane/bench/gonet"
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
@@ -18,57 +17,55 @@ const (
 	benchData mcd.PortID = 201 // counts messages
 )
 
-// A request is a code. The answer is a value. Requests may be repeated.
+// A request is one of these. The answer is how many messages were counted, in 8 bytes. Requests may
+// be repeated.
 const (
-	askReady   byte = iota + 1 // are you there?
-	askReset                   // begin to count
-	askCount                   // how many messages were counted?
-	askEnd                     // the benchmark is over
-	askAddress                 // where do you echo by IP? 0: nowhere
+	askCount byte = iota + 1
+	askEnd        // the benchmark is over
 )
 
-const answerLen = 8
-
-// benchServer answers node 0 on another node.
-type benchServer struct {
-	echo    *gonet.Server // nil without an IP address
-	counted uint64
-	sink    []byte
-	end     func()
-}
-
-// serveBench answers node 0 until node 0 ends the benchmark. With the name of an interface it
-// echoes over IP, too.
-func serveBench(ctx context.Context, e *mcd.Endpoint, ifname string) error {
+// serve answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
+// over IP, too.
+func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
+	address, closeEcho, err := serveEcho(ifname)
+	if err != nil {
+		return err
+	}
+	defer closeEcho()
+	counted, sink := uint64(0), make([]byte, ep.MaxPayload())
+	count := func(batch []mcd.Message, _ bool) {
+		for i := range batch {
+			copy(sink, batch[i].Payload) // as a program would
+		}
+		counted += uint64(len(batch))
+	}
+	if _, err := ep.OpenPort(benchData, mcd.PortOptions{Receive: count}); err != nil {
+		return err
+	}
+	ping, err := ep.OpenPort(benchPing, mcd.PortOptions{})
+	if err != nil {
+		return err
+	}
 	serving, end := context.WithCancel(ctx)
 	defer end()
-	s := &benchServer{sink: make([]byte, e.MaxPayload()), end: end}
-	var err error
-	if s.echo, err = serveEcho(ifname); err != nil {
-		return err
+	answer := func(from mcd.NodeID, request []byte) (answer []byte, ready bool) {
+		if len(request) != 1 || from != 0 {
+			return nil, false
+		}
+		if request[0] == askEnd {
+			end()
+		}
+		return binary.BigEndian.AppendUint64(nil, counted), true
 	}
-	if s.echo != nil {
-		defer func() { _ = s.echo.Close() }()
-	}
-	data, err := e.OpenPort(benchData, mcd.PortOptions{Receive: s.count})
+	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{Answer: answer, PeerTimeout: launch.Silence})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = data.Close() }()
-	ping, err := e.OpenPort(benchPing, mcd.PortOptions{})
-	if err != nil {
-		return err
+	if _, err = x.Gather(serving, 0, []byte(address)); err == nil {
+		err = echo(serving, ping)
 	}
-	defer func() { _ = ping.Close() }()
-	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{Answer: s.answer})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = x.Close() }()
-
-	err = echo(serving, ping)
-	if ctx.Err() == nil && errors.Is(err, context.Canceled) { // the end was told, and not forced
-		return launch.Linger(ctx, e, launch.LingerTime)
+	if ctx.Err() == nil && serving.Err() != nil { // the end was told, and not forced
+		return launch.Linger(ctx, ep, launch.LingerTime)
 	}
 	return err
 }
@@ -100,29 +97,4 @@ func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
 			return err
 		}
 	}
-}
-
-// count copies a message, as a program would, and counts it.
-func (s *benchServer) count(batch []mcd.Message, _ bool) {
-	for i := range batch {
-		copy(s.sink, batch[i].Payload)
-	}
-	s.counted += uint64(len(batch))
-}
-
-// answer answers a request of node 0.
-func (s *benchServer) answer(from mcd.NodeID, request []byte) (answer []byte, ready bool) {
-	if len(request) != 1 || from != 0 {
-		return nil, false
-	}
-	value := s.counted
-	switch request[0] {
-	case askReset:
-		s.counted, value = 0, 0
-	case askAddress:
-		value = packAddress(s.echo)
-	case askEnd:
-		s.end()
-	}
-	return binary.BigEndian.AppendUint64(nil, value), true
 }

@@ -31,3 +31,13 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// Arguments refuses fewer or more arguments with a usage error that says what is wanted.
+func Arguments(least, most int, want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return Misuse("%s", want)
+		}
+		return nil
+	}
+}

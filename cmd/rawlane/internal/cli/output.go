@@ -28,15 +28,18 @@ func Write(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
 	return err
 }
 
-// Lines prints results one by one: as JSON objects, or as lines of a table under a head.
+// Lines prints results one by one: as JSON objects, or as lines of a table under a head. Its
+// progress says what is under way until the next result.
 type Lines struct {
 	Out  io.Writer
 	JSON bool
+	Progress
 	head string
 }
 
 // Write prints one result: v, or its line. The head is printed when it differs from the last one.
 func (l *Lines) Write(v any, head, line string) error {
+	l.Clear()
 	if l.JSON {
 		return WriteJSON(l.Out, v)
 	}

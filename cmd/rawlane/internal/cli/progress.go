@@ -7,7 +7,7 @@ import (
 )
 
 // Progress shows the state of a long run on one line of a terminal, overwritten each time. It
-// prints nothing to files and pipes.
+// prints nothing to files and pipes; nor does the zero Progress.
 type Progress struct{ out io.Writer }
 
 // NewProgress returns the progress line of w.
@@ -17,12 +17,14 @@ func NewProgress(w io.Writer) Progress {
 			return Progress{w}
 		}
 	}
-	return Progress{io.Discard}
+	return Progress{}
 }
 
 // Say replaces the line.
 func (p Progress) Say(format string, args ...any) {
-	fmt.Fprintf(p.out, "\r\x1b[K"+format, args...)
+	if p.out != nil {
+		fmt.Fprintf(p.out, "\r\x1b[K"+format, args...)
+	}
 }
 
 // Clear removes the line.

@@ -40,12 +40,7 @@ func NewDumpCommand() *cobra.Command {
 		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
 message. What a node would have dropped is marked, with the reason. Frames of other protocols are
 counted, or shown with --all.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Misuse("want one capture file, or - for the standard input")
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, 1, "want one capture file, or - for the standard input"),
 		RunE: d.run,
 	}
 	f := cmd.Flags()
@@ -173,51 +168,39 @@ func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 			return nil
 		}
 	}
+	r := d.record(n, p, info, m)
 	if d.json {
-		return cli.WriteJSON(d.out, d.record(n, p, info, m))
+		return cli.WriteJSON(d.out, r)
 	}
-	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s%s\n",
-		n, info.Timestamp.Sub(d.first).Seconds(), addresses(p), d.describe(p, m))
+	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s: %s\n",
+		n, info.Timestamp.Sub(d.first).Seconds(), r.addresses(), r.describe(p, m))
 	return err
 }
 
 // addresses shows the Ethernet header: 02:00:00:00:00:01 > 02:00:00:00:00:02 VID 5 PCP 1.
-func addresses(p gopacket.Packet) string {
-	eth, ok := p.LinkLayer().(*layers.Ethernet)
-	if !ok {
+func (r *dumpRecord) addresses() string {
+	if r.Src == "" {
 		return "no Ethernet header"
 	}
-	s := fmt.Sprintf("%v > %v", eth.SrcMAC, eth.DstMAC)
-	for _, t := range tags(p) {
-		s += " " + t.String()
+	s := r.Src + " > " + r.Dst
+	for _, t := range r.Tags {
+		s += " " + transport.Tag(t).String()
 	}
 	return s
 }
 
-func tags(p gopacket.Packet) (list []transport.Tag) {
-	for _, l := range p.Layers() {
-		if t, ok := l.(*layers.Dot1Q); ok {
-			list = append(list, transport.Tag{
-				VID: transport.VID(t.VLANIdentifier), PCP: transport.PCP(t.Priority), DEI: t.DropEligible,
-			})
-		}
-	}
-	return list
-}
-
-func (d *dumpVerb) describe(p gopacket.Packet, m *decode.Message) string {
+// describe shows what is behind the header.
+func (r *dumpRecord) describe(p gopacket.Packet, m *decode.Message) string {
 	switch {
-	case m != nil:
-		s := ": " + m.String()
-		if show := m.Payload[:min(len(m.Payload), d.payload)]; len(show) > 0 {
-			s += fmt.Sprintf(" %q", show)
-		}
-		return s
-	case p.ErrorLayer() != nil:
-		return fmt.Sprintf(": %v", p.ErrorLayer().Error())
+	case m == nil && r.Fault != "":
+		return r.Fault
+	case m == nil:
+		all := p.Layers()
+		return fmt.Sprintf("%v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
+	case len(r.Message.Payload) > 0:
+		return fmt.Sprintf("%v %q", m, r.Message.Payload)
 	}
-	all := p.Layers()
-	return fmt.Sprintf(": %v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
+	return m.String()
 }
 
 // dumpRecord is a frame as JSON.
@@ -252,11 +235,13 @@ type dumpMessage struct {
 
 func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) *dumpRecord {
 	r := &dumpRecord{Frame: n, Time: info.Timestamp, Interface: info.InterfaceIndex, Bytes: info.Length}
-	for _, t := range tags(p) {
-		r.Tags = append(r.Tags, dumpTag(t))
-	}
 	if eth, ok := p.LinkLayer().(*layers.Ethernet); ok {
 		r.Src, r.Dst = eth.SrcMAC.String(), eth.DstMAC.String()
+	}
+	for _, l := range p.Layers() {
+		if t, ok := l.(*layers.Dot1Q); ok {
+			r.Tags = append(r.Tags, dumpTag{transport.VID(t.VLANIdentifier), transport.PCP(t.Priority), t.DropEligible})
+		}
 	}
 	if e := p.ErrorLayer(); e != nil {
 		r.Fault = e.Error().Error()

@@ -33,6 +33,7 @@ type ClusterFlags struct {
 	Pin       string
 	timeout   time.Duration
 	Mode      string
+	allSpin   bool // all nodes wait at the same time, and not for node 0 alone
 	Faults    Faults
 	Grace     time.Duration // for the other processes to end by themselves after one has failed
 	explicit  func(flag string) bool
@@ -51,12 +52,11 @@ const maxNodes = 250
 func (c *ClusterFlags) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.Kind, "link", "fabric", "kind of link: "+LinkKinds())
-	f.IntVar(&c.Nodes, "nodes", 2, "number of nodes")
-	f.IntVar(&c.MTU, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
 	f.StringVar(&c.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&c.Pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
 	c.TagFlags(cmd)
 	c.MachineFlags(cmd)
+	f.Lookup("mtu").Hidden = false
 }
 
 // NICsFlag is for verbs that use several networks.
@@ -64,8 +64,10 @@ func (c *ClusterFlags) NICsFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&c.NICs, "nics", 1, "networks: each node has a NIC on each")
 }
 
-// ModeFlag is for verbs that can run all nodes in one process on kernel links, too.
+// ModeFlag is for verbs that can run all nodes in one process on kernel links, too, as all of them
+// work at the same time.
 func (c *ClusterFlags) ModeFlag(cmd *cobra.Command) {
+	c.allSpin = true
 	cmd.Flags().StringVar(&c.Mode, "mode", "",
 		"threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
 }
@@ -79,10 +81,14 @@ func (c *ClusterFlags) TagFlags(cmd *cobra.Command) {
 	f.Lookup("vid").DefValue = "untagged"
 }
 
-// MachineFlags are the flags by which each machine of a real cluster says which node it is.
+// MachineFlags are the flags by which each machine of a real cluster says which node it is, and of
+// how many.
 func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	c.NICs = 1
 	f := cmd.Flags()
+	f.IntVar(&c.Nodes, "nodes", 2, "number of nodes")
+	f.IntVar(&c.MTU, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
+	f.Lookup("mtu").Hidden = true // an error says what sets a real interface's
 	f.StringVar(&c.ifname, "interface", "",
 		"run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")

@@ -24,8 +24,8 @@ var kernelLinks = map[string]func(ifname string) (transport.Link, error){
 	"ring":   func(ifname string) (transport.Link, error) { return ring.Open(ifname, ring.Config{}) },
 }
 
-// InMemory makes the nodes on a fabric, with one switch per network.
-func (c *ClusterFlags) InMemory() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+// onFabric makes the nodes on a fabric, with one switch per network.
+func (c *ClusterFlags) onFabric() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	f, err := fabric.New(fabric.Config{MTU: c.MTU})
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +47,7 @@ func (c *ClusterFlags) InMemory() (nodes []*mcd.Endpoint, closeAll func() error,
 // inThreads makes the nodes in this process: in memory, or with kernel links in namespaces.
 func (c *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	if c.Kind == inMemory {
-		return c.InMemory()
+		return c.onFabric()
 	}
 	links, bed, err := inNamespaces(c.Kind, c.bed())
 	if err != nil {

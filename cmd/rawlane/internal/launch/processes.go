@@ -21,9 +21,9 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// RunProcesses runs this same verb once per node, each in a network namespace of its own, as if
+// runProcesses runs this same verb once per node, each in a network namespace of its own, as if
 // the namespaces were machines. The output of node 0 is that of the command.
-func (c *ClusterFlags) RunProcesses(ctx context.Context, cmd *cobra.Command) error {
+func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) error {
 	cores, err := c.Cores()
 	if err != nil {
 		return err
@@ -35,25 +35,21 @@ func (c *ClusterFlags) RunProcesses(ctx context.Context, cmd *cobra.Command) err
 	defer func() { _ = bed.Close() }()
 	programs := make([]*exec.Cmd, c.Nodes)
 	for k := range programs {
-		core := ""
-		if cores != nil {
-			core = strconv.Itoa(cores[k])
-		}
-		programs[k] = c.nodeProgram(cmd, k, core)
+		programs[k] = c.nodeProgram(cmd, k, cores)
 	}
 	return RunAll(ctx, bed, programs, c.Grace)
 }
 
-// nodeProgram is this verb as the program of one node, on a core unless that is empty.
-func (c *ClusterFlags) nodeProgram(cmd *cobra.Command, node int, core string) *exec.Cmd {
+// nodeProgram is this verb as the program of one node, on its core if there are cores.
+func (c *ClusterFlags) nodeProgram(cmd *cobra.Command, node int, cores []int) *exec.Cmd {
 	without := []string{"mtu", "pin"}
 	if node != 0 {
 		without = append(without, "capture")
 	}
 	args := append(commandLine(cmd, without...), "--interface="+Interfaces(c.NICs),
 		"--node="+strconv.Itoa(node), "--link="+c.Kind)
-	if core != "" {
-		args = append(args, "--pin="+core)
+	if cores != nil {
+		args = append(args, "--pin="+strconv.Itoa(cores[node]))
 	}
 	p := exec.Command("/proc/self/exe", args...)
 	p.Args[0] = os.Args[0]

@@ -24,7 +24,7 @@ func (c *ClusterFlags) RunNodes(cmd *cobra.Command, part NodeFunc) error {
 	case c.Mode == modeThreads:
 		return c.runThreads(cmd.Context(), part)
 	}
-	return c.RunProcesses(cmd.Context(), cmd)
+	return c.runProcesses(cmd.Context(), cmd)
 }
 
 // runOne runs one node of several.
@@ -41,9 +41,11 @@ func (c *ClusterFlags) runOne(ctx context.Context, part NodeFunc) error {
 
 // runThreads runs all nodes in this process.
 func (c *ClusterFlags) runThreads(ctx context.Context, part NodeFunc) error {
-	// A spinning node keeps one of Go's processors busy. With all of them busy, Go looks for work
-	// of sleeping goroutines every 10 ms only.
-	runtime.GOMAXPROCS(max(c.Nodes, runtime.NumCPU()))
+	if c.allSpin {
+		// A spinning node keeps one of Go's processors busy. With all of them busy, Go looks for
+		// work of sleeping goroutines every 10 ms only.
+		runtime.GOMAXPROCS(max(c.Nodes, runtime.NumCPU()))
+	}
 	nodes, closeAll, err := c.inThreads()
 	if err != nil {
 		return err

@@ -32,49 +32,61 @@ type guard struct {
 	ifname string
 	self   transport.MAC
 	log    *slog.Logger
-
-	plan   *plan.Plan // that is watched, or nil
-	ep     *mcd.Endpoint
-	driver *failover.Driver
 }
 
 // run watches until the context ends. A plan that cannot be watched, as while the interface is
 // down, is tried again: the manager does its other work all the same.
 func (g *guard) run(ctx context.Context) {
-	defer g.stop()
-	pause := guardInterval
-	for {
-		next := guardInterval
-		if p := g.server.Plan(); p != nil && !sameNetwork(p, g.plan) {
-			g.release()
-			if err := g.watch(p); err != nil {
-				g.log.Error("failover cannot watch the plan", "err", err, "again in", pause)
-				next, pause = pause, min(2*pause, guardRetryMax)
-			} else {
-				pause = guardInterval
-			}
+	for pause := guardInterval; ctx.Err() == nil; {
+		p := g.server.Plan()
+		if p == nil {
+			sleep(ctx, guardInterval)
+			continue
 		}
-		select {
-		case <-ctx.Done():
+		err := g.watch(ctx, p)
+		if err == nil {
+			pause = guardInterval
+			continue
+		}
+		g.log.Error("failover cannot watch the plan", "err", err, "again in", pause)
+		sleep(ctx, pause)
+		pause = min(2*pause, guardRetryMax)
+	}
+}
+
+// awaitOther waits until the manager's plan is of another network than p, or the context ends.
+func (g *guard) awaitOther(ctx context.Context, p *plan.Plan) {
+	for ctx.Err() == nil {
+		if now := g.server.Plan(); now != nil && !sameNetwork(now, p) {
 			return
-		case <-time.After(next):
 		}
+		sleep(ctx, guardInterval)
+	}
+}
+
+// sleep returns after a while, or when the context ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
 // sameNetwork reports whether two plans are of the same nodes, in the same order, and the same
 // VIDs: then the same paths are watched.
 func sameNetwork(a, b *plan.Plan) bool {
-	return b != nil && slices.Equal(a.VIDs, b.VIDs) &&
+	return slices.Equal(a.VIDs, b.VIDs) &&
 		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y plan.Node) bool { return x.MAC == y.MAC })
 }
 
-// watch begins to watch a plan's paths.
-func (g *guard) watch(p *plan.Plan) error {
+// watch watches a plan's paths until the manager has a plan of another network. Then it takes its
+// overrides back: the next watch begins with the preferred routes. When the context ends they stay
+// until the manager ends.
+func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
-		g.plan = p // there is nothing to move
 		g.log.Warn("failover has nothing to choose from", "listed", ok, "vids", len(p.VIDs))
+		g.awaitOther(ctx, p)
 		return nil
 	}
 	var nodes []mcd.Node
@@ -100,25 +112,12 @@ func (g *guard) watch(p *plan.Plan) error {
 		_ = ep.Close() // likewise
 		return err
 	}
-	g.plan, g.ep, g.driver = p, ep, d
 	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(p.VIDs))
-	return nil
-}
-
-// release ends the watch, and its overrides: the next one begins with the preferred routes.
-func (g *guard) release() {
-	d := g.driver
-	g.stop()
-	if d != nil {
+	g.awaitOther(ctx, p)
+	_ = d.Close() // nothing depends on it any more
+	_ = ep.Close()
+	if ctx.Err() == nil {
 		_ = d.Restore() // the manager's routes can always be restored
 	}
-}
-
-// stop ends the watch. Its overrides stay until the manager ends.
-func (g *guard) stop() {
-	if g.driver != nil {
-		_ = g.driver.Close() // nothing depends on it any more
-		_ = g.ep.Close()
-	}
-	g.plan, g.ep, g.driver = nil, nil, nil
+	return nil
 }

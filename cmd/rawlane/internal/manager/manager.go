@@ -102,7 +102,10 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 
 // config makes the server's configuration of the flags.
 func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
-	cfg := server.Config{State: m.state, DiscardState: m.discardState, Program: programName(), Logger: m.logger(cmd)}
+	cfg := server.Config{
+		State: m.state, DiscardState: m.discardState, Program: programName(),
+		Logger: cli.NewLogger(cmd.ErrOrStderr(), m.json),
+	}
 	var err error
 	if m.plan != "" {
 		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
@@ -132,13 +135,6 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
 	}
 	return cfg, nil
-}
-
-func (m *managerVerb) logger(cmd *cobra.Command) *slog.Logger {
-	if m.json {
-		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
-	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 }
 
 func programName() string {

@@ -37,12 +37,7 @@ of nodes is connected by its own.
 }
 
 // oneFile wants the file of one plan as the only argument.
-func oneFile(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cli.Misuse("want one plan's file")
-	}
-	return nil
-}
+var oneFile = cli.Arguments(1, 1, "want one plan's file")
 
 // planSummary is a plan in a line: "16 nodes, VIDs 1 2 3 4, 120 pairs, 6 of them listed".
 func planSummary(p *plan.Plan) string {
@@ -69,12 +64,7 @@ nodes have another default, which come or go. Nodes are the same if their addres
 numbers are those in NEW.
 
   rawlane route diff examples/vbft16.yaml better.yaml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return cli.Misuse("want two plans' files: the old one and the new one")
-			}
-			return nil
-		},
+		Args: cli.Arguments(2, 2, "want two plans' files: the old one and the new one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, err := cli.ReadPlan(args[0])
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -37,12 +38,7 @@ RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Li
 prints are marked with its node's number.
 
 If one fails, the others are ended, and its exit status is the command's.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Misuse("which program?")
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, math.MaxInt, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := validBed(&cfg, "-n"); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,12 +39,7 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
 
 There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
 must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return cli.Misuse("a switch needs two ports at least")
-			}
-			return nil
-		},
+		Args: cli.Arguments(2, math.MaxInt, "a switch needs two ports at least"),
 		RunE: s.run,
 	}
 	f := cmd.Flags()
@@ -104,7 +100,7 @@ func parsePorts(args []string) (ports []*switchPort, err error) {
 
 func parsePort(arg string) (*switchPort, error) {
 	name, mode, given := strings.Cut(arg, ":")
-	p := &switchPort{name: name, kind: l2switch.Transparent()}
+	p := &switchPort{name: name} // in all VLANs
 	kind, list, _ := strings.Cut(mode, "=")
 	if !given && name != "" {
 		return p, nil

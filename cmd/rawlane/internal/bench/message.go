@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// messageBench measures plain messages.
+type messageBench struct {
+	bench
+	window, batch int
+	measure       func(*client, context.Context, *result) error
+	networks      []string // of package net, to be measured as well
+}
+
+var messageBenches = []messageBench{
+	{
+		bench: bench{
+			name:  "latency",
+			short: "Half of a message's round trip",
+			long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are
+half of the time from before the send until after the receive, in microseconds.`,
+			sizes: []int{4, 64, 1024, 1400}, iters: 20_000,
+		},
+		batch: 1, measure: (*client).latency,
+	},
+	{
+		bench: bench{
+			name:  "bandwidth",
+			short: "Bytes a second, in windows",
+			long: `Node 0 posts a window of messages to node 1, which answers once it has received them. The numbers
+are of messages that arrived; microseconds are a window's time divided by its messages.`,
+			sizes: []int{64, 256, 1024, 1400}, iters: 200_000,
+		},
+		window: 64, batch: rateBatch, measure: (*client).bandwidth,
+	},
+	{
+		bench: bench{
+			name:  "rate",
+			short: "Messages a second, without pause",
+			long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had
+no room for is lost, and shown.`,
+			sizes: []int{64, 1400}, iters: 1_000_000,
+		},
+		batch: rateBatch, measure: (*client).rate,
+	},
+	{
+		bench: bench{
+			name:  "logp",
+			short: "What a message costs its sender, its receiver and the link",
+			long:  logpLong,
+			sizes: []int{4, 64}, iters: 20_000,
+		},
+		batch: 1, measure: (*client).logp,
+	},
+}
+
+const (
+	// maxIters keeps a run's end in sight: half an hour of the quickest.
+	maxIters = 1_000_000_000
+	// maxWindow is what a receiver's ring holds at its default size.
+	maxWindow = 1024
+)
+
+func newMessageCommand(b messageBench) *cobra.Command {
+	cmd := b.command(maxIters, "messages per size, not counting those that warm up", b.prepare, b.part)
+	f := cmd.Flags()
+	cli.SizesFlag(f, &b.sizes, "size", "payload sizes")
+	switch b.name {
+	case "latency":
+		cli.ListFlag(f, &b.networks, "beside", "udp,tcp",
+			"measure these of package net as well, between the same interfaces", parseNetwork)
+	case "bandwidth":
+		f.IntVar(&b.window, "window", b.window, "messages sent before an answer is awaited")
+	}
+	return cmd
+}
+
+func (b *messageBench) prepare(*cobra.Command) error {
+	if b.name == "bandwidth" && (b.window < 1 || b.window > maxWindow) {
+		return cli.Misuse("--window %d: want 1 to %d", b.window, maxWindow)
+	}
+	if len(b.networks) > 0 && b.cluster.Kind == "fabric" {
+		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet or ring, or --interface")
+	}
+	return nil
+}
+
+// part measures on node 0; the other nodes answer it.
+func (b *messageBench) part(ctx context.Context, n *node) error {
+	if n.ep.Node() != 0 {
+		return serve(ctx, n.ep, n.nic)
+	}
+	for _, size := range b.sizes {
+		if most := n.ep.MaxPayload(); size > most {
+			return fmt.Errorf("--size %d: %w", size, &transport.SizeError{Size: size, Max: most})
+		}
+	}
+	n.lines.Say("waiting for the other nodes ...")
+	c, err := openClient(ctx, n.ep)
+	if err != nil {
+		return err
+	}
+	var costs *LogPTimes // of the first size
+	for _, network := range append([]string{""}, b.networks...) {
+		for _, size := range b.sizes {
+			r, measure := n.form, b.measure
+			r.SizeBytes, r.Window, r.Batch = size, b.window, b.batch
+			if network != "" {
+				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
+				measure = (*client).beside
+			}
+			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
+			if err := measure(c, ctx, &r); err != nil {
+				return err
+			}
+			if err := n.lines.Write(&r, r.head(), r.line()); err != nil {
+				return err
+			}
+			if costs == nil {
+				costs = r.LogPTimes
+			}
+		}
+	}
+	if costs != nil && !b.json {
+		if _, err := io.WriteString(n.lines.Out, costs.usage()); err != nil {
+			return err
+		}
+	}
+	return c.end(ctx)
+}

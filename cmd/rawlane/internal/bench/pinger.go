@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+const (
+	// pingTimeout is the least time after which a ping without an echo counts as lost.
+	pingTimeout = 100 * time.Millisecond
+	// pingLosses in a row end the benchmark: the other node is down.
+	pingLosses = 50
+	// settle is the least time of a warm-up: before, the system may run two spinning threads on one
+	// core.
+	settle = 20 * time.Millisecond
+)
+
+// errLost means that a ping or its echo did not arrive.
+var errLost = errors.New("lost")
+
+// pinger exchanges one message after the other with one node.
+type pinger struct {
+	port   *mcd.Port
+	to     mcd.Addr
+	b      []byte
+	seq    uint32
+	lost   uint64
+	inARow int
+
+	ctx    context.Context // renewed now and then: to make one takes longer than a round
+	cancel context.CancelFunc
+	made   time.Time
+}
+
+func (c *client) pinger(peer mcd.NodeID, size int) *pinger {
+	return &pinger{port: c.ping, to: mcd.Addr{Node: peer, Port: benchPing}, b: make([]byte, size)}
+}
+
+// warmUp makes n rounds at least, none of which counts.
+func (p *pinger) warmUp(ctx context.Context, n int) error {
+	for i, begun := 0, time.Now(); i < n || time.Since(begun) < settle; i++ {
+		if _, err := p.round(ctx); err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+	}
+	p.lost = 0
+	return nil
+}
+
+// round returns half of the time that a message takes there and back.
+func (p *pinger) round(ctx context.Context) (half time.Duration, err error) {
+	start := time.Now()
+	p.begin(ctx, start)
+	if err := p.port.Send(p.ctx, p.to, p.b); err != nil {
+		return 0, p.fault(ctx, err)
+	}
+	if err := p.await(ctx); err != nil {
+		return 0, err
+	}
+	return time.Since(start) / 2, nil
+}
+
+// begin makes the next message, at the time now.
+func (p *pinger) begin(ctx context.Context, now time.Time) {
+	if p.cancel == nil || now.Sub(p.made) > pingTimeout {
+		p.forget()
+		p.ctx, p.cancel = context.WithTimeout(ctx, 2*pingTimeout)
+		p.made = now
+	}
+	p.seq++
+	p.stamp()
+}
+
+// await waits for the message's echo.
+func (p *pinger) await(ctx context.Context) error {
+	for {
+		n, from, err := p.port.Recv(p.ctx, p.b)
+		if err != nil {
+			return p.fault(ctx, err)
+		}
+		if from == p.to && n == len(p.b) && p.stamped() {
+			p.inARow = 0
+			return nil
+		}
+		p.stamp() // a late echo of an earlier ping has overwritten it
+	}
+}
+
+// stamp numbers the message, if it is long enough, so that a late echo is not taken for another.
+func (p *pinger) stamp() {
+	if len(p.b) >= 4 {
+		binary.BigEndian.PutUint32(p.b, p.seq)
+	}
+}
+
+func (p *pinger) stamped() bool { return len(p.b) < 4 || binary.BigEndian.Uint32(p.b) == p.seq }
+
+func (p *pinger) forget() {
+	if p.cancel != nil {
+		p.cancel()
+		p.cancel = nil
+	}
+}
+
+// fault counts a loss; too many of them are an error that names the node.
+func (p *pinger) fault(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	p.forget()
+	p.lost++
+	if p.inARow++; p.inARow == pingLosses {
+		return fmt.Errorf("node %d has not answered %d messages in a row (has it ended, or is its cable out?)",
+			p.to.Node, pingLosses)
+	}
+	return errLost
+}
