@@ -18,7 +18,7 @@ type Switch struct{ device }
 // Fabric.AddHub.
 type Hub struct{ device }
 
-// device is what switches and hubs have in common. Its methods but plug need the lock.
+// device is what switches and hubs have in common. What is not exported needs the lock, but plug.
 type device struct {
 	f    *Fabric
 	name string
@@ -52,6 +52,9 @@ func (f *Fabric) newDevice(kind, name string) device {
 }
 
 func (d *device) plug() *device { return d }
+
+// String returns the device's name.
+func (d *device) String() string { return d.name }
 
 // addPort adds a port with e plugged in. A hub ignores p.
 func (d *device) addPort(p Port, e end) (number int, err error) {
@@ -89,9 +92,3 @@ func (s *Switch) Flush() {
 	defer s.f.mu.Unlock()
 	s.fwd.Flush()
 }
-
-// String returns the switch's name.
-func (s *Switch) String() string { return s.name }
-
-// String returns the hub's name.
-func (h *Hub) String() string { return h.name }
