@@ -135,7 +135,7 @@ func (s *Server) askAll() uint64 {
 	defer s.mu.Unlock()
 	s.sessions.asked++
 	for _, sess := range s.sessions.all {
-		sess.ask = s.sessions.asked
+		sess.next.Report = s.sessions.asked
 		sess.wakeUp()
 	}
 	return s.sessions.asked
