@@ -93,17 +93,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if err := s.restore(); err != nil {
-		s.unlock()
+		s.lock.Close()
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	s.http = s.newHTTP()
 	return s, nil
-}
-
-func (s *Server) unlock() {
-	if s.lock != nil {
-		_ = s.lock.Close() // nothing was written to it
-	}
 }
 
 // restore takes up the state of the file, or else begins with the plan of the configuration. Each
@@ -202,6 +196,6 @@ func (s *Server) Close() error {
 	s.discardPrepared()
 	s.change.Unlock()
 	s.served.Wait()
-	s.unlock()
+	s.lock.Close() // nothing was written to it
 	return err
 }
