@@ -51,8 +51,7 @@ type Service struct {
 	out     []engine.Send
 	buf     []byte
 	timer   *time.Timer
-	armed   bool
-	next    monotime.Time // if armed: the instant at which the timer fires
+	timerAt monotime.Time // when it fires; zero: not set
 }
 
 // Open starts the barriers of an endpoint: one service per port. It sends nothing.
@@ -141,11 +140,10 @@ func (s *Service) post(nic int, to mcd.Dest) {
 // as it is, so that it is set once for many of them. The caller holds mu.
 func (s *Service) arm(c *memberSet) {
 	at, ok := c.engine.Deadline()
-	if !ok || s.armed && !at.Before(s.next) {
-		return
+	if ok && (s.timerAt.IsZero() || at.Before(s.timerAt)) {
+		s.timerAt = at
+		s.timer.Reset(at.Sub(clock.Now()))
 	}
-	s.armed, s.next = true, at
-	s.timer.Reset(at.Sub(clock.Now()))
 }
 
 // tick does what is due, in a goroutine of the timer.
@@ -160,7 +158,7 @@ func (s *Service) tick() {
 func (s *Service) advance(now monotime.Time) [][]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armed = false
+	s.timerAt = monotime.Time{}
 	for _, c := range s.sets {
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()

@@ -1,34 +1,16 @@
 package memfifo
 
 import (
-	"time"
-
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// alarm is the one timer of a domain, set for the earliest deadline of its peers. Domain.mu guards
-// it.
-type alarm struct {
-	timer *time.Timer
-	set   bool
-	at    monotime.Time // if set
-}
-
-// init makes the alarm, not set; ring runs in a goroutine of its own.
-func (a *alarm) init(ring func()) {
-	a.timer = time.AfterFunc(time.Hour, ring)
-	a.timer.Stop()
-}
-
-func (a *alarm) stop() { a.timer.Stop() }
-
-// by has the alarm ring no later than at.
-func (a *alarm) by(now, at monotime.Time) {
-	if !a.set || at.Before(a.at) {
-		a.set, a.at = true, at
-		a.timer.Reset(at.Sub(now))
+// setTimer has the domain's one timer fire no later than at: its peers' earliest deadline.
+func (d *Domain) setTimer(now, at monotime.Time) {
+	if d.timerAt.IsZero() || at.Before(d.timerAt) {
+		d.timerAt = at
+		d.timer.Reset(at.Sub(now))
 	}
 }
 
@@ -42,7 +24,7 @@ func (p *peer) watch(now monotime.Time) {
 		at, ok = probe, true
 	}
 	if ok {
-		p.d.timer.by(now, at)
+		p.d.setTimer(now, at)
 	}
 }
 
@@ -50,7 +32,7 @@ func (p *peer) watch(now monotime.Time) {
 func (d *Domain) onAlarm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.timer.set = false
+	d.timerAt = monotime.Time{}
 	if d.closed {
 		return
 	}

@@ -28,21 +28,17 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 	}
 	put := func(data ...byte) []byte {
 		b := make([]byte, opPut.size(len(data)))
-		putRecord(b, opPut, w.key, 0, data, 0)
+		(&request{key: w.key}).write(b, opPut, 0, data, 0)
 		return b
 	}
 	more := func(data ...byte) []byte {
 		b := make([]byte, opPutContinue.size(len(data)))
-		putRecord(b, opPutContinue, Key{}, 0, data, 0)
+		new(request).write(b, opPutContinue, 0, data, 0)
 		return b
 	}
 	push := func(flags byte, total uint32, data string) []byte {
 		b := make([]byte, opPush.size(len(data)))
-		f := opPush.begin(b, flags, len(data))
-		f.u16(q.key.ID)
-		f.u64(q.key.Secret)
-		f.u32(total)
-		copy(f.b, data)
+		(&request{key: q.key, total: int(total)}).write(b, opPush, flags, []byte(data), 0)
 		return b
 	}
 	plain := func(o opcode, data int) []byte {
@@ -105,7 +101,7 @@ func TestFIFO_ClosedBehindTheLastRecord(t *testing.T) {
 		q.append(nil, []byte{7})
 		d.mu.Unlock()
 		_ = q.Close()
-		if err := q.await(t.Context()); err != nil {
+		if err := d.sleepUntil(t.Context(), &q.waiters, &q.closed, func() bool { return !q.ring.empty() }); err != nil {
 			t.Errorf("the wait of Pop: %v", err)
 		}
 		b := make([]byte, 1)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -55,7 +56,8 @@ type Domain struct {
 	fifos   map[uint16]*FIFO
 	rx      receiver
 	batch   [reliable.MaxBatch][]byte
-	timer   alarm
+	timer   *time.Timer
+	timerAt monotime.Time // when it fires; zero: not set
 	pool    pool
 	stats   Counters
 	lastID  uint32 // request ID given out last
@@ -70,8 +72,9 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.frameSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.frameSize, least)
 	}
-	d.timer.init(d.onAlarm)
-	d.mu.Lock() // a message may come before the port is known
+	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
+	d.timer.Stop() // setTimer sets it
+	d.mu.Lock()    // a message may come before the port is known
 	defer d.mu.Unlock()
 	var err error
 	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: d.receive})
@@ -186,7 +189,7 @@ func (d *Domain) close() error {
 			p.fail(ErrClosed)
 		}
 	}
-	d.timer.stop()
+	d.timer.Stop()
 	for _, w := range d.windows {
 		w.wake(ErrClosed)
 	}

@@ -30,11 +30,8 @@ func (p *peer) encodeParts(rq *request) fit {
 		if n < 0 {
 			return noRoom
 		}
-		b := p.conn.Reserve(reliable.Requests, op.size(n))
-		if op == opPush {
-			pushRecord(b, rq.key, rq.total, rq.data[:n], rq.partFlags(n))
-		} else {
-			putRecord(b, op, rq.key, rq.off, rq.data[:n], rq.partFlags(n))
+		rq.write(p.conn.Reserve(reliable.Requests, op.size(n)), op, rq.partFlags(n), rq.data[:n], 0)
+		if rq.op == opPut {
 			rq.off += uint64(n)
 			p.putTo = cursor{rq.key.ID, rq.key.Secret, rq.off, true}
 		}
@@ -83,26 +80,6 @@ func (rq *request) partFlags(n int) (flags byte) {
 	return flags
 }
 
-// putRecord writes a put, or a part of one.
-func putRecord(b []byte, op opcode, k Key, off uint64, data []byte, flags byte) {
-	w := op.begin(b, flags, len(data))
-	if op == opPut {
-		w.u16(k.ID)
-		w.u64(k.Secret)
-		w.u64(off)
-	}
-	copy(w.b, data)
-}
-
-// pushRecord writes a push of a record of total bytes, or a part of one.
-func pushRecord(b []byte, k Key, total int, data []byte, flags byte) {
-	w := opPush.begin(b, flags, len(data))
-	w.u16(k.ID)
-	w.u64(k.Secret)
-	w.u32(uint32(total))
-	copy(w.b, data)
-}
-
 // encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
 // as its caller waits.
 func (p *peer) encodeRequest(wr *workRequest) fit {
@@ -114,30 +91,36 @@ func (p *peer) encodeRequest(wr *workRequest) fit {
 	wr.requestID = p.d.lastID
 	wr.issued = p.issued
 	p.pending[wr.requestID] = wr
-	wr.write(b)
+	wr.write(b, wr.op, 0, wr.data, wr.requestID)
 	p.conn.Uncork(reliable.Requests)
 	return whole
 }
 
-// write writes the record of an operation with a reply.
-func (wr *workRequest) write(b []byte) {
-	w := wr.op.begin(b, 0, len(wr.data))
-	if wr.op != opFence {
-		w.u16(wr.key.ID)
-		w.u64(wr.key.Secret)
+// write writes the record of a request, or of the part of it with that data.
+func (rq *request) write(b []byte, op opcode, flags byte, data []byte, requestID uint32) {
+	w := op.begin(b, flags, len(data))
+	if op != opPutContinue && op != opFence {
+		w.u16(rq.key.ID)
+		w.u64(rq.key.Secret)
 	}
-	if wr.op != opFence && wr.op != opTryPush {
-		w.u64(wr.off)
+	switch op {
+	case opPut:
+		w.u64(rq.off)
+	case opPush:
+		w.u32(uint32(rq.total))
+	case opTryPush, opFence:
+		w.u32(requestID)
+	case opGet, opFetchAdd, opSwap, opCompareSwap:
+		w.u64(rq.off)
+		w.u32(requestID)
+		if op == opGet {
+			w.u32(uint32(len(rq.buf)))
+			break
+		}
+		w.u64(rq.operand)
+		if op == opCompareSwap {
+			w.u64(rq.expected)
+		}
 	}
-	w.u32(wr.requestID)
-	switch wr.op {
-	case opGet:
-		w.u32(uint32(len(wr.buf)))
-	case opFetchAdd, opSwap:
-		w.u64(wr.operand)
-	case opCompareSwap:
-		w.u64(wr.operand)
-		w.u64(wr.expected)
-	}
-	copy(w.b, wr.data)
+	copy(w.b, data)
 }

@@ -59,7 +59,7 @@ func (f *FIFO) Pop(ctx context.Context, b []byte) (int, error) {
 		if ok || err != nil {
 			return n, err
 		}
-		if err := f.await(ctx); err != nil {
+		if err := f.Wait(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -122,27 +122,12 @@ func (f *FIFO) remove(end uint64) {
 
 // Wait returns when there is a record. Errors: ErrClosed, the context's.
 func (f *FIFO) Wait(ctx context.Context) error {
-	for f.ring.empty() {
-		if err := f.await(ctx); err != nil {
-			return err
-		}
+	if !f.ring.empty() {
+		return nil
 	}
-	return nil
-}
-
-// await waits for the next record, unless there is one.
-func (f *FIFO) await(ctx context.Context) error {
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
-	switch {
-	case !f.ring.empty():
-		return nil
-	case f.closed || f.d.closed:
-		return ErrClosed
-	}
-	return f.d.sleep(ctx, &f.waiters)
+	return f.d.sleepUntil(ctx, &f.waiters, &f.closed, func() bool { return !f.ring.empty() })
 }
 
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also

@@ -33,3 +33,19 @@ func (d *Domain) sleep(ctx context.Context, l *waitlist) error {
 	d.pool.completions.put(c)
 	return err
 }
+
+// sleepUntil waits until a condition holds, which is looked at whenever the list is woken, or until
+// its window or FIFO has ended. It takes mu.
+func (d *Domain) sleepUntil(ctx context.Context, l *waitlist, ended *bool, holds func() bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !holds() {
+		if *ended || d.closed {
+			return ErrClosed
+		}
+		if err := d.sleep(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -99,7 +99,7 @@ func (w *Window) Notified() uint64 { return w.notes.Load() }
 // Wait returns when more than seen operations with a notification have been completed, and how
 // many: what they wrote is in place. ErrClosed if the window is revoked.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
-	err := w.await(ctx, &w.noteWaiters, func() bool { return w.notes.Load() > seen })
+	err := w.d.sleepUntil(ctx, &w.noteWaiters, &w.revoked, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err
 }
 
@@ -114,7 +114,7 @@ func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) 
 	}
 	w.waiting.Add(1) // before the word is looked at: see Store
 	defer w.waiting.Add(-1)
-	err = w.await(ctx, &w.waiters, func() bool { v = p.Load(); return ok(v) })
+	err = w.d.sleepUntil(ctx, &w.waiters, &w.revoked, func() bool { v = p.Load(); return ok(v) })
 	return v, err
 }
 
@@ -152,19 +152,4 @@ func (w *Window) word(off int64) (*atomic.Uint64, error) {
 		return nil, fmt.Errorf("window %d: word at %d: %w", w.key.ID, off, ErrAlignment)
 	}
 	return (*atomic.Uint64)(p), nil
-}
-
-// await waits until a condition holds, which is looked at after each change.
-func (w *Window) await(ctx context.Context, list *waitlist, ok func() bool) error {
-	w.d.mu.Lock()
-	defer w.d.mu.Unlock()
-	for !ok() {
-		if w.revoked || w.d.closed {
-			return ErrClosed
-		}
-		if err := w.d.sleep(ctx, list); err != nil {
-			return err
-		}
-	}
-	return nil
 }

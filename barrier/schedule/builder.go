@@ -54,9 +54,6 @@ func (b *builder) step(awaits bool) *Step {
 	return &b.steps[len(b.steps)-1]
 }
 
-// cut ends the step.
-func (b *builder) cut() { b.closed = true }
-
 // await adds a message that the rank awaits before its later notifies.
 func (b *builder) await(from, label int) {
 	s := b.step(true)

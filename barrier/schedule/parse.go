@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,106 +16,92 @@ const maxNumber = 1 << 16
 // Parse returns the algorithm with a name, as String returns it.
 func Parse(name string) (Algorithm, error) {
 	p := parser{words: strings.Split(name, ":")}
-	a, err := p.algorithm()
-	if err == nil && len(p.words) > 0 {
-		err = fmt.Errorf("%q is too much", strings.Join(p.words, ":"))
+	a := p.algorithm()
+	if len(p.words) > 0 {
+		p.fail("%q is too much", strings.Join(p.words, ":"))
 	}
-	if err != nil {
-		return Algorithm{}, fmt.Errorf("algorithm %q: %w (there are: %s)", name, err, Names)
+	if p.err != nil {
+		return Algorithm{}, fmt.Errorf("algorithm %q: %w (there are: %s)", name, p.err, Names)
 	}
 	return a, nil
 }
 
-// parser takes words off the front.
+// parser takes words off the front. After an error it goes on with values that are valid.
 type parser struct {
 	words []string
 	depth int
+	err   error // the first
 }
 
 // maxDepth bounds the nesting of algorithms: each level takes labels.
 const maxDepth = 8
 
-var errEnd = errors.New("something is missing at its end")
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
 
-func (p *parser) word() (string, error) {
+func (p *parser) word() string {
 	if len(p.words) == 0 {
-		return "", errEnd
+		p.fail("something is missing at its end")
+		return ""
 	}
 	w := p.words[0]
 	p.words = p.words[1:]
-	return w, nil
+	return w
 }
 
-func (p *parser) number(least, most int) (int, error) {
-	w, err := p.word()
-	if err != nil {
-		return 0, err
-	}
+func (p *parser) number(least, most int) int {
+	w := p.word()
 	n, err := strconv.Atoi(w)
 	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%q: want a number of %d to %d", w, least, most)
+		p.fail("%q: want a number of %d to %d", w, least, most)
+		return least
 	}
-	return n, nil
+	return n
 }
 
-// simple are the algorithms without parameters.
-var simple = map[string]func() Algorithm{
-	"shuffle":          Shuffle,
-	"concurrent":       Concurrent,
-	"star":             Star,
-	"chassis":          Chassis,
-	"chassis-repeated": ChassisRepeated,
-	"auto":             func() Algorithm { return Auto() },
-}
-
-// family is the algorithms with a number, made of other algorithms.
-type family struct {
-	least, most int // the number's bounds
-	of          int // how many algorithms follow
-	make        func(n int, of []Algorithm) Algorithm
-}
-
-var families = map[string]family{
-	"tree":      {2, maxNumber, 0, func(k int, _ []Algorithm) Algorithm { return Tree(k) }},
-	"treetree":  {2, maxNumber, 0, func(k int, _ []Algorithm) Algorithm { return TreeTree(k) }},
-	"stripe":    {1, MaxNICs, 1, func(nics int, of []Algorithm) Algorithm { return Stripe(of[0], nics) }},
-	"redundant": {1, MaxNICs, 1, func(nics int, of []Algorithm) Algorithm { return Redundant(of[0], nics) }},
-	"hier": {2, maxNumber, 2, func(group int, of []Algorithm) Algorithm {
-		return Hierarchical(of[0], of[1], group)
-	}},
-	"repeated": {2, maxNumber, 2, func(group int, of []Algorithm) Algorithm {
-		return HierarchicalRepeated(of[0], of[1], group)
-	}},
-}
-
-func (p *parser) algorithm() (Algorithm, error) {
+func (p *parser) algorithm() Algorithm {
 	if p.depth++; p.depth > maxDepth {
-		return Algorithm{}, fmt.Errorf("more than %d deep", maxDepth)
+		p.fail("more than %d deep", maxDepth)
+		return Algorithm{}
 	}
 	defer func() { p.depth-- }()
-	word, err := p.word()
-	if err != nil {
-		return Algorithm{}, err
-	}
-	if simple, ok := simple[word]; ok {
-		return simple(), nil
-	}
-	f, ok := families[word]
-	if !ok {
-		return Algorithm{}, fmt.Errorf("there is no %q", word)
-	}
-	n, err := p.number(f.least, f.most)
-	if err != nil {
-		return Algorithm{}, err
-	}
-	if word == "hier" && len(p.words) == 0 {
-		return Hierarchical(Star(), Tree(2), n), nil
-	}
-	of := make([]Algorithm, f.of)
-	for i := range of {
-		if of[i], err = p.algorithm(); err != nil {
-			return Algorithm{}, err
+	switch word := p.word(); word {
+	case "shuffle":
+		return Shuffle()
+	case "concurrent":
+		return Concurrent()
+	case "star":
+		return Star()
+	case "chassis":
+		return Chassis()
+	case "chassis-repeated":
+		return ChassisRepeated()
+	case "auto":
+		return Auto()
+	case "tree":
+		return Tree(p.number(2, maxNumber))
+	case "treetree":
+		return TreeTree(p.number(2, maxNumber))
+	case "stripe":
+		nics := p.number(1, MaxNICs)
+		return Stripe(p.algorithm(), nics)
+	case "redundant":
+		nics := p.number(1, MaxNICs)
+		return Redundant(p.algorithm(), nics)
+	case "hier":
+		group := p.number(2, maxNumber)
+		if len(p.words) == 0 {
+			return Hierarchical(Star(), Tree(2), group)
 		}
+		return Hierarchical(p.algorithm(), p.algorithm(), group)
+	case "repeated":
+		group := p.number(2, maxNumber)
+		return HierarchicalRepeated(p.algorithm(), p.algorithm(), group)
+	default:
+		p.fail("there is no %q", word)
+		return Algorithm{}
 	}
-	return f.make(n, of), nil
 }

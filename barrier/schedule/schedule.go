@@ -53,7 +53,7 @@ func New(name string, steps func(rank, size int) []Step) Algorithm {
 			for _, t := range s.Notify {
 				b.notifyVia(t.NIC, t.To, int(t.Label))
 			}
-			b.cut()
+			b.closed = true
 		}
 		b.label += maxLabels / 2 // leaves as many to a composition
 	}}

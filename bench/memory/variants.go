@@ -31,23 +31,36 @@ var (
 // variants take turns in this order. Those that are compared are close together: the n-th results
 // of rows with equally many results were measured together.
 func (b *bench) variants() []harness.Variant {
+	inBytes, records := "--bytes="+strconv.Itoa(*bytes), min(*bytes/recordLen, maxRecords)/batch*batch
 	all := []harness.Variant{
-		{Name: "message", Run: b.message},
-		{Name: "put", Run: b.puts},
-		{Name: "long put", Run: b.longPuts},
-		{Name: cPrefix + "TCP stream", Run: b.tcpStream},
-		{Name: "put in large frames", Run: b.putsOfLargeFrames},
-		{Name: "push", Run: b.pushes},
-		{Name: cPrefix + "TCP records", Run: b.tcpRecords},
-		{Name: cPrefix + "TCP ping", Run: b.tcpPing},
+		{Name: plain4, Run: b.command("latency", []int{4}, func(l line) { b.latency.Add(plain4, l.P50) })},
+		{Name: put4, Run: b.command("put", slices.Concat([]int{4}, smallSizes), func(l line) {
+			if l.Size == 4 {
+				b.latency.Add(put4, l.P50)
+			} else {
+				b.small.Add(putOf(l.Size, frameLen), l.MB)
+			}
+		}, inBytes)},
+		{Name: peak, Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
+		{Name: tcpLong, Run: b.tcpSend(b.oneWay, tcpLong, 1024, *bytes/1024, 64, 1024/1e6)},
+		{Name: "rawlane, put, large frames",
+			Run: b.command("put", largeSizes, b.addPut(largeMTU), inBytes, "--mtu="+strconv.Itoa(largeMTU))},
+		{Name: pushEach, Run: b.command("fifo", []int{recordLen, 64}, func(l line) {
+			if l.Size == recordLen {
+				b.records.Add(pushEach, l.Msgs/1e6)
+				b.records.Add(pushBatch, l.Batched/1e6)
+			} else {
+				b.latency.Add(push64, l.P50)
+			}
+		}, inBytes)},
+		{Name: tcpEach, Run: b.tcpSend(b.records, tcpEach, recordLen, records, 1, 1/1e6)},
+		{Name: tcpBatch, Run: b.tcpSend(b.records, tcpBatch, recordLen, records, batch, 1/1e6)},
+		{Name: tcp64, Run: b.tcpPing},
 	}
 	return slices.DeleteFunc(all, func(v harness.Variant) bool {
-		return b.programs.C == "" && strings.HasPrefix(v.Name, cPrefix)
+		return b.programs.C == "" && strings.HasPrefix(v.Name, "C, ")
 	})
 }
-
-// cPrefix begins the names of variants in C.
-const cPrefix = "C, "
 
 // line is what the command prints.
 type line struct {
@@ -59,86 +72,54 @@ type line struct {
 	Duplex  float64 `json:"duplex_mb_per_s"`
 }
 
-// measure runs a benchmark of the command.
-func (b *bench) measure(ctx context.Context, what string, sizes []int, more ...string) ([]line, error) {
+// command runs a benchmark of the command, and adds each line to the tables.
+func (b *bench) command(what string, sizes []int, add func(line), more ...string) func(context.Context) error {
 	var words []string
-	for _, s := range sizes {
-		words = append(words, strconv.Itoa(s))
+	for _, size := range sizes {
+		words = append(words, strconv.Itoa(size))
 	}
 	args := append([]string{what, "--link", "ring", "--iters", strconv.Itoa(b.Iters),
 		"--size", strings.Join(words, ",")}, more...)
-	lines, err := harness.Lines[line](ctx, &b.programs, args...)
-	if err == nil && len(lines) != len(sizes) {
-		err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), len(sizes))
+	return func(ctx context.Context) error {
+		lines, err := harness.Lines[line](ctx, &b.programs, args...)
+		if err == nil && len(lines) != len(sizes) {
+			err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), len(sizes))
+		}
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			add(l)
+		}
+		return nil
 	}
-	return lines, err
 }
 
-func (b *bench) message(ctx context.Context) error {
-	lines, err := b.measure(ctx, "latency", []int{4})
-	if err == nil {
-		b.latency.Add(plain4, lines[0].P50)
+// addPut adds long writes with an MTU.
+func (b *bench) addPut(mtu int) func(line) {
+	return func(l line) {
+		b.oneWay.Add(putOf(l.Size, mtu), l.MB)
+		b.bothWays.Add(putOf(l.Size, mtu), l.Duplex)
 	}
-	return err
-}
-
-func (b *bench) size() string { return "--bytes=" + strconv.Itoa(*bytes) }
-
-func (b *bench) puts(ctx context.Context) error {
-	lines, err := b.measure(ctx, "put", slices.Concat([]int{4}, smallSizes), b.size())
-	if err != nil {
-		return err
-	}
-	b.latency.Add(put4, lines[0].P50)
-	for _, l := range lines[1:] {
-		b.small.Add(putOf(l.Size, frameLen), l.MB)
-	}
-	return nil
 }
 
 // turns is how often long writes and frames in C take turns in a round: they differ by less than
 // the machine does from one second to the next.
 const turns = 4
 
-func (b *bench) longPuts(ctx context.Context) error {
-	for range turns {
-		lines, err := b.measure(ctx, "put", largeSizes, b.size())
-		if err != nil {
-			return err
+func (b *bench) longPuts(put func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for range turns {
+			err := put(ctx)
+			if err == nil && b.programs.C != "" {
+				err = errors.Join(b.frames(ctx), b.framesBothWays(ctx))
+			}
+			if err != nil {
+				return err
+			}
 		}
-		b.addPuts(lines, frameLen)
-		if b.programs.C == "" {
-			continue
-		}
-		if err := errors.Join(b.frames(ctx), b.framesBothWays(ctx)); err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
-}
-
-func (b *bench) putsOfLargeFrames(ctx context.Context) error {
-	lines, err := b.measure(ctx, "put", largeSizes, b.size(), "--mtu="+strconv.Itoa(largeMTU))
-	b.addPuts(lines, largeMTU)
-	return err
-}
-
-func (b *bench) addPuts(lines []line, mtu int) {
-	for _, l := range lines {
-		b.oneWay.Add(putOf(l.Size, mtu), l.MB)
-		b.bothWays.Add(putOf(l.Size, mtu), l.Duplex)
-	}
-}
-
-func (b *bench) pushes(ctx context.Context) error {
-	lines, err := b.measure(ctx, "fifo", []int{recordLen, 64}, b.size())
-	if err != nil {
-		return err
-	}
-	b.records.Add(pushEach, lines[0].Msgs/1e6)
-	b.records.Add(pushBatch, lines[0].Batched/1e6)
-	b.latency.Add(push64, lines[1].P50)
-	return nil
 }
 
 // runC runs modes of the C program on both nodes.
@@ -156,46 +137,20 @@ func (b *bench) tcpPing(ctx context.Context) error {
 	return err
 }
 
-// send returns how many records a second TCP carries.
-func (b *bench) send(ctx context.Context, sink string, size, count, batch int) (float64, error) {
-	_, ns, err := b.runC(ctx, sink, "tcp-send", b.pair.IP(1), size, count, batch)
-	if err != nil {
-		return 0, err
-	}
-	return float64(count) / ns[0] * 1e9, nil
-}
-
-// sinks are the ways to receive.
-var sinks = []struct{ mode, name string }{{"tcp-sink", "blocking"}, {"tcp-sink-polled", "polled"}}
-
-func (b *bench) tcpRecords(ctx context.Context) error {
-	count := min(*bytes/recordLen, maxRecords) / batch * batch
-	for _, k := range []struct {
-		batch int
-		name  string
-	}{{1, tcpEach}, {batch, tcpBatch}} {
-		for _, sink := range sinks {
-			rate, err := b.send(ctx, sink.mode, recordLen, count, k.batch)
+// tcpSend adds how many records of a size TCP carries in a second, in a unit, by sends of a batch.
+func (b *bench) tcpSend(
+	t *table, name string, size, count, batch int, unit float64,
+) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, sink := range []struct{ mode, name string }{{"tcp-sink", "blocking"}, {"tcp-sink-polled", "polled"}} {
+			_, ns, err := b.runC(ctx, sink.mode, "tcp-send", b.pair.IP(1), size, count, batch)
 			if err != nil {
 				return err
 			}
-			b.records.Add(k.name+", "+sink.name, rate/1e6)
+			t.Add(name+", "+sink.name, float64(count)/ns[0]*1e9*unit)
 		}
+		return nil
 	}
-	return nil
-}
-
-// tcpStream writes 64 KiB at a time.
-func (b *bench) tcpStream(ctx context.Context) error {
-	const size = 1024
-	for _, sink := range sinks {
-		rate, err := b.send(ctx, sink.mode, size, *bytes/size, 65536/size)
-		if err != nil {
-			return err
-		}
-		b.oneWay.Add(tcpLong+", "+sink.name, rate*size/1e6)
-	}
-	return nil
 }
 
 // ways to send frames.

@@ -9,15 +9,15 @@ import (
 func benchmarkForward(b *testing.B, ports, stations int, dst func(i int) transport.MAC) {
 	s := New(Config{})
 	for range ports {
-		if _, err := s.AddPort(Transparent()); err != nil {
+		if _, err := s.AddPort(Port{}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	out := make([]Egress, 0, ports)
 	for i := range stations {
-		s.Forward(start, i%ports, untagged(unicastTo(i), transport.Broadcast), out)
+		s.Forward(start, i%ports, untaggedFrame(unicastTo(i), transport.Broadcast), out)
 	}
-	f := untagged(unicastTo(0), unicastTo(1))
+	f := untaggedFrame(unicastTo(0), unicastTo(1))
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		from := i % stations

@@ -4,22 +4,21 @@ package l2switch
 type Verdict uint8
 
 const (
-	Forwarded    Verdict = iota // to the one port behind which its destination is
-	Flooded                     // to all ports of its VID: the destination is not known
-	Multicast                   // to all ports of its VID: the destination is a group
-	SamePort                    // filtered: its destination is behind the port it came from
-	NotAccepted                 // filtered: the port does not accept such frames, tagged or untagged
-	NotMember                   // filtered: the port it came from is not a member of its VID
-	NotMemberOut                // filtered: the port of its destination is not a member of its VID
-	BadVID                      // filtered: VID 4095
-	BadSource                   // filtered: a group or the zero address as its source
-	LinkLocal                   // filtered: 01:80:c2:00:00:0x, which no switch forwards
-	PortDown                    // filtered: came by a port that is down
-	verdicts                    // how many there are
+	Forwarded   Verdict = iota // to the one port behind which its destination is
+	Flooded                    // to all ports of its VID: the destination is not known
+	Multicast                  // to all ports of its VID: the destination is a group
+	SamePort                   // filtered: its destination is behind the port it came from
+	NotAccepted                // filtered: the port does not accept such frames, tagged or untagged
+	NotMember                  // filtered: the port it came from is not a member of its VID
+	BadVID                     // filtered: VID 4095
+	BadSource                  // filtered: a group or the zero address as its source
+	LinkLocal                  // filtered: 01:80:c2:00:00:0x, which no switch forwards
+	PortDown                   // filtered: came by a port that is down
+	verdicts                   // how many there are
 )
 
 var verdictNames = [verdicts]string{
-	"forwarded", "flooded", "multicast", "same port", "not accepted", "not a member", "not a member out",
+	"forwarded", "flooded", "multicast", "same port", "not accepted", "not a member",
 	"bad VID", "bad source", "link-local", "port down",
 }
 
@@ -41,7 +40,7 @@ type Counters struct {
 	DroppedSamePort     uint64 `json:"dropped_same_port"`      // the destination is where it came from
 	DroppedNotAccepted  uint64 `json:"dropped_not_accepted"`   // frame type that the port does not accept
 	DroppedNotMember    uint64 `json:"dropped_not_member"`     // came by a port outside its VID
-	DroppedNotMemberOut uint64 `json:"dropped_not_member_out"` // the destination's port is outside its VID
+	DroppedNotMemberOut uint64 `json:"dropped_not_member_out"` // 0: behind a port outside a VID none is learned
 	DroppedBadVID       uint64 `json:"dropped_bad_vid"`        // VID 4095
 	DroppedBadSource    uint64 `json:"dropped_bad_source"`     // group or zero source address
 	DroppedLinkLocal    uint64 `json:"dropped_link_local"`     // destination 01:80:c2:00:00:0x
@@ -58,7 +57,7 @@ func (c *Counters) Received() uint64 { return c.Forwarded + c.Flooded + c.Multic
 
 // Dropped returns how many frames were filtered, for whatever cause.
 func (c *Counters) Dropped() uint64 {
-	return c.DroppedSamePort + c.DroppedNotAccepted + c.DroppedNotMember + c.DroppedNotMemberOut +
+	return c.DroppedSamePort + c.DroppedNotAccepted + c.DroppedNotMember +
 		c.DroppedBadVID + c.DroppedBadSource + c.DroppedLinkLocal + c.DroppedPortDown
 }
 
@@ -68,8 +67,8 @@ func (s *Switch) Counters() Counters {
 	return Counters{
 		Forwarded: n[Forwarded], Flooded: n[Flooded], Multicast: n[Multicast],
 		DroppedSamePort: n[SamePort], DroppedNotAccepted: n[NotAccepted], DroppedNotMember: n[NotMember],
-		DroppedNotMemberOut: n[NotMemberOut], DroppedBadVID: n[BadVID], DroppedBadSource: n[BadSource],
-		DroppedLinkLocal: n[LinkLocal], DroppedPortDown: n[PortDown],
-		Learned: s.learned, Moved: s.moved, TableFull: s.tableFull, Addresses: s.table.used,
+		DroppedBadVID: n[BadVID], DroppedBadSource: n[BadSource], DroppedLinkLocal: n[LinkLocal],
+		DroppedPortDown: n[PortDown],
+		Learned:         s.learned, Moved: s.moved, TableFull: s.tableFull, Addresses: s.table.used,
 	}
 }

@@ -23,13 +23,20 @@ func (s *script) next16() uint16 { return uint16(s.next())<<8 | uint16(s.next())
 
 func (s *script) port() Port {
 	p := Port{
-		PVID: transport.VID(s.next16() & 0xfff), Accept: Accept(s.next() % 4),
-		Others: Mode(s.next() % 5), Modes: make(map[transport.VID]Mode),
+		PVID: transport.VID(s.next16() & 0xfff), TaggedOnly: s.next()%4 == 1,
+	}
+	if s.next()%5 != 1 {
+		p.VIDs = []transport.VID{}
 	}
 	for range s.next() % 4 {
-		p.Modes[transport.VID(s.next16()&0x1fff)] = Mode(s.next() % 5)
+		vid, how := transport.VID(s.next16()&0x1fff), s.next()
+		if p.VIDs != nil && how%4 != 0 {
+			p.VIDs = append(p.VIDs, vid)
+		}
+		if how&4 != 0 {
+			p.Untagged = append(p.Untagged, vid)
+		}
 	}
-	p.Leaky = s.next()&1 != 0
 	return p
 }
 
@@ -96,7 +103,7 @@ func checkEgress(t *testing.T, s *Switch, in int, f *transport.Frame, out []Egre
 		}
 		last = e.Port
 		p := s.ports[e.Port]
-		if e.Port == in || p.down || vid > transport.MaxVID || p.mode[vid] == Excluded {
+		if e.Port == in || p.down || vid > transport.MaxVID || p.mode[vid] == excluded {
 			t.Fatalf("frame %+v of VID %d came by port %d and leaves by %d (mode %v, down %t)", f, vid, in, e.Port, p.mode[vid], p.down)
 		}
 		onWire := p.pvid // what the next switch takes it for

@@ -1,99 +1,81 @@
 package l2switch
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Mode is a port's membership in a VID, and how frames of that VID leave by it.
-type Mode uint8
+// mode is a port's membership in a VID, and how frames of that VID leave by it.
+type mode uint8
 
 const (
-	Excluded Mode = iota // not a member: none leave, and none come in unless the port is Leaky
-	Tagged               // with a tag
-	Untagged             // without
-	// Keep: as they came, like a switch without VLANs (IEEE 802.1D). A frame that came untagged or
-	// with a priority tag leaves so if the VID is this port's PVID, else tagged. A frame that came
-	// tagged leaves tagged. So priority tags pass, which 802.1Q does not allow.
-	Keep
+	excluded mode = iota // not a member: none leave, and none come in
+	tagged               // with a tag
+	untagged             // without
+	// keep: as they came, like a switch without VLANs (IEEE 802.1D). A frame that came untagged or
+	// with a priority tag leaves so, and one that came tagged leaves tagged. So priority tags pass,
+	// which 802.1Q does not allow. Only the PVID has it.
+	keep
 )
 
-// String names m.
-func (m Mode) String() string {
-	return [...]string{"excluded", "tagged", "untagged", "keep"}[m&3]
-}
-
-// Accept is a port's acceptable frame types. Source: IEEE 802.1Q §6.9.
-type Accept uint8
-
-const (
-	AcceptAll      Accept = iota // any
-	AcceptTagged                 // with a VID other than 0: neither untagged nor priority-tagged
-	AcceptUntagged               // untagged and priority-tagged
-)
-
-// Port is the configuration of a port. The zero Port is a member of nothing; see [Transparent],
-// [Access] and [Trunk] for the usual ones.
+// Port is the configuration of a port. The zero Port passes everything through, as a switch without
+// VLANs does: it is in every VID, and frames leave with the tag, or without one, as they came.
 type Port struct {
-	PVID   transport.VID // of untagged and priority-tagged frames; 0: DefaultPVID
-	Accept Accept
-	// Leaky takes in frames of VIDs that the port is not a member of (ingress filtering off).
-	Leaky  bool
-	Modes  map[transport.VID]Mode // per VID
-	Others Mode                   // of the VIDs that Modes does not name
-}
-
-// Transparent is a port in all VIDs; tags leave as they came.
-func Transparent() Port {
-	return Port{Modes: map[transport.VID]Mode{DefaultPVID: Keep}, Others: Tagged}
+	PVID       transport.VID   // of untagged and priority-tagged frames; 0: DefaultPVID
+	VIDs       []transport.VID // that the port is a member of; nil: all
+	Untagged   []transport.VID // of those, that leave without a tag
+	TaggedOnly bool            // no frame comes in or leaves without a VID
 }
 
 // Access is the port of a station without VLANs: a member of vid alone, untagged.
 func Access(vid transport.VID) Port {
-	return Port{PVID: vid, Modes: map[transport.VID]Mode{vid: Untagged}}
+	return Port{PVID: vid, VIDs: []transport.VID{vid}, Untagged: []transport.VID{vid}}
 }
 
 // Trunk is a port to another switch that carries vids, tagged, and nothing untagged.
 func Trunk(vids ...transport.VID) Port {
-	p := Port{Accept: AcceptTagged, Modes: make(map[transport.VID]Mode)}
-	for _, vid := range vids {
-		p.Modes[vid] = Tagged
-	}
-	return p
+	return Port{VIDs: append([]transport.VID{}, vids...), TaggedOnly: true}
 }
 
 // port is a Port, prepared for look-ups by VID.
 type port struct {
-	mode   [transport.MaxVID + 1]Mode
-	pvid   transport.VID
-	accept Accept
-	leaky  bool
-	down   bool
+	mode       [transport.MaxVID + 1]mode
+	pvid       transport.VID
+	taggedOnly bool
+	down       bool
 }
 
 func newPort(c Port) (*port, error) {
-	p := &port{pvid: c.PVID, accept: c.Accept, leaky: c.Leaky}
-	if p.pvid == 0 {
-		p.pvid = DefaultPVID
-	}
+	p := &port{pvid: cmp.Or(c.PVID, DefaultPVID), taggedOnly: c.TaggedOnly}
 	if err := checkVID(p.pvid); err != nil {
 		return nil, fmt.Errorf("PVID: %w", err)
 	}
-	if c.Accept > AcceptUntagged || c.Others > Keep {
-		return nil, fmt.Errorf("accept %d, others %d: no such value", c.Accept, c.Others)
-	}
-	for vid := transport.VID(1); vid <= transport.MaxVID; vid++ {
-		p.mode[vid] = c.Others
-	}
-	for vid, m := range c.Modes {
+	for _, vid := range slices.Concat(c.VIDs, c.Untagged) {
 		if err := checkVID(vid); err != nil {
 			return nil, err
 		}
-		if m > Keep {
-			return nil, fmt.Errorf("mode %d of VID %d: no such value", m, vid)
+	}
+	for vid := transport.VID(1); c.VIDs == nil && vid <= transport.MaxVID; vid++ {
+		p.mode[vid] = tagged
+	}
+	for _, vid := range c.VIDs {
+		p.mode[vid] = tagged
+	}
+	if p.mode[p.pvid] == tagged && !c.TaggedOnly {
+		p.mode[p.pvid] = keep
+	}
+	for _, vid := range c.Untagged {
+		if p.mode[vid] == excluded {
+			return nil, fmt.Errorf("VID %d is in Port.Untagged and not in Port.VIDs (the port is no member of it)", vid)
 		}
-		p.mode[vid] = m
+		if c.TaggedOnly {
+			return nil, fmt.Errorf("Port.TaggedOnly is set, and Port.Untagged names VID %d (want one or the other)",
+				vid)
+		}
+		p.mode[vid] = untagged
 	}
 	return p, nil
 }
@@ -109,10 +91,10 @@ func checkVID(vid transport.VID) error {
 // vid. Priority and DEI stay wherever there is a tag; a frame that came without one has 0 of both.
 func (p *port) egress(number int, f *transport.Frame, vid transport.VID) Egress {
 	e := Egress{Port: number}
-	switch m := p.mode[vid]; {
-	case m == Untagged:
+	switch p.mode[vid] {
+	case untagged:
 		return e
-	case m == Keep && vid == p.pvid:
+	case keep:
 		e.Tagged = f.Tagged
 		if f.Tagged {
 			e.Tag = f.Tag // VID 0 stays VID 0

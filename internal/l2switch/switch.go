@@ -118,14 +118,11 @@ func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egr
 		return s.flood(in, f, vid, out), Flooded
 	}
 	to := int(e.port)
-	p := s.ports[to]
-	switch {
-	case to == in:
+	if to == in {
 		return out, SamePort
-	case p.mode[vid] == Excluded: // the port is up: addresses behind ports that are down are forgotten
-		return out, NotMemberOut
 	}
-	return append(out, p.egress(to, f, vid)), Forwarded
+	// The port is up and a member: other ports' addresses are forgotten, or were never learned.
+	return append(out, s.ports[to].egress(to, f, vid)), Forwarded
 }
 
 // Count counts a frame's verdict.
@@ -138,7 +135,7 @@ func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
 	switch explicit := f.Tagged && f.Tag.VID != 0; {
 	case isLinkLocal(f.Dst):
 		return 0, LinkLocal
-	case explicit && p.accept == AcceptUntagged, !explicit && p.accept == AcceptTagged:
+	case !explicit && p.taggedOnly:
 		return 0, NotAccepted
 	case explicit:
 		vid = f.Tag.VID
@@ -146,7 +143,7 @@ func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
 	switch {
 	case vid > transport.MaxVID:
 		return 0, BadVID
-	case p.mode[vid] == Excluded && !p.leaky:
+	case p.mode[vid] == excluded:
 		return 0, NotMember
 	case f.Src.IsMulticast() || f.Src.IsZero():
 		return 0, BadSource
@@ -185,7 +182,7 @@ func (s *Switch) aged(e *slot) bool { return s.ageing >= 0 && s.now.Sub(e.seen) 
 // flood appends all ports of vid that are up, except in.
 func (s *Switch) flood(in int, f *transport.Frame, vid transport.VID, out []Egress) []Egress {
 	for number, p := range s.ports {
-		if number != in && !p.down && p.mode[vid] != Excluded {
+		if number != in && !p.down && p.mode[vid] != excluded {
 			out = append(out, p.egress(number, f, vid))
 		}
 	}
@@ -201,7 +198,7 @@ func (s *Switch) Reach(in int, tag transport.OptionalTag, out []Egress) []Egress
 		return out
 	}
 	for number, p := range s.ports {
-		if number != in && p.mode[vid] != Excluded {
+		if number != in && p.mode[vid] != excluded {
 			out = append(out, p.egress(number, &f, vid))
 		}
 	}

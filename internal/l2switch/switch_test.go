@@ -27,9 +27,11 @@ func newSwitch(t testing.TB, cfg Config, ports ...Port) *Switch {
 	return s
 }
 
-// untagged and tagged make frames from station src to dst.
-func untagged(src, dst transport.MAC) *transport.Frame { return &transport.Frame{Src: src, Dst: dst} }
-func tagged(src, dst transport.MAC, tag transport.Tag) *transport.Frame {
+// untaggedFrame and taggedFrame make frames from station src to dst.
+func untaggedFrame(src, dst transport.MAC) *transport.Frame {
+	return &transport.Frame{Src: src, Dst: dst}
+}
+func taggedFrame(src, dst transport.MAC, tag transport.Tag) *transport.Frame {
 	return &transport.Frame{Src: src, Dst: dst, OptionalTag: transport.Tagged(tag)}
 }
 
@@ -47,8 +49,7 @@ func tag(vid transport.VID, pcp transport.PCP, dei bool) transport.Tag {
 
 // The rows of how a frame's tag changes from port to port: broadcasts from port 0 to port 1.
 func TestTag_FromPortToPort(t *testing.T) {
-	native5 := Port{PVID: 5, Modes: map[transport.VID]Mode{5: Keep, 6: Tagged}}
-	allTagged := Port{Others: Tagged}
+	native5 := Port{PVID: 5, VIDs: []transport.VID{5, 6}}
 	for _, c := range []struct {
 		name    string
 		in, out Port
@@ -66,17 +67,17 @@ func TestTag_FromPortToPort(t *testing.T) {
 		{"trunk to trunk keeps all of it", Trunk(7), Trunk(7), true, tag(7, 3, true), true, Egress{OptionalTag: transport.Tagged(tag(7, 3, true))}},
 		{"trunk to a trunk without the VID", Trunk(7), Trunk(8), true, tag(7, 0, false), false, Egress{}},
 
-		{"transparent: untagged stays", Transparent(), Transparent(), false, transport.Tag{}, true, Egress{}},
-		{"transparent: priority tag stays", Transparent(), Transparent(), true, tag(0, 6, true), true, Egress{OptionalTag: transport.Tagged(tag(0, 6, true))}},
-		{"transparent: zero tag stays a tag", Transparent(), Transparent(), true, tag(0, 0, false), true, Egress{OptionalTag: transport.Tagged(transport.Tag{})}},
-		{"transparent: the PVID's tag stays", Transparent(), Transparent(), true, tag(1, 2, false), true, Egress{OptionalTag: transport.Tagged(tag(1, 2, false))}},
-		{"transparent: another VID stays", Transparent(), Transparent(), true, tag(4094, 7, true), true, Egress{OptionalTag: transport.Tagged(tag(4094, 7, true))}},
-		{"transparent to the VLAN's access", Transparent(), Access(9), true, tag(9, 1, false), true, Egress{}},
+		{"transparent: untagged stays", Port{}, Port{}, false, transport.Tag{}, true, Egress{}},
+		{"transparent: priority tag stays", Port{}, Port{}, true, tag(0, 6, true), true, Egress{OptionalTag: transport.Tagged(tag(0, 6, true))}},
+		{"transparent: zero tag stays a tag", Port{}, Port{}, true, tag(0, 0, false), true, Egress{OptionalTag: transport.Tagged(transport.Tag{})}},
+		{"transparent: the PVID's tag stays", Port{}, Port{}, true, tag(1, 2, false), true, Egress{OptionalTag: transport.Tagged(tag(1, 2, false))}},
+		{"transparent: another VID stays", Port{}, Port{}, true, tag(4094, 7, true), true, Egress{OptionalTag: transport.Tagged(tag(4094, 7, true))}},
+		{"transparent to the VLAN's access", Port{}, Access(9), true, tag(9, 1, false), true, Egress{}},
 
 		{"keep, other PVID: untagged in VLAN 6 gains its tag", Access(6), native5, false, transport.Tag{}, true, Egress{OptionalTag: transport.Tagged(tag(6, 0, false))}},
 		{"keep, same PVID: untagged in VLAN 5 stays", Access(5), native5, false, transport.Tag{}, true, Egress{}},
 		{"keep, same PVID: tagged in VLAN 5 stays", Trunk(5), native5, true, tag(5, 4, false), true, Egress{OptionalTag: transport.Tagged(tag(5, 4, false))}},
-		{"PVID without membership: not taken in", Port{PVID: 9}, allTagged, false, transport.Tag{}, false, Egress{}},
+		{"PVID without membership: not taken in", Port{PVID: 9, VIDs: []transport.VID{}}, Port{}, false, transport.Tag{}, false, Egress{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSwitch(t, Config{}, c.in, c.out)
@@ -92,8 +93,7 @@ func TestTag_FromPortToPort(t *testing.T) {
 }
 
 // The rows of what becomes of a frame. Stations 1 and 2 were learned behind ports 1 and 2 in VLAN
-// 1, and station 8 behind port 3, which takes in what it may not send out. Port 4 is a trunk of VID
-// 2.
+// 1. Ports 3 and 5 are members of nothing, port 4 is a trunk of VID 2.
 func TestVerdict_OfEachKind(t *testing.T) {
 	lowLocal, highLocal := transport.MAC{1, 0x80, 0xc2, 0, 0, 0}, transport.MAC{1, 0x80, 0xc2, 0, 0, 0x0f}
 	for _, c := range []struct {
@@ -103,34 +103,29 @@ func TestVerdict_OfEachKind(t *testing.T) {
 		want Verdict
 		out  []int
 	}{
-		{"known", 1, untagged(station(1), station(2)), Forwarded, []int{2}},
-		{"not known", 1, untagged(station(1), station(7)), Flooded, []int{0, 2}},
-		{"known in another VID only", 1, tagged(station(1), station(2), tag(2, 0, false)), Flooded, []int{0, 2, 4}},
-		{"group", 1, untagged(station(1), transport.MAC{3, 0, 0, 0, 0, 1}), Multicast, []int{0, 2}},
-		{"broadcast", 2, untagged(station(2), transport.Broadcast), Multicast, []int{0, 1}},
-		{"to itself", 1, untagged(station(1), station(1)), SamePort, nil},
-		{"untagged where only tagged are accepted", 4, untagged(station(9), station(1)), NotAccepted, nil},
-		{"priority tag where only tagged are accepted", 4, tagged(station(9), station(1), tag(0, 7, false)), NotAccepted, nil},
-		{"tagged where only untagged are accepted", 5, tagged(station(9), station(1), tag(1, 0, false)), NotAccepted, nil},
-		{"priority tag where only untagged are accepted", 5, tagged(station(9), station(1), tag(0, 7, false)), Forwarded, []int{1}},
-		{"ingress filter", 4, tagged(station(9), station(1), tag(3, 0, false)), NotMember, nil},
-		{"no ingress filter", 3, tagged(station(8), station(1), tag(1, 0, false)), Forwarded, []int{1}},
-		{"destination's port is no member", 1, untagged(station(1), station(8)), NotMemberOut, nil},
-		{"VID 4095", 1, tagged(station(1), station(2), tag(4095, 0, false)), BadVID, nil},
-		{"source is a group", 1, untagged(transport.MAC{3}, station(2)), BadSource, nil},
-		{"no source", 1, untagged(transport.MAC{}, station(2)), BadSource, nil},
-		{"first link-local address", 1, untagged(station(1), lowLocal), LinkLocal, nil},
-		{"last link-local address", 1, untagged(station(1), highLocal), LinkLocal, nil},
-		{"the address after those", 1, untagged(station(1), transport.MAC{1, 0x80, 0xc2, 0, 0, 0x10}), Multicast, []int{0, 2}},
-		{"port down", 6, untagged(station(1), station(2)), PortDown, nil},
+		{"known", 1, untaggedFrame(station(1), station(2)), Forwarded, []int{2}},
+		{"not known", 1, untaggedFrame(station(1), station(7)), Flooded, []int{0, 2}},
+		{"known in another VID only", 1, taggedFrame(station(1), station(2), tag(2, 0, false)), Flooded, []int{0, 2, 4}},
+		{"group", 1, untaggedFrame(station(1), transport.MAC{3, 0, 0, 0, 0, 1}), Multicast, []int{0, 2}},
+		{"broadcast", 2, untaggedFrame(station(2), transport.Broadcast), Multicast, []int{0, 1}},
+		{"to itself", 1, untaggedFrame(station(1), station(1)), SamePort, nil},
+		{"untagged where only tagged are accepted", 4, untaggedFrame(station(9), station(1)), NotAccepted, nil},
+		{"priority tag where only tagged are accepted", 4, taggedFrame(station(9), station(1), tag(0, 7, false)), NotAccepted, nil},
+		{"ingress filter", 4, taggedFrame(station(9), station(1), tag(3, 0, false)), NotMember, nil},
+		{"VID 4095", 1, taggedFrame(station(1), station(2), tag(4095, 0, false)), BadVID, nil},
+		{"source is a group", 1, untaggedFrame(transport.MAC{3}, station(2)), BadSource, nil},
+		{"no source", 1, untaggedFrame(transport.MAC{}, station(2)), BadSource, nil},
+		{"first link-local address", 1, untaggedFrame(station(1), lowLocal), LinkLocal, nil},
+		{"last link-local address", 1, untaggedFrame(station(1), highLocal), LinkLocal, nil},
+		{"the address after those", 1, untaggedFrame(station(1), transport.MAC{1, 0x80, 0xc2, 0, 0, 0x10}), Multicast, []int{0, 2}},
+		{"port down", 6, untaggedFrame(station(1), station(2)), PortDown, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent(),
-				Port{Leaky: true}, Trunk(2), Port{Accept: AcceptUntagged, Leaky: true}, Transparent())
+			s := newSwitch(t, Config{}, Port{}, Port{}, Port{},
+				Port{VIDs: []transport.VID{}}, Trunk(2), Port{VIDs: []transport.VID{}}, Port{})
 			s.SetUp(6, false)
-			s.Forward(start, 1, untagged(station(1), transport.Broadcast), nil)
-			s.Forward(start, 2, untagged(station(2), transport.Broadcast), nil)
-			s.Forward(start, 3, untagged(station(8), transport.Broadcast), nil)
+			s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
+			s.Forward(start, 2, untaggedFrame(station(2), transport.Broadcast), nil)
 
 			before := s.Counters()
 			out, v := s.Decide(start, c.in, c.f, nil)
@@ -152,21 +147,21 @@ func TestVerdict_OfEachKind(t *testing.T) {
 }
 
 func TestLearning_MovesWithTheStation(t *testing.T) {
-	s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent())
-	s.Forward(start, 1, untagged(station(1), transport.Broadcast), nil)
-	wantOut(t, "to where it was first", s.Forward(start, 0, untagged(station(2), station(1)), nil), Egress{Port: 1})
-	s.Forward(start, 2, untagged(station(1), transport.Broadcast), nil)
-	wantOut(t, "to where it moved", s.Forward(start, 0, untagged(station(2), station(1)), nil), Egress{Port: 2})
+	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
+	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
+	wantOut(t, "to where it was first", s.Forward(start, 0, untaggedFrame(station(2), station(1)), nil), Egress{Port: 1})
+	s.Forward(start, 2, untaggedFrame(station(1), transport.Broadcast), nil)
+	wantOut(t, "to where it moved", s.Forward(start, 0, untaggedFrame(station(2), station(1)), nil), Egress{Port: 2})
 	if c := s.Counters(); c.Learned != 2 || c.Moved != 1 || c.Addresses != 2 {
 		t.Errorf("counters: %+v, want 2 learned, 1 moved", c)
 	}
 }
 
 func TestAgeing_ForgetsAtTheAge(t *testing.T) {
-	s := newSwitch(t, Config{Ageing: time.Minute}, Transparent(), Transparent(), Transparent())
-	s.Forward(start, 1, untagged(station(1), transport.Broadcast), nil)
+	s := newSwitch(t, Config{Ageing: time.Minute}, Port{}, Port{}, Port{})
+	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
 	probe := func(age time.Duration) int {
-		return len(s.Forward(start.Add(age), 0, untagged(station(2), station(1)), nil))
+		return len(s.Forward(start.Add(age), 0, untaggedFrame(station(2), station(1)), nil))
 	}
 	if n := probe(time.Minute - 1); n != 1 {
 		t.Errorf("just before the age: to %d ports, want 1", n)
@@ -177,22 +172,22 @@ func TestAgeing_ForgetsAtTheAge(t *testing.T) {
 	if n := probe(0); n != 2 {
 		t.Errorf("an instant from before: to %d ports, want 2: time does not run back", n)
 	}
-	s.Forward(start.Add(2*time.Minute), 1, untagged(station(1), transport.Broadcast), nil)
+	s.Forward(start.Add(2*time.Minute), 1, untaggedFrame(station(1), transport.Broadcast), nil)
 	if n := probe(2*time.Minute + 1); n != 1 {
 		t.Errorf("heard again: to %d ports, want 1", n)
 	}
 
-	forever := newSwitch(t, Config{Ageing: NeverAge}, Transparent(), Transparent(), Transparent())
-	forever.Forward(start, 1, untagged(station(1), transport.Broadcast), nil)
-	if out := forever.Forward(start.Add(1e6*time.Hour), 0, untagged(station(2), station(1)), nil); len(out) != 1 {
+	forever := newSwitch(t, Config{Ageing: NeverAge}, Port{}, Port{}, Port{})
+	forever.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
+	if out := forever.Forward(start.Add(1e6*time.Hour), 0, untaggedFrame(station(2), station(1)), nil); len(out) != 1 {
 		t.Errorf("NeverAge: to %d ports after a century, want 1", len(out))
 	}
 }
 
 func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
-	s := newSwitch(t, Config{Ageing: time.Minute, Addresses: 2}, Transparent(), Transparent(), Transparent())
+	s := newSwitch(t, Config{Ageing: time.Minute, Addresses: 2}, Port{}, Port{}, Port{})
 	for i := range 3 {
-		s.Forward(start.Add(time.Duration(i)*time.Second), 1, untagged(station(byte(i+1)), transport.Broadcast), nil)
+		s.Forward(start.Add(time.Duration(i)*time.Second), 1, untaggedFrame(station(byte(i+1)), transport.Broadcast), nil)
 	}
 	if c := s.Counters(); c.Addresses != 2 || c.TableFull != 1 || c.Learned != 2 {
 		t.Errorf("three stations, room for two: %+v", c)
@@ -200,7 +195,7 @@ func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
 	if s.table.oldest != start {
 		t.Errorf("oldest entry is of %v, want %v: without it each new address costs a pass over a full table", s.table.oldest, start)
 	}
-	s.Forward(start.Add(time.Minute), 1, untagged(station(3), transport.Broadcast), nil) // station 1 has aged
+	s.Forward(start.Add(time.Minute), 1, untaggedFrame(station(3), transport.Broadcast), nil) // station 1 has aged
 	if want := start.Add(time.Second); s.table.oldest != want {
 		t.Errorf("oldest entry after station 1 aged is of %v, want %v", s.table.oldest, want)
 	}
@@ -210,20 +205,20 @@ func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
 }
 
 func TestSetUp_ForgetsWhatWasBehindThePort(t *testing.T) {
-	s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent())
-	s.Forward(start, 1, untagged(station(1), transport.Broadcast), nil)
-	s.Forward(start, 2, untagged(station(2), transport.Broadcast), nil)
+	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
+	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
+	s.Forward(start, 2, untaggedFrame(station(2), transport.Broadcast), nil)
 	s.SetUp(1, false)
-	wantOut(t, "for a station that was cut off", s.Forward(start, 0, untagged(station(3), station(1)), nil), Egress{Port: 2})
-	wantOut(t, "for another", s.Forward(start, 0, untagged(station(3), station(2)), nil), Egress{Port: 2})
+	wantOut(t, "for a station that was cut off", s.Forward(start, 0, untaggedFrame(station(3), station(1)), nil), Egress{Port: 2})
+	wantOut(t, "for another", s.Forward(start, 0, untaggedFrame(station(3), station(2)), nil), Egress{Port: 2})
 	s.SetUp(1, true)
-	wantOut(t, "healed", s.Forward(start, 0, untagged(station(3), station(1)), nil), Egress{Port: 1}, Egress{Port: 2})
+	wantOut(t, "healed", s.Forward(start, 0, untaggedFrame(station(3), station(1)), nil), Egress{Port: 1}, Egress{Port: 2})
 	s.Flush()
-	wantOut(t, "flushed", s.Forward(start, 0, untagged(station(3), station(2)), nil), Egress{Port: 1}, Egress{Port: 2})
+	wantOut(t, "flushed", s.Forward(start, 0, untaggedFrame(station(3), station(2)), nil), Egress{Port: 1}, Egress{Port: 2})
 }
 
 func TestReach_IsWhereItFloodsIfAllWereUp(t *testing.T) {
-	s := newSwitch(t, Config{}, Transparent(), Access(5), Trunk(5, 6))
+	s := newSwitch(t, Config{}, Port{}, Access(5), Trunk(5, 6))
 	s.SetUp(0, false)
 	s.SetUp(2, false)
 	wantOut(t, "VID 5", s.Reach(0, transport.Tagged(tag(5, 0, false)), nil), Egress{Port: 1}, Egress{Port: 2, OptionalTag: transport.Tagged(tag(5, 0, false))})
@@ -240,7 +235,7 @@ func TestAddPort_RefusesWhatNoPortCanBe(t *testing.T) {
 			t.Errorf("port %+v: %v, want ErrBadTag", p, err)
 		}
 	}
-	for _, p := range []Port{{Accept: 9}, {Others: 9}, {Modes: map[transport.VID]Mode{1: 9}}} {
+	for _, p := range []Port{{VIDs: []transport.VID{5}, Untagged: []transport.VID{6}}, {Untagged: []transport.VID{6}, TaggedOnly: true}} {
 		if _, err := s.AddPort(p); err == nil {
 			t.Errorf("port %+v: no error", p)
 		}
@@ -255,7 +250,7 @@ func TestHub_RepeatsToAllOthers(t *testing.T) {
 	for range 4 {
 		h.AddPort(Port{PVID: 4095}) // configurations do not matter
 	}
-	f := tagged(station(1), station(2), tag(0, 3, true))
+	f := taggedFrame(station(1), station(2), tag(0, 3, true))
 	hubOut := func(in int) []Egress { out, _ := h.Decide(start, in, f, nil); return out }
 	with := func(port int) Egress { return Egress{Port: port, OptionalTag: transport.Tagged(f.Tag)} }
 	wantOut(t, "all up", hubOut(1), with(0), with(2), with(3))
@@ -271,20 +266,20 @@ func TestNames(t *testing.T) {
 			t.Errorf("verdict %d has no name", v)
 		}
 	}
-	if Keep.String() != "keep" || verdicts.String() != "unknown" {
+	if verdicts.String() != "unknown" {
 		t.Error("names")
 	}
 }
 
 func TestForward_DoesNotAllocate(t *testing.T) {
-	s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent())
+	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	out := make([]Egress, 0, 8)
-	s.Forward(start, 0, untagged(station(1), transport.Broadcast), out)
-	s.Forward(start, 1, untagged(station(2), transport.Broadcast), out)
+	s.Forward(start, 0, untaggedFrame(station(1), transport.Broadcast), out)
+	s.Forward(start, 1, untaggedFrame(station(2), transport.Broadcast), out)
 	for name, f := range map[string]*transport.Frame{
-		"unicast":   untagged(station(1), station(2)),
-		"unknown":   untagged(station(1), station(3)),
-		"broadcast": untagged(station(1), transport.Broadcast),
+		"unicast":   untaggedFrame(station(1), station(2)),
+		"unknown":   untaggedFrame(station(1), station(3)),
+		"broadcast": untaggedFrame(station(1), transport.Broadcast),
 	} {
 		if n := testing.AllocsPerRun(100, func() { out = s.Forward(start, 0, f, out[:0]) }); n != 0 {
 			t.Errorf("%s: %v allocs, want 0", name, n)

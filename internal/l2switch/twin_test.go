@@ -26,11 +26,17 @@ type heard struct {
 	at   monotime.Time
 }
 
-func (n *naive) mode(port int, vid transport.VID) Mode {
-	if m, ok := n.ports[port].Modes[vid]; ok {
-		return m
+func (n *naive) mode(port int, vid transport.VID) mode {
+	p := n.ports[port]
+	switch {
+	case p.VIDs != nil && !slices.Contains(p.VIDs, vid):
+		return excluded
+	case slices.Contains(p.Untagged, vid):
+		return untagged
+	case vid == n.pvid(port) && !p.TaggedOnly:
+		return keep
 	}
-	return n.ports[port].Others
+	return tagged
 }
 
 func (n *naive) pvid(port int) transport.VID {
@@ -51,10 +57,10 @@ func (n *naive) forward(now monotime.Time, in int, f *transport.Frame) (out []Eg
 		vid = f.Tag.VID
 	}
 	reserved := transport.MAC{0x01, 0x80, 0xc2, 0, 0, f.Dst[5] & 0x0f}
-	if n.down[in] || f.Dst == reserved || p.Accept == AcceptTagged && !hasVID || p.Accept == AcceptUntagged && hasVID {
+	if n.down[in] || f.Dst == reserved || p.TaggedOnly && !hasVID {
 		return nil
 	}
-	if vid == 4095 || n.mode(in, vid) == Excluded && !p.Leaky || f.Src.IsMulticast() || f.Src == (transport.MAC{}) {
+	if vid == 4095 || n.mode(in, vid) == excluded || f.Src.IsMulticast() || f.Src == (transport.MAC{}) {
 		return nil
 	}
 	known := slices.IndexFunc(n.heard, func(h heard) bool { return h.vid == vid && h.mac == f.Src })
@@ -65,7 +71,7 @@ func (n *naive) forward(now monotime.Time, in int, f *transport.Frame) (out []Eg
 	}
 	to := slices.IndexFunc(n.heard, func(h heard) bool { return h.vid == vid && h.mac == f.Dst })
 	for port := range n.ports {
-		if port == in || n.down[port] || n.mode(port, vid) == Excluded {
+		if port == in || n.down[port] || n.mode(port, vid) == excluded {
 			continue
 		}
 		if !f.Dst.IsMulticast() && to >= 0 && n.heard[to].port != port {
@@ -83,9 +89,9 @@ func (n *naive) leave(port int, vid transport.VID, f *transport.Frame) Egress {
 	}
 	without := Egress{Port: port}
 	switch mode := n.mode(port, vid); {
-	case mode == Untagged:
+	case mode == untagged:
 		return without
-	case mode == Tagged, n.pvid(port) != vid:
+	case mode == tagged:
 		return with
 	case !f.Tagged:
 		return without
@@ -152,17 +158,20 @@ var vids = []transport.VID{1, 2, 3, 4094}
 
 func randomPort(rng *rand.Rand) Port {
 	p := Port{
-		PVID:   append([]transport.VID{0}, vids...)[rng.IntN(len(vids)+1)],
-		Leaky:  rng.IntN(4) == 0,
-		Others: Mode(rng.IntN(4)),
-		Modes:  make(map[transport.VID]Mode),
+		PVID:       append([]transport.VID{0}, vids...)[rng.IntN(len(vids)+1)],
+		TaggedOnly: rng.IntN(4) == 0,
 	}
-	if rng.IntN(4) == 0 {
-		p.Accept = Accept(rng.IntN(3))
+	all := rng.IntN(3) == 0
+	if !all {
+		p.VIDs = []transport.VID{}
 	}
 	for _, vid := range vids {
-		if rng.IntN(2) == 0 {
-			p.Modes[vid] = Mode(rng.IntN(4))
+		member := rng.IntN(4) > 0
+		if member && !all {
+			p.VIDs = append(p.VIDs, vid)
+		}
+		if (member || all) && !p.TaggedOnly && rng.IntN(3) == 0 {
+			p.Untagged = append(p.Untagged, vid)
 		}
 	}
 	return p

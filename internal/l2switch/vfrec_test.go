@@ -9,10 +9,10 @@ import (
 // Three stations on one switch; 0 and 1 talk, 2 looks on. A message goes out on one VID and its
 // answer comes back on another: every switch learns 0 in the one and 1 in the other alone.
 func TestVFREC_4_3_AsymmetricVIDsFloodForEver(t *testing.T) {
-	s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent())
+	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	for i := range 100 {
-		out := s.Forward(start, 0, tagged(station(0x10), station(0x11), tag(10, 0, false)), nil)
-		back := s.Forward(start, 1, tagged(station(0x11), station(0x10), tag(20, 0, false)), nil)
+		out := s.Forward(start, 0, taggedFrame(station(0x10), station(0x11), tag(10, 0, false)), nil)
+		back := s.Forward(start, 1, taggedFrame(station(0x11), station(0x10), tag(20, 0, false)), nil)
 		if len(out) != 2 || len(back) != 2 {
 			t.Fatalf("exchange %d: message to %d ports, answer to %d; want flooding to 2 both ways", i, len(out), len(back))
 		}
@@ -52,9 +52,9 @@ func TestVFREC_4_3_RouteChange(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSwitch(t, Config{}, Transparent(), Transparent(), Transparent())
+			s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 			send := func(from int, vid transport.VID) int {
-				f := tagged(station(byte(0x10+from)), station(byte(0x11-from)), tag(vid, 0, false))
+				f := taggedFrame(station(byte(0x10+from)), station(byte(0x11-from)), tag(vid, 0, false))
 				return len(s.Forward(start, from, f, nil))
 			}
 			send(0, old)

@@ -1,7 +1,9 @@
 package fabric
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -71,19 +73,13 @@ func (d *device) plug() *device { return d }
 
 // addPort adds a port with e plugged in. A hub ignores p.
 func (d *device) addPort(p Port, e end) (number int, err error) {
-	var cfg l2switch.Port
-	if _, hub := d.fwd.(*l2switch.Hub); !hub {
-		if cfg, err = p.config(); err != nil {
-			return 0, err
-		}
-	}
-	if number, err = d.fwd.AddPort(cfg); err != nil {
+	if number, err = d.fwd.AddPort(l2switch.Port(p)); err != nil {
 		return 0, err
 	}
-	for vid := range cfg.Modes {
+	for _, vid := range slices.Concat(p.VIDs, p.Untagged) {
 		d.f.named[vid] = true
 	}
-	d.f.named[cfg.PVID] = true
+	d.f.named[cmp.Or(p.PVID, l2switch.DefaultPVID)] = true
 	d.ends = append(d.ends, e)
 	return number, nil
 }

@@ -30,12 +30,10 @@ func build(t *testing.T, table *topology.PortTable) *built {
 		b.switches = append(b.switches, l2switch.New(l2switch.Config{}))
 	}
 	for _, p := range table.Ports {
-		c := l2switch.Port{Accept: l2switch.AcceptTagged, Modes: map[transport.VID]l2switch.Mode{}}
-		for _, v := range p.Tagged {
-			c.Modes[v] = l2switch.Tagged
-		}
+		c := l2switch.Trunk(p.Tagged...)
 		if p.Untagged != 0 {
-			c.Accept, c.PVID, c.Modes[p.Untagged] = l2switch.AcceptAll, p.Untagged, l2switch.Untagged
+			c.PVID, c.VIDs, c.TaggedOnly = p.Untagged, append(c.VIDs, p.Untagged), false
+			c.Untagged = []transport.VID{p.Untagged}
 		}
 		if n := vlantest.Must(b.switches[p.Switch].AddPort(c)); n != p.Number-1 {
 			t.Fatalf("port %d of %s is number %d", n, table.Topology.Switches[p.Switch], p.Number)

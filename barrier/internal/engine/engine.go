@@ -36,6 +36,8 @@ package engine
 
 import (
 	"errors"
+	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -106,11 +108,9 @@ func New(cfg Config) *Engine {
 
 // hash is FNV-1a.
 func hash(s string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(s) {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s)) // never fails
+	return h.Sum32()
 }
 
 // machine returns the state of a number, made on first use.
@@ -213,14 +213,9 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 
 // end takes a machine from those that wait.
 func (e *Engine) end(m *machine) {
-	for i, w := range e.waiting {
-		if w == m {
-			last := len(e.waiting) - 1
-			e.waiting[i] = e.waiting[last]
-			e.waiting = e.waiting[:last]
-			break
-		}
-	}
+	last := len(e.waiting) - 1
+	e.waiting[slices.Index(e.waiting, m)] = e.waiting[last]
+	e.waiting = e.waiting[:last]
 	e.ended = append(e.ended, m.number)
 }
 

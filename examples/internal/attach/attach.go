@@ -14,8 +14,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport/ring"
 )
 
@@ -51,7 +50,7 @@ func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) err
 // open returns n endpoints in this process; or one, that has met the others.
 func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	if os.Getenv(envNode) == "" {
-		return inMemory(n)
+		return mcdtest.Start(n, mcdtest.Config{})
 	}
 	node, err1 := strconv.Atoi(os.Getenv(envNode))
 	size, err2 := strconv.Atoi(os.Getenv(envNodes))
@@ -72,32 +71,6 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 		return nil, nil, errors.Join(err, e.Close())
 	}
 	return []*mcd.Endpoint{e}, func() error { return errors.Join(m.Close(), e.Close()) }, nil
-}
-
-func inMemory(n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
-	links, err := fabric.Links(n)
-	if err != nil {
-		return nil, nil, err
-	}
-	var table []mcd.Node
-	for k, l := range links {
-		table = append(table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-	}
-	closeAll = func() error {
-		var errs []error
-		for _, e := range nodes {
-			errs = append(errs, e.Close())
-		}
-		return errors.Join(errs...)
-	}
-	for k, l := range links {
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table}, l)
-		if err != nil {
-			return nil, nil, errors.Join(err, closeAll())
-		}
-		nodes = append(nodes, e)
-	}
-	return nodes, closeAll, nil
 }
 
 // Each runs f for every node at once, and returns when all have returned.

@@ -100,4 +100,4 @@ func (c *Conn) Hold(l Lane, rest []byte) {
 func (c *Conn) Buffered(l Lane) (records []byte, ok bool) { return c.lanes[l].buffered() }
 
 // Held reports whether a lane is held.
-func (c *Conn) Held(l Lane) bool { return c.lanes[l].held }
+func (c *Conn) Held(l Lane) bool { return c.lanes[l].rest != nil }

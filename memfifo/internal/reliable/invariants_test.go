@@ -12,7 +12,7 @@ func (c *Conn) broken() string {
 				l, wrong, s.una, s.nxt, s.queued, s.fill, s.inFlight, s.lost, s.creditLimit, s.reno.Window())
 		}
 		if wrong := r.broken(&buffers); wrong != "" {
-			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.nxt, r.held, r.count)
+			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.nxt, r.rest != nil, r.count)
 		}
 	}
 	if c.state == Open != (c.remote != 0) {
@@ -82,7 +82,7 @@ func (r *receiver) broken(buffers *int) string {
 	switch {
 	case count != r.count:
 		return fmt.Sprintf("%d frames are here", count)
-	case r.held && r.outOfOrder[r.nxt%ReorderWindow] == nil:
+	case r.rest != nil && r.outOfOrder[r.nxt%ReorderWindow] == nil:
 		return "held, and not here"
 	}
 	return ""

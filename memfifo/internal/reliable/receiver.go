@@ -7,8 +7,7 @@ type receiver struct {
 	nxt        uint32                // RCV.NXT, RFC 9293 §3.3.1
 	outOfOrder [ReorderWindow][]byte // by sequence number; nil: not here. Frame nxt is here while it is held
 	count      int                   // of frames in outOfOrder
-	held       bool                  // frame nxt is here, and its records cannot all be processed yet
-	rest       []byte                // of its records
+	rest       []byte                // of frame nxt's records, while it is held: they cannot be processed yet
 
 	unacked      int           // frames delivered since the last acknowledgement
 	ackRequested bool          // the sender wants one, and has nothing else for this end to wait for
@@ -55,7 +54,7 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc fu
 	case ahead >= ReorderWindow:
 		r.ackNow = true
 		return beyondWindow
-	case ahead == 0 && !r.held:
+	case ahead == 0 && r.rest == nil:
 		if r.count > 0 {
 			r.ackNow = true // a gap is filled
 		}
@@ -83,7 +82,7 @@ func (r *receiver) delivered(free func([]byte)) {
 		r.count--
 		r.ackNow = true // the sender knows that it has arrived, and may wait for its delivery
 	}
-	r.held, r.rest = false, nil
+	r.rest = nil
 	r.nxt++
 }
 
@@ -92,13 +91,13 @@ func (r *receiver) hold(rest []byte, alloc func() []byte) {
 	if r.outOfOrder[r.nxt%ReorderWindow] == nil {
 		rest = r.keep(r.nxt, rest, alloc)
 	}
-	r.held, r.rest = true, rest
+	r.rest = rest
 	r.ackNow = true
 }
 
 // buffered returns the records of frame nxt if it is here, or the rest of them if it is held.
 func (r *receiver) buffered() (records []byte, ok bool) {
-	if r.held {
+	if r.rest != nil {
 		return r.rest, true
 	}
 	b := r.outOfOrder[r.nxt%ReorderWindow]
@@ -109,7 +108,7 @@ func (r *receiver) buffered() (records []byte, ok bool) {
 func (r *receiver) fillAck(h *Header) {
 	h.Ack = r.nxt
 	h.Credit = Window
-	if r.held {
+	if r.rest != nil {
 		h.Credit = ReorderWindow
 	}
 	h.SACK = 0

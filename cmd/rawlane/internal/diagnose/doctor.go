@@ -94,18 +94,22 @@ func diagnose(only string) (*diagnosis, error) {
 	return d, nil
 }
 
+// judge makes the finding of a check that has come to err.
+func judge(name string, err error, cure string) finding {
+	if err == nil {
+		return finding{Name: name, OK: true}
+	}
+	return finding{Name: name, Reason: err.Error(), Cure: cure}
+}
+
 // checkRaw tries to open a raw socket.
 func checkRaw() finding {
-	f := finding{Name: "raw sockets (CAP_NET_RAW), for packet and ring links on this machine's NICs"}
-	switch err := launch.TryRawSocket(); {
-	case err == nil:
-		f.OK = true
-	case errors.Is(err, transport.ErrNotSupported):
-		f.Reason, f.Cure = err.Error(), "use Linux; the fabric works everywhere"
-	default:
-		f.Reason, f.Cure = err.Error(), rawCure()
+	err := launch.TryRawSocket()
+	cure := rawCure()
+	if errors.Is(err, transport.ErrNotSupported) {
+		cure = "use Linux; the fabric works everywhere"
 	}
-	return f
+	return judge("raw sockets (CAP_NET_RAW), for packet and ring links on this machine's NICs", err, cure)
 }
 
 // rawCure is the cure for a lack of CAP_NET_RAW.
@@ -120,28 +124,23 @@ func rawCure() string {
 // checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,
 // testbed.
 func checkNamespaces() finding {
-	f := finding{Name: "network namespaces, for demo, bench, run and testbed with kernel links"}
 	err := testbed.Available()
 	if err != nil {
 		err = launch.TryUserNamespace()
 	}
-	if f.OK = err == nil; f.OK {
-		return f
-	}
-	f.Reason = err.Error()
-	f.Cure = "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000 " +
-		"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 " +
-		"(those of them that your kernel has)"
-	return f
+	return judge("network namespaces, for demo, bench, run and testbed with kernel links", err,
+		"run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000 "+
+			"kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0 "+
+			"(those of them that your kernel has)")
 }
 
 func checkCores() finding {
-	f := finding{Name: "a processor core for each of two processes that spin", OK: len(launch.AllowedCores()) >= 2}
-	if !f.OK {
-		f.Reason = "one core: processes on it sleep between messages, which costs some 20 us each"
-		f.Cure = "taskset -p -c 0-1 $$ (or give the container or virtual machine two)"
+	var err error
+	if len(launch.AllowedCores()) < 2 {
+		err = errors.New("one core: processes on it sleep between messages, which costs some 20 us each")
 	}
-	return f
+	return judge("a processor core for each of two processes that spin", err,
+		"taskset -p -c 0-1 $$ (or give the container or virtual machine two)")
 }
 
 // examine tries the links on an interface, and reads the settings of its NIC.
@@ -176,21 +175,17 @@ func (n *nicFinding) advise(reason, cure string) {
 }
 
 func tryLink(kind, name string, open func() (transport.Link, error)) finding {
-	f := finding{Name: kind}
+	cure := ""
 	l, err := open()
-	if err == nil {
-		f.OK = true
-		_ = l.Close() // it was only a try
-		return f
-	}
-	f.Reason = err.Error()
 	switch {
+	case err == nil:
+		_ = l.Close() // it was only a try
 	case errors.Is(err, transport.ErrInterfaceDown):
-		f.Cure = "sudo ip link set " + name + " up"
+		cure = "sudo ip link set " + name + " up"
 	case errors.Is(err, transport.ErrPermission):
-		f.Cure = rawCure()
+		cure = rawCure()
 	}
-	return f
+	return judge(kind, err, cure)
 }
 
 func (d *diagnosis) print(out io.Writer) {

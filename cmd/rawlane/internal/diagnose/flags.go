@@ -17,7 +17,6 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // tagList is a flag: VIDs and ranges of them, and "untagged", separated by commas.
@@ -99,12 +98,9 @@ type pathFlags struct {
 }
 
 func (p *pathFlags) flags(cmd *cobra.Command, count int) {
-	p.cluster = launch.ClusterFlags{Pin: "none", VID: launch.NoVID, MTU: fabric.DefaultMTU}
+	p.cluster = launch.ClusterFlags{Pin: "none", VID: launch.NoVID}
 	f := cmd.Flags()
 	f.StringVar(&p.cluster.Kind, "link", "fabric", "kind of link of nodes that are started here: "+launch.LinkKinds())
-	f.IntVar(&p.cluster.Nodes, "nodes", 2, "number of nodes")
-	f.IntVar(&p.cluster.MTU, "mtu", fabric.DefaultMTU, "")
-	_ = f.MarkHidden("mtu") // it is defined
 	p.cluster.MachineFlags(cmd)
 	f.Var(&p.tags, "vids", "probe by these VLAN tags: VIDs, ranges, "+untaggedWord)
 	f.IntVar(&p.pcp, "pcp", 0, "priority in the tags, 0 to 7")

@@ -190,10 +190,9 @@ func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {
 			}
 		}
 	}
+	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: m.json}
 	for _, f := range all {
-		if !m.json {
-			cmd.Println(f.Text)
-		} else if err := cli.WriteJSON(cmd.OutOrStdout(), f); err != nil {
+		if err := lines.Write(f, "", f.Text+"\n"); err != nil {
 			return err
 		}
 	}

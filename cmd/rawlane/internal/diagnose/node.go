@@ -34,9 +34,6 @@ on answering nodes that come late.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&n.cluster.Kind, "link", "ring", "kind of link: packet or ring")
-	f.IntVar(&n.cluster.Nodes, "nodes", 2, "number of nodes")
-	f.IntVar(&n.cluster.MTU, "mtu", 1500, "")
-	_ = f.MarkHidden("mtu") // it is defined
 	n.cluster.TagFlags(cmd)
 	n.cluster.MachineFlags(cmd)
 	f.BoolVar(&n.json, "json", false, "print one JSON object per node")

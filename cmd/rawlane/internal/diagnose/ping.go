@@ -127,12 +127,11 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 			tags = tags[:min(len(tags), maxSwept)]
 		}
 	}
-	if !p.json {
-		cmd.Printf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n"+
-			"# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
-			ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count,
-			"By", "Answered", "p99", "min", "max")
-	}
+	head := fmt.Sprintf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n"+
+		"# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
+		ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count,
+		"By", "Answered", "p99", "min", "max")
+	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: p.json}
 	answered := 0
 	for _, tag := range tags {
 		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, OptionalTag: tag})
@@ -140,7 +139,7 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 			return err
 		}
 		answered += r.Answered
-		if err := p.print(cmd, &r); err != nil {
+		if err := lines.Write(&r, head, r.line()); err != nil {
 			return err
 		}
 	}
@@ -151,13 +150,10 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 	return nil
 }
 
-func (p *pingVerb) print(cmd *cobra.Command, r *pathRecord) error {
-	if p.json {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
+// line is the measurement as a line of text.
+func (r *pathRecord) line() string {
 	if r.Answered == 0 {
-		cmd.Printf("%-14v %9s  no answer\n", r.by(), fmt.Sprintf("0/%d", r.Sent))
-		return nil
+		return fmt.Sprintf("%-14v %9s  no answer\n", r.by(), fmt.Sprintf("0/%d", r.Sent))
 	}
 	changed := ""
 	if r.PeerReceivedTag != "" {
@@ -166,7 +162,6 @@ func (p *pingVerb) print(cmd *cobra.Command, r *pathRecord) error {
 	if r.ReceivedTag != "" {
 		changed += "  answered with " + r.ReceivedTag
 	}
-	cmd.Printf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent),
+	return fmt.Sprintf("%-14v %9s %20.2f %10.2f %10.2f %10.2f%s\n", r.by(), fmt.Sprintf("%d/%d", r.Answered, r.Sent),
 		r.P50US, r.P99US, r.MinUS, r.MaxUS, changed)
-	return nil
 }

@@ -52,12 +52,11 @@ const maxNodes = 250
 func (c *ClusterFlags) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.Kind, "link", "fabric", "kind of link: "+LinkKinds())
-	f.IntVar(&c.Nodes, "nodes", 2, "number of nodes")
-	f.IntVar(&c.MTU, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
 	f.StringVar(&c.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&c.Pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
 	c.TagFlags(cmd)
 	c.MachineFlags(cmd)
+	f.Lookup("mtu").Hidden = false
 }
 
 // NICsFlag is for verbs that use several networks.
@@ -82,10 +81,14 @@ func (c *ClusterFlags) TagFlags(cmd *cobra.Command) {
 	f.Lookup("vid").DefValue = "untagged"
 }
 
-// MachineFlags are the flags by which each machine of a real cluster says which node it is.
+// MachineFlags are the flags by which each machine of a real cluster says which node it is, and of
+// how many.
 func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	c.NICs = 1
 	f := cmd.Flags()
+	f.IntVar(&c.Nodes, "nodes", 2, "number of nodes")
+	f.IntVar(&c.MTU, "mtu", fabric.DefaultMTU, "MTU of the fabric or the namespaces' interfaces, in bytes")
+	f.Lookup("mtu").Hidden = true // an error says what sets a real interface's
 	f.StringVar(&c.ifname, "interface", "",
 		"run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")

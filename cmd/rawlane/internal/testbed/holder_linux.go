@@ -127,3 +127,26 @@ func (h *holder) exec(signals *json.Decoder, r *bedRequest, files []*os.File) be
 	}()
 	return bedReply{Status: testbed.ExitStatus(p.Wait())}
 }
+
+// receiveFiles reads what comes before a request.
+func receiveFiles(c *net.UnixConn) (files []*os.File, err error) {
+	control := make([]byte, unix.CmsgSpace(3*4))
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
+		}
+	}
+	return files, nil
+}

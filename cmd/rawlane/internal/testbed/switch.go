@@ -100,7 +100,7 @@ func parsePorts(args []string) (ports []*switchPort, err error) {
 
 func parsePort(arg string) (*switchPort, error) {
 	name, mode, given := strings.Cut(arg, ":")
-	p := &switchPort{name: name, kind: l2switch.Transparent()}
+	p := &switchPort{name: name} // in all VLANs
 	kind, list, _ := strings.Cut(mode, "=")
 	if !given && name != "" {
 		return p, nil
