@@ -150,32 +150,21 @@ func (b *Bed) Close() error {
 
 // configure gives the NIC its IP address and sets it up.
 func (n *Node) configure(nic int) error {
-	l, err := n.link(nic)
-	if err != nil {
-		return err
-	}
 	ip := &net.IPNet{IP: IP(n.number, nic), Mask: net.CIDRMask(24, 32)}
-	if err := n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}); err != nil {
+	err := n.edit(nic, func(l netlink.Link) error { return n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}) })
+	if err != nil {
 		return fmt.Errorf("node %d: %s: add address %v: %w", n.number, Interface(nic), ip, err)
 	}
 	return n.SetUp(nic, true)
 }
 
-func (n *Node) link(nic int) (netlink.Link, error) {
-	l, err := n.nl.LinkByName(Interface(nic))
-	if err != nil {
-		return nil, fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
-	}
-	return l, nil
-}
-
 // edit changes one of the node's NICs.
 func (n *Node) edit(nic int, change func(netlink.Link) error) error {
-	l, err := n.link(nic)
-	if err == nil {
-		err = change(l)
+	l, err := n.nl.LinkByName(Interface(nic))
+	if err != nil {
+		return fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
 	}
-	return err
+	return change(l)
 }
 
 // SetUp sets the node's NIC up or down.
