@@ -16,14 +16,18 @@ type Config struct {
 	// Addresses bounds the table. Addresses beyond it are not learned: frames for them are flooded.
 	// 0 means DefaultAddresses.
 	Addresses int
+	// Repeater makes a hub of the switch: a frame that comes in by one port leaves by all others,
+	// unchanged, whatever its addresses. The ports' configurations do not matter.
+	Repeater bool
 }
 
 // Switch is a VLAN-aware learning switch. Ports are numbered from 0 in the order of AddPort.
 type Switch struct {
-	ports  []*port
-	table  table
-	ageing time.Duration
-	now    monotime.Time // the latest instant of any call
+	ports   []*port
+	table   table
+	ageing  time.Duration
+	repeats bool          // Config.Repeater
+	now     monotime.Time // the latest instant of any call
 
 	count                     [verdicts]uint64
 	learned, moved, tableFull uint64
@@ -43,7 +47,7 @@ func New(cfg Config) *Switch {
 	if cfg.Addresses <= 0 {
 		cfg.Addresses = DefaultAddresses
 	}
-	return &Switch{ageing: cfg.Ageing, table: newTable(cfg.Addresses)}
+	return &Switch{ageing: cfg.Ageing, repeats: cfg.Repeater, table: newTable(cfg.Addresses)}
 }
 
 // AddPort adds a port and returns its number. Errors: a VID out of range (transport.ErrBadTag),
@@ -51,7 +55,10 @@ func New(cfg Config) *Switch {
 func (s *Switch) AddPort(c Port) (number int, err error) {
 	number = len(s.ports)
 	if number >= MaxPorts {
-		return 0, fmt.Errorf("a switch has at most %d ports", MaxPorts)
+		return 0, fmt.Errorf("a switch or hub has at most %d ports", MaxPorts)
+	}
+	if s.repeats {
+		c = Port{}
 	}
 	p, err := newPort(c)
 	if err != nil {
@@ -106,6 +113,9 @@ func (s *Switch) Decide(now monotime.Time, in int, f *transport.Frame, out []Egr
 	if v != Forwarded {
 		return out, v
 	}
+	if s.repeats {
+		return s.flood(in, f, vid, out), Flooded
+	}
 	if now.After(s.now) {
 		s.now = now
 	}
@@ -131,16 +141,17 @@ func (s *Switch) Count(v Verdict) { s.count[v]++ }
 // admit classifies an incoming frame: its VID, and Forwarded or why it is dropped.
 func (s *Switch) admit(in int, f *transport.Frame) (transport.VID, Verdict) {
 	p := s.ports[in]
-	vid := p.pvid
-	switch explicit := f.Tagged && f.Tag.VID != 0; {
+	vid, explicit := p.pvid, f.Tagged && f.Tag.VID != 0
+	if explicit {
+		vid = f.Tag.VID
+	}
+	switch {
+	case s.repeats && vid <= transport.MaxVID:
+		return vid, Forwarded
 	case isLinkLocal(f.Dst):
 		return 0, LinkLocal
 	case !explicit && p.taggedOnly:
 		return 0, NotAccepted
-	case explicit:
-		vid = f.Tag.VID
-	}
-	switch {
 	case vid > transport.MaxVID:
 		return 0, BadVID
 	case p.mode[vid] == excluded:

@@ -246,9 +246,11 @@ func TestAddPort_RefusesWhatNoPortCanBe(t *testing.T) {
 }
 
 func TestHub_RepeatsToAllOthers(t *testing.T) {
-	var h Hub
+	h := New(Config{Repeater: true})
 	for range 4 {
-		h.AddPort(Port{PVID: 4095}) // configurations do not matter
+		if _, err := h.AddPort(Port{PVID: 4095}); err != nil { // configurations do not matter
+			t.Fatal(err)
+		}
 	}
 	f := taggedFrame(station(1), station(2), tag(0, 3, true))
 	hubOut := func(in int) []Egress { out, _ := h.Decide(start, in, f, nil); return out }
@@ -258,6 +260,16 @@ func TestHub_RepeatsToAllOthers(t *testing.T) {
 	wantOut(t, "one down", hubOut(1), with(0), with(3))
 	wantOut(t, "in by the one that is down", hubOut(2))
 	wantOut(t, "reach", h.Reach(1, f.OptionalTag, nil), with(0), with(2), with(3))
+	for _, f := range []*transport.Frame{
+		untaggedFrame(station(1), station(2)), taggedFrame(station(1), station(2), tag(1, 2, false)),
+		taggedFrame(station(1), station(2), tag(4094, 7, true)), taggedFrame(station(1), station(2), tag(0, 0, false)),
+		untaggedFrame(transport.MAC{}, station(2)), untaggedFrame(station(1), transport.MAC{1, 0x80, 0xc2}),
+	} {
+		out, _ := h.Decide(start, 2, f, nil)
+		wantOut(t, "in by one that is down", out)
+		out, _ = h.Decide(start, 0, f, nil)
+		wantOut(t, "as it came", out, Egress{1, f.OptionalTag}, Egress{3, f.OptionalTag})
+	}
 }
 
 func TestNames(t *testing.T) {

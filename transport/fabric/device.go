@@ -6,39 +6,24 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/l2switch"
-	"github.com/rawlane/rawlane/internal/monotime"
-	"github.com/rawlane/rawlane/transport"
 )
 
 // Device is a *Switch or a *Hub: links and cables are plugged into it.
 type Device interface{ plug() *device }
 
 // Switch is a VLAN-aware learning switch. Make one by Fabric.AddSwitch.
-type Switch struct {
-	device
-	learning *l2switch.Switch
-}
+type Switch struct{ device }
 
 // Hub is a repeater: every station on it sees every frame, tags as they are. Make one by
 // Fabric.AddHub.
 type Hub struct{ device }
 
-// device is what switches and hubs have in common. Its methods but plug need the lock.
+// device is what switches and hubs have in common. What is not exported needs the lock, but plug.
 type device struct {
 	f    *Fabric
 	name string
-	fwd  forwarder
-	ends []end // by port number
-}
-
-// forwarder decides where frames go: a *l2switch.Switch or a *l2switch.Hub.
-type forwarder interface {
-	AddPort(l2switch.Port) (number int, err error)
-	RemovePort()
-	SetUp(port int, up bool)
-	Decide(now monotime.Time, in int, f *transport.Frame, out []l2switch.Egress) ([]l2switch.Egress, l2switch.Verdict)
-	Count(l2switch.Verdict)
-	Reach(in int, tag transport.OptionalTag, out []l2switch.Egress) []l2switch.Egress
+	fwd  *l2switch.Switch // decides where frames go
+	ends []end            // by port number
 }
 
 // end is what is plugged into a port: a link, another device, or nothing after the link was closed.
@@ -49,27 +34,27 @@ type end struct {
 }
 
 // AddSwitch adds a switch. The name is for messages; "" means switch0, switch1, ...
-func (f *Fabric) AddSwitch(name string) *Switch {
-	s := l2switch.New(f.switchConfig())
-	return &Switch{f.newDevice("switch", name, s), s}
-}
+func (f *Fabric) AddSwitch(name string) *Switch { return &Switch{f.newDevice("switch", name)} }
 
 // AddHub adds a repeater. The name is for messages; "" means hub0, hub1, ...
-func (f *Fabric) AddHub(name string) *Hub {
-	return &Hub{f.newDevice("hub", name, new(l2switch.Hub))}
-}
+func (f *Fabric) AddHub(name string) *Hub { return &Hub{f.newDevice("hub", name)} }
 
-func (f *Fabric) newDevice(kind, name string, forwards forwarder) device {
+func (f *Fabric) newDevice(kind, name string) device {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if name == "" {
 		name = fmt.Sprintf("%s%d", kind, f.devices)
 	}
 	f.devices++
-	return device{f: f, name: name, fwd: forwards}
+	return device{f: f, name: name, fwd: l2switch.New(l2switch.Config{
+		Ageing: cmp.Or(f.cfg.Ageing, l2switch.NeverAge), Addresses: f.cfg.Addresses, Repeater: kind == "hub",
+	})}
 }
 
 func (d *device) plug() *device { return d }
+
+// String returns the device's name.
+func (d *device) String() string { return d.name }
 
 // addPort adds a port with e plugged in. A hub ignores p.
 func (d *device) addPort(p Port, e end) (number int, err error) {
@@ -98,18 +83,12 @@ type SwitchCounters = l2switch.Counters
 func (s *Switch) Counters() SwitchCounters {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
-	return s.learning.Counters()
+	return s.fwd.Counters()
 }
 
 // Flush makes the switch forget all addresses: it floods until it has learned them again.
 func (s *Switch) Flush() {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
-	s.learning.Flush()
+	s.fwd.Flush()
 }
-
-// String returns the switch's name.
-func (s *Switch) String() string { return s.name }
-
-// String returns the hub's name.
-func (h *Hub) String() string { return h.name }

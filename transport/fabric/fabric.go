@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/l2switch"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -106,12 +105,4 @@ func (f *Fabric) now() monotime.Time {
 		return monotime.Time{}
 	}
 	return clock.Now()
-}
-
-func (f *Fabric) switchConfig() l2switch.Config {
-	cfg := l2switch.Config{Ageing: f.cfg.Ageing, Addresses: f.cfg.Addresses}
-	if cfg.Ageing == 0 {
-		cfg.Ageing = l2switch.NeverAge
-	}
-	return cfg
 }

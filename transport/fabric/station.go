@@ -62,17 +62,12 @@ func (f *Fabric) freeMAC() transport.MAC {
 	}
 }
 
-// Links attaches n links with the zero Station. Errors: too many for the switch's ports.
-func (s *Switch) Links(n int) ([]*Link, error) { return s.f.links(s, n) }
-
-// Links attaches n links with the zero Station. Errors: too many for the hub's ports.
-func (h *Hub) Links(n int) ([]*Link, error) { return h.f.links(h, n) }
-
-func (f *Fabric) links(d Device, n int) ([]*Link, error) {
+// Links attaches n links with the zero Station. Errors: too many for the device's ports.
+func (d *device) Links(n int) ([]*Link, error) {
 	links := make([]*Link, max(n, 0))
 	for i := range links {
 		var err error
-		if links[i], err = f.Attach(d, Station{}); err != nil {
+		if links[i], err = d.f.Attach(d, Station{}); err != nil {
 			return nil, err
 		}
 	}

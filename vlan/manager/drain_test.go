@@ -18,14 +18,14 @@ import (
 // time.
 func TestDrainedChanges(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	s, g := n.DialDrained(t, 0, nil)
+	s, g := dialDrained(t, n, 0, nil)
 	if managertest.VID(s.Table(), 2) != 1 {
 		t.Fatalf("VID %d at first, want the plan's", managertest.VID(s.Table(), 2))
 	}
 	if err := s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(2), 3); err != nil {
 		t.Fatal(err)
 	}
-	if drained, seen := g.State(); len(drained) != 1 || !slices.Equal(drained[0], []transport.MAC{managertest.MAC(2)}) || !slices.Equal(seen, []transport.VID{1, 3}) {
+	if drained, seen := g.state(); len(drained) != 1 || !slices.Equal(drained[0], []transport.MAC{managertest.MAC(2)}) || !slices.Equal(seen, []transport.VID{1, 3}) {
 		t.Errorf("own change: drained %v, VIDs %v", drained, seen)
 	}
 	if err := s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(2), 3); err != nil { // what is so already
@@ -34,7 +34,7 @@ func TestDrainedChanges(t *testing.T) {
 	if err := s.SetRoute(t.Context(), managertest.MAC(1), managertest.MAC(2), 2); err != nil { // others'
 		t.Fatal(err)
 	}
-	if drained, _ := g.State(); len(drained) != 1 {
+	if drained, _ := g.state(); len(drained) != 1 {
 		t.Errorf("%d drains, want one: the others change nothing here", len(drained))
 	}
 	other := n.Dial(t, manager.Dialer{})
@@ -42,7 +42,7 @@ func TestDrainedChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	managertest.Eventually(t, "another's change", func() bool {
-		drained, seen := g.State()
+		drained, seen := g.state()
 		return len(drained) == 2 && slices.Equal(seen, []transport.VID{1, 3, 3, 2})
 	})
 	if _, err := n.SetPlan(managertest.RoundRobin(t, 3, 3), "node 3 goes"); err != nil {
@@ -62,9 +62,9 @@ func TestDrainedChanges(t *testing.T) {
 func TestDrainFails(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	events := make(chan manager.Event, 10)
-	s, g := n.DialDrained(t, 0, events)
+	s, g := dialDrained(t, n, 0, events)
 	silent := errors.New("node 2 does not answer")
-	g.Fail = silent
+	g.fail = silent
 	if err := s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(2), 3); !errors.Is(err, silent) || managertest.VID(s.Table(), 2) != 1 {
 		t.Errorf("%v, VID %d", err, managertest.VID(s.Table(), 2))
 	}
@@ -82,12 +82,12 @@ func TestDrainFails(t *testing.T) {
 // A failover's override does not wait for a drain: what was sent by the dead path will not arrive.
 func TestFailoverIsNotDrained(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	s, g := n.DialDrained(t, time.Hour, nil)
+	s, g := dialDrained(t, n, time.Hour, nil)
 	block := make(chan struct{})
-	g.Inside = func() { <-block }
+	g.inside = func() { <-block }
 	done := make(chan error)
 	go func() { done <- s.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(1), 3) }() // its drain waits for a dead path
-	managertest.Eventually(t, "the drain is under way", g.IsBusy)
+	managertest.Eventually(t, "the drain is under way", g.isBusy)
 	if err := n.Override("silent", api.Change{A: managertest.MAC(0), B: managertest.MAC(2), VID: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestDrainedSessionsAtOnce(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 6, 4), t.TempDir())
 	var sessions []*manager.Session
 	for range 4 {
-		s, _ := n.DialDrained(t, 0, nil)
+		s, _ := dialDrained(t, n, 0, nil)
 		sessions = append(sessions, s)
 	}
 	var all sync.WaitGroup
@@ -119,17 +119,17 @@ func TestDrainedSessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	managertest.AwaitRoutes(t, n, sessions)
+	awaitRoutes(t, n, sessions)
 }
 
 // While a drain of the program's own covers a route, the stream's change of it waits for that drain; if
 // the drain ends without installing it, the session's own loop does.
 func TestALostAnswerIsInstalledLater(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	s, g := n.DialDrained(t, 0, nil)
+	s, g := dialDrained(t, n, 0, nil)
 	fail := errors.New("the drain was given up")
 	changed := false
-	g.Inside = func() {
+	g.inside = func() {
 		if changed {
 			return
 		}
@@ -149,12 +149,12 @@ func TestALostAnswerIsInstalledLater(t *testing.T) {
 // A pair may be given in both orders: it is drained once.
 func TestDrainedPairInBothOrders(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	s, g := n.DialDrained(t, 0, nil)
+	s, g := dialDrained(t, n, 0, nil)
 	a, b := managertest.MAC(0), managertest.MAC(2)
 	if err := s.SetRoutes(t.Context(), api.Change{A: a, B: b, VID: 3}, api.Change{A: b, B: a, VID: 3}); err != nil {
 		t.Error(err)
 	}
-	if drained, seen := g.State(); len(drained) != 1 || len(drained[0]) != 1 || !slices.Equal(seen, []transport.VID{1, 3}) {
+	if drained, seen := g.state(); len(drained) != 1 || len(drained[0]) != 1 || !slices.Equal(seen, []transport.VID{1, 3}) {
 		t.Errorf("drained %v, VIDs %v", drained, seen)
 	}
 }

@@ -59,8 +59,13 @@ func (f *fib) install(dsts []transport.MAC) (err error) {
 	}
 	if len(set) == len(dsts) {
 		err = f.table.Set(set...)
-	} else {
-		err = f.table.Replace(append(f.others(dsts), set...))
+	} else { // some are gone
+		covered := make(map[transport.MAC]bool, len(dsts))
+		for _, dst := range dsts {
+			covered[dst] = true
+		}
+		others := slices.DeleteFunc(f.table.Routes(), func(r vlan.Route) bool { return covered[r.Dst] })
+		err = f.table.Replace(append(others, set...))
 	}
 	if err != nil {
 		return err
@@ -69,15 +74,6 @@ func (f *fib) install(dsts []transport.MAC) (err error) {
 		delete(f.dirty, dst)
 	}
 	return nil
-}
-
-// others returns the table's routes to other destinations.
-func (f *fib) others(dsts []transport.MAC) []vlan.Route {
-	these := make(map[transport.MAC]bool, len(dsts))
-	for _, dst := range dsts {
-		these[dst] = true
-	}
-	return slices.DeleteFunc(f.table.Routes(), func(r vlan.Route) bool { return these[r.Dst] })
 }
 
 // installAll is install for all destinations.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -88,12 +89,8 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 		dropped: make(map[transport.MAC]api.Version),
 	}
 	s.moved = sync.NewCond(&s.mu)
-	if s.dialer.Program == "" {
-		s.dialer.Program = fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid())
-	}
-	if s.dialer.DrainTimeout == 0 {
-		s.dialer.DrainTimeout = time.Second
-	}
+	s.dialer.Program = cmp.Or(d.Program, fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid()))
+	s.dialer.DrainTimeout = cmp.Or(d.DrainTimeout, time.Second)
 	s.lane = s.client.onLane(d.TLS)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	events, err := s.connect(ctx)
@@ -180,23 +177,12 @@ func (s *Session) affected(changes []api.Change) (dsts []transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range changes {
-		if peer, own := s.peer(c); own && s.fib.routes[peer].Tag.VID != c.VID {
+		if peer, own := c.Peer(s.self); own && s.fib.routes[peer].Tag.VID != c.VID {
 			dsts = append(dsts, peer)
 		}
 	}
 	slices.SortFunc(dsts, transport.MAC.Compare)
 	return slices.Compact(dsts) // a pair may be given in both orders
-}
-
-// peer returns the other node of a pair if one of the two is this node. The caller holds mu.
-func (s *Session) peer(c api.Change) (transport.MAC, bool) {
-	switch s.self {
-	case c.A:
-		return c.B, true
-	case c.B:
-		return c.A, true
-	}
-	return transport.MAC{}, false
 }
 
 // request asks the manager to change the session's pairs, and returns when the stream has told the
@@ -272,7 +258,7 @@ func (s *Session) path(what string) string { return "/v1/sessions/" + s.id + "/"
 // have no effect here, and those that the manager has taken back since. The caller holds mu.
 func (s *Session) keep(changes []api.Change, v api.Version) {
 	for _, c := range changes {
-		if peer, own := s.peer(c); own && s.dropped[peer] <= v {
+		if peer, own := c.Peer(s.self); own && s.dropped[peer] <= v {
 			s.pairs[peer] = api.SessionPair{Change: c, Since: v}
 		}
 	}

@@ -137,7 +137,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	managertest.AwaitRoutes(t, n, sessions)
+	awaitRoutes(t, n, sessions)
 	for _, s := range sessions[1:] {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -280,9 +280,9 @@ func TestASessionTakesItsOwnPlace(t *testing.T) {
 // be more than a request may have.
 func TestOthersPairsAreNotAskedForAgain(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	p := managertest.NewProxy(t, n.Socket)
+	p := newProxy(t, n.Socket)
 	events := make(chan manager.Event, 10)
-	s, err := (&manager.Dialer{OnEvent: func(e manager.Event) { events <- e }}).Dial(t.Context(), "unix", p.Path)
+	s, err := (&manager.Dialer{OnEvent: func(e manager.Event) { events <- e }}).Dial(t.Context(), "unix", p.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestOthersPairsAreNotAskedForAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Cut()
+	p.cut()
 	if e := <-events; e.Kind != manager.EventLost {
 		t.Errorf("%v, want lost", e.Kind)
 	}

@@ -25,14 +25,8 @@ const startTimeout = 5 * time.Second
 // stream is the manager's answer to a session's start: events, one JSON object on each line, for as
 // long as the session lasts.
 type stream struct {
-	body   io.ReadCloser
-	lines  *bufio.Scanner
-	cancel context.CancelFunc
-}
-
-func (s *stream) close() {
-	_ = s.body.Close() // its end is known already
-	s.cancel()
+	lines *bufio.Scanner
+	end   context.CancelFunc // ends the request, and with it the session
 }
 
 // next returns the next event. The error is api.ErrUnreachable or api.ErrProtocol.
@@ -56,43 +50,35 @@ func (s *stream) next() (*api.SessionEvent, error) {
 func (s *Session) connect(ctx context.Context) (*stream, error) {
 	ctx, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
-	streamCtx, cancel := context.WithCancel(s.ctx) // the stream outlives ctx
-	stop := context.AfterFunc(ctx, cancel)
-	events, first, err := s.open(streamCtx, cancel)
-	if !stop() && err == nil {
-		events.close()
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = s.join(first)
+	streamCtx, end := context.WithCancel(s.ctx) // the stream outlives ctx
+	stop := context.AfterFunc(ctx, end)
+	events, err := s.open(streamCtx, end)
+	if !stop() {
+		err = unreachable(ctx.Err())
 	}
 	if err != nil {
-		cancel()
-		if ctx.Err() != nil {
-			err = unreachable(ctx.Err())
-		}
+		end()
 		return nil, err
 	}
 	return events, nil
 }
 
-// open asks for a stream, which ends with ctx, and reads its first event.
-func (s *Session) open(ctx context.Context, cancel context.CancelFunc) (*stream, *api.SessionEvent, error) {
+// open asks for a stream, which ends with ctx, and takes in its first event.
+func (s *Session) open(ctx context.Context, end context.CancelFunc) (*stream, error) {
 	s.mu.Lock()
 	start := &api.SessionStart{Session: s.id, Program: s.dialer.Program, Pairs: slices.Collect(maps.Values(s.pairs))}
 	s.mu.Unlock()
-	w, err := s.client.send(ctx, http.MethodPost, "/v1/sessions", 0, start) //nolint:bodyclose // the stream closes it
+	w, err := s.client.send(ctx, http.MethodPost, "/v1/sessions", 0, start) //nolint:bodyclose // ctx ends it
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	events := &stream{w.Body, bufio.NewScanner(w.Body), cancel}
+	events := &stream{bufio.NewScanner(w.Body), end}
 	events.lines.Buffer(make([]byte, 4<<10), maxEvent)
 	first, err := events.next()
 	if err != nil {
-		events.close()
-		return nil, nil, err
+		return nil, err
 	}
-	return events, first, nil
+	return events, s.join(first)
 }
 
 // join notes that the session is connected, and takes the first event in.
@@ -114,7 +100,7 @@ func (s *Session) join(first *api.SessionEvent) error {
 func (s *Session) streamLoop(events *stream) {
 	for {
 		err := s.listen(events)
-		events.close()
+		events.end()
 		s.mu.Lock()
 		s.lost = err
 		s.moved.Broadcast()
@@ -162,7 +148,7 @@ func (s *Session) take(e *api.SessionEvent) error {
 		s.ack = e.Version
 	}
 	for _, c := range e.Dropped {
-		peer, _ := s.peer(c)
+		peer, _ := c.Peer(s.self)
 		delete(s.pairs, peer)
 		s.dropped[peer] = e.Version
 		s.stats.Dropped++

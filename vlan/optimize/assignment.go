@@ -119,13 +119,6 @@ func (a *assignment) allowed(i int, old, c int32) bool {
 	return a.changed < a.most || a.differs(i, c) <= a.differs(i, old)
 }
 
-// without calls do while the load of pair i is on no hop.
-func (a *assignment) without(i int, do func()) {
-	a.addLoad(i, a.choice[i], -1)
-	do()
-	a.addLoad(i, a.choice[i], 1)
-}
-
 // after returns what choice c means once the load of pair i is added to its hops: the highest
 // utilisation among them, and the growth of the cost. The load of pair i must not be on any hop.
 func (a *assignment) after(i int, c int32) (peak, cost float64) {
@@ -146,6 +139,34 @@ func (a *assignment) after(i int, c int32) (peak, cost float64) {
 		cost += a.penalty
 	}
 	return peak, cost
+}
+
+// cheapest returns the choice of pair i, other than its present one, that costs least, of those
+// whose path stays below limit; and by how much the cost grows. Of equals it is the pair's start.
+// It is noChoice if there is none.
+func (a *assignment) cheapest(i int, limit float64) (best int32, growth float64) {
+	best = noChoice
+	old, was := a.choice[i], 0.0
+	if old != noChoice {
+		a.addLoad(i, old, -1)
+		defer a.addLoad(i, old, 1)
+		_, was = a.after(i, old)
+	}
+	p := &a.pairs[i]
+	for c := range p.paths {
+		c := int32(c)
+		if c == old || p.paths[c] == nil || !a.allowed(i, old, c) {
+			continue
+		}
+		peak, cost := a.after(i, c)
+		if peak >= limit {
+			continue
+		}
+		if more := cost - was; best == noChoice || more < growth-a.still || c == p.start && more <= growth+a.still {
+			best, growth = c, more
+		}
+	}
+	return best, growth
 }
 
 // burden returns how many units pair i puts on a hop.

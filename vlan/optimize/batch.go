@@ -44,12 +44,10 @@ func (a *assignment) nextChange(open []int, choice []int32) (best int) {
 		if a.choice[i] == noChoice {
 			continue
 		}
-		on := a.peak(i)
-		var was, peak, cost float64
-		a.without(i, func() {
-			_, was = a.after(i, a.choice[i])
-			peak, cost = a.after(i, choice[i])
-		})
+		a.addLoad(i, a.choice[i], -1)
+		on, was := a.after(i, a.choice[i])
+		peak, cost := a.after(i, choice[i])
+		a.addLoad(i, a.choice[i], 1)
 		if peak > limit*(1+tolerance) {
 			continue
 		}
@@ -59,18 +57,4 @@ func (a *assignment) nextChange(open []int, choice []int32) (best int) {
 		}
 	}
 	return best
-}
-
-// peak returns the highest utilisation on the path of a pair, in the directions in which it sends.
-func (a *assignment) peak(i int) (peak float64) {
-	p := &a.pairs[i]
-	for _, h := range p.paths[a.choice[i]] {
-		if p.forth > 0 {
-			peak = max(peak, a.utilisation(h))
-		}
-		if p.back > 0 {
-			peak = max(peak, a.utilisation(h^1))
-		}
-	}
-	return peak
 }

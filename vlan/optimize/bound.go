@@ -50,29 +50,19 @@ func (p *problem) boundOfPairs() float64 {
 
 func (p *problem) boundOfHops() float64 {
 	load := make([]int64, len(p.inverse))
-	times := make([]int, len(p.inverse))
+	var common []int32 // hops of all paths of a pair
 	for i := range p.pairs {
-		var last []int32
-		connected := 0
-		for _, path := range p.pairs[i].paths {
+		paths := p.pairs[i].paths
+		any := slices.IndexFunc(paths, func(path []int32) bool { return path != nil })
+		common = append(common[:0], paths[any]...)
+		for _, path := range paths {
 			if path != nil {
-				connected++
-				last = path
-			}
-			for _, h := range path {
-				times[h]++
+				common = slices.DeleteFunc(common, func(h int32) bool { return !slices.Contains(path, h) })
 			}
 		}
-		for _, h := range last {
-			if times[h] == connected {
-				load[h] += p.pairs[i].forth
-				load[h^1] += p.pairs[i].back
-			}
-		}
-		for _, path := range p.pairs[i].paths {
-			for _, h := range path {
-				times[h] = 0
-			}
+		for _, h := range common {
+			load[h] += p.pairs[i].forth
+			load[h^1] += p.pairs[i].back
 		}
 	}
 	bound := 0.0

@@ -1,7 +1,7 @@
 package optimize
 
 import (
-	"math"
+	"cmp"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -42,19 +42,7 @@ type Options struct {
 	Effort int
 }
 
-func (o Options) effort() int {
-	if o.Effort > 0 {
-		return o.Effort
-	}
-	return DefaultEffort
-}
-
-func (o Options) maxChanges() int {
-	if o.MaxChanges > 0 {
-		return o.MaxChanges
-	}
-	return math.MaxInt
-}
+func (o Options) effort() int { return cmp.Or(o.Effort, DefaultEffort) }
 
 // Stop is the reason why Plan went no further.
 type Stop int

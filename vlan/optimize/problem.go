@@ -52,6 +52,8 @@ type pairDemand struct {
 
 func (d *pairDemand) both() int64 { return d.forth + d.back }
 
+func (d pairDemand) compare(pair plan.Pair) int { return d.pair.Compare(pair) }
+
 // noChoice is the choice of a pair that has none.
 const noChoice = -1
 
@@ -72,7 +74,7 @@ func newProblem(
 		return nil, fmt.Errorf("%w: nodes: %d, and hosts of the topology: %d (want as many)",
 			plan.ErrInvalid, len(current.Nodes), len(t.Hosts))
 	}
-	p := &problem{topology: t, current: current, most: opt.maxChanges()}
+	p := &problem{topology: t, current: current, most: cmp.Or(opt.MaxChanges, math.MaxInt)}
 	if p.vids = usable(t, current); len(p.vids) == 0 {
 		return nil, fmt.Errorf("%w: none of its VIDs is in the topology", plan.ErrInvalid)
 	}
@@ -129,8 +131,7 @@ func (p *problem) scale(demand traffic.Matrix) {
 }
 
 // addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower
-// node come in this order. Those from the higher node come in that order for each lower node, so a
-// cursor for each node finds their pairs.
+// node come in this order: those from the higher node find their pairs among them.
 func (p *problem) addPairs(demand traffic.Matrix) {
 	hosts := p.topology.Hosts
 	each := func(back bool, do func(pair plan.Pair, units int64)) {
@@ -141,28 +142,18 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 		}
 	}
 	p.pairs = make([]pairDemand, 0, len(demand))
-	cursor := slices.Repeat([]int{len(demand)}, len(hosts)) // by the lower node: the next of its pairs
 	each(false, func(pair plan.Pair, units int64) {
-		if n := len(p.pairs); n == 0 || p.pairs[n-1].pair.A != pair.A {
-			cursor[pair.A] = n
-		}
 		p.pairs = append(p.pairs, pairDemand{pair: pair, forth: units})
 	})
 	forth := p.pairs
 	each(true, func(pair plan.Pair, units int64) {
-		at := &cursor[pair.A]
-		for *at < len(forth) && forth[*at].pair.Compare(pair) < 0 {
-			*at++
-		}
-		if *at < len(forth) && forth[*at].pair == pair {
-			forth[*at].back = units
+		if i, ok := slices.BinarySearchFunc(forth, pair, pairDemand.compare); ok {
+			forth[i].back = units
 		} else { // the lower node sends nothing
 			p.pairs = append(p.pairs, pairDemand{pair: pair, back: units})
 		}
 	})
-	if len(p.pairs) > len(forth) {
-		slices.SortFunc(p.pairs, func(a, b pairDemand) int { return a.pair.Compare(b.pair) })
-	}
+	slices.SortFunc(p.pairs, func(a, b pairDemand) int { return a.compare(b.pair) })
 }
 
 // connect gives each pair its paths, and its choice in the current plan.

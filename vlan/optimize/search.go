@@ -58,42 +58,18 @@ func (s *search) improve() {
 // settle moves single pairs to where they cost least, without making any link as bad as the worst.
 // It reports whether it moved any.
 func (s *search) settle() (any bool) {
-	_, limit := s.worstHop()
+	_, worst := s.worstHop()
 	for moved := true; moved && !s.spent(); any = any || moved {
 		moved = false
 		for i := range s.pairs {
-			if c := s.cheapest(i, limit); c != s.choice[i] {
+			c, growth := s.cheapest(i, worst*(1+tolerance))
+			if c != noChoice && (growth < -s.still || c == s.pairs[i].start && growth <= s.still) {
 				s.move(i, c)
 				moved = true
 			}
 		}
 	}
 	return any
-}
-
-// cheapest returns the choice of pair i that costs least, of those whose path stays at limit or
-// below. It is another than the present one only if it costs noticeably less, or is the pair's
-// start.
-func (s *search) cheapest(i int, limit float64) int32 {
-	p, old := &s.pairs[i], s.choice[i]
-	s.addLoad(i, old, -1)
-	defer s.addLoad(i, old, 1)
-	best := old
-	_, least := s.after(i, old)
-	for c := range p.paths {
-		c := int32(c)
-		if c == old || p.paths[c] == nil || !s.allowed(i, old, c) {
-			continue
-		}
-		peak, cost := s.after(i, c)
-		if peak > limit*(1+tolerance) {
-			continue
-		}
-		if cost < least-s.still || c == p.start && cost <= least+s.still {
-			best, least = c, cost
-		}
-	}
-	return best
 }
 
 // relieve takes load off the worst hop so that fewer hops are as bad, by one pair that moves, or a
@@ -113,9 +89,9 @@ func (s *search) relieve() bool {
 func (s *search) relieveByOne(limit float64, crossing []int) bool {
 	best, to, least := -1, int32(noChoice), 0.0
 	for _, i := range crossing {
-		c, gain := s.lowest(i, limit)
-		if c != noChoice && (best < 0 || gain < least-s.still) {
-			best, to, least = i, c, gain
+		c, growth := s.cheapest(i, limit)
+		if c != noChoice && (best < 0 || growth < least-s.still) {
+			best, to, least = i, c, growth
 		}
 	}
 	if best < 0 {
@@ -123,26 +99,6 @@ func (s *search) relieveByOne(limit float64, crossing []int) bool {
 	}
 	s.move(best, to)
 	return true
-}
-
-// lowest returns the choice of pair i, other than the present one, that costs least, of those whose
-// path stays below limit; and by how much the cost grows. It is noChoice if there is none.
-func (s *search) lowest(i int, limit float64) (best int32, growth float64) {
-	best = noChoice
-	old := s.choice[i]
-	s.addLoad(i, old, -1)
-	defer s.addLoad(i, old, 1)
-	_, was := s.after(i, old)
-	for c, path := range s.pairs[i].paths {
-		c := int32(c)
-		if c == old || path == nil || !s.allowed(i, old, c) {
-			continue
-		}
-		if peak, cost := s.after(i, c); peak < limit && (best == noChoice || cost-was < growth) {
-			best, growth = c, cost-was
-		}
-	}
-	return best, growth
 }
 
 // explore restarts near the best plan, as long as the worst link is above its bound: a pair on it
@@ -157,7 +113,10 @@ func (s *search) explore() {
 			if on := s.on[worst/2]; k == 0 {
 				i = int(on[random.Below(len(on))])
 			}
-			s.kick(i, int32(random.Below(len(s.vids))))
+			if c := int32(random.Below(len(s.vids))); s.pairs[i].paths[c] != nil && s.allowed(i, s.choice[i], c) {
+				s.move(i, c)
+			}
+			s.tried++
 		}
 		s.improve()
 		if now := s.score(); s.changed <= s.most && !s.better(best, now) {
@@ -166,12 +125,4 @@ func (s *search) explore() {
 			s.undo(0)
 		}
 	}
-}
-
-// kick moves pair i to choice c, if that is allowed.
-func (s *search) kick(i int, c int32) {
-	if s.pairs[i].paths[c] != nil && s.allowed(i, s.choice[i], c) {
-		s.move(i, c)
-	}
-	s.tried++
 }

@@ -91,17 +91,7 @@ func (a *assignment) chooseLargestFirst() {
 		}
 	}
 	for _, i := range a.largestFirst(open) {
-		best, least := int32(noChoice), 0.0
-		for c, path := range a.pairs[i].paths {
-			if path == nil {
-				continue
-			}
-			_, cost := a.after(i, int32(c))
-			start := int32(c) == a.pairs[i].start
-			if best == noChoice || cost < least-a.still || start && cost <= least+a.still {
-				best, least = int32(c), cost
-			}
-		}
-		a.take(i, best)
+		c, _ := a.cheapest(i, math.Inf(1))
+		a.take(i, c)
 	}
 }

@@ -100,15 +100,6 @@ var codes = []code{
 	{"closed", ErrClosed, http.StatusServiceUnavailable},
 }
 
-// Codes returns the codes of all refusals.
-func Codes() []string {
-	names := []string{"internal"}
-	for _, c := range codes {
-		names = append(names, c.name)
-	}
-	return names
-}
-
 // Refusal returns the answer that err makes, and its HTTP status. An error without a code is the
 // manager's own fault: "internal".
 func Refusal(err error) (e *Error, status int) {

@@ -145,16 +145,23 @@ func TestApplyTwiceAtOnce(t *testing.T) {
 // A slow program holds the answer up for a bounded time, and is counted.
 func TestApplyCountsLatePrograms(t *testing.T) {
 	all, clients := managertest.StartAll(t, 2, 2)
-	s, g := all[0].DialDrained(t, 10*time.Second, nil)
-	g.Look = func() transport.VID { return managertest.VID(s.Table(), 1) }
-	block := make(chan struct{})
-	g.Inside = func() { <-block }
+	s := all[0].Dial(t, manager.Dialer{DrainTimeout: 10 * time.Second})
+	block := make(slowDrain)
+	s.DrainWith(block)
 	r, err := coordinator.Apply(t.Context(), clients, managertest.Turned(t, 2, 2, 1), coordinator.ApplyOptions{})
 	close(block)
 	if err != nil || r.Nodes[0].Late != 1 || r.Nodes[1].Late != 0 {
 		t.Errorf("%+v, %v; want one late program on node 0", r, err)
 	}
 	managertest.Eventually(t, "it follows", func() bool { return managertest.VID(s.Table(), 1) == 2 })
+}
+
+// slowDrain is a drainer that waits until it is closed.
+type slowDrain chan struct{}
+
+func (d slowDrain) Drain(_ context.Context, change func() error, _ ...transport.MAC) error {
+	<-d
+	return change()
 }
 
 func ExampleApply() {

@@ -56,10 +56,15 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 		return fmt.Errorf("control: %w", err)
 	}
 	o.Logger.Info("watching", "nodes", len(c.nodes), "plan", api.PlanID(c.plan))
-	for c.sleep(ctx) {
-		c.period(ctx)
+	for {
+		end, _ := c.core.Deadline()
+		select {
+		case <-time.After(end.Sub(clock.Now())):
+			c.period(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return ctx.Err()
 }
 
 // loop is one Control.
@@ -119,19 +124,6 @@ func (c *loop) common() (*plan.Plan, error) {
 		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
 	}
 	return &p.Plan, nil
-}
-
-// sleep returns true when the period ends, and false when ctx does.
-func (c *loop) sleep(ctx context.Context) bool {
-	at, _ := c.core.Deadline()
-	timer := time.NewTimer(at.Sub(clock.Now()))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // period reads the counters, decides, and carries the decisions out.

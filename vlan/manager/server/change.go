@@ -250,17 +250,12 @@ func resolve(named []namedChange, p *api.Plan) ([]api.Change, error) {
 	}
 	changes := make([]api.Change, len(named))
 	for i, n := range named {
-		changes[i].VID = n.VID
-		for _, end := range []struct {
-			name string
-			mac  *transport.MAC
-		}{{n.A, &changes[i].A}, {n.B, &changes[i].B}} {
-			node, err := p.FindNode(end.name)
-			if err != nil {
-				return nil, fmt.Errorf("pairs[%d]: %w", i, err)
-			}
-			*end.mac = p.Nodes[node].MAC
+		a, errA := p.FindNode(n.A)
+		b, errB := p.FindNode(n.B)
+		if err := cmp.Or(errA, errB); err != nil {
+			return nil, fmt.Errorf("pairs[%d]: %w", i, err)
 		}
+		changes[i] = api.Change{A: p.Nodes[a].MAC, B: p.Nodes[b].MAC, VID: n.VID}
 	}
 	return changes, nil
 }

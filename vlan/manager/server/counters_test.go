@@ -49,31 +49,3 @@ func TestVFREC_4_1_CountersOfAllPrograms(t *testing.T) {
 	managertest.Eventually(t, "a is gone", func() bool { h, err := n.Client.Health(t.Context()); return err == nil && h.Sessions == 1 })
 	count("02:00:00:00:00:02 by 1: 3, 250; 02:00:00:00:00:02 by 2: 5, 500; 02:00:00:00:00:04 by 1: 1, 9; VID 1: 4, 259; VID 2: 5, 500")
 }
-
-// A broken connection does not make the counters count twice.
-func TestCountersSurviveAReconnect(t *testing.T) {
-	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
-	proxy := managertest.NewProxy(t, n.Socket)
-	d := manager.Dialer{}
-	s, err := d.Dial(t.Context(), "unix", proxy.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	s.Table().Counter(managertest.MAC(1)).Add(2, 200)
-	total := func() (frames uint64) {
-		for _, c := range n.Counters(t.Context()).Nodes {
-			frames += c.Frames
-		}
-		return frames
-	}
-	if got := total(); got != 2 {
-		t.Fatalf("%d frames, want 2", got)
-	}
-	proxy.Cut()
-	managertest.Eventually(t, "it is back", func() bool { return s.Stats().Reconnects == 1 && s.Stats().Connected })
-	s.Table().Counter(managertest.MAC(1)).Add(1, 100)
-	if got := total(); got != 3 {
-		t.Errorf("%d frames after a reconnect, want 3", got)
-	}
-}

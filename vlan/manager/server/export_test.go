@@ -23,7 +23,7 @@ func (s *Server) Kill() error {
 	dead := errors.New("killed")
 	s.file.before = func(string) error { return dead }
 	_ = s.http.Close()
-	s.unlock()
+	s.lock.Close()
 	return dead
 }
 

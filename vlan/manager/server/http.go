@@ -115,7 +115,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.counted.requests++
+		s.requests++
 		closed := s.closed
 		if !closed {
 			s.served.Add(1) // Close waits for requests under way
@@ -185,7 +185,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (s *Server) writeError(w http.ResponseWriter, e *api.Error, status int) {
 	s.mu.Lock()
-	s.counted.refused[e.Code]++
+	s.refused[e.Code]++
 	s.mu.Unlock()
 	writeJSON(w, status, struct {
 		Error *api.Error `json:"error"`

@@ -28,14 +28,3 @@ func (l *changeLog) add(e api.Entry, routes []vlan.Route) {
 	e.Routes = api.RoutesOf(routes[:min(len(routes), api.MaxShown)])
 	*l = append((*l)[max(0, len(*l)+1-api.MaxLog):], e)
 }
-
-// requestCounts are for the metrics.
-type requestCounts struct {
-	changes  map[string]uint64 // by the log's act
-	refused  map[string]uint64 // by api.Error.Code
-	requests uint64
-}
-
-func newRequestCounts() requestCounts {
-	return requestCounts{changes: make(map[string]uint64), refused: make(map[string]uint64)}
-}

@@ -106,9 +106,9 @@ func (s *Server) writeState(e *exposition) {
 	e.single("rawlane_pairs_overridden", "Pairs that a failover keeps off their path.",
 		float64(len(s.rib.Of(rib.Failover))))
 	e.single("rawlane_sessions", "Programs that are told of changes.", float64(len(s.sessions.all)))
-	e.single("rawlane_manager_requests_total", "Requests over HTTP.", float64(s.counted.requests))
-	e.byLabel("rawlane_manager_changes_total", "Changes of the routes, by what made them.", "act", s.counted.changes)
-	e.byLabel("rawlane_manager_refused_total", "Requests that were refused, by code.", "code", s.counted.refused)
+	e.single("rawlane_manager_requests_total", "Requests over HTTP.", float64(s.requests))
+	e.byLabel("rawlane_manager_changes_total", "Changes of the routes, by what made them.", "act", s.made)
+	e.byLabel("rawlane_manager_refused_total", "Requests that were refused, by code.", "code", s.refused)
 	latest := s.started
 	if n := len(s.changes); n > 0 {
 		latest = s.changes[n-1].Time

@@ -43,13 +43,6 @@ type prepared struct {
 	lease *time.Timer
 }
 
-func (p *prepared) describe() *api.Prepared {
-	if p == nil {
-		return nil
-	}
-	return &p.Prepared
-}
-
 // errBusy says which change is in the way.
 func errBusy(p *prepared) error {
 	return fmt.Errorf("%w: %q is prepared, and expires at %s if it is not committed (try again then)",
@@ -95,11 +88,11 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 		return nil, err
 	}
 	lease := time.Duration(q.LeaseMS) * time.Millisecond
-	p := &prepared{state: st}
-	p.ID, p.Reason, p.Expires, p.Changes = q.ID, q.Reason, time.Now().Add(lease), s.differences(st.Plan)
+	expires := time.Now().Add(lease)
+	p := &prepared{api.Prepared{ID: q.ID, Reason: q.Reason, Expires: expires, Changes: s.differences(st.Plan)}, st, nil}
 	p.lease = time.AfterFunc(lease, func() { s.expire(p) }) // stopped by discardPrepared
 	s.prepared = p
-	return p.describe(), nil
+	return &p.Prepared, nil
 }
 
 // prepare makes the change that a request asks for.

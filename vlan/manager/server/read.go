@@ -24,7 +24,10 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 		Schema: api.Schema, Version: s.version, MAC: s.cfg.MAC,
 		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason, Plan: s.state.Plan,
 		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
-		Sessions: []api.Program{}, Prepared: s.prepared.describe(),
+		Sessions: []api.Program{},
+	}
+	if p := s.prepared; p != nil {
+		t.Prepared = &p.Prepared
 	}
 	if p := s.rib.Plan(); p != nil {
 		if n, ok := p.NodeOf(s.cfg.MAC); ok {
@@ -135,7 +138,7 @@ func (s *Server) askAll() uint64 {
 	defer s.mu.Unlock()
 	s.sessions.asked++
 	for _, sess := range s.sessions.all {
-		sess.ask = s.sessions.asked
+		sess.next.Report = s.sessions.asked
 		sess.wakeUp()
 	}
 	return s.sessions.asked

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,11 @@ type Server struct {
 	planID      string      // of the plan in force
 	sessions    sessions
 	changes     changeLog
-	counted     requestCounts
+	requests    uint64            // that there were, of all kinds
+	made        map[string]uint64 // changes, by the log's act
+	refused     map[string]uint64 // requests, by api.Error.Code
 	closed      bool
-	moved       chan struct{} // closed, and made anew, when a session has reported something or has ended
+	moved       *sync.Cond // on mu: a session has reported something or has ended
 }
 
 // New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests
@@ -76,32 +79,25 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
 		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)
 	}
-	if cfg.Program == "" {
-		cfg.Program = "rawlane"
-	}
+	cfg.Program = cmp.Or(cfg.Program, "rawlane")
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
 		cfg: cfg, file: stateFile{path: cfg.State}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
-		sessions: newSessions(), counted: newRequestCounts(), moved: make(chan struct{}),
+		sessions: newSessions(), made: make(map[string]uint64), refused: make(map[string]uint64),
 	}
+	s.moved = sync.NewCond(&s.mu)
 	var err error
 	if s.lock, err = s.file.lock(); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if err := s.restore(); err != nil {
-		s.unlock()
+		s.lock.Close()
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	s.http = s.newHTTP()
 	return s, nil
-}
-
-func (s *Server) unlock() {
-	if s.lock != nil {
-		_ = s.lock.Close() // nothing was written to it
-	}
 }
 
 // restore takes up the state of the file, or else begins with the plan of the configuration. Each
@@ -146,10 +142,13 @@ func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.En
 	s.version++
 	e.Time, e.Version, e.Count = time.Now(), s.version, len(routes)
 	s.changes.add(e, routes)
-	s.counted.changes[e.Act]++
+	s.made[e.Act]++
 	for _, sess := range s.sessions.all {
-		sess.note(routes, all)
-		sess.urgent = sess.urgent || e.Act == actOverride
+		for _, r := range routes {
+			sess.pending[r.Dst] = r
+		}
+		sess.next.Full = sess.next.Full || all
+		sess.next.Urgent = sess.next.Urgent || e.Act == actOverride
 		if sess == asked {
 			continue // its request tells it
 		}
@@ -167,26 +166,17 @@ func (s *Server) unchanged() api.Changed {
 	return api.Changed{Schema: api.Schema, Version: s.version}
 }
 
-// move wakes the requests that wait for what sessions report. The caller holds mu.
-func (s *Server) move() {
-	close(s.moved)
-	s.moved = make(chan struct{})
-}
-
 // await returns when done, which is called with mu held, returns true, or when the context ends.
 func (s *Server) await(ctx context.Context, done func() bool) {
-	for {
+	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
-		ok, moved := done(), s.moved
-		s.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return
-		}
+		defer s.mu.Unlock()
+		s.moved.Broadcast()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !done() && ctx.Err() == nil {
+		s.moved.Wait()
 	}
 }
 
@@ -199,13 +189,13 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.move()
+	s.moved.Broadcast()
 	s.mu.Unlock()
 	err := s.http.Close() // which ends the context of each request
 	s.change.Lock()
 	s.discardPrepared()
 	s.change.Unlock()
 	s.served.Wait()
-	s.unlock()
+	s.lock.Close() // nothing was written to it
 	return err
 }

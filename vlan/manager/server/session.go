@@ -39,15 +39,12 @@ type session struct {
 	write func(*api.SessionEvent) error // nil: the stream has ended; guarded by turn
 
 	// Guarded by Server.mu:
-	told     api.Version // the version of the latest event; 0: there was none
-	full     bool        // the whole table is to be told
-	pending  map[transport.MAC]vlan.Route
-	dropped  []api.Change
-	ask      uint64      // the report to ask for; 0: none
-	due      api.Version // the version that the program is to confirm
-	urgent   bool        // overrides are among what is to be told
-	applied  api.Version // the version that the program has confirmed
-	reported uint64      // the latest report
+	told     api.Version                  // the version of the latest event; 0: there was none
+	next     api.SessionEvent             // the next event, as far as it is known yet
+	pending  map[transport.MAC]vlan.Route // its routes, unless they are all
+	due      api.Version                  // the version that the program is to confirm
+	applied  api.Version                  // the version that the program has confirmed
+	reported uint64                       // the latest report
 	counts   []vlan.Sent
 }
 
@@ -56,14 +53,6 @@ func (sess *session) String() string {
 		return fmt.Sprintf("session %d", sess.number)
 	}
 	return fmt.Sprintf("session %d (%s)", sess.number, sess.program)
-}
-
-// note keeps routes to be told. The caller holds Server.mu.
-func (sess *session) note(routes []vlan.Route, all bool) {
-	sess.full = sess.full || all
-	for _, r := range routes {
-		sess.pending[r.Dst] = r
-	}
 }
 
 // wakeUp wakes writeLoop.
@@ -145,14 +134,14 @@ func (s *Server) join(
 	for _, p := range start.Pairs {
 		routes, _, err := s.rib.Add(sess.number, uint64(min(p.Since, s.version)), []api.Change{p.Change})
 		if err != nil {
-			sess.dropped = append(sess.dropped, p.Change)
+			sess.next.Dropped = append(sess.next.Dropped, p.Change)
 		}
 		changed = append(changed, routes...)
 	}
 	s.sessionChanged(sess, changed, "the session is back")
-	sess.full, sess.due = true, s.version
+	sess.next.Full, sess.due = true, s.version
 	s.log.Info("session begins", "session", sess.number, "program", sess.program,
-		"pairs", len(start.Pairs), "dropped", len(sess.dropped))
+		"pairs", len(start.Pairs), "dropped", len(sess.next.Dropped))
 	return sess, nil
 }
 
@@ -173,7 +162,7 @@ func (s *Server) remove(sess *session, why string) {
 	sess.end()
 	s.sessions.remove(sess)
 	s.sessionChanged(sess, s.rib.Withdraw(sess.number), why)
-	s.move()
+	s.moved.Broadcast()
 	s.log.Info("session ends", "session", sess.number, "program", sess.program, "why", why)
 }
 
@@ -220,24 +209,24 @@ func (s *Server) tell(sess *session, always bool) {
 func (s *Server) drain(sess *session, always bool) *api.SessionEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !always && sess.told == s.version && !sess.full && len(sess.dropped) == 0 && sess.ask == 0 {
+	e := sess.next
+	if !always && sess.told == s.version && !e.Full && len(e.Dropped) == 0 && e.Report == 0 {
 		return nil
 	}
-	e := &api.SessionEvent{Version: s.version, Full: sess.full, Urgent: sess.urgent, Dropped: sess.dropped,
-		Ack: sess.due > sess.applied && sess.due > sess.told, Report: sess.ask}
+	e.Version, e.Ack = s.version, sess.due > max(sess.applied, sess.told)
 	if sess.told == 0 {
 		e.MAC = &s.cfg.MAC
 	}
-	if sess.full {
+	if e.Full {
 		e.Routes = api.RoutesOf(s.rib.Routes())
 	} else {
 		for _, r := range sess.pending {
 			e.Routes = append(e.Routes, api.RouteOf(r))
 		}
 	}
-	sess.told, sess.full, sess.urgent, sess.dropped, sess.ask = s.version, false, false, nil, 0
+	sess.told, sess.next = s.version, api.SessionEvent{}
 	clear(sess.pending)
-	return e
+	return &e
 }
 
 // ofSession makes a handler of f, which does something for the session of the request's path, with
@@ -286,7 +275,7 @@ func (s *Server) resetSession(sess *session, _ *struct{}) (api.Changed, error) {
 // postApplied notes the version that a program sends by.
 func (s *Server) postApplied(sess *session, q *api.SessionApplied) (answer api.Changed, err error) {
 	sess.applied = max(sess.applied, min(q.Version, s.version))
-	s.move()
+	s.moved.Broadcast()
 	return answer, nil
 }
 
@@ -296,6 +285,6 @@ func (s *Server) postCounters(sess *session, q *api.SessionReport) (answer api.C
 		return answer, badRequest("%d counts (want at most %d: no table has more)", len(q.Counts), vlan.MaxCounts)
 	}
 	sess.counts, sess.reported = q.Counts, max(sess.reported, min(q.Report, s.sessions.asked))
-	s.move()
+	s.moved.Broadcast()
 	return answer, nil
 }

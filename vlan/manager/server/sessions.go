@@ -78,7 +78,7 @@ func (a *sessions) remove(sess *session) {
 func (a *sessions) drop(d rib.Candidate) {
 	for _, sess := range a.all {
 		if sess.number == d.Source {
-			sess.dropped = append(sess.dropped, d.Change)
+			sess.next.Dropped = append(sess.next.Dropped, d.Change)
 			sess.wakeUp()
 		}
 	}

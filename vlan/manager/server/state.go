@@ -112,8 +112,11 @@ type stateFile struct {
 	before func(step string) error
 }
 
-// step does a step of a write.
+// step does a step of a write, if there is a file.
 func (f *stateFile) step(name string, do func() error) error {
+	if f.path == "" {
+		return nil
+	}
 	if f.before != nil {
 		if err := f.before(name); err != nil {
 			return err
@@ -228,9 +231,6 @@ func (f *stateFile) write(b []byte) error {
 // publish puts the staged state in the place of the old one, or with an error discards it. A
 // restart finds it from then on.
 func (f *stateFile) publish() error {
-	if f.path == "" {
-		return nil
-	}
 	err := f.step("rename", func() error {
 		if err := f.staged.Close(); err != nil {
 			return err
@@ -247,9 +247,6 @@ func (f *stateFile) publish() error {
 
 // fsync makes what was published survive a power failure.
 func (f *stateFile) fsync() error {
-	if f.path == "" {
-		return nil
-	}
 	if err := f.step("fsync", func() error { return syncFolder(filepath.Dir(f.path)) }); err != nil {
 		return fmt.Errorf("state: %w (the change was made, but might not survive a power failure)", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,20 +180,6 @@ func Eventually(t testing.TB, what string, f func() bool) {
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
-}
-
-// AwaitRoutes waits until all sessions have their manager's routes.
-func AwaitRoutes(t testing.TB, n *Node, sessions []*manager.Session) {
-	t.Helper()
-	Eventually(t, "all have the manager's routes", func() bool {
-		want, _ := n.Routes()
-		for _, s := range sessions {
-			if !slices.Equal(s.Table().Routes(), want) {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // Example starts a manager of node 0 of four, for examples.

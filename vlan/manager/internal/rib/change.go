@@ -28,6 +28,17 @@ type Change struct {
 	VID transport.VID `json:"vid"`
 }
 
+// Peer returns the other node of the pair if one of the two is self.
+func (c Change) Peer(self transport.MAC) (peer transport.MAC, own bool) {
+	switch self {
+	case c.A:
+		return c.B, true
+	case c.B:
+		return c.A, true
+	}
+	return peer, false
+}
+
 // String formats c as "02:00:00:00:00:01-02:00:00:00:00:02 by VID 3".
 func (c Change) String() string { return fmt.Sprintf("%v-%v by VID %d", c.A, c.B, c.VID) }
 

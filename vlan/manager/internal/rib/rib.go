@@ -126,7 +126,7 @@ func (r *RIB) add(c Candidate, changes []Change) (changed []vlan.Route, ignored 
 		return nil, 0, err
 	}
 	for _, change := range changes {
-		peer, own := r.peer(change)
+		peer, own := change.Peer(r.self)
 		if !own {
 			ignored++
 			continue
@@ -177,17 +177,6 @@ func (r *RIB) edit(changed []vlan.Route, peer transport.MAC, f func([]Candidate)
 	}
 	tag := transport.Tag{VID: after, PCP: r.plan.PCP}
 	return append(changed, vlan.Route{Dst: peer, OptionalTag: transport.Tagged(tag)})
-}
-
-// peer returns the other node of a pair if one of the two is this node.
-func (r *RIB) peer(c Change) (transport.MAC, bool) {
-	switch r.self {
-	case c.A:
-		return c.B, true
-	case c.B:
-		return c.A, true
-	}
-	return transport.MAC{}, false
 }
 
 // vid is the VID with a peer, overridden or not; 0 if the plan does not list the peer.
