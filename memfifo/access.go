@@ -35,31 +35,27 @@ func (d *Domain) checkWindow(id uint16, secret uint64, off, n uint64, right Righ
 // write puts data in place: 8 or 4 aligned bytes at once, so that a reader that polls them never
 // sees a part.
 func (w *Window) write(off uint64, data []byte) {
-	if len(data) > 0 {
-		p := unsafe.Pointer(&w.mem[off])
-		switch {
-		case len(data) == 8 && uintptr(p)%8 == 0:
-			atomic.StoreUint64((*uint64)(p), binary.NativeEndian.Uint64(data))
-		case len(data) == 4 && uintptr(p)%4 == 0:
-			atomic.StoreUint32((*uint32)(p), binary.NativeEndian.Uint32(data))
-		default:
-			copy(w.mem[off:], data)
-		}
+	to := w.mem[off:]
+	switch p := unsafe.Pointer(unsafe.SliceData(to)); {
+	case len(data) == 8 && uintptr(p)%8 == 0:
+		atomic.StoreUint64((*uint64)(p), binary.NativeEndian.Uint64(data))
+	case len(data) == 4 && uintptr(p)%4 == 0:
+		atomic.StoreUint32((*uint32)(p), binary.NativeEndian.Uint32(data))
+	default:
+		copy(to, data)
 	}
 }
 
 // read copies what is at an offset: 8 or 4 aligned bytes at once.
 func (w *Window) read(b []byte, off uint64) {
-	if len(b) > 0 {
-		p := unsafe.Pointer(&w.mem[off])
-		switch {
-		case len(b) == 8 && uintptr(p)%8 == 0:
-			binary.NativeEndian.PutUint64(b, atomic.LoadUint64((*uint64)(p)))
-		case len(b) == 4 && uintptr(p)%4 == 0:
-			binary.NativeEndian.PutUint32(b, atomic.LoadUint32((*uint32)(p)))
-		default:
-			copy(b, w.mem[off:])
-		}
+	from := w.mem[off:]
+	switch p := unsafe.Pointer(unsafe.SliceData(from)); {
+	case len(b) == 8 && uintptr(p)%8 == 0:
+		binary.NativeEndian.PutUint64(b, atomic.LoadUint64((*uint64)(p)))
+	case len(b) == 4 && uintptr(p)%4 == 0:
+		binary.NativeEndian.PutUint32(b, atomic.LoadUint32((*uint32)(p)))
+	default:
+		copy(b, from)
 	}
 }
 

@@ -98,6 +98,7 @@ func (p *peer) applyReply(r *record) {
 		p.d.stats.Orphans++
 		return
 	}
+	var err error
 	switch r.op {
 	case opData:
 		at := int(r.fixed.u32())
@@ -112,13 +113,13 @@ func (p *peer) applyReply(r *record) {
 	case opValue:
 		wr.value = r.fixed.u64()
 	case opError:
-		wr.refusal = Refusal(r.fixed.u8())
+		err = wr.refused(Refusal(r.fixed.u8()))
 	}
 	delete(p.pending, wr.requestID)
 	// The reply is behind all refusals of what was done before. This is noted before its caller
 	// returns: the peer may leave after that.
 	p.confirmed = max(p.confirmed, wr.issued)
-	wr.complete(nil)
+	wr.complete(err)
 }
 
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {

@@ -70,9 +70,7 @@ func (p *peer) awaitReply(ctx context.Context, wr *workRequest) (value uint64, e
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan
 		p.issued++                      // the next Flush tells what has become of it
 	case done:
-		if value, err = wr.value, wr.err; err == nil {
-			err = wr.refused(wr.refusal)
-		}
+		value, err = wr.value, wr.err
 	}
 	d.freeRequest(wr)
 	return value, err

@@ -39,7 +39,6 @@ type workRequest struct {
 	issued    uint64 // fence: what is in place when it is answered
 	received  int    // get: bytes of buf that are here
 	value     uint64
-	refusal   Refusal
 	err       error
 
 	local, remote             mcd.Completion
@@ -63,8 +62,7 @@ func (s requestState) String() string {
 
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
-	wr.state, wr.received = queued, 0
-	wr.value, wr.refusal, wr.err = 0, 0, nil
+	wr.state, wr.received, wr.value, wr.err = queued, 0, 0, nil
 	wr.signalLocal, wr.signalRemote = false, false
 	if wr.op.hasReply() {
 		wr.expectRemote()

@@ -18,7 +18,7 @@ type Choice struct {
 // spread over them.
 func Auto(nics ...LogP) Algorithm {
 	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
-	return Algorithm{name: "auto", choose: choose, whole: func(b *builder) { choose(b.size).all()(b) }}
+	return Algorithm{name: "auto", choose: choose, in: func(b *builder) { choose(b.size).all()(b) }}
 }
 
 // candidates returns the algorithms that Auto chooses from, the simple ones first.

@@ -28,7 +28,7 @@ func Chassis() Algorithm {
 // Source: SCMD §4, figure 9. Its cost there: (4 + 3 Li) TIB + 3 (Li + 1) TSR, for Li levels
 // between.
 func ChassisRepeated() Algorithm {
-	return Algorithm{name: "chassis-repeated", whole: chassisRepeated}
+	return Algorithm{name: "chassis-repeated", in: chassisRepeated}
 }
 
 // seat is the ranks of other chassis that a rank exchanges messages with.
@@ -84,7 +84,11 @@ func chassisRepeated(b *builder) {
 	const begin, ended, release = 0, 1, 2
 	b.label += 3
 	above, below := s.up != none, s.down != none
-	root, low := b.rank < perChassis, isLow(b.rank/perChassis, b.size)
+	root, lowest := b.rank < perChassis, b.rank/perChassis*perChassis
+	if !root {
+		lowest++ // Left is the first to have a chassis below it; in the root it is the Center
+	}
+	low := seatOf(lowest, b.size).down == none
 
 	if above {
 		b.await(s.up, first+begin)
@@ -111,13 +115,4 @@ func chassisRepeated(b *builder) {
 	if below {
 		b.notify(s.down, first+release, 0)
 	}
-}
-
-// isLow reports whether no chassis is below a chassis.
-func isLow(chassis, size int) bool {
-	first := 2*chassis + 2 // of those below
-	if chassis == 0 {
-		first = 1
-	}
-	return first*perChassis >= size
 }

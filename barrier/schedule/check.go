@@ -10,17 +10,21 @@ import (
 // ErrWrong is the class of all errors of Check.
 var ErrWrong = errors.New("wrong schedule")
 
+// messageID tells the messages of a barrier apart.
+type messageID struct {
+	from, to int
+	label    uint8
+}
+
+func (id messageID) String() string {
+	return fmt.Sprintf("rank %d's message %d to rank %d", id.from, id.label, id.to)
+}
+
 // message is one that a rank awaits.
 type message struct {
-	from, to  int
-	label     uint8
 	networks  uint64   // a bit for each network that it is sent over
 	needed    bool     // its receiver waits for it
 	knowledge *big.Int // the entries that its sender knows of, a bit for each rank; nil until it is sent
-}
-
-func (m message) String() string {
-	return fmt.Sprintf("rank %d's message %d to rank %d", m.from, m.label, m.to)
 }
 
 // Check proves that the algorithm is right for a size, or returns an ErrWrong with the fault. In
@@ -39,7 +43,7 @@ func (a Algorithm) Check(size int) error {
 }
 
 func check(steps [][]Step) error {
-	c := checker{steps: steps, index: map[uint64]int{}}
+	c := checker{steps, map[messageID]*message{}}
 	if err := c.collect(); err != nil {
 		return err
 	}
@@ -49,43 +53,39 @@ func check(steps [][]Step) error {
 	return c.follow()
 }
 
-// checker has the schedules of all ranks.
+// checker has the schedules of all ranks, and the messages that these await.
 type checker struct {
 	steps    [][]Step
-	messages []message      // in the order in which ranks 0, 1, … await them
-	index    map[uint64]int // in messages, by messageKey
+	messages map[messageID]*message
 }
 
-func messageKey(from, to int, label uint8) uint64 {
-	return uint64(from)<<36 | uint64(to)<<8 | uint64(label)
-}
-
-// find returns an awaited message, or nil.
-func (c *checker) find(from, to int, label uint8) *message {
-	if i, ok := c.index[messageKey(from, to, label)]; ok {
-		return &c.messages[i]
+// awaits yields the messages that ranks 0, 1, … await.
+func (c *checker) awaits() iter.Seq[messageID] {
+	return func(yield func(messageID) bool) {
+		for rank, own := range c.steps {
+			for _, s := range own {
+				for _, r := range s.Await {
+					if !yield(messageID{r.From, rank, r.Label}) {
+						return
+					}
+				}
+			}
+		}
 	}
-	return nil
 }
 
 // collect collects all messages that are awaited.
 func (c *checker) collect() error {
-	for rank, own := range c.steps {
-		for _, s := range own {
-			for _, r := range s.Await {
-				m := message{from: r.From, to: rank, label: r.Label}
-				switch {
-				case r.From < 0 || r.From >= len(c.steps):
-					return fmt.Errorf("rank %d awaits rank %d", rank, r.From)
-				case r.From == rank:
-					return fmt.Errorf("rank %d awaits itself", rank)
-				case c.find(r.From, rank, r.Label) != nil:
-					return fmt.Errorf("%v is awaited twice", m)
-				}
-				c.index[messageKey(r.From, rank, r.Label)] = len(c.messages)
-				c.messages = append(c.messages, m)
-			}
+	for id := range c.awaits() {
+		switch {
+		case id.from < 0 || id.from >= len(c.steps):
+			return fmt.Errorf("rank %d awaits rank %d", id.to, id.from)
+		case id.from == id.to:
+			return fmt.Errorf("rank %d awaits itself", id.to)
+		case c.messages[id] != nil:
+			return fmt.Errorf("%v is awaited twice", id)
 		}
+		c.messages[id] = new(message)
 	}
 	return nil
 }
@@ -101,9 +101,9 @@ func (c *checker) match() error {
 			}
 		}
 	}
-	for i := range c.messages {
-		if m := &c.messages[i]; m.networks == 0 {
-			return fmt.Errorf("%v is awaited, and never sent", m)
+	for id := range c.awaits() {
+		if c.messages[id].networks == 0 {
+			return fmt.Errorf("%v is awaited, and never sent", id)
 		}
 	}
 	return nil
@@ -117,12 +117,13 @@ func (c *checker) matchSend(rank int, t Send) error {
 		return fmt.Errorf("rank %d notifies over network %d", rank, t.NIC)
 	}
 	for to := range audience(rank, t.To, len(c.steps)) {
-		m := c.find(rank, to, t.Label)
+		id := messageID{rank, to, t.Label}
+		m := c.messages[id]
 		switch {
 		case m == nil:
-			return fmt.Errorf("no rank awaits %v", message{from: rank, to: to, label: t.Label})
+			return fmt.Errorf("no rank awaits %v", id)
 		case m.networks>>t.NIC&1 == 1:
-			return fmt.Errorf("%v is sent twice", m)
+			return fmt.Errorf("%v is sent twice", id)
 		}
 		m.networks |= 1 << t.NIC
 	}
@@ -147,27 +148,21 @@ func audience(from, to, size int) iter.Seq[int] {
 // follower is a rank that follows its schedule.
 type follower struct {
 	at    int     // the step in which it waits
-	next  int     // the first message of that step, in checker.messages
 	known big.Int // the entries that it knows of
 }
 
 // follow runs the schedules. Every message carries the set of entries that its sender knows of.
 func (c *checker) follow() error {
 	ranks, ready := make([]follower, len(c.steps)), make([]int, len(c.steps))
-	next := 0
-	for rank, own := range c.steps {
+	for rank := range ranks {
 		ready[rank] = rank
-		ranks[rank].next = next
 		ranks[rank].known.SetBit(&ranks[rank].known, rank, 1)
-		for _, s := range own {
-			next += len(s.Await)
-		}
 	}
 	for len(ready) > 0 {
 		rank := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
 		r := &ranks[rank]
-		for r.at < len(c.steps[rank]) && c.receive(r, len(c.steps[rank][r.at].Await)) {
+		for r.at < len(c.steps[rank]) && c.receive(rank, r) {
 			for _, t := range c.steps[rank][r.at].Notify {
 				ready = c.send(rank, t, &r.known, ready)
 			}
@@ -179,18 +174,17 @@ func (c *checker) follow() error {
 
 // receive adds the knowledge in the messages that a rank's step awaits, or returns false and notes
 // one that was not sent yet.
-func (c *checker) receive(r *follower, count int) bool {
-	awaited := c.messages[r.next : r.next+count]
-	for i := range awaited {
-		if awaited[i].knowledge == nil {
-			awaited[i].needed = true
+func (c *checker) receive(rank int, r *follower) bool {
+	awaits := c.steps[rank][r.at].Await
+	for _, a := range awaits {
+		if m := c.messages[messageID{a.From, rank, a.Label}]; m.knowledge == nil {
+			m.needed = true
 			return false
 		}
 	}
-	for i := range awaited {
-		r.known.Or(&r.known, awaited[i].knowledge)
+	for _, a := range awaits {
+		r.known.Or(&r.known, c.messages[messageID{a.From, rank, a.Label}].knowledge)
 	}
-	r.next += count
 	return true
 }
 
@@ -198,7 +192,7 @@ func (c *checker) receive(r *follower, count int) bool {
 func (c *checker) send(rank int, t Send, known *big.Int, ready []int) []int {
 	knowledge := new(big.Int).Set(known) // one for all the audience
 	for to := range audience(rank, t.To, len(c.steps)) {
-		m := c.find(rank, to, t.Label)
+		m := c.messages[messageID{rank, to, t.Label}]
 		if m.knowledge == nil { // the first of several copies
 			m.knowledge = knowledge
 		}

@@ -18,8 +18,8 @@ func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	switch {
 	case outer.releasesAll:
 		a.in, a.out, a.releasesAll = sequence(within(group, innerIn), leaders(group, outer.in)), multicast, true
-	case outer.whole != nil:
-		a.whole = sequence(within(group, innerIn), leaders(group, outer.whole), within(group, innerOut))
+	case outer.out == nil:
+		a.in = sequence(within(group, innerIn), leaders(group, outer.in), within(group, innerOut))
 	default:
 		a.in = sequence(within(group, innerIn), leaders(group, outer.in))
 		a.out = sequence(leaders(group, outer.out), within(group, innerOut))
@@ -35,8 +35,8 @@ func HierarchicalRepeated(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
 	full := within(group, inner.all())
 	return Algorithm{
-		name:  fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
-		whole: sequence(full, leaders(group, outer.all()), full),
+		name: fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
+		in:   sequence(full, leaders(group, outer.all()), full),
 	}
 }
 

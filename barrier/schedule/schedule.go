@@ -29,8 +29,7 @@ type Step struct {
 // names.
 type Algorithm struct {
 	name    string
-	whole   part // of an algorithm without halves
-	in, out part // of one with halves
+	in, out part // the halves; out is nil if it has none: then in is the whole
 
 	releasesAll bool                     // out is one multicast of rank 0
 	choose      func(size int) Algorithm // of Auto
@@ -45,7 +44,7 @@ type part func(*builder)
 
 // New makes an algorithm of a function that returns each rank's steps. Its Check must return nil.
 func New(name string, steps func(rank, size int) []Step) Algorithm {
-	return Algorithm{name: name, whole: func(b *builder) {
+	return Algorithm{name: name, in: func(b *builder) {
 		for _, s := range steps(b.rank, b.size) {
 			for _, r := range s.Await {
 				b.await(r.From, int(r.Label))
@@ -87,17 +86,17 @@ func (a Algorithm) Steps(rank, size int) []Step {
 
 // all is the whole barrier.
 func (a Algorithm) all() part {
-	if a.whole != nil {
-		return a.whole
+	if a.out == nil {
+		return a.in
 	}
-	return func(b *builder) { a.in(b); a.out(b) }
+	return sequence(a.in, a.out)
 }
 
 // halves returns a as halves. For an algorithm without them, in is all of it, and out has rank 0
 // notify each of the others.
 func (a Algorithm) halves() (in, out part) {
-	if a.whole != nil {
-		return a.whole, flat.down
+	if a.out == nil {
+		return a.in, flat.down
 	}
 	return a.in, a.out
 }

@@ -8,7 +8,7 @@ package schedule
 // Without loss: n ceil(log2 n) frames, no multicast. Cost: (os + L + or) ceil(log2 n).
 //
 // Source: MCD §3.1.1, §5.1.2.
-func Shuffle() Algorithm { return Algorithm{name: "shuffle", whole: shuffle} }
+func Shuffle() Algorithm { return Algorithm{name: "shuffle", in: shuffle} }
 
 func shuffle(b *builder) {
 	for phase, d := 0, 1; d < b.size; phase, d = phase+1, 2*d {

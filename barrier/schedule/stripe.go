@@ -30,7 +30,7 @@ func overNetworks(a Algorithm, nics int, name string, releases int) Algorithm {
 		}
 	}
 	a.name = fmt.Sprintf("%s:%d:%s", name, nics, a.name)
-	a.whole, a.in, a.out = spread(a.whole), spread(a.in), spread(a.out)
+	a.in, a.out = spread(a.in), spread(a.out)
 	return a
 }
 

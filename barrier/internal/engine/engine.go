@@ -227,6 +227,14 @@ func (e *Engine) message(k Kind, m *machine, label uint8) Message {
 	}
 }
 
+// answer makes the answer to a message: of the same number, label and generation.
+func (e *Engine) answer(k Kind, to int, msg *Message) Send {
+	return Send{to, msg.NIC, Message{
+		Kind: k, Number: msg.Number, Label: msg.Label, Identity: e.cfg.Identity, Generation: msg.Generation,
+		Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation,
+	}}
+}
+
 // Deadline returns the instant at which Advance is due; ok is false if no number waits.
 func (e *Engine) Deadline() (at monotime.Time, ok bool) {
 	for _, m := range e.waiting {

@@ -112,7 +112,9 @@ func (e *Engine) failMessage(m *machine, generation uint32, f *Failure) Message 
 
 // answerFail tells the sender of a message that its barrier has failed.
 func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
-	return Send{to, msg.NIC, e.failMessage(e.machine(msg.Number), msg.Generation, f)}
+	answer := e.answer(Fail, to, msg)
+	answer.Message.Label, answer.Message.Failure = 0, f
+	return answer
 }
 
 // restarted handles a message that shows that a member has begun anew: the group is broken, for

@@ -104,18 +104,15 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 		return append(out, e.answerFail(from, msg, newFailure(Restarted, from)))
 	case ahead == -1, ahead == 0 && (m.state == Idle || m.step > step):
 		e.stats.Resent++
-		again := e.message(Notify, m, msg.Label)
-		again.Generation = msg.Generation
-		return append(out, Send{from, msg.NIC, again})
+		return append(out, e.answer(Notify, from, msg))
 	case m.state == Failed:
 		return append(out, e.answerFail(from, msg, m.failure))
 	case m.state == Idle && e.pendingFailure(m) != nil:
 		return append(out, e.answerFail(from, msg, e.pendingFailure(m)))
 	}
-	answer := e.message(NotYet, m, msg.Label)
-	answer.Generation, answer.Own = msg.Generation, m.generation
-	answer.Entered = m.hasEntered(msg.Generation)
-	return append(out, Send{from, msg.NIC, answer})
+	answer := e.answer(NotYet, from, msg)
+	answer.Message.Own, answer.Message.Entered = m.generation, m.hasEntered(msg.Generation)
+	return append(out, answer)
 }
 
 // handleNotYet handles the answer that a message is not to be had yet. All members were in the

@@ -48,8 +48,7 @@ func (e *Engine) Goodbye() Message {
 func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send) []Send {
 	p := &e.peers[from]
 	p.byeAcked = true
-	ack := Message{Kind: ByeAck, Identity: e.cfg.Identity, Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation}
-	out = append(out, Send{from, msg.NIC, ack})
+	out = append(out, e.answer(ByeAck, from, msg))
 	if p.left {
 		return out
 	}

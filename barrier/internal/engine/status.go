@@ -44,9 +44,9 @@ func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
 func (e *Engine) Status(number uint8) []Presence { return e.machine(number).status }
 
 func (e *Engine) answerStatus(m *machine, from int, msg *Message, out []Send) []Send {
-	answer := e.message(StatusReply, m, 0)
-	answer.Generation, answer.Entered = msg.Generation, m.hasEntered(msg.Generation)
-	return append(out, Send{from, msg.NIC, answer})
+	answer := e.answer(StatusReply, from, msg)
+	answer.Message.Entered = m.hasEntered(msg.Generation)
+	return append(out, answer)
 }
 
 // handleStatus handles an answer. An answer of another generation belongs to an earlier request.
