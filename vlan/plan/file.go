@@ -34,15 +34,7 @@ type SyntaxError = strictyaml.SyntaxError
 // ErrInvalid. The name is for messages.
 func Parse(name string, r io.Reader) (*Plan, error) {
 	f := &planFile{File: strictyaml.File{Name: name, Kind: ErrInvalid}, lines: make(map[part]int)}
-	root, err := f.Root(r, MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	if root != nil {
-		f.readPlan(root)
-		f.checkPlan()
-	}
-	if err := f.Err(); err != nil {
+	if err := f.Read(r, MaxFile, f.readPlan); err != nil {
 		return nil, err
 	}
 	return &f.plan, nil
@@ -76,6 +68,7 @@ func (f *planFile) readPlan(root *yaml.Node) {
 		}),
 		strictyaml.Optional("pairs", f.readPairs),
 	)
+	f.checkPlan()
 }
 
 // found notes the line of a part, if it was read without a fault.

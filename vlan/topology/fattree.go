@@ -99,52 +99,49 @@ func newBuilder(levels []Level) (*builder, error) {
 	if levels[0].Up != 1 {
 		return nil, invalid("%d cables of each host (want 1)", levels[0].Up)
 	}
-	if err := checkSizes(levels); err != nil {
-		return nil, err
-	}
 	b := &builder{levels: levels, trees: make([]int, n), roots: make([]int, n), first: make([]int, n)}
 	trees, roots := 1, 1
 	for i, l := range levels {
-		roots *= l.Up
+		roots = times(roots, l.Up)
 		b.roots[i] = roots
 		down := n - 1 - i
 		b.trees[down] = trees
-		trees *= levels[down].Down
+		trees = times(trees, levels[down].Down)
 	}
-	return b, nil
+	return b, b.checkSizes(trees)
 }
 
-// checkSizes returns an error if the numbers of switches, hosts or links are too large. It counts
-// in floating point, which does not overflow.
-func checkSizes(levels []Level) error {
-	top := len(levels) - 1
-	trees := make([]float64, top+1)
-	hosts, tops := 1.0, 1.0
-	for i := top; i >= 0; i-- {
-		trees[i] = hosts
-		hosts *= float64(levels[i].Down)
-		tops *= float64(levels[i].Up)
+// times is the product of two numbers, or more than any bound.
+func times(a, b int) int {
+	if a > maxMembers/b {
+		return maxMembers + 1
 	}
-	roots, switches, links, members := 1.0, trees[top]*tops, 0.0, 0.0
-	for i := range top {
-		switches += trees[i] * roots
-		roots *= float64(levels[i+1].Up)
-		links += trees[i] * roots
-		members += trees[i] * tops
+	return a * b
+}
+
+// checkSizes returns an error if the numbers of switches, hosts or links are too large.
+func (b *builder) checkSizes(hosts int) error {
+	tops := b.roots[len(b.roots)-1]
+	switches, links, members := 0, 0, 0
+	for i, trees := range b.trees {
+		switches += times(trees, b.roots[i])
+		if i+1 < len(b.trees) {
+			links += times(trees, b.roots[i+1])
+			members += times(trees, tops)
+		}
 	}
 	for _, c := range []struct {
-		what string
-		n    float64
-		most int
+		what    string
+		n, most int
 	}{
-		{"leaf switches", trees[0], maxParts},
+		{"leaf switches", b.trees[0], maxParts},
 		{"hosts", hosts, maxParts},
 		{"top switches, one for each VID", tops, int(transport.MaxVID)},
 		{"switches", switches, maxParts},
 		{"links", links, maxParts},
 		{"links in all VLANs together", members, maxMembers},
 	} {
-		if c.n > float64(c.most) {
+		if c.n > c.most {
 			return tooLarge(c.what, c.most)
 		}
 	}

@@ -43,17 +43,7 @@ type SyntaxError = strictyaml.SyntaxError
 // The name is for messages.
 func Read(name string, r io.Reader) (*Topology, error) {
 	f := &reader{File: strictyaml.File{Name: name, Kind: ErrInvalid}, lines: make(map[string][]int)}
-	root, err := f.Root(r, MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	if root != nil {
-		f.read(root)
-	}
-	if len(f.Faults) == 0 {
-		f.validate()
-	}
-	if err := f.Err(); err != nil {
+	if err := f.Read(r, MaxFile, f.read); err != nil {
 		return nil, err
 	}
 	return &f.t, nil
@@ -111,6 +101,9 @@ func (f *reader) read(root *yaml.Node) {
 		f.nameLinks()
 	}
 	each(vlanList, int(transport.MaxVID), f.readVLAN)
+	if len(f.Faults) == 0 {
+		f.validate()
+	}
 }
 
 func (f *reader) readSwitch(n *yaml.Node) {

@@ -85,8 +85,8 @@ type Conn struct {
 
 	due       [kinds]bool // control frames to be sent: Hello, HelloAck and Bye
 	needsPump bool
-	control   []byte // memory of control frames
-	batch     [MaxBatch]sentFrame
+	control   []byte           // memory of control frames
+	batch     [MaxBatch]Header // of the last NextBatch
 }
 
 // lane is both halves of a stream.
@@ -142,7 +142,7 @@ func (c *Conn) reset() {
 }
 
 // AllAcked reports whether the peer has acknowledged all that was reserved in a lane.
-func (c *Conn) AllAcked(l Lane) bool { return c.lanes[l].allAcked() }
+func (c *Conn) AllAcked(l Lane) bool { return c.Acked(l, c.Mark(l)) }
 
 // Mark returns the end of a lane: Acked reports whether all before it was acknowledged.
 func (c *Conn) Mark(l Lane) uint32 {

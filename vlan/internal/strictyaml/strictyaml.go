@@ -48,8 +48,16 @@ func (f *File) FaultAt(line int, format string, args ...any) {
 // Fault notes a fault of a node.
 func (f *File) Fault(n *yaml.Node, format string, args ...any) { f.FaultAt(n.Line, format, args...) }
 
-// Err returns all faults in the order of their lines, or nil.
-func (f *File) Err() error {
+// Read reads the file, which must be one document of at most limit bytes, by a function that takes
+// its content. The error joins all faults in the order of their lines, or is r's.
+func (f *File) Read(r io.Reader, limit int, content func(root *yaml.Node)) error {
+	root, err := f.root(r, limit)
+	if err != nil {
+		return err
+	}
+	if root != nil {
+		content(root)
+	}
 	slices.SortStableFunc(f.Faults, func(a, b *SyntaxError) int { return cmp.Compare(a.Line, b.Line) })
 	var errs []error
 	for i, e := range f.Faults {
@@ -62,9 +70,8 @@ func (f *File) Err() error {
 	return errors.Join(errs...)
 }
 
-// Root returns the content of the file, which must be one document of at most limit bytes.
-// Otherwise it notes a fault and returns nil. The error is the reader's.
-func (f *File) Root(r io.Reader, limit int) (*yaml.Node, error) {
+// root returns the content of the file, or notes a fault and returns nil. The error is r's.
+func (f *File) root(r io.Reader, limit int) (*yaml.Node, error) {
 	text, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
