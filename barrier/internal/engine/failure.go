@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -59,10 +60,7 @@ func (e *Engine) Failure(number uint8) *Failure {
 
 // pendingFailure returns why the next generation fails as soon as it is entered, or nil.
 func (e *Engine) pendingFailure(m *machine) *Failure {
-	if m.pendingFailure != nil {
-		return m.pendingFailure
-	}
-	return e.gone
+	return cmp.Or(m.pendingFailure, e.gone)
 }
 
 // failAll ends a barrier and tells all members.
