@@ -66,7 +66,7 @@ func (e *Engine) pendingFailure(m *machine) *Failure {
 // failAll ends a barrier and tells all members.
 func (e *Engine) failAll(m *machine, f *Failure, out []Send) []Send {
 	e.fail(m, f)
-	return append(out, Send{schedule.All, 0, e.failMessage(m, m.generation, f)})
+	return append(out, Send{schedule.All, 0, e.failMessage(m.number, m.generation, f)})
 }
 
 // fail ends a barrier, and all others of the group if they cannot succeed either.
@@ -102,17 +102,15 @@ func (e *Engine) noteGone(f *Failure) {
 func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }
 
 // failMessage makes the message that a generation has failed.
-func (e *Engine) failMessage(m *machine, generation uint32, f *Failure) Message {
-	msg := e.message(Fail, m, 0)
-	msg.Generation, msg.Failure = generation, f
+func (e *Engine) failMessage(number uint8, generation uint32, f *Failure) Message {
+	msg := e.message(Fail, number, 0, generation)
+	msg.Failure = f
 	return msg
 }
 
 // answerFail tells the sender of a message that its barrier has failed.
 func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
-	answer := e.answer(Fail, to, msg)
-	answer.Message.Label, answer.Message.Failure = 0, f
-	return answer
+	return Send{to, msg.NIC, e.failMessage(msg.Number, msg.Generation, f)}
 }
 
 // restarted handles a message that shows that a member has begun anew: the group is broken, for
