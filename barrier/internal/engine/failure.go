@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -30,15 +29,6 @@ type Failure struct {
 	Reason Reason
 	Ranks  []int // sorted
 	Others int   // how many more there are
-}
-
-// String formats f for logs.
-func (f *Failure) String() string {
-	s := fmt.Sprintf("%v: %v", f.Reason, f.Ranks)
-	if f.Others > 0 {
-		s += fmt.Sprintf(" and %d more", f.Others)
-	}
-	return s
 }
 
 // gone reports whether the members that f names take part in no barrier of the group any more.

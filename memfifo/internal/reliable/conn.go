@@ -28,11 +28,6 @@ const (
 	Open
 )
 
-// String names s.
-func (s State) String() string {
-	return [...]string{"idle", "handshaking", "open", "?"}[min(s, Open+1)]
-}
-
 // Event is the outcome of Handle or Advance.
 type Event uint8
 
