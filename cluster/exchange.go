@@ -101,14 +101,7 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 // Exchange gives blob to all nodes, and returns the blobs of all, in the order of the endpoint's
 // node table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError.
 func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
-	return x.inRound("exchange", blob, func() ([][]byte, error) {
-		x.post(blob)
-		if err := x.collect(ctx, "exchange", x.others()); err != nil {
-			return nil, err
-		}
-		x.done(true)
-		return x.blobs(blob), nil
-	})
+	return x.inRound(ctx, "exchange", blob, round{from: x.others(), posts: true, lingers: true})
 }
 
 // Gather brings the blobs of all nodes to the root, and returns them there, as Exchange does. On
@@ -118,26 +111,22 @@ func (x *Exchanger) Gather(ctx context.Context, root mcd.NodeID, blob []byte) ([
 	if r < 0 {
 		return nil, fmt.Errorf("cluster: gather: root %d: %w", root, mcd.ErrUnknownNode)
 	}
-	return x.inRound("gather", blob, func() ([][]byte, error) {
-		if r != x.self {
-			x.post(blob)
-			if err := x.collect(ctx, "gather", []int{r}); err != nil {
-				return nil, err
-			}
-			x.done(false)
-			return nil, nil
-		}
-		if err := x.collect(ctx, "gather", x.others()); err != nil {
-			return nil, err
-		}
-		x.post(nil) // what the others fetch from the root says that it has all
-		x.done(true)
-		return x.blobs(blob), nil
-	})
+	if r == x.self {
+		return x.inRound(ctx, "gather", blob, round{from: x.others(), lingers: true})
+	}
+	_, err := x.inRound(ctx, "gather", blob, round{from: []int{r}, posts: true})
+	return nil, err
+}
+
+// round is this node's part in one Exchange or Gather.
+type round struct {
+	from    []int // whose blobs it fetches
+	posts   bool  // its own for them to fetch. Else it posts an empty one at the end: it has all
+	lingers bool  // others may still need an answer when it has completed the round
 }
 
 // inRound runs one Exchange or Gather.
-func (x *Exchanger) inRound(what string, blob []byte, f func() ([][]byte, error)) ([][]byte, error) {
+func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r round) ([][]byte, error) {
 	if len(blob) > MaxBlob {
 		return nil, fmt.Errorf("cluster: %s: a blob of %d bytes (want at most %d)", what, len(blob), MaxBlob)
 	}
@@ -149,9 +138,17 @@ func (x *Exchanger) inRound(what string, blob []byte, f func() ([][]byte, error)
 	x.mu.Lock()
 	x.round++
 	x.mu.Unlock()
-	blobs, err := f()
-	x.failed = err
-	return blobs, err
+	if r.posts {
+		x.post(blob)
+	}
+	x.failed = x.repeat(ctx, what, message{kind: kindFetch, number: x.round}, r.from)
+	if x.failed != nil {
+		return nil, x.failed
+	}
+	if !r.posts {
+		x.post(nil)
+	}
+	return x.complete(blob, r.lingers), nil
 }
 
 // others returns the places of all other nodes.
@@ -177,32 +174,19 @@ func (x *Exchanger) post(blob []byte) {
 	}
 }
 
-// collect fetches the blobs of some nodes.
-func (x *Exchanger) collect(ctx context.Context, what string, from []int) error {
-	return x.repeat(ctx, what, message{kind: kindFetch, number: x.round}, from)
-}
-
-// blobs returns what was collected.
-func (x *Exchanger) blobs(own []byte) (all [][]byte) {
+// complete tells all nodes that this one has completed the round, and returns what was fetched. If
+// they may still need an answer of it, Close lingers.
+func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.peers {
-		all = append(all, x.peers[i].blob)
-		x.peers[i].blob = nil
+		p := &x.peers[i]
+		all = append(all, p.blob)
+		p.blob, p.linger = nil, lingers && i != x.self
 	}
 	all[x.self] = slices.Clone(own)
-	return all
-}
-
-// done tells all nodes that this one has completed the round. If they may still need an answer of
-// it, Close lingers.
-func (x *Exchanger) done(linger bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for i := range x.peers {
-		x.peers[i].linger = linger && i != x.self
-	}
 	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), message{kind: kindDone, number: x.round}.bytes())
+	return all
 }
 
 // Ask sends a request to a node until its Answer function is ready, and returns the answer.
@@ -249,7 +233,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked message, node
 		}
 		err := ctx.Err()
 		if err == nil && len(silent) == 0 {
-			if err = x.await(ctx); err == nil {
+			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil {
 				continue
 			}
 		}
@@ -304,11 +288,12 @@ func (x *Exchanger) silent(start monotime.Time, nodes []int) (silent []int) {
 	return silent
 }
 
-// await waits until something has changed, or it is time to ask again.
-func (x *Exchanger) await(ctx context.Context) error {
-	again, cancel := context.WithTimeout(ctx, askInterval)
+// awaitTurn waits until turn is completed, for d at most. Errors: ctx's, and those of
+// mcd.Endpoint.Await.
+func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d time.Duration) error {
+	again, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if err := x.ep.Await(again, &x.turn); err != nil && again.Err() == nil {
+	if err := ep.Await(again, turn); err != nil && again.Err() == nil {
 		return err
 	}
 	return ctx.Err()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -142,12 +143,7 @@ func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
 	return nil
 }
 
-func (n *HostNIC) about() string {
-	if n.HostName != "" {
-		return n.HostName
-	}
-	return n.MAC.String()
-}
+func (n *HostNIC) about() string { return cmp.Or(n.HostName, n.MAC.String()) }
 
 // finish checks the file as a whole.
 func (p *hostfileParser) finish() ([]Host, error) {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -63,20 +64,8 @@ func (c *Controller) remember(demand traffic.Matrix) {
 
 // worst returns the worst link of a plan under a demand, and its utilisation.
 func (c *Controller) worst(demand traffic.Matrix, p *plan.Plan) (worst topology.Hop, utilisation float64) {
-	load := make([]topology.Rate, 2*len(c.topology.Links))
-	var path []topology.Hop
-	for _, f := range demand {
-		path, _ = c.paths.Append(path[:0], f.From, f.To, p.PairVID(f.From, f.To)) // without one, it loads nothing
-		for _, h := range path {
-			load[h.Index()] += f.Rate
-		}
-	}
-	for i, l := range load {
-		if u := float64(l / c.topology.Links[i/2].Rate); u > utilisation {
-			worst, utilisation = topology.HopAt(i), u
-		}
-	}
-	return worst, utilisation
+	load, _ := demand.LoadOf(c.paths, p.PairVID) // a flow without a path loads nothing
+	return load.MaxLink()
 }
 
 // propose looks for a better plan, and begins to carry it out if it has been better for long
@@ -175,9 +164,12 @@ func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 // adopt takes over external changes: pairs that keep using another VID than planned. They rest.
 func (c *Controller) adopt(now monotime.Time, seen observation) {
 	changed := make(map[plan.Pair]transport.VID)
-	for _, used := range seen.vids {
-		p, should := used.pair, c.plan.PairVID(used.pair.A, used.pair.B)
-		if should == used.vid || !c.paths.Has(used.vid) {
+	for _, p := range slices.SortedFunc(maps.Keys(seen.vids), plan.Pair.Compare) {
+		used, should := seen.vids[p], c.plan.PairVID(p.A, p.B)
+		if used == several {
+			continue
+		}
+		if should == used || !c.paths.Has(used) {
 			delete(c.external, p)
 			continue
 		}
@@ -185,10 +177,10 @@ func (c *Controller) adopt(now monotime.Time, seen observation) {
 			continue
 		}
 		delete(c.external, p)
-		changed[p] = used.vid
+		changed[p] = used
 		c.dampen(now, p)
 		c.note(Decision{
-			At: now, Change: plan.Change{Pair: p, From: should, To: used.vid}, Reason: External,
+			At: now, Change: plan.Change{Pair: p, From: should, To: used}, Reason: External,
 			Why: "its frames have that VID: somebody else has changed it",
 		})
 	}

@@ -46,14 +46,12 @@ type SentTo struct {
 // observation is what passed in one period.
 type observation struct {
 	flows   traffic.Matrix
-	vids    []pairVID // of the pairs that used one VID, ascending
-	missing []bool    // by node: its counters could not be read
+	vids    map[plan.Pair]transport.VID // that pairs used, or several
+	missing []bool                      // by node: its counters could not be read
 }
 
-type pairVID struct {
-	pair plan.Pair
-	vid  transport.VID // 0: several
-}
+// several is the VID of most frames to a destination, or of a pair, if there is no one such VID.
+const several transport.VID = 0
 
 // rate returns the rate of a flow that passed, or 0.
 func (o *observation) rate(f traffic.Flow) topology.Rate {
@@ -70,11 +68,16 @@ type meter struct {
 }
 
 type nodeMeter struct {
-	pending *Sample // of this period
-	last    *Sample // of an earlier one
-	count   map[counter]uint64
+	pending *reading       // of this period
+	last    *reading       // of an earlier one
 	sent    map[int]sentBy // by destination, in the last period with a sample
 	missed  int            // periods since then
+}
+
+// reading is a Sample.
+type reading struct {
+	at    monotime.Time
+	bytes map[counter]uint64
 }
 
 type counter struct {
@@ -82,7 +85,7 @@ type counter struct {
 	vid transport.VID
 }
 
-// sentBy is the rate to a destination, and the VID of most of it, or 0.
+// sentBy is the rate to a destination, and the VID of most of it, or several.
 type sentBy struct {
 	rate topology.Rate
 	vid  transport.VID
@@ -95,29 +98,29 @@ func (m *meter) observe(s Sample) error {
 		return fmt.Errorf("%w: node %d (want 0 to %d)", ErrBadSample, s.Node, len(m.nodes)-1)
 	}
 	n := &m.nodes[s.Node]
-	if n.last != nil && !s.At.After(n.last.At) {
+	if n.last != nil && !s.At.After(n.last.at) {
 		return fmt.Errorf("%w: node %d: %v before the one of the last period (want a later instant)",
-			ErrBadSample, s.Node, n.last.At.Sub(s.At))
+			ErrBadSample, s.Node, n.last.at.Sub(s.At))
 	}
-	seen := make(map[counter]bool, len(s.Sent))
+	r := &reading{s.At, make(map[counter]uint64, len(s.Sent))}
 	for _, c := range s.Sent {
 		if c.Node < 0 || c.Node >= len(m.nodes) || c.Node == s.Node {
 			return fmt.Errorf("%w: node %d: bytes to node %d (want another of 0 to %d)",
 				ErrBadSample, s.Node, c.Node, len(m.nodes)-1)
 		}
-		if seen[counter{c.Node, c.VID}] {
+		key := counter{c.Node, c.VID}
+		if _, twice := r.bytes[key]; twice {
 			return fmt.Errorf("%w: node %d: two counters of VID %d to node %d", ErrBadSample, s.Node, c.VID, c.Node)
 		}
-		seen[counter{c.Node, c.VID}] = true
+		r.bytes[key] = c.Bytes
 	}
-	s.Sent = slices.Clone(s.Sent)
-	n.pending = &s
+	n.pending = r
 	return nil
 }
 
 // endPeriod returns what has passed since the last period. ok is false if no node has two samples.
 func (m *meter) endPeriod() (o observation, ok bool) {
-	o.missing = make([]bool, len(m.nodes))
+	o = observation{vids: make(map[plan.Pair]transport.VID), missing: make([]bool, len(m.nodes))}
 	for from := range m.nodes {
 		n := &m.nodes[from]
 		if n.pending != nil {
@@ -132,65 +135,50 @@ func (m *meter) endPeriod() (o observation, ok bool) {
 		for _, to := range slices.Sorted(maps.Keys(n.sent)) {
 			if s := n.sent[to]; s.rate > 0 {
 				o.flows = append(o.flows, traffic.Flow{From: from, To: to, Rate: s.rate})
-				o.vids = append(o.vids, pairVID{plan.PairOf(from, to), s.vid})
+				pair := plan.PairOf(from, to)
+				if vid, both := o.vids[pair]; both && vid != s.vid {
+					s.vid = several
+				}
+				o.vids[pair] = s.vid
 			}
 		}
 	}
-	o.vids = agreed(o.vids)
 	return o, ok
 }
 
-// agreed merges the VIDs that the two ends of pairs use, and leaves out pairs with several.
-func agreed(vids []pairVID) []pairVID {
-	slices.SortStableFunc(vids, func(a, b pairVID) int { return a.pair.Compare(b.pair) })
-	merged := vids[:0]
-	for _, v := range vids {
-		if last := len(merged) - 1; last < 0 || merged[last].pair != v.pair {
-			merged = append(merged, v)
-		} else if merged[last].vid != v.vid {
-			merged[last].vid = 0
-		}
-	}
-	return slices.DeleteFunc(merged, func(v pairVID) bool { return v.vid == 0 })
-}
-
-// compare makes rates from the pending sample and the one before, which it replaces. A counter that
-// went back, or a new one, counts from 0.
+// compare makes rates from the pending reading and the one before, which it replaces. A counter
+// that went back, or a new one, counts from 0.
 func (n *nodeMeter) compare(cable topology.Rate) {
-	now, last, before := n.pending, n.last, n.count
+	now, last := n.pending, n.last
 	n.pending, n.last, n.missed = nil, now, 0
-	n.count = make(map[counter]uint64, len(now.Sent))
-	for _, c := range now.Sent {
-		n.count[counter{c.Node, c.VID}] = c.Bytes
-	}
 	if last == nil {
 		return
 	}
-	seconds := now.At.Sub(last.At).Seconds()
+	seconds := now.at.Sub(last.at).Seconds()
 	type total struct {
-		bytes   uint64
-		largest SentTo // of the destination's VIDs
+		bytes, most uint64        // of all the destination's VIDs, and of
+		vid         transport.VID // the one with the most
 	}
 	sent := make(map[int]total)
-	for _, c := range now.Sent {
-		if had := before[counter{c.Node, c.VID}]; c.Bytes >= had {
-			c.Bytes -= had
+	for c, bytes := range now.bytes {
+		if had := last.bytes[c]; bytes >= had {
+			bytes -= had
 		}
-		if float64(c.Bytes)*8/seconds > impossible*float64(cable) {
-			c.Bytes = uint64(float64(n.sent[c.Node].rate) * seconds / 8) // as before
+		if float64(bytes)*8/seconds > impossible*float64(cable) {
+			bytes = uint64(float64(n.sent[c.to].rate) * seconds / 8) // as before
 		}
-		t := sent[c.Node]
-		t.bytes += c.Bytes
-		if c.Bytes > t.largest.Bytes {
-			t.largest = c
+		t := sent[c.to]
+		t.bytes += bytes
+		if bytes > t.most {
+			t.most, t.vid = bytes, c.vid
 		}
-		sent[c.Node] = t
+		sent[c.to] = t
 	}
 	n.sent = make(map[int]sentBy)
 	for to, t := range sent {
-		s := sentBy{rate: topology.Rate(float64(t.bytes) * 8 / seconds)}
-		if float64(t.largest.Bytes) >= mostly*float64(t.bytes) {
-			s.vid = t.largest.VID
+		s := sentBy{topology.Rate(float64(t.bytes) * 8 / seconds), t.vid}
+		if float64(t.most) < mostly*float64(t.bytes) {
+			s.vid = several
 		}
 		n.sent[to] = s
 	}

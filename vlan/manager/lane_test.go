@@ -15,13 +15,10 @@ import (
 // all.
 func TestLaneComesBack(t *testing.T) {
 	var bodies []int64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s, c := onLane(t, func(w http.ResponseWriter, r *http.Request) {
 		bodies = append(bodies, r.ContentLength)
 		_, _ = w.Write([]byte(`{"version":"1.2"}`))
-	}))
-	defer s.Close()
-	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
-	defer c.Close()
+	})
 	for range 3 {
 		a, err := c.Reset(t.Context(), "why")
 		if err != nil || a.Version != api.FirstVersion(1)+2 {
@@ -38,21 +35,14 @@ func TestLaneComesBack(t *testing.T) {
 // its own.
 func TestLaneEndsWithItsContext(t *testing.T) {
 	block := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, c := onLane(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			<-block
 		}
 		_, _ = w.Write([]byte(`{"version":"1.2"}`))
-	}))
-	defer s.Close()
+	})
 	defer close(block)
-	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := c.Table(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, api.ErrUnreachable) {
-		t.Errorf("%v", err)
-	}
+	expectEnd(t, c)
 	if _, err := c.Reset(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
@@ -61,14 +51,27 @@ func TestLaneEndsWithItsContext(t *testing.T) {
 // The end of a context ends a request of whose answer the head alone has come.
 func TestLaneEndsWithinAnAnswer(t *testing.T) {
 	block := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	_, c := onLane(t, func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-block
-	}))
-	defer s.Close()
+	})
 	defer close(block)
+	expectEnd(t, c)
+}
+
+// onLane returns a client, on a lane, of a manager that answers by f.
+func onLane(t *testing.T, f http.HandlerFunc) (*httptest.Server, *Client) {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
 	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
-	defer c.Close()
+	t.Cleanup(c.Close)
+	return s, c
+}
+
+// expectEnd has a request end with its context.
+func expectEnd(t *testing.T, c *Client) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := c.Table(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, api.ErrUnreachable) {

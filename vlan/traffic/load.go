@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rawlane/rawlane/transport"
@@ -26,13 +27,25 @@ func (m Matrix) Load(t *topology.Topology, vid func(a, b int) transport.VID) (*L
 	if err := m.Validate(len(t.Hosts)); err != nil {
 		return nil, err
 	}
+	l, err := m.LoadOf(paths, vid)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	return l, nil
+}
+
+// LoadOf is Load for a matrix that is known to be valid, in the network of the paths. With an error
+// it is the load by the flows that have a path.
+func (m Matrix) LoadOf(paths *topology.Paths, vid func(a, b int) transport.VID) (l *Load, err error) {
+	t := paths.Topology()
 	rates := func(n int) []topology.Rate { return make([]topology.Rate, n) }
-	l := &Load{t, rates(2 * len(t.Links)), rates(len(t.Hosts)), rates(len(t.Hosts))}
+	l = &Load{t, rates(2 * len(t.Links)), rates(len(t.Hosts)), rates(len(t.Hosts))}
 	var path []topology.Hop
 	for _, f := range m {
-		path, err = paths.Append(path[:0], f.From, f.To, vid(f.From, f.To))
-		if err != nil {
-			return nil, fmt.Errorf("load: %w", err)
+		hops, cutOff := paths.Append(path[:0], f.From, f.To, vid(f.From, f.To))
+		if path = hops; cutOff != nil {
+			err = cmp.Or(err, cutOff)
+			continue
 		}
 		l.Up[f.From] += f.Rate
 		l.Down[f.To] += f.Rate
@@ -40,7 +53,7 @@ func (m Matrix) Load(t *topology.Topology, vid func(a, b int) transport.VID) (*L
 			l.Links[h.Index()] += f.Rate
 		}
 	}
-	return l, nil
+	return l, err
 }
 
 // Utilisation returns the share of its rate that a link carries in one direction: 1 is all of it.

@@ -29,6 +29,7 @@
 package discovery
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -136,12 +137,7 @@ func (d *Discovery) Fault() Fault { return d.fault }
 
 // Heard returns the other stations that were heard, sorted by number.
 func (d *Discovery) Heard() []Station {
-	var list []Station
-	for _, s := range d.heard {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b Station) int { return int(a.Node) - int(b.Node) })
-	return list
+	return slices.SortedFunc(maps.Values(d.heard), func(a, b Station) int { return int(a.Node) - int(b.Node) })
 }
 
 // Missing returns the numbers of nodes that were not heard.

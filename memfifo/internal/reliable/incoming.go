@@ -45,10 +45,10 @@ func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
 	}
 	c.silence.reset()
 	c.lanes[h.AckLane].onAck(h, now, &c.rtt, c.cfg.Free)
-	if h.Kind == Data {
-		return c.onData(now, h, records)
-	}
-	if h.AckNow {
+	switch {
+	case h.Kind == Data && c.lanes[h.Lane].arrive(h, records, now, &c.cfg):
+		return Deliver
+	case h.Kind == Ack && h.AckNow:
 		c.lanes[h.Lane].ackNow = true
 	}
 	return Nothing
@@ -61,20 +61,6 @@ func (c *Conn) onBye(h *Header) Event {
 	}
 	c.reset()
 	return PeerClosed
-}
-
-func (c *Conn) onData(now monotime.Time, h *Header, records []byte) Event {
-	switch c.lanes[h.Lane].arrive(h, records, now, c.cfg.Alloc) {
-	case inOrder:
-		return Deliver
-	case outOfOrder:
-		c.cfg.Counters.OutOfOrder++
-	case duplicate:
-		c.cfg.Counters.Duplicate++
-	case beyondWindow:
-		c.cfg.Counters.BeyondWindow++
-	}
-	return Nothing
 }
 
 // NeedsPump reports whether NextBatch may have something, or Available or Deadline may have

@@ -2,15 +2,6 @@ package reliable
 
 import "github.com/rawlane/rawlane/internal/monotime"
 
-// sentFrame is a frame that NextBatch has returned.
-type sentFrame struct {
-	kind     Kind
-	lane     Lane
-	sequence uint32
-	ackLane  Lane
-	ackNow   bool // it requests an acknowledgement at once
-}
-
 // AckPolicy is whether an acknowledgement may wait for data to piggyback on.
 type AckPolicy uint8
 
@@ -78,15 +69,15 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 		c.beginHandshake(now)
 	}
 	for n < MaxBatch {
-		f := &c.batch[n]
-		b := c.next(f)
+		h := &c.batch[n]
+		b := c.next(h)
 		if b == nil {
 			break
 		}
-		c.onSent(now, f)
+		c.onSent(now, h)
 		frames[n] = b
 		n++
-		if f.kind != Data {
+		if h.Kind != Data {
 			break // control frames share their memory
 		}
 		n = c.nextStream(now, frames, n)
@@ -94,49 +85,47 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 	return n
 }
 
-// next returns the next frame to send, or nil, and says in f what it is. It fills f in place: to
-// return a struct of bytes would stall the load behind their stores, 10 ns a frame.
-func (c *Conn) next(f *sentFrame) []byte {
+// next returns the next frame to send, or nil, and its header in h.
+func (c *Conn) next(h *Header) []byte {
 	switch {
 	case c.due[HelloAck]:
-		return c.controlFrame(f, HelloAck, 0, false)
+		return c.controlFrame(h, HelloAck, 0, false)
 	case c.due[Hello]:
-		return c.controlFrame(f, Hello, 0, false)
+		return c.controlFrame(h, Hello, 0, false)
 	case c.state != Open:
 		return nil
 	}
 	for l := range c.lanes {
 		if r := &c.lanes[l].receiver; r.ackNow && r.count > 0 { // data has no SACK
-			return c.controlFrame(f, Ack, Lane(l), false)
+			return c.controlFrame(h, Ack, Lane(l), false)
 		}
 	}
 	for i := range c.lanes {
 		l := Lane(Lanes - 1 - i) // replies first
 		if q, ok := c.lanes[l].next(); ok {
-			return c.dataFrame(f, l, q)
+			return c.dataFrame(h, l, q)
 		}
 	}
 	for l := range c.lanes {
 		if r := &c.lanes[l].receiver; r.ackDue(c.ackPolicy) {
-			return c.controlFrame(f, Ack, Lane(l), false)
+			return c.controlFrame(h, Ack, Lane(l), false)
 		}
 	}
 	for l := range c.lanes {
 		if c.lanes[l].probe {
-			return c.controlFrame(f, Ack, Lane(l), true)
+			return c.controlFrame(h, Ack, Lane(l), true)
 		}
 	}
 	if c.due[Bye] {
-		return c.controlFrame(f, Bye, 0, false)
+		return c.controlFrame(h, Bye, 0, false)
 	}
 	c.needsPump = false
 	return nil
 }
 
 // controlFrame makes a frame without records. An Ack that requests an acknowledgement is a probe.
-func (c *Conn) controlFrame(f *sentFrame, kind Kind, lane Lane, ackNow bool) []byte {
-	f.kind, f.lane, f.sequence, f.ackLane, f.ackNow = kind, lane, 0, lane, ackNow
-	h := Header{Kind: kind, Src: c.local, Dst: c.remote}
+func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte {
+	*h = Header{Kind: kind, Src: c.local, Dst: c.remote}
 	switch kind {
 	case Hello:
 		h.Dst, h.Sequence = 0, c.challenge
@@ -147,43 +136,42 @@ func (c *Conn) controlFrame(f *sentFrame, kind Kind, lane Lane, ackNow bool) []b
 		}
 	case Ack:
 		h.Lane, h.AckLane, h.AckNow = lane, lane, ackNow
-		c.lanes[lane].fillAck(&h)
+		c.lanes[lane].fillAck(h)
 	}
 	return c.control[:c.cfg.Headroom+h.put(c.control[c.cfg.Headroom:])]
 }
 
 // dataFrame puts a header before a frame's records, with the acknowledgement of the lane that
 // needs one.
-func (c *Conn) dataFrame(f *sentFrame, l Lane, sequence uint32) []byte {
+func (c *Conn) dataFrame(h *Header, l Lane, sequence uint32) []byte {
 	s := &c.lanes[l].sender
 	p := s.packet(sequence)
-	h := Header{Kind: Data, Lane: l, AckLane: l, Src: c.local, Dst: c.remote, Sequence: sequence}
+	*h = Header{Kind: Data, Lane: l, AckLane: l, Src: c.local, Dst: c.remote, Sequence: sequence}
 	if other := Lanes - 1 - l; c.lanes[l].unacked == 0 && c.lanes[other].unacked > 0 {
 		h.AckLane = other
 	}
 	h.AckNow = p.state == packetLost || s.requestsAck(sequence)
-	c.lanes[h.AckLane].fillAck(&h)
+	c.lanes[h.AckLane].fillAck(h)
 	h.put(p.buf[c.cfg.Headroom:])
-	f.kind, f.lane, f.sequence, f.ackLane, f.ackNow = Data, l, sequence, h.AckLane, h.AckNow
 	return p.buf[:c.cfg.Headroom+p.len]
 }
 
-func (c *Conn) onSent(now monotime.Time, f *sentFrame) {
-	c.due[f.kind] = false
-	switch f.kind {
+func (c *Conn) onSent(now monotime.Time, h *Header) {
+	c.due[h.Kind] = false
+	switch h.Kind {
 	case Data:
-		s := &c.lanes[f.lane].sender
-		if s.packet(f.sequence).sends > 0 {
+		s := &c.lanes[h.Lane].sender
+		if s.packet(h.Sequence).sends > 0 {
 			c.cfg.Counters.Retransmitted++
 		}
-		s.onSent(f.sequence, f.ackNow, now, &c.rtt)
-		c.lanes[f.ackLane].onAckSent()
+		s.onSent(h.Sequence, h.AckNow, now, &c.rtt)
+		c.lanes[h.AckLane].onAckSent()
 		c.cfg.Counters.Sent++
 	case Ack:
-		if f.ackNow {
-			c.lanes[f.lane].probe = false
+		if h.AckNow {
+			c.lanes[h.Lane].probe = false
 		}
-		c.lanes[f.ackLane].onAckSent()
+		c.lanes[h.AckLane].onAckSent()
 		c.cfg.Counters.Acks++
 	}
 }
@@ -192,18 +180,19 @@ func (c *Conn) onSent(now monotime.Time, f *sentFrame) {
 // with the same acknowledgement. It copies that one's header and changes what differs.
 func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) int {
 	like := &c.batch[n-1]
-	s := &c.lanes[like.lane].sender
+	s := &c.lanes[like.Lane].sender
 	headroom := c.cfg.Headroom
 	header := (*[HeaderLen]byte)(frames[n-1][headroom:])
 	for n < MaxBatch && s.canStream() && c.lanes[Requests].unacked == 0 && c.lanes[Replies].unacked == 0 {
 		p := s.packet(s.nxt)
-		f := &c.batch[n]
-		f.kind, f.lane, f.sequence, f.ackLane, f.ackNow = Data, like.lane, s.nxt, like.ackLane, s.requestsAck(s.nxt)
+		h := &c.batch[n]
+		*h = *like
+		h.Sequence, h.AckNow = s.nxt, s.requestsAck(s.nxt)
 		b := p.buf[:headroom+p.len]
 		*(*[HeaderLen]byte)(b[headroom:]) = *header
-		renumber(b[headroom:], f.sequence, f.ackNow)
+		renumber(b[headroom:], h.Sequence, h.AckNow)
 		frames[n] = b
-		s.onSent(f.sequence, f.ackNow, now, &c.rtt)
+		s.onSent(h.Sequence, h.AckNow, now, &c.rtt)
 		c.cfg.Counters.Sent++
 		n++
 	}
@@ -214,20 +203,20 @@ func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) in
 // first refused one on. NextBatch returns them again.
 func (c *Conn) Refused(first, n int) {
 	c.needsPump = true
-	for _, f := range c.batch[first:n] {
-		c.due[f.kind] = true
-		switch f.kind {
+	for _, h := range c.batch[first:n] {
+		c.due[h.Kind] = true
+		switch h.Kind {
 		case Data:
-			if c.lanes[f.lane].onRefused(f.sequence) {
+			if c.lanes[h.Lane].onRefused(h.Sequence) {
 				c.cfg.Counters.Retransmitted--
 			}
-			c.lanes[f.ackLane].unacked = max(c.lanes[f.ackLane].unacked, 1)
+			c.lanes[h.AckLane].unacked = max(c.lanes[h.AckLane].unacked, 1)
 			c.cfg.Counters.Sent--
 		case Ack:
-			if f.ackNow {
-				c.lanes[f.lane].probe = true
+			if h.AckNow {
+				c.lanes[h.Lane].probe = true
 			} else {
-				c.lanes[f.ackLane].ackNow = true
+				c.lanes[h.AckLane].ackNow = true
 			}
 			c.cfg.Counters.Acks--
 		}

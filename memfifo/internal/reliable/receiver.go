@@ -17,16 +17,6 @@ type receiver struct {
 
 func (r *receiver) init(sequence uint32) { r.nxt = sequence }
 
-// arrival is what becomes of a frame.
-type arrival uint8
-
-const (
-	inOrder      arrival = iota // to be delivered now
-	outOfOrder                  // kept
-	duplicate                   // has arrived before
-	beyondWindow                // dropped: the sender retransmits it
-)
-
 // isNext reports whether a frame is the next one, with nothing behind it, and not the first to
 // acknowledge.
 func (r *receiver) isNext(sequence uint32) bool {
@@ -39,30 +29,27 @@ func (r *receiver) onData(h *Header) {
 	r.ackRequested = r.ackRequested || h.AckNow
 }
 
-// arrive sorts a frame in. It copies one that arrives out of order. All but a plain next frame
-// are acknowledged at once (RFC 5681 §4.2).
-func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, alloc func() []byte) arrival {
+// arrive reports whether a frame is to be delivered now. If not, it counts why, and keeps one that
+// is early. All but a plain next frame are acknowledged at once (RFC 5681 §4.2).
+func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, cfg *Config) bool {
 	if r.unacked == 0 {
 		r.ackDeadline = now.Add(ackDelay)
 	}
 	r.onData(h)
-	ahead := int32(h.Sequence - r.nxt)
-	switch {
+	switch ahead := int32(h.Sequence - r.nxt); {
 	case ahead < 0 || ahead < ReorderWindow && r.outOfOrder[h.Sequence%ReorderWindow] != nil:
-		r.ackNow = true
-		return duplicate
+		cfg.Counters.Duplicate++
 	case ahead >= ReorderWindow:
-		r.ackNow = true
-		return beyondWindow
-	case ahead == 0 && r.rest == nil:
-		if r.count > 0 {
-			r.ackNow = true // a gap is filled
-		}
-		return inOrder
+		cfg.Counters.BeyondWindow++ // the sender retransmits it
+	case ahead > 0 || r.rest != nil:
+		cfg.Counters.OutOfOrder++
+		r.keep(h.Sequence, records, cfg.Alloc)
+	default:
+		r.ackNow = r.ackNow || r.count > 0 // a gap is filled
+		return true
 	}
 	r.ackNow = true
-	r.keep(h.Sequence, records, alloc)
-	return outOfOrder
+	return false
 }
 
 // keep copies a frame's records, and returns the copy.

@@ -59,9 +59,6 @@ func (s *sender) init(sequence uint32) {
 
 func (s *sender) packet(sequence uint32) *sentPacket { return &s.packets[sequence%Window] }
 
-// allAcked reports whether nothing is queued or unacknowledged.
-func (s *sender) allAcked() bool { return s.una == s.queued && s.fill == 0 }
-
 // full reports whether no frame can be filled.
 func (s *sender) full() bool { return s.queued-s.una >= Window }
 

@@ -28,13 +28,18 @@ type Driver struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
 
-	mu         sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
-	core       *control.Failover
-	nodes      map[transport.MAC]mcd.NodeID // that are watched
-	preferred  map[transport.MAC]transport.VID
-	overridden map[transport.MAC]transport.VID // and not restored yet
-	draining   map[transport.MAC]int           // moves behind a drain, under way
-	linkDown   map[transport.VID]bool          // as the latest probe's error says
+	mu       sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
+	core     *control.Failover
+	peers    map[transport.MAC]*peer // that are watched
+	linkDown map[transport.VID]bool  // as the latest probe's error says
+}
+
+// peer is a node whose paths are watched.
+type peer struct {
+	node       mcd.NodeID
+	preferred  transport.VID
+	overridden transport.VID // the override that is not restored yet; 0: none
+	draining   int           // moves behind a drain, under way
 }
 
 // Start watches the paths of an endpoint's link, to all nodes of its table. Errors: a field of cfg.
@@ -48,11 +53,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
-		nodes:      make(map[transport.MAC]mcd.NodeID),
-		preferred:  make(map[transport.MAC]transport.VID),
-		overridden: make(map[transport.MAC]transport.VID),
-		draining:   make(map[transport.MAC]int),
-		linkDown:   make(map[transport.VID]bool),
+		peers: make(map[transport.MAC]*peer), linkDown: make(map[transport.VID]bool),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.unhook = ep.WatchProbes(d.onProbe)
@@ -77,11 +78,11 @@ func (d *Driver) Restore() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var first error
-	for peer := range d.overridden {
-		if err := d.cfg.Routes.Restore(peer, "no longer watched"); err != nil && first == nil {
-			first = err
+	for mac, p := range d.peers {
+		if p.overridden != 0 {
+			first = cmp.Or(first, d.cfg.Routes.Restore(mac, "no longer watched"))
+			p.overridden = 0
 		}
-		delete(d.overridden, peer)
 	}
 	return first
 }
@@ -98,7 +99,7 @@ func (d *Driver) Paths() []Path {
 	defer d.mu.Unlock()
 	var all []Path
 	for _, p := range d.core.Paths() {
-		all = append(all, Path{d.nodes[p.Peer], p})
+		all = append(all, Path{d.peers[p.Peer].node, p})
 	}
 	return all
 }
@@ -161,7 +162,7 @@ func (d *Driver) do(steps []control.FailoverStep) {
 	links := make(map[transport.VID]bool)
 	for i := range steps {
 		if s := &steps[i]; s.Body != nil {
-			d.probe(s.Peer, s.VID, s.Body, links)
+			d.probe(d.peers[s.Peer].node, s.VID, s.Body, links)
 		}
 	}
 	d.updateLinks(links)
@@ -181,58 +182,56 @@ func (d *Driver) refresh(now monotime.Time) {
 		}
 	}
 	inForce, preferred := vidsOf(d.cfg.Routes.Routes()), vidsOf(d.cfg.Routes.Preferred())
-	for peer := range d.nodes {
-		if node, still := seen[peer]; !still || node != d.nodes[peer] || preferred(peer) == 0 {
-			d.forget(peer)
+	for mac, p := range d.peers {
+		if node, still := seen[mac]; !still || node != p.node || preferred(mac) == 0 {
+			d.core.RemovePeer(mac)
+			delete(d.peers, mac)
 		}
 	}
-	for peer, node := range seen {
-		if vid := preferred(peer); slices.Contains(d.cfg.Failover.VIDs, vid) {
-			d.nodes[peer] = node
-			d.compare(now, peer, vid, inForce(peer))
+	for mac, node := range seen {
+		if vid := preferred(mac); slices.Contains(d.cfg.Failover.VIDs, vid) {
+			if d.peers[mac] == nil {
+				d.peers[mac] = &peer{node: node}
+			}
+			d.compare(now, mac, vid, inForce(mac))
 		}
 	}
 	d.probeDeadLinks()
 }
 
-// forget ends the watch over a peer. The caller holds mu.
-func (d *Driver) forget(peer transport.MAC) {
-	d.core.RemovePeer(peer)
-	delete(d.nodes, peer)
-	delete(d.preferred, peer)
-	delete(d.overridden, peer)
-}
-
 // compare takes in the preferred route to a peer and the one in force, where others have changed
 // them. The caller holds mu.
-func (d *Driver) compare(now monotime.Time, peer transport.MAC, preferred, inForce transport.VID) {
-	current, watched := d.core.VID(peer)
-	if watched && preferred == d.preferred[peer] && (current == inForce || d.draining[peer] > 0) {
+func (d *Driver) compare(now monotime.Time, mac transport.MAC, preferred, inForce transport.VID) {
+	p := d.peers[mac]
+	current, watched := d.core.VID(mac)
+	if watched && preferred == p.preferred && (current == inForce || p.draining > 0) {
 		return
 	}
-	steps, err := d.core.SetPeer(now, peer, preferred, nil)
+	steps, err := d.core.SetPeer(now, mac, preferred, nil)
 	if err != nil {
 		return // it is not a station's address: no frame goes there
 	}
-	d.preferred[peer] = preferred
+	p.preferred = preferred
 	d.do(steps)
-	if current, _ = d.core.VID(peer); inForce != current { // it may be the route of before steps
-		inForce = vidsOf(d.cfg.Routes.Routes())(peer)
+	if current, _ = d.core.VID(mac); inForce != current { // it may be the route of before steps
+		inForce = vidsOf(d.cfg.Routes.Routes())(mac)
 	}
-	if inForce == current || d.draining[peer] > 0 {
+	if inForce == current || p.draining > 0 {
 		return
 	}
-	m := Move{Peer: peer, From: inForce, To: current, Reason: control.MoveMissed} // the preferred VID is down
+	// The preferred VID is down.
+	m := Move{Node: p.node, Peer: mac, From: inForce, To: current, Reason: control.MoveMissed}
 	m.Err = d.override(&m)
 	d.report(m)
 }
 
 // move changes the route to a peer. The caller holds mu.
 func (d *Driver) move(s *control.FailoverStep) {
-	m := Move{Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
+	p := d.peers[s.Peer]
+	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
-		d.draining[m.Peer]++
-		d.ended.Go(func() { d.moveDrained(m) }) // ends after drainTimeout at the latest
+		p.draining++
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout at the latest
 		return
 	}
 	m.Err = d.change(&m)
@@ -241,7 +240,7 @@ func (d *Driver) move(s *control.FailoverStep) {
 
 // moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed
 // all the same: to stay on a VID that the other end has left would be worse.
-func (d *Driver) moveDrained(m Move) {
+func (d *Driver) moveDrained(p *peer, m Move) {
 	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
 	defer cancel()
 	change := func() error {
@@ -255,9 +254,7 @@ func (d *Driver) moveDrained(m Move) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.draining[m.Peer]--; d.draining[m.Peer] == 0 {
-		delete(d.draining, m.Peer)
-	}
+	p.draining--
 	d.report(m)
 }
 
@@ -266,13 +263,14 @@ func (d *Driver) change(m *Move) error {
 	if now, watched := d.core.VID(m.Peer); !watched || now != m.To {
 		return nil
 	}
+	p := d.peers[m.Peer]
 	inForce := vidsOf(d.cfg.Routes.Routes())(m.Peer)
 	switch {
-	case inForce == m.To && d.overridden[m.Peer] != m.To:
-		delete(d.overridden, m.Peer)
+	case inForce == m.To && p.overridden != m.To:
+		p.overridden = 0
 		return nil // another source has changed it already
-	case m.To == d.preferred[m.Peer]:
-		delete(d.overridden, m.Peer)
+	case m.To == p.preferred:
+		p.overridden = 0
 		return d.cfg.Routes.Restore(m.Peer, m.Reason.String())
 	}
 	return d.override(m)
@@ -282,14 +280,13 @@ func (d *Driver) change(m *Move) error {
 func (d *Driver) override(m *Move) error {
 	err := d.cfg.Routes.Override(m.Peer, m.To, m.Reason.String())
 	if err == nil {
-		d.overridden[m.Peer] = m.To
+		d.peers[m.Peer].overridden = m.To
 	}
 	return err
 }
 
 func (d *Driver) report(m Move) {
 	if d.cfg.OnMove != nil {
-		m.Node = d.nodes[m.Peer]
 		d.cfg.OnMove(m)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -76,7 +77,7 @@ func TestAProgramSeesAtMostADelay(t *testing.T) {
 				n.watch(t)
 			}
 			time.Sleep(time.Second)
-			longest, err := n.stream(t, 4000, func(i int) {
+			longest, err := push(t, n.eps[0], n.eps[3], 4000, time.Millisecond, func(i int) {
 				switch i {
 				case 500, 3000:
 					n.cables[0][0].SetUp(false)
@@ -98,15 +99,17 @@ func TestAProgramSeesAtMostADelay(t *testing.T) {
 	}
 }
 
-// stream pushes records from node 0 to node 3, one each millisecond, and returns the longest time
-// between two that arrived.
-func (n *network) stream(t *testing.T, records int, at func(i int)) (longest time.Duration, err error) {
+// push pushes records from one node to another, paced, and returns the longest time between two
+// that arrived.
+func push(
+	t *testing.T, from, to *mcd.Endpoint, records int, pace time.Duration, at func(i int),
+) (longest time.Duration, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var ds []*memfifo.Domain
-	for _, k := range []int{0, 3} {
-		d, err := memfifo.Open(n.eps[k], memfifo.Config{})
+	for _, ep := range []*mcd.Endpoint{from, to} {
+		d, err := memfifo.Open(ep, memfifo.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,14 +122,16 @@ func (n *network) stream(t *testing.T, records int, at func(i int)) (longest tim
 	}
 	sent := make(chan error, 1)
 	go func() {
-		to := ds[0].Remote(f.Key())
+		remote := ds[0].Remote(f.Key())
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
 		for i := range records {
 			at(i)
-			if err := to.Push(ctx, binary.BigEndian.AppendUint32(nil, uint32(i))); err != nil {
-				sent <- err
+			if err := remote.Push(ctx, binary.BigEndian.AppendUint32(nil, uint32(i))); err != nil {
+				sent <- fmt.Errorf("record %d: %w", i, err)
 				return
 			}
-			time.Sleep(time.Millisecond)
+			<-tick.C
 		}
 		sent <- nil
 	}()
@@ -135,8 +140,7 @@ func (n *network) stream(t *testing.T, records int, at func(i int)) (longest tim
 	for i := range records {
 		size, err := f.Pop(ctx, b)
 		if err != nil {
-			<-sent
-			return longest, fmt.Errorf("record %d: %w", i, err)
+			return longest, fmt.Errorf("record %d: %w (%w)", i, err, <-sent)
 		}
 		if got := binary.BigEndian.Uint32(b[:size]); got != uint32(i) {
 			t.Errorf("record %d came as the %d-th", got, i)

@@ -2,14 +2,11 @@ package failover_test
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -155,48 +152,7 @@ func onPlanes(t *testing.T, bed *testbed.Bed, open func(string) (transport.Link,
 // pushThrough pushes records from node 0 to node 1, 2 ms apart, and expects them there in order.
 func (n *network) pushThrough(t *testing.T, at func(i int)) {
 	t.Helper()
-	const records = 500
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var ds []*memfifo.Domain
-	for _, ep := range n.eps {
-		d, err := memfifo.Open(ep, memfifo.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		ds = append(ds, d)
-	}
-	f, err := ds[1].NewFIFO(1, make([]byte, 1<<16))
-	if err != nil {
+	if _, err := push(t, n.eps[0], n.eps[1], 500, 2*time.Millisecond, at); err != nil {
 		t.Fatal(err)
-	}
-	sent := make(chan error, 1)
-	go func() {
-		to := ds[0].Remote(f.Key())
-		pace := time.NewTicker(2 * time.Millisecond)
-		defer pace.Stop()
-		for i := range records {
-			at(i)
-			if err := to.Push(ctx, binary.BigEndian.AppendUint32(nil, uint32(i))); err != nil {
-				sent <- fmt.Errorf("record %d: %w", i, err)
-				return
-			}
-			<-pace.C
-		}
-		sent <- nil
-	}()
-	b := make([]byte, 100)
-	for i := range records {
-		size, err := f.Pop(ctx, b)
-		if err != nil {
-			t.Fatalf("record %d: %v (%v)", i, err, <-sent)
-		}
-		if got := binary.BigEndian.Uint32(b[:size]); got != uint32(i) {
-			t.Fatalf("record %d came as the %d-th", got, i)
-		}
-	}
-	if err := <-sent; err != nil {
-		t.Error(err)
 	}
 }

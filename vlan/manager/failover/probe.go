@@ -44,11 +44,7 @@ func (d *Driver) take(p *mcd.Probe) {
 
 // probe sends a probe, and notes in links whether the interface is down. A probe that cannot be
 // sent is missed. The caller holds mu.
-func (d *Driver) probe(peer transport.MAC, vid transport.VID, body []byte, links map[transport.VID]bool) {
-	node, known := d.nodes[peer]
-	if !known {
-		return
-	}
+func (d *Driver) probe(node mcd.NodeID, vid transport.VID, body []byte, links map[transport.VID]bool) {
 	tag := transport.Tagged(transport.Tag{VID: vid, PCP: d.cfg.PCP})
 	_, err := d.ep.TryProbe(mcd.Path{Node: node, NIC: d.cfg.NIC, OptionalTag: tag}, mcd.ProbeOptions{Body: body})
 	links[vid] = errors.Is(err, transport.ErrInterfaceDown)
@@ -69,9 +65,9 @@ func (d *Driver) updateLinks(links map[transport.VID]bool) {
 func (d *Driver) probeDeadLinks() {
 	links := make(map[transport.VID]bool)
 	for vid, down := range d.linkDown {
-		for peer := range d.nodes {
+		for _, p := range d.peers {
 			if down {
-				d.probe(peer, vid, nil, links)
+				d.probe(p.node, vid, nil, links)
 			}
 			break
 		}
