@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -71,9 +72,7 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) {
 	if cfg.Algorithm.IsZero() {
 		cfg.Algorithm = schedule.Auto()
 	}
-	if cfg.PeerTimeout == 0 {
-		cfg.PeerTimeout = DefaultPeerTimeout
-	}
+	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
 	if cfg.PeerTimeout < 0 || cfg.Late < 0 {
 		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v (want 0 or more)", cfg.PeerTimeout, cfg.Late)
 	}

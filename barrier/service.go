@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -58,12 +59,8 @@ type Service struct {
 //
 // Errors: mcd.ErrPortBusy, mcd.ErrClosed.
 func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
-	if cfg.Port == 0 {
-		cfg.Port = DefaultPort
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Port = cmp.Or(cfg.Port, DefaultPort)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	s := &Service{
 		ep: ep, cfg: cfg, sets: map[engine.Identity]*memberSet{}, made: map[uint64]uint32{},
 		buf: make([]byte, 0, engine.MaxLen),

@@ -233,7 +233,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked message, node
 		}
 		err := ctx.Err()
 		if err == nil && len(silent) == 0 {
-			if err = x.await(ctx); err == nil {
+			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil {
 				continue
 			}
 		}
@@ -288,11 +288,12 @@ func (x *Exchanger) silent(start monotime.Time, nodes []int) (silent []int) {
 	return silent
 }
 
-// await waits until something has changed, or it is time to ask again.
-func (x *Exchanger) await(ctx context.Context) error {
-	again, cancel := context.WithTimeout(ctx, askInterval)
+// awaitTurn waits until turn is completed, for d at most. Errors: ctx's, and those of
+// mcd.Endpoint.Await.
+func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d time.Duration) error {
+	again, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if err := x.ep.Await(again, &x.turn); err != nil && again.Err() == nil {
+	if err := ep.Await(again, turn); err != nil && again.Err() == nil {
 		return err
 	}
 	return ctx.Err()

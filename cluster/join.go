@@ -110,10 +110,8 @@ func (m *Membership) discover(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return m.incomplete(ctx.Err())
 		}
-		untilNext, cancel := context.WithTimeout(ctx, max(next.Sub(clock.Now()), time.Microsecond))
-		err = m.ep.Await(untilNext, &m.turn)
-		cancel()
-		if err != nil && untilNext.Err() == nil {
+		err = awaitTurn(ctx, m.ep, &m.turn, max(next.Sub(clock.Now()), time.Microsecond))
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("cluster: %w", err)
 		}
 	}

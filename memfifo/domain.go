@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -26,12 +27,8 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() error {
-	if c.Port == 0 {
-		c.Port = DefaultPort
-	}
-	if c.PeerTimeout == 0 {
-		c.PeerTimeout = DefaultPeerTimeout
-	}
+	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, DefaultPeerTimeout)
 	if c.PeerTimeout < 0 {
 		return fmt.Errorf("memfifo: PeerTimeout %v (want 0 or more)", c.PeerTimeout)
 	}

@@ -55,11 +55,6 @@ const (
 	done
 )
 
-// String names s.
-func (s requestState) String() string {
-	return [...]string{"idle", "queued", "framed", "done", "?"}[min(s, done+1)]
-}
-
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
 	wr.state, wr.received, wr.value, wr.err = queued, 0, 0, nil

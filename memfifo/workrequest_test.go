@@ -58,3 +58,8 @@ func TestWorkRequest_States(t *testing.T) {
 		})
 	}
 }
+
+// String names s.
+func (s requestState) String() string {
+	return [...]string{"idle", "queued", "framed", "done", "?"}[min(s, done+1)]
+}

@@ -42,7 +42,6 @@ type core struct {
 
 // arrival is a rank's entry, a message for a rank, or the end of a core's work.
 type arrival struct {
-	at    time.Duration
 	kind  arrivalKind
 	index int // the rank, or the core
 	event Event
@@ -72,7 +71,7 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 	for rank := range w.ranks {
 		w.ranks[rank].sends = make([]time.Duration, networks)
 		w.ranks[rank].handles = make([]time.Duration, networks)
-		w.push(arrival{kind: entry, index: rank})
+		w.push(0, arrival{kind: entry, index: rank})
 	}
 	cores := size
 	if w.shared() {
@@ -84,7 +83,7 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 	return w
 }
 
-func (w *walk) push(a arrival) { w.coming.Push(monotime.At(a.at), a) }
+func (w *walk) push(at time.Duration, a arrival) { w.coming.Push(monotime.At(at), a) }
 
 func (w *walk) shared() bool { return w.nics[0].Cores > 0 && w.nics[0].Cores < len(w.ranks) }
 
@@ -92,13 +91,13 @@ func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 
 func (w *walk) run() {
 	for w.coming.Len() > 0 {
-		_, a := w.coming.Pop()
+		at, a := w.coming.Pop()
 		if a.kind == coreFree {
-			w.free(a.at, a.index)
+			w.free(at.Since(), a.index)
 		} else {
 			w.enqueue(a)
 		}
-		w.dispatch(a.at)
+		w.dispatch(at.Since())
 	}
 }
 
@@ -175,7 +174,7 @@ func (w *walk) work(now time.Duration, c, rank int) {
 		}
 	}
 	now = w.progress(now, rank)
-	w.push(arrival{at: now, kind: coreFree, index: c})
+	w.push(now, arrival{kind: coreFree, index: c})
 }
 
 // progress sends the notifies of each step whose awaits are here.
@@ -210,7 +209,7 @@ func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
 	e.Arrived = e.Left + p.L
 	for to := range audience(rank, t.To, len(w.ranks)) {
 		e.To = to
-		w.push(arrival{at: e.Arrived, kind: flight, index: e.To, event: e})
+		w.push(e.Arrived, arrival{kind: flight, index: to, event: e})
 	}
 	return e.Left
 }

@@ -92,14 +92,12 @@ func (c *collector) await(ctx context.Context, limit time.Duration, numbers ...u
 		c.ep.Progress()
 		runtime.Gosched()
 	}
-	over := time.NewTimer(limit)
-	defer over.Stop()
+	over, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for !c.all(numbers) {
 		select {
 		case <-c.came:
-		case <-over.C:
-			return nil
-		case <-ctx.Done():
+		case <-over.Done():
 			return ctx.Err()
 		}
 	}
@@ -158,12 +156,8 @@ func (c *collector) all(numbers []uint32) bool {
 
 // sleep waits for d, in which more answers may come.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err()
 }

@@ -36,17 +36,19 @@ func key(vid transport.VID, m transport.MAC) uint64 {
 
 func newTable(addresses int) table {
 	t := table{max: addresses}
-	t.resize(firstSlots)
+	t.rebuild(firstSlots, nil)
 	return t
 }
 
-func (t *table) resize(slots int) {
+// rebuild gives the table so many slots, and removes the entries for which drop is true.
+func (t *table) rebuild(slots int, drop func(*slot) bool) {
 	old := t.slots
-	t.slots = make([]slot, slots)
+	t.slots, t.used = make([]slot, slots), 0
 	t.shift = uint8(64 - bits.TrailingZeros(uint(slots)))
 	for i := range old {
-		if old[i].key != 0 {
+		if old[i].key != 0 && !drop(&old[i]) {
 			t.slots[t.find(old[i].key)] = old[i]
+			t.used++
 		}
 	}
 }
@@ -86,7 +88,7 @@ func (t *table) insert(k uint64, port int, now monotime.Time, ageing time.Durati
 		}
 	}
 	if 2*(t.used+1) > len(t.slots) {
-		t.resize(2 * len(t.slots))
+		t.rebuild(2*len(t.slots), func(*slot) bool { return false })
 	}
 	t.slots[t.find(k)] = slot{key: k, seen: now, port: int32(port)}
 	if t.used++; t.used == 1 {
@@ -106,15 +108,6 @@ func (t *table) dropOld(now monotime.Time, ageing time.Duration) {
 	}
 }
 
-// removeIf removes the entries for which drop is true. It rebuilds the table, as it runs seldom:
-// once per ageing time, and when a port goes down.
-func (t *table) removeIf(drop func(*slot) bool) {
-	old := t.slots
-	t.slots, t.used = make([]slot, len(old)), 0
-	for i := range old {
-		if old[i].key != 0 && !drop(&old[i]) {
-			t.slots[t.find(old[i].key)] = old[i]
-			t.used++
-		}
-	}
-}
+// removeIf removes the entries for which drop is true. It runs seldom: once per ageing time, and
+// when a port goes down.
+func (t *table) removeIf(drop func(*slot) bool) { t.rebuild(len(t.slots), drop) }

@@ -193,7 +193,7 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 		}
 		s := &e.plan.steps[m.step]
 		for _, n := range e.plan.notifies[s.notify:s.notifyEnd] {
-			out = append(out, Send{n.To, n.NIC, e.message(Notify, m, n.Label)})
+			out = append(out, Send{n.To, n.NIC, e.message(Notify, m.number, n.Label, m.generation)})
 			e.stats.Notifies++
 		}
 		if s.awaitEnd > s.await && !m.nacked {
@@ -219,20 +219,16 @@ func (e *Engine) end(m *machine) {
 	e.ended = append(e.ended, m.number)
 }
 
-// message makes one of a machine's generation.
-func (e *Engine) message(k Kind, m *machine, label uint8) Message {
+func (e *Engine) message(k Kind, number, label uint8, generation uint32) Message {
 	return Message{
-		Kind: k, Number: m.number, Label: label, Identity: e.cfg.Identity, Generation: m.generation,
+		Kind: k, Number: number, Label: label, Identity: e.cfg.Identity, Generation: generation,
 		Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation,
 	}
 }
 
 // answer makes the answer to a message: of the same number, label and generation.
 func (e *Engine) answer(k Kind, to int, msg *Message) Send {
-	return Send{to, msg.NIC, Message{
-		Kind: k, Number: msg.Number, Label: msg.Label, Identity: e.cfg.Identity, Generation: msg.Generation,
-		Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation,
-	}}
+	return Send{to, msg.NIC, e.message(k, msg.Number, msg.Label, msg.Generation)}
 }
 
 // Deadline returns the instant at which Advance is due; ok is false if no number waits.
@@ -273,7 +269,7 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 			continue
 		}
 		e.stats.Nacks++
-		out = append(out, Send{a.From, p.nacks % e.cfg.NICs, e.message(Nack, m, a.Label)})
+		out = append(out, Send{a.From, p.nacks % e.cfg.NICs, e.message(Nack, m.number, a.Label, m.generation)})
 	}
 	if silent != nil {
 		return e.failAll(m, newFailure(Silent, silent...), out)

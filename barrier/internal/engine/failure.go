@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -31,15 +31,6 @@ type Failure struct {
 	Others int   // how many more there are
 }
 
-// String formats f for logs.
-func (f *Failure) String() string {
-	s := fmt.Sprintf("%v: %v", f.Reason, f.Ranks)
-	if f.Others > 0 {
-		s += fmt.Sprintf(" and %d more", f.Others)
-	}
-	return s
-}
-
 // gone reports whether the members that f names take part in no barrier of the group any more.
 func (f *Failure) gone() bool { return f.Reason != OtherAlgorithm }
 
@@ -59,16 +50,13 @@ func (e *Engine) Failure(number uint8) *Failure {
 
 // pendingFailure returns why the next generation fails as soon as it is entered, or nil.
 func (e *Engine) pendingFailure(m *machine) *Failure {
-	if m.pendingFailure != nil {
-		return m.pendingFailure
-	}
-	return e.gone
+	return cmp.Or(m.pendingFailure, e.gone)
 }
 
 // failAll ends a barrier and tells all members.
 func (e *Engine) failAll(m *machine, f *Failure, out []Send) []Send {
 	e.fail(m, f)
-	return append(out, Send{schedule.All, 0, e.failMessage(m, m.generation, f)})
+	return append(out, Send{schedule.All, 0, e.failMessage(m.number, m.generation, f)})
 }
 
 // fail ends a barrier, and all others of the group if they cannot succeed either.
@@ -104,17 +92,15 @@ func (e *Engine) noteGone(f *Failure) {
 func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }
 
 // failMessage makes the message that a generation has failed.
-func (e *Engine) failMessage(m *machine, generation uint32, f *Failure) Message {
-	msg := e.message(Fail, m, 0)
-	msg.Generation, msg.Failure = generation, f
+func (e *Engine) failMessage(number uint8, generation uint32, f *Failure) Message {
+	msg := e.message(Fail, number, 0, generation)
+	msg.Failure = f
 	return msg
 }
 
 // answerFail tells the sender of a message that its barrier has failed.
 func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
-	answer := e.answer(Fail, to, msg)
-	answer.Message.Label, answer.Message.Failure = 0, f
-	return answer
+	return Send{to, msg.NIC, e.failMessage(msg.Number, msg.Generation, f)}
 }
 
 // restarted handles a message that shows that a member has begun anew: the group is broken, for

@@ -61,7 +61,7 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 	}
 	switch {
 	case m.state == Failed:
-		return append(out, Send{from, msg.NIC, e.failMessage(m, m.generation, m.failure)})
+		return append(out, Send{from, msg.NIC, e.failMessage(m.number, m.generation, m.failure)})
 	case ahead > 1: // the others have left a generation that this node has not entered: it has begun anew
 		return e.restarted(e.cfg.Rank, from, msg, out)
 	case ahead < 0 || ahead == 0 && m.state != Waiting:

@@ -33,7 +33,7 @@ func (e *Engine) unacked() (ranks []int) {
 // Goodbye returns the message that says which generations this member has completed, and that it
 // takes part in no more.
 func (e *Engine) Goodbye() Message {
-	bye := Message{Kind: Bye, Identity: e.cfg.Identity, Algorithm: e.algorithm, Incarnation: e.cfg.Incarnation}
+	bye := e.message(Bye, 0, 0, 0)
 	for _, m := range e.machines {
 		if m == nil || m.entered.IsZero() { // never entered
 			continue

@@ -17,9 +17,6 @@ const (
 	Failed               // for good
 )
 
-// String names s.
-func (s State) String() string { return [...]string{"idle", "waiting", "failed"}[s%3] }
-
 // machine is one barrier number's state.
 type machine struct {
 	number         uint8

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -26,13 +25,6 @@ const (
 	NoSuchGroup                   // the answer to Nack and StatusRequest where the group does not exist
 	kinds
 )
-
-var kindNames = [kinds]string{
-	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group",
-}
-
-// String names k.
-func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
 
 // scheduled reports whether a message is part of a schedule's run.
 func (k Kind) scheduled() bool { return k == Notify || k == Nack || k == NotYet }
@@ -214,28 +206,4 @@ func (m *Message) parseDone(b []byte) error {
 		b = b[doneLen:]
 	}
 	return nil
-}
-
-// String formats m for transcripts: what it says, of which barrier and generation.
-func (m *Message) String() string {
-	s := m.Kind.String()
-	switch m.Kind {
-	case Notify, Nack:
-		s += fmt.Sprintf(" %d", m.Label)
-	case Fail:
-		s += fmt.Sprintf(" (%v)", m.Failure)
-	}
-	if m.Number != 0 {
-		s += fmt.Sprintf(" number=%d", m.Number)
-	}
-	if m.Kind != Bye && m.Kind != ByeAck {
-		s += fmt.Sprintf(" gen=%d", m.Generation)
-	}
-	if m.Entered {
-		s += " (entered)"
-	}
-	if m.Lowest != 0 {
-		s += fmt.Sprintf(" (epoch %d exists)", m.Lowest)
-	}
-	return s
 }

@@ -24,14 +24,13 @@ func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
 	m.status, m.statusOf = make([]Presence, e.cfg.Size), m.generation
 	m.status[e.cfg.Rank] = Entered
-	return append(out, Send{schedule.All, 0, e.message(StatusRequest, m, 0)})
+	return append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, m.generation)})
 }
 
 // RepeatStatus asks again the members that have not answered.
 func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
-	request := e.message(StatusRequest, m, 0)
-	request.Generation = m.statusOf
+	request := e.message(StatusRequest, number, 0, m.statusOf)
 	for rank, p := range m.status {
 		if p == NoAnswer {
 			out = append(out, Send{rank, 0, request})

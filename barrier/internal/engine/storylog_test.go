@@ -118,3 +118,46 @@ func wrap(words []string) (lines []string) {
 	}
 	return lines
 }
+
+// String formats m for transcripts: what it says, of which barrier and generation.
+func (m *Message) String() string {
+	s := m.Kind.String()
+	switch m.Kind {
+	case Notify, Nack:
+		s += fmt.Sprintf(" %d", m.Label)
+	case Fail:
+		s += fmt.Sprintf(" (%v)", m.Failure)
+	}
+	if m.Number != 0 {
+		s += fmt.Sprintf(" number=%d", m.Number)
+	}
+	if m.Kind != Bye && m.Kind != ByeAck {
+		s += fmt.Sprintf(" gen=%d", m.Generation)
+	}
+	if m.Entered {
+		s += " (entered)"
+	}
+	if m.Lowest != 0 {
+		s += fmt.Sprintf(" (epoch %d exists)", m.Lowest)
+	}
+	return s
+}
+
+var kindNames = [kinds]string{
+	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group",
+}
+
+// String names k.
+func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
+
+// String formats f for transcripts.
+func (f *Failure) String() string {
+	s := fmt.Sprintf("%v: %v", f.Reason, f.Ranks)
+	if f.Others > 0 {
+		s += fmt.Sprintf(" and %d more", f.Others)
+	}
+	return s
+}
+
+// String names s.
+func (s State) String() string { return [...]string{"idle", "waiting", "failed"}[s%3] }

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
@@ -26,11 +27,6 @@ const (
 	Handshaking
 	Open
 )
-
-// String names s.
-func (s State) String() string {
-	return [...]string{"idle", "handshaking", "open", "?"}[min(s, Open+1)]
-}
 
 // Event is the outcome of Handle or Advance.
 type Event uint8
@@ -97,9 +93,7 @@ type lane struct {
 
 // New makes a connection.
 func New(cfg Config) *Conn {
-	if cfg.InitialSequence == 0 {
-		cfg.InitialSequence = 1
-	}
+	cfg.InitialSequence = cmp.Or(cfg.InitialSequence, 1)
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
 	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
@@ -133,10 +127,7 @@ func (c *Conn) resetLanes() {
 // reset ends the local incarnation: the peer may have delivered some of what was outstanding, and
 // must not deliver the rest.
 func (c *Conn) reset() {
-	c.local = c.local*1664525 + 1013904223 // any other number
-	if c.local == 0 {
-		c.local = 1
-	}
+	c.local = max(c.local*1664525+1013904223, 1) // any other number
 	c.remote, c.state, c.due = 0, Idle, [kinds]bool{}
 	c.resetLanes()
 }

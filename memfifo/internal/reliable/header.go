@@ -21,11 +21,6 @@ const (
 	kinds
 )
 
-// String names k.
-func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
-}
-
 // Header is the first bytes of each frame.
 //
 //	 0 version (4 bits), kind (4 bits)

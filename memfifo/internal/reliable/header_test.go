@@ -91,3 +91,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// String names k.
+func (k Kind) String() string {
+	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
+}

@@ -287,3 +287,8 @@ func (p *pair) after(i int, d time.Duration) {
 	e.advance(p.now)
 	p.send(i)
 }
+
+// String names s.
+func (s State) String() string {
+	return [...]string{"idle", "handshaking", "open", "?"}[min(s, Open+1)]
+}
