@@ -16,6 +16,13 @@ type Bed struct {
 	cfg   Config
 	nodes []*Node
 	sw    *Node // where the bridges are; nil without
+	ends  []end
+}
+
+// end is one end of a veth pair.
+type end struct {
+	node   *Node
+	ifname string
 }
 
 // New makes a bed whose interfaces are up and ready to carry frames. It needs CAP_SYS_ADMIN and
@@ -60,30 +67,13 @@ func (b *Bed) build() error {
 			}
 		}
 	}
-	return b.awaitUp()
-}
-
-// awaitUp waits until all NICs, and the ports of bridges, can carry frames: either end of a pair
-// may be late.
-func (b *Bed) awaitUp() error {
-	for k, n := range b.nodes {
-		for nic := range b.cfg.NICs {
-			if err := n.awaitUp(Interface(nic)); err != nil {
-				return err
-			}
-			if b.sw == nil {
-				continue
-			}
-			if err := b.sw.awaitUp(portName(k, nic)); err != nil {
-				return err
-			}
+	for _, e := range b.ends { // either end of a pair may be late
+		if err := e.node.awaitUp(e.ifname); err != nil {
+			return err
 		}
 	}
 	return nil
 }
-
-// portName returns the name of the bridge's port for a node's NIC.
-func portName(node, nic int) string { return fmt.Sprintf("port%d-%d", node, nic) }
 
 // join makes network nic: a pair, or a bridge with a port per node.
 func (b *Bed) join(nic int) error {
@@ -97,7 +87,7 @@ func (b *Bed) join(nic int) error {
 		return fmt.Errorf("add bridge %s: %w", bridge.Name, err)
 	}
 	for k, n := range b.nodes {
-		port := portName(k, nic)
+		port := fmt.Sprintf("port%d-%d", k, nic)
 		if err := b.pair(n, name, b.sw, port, nic); err != nil {
 			return err
 		}
@@ -128,6 +118,7 @@ func (b *Bed) pair(n *Node, name string, peer *Node, peerName string, nic int) e
 	if err := n.nl.LinkAdd(veth); err != nil {
 		return fmt.Errorf("add veth pair %s - %s: %w", name, peerName, err)
 	}
+	b.ends = append(b.ends, end{n, name}, end{peer, peerName})
 	return nil
 }
 
@@ -150,32 +141,21 @@ func (b *Bed) Close() error {
 
 // configure gives the NIC its IP address and sets it up.
 func (n *Node) configure(nic int) error {
-	l, err := n.link(nic)
-	if err != nil {
-		return err
-	}
 	ip := &net.IPNet{IP: IP(n.number, nic), Mask: net.CIDRMask(24, 32)}
-	if err := n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}); err != nil {
+	err := n.edit(nic, func(l netlink.Link) error { return n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}) })
+	if err != nil {
 		return fmt.Errorf("node %d: %s: add address %v: %w", n.number, Interface(nic), ip, err)
 	}
 	return n.SetUp(nic, true)
 }
 
-func (n *Node) link(nic int) (netlink.Link, error) {
-	l, err := n.nl.LinkByName(Interface(nic))
-	if err != nil {
-		return nil, fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
-	}
-	return l, nil
-}
-
 // edit changes one of the node's NICs.
 func (n *Node) edit(nic int, change func(netlink.Link) error) error {
-	l, err := n.link(nic)
-	if err == nil {
-		err = change(l)
+	l, err := n.nl.LinkByName(Interface(nic))
+	if err != nil {
+		return fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
 	}
-	return err
+	return change(l)
 }
 
 // SetUp sets the node's NIC up or down.

@@ -1,6 +1,7 @@
 package ether
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -32,18 +33,10 @@ func (c Config) Validate() error {
 
 // withDefaults returns c with every zero field set, and what is wrong with it.
 func (c Config) withDefaults() (Config, error) {
-	if c.Queue == 0 {
-		c.Queue = DefaultQueue
-	}
-	if c.Window == 0 {
-		c.Window = DefaultWindow
-	}
-	if c.HostLatency == 0 {
-		c.HostLatency = DefaultHostLatency
-	}
-	if c.SwitchLatency == 0 {
-		c.SwitchLatency = DefaultSwitchLatency
-	}
+	c.Queue = cmp.Or(c.Queue, DefaultQueue)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.HostLatency = cmp.Or(c.HostLatency, DefaultHostLatency)
+	c.SwitchLatency = cmp.Or(c.SwitchLatency, DefaultSwitchLatency)
 	switch {
 	case c.Topology == nil:
 		return c, errors.New("no topology")

@@ -1,6 +1,7 @@
 package ether
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
@@ -53,10 +54,7 @@ const (
 
 func newSender(window int) sender {
 	limit := max(window/Payload, 1)
-	size := 1
-	for size < limit {
-		size *= 2
-	}
+	size := 1 << bits.Len(uint(limit-1)) // a power of two
 	return sender{segments: make([]segment, size), limit: limit, reno: congestion.NewNewReno(&congestion.Config{
 		InitialWindow: initialWindow, LossWindow: 1, MinWindow: 2, MaxWindow: limit, SlowStartLimit: ackEvery,
 	})}

@@ -1,6 +1,7 @@
 package optimize
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -137,6 +138,18 @@ func (a *assignment) after(i int, c int32) (peak, cost float64) {
 	}
 	if p.start != noChoice && c != p.start {
 		cost += a.penalty
+	}
+	return peak, cost
+}
+
+// atLeast returns the peak and the cost that pair i, which has no choice, brings at least.
+func (a *assignment) atLeast(i int) (peak, cost float64) {
+	peak, cost = math.Inf(1), math.Inf(1)
+	for c, path := range a.pairs[i].paths {
+		if path != nil {
+			u, v := a.after(i, int32(c))
+			peak, cost = min(peak, u), min(cost, v)
+		}
 	}
 	return peak, cost
 }

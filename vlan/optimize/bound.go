@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/prng"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
@@ -21,29 +22,22 @@ const maxCutWork = 1 << 24
 //     on average; and as whole pairs, so that of k·m+1 pairs, m+1 meet on one of k hops.
 func (p *problem) lowerBound() float64 {
 	bound := max(p.boundOfPairs(), p.boundOfHops())
-	used := p.usedLinks()
+	vids := p.topology.LinkVIDs()
 	work := 0
 	for _, set := range p.cuts() {
 		if work += len(p.pairs) + len(p.topology.Links); work > maxCutWork {
 			break
 		}
-		bound = max(bound, p.boundOfCut(set, used))
+		bound = max(bound, p.boundOfCut(set, vids))
 	}
 	return bound
 }
 
-func (p *problem) boundOfPairs() float64 {
+func (p *problem) boundOfPairs() (bound float64) {
 	empty := p.newAssignment()
-	bound := 0.0
 	for i := range p.pairs {
-		least := math.Inf(1)
-		for c, path := range p.pairs[i].paths {
-			if path != nil {
-				peak, _ := empty.after(i, int32(c))
-				least = min(least, peak)
-			}
-		}
-		bound = max(bound, least)
+		peak, _ := empty.atLeast(i)
+		bound = max(bound, peak)
 	}
 	return bound
 }
@@ -72,23 +66,6 @@ func (p *problem) boundOfHops() float64 {
 	return bound
 }
 
-// usedLinks reports which links are in a VLAN that pairs may choose.
-func (p *problem) usedLinks() []bool {
-	used := make([]bool, len(p.topology.Links))
-	for _, v := range p.usableVLANs() {
-		for _, l := range v.Links {
-			used[l] = true
-		}
-	}
-	return used
-}
-
-func (p *problem) usableVLANs() []topology.VLAN {
-	return slices.DeleteFunc(slices.Clone(p.topology.VLANs), func(v topology.VLAN) bool {
-		return !slices.Contains(p.vids, v.VID)
-	})
-}
-
 // cuts returns sets of switches that may be hard to leave: those on the far side of each link of
 // each VLAN. Sets with the same switches that have hosts count as one.
 func (p *problem) cuts() (sets [][]bool) {
@@ -100,7 +77,7 @@ func (p *problem) cuts() (sets [][]bool) {
 		}
 	}
 	seen := make(map[uint64]bool)
-	for _, v := range p.usableVLANs() {
+	for _, v := range p.topology.VLANs {
 		for _, below := range p.topology.Subtrees(v) {
 			sum := uint64(0)
 			for _, s := range below {
@@ -142,7 +119,7 @@ func (p *problem) narrow(set []bool, hosts []uint64) []bool {
 }
 
 // boundOfCut returns the bound that the hops out of a set of switches give, and those into it.
-func (p *problem) boundOfCut(set, used []bool) float64 {
+func (p *problem) boundOfCut(set []bool, vids [][]transport.VID) float64 {
 	var out, in []int64
 	for i := range p.pairs {
 		d := &p.pairs[i]
@@ -156,7 +133,7 @@ func (p *problem) boundOfCut(set, used []bool) float64 {
 	}
 	hops, capacity, least := 0, 0.0, math.Inf(1) // in units, and utilisation per unit
 	for i, l := range p.topology.Links {
-		if used[i] && set[l.A] != set[l.B] {
+		if len(vids[i]) > 0 && set[l.A] != set[l.B] {
 			hops++
 			capacity += float64(l.Rate) / p.unit
 			least = min(least, p.inverse[2*i])

@@ -66,13 +66,7 @@ func (e *exactSearch) least(n int) score {
 	s := e.score()
 	e.tried += len(e.load) / 8 // the cost of score, in paths
 	for _, i := range e.order[n:] {
-		peak, cost := math.Inf(1), math.Inf(1)
-		for c, path := range e.pairs[i].paths {
-			if path != nil {
-				u, v := e.after(i, int32(c))
-				peak, cost = min(peak, u), min(cost, v)
-			}
-		}
+		peak, cost := e.atLeast(i)
 		s.worst = max(s.worst, peak)
 		s.squares += cost // with the penalty, if the pair must change
 	}

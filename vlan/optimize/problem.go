@@ -28,7 +28,7 @@ const (
 // Loads are whole numbers, of units so small that all demand together is some 2^50: what is added
 // can be subtracted again without rounding, in any order.
 type problem struct {
-	topology *topology.Topology
+	topology *topology.Topology // with the VLANs that pairs may choose
 	current  *plan.Plan
 	vids     []transport.VID // choice c is vids[c]
 	pairs    []pairDemand
@@ -74,8 +74,8 @@ func newProblem(
 		return nil, fmt.Errorf("%w: nodes: %d, and hosts of the topology: %d (want as many)",
 			plan.ErrInvalid, len(current.Nodes), len(t.Hosts))
 	}
-	p := &problem{topology: t, current: current, most: cmp.Or(opt.MaxChanges, math.MaxInt)}
-	if p.vids = usable(t, current); len(p.vids) == 0 {
+	p := &problem{topology: usable(t, current), current: current, most: cmp.Or(opt.MaxChanges, math.MaxInt)}
+	if p.vids = p.topology.VIDs(); len(p.vids) == 0 {
 		return nil, fmt.Errorf("%w: none of its VIDs is in the topology", plan.ErrInvalid)
 	}
 	p.scale(demand)
@@ -108,12 +108,14 @@ func roundRobin(t *topology.Topology) *plan.Plan {
 	return p
 }
 
-// usable returns the VIDs that both the topology and the plan have. A plan that lists none has all.
-func usable(t *topology.Topology, p *plan.Plan) []transport.VID {
-	if len(p.VIDs) == 0 {
-		return t.VIDs()
+// usable returns the topology with the VLANs of the plan alone. A plan that lists none has all.
+func usable(t *topology.Topology, p *plan.Plan) *topology.Topology {
+	u := *t
+	if len(p.VIDs) > 0 {
+		other := func(v topology.VLAN) bool { return !slices.Contains(p.VIDs, v.VID) }
+		u.VLANs = slices.DeleteFunc(slices.Clone(t.VLANs), other)
 	}
-	return slices.DeleteFunc(t.VIDs(), func(v transport.VID) bool { return !slices.Contains(p.VIDs, v) })
+	return &u
 }
 
 // scale chooses the unit: a power of two, so that round rates stay exact.

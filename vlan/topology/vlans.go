@@ -197,29 +197,21 @@ func (t *Topology) span(f *forest, in []int) []int {
 
 // prune returns the links of a tree without those that lead only to switches without hosts.
 func (t *Topology) prune(links []int) []int {
-	degree := make([]int, len(t.Switches))
-	keep := make([]bool, len(t.Switches))
+	hosts := make([]bool, len(t.Switches))
 	for _, h := range t.Hosts {
-		keep[h.Switch] = true
+		hosts[h.Switch] = true
 	}
-	for _, l := range links {
-		degree[t.Links[l].A]++
-		degree[t.Links[l].B]++
-	}
-	next := t.neighbours(links)
-	gone := make([]bool, len(t.Links))
-	for s := range t.Switches {
-		for at := s; degree[at] == 1 && !keep[at]; {
-			for _, h := range next.of(int32(at)) {
-				if !gone[h.Link] {
-					gone[h.Link] = true
-					degree[at]--
-					at = t.End(h)
-					degree[at]--
-					break
-				}
-			}
+	for {
+		degree := make([]int, len(t.Switches))
+		for _, l := range links {
+			degree[t.Links[l].A]++
+			degree[t.Links[l].B]++
+		}
+		deadEnd := func(s int) bool { return degree[s] == 1 && !hosts[s] }
+		before := len(links)
+		links = slices.DeleteFunc(links, func(l int) bool { return deadEnd(t.Links[l].A) || deadEnd(t.Links[l].B) })
+		if len(links) == before {
+			return links
 		}
 	}
-	return slices.DeleteFunc(links, func(l int) bool { return gone[l] })
 }

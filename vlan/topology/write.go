@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
@@ -57,20 +58,18 @@ func (t *Topology) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // commonRate returns the rate of all cables, or 0 if they differ.
-func (t *Topology) commonRate() (common Rate) {
-	rates := make(map[Rate]bool)
+func (t *Topology) commonRate() Rate {
+	var rates []Rate
 	for _, h := range t.Hosts {
-		rates[h.Rate] = true
+		rates = append(rates, h.Rate)
 	}
 	for _, l := range t.Links {
-		rates[l.Rate] = true
+		rates = append(rates, l.Rate)
 	}
-	for common = range rates {
-		if len(rates) > 1 {
-			return 0
-		}
+	if rates = slices.Compact(rates); len(rates) != 1 {
+		return 0
 	}
-	return common
+	return rates[0]
 }
 
 func yamlNames(names []string) string {

@@ -1,6 +1,10 @@
 package barrier
 
-import "github.com/rawlane/rawlane/barrier/schedule"
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
 
 // notification is one message of a schedule; to may be schedule.All.
 type notification struct{ from, to, nic int }
@@ -62,20 +66,10 @@ func phases(steps [][]schedule.Step) [][]notification {
 
 // isRelease reports whether a phase is multicasts alone.
 func isRelease(phase []notification) bool {
-	for _, t := range phase {
-		if t.to != schedule.All {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(phase, func(n notification) bool { return n.to != schedule.All })
 }
 
 // onNetwork picks the messages that go over a network.
-func onNetwork(phase []notification, nic int) (picked []notification) {
-	for _, t := range phase {
-		if t.nic == nic {
-			picked = append(picked, t)
-		}
-	}
-	return picked
+func onNetwork(phase []notification, nic int) []notification {
+	return slices.DeleteFunc(slices.Clone(phase), func(n notification) bool { return n.nic != nic })
 }

@@ -26,18 +26,16 @@ type plan struct {
 
 // plan computes the schedule. For auto in levels it may take long; ctx interrupts it.
 func (s *showVerb) plan(ctx context.Context, a schedule.Algorithm) (*plan, error) {
-	type result struct {
-		plan *plan
-		err  error
-	}
-	done := make(chan result, 1)
+	var p *plan
+	done := make(chan error, 1)
 	go func() { // until the schedule is done, or the process ends
-		p, err := s.work(a)
-		done <- result{p, err}
+		var err error
+		p, err = s.work(a)
+		done <- err
 	}()
 	select {
-	case r := <-done:
-		return r.plan, r.err
+	case err := <-done:
+		return p, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

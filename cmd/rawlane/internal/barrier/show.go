@@ -1,7 +1,9 @@
+// Package barrier is the verbs that draw barrier schedules and trace barriers.
 package barrier
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,14 @@ const (
 	maxLogP  = time.Second // of each parameter: sums of them stay far from overflow
 	anyRank  = -1          // without --rank
 )
+
+// NewCommand returns the verb barrier.
+func NewCommand() *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "barrier VERB",
+		Short: "Draw barrier algorithms, predict their time, see who is late",
+	}, "which?", newShowCommand(), newTraceCommand())
+}
 
 // showVerb draws a schedule.
 type showVerb struct {
@@ -107,11 +117,7 @@ func (s *showVerb) algorithm() (schedule.Algorithm, error) {
 
 // networks returns the parameters of each network.
 func (s *showVerb) networks() []schedule.LogP {
-	all := make([]schedule.LogP, s.nics)
-	for i := range all {
-		all[i] = s.logp
-	}
-	return all
+	return slices.Repeat([]schedule.LogP{s.logp}, s.nics)
 }
 
 func (s *showVerb) run(cmd *cobra.Command, _ []string) error {

@@ -8,7 +8,6 @@ import (
 
 	svg "github.com/ajstarks/svgo/float"
 
-	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
@@ -100,8 +99,8 @@ func (d *picture) caption() {
 		d.Text(x+16, 60, text)
 		x += 28 + 6.5*float64(len(text))
 	}
-	sign("sends (os)", func() { d.box(x, 56, 12, 8, 0, sending) })
-	sign("receives (or)", func() { d.box(x, 56, 12, 8, 0, receiving) })
+	sign("sends (os)", func() { d.box(x, 56, 12, 8, 0, networkColor(0)) })
+	sign("receives (or)", func() { d.box(x, 56, 12, 8, 0, hollow) })
 	sign("leaves", func() { d.Circle(x+6, 56, 4, `fill="#222222"`) })
 	for nic := 0; d.plan.networks > 1 && nic < min(d.plan.networks, len(networkColors)); nic++ {
 		sign(fmt.Sprintf("NIC %d", nic), func() {
@@ -164,56 +163,33 @@ func (d *picture) messages() {
 	}
 }
 
-// activity is a time in which a processor is busy.
-type activity uint8
+// hollow is the colour within the box of a receive.
+const hollow = "white"
 
-const (
-	sending activity = iota
-	receiving
-)
-
-// work draws the busy times of the ranks' processors. A multicast is sent once.
+// work draws the busy times of the ranks' processors. A multicast is many messages, and one send.
 func (d *picture) work() {
 	type send struct {
-		from, nic int
-		label     uint8
+		from, nic   int
+		begun, left time.Duration
 	}
 	drawn := map[send]bool{}
 	height := min(d.row/2, 12)
-	busy := func(rank int, from, to time.Duration, nic int, a activity) {
-		d.box(d.x(from), d.y(rank), d.x(to)-d.x(from), height, nic, a)
+	busy := func(rank int, from, to time.Duration, nic int, fill string) {
+		d.box(d.x(from), d.y(rank), d.x(to)-d.x(from), height, nic, fill)
 	}
 	for _, e := range d.plan.events {
-		if s := (send{e.From, e.NIC, e.Label}); d.isMulticast(e) && drawn[s] {
-			continue
-		} else {
+		if s := (send{e.From, e.NIC, e.Begun, e.Left}); !drawn[s] {
 			drawn[s] = true
+			busy(e.From, e.Begun, e.Left, e.NIC, networkColor(e.NIC))
 		}
-		busy(e.From, e.Begun, e.Left, e.NIC, sending)
 	}
 	for _, e := range d.plan.events {
-		busy(e.To, e.Handled-d.plan.logp.Or, e.Handled, e.NIC, receiving)
+		busy(e.To, e.Handled-d.plan.logp.Or, e.Handled, e.NIC, hollow)
 	}
 }
 
-// isMulticast reports whether a message is one copy of several.
-func (d *picture) isMulticast(e schedule.Event) bool {
-	for _, s := range d.plan.steps[e.From] {
-		for _, t := range s.Notify {
-			if t.To == schedule.All && t.Label == e.Label && t.NIC == e.NIC {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// box draws a busy time around the height y: filled for a send, and hollow for a receive.
-func (d *picture) box(x, y, width, height float64, nic int, a activity) {
-	fill := networkColor(nic)
-	if a == receiving {
-		fill = "white"
-	}
+// box draws a busy time around the height y.
+func (d *picture) box(x, y, width, height float64, nic int, fill string) {
 	d.Rect(x, y-height/2, width, height, fmt.Sprintf(`fill="%s"`, fill), fmt.Sprintf(`stroke="%s"`, networkColor(nic)))
 }
 

@@ -37,6 +37,7 @@ type traceVerb struct {
 type lateNode struct {
 	node int
 	by   time.Duration
+	text string // as it was given
 }
 
 // Set parses the flag.
@@ -47,17 +48,12 @@ func (l *lateNode) Set(text string) error {
 	if !found || err != nil || err2 != nil || n < 0 || d < 0 {
 		return fmt.Errorf("%q is not a node and a time (want for example 3:200us)", text)
 	}
-	l.node, l.by = n, d
+	*l = lateNode{n, d, text}
 	return nil
 }
 
-// String formats the flag as Set parses it.
-func (l *lateNode) String() string {
-	if l.by == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d:%v", l.node, l.by)
-}
+// String returns the flag as it was given.
+func (l *lateNode) String() string { return l.text }
 
 // Type names the value in the help.
 func (l *lateNode) Type() string { return "NODE:TIME" }

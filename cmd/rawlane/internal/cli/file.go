@@ -33,14 +33,7 @@ func replaceFile(file string, content []byte) error {
 		err = os.Rename(part, file)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(part))
+		_ = os.Remove(part) // it may not be there
 	}
-	return nil
-}
-
-func removeIfThere(file string) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }

@@ -42,7 +42,7 @@ func (t *tour) barriers(ctx context.Context) error {
 			return err
 		}
 		start := time.Now()
-		err = eachGroup(groups, func(g *barrier.Group) error {
+		err = atOnce(groups, func(g *barrier.Group) error {
 			for range demoBarriers {
 				if err := g.Barrier(ctx); err != nil {
 					return err
@@ -51,7 +51,7 @@ func (t *tour) barriers(ctx context.Context) error {
 			return nil
 		})
 		took := time.Since(start)
-		if err = errors.Join(err, eachGroup(groups, (*barrier.Group).Close)); err != nil {
+		if err = errors.Join(err, atOnce(groups, (*barrier.Group).Close)); err != nil {
 			return err
 		}
 		t.say("%-24v %8.2f %7d  %s",
@@ -86,7 +86,7 @@ func (t *tour) fuzzy(ctx context.Context) error {
 	}
 	t.say("Fuzzy:     node 1 entered barrier 7 of nodes 1 and 2, and worked on; " +
 		"it was complete when node 2 had entered")
-	return eachGroup(groups, (*barrier.Group).Close)
+	return atOnce(groups, (*barrier.Group).Close)
 }
 
 // death cuts a node off. The others notice, and go on without it.
@@ -95,30 +95,27 @@ func (t *tour) death(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := eachGroup(groups, func(g *barrier.Group) error { return g.Barrier(ctx) }); err != nil {
+	if err := atOnce(groups, func(g *barrier.Group) error { return g.Barrier(ctx) }); err != nil {
 		return err
 	}
 	if err := t.nodes[demoLast].Close(); err != nil {
 		return err
 	}
 	survivors := groups[:demoLast]
-	var mu sync.Mutex
-	var said error
-	err = eachGroup(survivors, func(g *barrier.Group) error {
+	said := make(chan error, len(survivors))
+	err = atOnce(survivors, func(g *barrier.Group) error {
 		err := g.Barrier(ctx)
 		if !errors.Is(err, barrier.ErrNodeDown) {
 			return fmt.Errorf("node %d died, and the barrier says: %w", demoLast, err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		said = err
+		said <- err
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	t.say("Death:     node %d was cut off; the others hear: %v", demoLast, said)
-	return eachGroup(survivors, func(g *barrier.Group) error {
+	t.say("Death:     node %d was cut off; the others hear: %v", demoLast, <-said)
+	return atOnce(survivors, func(g *barrier.Group) error {
 		fewer, err := g.Without(mcd.NodeID(demoLast))
 		if err != nil {
 			return err
@@ -129,15 +126,8 @@ func (t *tour) death(ctx context.Context) error {
 
 // groups makes a group of all nodes at each node.
 func (t *tour) groups(cfg barrier.GroupConfig) (groups []*barrier.Group, err error) {
-	for k, e := range t.nodes {
-		if k == len(t.services) {
-			s, err := barrier.Open(e, barrier.Config{})
-			if err != nil {
-				return nil, err
-			}
-			t.services = append(t.services, s)
-		}
-		g, err := t.services[k].Group(cfg)
+	for _, s := range t.services {
+		g, err := s.Group(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -146,12 +136,12 @@ func (t *tour) groups(cfg barrier.GroupConfig) (groups []*barrier.Group, err err
 	return groups, nil
 }
 
-// eachGroup runs f for all groups at once, and returns after the last.
-func eachGroup(groups []*barrier.Group, f func(*barrier.Group) error) error {
-	errs := make([]error, len(groups))
+// atOnce runs f for all at once, and returns after the last.
+func atOnce[T any](all []T, f func(T) error) error {
+	errs := make([]error, len(all))
 	var running sync.WaitGroup
-	for k, g := range groups {
-		running.Go(func() { errs[k] = f(g) })
+	for k, one := range all {
+		running.Go(func() { errs[k] = f(one) })
 	}
 	running.Wait()
 	return errors.Join(errs...)

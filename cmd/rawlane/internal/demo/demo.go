@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
@@ -80,8 +81,9 @@ type tour struct {
 	net      *launch.DemoNet
 	tables   []*vlan.Table // by which each node sends
 	nodes    []*mcd.Endpoint
-	services []*barrier.Service // of each node, from its first barrier on
-	ports    []*mcd.Port        // port 1 of each node
+	ports    []*mcd.Port // port 1 of each node
+	services []*barrier.Service
+	domains  []*memfifo.Domain
 }
 
 // Ports of the tour.
@@ -119,6 +121,16 @@ func (t *tour) open() error {
 			return err
 		}
 		t.ports = append(t.ports, p)
+		s, err := barrier.Open(e, barrier.Config{})
+		if err != nil {
+			return err
+		}
+		t.services = append(t.services, s)
+		d, err := memfifo.Open(e, memfifo.Config{})
+		if err != nil {
+			return err
+		}
+		t.domains = append(t.domains, d)
 		if err := serveEcho(e); err != nil {
 			return err
 		}
@@ -205,10 +217,7 @@ func (t *tour) drop(ctx context.Context) error {
 	if err := t.ports[0].Send(ctx, mcd.Addr{Node: 2, Port: 99}, nil); err != nil {
 		return err
 	}
-	if err := t.ports[0].Send(ctx, mcd.Addr{Node: 2, Port: tourPort}, nil); err != nil {
-		return err
-	}
-	if _, err := t.receive(ctx, 2); err != nil { // it came behind the other one
+	if _, err := t.deliver(ctx, 0, 2, nil); err != nil { // it comes behind the other one
 		return err
 	}
 	c := t.nodes[2].Counters()
@@ -217,6 +226,14 @@ func (t *tour) drop(ctx context.Context) error {
 	}
 	t.say("Drop:      node 2 counted drop_no_port %d: nobody owns port 99 there", c.DropNoPort)
 	return nil
+}
+
+// deliver sends a message between two nodes' ports 1, and waits for it there.
+func (t *tour) deliver(ctx context.Context, from, to int, b []byte) (*mcd.RecvDesc, error) {
+	if err := t.ports[from].Send(ctx, mcd.Addr{Node: mcd.NodeID(to), Port: tourPort}, b); err != nil {
+		return nil, err
+	}
+	return t.receive(ctx, to)
 }
 
 // receive waits for the next message to a node's port 1.

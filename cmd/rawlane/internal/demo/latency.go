@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	demoRounds = 5000
-	demoWarmup = 500
+	demoRounds = 1000
+	demoWarmup = 100
 	// echoTimeout is the time after which an echo counts as lost.
 	echoTimeout = 100 * time.Millisecond
 )

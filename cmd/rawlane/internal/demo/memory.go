@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -21,17 +21,13 @@ const (
 
 // remote writes to memory of another node, tries to write beyond it, and counts there with others.
 func (t *tour) remote(ctx context.Context) error {
-	domains, err := t.domains()
-	if err != nil {
-		return err
-	}
 	mem := make([]byte, demoMemory)
-	w, err := domains[demoOwner].Register(1, mem, memfifo.All)
+	w, err := t.domains[demoOwner].Register(1, mem, memfifo.All)
 	if err != nil {
 		return err
 	}
 	const text, at = "put here", 16
-	r := domains[0].Remote(w.Key())
+	r := t.domains[0].Remote(w.Key())
 	if err := r.PutNotify(ctx, at, []byte(text)); err != nil {
 		return err
 	}
@@ -43,26 +39,23 @@ func (t *tour) remote(ctx context.Context) error {
 	}
 	t.say("Put:       node 0 wrote %q into node %d's memory at %d, which was told when it was there",
 		text, demoOwner, at)
-	if err := t.refused(ctx, domains[0], r, domains[demoOwner]); err != nil {
+	if err := t.refused(ctx, r); err != nil {
 		return err
 	}
-	if err := t.count(ctx, domains, w); err != nil {
-		return err
-	}
-	return closeDomains(ctx, domains)
+	return t.count(ctx, w)
 }
 
 // refused writes beyond a window, which the owner refuses.
-func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote, owner *memfifo.Domain) error {
+func (t *tour) refused(ctx context.Context, r *memfifo.Remote) error {
 	before, after := make([]byte, demoMemory), make([]byte, demoMemory)
-	own := owner.Remote(r.Key()) // a Get from oneself is in order with what others do
+	own := t.domains[demoOwner].Remote(r.Key()) // a Get from oneself is in order with what others do
 	if err := own.Get(ctx, 0, before); err != nil {
 		return err
 	}
 	if err := r.Put(ctx, demoMemory-4, []byte("too long")); err != nil {
 		return err
 	}
-	refusal := d.Flush(ctx)
+	refusal := t.domains[0].Flush(ctx)
 	if !errors.Is(refusal, memfifo.ErrAccess) {
 		return fmt.Errorf("8 bytes were put at %d of %d: %w", demoMemory-4, demoMemory, refusal)
 	}
@@ -77,56 +70,50 @@ func (t *tour) refused(ctx context.Context, d *memfifo.Domain, r *memfifo.Remote
 }
 
 // count adds to one word from all other nodes.
-func (t *tour) count(ctx context.Context, domains []*memfifo.Domain, w *memfifo.Window) error {
-	var adding sync.WaitGroup
-	errs := make([]error, len(domains))
-	for k, d := range domains {
-		if k == demoOwner {
-			continue
-		}
-		adding.Go(func() {
-			for i := 0; i < demoAdds && errs[k] == nil; i++ {
-				_, errs[k] = d.Remote(w.Key()).FetchAdd(ctx, 0, 1)
+func (t *tour) count(ctx context.Context, w *memfifo.Window) error {
+	others := slices.Delete(slices.Clone(t.domains), demoOwner, demoOwner+1)
+	err := atOnce(others, func(d *memfifo.Domain) error {
+		for range demoAdds {
+			if _, err := d.Remote(w.Key()).FetchAdd(ctx, 0, 1); err != nil {
+				return err
 			}
-		})
-	}
-	adding.Wait()
-	sum, err := w.Load(0)
-	if err := errors.Join(errors.Join(errs...), err); err != nil {
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	others := len(domains) - 1
-	if sum != uint64(others*demoAdds) {
-		return fmt.Errorf("%d nodes added 1 %d times, and the word is %d", others, demoAdds, sum)
+	sum, err := w.Load(0)
+	if err != nil {
+		return err
 	}
-	t.say("FetchAdd:  %d nodes added 1 to one word %d times each: it is %d", others, demoAdds, sum)
+	if sum != uint64(len(others)*demoAdds) {
+		return fmt.Errorf("%d nodes added 1 %d times, and the word is %d", len(others), demoAdds, sum)
+	}
+	t.say("FetchAdd:  %d nodes added 1 to one word %d times each: it is %d", len(others), demoAdds, sum)
 	return nil
 }
 
 // queue pushes from two nodes to a FIFO that is too small for all records: those of each node come
 // in order, and none is lost.
 func (t *tour) queue(ctx context.Context) error {
-	domains, err := t.domains()
+	q, err := t.domains[demoOwner].NewFIFO(1, make([]byte, demoMemory))
 	if err != nil {
 		return err
 	}
-	q, err := domains[demoOwner].NewFIFO(1, make([]byte, demoMemory))
-	if err != nil {
-		return err
-	}
-	pushers := []int{0, 2}
-	var pushing sync.WaitGroup
-	errs := make([]error, len(domains))
-	for _, k := range pushers {
-		pushing.Go(func() {
-			r := domains[k].Remote(q.Key())
-			for i := 0; i < demoRecords && errs[k] == nil; i++ {
-				errs[k] = r.Push(ctx, []byte{byte(k), byte(i)})
+	pushers, pushed := []int{0, 2}, make(chan error, 1)
+	go func() { // until all records are in the FIFO
+		pushed <- atOnce(pushers, func(k int) error {
+			r := t.domains[k].Remote(q.Key())
+			for i := range demoRecords {
+				if err := r.Push(ctx, []byte{byte(k), byte(i)}); err != nil {
+					return err
+				}
 			}
-			errs[k] = errors.Join(errs[k], domains[k].Flush(ctx)) // returns when all are in the FIFO
+			return t.domains[k].Flush(ctx)
 		})
-	}
-	next := make([]byte, len(domains))
+	}()
+	next := make([]byte, len(t.nodes))
 	var order []string
 	for range len(pushers) * demoRecords {
 		var rec [2]byte
@@ -139,36 +126,10 @@ func (t *tour) queue(ctx context.Context) error {
 		next[rec[0]]++
 		order = append(order, fmt.Sprintf("%d:%d", rec[0], rec[1]))
 	}
-	pushing.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := <-pushed; err != nil {
 		return err
 	}
 	t.say("FIFO:      nodes 0 and 2 pushed %d records each into %d bytes of node %d, which popped %s ... %s",
-		demoRecords, demoMemory,
-		demoOwner, strings.Join(order[:4], " "), order[len(order)-1])
-	return closeDomains(ctx, domains)
-}
-
-// domains opens a domain at each node.
-func (t *tour) domains() (all []*memfifo.Domain, err error) {
-	for _, e := range t.nodes {
-		d, err := memfifo.Open(e, memfifo.Config{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
-// closeDomains flushes all domains before it closes the first: a closed one confirms nothing.
-func closeDomains(ctx context.Context, all []*memfifo.Domain) error {
-	var errs []error
-	for _, d := range all {
-		errs = append(errs, d.Flush(ctx))
-	}
-	for _, d := range all {
-		errs = append(errs, d.Close())
-	}
-	return errors.Join(errs...)
+		demoRecords, demoMemory, demoOwner, strings.Join(order[:4], " "), order[len(order)-1])
+	return nil
 }

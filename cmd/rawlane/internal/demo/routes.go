@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,10 +33,7 @@ func (t *tour) paths(ctx context.Context) error {
 			return err
 		}
 		passed := t.net.Passed()
-		if err := t.ports[0].Send(ctx, mcd.Addr{Node: 3, Port: tourPort}, []byte("which way?")); err != nil {
-			return err
-		}
-		got, err := t.receive(ctx, 3)
+		got, err := t.deliver(ctx, 0, 3, []byte("which way?"))
 		if err != nil {
 			return err
 		}
@@ -124,11 +122,7 @@ func (t *tour) talk(ctx context.Context) error {
 	passed, sent := t.net.Passed(), t.sent()
 	for range rounds {
 		for _, way := range [][2]int{{0, 2}, {1, 3}, {2, 0}, {3, 1}} {
-			to := mcd.Addr{Node: mcd.NodeID(way[1]), Port: tourPort}
-			if err := t.ports[way[0]].Send(ctx, to, make([]byte, 1000)); err != nil {
-				return err
-			}
-			if _, err := t.receive(ctx, way[1]); err != nil {
+			if _, err := t.deliver(ctx, way[0], way[1], make([]byte, 1000)); err != nil {
 				return err
 			}
 		}
@@ -137,56 +131,44 @@ func (t *tour) talk(ctx context.Context) error {
 	for i, top := range t.net.Tops {
 		ways = append(ways, fmt.Sprintf("%s %d", top.Name, top.Frames()-passed[i]))
 	}
-	for _, p := range t.sent() {
-		if n := p.frames - framesOf(sent, p); n > 0 {
-			ways = append(ways, fmt.Sprintf("%d -> %d with VID %d %d", p.pair.A, p.pair.B, p.vid, n))
+	for _, f := range t.sent() {
+		for _, was := range sent {
+			if was.from == f.from && was.to == f.to && was.vid == f.vid {
+				f.frames -= was.frames
+			}
+		}
+		if f.from < f.to && f.frames > 0 {
+			ways = append(ways, fmt.Sprintf("%d -> %d with VID %d %d", f.from, f.to, f.vid, f.frames))
 		}
 	}
 	t.say("Frames:    %s", strings.Join(ways, ", "))
 	return nil
 }
 
-// sentBy is the number of frames that the lower node of a pair has sent with a VID, by its counter.
-type sentBy struct {
-	pair   plan.Pair
-	vid    transport.VID
-	frames uint64
+// flow is what a node has sent to another with a VID, by its counters.
+type flow struct {
+	from, to      int
+	vid           transport.VID
+	frames, bytes uint64
 }
 
-func (t *tour) sent() (all []sentBy) {
-	for k, table := range t.tables {
+func (t *tour) sent() (all []flow) {
+	for from, table := range t.tables {
 		for _, s := range table.Counts() {
-			for other := k + 1; other < len(t.nodes); other++ {
-				if t.nodes[other].MAC(0) == s.Dst {
-					all = append(all, sentBy{plan.PairOf(k, other), s.VID, s.Frames})
-				}
+			to := slices.IndexFunc(t.nodes, func(e *mcd.Endpoint) bool { return e.MAC(0) == s.Dst })
+			if to >= 0 {
+				all = append(all, flow{from, to, s.VID, s.Frames, s.Bytes})
 			}
 		}
 	}
 	return all
 }
 
-// framesOf returns the number of frames that were sent in the same way.
-func framesOf(all []sentBy, like sentBy) uint64 {
-	for _, s := range all {
-		if s.pair == like.pair && s.vid == like.vid {
-			return s.frames
-		}
-	}
-	return 0
-}
-
-// demand is the traffic by the counters of the tables, in any unit.
+// demand is the traffic until now, in any unit.
 func (t *tour) demand() traffic.Matrix {
 	var demand traffic.Matrix
-	for k, table := range t.tables {
-		for _, s := range table.Counts() {
-			for other, e := range t.nodes {
-				if e.MAC(0) == s.Dst {
-					demand = append(demand, traffic.Flow{From: k, To: other, Rate: topology.Rate(s.Bytes)})
-				}
-			}
-		}
+	for _, f := range t.sent() {
+		demand = append(demand, traffic.Flow{From: f.from, To: f.to, Rate: topology.Rate(f.bytes)})
 	}
 	return demand.Normalise()
 }

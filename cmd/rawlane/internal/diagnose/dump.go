@@ -106,7 +106,7 @@ func openCapture(r io.Reader) (_ captureReader, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("not a capture that can be read: %w", err)
 		}
-		return careful{ng}, nil
+		return ng, nil
 	}
 	classic, err := pcapgo.NewReader(in)
 	if err != nil {
@@ -115,7 +115,7 @@ func openCapture(r io.Reader) (_ captureReader, err error) {
 	if classic.Snaplen() > maxBlock {
 		return nil, fmt.Errorf("malformed: it says that frames may have %d bytes", classic.Snaplen())
 	}
-	return careful{classic}, nil
+	return classic, nil
 }
 
 // print prints a capture.
@@ -128,7 +128,7 @@ func (d *dumpVerb) print(r io.Reader) error {
 		return fmt.Errorf("captured on %v, want Ethernet", t)
 	}
 	for n := 1; ; n++ {
-		data, info, err := capture.ReadPacketData()
+		data, info, err := nextPacket(capture)
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -95,13 +95,10 @@ func (w *wholeBlocks) number(at int) int64 {
 	return int64(binary.LittleEndian.Uint32(w.head[at:]))
 }
 
-// careful is a reader whose panics are errors: gopacket's readers of captures have some for bytes
-// that they do not expect.
-type careful struct{ captureReader }
-
-func (c careful) ReadPacketData() (data []byte, info gopacket.CaptureInfo, err error) {
+// nextPacket reads a packet. gopacket's readers panic at some bytes that they do not expect.
+func nextPacket(r captureReader) (data []byte, info gopacket.CaptureInfo, err error) {
 	defer malformed(&err)
-	return c.captureReader.ReadPacketData()
+	return r.ReadPacketData()
 }
 
 // malformed makes a panic of gopacket's an error.

@@ -42,17 +42,7 @@ node --stay 1h.
   rawlane ping 1 --vids untagged,1-4
   rawlane ping 3 --all-vids --nodes 4              by which VIDs is it reached?
   rawlane ping 1 --interface eth0 --node 0 --vid 5 --pcp 3 --size 1480`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Misuse("which node? (want its number)")
-			}
-			n, err := strconv.ParseUint(args[0], 10, 16)
-			if err != nil || mcd.NodeID(n) > mcd.MaxNodeID {
-				return cli.Misuse("node %q: want a number, 0 to %d", args[0], mcd.MaxNodeID)
-			}
-			p.node = mcd.NodeID(n)
-			return nil
-		},
+		Args: cli.Arguments(1, 1, "which node? (want its number)"),
 		RunE: p.run,
 	}
 	p.flags(cmd, pathtest.DefaultCount)
@@ -63,7 +53,12 @@ node --stay 1h.
 	return cmd
 }
 
-func (p *pingVerb) check() error {
+func (p *pingVerb) check(node string) error {
+	n, err := strconv.ParseUint(node, 10, 16)
+	if err != nil || mcd.NodeID(n) > mcd.MaxNodeID {
+		return cli.Misuse("node %q: want a number, 0 to %d", node, mcd.MaxNodeID)
+	}
+	p.node = mcd.NodeID(n)
 	given := 0
 	for _, g := range []bool{p.vid != launch.NoVID, p.allVIDs, len(p.tags) > 0} {
 		if g {
@@ -95,8 +90,8 @@ func (p *pingVerb) check() error {
 	return nil
 }
 
-func (p *pingVerb) run(cmd *cobra.Command, _ []string) error {
-	if err := p.check(); err != nil {
+func (p *pingVerb) run(cmd *cobra.Command, args []string) error {
+	if err := p.check(args[0]); err != nil {
 		return err
 	}
 	nodes, closeAll, err := p.open(cmd)

@@ -3,7 +3,6 @@ package launch
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,36 +21,36 @@ type Faults struct {
 	Seed      uint64  `json:"seed"`
 }
 
+// faultKind is one kind of fault: its flag and the share of frames that suffer it.
+type faultKind struct {
+	name, usage string
+	share       *float64
+}
+
+func (f *Faults) kinds() []faultKind {
+	return []faultKind{
+		{"loss", "share of received frames to lose", &f.Loss},
+		{"duplicate", "share of received frames to double", &f.Duplicate},
+		{"reorder", "share of received frames that others overtake", &f.Reorder},
+		{"corrupt", "share of received frames with a bit flipped", &f.Corrupt},
+	}
+}
+
 // FaultFlags defines the flags of verbs that survive faults.
 func (c *ClusterFlags) FaultFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&c.Faults.Loss, "loss", 0, "share of received frames to lose")
-	f.Float64Var(&c.Faults.Duplicate, "duplicate", 0, "share of received frames to double")
-	f.Float64Var(&c.Faults.Reorder, "reorder", 0, "share of received frames that others overtake")
-	f.Float64Var(&c.Faults.Corrupt, "corrupt", 0, "share of received frames with a bit flipped")
+	for _, k := range c.Faults.kinds() {
+		f.Float64Var(k.share, k.name, 0, k.usage)
+	}
 	f.Uint64Var(&c.Faults.Seed, "seed", 1, "seed of the faults: the same frames suffer the same")
-}
-
-// faultShare is the share of frames with one kind of fault, and its flag.
-type faultShare struct {
-	name  string
-	share float64
-}
-
-func (f *Faults) shares() []faultShare {
-	return []faultShare{{"loss", f.Loss}, {"duplicate", f.Duplicate}, {"reorder", f.Reorder}, {"corrupt", f.Corrupt}}
-}
-
-func (f *Faults) none() bool {
-	return !slices.ContainsFunc(f.shares(), func(s faultShare) bool { return s.share != 0 })
 }
 
 // String is the faults in the heading of a table: "loss 0.01, reorder 0.05, seed 1", or "".
 func (f *Faults) String() string {
 	var words []string
-	for _, s := range f.shares() {
-		if s.share != 0 {
-			words = append(words, fmt.Sprintf("%s %v", s.name, s.share))
+	for _, k := range f.kinds() {
+		if *k.share != 0 {
+			words = append(words, fmt.Sprintf("%s %v", k.name, *k.share))
 		}
 	}
 	if len(words) > 0 {
@@ -61,9 +60,9 @@ func (f *Faults) String() string {
 }
 
 func (f *Faults) validate() error {
-	for _, s := range f.shares() {
-		if !(s.share >= 0 && s.share < 1) {
-			return cli.Misuse("--%s %v: want 0 to less than 1", s.name, s.share)
+	for _, k := range f.kinds() {
+		if !(*k.share >= 0 && *k.share < 1) {
+			return cli.Misuse("--%s %v: want 0 to less than 1", k.name, *k.share)
 		}
 	}
 	return nil
@@ -71,7 +70,7 @@ func (f *Faults) validate() error {
 
 // wrapAll puts the faults around a node's links, if there are any.
 func (f *Faults) wrapAll(links []transport.Link, node int) error {
-	if f.none() {
+	if f.String() == "" {
 		return nil
 	}
 	cfg := fault.Config{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt}

@@ -134,7 +134,12 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		return fmt.Errorf("%s: %w", c.ifname, err)
 	}
 	m.closers = append(m.closers, m.Membership.Close)
-	return m.checkNodes(c, hosts)
+	for _, n := range m.Membership.Nodes() {
+		if err := c.checkMAC(hosts, n.ID, n.MACs, fmt.Sprintf("the one that was met has %v", n.MACs)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
@@ -146,33 +151,22 @@ func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, 
 		}
 		links = append(links, l)
 	}
-	return links, c.checkMAC(hosts, links[0].MAC())
+	mac := links[0].MAC()
+	return links, c.checkMAC(hosts, mcd.NodeID(c.Node), []transport.MAC{mac},
+		fmt.Sprintf("%s here has %v (is --node right?)", c.ifname, mac))
 }
 
-// checkMAC checks that the interface has the address that the host file gives to this node.
-func (c *ClusterFlags) checkMAC(hosts []cluster.Host, mac transport.MAC) error {
+// checkMAC checks that a node has the address that the host file gives to it; found says what has
+// these.
+func (c *ClusterFlags) checkMAC(hosts []cluster.Host, node mcd.NodeID, macs []transport.MAC, found string) error {
 	if hosts == nil {
 		return nil
 	}
-	if nic := hosts[c.Node].NICs[0]; !nic.MAC.IsZero() && nic.MAC != mac {
-		return fmt.Errorf("%s:%d: node %d has MAC %v, and %s here has %v (is --node right?)",
-			c.Hostfile, nic.Line, c.Node, nic.MAC, c.ifname, mac)
-	}
-	return nil
-}
-
-// checkNodes checks that the nodes found by discovery are those of the host file.
-func (m *Member) checkNodes(c *ClusterFlags, hosts []cluster.Host) error {
-	if hosts == nil {
+	nic := hosts[node].NICs[0]
+	if nic.MAC.IsZero() || slices.Contains(macs, nic.MAC) {
 		return nil
 	}
-	for _, n := range m.Membership.Nodes() {
-		if nic := hosts[n.ID].NICs[0]; !nic.MAC.IsZero() && !slices.Contains(n.MACs, nic.MAC) {
-			return fmt.Errorf("%s:%d: node %d has MAC %v, and the one that was met has %v",
-				c.Hostfile, nic.Line, n.ID, nic.MAC, n.MACs)
-		}
-	}
-	return nil
+	return fmt.Errorf("%s:%d: node %d has MAC %v, and %s", c.Hostfile, nic.Line, node, nic.MAC, found)
 }
 
 // Close closes everything that Join opened.

@@ -134,16 +134,15 @@ const endTimeout = 2 * time.Second
 
 // endAll ends programs, and returns when they have ended.
 func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
-	for _, p := range programs {
-		procgroup.End(p, false)
-	}
-	select {
-	case <-ended:
-		return
-	case <-time.After(endTimeout):
-	}
-	for _, p := range programs {
-		procgroup.End(p, true)
+	for _, force := range []bool{false, true} {
+		for _, p := range programs {
+			procgroup.End(p, force)
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(endTimeout):
+		}
 	}
 	<-ended
 }

@@ -94,14 +94,14 @@ func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
 	o.report = report
 	o.fill()
 	if o.Out != "" {
-		if err := writePlan(o.Out, better); err != nil {
+		if err := o.writePlan(better); err != nil {
 			return err
 		}
 	}
 	return cli.Write(cmd.OutOrStdout(), o.json, &o.optimiseResult, o.writeText)
 }
 
-// load reads the first plan, its network and the traffic.
+// load reads the first plan, its network and the traffic. The plan is nil without a file.
 func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
 	if o.File != "" {
 		if plan, err = cli.ReadPlan(o.File); err != nil {
@@ -111,14 +111,11 @@ func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
 	if err := o.loadNetwork(plan); err != nil {
 		return nil, err
 	}
-	if plan == nil {
-		if plan, err = plainPlan(o.network); err != nil {
-			return nil, err
+	if plan != nil {
+		if err := plan.Check(o.network); err != nil {
+			return nil, fmt.Errorf("%s: on %s: %w", o.File, o.Topology, err)
 		}
-	} else if err := plan.Check(o.network); err != nil {
-		return nil, fmt.Errorf("%s: on %s: %w", o.File, o.Topology, err)
 	}
-	plan.Topology = o.Topology
 	return plan, o.loadTraffic()
 }
 
@@ -133,6 +130,9 @@ func (o *optimiseVerb) loadNetwork(plan *plan.Plan) (err error) {
 		return err
 	}
 	o.network, err = cli.LoadTopology(o.Topology)
+	if err == nil && len(o.network.VLANs) == 0 {
+		err = fmt.Errorf("topology %s: no VLANs (rawlane route vlans --compute finds some)", o.Topology)
+	}
 	return err
 }
 
@@ -155,29 +155,19 @@ func (o *optimiseVerb) loadTraffic() error {
 	return err
 }
 
-// plainPlan makes a first plan for a network: VIDs in round robin, and made-up addresses, 02:00:...
-// ending in n+1 for node n.
-func plainPlan(network *topology.Topology) (*plan.Plan, error) {
-	macs := make([]transport.MAC, len(network.Hosts))
-	for i := range macs {
-		macs[i] = transport.MAC{0x02}
-		binary.BigEndian.PutUint32(macs[i][2:], uint32(i+1))
+// writePlan writes a plan to the file of --out. Without a first plan the addresses are made up:
+// 02:00:... ending in n+1 for node n.
+func (o *optimiseVerb) writePlan(plan *plan.Plan) error {
+	plan.Topology = o.Topology
+	for i := range plan.Nodes {
+		if n := &plan.Nodes[i]; o.File == "" {
+			n.MAC = transport.MAC{0x02}
+			binary.BigEndian.PutUint32(n.MAC[2:], uint32(i+1))
+		}
 	}
-	plan, err := plan.RoundRobin(macs, network.VIDs())
-	if err != nil {
-		return nil, fmt.Errorf("a plan for this network: %w", err)
-	}
-	for i, h := range network.Hosts {
-		plan.Nodes[i].Name = h.Name
-	}
-	return plan, nil
-}
-
-// writePlan writes a plan to the file of --out.
-func writePlan(file string, plan *plan.Plan) error {
 	var b bytes.Buffer
 	if _, err := plan.WriteTo(&b); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", o.Out, err)
 	}
-	return cli.WriteFile("out", file, b.Bytes())
+	return cli.WriteFile("out", o.Out, b.Bytes())
 }

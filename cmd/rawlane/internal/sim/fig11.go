@@ -1,9 +1,10 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 
-	"github.com/spf13/cobra"
+	"gonum.org/v1/plot"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/sim/vbft"
@@ -26,33 +27,27 @@ type cgLine struct {
 	Flooded     uint64  `json:"flooded"`
 }
 
-func (s *vbftVerb) runCG(cmd *cobra.Command) error {
+func (s *vbftVerb) runCG(ctx context.Context, lines *cli.Lines) (drawing, error) {
 	cases, err := vbft.Cases(s.net)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lines, head := cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json}, s.cgHead()
 	var all []cgLine
 	for _, c := range cases {
-		l, err := s.runCase(cmd, c)
+		line, err := s.runCase(ctx, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		l.Relative = 1
-		if len(all) > 0 {
-			l.Relative = all[0].ElapsedS / l.ElapsedS
-		}
-		all = append(all, l)
+		all = append(all, line)
+		l := &all[len(all)-1]
+		l.Relative = all[0].ElapsedS / l.ElapsedS
 		text := fmt.Sprintf("%-10s %14.1f %9.3f %9d %9d  %s\n",
 			l.Network, l.IterationMS, l.Relative, l.Timeouts, l.Dropped, bar(l.Relative, 1, 50))
-		if err := lines.Write(l, head, text); err != nil {
-			return err
+		if err := lines.Write(l, s.cgHead(), text); err != nil {
+			return nil, err
 		}
 	}
-	if s.plot != "" {
-		return plotCG(s.plot, all)
-	}
-	return nil
+	return func() (*plot.Plot, error) { return plotCG(all) }, nil
 }
 
 func (s *vbftVerb) cgHead() string {
@@ -62,14 +57,14 @@ func (s *vbftVerb) cgHead() string {
 }
 
 // runCase runs the program on one network.
-func (s *vbftVerb) runCase(cmd *cobra.Command, c vbft.Case) (cgLine, error) {
+func (s *vbftVerb) runCase(ctx context.Context, c vbft.Case) (cgLine, error) {
 	config := s.network()
 	config.Topology = c.Topology
 	cg := vbft.CG{
 		Network: config, Plan: c.Plan, Reroute: c.Reroute,
 		Order: vbft.ClassBOrder, Iterations: s.iterations, Compute: s.compute,
 	}
-	r, err := cg.Run(cmd.Context().Err)
+	r, err := cg.Run(ctx.Err)
 	if err != nil {
 		return cgLine{}, err
 	}

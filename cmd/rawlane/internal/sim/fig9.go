@@ -1,10 +1,11 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"gonum.org/v1/plot"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/sim/vbft"
@@ -44,14 +45,13 @@ func (s *vbftVerb) change() *vbft.Change {
 	return c
 }
 
-func (s *vbftVerb) runChange(cmd *cobra.Command) error {
+func (s *vbftVerb) runChange(ctx context.Context, lines *cli.Lines) (drawing, error) {
 	c := s.change()
 	form := changeLine{
 		simParameters: s.parameters(), Seconds: s.seconds, OldVID: c.Old, NewVID: c.New,
 		SenderS: c.Sender.Seconds(), ReceiverS: c.Receiver.Seconds(),
 	}
-	lines, head := cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json}, s.changeHead(c)
-	var all []changeLine
+	head, all := s.changeHead(c), []changeLine(nil)
 	err := c.Run(func(sample vbft.ChangeSample) error {
 		l := form
 		l.AtS, l.Flooded, l.Dropped = sample.At.Seconds(), sample.Flooded, sample.Dropped
@@ -60,23 +60,15 @@ func (s *vbftVerb) runChange(cmd *cobra.Command) error {
 		}
 		l.MBPerS = float64(sample.Total()) / 1e6 / c.Sample.Seconds()
 		all = append(all, l)
-		if err := cmd.Context().Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return lines.Write(l, head, l.text())
 	})
-	if err != nil {
-		return err
+	if err == nil && !s.json {
+		_, err = fmt.Fprintln(lines.Out, s.changeMeans(all))
 	}
-	if !s.json {
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), s.changeMeans(all)); err != nil {
-			return err
-		}
-	}
-	if s.plot != "" {
-		return plotChange(s.plot, all)
-	}
-	return nil
+	return func() (*plot.Plot, error) { return plotChange(all) }, err
 }
 
 func (s *vbftVerb) changeHead(c *vbft.Change) string {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"io"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -24,8 +26,11 @@ var (
 	simGrey = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
 )
 
+// drawing makes a plot of an experiment's results.
+type drawing func() (*plot.Plot, error)
+
 // plotChange draws fig9: bandwidth over time, and when the two ends changed.
-func plotChange(file string, all []changeLine) error {
+func plotChange(all []changeLine) (*plot.Plot, error) {
 	points, highest := make(plotter.XYs, len(all)), 0.0
 	for i, l := range all {
 		points[i] = plotter.XY{X: l.AtS, Y: l.MBPerS}
@@ -38,24 +43,24 @@ func plotChange(file string, all []changeLine) error {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, first.Seconds, 0, 1.1*highest
 	line, err := plotter.NewLine(points)
 	if err != nil {
-		return fmt.Errorf("--plot %s: %w", file, err)
+		return nil, err
 	}
 	line.Color, line.Width, line.StepStyle = simBlue, vg.Points(1.5), plotter.PostStep
 	p.Add(plotter.NewGrid())
 	for _, at := range []float64{first.SenderS, first.ReceiverS} {
 		mark, err := plotter.NewLine(plotter.XYs{{X: at, Y: 0}, {X: at, Y: p.Y.Max}})
 		if err != nil {
-			return fmt.Errorf("--plot %s: %w", file, err)
+			return nil, err
 		}
 		mark.Color, mark.Dashes = simGrey, []vg.Length{vg.Points(4), vg.Points(3)}
 		p.Add(mark)
 	}
 	p.Add(line)
-	return savePlot(file, p)
+	return p, nil
 }
 
 // plotCG draws fig11: a bar for each network.
-func plotCG(file string, all []cgLine) error {
+func plotCG(all []cgLine) (*plot.Plot, error) {
 	values, names := make(plotter.Values, len(all)), make([]string, len(all))
 	for i, l := range all {
 		values[i], names[i] = l.Relative, l.Network
@@ -65,30 +70,27 @@ func plotCG(file string, all []cgLine) error {
 	p.Y.Label.Text = "performance relative to flat"
 	bars, err := plotter.NewBarChart(values, vg.Points(32))
 	if err != nil {
-		return fmt.Errorf("--plot %s: %w", file, err)
+		return nil, err
 	}
 	bars.Color, bars.LineStyle = simBlue, draw.LineStyle{}
 	p.Add(plotter.NewGrid(), bars)
 	p.NominalX(names...)
-	p.Y.Min, p.Y.Max = 0, max(1.1, 1.1*maxOf(values))
-	return savePlot(file, p)
+	p.Y.Min, p.Y.Max = 0, 1.1*max(1, slices.Max(values))
+	return p, nil
 }
 
-func maxOf(values []float64) (highest float64) {
-	for _, v := range values {
-		highest = max(highest, v)
-	}
-	return highest
-}
-
-// savePlot writes the file as a whole, or not at all.
-func savePlot(file string, p *plot.Plot) error {
-	w, err := p.WriterTo(simPlotWidth, simPlotHeight, "svg")
-	if err != nil {
-		return fmt.Errorf("--plot %s: %w", file, err)
+// savePlot writes a plot as a file: as a whole, or not at all.
+func savePlot(file string, draw drawing) error {
+	p, err := draw()
+	var w io.WriterTo
+	if err == nil {
+		w, err = p.WriterTo(simPlotWidth, simPlotHeight, "svg")
 	}
 	var b bytes.Buffer
-	if _, err := w.WriteTo(&b); err != nil {
+	if err == nil {
+		_, err = w.WriteTo(&b)
+	}
+	if err != nil {
 		return fmt.Errorf("--plot %s: %w", file, err)
 	}
 	return cli.WriteFile("plot", file, b.Bytes())

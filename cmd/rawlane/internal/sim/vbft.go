@@ -1,6 +1,8 @@
+// Package sim is the verbs that run experiments in virtual time: the reproductions of papers.
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +14,6 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/sim/ether"
 	"github.com/rawlane/rawlane/sim/vbft"
-
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
@@ -36,9 +37,18 @@ type vbftVerb struct {
 	net *topology.Topology
 }
 
-// simExperiments are the experiments, with the flags of each alone.
+// NewCommand returns the verb sim.
+func NewCommand() *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "sim VERB",
+		Short: "Run experiments on networks that are not there, in virtual time",
+	}, "which?", newVBFTCommand())
+}
+
+// simExperiments are the experiments, with the flags of each alone. run prints the results, and
+// returns what draws them.
 var simExperiments = map[string]struct {
-	run   func(*vbftVerb, *cobra.Command) error
+	run   func(*vbftVerb, context.Context, *cli.Lines) (drawing, error)
 	flags []string
 }{
 	"fig9":  {(*vbftVerb).runChange, []string{"seconds", "barrier"}},
@@ -94,7 +104,12 @@ func (s *vbftVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := s.validate(cmd); err != nil {
 		return err
 	}
-	return simExperiments[s.experiment].run(s, cmd)
+	lines := &cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json}
+	draw, err := simExperiments[s.experiment].run(s, cmd.Context(), lines)
+	if err != nil || s.plot == "" {
+		return err
+	}
+	return savePlot(s.plot, draw)
 }
 
 func (s *vbftVerb) validate(cmd *cobra.Command) error {

@@ -3,6 +3,7 @@ package testbed
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 
@@ -80,17 +81,12 @@ func (t *testbedVerb) newExecCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec NODE PROGRAM [ARGUMENT...]",
 		Short: "Run a program on a node; its exit status is the command's",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return cli.Misuse("want a node's number and a program")
-			}
-			if _, err := strconv.Atoi(args[0]); err != nil {
+		Args:  cli.Arguments(2, math.MaxInt, "want a node's number and a program"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			node, err := strconv.Atoi(args[0])
+			if err != nil {
 				return cli.Misuse("node %q: want a number", args[0])
 			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			node, _ := strconv.Atoi(args[0]) // Args has checked it
 			return bedExec(t.name, node, args[1:])
 		},
 	}
