@@ -110,7 +110,14 @@ const reportTimeout = 200 * time.Millisecond
 // Counters returns what this node's programs have sent by their routes since the manager started.
 // It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
-	number := s.askAll()
+	s.mu.Lock()
+	s.sessions.asked++
+	number := s.sessions.asked
+	for _, sess := range s.sessions.all {
+		sess.next.Report = number
+		sess.wakeUp()
+	}
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	s.await(ctx, func() bool { return s.silent(number) == 0 })
@@ -130,18 +137,6 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 			api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
 	}
 	return answer
-}
-
-// askAll asks all sessions for a report, and returns its number.
-func (s *Server) askAll() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sessions.asked++
-	for _, sess := range s.sessions.all {
-		sess.next.Report = s.sessions.asked
-		sess.wakeUp()
-	}
-	return s.sessions.asked
 }
 
 // silent counts the sessions that have not sent a report, or a later one. The caller holds mu.
