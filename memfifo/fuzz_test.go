@@ -39,7 +39,7 @@ func FuzzRecords(f *testing.F) {
 		i := min(int(cut1), len(b))
 		j := i + min(int(cut2), len(b)-i)
 		for _, records := range [][]byte{b[:i], b[i:j], b[j:]} {
-			if p.conn.Held(lane & 1) {
+			if _, held := p.conn.Buffered(lane & 1); held {
 				break // a connection would keep the next one
 			}
 			p.take(lane&1, bytes.Clone(records))
@@ -71,7 +71,7 @@ func FuzzRecords(f *testing.F) {
 			p.replies = nil
 			p.take(lane&1, records)
 		}
-		if p.conn.Held(lane & 1) {
+		if _, held := p.conn.Buffered(lane & 1); held {
 			t.Error("held, with room")
 		}
 		w.wake(nil)

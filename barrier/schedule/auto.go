@@ -47,15 +47,12 @@ func Choices(size int, nics ...LogP) []Choice {
 		}
 		all = append(all, Choice{a, a.Cost(size, nics...), a.Frames(size)})
 	}
-	least := slices.MinFunc(all, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) }).Cost
-	best := -1
-	for i, c := range all {
-		if c.Cost <= least+least*nearly/100 && (best < 0 || c.Frames < all[best].Frames) {
-			best = i
-		}
-	}
-	first := all[best]
-	all = slices.Delete(all, best, best+1)
-	slices.SortStableFunc(all, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) })
-	return slices.Insert(all, 0, first)
+	byCost := func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) }
+	limit := slices.MinFunc(all, byCost).Cost * (100 + nearly) / 100
+	best := slices.MinFunc(all, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(max(a.Cost, limit), max(b.Cost, limit)), cmp.Compare(a.Frames, b.Frames))
+	})
+	all = slices.DeleteFunc(all, func(c Choice) bool { return c.Algorithm.name == best.Algorithm.name })
+	slices.SortStableFunc(all, byCost)
+	return slices.Insert(all, 0, best)
 }

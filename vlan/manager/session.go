@@ -218,14 +218,9 @@ func (s *Session) request(ctx context.Context, method string, body any, done fun
 func (s *Session) awaitVersion(
 	ctx context.Context, stream int, v api.Version, done func(api.Version),
 ) (again bool, err error) {
-	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.moved.Broadcast()
-	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for ; ; s.moved.Wait() {
+	for waits := 0; ; waits++ {
 		switch err := s.usable(); {
 		case err != nil:
 			return false, err
@@ -236,6 +231,14 @@ func (s *Session) awaitVersion(
 			return false, nil
 		case ctx.Err() != nil:
 			return false, ctx.Err()
+		case waits == 0: // most requests need not wait
+			defer context.AfterFunc(ctx, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.moved.Broadcast()
+			})()
+		default:
+			s.moved.Wait()
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (e *end) deliver(l Lane, b []byte) {
 
 // deliverBuffered goes on with the frames that arrived out of order.
 func (e *end) deliverBuffered(l Lane) {
-	for e.wrong == "" && !e.c.Held(l) {
+	for e.wrong == "" && e.c.lanes[l].rest == nil {
 		b, ok := e.c.Buffered(l)
 		if !ok {
 			return

@@ -23,7 +23,7 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	for a.write(p.now, Requests, 100) {
 	}
 	p.pass(time.Second)
-	if a.done() || !p.ends[1].c.Held(Requests) {
+	if a.done() || p.ends[1].c.lanes[Requests].rest == nil {
 		t.Fatal("not held")
 	}
 	release()

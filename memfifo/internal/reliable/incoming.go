@@ -84,6 +84,3 @@ func (c *Conn) Hold(l Lane, rest []byte) {
 // Buffered returns records that are next in their lane, and arrived out of order or were held.
 // After them call Delivered or Hold.
 func (c *Conn) Buffered(l Lane) (records []byte, ok bool) { return c.lanes[l].buffered() }
-
-// Held reports whether a lane is held.
-func (c *Conn) Held(l Lane) bool { return c.lanes[l].rest != nil }

@@ -181,19 +181,19 @@ func (d *Driver) refresh(now monotime.Time) {
 			seen[n.MACs[d.cfg.NIC]] = n.ID
 		}
 	}
-	inForce, preferred := vidsOf(d.cfg.Routes.Routes()), vidsOf(d.cfg.Routes.Preferred())
 	for mac, p := range d.peers {
-		if node, still := seen[mac]; !still || node != p.node || preferred(mac) == 0 {
+		_, preferred := d.cfg.Routes.VIDs(mac)
+		if node, still := seen[mac]; !still || node != p.node || preferred == 0 {
 			d.core.RemovePeer(mac)
 			delete(d.peers, mac)
 		}
 	}
 	for mac, node := range seen {
-		if vid := preferred(mac); slices.Contains(d.cfg.Failover.VIDs, vid) {
+		if inForce, preferred := d.cfg.Routes.VIDs(mac); slices.Contains(d.cfg.Failover.VIDs, preferred) {
 			if d.peers[mac] == nil {
 				d.peers[mac] = &peer{node: node}
 			}
-			d.compare(now, mac, vid, inForce(mac))
+			d.compare(now, mac, preferred, inForce)
 		}
 	}
 	d.probeDeadLinks()
@@ -214,7 +214,7 @@ func (d *Driver) compare(now monotime.Time, mac transport.MAC, preferred, inForc
 	p.preferred = preferred
 	d.do(steps)
 	if current, _ = d.core.VID(mac); inForce != current { // it may be the route of before steps
-		inForce = vidsOf(d.cfg.Routes.Routes())(mac)
+		inForce, _ = d.cfg.Routes.VIDs(mac)
 	}
 	if inForce == current || p.draining > 0 {
 		return
@@ -264,7 +264,7 @@ func (d *Driver) change(m *Move) error {
 		return nil
 	}
 	p := d.peers[m.Peer]
-	inForce := vidsOf(d.cfg.Routes.Routes())(m.Peer)
+	inForce, _ := d.cfg.Routes.VIDs(m.Peer)
 	switch {
 	case inForce == m.To && p.overridden != m.To:
 		p.overridden = 0

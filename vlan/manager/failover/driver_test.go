@@ -222,20 +222,13 @@ func TestRestore(t *testing.T) {
 
 // counting is routes that count how often one was overridden.
 type counting struct {
-	inner     failover.Routes
+	failover.Routes
 	overrides *atomic.Int32
 }
 
-func (r counting) Routes() []vlan.Route    { return r.inner.Routes() }
-func (r counting) Preferred() []vlan.Route { return r.inner.Preferred() }
-
 func (r counting) Override(peer transport.MAC, vid transport.VID, reason string) error {
 	r.overrides.Add(1)
-	return r.inner.Override(peer, vid, reason)
-}
-
-func (r counting) Restore(peer transport.MAC, reason string) error {
-	return r.inner.Restore(peer, reason)
+	return r.Routes.Override(peer, vid, reason)
 }
 
 // All routes are changed at once, and the ends notice one after the other: none takes the other
@@ -445,17 +438,15 @@ func TestStartChecksItsArguments(t *testing.T) {
 var errRefused = errors.New("refused")
 
 // refusing is routes that cannot be changed.
-type refusing struct{ table *vlan.Table }
+type refusing struct{ failover.Routes }
 
-func (r refusing) Routes() []vlan.Route                              { return r.table.Routes() }
-func (r refusing) Preferred() []vlan.Route                           { return r.table.Routes() }
 func (refusing) Override(transport.MAC, transport.VID, string) error { return errRefused }
 func (refusing) Restore(transport.MAC, string) error                 { return errRefused }
 
 func TestMovesThatFailAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		d, err := failover.Start(n.eps[0], failover.Config{Failover: watched, Routes: refusing{n.tables[0]}, OnMove: n.moves.add})
+		d, err := failover.Start(n.eps[0], failover.Config{Failover: watched, Routes: refusing{failover.Table(n.tables[0])}, OnMove: n.moves.add})
 		if err != nil {
 			t.Fatal(err)
 		}

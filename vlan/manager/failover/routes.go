@@ -11,10 +11,9 @@ import (
 
 // Routes are a node's routes, and a failover's overrides over them.
 type Routes interface {
-	// Routes returns the routes in force.
-	Routes() []vlan.Route
-	// Preferred returns the routes as they would be without overrides.
-	Preferred() []vlan.Route
+	// VIDs returns the VIDs of frames to a peer: that in force, and what it would be without
+	// overrides. 0: they are untagged.
+	VIDs(peer transport.MAC) (inForce, preferred transport.VID)
 	// Override has frames to a peer go by a VID until Restore.
 	Override(peer transport.MAC, vid transport.VID, reason string) error
 	// Restore has frames to a peer go by its preferred route again.
@@ -38,18 +37,23 @@ type tableRoutes struct {
 // override is a route in place of another one.
 type override struct{ was, is vlan.Route }
 
-func (r *tableRoutes) Routes() []vlan.Route { return r.table.Routes() }
-
-func (r *tableRoutes) Preferred() []vlan.Route {
+func (r *tableRoutes) VIDs(peer transport.MAC) (inForce, preferred transport.VID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	routes := r.table.Routes()
-	for i, route := range routes {
-		if o, ok := r.overrides[route.Dst]; ok && o.is == route {
-			routes[i] = o.was
-		}
+	now := r.route(peer)
+	before := now
+	if o, ok := r.overrides[peer]; ok && o.is == now {
+		before = o.was
 	}
-	return routes
+	return vidOf(now), vidOf(before)
+}
+
+// vidOf is the VID of frames that go by a route; 0: they are untagged.
+func vidOf(r vlan.Route) transport.VID {
+	if !r.Tagged {
+		return 0
+	}
+	return r.Tag.VID
 }
 
 func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) error {
@@ -92,11 +96,6 @@ type managerRoutes struct {
 	self transport.MAC
 }
 
-func (r *managerRoutes) Routes() []vlan.Route {
-	routes, _ := r.Server.Routes()
-	return routes
-}
-
 func (r *managerRoutes) Override(peer transport.MAC, vid transport.VID, reason string) error {
 	return r.Server.Override(reason, api.Change{A: r.self, B: peer, VID: vid})
 }
@@ -104,22 +103,4 @@ func (r *managerRoutes) Override(peer transport.MAC, vid transport.VID, reason s
 func (r *managerRoutes) Restore(peer transport.MAC, reason string) error {
 	r.Server.Restore(reason, peer)
 	return nil
-}
-
-// vidsOf returns a function from a peer to the VID of its frames by some routes; 0: they are
-// untagged.
-func vidsOf(routes []vlan.Route) func(peer transport.MAC) transport.VID {
-	vids := make(map[transport.MAC]transport.VID, len(routes))
-	for _, r := range routes {
-		vids[r.Dst] = 0
-		if r.Tagged {
-			vids[r.Dst] = r.Tag.VID
-		}
-	}
-	return func(peer transport.MAC) transport.VID {
-		if vid, ok := vids[peer]; ok {
-			return vid
-		}
-		return vids[transport.Broadcast]
-	}
 }

@@ -55,9 +55,10 @@ func (s *Server) Routes() (routes []vlan.Route, version api.Version) {
 	return s.rib.Routes(), s.version
 }
 
-// Preferred returns this node's routes as they would be without overrides.
-func (s *Server) Preferred() []vlan.Route {
+// VIDs returns the VIDs of frames to a node: that in force, and what it would be without overrides.
+// 0: they are untagged.
+func (s *Server) VIDs(dst transport.MAC) (inForce, preferred transport.VID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rib.Preferred()
+	return s.rib.VIDs(dst)
 }

@@ -149,7 +149,11 @@ func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), applyTimeout)
 	defer cancel()
-	s.await(ctx, func() bool { answer.Late = s.late(answer.Version); return answer.Late == 0 })
+	// A program is late that has not confirmed a version which changed its routes.
+	isLate := func(sess *session) bool { return sess.due >= answer.Version && sess.applied < answer.Version }
+	s.mu.Lock()
+	s.await(ctx, func() bool { answer.Late = s.sessions.count(isLate); return answer.Late == 0 })
+	s.mu.Unlock()
 	s.fsync(&answer.Changed)
 	return answer, nil
 }
@@ -169,17 +173,6 @@ func (s *Server) commit(id string) (answer api.Committed, err error) {
 		return answer, fmt.Errorf("%w: %q: never, or its lease is over (prepare it again)", api.ErrLease, id)
 	}
 	return api.Committed{Changed: s.unchanged(), Again: true}, nil
-}
-
-// late counts the programs that have not confirmed a version that changed their routes. The caller
-// holds mu.
-func (s *Server) late(version api.Version) (n int) {
-	for _, sess := range s.sessions.all {
-		if sess.due >= version && sess.applied < version {
-			n++
-		}
-	}
-	return n
 }
 
 // postAbort discards a prepared change, or undoes a committed one. Of any other change there is

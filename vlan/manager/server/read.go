@@ -110,14 +110,20 @@ const reportTimeout = 200 * time.Millisecond
 // Counters returns what this node's programs have sent by their routes since the manager started.
 // It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
-	number := s.askAll()
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	s.await(ctx, func() bool { return s.silent(number) == 0 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sessions.asked++
+	number := s.sessions.asked
+	for _, sess := range s.sessions.all {
+		sess.next.Report = number
+		sess.wakeUp()
+	}
+	isSilent := func(sess *session) bool { return sess.reported < number }
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	s.await(ctx, func() bool { return s.sessions.count(isSilent) == 0 })
 	sums := s.sessions.total().sorted()
-	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.silent(number),
+	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.sessions.count(isSilent),
 		Nodes: []api.Sent{}, VIDs: append([]vlan.Sent{}, vlan.PerVID(sums)...)}
 	names := make(map[transport.MAC]string)
 	if p := s.rib.Plan(); p != nil {
@@ -130,26 +136,4 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 			api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})
 	}
 	return answer
-}
-
-// askAll asks all sessions for a report, and returns its number.
-func (s *Server) askAll() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sessions.asked++
-	for _, sess := range s.sessions.all {
-		sess.next.Report = s.sessions.asked
-		sess.wakeUp()
-	}
-	return s.sessions.asked
-}
-
-// silent counts the sessions that have not sent a report, or a later one. The caller holds mu.
-func (s *Server) silent(report uint64) (n int) {
-	for _, sess := range s.sessions.all {
-		if sess.reported < report {
-			n++
-		}
-	}
-	return n
 }

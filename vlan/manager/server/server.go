@@ -166,15 +166,14 @@ func (s *Server) unchanged() api.Changed {
 	return api.Changed{Schema: api.Schema, Version: s.version}
 }
 
-// await returns when done, which is called with mu held, returns true, or when the context ends.
+// await returns when done returns true, or when the context ends. The caller holds mu, which is
+// free while await waits.
 func (s *Server) await(ctx context.Context, done func() bool) {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.moved.Broadcast()
 	})()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for !done() && ctx.Err() == nil {
 		s.moved.Wait()
 	}

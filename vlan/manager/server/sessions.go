@@ -74,6 +74,16 @@ func (a *sessions) remove(sess *session) {
 	}
 }
 
+// count counts the sessions for which a condition holds.
+func (a *sessions) count(holds func(*session) bool) (n int) {
+	for _, sess := range a.all {
+		if holds(sess) {
+			n++
+		}
+	}
+	return n
+}
+
 // drop tells the session of a candidate that it was taken back.
 func (a *sessions) drop(d rib.Candidate) {
 	for _, sess := range a.all {

@@ -9,55 +9,31 @@ import (
 // notification is one message of a schedule; to may be schedule.All.
 type notification struct{ from, to, nic int }
 
-// phases sorts the messages of a schedule by phase: one more than the latest phase that the sender
-// awaits. Within a phase they are in the order of their senders.
-func phases(steps [][]schedule.Step) [][]notification {
+// phases sorts the messages of the schedule by phase: one more than the latest phase that the
+// sender awaits. That is when the message begins if a message's way takes one unit of time, and all
+// else takes none. Within a phase they are in the order of their senders.
+func (p *plan) phases() (all [][]notification) {
 	type message struct {
 		from, to int
 		label    uint8
 	}
-	phaseOf := map[message]int{} // of the messages so far
-	arrived := func(r schedule.Receive, rank int) (phase int, ok bool) {
-		if phase, ok = phaseOf[message{r.From, rank, r.Label}]; !ok {
-			phase, ok = phaseOf[message{r.From, schedule.All, r.Label}]
-		}
-		return phase, ok
+	begun := map[message]int{}
+	_, events := p.algorithm.Timeline(p.nodes, schedule.LogP{L: 1})
+	for _, e := range events {
+		begun[message{e.From, e.To, e.Label}] = int(e.Begun)
 	}
-	at := make([]int, len(steps))     // the step that each rank is at
-	latest := make([]int, len(steps)) // phase that each rank has awaited
-	// advance takes the steps of a rank whose messages are there.
-	advance := func(rank int) (moved bool) {
-		for ; at[rank] < len(steps[rank]); at[rank]++ {
-			s, last := steps[rank][at[rank]], latest[rank]
-			for _, r := range s.Await {
-				phase, ok := arrived(r, rank)
-				if !ok {
-					return moved
+	for rank, steps := range p.steps {
+		for _, s := range steps {
+			for _, t := range s.Notify {
+				to := t.To
+				if to == schedule.All {
+					to = (rank + 1) % p.nodes // any other one
 				}
-				last = max(last, phase)
-			}
-			latest[rank], moved = last, true
-			for _, t := range s.Notify {
-				phaseOf[message{rank, t.To, t.Label}] = last + 1
-			}
-		}
-		return moved
-	}
-	for moved := true; moved; {
-		moved = false
-		for rank := range steps {
-			moved = advance(rank) || moved
-		}
-	}
-	var all [][]notification
-	for rank, own := range steps {
-		for _, s := range own {
-			for _, t := range s.Notify {
-				phase := phaseOf[message{rank, t.To, t.Label}]
-				for len(all) < phase {
+				phase := begun[message{rank, to, t.Label}]
+				for len(all) <= phase {
 					all = append(all, nil)
 				}
-				all[phase-1] = append(all[phase-1], notification{rank, t.To, t.NIC})
+				all[phase] = append(all[phase], notification{rank, t.To, t.NIC})
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 func checkText(t *testing.T, p *plan) {
 	t.Helper()
 	all, last := 0, map[int]int{} // the phase in which each rank was told something last
-	for i, phase := range phases(p.steps) {
+	for i, phase := range p.phases() {
 		all += len(phase)
 		told := map[int]bool{}
 		for _, m := range phase {

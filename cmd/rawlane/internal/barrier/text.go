@@ -30,7 +30,7 @@ func (p *plan) writeText(out io.Writer) error {
 		fmt.Fprintln(&b, "no messages: there is nobody to wait for")
 	}
 	cut := false
-	for i, phase := range phases(p.steps) {
+	for i, phase := range p.phases() {
 		head := fmt.Sprintf("phase %-3d", i+1)
 		if isRelease(phase) {
 			head = "release  "

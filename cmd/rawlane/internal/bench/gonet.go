@@ -54,19 +54,23 @@ func addressOf(ifname string) (ip netip.Addr, ok bool) {
 func (c *client) beside(ctx context.Context, r *result) error {
 	h := newTimes()
 	load := gonet.Load{Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters, Often: c.keepAlive}
-	begun, since := time.Now(), allocations()
+	var elapsed time.Duration
+	since := allocations()
 	for _, peer := range c.peers {
 		to, err := netip.ParseAddrPort(c.echoes[peer])
 		if err != nil {
 			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)",
 				r.Link, peer)
 		}
-		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
+		record := func(half time.Duration) error {
+			elapsed += 2 * half
+			return h.RecordValue(int64(half))
+		}
 		if err := gonet.Ping(ctx, r.Link, to, load, record); err != nil {
 			return fmt.Errorf("--beside %s: node %d: %w", r.Link, peer, err)
 		}
 	}
-	r.recordPingPong(h, time.Since(begun))
+	r.recordPingPong(h, elapsed)
 	r.Allocs = since() / float64(h.TotalCount())
 	return nil
 }

@@ -19,49 +19,31 @@ func (t *TLSFiles) Register(f *pflag.FlagSet, whose string) {
 	f.StringVar(&t.ca, "tls-ca", "", "file of the CA "+whose)
 }
 
-// load reads the files. Both results are nil without flags.
-func (t *TLSFiles) load() (*tls.Certificate, *x509.CertPool, error) {
+// Config returns the configuration of either end, a manager or its client; nil without flags. Each
+// asks the other for a certificate that the CA has signed.
+func (t *TLSFiles) Config() (*tls.Config, error) {
 	if *t == (TLSFiles{}) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if t.cert == "" || t.key == "" || t.ca == "" {
-		return nil, nil, Misuse("TLS wants all of --tls-cert, --tls-key and --tls-ca: " +
+		return nil, Misuse("TLS wants all of --tls-cert, --tls-key and --tls-ca: " +
 			"both ends prove who they are")
 	}
 	cert, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
 	}
 	pem, err := os.ReadFile(t.ca)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-ca: %w", err)
+		return nil, fmt.Errorf("--tls-ca: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, nil, fmt.Errorf("--tls-ca %s: no certificate in it (want PEM)", t.ca)
-	}
-	return &cert, pool, nil
-}
-
-// Server returns the configuration of a manager; nil without TLS.
-func (t *TLSFiles) Server() (*tls.Config, error) {
-	cert, pool, err := t.load()
-	if cert == nil {
-		return nil, err
+		return nil, fmt.Errorf("--tls-ca %s: no certificate in it (want PEM)", t.ca)
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*cert},
-		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}, nil
-}
-
-// Client returns the configuration of a client of managers; nil without TLS.
-func (t *TLSFiles) Client() (*tls.Config, error) {
-	cert, pool, err := t.load()
-	if cert == nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*cert}, RootCAs: pool,
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		RootCAs:   pool,                                             // of a client
+		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, // of a manager
 	}, nil
 }

@@ -10,16 +10,14 @@ import (
 	"github.com/google/gopacket"
 )
 
-// wholeBlocks passes a pcapng file on, and looks at its blocks, because gopacket's reader does not:
-// an end inside a block is io.ErrUnexpectedEOF and not the end of the file; a block that is longer
-// than any frame, or holds a packet that is longer than the block, is an error before anybody
-// allocates what it asks for.
+// wholeBlocks passes a pcapng file on block by block, and looks at each, because gopacket's reader
+// does not: an end inside a block is io.ErrUnexpectedEOF and not the end of the file; a block that
+// is longer than any frame, or holds a packet that is longer than the block, is an error before
+// anybody allocates what it asks for.
 type wholeBlocks struct {
-	r      io.Reader
-	head   []byte // of the block, as far as it was read
-	left   int64  // of the block, behind its head
-	big    bool
-	broken bool
+	r     io.Reader
+	order binary.ByteOrder // of the section
+	block []byte           // what is not passed on yet
 }
 
 const (
@@ -40,59 +38,45 @@ var byteOrderMagic = []byte{0x1a, 0x2b, 0x3c, 0x4d}
 
 // Read implements io.Reader.
 func (w *wholeBlocks) Read(b []byte) (int, error) {
-	n, err := w.r.Read(b)
-	w.follow(b[:n])
-	if w.broken {
-		return 0, errBlock
-	}
-	if err == io.EOF && (w.left > 0 || len(w.head) > 0) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-func (w *wholeBlocks) follow(b []byte) {
-	for len(b) > 0 && !w.broken {
-		if w.left > 0 {
-			n := min(w.left, int64(len(b)))
-			w.left -= n
-			b = b[n:]
-			continue
-		}
-		n := min(w.headLen()-len(w.head), len(b))
-		w.head = append(w.head, b[:n]...)
-		b = b[n:]
-		if len(w.head) == w.headLen() {
-			w.begin()
+	if len(w.block) == 0 {
+		if err := w.next(); err != nil {
+			return 0, err
 		}
 	}
+	n := copy(b, w.block)
+	w.block = w.block[n:]
+	return n, nil
 }
 
-// headLen returns the length of the block's head, as far as it is known.
-func (w *wholeBlocks) headLen() int {
-	if len(w.head) >= blockHead && w.number(0) == packetBlock {
-		return packetHead
+// next reads a block. The first one is a section header.
+func (w *wholeBlocks) next() error {
+	var head [blockHead]byte
+	if _, err := io.ReadFull(w.r, head[:]); err != nil {
+		return err
 	}
-	return blockHead
-}
-
-// begin reads the block's head.
-func (w *wholeBlocks) begin() {
-	if bytes.Equal(w.head[:4], pcapngMagic) {
-		w.big = bytes.Equal(w.head[8:blockHead], byteOrderMagic)
+	if bytes.Equal(head[:4], pcapngMagic) {
+		w.order = binary.LittleEndian
+		if bytes.Equal(head[8:], byteOrderMagic) {
+			w.order = binary.BigEndian
+		}
 	}
-	length := w.number(4)
-	w.left = length - int64(len(w.head))
-	w.broken = w.left < 0 || length > maxBlock || w.number(0) == packetBlock && w.number(20) > length
-	w.head = w.head[:0]
-}
-
-// number returns the number at an offset of the head.
-func (w *wholeBlocks) number(at int) int64 {
-	if w.big {
-		return int64(binary.BigEndian.Uint32(w.head[at:]))
+	isPacket, length := w.order.Uint32(head[:]) == packetBlock, w.order.Uint32(head[4:])
+	if length < blockHead || length > maxBlock || isPacket && length < packetHead {
+		return errBlock
 	}
-	return int64(binary.LittleEndian.Uint32(w.head[at:]))
+	rest, err := io.ReadAll(io.LimitReader(w.r, int64(length)-blockHead))
+	if err != nil {
+		return err
+	}
+	block := append(head[:], rest...)
+	if len(block) < int(length) {
+		return io.ErrUnexpectedEOF
+	}
+	if isPacket && w.order.Uint32(block[20:]) > length {
+		return errBlock
+	}
+	w.block = block
+	return nil
 }
 
 // nextPacket reads a packet. gopacket's readers panic at some bytes that they do not expect.

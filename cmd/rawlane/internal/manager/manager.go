@@ -73,7 +73,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := m.tls.Server()
+	config, err := m.tls.Config()
 	if err != nil {
 		return err
 	}

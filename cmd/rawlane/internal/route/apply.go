@@ -36,7 +36,7 @@ none changes. If one is lost in between, the others go back; apply the plan agai
   rawlane route apply better.yaml --managers managers.txt
   rawlane route apply better.yaml --managers unix:/run/a.sock,unix:/run/b.sock`,
 		Args: oneFile,
-		RunE: a.apply,
+		RunE: a.run,
 	}
 	a.flags(cmd)
 	f := cmd.Flags()
@@ -53,7 +53,7 @@ func newRollbackCommand() *cobra.Command {
 		Long: fmt.Sprintf(`Applies the plan that all nodes had before the present one, as "route apply"
 does. Managers keep the last %d plans. A second rollback goes back one further.`, api.MaxHistory),
 		Args: cli.NoArguments,
-		RunE: a.rollback,
+		RunE: a.run,
 	}
 	a.flags(cmd)
 	return cmd
@@ -67,37 +67,28 @@ func (a *applyVerb) flags(cmd *cobra.Command) {
 	jsonFlag(cmd, &a.json)
 }
 
-func (a *applyVerb) apply(cmd *cobra.Command, args []string) error {
+// run applies a plan and prints the report.
+func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 	if a.options.Lease < time.Millisecond || a.options.Lease > coordinator.MaxLease {
 		return cli.Misuse("--lease %v: want 1ms to %v", a.options.Lease, coordinator.MaxLease)
 	}
-	p, _, err := cli.ReadPlanAndNetwork(args[0])
-	if err != nil {
-		return err
-	}
-	return a.run(cmd, func(context.Context, []*manager.Client) (*plan.Plan, error) { return p, nil })
-}
-
-func (a *applyVerb) rollback(cmd *cobra.Command, _ []string) error {
-	return a.run(cmd, func(ctx context.Context, clients []*manager.Client) (*plan.Plan, error) {
-		p, until, err := coordinator.Previous(ctx, clients)
-		if err == nil && !a.json {
-			cmd.Printf("the plan that was in force until %s: %s\n", until.Format(time.DateTime), planSummary(p))
+	var p *plan.Plan
+	if !a.options.Rollback {
+		if p, _, err = cli.ReadPlanAndNetwork(args[0]); err != nil {
+			return err
 		}
-		return p, err
-	})
-}
-
-// run applies a plan and prints the report.
-func (a *applyVerb) run(
-	cmd *cobra.Command, choose func(context.Context, []*manager.Client) (*plan.Plan, error),
-) error {
+	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
 	defer cancel()
 	return a.askAll(func(clients []*manager.Client) error {
-		p, err := choose(ctx, clients)
-		if err != nil {
-			return err
+		if a.options.Rollback {
+			var until time.Time
+			if p, until, err = coordinator.Previous(ctx, clients); err != nil {
+				return err
+			}
+			if !a.json {
+				cmd.Printf("the plan that was in force until %s: %s\n", until.Format(time.DateTime), planSummary(p))
+			}
 		}
 		report, err := coordinator.Apply(ctx, clients, p, a.options)
 		printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })

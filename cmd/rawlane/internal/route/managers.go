@@ -81,7 +81,7 @@ func (m *managerFlags) askAll(f func([]*manager.Client) error) error {
 }
 
 func (m *managerFlags) ask(addrs []manager.Addr, f func([]*manager.Client) error) error {
-	config, err := m.tls.Client()
+	config, err := m.tls.Config()
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -35,7 +34,6 @@ func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil { // closes the pipe to the command
 		_ = unix.Dup2(int(null.Fd()), 1) // on failure the pipe stays open, unread
 	}
-	ctx, h.end = context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() }) // ends Accept
 	defer stop()
 	for {
@@ -51,7 +49,6 @@ func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 type holder struct {
 	bed      *testbed.Bed
 	listener *net.UnixListener
-	end      context.CancelFunc
 }
 
 func openHolder(name string, cfg testbed.Config) (*holder, error) {
@@ -59,14 +56,12 @@ func openHolder(name string, cfg testbed.Config) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
+	var l *net.UnixListener
 	path, err := bedSocket(name)
 	if err == nil {
-		err = os.Remove(path) // of a holder that was killed
+		_ = os.Remove(path) // of a holder that was killed
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, bed.Close())
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
@@ -93,7 +88,7 @@ func (h *holder) serve(c *net.UnixConn) {
 		reply.Error = err.Error()
 	case len(request.Args) == 0:
 		reply.Status = cli.ExitDone
-		defer h.end()
+		defer h.listener.Close() // ends Accept
 	default:
 		reply = h.exec(from, &request, files)
 	}

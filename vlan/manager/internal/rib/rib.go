@@ -195,21 +195,26 @@ func (r *RIB) vid(peer transport.MAC, overridden bool) transport.VID {
 
 func byDst(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }
 
+// VIDs returns the VIDs of frames to a node: that in force, and what it would be without
+// overrides. Both are 0 without a plan.
+func (r *RIB) VIDs(dst transport.MAC) (inForce, preferred transport.VID) {
+	if _, listed := r.index[dst]; !listed && r.plan != nil {
+		byDefault := r.plan.Nodes[r.number].VID
+		return byDefault, byDefault
+	}
+	return r.vid(dst, true), r.vid(dst, false)
+}
+
 // Routes returns the node's routes in force, sorted by destination. The last is the default, for
 // nodes that the plan does not list. Without a plan there are none.
-func (r *RIB) Routes() []vlan.Route { return r.routes(true) }
-
-// Preferred returns the routes as they would be without overrides, sorted as Routes sorts them.
-func (r *RIB) Preferred() []vlan.Route { return r.routes(false) }
-
-func (r *RIB) routes(overridden bool) []vlan.Route {
+func (r *RIB) Routes() []vlan.Route {
 	if r.plan == nil {
 		return nil
 	}
 	routes := r.plan.Routes(r.number)
 	for i, route := range routes {
 		if r.peers[route.Dst] != nil {
-			routes[i].Tag.VID = r.vid(route.Dst, overridden)
+			routes[i].Tag.VID = r.vid(route.Dst, true)
 		}
 	}
 	slices.SortFunc(routes, byDst)

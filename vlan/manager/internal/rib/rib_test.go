@@ -202,6 +202,24 @@ func TestVFREC_4_2_OnlyThisNodesPairsAreKept(t *testing.T) {
 	}
 }
 
+// An override does not change what a node's VID would be without it; other nodes go by the default.
+func TestVIDsWithAndWithoutOverrides(t *testing.T) {
+	b := book(t)
+	addOne(t, b, 3, 1, 2)
+	if _, err := b.Override("silent", []rib.Change{pair(0, 1, 3)}); err != nil {
+		t.Fatal(err)
+	}
+	for peer, want := range map[int][2]transport.VID{1: {3, 2}, 2: {1, 1}, 9: {1, 1}} {
+		if inForce, preferred := b.VIDs(managertest.MAC(peer)); inForce != want[0] || preferred != want[1] {
+			t.Errorf("node %d: VID %d, without overrides %d; want %v", peer, inForce, preferred, want)
+		}
+	}
+	b.Clear()
+	if inForce, preferred := b.VIDs(managertest.MAC(1)); inForce != 0 || preferred != 0 {
+		t.Errorf("without a plan: VIDs %d and %d", inForce, preferred)
+	}
+}
+
 // A source has one candidate for a pair, however often it adds one.
 func TestASourceHasOneCandidatePerPair(t *testing.T) {
 	b := book(t)
@@ -317,9 +335,7 @@ func TestRoutesAreSorted(t *testing.T) {
 	if _, err := r.SetPlan(p); err != nil {
 		t.Fatal(err)
 	}
-	for _, routes := range [][]vlan.Route{r.Routes(), r.Preferred()} {
-		if len(routes) != 4 || !slices.IsSortedFunc(routes, func(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }) {
-			t.Errorf("%v", routes)
-		}
+	if routes := r.Routes(); len(routes) != 4 || !slices.IsSortedFunc(routes, func(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }) {
+		t.Errorf("%v", routes)
 	}
 }
