@@ -126,14 +126,15 @@ func (a *assignment) after(i int, c int32) (peak, cost float64) {
 	a.tried++
 	p := &a.pairs[i]
 	for _, h := range p.paths[c] {
-		forth, u := float64(p.forth)*a.inverse[h], float64(a.load[h])*a.inverse[h]
-		back, v := float64(p.back)*a.inverse[h], float64(a.load[h^1])*a.inverse[h]
-		cost += forth*(2*u+forth) + back*(2*v+back)
 		if p.forth > 0 {
-			peak = max(peak, u+forth)
+			more, u := float64(p.forth)*a.inverse[h], float64(a.load[h])*a.inverse[h]
+			cost += more * (2*u + more)
+			peak = max(peak, u+more)
 		}
 		if p.back > 0 {
-			peak = max(peak, v+back)
+			more, u := float64(p.back)*a.inverse[h], float64(a.load[h^1])*a.inverse[h]
+			cost += more * (2*u + more)
+			peak = max(peak, u+more)
 		}
 	}
 	if p.start != noChoice && c != p.start {

@@ -131,7 +131,7 @@ func (p *problem) search(effort int) (*search, Stop) {
 		}
 	}
 	s.explore()
-	if s.score().worst <= p.bound*(1+near) {
+	if s.atBound() {
 		return s, AtBound
 	}
 	return s, EffortUsed

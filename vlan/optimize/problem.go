@@ -52,8 +52,6 @@ type pairDemand struct {
 
 func (d *pairDemand) both() int64 { return d.forth + d.back }
 
-func (d pairDemand) compare(pair plan.Pair) int { return d.pair.Compare(pair) }
-
 // noChoice is the choice of a pair that has none.
 const noChoice = -1
 
@@ -133,7 +131,8 @@ func (p *problem) scale(demand traffic.Matrix) {
 }
 
 // addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower
-// node come in this order: those from the higher node find their pairs among them.
+// node come in this order. Those from the higher node come in that order for each lower node, so a
+// cursor for each node finds their pairs.
 func (p *problem) addPairs(demand traffic.Matrix) {
 	hosts := p.topology.Hosts
 	each := func(back bool, do func(pair plan.Pair, units int64)) {
@@ -144,63 +143,74 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 		}
 	}
 	p.pairs = make([]pairDemand, 0, len(demand))
+	cursor := slices.Repeat([]int{len(demand)}, len(hosts)) // by the lower node: the next of its pairs
 	each(false, func(pair plan.Pair, units int64) {
+		if n := len(p.pairs); n == 0 || p.pairs[n-1].pair.A != pair.A {
+			cursor[pair.A] = n
+		}
 		p.pairs = append(p.pairs, pairDemand{pair: pair, forth: units})
 	})
 	forth := p.pairs
 	each(true, func(pair plan.Pair, units int64) {
-		if i, ok := slices.BinarySearchFunc(forth, pair, pairDemand.compare); ok {
-			forth[i].back = units
+		at := &cursor[pair.A]
+		for *at < len(forth) && forth[*at].pair.Compare(pair) < 0 {
+			*at++
+		}
+		if *at < len(forth) && forth[*at].pair == pair {
+			forth[*at].back = units
 		} else { // the lower node sends nothing
 			p.pairs = append(p.pairs, pairDemand{pair: pair, back: units})
 		}
 	})
-	slices.SortFunc(p.pairs, func(a, b pairDemand) int { return a.compare(b.pair) })
+	if len(p.pairs) > len(forth) {
+		slices.SortFunc(p.pairs, func(a, b pairDemand) int { return a.pair.Compare(b.pair) })
+	}
 }
 
 // connect gives each pair its paths, and its choice in the current plan.
 func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool) error {
-	table := pathTable{paths: paths, vids: p.vids, rows: map[[2]int][][]int32{}}
+	rows := make(map[[2]int][][]int32) // by the two switches
+	hops := 0
 	for i := range p.pairs {
 		d := &p.pairs[i]
-		var err error
-		if d.paths, err = table.of(d.pair); err != nil {
-			return err
+		key := [2]int{p.topology.Hosts[d.pair.A].Switch, p.topology.Hosts[d.pair.B].Switch}
+		row, known := rows[key]
+		if !known {
+			var err error
+			if row, err = p.pathsOf(paths, d.pair); err != nil {
+				return err
+			}
+			for _, path := range row {
+				hops += len(path)
+			}
+			if hops > maxPathTable {
+				return fmt.Errorf("%w: the paths of these pairs have more than %d hops"+
+					" (optimise a part of the network)", traffic.ErrInvalid, maxPathTable)
+			}
+			rows[key] = row
 		}
+		d.paths = row
 		d.start = int32(slices.Index(p.vids, p.current.PairVID(d.pair.A, d.pair.B)))
 		if d.start >= 0 && d.paths[d.start] == nil {
 			d.start = noChoice
 		}
 		if d.start >= 0 && keep != nil && keep(d.pair) {
-			only := make([][]int32, len(d.paths))
-			only[d.start] = d.paths[d.start]
-			d.paths = only
+			d.paths = make([][]int32, len(row))
+			d.paths[d.start] = row[d.start]
 		}
 	}
 	return nil
 }
 
-// pathTable finds the paths between two switches once.
-type pathTable struct {
-	paths *topology.Paths
-	vids  []transport.VID
-	rows  map[[2]int][][]int32 // by the two switches
-	hops  int                  // in all rows
-}
-
-// of returns the paths of a pair by each choice.
-func (t *pathTable) of(pair plan.Pair) ([][]int32, error) {
-	hosts := t.paths.Topology().Hosts
-	key := [2]int{hosts[pair.A].Switch, hosts[pair.B].Switch}
-	if row, ok := t.rows[key]; ok {
-		return row, nil
-	}
-	row := make([][]int32, len(t.vids))
+// pathsOf returns the paths of a pair by each choice. The error is that of the last one if none
+// connects the pair.
+func (p *problem) pathsOf(paths *topology.Paths, pair plan.Pair) (row [][]int32, err error) {
+	row = make([][]int32, len(p.vids))
 	var path []topology.Hop
-	var err, cutOff error
+	var cutOff error
 	connected := false
-	for c, vid := range t.vids {
-		if path, err = t.paths.Append(path[:0], pair.A, pair.B, vid); err != nil {
+	for c, vid := range p.vids {
+		if path, err = paths.Append(path[:0], pair.A, pair.B, vid); err != nil {
 			cutOff = err
 			continue
 		}
@@ -209,16 +219,10 @@ func (t *pathTable) of(pair plan.Pair) ([][]int32, error) {
 		for i, h := range path {
 			row[c][i] = int32(h.Index())
 		}
-		t.hops += len(path)
 	}
 	if !connected {
 		return nil, cutOff
 	}
-	if t.hops > maxPathTable {
-		return nil, fmt.Errorf("%w: the paths of these pairs have more than %d hops (optimise a part of the network)",
-			traffic.ErrInvalid, maxPathTable)
-	}
-	t.rows[key] = row
 	return row, nil
 }
 

@@ -16,15 +16,15 @@ func (p *problem) begin(effort int) *search {
 	best := p.newSearch(effort)
 	best.fromCurrent()
 	best.improve()
+	if p.most < math.MaxInt || best.atBound() {
+		return best
+	}
 	views := p.views()
 	starts := []func(*assignment){(*assignment).fromCurrent, (*assignment).chooseLargestFirst}
 	if len(views) == 1 {
 		starts = starts[1:] // the first would be what it was
 	}
 	for _, start := range starts {
-		if p.most < math.MaxInt || best.score().worst <= p.bound*(1+near) {
-			break
-		}
 		s := p.newSearch(effort)
 		s.tried = best.tried
 		start(s.assignment)
@@ -34,10 +34,15 @@ func (p *problem) begin(effort int) *search {
 		if p.better(s.score(), best.score()) {
 			best = s
 		}
-		best.tried = s.tried
+		if best.tried = s.tried; best.atBound() {
+			break
+		}
 	}
 	return best
 }
+
+// atBound reports whether the worst link is as low as it can be, nearly.
+func (s *search) atBound() bool { return s.score().worst <= s.bound*(1+near) }
 
 func (p *problem) newSearch(effort int) *search {
 	return &search{assignment: p.newAssignment(), effort: effort, inChain: make([]bool, len(p.pairs))}
