@@ -84,8 +84,8 @@ func (f *pathFinder) cheapest(from, to int) []Hop {
 		f.best[s] = unreached
 	}
 	f.best[from] = cost{}
-	f.queue = queue{all: append(f.queue.all[:0], reached{at: int32(from)})}
-	for {
+	f.queue = append(f.queue[:0], reached{at: int32(from)})
+	for len(f.queue) > 0 {
 		r := f.queue.pop()
 		if int(r.at) == to {
 			break
@@ -128,22 +128,38 @@ type reached struct {
 	at int32
 }
 
-// queue has the switches that are reached and not yet looked at, the cheapest first. New ones are
-// among the last mostly, so that little moves.
-type queue struct {
-	all   []reached
-	first int // the others were taken
+func (r reached) before(s reached) bool {
+	return cmp.Or(r.compare(s.cost), cmp.Compare(r.at, s.at)) < 0
 }
+
+// queue is a binary heap, the cheapest first. (container/heap would allocate for each entry.)
+type queue []reached
 
 func (q *queue) push(r reached) {
-	i, _ := slices.BinarySearchFunc(q.all[q.first:], r, func(a, b reached) int {
-		return cmp.Or(a.compare(b.cost), cmp.Compare(a.at, b.at))
-	})
-	q.all = slices.Insert(q.all, q.first+i, r)
+	*q = append(*q, r)
+	h := *q
+	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
 }
 
-// pop takes the cheapest. There must be one.
 func (q *queue) pop() reached {
-	q.first++
-	return q.all[q.first-1]
+	h := *q
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	h = h[:last]
+	*q = h
+	for i := 0; ; {
+		least := i
+		for _, below := range [2]int{2*i + 1, 2*i + 2} {
+			if below < last && h[below].before(h[least]) {
+				least = below
+			}
+		}
+		if least == i {
+			return first
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
 }
