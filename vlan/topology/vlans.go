@@ -197,21 +197,27 @@ func (t *Topology) span(f *forest, in []int) []int {
 
 // prune returns the links of a tree without those that lead only to switches without hosts.
 func (t *Topology) prune(links []int) []int {
-	hosts := make([]bool, len(t.Switches))
+	degree := make([]int, len(t.Switches)) // remaining links of each switch, and two more if it has a host
+	last := make([]int, len(t.Switches))   // xor of the remaining links: of one, its number
 	for _, h := range t.Hosts {
-		hosts[h.Switch] = true
+		degree[h.Switch] = 2
 	}
-	for {
-		degree := make([]int, len(t.Switches))
-		for _, l := range links {
-			degree[t.Links[l].A]++
-			degree[t.Links[l].B]++
-		}
-		deadEnd := func(s int) bool { return degree[s] == 1 && !hosts[s] }
-		before := len(links)
-		links = slices.DeleteFunc(links, func(l int) bool { return deadEnd(t.Links[l].A) || deadEnd(t.Links[l].B) })
-		if len(links) == before {
-			return links
+	for _, l := range links {
+		for _, s := range [2]int{t.Links[l].A, t.Links[l].B} {
+			degree[s]++
+			last[s] ^= l
 		}
 	}
+	gone := make([]bool, len(t.Links))
+	for s := range t.Switches {
+		for degree[s] == 1 { // a dead end; the next switch may be one without it
+			l := last[s]
+			gone[l] = true
+			degree[s]--
+			s = t.Links[l].A + t.Links[l].B - s
+			degree[s]--
+			last[s] ^= l
+		}
+	}
+	return slices.DeleteFunc(links, func(l int) bool { return gone[l] })
 }

@@ -245,6 +245,20 @@ func TestComputeVLANs_ExtendsByWhatIsUnused(t *testing.T) {
 	}
 }
 
+// A dead end is left out in time for its length: with its square, this would take longer than a test may.
+func TestComputeVLANs_LeavesOutLongDeadEnds(t *testing.T) {
+	net := bare(2, topology.Link{A: 0, B: 1}, topology.Link{A: 0, B: 1})
+	for s := 2; s < 1<<18; s++ {
+		net.Switches = append(net.Switches, fmt.Sprintf("s%d", s))
+		net.Links = append(net.Links, topology.Link{A: s - 1, B: s, Rate: topology.Gbps})
+	}
+	vlans, _, err := topology.ComputeVLANs(net, topology.VLANOptions{})
+	want := []topology.VLAN{{VID: 1, Links: []int{0}}, {VID: 2, Links: []int{1}}}
+	if err != nil || !reflect.DeepEqual(vlans, want) {
+		t.Errorf("%d VLANs, %v; want two, of one link each", len(vlans), err)
+	}
+}
+
 func TestComputeVLANs_SaysWhatIsWrong(t *testing.T) {
 	apart := bare(3, topology.Link{A: 0, B: 1})
 	for _, c := range []struct {
