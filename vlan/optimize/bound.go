@@ -10,7 +10,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// maxCutWork bounds the search for narrow cuts, in pairs looked at: some tens of milliseconds.
+// maxCutWork bounds the search for narrow cuts, in pairs, links and switches looked at: some tens of
+// milliseconds.
 const maxCutWork = 1 << 24
 
 // lowerBound returns a utilisation that the worst link has at least, whatever the choices: the
@@ -23,11 +24,7 @@ const maxCutWork = 1 << 24
 func (p *problem) lowerBound() float64 {
 	bound := max(p.boundOfPairs(), p.boundOfHops())
 	vids := p.topology.LinkVIDs()
-	work := 0
-	for _, set := range p.cuts() {
-		if work += len(p.pairs) + len(p.topology.Links); work > maxCutWork {
-			break
-		}
+	for set := range p.cuts {
 		bound = max(bound, p.boundOfCut(set, vids))
 	}
 	return bound
@@ -44,19 +41,26 @@ func (p *problem) boundOfPairs() (bound float64) {
 
 func (p *problem) boundOfHops() float64 {
 	load := make([]int64, len(p.inverse))
-	var common []int32 // hops of all paths of a pair
+	mark, now := make([]int, len(p.inverse)), 0 // a hop has mark now if all paths of the pair so far cross it
 	for i := range p.pairs {
-		paths := p.pairs[i].paths
-		any := slices.IndexFunc(paths, func(path []int32) bool { return path != nil })
-		common = append(common[:0], paths[any]...)
-		for _, path := range paths {
-			if path != nil {
-				common = slices.DeleteFunc(common, func(h int32) bool { return !slices.Contains(path, h) })
+		var last []int32
+		for _, path := range p.pairs[i].paths {
+			if path == nil {
+				continue
 			}
+			for _, h := range path {
+				if last == nil || mark[h] == now {
+					mark[h] = now + 1
+				}
+			}
+			last = path
+			now++
 		}
-		for _, h := range common {
-			load[h] += p.pairs[i].forth
-			load[h^1] += p.pairs[i].back
+		for _, h := range last {
+			if mark[h] == now {
+				load[h] += p.pairs[i].forth
+				load[h^1] += p.pairs[i].back
+			}
 		}
 	}
 	bound := 0.0
@@ -66,9 +70,9 @@ func (p *problem) boundOfHops() float64 {
 	return bound
 }
 
-// cuts returns sets of switches that may be hard to leave: those on the far side of each link of
-// each VLAN. Sets with the same switches that have hosts count as one.
-func (p *problem) cuts() (sets [][]bool) {
+// cuts yields sets of switches that may be hard to leave: those on the far side of each link of
+// each VLAN, as far as maxCutWork allows. Sets with the same switches that have hosts count as one.
+func (p *problem) cuts(yield func([]bool) bool) {
 	hosts := make([]uint64, len(p.topology.Switches)) // a random number for each switch with hosts
 	random := prng.Source(0)
 	for _, h := range p.topology.Hosts {
@@ -76,9 +80,12 @@ func (p *problem) cuts() (sets [][]bool) {
 			hosts[h.Switch] = random.Next() | 1
 		}
 	}
-	seen := make(map[uint64]bool)
+	seen, work := make(map[uint64]bool), 0
 	for _, v := range p.topology.VLANs {
 		for _, below := range p.topology.Subtrees(v) {
+			if work += len(below); work > maxCutWork {
+				return
+			}
 			sum := uint64(0)
 			for _, s := range below {
 				sum += hosts[s]
@@ -87,14 +94,16 @@ func (p *problem) cuts() (sets [][]bool) {
 				continue
 			}
 			seen[sum] = true
+			work += len(p.pairs) + len(p.topology.Links)
 			set := make([]bool, len(hosts))
 			for _, s := range below {
 				set[s] = true
 			}
-			sets = append(sets, p.narrow(set, hosts))
+			if !yield(p.narrow(set, hosts)) {
+				return
+			}
 		}
 	}
-	return sets
 }
 
 // narrow moves switches without hosts to the side where they leave the cut with less capacity.

@@ -30,3 +30,15 @@ func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, o
 	s.explore()
 	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, 0), nil
 }
+
+// Looks returns how many views and cuts Plan looks at, at most.
+func Looks(t *topology.Topology, demand traffic.Matrix) (views, cuts int, err error) {
+	p, err := newProblem(t, demand, nil, Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	for range p.cuts {
+		cuts++
+	}
+	return len(p.views()), cuts, nil
+}

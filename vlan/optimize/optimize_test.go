@@ -476,3 +476,30 @@ func TestOptimizeReportsChangesInOrder(t *testing.T) {
 		t.Errorf("changes %v", report.Changes)
 	}
 }
+
+// On a long ring, where each link is missing in one VLAN, there are more cuts and longer paths than
+// a search has the time or the memory to look at.
+func TestOptimizeBoundsItsLooksAtLongRings(t *testing.T) {
+	const switches = 400
+	ring := &topology.Topology{}
+	for i := range switches {
+		ring.Switches = append(ring.Switches, fmt.Sprint("s", i))
+		ring.Hosts = append(ring.Hosts, topology.Host{Name: fmt.Sprint("h", i), Switch: i, Rate: topology.Gbps})
+		ring.Links = append(ring.Links, topology.Link{A: i, B: (i + 1) % switches, Rate: topology.Gbps})
+		v := topology.VLAN{VID: transport.VID(i + 1)}
+		for l := range switches {
+			if l != i {
+				v.Links = append(v.Links, l)
+			}
+		}
+		ring.VLANs = append(ring.VLANs, v)
+	}
+	demand := vlantest.RandomTraffic(switches, 10, 1)
+	views, cuts, err := optimize.Looks(ring, demand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work := cuts * switches; views > 8 || cuts < switches || work > 1<<24 {
+		t.Errorf("%d views, %d cuts of %d links; want 8 views, and 2^24 links in all cuts at most", views, cuts, switches)
+	}
+}

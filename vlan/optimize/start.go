@@ -9,6 +9,10 @@ import (
 // they do not hold anything back, but of equal paths the one with less load there is better.
 const farther = 16
 
+// maxViews bounds the views of a problem: fat trees have few levels, but the paths of a ring are
+// half as long as it is.
+const maxViews = 8
+
 // begin returns the search at the best of its starting plans, each improved: the current plan; and,
 // as long as the bound is not reached, the current plan and the largest pairs first, improved view
 // by view. If the number of changes is limited, it is the current plan.
@@ -49,7 +53,7 @@ func (p *problem) newSearch(effort int) *search {
 }
 
 // views returns the problem as the hosts see it: with the links at the ends of paths alone, then
-// with those behind them as well, and so on; the last is p. In a fat tree of several levels a pair
+// with those behind them as well, and so on, maxViews at most; the last is p. In a fat tree of several levels a pair
 // that leaves a full link to the top can seldom find room both there and at the leaves. When the
 // leaves' links are balanced, it need not leave the one that it has.
 func (p *problem) views() (views []*problem) {
@@ -67,7 +71,7 @@ func (p *problem) views() (views []*problem) {
 			highest = max(highest, l)
 		}
 	}
-	for reach := range highest {
+	for reach := range min(highest, maxViews-1) {
 		view := *p
 		view.inverse = slices.Clone(p.inverse)
 		for h := range view.inverse {
