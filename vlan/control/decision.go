@@ -30,8 +30,8 @@ type Reason int
 const (
 	Relieve  Reason = iota // the change lowers the worst link
 	Revert                 // a change made the worst link worse, or would now
-	Refused                // a change was not carried out; in the log alone
-	External               // a change came from outside; in the log alone
+	Refused                // a change was not carried out; in Log alone
+	External               // a change came from outside; in Log alone
 )
 
 // String gives the reason in a word.

@@ -26,7 +26,8 @@ type ControlOptions struct {
 	Config control.ControllerConfig
 	// Lease is that of each change: see ApplyOptions.
 	Lease time.Duration
-	// Logger receives each decision with its reason, and errors. Nil: nothing is logged.
+	// Logger receives each decision with its reason, changes from outside that are taken over, and
+	// errors. Nil: nothing is logged.
 	Logger *slog.Logger
 	// OnChange, if not nil, is called with the decisions of a period and the outcome of their
 	// change.
@@ -134,7 +135,13 @@ func (c *loop) period(ctx context.Context) {
 		err = c.observe()
 	}
 	c.trouble(err)
-	decisions := c.core.Advance(clock.Now(), nil)
+	now := clock.Now()
+	decisions := c.core.Advance(now, nil)
+	for _, d := range c.core.Log(nil) {
+		if d.Reason == control.External && d.At == now {
+			c.options.Logger.Info("taken over", "change", d.Change.String(), "why", d.Why)
+		}
+	}
 	if len(decisions) == 0 {
 		return
 	}

@@ -1,9 +1,12 @@
 package coordinator_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
@@ -162,6 +165,45 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 		t.Errorf("it goes on changing: %v", <-decided)
 	}
 	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Control: %v", err)
+	}
+}
+
+// What programs set for a pair is taken as it is, and logged with the reason.
+func TestControlTellsOfChangesFromOutside(t *testing.T) {
+	c := newCluster(t, "vbft:2x2x2")
+	pair := plan.Pair{A: 0, B: 2}
+	to := 3 - c.nodes[0].Plan().PairVID(pair.A, pair.B)
+	for _, n := range []int{pair.A, pair.B} {
+		if err := c.sessions[n].SetRoute(t.Context(), managertest.MAC(pair.A), managertest.MAC(pair.B), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := c.send(c.network.Links[0].Rate/20, pair)
+	defer stop()
+	told, log := io.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		err := coordinator.Control(ctx, c.clients, coordinator.ControlOptions{
+			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond},
+			Logger: slog.New(slog.NewTextHandler(log, nil)),
+		})
+		log.Close() // ends the scan
+		done <- err
+	}()
+	want := fmt.Sprintf("msg=\"taken over\" change=\"%v: VID %d -> %d\" why=", pair, 3-to, to)
+	lines := bufio.NewScanner(told)
+	for lines.Scan() && !strings.Contains(lines.Text(), want) {
+	}
+	if !strings.Contains(lines.Text(), want) {
+		t.Errorf("the log ends without %s", want)
+	}
+	cancel()
+	for lines.Scan() { // the log's writer must not wait
+	}
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("Control: %v", err)
 	}
