@@ -293,7 +293,7 @@ func (x *Exchanger) sendTo(missing []int) {
 }
 
 // patience returns how long a node is not asked that has no blob of this round yet, and sends it
-// as soon as there is one: as long as the round has taken so far, so that a loss at most doubles it.
+// as soon as there is one: as long as the round has taken so far. A loss then doubles it at most.
 func (x *Exchanger) patience(now monotime.Time) time.Duration {
 	d := min(now.Sub(x.start), maxPatience)
 	if x.cfg.PeerTimeout > 0 {
