@@ -289,6 +289,24 @@ func TestOptimizeReachesTheBoundOnLargeNetworks(t *testing.T) {
 	}
 }
 
+// One way, the n equal pairs of a leaf share k VIDs evenly: at most ⌈n/k⌉ have one (König). On three
+// levels the search has to go from the hosts inwards for that.
+func TestOptimizeSpreadsPermutationsEvenly(t *testing.T) {
+	for spec, most := range map[string]float64{"vbft:8x8x8": 1, "vbft:16x5x16": 4, "vbft:16x8x16": 2, "vbft:16x16x16": 1, "vbft3:4x4x4x4x4": 1, "vbft3:6x6x6x6x6": 1} {
+		top := vlantest.Network(t, spec)
+		for _, seed := range vlantest.Seeds(20) {
+			demand := vlantest.Pattern(t, fmt.Sprint("random:", seed), len(top.Hosts))
+			_, r, err := optimize.Plan(top, demand, nil, optimize.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.After.Worst > most || r.Stopped > optimize.AtBound {
+				t.Errorf("%s, permutation %d: worst link %v, %v; want %v at most, at the bound", spec, seed, r.After.Worst, r.Stopped, most)
+			}
+		}
+	}
+}
+
 // 20,000 flows of all sizes come to a hundredth of the bound.
 func TestOptimizeComesCloseToTheBound(t *testing.T) {
 	for _, spec := range []string{"vbft:32x32x32", "vbft:8x8x8", "vbft3:8x8x4x4x8"} {

@@ -3,6 +3,7 @@ package barrier
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -137,15 +138,14 @@ func (s *showVerb) run(cmd *cobra.Command, _ []string) error {
 			return err
 		}
 	}
-	out := cmd.OutOrStdout()
-	switch {
-	case s.json:
-		return cli.WriteJSON(out, p.result(s.rank))
-	case s.rank != anyRank:
-		return p.writeRank(out, s.rank)
-	case s.svg != "":
-		_, err = fmt.Fprintf(out, "%s\ndrawn in %s\n%s", p.headline(), s.svg, p.choiceTable())
-		return err
-	}
-	return p.writeText(out)
+	return cli.Write(cmd.OutOrStdout(), s.json, p.result(s.rank), func(w io.Writer) {
+		switch {
+		case s.rank != anyRank:
+			p.writeRank(w, s.rank)
+		case s.svg != "":
+			fmt.Fprintf(w, "%s\ndrawn in %s\n%s", p.headline(), s.svg, p.choiceTable())
+		default:
+			p.writeText(w)
+		}
+	})
 }

@@ -43,9 +43,7 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 				checkText(t, p)
 				checkPicture(t, p)
 				for rank := range n {
-					if err := p.writeRank(io.Discard, rank); err != nil {
-						t.Error(err)
-					}
+					p.writeRank(io.Discard, rank)
 				}
 			})
 		}
@@ -80,8 +78,9 @@ func checkText(t *testing.T, p *plan) {
 		t.Errorf("%d messages in phases, want %d", all, p.frames)
 	}
 	var text bytes.Buffer
-	if err := p.writeText(&text); err != nil || !strings.HasPrefix(text.String(), p.headline()+"\n") {
-		t.Errorf("%v, %s", err, text.String())
+	p.writeText(&text)
+	if !strings.HasPrefix(text.String(), p.headline()+"\n") {
+		t.Error(text.String())
 	}
 }
 

@@ -22,12 +22,10 @@ func micros(d time.Duration) string {
 }
 
 // writeText writes the schedule phase by phase.
-func (p *plan) writeText(out io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintln(&b, p.headline())
-	b.WriteString(p.choiceTable())
+func (p *plan) writeText(w io.Writer) {
+	fmt.Fprintf(w, "%s\n%s", p.headline(), p.choiceTable())
 	if p.frames == 0 {
-		fmt.Fprintln(&b, "no messages: there is nobody to wait for")
+		fmt.Fprintln(w, "no messages: there is nobody to wait for")
 	}
 	cut := false
 	for i, phase := range p.phases() {
@@ -45,7 +43,7 @@ func (p *plan) writeText(out io.Writer) error {
 			}
 			lines, left := wrap(arrows(messages))
 			for _, line := range lines {
-				fmt.Fprintf(&b, "%s %s\n", head, line)
+				fmt.Fprintf(w, "%s %s\n", head, line)
 				head = strings.Repeat(" ", len(head))
 			}
 			head = "         "
@@ -53,10 +51,8 @@ func (p *plan) writeText(out io.Writer) error {
 		}
 	}
 	if cut {
-		fmt.Fprintln(&b, "abbreviated: --rank R shows all of one rank's steps, --json those of all")
+		fmt.Fprintln(w, "abbreviated: --rank R shows all of one rank's steps, --json those of all")
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
 // wrap puts texts into lines: maxLines at most, and the number of texts that are left out.
@@ -85,10 +81,8 @@ func wrap(texts []string) (lines []string, left int) {
 }
 
 // writeRank writes one rank's steps.
-func (p *plan) writeRank(out io.Writer, rank int) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nrank %d leaves at %s\n", p.headline(), rank, micros(p.exits[rank]))
-	b.WriteString(p.choiceTable())
+func (p *plan) writeRank(w io.Writer, rank int) {
+	fmt.Fprintf(w, "%s\nrank %d leaves at %s\n%s", p.headline(), rank, micros(p.exits[rank]), p.choiceTable())
 	for i, s := range p.steps[rank] {
 		var parts []string
 		if len(s.Await) > 0 {
@@ -101,13 +95,11 @@ func (p *plan) writeRank(out io.Writer, rank int) error {
 		if len(s.Notify) > 0 {
 			parts = append(parts, "notify "+p.receivers(s.Notify))
 		}
-		fmt.Fprintf(&b, "step %-3d %s\n", i+1, strings.Join(parts, ", then "))
+		fmt.Fprintf(w, "step %-3d %s\n", i+1, strings.Join(parts, ", then "))
 	}
 	if len(p.steps[rank]) == 0 {
-		fmt.Fprintln(&b, "no steps: there is nobody to wait for")
+		fmt.Fprintln(w, "no steps: there is nobody to wait for")
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
 // receivers lists the receivers of a step in its order, and the networks if there are several.

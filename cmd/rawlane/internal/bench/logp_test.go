@@ -116,7 +116,7 @@ func logpBetween(t *testing.T, send, receive, flight time.Duration) (*LogPTimes,
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &result{Bench: "logp", SizeBytes: 64, parameters: parameters{Iters: 500}}
+	r := &result{Bench: "logp", SizeBytes: 64, Iters: 500}
 	if err := g.logp(ctx, r); err != nil {
 		return nil, err
 	}

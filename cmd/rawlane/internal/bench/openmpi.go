@@ -61,11 +61,10 @@ func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines
 		return nil, err
 	}
 	for i, loop := range barrierLoops {
-		p := parameters{
+		r := b.result(result{
+			Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(lo.Name, lo.MTU),
 			Link: "tcp", Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
-		}
-		form := result{Schema: resultSchema, Bench: b.name, parameters: p, Host: launch.ThisHost(lo.Name, lo.MTU)}
-		r := b.result(form, loop)
+		}, loop)
 		r.Mode, r.Chosen, r.MPIVersion = launch.ModeProcesses, mpiAlgo, m.Version
 		r.fill(samples[i])
 		r.MPIUS, r.ToMPI = r.MeanUS, 1

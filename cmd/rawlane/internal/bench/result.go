@@ -18,37 +18,36 @@ const resultSchema = 1
 type result struct {
 	Schema int    `json:"schema"`
 	Bench  string `json:"bench"`
-	parameters
-	SizeBytes int         `json:"size_bytes"`
-	MinUS     float64     `json:"min_us"`
-	P50US     float64     `json:"p50_us"`
-	P99US     float64     `json:"p99_us"`
-	MaxUS     float64     `json:"max_us"`
-	MeanUS    float64     `json:"mean_us"`
-	MBPerS    float64     `json:"mb_per_s"`
-	MsgsPerS  float64     `json:"msgs_per_s"`
-	TxPerS    float64     `json:"tx_msgs_per_s"`
-	Allocs    float64     `json:"allocs_per_op"`
-	Lost      uint64      `json:"lost"`
-	Host      launch.Host `json:"host"`
-	*LogPTimes
-}
 
-// parameters are the parameters of a benchmark, with defaults filled in.
-type parameters struct {
-	Link   string  `json:"link"`
-	Nodes  int     `json:"nodes"`
-	NICs   int     `json:"nics"`
-	Algo   string  `json:"algo"`
-	Iters  int     `json:"iters"`
-	Window int     `json:"window"` // messages under way before an answer is awaited; 0: bounded by the link
-	Batch  int     `json:"batch"`  // messages posted in one call
-	Tagged bool    `json:"tagged"`
-	VID    int     `json:"vid"`
-	PCP    int     `json:"pcp"`
-	Routed bool    `json:"routed,omitempty"` // by a manager's routes, which give each message its tag
-	Pin    int     `json:"pin"`              // the core of node 0's process, or notPinned
-	SpinUS float64 `json:"spin_us"`
+	// What was asked for, with defaults filled in.
+	Link      string  `json:"link"`
+	Nodes     int     `json:"nodes"`
+	NICs      int     `json:"nics"`
+	Algo      string  `json:"algo"`
+	Iters     int     `json:"iters"`
+	Window    int     `json:"window"` // messages under way before an answer is awaited; 0: bounded by the link
+	Batch     int     `json:"batch"`  // messages posted in one call
+	Tagged    bool    `json:"tagged"`
+	VID       int     `json:"vid"`
+	PCP       int     `json:"pcp"`
+	Routed    bool    `json:"routed,omitempty"` // by a manager's routes, which give each message its tag
+	Pin       int     `json:"pin"`              // the core of node 0's process, or notPinned
+	SpinUS    float64 `json:"spin_us"`
+	SizeBytes int     `json:"size_bytes"`
+
+	// What was measured.
+	MinUS    float64     `json:"min_us"`
+	P50US    float64     `json:"p50_us"`
+	P99US    float64     `json:"p99_us"`
+	MaxUS    float64     `json:"max_us"`
+	MeanUS   float64     `json:"mean_us"`
+	MBPerS   float64     `json:"mb_per_s"`
+	MsgsPerS float64     `json:"msgs_per_s"`
+	TxPerS   float64     `json:"tx_msgs_per_s"`
+	Allocs   float64     `json:"allocs_per_op"`
+	Lost     uint64      `json:"lost"`
+	Host     launch.Host `json:"host"`
+	*LogPTimes
 }
 
 // notPinned is the core of a process that the system's scheduler places.
@@ -60,15 +59,15 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 	if cores, _ := b.cluster.Cores(); len(cores) > 0 { // Validate has shown the error
 		core = cores[0]
 	}
-	p := parameters{
+	r := result{
+		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
 		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(mcd.DefaultSpin),
 	}
 	if b.cluster.VID != launch.NoVID {
-		p.Tagged, p.VID, p.PCP = true, b.cluster.VID, b.cluster.PCP
+		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP
 	}
-	host := launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen)
-	return result{Schema: resultSchema, Bench: b.name, parameters: p, Host: host}
+	return r
 }
 
 // record takes the distribution from a histogram of nanoseconds.
