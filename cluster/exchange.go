@@ -22,6 +22,9 @@ const MaxBlob = 64 << 20
 const (
 	// askInterval is the time after which a request without an answer is repeated.
 	askInterval = 20 * time.Millisecond
+	// maxPatience is the longest time without a request to a node that has no answer yet and sends
+	// it unasked.
+	maxPatience = time.Second
 	// lingerTime is how long Close answers nodes that may have missed the last message.
 	lingerTime = 5 * askInterval
 )
@@ -57,10 +60,11 @@ type Exchanger struct {
 	request uint32         // number of the last Ask; guarded by call
 	turn    mcd.Completion // there is something for the call under way to look at
 
-	mu      sync.Mutex // guards what follows, and that turn is completed once between two resets
-	round   uint32     // of the last Exchange or Gather
-	posted  [2][]byte  // this node's blobs of the last two rounds, by round modulo 2
-	posts   uint32     // round of the newest of these
+	mu      sync.Mutex    // guards what follows, and that turn is completed once between two resets
+	start   monotime.Time // of the call under way
+	round   uint32        // of the last Exchange or Gather
+	posted  [2][]byte     // this node's blobs of the last two rounds, by round modulo 2
+	posts   uint32        // round of the newest of these
 	peers   []peerState
 	closing bool
 }
@@ -68,11 +72,12 @@ type Exchanger struct {
 // peerState is what an Exchanger knows of another node.
 type peerState struct {
 	heard  monotime.Time
-	waits  uint32  // the round for which it has fetched a blob that was not posted yet
-	done   uint32  // the last round that it has completed
-	linger bool    // it may still need an answer of the last round
-	asked  message // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
-	blob   []byte  // its answer, as far as it is here
+	waits  uint32        // the round for which it has fetched a blob that was not posted yet
+	done   uint32        // the last round that it has completed
+	linger bool          // it may still need an answer of the last round
+	asked  message       // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
+	blob   []byte        // its answer, as far as it is here
+	again  monotime.Time // no unanswered message is repeated before
 }
 
 // OpenExchanger opens the port of an endpoint whose node table is complete. Errors:
@@ -215,18 +220,17 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 // repeat asks some nodes, again and again, until all have answered.
 func (x *Exchanger) repeat(ctx context.Context, what string, asked message, nodes []int) error {
 	x.mu.Lock()
+	x.start = clock.Now()
 	for _, i := range nodes {
-		x.peers[i].asked, x.peers[i].blob = asked, nil
+		x.peers[i].asked, x.peers[i].blob, x.peers[i].again = asked, nil, x.start
 	}
 	x.mu.Unlock()
-	for start := clock.Now(); ; {
+	for {
 		x.mu.Lock()
 		x.turn.Reset()
 		missing := x.missing()
-		for _, i := range missing {
-			x.sendAsked(i)
-		}
-		silent := x.silent(start, missing)
+		x.sendTo(missing)
+		silent := x.silent(missing)
 		x.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
@@ -273,13 +277,38 @@ func (x *Exchanger) missing() (all []int) {
 	return all
 }
 
+// sendTo sends nodes that are missing what is asked of them; in Close, the begin of the blob that
+// they wait for: the one that post has sent may be lost.
+func (x *Exchanger) sendTo(missing []int) {
+	now := clock.Now()
+	for _, i := range missing {
+		switch p := &x.peers[i]; {
+		case now.Before(p.again):
+		case p.asked.kind != 0:
+			x.sendAsked(i)
+		case p.waits == x.round:
+			x.sendPart(i, x.round, 0)
+		}
+	}
+}
+
+// patience returns how long a node is not asked that has no blob of this round yet, and sends it
+// as soon as there is one: as long as the round has taken so far. A loss then doubles it at most.
+func (x *Exchanger) patience(now monotime.Time) time.Duration {
+	d := min(now.Sub(x.start), maxPatience)
+	if x.cfg.PeerTimeout > 0 {
+		d = min(d, x.cfg.PeerTimeout/4)
+	}
+	return d
+}
+
 // silent returns those of some nodes that have not been heard for the peer timeout.
-func (x *Exchanger) silent(start monotime.Time, nodes []int) (silent []int) {
+func (x *Exchanger) silent(nodes []int) (silent []int) {
 	now := clock.Now()
 	for _, i := range nodes {
 		heard := x.peers[i].heard
-		if heard.Before(start) {
-			heard = start
+		if heard.Before(x.start) {
+			heard = x.start
 		}
 		if x.cfg.PeerTimeout > 0 && now.Sub(heard) > x.cfg.PeerTimeout {
 			silent = append(silent, i)
@@ -310,6 +339,9 @@ func (x *Exchanger) Close() error {
 		defer cancel()
 		x.mu.Lock()
 		x.closing = true
+		for i := range x.peers {
+			x.peers[i].again = clock.Now().Add(askInterval)
+		}
 		x.mu.Unlock()
 		_ = x.repeat(ctx, "close", message{}, nil) // the others ask; more cannot be done for them
 	}

@@ -164,6 +164,10 @@ func (x *Exchanger) onPart(from int, m message) {
 	if p.asked.kind == 0 || m.kind != p.asked.kind+1 || m.number != p.asked.number {
 		return
 	}
+	p.again = p.heard
+	if m.kind == kindPart && m.length == notPosted {
+		p.again = p.heard.Add(x.patience(p.heard))
+	}
 	complete, askNext := m.appendTo(&p.blob)
 	if complete {
 		p.asked = message{}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,15 +25,23 @@ import (
 // exchangers opens one for each of n nodes, on links with these faults.
 func exchangers(t *testing.T, n int, faults fault.Config, cfg cluster.ExchangerConfig) []*cluster.Exchanger {
 	t.Helper()
+	return exchangersOn(t, n, cfg, func(node mcd.NodeID, l transport.Link) transport.Link {
+		f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	})
+}
+
+// exchangersOn opens one for each of n nodes, on links that wrap returns.
+func exchangersOn(
+	t *testing.T, n int, cfg cluster.ExchangerConfig, wrap func(mcd.NodeID, transport.Link) transport.Link,
+) []*cluster.Exchanger {
+	t.Helper()
 	eps := mcdtest.Open(t, n, mcdtest.Config{
 		Endpoint: mcd.Config{Spin: -1},
-		Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
-			f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), faults)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return f
-		},
+		Wrap:     func(node mcd.NodeID, _ int, l transport.Link) transport.Link { return wrap(node, l) },
 	})
 	var all []*cluster.Exchanger
 	for _, e := range eps {
@@ -122,6 +132,75 @@ func TestExchanger_NoDelay(t *testing.T) {
 			t.Errorf("%v behind the last node's call", took-2*time.Millisecond)
 		}
 	})
+}
+
+// A node that waits long asks seldom: the one that it waits for is busy, maybe with a measurement.
+// The blob that has been waited for is here at once.
+func TestExchanger_Patience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, busy = 4, 30 * time.Second
+		var sent atomic.Int64
+		all := exchangersOn(t, nodes, cluster.ExchangerConfig{PeerTimeout: 10 * time.Second},
+			func(_ mcd.NodeID, l transport.Link) transport.Link {
+				return &watchedLink{l, func() bool { sent.Add(1); return true }}
+			})
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			if i == 0 {
+				time.Sleep(busy) // virtual
+			}
+			start := time.Now()
+			_, err := x.Gather(t.Context(), 0, nil)
+			if took := time.Since(start); i == 0 && took > time.Millisecond {
+				t.Errorf("%v behind the last node's call", took)
+			}
+			return errors.Join(err, x.Close())
+		})
+		// Two messages a second of each waiting node and to it, and some at the begin and the end.
+		if most := int64(nodes-1) * (2*int64(busy/time.Second) + 30); sent.Load() > most {
+			t.Errorf("%d messages, want at most %d", sent.Load(), most)
+		}
+	})
+}
+
+// A node that asks seldom is served though the root's last messages are lost and the root closes.
+func TestExchanger_CloseRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pass atomic.Int64 // so many frames of the root; others are lost
+		pass.Store(math.MaxInt64)
+		all := exchangersOn(t, 2, cluster.ExchangerConfig{}, func(node mcd.NodeID, l transport.Link) transport.Link {
+			return &watchedLink{l, func() bool { return node != 0 || pass.Add(-1) >= 0 }}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			if i == 0 {
+				time.Sleep(10500 * time.Millisecond) // virtual
+				pass.Store(1)                        // it asks for the blob
+			}
+			_, err := x.Gather(ctx, 0, nil)
+			if i == 0 {
+				pass.Store(math.MaxInt64)
+			}
+			return errors.Join(err, x.Close())
+		})
+	})
+}
+
+// watchedLink is a link that loses the frames for which pass is false.
+type watchedLink struct {
+	transport.Link
+	pass func() bool
+}
+
+func (l *watchedLink) Send(batch []transport.Frame) (int, error) {
+	for i := range batch {
+		if l.pass() {
+			if n, err := l.Link.Send(batch[i : i+1]); n == 0 {
+				return i, err
+			}
+		}
+	}
+	return len(batch), nil
 }
 
 // A node that does not call is named, when the context ends or when it is silent.
