@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// maxCutWork bounds the search for narrow cuts, in pairs, links and switches looked at: some tens of
-// milliseconds.
+// maxCutWork bounds the search for narrow cuts, in pairs, links and switches looked at: some tens
+// of milliseconds.
 const maxCutWork = 1 << 24
 
 // lowerBound returns a utilisation that the worst link has at least, whatever the choices: the

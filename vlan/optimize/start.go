@@ -53,9 +53,9 @@ func (p *problem) newSearch(effort int) *search {
 }
 
 // views returns the problem as the hosts see it: with the links at the ends of paths alone, then
-// with those behind them as well, and so on, maxViews at most; the last is p. In a fat tree of several levels a pair
-// that leaves a full link to the top can seldom find room both there and at the leaves. When the
-// leaves' links are balanced, it need not leave the one that it has.
+// with those behind them as well, and so on; the last is p. There are maxViews at most. In a fat
+// tree of several levels a pair that leaves a full link to the top can seldom find room both there
+// and at the leaves. When the leaves' links are balanced, it need not leave the one that it has.
 func (p *problem) views() (views []*problem) {
 	level := slices.Repeat([]int{math.MaxInt}, len(p.topology.Links)) // links between it and the hosts
 	highest := 0
