@@ -46,12 +46,21 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 }
 
 // sleepInExcess takes the caller out of the spinners and sleeps. The last spinner sees that, and
-// unmasks the wake-ups.
+// unmasks the wake-ups; if all have gone meanwhile, the caller does.
 func (e *Endpoint) sleepInExcess(ctx context.Context, c *Completion) {
 	e.excess.Add(1)
 	defer e.excess.Add(-1)
-	e.spinners.Add(-1)
+	if e.stopSpinning() && e.tryLockPoll() {
+		e.endSpin(true)
+	}
 	c.sleep(ctx, e.ended)
+}
+
+// stopSpinning takes the caller out of the spinners. It reports whether others sleep in excess and
+// nobody spins any more: they need the links' own goroutines. Who finds the poll lock taken then
+// leaves that to its holder or, after unmaskAfter, to the unmaskLoop.
+func (e *Endpoint) stopSpinning() (needed bool) {
+	return e.spinners.Add(-1) == 0 && e.excess.Load() > 0
 }
 
 // spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on
@@ -64,7 +73,7 @@ const spinCheck = 64
 func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration) bool {
 	leading := false
 	defer func() { // also if a Receive function panics
-		needed := e.spinners.Add(-1) == 0 && e.excess.Load() > 0
+		needed := e.stopSpinning()
 		if leading || needed && e.tryLockPoll() {
 			e.endSpin(needed || !c.Done())
 		}

@@ -42,7 +42,8 @@ type Config struct {
 	Backlog int
 	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time
 	// in which others have the core does not count. Zero is DefaultSpin; negative is not at all.
-	// Where waits usually cost more than this, they sleep at once.
+	// Where waits usually cost more than this, they sleep at once. So does one while eight others
+	// spin.
 	Spin time.Duration
 }
 

@@ -4,14 +4,14 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
-// Where maxSpinners goroutines spin, the next one sleeps at once, and the last spinner leaves the
-// link to the goroutine that wakes the sleeper.
-func TestSpinnersAreLimited(t *testing.T) {
+func openSpinning(t *testing.T) *Endpoint {
+	t.Helper()
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +24,22 @@ func TestSpinnersAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// masked reports whether wake-ups are masked.
+func masked(e *Endpoint) bool {
+	for !e.tryLockPoll() {
+		runtime.Gosched()
+	}
+	defer e.unlockPoll()
+	return e.wakeupsOff
+}
+
+// Where maxSpinners goroutines spin, the next one sleeps at once, and the last spinner leaves the
+// link to the goroutine that wakes the sleeper.
+func TestSpinnersAreLimited(t *testing.T) {
+	e := openSpinning(t)
 	defer func() { _ = e.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -46,12 +62,7 @@ func TestSpinnersAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for !e.tryLockPoll() {
-		runtime.Gosched()
-	}
-	masked := e.wakeupsOff
-	e.unlockPoll()
-	if masked {
+	if masked(e) {
 		t.Error("wake-ups are masked, somebody sleeps, and nobody polls")
 	}
 	if n := e.excess.Load(); n != 1 {
@@ -64,4 +75,26 @@ func TestSpinnersAreLimited(t *testing.T) {
 	if e.spinners.Load() != 0 || e.excess.Load() != 0 {
 		t.Errorf("%d spin and %d sleep in excess after all waits", e.spinners.Load(), e.excess.Load())
 	}
+}
+
+// All spinners may leave while one more is counted among them and about to sleep: then it is that
+// one that leaves the link to its own goroutine.
+func TestSpinnersLeaveBeforeOneSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // virtual time stands still, and so does the unmaskLoop
+		e := openSpinning(t)
+		defer func() { _ = e.Close() }()
+		if !e.tryLockPoll() {
+			t.Fatal("somebody polls")
+		}
+		e.maskWakeups(true) // as a leader with its own message leaves them
+		e.unlockPoll()
+		var c Completion
+		e.spinners.Store(1)
+		go e.sleepInExcess(t.Context(), &c)
+		synctest.Wait()
+		if !c.asleep.Load() || e.spinners.Load() != 0 || masked(e) {
+			t.Errorf("asleep %t, %d spin, masked %t", c.asleep.Load(), e.spinners.Load(), masked(e))
+		}
+		c.Complete(nil)
+	})
 }

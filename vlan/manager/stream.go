@@ -191,6 +191,7 @@ func (s *Session) reconnect() *stream {
 			return events
 		}
 		s.lost = err
+		s.moved.Broadcast() // a request may wait for a stream that has begun and could not be taken in
 		s.mu.Unlock()
 	}
 }
