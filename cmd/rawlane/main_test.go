@@ -57,7 +57,8 @@ func runScripts(t *testing.T, dir string) {
 			return false, fmt.Errorf("unknown condition %q", condition)
 		},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir) // where a test bed's socket is
+			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir)   // where a test bed's socket is
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // the race detector keeps each command for a second
 			docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
 			if err != nil {
 				return err

@@ -58,9 +58,13 @@ func TestBenchMemoryJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bytes := "4000000"
+	if testing.Short() {
+		bytes = "200000"
+	}
 	for _, bench := range []string{"put", "get", "fifo", "amo"} {
 		t.Run(bench, func(t *testing.T) {
-			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", "4000000", "--loss", "0.01", "--json")
+			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", bytes, "--loss", "0.01", "--json")
 			if status != cli.ExitDone || errs != "" {
 				t.Fatalf("status %d, said %s", status, errs)
 			}

@@ -10,6 +10,15 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
+// wantTime skips a test with -short, with which the tests run under the race detector: a simulation
+// has no goroutines, and sim/vbft tests the same ones.
+func wantTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("[short] skip: a simulation of seconds")
+	}
+}
+
 // simLines runs an experiment with --json, and checks that docs/simulation.md knows each key.
 func simLines[T any](t *testing.T, args ...string) (lines []T) {
 	t.Helper()
@@ -39,6 +48,7 @@ func simLines[T any](t *testing.T, args ...string) (lines []T) {
 }
 
 func TestSimVBFT_Figure9(t *testing.T) {
+	wantTime(t)
 	plot := filepath.Join(t.TempDir(), "fig9.svg")
 	lines := simLines[changeLine](t, "--experiment", "fig9", "--seconds", "3", "--seed", "7", "--plot", plot)
 	if len(lines) != 60 {
@@ -61,6 +71,7 @@ func TestSimVBFT_Figure9(t *testing.T) {
 }
 
 func TestSimVBFT_Figure11(t *testing.T) {
+	wantTime(t)
 	plot := filepath.Join(t.TempDir(), "fig11.svg")
 	lines := simLines[cgLine](t, "--experiment", "fig11", "--iterations", "1", "--rate", "1G", "--compute", "5ms", "--plot", plot)
 	var names []string
@@ -91,6 +102,7 @@ func checkSVG(t *testing.T, file, title string) {
 }
 
 func TestSimVBFT_Tables(t *testing.T) {
+	wantTime(t)
 	for _, c := range []struct{ args, want string }{
 		{"--experiment fig9 --seconds 0.6 --barrier", "node 0 changes to VID 2 at 0.2 s, node 8 at 0.2 s"},
 		{"--experiment fig9 --seconds 0.6 --barrier", " MB/s before, "},
