@@ -8,12 +8,18 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Stats of a group's barriers at this node, since it was made: Barriers completed, the Wait in all
-// of them and MaxWait in one; Notifies, Nacks and Resent (for a nack) were sent; Late (of past
-// generations), Duplicates and Unexpected (not in the schedule) were received.
+// Stats of a group's barriers at this node, since it was made.
 type Stats struct {
-	engine.Stats
-	Last []LastCount `json:"last"` // which members held this node up
+	Barriers   uint64        `json:"barriers"`    // completed: all members entered
+	Wait       time.Duration `json:"wait_ns"`     // in all of them, from Arrive until completion
+	MaxWait    time.Duration `json:"max_wait_ns"` // in one of them
+	Notifies   uint64        `json:"notifies"`    // messages of schedules sent; a multicast is one
+	Nacks      uint64        `json:"nacks"`       // sent for messages that were missing
+	Resent     uint64        `json:"resent"`      // messages of schedules sent again, for a nack
+	Late       uint64        `json:"late"`        // messages received of past generations
+	Duplicates uint64        `json:"duplicates"`  // messages received twice
+	Unexpected uint64        `json:"unexpected"`  // messages received that the schedule does not have
+	Last       []LastCount   `json:"last"`        // which members held this node up
 }
 
 // LastCount is how often a step of this node waited for a member's message last of all.
@@ -23,15 +29,20 @@ type LastCount struct {
 }
 
 // Stats returns the group's statistics, those of all numbers and masks together.
-func (g *Group) Stats() (s Stats) {
+func (g *Group) Stats() Stats {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
+	var all engine.Stats
 	last := map[mcd.NodeID]uint64{}
 	for _, c := range g.sets {
-		c.engine.AddStats(&s.Stats)
+		c.engine.AddStats(&all)
 		for rank, count := range c.engine.Last() {
 			last[c.nodes[rank]] += count
 		}
+	}
+	s := Stats{
+		Barriers: all.Barriers, Wait: all.Wait, MaxWait: all.MaxWait, Notifies: all.Notifies, Nacks: all.Nacks,
+		Resent: all.Resent, Late: all.Late, Duplicates: all.Duplicates, Unexpected: all.Unexpected,
 	}
 	for _, n := range g.all.nodes {
 		if last[n] > 0 {

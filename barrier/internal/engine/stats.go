@@ -6,17 +6,14 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// Stats of all numbers together, since the engine was made.
+// Stats of all numbers together, since the engine was made. barrier.Stats says what each is.
 type Stats struct {
-	Barriers   uint64        `json:"barriers"`    // completed: all members entered
-	Wait       time.Duration `json:"wait_ns"`     // in all of them, from Arrive until completion
-	MaxWait    time.Duration `json:"max_wait_ns"` // in one of them
-	Notifies   uint64        `json:"notifies"`    // messages of schedules sent; a multicast is one
-	Nacks      uint64        `json:"nacks"`       // sent for messages that were missing
-	Resent     uint64        `json:"resent"`      // messages of schedules sent again, for a nack
-	Late       uint64        `json:"late"`        // messages received of past generations
-	Duplicates uint64        `json:"duplicates"`  // messages received twice
-	Unexpected uint64        `json:"unexpected"`  // messages received that the schedule does not have
+	Barriers        uint64
+	Wait, MaxWait   time.Duration
+	Notifies, Nacks uint64
+	Resent, Late    uint64
+	Duplicates      uint64
+	Unexpected      uint64
 }
 
 // AddStats adds the engine's statistics to s.
