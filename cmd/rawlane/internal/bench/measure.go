@@ -184,6 +184,9 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 	h, descs := newTimes(), c.batch(r.SizeBytes)
 	var arrived uint64
 	window := func(ctx context.Context) (err error) {
+		if err = c.keepAlive(ctx); err != nil { // a hundred windows may take long on a slow link
+			return err
+		}
 		start := time.Now()
 		if err = c.send(ctx, descs, r.Window); err == nil {
 			arrived, err = c.ask(ctx, c.peers[0])
