@@ -54,7 +54,8 @@ func (q *sendQueue) take(l *sendLane, d *SendDesc) {
 
 // takeAll takes a port's descriptors out of a lane.
 func (q *sendQueue) takeAll(l *sendLane, p *Port) (taken []*SendDesc) {
-	for d, next := l.descs.Front(), (*SendDesc)(nil); d != nil; d = next {
+	var next *SendDesc
+	for d := l.descs.Front(); d != nil; d = next {
 		next = d.node.Next()
 		if d.port == p {
 			q.take(l, d)

@@ -139,7 +139,8 @@ func ask[A any](
 ) (answer A, err error) {
 	w, err := c.send(ctx, method, path, version, request)
 	if err == nil {
-		err = decode(w, maxAnswer, &answer)
+		defer func() { _ = w.Body.Close() }()
+		err = decode(w.Body, maxAnswer, &answer)
 	}
 	if err != nil {
 		return answer, fmt.Errorf("manager %v: %w", c.addr, err)
@@ -147,10 +148,9 @@ func ask[A any](
 	return answer, nil
 }
 
-// decode reads an answer to its end, and decodes it into answer.
-func decode(w *http.Response, limit int64, answer any) error {
-	defer func() { _ = w.Body.Close() }()
-	b, err := io.ReadAll(io.LimitReader(w.Body, limit))
+// decode reads a body to its end, and decodes it into answer.
+func decode(body io.Reader, limit int64, answer any) error {
+	b, err := io.ReadAll(io.LimitReader(body, limit))
 	if err != nil {
 		return unreachable(err)
 	}
@@ -205,7 +205,8 @@ func refusal(w *http.Response) error {
 	var doc struct {
 		Error *api.Error `json:"error"`
 	}
-	err := decode(w, api.MaxBody, &doc)
+	defer func() { _ = w.Body.Close() }()
+	err := decode(w.Body, api.MaxBody, &doc)
 	switch {
 	case errors.Is(err, api.ErrUnreachable):
 		return err

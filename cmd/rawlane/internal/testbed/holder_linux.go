@@ -88,7 +88,7 @@ func (h *holder) serve(c *net.UnixConn) {
 		reply.Error = err.Error()
 	case len(request.Args) == 0:
 		reply.Status = cli.ExitDone
-		defer h.listener.Close() // ends Accept
+		defer func() { _ = h.listener.Close() }() // ends Accept
 	default:
 		reply = h.exec(from, &request, files)
 	}
