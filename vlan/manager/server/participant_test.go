@@ -122,7 +122,7 @@ func apart(t *testing.T) (all []*managertest.Node, clients []*manager.Client, ol
 		}
 		return nil
 	})
-	_, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{Lease: 200 * time.Millisecond, Reason: "better"})
+	_, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{Lease: 500 * time.Millisecond, Reason: "better"})
 	if !errors.Is(err, coordinator.ErrPlansDiffer) || !errors.Is(err, api.ErrUnreachable) {
 		t.Fatalf("Apply: %v; want ErrPlansDiffer and ErrUnreachable", err)
 	}
