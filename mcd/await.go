@@ -57,8 +57,8 @@ func (e *Endpoint) sleepInExcess(ctx context.Context, c *Completion) {
 }
 
 // stopSpinning takes the caller out of the spinners. It reports whether others sleep in excess and
-// nobody spins any more: they need the links' own goroutines. Who finds the poll lock taken then
-// leaves that to its holder or, after unmaskAfter, to the unmaskLoop.
+// nobody spins any more: they need the links' own goroutines. Where the poll lock is taken then,
+// its holder unmasks the wake-ups or, after unmaskAfter, the unmaskLoop.
 func (e *Endpoint) stopSpinning() (needed bool) {
 	return e.spinners.Add(-1) == 0 && e.excess.Load() > 0
 }

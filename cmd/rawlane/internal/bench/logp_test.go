@@ -25,25 +25,33 @@ const (
 	patience = 30 * time.Second
 )
 
-// gaveUp says whether a test has tried for long enough, with cores that are others'.
-func gaveUp(t *testing.T, start time.Time) bool {
+// untilGood measures until the result is good.
+func untilGood(t *testing.T, measure func() (good, crowded bool)) {
 	t.Helper()
-	if time.Since(start) < patience {
-		return false
+	start := time.Now()
+	for failed := 0; failed < attempts; {
+		good, crowded := measure()
+		switch {
+		case good:
+			return
+		case !crowded:
+			failed++
+		case time.Since(start) > patience:
+			t.Logf("nothing learned in %v: other programs have the cores", patience)
+			return
+		}
 	}
-	t.Logf("nothing learned in %v: other programs have the cores", patience)
-	return true
+	t.Fatalf("not in %d attempts", attempts)
 }
 
 // o_s + L + o_r is half a round trip; and what is measured is plausible.
 func TestLogP_SumIsHalfARoundTrip(t *testing.T) {
-	start := time.Now()
-	for i := 1; ; i++ {
+	untilGood(t, func() (plausible, crowded bool) {
 		out, errs, status := command(t, "bench", "logp", "--size", "4,1480", "--iters", "1000", "--json")
 		if status != cli.ExitDone || errs != "" {
 			t.Fatalf("status %d, said %s", status, errs)
 		}
-		plausible, crowded := true, false
+		plausible = true
 		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 			var r result
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -55,16 +63,11 @@ func TestLogP_SumIsHalfARoundTrip(t *testing.T) {
 			crowded = crowded || r.RTT2US > crowdedUS
 			plausible = plausible && r.OsUS > 0 && r.OrUS > 0 && r.GapUS > 0 && r.OsUS+r.OrUS < 2*r.RTT2US && r.DeltaUS > 2*r.RTT2US
 		}
-		if plausible || crowded && gaveUp(t, start) {
-			return
+		if !plausible {
+			t.Logf("not plausible: %s", out)
 		}
-		if crowded {
-			i--
-		}
-		if i == attempts {
-			t.Fatalf("not plausible: %s", out)
-		}
-	}
+		return plausible, crowded
+	})
 }
 
 // costlyLink is a link with costs that are known: of the processor for each frame sent and
@@ -166,26 +169,17 @@ func TestLogP_FindsWhatALinkCosts(t *testing.T) {
 			// share a core, and more where others want it, too. The way does not count: messages
 			// follow each other on it.
 			busy := 4*cli.Micros(c.send+c.receive) + 15
-			start := time.Now()
-			for i := 1; ; i++ {
+			untilGood(t, func() (good, crowded bool) {
 				free, err := logpBetween(t, 0, 0, 0)
 				got, err2 := logpBetween(t, c.send, c.receive, c.flight)
 				near := func(got, free, want float64) bool { return math.Abs(got-free-want) < tolerance }
-				if err == nil && err2 == nil && near(got.OsUS, free.OsUS, cli.Micros(c.send)) && near(got.OrUS, free.OrUS, cli.Micros(c.receive)) &&
-					near(got.LUS, free.LUS, cli.Micros(c.flight)) && got.GapUS > c.gap && got.GapUS < free.GapUS+busy {
-					return
+				good = err == nil && err2 == nil && near(got.OsUS, free.OsUS, cli.Micros(c.send)) && near(got.OrUS, free.OrUS, cli.Micros(c.receive)) &&
+					near(got.LUS, free.LUS, cli.Micros(c.flight)) && got.GapUS > c.gap && got.GapUS < free.GapUS+busy
+				if !good {
+					t.Logf("%+v, %v\nwithout costs %+v, %v", got, err2, free, err)
 				}
-				t.Logf("%+v, %v\nwithout costs %+v, %v", got, err2, free, err)
-				if err == nil && free.RTT2US > crowdedUS {
-					if gaveUp(t, start) {
-						return
-					}
-					i--
-				}
-				if i == attempts {
-					t.Fatalf("not in %d attempts", attempts)
-				}
-			}
+				return good, err == nil && free.RTT2US > crowdedUS
+			})
 		})
 	}
 }
