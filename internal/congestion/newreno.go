@@ -89,6 +89,7 @@ func (n *NewReno) Phase() Phase { return n.phase }
 // caller leaves it out where the window was not what limited the sender (RFC 9002 §7.8).
 func (n *NewReno) OnAck(packets int) {
 	switch {
+	case packets == 0: // what is left in acked has had its turn
 	case n.phase == FastRecovery && !n.config.GrowInRecovery:
 	case n.cwnd < n.ssthresh:
 		if l := n.config.SlowStartLimit; l > 0 {

@@ -26,6 +26,10 @@ func TestNewReno_RFC5681_3_1_SlowStartThenCongestionAvoidance(t *testing.T) {
 	n.is(t, "the next window", Open, 22, 20)
 	n.OnAck(17)
 	n.is(t, "what was left over counts (RFC 3465 §2.1)", Open, 23, 20)
+	n.OnAck(3 * 23)
+	n.is(t, "three windows at once: one packet", Open, 24, 20)
+	n.OnAck(0)
+	n.is(t, "nothing acknowledged: no growth", Open, 24, 20)
 }
 
 func TestNewReno_RFC3465_2_3_SlowStartLimit(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The short way of Handle is for frames that continue their lane and do nothing else: what it skips
@@ -101,7 +103,8 @@ func TestContinues_AgreesWithHandle(t *testing.T) {
 					slow.needsPump = fast.needsPump
 					fast.cfg, slow.cfg = Config{Counters: &counters[0]}, Config{Counters: &counters[1]}
 					if !reflect.DeepEqual(&fast, &slow) {
-						t.Fatalf("seed %d: %+v: %+v, want %+v", seed, h, fast, slow)
+						all := cmp.Exporter(func(reflect.Type) bool { return true })
+						t.Fatalf("seed %d: %+v: the long way (-) and the short one (+):\n%s", seed, h, cmp.Diff(slow, fast, all))
 					}
 					compared++
 				}
