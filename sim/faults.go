@@ -17,7 +17,8 @@ type Faults struct {
 	Misroute  float64 // arrives at another node, whose NIC drops it: a loss with another name
 
 	// Burst is how many frames in a row a loss takes from one sender to one receiver; 0 means 1.
-	// It takes those of the next 4 Burst (Os + L + Or): a path that is seldom used is not cut for long.
+	// It takes those of the next 4 Burst (Os + L + Or): a path that is seldom used is not cut for
+	// long.
 	Burst int
 
 	// ReorderBy and DelayBy are the most that a frame is late; how much is uniform from 1 ns.
