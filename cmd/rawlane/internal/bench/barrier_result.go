@@ -98,7 +98,8 @@ func (b *barrierBench) head(form *result) string {
 	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %s, %s, %d barriers, %v%s\n"+
 		"# Algorithm              loop     mean (us)      p50      p99      min      max  fastest  slowest  network"+
 		"     skew    model frames nacks%s\n",
-		form.Link, form.Nodes, b.cluster.Mode, form.pinned(), cli.Count(form.NICs, "NIC"), form.Iters, form.Host, with, column)
+		form.Link, form.Nodes, b.cluster.Mode, form.pinned(), cli.Count(form.NICs, "NIC"),
+		form.Iters, form.Host, with, column)
 }
 
 func (r *barrierResult) line() string {

@@ -171,7 +171,8 @@ func (b *memoryBench) head(r *memoryResult) string {
 		faulty = ", " + faulty
 	}
 	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %v%s\n# Size %18s %10s %10s %10s %12s %12s%s %7s\n",
-		r.Bench, r.Link, r.Nodes, r.Mode, r.pinned(), r.Host, faulty, b.time+" p50", "p99", "min", "max", "MB/s", b.rate, own, "again")
+		r.Bench, r.Link, r.Nodes, r.Mode, r.pinned(), r.Host, faulty,
+		b.time+" p50", "p99", "min", "max", "MB/s", b.rate, own, "again")
 }
 
 func (b *memoryBench) line(r *memoryResult) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses. A command that a signal has ended exits with ExitSignal and the signal's number, as
-// a shell tells it: 130 for an interrupt.
+// Exit statuses. A command that a signal has ended exits with ExitSignal and the signal's number,
+// as a shell tells it: 130 for an interrupt.
 const (
 	ExitDone    = 0
 	ExitFailed  = 1

@@ -44,7 +44,8 @@ func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	defer time.AfterFunc(stillLooking, func() {
-		c.note("node %d is looking for %d nodes on %s, for %v at most (--timeout)", c.Node, c.Nodes, c.ifname, c.timeout)
+		c.note("node %d is looking for %d nodes on %s, for %v at most (--timeout)",
+			c.Node, c.Nodes, c.ifname, c.timeout)
 	}).Stop()
 	m := &Member{NIC: c.interfaces()[0]}
 	if err := m.open(ctx, c, hosts); err != nil {
