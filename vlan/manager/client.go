@@ -188,7 +188,8 @@ func (c *Client) send(
 	w, err := c.transport.RoundTrip(r)
 	switch {
 	case errors.As(err, new(tls.RecordHeaderError)):
-		return nil, fmt.Errorf("%w: it does not speak TLS (leave --tls-cert, --tls-key and --tls-ca out): %w", api.ErrProtocol, err)
+		return nil, fmt.Errorf("%w: it does not speak TLS (leave --tls-cert, --tls-key and --tls-ca out): %w",
+			api.ErrProtocol, err)
 	case err != nil && strings.Contains(err.Error(), "malformed HTTP"): // package net/http has no type for it
 		return nil, fmt.Errorf("%w: it does not answer as HTTP: %w", api.ErrProtocol, err)
 	case err != nil:

@@ -192,7 +192,8 @@ type Health struct {
 	UptimeS  int64   `json:"uptime_s"`
 	Failover bool    `json:"failover"` // the paths are watched
 	// PathsDown is the number of watched paths that carry nothing, and Unreachable the nodes to
-	// which all paths are down, by name or address: at most MaxShown. Neither is the manager's fault.
+	// which all paths are down, by name or address: at most MaxShown. Neither is the manager's
+	// fault.
 	PathsDown   int      `json:"paths_down"`
 	Unreachable []string `json:"unreachable,omitempty"`
 }

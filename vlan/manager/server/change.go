@@ -18,7 +18,8 @@ import (
 // place and activates it; fsync makes it survive a power failure.
 
 // configure changes the running configuration in all steps, unless a change is prepared or the
-// request, if there is one, has a condition that does not hold. The log has the new configuration's reason.
+// request, if there is one, has a condition that does not hold. The log has the new configuration's
+// reason.
 func (s *Server) configure(r *http.Request, act string, edit func(*state) error) (api.Changed, error) {
 	s.change.Lock()
 	defer s.change.Unlock()

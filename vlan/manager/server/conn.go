@@ -87,7 +87,8 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 }
 
 // callerOf says who has made a request, for the log and the journal of changes: a user and process
-// by a Unix socket, a certificate by TLS, else an address. It is empty for the server's own changes.
+// by a Unix socket, a certificate by TLS, else an address. It is empty for the server's own
+// changes.
 func callerOf(r *http.Request) string {
 	if r == nil {
 		return ""

@@ -222,8 +222,8 @@ func TestConditionsOfGroupChanges(t *testing.T) {
 	}
 }
 
-// A program is told that a new plan has dropped its pair, though another one lies above that pair and no
-// route has changed.
+// A program is told that a new plan has dropped its pair, though another one lies above that pair
+// and no route has changed.
 func TestADroppedPairBelowAnotherIsTold(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
 	events := make(chan manager.Event, 10)

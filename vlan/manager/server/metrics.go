@@ -62,8 +62,8 @@ func (e *exposition) byLabel(name, help, label string, values map[string]uint64)
 	}
 }
 
-// getMetrics answers a scraper. The counters by destination are left out unless it asks for them, by
-// /metrics?routes=all: they are a series for each pair of a cluster, twice.
+// getMetrics answers a scraper. The counters by destination are left out unless it asks for them,
+// by /metrics?routes=all: they are a series for each pair of a cluster, twice.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 	counters := s.recentCounters(r.Context())
 	nic, nicErr := nicOf(s.cfg.Interface, s.cfg.MAC)
@@ -143,10 +143,14 @@ func (s *Server) writeState(e *exposition) {
 	e.single("rawlane_manager_requests_total", "Requests over HTTP.", float64(s.requests))
 	e.byLabel("rawlane_manager_changes_total", "Changes of the routes, by what made them.", "act", s.made)
 	e.byLabel("rawlane_manager_refused_total", "Requests that were refused, by code.", "code", s.refused)
-	e.single("rawlane_manager_handshakes_failed_total", "TLS handshakes that have failed.", float64(s.handshakesFailed))
-	e.single("rawlane_change_prepared", "Whether a change of several nodes waits for its commit.", truth(s.hasPrepared))
-	e.single("rawlane_leases_expired_total", "Prepared changes that were not committed in time.", float64(s.leasesExpired))
-	e.single("rawlane_state_writes_failed_total", "Writes of the state file that have failed.", float64(s.writesFailed))
+	e.single("rawlane_manager_handshakes_failed_total", "TLS handshakes that have failed.",
+		float64(s.handshakesFailed))
+	e.single("rawlane_change_prepared", "Whether a change of several nodes waits for its commit.",
+		truth(s.hasPrepared))
+	e.single("rawlane_leases_expired_total", "Prepared changes that were not committed in time.",
+		float64(s.leasesExpired))
+	e.single("rawlane_state_writes_failed_total",
+		"Writes of the state file that have failed.", float64(s.writesFailed))
 	latest, ok := s.changes.latest()
 	if !ok {
 		latest = s.started

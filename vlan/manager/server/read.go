@@ -21,7 +21,8 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	defer s.mu.Unlock()
 	t := &api.Table{
 		Schema: api.Schema, Version: s.version, MAC: s.cfg.MAC,
-		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason, PlanFrom: s.state.From, Plan: s.state.Plan,
+		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason,
+		PlanFrom: s.state.From, Plan: s.state.Plan,
 		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
 		Sessions: []api.Program{},
 	}

@@ -147,8 +147,8 @@ func (s *Server) restore() error {
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
 	if old != nil && s.cfg.Plan != nil && api.PlanID(s.cfg.Plan) != old.planID() {
-		s.log.Warn("the state file has another plan than the one given, and counts (to change it: rawlane route apply)",
-			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
+		s.log.Warn("the state file has another plan than the one given, and counts "+
+			"(to change it: rawlane route apply)", "file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
 	}
 	if old == nil {
 		old = &state{Format: stateFormat, MAC: s.cfg.MAC}

@@ -70,7 +70,8 @@ func (a *sessions) add(id, program string) (*session, error) {
 func (a *sessions) report(sess *session, counts []vlan.Sent) error {
 	live := a.live - len(sess.counts) + len(counts)
 	if live > maxLiveCounts && len(counts) > len(sess.counts) {
-		return fmt.Errorf("%w: the node's programs have %d counters (want at most %d)", api.ErrTooLarge, live, maxLiveCounts)
+		return fmt.Errorf("%w: the node's programs have %d counters (want at most %d)",
+			api.ErrTooLarge, live, maxLiveCounts)
 	}
 	a.live, sess.counts = live, counts
 	return nil

@@ -19,8 +19,8 @@ import (
 // ErrCorrupt: the state file cannot be understood.
 var ErrCorrupt = errors.New("corrupt state file")
 
-// stateFormat is the version of the state file. Files from oldestFormat on are read: a format has no
-// field less than the one before.
+// stateFormat is the version of the state file. Files from oldestFormat on are read: a format has
+// no field less than the one before.
 const stateFormat, oldestFormat = 3, 2
 
 // ErrNewer: the state file is of a later version of this program, which has more in it.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxHandshakes bounds the connections of a listener that have not shown a certificate yet. They
-	// are counted apart from those that have.
+	// maxHandshakes bounds the connections of a listener that have not shown a certificate yet.
+	// They are counted apart from those that have.
 	maxHandshakes = 64
 	// handshakeTimeout bounds the time for a handshake.
 	handshakeTimeout = 5 * time.Second
@@ -84,7 +84,8 @@ type pendingConn struct {
 
 func (s *Server) newTLSListener(inner net.Listener, config *tls.Config, most int) *tlsListener {
 	l := &tlsListener{
-		Listener: inner, server: s, config: harden(config), slots: make(chan struct{}, most), ready: make(chan net.Conn),
+		Listener: inner, server: s, config: harden(config),
+		slots: make(chan struct{}, most), ready: make(chan net.Conn),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ended.Go(l.acceptLoop) // until Close, which waits for it

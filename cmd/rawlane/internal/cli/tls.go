@@ -20,8 +20,8 @@ func (t *TLSFiles) Register(f *pflag.FlagSet, whose string) {
 	f.StringVar(&t.ca, "tls-ca", "", "file of the CA "+whose)
 }
 
-// Reloading returns the configuration of a manager, or nil without flags, and a function that has it
-// use the files as they are by then, for the connections that come after. With an error of that
+// Reloading returns the configuration of a manager, or nil without flags, and a function that has
+// it use the files as they are by then, for the connections that come after. With an error of that
 // function the old ones stay in use.
 func (t *TLSFiles) Reloading() (config *tls.Config, reload func() error, err error) {
 	first, err := t.Config()

@@ -152,8 +152,8 @@ func TestRouteVerbsByTLS(t *testing.T) {
 	}
 }
 
-// At SIGHUP a manager uses the certificates that are in its files by then; if they cannot be read it
-// goes on with the old ones.
+// At SIGHUP a manager uses the certificates that are in its files by then; if they cannot be read
+// it goes on with the old ones.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
