@@ -110,7 +110,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
+		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
+		rib:      rib.New(cfg.MAC),
 		sessions: newSessions(), counted: newCounted(), long: make(chan struct{}, maxLong),
 	}
 	s.file.failed = s.noteDisk
@@ -148,7 +149,8 @@ func (s *Server) restore() error {
 	}
 	if old != nil && s.cfg.Plan != nil && api.PlanID(s.cfg.Plan) != old.planID() {
 		s.log.Warn("the state file has another plan than the one given, and counts "+
-			"(to change it: rawlane route apply)", "file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
+			"(to change it: rawlane route apply)",
+			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
 	}
 	if old == nil {
 		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
