@@ -164,7 +164,8 @@ func version(root string) string {
 	if err != nil {
 		return "unknown"
 	}
-	if changed, err := output("git", "-C", root, "status", "--porcelain", "--untracked-files=no"); err != nil || changed != "" {
+	changed, err := output("git", "-C", root, "status", "--porcelain", "--untracked-files=no")
+	if err != nil || changed != "" {
 		head += "+"
 	}
 	return head

@@ -22,7 +22,7 @@ type unit struct {
 	layer, name string
 	counts      string    // the figure that the goal counts
 	goals       [3]uint64 // by profile; 0: nothing is run
-	// pieces is how much one piece does, in steps of the unit's cursor: a few seconds with --commit,
+	// pieces is how much one piece does, in steps of the cursor: a few seconds with --commit,
 	// about half a minute else.
 	pieces [2]uint64
 	// work does a piece: size steps from the cursor on.
