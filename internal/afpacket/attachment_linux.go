@@ -79,7 +79,7 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if a.ifi, a.mac, err = findInterface(name); err != nil {
 		return err
 	}
-	nic, err := askDriver(a.ifi.Name)
+	nic, err := askDriver(a.ifi)
 	if err != nil {
 		return err
 	}
