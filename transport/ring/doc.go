@@ -46,7 +46,7 @@ type Config struct {
 	// transport.EtherTypeAny means all.
 	EtherType transport.EtherType
 	// Slots is how many received frames the ring holds, rounded up to a power of two. 0 means
-	// DefaultSlots.
+	// DefaultSlots, or as many as 16 MiB hold: fewer where the MTU is over 16,000 bytes.
 	Slots int
 	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
 	Promiscuous bool
@@ -64,5 +64,7 @@ type Config struct {
 // takes the next power of two above the MTU: 2 KiB for Ethernet's 1,500 bytes.
 const (
 	DefaultSlots = 1024
-	MaxSlots     = 1 << 16
+	// defaultMemory, in bytes, bounds the ring where Config.Slots is left open.
+	defaultMemory = 16 << 20
+	MaxSlots      = 1 << 16
 )
