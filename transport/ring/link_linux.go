@@ -94,8 +94,8 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	return n
 }
 
-// Close implements transport.Link. It waits for a Poll in progress on another goroutine. What a view
-// of a frame shows after it is undefined.
+// Close implements transport.Link. It waits for a Poll in progress on another goroutine. Views of
+// frames show nothing of use after it.
 func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
