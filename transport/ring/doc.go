@@ -23,8 +23,8 @@
 // chooses the queue by the processor that sends, so the link goes past it only on NICs with one.
 // Through it the kernel chooses by what it makes of the frame's headers: always the same queue for
 // one link. But where transmit packet steering (XPS) is on, as some drivers leave it, the processor
-// decides again, and frames overtake each other when the sender is moved to another one. Turn it off
-// ("echo 0" into each of /sys/class/net/eth0/queues/tx-*/xps_cpus), or leave the NIC one queue
+// decides again, and frames overtake each other when the sender is moved to another one. Turn it
+// off ("echo 0" into each of /sys/class/net/eth0/queues/tx-*/xps_cpus), or leave the NIC one queue
 // ("ethtool -L eth0 combined 1").
 //
 // # VLANs on real NICs
