@@ -73,7 +73,8 @@ func interfaceFlags(fd, index int) (uint16, error) {
 func hardwareAddress(fd, index int) (mac transport.MAC, ok bool) {
 	var request unix.Ifreq
 	request.SetUint32(uint32(index))
-	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request) != nil || unix.IoctlIfreq(fd, unix.SIOCGIFHWADDR, &request) != nil {
+	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request) != nil ||
+		unix.IoctlIfreq(fd, unix.SIOCGIFHWADDR, &request) != nil {
 		return mac, false
 	}
 	// The union is a sockaddr: two bytes of family, then the address.
