@@ -26,7 +26,7 @@ import (
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) && !manager.IsAsked(os.Args[1:]) { // ignored: as under nohup
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx := untilSignal(ends...)
