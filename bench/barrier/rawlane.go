@@ -19,8 +19,8 @@ import (
 )
 
 // shared is what a user gives a group whose processes share the cores of this machine. It should
-// choose about as well as the best of the others; auto, what a group has by default, is for machines
-// with one process each.
+// choose about as well as the best of the others; auto, what a group has by default, is for
+// machines with one process each.
 var shared = fmt.Sprintf("auto:%d", runtime.NumCPU())
 
 // algorithms are those of rawlane.

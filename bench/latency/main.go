@@ -121,7 +121,8 @@ func (l *latency) inC(w way) (all []harness.Variant) {
 			} else if !w.spin {
 				prefix = "block-"
 			}
-			_, ns, err := pair.RunC(ctx, l.programs.C, prefix+k.kind+"-echo", prefix+k.kind+"-ping", where, *size, l.iters)
+			echo, ping := prefix+k.kind+"-echo", prefix+k.kind+"-ping"
+			_, ns, err := pair.RunC(ctx, l.programs.C, echo, ping, where, *size, l.iters)
 			if err == nil {
 				l.tables[w].AddLatency(name, [4]float64(ns))
 			}
@@ -144,7 +145,8 @@ func (l *latency) inGo(w way) (all []harness.Variant) {
 	}
 	all = append(all, l.rawlane(w, 0, map[string]string{"ring": ours}, ring))
 	if w.pinned {
-		all = append(all, l.rawlane(w, 0, map[string]string{"packet": packet}, slices.Concat(flags, []string{"--link", "packet"})))
+		packets := slices.Concat(flags, []string{"--link", "packet"})
+		all = append(all, l.rawlane(w, 0, map[string]string{"packet": packet}, packets))
 	}
 	if w == (way{true, true}) {
 		all = append(all, l.rawlane(w, 0, map[string]string{"fabric": memory}, []string{"--link", "fabric"}))

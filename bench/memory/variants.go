@@ -34,27 +34,29 @@ func (b *bench) variants() []harness.Variant {
 	inBytes, records := "--bytes="+strconv.Itoa(*bytes), min(*bytes/recordLen, maxRecords)/batch*batch
 	all := []harness.Variant{
 		{Name: plain4, Run: b.command("latency", []int{4}, func(l line) { b.latency.Add(plain4, l.P50) })},
-		{Name: put4, Rows: append(putsOf(smallSizes, frameLen), put4), Run: b.command("put", slices.Concat([]int{4}, smallSizes), func(l line) {
-			if l.Size == 4 {
-				b.latency.Add(put4, l.P50)
-			} else {
-				b.small.Add(putOf(l.Size, frameLen), l.MB)
-			}
-		}, inBytes)},
+		{Name: put4, Rows: append(putsOf(smallSizes, frameLen), put4),
+			Run: b.command("put", slices.Concat([]int{4}, smallSizes), func(l line) {
+				if l.Size == 4 {
+					b.latency.Add(put4, l.P50)
+				} else {
+					b.small.Add(putOf(l.Size, frameLen), l.MB)
+				}
+			}, inBytes)},
 		{Name: peak, Rows: append(putsOf(largeSizes, frameLen), frameEach, cameEach, frameMany, cameMany),
 			Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
 		{Name: tcpLong, Run: b.tcpSend(b.oneWay, "tcp-send", tcpLong, 1024, *bytes/1024, 64, 1024/1e6),
 			Rows: bothSinks(tcpLong)},
 		{Name: "rawlane, put, large frames", Rows: putsOf(largeSizes, largeMTU),
 			Run: b.command("put", largeSizes, b.addPut(largeMTU), inBytes, "--mtu="+strconv.Itoa(largeMTU))},
-		{Name: pushEach, Rows: []string{pushEach, pushBatch, push64}, Run: b.command("fifo", []int{recordLen, 64}, func(l line) {
-			if l.Size == recordLen {
-				b.records.Add(pushEach, l.Msgs/1e6)
-				b.records.Add(pushBatch, l.Batched/1e6)
-			} else {
-				b.latency.Add(push64, l.P50)
-			}
-		}, inBytes)},
+		{Name: pushEach, Rows: []string{pushEach, pushBatch, push64},
+			Run: b.command("fifo", []int{recordLen, 64}, func(l line) {
+				if l.Size == recordLen {
+					b.records.Add(pushEach, l.Msgs/1e6)
+					b.records.Add(pushBatch, l.Batched/1e6)
+				} else {
+					b.latency.Add(push64, l.P50)
+				}
+			}, inBytes)},
 		{Name: tcpEach, Run: b.tcpSend(b.records, "tcp-send", tcpEach, recordLen, records, 1, 1/1e6),
 			Rows: bothSinks(tcpEach)},
 		{Name: tcpNagle, Run: b.tcpSend(b.records, "tcp-send-nagle", tcpNagle, recordLen, records, 1, 1/1e6),

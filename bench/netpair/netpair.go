@@ -111,7 +111,8 @@ func (p *Pair) RunC(
 		}
 		return words
 	}
-	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), prints[strings.TrimPrefix(answer, "block-")], prints[strings.TrimPrefix(ask, "block-")])
+	count := func(mode string) int { return prints[strings.TrimPrefix(mode, "block-")] }
+	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), count(answer), count(ask))
 }
 
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair

@@ -1,10 +1,11 @@
 //go:build linux
 
-// Command route answers: how long does it take a program to change a route of its own node, by way
-// of the node's manager and by itself? It prints the time until the call has returned, when the next
-// frame would carry the new VID, and until an endpoint has sent that frame; beside the round trip of
-// a request and an answer of the same sizes over a bare Unix socket, between two processes on cores
-// of their own. The other end of the pair is not asked: its frames change with its own node's route.
+// Command route answers: how long does it take a program to change a route of its own node, by
+// way of the node's manager and by itself? It prints the time until the call has returned, when
+// the next frame would carry the new VID, and until an endpoint has sent that frame; beside the
+// round trip of a request and an answer of the same sizes over a bare Unix socket, between two
+// processes on cores of their own. The other end of the pair is not asked: its frames change with
+// its own node's route.
 package main
 
 import (

@@ -66,15 +66,16 @@ func checkAll(ctx context.Context, documents []*document) error {
 				rowsOf[b.command] = rows
 			}
 			for _, fault := range b.compare(rows) {
-				faults = append(faults, fmt.Errorf("%s: %s: %s (go run ./bench/tables measures it anew)", doc.name, b.command, fault))
+				faults = append(faults, fmt.Errorf("%s: %s: %s (go run ./bench/tables measures it anew)",
+					doc.name, b.command, fault))
 			}
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// askRows returns the names of the rows that a benchmark prints; none of other commands, whose flags
-// are checked.
+// askRows returns the names of the rows that a benchmark prints; none of other commands, whose
+// flags are checked.
 func askRows(ctx context.Context, command string) (rows []string, err error) {
 	more := "--help"
 	if isBench.MatchString(command) {
@@ -119,7 +120,8 @@ func (b *block) compare(rows []string) (faults []string) {
 	seen := make(map[string]bool)
 	inSummary := false
 	for _, line := range lines {
-		if inSummary = inSummary && line != "" || strings.HasPrefix(line, "Means of"); inSummary || verdict.MatchString(line) {
+		inSummary = inSummary && line != "" || strings.HasPrefix(line, "Means of")
+		if inSummary || verdict.MatchString(line) {
 			continue // of rows that the tables have
 		}
 		if m := rowLine.FindStringSubmatch(line); m != nil {

@@ -50,7 +50,8 @@ func parse(name, text string) (*document, error) {
 		}
 		last := slices.Index(lines[i:], end+"\n")
 		if last < 4 || lines[i+1] != fence+"\n" || lines[i+last-1] != fence+"\n" {
-			return nil, fmt.Errorf("%s:%d: want lines of output between %s and %s, and then %s", name, i+1, fence, fence, end)
+			return nil, fmt.Errorf("%s:%d: want lines of output between %s and %s, and then %s",
+				name, i+1, fence, fence, end)
 		}
 		b.content = strings.Join(lines[i+2:i+last-1], "")
 		d.parts = append(d.parts, part{block: b})

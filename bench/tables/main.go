@@ -13,9 +13,9 @@
 // lines have one of the texts, and the first, which describes the machine. A command runs once,
 // however many blocks show it.
 //
-//	go run ./bench/tables            measures all, in about half an hour: on a quiet machine
-//	go run ./bench/tables -only rate measures the commands that match
-//	go run ./bench/tables -check     measures nothing: compares the rows with those of the commands
+//	go run ./bench/tables             measures all in half an hour: on a quiet machine
+//	go run ./bench/tables -only rate  measures the commands that match
+//	go run ./bench/tables -check      measures nothing, compares the rows with the commands
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Command pair is two machines, or more, on one Ethernet: node 0 writes to the memory of all others,
-// and all wait for each other. It is a whole program, to copy: it reads a host file, finds its own
-// line, meets the others, and passes a key to them.
+// Command pair is two machines, or more, on one Ethernet: node 0 writes to the memory of all
+// others, and all wait for each other. It is a whole program, to copy: it reads a host file,
+// finds its own line, meets the others, and passes a key to them.
 //
-//	pair hosts.txt                                        on each machine, as root or with CAP_NET_RAW
+//	pair hosts.txt                                        on each machine, with CAP_NET_RAW
 //	go build ./examples/pair && rawlane run -n 2 ./pair   in namespaces of one machine
 package main
 
