@@ -8,8 +8,8 @@ import (
 )
 
 // A path that goes down soon after it was restored has to hold for twice as long each time, up to a
-// bound; one that is up for long in between has to hold as in the beginning. So a cable that is down
-// for a second of four moves its pair a few times and not twice in each of them.
+// bound; one that is up for long in between has to hold as in the beginning. So a cable that is
+// down for a second of four moves its pair a few times and not twice in each of them.
 func TestFailoverDampsFlappingPaths(t *testing.T) {
 	e := newEnd(t, low, high)
 	e.run(time.Second)

@@ -165,8 +165,8 @@ func (f *Failover) enter(path *path, s PathState) {
 }
 
 const (
-	// flapTimes is the time for which a path must be up after it was restored, in times of its hold,
-	// in order not to count as one that flaps.
+	// flapTimes is the time for which a path must be up after it was restored, in times of its
+	// hold, in order not to count as one that flaps.
 	flapTimes = 8
 	// maxHold bounds the hold of a path that flaps, in times of WaitToRestore.
 	maxHold = 16

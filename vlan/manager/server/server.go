@@ -32,8 +32,8 @@ type Config struct {
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
 	// KeepOverrides keeps the overrides of a failover beside the state across restarts, too. It is
-	// for managers that begin a failover at each start, which takes them up. Without, a restart ends
-	// them.
+	// for managers that begin a failover at each start, which takes them up. Without, a restart
+	// ends them.
 	KeepOverrides bool
 	// Program is the manager's own name and version.
 	Program string

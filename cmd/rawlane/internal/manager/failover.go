@@ -134,8 +134,8 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// watched returns the VIDs of a plan that are watched: all, or of more than a failover can watch the
-// first ones, on all nodes the same. Pairs on other VIDs are left alone.
+// watched returns the VIDs of a plan that are watched: all, or of more than a failover can watch
+// the first ones, on all nodes the same. Pairs on other VIDs are left alone.
 func (g *guard) watched(p *plan.Plan) []transport.VID {
 	n := min(len(p.VIDs), control.MaxFailoverVIDs)
 	if n < len(p.VIDs) {
@@ -145,8 +145,8 @@ func (g *guard) watched(p *plan.Plan) []transport.VID {
 	return p.VIDs[:n]
 }
 
-// maxToldPaths bounds the log's entries about paths that change their states at once, as all do when
-// the node's own cable is cut.
+// maxToldPaths bounds the log's entries about paths that change their states at once, as all do
+// when the node's own cable is cut.
 const maxToldPaths = 16
 
 // tell logs paths that have gone down or are up again.

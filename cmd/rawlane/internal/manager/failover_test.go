@@ -16,7 +16,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// A guard that cannot watch a plan does not end the manager: it says so and tries again, ever less often.
+// A guard that cannot watch a plan does not end the manager: it says so and tries again, ever less
+// often.
 func TestGuardTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
