@@ -37,7 +37,7 @@ import (
 //	Suspect        Misses missed by all paths  Down           all paths go down; decides
 //	WaitToRestore  answer                      WaitToRestore  -
 //	WaitToRestore  answer, WaitToRestore after
-//	               the first and the last miss Up             decides (see enter on paths that flap)
+//	               the first and the last miss Up             decides (flapping paths: see enter)
 //	WaitToRestore  probe missed                WaitToRestore  probes all paths to the peer at once
 //	WaitToRestore  Misses probes missed, as
 //	               above                       Down           decides
