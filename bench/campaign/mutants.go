@@ -19,8 +19,8 @@ var mutantsText string
 // mutant is a bug made by hand: old stands once in the file, and new in its place.
 type mutant struct{ name, file, old, new string }
 
-// parseMutants reads the list: "## name", the file, lines with "-" that are there, and lines with "+"
-// that stand there instead.
+// parseMutants reads the list: "## name", the file, lines with "-" that are there, and lines with
+// "+" that stand there instead.
 func parseMutants(text string) (all []mutant, err error) {
 	for _, paragraph := range strings.Split(text, "\n## ")[1:] {
 		lines := strings.Split(strings.TrimRight(paragraph, "\n"), "\n")

@@ -1,5 +1,5 @@
-// Package explore visits every state that a few protocol cores can reach, in any order of events. It
-// is for tests: a simulation tries some histories of large clusters, a search all of small ones.
+// Package explore visits every state that a few protocol cores can reach, in any order of events.
+// It is for tests: a simulation tries some histories of large clusters, a search all of small ones.
 //
 //	r := explore.All(func() explore.World { return newWorld() }, 1_000_000)
 //	if r.Wrong != "" { t.Errorf("%s after %v", r.Wrong, r.History) }
@@ -58,8 +58,8 @@ type search struct {
 	seed  maphash.Seed
 }
 
-// visit goes on from a world by all of its moves: by the first in the world itself, by the others in
-// replays.
+// visit goes on from a world by all of its moves: by the first in the world itself, by the others
+// in replays.
 func (s *search) visit(w World, history []Move) {
 	for s.goesOn(w, history) {
 		moves := w.Moves()
@@ -164,7 +164,8 @@ func addStruct(h *maphash.Hash, v reflect.Value, now monotime.Time) {
 	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		ignored := strings.Contains(Ignored, " "+f.Name+" ") || strings.Contains(Ignored, " "+v.Type().Name()+"."+f.Name+" ")
+		ignored := strings.Contains(Ignored, " "+f.Name+" ") ||
+			strings.Contains(Ignored, " "+v.Type().Name()+"."+f.Name+" ")
 		if f.Tag.Get("explore") != "-" && !ignored {
 			add(h, v.Field(i), now)
 		}
