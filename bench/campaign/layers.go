@@ -48,6 +48,7 @@ func layers() []*unit {
 			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
 			work: workMutants, check: mutantsCaught,
 		},
+		gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}
 }
 
