@@ -41,8 +41,8 @@ its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,..
 RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Lines that a program
 prints are marked with its node's number.
 
-If one fails, the others are ended, unless --keep-going lets them find out themselves; its exit status is the command's: 128 and the signal's number
-if a signal ended it.
+If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
+status is the command's: 128 and the signal's number if a signal ended it.
 
   rawlane run -n 4 ./program --its-own-flag
   go build -o hello ./examples/hello && rawlane run -n 2 ./hello`,
