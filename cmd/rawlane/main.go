@@ -17,6 +17,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/demo"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/diagnose"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/grant"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
@@ -41,6 +42,7 @@ var verbs = []func() *cobra.Command{
 	barrier.NewCommand,
 	route.NewCommand,
 	manager.NewCommand,
+	grant.NewCommand,
 	sim.NewCommand,
 	diagnose.NewDoctorCommand,
 	diagnose.NewNodeCommand,

@@ -27,12 +27,12 @@ func TestSenderBypassesTheQdiscOnOneQueue(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			nic, err := askDriver("mq0")
+			nic, err := AskDriver("mq0")
 			if err != nil {
 				return err
 			}
 			var s sender
-			if err := s.open(ifi, nic, transport.MAC{2, 0, 0, 0, 0, 1}, true); err != nil {
+			if err := s.open(ifi, nic, transport.MAC{2, 0, 0, 0, 0, 1}, Config{BypassQdisc: true}); err != nil {
 				return err
 			}
 			defer s.close()
