@@ -40,8 +40,8 @@ type PortLocker interface {
 	LockPort(cluster uint32, port uint8) (io.Closer, error)
 }
 
-// PortLockName is the name, of an abstract Unix socket, under which a port of a cluster is locked on
-// a segment.
+// PortLockName is the name, of an abstract Unix socket, under which a port of a cluster is locked
+// on a segment.
 func PortLockName(segment string, cluster uint32, port uint8) string {
 	return fmt.Sprintf("rawlane/%s/%08x/%d", segment, cluster, port)
 }

@@ -38,8 +38,8 @@ func NewGranted(g *Granted, receive, send int, release func() error) *Granted {
 var (
 	errGrantedTwice = errors.New("the grant was used or closed before (a grant is for one link: ask for another)")
 
-	errGrantedPromiscuous = fmt.Errorf("Config.Promiscuous: a granted socket receives frames for this station alone: %w",
-		transport.ErrNotSupported)
+	errGrantedPromiscuous = fmt.Errorf("Config.Promiscuous: a granted socket receives frames for this "+
+		"station alone: %w", transport.ErrNotSupported)
 )
 
 // TakeReceive returns the receiving socket, which is the caller's from now on.

@@ -58,7 +58,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, "+
-			"or setcap cap_net_raw+ep PROGRAM, or let a service hand sockets out: docs/without-root.md)", transport.ErrPermission)
+			"or setcap cap_net_raw+ep PROGRAM, or have root run: rawlane grant)", transport.ErrPermission)
 	case errors.Is(err, unix.ENETDOWN):
 		return transport.ErrInterfaceDown
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):

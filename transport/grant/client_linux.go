@@ -30,8 +30,8 @@ type Grant struct {
 
 // Open asks the service that listens on a Unix socket. The grant is for one ring.Open or
 // packet.Open, whose link closes it.
-// Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the line
-// to add), ErrNoInterface, ErrInterfaceDown; the context's; net.Error if nobody listens.
+// Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the
+// line to add), ErrNoInterface, ErrInterfaceDown; the context's; net.Error if nobody listens.
 func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	g, err := open(ctx, socket, r)
 	if err != nil {
@@ -72,19 +72,22 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 // checkOpened checks what a service has sent: it need not be ours.
 func checkOpened(reply *protocol.Reply, fds []int) error {
 	o := reply.Open
-	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 ||
-		o.RingSlots != 0 && (o.RingSlots < 2 || o.SlotSize <= o.MTU || !powerOfTwo(o.RingSlots) || !powerOfTwo(o.SlotSize)) {
+	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 || o.RingSlots != 0 && !validRing(o) {
 		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
 	}
 	for _, fd := range fds {
-		if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_PACKET {
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if err != nil || domain != unix.AF_PACKET {
 			return errors.New("the service sent a descriptor that is no packet socket")
 		}
 	}
 	return nil
 }
 
-func powerOfTwo(n int) bool { return n&(n-1) == 0 }
+func validRing(o *protocol.Opened) bool {
+	powersOfTwo := o.RingSlots&(o.RingSlots-1) == 0 && o.SlotSize&(o.SlotSize-1) == 0
+	return o.RingSlots >= 2 && o.SlotSize > o.MTU && powersOfTwo
+}
 
 // Sockets returns the grant's descriptors, for packages ring and packet.
 func (g *Grant) Sockets() *afpacket.Granted { return g.sockets }

@@ -15,7 +15,8 @@
 // transport.EtherTypeAny. There is no cgo, and no allocation per frame.
 //
 // The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace, or a service that
-// has it and hands out sockets: see package grant. What it changes on the NIC (group membership, promiscuous mode) the kernel undoes when the socket is closed.
+// has it and hands out sockets: see package grant. What it changes on the NIC (group membership,
+// promiscuous mode) the kernel undoes when the socket is closed.
 //
 // # VLANs on real NICs
 //

@@ -56,7 +56,9 @@ func (c *conn) serve() {
 
 func (c *conn) close() {
 	if c.sockets != nil {
+		c.server.threads <- struct{}{}
 		c.sockets.close()
+		<-c.server.threads
 		c.server.log.Info("released", "uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name)
 	}
 	_ = c.unix.Close() // it is over either way
@@ -79,7 +81,7 @@ func (c *conn) answer(r *protocol.Request) bool {
 // open hands over the sockets of a link.
 func (c *conn) open(r *protocol.Request) bool {
 	if c.sockets != nil {
-		return c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "this connection has a link (a connection is for one)"})
+		return c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "this connection has a link: it is for one"})
 	}
 	scopes, refusal := c.scopes(r)
 	if refusal != nil {
@@ -93,7 +95,9 @@ func (c *conn) open(r *protocol.Request) bool {
 	if refusal := c.server.reserve(c, int64(layout.Bytes())); refusal != nil {
 		return c.refuse(refusal)
 	}
+	c.server.threads <- struct{}{}
 	c.sockets, err = c.server.system.open(at, r, scopes)
+	<-c.server.threads
 	if err != nil {
 		c.server.unreserve(c)
 		return c.refuse(failed(err))
@@ -152,7 +156,7 @@ func (c *conn) lock(r *protocol.Request) bool {
 		return c.reply(&protocol.Reply{}, fd)
 	case c.server.trusts(holder, r):
 		c.server.unclaim(c, key)
-		return c.refuse(&protocol.Refusal{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.pid})
+		return c.refuse(portLocked(holder))
 	}
 	c.server.log.Warn("the name of a port is held by a user without the right to it: ignored",
 		"uid", holder.UID, "pid", holder.pid, "interface", r.Interface, "cluster", key.cluster, "port", key.port)
@@ -172,16 +176,21 @@ func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusa
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if holder := s.locks[key]; holder != nil {
-		return key, &protocol.Refusal{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.who.pid}
+		return key, portLocked(holder.who)
 	}
 	if len(c.locks) >= maxLocks {
-		return key, &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf("this link has %d ports locked, all that it may have", maxLocks)}
+		return key, &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"this link has %d ports locked, all that it may have", maxLocks)}
 	}
 	if c.locks == nil {
 		c.locks = map[portKey]bool{}
 	}
 	s.locks[key], c.locks[key] = c, true
 	return key, nil
+}
+
+func portLocked(holder *credentials) *protocol.Refusal {
+	return &protocol.Refusal{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.pid}
 }
 
 // key names the port. The interface of the link that was granted may have another name by now.

@@ -1,7 +1,7 @@
 // Package server is the service that hands packet sockets to programs that may not open them. The
 // command `rawlane grant` runs it; package grant is its client, and docs/without-root.md its guide.
 //
-//	connection of a program ---> who is it (SO_PEERCRED)? what do the rules allow? within its limit?
+//	a program connects ---> who is it (SO_PEERCRED)? what do the rules allow? within its limit?
 //	           <--- refusal: the line to add, or the group to join
 //	           <--- receiving socket: filter locked, bound, ring set up and kept mapped here
 //	                sending socket: receives nothing

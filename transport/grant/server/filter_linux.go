@@ -24,7 +24,9 @@ const firstPortless = 4
 //
 // The interface is in the filter because a socket can be bound anew, and its filter, once locked,
 // cannot be changed: bound to another interface the socket receives nothing.
-func newFilter(index int, etherType transport.EtherType, mac transport.MAC, scopes []rules.Scope) ([]bpf.RawInstruction, error) {
+func newFilter(
+	index int, etherType transport.EtherType, mac transport.MAC, scopes []rules.Scope,
+) ([]bpf.RawInstruction, error) {
 	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: afpacket.WholeFrame}
 	program := []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 )
 
-// ReadRules reads a file of rules. The error lists each wrong line. A file that anybody may write is
-// refused.
+// ReadRules reads a file of rules. The error lists each wrong line. A file that anybody may write
+// is refused.
 func ReadRules(path string) (*Rules, error) {
 	f, err := os.Open(path)
 	if err != nil {

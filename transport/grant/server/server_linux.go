@@ -25,6 +25,7 @@ type Server struct {
 	rules    atomic.Pointer[Rules]
 	system   system
 	served   sync.WaitGroup // the goroutines that Open and accept start
+	threads  chan struct{}  // capacity maxThreads: who opens or closes sockets has put a token in
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -59,7 +60,8 @@ func Open(socket string, cfg Config) (*Server, error) { return open(socket, cfg,
 func open(socket string, cfg Config, sys system) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
-		conns: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+		threads: make(chan struct{}, maxThreads),
+		conns:   map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
 	}
 	if err := s.Reload(); err != nil {
 		return nil, fmt.Errorf("grant: %w", err)
@@ -144,7 +146,8 @@ func (s *Server) register(c *conn) *protocol.Refusal {
 	case s.closed:
 		return &protocol.Refusal{Cause: protocol.Failed, Text: "the service is ending"}
 	case len(s.conns) >= maxConns:
-		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf("the service has %d connections, all that it takes", maxConns)}
+		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"the service has %d connections, all that it takes", maxConns)}
 	case u != nil && u.links >= limit.Links, limit.Links == 0:
 		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
@@ -167,8 +170,9 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.Refusal {
 	u := s.users[c.who.UID]
 	if u.memory+bytes > limit.Memory {
 		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"user %s has rings of %d bytes, and with %d more would have over %d (ask for fewer slots, or raise it in %s: "+
-				"limit user %s links %d memory %d)", userName(c.who.UID), u.memory, bytes, limit.Memory,
+			"user %s has rings of %d bytes, and with %d more would have over %d "+
+				"(ask for fewer slots, or raise it in %s: limit user %s links %d memory %d)",
+			userName(c.who.UID), u.memory, bytes, limit.Memory,
 			s.cfg.Rules, userName(c.who.UID), limit.Links, u.memory+bytes)}
 	}
 	u.memory += bytes
@@ -207,8 +211,9 @@ func (kernel) lock(name string) (int, *credentials, error) { return lockName(nam
 func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refusal {
 	rules := s.rules.Load()
 	name := userName(c.who.UID)
-	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it (add to it: allow user %s interface %s "+
-		"cluster any ports any", name, c.who.UID, what, rules.Name, name, r.Interface)
+	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
+		"(add to it: allow user %s interface %s cluster any ports any",
+		name, c.who.UID, what, rules.Name, name, r.Interface)
 	if r.EtherType != transport.EtherTypeDefault {
 		text += fmt.Sprintf(" ethertype %v", r.EtherType)
 	}
@@ -219,7 +224,7 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 	return &protocol.Refusal{Cause: protocol.Denied, Text: text + ")"}
 }
 
-// errno returns the text of a failed system call.
+// failed is the refusal of what the system has refused.
 func failed(err error) *protocol.Refusal {
 	text := err.Error()
 	if errors.Is(err, os.ErrPermission) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -22,7 +23,14 @@ import (
 // which a ring's is and which no other limit covers, than it was given.
 type sockets struct {
 	receive, send int // -1 once they are closed
-	mappings      [][]byte
+	mappings      []mapping
+}
+
+// mapping is a ring's memory, which nobody looks at here. It is mapped without unix.Mmap, whose lock
+// would have the removal of one mapping, with which a socket's last user may go, wait for another's.
+type mapping struct {
+	at   unsafe.Pointer
+	size uintptr
 }
 
 // attachment is an interface as it is at the moment.
@@ -122,9 +130,10 @@ func (s *sockets) fixMemory(fd int, layout afpacket.RingLayout) error {
 	if err := setUp(fd); err != nil {
 		return err
 	}
-	memory, err := layout.Map(fd)
-	if err == nil {
-		s.mappings = append(s.mappings, memory)
+	m := mapping{size: uintptr(layout.Bytes())}
+	var err error
+	if m.at, err = unix.MmapPtr(fd, 0, nil, m.size, unix.PROT_READ, unix.MAP_SHARED); err == nil {
+		s.mappings = append(s.mappings, m)
 	}
 	return err
 }
@@ -142,7 +151,7 @@ func (s *sockets) closeDescriptors() {
 func (s *sockets) close() {
 	s.closeDescriptors()
 	for _, m := range s.mappings {
-		_ = unix.Munmap(m) // it is a mapping of ours
+		_ = unix.MunmapPtr(m.at, m.size) // it is a mapping of ours
 	}
 	s.mappings = nil
 }

@@ -101,7 +101,7 @@ func (p *parser) line(r *Rules) error {
 		return err
 	case "limit":
 		l, err := p.restriction()
-		if err == nil && slices.ContainsFunc(r.limits, func(o restriction) bool { return o.kind == l.kind && o.id == l.id }) {
+		if err == nil && slices.ContainsFunc(r.limits, func(o restriction) bool { return o.same(l.who) }) {
 			err = fmt.Errorf("a second limit for %v", l.who)
 		}
 		if err == nil {

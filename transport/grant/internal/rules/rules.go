@@ -168,7 +168,8 @@ func (r *Rules) String() string {
 		names := cmp.Or(strings.Join(a.interfaces, ","), kindAny)
 		for _, s := range a.scopes {
 			cluster, ports, _ := strings.Cut(s.String(), ":")
-			fmt.Fprintf(&b, "allow %v interface %s cluster %s ports %s ethertype %v\n", a.who, names, cluster, ports, a.etherType)
+			fmt.Fprintf(&b, "allow %v interface %s cluster %s ports %s ethertype %v\n",
+				a.who, names, cluster, ports, a.etherType)
 		}
 	}
 	for _, l := range r.limits {
@@ -176,6 +177,8 @@ func (r *Rules) String() string {
 	}
 	return b.String()
 }
+
+func (w who) same(o who) bool { return w.kind == o.kind && w.id == o.id }
 
 func (w who) String() string {
 	if w.kind == kindAny {
