@@ -107,13 +107,13 @@ func (a *Attachment) find(name string) (nic Driver, err error) {
 	if a.ifi, a.mac, err = FindInterface(name); err != nil {
 		return nic, err
 	}
-	return AskDriver(a.ifi.Name)
+	return AskDriver(a.ifi)
 }
 
 // attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
 // promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
 func (a *Attachment) attach(nic Driver) error {
-	a.state.index = a.ifi.Index
+	a.state.index, a.state.mac = a.ifi.Index, a.mac
 	a.groups = newGroups(a.ifi.Index, a.socket)
 	if a.cfg.Granted == nil { // else the service has bound it
 		if err := a.socket.Control(a.bind); err != nil {

@@ -21,9 +21,13 @@ const slotHeader = 128
 // blockSize is what the kernel allocates at once, in bytes. A slot does not straddle two blocks.
 const blockSize = 1 << 16
 
-// NewRingLayout returns the layout for frames of the MTU, with at least the slots asked for.
+// NewRingLayout returns the layout for frames of the MTU, with at least the slots asked for; 0 is
+// the default.
 func NewRingLayout(mtu, slots int) RingLayout {
 	size := 1 << bits.Len(uint(slotHeader+mtu+transport.MaxHeaderLen-1))
+	if slots == 0 {
+		slots = min(DefaultSlots, defaultMemory/size)
+	}
 	count := 1 << bits.Len(uint(slots-1))
 	return RingLayout{SlotSize: size, Slots: max(count, max(blockSize, size)/size)}
 }
@@ -48,9 +52,4 @@ func (r RingLayout) setUp(fd, option int) error {
 		Frame_size: uint32(r.SlotSize),
 		Frame_nr:   uint32(r.Slots),
 	})
-}
-
-// Map maps the memory of a ring that was set up.
-func (r RingLayout) Map(fd int) ([]byte, error) {
-	return unix.Mmap(fd, 0, r.Bytes(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }

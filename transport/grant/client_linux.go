@@ -42,7 +42,7 @@ func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 
 func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	s := &session{socket: socket, request: protocol.Request{
-		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, RingSlots: r.RingSlots, Cluster: r.Cluster,
+		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Ring: r.Ring, Slots: r.Slots, Cluster: r.Cluster,
 	}}
 	if err := s.dial(ctx); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 		},
 		MAC: o.MAC, EtherType: o.EtherType, Namespace: o.Namespace,
 		Driver:   afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
-		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.RingSlots},
+		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots},
 		LockPort: s.lockPort,
 	}, fds[0], fds[1], s.close)
 	return &Grant{Interface: o.Interface, MAC: o.MAC, MTU: o.MTU, EtherType: o.EtherType, sockets: sockets}, nil
@@ -72,7 +72,7 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 // checkOpened checks what a service has sent: it need not be ours.
 func checkOpened(reply *protocol.Reply, fds []int) error {
 	o := reply.Open
-	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 || o.RingSlots != 0 && !validRing(o) {
+	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 || o.Slots != 0 && !validRing(o) {
 		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
 	}
 	for _, fd := range fds {
@@ -85,8 +85,8 @@ func checkOpened(reply *protocol.Reply, fds []int) error {
 }
 
 func validRing(o *protocol.Opened) bool {
-	powersOfTwo := o.RingSlots&(o.RingSlots-1) == 0 && o.SlotSize&(o.SlotSize-1) == 0
-	return o.RingSlots >= 2 && o.SlotSize > o.MTU && powersOfTwo
+	powersOfTwo := o.Slots&(o.Slots-1) == 0 && o.SlotSize&(o.SlotSize-1) == 0
+	return o.Slots >= 2 && o.SlotSize > o.MTU && powersOfTwo
 }
 
 // Sockets returns the grant's descriptors, for packages ring and packet.
@@ -244,7 +244,8 @@ type portLock struct {
 
 func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
 	l := &portLock{session: s, request: s.request}
-	l.request.Do, l.request.RingSlots, l.request.Cluster, l.request.Port = protocol.Lock, 0, &cluster, port
+	l.request.Do, l.request.Ring, l.request.Slots = protocol.Lock, false, 0
+	l.request.Cluster, l.request.Port = &cluster, port
 	fds, err := s.ask(&l.request)
 	if err != nil {
 		closeAll(fds)

@@ -45,9 +45,10 @@ type Request struct {
 	Interface string
 	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault.
 	EtherType transport.EtherType
-	// RingSlots is how many received frames the ring holds, for package ring. 0 is for package
-	// packet, which has none.
-	RingSlots int
+	// Ring is for package ring; without it the grant is for package packet.
+	Ring bool
+	// Slots is how many received frames the ring holds. 0 means as many as ring.Config says.
+	Slots int
 	// Cluster narrows what is received to one cluster. Nil means all that the rules allow.
 	Cluster *uint32
 }

@@ -8,7 +8,7 @@
 //
 // Package ring copies each frame once less and polls without a system call. Both need CAP_NET_RAW,
 // which an ordinary user has inside a user namespace, or the service of package grant; what ring
-// says of VLANs on real NICs holds here too.
+// says of VLANs and of transmit queues on real NICs holds here too.
 package packet
 
 import (

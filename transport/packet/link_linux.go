@@ -58,7 +58,7 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 	s := g.Sockets()
 	if s.Layout.Slots != 0 {
 		return nil, errors.Join(fmt.Errorf("packet %s: open: the grant is for a link with a ring "+
-			"(leave RingSlots out of its Request)", g.Interface), g.Close())
+			"(leave Ring out of its Request)", g.Interface), g.Close())
 	}
 	return open(g.Interface, cfg, s)
 }

@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -49,7 +48,7 @@ func Open(name string, cfg Config) (*Link, error) {
 		return l, err
 	}
 	g, err := grant.Instead("ring", err, grant.Request{
-		Interface: name, EtherType: cfg.EtherType, RingSlots: cmp.Or(cfg.Slots, DefaultSlots),
+		Interface: name, EtherType: cfg.EtherType, Ring: true, Slots: cfg.Slots,
 	})
 	if err != nil {
 		return nil, err
@@ -62,13 +61,13 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 	s := g.Sockets()
 	if s.Layout.Slots == 0 {
 		return nil, errors.Join(fmt.Errorf("ring %s: open: the grant is for a link without a ring "+
-			"(set RingSlots in its Request)", g.Interface), g.Close())
+			"(set Ring in its Request)", g.Interface), g.Close())
 	}
 	return open(g.Interface, cfg, s)
 }
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	l := &Link{socket: socket{slots: cmp.Or(cfg.Slots, DefaultSlots), granted: granted}}
+	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
 		Granted: granted,
@@ -125,13 +124,13 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	return n
 }
 
-// Close implements transport.Link. It waits for a Poll in progress
-// on another goroutine.
+// Close implements transport.Link. It waits for a Poll in progress on another goroutine. Views of
+// frames show nothing of use after it.
 func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {
-	slots   int // wanted
+	slots   int // wanted; 0: the default
 	granted *afpacket.Granted
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
@@ -142,7 +141,7 @@ type socket struct {
 
 // Open implements afpacket.Socket.
 func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
-	if s.slots < 2 || s.slots > MaxSlots {
+	if s.slots != 0 && (s.slots < 2 || s.slots > MaxSlots) {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}
 	layout := afpacket.NewRingLayout(ifi.MTU, s.slots)

@@ -34,13 +34,13 @@ func (r *ring) open(fd int, layout afpacket.RingLayout, isSetUp bool) (err error
 		}
 	}
 	r.slotSize, r.mask = layout.SlotSize, uint32(layout.Slots-1)
-	r.memory, err = layout.Map(fd)
+	r.memory, err = mapRing(fd, layout.Bytes())
 	return err
 }
 
 func (r *ring) close() {
 	if r.memory != nil {
-		_ = unix.Munmap(r.memory) // it is a mapping of ours
+		retire(r.memory)
 		r.memory = nil
 	}
 }

@@ -68,7 +68,7 @@ func TestManyClients(t *testing.T) {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 			defer cancel()
-			g, err := grant.Open(ctx, s.socket, grant.Request{Interface: "eth0", RingSlots: 2})
+			g, err := grant.Open(ctx, s.socket, grant.Request{Interface: "eth0", Ring: true, Slots: 2})
 			if err != nil {
 				t.Errorf("client %d: %v", k, err)
 				return
@@ -97,7 +97,7 @@ func TestManyClients(t *testing.T) {
 func TestLimits(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links 3 memory 256K\n", me))
-	ring64 := grant.Request{Interface: "eth0", RingSlots: 64} // of 2 KiB
+	ring64 := grant.Request{Interface: "eth0", Ring: true, Slots: 64} // of 2 KiB
 	a, b := s.ask(t, ring64), s.ask(t, ring64)
 	_, err := s.tryAsk(ring64)
 	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has rings of 262144 bytes, and with 131072 more would have over 262144") {
@@ -129,12 +129,12 @@ func TestHangUp(t *testing.T) {
 		c := dial(t, s)
 		switch k % 4 {
 		case 1:
-			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring_slots":16}`))
+			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring":true,"slots":16}`))
 		case 2:
-			exchange(t, c, `{"do":"open","interface":"eth0","ring_slots":16}`) // the descriptors are not taken
+			exchange(t, c, `{"do":"open","interface":"eth0","ring":true,"slots":16}`) // the descriptors are not taken
 		case 3:
 			exchange(t, c, `{"do":"lock","interface":"eth0","cluster":1,"port":3}`)
-			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring_slots":16}`))
+			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring":true,"slots":16}`))
 		}
 		_ = c.Close()
 	}
@@ -151,7 +151,7 @@ func TestMalformedRequests(t *testing.T) {
 	for _, request := range []string{
 		"x", "{}", `{"do":"open"}`, `{"do":"open","interface":"a b"}`, `{"do":"open","interface":"eth0","x":1}`,
 		`{"do":"lock","interface":"eth0","port":3}`, `{"do":"open","interface":"eth0"}{}`,
-		`{"do":"open","interface":"eth0","ring_slots":1}`, strings.Repeat(" ", protocol.MaxMessage+1),
+		`{"do":"open","interface":"eth0","ring":true,"slots":1}`, strings.Repeat(" ", protocol.MaxMessage+1),
 		`{"do":"open","interface":"eth0","ether_type":65535}`,
 	} {
 		c := dial(t, s)
@@ -182,7 +182,7 @@ func TestRandomRequests(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
 	valid := []string{
-		`{"do":"open","interface":"eth0","ring_slots":16}`, `{"do":"lock","interface":"eth0","cluster":1,"port":3}`,
+		`{"do":"open","interface":"eth0","ring":true,"slots":16}`, `{"do":"lock","interface":"eth0","cluster":1,"port":3}`,
 		`{"do":"unlock","interface":"eth0","cluster":1,"port":3}`, `{"do":"unlock","interface":"gone","cluster":1,"port":3}`,
 	}
 	for range 300 {
@@ -278,7 +278,7 @@ func TestInterfacesChange(t *testing.T) {
 	if _, err := s.tryAsk(grant.Request{Interface: "nonesuch"}); !errors.Is(err, transport.ErrNoInterface) {
 		t.Errorf("no such interface: %v", err)
 	}
-	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64}))
+	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
 	rename(t, bed, 0, "eth0", "lan0")
 	peer := openPlain(t, bed, 1, "eth0")
 	send(t, peer, transport.Frame{Dst: l.MAC(), EtherType: transport.EtherTypeDefault, Payload: message(1, 0, 7, "renamed")})
@@ -308,7 +308,7 @@ func TestInterfacesChange(t *testing.T) {
 func TestGrantIsForOneLink(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
-	g := s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64})
+	g := s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
 	l := openRing(t, g)
 	if _, err := ring.Open("", ring.Config{Grant: g}); err == nil || !strings.Contains(err.Error(), "ask for another") {
 		t.Errorf("a second link: %v", err)
@@ -316,7 +316,7 @@ func TestGrantIsForOneLink(t *testing.T) {
 	_ = l.Close()
 	for name, err := range map[string]error{
 		"a ring without a ring": open2(ring.Open("", ring.Config{Grant: s.ask(t, grant.Request{Interface: "eth0"})})),
-		"a packet with a ring":  open2(packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64})})),
+		"a packet with a ring":  open2(packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})})),
 		"promiscuous": open2(packet.Open("", packet.Config{
 			Grant: s.ask(t, grant.Request{Interface: "eth0"}), Promiscuous: true})),
 	} {

@@ -107,7 +107,7 @@ func (c *conn) open(r *protocol.Request) bool {
 	if !c.reply(&protocol.Reply{Open: &protocol.Opened{
 		Interface: at.name, Index: at.index, MTU: at.mtu, MAC: at.mac, EtherType: r.EtherType,
 		FiltersVLANs: at.driver.FiltersVLANs, TxQueues: at.driver.TxQueues, Namespace: at.namespace,
-		SlotSize: layout.SlotSize, RingSlots: layout.Slots,
+		SlotSize: layout.SlotSize, Slots: layout.Slots,
 	}}, c.sockets.receive, c.sockets.send) {
 		return false
 	}

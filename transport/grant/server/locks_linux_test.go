@@ -30,7 +30,7 @@ func endpoint(t *testing.T, l transport.Link) *mcd.Endpoint {
 
 func (s *service) endpoint(t *testing.T) *mcd.Endpoint {
 	t.Helper()
-	return endpoint(t, openRing(t, s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64})))
+	return endpoint(t, openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})))
 }
 
 func mustOpenPort(t *testing.T, e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
@@ -159,7 +159,7 @@ func TestPortsOfStrangers(t *testing.T) {
 	needUsers(t)
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports any"))
-	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64}))
+	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
 	squat(t, bed, transport.PortLockName(l.Segment(), 1, 9))
 	squat(t, bed, transport.PortLockName(l.Segment(), 1, 10))
 	e, other := endpoint(t, l), s.endpoint(t)

@@ -48,7 +48,7 @@ func findInterface(name string) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	driver, err := afpacket.AskDriver(name)
+	driver, err := afpacket.AskDriver(ifi)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 	if err := s.fixMemory(s.receive, a.layout(r)); err != nil {
 		return nil, afpacket.Explain("make the ring", err)
 	}
-	if r.RingSlots == 0 {
+	if !r.Ring {
 		if err := unix.SetsockoptInt(s.receive, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 			return nil, afpacket.Explain("ask for tags", err)
 		}
@@ -111,10 +111,10 @@ func lockFilter(fd int) error {
 
 // layout returns the ring that the request wants.
 func (a *attachment) layout(r *protocol.Request) afpacket.RingLayout {
-	if r.RingSlots == 0 {
+	if !r.Ring {
 		return afpacket.RingLayout{}
 	}
-	return afpacket.NewRingLayout(a.mtu, r.RingSlots)
+	return afpacket.NewRingLayout(a.mtu, r.Slots)
 }
 
 // oneSlot is the smallest ring: a page.

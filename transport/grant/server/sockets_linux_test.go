@@ -27,7 +27,7 @@ func TestGrantedLinks(t *testing.T) {
 		open func(s *service) (transport.Link, error)
 	}{
 		{"ring", func(s *service) (transport.Link, error) {
-			g, err := s.tryAsk(grant.Request{Interface: "eth0", RingSlots: ring.DefaultSlots})
+			g, err := s.tryAsk(grant.Request{Interface: "eth0", Ring: true, Slots: ring.DefaultSlots})
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +64,7 @@ func TestGrantedLinks(t *testing.T) {
 func TestGrantedSocketReceivesItsScopeAlone(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{NICs: 2})
 	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 7,20-21 ports 0-9,30"))
-	g := s.ask(t, grant.Request{Interface: "eth0", RingSlots: 64})
+	g := s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
 	l := openRing(t, g)
 	var fds []int
 	for _, fd := range grantedSockets(t) {
@@ -188,7 +188,7 @@ func TestGrantedMemoryIsFixed(t *testing.T) {
 		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
 			bed := testbed.ForTest(t, testbed.Config{})
 			s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
-			g := s.ask(t, grant.Request{Interface: "eth0", RingSlots: slots})
+			g := s.ask(t, grant.Request{Interface: "eth0", Ring: slots > 0, Slots: slots})
 			sockets := grantedSockets(t)
 			large := unix.TpacketReq{Block_size: 1 << 20, Block_nr: 64, Frame_size: 2048, Frame_nr: 1 << 15}
 			for _, fd := range sockets {
@@ -219,7 +219,7 @@ func TestJournal(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 7-9 ports 1,3-4"))
 	cluster := uint32(8)
-	g := s.ask(t, grant.Request{Interface: "eth0", Cluster: &cluster, RingSlots: 64})
+	g := s.ask(t, grant.Request{Interface: "eth0", Cluster: &cluster, Ring: true, Slots: 64})
 	if g.Interface != "eth0" || g.MAC != testbed.MAC(0, 0) || g.MTU != 1500 || g.EtherType != transport.EtherTypeDefault {
 		t.Errorf("granted %+v", g)
 	}

@@ -35,6 +35,9 @@ func (s *Server) Override(reason string, changes ...api.Change) error {
 func (s *Server) Restore(reason string, peers ...transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	if routes := s.rib.Restore(peers...); len(routes) > 0 {
 		s.changed(routes, false, nil, api.Entry{Act: actRestore, By: actOverride, Reason: reason})
 		s.log.Info("restored", "reason", reason, "peers", len(peers), "routes", len(routes))

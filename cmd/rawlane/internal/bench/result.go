@@ -12,7 +12,7 @@ import (
 )
 
 // resultSchema is the version of result as JSON. docs/bench-json.md describes it.
-const resultSchema = 1
+const resultSchema = 2
 
 // result is one line of a benchmark.
 type result struct {
@@ -77,6 +77,18 @@ func (r *result) record(h *hdrhistogram.Histogram) {
 	r.P50US, r.P99US = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
 }
 
+// pinned says on which core node 0 runs. A process that the scheduler moves about is slower, and
+// differs more from run to run.
+func (r *result) pinned() string {
+	switch {
+	case r.Pin != notPinned:
+		return fmt.Sprintf("node 0 on core %d", r.Pin)
+	case r.Link == "fabric":
+		return "one process"
+	}
+	return "not pinned (--pin CORE)"
+}
+
 // recordPingPong takes half round trips, and the rates of messages and bytes both ways.
 func (r *result) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration) {
 	r.record(h)
@@ -116,7 +128,7 @@ func (r *result) line() string {
 }
 
 var messageHeads = map[string]string{
-	"latency":   "# Size     Latency (us)        p99        min        max     lost",
+	"latency":   "# Size         p50 (us)        p99        min        max     lost",
 	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
 	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
@@ -130,6 +142,6 @@ func (r *result) head() string {
 	case r.Tagged:
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)
 	}
-	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %d iterations, %v\n%s\n",
-		r.Bench, r.Link, r.Nodes, tag, r.Iters, r.Host, messageHeads[r.Bench])
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %d iterations, %v\n%s\n",
+		r.Bench, r.Link, r.Nodes, tag, r.pinned(), r.Iters, r.Host, messageHeads[r.Bench])
 }

@@ -38,7 +38,7 @@ func (c *ClusterFlags) Validate() error {
 }
 
 func noSuchKind(kind string) error {
-	return cli.Misuse("--link %q: no such kind (want one of %s)", kind, LinkKinds())
+	return cli.NotOneOf("link", kind, strings.Split(LinkKinds(), ", ")...)
 }
 
 func (c *ClusterFlags) validateNumbers() error {
@@ -146,7 +146,7 @@ func (c *ClusterFlags) validateMode() error {
 	case c.Mode == "":
 		c.Mode = ModeProcesses
 	case c.Mode != modeThreads && c.Mode != ModeProcesses:
-		return cli.Misuse("--mode %q: want %s or %s", c.Mode, modeThreads, ModeProcesses)
+		return cli.NotOneOf("mode", c.Mode, modeThreads, ModeProcesses)
 	case c.Mode == ModeProcesses && c.Kind == inMemory:
 		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet or ring")
 	case c.Mode == modeThreads && c.Here():

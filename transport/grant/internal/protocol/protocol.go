@@ -34,9 +34,10 @@ type Request struct {
 	Do        string              `json:"do"`
 	Interface string              `json:"interface"`
 	EtherType transport.EtherType `json:"ether_type,omitempty"` // 0: transport.EtherTypeDefault
-	RingSlots int                 `json:"ring_slots,omitempty"` // 0: no ring
-	Cluster   *uint32             `json:"cluster,omitempty"`    // of Open: nil for all that may be used
-	Port      uint8               `json:"port,omitempty"`       // of Lock and Unlock
+	Ring      bool                `json:"ring,omitempty"`
+	Slots     int                 `json:"slots,omitempty"`   // of the ring; 0: the default
+	Cluster   *uint32             `json:"cluster,omitempty"` // of Open: nil for all that may be used
+	Port      uint8               `json:"port,omitempty"`    // of Lock and Unlock
 }
 
 // Reply is an answer. Either Error is set, or the rest as far as the request wants it.
@@ -56,7 +57,7 @@ type Opened struct {
 	TxQueues     int                 `json:"tx_queues"`
 	Namespace    string              `json:"namespace,omitempty"`
 	SlotSize     int                 `json:"slot_size,omitempty"`
-	RingSlots    int                 `json:"ring_slots,omitempty"`
+	Slots        int                 `json:"slots,omitempty"` // of the ring; 0: there is none
 }
 
 // Refusal is why a request was not met.
@@ -99,12 +100,12 @@ func (r *Request) validate() error {
 		return fmt.Errorf("interface %q (want the name of a network interface)", r.Interface)
 	case r.EtherType == transport.EtherTypeAny:
 		return errors.New("ether_type: any (a granted socket is for one EtherType)")
-	case r.Do != Open && (r.Cluster == nil || r.RingSlots != 0):
-		return errors.New("lock and unlock want a cluster, and no ring_slots")
+	case r.Do != Open && (r.Cluster == nil || r.Ring || r.Slots != 0):
+		return errors.New("lock and unlock want a cluster, and no ring")
 	case r.Do == Open && r.Port != 0:
 		return errors.New("port: is for lock and unlock")
-	case r.RingSlots != 0 && (r.RingSlots < 2 || r.RingSlots > MaxSlots):
-		return fmt.Errorf("ring_slots %d: out of range (2 to %d)", r.RingSlots, MaxSlots)
+	case r.Slots != 0 && (!r.Ring || r.Slots < 2 || r.Slots > MaxSlots):
+		return fmt.Errorf("slots %d: out of range (2 to %d, with a ring)", r.Slots, MaxSlots)
 	}
 	if r.EtherType == 0 {
 		r.EtherType = transport.EtherTypeDefault
