@@ -42,7 +42,8 @@ func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 
 func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	s := &session{socket: socket, request: protocol.Request{
-		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Ring: r.Ring, Slots: r.Slots, Cluster: r.Cluster,
+		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Cluster: r.Cluster,
+		Ring: r.Ring, Slots: r.Slots,
 	}}
 	if err := s.dial(ctx); err != nil {
 		return nil, err

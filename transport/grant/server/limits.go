@@ -12,8 +12,8 @@ const (
 	maxConns = 4096
 	// maxLocks is how many ports a connection may have locked: those of one cluster.
 	maxLocks = 256
-	// maxThreads bounds how many sockets are opened or closed at one time. Each takes some 20 ms, in
-	// which the kernel waits for its readers (synchronize_net), and a thread.
+	// maxThreads bounds how many sockets are opened or closed at one time. Each takes some 20 ms,
+	// in which the kernel waits for its readers (synchronize_net), and a thread.
 	maxThreads = 64
 	// idleTimeout ends connections that have nothing and ask for nothing.
 	idleTimeout = 10 * time.Second

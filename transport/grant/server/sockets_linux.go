@@ -26,8 +26,8 @@ type sockets struct {
 	mappings      []mapping
 }
 
-// mapping is a ring's memory, which nobody looks at here. It is mapped without unix.Mmap, whose lock
-// would have the removal of one mapping, with which a socket's last user may go, wait for another's.
+// mapping is a ring's memory, which nobody looks at here. It is mapped without unix.Mmap: its lock
+// would have the removal of a mapping, with which a socket's last user may go, wait for others.
 type mapping struct {
 	at   unsafe.Pointer
 	size uintptr

@@ -23,7 +23,7 @@ const (
 	maxName = 15
 )
 
-// DefaultLimit is for users for whom no line sets another one.
+// DefaultLimit counts where no line sets another one.
 var DefaultLimit = Limit{Links: 16, Memory: 64 << 20}
 
 // Subjects of a line.
