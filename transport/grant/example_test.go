@@ -30,7 +30,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer node.Close() // and with it the link and the grant
+	defer node.Close()                               // and with it the link and the grant
 	port, err := node.OpenPort(9, mcd.PortOptions{}) // the service has the lock
 	if err != nil {
 		log.Fatal(err)
