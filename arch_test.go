@@ -53,7 +53,7 @@ var floors = []struct {
 	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
 	{"vlan/manager", []string{"vlan", "vlan/plan", "vlan/manager/api", "transport"}},
 	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
-	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock"}},
+	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock", "internal/monotime"}},
 	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
 	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport"}},
 	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
