@@ -21,8 +21,9 @@ var verbImports = []string{
 	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "sim/...", "transport/...", "vlan/...",
 }
 
-// floors is the house of docs/architecture.md. A package imports from its own list alone; a test may import
-// anything. A prefix ending in /... covers a folder and what is in it; the longest prefix counts.
+// floors is the house of docs/architecture.md. A package imports from its own list alone; a test
+// may import anything. A prefix ending in /... covers a folder and what is in it; the longest
+// prefix counts.
 var floors = []struct {
 	prefix  string
 	imports []string
@@ -202,7 +203,8 @@ func TestNamesSayWhatIsInside(t *testing.T) {
 	}
 }
 
-// The library's own packages are Go alone: cgo would take cross-compiling and static binaries from its users.
+// The library's own packages are Go alone: cgo would take cross-compiling and static binaries from
+// its users.
 func TestNoCgo(t *testing.T) {
 	files, set := sources(t)
 	for _, f := range files {

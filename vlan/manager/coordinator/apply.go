@@ -118,8 +118,8 @@ func (g *group) ask(ctx context.Context) error {
 		return m.readPast(ctx)
 	})
 	if errors.Is(err, api.ErrUnreachable) {
-		return fmt.Errorf("%w (nothing has changed; while nodes are down, leave their managers out and give --partial, "+
-			"and apply it to all when they are back)", err)
+		return fmt.Errorf("%w (nothing has changed; while nodes are down, leave their managers out and give "+
+			"--partial, and apply it to all when they are back)", err)
 	}
 	return err
 }

@@ -56,7 +56,8 @@ type NodeOutcome struct {
 }
 
 func (g *group) report() *Report {
-	r := &Report{Schema: api.Schema, ID: g.id, PlanID: api.PlanID(g.plan), Pairs: g.changedPairs(), DryRun: g.options.DryRun}
+	r := &Report{Schema: api.Schema, ID: g.id, PlanID: api.PlanID(g.plan), Pairs: g.changedPairs(),
+		DryRun: g.options.DryRun}
 	for _, m := range g.nodes {
 		o := NodeOutcome{Manager: m.client.Addr().String(), State: m.state, Version: m.answer.Version,
 			Routes: m.answer.Routes, Late: m.answer.Late, Warning: m.answer.Warning}

@@ -103,8 +103,8 @@ func Survey(ctx context.Context, managers []*manager.Client) *Status {
 	return s
 }
 
-// unwell returns an error that is ErrUnwell and names the nodes whose managers cannot do their work,
-// or that have paths which are down.
+// unwell returns an error that is ErrUnwell and names the nodes whose managers cannot do their
+// work, or that have paths which are down.
 func unwell(all []*member) error {
 	var nodes []string
 	for _, m := range all {

@@ -164,16 +164,17 @@ func interfaceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// claim warns if another manager on this machine is that of the same address: each would tell its own
-// programs other routes. The claim lasts until the returned function is called. It is a name in the
-// network namespace (unix(7), abstract), and vanishes with the process.
+// claim warns if another manager on this machine is that of the same address: each would tell its
+// own programs other routes. The claim lasts until the returned function is called. It is a name in
+// the network namespace (unix(7), abstract), and vanishes with the process.
 func claim(mac transport.MAC, log *slog.Logger) (release func()) {
 	if runtime.GOOS != "linux" {
 		return func() {}
 	}
 	l, err := net.Listen("unix", "@rawlane-manager-"+mac.String())
 	if errors.Is(err, syscall.EADDRINUSE) {
-		log.Warn("another manager of this address runs here: programs of the two may send by different routes", "mac", mac.String())
+		log.Warn("another manager of this address runs here: programs of the two may send by different routes",
+			"mac", mac.String())
 	}
 	if err != nil {
 		return func() {}

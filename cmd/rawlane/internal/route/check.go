@@ -70,7 +70,7 @@ operator's pairs in it. "route apply --dry-run" asks all nodes.
 			if cmd.Flags().Changed("manager") {
 				return oneFile(cmd, args)
 			}
-			return cli.Arguments(2, 2, "want two plans' files: the old one and the new one, or one and --manager")(cmd, args)
+			return twoFiles(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			after, err := cli.ReadPlan(args[len(args)-1])
@@ -93,6 +93,8 @@ operator's pairs in it. "route apply --dry-run" asks all nodes.
 	m.one(cmd)
 	return cmd
 }
+
+var twoFiles = cli.Arguments(2, 2, "want two plans' files: the old one and the new one, or one and --manager")
 
 func writeDifference(out io.Writer, d plan.Difference) {
 	for _, n := range d.Removed {
