@@ -12,38 +12,43 @@ import (
 // Send is a contact frame to be sent.
 type Send struct {
 	Dst transport.MAC
+	// Body is complete but for the floor of a response: that is the driver's.
+	Body wire.ContactBody
 	// Tag is the one to send it with, if Answer is set: that of the frame that it answers. Others
 	// go as the router says.
 	Tag     transport.OptionalTag
 	Answer  bool
 	Counter uint64 // for SealContact
-	Body    wire.ContactBody
 }
 
 // ask is an open challenge to an address.
 type ask struct {
-	mac   transport.MAC
-	nonce [16]byte
-	born  monotime.Time
-	next  monotime.Time // when it is repeated
-	wait  time.Duration // after that
-	left  int           // how many times it is repeated
+	mac     transport.MAC
+	nonce   [16]byte
+	born    monotime.Time
+	repeats bool
+	next    monotime.Time // when it is repeated
+	wait    time.Duration // after that
 }
 
 func (a *ask) end() monotime.Time { return a.born.Add(askLife) }
 
 // due returns when something is to be done about a challenge.
 func (a *ask) due() monotime.Time {
-	if a.left > 0 && a.next.Before(a.end()) {
+	if a.repeats && a.next.Before(a.end()) {
 		return a.next
 	}
 	return a.end()
 }
 
 // message returns the frame that asks.
-func (v *Verifier) message(a *ask) Send {
-	return v.send(Send{Dst: a.mac, Body: wire.ContactBody{Flags: wire.ContactChallenge, Challenge: a.nonce}})
+func (v *Verifier) message(now monotime.Time, a *ask) Send {
+	return v.send(Send{Dst: a.mac,
+		Body: wire.ContactBody{Flags: wire.ContactChallenge, Challenge: a.nonce, Age: v.age(now)}})
 }
+
+// age returns for how long everything that was accepted is remembered.
+func (v *Verifier) age(now monotime.Time) uint64 { return uint64(max(0, now.Sub(v.since))) }
 
 // Ask begins contact with an address, unless an incarnation there is known to be alive. For the
 // broadcast address it asks all nodes, once.
@@ -56,14 +61,14 @@ func (v *Verifier) Ask(now monotime.Time, mac transport.MAC, out []Send) []Send 
 
 // challenge sends a challenge to an address, if none is open there that will be repeated.
 func (v *Verifier) challenge(now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send) []Send {
-	if a := v.asks[mac]; a != nil && now.Before(a.end()) && a.left > 0 {
+	if a := v.asks[mac]; a != nil && now.Before(a.end()) && a.repeats {
 		return out
 	}
 	a := v.newAsk(now, mac)
 	if a == nil {
 		return out
 	}
-	m := v.message(a)
+	m := v.message(now, a)
 	m.Tag, m.Answer = tag, answer
 	return append(out, m)
 }
@@ -83,10 +88,7 @@ func (v *Verifier) newAsk(now monotime.Time, mac transport.MAC) *ask {
 	if v.asks[mac] == nil && len(v.asks) >= maxAsks || !v.challenges.take(int64(now.Since())) {
 		return nil
 	}
-	a := &ask{mac: mac, born: now, next: now.Add(firstAsk), wait: 2 * firstAsk, left: askTries - 1}
-	if mac == transport.Broadcast {
-		a.left = 0
-	}
+	a := &ask{mac: mac, born: now, next: now.Add(firstAsk), wait: 2 * firstAsk, repeats: mac != transport.Broadcast}
 	v.cfg.Random(a.nonce[:])
 	v.asks[mac] = a
 	v.wakeAt(a.due())
@@ -113,11 +115,8 @@ func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send
 	if !body.Parse(f.Payload) {
 		return BadTag, out // nobody who has a key sends that
 	}
-	if body.Has(wire.ContactResponse) && v.answers(now, f.Src, body.Response) {
-		out = v.prove(now, w.Incarnation, f.Src, out)
-		if a := v.asks[f.Src]; a != nil && !v.awaits(f.Src) {
-			a.left = 0
-		}
+	if body.Has(wire.ContactResponse) {
+		out = v.response(now, f, w, &body, out)
 	}
 	if !body.Has(wire.ContactChallenge) {
 		return Accepted, out
@@ -126,11 +125,11 @@ func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send
 		return OverBudget, out
 	}
 	reply := Send{Dst: f.Src, Tag: f.Sent, Answer: true,
-		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge}}
+		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge, EchoedAge: body.Age}}
 	if s := v.senders[w.Incarnation]; s == nil || s.state != fresh {
 		if a := v.ask(now, f.Src); a != nil {
 			reply.Body.Flags |= wire.ContactChallenge
-			reply.Body.Challenge = a.nonce
+			reply.Body.Challenge, reply.Body.Age = a.nonce, v.age(now)
 		}
 	}
 	return Accepted, append(out, v.send(reply))
@@ -151,23 +150,41 @@ func (v *Verifier) checkContact(f *Frame, w *wire.Auth) Verdict {
 	return verdict
 }
 
-// answers reports whether a response is to an open challenge to that address, or to all.
-func (v *Verifier) answers(now monotime.Time, mac transport.MAC, response [16]byte) bool {
+// response handles the response to a challenge.
+func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wire.ContactBody, out []Send) []Send {
+	a := v.answered(now, f.Src, body.Response)
+	if a == nil {
+		return out
+	}
+	rtt := now.Sub(v.since) - time.Duration(body.EchoedAge)
+	if body.Floor > 0 && rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.senders[w.Incarnation] == nil {
+		return v.challenge(now, f.Src, f.Sent, true, out) // to hear a floor that is less too high
+	}
+	out = v.prove(now, w.Incarnation, f.Src, body.Floor, out)
+	if a := v.asks[f.Src]; a != nil && !v.awaits(f.Src) {
+		a.repeats = false
+	}
+	return out
+}
+
+// answered returns the open challenge to that address, or to all, that a response is to, or nil.
+func (v *Verifier) answered(now monotime.Time, mac transport.MAC, response [16]byte) *ask {
 	for _, to := range [...]transport.MAC{mac, transport.Broadcast} {
-		a := v.asks[to]
-		if a != nil && a.nonce == response && now.Before(a.end()) {
-			return true
+		if a := v.asks[to]; a != nil && a.nonce == response && now.Before(a.end()) {
+			return a
 		}
 	}
-	return false
+	return nil
 }
 
 // prove makes an incarnation that has answered a challenge fresh.
-func (v *Verifier) prove(now monotime.Time, incarnation uint64, mac transport.MAC, out []Send) []Send {
+// What it had sent before this receiver was there, with counters up to floor, stays refused.
+func (v *Verifier) prove(now monotime.Time, incarnation uint64, mac transport.MAC, floor uint64, out []Send) []Send {
 	s := v.senders[incarnation]
 	switch {
 	case s == nil:
-		s = v.addProven(incarnation, mac)
+		s = v.addProven(now, incarnation, mac)
+		s.floor = floor
 	case s.mac != mac || s.state == fresh:
 		return out
 	case s.proven:
@@ -176,14 +193,21 @@ func (v *Verifier) prove(now monotime.Time, incarnation uint64, mac transport.MA
 		return out
 	default:
 		v.unproven = slices.DeleteFunc(v.unproven, func(o *sender) bool { return o == s })
-		v.remember(s)
+		v.remember(now, s)
+		s.floor = floor
 	}
 	v.release(s)
 	return v.suspendOthers(now, s, out)
 }
 
 func (v *Verifier) release(s *sender) {
-	v.released = append(v.released, s.held...)
+	for i := range s.held {
+		if s.held[i].counter > s.floor {
+			v.released = append(v.released, s.held[i])
+		} else {
+			v.expired++
+		}
+	}
 	v.drop(s)
 }
 
@@ -215,16 +239,16 @@ func (v *Verifier) awaits(mac transport.MAC) bool {
 }
 
 // addProven adds an incarnation that has proved to be alive, of which no frame is known.
-func (v *Verifier) addProven(incarnation uint64, mac transport.MAC) *sender {
+func (v *Verifier) addProven(now monotime.Time, incarnation uint64, mac transport.MAC) *sender {
 	s := &sender{incarnation: incarnation, mac: mac}
-	v.remember(s)
+	v.remember(now, s)
 	return s
 }
 
 // remember makes a sender one that has proved to be alive.
-func (v *Verifier) remember(s *sender) {
+func (v *Verifier) remember(now monotime.Time, s *sender) {
 	if proven := len(v.senders) - len(v.unproven); proven >= maxSenders {
-		v.forgetOne()
+		v.forgetOne(now)
 	}
 	s.state, s.proven, s.seen = fresh, true, v.frames
 	v.senders[s.incarnation] = s
@@ -232,8 +256,8 @@ func (v *Verifier) remember(s *sender) {
 }
 
 // forgetOne forgets the incarnation that was silent for longest, a suspended one if there is any.
-// Open challenges go with it: nothing from before counts for it.
-func (v *Verifier) forgetOne() {
+// Open challenges go with it, and its memory begins now: nothing from before counts for it.
+func (v *Verifier) forgetOne(now monotime.Time) {
 	var oldest *sender
 	for _, s := range v.senders {
 		if s.proven && s.incarnation != v.cfg.Incarnation && (oldest == nil || s.forgottenBefore(oldest)) {
@@ -251,6 +275,7 @@ func (v *Verifier) forgetOne() {
 		v.last = nil
 	}
 	clear(v.asks)
+	v.since = now
 }
 
 func (s *sender) forgottenBefore(o *sender) bool {
@@ -298,9 +323,9 @@ func (v *Verifier) Advance(now monotime.Time, out []Send) []Send {
 			continue
 		}
 		if !now.Before(a.due()) {
-			a.next, a.wait, a.left = now.Add(a.wait), 2*a.wait, a.left-1
+			a.next, a.wait = now.Add(a.wait), min(2*a.wait, lastAsk)
 			if v.challenges.take(int64(now.Since())) {
-				out = append(out, v.message(a))
+				out = append(out, v.message(now, a))
 			}
 		}
 		v.wakeAt(a.due())

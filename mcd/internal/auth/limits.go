@@ -19,12 +19,25 @@ const (
 	// maxHeldBytes is how many bytes are kept in all.
 	maxHeldBytes = 4 << 20
 
-	// firstAsk is when a challenge is repeated; then after twice as long each time.
+	// firstAsk is when a challenge is repeated; then after twice as long each time, to lastAsk, until
+	// askLife is over. That is 22 times: at a loss of 20 % in each direction, one contact in 10^9
+	// fails.
 	firstAsk = 5 * time.Millisecond
-	// askTries is how many times it is sent: over 640 ms.
-	askTries = 8
+	lastAsk  = 80 * time.Millisecond
 	// askLife is how long a challenge may be answered: a node that stands still for a moment can.
 	askLife = 1500 * time.Millisecond
+	// OpeningTime is how long an endpoint must have been there when its opening ends. See History.
+	OpeningTime = 20 * time.Millisecond
+	// checkpointInterval is how far apart the entries of a History are, at least.
+	checkpointInterval = 4 * time.Millisecond
+	// checkpoints is how many a History has: they reach back 2 s, for longer than askLife.
+	checkpoints = 512
+	// preciseRTT is how long a challenge and its response may take together, if what was sent just
+	// after the opening is to be accepted.
+	preciseRTT = OpeningTime - checkpointInterval - time.Millisecond
+	// impreciseAfter is when a slower response will do.
+	impreciseAfter = 500 * time.Millisecond
+
 	// silence is how long an incarnation that did not answer is not asked again.
 	silence = time.Second
 
@@ -36,9 +49,9 @@ const (
 	askRate  = 2000
 	askBurst = 2000
 
-	// lastCounter ends an incarnation: nothing is sealed or accepted beyond it. At 10^8 frames a
+	// LastCounter ends an incarnation: nothing is sealed or accepted beyond it. At 10^8 frames a
 	// second it takes 2,900 years.
-	lastCounter = 1 << 63
+	LastCounter = 1 << 63
 )
 
 // bucket lets through rate events a second, and burst at once.

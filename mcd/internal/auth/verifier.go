@@ -39,6 +39,7 @@ type sender struct {
 	mac         transport.MAC
 	state       state
 	proven      bool          // it was fresh once
+	floor       uint64        // counters up to this were used before this receiver was there
 	until       monotime.Time // asked: the end of askLife. silent: the end of the silence
 	seen        uint64        // number of the frame, among all, that was its last
 	sessions    []*session    // one for each of the cluster's keys that it has used
@@ -55,9 +56,11 @@ type session struct {
 // Frame is a received frame of version 2.
 type Frame struct {
 	Addresses
-	Sent    transport.OptionalTag // as its header says
-	Bytes   []byte                // header and payload, without padding
-	Payload []byte                // of an accepted frame, decrypted
+	Sent     transport.OptionalTag // the VLAN tag, as its header says
+	Received transport.OptionalTag // and as it arrived
+	Bytes    []byte                // header and payload, without padding
+	Payload  []byte                // of an accepted frame, decrypted
+	counter  uint64                // of a held frame
 }
 
 // Config of a verifier.
@@ -65,12 +68,13 @@ type Config struct {
 	MAC         transport.MAC // of the link
 	Incarnation uint64        // of its own frames
 	Random      func([]byte)  // fills memory with random bytes that nobody can guess
-	Keys        []*Key
+	Since       monotime.Time // when the endpoint began to open
 }
 
 // Verifier decides which frames of one link to believe. It belongs to one goroutine at a time.
 type Verifier struct {
 	cfg     Config
+	since   monotime.Time // what was accepted since then is remembered
 	keys    []*Key
 	senders map[uint64]*sender // by incarnation
 	byMAC   map[transport.MAC][]*sender
@@ -96,12 +100,12 @@ type Verifier struct {
 // has a loop, and are told by their sender.
 func New(cfg Config) *Verifier {
 	v := &Verifier{
-		cfg: cfg, keys: cfg.Keys,
+		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
 		derivations: newBucket(derivationRate, derivationBurst),
 		challenges:  newBucket(askRate, askBurst), responses: newBucket(askRate, askBurst),
 	}
-	v.addProven(cfg.Incarnation, cfg.MAC)
+	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
 }
 
@@ -180,7 +184,7 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 		v.await(now, s)
 		out = v.challenge(now, s.mac, f.Sent, true, out)
 	}
-	return v.hold(s, f), out
+	return v.hold(s, f, w.Counter), out
 }
 
 // check opens a frame by the sender's sessions, and looks at its counter.
@@ -199,7 +203,7 @@ func (v *Verifier) check(s *sender, f *Frame, w *wire.Auth, plain *[]byte) Verdi
 			verdict = BadTag
 			continue
 		}
-		if !x.window.accept(w.Counter) {
+		if w.Counter <= s.floor || !x.window.accept(w.Counter) {
 			return Replayed
 		}
 		f.Payload = payload
@@ -230,11 +234,12 @@ func (v *Verifier) hasKey(id uint8) bool {
 }
 
 // hold keeps a frame until its sender has answered.
-func (v *Verifier) hold(s *sender, f *Frame) Verdict {
+func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
 	if len(s.held) >= maxHeld || v.heldBytes+len(f.Payload) > maxHeldBytes {
 		return Unanswered
 	}
 	kept := *f
+	kept.counter = counter
 	// A held frame is kept as it is after opening: header, and payload in plain.
 	kept.Bytes = append(append(make([]byte, 0, wire.AuthHeaderLen+len(f.Payload)), f.Bytes[:wire.AuthHeaderLen]...), f.Payload...)
 	kept.Payload = kept.Bytes[wire.AuthHeaderLen:]

@@ -22,7 +22,7 @@ type window struct {
 
 // accept reports whether a counter is new and not too old, and remembers it.
 func (w *window) accept(counter uint64) bool {
-	if counter == 0 || counter > lastCounter {
+	if counter == 0 || counter > LastCounter {
 		return false
 	}
 	if counter > w.top {

@@ -72,7 +72,7 @@ func ParseAuth(b []byte, h *Header, a *Auth) Fault {
 }
 
 // ContactLen is the length of a contact frame's payload in bytes.
-const ContactLen = 40
+const ContactLen = 64
 
 // Flags of a ContactBody.
 const (
@@ -85,7 +85,10 @@ const (
 type ContactBody struct {
 	Flags     uint8
 	Challenge [16]byte
+	Age       uint64 // of a challenge: for how many ns its sender has remembered what it received
 	Response  [16]byte
+	EchoedAge uint64 // of a response: that of the challenge
+	Floor     uint64 // of a response: all that its sender sent before that time has counters up to this
 }
 
 // Put writes c to the beginning of b, which must hold ContactLen bytes.
@@ -93,7 +96,10 @@ func (c *ContactBody) Put(b []byte) {
 	clear(b[:8])
 	b[0] = c.Flags
 	copy(b[8:24], c.Challenge[:])
-	copy(b[24:40], c.Response[:])
+	binary.BigEndian.PutUint64(b[24:], c.Age)
+	copy(b[32:48], c.Response[:])
+	binary.BigEndian.PutUint64(b[48:], c.EchoedAge)
+	binary.BigEndian.PutUint64(b[56:], c.Floor)
 }
 
 // Parse reads a payload. It returns false if it is too short.
@@ -103,7 +109,10 @@ func (c *ContactBody) Parse(b []byte) bool {
 	}
 	c.Flags = b[0]
 	copy(c.Challenge[:], b[8:24])
-	copy(c.Response[:], b[24:40])
+	c.Age = binary.BigEndian.Uint64(b[24:])
+	copy(c.Response[:], b[32:48])
+	c.EchoedAge = binary.BigEndian.Uint64(b[48:])
+	c.Floor = binary.BigEndian.Uint64(b[56:])
 	return true
 }
 

@@ -140,10 +140,10 @@ func Parse(b []byte, h *Header) Fault {
 	return OK
 }
 
-// ClusterOf returns the cluster of a frame of this version. ok is false if b is no such frame. It
+// ClusterOf returns the cluster of a frame of either version. ok is false if b is no such frame. It
 // lets a receiver drop other clusters' frames before their checksums are computed.
 func ClusterOf(b []byte) (cluster uint32, ok bool) {
-	if len(b) < HeaderLen || b[0]>>4 != Version {
+	if len(b) < HeaderLen || b[0]>>4 != Version && b[0]>>4 != AuthVersion {
 		return 0, false
 	}
 	return binary.BigEndian.Uint32(b[8:]), true
