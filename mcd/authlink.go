@@ -41,7 +41,9 @@ type authLink struct {
 func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time) *authLink {
 	l := &authLink{e: e, nic: nic, incarnation: randomIncarnation(),
 		memory: make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
-	l.verifier = auth.New(auth.Config{MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened})
+	l.verifier = auth.New(auth.Config{
+		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
+	})
 	l.checkpoint(opened)
 	l.setKeys(ring)
 	return l
@@ -66,8 +68,8 @@ func (l *authLink) setKeys(ring *keyring.Ring) {
 	l.sealer.Store(auth.NewSealer(keys[0], l.incarnation, l.e.nics[l.nic].mac, ring.Encrypt))
 }
 
-// checkpoint notes which counters have been used before now, if the last note is too old. It is called
-// before frames are sealed.
+// checkpoint notes which counters have been used before now, if the last note is too old. It is
+// called before frames are sealed.
 func (l *authLink) checkpoint(now monotime.Time) {
 	if !auth.Due(now.Since() - time.Duration(l.checked.Load())) {
 		return

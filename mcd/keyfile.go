@@ -47,8 +47,8 @@ func (c *Config) ring() (*keyring.Ring, error) {
 }
 
 // ReloadKeys reads the key file again, which happens by itself about once a second when it has
-// changed. If there is an error, the keys are as before: those of keyring.ReadFile, ErrNoKeys if the
-// endpoint has no key file, ErrClosed. Receive functions must not call it.
+// changed. If there is an error, the keys are as before: those of keyring.ReadFile, ErrNoKeys if
+// the endpoint has no key file, ErrClosed. Receive functions must not call it.
 func (e *Endpoint) ReloadKeys() error {
 	if e.auth == nil || e.auth.file.path == "" {
 		return ErrNoKeys
@@ -86,9 +86,9 @@ func (e *Endpoint) checkKeyFile() {
 	}
 }
 
-// KeyMismatch says that another node uses other keys than this one, or that one of the two has none:
-// an ErrKeyMismatch that names the sender of the last such frame. It is nil if no such frame has
-// come. Anybody can send such frames: it is a hint for messages.
+// KeyMismatch says that another node uses other keys than this one, or that one of the two has
+// none: an ErrKeyMismatch that names the sender of the last such frame. It is nil if no such frame
+// has come. Anybody can send such frames: it is a hint for messages.
 func (e *Endpoint) KeyMismatch() error {
 	const cure = "give all nodes the same key file"
 	from, version, ok := e.Foreign()

@@ -265,6 +265,7 @@ func TestKeys_BadNetwork(t *testing.T) {
 			for k := range size {
 				nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{mac(byte(k))}})
 			}
+			var mu sync.Mutex
 			got := map[string]int{}
 			life := 0
 			start := func(k int) (*mcd.Endpoint, *mcd.Port) {
@@ -283,6 +284,8 @@ func TestKeys_BadNetwork(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, err := e.OpenPort(1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+					mu.Lock()
+					defer mu.Unlock()
 					for i := range batch {
 						got[fmt.Sprint(k, " ", string(batch[i].Payload))]++
 					}

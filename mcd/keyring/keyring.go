@@ -105,8 +105,8 @@ func ReadFile(path string) (*Ring, error) {
 // maxSize bounds what is read, in bytes, of a file that is no key file.
 const maxSize = 1 << 16
 
-// Parse reads the text of a key file: one key of 64 hexadecimal digits a line, the word encrypt on a
-// line of its own, comments from # on. The name is for messages.
+// Parse reads the text of a key file: one key of 64 hexadecimal digits a line, the word encrypt on
+// a line of its own, comments from # on. The name is for messages.
 func Parse(name string, r io.Reader) (*Ring, error) {
 	var ring Ring
 	lines := bufio.NewScanner(io.LimitReader(r, maxSize))

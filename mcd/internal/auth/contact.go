@@ -60,7 +60,9 @@ func (v *Verifier) Ask(now monotime.Time, mac transport.MAC, out []Send) []Send 
 }
 
 // challenge sends a challenge to an address, if none is open there that will be repeated.
-func (v *Verifier) challenge(now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send) []Send {
+func (v *Verifier) challenge(
+	now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send,
+) []Send {
 	if a := v.asks[mac]; a != nil && now.Before(a.end()) && a.repeats {
 		return out
 	}
@@ -102,8 +104,8 @@ func (v *Verifier) send(s Send) Send {
 }
 
 // Contact handles a contact frame. What it is answered with is appended to out; Released has the
-// frames that were kept for it. It is Accepted, UnknownKey, BadTag, OverBudget, or Replayed if it is
-// this endpoint's own.
+// frames that were kept for it. It is Accepted, UnknownKey, BadTag, OverBudget, or Replayed if it
+// is this endpoint's own.
 func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send) (Verdict, []Send) {
 	if w.Incarnation == v.cfg.Incarnation {
 		return Replayed, out

@@ -8,18 +8,19 @@ import (
 
 // History tells which of a sender's frames are older than a given time.
 //
-// A receiver that was started again has forgotten which counters it has accepted. That the sender is
-// alive does not tell what it sends now from what was recorded before. So a challenge says how long
-// its sender has been there, and the response, which counters were in use before: the floor. What is
-// below was sent to the receiver's former life, or before it.
+// A receiver that was started again has forgotten which counters it has accepted. That the sender
+// is alive does not tell what it sends now from what was recorded before. So a challenge says how
+// long its sender has been there, and the response, which counters were in use before: the floor.
+// What is below was sent to the receiver's former life, or before it.
 //
 //	R opens at t0          Open returns at t1 = t0 + OpeningTime
 //	   |--------------------|------- S sends to R -------
 //	      ^ a checkpoint of S: the floor
 //
 // The time is told by its distance, and so comes out late by as long as the challenge took: never
-// early, so that nothing older than R is accepted. And nothing that was sent after Open had returned
-// is refused, as long as that and the distance between two checkpoints are shorter than OpeningTime.
+// early, so that nothing older than R is accepted. And nothing that was sent after Open had
+// returned is refused, as long as that and the distance between two checkpoints are shorter than
+// OpeningTime.
 type History struct {
 	entries [checkpoints]checkpoint
 	count   int // of all that were added

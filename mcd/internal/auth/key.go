@@ -99,7 +99,8 @@ func NewSealer(k *Key, incarnation uint64, mac transport.MAC, encrypt bool) *Sea
 func (s *Sealer) Encrypts() bool { return s.encrypt }
 
 func (s *Sealer) begin(t *Scratch, b []byte, h *wire.Header, a *Addresses, counter uint64, size int) {
-	wire.PutAuth(b, h, &wire.Auth{Encrypted: s.encrypt, KeyID: s.key.id, Incarnation: s.incarnation, Counter: counter}, size)
+	w := wire.Auth{Encrypted: s.encrypt, KeyID: s.key.id, Incarnation: s.incarnation, Counter: counter}
+	wire.PutAuth(b, h, &w, size)
 	a.put(b[wire.TagOffset:])
 	t.setNonce(counter)
 }
@@ -130,7 +131,9 @@ func (s *Sealer) Encrypt(t *Scratch, b, payload []byte, h *wire.Header, a *Addre
 
 // open checks the tag of a frame, which is header and payload, and returns its payload. An
 // encrypted one goes to plain. The frame is as it was when open returns.
-func open(aead cipher.AEAD, nonce []byte, t *Scratch, b []byte, encrypted bool, a *Addresses, plain *[]byte) ([]byte, bool) {
+func open(
+	aead cipher.AEAD, nonce []byte, t *Scratch, b []byte, encrypted bool, a *Addresses, plain *[]byte,
+) ([]byte, bool) {
 	const head = wire.AuthHeaderLen
 	field := b[wire.TagOffset:head]
 	copy(t.tag[:], field)

@@ -19,9 +19,9 @@ const (
 	// maxHeldBytes is how many bytes are kept in all.
 	maxHeldBytes = 4 << 20
 
-	// firstAsk is when a challenge is repeated; then after twice as long each time, to lastAsk, until
-	// askLife is over. That is 22 times: at a loss of 20 % in each direction, one contact in 10^9
-	// fails.
+	// firstAsk is when a challenge is repeated; then after twice as long each time, to lastAsk,
+	// until askLife is over. That is 22 times: at a loss of 20 % in each direction, one contact in
+	// 10^9 fails.
 	firstAsk = 5 * time.Millisecond
 	lastAsk  = 80 * time.Millisecond
 	// askLife is how long a challenge may be answered: a node that stands still for a moment can.

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/cipher"
+	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
@@ -96,8 +97,8 @@ type Verifier struct {
 	scratch Scratch
 }
 
-// New returns a verifier that knows no incarnation but its own: its frames come back where a network
-// has a loop, and are told by their sender.
+// New returns a verifier that knows no incarnation but its own: its frames come back where a
+// network has a loop, and are told by their sender.
 func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
@@ -241,7 +242,7 @@ func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
 	kept := *f
 	kept.counter = counter
 	// A held frame is kept as it is after opening: header, and payload in plain.
-	kept.Bytes = append(append(make([]byte, 0, wire.AuthHeaderLen+len(f.Payload)), f.Bytes[:wire.AuthHeaderLen]...), f.Payload...)
+	kept.Bytes = slices.Concat(f.Bytes[:wire.AuthHeaderLen], f.Payload)
 	kept.Payload = kept.Bytes[wire.AuthHeaderLen:]
 	s.held = append(s.held, kept)
 	v.heldBytes += len(f.Payload)

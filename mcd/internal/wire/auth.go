@@ -80,7 +80,7 @@ const (
 	ContactResponse  = 0x02
 )
 
-// ContactBody is the payload of a contact frame: a challenge to whoever receives it, a response to
+// ContactBody is the payload of a contact frame: a challenge to all who receive it, a response to
 // a challenge of the receiver, or both.
 type ContactBody struct {
 	Flags     uint8
