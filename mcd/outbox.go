@@ -25,11 +25,7 @@ type envelope struct {
 	count  *vlan.Count
 }
 
-func (o *outbox) init(nics []nic) {
-	for i := range nics {
-		o.size = max(o.size, Headroom+nics[i].limit)
-	}
-}
+func (o *outbox) init(maxPayload int) { o.size = Headroom + maxPayload }
 
 // awaitSenders returns when the sends that have been admitted are over.
 func (o *outbox) awaitSenders() {

@@ -27,6 +27,9 @@ type Namer interface{ Name() string }
 // under that name.
 type Sharer interface{ Segment() string }
 
+// TypeFilter is a link that receives frames of one EtherType alone, or of all (EtherTypeAny).
+type TypeFilter interface{ EtherType() EtherType }
+
 // As finds the ability T (Joiner, WakeupMasker, Namer or one of your own) in l or in the links it
 // wraps.
 func As[T any](l Link) (ability T, ok bool) {

@@ -18,7 +18,7 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer and Sharer on one network interface.
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network interface.
 // Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
@@ -32,6 +32,7 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
+	_ transport.TypeFilter   = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name.
