@@ -59,6 +59,7 @@ var floors = []struct {
 	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
 	{"vlan/manager/internal/rib", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/impair", "internal/monotime", "internal/prng", "internal/timewheel"}},
+	{"sim/explore", []string{"internal/monotime"}},
 	{"sim/ether", []string{"sim", "vlan/plan", "vlan/topology", "transport", "internal/congestion", "internal/l2switch", "internal/monotime", "internal/prng"}},
 	{"sim/vbft", []string{"sim", "sim/ether", "vlan/...", "transport", "internal/monotime", "internal/prng"}},
 	{"transport", nil},

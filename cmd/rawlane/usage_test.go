@@ -33,6 +33,7 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --size 1:x", `"x" is not a number of bytes`},
 		{"bench latency --size 9:3", `"9:3": want FIRST:LAST`},
 		{"bench latency --size 0:8", `"0:8": want FIRST:LAST`},
+		{"bench latency --spin -1us", "--spin -1µs: want 0 to 1m0s"},
 		{"bench latency --json --csv", "--json and --csv: want one of the two"},
 		{"bench barrier --work 5", `--work "5": want a time with its unit, such as 500ms, 2s or 1m`},
 		{"bench barrier --algo concurent", "did you mean concurrent?"},

@@ -120,6 +120,7 @@ func (s *Server) activate(st *state, act, reason, from string) api.Changed {
 	if err != nil {
 		panic(fmt.Sprintf("manager: a running configuration that was found valid is not: %v", err))
 	}
+	s.keepOverrides() // those that the state cannot fulfil are gone
 	routes, gone := difference(before, s.rib.Routes())
 	s.state = *st
 	answer := api.Changed{Schema: api.Schema, Routes: len(routes)}

@@ -31,6 +31,10 @@ type Config struct {
 	Plan *plan.Plan
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
+	// KeepOverrides keeps the overrides of a failover beside the state across restarts, too. It is
+	// for managers that begin a failover at each start, which takes them up. Without, a restart
+	// ends them.
+	KeepOverrides bool
 	// Program is the manager's own name and version.
 	Program string
 	// Logger receives what happens. Nil: nothing is logged.
@@ -43,9 +47,10 @@ type Config struct {
 //
 // Source: VFREC §4.1 (VFN Network Manager).
 type Server struct {
-	cfg  Config
-	file stateFile
-	lock *os.File // of the state file; nil without
+	cfg       Config
+	file      stateFile
+	lock      *os.File // of the state file; nil without
+	overrides overrideFile
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
@@ -114,7 +119,7 @@ func New(cfg Config) (*Server, error) {
 		rib:      rib.New(cfg.MAC),
 		sessions: newSessions(), counted: newCounted(), long: make(chan struct{}, maxLong),
 	}
-	s.file.failed = s.noteDisk
+	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
 	var err error
 	if s.lock, err = s.file.lock(); err != nil {
@@ -123,6 +128,9 @@ func New(cfg Config) (*Server, error) {
 	if err := s.restore(); err != nil {
 		s.lock.Close()
 		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if s.overrides.path != "" {
+		s.served.Go(s.keepLoop) // until Close
 	}
 	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
 	s.readOnly = s.newHTTP(s.requestsOfScrapers())
@@ -161,6 +169,7 @@ func (s *Server) restore() error {
 	if _, err := old.activate(s.rib); err != nil {
 		return err
 	}
+	s.restoreOverrides()
 	old.Start++
 	s.state = *old
 	s.version = api.FirstVersion(old.Start)
@@ -238,6 +247,7 @@ func (s *Server) Close() error {
 	s.change.Lock()
 	s.discardPrepared()
 	s.change.Unlock()
+	close(s.overrides.end)
 	s.served.Wait()
 	s.lock.Close() // nothing was written to it
 	return err

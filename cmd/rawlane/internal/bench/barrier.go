@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
@@ -25,6 +26,7 @@ type barrierBench struct {
 	work        time.Duration
 	peerTimeout time.Duration
 	mpi         bool
+	transports  []string // of Open MPI
 
 	openMPI []*barrierResult // with --compare-mpi
 }
@@ -71,7 +73,11 @@ Algorithms: ` + schedule.Names + `.
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout,
 		"how long a node may be silent before it counts as down")
-	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, over TCP on this machine")
+	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, on this machine")
+	b.transports = []string{mpi.TCP}
+	cli.ListFlag(f, &b.transports, "mpi-transport", "tcp,shm",
+		"what Open MPI sends by; ratios are to the first: tcp (over the loopback), shm (shared memory)", parseTransport)
+	cli.Choice(cmd, "mpi-transport", mpi.TCP, mpi.SHM)
 	return cmd
 }
 

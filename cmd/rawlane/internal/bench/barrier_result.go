@@ -81,11 +81,12 @@ func (r *barrierResult) fill(all [][]uint32) {
 	}
 }
 
-// compare adds the comparison with Open MPI's line of the same loop.
+// compare adds the comparison with Open MPI's first line of the same loop.
 func (r *barrierResult) compare(openMPI []*barrierResult) {
 	for _, m := range openMPI {
 		if m.Loop == r.Loop {
 			r.MPIUS, r.ToMPI, r.MPIVersion = m.MeanUS, r.MeanUS/m.MeanUS, m.MPIVersion
+			return
 		}
 	}
 }
@@ -93,7 +94,8 @@ func (r *barrierResult) compare(openMPI []*barrierResult) {
 func (b *barrierBench) head(form *result) string {
 	with, column := "", ""
 	if len(b.openMPI) > 0 {
-		with, column = ", beside Open MPI "+b.openMPI[0].MPIVersion+" over TCP on lo", "    / MPI"
+		first := b.openMPI[0]
+		with, column = ", beside Open MPI "+first.MPIVersion+" by "+first.Link, "    / MPI"
 	}
 	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %s, %s, %d barriers, %v%s\n"+
 		"# Algorithm              loop     mean (us)      p50      p99      min      max  fastest  slowest  network"+
@@ -104,7 +106,9 @@ func (b *barrierBench) head(form *result) string {
 
 func (r *barrierResult) line() string {
 	name := r.Algo
-	if r.Chosen != r.Algo {
+	if r.Algo == mpiAlgo {
+		name = r.Chosen
+	} else if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
 	}
 	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Nacks)

@@ -62,7 +62,7 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 	r := result{
 		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
-		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(mcd.DefaultSpin),
+		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(b.cluster.Spin),
 	}
 	if b.cluster.VID != launch.NoVID {
 		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
@@ -34,6 +35,7 @@ type ClusterFlags struct {
 	Manager   string
 	captureTo string
 	Pin       string
+	Spin      time.Duration // how long a wait polls before it sleeps
 	timeout   time.Duration
 	Mode      string
 	allSpin   bool // all nodes wait at the same time, and not for node 0 alone
@@ -60,6 +62,7 @@ func (c *ClusterFlags) Register(cmd *cobra.Command) {
 	f.StringVar(&c.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&c.Pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
 	cli.Choice(cmd, "pin", "auto", "none")
+	f.DurationVar(&c.Spin, "spin", mcd.DefaultSpin, "how long a wait polls before it sleeps; 0: it sleeps at once")
 	c.TagFlags(cmd)
 	c.MachineFlags(cmd)
 	f.Lookup("mtu").Hidden = false

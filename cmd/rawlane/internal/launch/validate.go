@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -49,6 +50,8 @@ func (c *ClusterFlags) validateNumbers() error {
 		return cli.Misuse("--nics %d: want 1 to %d", c.NICs, testbed.MaxNICs)
 	case c.MTU < fabric.MinMTU || c.MTU > fabric.MaxMTU:
 		return cli.Misuse("--mtu %d: want %d to %d", c.MTU, fabric.MinMTU, fabric.MaxMTU)
+	case c.Spin < 0 || c.Spin > time.Minute:
+		return cli.Misuse("--spin %v: want 0 to %v", c.Spin, time.Minute)
 	case c.timeout <= 0:
 		return cli.Misuse("--timeout %v: want more than 0", c.timeout)
 	}

@@ -115,7 +115,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 // config makes the server's configuration of the flags.
 func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	cfg := server.Config{
-		State: m.state, DiscardState: m.discardState, Program: programName(),
+		State: m.state, DiscardState: m.discardState, KeepOverrides: m.failover, Program: programName(),
 		Logger: cli.NewLogger(cmd.ErrOrStderr(), m.json),
 	}
 	var err error
