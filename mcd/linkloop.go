@@ -51,7 +51,8 @@ func (n *nic) wait() error {
 		err = nil
 	}
 	if err != nil {
-		n.err.Store(&err)
+		failure := err // a copy: err itself then need not be allocated each time
+		n.err.Store(&failure)
 	} else if n.err.Load() != nil {
 		n.err.Store(nil)
 	}
