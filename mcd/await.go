@@ -8,8 +8,9 @@ import (
 )
 
 // Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error,
-// or until the endpoint is closed or has lost all its links, and returns ErrClosed; then c may still
-// be completed later. While it waits, the calling goroutine polls. Receive functions must not call it.
+// or until the endpoint is closed or has lost all its links, and returns ErrClosed; then c may
+// still be completed later. While it waits, the calling goroutine polls. Receive functions must not
+// call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	if !c.Done() {
 		e.wait(ctx, c, e.spinning.limit())

@@ -191,7 +191,8 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	return e, nil
 }
 
-// isShared reports whether a link is to a device that other processes may open: one of the kernel's.
+// isShared reports whether a link is to a device that other processes may open: one of the
+// kernel's.
 func isShared(l transport.Link) bool {
 	_, shared := transport.As[transport.Sharer](l)
 	return shared

@@ -59,8 +59,8 @@ func (n *nic) wait() error {
 	return err
 }
 
-// lose notes that a link is gone for good: its interface was removed, or somebody else has closed it.
-// With the last one all waits end, as nothing can come any more.
+// lose notes that a link is gone for good: its interface was removed, or somebody else has closed
+// it. With the last one all waits end, as nothing can come any more.
 func (e *Endpoint) lose(nic int, err error) {
 	e.nics[nic].gone.Store(true)
 	for i := range e.nics {
@@ -72,8 +72,8 @@ func (e *Endpoint) lose(nic int, err error) {
 }
 
 // LinkErr returns why nothing can be received by link nic now, or nil: transport.ErrInterfaceDown
-// while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile. When
-// all links of the endpoint are gone they end with ErrClosed, and the last one's error.
+// while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
+// When all links of the endpoint are gone they end with ErrClosed, and the last one's error.
 func (e *Endpoint) LinkErr(nic int) error {
 	if err := e.nics[nic].err.Load(); err != nil {
 		return *err
@@ -101,9 +101,9 @@ const busyPollTime = 30 * time.Microsecond
 
 // busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be
 // long in coming. But several show that frames come more quickly than goroutines wake, and then the
-// loop stays awake as long as they do, unless Config.Spin forbids. Where it costs next to nothing it
-// polls once more after a single frame, which gives the frame's memory back: else the next Wait would
-// find a ring that is not empty. The caller holds the poll lock; busyPoll gives it back.
+// loop stays awake as long as they do, unless Config.Spin forbids. Where it costs next to nothing
+// it polls once more after a single frame, which gives the frame's memory back: else the next Wait
+// would find a ring that is not empty. The caller holds the poll lock; busyPoll gives it back.
 func (e *Endpoint) busyPoll() {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics

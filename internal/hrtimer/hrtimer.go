@@ -1,8 +1,8 @@
 // Package hrtimer is a timer for less than a millisecond.
 //
 // A Go process in which nothing runs sleeps in epoll_wait(2), whose timeout is in milliseconds: a
-// timer of 50 µs then fires after 1.1 ms. A timerfd(2) ends that sleep on time. Measured, in an idle
-// process: 50 µs become 105 µs (go test -run - -bench . ./internal/hrtimer).
+// timer of 50 µs then fires after 1.1 ms. A timerfd(2) ends that sleep on time. Measured, in an
+// idle process: 50 µs become 105 µs (go test -run - -bench . ./internal/hrtimer).
 package hrtimer
 
 import (
@@ -55,8 +55,8 @@ func (t *Timer) fire() {
 	}
 }
 
-// Stop ends the timer for good, and waits for the goroutine that watches the timerfd. A call of f by
-// the runtime's timer may end after it. f must not call it.
+// Stop ends the timer for good, and waits for the goroutine that watches the timerfd. A call of f
+// by the runtime's timer may end after it. f must not call it.
 func (t *Timer) Stop() {
 	t.at.Store(0)
 	t.coarse.Stop()

@@ -18,8 +18,8 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network interface.
-// Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network
+// interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
