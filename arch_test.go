@@ -66,7 +66,13 @@ var floors = []struct {
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/monotime", "internal/clock"}},
 	{"transport/fault", []string{"transport", "internal/impair", "internal/monotime", "internal/clock", "internal/prng"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/monotime", "internal/clock"}},
+	{"transport/packet", []string{"transport", "transport/grant", "internal/afpacket"}},
+	{"transport/ring", []string{"transport", "transport/grant", "internal/afpacket"}},
+	{"transport/grant", []string{"transport", "transport/grant/internal/...", "internal/afpacket"}},
+	{"transport/grant/internal/...", []string{"transport"}},
+	{"transport/grant/server", []string{"transport", "transport/grant/internal/...", "internal/afpacket", "internal/unixsocket"}},
 	{"internal/afpacket", []string{"transport"}},
+	{"internal/unixsocket", nil},
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
 	{"internal/congestion", nil},
 	{"internal/crc32c", nil},
@@ -89,7 +95,7 @@ var cores = []string{
 	"internal/impair", "internal/timewheel",
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
-	"memfifo/internal/reliable",
+	"memfifo/internal/reliable", "transport/grant/internal/rules", "transport/grant/internal/protocol",
 }
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}

@@ -10,6 +10,8 @@
 //	transport/capture     a wrapper that writes frames to a pcapng file
 //	transport/fault       a wrapper that loses, delays and alters frames, by a seed
 //	transport/trace       a wrapper that logs frames
+//	transport/grant       packet sockets for programs that may not open them, from a service
+//	transport/grant/server  that service
 //	transport/linktest    the conformance suite that every link passes
 //
 // VLAN routes, the choice between several paths:
