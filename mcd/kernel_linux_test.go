@@ -17,13 +17,13 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/ring"
+	rings "github.com/rawlane/rawlane/transport/ring"
 )
 
 // ringAt opens a ring in a node's namespace. It is closed with its endpoint, or else by the test.
-func ringAt(t *testing.T, bed *testbed.Bed, node int, name string) (l *ring.Link) {
+func ringAt(t *testing.T, bed *testbed.Bed, node int, name string) (l *rings.Link) {
 	t.Helper()
-	err := bed.Node(node).Do(func() (err error) { l, err = ring.Open(name, ring.Config{}); return err })
+	err := bed.Node(node).Do(func() (err error) { l, err = rings.Open(name, rings.Config{}); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,9 +290,9 @@ func TestKernel_EtherTypesMustAgree(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	const other transport.EtherType = 0x88b6
 	open := func(node int, linkType, configType transport.EtherType) (*mcd.Endpoint, error) {
-		var l *ring.Link
+		var l *rings.Link
 		err := bed.Node(node).Do(func() (err error) {
-			l, err = ring.Open("eth0", ring.Config{EtherType: linkType})
+			l, err = rings.Open("eth0", rings.Config{EtherType: linkType})
 			return err
 		})
 		if err != nil {
