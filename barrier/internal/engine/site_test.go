@@ -62,11 +62,14 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 // answerUnknown answers a message of a group that does not exist here, not yet or not any
 // longer.
 func (s *site) answerUnknown(m *member, from int, msg *Message) {
-	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
+	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation, Answers: msg.Kind}
 	switch {
-	case msg.Kind == Nack && m != nil:
-		answer = m.Goodbye()
-	case msg.Kind == Nack, msg.Kind == StatusRequest:
+	case (msg.Kind == Nack || msg.Kind == Report) && m != nil:
+		if out, ok := m.Farewell(slices.Index(m.nodes, from), msg, nil); ok {
+			m.flush(out)
+			return
+		}
+	case msg.Kind == Nack, msg.Kind == StatusRequest, msg.Kind == Report:
 	case msg.Kind == Bye:
 		answer.Kind, answer.Algorithm = ByeAck, msg.Algorithm
 	default:
