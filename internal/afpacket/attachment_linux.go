@@ -79,7 +79,7 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if a.ifi, a.mac, err = findInterface(name); err != nil {
 		return err
 	}
-	nic, err := askDriver(a.ifi.Name)
+	nic, err := askDriver(a.ifi)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 // attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
 // promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
 func (a *Attachment) attach(nic driver) error {
-	a.state.index = a.ifi.Index
+	a.state.index, a.state.mac = a.ifi.Index, a.mac
 	a.groups = newGroups(a.ifi.Index, a.socket)
 	if err := a.socket.Control(a.bind); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -76,18 +77,51 @@ type driver struct {
 	// filtersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
 	// and many server NICs do. It is false if the driver does not say.
 	filtersVLANs bool
-	txQueues     int // transmit queues in use; 1 if the driver does not say
+	txQueues     int // transmit queues in use or, if the driver does not say, how many there are
 }
 
-func askDriver(name string) (driver, error) {
+func askDriver(ifi *net.Interface) (driver, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
 		return driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	features, _ := e.Features(name)    // nil if the driver does not say
-	channels, _ := e.GetChannels(name) // likewise zero
-	return driver{features["rx-vlan-filter"], max(int(channels.TxCount+channels.CombinedCount), 1)}, nil
+	features, _ := e.Features(ifi.Name)    // nil if the driver does not say
+	channels, _ := e.GetChannels(ifi.Name) // likewise zero
+	queues := int(channels.TxCount + channels.CombinedCount)
+	if queues == 0 {
+		queues = txQueues(ifi.Index)
+	}
+	return driver{features["rx-vlan-filter"], queues}, nil
+}
+
+// txQueues returns how many transmit queues the kernel keeps for an interface, or 1 if it does not
+// say. Bonds, VLAN devices and others without a driver of their own have no other answer.
+func txQueues(index int) int {
+	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
+	if err != nil {
+		return 1
+	}
+	messages, err := syscall.ParseNetlinkMessage(rib)
+	if err != nil {
+		return 1
+	}
+	for _, m := range messages {
+		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
+			binary.NativeEndian.Uint32(m.Data[4:]) != uint32(index) { // ifinfomsg.ifi_index
+			continue
+		}
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			return 1
+		}
+		for _, a := range attributes {
+			if a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4 {
+				return max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+			}
+		}
+	}
+	return 1
 }
 
 // namespace identifies this thread's network namespace, or is "" where the system does not tell. It

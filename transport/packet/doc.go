@@ -7,8 +7,8 @@
 // thread for each frame that it has sent.
 //
 // Package ring copies each frame once less and polls without a system call. Both need CAP_NET_RAW,
-// which an ordinary user has inside a user namespace; what ring says of VLANs on real NICs holds
-// here too.
+// which an ordinary user has inside a user namespace; what ring says of VLANs and of transmit
+// queues on real NICs holds here too.
 package packet
 
 import "github.com/rawlane/rawlane/transport"

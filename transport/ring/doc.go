@@ -17,6 +17,16 @@
 // The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace. What it changes
 // on the NIC (group membership, promiscuous mode) the kernel undoes when the socket is closed.
 //
+// # Order on NICs with several transmit queues
+//
+// Frames keep their order as long as they take one queue. Past the queueing discipline the kernel
+// chooses the queue by the processor that sends, so the link goes past it only on NICs with one.
+// Through it the kernel chooses by what it makes of the frame's headers: always the same queue for
+// one link. But where transmit packet steering (XPS) is on, as some drivers leave it, the processor
+// decides again, and frames overtake each other when the sender is moved to another one. Turn it
+// off ("echo 0" into each of /sys/class/net/eth0/queues/tx-*/xps_cpus), or leave the NIC one queue
+// ("ethtool -L eth0 combined 1").
+//
 // # VLANs on real NICs
 //
 // All VIDs are received. Drivers with a VLAN filter (rx-vlan-filter in ethtool -k: virtio-net,
@@ -36,7 +46,7 @@ type Config struct {
 	// transport.EtherTypeAny means all.
 	EtherType transport.EtherType
 	// Slots is how many received frames the ring holds, rounded up to a power of two. 0 means
-	// DefaultSlots.
+	// DefaultSlots, or as many as 16 MiB hold: fewer where the MTU is over 16,000 bytes.
 	Slots int
 	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
 	Promiscuous bool
@@ -54,5 +64,7 @@ type Config struct {
 // takes the next power of two above the MTU: 2 KiB for Ethernet's 1,500 bytes.
 const (
 	DefaultSlots = 1024
-	MaxSlots     = 1 << 16
+	// defaultMemory, in bytes, bounds the ring where Config.Slots is left open.
+	defaultMemory = 16 << 20
+	MaxSlots      = 1 << 16
 )

@@ -38,7 +38,7 @@ var (
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (without CAP_NET_RAW),
 // ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	l := &Link{socket: socket{slots: cmp.Or(cfg.Slots, DefaultSlots)}}
+	l := &Link{socket: socket{slots: cfg.Slots}}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
 	}, &l.socket)
@@ -94,13 +94,13 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	return n
 }
 
-// Close implements transport.Link. It waits for a Poll in progress
-// on another goroutine.
+// Close implements transport.Link. It waits for a Poll in progress on another goroutine. Views of
+// frames show nothing of use after it.
 func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {
-	slots   int        // wanted
+	slots   int        // wanted; 0: the default
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
 	ring    ring
@@ -110,6 +110,7 @@ type socket struct {
 
 // Open implements afpacket.Socket.
 func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
+	s.slots = cmp.Or(s.slots, defaultSlots(ifi.MTU))
 	if s.slots < 2 || s.slots > MaxSlots {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}

@@ -34,8 +34,15 @@ const slotHeader = 128
 // blockSize is what the kernel allocates at once, in bytes. A slot does not straddle two blocks.
 const blockSize = 1 << 16
 
+// slotSizeFor returns how much memory a slot takes for frames of an MTU: a power of two.
+func slotSizeFor(mtu int) int { return 1 << bits.Len(uint(slotHeader+mtu+transport.MaxHeaderLen-1)) }
+
+// defaultSlots returns how many slots a ring has by default: DefaultSlots, or fewer where these
+// would take more than defaultMemory.
+func defaultSlots(mtu int) int { return min(DefaultSlots, defaultMemory/slotSizeFor(mtu)) }
+
 func (r *ring) open(fd, mtu, slots int) error {
-	r.slotSize = 1 << bits.Len(uint(slotHeader+mtu+transport.MaxHeaderLen-1))
+	r.slotSize = slotSizeFor(mtu)
 	count := 1 << bits.Len(uint(slots-1))
 	block := max(blockSize, r.slotSize)
 	count = max(count, block/r.slotSize)
@@ -52,13 +59,13 @@ func (r *ring) open(fd, mtu, slots int) error {
 	if err != nil {
 		return err
 	}
-	r.memory, err = unix.Mmap(fd, 0, count*r.slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r.memory, err = mapRing(fd, count*r.slotSize)
 	return err
 }
 
 func (r *ring) close() {
 	if r.memory != nil {
-		_ = unix.Munmap(r.memory) // it is a mapping of ours
+		retire(r.memory)
 		r.memory = nil
 	}
 }

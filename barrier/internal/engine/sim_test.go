@@ -40,8 +40,10 @@ type cluster struct {
 	sites []*site
 	armed []monotime.Time      // by node: when its timer fires; zero: it does not
 	in    []map[barrier]uint32 // by node: the generation that was entered last
+	skew  []time.Duration      // by node: how far its clock has jumped
 
-	timeout time.Duration
+	receive func(to, from, nic int, b []byte) // a frame has come
+	timeout time.Duration                     // of peers
 	crashed []int
 	parted  bool                                  // the network was, for longer than the peer timeout
 	wrong   string                                // the first broken promise
@@ -59,20 +61,23 @@ func newCluster(algo string, net sim.Config) *cluster {
 }
 
 func newClusterOf(algo string, net sim.Config, timeout time.Duration) *cluster {
-	g := &cluster{armed: make([]monotime.Time, net.Nodes), timeout: timeout}
+	g := &cluster{armed: make([]monotime.Time, net.Nodes), skew: make([]time.Duration, net.Nodes), timeout: timeout}
 	g.Run(monotime.At(time.Second)) // the engines take the zero instant for none
 	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
 	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, b []byte) {
-		g.sites[to].receive(g.Now(), from, nic, b)
-		g.arm(to)
+		g.receive(to, from, nic, b)
 	})
+	g.receive = func(to, from, nic int, b []byte) {
+		g.sites[to].receive(g.clock(to), from, nic, b)
+		g.arm(to)
+	}
 	for node := range net.Nodes {
 		s := &site{node: node}
 		s.post = func(to []int, nic int, b []byte) {
 			if len(to) > 1 {
 				g.net.Multicast(node, nic, b)
-			} else if len(to) == 1 {
+			} else if len(to) == 1 && to[0] < net.Nodes {
 				g.net.Send(node, to[0], nic, b)
 			}
 		}
@@ -110,7 +115,7 @@ func (g *cluster) enter(node int, b barrier) {
 	if int32(before+1-g.in[node][b]) > 0 { // else it entered that in a former life
 		g.in[node][b] = before + 1
 	}
-	if err := m.arrive(g.Now(), b.number); err != nil {
+	if err := m.arrive(g.clock(node), b.number); err != nil {
 		if f := m.Failure(b.number); f != nil {
 			g.fail(m, b, f)
 		} else {
@@ -146,6 +151,9 @@ func (g *cluster) fail(m *member, b barrier, f *Failure) {
 	g.failed(m.site.node, b, f)
 }
 
+// clock is what a node's clock says.
+func (g *cluster) clock(node int) monotime.Time { return g.Now().Add(g.skew[node]) }
+
 func (g *cluster) broken(format string, a ...any) {
 	if g.wrong == "" {
 		g.wrong = fmt.Sprintf("at %v: ", g.Now()) + fmt.Sprintf(format, a...)
@@ -155,6 +163,7 @@ func (g *cluster) broken(format string, a ...any) {
 // arm sets a node's timer.
 func (g *cluster) arm(node int) {
 	at, ok := g.sites[node].deadline()
+	at = at.Add(-g.skew[node])
 	if !ok || !g.armed[node].IsZero() && !at.Before(g.armed[node]) {
 		return
 	}
@@ -171,7 +180,7 @@ func (g *cluster) arm(node int) {
 
 func (g *cluster) tick(node int) {
 	g.armed[node] = monotime.Time{}
-	g.sites[node].advance(g.Now())
+	g.sites[node].advance(g.clock(node))
 	g.arm(node)
 }
 

@@ -28,16 +28,18 @@ const demoTimeout = time.Minute
 func NewCommand() *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
-		Use: "demo [--link fabric|packet|ring]",
-		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, " +
-			"with tables of microseconds",
+		Use:   "demo [--link fabric|packet|ring]",
+		Short: "Take the tour: messages, remote memory, barriers and paths of a small cluster",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
 between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
 memory, is refused where it may not, counts together in one word, fills a queue, passes barriers of
 each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
-are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
+are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.
+
+  rawlane demo
+  rawlane demo --link ring`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
@@ -46,6 +48,7 @@ are network namespaces with real interfaces; an ordinary user gets them inside a
 		},
 	}
 	cmd.Flags().StringVar(&kind, "link", "fabric", "kind of link: "+launch.LinkKinds())
+	launch.LinkChoice(cmd)
 	return cmd
 }
 

@@ -6,17 +6,25 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
@@ -71,11 +79,16 @@ func (l *lockedBuffer) String() string {
 // TCP.
 func startManager(t *testing.T, args ...string) (address string) {
 	t.Helper()
+	return startManagerLogging(t, new(lockedBuffer), args...)
+}
+
+// startManagerLogging is startManager with a log for the test.
+func startManagerLogging(t *testing.T, log *lockedBuffer, args ...string) (address string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var log lockedBuffer
 	status := make(chan int, 1)
 	go func() {
-		status <- cli.Execute(ctx, cli.NewRoot(verbs), append([]string{"manager"}, args...), strings.NewReader(""), &log, &log)
+		status <- cli.Execute(ctx, cli.NewRoot(verbs), append([]string{"manager"}, args...), strings.NewReader(""), log, log)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -126,13 +139,118 @@ func TestRouteVerbsByTLS(t *testing.T) {
 	verb(cli.ExitFailed, "one-sided", append([]string{"rollback", "--managers"}, good[1:]...)...)
 	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", otherCert, "--tls-key", otherKey, "--tls-ca", cert)
 	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", otherCert)
-	verb(cli.ExitFailed, "HTTP status 400", "log", "--manager", addr)
+	verb(cli.ExitFailed, "this address takes TLS alone (want a certificate, its key and the CA: --tls-cert, --tls-key and --tls-ca)", "log", "--manager", addr)
 	verb(cli.ExitFailed, "no certificate in it (want PEM)", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", plan)
 	verb(cli.ExitMisused, "TLS wants all of --tls-cert, --tls-key and --tls-ca", "log", "--manager", addr, "--tls-cert", cert)
+
+	plain := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0")
+	verb(cli.ExitFailed, "it does not speak TLS (leave --tls-cert, --tls-key and --tls-ca out)", "log", "--manager", plain, "--tls-cert", cert, "--tls-key", key, "--tls-ca", cert)
 
 	_, errs, status := command(t, "manager", "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "0.0.0.0:0")
 	if status != cli.ExitFailed || !strings.Contains(errs, "not a loopback address, and no TLS: anybody could change the routes") {
 		t.Errorf("without TLS: status %d, %s", status, errs)
+	}
+}
+
+// At SIGHUP a manager uses the certificates that are in its files by then; if they cannot be read
+// it goes on with the old ones.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		signals := make(chan os.Signal, 1)
+		var log strings.Builder
+		var outcome error
+		read := 0
+		ended := make(chan struct{})
+		go func() {
+			reloadOn(ctx, signals, func() error { read++; return outcome }, slog.New(slog.NewTextHandler(&log, nil)))
+			close(ended)
+		}()
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		outcome = errors.New("no such file")
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		cancel()
+		<-ended
+		if read != 2 || !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "no such file") {
+			t.Errorf("read %d times: %s", read, log.String())
+		}
+	})
+}
+
+func TestCertificateFilesThatChange(t *testing.T) {
+	cert, key := certificate(t)
+	var files cli.TLSFiles
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	files.Register(flags, "")
+	if err := flags.Parse([]string{"--tls-cert", cert, "--tls-key", key, "--tls-ca", cert}); err != nil {
+		t.Fatal(err)
+	}
+	config, reload, err := files.Reloading()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() string {
+		t.Helper()
+		c, err := config.GetConfigForClient(nil)
+		if err != nil || c.ClientAuth != tls.RequireAndVerifyClientCert || c.ClientCAs == nil {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		return string(c.Certificates[0].Certificate[0])
+	}
+	first := serial()
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := reload(); err == nil || serial() != first {
+		t.Errorf("an empty key: %v", err)
+	}
+	otherCert, otherKey := certificate(t)
+	for from, to := range map[string]string{otherCert: cert, otherKey: key} {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reload(); err != nil || serial() == first {
+		t.Errorf("another certificate: %v", err)
+	}
+}
+
+// Only this verb takes SIGHUP for something else than its end.
+func TestIsAsked(t *testing.T) {
+	for line, want := range map[string]bool{"manager --failover": true, "--x manager": true, "route log --manager manager": false, "": false} {
+		if got := IsAsked(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
+
+// A scraper reads metrics without a certificate.
+func TestReadOnlyListener(t *testing.T) {
+	var log lockedBuffer
+	addr := startManagerLogging(t, &log, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--listen-read-only", "127.0.0.1:0")
+	m := regexp.MustCompile(`msg="listening, read-only" network=tcp address=(\S+)`).FindStringSubmatch(log.String())
+	if m == nil || m[1] == addr {
+		t.Fatalf("%s", log.String())
+	}
+	w, err := http.Get("http://" + m[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if w.StatusCode != http.StatusOK {
+		t.Errorf("%d", w.StatusCode)
+	}
+	for _, want := range []string{"every user of this machine can change the routes by this address", "without --state nothing outlives this manager"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("it does not say %q: %s", want, log.String())
+		}
 	}
 }
 

@@ -2,14 +2,17 @@ package testbed
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +40,11 @@ its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,..
 RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Lines that a program
 prints are marked with its node's number.
 
-If one fails, the others are ended, and its exit status is the command's.`,
+If one fails, the others are ended, and its exit status is the command's: 128 and the signal's number
+if a signal ended it.
+
+  rawlane run -n 4 ./program --its-own-flag
+  go build -o hello ./examples/hello && rawlane run -n 2 ./hello`,
 		Args: cli.Arguments(1, math.MaxInt, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := validBed(&cfg, "-n"); err != nil {
@@ -52,7 +59,7 @@ If one fails, the others are ended, and its exit status is the command's.`,
 }
 
 func run(cmd *cobra.Command, cfg testbed.Config, args []string) error {
-	if _, err := exec.LookPath(args[0]); err != nil {
+	if err := findProgram(args[0]); err != nil {
 		return err
 	}
 	bed, err := testbed.Open(cfg)
@@ -66,24 +73,48 @@ func run(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 	}
 	defer func() { _ = os.Remove(hostfile) }()
 
-	var printing sync.Mutex // held for one line
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	printer := &printer{failed: stop}
 	programs := make([]*exec.Cmd, cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
 		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
 			envNodes+"="+strconv.Itoa(cfg.Nodes), envInterfaces+"="+launch.Interfaces(cfg.NICs),
 			envHostfile+"="+hostfile)
-		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printing: &printing}
-		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printing: &printing}
+		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
+		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()
 		defer errs.flush()
 		c.Stdout, c.Stderr = out, errs
 		programs[k] = c
 	}
-	err = launch.RunAll(cmd.Context(), bed, programs, 0)
+	err = launch.RunAll(ctx, bed, programs, 0)
+	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
+		return cause // nobody reads, and that is why the programs ended
+	}
 	var status *cli.StatusError
 	if errors.As(err, &status) {
 		cmd.PrintErrf("rawlane run: %v; the others were ended\n", status)
+	}
+	return err
+}
+
+// findProgram reports whether a program is there to be run.
+func findProgram(name string) error {
+	_, err := exec.LookPath(name)
+	var failed *exec.Error
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return fmt.Errorf("program %q: it is in this folder, which is not in PATH (want ./%s)", name, name)
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("program %q: not found in PATH (want its path, as ./%s)", name, name)
+	case errors.As(err, &failed):
+		var where *fs.PathError
+		if errors.As(failed.Err, &where) {
+			failed.Err = where.Err
+		}
+		return fmt.Errorf("program %q: %w", name, failed.Err)
 	}
 	return err
 }
@@ -102,12 +133,18 @@ func writeHostfile(cfg testbed.Config) (path string, err error) {
 	return f.Name(), f.Close()
 }
 
+// printer lets one program print at a time.
+type printer struct {
+	sync.Mutex                 // held for one line
+	failed     func(err error) // called when a line cannot be written
+}
+
 // lineWriter writes whole lines, each after a prefix.
 type lineWriter struct {
-	prefix   string
-	out      io.Writer
-	printing *sync.Mutex
-	rest     []byte // of a line that has not ended
+	prefix  string
+	out     io.Writer
+	printer *printer
+	rest    []byte // of a line that has not ended
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -125,9 +162,12 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
-	w.printing.Lock()
-	defer w.printing.Unlock()
+	w.printer.Lock()
+	defer w.printer.Unlock()
 	_, err := fmt.Fprintf(w.out, "%s%s", w.prefix, b)
+	if err != nil {
+		w.printer.failed(err)
+	}
 	return err
 }
 
