@@ -65,7 +65,11 @@ func (s *site) answerUnknown(m *member, from int, msg *Message) {
 	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation, Answers: msg.Kind}
 	switch {
 	case (msg.Kind == Nack || msg.Kind == Report) && m != nil:
-		if out, ok := m.Farewell(slices.Index(m.nodes, from), msg, nil); ok {
+		rank := slices.Index(m.nodes, from)
+		if rank < 0 {
+			return
+		}
+		if out, ok := m.Farewell(rank, msg, nil); ok {
 			m.flush(out)
 			return
 		}
