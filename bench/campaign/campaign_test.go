@@ -161,3 +161,12 @@ func TestLayers_AreWhole(t *testing.T) {
 		keys[u.key()] = true
 	}
 }
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -150,7 +150,7 @@ func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout
 		return err
 	}
 	c := &campaign{profile: p, units: units, state: s, out: stderr, now: time.Now,
-		shop: &workshop{root: root, dir: dir, built: map[string]string{}}}
+		shop: &workshop{root: root, dir: dir, profile: p, built: map[string]string{}}}
 	if o.hours > 0 {
 		c.until = c.now().Add(time.Duration(o.hours * float64(time.Hour)))
 	}

@@ -20,6 +20,9 @@ type workshop struct {
 	root  string // of the tree
 	dir   string // of programs
 	built map[string]string
+
+	profile     profile
+	mutantsFrom uint64 // which of the list is the first
 }
 
 // pieceTimeout is far more than a piece takes: one that takes longer hangs.
@@ -61,15 +64,38 @@ func (s seeded) work(ctx context.Context, w *workshop, cursor, size uint64) (res
 	if err != nil {
 		return result{}, err
 	}
+	return s.run(ctx, w, bin, cursor+1, size, pieceTimeout)
+}
+
+// run runs the test from a seed on.
+func (s seeded) run(ctx context.Context, w *workshop, bin string, seed, n uint64, most time.Duration) (result, error) {
 	args := []string{
-		"-test.run", "^" + s.test + "$", "-test.v", "-test.timeout", pieceTimeout.String(),
-		fmt.Sprintf("-%s=%d", s.seedFlag, cursor+1), fmt.Sprintf("-%s=%d", s.runs, size),
+		"-test.run", "^" + s.test + "$", "-test.v", "-test.timeout", most.String(),
+		fmt.Sprintf("-%s=%d", s.seedFlag, seed), fmt.Sprintf("-%s=%d", s.runs, n),
 	}
 	cmd := w.command(ctx, bin, append(args, s.flags...)...)
 	cmd.Dir = filepath.Join(w.root, s.pkg)
 	out, err := cmd.CombinedOutput()
-	repeat := fmt.Sprintf("go test ./%s -run '^%s$' -%s=%d -%s=%d", s.pkg, s.test, s.seedFlag, cursor+1, s.runs, size)
+	repeat := fmt.Sprintf("go test ./%s -run '^%s$' -%s=%d -%s=%d", s.pkg, s.test, s.seedFlag, seed, s.runs, n)
 	return judge(string(out), err, strings.Join(append([]string{repeat}, s.flags...), " "))
+}
+
+// searched is the search of a core's states: of few of them with --commit.
+type searched struct{ pkg, few, all string }
+
+func (s searched) work(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
+	how := s.all
+	if w.profile == commit {
+		how = s.few
+	}
+	bin, err := w.binary(ctx, s.pkg)
+	if err != nil {
+		return result{}, err
+	}
+	cmd := w.command(ctx, bin, "-test.run", "^TestSearch$", "-test.v", "-test.timeout", "10h", how)
+	cmd.Dir = filepath.Join(w.root, s.pkg)
+	out, err := cmd.CombinedOutput()
+	return judge(string(out), err, fmt.Sprintf("go test ./%s -run '^TestSearch$' -v -timeout 10h %s", s.pkg, how))
 }
 
 var (

@@ -18,6 +18,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/demo"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/diagnose"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/grant"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
@@ -55,6 +56,7 @@ var verbs = []func() *cobra.Command{
 	barrier.NewCommand,
 	route.NewCommand,
 	manager.NewCommand,
+	grant.NewCommand,
 	sim.NewCommand,
 	diagnose.NewDoctorCommand,
 	diagnose.NewNodeCommand,

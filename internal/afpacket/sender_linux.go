@@ -46,8 +46,16 @@ const carrierEvery = 32
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, nic driver, src transport.MAC, bypassQdisc bool) error {
-	fd, err := openSendSocket(ifi.Index, bypassQdisc && nic.txQueues == 1)
+func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) error {
+	fd, err := cfg.Granted.TakeSend()
+	if cfg.Granted == nil {
+		fd, err = OpenSendSocket(ifi.Index)
+	}
+	if err == nil && cfg.BypassQdisc && nic.TxQueues == 1 {
+		if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+			_ = unix.Close(fd) // the first error is the one to report
+		}
+	}
 	if err != nil {
 		return Explain("open the sending socket", err)
 	}
@@ -80,22 +88,22 @@ func (s *sender) makeRoom() {
 // frameOverhead is what the kernel keeps with a frame, in bytes.
 const frameOverhead = 512
 
-func openSendSocket(index int, bypassQdisc bool) (int, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// OpenSendSocket makes a socket that sends by an interface and receives nothing.
+func OpenSendSocket(index int) (int, error) {
+	fd, err := OpenSocket()
 	if err != nil {
 		return -1, err
 	}
-	if bypassQdisc {
-		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
-	}
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}) // protocol 0: nothing is received
-	}
-	if err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil { // protocol 0: nothing is received
 		_ = unix.Close(fd) // the first error is the one to report
 		return -1, err
 	}
 	return fd, nil
+}
+
+// OpenSocket makes a packet socket. It receives nothing before it is bound.
+func OpenSocket() (int, error) {
+	return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 }
 
 // close makes later sends return transport.ErrClosed.

@@ -62,12 +62,12 @@ func bypassOf(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	nic, err := askDriver(ifi)
+	nic, err := AskDriver(ifi)
 	if err != nil {
 		return 0, err
 	}
 	var s sender
-	if err := s.open(ifi, nic, transport.MAC{2, 0, 0, 0, 0, 1}, true); err != nil {
+	if err := s.open(ifi, nic, transport.MAC{2, 0, 0, 0, 0, 1}, Config{BypassQdisc: true}); err != nil {
 		return 0, err
 	}
 	defer s.close()
@@ -83,7 +83,7 @@ func onEth0(t *testing.T, bed *testbed.Bed, bypassQdisc bool) (s *sender) {
 		if err != nil {
 			return err
 		}
-		return s.open(ifi, driver{txQueues: 1}, testbed.MAC(0, 0), bypassQdisc)
+		return s.open(ifi, Driver{TxQueues: 1}, testbed.MAC(0, 0), Config{BypassQdisc: bypassQdisc})
 	})
 	if err != nil {
 		t.Fatal(err)

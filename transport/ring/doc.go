@@ -14,8 +14,9 @@
 // one stays in the payload, behind EtherType 0x8100: to receive such frames, open the link for
 // transport.EtherTypeAny. There is no cgo, and no allocation per frame.
 //
-// The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace. What it changes
-// on the NIC (group membership, promiscuous mode) the kernel undoes when the socket is closed.
+// The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace, or a service that
+// has it and hands out sockets: see package grant. What it changes on the NIC (group membership,
+// promiscuous mode) the kernel undoes when the socket is closed.
 //
 // # Order on NICs with several transmit queues
 //
@@ -38,7 +39,11 @@
 // Documentation/networking/packet_mmap.rst.
 package ring
 
-import "github.com/rawlane/rawlane/transport"
+import (
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
+)
 
 // Config of a link. The zero value is right for rawlane's own frames.
 type Config struct {
@@ -58,13 +63,15 @@ type Config struct {
 	// is full. It is never bypassed on a NIC with several transmit queues, where frames would lose
 	// their order.
 	Qdisc bool
+	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
+	// itself where the system refuses a socket. The link takes it: it is closed with the link, and
+	// if Open fails. EtherType and Slots are the grant's.
+	Grant *grant.Grant
 }
 
 // Limits of Config.Slots. The default holds one millisecond of a million frames a second. A slot
 // takes the next power of two above the MTU: 2 KiB for Ethernet's 1,500 bytes.
 const (
-	DefaultSlots = 1024
-	// defaultMemory, in bytes, bounds the ring where Config.Slots is left open.
-	defaultMemory = 16 << 20
-	MaxSlots      = 1 << 16
+	DefaultSlots = afpacket.DefaultSlots
+	MaxSlots     = afpacket.MaxSlots
 )

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -12,13 +13,13 @@ import (
 // A ring's default size is bounded in slots and in bytes, whatever the MTU.
 func TestDefaultSlots_AreBoundedInMemory(t *testing.T) {
 	for mtu, want := range map[int]int{68: 1024, 1500: 1024, 9000: 1024, 16000: 1024, 16300: 512, 65535: 128} {
-		if got := defaultSlots(mtu); got != want {
+		if got := afpacket.NewRingLayout(mtu, 0).Slots; got != want {
 			t.Errorf("MTU %d: %d slots, want %d", mtu, got, want)
 		}
 	}
 	bed := testbed.ForTest(t, testbed.Config{MTU: 65535})
 	a, _ := testbed.OpenPair(t, bed, func(name string) (*Link, error) { return Open(name, Config{}) })
-	if n := len(a.socket.ring.memory); n > defaultMemory {
+	if n := len(a.socket.ring.memory); n > 16<<20 {
 		t.Errorf("MTU 65535: %d bytes", n)
 	}
 }

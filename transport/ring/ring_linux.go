@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -27,39 +26,15 @@ type slot struct {
 	memory []byte
 }
 
-// slotHeader is the most that the kernel puts before a frame in a slot, in bytes: its header, an
-// address, alignment.
-const slotHeader = 128
-
-// blockSize is what the kernel allocates at once, in bytes. A slot does not straddle two blocks.
-const blockSize = 1 << 16
-
-// slotSizeFor returns how much memory a slot takes for frames of an MTU: a power of two.
-func slotSizeFor(mtu int) int { return 1 << bits.Len(uint(slotHeader+mtu+transport.MaxHeaderLen-1)) }
-
-// defaultSlots returns how many slots a ring has by default: DefaultSlots, or fewer where these
-// would take more than defaultMemory.
-func defaultSlots(mtu int) int { return min(DefaultSlots, defaultMemory/slotSizeFor(mtu)) }
-
-func (r *ring) open(fd, mtu, slots int) error {
-	r.slotSize = slotSizeFor(mtu)
-	count := 1 << bits.Len(uint(slots-1))
-	block := max(blockSize, r.slotSize)
-	count = max(count, block/r.slotSize)
-	r.mask = uint32(count - 1)
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
-		return err
+// open maps the ring's memory, and sets it up first unless that is done.
+func (r *ring) open(fd int, layout afpacket.RingLayout, isSetUp bool) (err error) {
+	if !isSetUp {
+		if err := layout.SetUp(fd); err != nil {
+			return err
+		}
 	}
-	err := unix.SetsockoptTpacketReq(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &unix.TpacketReq{
-		Block_size: uint32(block),
-		Block_nr:   uint32(count * r.slotSize / block),
-		Frame_size: uint32(r.slotSize),
-		Frame_nr:   uint32(count),
-	})
-	if err != nil {
-		return err
-	}
-	r.memory, err = mapRing(fd, count*r.slotSize)
+	r.slotSize, r.mask = layout.SlotSize, uint32(layout.Slots-1)
+	r.memory, err = mapRing(fd, layout.Bytes())
 	return err
 }
 

@@ -122,7 +122,7 @@ func rawCure() string {
 	if err != nil {
 		program = "PROGRAM"
 	}
-	return "run as root, or: sudo setcap cap_net_raw+ep " + program
+	return "run as root, or: sudo setcap cap_net_raw+ep " + program + ", or have root run: rawlane grant"
 }
 
 // checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,

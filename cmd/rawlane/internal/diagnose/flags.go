@@ -161,7 +161,7 @@ func (p *pathFlags) open(cmd *cobra.Command) (nodes []*mcd.Endpoint, closeAll fu
 		}
 		return []*mcd.Endpoint{m.Endpoint}, m.Close, nil
 	}
-	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes)
+	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes, nil)
 	if err != nil {
 		return nil, nil, err
 	}
