@@ -21,8 +21,9 @@ var verbImports = []string{
 	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "sim/...", "transport/...", "vlan/...",
 }
 
-// floors is the house of docs/architecture.md. A package imports from its own list alone; a test may import
-// anything. A prefix ending in /... covers a folder and what is in it; the longest prefix counts.
+// floors is the house of docs/architecture.md. A package imports from its own list alone; a test
+// may import anything. A prefix ending in /... covers a folder and what is in it; the longest
+// prefix counts.
 var floors = []struct {
 	prefix  string
 	imports []string
@@ -54,7 +55,7 @@ var floors = []struct {
 	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
 	{"vlan/manager", []string{"vlan", "vlan/plan", "vlan/manager/api", "transport"}},
 	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
-	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock"}},
+	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock", "internal/monotime"}},
 	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
 	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport"}},
 	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
@@ -209,7 +210,8 @@ func TestNamesSayWhatIsInside(t *testing.T) {
 	}
 }
 
-// The library's own packages are Go alone: cgo would take cross-compiling and static binaries from its users.
+// The library's own packages are Go alone: cgo would take cross-compiling and static binaries from
+// its users.
 func TestNoCgo(t *testing.T) {
 	files, set := sources(t)
 	for _, f := range files {
