@@ -149,7 +149,7 @@ func workFuzz(ctx context.Context, w *workshop, cursor, _ uint64) (r result, err
 		"-fuzztime", fmt.Sprintf("%ds", fuzzSeconds)}
 	out, err := w.command(ctx, "go", args...).CombinedOutput()
 	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds, "fuzz targets max": uint64(len(all))}
-	// Go's fuzzer now and then reports the end of its time as a failure, without an input that fails.
+	// Go's fuzzer now and then reports the end of its time as a failure, without a failing input.
 	if text := string(out); err != nil && strings.Contains(text, "Failing input") {
 		r.violation = &violation{Repeat: "go " + strings.Join(args, " "), Output: tail(text, 4000)}
 	} else if err != nil && !strings.Contains(text, "context deadline exceeded") {
