@@ -96,7 +96,7 @@ func New(cfg Config) *Conn {
 	cfg.InitialSequence = cmp.Or(cfg.InitialSequence, 1)
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
-	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
+	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+maxAckLen)}
 	c.challenge = 1
 	c.resetLanes()
 	return c

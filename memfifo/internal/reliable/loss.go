@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
@@ -39,7 +40,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		return // of frames that were never sent, or an old one
 	}
 	limit := creditLimit(h)
-	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK&1 != 0 {
+	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK[0]&1 != 0 {
 		s.creditLimit = limit // a held receiver takes credit back
 	}
 	acked := 0
@@ -50,7 +51,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		p.buf, p.state = nil, packetUnsent
 		acked++
 	}
-	highest, sacked := s.onSACK(h.SACK, now, rtt)
+	highest, sacked := s.onSACK(&h.SACK, now, rtt)
 	if acked+sacked > 0 {
 		s.backoff, s.probe = 0, false
 		s.stall.reset()
@@ -68,17 +69,20 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 
 // onSACK takes in which frames from una on have arrived. It returns the highest of them, or una,
 // and how many are new.
-func (s *sender) onSACK(sack uint64, now monotime.Time, rtt *congestion.RTT) (highest uint32, sacked int) {
+func (s *sender) onSACK(sack *SACK, now monotime.Time, rtt *congestion.RTT) (highest uint32, sacked int) {
 	highest = s.una
-	for i := uint32(0); sack != 0 && before(s.una+i, s.nxt); i, sack = i+1, sack>>1 {
-		if sack&1 == 0 {
-			continue
-		}
-		highest = s.una + i
-		if p := s.packet(highest); p.state != packetSACKed {
-			s.onFrameAcked(p, now, rtt)
-			p.state = packetSACKed
-			sacked++
+	for i, word := range sack {
+		for ; word != 0; word &= word - 1 {
+			q := s.una + uint32(i*wordBits+bits.TrailingZeros64(word))
+			if !before(q, s.nxt) {
+				return highest, sacked // of frames that were never sent
+			}
+			highest = q
+			if p := s.packet(q); p.state != packetSACKed {
+				s.onFrameAcked(p, now, rtt)
+				p.state = packetSACKed
+				sacked++
+			}
 		}
 	}
 	return highest, sacked
@@ -103,13 +107,12 @@ func (s *sender) onFrameAcked(p *sentPacket, now monotime.Time, rtt *congestion.
 
 // undoSpuriousRTO takes back the last RTO: a frame that it counted as lost was acknowledged
 // without retransmission. So the peer was suspended, or the path slow. The other frames are in
-// flight again, and the next RTO watches them; but not those whose credit the receiver has taken
-// back, which it has dropped.
+// flight again, and the next RTO watches them.
 //
 // Source: RFC 5682 (detection), RFC 4015 (response).
 func (s *sender) undoSpuriousRTO() {
 	for q := s.una; before(q, s.nxt); q++ {
-		if p := s.packet(q); p.state == packetLost && p.rtoOnly && before(q, s.creditLimit) {
+		if p := s.packet(q); p.state == packetLost && p.rtoOnly {
 			p.state, p.rtoOnly = packetInFlight, false
 			s.lost--
 			s.inFlight++
@@ -139,7 +142,6 @@ func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.R
 
 // onRTO ends the retransmission timer: all that is in flight counts as lost, and a probe asks the
 // peer for an acknowledgement. It reports whether no data has arrived for the peer timeout.
-// Frames whose credit the receiver has taken back were dropped there, and not lost on the path.
 func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.Duration) (stalled bool) {
 	due := s.rtoDeadline
 	s.backoff++
@@ -151,7 +153,7 @@ func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.
 			p.state, p.rtoOnly = packetLost, true
 			s.inFlight--
 			s.lost++
-			found = found || before(q, s.creditLimit)
+			found = true
 		}
 	}
 	if !found {

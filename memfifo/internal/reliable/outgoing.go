@@ -137,6 +137,7 @@ func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte
 	case Ack:
 		h.Lane, h.AckLane, h.AckNow = lane, lane, ackNow
 		c.lanes[lane].fillAck(h)
+		c.lanes[lane].fillSACK(h)
 	}
 	return c.control[:c.cfg.Headroom+h.put(c.control[c.cfg.Headroom:])]
 }

@@ -91,20 +91,21 @@ func (r *receiver) buffered() (records []byte, ok bool) {
 	return b, b != nil
 }
 
-// fillAck fills in what has arrived.
+// fillAck fills in what has arrived in order.
 func (r *receiver) fillAck(h *Header) {
 	h.Ack = r.nxt
 	h.Credit = Window
 	if r.rest != nil {
-		h.Credit = ReorderWindow
+		h.Credit = heldCredit
 	}
-	h.SACK = 0
-	for i := range uint32(ReorderWindow) {
-		if r.count == 0 {
-			break
-		}
+}
+
+// fillSACK fills in what has arrived out of order.
+func (r *receiver) fillSACK(h *Header) {
+	for i, left := uint32(0), r.count; left > 0; i++ {
 		if r.outOfOrder[(r.nxt+i)%ReorderWindow] != nil {
-			h.SACK |= 1 << i
+			h.SACK.add(i)
+			left--
 		}
 	}
 }
