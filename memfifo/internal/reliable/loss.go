@@ -43,7 +43,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK[0]&1 != 0 {
 		s.creditLimit = limit // a held receiver takes credit back
 	}
-	acked := 0
+	flight, acked := s.inFlight+s.lost, 0
 	for ; s.una != h.Ack; s.una++ {
 		p := s.packet(s.una)
 		s.onFrameAcked(p, now, rtt)
@@ -53,7 +53,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	}
 	highest, sacked := s.onSACK(&h.SACK, now, rtt)
 	if acked+sacked > 0 {
-		s.backoff, s.probe = 0, false
+		s.backoff, s.probe, s.probes, s.activeAt = 0, false, 0, now
 		s.stall.reset()
 		s.rtoDeadline = now.Add(s.rto(rtt))
 	}
@@ -63,8 +63,23 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	if s.lost == 0 {
 		s.reno.ConfirmRTO() // all was retransmitted: no acknowledgement can show that it was in vain
 	}
-	s.detectLoss(highest, now, rtt)
-	s.reno.OnAck(acked)
+	s.detectLoss(highest, now, rtt, flight)
+	s.onProbeAnswer(h, now, rtt, flight)
+	if acked > 0 && s.validate(now, flight) {
+		s.reno.OnAck(acked)
+	}
+}
+
+// validate reports whether the congestion window is in use: at least half of it is in flight. A
+// window that is not does not grow, and in the end decays. Source: RFC 7661 §4.
+func (s *sender) validate(now monotime.Time, flight int) bool {
+	if 2*flight >= s.reno.Window() || s.validatedAt.IsZero() {
+		s.validatedAt = now
+		return true
+	}
+	for ; now.Sub(s.validatedAt) >= nonValidated && s.reno.Decay(); s.validatedAt = s.validatedAt.Add(nonValidated) {
+	}
+	return false
 }
 
 // onSACK takes in which frames from una on have arrived. It returns the highest of them, or una,
@@ -119,23 +134,42 @@ func (s *sender) undoSpuriousRTO() {
 		}
 	}
 	s.reno.UndoRTO()
+	s.probedAt = monotime.Time{} // its answer may come before these frames are read
 }
 
 // detectLoss finds frames that DupThresh others have overtaken. Retransmitted ones have to be
-// older than their retransmitInterval, too. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
-func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT) {
+// older than their retransmitInterval, too. Frames that fewer have overtaken get some time more, at
+// the tail. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
+func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT, flight int) {
 	found := false
-	for q := s.una; before(q+congestion.DupThresh, highest+1) && q != highest; q++ {
-		p := s.packet(q)
-		if p.state != packetInFlight || p.sends > 1 && now.Sub(p.sentAt) < retransmitInterval(rtt, p.sends) {
-			continue
+	for q := s.una; before(q, highest); q++ {
+		if before(highest, q+congestion.DupThresh) {
+			s.awaitReordered(q, now, rtt)
+		} else if p := s.packet(q); p.state == packetInFlight && p.isOld(now, rtt) {
+			s.setLost(p)
+			found = true
 		}
-		p.state = packetLost
-		s.inFlight--
-		s.lost++
-		found = true
 	}
-	if found && s.reno.OnLoss() {
+	if found {
+		s.onLoss(flight)
+	}
+}
+
+// isOld reports whether an acknowledgement of a frame's last transmission would be here.
+func (p *sentPacket) isOld(now monotime.Time, rtt *congestion.RTT) bool {
+	return p.sends == 1 || now.Sub(p.sentAt) >= retransmitInterval(rtt, p.sends)
+}
+
+// setLost takes a frame out of those in flight.
+func (s *sender) setLost(p *sentPacket) {
+	p.state = packetLost
+	s.inFlight--
+	s.lost++
+}
+
+// onLoss responds to a congestion that has lost frames; flight is what was in flight before.
+func (s *sender) onLoss(flight int) {
+	if s.reno.OnLoss(flight) {
 		s.recoveryPoint = s.nxt
 	}
 }
@@ -145,16 +179,16 @@ func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.R
 func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.Duration) (stalled bool) {
 	due := s.rtoDeadline
 	s.backoff++
+	s.probes, s.reorderAt = 0, monotime.Time{}
 	s.rtoDeadline = now.Add(s.rto(rtt))
-	s.probe = true
+	s.queueProbe()
 	found := false
 	for q := s.una; before(q, s.nxt); q++ {
 		if p := s.packet(q); p.state == packetInFlight {
-			p.state, p.rtoOnly = packetLost, true
-			s.inFlight--
-			s.lost++
-			found = true
+			s.setLost(p)
+			p.rtoOnly = true
 		}
+		found = found || s.packet(q).state == packetLost && before(q, s.creditLimit)
 	}
 	if !found {
 		s.stall.reset()

@@ -13,6 +13,7 @@ type receiver struct {
 	ackRequested bool          // the sender wants one, and has nothing else for this end to wait for
 	ackNow       bool          // one is due whatever the policy
 	ackDeadline  monotime.Time // when one is due at the latest; valid if unacked > 0
+	echo         uint32        // the probe to be answered, or 0
 }
 
 func (r *receiver) init(sequence uint32) { r.nxt = sequence }
@@ -28,6 +29,9 @@ func (r *receiver) onData(h *Header) {
 	r.unacked++
 	r.ackRequested = r.ackRequested || h.AckNow
 }
+
+// onProbe owes an answer that names the probe.
+func (r *receiver) onProbe(h *Header) { r.ackNow, r.echo = true, h.Sequence }
 
 // arrive reports whether a frame is to be delivered now. If not, it counts why, and keeps one that
 // is early. All but a plain next frame are acknowledged at once (RFC 5681 §4.2).
