@@ -10,6 +10,8 @@
 //	transport/capture     a wrapper that writes frames to a pcapng file
 //	transport/fault       a wrapper that loses, delays and alters frames, by a seed
 //	transport/trace       a wrapper that logs frames
+//	transport/grant       packet sockets for programs that may not open them, from a service
+//	transport/grant/server  that service
 //	transport/linktest    the conformance suite that every link passes
 //
 // VLAN routes, the choice between several paths:
@@ -42,4 +44,5 @@
 //	sim                   an event queue, and a network that costs what LogP says
 //	sim/ether             an Ethernet of switches and cables, frame by frame
 //	sim/vbft              the experiments of the VLAN-based fat tree papers
+//	sim/explore           all states that a few cores can reach, in any order of events
 package rawlane

@@ -19,7 +19,8 @@
 //
 // A member leaves generation g of a barrier only if all members have entered it, whatever frames
 // are lost, doubled, delayed, reordered or corrupted. A lost frame costs milliseconds: the member
-// that waits sends a nack. Without loss no frame is sent but the schedule's.
+// that waits sends a nack. As long as no frame is lost and no member is late, no frame is sent but
+// the schedule's; a member that is late is asked now and then, ever more seldom, whether it lives.
 //
 // A wait ends. If a member is silent for longer than GroupConfig.PeerTimeout, or says goodbye
 // (Close), or has begun anew, all others get an error that names it (ErrNodeDown), and

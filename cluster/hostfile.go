@@ -36,11 +36,16 @@ var ErrHostfile = errors.New("bad host file")
 // SyntaxError is a fault in a host file. It is ErrHostfile.
 type SyntaxError struct {
 	File string
-	Line int
+	Line int    // 0: the file as a whole
 	Msg  string // what was found, and what was expected
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg) }
+func (e *SyntaxError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
 
 // Is makes errors.Is(err, ErrHostfile) hold.
 func (e *SyntaxError) Is(target error) bool { return target == ErrHostfile }
@@ -64,24 +69,40 @@ func ReadHostfile(path string) ([]Host, error) {
 //
 // The interface may be left out if a host has only one that can be used. The nodes are returned in
 // the order of their numbers, which must be 0 to n-1. The name is for messages.
-// Errors: *SyntaxError, also for a MAC that occurs twice and a node that has no line.
+// Errors: a *SyntaxError for each line with a fault, joined; also for a MAC that occurs twice and a
+// node that has no line.
 func ParseHostfile(name string, r io.Reader) ([]Host, error) {
 	p := &hostfileParser{file: name, lineOf: make(map[transport.MAC]int)}
+	var faults []error
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		p.line++
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		if fields := strings.Fields(text); len(fields) > 0 {
+		text := lines.Text()
+		if p.line == 1 {
+			text = strings.TrimPrefix(text, byteOrderMark)
+		}
+		text, _, _ = strings.Cut(text, "#")
+		if fields := strings.Fields(text); len(fields) > 0 && len(faults) < maxFaults {
 			if err := p.add(fields); err != nil {
-				return nil, err
+				faults = append(faults, err)
 			}
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s:%d: %w", name, p.line+1, err)
+	}
+	if len(faults) > 0 { // what is missing may stand on these lines
+		return nil, errors.Join(faults...)
 	}
 	return p.finish()
 }
+
+const (
+	// byteOrderMark is what some editors write before the first line.
+	byteOrderMark = "\ufeff"
+	// maxFaults bounds the faults that are reported: a file of another kind has one on each line.
+	maxFaults = 20
+)
 
 type hostfileParser struct {
 	file   string
@@ -148,22 +169,38 @@ func (n *HostNIC) about() string { return cmp.Or(n.HostName, n.MAC.String()) }
 // finish checks the file as a whole.
 func (p *hostfileParser) finish() ([]Host, error) {
 	if len(p.hosts) == 0 {
-		return nil, p.fault("the file ends without a node (want a line for each: number, MAC or host name, interface)")
+		p.line = 0
+		return nil, p.fault("no node in it (want a line for each: number, MAC or host name, interface)")
 	}
+	var faults []error
 	slices.SortFunc(p.hosts, func(a, b Host) int { return int(a.Node) - int(b.Node) })
 	for i := range p.hosts {
 		h := &p.hosts[i]
-		if int(h.Node) != i {
-			p.line = h.NICs[0].Line
-			return nil, p.fault("node %d, but no node %d (want 0 to n-1 without gaps)", h.Node, i)
+		p.line = h.NICs[0].Line
+		if missing := p.missingBefore(i); missing >= 0 && len(faults) < maxFaults {
+			faults = append(faults, p.fault("node %d, but no node %d (want 0 to n-1 without gaps)", h.Node, missing))
 		}
-		if len(h.NICs) != len(p.hosts[0].NICs) {
-			p.line = h.NICs[0].Line
-			return nil, p.fault("node %d has %d NICs, node 0 has %d (want as many for each)",
-				i, len(h.NICs), len(p.hosts[0].NICs))
+		if len(h.NICs) != len(p.hosts[0].NICs) && len(faults) < maxFaults {
+			faults = append(faults, p.fault("node %d has %d NICs, node %d has %d (want as many for each)",
+				h.Node, len(h.NICs), p.hosts[0].Node, len(p.hosts[0].NICs)))
 		}
 	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
 	return p.hosts, nil
+}
+
+// missingBefore returns the number before that of host i that no host has; -1 if none is missing.
+func (p *hostfileParser) missingBefore(i int) int {
+	number, before := int(p.hosts[i].Node), -1
+	if i > 0 {
+		before = int(p.hosts[i-1].Node)
+	}
+	if number == before+1 {
+		return -1
+	}
+	return before + 1
 }
 
 func validHostName(s string) bool {

@@ -35,7 +35,8 @@ func TestHostfile(t *testing.T) {
 
 func TestHostfileFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "\n# nothing\n", "hosts:2: the file ends without a node"},
+		{"empty", "\n# nothing\n", "hosts: no node in it (want a line for each"},
+		{"nothing", "", "hosts: no node in it"},
 		{"one field", "0\n", "hosts:1: 1 fields (want 2 or 3"},
 		{"four fields", "0 node0 eth0 eth1\n", "hosts:1: 4 fields"},
 		{"no number", "zero node0\n", `hosts:1: node number "zero" (want 0 to 65534)`},
@@ -84,6 +85,33 @@ func TestSelf(t *testing.T) {
 				t.Errorf("%v, %v", h, err)
 			}
 		})
+	}
+}
+
+// All faults are told at once, each with its line; one that other faults may have caused is not.
+func TestHostfile_TellsAllFaults(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"zero a\n0 02:00:00:00:00:01\n2 02:00:00:00:00:01\n0\n", `hosts:1: node number "zero" (want 0 to 65534)
+hosts:3: MAC 02:00:00:00:00:01 is on line 2 too (want one line for each NIC)
+hosts:4: 1 fields (want 2 or 3: number, MAC or host name, interface)`},
+		{"1 a\n3 b\n", `hosts:1: node 1, but no node 0 (want 0 to n-1 without gaps)
+hosts:2: node 3, but no node 2 (want 0 to n-1 without gaps)`},
+	} {
+		if _, err := ParseHostfile("hosts", strings.NewReader(c.text)); err == nil || err.Error() != c.want {
+			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
+		}
+	}
+	_, err := ParseHostfile("hosts", strings.NewReader(strings.Repeat("x\n", 10_000)))
+	if lines := strings.Count(err.Error(), "\n") + 1; lines != maxFaults {
+		t.Errorf("%d faults of a file of another kind, want %d", lines, maxFaults)
+	}
+}
+
+// What some editors write before the first line is no part of it.
+func TestHostfile_ByteOrderMark(t *testing.T) {
+	hosts, err := ParseHostfile("hosts", strings.NewReader(byteOrderMark+"0 a\n1 b\n"))
+	if err != nil || len(hosts) != 2 {
+		t.Errorf("%v, %v", hosts, err)
 	}
 }
 

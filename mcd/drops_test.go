@@ -84,6 +84,7 @@ func TestDropsAreCountedByCause(t *testing.T) {
 		{"checksum", 0, changed(wire.HeaderLen, 'P'), func(c *mcd.Counters) *uint64 { return &c.DropChecksum }},
 		{"kind", 0, message(func(h *wire.Header) { h.Kind = 9 }, ""), func(c *mcd.Counters) *uint64 { return &c.DropKind }},
 		{"cluster", 0, message(func(h *wire.Header) { h.Cluster++ }, ""), func(c *mcd.Counters) *uint64 { return &c.DropCluster }},
+		{"cluster: before the checksum is looked at", 0, changed(8, 9), func(c *mcd.Counters) *uint64 { return &c.DropCluster }},
 		{"node", 0, message(func(h *wire.Header) { h.To = 2 }, ""), func(c *mcd.Counters) *uint64 { return &c.DropNode }},
 		{"group", 0, message(func(h *wire.Header) { h.Kind, h.To = wire.Multicast, 1 }, ""), func(c *mcd.Counters) *uint64 { return &c.DropGroup }},
 		{"source: node 7 from another's address", 0, message(func(h *wire.Header) { h.From = 7 }, ""), func(c *mcd.Counters) *uint64 { return &c.DropSource }},
@@ -116,7 +117,8 @@ func TestDropsAreCountedByCause(t *testing.T) {
 // total is the number of frames that the counters account for.
 func total(c mcd.Counters) uint64 {
 	return c.RxMessages + c.DropShort + c.DropVersion + c.DropLength + c.DropChecksum + c.DropKind + c.DropType +
-		c.DropCluster + c.DropNode + c.DropGroup + c.DropSource + c.DropNoPort + c.DropNoBuffer
+		c.DropCluster + c.DropNode + c.DropGroup + c.DropSource + c.DropNoPort + c.DropNoBuffer +
+		c.DropProbe + c.RxProbes + c.RxReplies
 }
 
 // FuzzReceive: a frame of any bytes neither panics nor goes uncounted.

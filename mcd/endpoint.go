@@ -28,7 +28,8 @@ const (
 type Config struct {
 	// Cluster tells this program's frames from those of others on the segment.
 	Cluster ClusterID
-	// Node is this node's number.
+	// Node is this node's number. If it is forgotten, a table in Nodes that gives this node's
+	// addresses to another number is refused.
 	Node NodeID
 	// Nodes is the node table. It may hold this node itself, and can be set later by SetNodes.
 	Nodes []Node

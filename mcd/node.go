@@ -36,13 +36,17 @@ func (n Node) macs() string {
 func (e *Endpoint) Nodes() []Node { return cloneNodes(e.table.Load().nodes) }
 
 // SetNodes replaces the node table. Each node needs an address per link of the endpoint. Nothing
-// changes if there is an error: ErrConflict where two nodes share a number or an address.
+// changes if there is an error: ErrConflict where two nodes share a number or an address. An entry
+// for this node must have its links' addresses, and no other entry may have them.
 func (e *Endpoint) SetNodes(nodes []Node) error {
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
 	nodes = cloneNodes(nodes)
 	slices.SortStableFunc(nodes, func(a, b Node) int { return int(a.ID) - int(b.ID) })
 	if err := checkNodes(nodes, len(e.nics)); err != nil {
+		return err
+	}
+	if err := e.checkSelf(nodes); err != nil {
 		return err
 	}
 	t, err := e.newTable(nodes)
@@ -94,6 +98,25 @@ func checkNodes(nodes []Node, links int) error {
 				return &ConflictError{A: other, B: n}
 			}
 			owner[place{nic, mac}] = n
+		}
+	}
+	return nil
+}
+
+// checkSelf reports where a checked node table and this endpoint disagree on its own addresses. The
+// other nodes would drop what it sends, and it would know nobody's answer.
+func (e *Endpoint) checkSelf(nodes []Node) error {
+	for nic := range e.nics {
+		own := e.nics[nic].mac
+		for _, n := range nodes {
+			switch {
+			case n.ID == e.cfg.Node && n.MACs[nic] != own:
+				return fmt.Errorf("node %d: the table gives this node's link %d the address %v, but it has %v "+
+					"(correct the table, or Config.Node)", n.ID, nic, n.MACs[nic], own)
+			case n.ID != e.cfg.Node && n.MACs[nic] == own:
+				return fmt.Errorf("node %d: the table gives it %v, the address of this node's link %d "+
+					"(Config.Node is %d: should it be %d?)", n.ID, own, nic, e.cfg.Node, n.ID)
+			}
 		}
 	}
 	return nil

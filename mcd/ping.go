@@ -41,8 +41,17 @@ func (e *NoAnswerError) Unwrap() error { return e.cause }
 // ping is a probe whose reply is awaited.
 type ping struct {
 	completion Completion
+	to         Path
+	anyNode    bool
 	start      monotime.Time
 	reply      PingReply
+}
+
+// isReply reports whether p is the reply that w waits for. A number alone does not make it one: it
+// must come from the node, by the link, and from the address that were probed.
+func (e *Endpoint) isReply(w *ping, p *Probe) bool {
+	return p.NIC == w.to.NIC &&
+		(w.anyNode || p.From == w.to.Node && e.sourceMatches(p.NIC, p.Src, p.From))
 }
 
 func (w *ping) finish(p *Probe) {
@@ -59,7 +68,7 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 		return PingReply{}, fmt.Errorf("probe %v: %w", to, ErrSelf)
 	}
 	begun := clock.Now()
-	w := &ping{start: begun}
+	w := &ping{to: to, anyNode: o.AnyNode, start: begun}
 	number := e.probes.last.Add(1)
 	if !e.probes.await(number, w) {
 		return PingReply{}, ErrClosed

@@ -17,6 +17,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
+	"github.com/rawlane/rawlane/transport/linktest"
 )
 
 func by(vid transport.VID) transport.OptionalTag { return transport.Tagged(transport.Tag{VID: vid}) }
@@ -287,14 +288,12 @@ func (l *echo) Send(frames []transport.Frame) (int, error) {
 }
 
 func (l *echo) Poll(frames []transport.Frame) (int, error) {
-	n, err := l.Link.Poll(frames)
-	l.mu.Lock()
+	l.mu.Lock() // also while it polls: what comes back is there before a reply to a later frame
 	defer l.mu.Unlock()
-	for n < len(frames) && len(l.back) > 0 {
-		frames[n], l.back = l.back[0], l.back[1:]
-		n++
-	}
-	return n, err
+	came := copy(frames, l.back)
+	l.back = l.back[came:]
+	n, err := l.Link.Poll(frames[came:])
+	return came + n, err
 }
 
 func TestProbeToOneselfComesBackWhereThereIsALoop(t *testing.T) {
@@ -320,6 +319,9 @@ func TestProbeToOneselfComesBackWhereThereIsALoop(t *testing.T) {
 		}
 		if (came > 0) != loop {
 			t.Errorf("loop %v: came back %d times", loop, came)
+		}
+		if err := es[1].Close(); err != nil { // it counts a probe as answered when the reply is on its way
+			t.Fatal(err)
 		}
 		if c := es[1].Counters(); c.DropNode != 1 || c.ProbesAnswered != 1 {
 			t.Errorf("node 1: %+v, want the other one's dropped", c)
@@ -347,6 +349,54 @@ func TestPingsEndWithTheEndpoint(t *testing.T) {
 		}
 		if _, err := es[0].Ping(context.Background(), mcd.Path{Node: 1}, mcd.ProbeOptions{}); !errors.Is(err, mcd.ErrClosed) {
 			t.Errorf("a later ping: %v, want ErrClosed", err)
+		}
+	})
+}
+
+// A reply counts only from the node, and from the address, that were asked: not whoever sends the
+// right number.
+func TestPing_RepliesOfOthersDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := linktest.Pipe()
+		e := wrapped(t, mcd.Config{Nodes: []mcd.Node{
+			{ID: 1, MACs: []transport.MAC{y.MAC()}}, {ID: 2, MACs: []transport.MAC{mac(2)}}}}, x)[0]
+		type result struct {
+			reply mcd.PingReply
+			err   error
+		}
+		ended := make(chan result, 1)
+		go func() {
+			reply, err := e.Ping(limit(t), mcd.Path{Node: 1}, mcd.ProbeOptions{})
+			ended <- result{reply, err}
+		}()
+		synctest.Wait()
+		frames := make([]transport.Frame, 2)
+		if n, _ := y.Poll(frames); n != 1 {
+			t.Fatalf("%d probes, want 1", n)
+		}
+		answer := func(from uint16) {
+			var h wire.Header
+			if fault := wire.Parse(frames[0].Payload, &h); fault != wire.OK {
+				t.Fatal(fault)
+			}
+			b := make([]byte, mcd.HeaderLen+len(h.Payload))
+			wire.Put(b, &wire.Header{Kind: wire.Reply, From: from, To: 0}, h.Payload)
+			if _, err := y.Send([]transport.Frame{{Dst: x.MAC(), EtherType: transport.EtherTypeDefault, Payload: b}}); err != nil {
+				t.Fatal(err)
+			}
+			e.Progress()
+			synctest.Wait()
+		}
+		answer(2) // node 2's, from node 1's address
+		answer(3) // an unknown node's
+		select {
+		case r := <-ended:
+			t.Fatalf("the replies of others count: %+v, %v", r.reply, r.err)
+		default:
+		}
+		answer(1)
+		if r := <-ended; r.err != nil || r.reply.From != 1 || r.reply.Src != y.MAC() {
+			t.Errorf("%+v, %v; want node 1's reply", r.reply, r.err)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 package mcd
 
 import (
-	"fmt"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -75,19 +75,38 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
 	p.out.init(e.nics)
 	for i := range e.nics {
-		s, shared := transport.As[transport.Sharer](e.nics[i].link)
-		if !shared {
-			continue
-		}
-		lock, err := lockPort(fmt.Sprintf("rawlane/%s/%08x/%d", s.Segment(), uint32(e.cfg.Cluster), id), id)
+		lock, err := e.lockPort(e.nics[i].link, id)
 		if err != nil {
 			p.unlock()
 			return nil, err
 		}
-		p.locks = append(p.locks, lock)
+		if lock != nil {
+			p.locks = append(p.locks, lock)
+		}
 	}
 	e.ports[id].Store(p)
 	return p, nil
+}
+
+// lockPort locks a port of a link against other processes: by the service that granted the link's
+// sockets, or under the name of the segment. The lock is nil if no other process can have the link.
+func (e *Endpoint) lockPort(l transport.Link, id PortID) (io.Closer, error) {
+	cluster := uint32(e.cfg.Cluster)
+	if p, granted := transport.As[transport.PortLocker](l); granted {
+		lock, err := p.LockPort(cluster, uint8(id))
+		var locked *transport.LockedError
+		if errors.As(err, &locked) {
+			return nil, &PortBusyError{Port: id, PID: locked.PID}
+		}
+		if !errors.Is(err, transport.ErrNotSupported) {
+			return lock, err
+		}
+	}
+	s, shared := transport.As[transport.Sharer](l)
+	if !shared {
+		return nil, nil
+	}
+	return lockPort(transport.PortLockName(s.Segment(), cluster, uint8(id)), id)
 }
 
 // ID returns the port's number.

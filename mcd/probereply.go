@@ -34,7 +34,7 @@ func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 			e.reply(p, h.Payload, &head)
 		}
 	}
-	e.probes.tell(p)
+	e.tell(p)
 }
 
 // acceptProbe reads a probe or reply, and says whether it is for us, or else the cause for which it
@@ -42,8 +42,6 @@ func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 func (e *Endpoint) acceptProbe(f *transport.Frame, h *wire.Header, head *wire.ProbeHead) (cause drop, ok bool) {
 	own := NodeID(h.To) == e.cfg.Node
 	switch {
-	case ClusterID(h.Cluster) != e.cfg.Cluster:
-		return dropCluster, false
 	case !head.Parse(h.Payload):
 		return dropProbe, false
 	case NodeID(h.From) == e.cfg.Node:
@@ -84,11 +82,12 @@ func (e *Endpoint) reply(p *Probe, payload []byte, head *wire.ProbeHead) {
 }
 
 // tell takes p to the ping that waits for it, and to all watchers.
-func (s *prober) tell(p *Probe) {
+func (e *Endpoint) tell(p *Probe) {
+	s := &e.probes
 	s.mu.Lock()
 	var waiting *ping
-	if p.Reply {
-		waiting = s.waiting[p.Number]
+	if w := s.waiting[p.Number]; p.Reply && w != nil && e.isReply(w, p) {
+		waiting = w
 		delete(s.waiting, p.Number)
 	}
 	watchers := s.watchers

@@ -65,6 +65,10 @@ func (e *Endpoint) parse(f *transport.Frame) bool {
 		e.dropped[dropType].add(1)
 		return false
 	}
+	if c, ok := wire.ClusterOf(f.Payload); ok && ClusterID(c) != e.cfg.Cluster {
+		e.dropped[dropCluster].add(1)
+		return false
+	}
 	fault := wire.Parse(f.Payload, &e.header)
 	if fault == wire.OK {
 		return true
@@ -95,12 +99,9 @@ var faultDrops = [...]drop{
 	wire.BadKind:     dropKind,
 }
 
-// owner returns the port that a well-formed message is for, or nil and the cause for which it is
-// dropped.
+// owner returns the port that a well-formed message of this cluster is for, or nil and the cause
+// for which it is dropped.
 func (e *Endpoint) owner(nic int, f *transport.Frame, h *wire.Header) (*Port, drop) {
-	if ClusterID(h.Cluster) != e.cfg.Cluster {
-		return nil, dropCluster
-	}
 	switch h.Kind {
 	case wire.Unicast:
 		if NodeID(h.To) != e.cfg.Node {

@@ -32,9 +32,9 @@ func witnessed(t testing.TB, n int, r vlan.Router) (*witness, *mcd.Port) {
 	t.Helper()
 	end, _ := linktest.Pipe()
 	w := &witness{Link: end}
-	nodes := make([]mcd.Node, n)
-	for k := range nodes {
-		nodes[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{station(k)}}
+	nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{end.MAC()}}}
+	for k := 1; k < n; k++ {
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{station(k)}})
 	}
 	e, err := mcd.Open(mcd.Config{Nodes: nodes, Router: r, Spin: -1}, w)
 	if err != nil {

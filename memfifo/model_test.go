@@ -96,6 +96,7 @@ func TestModel(t *testing.T) {
 		seed++
 	}
 	t.Logf("%d operations in %v of simulated time", ops, simulated)
+	t.Logf(`figures {"operations":%d,"runs":%d}`, ops, seeds)
 }
 
 func runModel(t *testing.T, seed uint64) int64 {

@@ -36,7 +36,7 @@ func Example() {
 	// 79µs: 1 has "release" from 0
 	// 79µs: 2 has "release" from 0
 	// 79µs: 3 has "release" from 0
-	// {Sent:4 Delivered:6 Lost:0 Duplicated:0 Reordered:0 Delayed:0 Corrupted:0 Cut:0}
+	// {Sent:4 Delivered:6 Lost:0 Duplicated:0 Reordered:0 Delayed:0 Corrupted:0 Cut:0 Misrouted:0 Burst:0 Overrun:0}
 }
 
 // A timer is an event; a lost message shows in the counters.

@@ -20,6 +20,7 @@ func TestFaults_Rates(t *testing.T) {
 	}{
 		{"loss", Faults{Loss: p}, func(c *Counters) *uint64 { return &c.Lost }, -1},
 		{"corrupt", Faults{Corrupt: p}, func(c *Counters) *uint64 { return &c.Corrupted }, -1},
+		{"misroute", Faults{Misroute: p}, func(c *Counters) *uint64 { return &c.Misrouted }, -1},
 		{"duplicate", Faults{Duplicate: p}, func(c *Counters) *uint64 { return &c.Duplicated }, +1},
 		{"reorder", Faults{Reorder: p}, func(c *Counters) *uint64 { return &c.Reordered }, 0},
 		{"delay", Faults{Delay: p}, func(c *Counters) *uint64 { return &c.Delayed }, 0},
@@ -151,5 +152,49 @@ func TestCut(t *testing.T) {
 	r.want(t, arrival{30 * us, 0, 1, 0, "left before"}, arrival{43 * us, 2, 0, 0, "to 2 alone"}, arrival{130 * us, 1, 0, 0, "healed"})
 	if c := r.Counters(); c != (Counters{Sent: 5, Delivered: 3, Cut: 3}) {
 		t.Errorf("counters %+v", c)
+	}
+}
+
+func TestCutOneWay(t *testing.T) {
+	r := record(paper(2))
+	r.CutOneWay(0, 1, true)
+	r.Send(0, 1, 0, "cut")
+	r.Send(1, 0, 0, "the other way")
+	r.want(t, arrival{30 * us, 0, 1, 0, "the other way"})
+}
+
+// A loss takes the frames behind it, too, of its own path alone.
+func TestFaults_Burst(t *testing.T) {
+	c := paper(3)
+	c.Faults = Faults{Loss: .01, Burst: 3}
+	r := record(c)
+	const frames = 20_000
+	for i := range frames {
+		r.Send(0, 1+i%2, 0, strconv.Itoa(i/2))
+	}
+	next, gaps := [3]int{}, map[int]int{}
+	for _, a := range r.run() {
+		i, _ := strconv.Atoi(a.m)
+		gaps[(i-next[a.to])%3]++
+		next[a.to] = i + 1
+	}
+	got := r.Counters()
+	if lost := int(got.Lost); lost < 400 || lost > 800 || got.Burst < got.Lost*3/5 || gaps[1]+gaps[2] > 0 {
+		t.Errorf("%+v, gaps by their length modulo 3: %v", got, gaps)
+	}
+}
+
+// Beyond its ring a processor drops what arrives.
+func TestFaults_Ring(t *testing.T) {
+	c := paper(3)
+	c.Faults.Ring = 2
+	r := record(c)
+	for range 10 { // two senders are faster than one receiver
+		r.Send(1, 0, 0, "")
+		r.Send(2, 0, 0, "")
+	}
+	arrived, got := len(r.run()), r.Counters()
+	if want := (Counters{Sent: 20, Delivered: uint64(arrived), Lost: uint64(20 - arrived), Overrun: uint64(20 - arrived)}); got != want || arrived < 3 || arrived > 15 {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -30,7 +30,8 @@ type Network[M any] struct {
 
 	nodes             []node[M]
 	sendAt, receiveAt []monotime.Time // per node and NIC: the end of the gap; zero at first
-	cuts              map[pair]struct{}
+	cuts              map[path]struct{}
+	bursts            map[path]burst
 	model             impair.Model
 	rng               prng.Source
 	count             Counters
@@ -46,7 +47,8 @@ func NewNetwork[M any](q *Queue, cfg Config, deliver func(to, from, nic int, m M
 		nodes:     make([]node[M], cfg.Nodes),
 		sendAt:    make([]monotime.Time, cfg.Nodes*cfg.NICs),
 		receiveAt: make([]monotime.Time, cfg.Nodes*cfg.NICs),
-		cuts:      make(map[pair]struct{}),
+		cuts:      make(map[path]struct{}),
+		bursts:    make(map[path]burst),
 		rng:       prng.Source(cfg.Seed),
 	}
 	n.SetFaults(cfg.Faults)
@@ -132,7 +134,7 @@ func (n *Network[M]) Restart(node int) { n.nodes[node].down = false }
 func (n *Network[M]) Alive(node int) bool { return !n.nodes[node].down }
 
 // Counters of a network. A frame counts in Sent once. Each copy of it, one for each receiver and
-// one for each duplicate, ends in Delivered, Lost, Corrupted or Cut.
+// one for each duplicate, ends in Delivered, Lost, Corrupted, Misrouted or Cut.
 type Counters struct {
 	Sent       uint64 `json:"sent"`       // frames: a multicast is one
 	Delivered  uint64 `json:"delivered"`  // calls of deliver
@@ -141,7 +143,10 @@ type Counters struct {
 	Reordered  uint64 `json:"reordered"`  // late by Faults.Reorder
 	Delayed    uint64 `json:"delayed"`    // late by Faults.Delay
 	Corrupted  uint64 `json:"corrupted"`  // dropped by the receiver's checksum
-	Cut        uint64 `json:"cut"`        // sent while their pair was cut
+	Cut        uint64 `json:"cut"`        // sent while their path was cut
+	Misrouted  uint64 `json:"misrouted"`  // by Faults.Misroute
+	Burst      uint64 `json:"burst"`      // of those lost: behind the first of a burst
+	Overrun    uint64 `json:"overrun"`    // of those lost: beyond Faults.Ring
 }
 
 // Counters returns the counts since the network was made.

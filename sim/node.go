@@ -8,6 +8,7 @@ import (
 
 // node is a processor: the task that it runs, and those that wait, first come, first served.
 type node[M any] struct {
+	waiting     int      // tasks from first to last
 	running     *task[M] // begun, or waiting for the gap of its NIC or the end of a pause
 	first, last *task[M] // waiting for the processor
 	resume      monotime.Time
@@ -90,6 +91,7 @@ func (n *Network[M]) enqueue(node int, t *task[M]) {
 		p.last.next = t
 	}
 	p.last = t
+	p.waiting++
 	n.begin(p)
 }
 
@@ -100,6 +102,7 @@ func (n *Network[M]) begin(p *node[M]) {
 		return
 	}
 	p.running, p.first, t.next = t, t.next, nil
+	p.waiting--
 	t.start = latest(n.queue.Now(), p.resume)
 	cost := t.cost
 	switch t.kind {
@@ -142,6 +145,12 @@ func (n *Network[M]) finish(t *task[M]) {
 func (n *Network[M]) arrive(t *task[M]) {
 	if n.nodes[t.to].down {
 		n.count.Lost++
+		n.release(t)
+		return
+	}
+	if ring := n.config.Faults.Ring; ring > 0 && n.nodes[t.to].waiting >= ring {
+		n.count.Lost++
+		n.count.Overrun++
 		n.release(t)
 		return
 	}

@@ -165,9 +165,9 @@ func TestNetwork_SameSeedSameRun(t *testing.T) {
 // one copy.)
 func TestCounters_Balance(t *testing.T) {
 	for seed := range uint64(20) {
-		r := storm(seed, Faults{Loss: .1, Corrupt: .1, Duplicate: .1, Reorder: .1, Delay: .1}, false)
+		r := storm(seed, Faults{Loss: .1, Corrupt: .1, Duplicate: .1, Reorder: .1, Delay: .1, Misroute: .1, Burst: 3, Ring: 20}, false)
 		c := r.Counters()
-		if ends := c.Delivered + c.Lost + c.Corrupted + c.Cut; ends != c.Sent+c.Duplicated || c.Delivered != uint64(len(r.trace)) || c.Cut == 0 {
+		if ends := c.Delivered + c.Lost + c.Corrupted + c.Misrouted + c.Cut; ends != c.Sent+c.Duplicated || c.Delivered != uint64(len(r.trace)) || c.Cut == 0 {
 			t.Errorf("seed %d: %+v", seed, c)
 		}
 	}

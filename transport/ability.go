@@ -1,5 +1,10 @@
 package transport
 
+import (
+	"fmt"
+	"io"
+)
+
 // Wrapper is a link around another one. As looks in the inner link for abilities that the wrapper
 // does not have itself.
 type Wrapper interface{ Unwrap() Link }
@@ -26,6 +31,20 @@ type Namer interface{ Name() string }
 // the same for each of them: a process that needs part of it for itself, such as a port, locks it
 // under that name.
 type Sharer interface{ Segment() string }
+
+// PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
+// other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
+// a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under
+// its Segment.
+type PortLocker interface {
+	LockPort(cluster uint32, port uint8) (io.Closer, error)
+}
+
+// PortLockName is the name, of an abstract Unix socket, under which a port of a cluster is locked
+// on a segment.
+func PortLockName(segment string, cluster uint32, port uint8) string {
+	return fmt.Sprintf("rawlane/%s/%08x/%d", segment, cluster, port)
+}
 
 // As finds the ability T (Joiner, WakeupMasker, Namer or one of your own) in l or in the links it
 // wraps.

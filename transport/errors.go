@@ -47,3 +47,13 @@ func (e *SizeError) Error() string {
 
 // Is makes errors.Is(err, ErrTooLarge) hold.
 func (e *SizeError) Is(target error) bool { return target == ErrTooLarge }
+
+// LockedError: another process has the lock on a port.
+type LockedError struct{ PID int } // 0 if the system does not tell
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return "locked by another process"
+	}
+	return fmt.Sprintf("locked by process %d", e.PID)
+}

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -19,6 +20,14 @@ type Choice struct {
 func Auto(nics ...LogP) Algorithm {
 	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
 	return Algorithm{name: "auto", choose: choose, in: func(b *builder) { choose(b.size).all()(b) }}
+}
+
+// AutoShared is Auto for processes on one machine that share so many cores, by the costs of
+// SharedCores. Its name is auto:CORES.
+func AutoShared(cores int) Algorithm {
+	a := Auto(SharedCores(cores))
+	a.name = fmt.Sprintf("auto:%d", cores)
+	return a
 }
 
 // candidates returns the algorithms that Auto chooses from, the simple ones first.

@@ -24,6 +24,13 @@ var DefaultLogP = LogP{
 	Os: 900 * time.Nanosecond, L: 2 * time.Microsecond, Or: 400 * time.Nanosecond, Gap: 900 * time.Nanosecond,
 }
 
+// SharedCores is the cost of rawlane's ring link between processes on one machine that share so
+// many cores: on a software switch, whose work the sender's core does. It fits the barriers of 4 to
+// 32 processes on two cores (go run ./bench/barrier).
+func SharedCores(cores int) LogP {
+	return LogP{Os: 1440, L: 140, Or: 220, Copy: 400, Switch: 3200, Cores: cores} // ns
+}
+
 // Event is one message of a barrier in the model. Times are since all ranks entered.
 type Event struct {
 	From, To, NIC int // a multicast is one event for each receiver

@@ -8,7 +8,8 @@ import (
 
 // Names lists the names that Parse takes.
 const Names = "shuffle, tree:K, treetree:K, concurrent, star, hier:G (or hier:G:INNER:OUTER), " +
-	"repeated:G:INNER:OUTER, chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, auto"
+	"repeated:G:INNER:OUTER, chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, " +
+	"auto, auto:CORES"
 
 // maxNumber bounds K and G: no cluster has more nodes.
 const maxNumber = 1 << 16
@@ -80,6 +81,9 @@ func (p *parser) algorithm() Algorithm {
 	case "chassis-repeated":
 		return ChassisRepeated()
 	case "auto":
+		if len(p.words) > 0 && p.words[0] != "" && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
+			return AutoShared(p.number(1, maxNumber))
+		}
 		return Auto()
 	case "tree":
 		return Tree(p.number(2, maxNumber))

@@ -11,26 +11,32 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// Names of the C program's ways to wait.
-const (
-	cBlocking = "C, blocking"
-	cSpinning = "C, spinning"
-	cRing     = "C, spinning, ring"
-)
+// inC begins the names of the C program's ways to do barriers.
+const inC = "C, "
 
 // cVariant is a way to do barriers in C. More processes than cores cannot spin: each would keep the
-// others from running.
+// others from running. They give the core away between looks, as rawlane does, or sleep.
 type cVariant struct {
-	name, wait string
-	only       int  // with so many processes; 0: with any number
-	bridge     bool // even for two, which otherwise are joined by a pair, as rawlane's are
+	name, way string
+	cores     bool // with a core for each process alone
+	two       bool // with two processes alone
+	bridge    bool // even for two, which otherwise are joined by a pair, as rawlane's are
 }
 
 var cVariants = []cVariant{
-	{cBlocking, "block", 0, false},
-	{cSpinning, "spin", 2, false},
-	{cRing, "ring", 2, false},
-	{"C, spinning, by a bridge", "spin", 2, true},
+	{name: "C, blocking", way: "block"},
+	{name: "C, yielding", way: "yield"},
+	{name: "C, yielding, ring", way: "ring-yield"},
+	{name: "C, spinning", way: "spin", cores: true},
+	{name: "C, spinning, ring", way: "ring", cores: true},
+	{name: "C, spinning, by a bridge", way: "spin", two: true, bridge: true},
+	{name: "C, exchange, spinning", way: "exchange-spin", two: true, cores: true},
+	{name: "C, exchange, spinning, ring", way: "exchange-ring", two: true, cores: true},
+}
+
+// runs reports whether the variant is for so many processes on so many cores.
+func (c *cVariant) runs(nodes, cores int) bool {
+	return (!c.two || nodes == 2) && (!c.cores || nodes <= cores)
 }
 
 // runC returns the mean time of a barrier in C, in us, with one process per namespace: each on a
@@ -50,7 +56,7 @@ func (b *bench) runC(ctx context.Context, n int, c cVariant) (mean float64, err 
 	ranks := make([]*harness.Program, n)
 	for k := range ranks {
 		ranks[k], err = harness.Start(ctx, bed, k, cores, b.programs.C, "barrier", testbed.Interface(0),
-			strconv.Itoa(k), strconv.Itoa(n), strconv.Itoa(b.Iters), c.wait)
+			strconv.Itoa(k), strconv.Itoa(n), strconv.Itoa(b.Iters), c.way)
 		if err != nil {
 			return 0, err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +18,19 @@ import (
 	"github.com/rawlane/rawlane/bench/harness"
 )
 
-// algorithms are those of rawlane. auto should choose about as well as the best of the others.
-var algorithms = []string{"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "auto"}
+// shared is what a user gives a group whose processes share the cores of this machine. It should
+// choose about as well as the best of the others; auto, what a group has by default, is for
+// machines with one process each.
+var shared = fmt.Sprintf("auto:%d", runtime.NumCPU())
+
+// algorithms are those of rawlane.
+var algorithms = []string{"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "auto", shared}
 
 // Names of variants that the others are compared with.
 const (
-	openMPI = "Open MPI, TCP on lo"
-	ours    = "rawlane, "
+	mpiTCP = "Open MPI, TCP on lo"
+	mpiSHM = "Open MPI, shared memory"
+	ours   = "rawlane, "
 )
 
 // tryMPI reports whether there is an Open MPI. Without one, the command says what to install.
@@ -51,10 +58,11 @@ func (b *bench) runRawlane(ctx context.Context, t *table) error {
 	args := []string{"barrier", "--work", "0s", "--link", "ring", "--mode", "processes", "--algo", inTurn(t.round),
 		"--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(b.Iters)}
 	if b.mpi {
-		args = append(args, "--compare-mpi")
+		args = append(args, "--compare-mpi", "--mpi-transport", "tcp,shm")
 	}
 	type line struct {
 		Algo   string  `json:"algo"`
+		Link   string  `json:"link"`
 		Chosen string  `json:"chosen"`
 		Loop   string  `json:"loop"`
 		Mean   float64 `json:"mean_us"`
@@ -67,8 +75,10 @@ func (b *bench) runRawlane(ctx context.Context, t *table) error {
 	for _, l := range lines {
 		switch {
 		case l.Loop != "tight":
+		case l.Algo == "openmpi" && l.Link == "shm":
+			t.Add(mpiSHM, l.Mean)
 		case l.Algo == "openmpi":
-			t.Add(openMPI, l.Mean)
+			t.Add(mpiTCP, l.Mean)
 		default:
 			t.Add(ours+l.Algo, l.Mean)
 			t.chosen[ours+l.Algo] = l.Chosen

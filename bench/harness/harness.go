@@ -13,13 +13,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 )
 
 // Bench is a benchmark. Flags of its own are package flag's.
 type Bench struct {
 	Name          string
-	Rounds, Iters int // the defaults of -rounds and -iters, and in Run what the user gave
+	Link          string // between the programs, as the first line of the output says it
+	Rounds, Iters int    // the defaults of -rounds and -iters, and in Run what the user gave
 	MinIters      int
+	Rows          bool // Run returns a report whose tables have rows without results
 	Run           func(context.Context, *Bench) (Report, error)
 }
 
@@ -30,6 +33,9 @@ func (b *Bench) Main() {
 	stop()
 	Exit(b.Name, err)
 }
+
+// ErrNotMet: a benchmark did not meet all of its limits.
+var ErrNotMet = errors.New("limits were not met")
 
 // Exit ends the program, with status 1 if there is an error.
 func Exit(name string, err error) {
@@ -45,6 +51,8 @@ func (b *Bench) main(ctx context.Context) error {
 	flag.IntVar(&b.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
 	flag.IntVar(&b.Iters, "iters", b.Iters, "operations of each variant in a round")
 	asJSON := flag.Bool("json", false, "print JSON lines")
+	limits := flag.Bool("limits", true, "exit with 1 if a limit is not met; false for runs that are too short to tell")
+	flag.BoolVar(&b.Rows, "rows", false, "print the names of all rows, and measure nothing")
 	flag.Parse()
 	if b.Rounds < 1 || b.Iters < b.MinIters {
 		return fmt.Errorf("want -rounds 1 or more, -iters %d or more", b.MinIters)
@@ -53,7 +61,21 @@ func (b *Bench) main(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !*asJSON {
+	if b.Rows {
+		return r.printRows(os.Stdout)
+	}
+	if err := b.print(&r, *asJSON); err != nil {
+		return err
+	}
+	if failed := r.notMet(); *limits && len(failed) > 0 {
+		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+func (b *Bench) print(r *Report, asJSON bool) error {
+	if !asJSON {
+		fmt.Printf("%s; %s\n\n", Machine(), b.Link)
 		r.print(os.Stdout)
 		return nil
 	}
@@ -67,10 +89,11 @@ func (b *Bench) main(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Variant is one of the programs that a benchmark compares. Run adds its results of a round to a
-// table.
+// Variant is one of the programs that a benchmark compares. Run adds its results of a round to
+// tables.
 type Variant struct {
 	Name string
+	Rows []string // names of the rows that Run adds to; the variant's own if empty
 	Run  func(context.Context) error
 }
 
@@ -84,4 +107,19 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 		}
 	}
 	return nil
+}
+
+// RowsOf is the report of Bench.Rows: the names of what variants would add.
+func RowsOf(all []Variant) Report {
+	t := &Table{}
+	for _, v := range all {
+		names := v.Rows
+		if len(names) == 0 {
+			names = []string{v.Name}
+		}
+		for _, name := range names {
+			t.Rows = append(t.Rows, &Row{Name: name})
+		}
+	}
+	return Report{Tables: []*Table{t}}
 }

@@ -41,6 +41,31 @@ type Target struct {
 	Note    string // beside the number
 }
 
+// met reports whether the limit is kept.
+func (t *Target) met() bool { return t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) }
+
+// notMet lists the targets that were measured and not met.
+func (r *Report) notMet() (names []string) {
+	for _, t := range r.Targets {
+		if t.Got != 0 && !t.met() {
+			names = append(names, t.What)
+		}
+	}
+	return names
+}
+
+// printRows prints the names of all rows, one a line.
+func (r *Report) printRows(out io.Writer) error {
+	for _, t := range r.Tables {
+		for _, row := range t.Rows {
+			if _, err := fmt.Fprintln(out, row.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // AddRatio adds a column of ratios to the row with a name.
 func (t *Table) AddRatio(head, key, name string) {
 	t.Ratios = append(t.Ratios, Ratio{head, key, func() *Row { return t.Find(name) }})
@@ -72,7 +97,7 @@ func (r *Report) print(out io.Writer) {
 	}
 	for _, t := range targets {
 		verdict := "NOT met"
-		if t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) {
+		if t.met() {
 			verdict = "met"
 		}
 		fmt.Fprintf(out, "%-*s  %-8s (%.2f, %slimit %.2f)\n", width, t.What, verdict, t.Got, t.Note, t.Limit)

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command latency answers: how close is a rawlane message to what the kernel allows, and how far
-// ahead of UDP and TCP? It prints half of a round trip between two processes on cores and in
-// network namespaces of their own, for a bare ring in C, polled sockets in C, Go's sockets, and
-// rawlane's links.
+// Command latency answers: how close is a rawlane message to what the kernel allows, and to UDP and
+// TCP? It prints half of a round trip between two processes in network namespaces of their own, for
+// a bare ring in C, sockets in C, Go's sockets, and rawlane's links. Like stands beside like: what
+// spins with what spins, what sleeps with what sleeps, pinned and not.
 package main
 
 import (
@@ -11,6 +11,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
 
@@ -21,69 +24,107 @@ import (
 var size = flag.Int("size", 64, "payload in bytes")
 
 func main() {
-	b := harness.Bench{Name: "latency", Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
+	b := harness.Bench{Name: "latency", Link: "a veth pair between two namespaces",
+		Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
 	b.Main()
 }
 
 // Names of variants that are compared.
 const (
-	cRing = "C, bare AF_PACKET ring, polled"
-	cUDP  = "C, UDP sockets, polled"
-	goUDP = "Go, net package, UDP"
-	goTCP = "Go, net package, TCP"
-	ours  = "rawlane, ring"
+	cRing  = "C, bare AF_PACKET ring"
+	cUDP   = "C, UDP sockets"
+	cTCP   = "C, TCP sockets"
+	goUDP  = "Go, net package, UDP"
+	goTCP  = "Go, net package, TCP"
+	ours   = "rawlane, ring"
+	packet = "rawlane, packet"
+	memory = "rawlane, fabric, one process"
+
+	oneProc = "rawlane, ring, GOMAXPROCS=1"
 )
+
+// way is how both ends wait, and whether each has a core of its own.
+type way struct {
+	spin, pinned bool
+}
+
+func (w way) String() string {
+	text := "Both ends sleep"
+	if w.spin {
+		text = "Both ends spin"
+	}
+	if w.pinned {
+		return text + ", each on a core of its own"
+	}
+	return text + ", where the scheduler puts them"
+}
+
+var ways = []way{{true, true}, {false, true}, {true, false}, {false, false}}
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *size < 4 || *size > 1400 {
 		return r, errors.New("want -size 4 to 1400")
 	}
-	p, err := netpair.New()
-	if err != nil {
+	l := &latency{iters: b.Iters, tables: make(map[way]*harness.Table)}
+	for _, w := range ways {
+		l.tables[w] = newTable(w, b.Rounds)
+		r.Tables = append(r.Tables, l.tables[w])
+	}
+	if b.Rows {
+		l.programs.C = "there"
+		return harness.RowsOf(l.variants()), nil
+	}
+	if l.pair, err = netpair.New(); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	programs, err := harness.Build(ctx, p.Dir())
-	if err != nil {
+	defer func() { err = errors.Join(err, l.pair.Close()) }()
+	if l.programs, err = harness.Build(ctx, l.pair.Dir()); err != nil {
 		return r, err
 	}
-	t := newTable(b.Rounds)
-	if err := b.RunRounds(ctx, variants(p, &programs, t, b.Iters)); err != nil {
+	if err := b.RunRounds(ctx, l.variants()); err != nil {
 		return r, err
 	}
-	return harness.Report{Tables: []*harness.Table{t}, Targets: targets(t)}, nil
+	r.Targets = l.targets()
+	return r, nil
 }
 
-// variants add to t. Go's sockets are measured by rawlane, beside its own link.
-func variants(p *netpair.Pair, programs *harness.Programs, t *harness.Table, iters int) (all []harness.Variant) {
-	for _, k := range []struct{ name, kind, where string }{
-		{cRing, "ring", netpair.Interface}, {cUDP, "udp", p.IP(1)}, {"C, TCP sockets, polled", "tcp", p.IP(1)},
-	} {
-		if programs.C == "" {
-			break
+// latency is the benchmark, the programs that it compares, and a table for each way.
+type latency struct {
+	pair     *netpair.Pair
+	programs harness.Programs
+	iters    int
+	tables   map[way]*harness.Table
+}
+
+func (l *latency) variants() (all []harness.Variant) {
+	for _, w := range ways {
+		all = append(all, l.inC(w)...)
+		all = append(all, l.inGo(w)...)
+	}
+	return all
+}
+
+// inC are the programs in C. A bare ring is for spinning: who sleeps needs no ring.
+func (l *latency) inC(w way) (all []harness.Variant) {
+	for _, k := range []struct{ name, kind string }{{cRing, "ring"}, {cUDP, "udp"}, {cTCP, "tcp"}} {
+		if l.programs.C == "" || k.kind == "ring" && !w.spin {
+			continue
 		}
-		all = append(all, harness.Variant{Name: k.name, Run: func(ctx context.Context) error {
-			_, ns, err := p.RunC(ctx, programs.C, k.kind+"-echo", k.kind+"-ping", k.where, *size, iters)
+		name := k.name
+		all = append(all, harness.Variant{Name: name, Run: func(ctx context.Context) error {
+			pair, where, prefix := l.pair, l.pair.IP(1), ""
+			if !w.pinned {
+				pair = pair.Unpinned()
+			}
+			if k.kind == "ring" {
+				where = netpair.Interface
+			} else if !w.spin {
+				prefix = "block-"
+			}
+			echo, ping := prefix+k.kind+"-echo", prefix+k.kind+"-ping"
+			_, ns, err := pair.RunC(ctx, l.programs.C, echo, ping, where, *size, l.iters)
 			if err == nil {
-				t.AddLatency(k.name, [4]float64(ns))
-			}
-			return err
-		}})
-	}
-	links := map[string]string{
-		"udp": goUDP, "tcp": goTCP, "ring": ours, "packet": "rawlane, packet", "fabric": "rawlane, fabric",
-	}
-	for _, args := range [][]string{{"ring", "--beside", "tcp,udp"}, {"packet"}, {"fabric"}} {
-		all = append(all, harness.Variant{Name: links[args[0]], Run: func(ctx context.Context) error {
-			type line struct {
-				Link string  `json:"link"`
-				P50  float64 `json:"p50_us"`
-				P99  float64 `json:"p99_us"`
-			}
-			lines, err := harness.Lines[line](ctx, programs, append([]string{"latency", "--size", strconv.Itoa(*size),
-				"--iters", strconv.Itoa(iters), "--link"}, args...)...)
-			for _, l := range slices.Backward(lines) { // Go's stand above the ring
-				t.Add(links[l.Link], l.P50, l.P99)
+				l.tables[w].AddLatency(name, [4]float64(ns))
 			}
 			return err
 		}})
@@ -91,16 +132,72 @@ func variants(p *netpair.Pair, programs *harness.Programs, t *harness.Table, ite
 	return all
 }
 
-func newTable(rounds int) *harness.Table {
+// inGo are rawlane's links, and beside those that sleep Go's sockets, which always do.
+func (l *latency) inGo(w way) (all []harness.Variant) {
+	var flags []string
+	if !w.spin {
+		flags = append(flags, "--spin", "0s")
+	}
+	ring := slices.Concat(flags, []string{"--link", "ring"})
+	if !w.pinned {
+		ring = append(ring, "--pin", "none")
+		all = append(all, l.rawlane(w, 1, map[string]string{"ring": oneProc}, ring))
+	}
+	all = append(all, l.rawlane(w, 0, map[string]string{"ring": ours}, ring))
+	if w.pinned {
+		packets := slices.Concat(flags, []string{"--link", "packet"})
+		all = append(all, l.rawlane(w, 0, map[string]string{"packet": packet}, packets))
+	}
+	if w == (way{true, true}) {
+		all = append(all, l.rawlane(w, 0, map[string]string{"fabric": memory}, []string{"--link", "fabric"}))
+	}
+	if !w.spin {
+		nets := map[string]string{"udp": goUDP, "tcp": goTCP}
+		all = append(all, l.rawlane(w, 0, nets, slices.Concat(ring, []string{"--beside", "tcp,udp"})))
+	}
+	return all
+}
+
+// rawlane runs the command on so many of Go's processors, and adds the lines of the links that have
+// names. 0 is what a user has without a setting: all of the cores that it may run on.
+func (l *latency) rawlane(w way, procs int, names map[string]string, flags []string) harness.Variant {
+	args := append([]string{"latency", "--size", strconv.Itoa(*size), "--iters", strconv.Itoa(l.iters)}, flags...)
+	if procs == 0 && !w.pinned {
+		procs = runtime.NumCPU()
+	}
+	rows := slices.Sorted(maps.Values(names))
+	return harness.Variant{Name: rows[0], Rows: rows, Run: func(ctx context.Context) error {
+		type line struct {
+			Link string  `json:"link"`
+			P50  float64 `json:"p50_us"`
+			P99  float64 `json:"p99_us"`
+		}
+		if procs > 0 {
+			if err := os.Setenv("GOMAXPROCS", strconv.Itoa(procs)); err != nil {
+				return err
+			}
+			defer func() { _ = os.Unsetenv("GOMAXPROCS") }()
+		}
+		lines, err := harness.Lines[line](ctx, &l.programs, args...)
+		for _, got := range lines {
+			if name := names[got.Link]; name != "" {
+				l.tables[w].Add(name, got.P50, got.P99)
+			}
+		}
+		return err
+	}}
+}
+
+func newTable(w way, rounds int) *harness.Table {
 	t := &harness.Table{
-		Title: fmt.Sprintf("Half a round trip, %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
-			*size, rounds, "", "p50", "p99", "p50 of the rounds"),
+		Title: fmt.Sprintf("%v: half a round trip of %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
+			w, *size, rounds, "", "p50", "p99", "p50 of the rounds"),
 		Text: func(r *harness.Row) string {
 			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
 		},
 		JSON: func(r *harness.Row) map[string]any {
 			line := harness.LatencyJSON(r)
-			line["size_bytes"] = *size
+			line["size_bytes"], line["way"] = *size, w.String()
 			return line
 		},
 		Width: 8,
@@ -110,13 +207,22 @@ func newTable(rounds int) *harness.Table {
 	return t
 }
 
-// targets are the ratios of the ring to others that were not left out.
-func targets(t *harness.Table) []harness.Target {
-	ring := t.Find(ours)
-	return []harness.Target{
-		{What: "ring at most 1.5 x the bare ring in C", Got: ring.Over(t.Find(cRing)), Limit: 1.5},
-		{What: "ring at most 0.75 x polled UDP in C", Got: ring.Over(t.Find(cUDP)), Limit: 0.75},
-		{What: "ring 12 x faster than Go's UDP", Got: ring.Over(t.Find(goUDP)), Limit: 1. / 12},
-		{What: "ring 12 x faster than Go's TCP", Got: ring.Over(t.Find(goTCP)), Limit: 1. / 12},
+// targets are the ratios of the ring to others that were not left out, of the same way.
+func (l *latency) targets() (all []harness.Target) {
+	for _, k := range []struct {
+		way   way
+		what  string
+		to    string
+		limit float64
+	}{
+		{way{true, true}, "spinning: ring at most 1.5 x the bare ring in C", cRing, 1.5},
+		{way{true, true}, "spinning: ring at most 0.75 x polled UDP in C", cUDP, 0.75},
+		{way{false, true}, "sleeping: ring at most 1.2 x blocking UDP in C", cUDP, 1.2},
+		{way{false, true}, "sleeping: ring at most 1.1 x Go's UDP", goUDP, 1.1},
+	} {
+		t := l.tables[k.way]
+		ring := t.Find(ours)
+		all = append(all, harness.Target{What: k.what, Got: ring.Over(t.Find(k.to)), Limit: k.limit})
 	}
+	return all
 }

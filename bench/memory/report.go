@@ -19,7 +19,9 @@ const (
 	pushEach  = "rawlane, push, one call each"
 	pushBatch = "rawlane, push, 64 a call"
 	tcpEach   = "C, TCP, one send each"
+	tcpNagle  = "C, TCP, one send each, Nagle"
 	tcpBatch  = "C, TCP, 64 a send"
+	tcpWritev = "C, TCP, 64 a writev"
 	frameEach = "C, full frames, one send each"
 	frameMany = "C, full frames, sendmmsg of 64"
 	cameEach  = "C, arrived of one send each"
@@ -48,7 +50,8 @@ func (b *bench) makeTables() {
 	b.latency.less = true
 	b.latency.compare("/ C TCP", "c_tcp", tcp64)
 	b.records = newTable("Records of 8 bytes one way, million/s", "million/s", "records")
-	b.records.compare("/ one send", "c_tcp_one_send", tcpEach)
+	b.records.compare("/ one send", "c_tcp_one_send", tcpEach+", ")
+	b.records.compare("/ gathered", "c_tcp_gathered", "C, TCP, ")
 	b.oneWay = newTable("One way, MB/s", "MB/s", "one_way")
 	b.oneWay.compare("/ C frames", "c_frames", cFrames)
 	b.bothWays = newTable("Both ways at once, MB/s each way", "MB/s", "both_ways")
@@ -138,7 +141,9 @@ func (b *bench) targets() (all []harness.Target) {
 	}{
 		{"put of 4 bytes at most 1.6 x a message", b.latency, put4, plain4, false, 1.6},
 		{"push of 64 bytes faster than C's TCP", b.latency, push64, tcp64, false, 1},
-		{"push at least 1.5 x C's TCP, one each", b.records, pushEach, tcpEach, true, 1.5},
+		{"push at least 1.5 x C's TCP, one send each, Nagle or not", b.records, pushEach, tcpEach, true, 1.5},
+		{"push at least 0.5 x C's TCP, gathered at its best", b.records, pushEach, "C, TCP, ", true, 0.5},
+		{"push in batches at least 0.5 x C's TCP, gathered", b.records, pushBatch, "C, TCP, 64", true, 0.5},
 		{"put of 64 KiB at least 0.9 x C's frames", b.oneWay, peak, cFrames, true, 0.9},
 		{"both ways at least 0.85 x C's frames", b.bothWays, peak, cFrames, true, 0.85},
 	} {

@@ -34,27 +34,37 @@ func (b *bench) variants() []harness.Variant {
 	inBytes, records := "--bytes="+strconv.Itoa(*bytes), min(*bytes/recordLen, maxRecords)/batch*batch
 	all := []harness.Variant{
 		{Name: plain4, Run: b.command("latency", []int{4}, func(l line) { b.latency.Add(plain4, l.P50) })},
-		{Name: put4, Run: b.command("put", slices.Concat([]int{4}, smallSizes), func(l line) {
-			if l.Size == 4 {
-				b.latency.Add(put4, l.P50)
-			} else {
-				b.small.Add(putOf(l.Size, frameLen), l.MB)
-			}
-		}, inBytes)},
-		{Name: peak, Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
-		{Name: tcpLong, Run: b.tcpSend(b.oneWay, tcpLong, 1024, *bytes/1024, 64, 1024/1e6)},
-		{Name: "rawlane, put, large frames",
+		{Name: put4, Rows: append(putsOf(smallSizes, frameLen), put4),
+			Run: b.command("put", slices.Concat([]int{4}, smallSizes), func(l line) {
+				if l.Size == 4 {
+					b.latency.Add(put4, l.P50)
+				} else {
+					b.small.Add(putOf(l.Size, frameLen), l.MB)
+				}
+			}, inBytes)},
+		{Name: peak, Rows: append(putsOf(largeSizes, frameLen), frameEach, cameEach, frameMany, cameMany),
+			Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
+		{Name: tcpLong, Run: b.tcpSend(b.oneWay, "tcp-send", tcpLong, 1024, *bytes/1024, 64, 1024/1e6),
+			Rows: bothSinks(tcpLong)},
+		{Name: "rawlane, put, large frames", Rows: putsOf(largeSizes, largeMTU),
 			Run: b.command("put", largeSizes, b.addPut(largeMTU), inBytes, "--mtu="+strconv.Itoa(largeMTU))},
-		{Name: pushEach, Run: b.command("fifo", []int{recordLen, 64}, func(l line) {
-			if l.Size == recordLen {
-				b.records.Add(pushEach, l.Msgs/1e6)
-				b.records.Add(pushBatch, l.Batched/1e6)
-			} else {
-				b.latency.Add(push64, l.P50)
-			}
-		}, inBytes)},
-		{Name: tcpEach, Run: b.tcpSend(b.records, tcpEach, recordLen, records, 1, 1/1e6)},
-		{Name: tcpBatch, Run: b.tcpSend(b.records, tcpBatch, recordLen, records, batch, 1/1e6)},
+		{Name: pushEach, Rows: []string{pushEach, pushBatch, push64},
+			Run: b.command("fifo", []int{recordLen, 64}, func(l line) {
+				if l.Size == recordLen {
+					b.records.Add(pushEach, l.Msgs/1e6)
+					b.records.Add(pushBatch, l.Batched/1e6)
+				} else {
+					b.latency.Add(push64, l.P50)
+				}
+			}, inBytes)},
+		{Name: tcpEach, Run: b.tcpSend(b.records, "tcp-send", tcpEach, recordLen, records, 1, 1/1e6),
+			Rows: bothSinks(tcpEach)},
+		{Name: tcpNagle, Run: b.tcpSend(b.records, "tcp-send-nagle", tcpNagle, recordLen, records, 1, 1/1e6),
+			Rows: bothSinks(tcpNagle)},
+		{Name: tcpBatch, Run: b.tcpSend(b.records, "tcp-send", tcpBatch, recordLen, records, batch, 1/1e6),
+			Rows: bothSinks(tcpBatch)},
+		{Name: tcpWritev, Run: b.tcpSend(b.records, "tcp-send-gathered", tcpWritev, recordLen, records, batch, 1/1e6),
+			Rows: bothSinks(tcpWritev)},
 		{Name: tcp64, Run: b.tcpPing},
 	}
 	return slices.DeleteFunc(all, func(v harness.Variant) bool {
@@ -137,13 +147,32 @@ func (b *bench) tcpPing(ctx context.Context) error {
 	return err
 }
 
+// putsOf are the names of rows.
+func putsOf(sizes []int, mtu int) (rows []string) {
+	for _, size := range sizes {
+		rows = append(rows, putOf(size, mtu))
+	}
+	return rows
+}
+
+// sinks are the ways that TCP's receiver waits.
+var sinks = []struct{ mode, name string }{{"tcp-sink", "blocking"}, {"tcp-sink-polled", "polled"}}
+
+// bothSinks are the names of a variant's rows, by how its receiver waits.
+func bothSinks(name string) (rows []string) {
+	for _, sink := range sinks {
+		rows = append(rows, name+", "+sink.name)
+	}
+	return rows
+}
+
 // tcpSend adds how many records of a size TCP carries in a second, in a unit, by sends of a batch.
 func (b *bench) tcpSend(
-	t *table, name string, size, count, batch int, unit float64,
+	t *table, mode, name string, size, count, batch int, unit float64,
 ) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for _, sink := range []struct{ mode, name string }{{"tcp-sink", "blocking"}, {"tcp-sink-polled", "polled"}} {
-			_, ns, err := b.runC(ctx, sink.mode, "tcp-send", b.pair.IP(1), size, count, batch)
+		for _, sink := range sinks {
+			_, ns, err := b.runC(ctx, sink.mode, mode, b.pair.IP(1), size, count, batch)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,5 @@
-// Package mpi is the comparison with Open MPI: barriers among processes on this machine, over TCP.
+// Package mpi is the comparison with Open MPI: barriers among processes on this machine, over
+// TCP or through shared memory.
 package mpi
 
 import (
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -22,12 +24,25 @@ import (
 //go:embed c/barrier.c
 var source []byte
 
-// options start the processes on this machine, more than cores, talking by TCP. A waiting process
-// gives its core away between polls; otherwise the others on that core would wait for the
+// Transports of Open MPI's messages.
+const (
+	TCP = "tcp" // over the loopback
+	SHM = "shm" // through shared memory
+)
+
+// options start the processes on this machine and choose the transport. Where each process can have
+// a core, it is bound to it and spins, as Open MPI does by default. Where there are more, a waiting
+// process gives its core away between polls; otherwise the others on that core would wait for the
 // scheduler.
-var options = []string{
-	"--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-	"--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
+func options(transport string, nodes, cores int) []string {
+	words := []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
+	if transport == SHM {
+		words = []string{"--mca", "pml", "ob1", "--mca", "btl", "vader,self"}
+	}
+	if nodes <= cores {
+		return append(words, "--bind-to", "core", "--mca", "mpi_yield_when_idle", "0")
+	}
+	return append(words, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 }
 
 // MPI is an installation of Open MPI.
@@ -68,6 +83,7 @@ func Find(ctx context.Context) (*MPI, error) {
 
 // Barriers is a measurement: in a first loop with work between the barriers, in a second without.
 type Barriers struct {
+	Transport          string // TCP or SHM
 	Nodes, Warm, Iters int
 	Work               time.Duration
 }
@@ -86,7 +102,7 @@ func (m *MPI) Run(ctx context.Context, b Barriers) (samples [][][]uint32, err er
 		return nil, err
 	}
 	file := filepath.Join(dir, "samples")
-	args := append([]string{"-n", strconv.Itoa(b.Nodes)}, options...)
+	args := append([]string{"-n", strconv.Itoa(b.Nodes)}, options(b.Transport, b.Nodes, runtime.NumCPU())...)
 	args = append(args, program, strconv.Itoa(b.Iters), strconv.Itoa(b.Warm),
 		strconv.FormatInt(b.Work.Nanoseconds(), 10), file)
 	var env []string

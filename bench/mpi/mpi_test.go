@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,5 +24,25 @@ func TestRunProgram_EndsWithItsContext(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("took %v: what the program had started went on", took)
+	}
+}
+
+// Processes with a core each are bound and spin, as the program that they are compared with; more
+// than cores yield.
+func TestOptions_LikeWithLike(t *testing.T) {
+	for _, c := range []struct {
+		transport    string
+		nodes, cores int
+		want, not    string
+	}{
+		{TCP, 2, 2, "--bind-to core --mca mpi_yield_when_idle 0", "--oversubscribe"},
+		{TCP, 4, 2, "--oversubscribe --bind-to none --mca mpi_yield_when_idle 1", "--bind-to core"},
+		{SHM, 2, 2, "btl vader,self --bind-to core", "tcp"},
+		{TCP, 4, 2, "btl tcp,self --mca btl_tcp_if_include lo", "vader"},
+	} {
+		got := strings.Join(options(c.transport, c.nodes, c.cores), " ")
+		if !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%s, %d processes on %d cores: %s", c.transport, c.nodes, c.cores, got)
+		}
 	}
 }

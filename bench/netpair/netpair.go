@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/safchain/ethtool"
@@ -51,6 +52,16 @@ func New() (*Pair, error) {
 	return p, nil
 }
 
+// Unpinned is the same pair for programs that the scheduler places.
+func (p *Pair) Unpinned() *Pair {
+	unpinned := *p
+	unpinned.cores = nil
+	return &unpinned
+}
+
+// Core is the core that a node's programs are on.
+func (p *Pair) Core(node int) int { return p.cores[node] }
+
 // Dir is a directory for programs, removed by Close.
 func (p *Pair) Dir() string { return p.dir }
 
@@ -82,7 +93,7 @@ func (p *Pair) Run(
 
 // prints is how many numbers modes of the C program print.
 var prints = map[string]int{"ring-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
-	"ring-txring": 1, "ring-sink": 1, "ring-both": 2}
+	"tcp-send-nagle": 1, "tcp-send-gathered": 1, "ring-txring": 1, "ring-sink": 1, "ring-both": 2, "unix-ping": 4}
 
 // RunC is Run for modes of the C program. The answering one works on the node's interface, the
 // asking one where it is told: there, or with the other's address.
@@ -90,20 +101,25 @@ func (p *Pair) RunC(
 	ctx context.Context, program, answer, ask, where string, numbers ...int,
 ) (answered, asked []float64, err error) {
 	args := func(mode, where string, node int) []string {
-		words := []string{program, mode, where, strconv.Itoa(p.cores[node])}
+		core := -1
+		if p.cores != nil {
+			core = p.cores[node]
+		}
+		words := []string{program, mode, where, strconv.Itoa(core)}
 		for _, n := range numbers {
 			words = append(words, strconv.Itoa(n))
 		}
 		return words
 	}
-	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), prints[answer], prints[ask])
+	count := func(mode string) int { return prints[strings.TrimPrefix(mode, "block-")] }
+	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), count(answer), count(ask))
 }
 
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair
 // would otherwise pass 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
 func (p *Pair) WithoutOffloads() error {
 	off := map[string]bool{"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false}
-	for node := range p.cores {
+	for node := range 2 {
 		err := p.bed.Node(node).Do(func() error {
 			e, err := ethtool.NewEthtool()
 			if err != nil {

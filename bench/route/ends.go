@@ -10,12 +10,9 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/transport"
@@ -42,16 +39,16 @@ type end struct {
 }
 
 var roles = map[string]func(end) error{
-	"blocking-answer": func(e end) error { return e.answer(blocking) },
-	"blocking-ask":    func(e end) error { return e.ask(blocking) },
-	"net-answer":      func(e end) error { return e.answer(nonBlocking) },
-	"net-ask":         func(e end) error { return e.ask(nonBlocking) },
-	"manager-answer":  end.managerAnswer,
-	"manager-ask":     end.managerAsk,
-	"table-answer":    end.idle,
-	"table-ask":       end.tableAsk,
-	"frame-answer":    end.idle,
-	"frame-ask":       end.frameAsk,
+	"net-answer":          end.answer,
+	"net-ask":             end.ask,
+	"manager-answer":      end.managerAnswer,
+	"manager-ask":         func(e end) error { return e.managerAsk(false) },
+	"managerframe-answer": end.managerAnswer,
+	"managerframe-ask":    func(e end) error { return e.managerAsk(true) },
+	"table-answer":        end.idle,
+	"table-ask":           end.tableAsk,
+	"frame-answer":        end.idle,
+	"frame-ask":           end.frameAsk,
 }
 
 // runEnd is end-KIND-answer SOCKET ITERS NODES or end-KIND-ask SOCKET ITERS NODES.
@@ -77,21 +74,8 @@ func (end) idle() error {
 	return nil
 }
 
-// nonBlocking is c as Go programs use it: the runtime's poller waits.
-func nonBlocking(c net.Conn) (io.ReadWriter, error) { return c, nil }
-
-// blocking is c as a C program uses it: this thread blocks in read(2).
-func blocking(c net.Conn) (io.ReadWriter, error) {
-	runtime.LockOSThread()
-	f, err := c.(*net.UnixConn).File()
-	if err != nil {
-		return nil, err
-	}
-	return f, unix.SetNonblock(int(f.Fd()), false)
-}
-
 // answer answers each request until the other end closes.
-func (e end) answer(as func(net.Conn) (io.ReadWriter, error)) error {
+func (e end) answer() error {
 	_ = os.Remove(e.socket) // the last round was ended by a signal, and may have left it
 	l, err := net.Listen("unix", e.socket)
 	if err != nil {
@@ -102,11 +86,10 @@ func (e end) answer(as func(net.Conn) (io.ReadWriter, error)) error {
 	if err != nil {
 		return err
 	}
-	rw, err := as(c)
 	in, out := make([]byte, len(request)), []byte(answer)
 	for err == nil {
-		if _, err = io.ReadFull(rw, in); err == nil {
-			_, err = rw.Write(out)
+		if _, err = io.ReadFull(c, in); err == nil {
+			_, err = c.Write(out)
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -116,21 +99,17 @@ func (e end) answer(as func(net.Conn) (io.ReadWriter, error)) error {
 }
 
 // ask measures requests and their answers.
-func (e end) ask(as func(net.Conn) (io.ReadWriter, error)) error {
+func (e end) ask() error {
 	c, err := net.Dial("unix", e.socket)
-	if err != nil {
-		return err
-	}
-	rw, err := as(c)
 	if err != nil {
 		return err
 	}
 	in, out := make([]byte, len(answer)), []byte(request)
 	return harness.Measure(e.iters, func(int) error {
-		if _, err := rw.Write(out); err != nil {
+		if _, err := c.Write(out); err != nil {
 			return err
 		}
-		_, err := io.ReadFull(rw, in)
+		_, err := io.ReadFull(c, in)
 		return err
 	})
 }
@@ -161,20 +140,30 @@ func (e end) managerAnswer() error {
 	return errors.Join(err, s.Close())
 }
 
-// managerAsk changes the route to node 1, and checks the tag that a frame to it would carry.
-func (e end) managerAsk() error {
+// managerAsk changes the route to node 1, and checks the tag that a frame to it would carry, or the
+// tag of the frame that an endpoint has sent.
+func (e end) managerAsk(send bool) error {
 	s, err := manager.Dial(context.Background(), "unix", e.socket)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
 	ctx, table := context.Background(), s.Table()
+	sent := func(vid transport.VID) error { return carries(table, vid) }
+	if send {
+		f, err := newFrameSender(table, e.nodes, 1)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.ep.Close() }()
+		sent = f.send
+	}
 	return harness.Measure(e.iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		if err := s.SetRoute(ctx, mac(0), mac(1), vid); err != nil {
 			return err
 		}
-		return carries(table, vid)
+		return sent(vid)
 	})
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -17,45 +18,68 @@ const frameNodes = vlan.MaxRoutes - 1
 
 // frameAsk changes the route to one of many nodes, and sends a frame there through an endpoint.
 func (e end) frameAsk() error {
-	routes, nodes := []vlan.Route{}, make([]mcd.Node, frameNodes)
-	for k := range nodes {
+	var routes []vlan.Route
+	for k := range frameNodes {
 		tag := transport.Tagged(transport.Tag{VID: transport.VID(1 + k%4)})
 		routes = append(routes, vlan.Route{Dst: mac(k), OptionalTag: tag})
-		nodes[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{mac(k)}}
 	}
 	table, err := vlan.NewTable(routes)
 	if err != nil {
 		return err
 	}
-	inner, err := fabric.Links(1) // its address is node 0's
+	f, err := newFrameSender(table, frameNodes, frameNodes/2)
 	if err != nil {
 		return err
 	}
-	link := &lastFrame{Link: inner[0]}
-	ep, err := mcd.Open(mcd.Config{Nodes: nodes, Router: table}, link)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = ep.Close() }()
-	p, err := ep.OpenPort(1, mcd.PortOptions{})
-	if err != nil {
-		return err
-	}
-	to, payload := mcd.To(mcd.Addr{Node: frameNodes / 2, Port: 1}), make([]byte, 64)
+	defer func() { _ = f.ep.Close() }()
 	return harness.Measure(e.iters, func(i int) error {
 		vid := transport.VID(2 + i%2)
 		tag := transport.Tagged(transport.Tag{VID: vid})
 		if err := table.Set(vlan.Route{Dst: mac(frameNodes / 2), OptionalTag: tag}); err != nil {
 			return err
 		}
-		if err := p.TrySend(0, to, payload); err != nil {
-			return err
-		}
-		if link.tag != tag {
-			return fmt.Errorf("the frame carried %v, want %v", link.tag, tag)
-		}
-		return nil
+		return f.send(vid)
 	})
+}
+
+// frameSender is an endpoint of node 0 that sends to one other.
+type frameSender struct {
+	ep      *mcd.Endpoint
+	port    *mcd.Port
+	link    *lastFrame
+	to      mcd.Dest
+	payload []byte
+}
+
+func newFrameSender(router vlan.Router, size, to int) (*frameSender, error) {
+	nodes := make([]mcd.Node, size)
+	for k := range nodes {
+		nodes[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{mac(k)}}
+	}
+	inner, err := fabric.Links(1) // its address is node 0's
+	if err != nil {
+		return nil, err
+	}
+	f := &frameSender{link: &lastFrame{Link: inner[0]}, payload: make([]byte, 64)}
+	f.to = mcd.To(mcd.Addr{Node: mcd.NodeID(to), Port: 1})
+	if f.ep, err = mcd.Open(mcd.Config{Nodes: nodes, Router: router}, f.link); err != nil {
+		return nil, err
+	}
+	if f.port, err = f.ep.OpenPort(1, mcd.PortOptions{}); err != nil {
+		return nil, errors.Join(err, f.ep.Close())
+	}
+	return f, nil
+}
+
+// send sends a frame, and checks that it carried the VID.
+func (f *frameSender) send(vid transport.VID) error {
+	if err := f.port.TrySend(0, f.to, f.payload); err != nil {
+		return err
+	}
+	if tag := transport.Tagged(transport.Tag{VID: vid}); f.link.tag != tag {
+		return fmt.Errorf("the frame carried %v, want %v", f.link.tag, tag)
+	}
+	return nil
 }
 
 // lastFrame is a link that notes the tag of the last frame, and sends nothing.

@@ -1,7 +1,8 @@
 // Command rawlane shows, measures and looks after messaging over raw Ethernet.
 // Run it without arguments for its verbs.
 //
-// Exit status: 0 if the work was done, 1 if it failed, 2 if the command line was wrong.
+// Exit status: 0 if the work was done, 1 if it failed, 2 if the command line was wrong, 128 and the
+// number of the signal that ended it.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/demo"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/diagnose"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/grant"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
@@ -25,13 +27,26 @@ import (
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) && !manager.IsAsked(os.Args[1:]) { // ignored: as under nohup
 		ends = append(ends, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	status := cli.Execute(ctx, cli.NewRoot(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	ctx := untilSignal(ends...)
+	// A reader that has had enough is an error of a write, after which the command tidies up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(cli.Execute(ctx, cli.NewRoot(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilSignal returns a context that the first of some signals ends; a second one ends the process.
+func untilSignal(ends ...os.Signal) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, ends...)
+	go func() { // until the process ends
+		s := (<-came).(syscall.Signal) // all of package os's are
+		signal.Stop(came)
+		cancel(&cli.SignalError{Signal: s})
+	}()
+	return ctx
 }
 
 // verbs is what the command can do, in the order of its help.
@@ -41,6 +56,7 @@ var verbs = []func() *cobra.Command{
 	barrier.NewCommand,
 	route.NewCommand,
 	manager.NewCommand,
+	grant.NewCommand,
 	sim.NewCommand,
 	diagnose.NewDoctorCommand,
 	diagnose.NewNodeCommand,

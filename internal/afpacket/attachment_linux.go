@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
@@ -21,6 +23,7 @@ type Config struct {
 	Promiscuous bool                // receive frames for other stations and for groups not joined
 	NoVLANs     bool                // leave a NIC with a VLAN filter as it is
 	BypassQdisc bool                // send past the interface's queueing discipline
+	Granted     *Granted            // the sockets of the service that grants them; nil: open them here
 }
 
 // Socket is a link's receiving socket.
@@ -75,39 +78,55 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if cfg.EtherType == 0 {
 		cfg.EtherType = transport.EtherTypeDefault
 	}
-	a.kind, a.cfg, a.socket, a.namespace = kind, cfg, s, namespace()
-	if a.ifi, a.mac, err = findInterface(name); err != nil {
-		return err
+	a.kind, a.cfg, a.socket = kind, cfg, s
+	nic, err := a.find(name)
+	if err == nil {
+		if a.poller, err = s.Open(a.ifi); err == nil {
+			if err = a.attach(nic); err != nil {
+				_ = s.Close() // the first error is the one to report
+			}
+		}
 	}
-	nic, err := askDriver(a.ifi.Name)
 	if err != nil {
-		return err
+		_ = cfg.Granted.Close() // likewise
 	}
-	if a.poller, err = s.Open(a.ifi); err != nil {
-		return err
+	return err
+}
+
+// find learns what there is to know of the interface: here, or from the service that granted the
+// sockets, which may be in another network namespace.
+func (a *Attachment) find(name string) (nic Driver, err error) {
+	if g := a.cfg.Granted; g != nil {
+		a.ifi, a.mac, a.namespace, a.cfg.EtherType = g.Interface, g.MAC, g.Namespace, g.EtherType
+		if a.cfg.Promiscuous {
+			err = errGrantedPromiscuous
+		}
+		return g.Driver, err
 	}
-	if err := a.attach(nic); err != nil {
-		_ = s.Close() // the first error is the one to report
-		return err
+	a.namespace = Namespace()
+	if a.ifi, a.mac, err = FindInterface(name); err != nil {
+		return nic, err
 	}
-	return nil
+	return AskDriver(a.ifi)
 }
 
 // attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
 // promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
-func (a *Attachment) attach(nic driver) error {
-	a.state.index = a.ifi.Index
+func (a *Attachment) attach(nic Driver) error {
+	a.state.index, a.state.mac = a.ifi.Index, a.mac
 	a.groups = newGroups(a.ifi.Index, a.socket)
-	if err := a.socket.Control(a.bind); err != nil {
-		return err
+	if a.cfg.Granted == nil { // else the service has bound it
+		if err := a.socket.Control(a.bind); err != nil {
+			return err
+		}
 	}
-	if err := a.sender.open(a.ifi, nic, a.mac, a.cfg.BypassQdisc); err != nil {
+	if err := a.sender.open(a.ifi, nic, a.mac, a.cfg); err != nil {
 		return err
 	}
 	switch {
 	case a.cfg.Promiscuous:
 		a.promisc = "asked for"
-	case nic.filtersVLANs && !a.cfg.NoVLANs:
+	case nic.FiltersVLANs && !a.cfg.NoVLANs:
 		a.promisc = "the NIC filters VLANs (rx-vlan-filter) and would drop tagged frames of unregistered VIDs"
 	default:
 		return nil
@@ -122,7 +141,16 @@ func (a *Attachment) attach(nic driver) error {
 // bind makes the receiving socket receive. Before it is bound it receives nothing: its filter and
 // options must be in place by then.
 func (a *Attachment) bind(fd int) error {
-	if err := attachFilter(fd, a.cfg.EtherType, a.mac, a.cfg.Promiscuous); err != nil {
+	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous)
+	if err != nil {
+		return err
+	}
+	return Bind(fd, a.ifi.Index, filter)
+}
+
+// Bind makes a socket receive what of an interface passes the filter.
+func Bind(fd, index int, filter []bpf.RawInstruction) error {
+	if err := AttachFilter(fd, filter); err != nil {
 		return Explain("attach the filter", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
@@ -130,7 +158,7 @@ func (a *Attachment) bind(fd int) error {
 	}
 	var all [2]byte // EtherTypes; in network byte order, whatever this processor's is
 	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
-	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: a.ifi.Index}
+	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index}
 	return Explain("bind", unix.Bind(fd, to))
 }
 
@@ -146,7 +174,21 @@ func (a *Attachment) Name() string { return a.ifi.Name }
 // Segment implements transport.Sharer: processes that open the same interface for the same
 // EtherType share it. The index tells apart VLAN devices and bond members with one address.
 func (a *Attachment) Segment() string {
-	return fmt.Sprintf("%v/%d/%v/%s", a.mac, a.ifi.Index, a.cfg.EtherType, a.namespace)
+	return Segment(a.mac, a.ifi.Index, a.cfg.EtherType, a.namespace)
+}
+
+// Segment names the attachment of an interface for an EtherType.
+func Segment(mac transport.MAC, index int, etherType transport.EtherType, namespace string) string {
+	return fmt.Sprintf("%v/%d/%v/%s", mac, index, etherType, namespace)
+}
+
+// LockPort implements transport.PortLocker: on granted sockets the service has the locks.
+func (a *Attachment) LockPort(cluster uint32, port uint8) (io.Closer, error) {
+	if a.cfg.Granted == nil {
+		return nil, transport.ErrNotSupported
+	}
+	lock, err := a.cfg.Granted.LockPort(cluster, port)
+	return lock, a.wrap("lock port", err)
 }
 
 // Promiscuous returns why this link has made the NIC promiscuous, or "" if it has not.
@@ -232,7 +274,7 @@ func (a *Attachment) Close() error {
 		a.drops()
 		a.closed.Store(true)
 		a.poller.close()
-		a.closeErr = errors.Join(a.socket.Close(), a.sender.close())
+		a.closeErr = errors.Join(a.socket.Close(), a.sender.close(), a.cfg.Granted.Close())
 	})
 	return a.closeErr
 }

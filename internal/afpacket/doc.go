@@ -11,3 +11,11 @@
 // off a frame before it looks for sockets of one EtherType: such a socket would get tagged frames
 // without their tag.
 package afpacket
+
+// A ring's number of slots: where it is left open, unless these would take more than defaultMemory
+// bytes; and at most.
+const (
+	DefaultSlots  = 1024
+	defaultMemory = 16 << 20
+	MaxSlots      = 1 << 16
+)

@@ -9,15 +9,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// wholeFrame is the filter's verdict "store all of it": more bytes than any frame has.
-const wholeFrame = 1 << 18
+// WholeFrame is the filter's verdict "store all of it": more bytes than any frame has.
+const WholeFrame = 1 << 18
 
-// attachFilter makes the kernel filter what a socket receives.
-func attachFilter(fd int, etherType transport.EtherType, mac transport.MAC, promiscuous bool) error {
-	filter, err := newFilter(etherType, mac, promiscuous)
-	if err != nil {
-		return err
-	}
+// AttachFilter makes the kernel filter what a socket receives.
+func AttachFilter(fd int, filter []bpf.RawInstruction) error {
 	program := make([]unix.SockFilter, len(filter))
 	for i, f := range filter {
 		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
@@ -34,8 +30,13 @@ func attachFilter(fd int, etherType transport.EtherType, mac transport.MAC, prom
 // so these came back by a loop or a port mirror, or are another station's with the same address,
 // and the layer above counts them.
 func newFilter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
-	drop, take := bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: wholeFrame}
-	var program []bpf.Instruction
+	program := FilterFor(etherType, mac, promiscuous)
+	return bpf.Assemble(append(program, bpf.RetConstant{Val: WholeFrame}))
+}
+
+// FilterFor is the beginning of a filter: it drops the frames that newFilter's drops.
+func FilterFor(etherType transport.EtherType, mac transport.MAC, promiscuous bool) (program []bpf.Instruction) {
+	drop := bpf.RetConstant{Val: 0}
 	if etherType != transport.EtherTypeAny {
 		program = append(program,
 			bpf.LoadAbsolute{Off: 12, Size: 2},
@@ -55,5 +56,5 @@ func newFilter(etherType transport.EtherType, mac transport.MAC, promiscuous boo
 			drop,
 		)
 	}
-	return bpf.Assemble(append(program, take))
+	return program
 }

@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -13,8 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// findInterface returns the network interface called name, and its address, if it can carry frames.
-func findInterface(name string) (*net.Interface, transport.MAC, error) {
+// FindInterface returns the network interface called name, and its address, if it can carry frames.
+func FindInterface(name string) (*net.Interface, transport.MAC, error) {
 	ifi, err := net.InterfaceByName(name)
 	var errno syscall.Errno
 	if errors.As(err, &errno) { // the system did not say whether there is one
@@ -58,7 +59,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w (needs CAP_NET_RAW: run as root or inside a user namespace, "+
-			"or setcap cap_net_raw+ep PROGRAM)", transport.ErrPermission)
+			"or setcap cap_net_raw+ep PROGRAM, or have root run: rawlane grant)", transport.ErrPermission)
 	case errors.Is(err, unix.ENETDOWN):
 		return transport.ErrInterfaceDown
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
@@ -71,29 +72,63 @@ func explain(err error) error {
 	return err
 }
 
-// driver is what the NIC's driver says of it.
-type driver struct {
-	// filtersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
+// Driver is what the NIC's driver says of it.
+type Driver struct {
+	// FiltersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
 	// and many server NICs do. It is false if the driver does not say.
-	filtersVLANs bool
-	txQueues     int // transmit queues in use; 1 if the driver does not say
+	FiltersVLANs bool
+	TxQueues     int // transmit queues in use or, if the driver does not say, how many there are
 }
 
-func askDriver(name string) (driver, error) {
+// AskDriver asks the driver of an interface.
+func AskDriver(ifi *net.Interface) (Driver, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return driver{}, fmt.Errorf("ask the driver for its features: %w", err)
+		return Driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	features, _ := e.Features(name)    // nil if the driver does not say
-	channels, _ := e.GetChannels(name) // likewise zero
-	return driver{features["rx-vlan-filter"], max(int(channels.TxCount+channels.CombinedCount), 1)}, nil
+	features, _ := e.Features(ifi.Name)    // nil if the driver does not say
+	channels, _ := e.GetChannels(ifi.Name) // likewise zero
+	queues := int(channels.TxCount + channels.CombinedCount)
+	if queues == 0 {
+		queues = txQueues(ifi.Index)
+	}
+	return Driver{features["rx-vlan-filter"], queues}, nil
 }
 
-// namespace identifies this thread's network namespace, or is "" where the system does not tell. It
+// txQueues returns how many transmit queues the kernel keeps for an interface, or 1 if it does not
+// say. Bonds, VLAN devices and others without a driver of their own have no other answer.
+func txQueues(index int) int {
+	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
+	if err != nil {
+		return 1
+	}
+	messages, err := syscall.ParseNetlinkMessage(rib)
+	if err != nil {
+		return 1
+	}
+	for _, m := range messages {
+		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
+			binary.NativeEndian.Uint32(m.Data[4:]) != uint32(index) { // ifinfomsg.ifi_index
+			continue
+		}
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			return 1
+		}
+		for _, a := range attributes {
+			if a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4 {
+				return max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+			}
+		}
+	}
+	return 1
+}
+
+// Namespace identifies this thread's network namespace, or is "" where the system does not tell. It
 // makes part of the names of locks that hold in one namespace, on links used from threads of
 // others.
-func namespace() string {
+func Namespace() string {
 	var st unix.Stat_t
 	if unix.Stat("/proc/thread-self/ns/net", &st) != nil {
 		return ""

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -293,6 +295,40 @@ func TestInterfaceMovesAwayAndBack(t *testing.T) {
 			}
 			if !errors.Is(err, transport.ErrInterfaceDown) { // the first wait may have seen it go down
 				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// An interface that was given another address no longer receives what the link waits for: waits say
+// so. Most drivers want it down for that, and so does this test.
+func TestInterfaceGetsAnotherAddress(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		b := open(1, settings{})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := bed.Node(1).SetUp(0, false); err != nil {
+			t.Fatal(err)
+		}
+		err := bed.Node(1).Do(func() error {
+			eth0, err := netlink.LinkByName("eth0")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetHardwareAddr(eth0, transport.MAC{2, 0, 0, 0, 7, 7}.HardwareAddr())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := waitForError(ctx, b); !errors.Is(err, transport.ErrInterfaceDown) {
+			t.Errorf("while it is down: %v", err)
+		}
+		if err := bed.Node(1).SetUp(0, true); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := waitForError(ctx, b); !errors.Is(err, transport.ErrNoInterface) || !strings.Contains(err.Error(), "its address was changed") {
+				t.Errorf("up with another address: %v", err)
 			}
 		}
 	})

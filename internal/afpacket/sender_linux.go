@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"math/bits"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -33,19 +34,33 @@ type sender struct {
 	vec  [Batch]unix.Iovec
 	msgs [Batch]unix.Mmsghdr
 
+	refusals int // for want of room, since the kernel last took a frame
+
 	frames, bytes, refused, busy atomic.Uint64 // written under mu
 }
+
+// carrierEvery is how many refusals pass between two looks for the carrier, which cost 1 µs each.
+const carrierEvery = 32
 
 // open prepares the sender for frames from src by the interface. With bypassQdisc they go past its
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, nic driver, src transport.MAC, bypassQdisc bool) error {
-	fd, err := openSendSocket(ifi.Index, bypassQdisc && nic.txQueues == 1)
+func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) error {
+	fd, err := cfg.Granted.TakeSend()
+	if cfg.Granted == nil {
+		fd, err = OpenSendSocket(ifi.Index)
+	}
+	if err == nil && cfg.BypassQdisc && nic.TxQueues == 1 {
+		if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+			_ = unix.Close(fd) // the first error is the one to report
+		}
+	}
 	if err != nil {
 		return Explain("open the sending socket", err)
 	}
 	s.fd, s.src, s.mtu, s.index = fd, src, ifi.MTU, ifi.Index
+	s.makeRoom()
 	size := max(s.mtu+transport.MaxHeaderLen, transport.MinFrameLen)
 	memory := make([]byte, Batch*size)
 	for i := range s.bufs {
@@ -56,22 +71,39 @@ func (s *sender) open(ifi *net.Interface, nic driver, src transport.MAC, bypassQ
 	return nil
 }
 
-func openSendSocket(index int, bypassQdisc bool) (int, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// makeRoom lets two batches of the largest frames wait for the NIC: the system's default is 34
+// frames of 9,000 bytes. Without CAP_NET_ADMIN it is net.core.wmem_max at most.
+func (s *sender) makeRoom() {
+	// The kernel doubles the number. A frame takes the next power of two, and its own header.
+	want := Batch * (1<<bits.Len(uint(s.mtu+frameOverhead)) + frameOverhead)
+	has, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err != nil || has >= 2*want {
+		return
+	}
+	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, want) != nil {
+		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want)
+	}
+}
+
+// frameOverhead is what the kernel keeps with a frame, in bytes.
+const frameOverhead = 512
+
+// OpenSendSocket makes a socket that sends by an interface and receives nothing.
+func OpenSendSocket(index int) (int, error) {
+	fd, err := OpenSocket()
 	if err != nil {
 		return -1, err
 	}
-	if bypassQdisc {
-		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
-	}
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}) // protocol 0: nothing is received
-	}
-	if err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil { // protocol 0: nothing is received
 		_ = unix.Close(fd) // the first error is the one to report
 		return -1, err
 	}
 	return fd, nil
+}
+
+// OpenSocket makes a packet socket. It receives nothing before it is bound.
+func OpenSocket() (int, error) {
+	return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 }
 
 // close makes later sends return transport.ErrClosed.
@@ -115,6 +147,12 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 		if taken, refusal = s.give(n); refusal != nil {
 			err = refusal
 		}
+		for i := range s.vec[:n] {
+			s.vec[i].Base = nil // keeps no payload of the caller's alive
+		}
+	}
+	if taken > 0 {
+		s.refusals = 0
 	}
 	size := 0
 	for i := range frames[:taken] {
@@ -189,17 +227,19 @@ func (s *sender) give(n int) (int, error) {
 
 // refuse says why the kernel took none of n frames.
 //
-// Past the queueing discipline the kernel answers ENOBUFS both for a full queue and for no carrier.
-// Without a carrier there will be no room later either, so the frames count as taken and are lost,
-// as on an unplugged cable. Asking for the carrier takes 1 µs.
+// Past the queueing discipline the kernel answers ENOBUFS both for a full queue and for no carrier,
+// and EAGAIN where a NIC keeps the frames that it could not send. Without a carrier there will be
+// no room later either, so the frames count as taken and are lost, as on an unplugged cable.
 func (s *sender) refuse(n int, e unix.Errno) (int, error) {
 	switch e {
-	case unix.ENOBUFS:
-		if !hasCarrier(s.fd, s.index) {
+	case unix.ENOBUFS, unix.EAGAIN:
+		s.refusals++
+		if s.refusals%carrierEvery == 1 && !hasCarrier(s.fd, s.index) {
+			s.refusals = 0
 			return n, nil
 		}
 		return 0, transport.ErrBusy
-	case unix.EAGAIN, unix.EINTR:
+	case unix.EINTR:
 		return 0, transport.ErrBusy
 	}
 	return 0, e

@@ -3,6 +3,7 @@ package afpacket
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -14,8 +15,9 @@ import (
 // The kernel tells a socket once that its interface went down, and never that it was removed. So
 // after that one message each Wait checks the interface, until it has been seen up.
 type linkState struct {
-	index int         // of the interface
-	lost  atomic.Bool // it went down, and has not been seen up since
+	index int           // of the interface
+	mac   transport.MAC // as it was when the link was opened
+	lost  atomic.Bool   // it went down, and has not been seen up since
 }
 
 // check returns ENETDOWN or ENODEV if there is nothing to wait for.
@@ -37,6 +39,9 @@ func (s *linkState) look(fd int) error {
 	}
 	if flags&unix.IFF_UP == 0 {
 		return unix.ENETDOWN
+	}
+	if now, ok := hardwareAddress(fd, s.index); ok && now != s.mac {
+		return errReaddressed
 	}
 	// An interface that was moved to another namespace and back is up, but the kernel has detached
 	// the socket from it for good.
@@ -64,11 +69,29 @@ func interfaceFlags(fd, index int) (uint16, error) {
 	return request.Uint16(), nil
 }
 
+// hardwareAddress returns an interface's present address, if the kernel says it.
+func hardwareAddress(fd, index int) (mac transport.MAC, ok bool) {
+	var request unix.Ifreq
+	request.SetUint32(uint32(index))
+	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request) != nil ||
+		unix.IoctlIfreq(fd, unix.SIOCGIFHWADDR, &request) != nil {
+		return mac, false
+	}
+	// The union is a sockaddr: two bytes of family, then the address.
+	at := (*[unix.IFNAMSIZ + 2 + len(mac)]byte)(unsafe.Pointer(&request))
+	return transport.MAC(at[unix.IFNAMSIZ+2:]), true
+}
+
 // hasCarrier reports whether frames can leave the interface, and true if the kernel does not say.
 func hasCarrier(fd, index int) bool {
 	flags, err := interfaceFlags(fd, index)
 	return err != nil || flags&unix.IFF_RUNNING != 0
 }
+
+// errReaddressed: the interface has another address than the link, whose filter and source address
+// are those of when it was opened.
+var errReaddressed = fmt.Errorf("%w: its address was changed since the link was opened (open it anew)",
+	transport.ErrNoInterface)
 
 // errShrunk: the kernel refused as too large a frame that fitted when the link was opened.
 var errShrunk = fmt.Errorf("%w: the interface's MTU was lowered since the link was opened (open it anew)",

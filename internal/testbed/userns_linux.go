@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,20 +68,6 @@ func Open(cfg Config) (*Bed, error) {
 		return nil, err
 	}
 	return New(cfg)
-}
-
-// ExitStatus returns the exit status of a program that has ended with err, as a shell tells it.
-func ExitStatus(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return exit.ExitCode()
-	case errors.As(err, &exit): // by a signal
-		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
-	}
-	return 1
 }
 
 // Main runs the tests of a package that needs beds, in a user namespace if the user is not root. If

@@ -7,11 +7,14 @@
 // thread for each frame that it has sent.
 //
 // Package ring copies each frame once less and polls without a system call. Both need CAP_NET_RAW,
-// which an ordinary user has inside a user namespace; what ring says of VLANs on real NICs holds
-// here too.
+// which an ordinary user has inside a user namespace, or the service of package grant; what ring
+// says of VLANs and of transmit queues on real NICs holds here too.
 package packet
 
-import "github.com/rawlane/rawlane/transport"
+import (
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
+)
 
 // Config of a link. The zero value is right for rawlane's own frames.
 type Config struct {
@@ -30,6 +33,10 @@ type Config struct {
 	// quicker, and drops frames a little sooner when the NIC is full. It has no effect on a NIC
 	// with several transmit queues, where frames would lose their order.
 	BypassQdisc bool
+	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
+	// itself where the system refuses a socket. The link takes it: it is closed with the link, and
+	// if Open fails. EtherType is the grant's.
+	Grant *grant.Grant
 }
 
 // DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes: at most 3 ms of traffic.

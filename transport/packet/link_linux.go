@@ -2,15 +2,19 @@ package packet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
+	"time"
 
 	"github.com/mdlayher/packet"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
 )
 
 // attachment is the half that all AF_PACKET links share: every method of Link but Poll.
@@ -30,13 +34,40 @@ var (
 	_ transport.Sharer = (*Link)(nil)
 )
 
-// Open attaches to the network interface called name.
-// Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (without CAP_NET_RAW),
-// ErrNotSupported.
+// Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
+// package grant for sockets, where there is one. With Config.Grant the interface is the grant's,
+// and name is not used.
+// Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission, ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)}}
+	if cfg.Grant != nil {
+		return openGranted(cfg.Grant, cfg)
+	}
+	l, err := open(name, cfg, nil)
+	if !errors.Is(err, transport.ErrPermission) {
+		return l, err
+	}
+	g, err := grant.Instead("packet", err, grant.Request{Interface: name, EtherType: cfg.EtherType})
+	if err != nil {
+		return nil, err
+	}
+	return openGranted(g, cfg)
+}
+
+// openGranted attaches by the sockets of a grant, which it takes in any case.
+func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
+	s := g.Sockets()
+	if s.Layout.Slots != 0 {
+		return nil, errors.Join(fmt.Errorf("packet %s: open: the grant is for a link with a ring "+
+			"(leave Ring out of its Request)", g.Interface), g.Close())
+	}
+	return open(g.Interface, cfg, s)
+}
+
+func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
+	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
+		Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -47,21 +78,42 @@ func Open(name string, cfg Config) (*Link, error) {
 // Close implements transport.Link.
 func (l *Link) Close() error { return l.attachment.Close() }
 
-// socket is the receiving socket: a packet.Conn, watched by the runtime's poller.
+// socket is the receiving socket, watched by the runtime's poller.
 type socket struct {
-	buffer int // Config.ReceiveBuffer
-	conn   *packet.Conn
-	raw    syscall.RawConn
-	in     inbox // of the polling goroutine
+	buffer  int // Config.ReceiveBuffer
+	granted *afpacket.Granted
+	conn    conn
+	raw     syscall.RawConn
+	in      inbox // of the polling goroutine
 }
 
-// Open implements afpacket.Socket. packet.Listen is given protocol 0, as a socket that it binds to
-// another one would get other programs' frames before its filter and options are set.
+// conn is a packet.Conn, or the file of a granted socket.
+type conn interface {
+	SyscallConn() (syscall.RawConn, error)
+	SetReadDeadline(t time.Time) error
+	Close() error
+}
+
+// listen makes the socket, or takes the granted one. packet.Listen is given protocol 0, as a socket
+// that it binds to another one would get other programs' frames before its filter and options are
+// set.
+func (s *socket) listen(ifi *net.Interface) (conn, error) {
+	if s.granted == nil {
+		return packet.Listen(ifi, packet.Raw, 0, nil)
+	}
+	fd, err := s.granted.TakeReceive()
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), ifi.Name), nil // it does not block, so the runtime watches it
+}
+
+// Open implements afpacket.Socket.
 func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
 	if s.buffer < 0 {
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", s.buffer)
 	}
-	if s.conn, err = packet.Listen(ifi, packet.Raw, 0, nil); err != nil {
+	if s.conn, err = s.listen(ifi); err != nil {
 		return nil, afpacket.Explain("make the socket", err)
 	}
 	if s.raw, err = s.conn.SyscallConn(); err == nil {

@@ -14,8 +14,19 @@
 // one stays in the payload, behind EtherType 0x8100: to receive such frames, open the link for
 // transport.EtherTypeAny. There is no cgo, and no allocation per frame.
 //
-// The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace. What it changes
-// on the NIC (group membership, promiscuous mode) the kernel undoes when the socket is closed.
+// The link needs CAP_NET_RAW, which an ordinary user has inside a user namespace, or a service that
+// has it and hands out sockets: see package grant. What it changes on the NIC (group membership,
+// promiscuous mode) the kernel undoes when the socket is closed.
+//
+// # Order on NICs with several transmit queues
+//
+// Frames keep their order as long as they take one queue. Past the queueing discipline the kernel
+// chooses the queue by the processor that sends, so the link goes past it only on NICs with one.
+// Through it the kernel chooses by what it makes of the frame's headers: always the same queue for
+// one link. But where transmit packet steering (XPS) is on, as some drivers leave it, the processor
+// decides again, and frames overtake each other when the sender is moved to another one. Turn it
+// off ("echo 0" into each of /sys/class/net/eth0/queues/tx-*/xps_cpus), or leave the NIC one queue
+// ("ethtool -L eth0 combined 1").
 //
 // # VLANs on real NICs
 //
@@ -28,7 +39,11 @@
 // Documentation/networking/packet_mmap.rst.
 package ring
 
-import "github.com/rawlane/rawlane/transport"
+import (
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
+)
 
 // Config of a link. The zero value is right for rawlane's own frames.
 type Config struct {
@@ -36,7 +51,7 @@ type Config struct {
 	// transport.EtherTypeAny means all.
 	EtherType transport.EtherType
 	// Slots is how many received frames the ring holds, rounded up to a power of two. 0 means
-	// DefaultSlots.
+	// DefaultSlots, or as many as 16 MiB hold: fewer where the MTU is over 16,000 bytes.
 	Slots int
 	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
 	Promiscuous bool
@@ -48,11 +63,15 @@ type Config struct {
 	// is full. It is never bypassed on a NIC with several transmit queues, where frames would lose
 	// their order.
 	Qdisc bool
+	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
+	// itself where the system refuses a socket. The link takes it: it is closed with the link, and
+	// if Open fails. EtherType and Slots are the grant's.
+	Grant *grant.Grant
 }
 
 // Limits of Config.Slots. The default holds one millisecond of a million frames a second. A slot
 // takes the next power of two above the MTU: 2 KiB for Ethernet's 1,500 bytes.
 const (
-	DefaultSlots = 1024
-	MaxSlots     = 1 << 16
+	DefaultSlots = afpacket.DefaultSlots
+	MaxSlots     = afpacket.MaxSlots
 )

@@ -1,7 +1,7 @@
 package ring
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
 )
 
 // attachment is the half that all AF_PACKET links share: every method of Link but Poll, TPID and
@@ -34,13 +35,42 @@ var (
 	_ transport.Sharer       = (*Link)(nil)
 )
 
-// Open attaches to the network interface called name.
-// Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission (without CAP_NET_RAW),
-// ErrNotSupported.
+// Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
+// package grant for sockets, where there is one. With Config.Grant the interface is the grant's,
+// and name is not used.
+// Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission, ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	l := &Link{socket: socket{slots: cmp.Or(cfg.Slots, DefaultSlots)}}
+	if cfg.Grant != nil {
+		return openGranted(cfg.Grant, cfg)
+	}
+	l, err := open(name, cfg, nil)
+	if !errors.Is(err, transport.ErrPermission) {
+		return l, err
+	}
+	g, err := grant.Instead("ring", err, grant.Request{
+		Interface: name, EtherType: cfg.EtherType, Ring: true, Slots: cfg.Slots,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return openGranted(g, cfg)
+}
+
+// openGranted attaches by the sockets of a grant, which it takes in any case.
+func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
+	s := g.Sockets()
+	if s.Layout.Slots == 0 {
+		return nil, errors.Join(fmt.Errorf("ring %s: open: the grant is for a link without a ring "+
+			"(set Ring in its Request)", g.Interface), g.Close())
+	}
+	return open(g.Interface, cfg, s)
+}
+
+func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
+	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
+		Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -94,13 +124,14 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	return n
 }
 
-// Close implements transport.Link. It waits for a Poll in progress
-// on another goroutine.
+// Close implements transport.Link. It waits for a Poll in progress on another goroutine. Views of
+// frames show nothing of use after it.
 func (l *Link) Close() error { return l.attachment.Close() }
 
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {
-	slots   int        // wanted
+	slots   int // wanted; 0: the default
+	granted *afpacket.Granted
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
 	ring    ring
@@ -110,14 +141,20 @@ type socket struct {
 
 // Open implements afpacket.Socket.
 func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
-	if s.slots < 2 || s.slots > MaxSlots {
+	if s.slots != 0 && (s.slots < 2 || s.slots > MaxSlots) {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}
-	s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	layout := afpacket.NewRingLayout(ifi.MTU, s.slots)
+	if s.granted == nil {
+		s.fd, err = afpacket.OpenSocket()
+	} else {
+		s.fd, err = s.granted.TakeReceive()
+		layout = s.granted.Layout
+	}
 	if err != nil {
 		return nil, afpacket.Explain("make the socket", err)
 	}
-	err = afpacket.Explain("make the ring", s.ring.open(s.fd, ifi.MTU, s.slots))
+	err = afpacket.Explain("make the ring", s.ring.open(s.fd, layout, s.granted != nil))
 	if err == nil {
 		s.wakeup, err = newWakeup(s.fd)
 		err = afpacket.Explain("watch the socket", err)

@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -27,38 +26,21 @@ type slot struct {
 	memory []byte
 }
 
-// slotHeader is the most that the kernel puts before a frame in a slot, in bytes: its header, an
-// address, alignment.
-const slotHeader = 128
-
-// blockSize is what the kernel allocates at once, in bytes. A slot does not straddle two blocks.
-const blockSize = 1 << 16
-
-func (r *ring) open(fd, mtu, slots int) error {
-	r.slotSize = 1 << bits.Len(uint(slotHeader+mtu+transport.MaxHeaderLen-1))
-	count := 1 << bits.Len(uint(slots-1))
-	block := max(blockSize, r.slotSize)
-	count = max(count, block/r.slotSize)
-	r.mask = uint32(count - 1)
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
-		return err
+// open maps the ring's memory, and sets it up first unless that is done.
+func (r *ring) open(fd int, layout afpacket.RingLayout, isSetUp bool) (err error) {
+	if !isSetUp {
+		if err := layout.SetUp(fd); err != nil {
+			return err
+		}
 	}
-	err := unix.SetsockoptTpacketReq(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &unix.TpacketReq{
-		Block_size: uint32(block),
-		Block_nr:   uint32(count * r.slotSize / block),
-		Frame_size: uint32(r.slotSize),
-		Frame_nr:   uint32(count),
-	})
-	if err != nil {
-		return err
-	}
-	r.memory, err = unix.Mmap(fd, 0, count*r.slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r.slotSize, r.mask = layout.SlotSize, uint32(layout.Slots-1)
+	r.memory, err = mapRing(fd, layout.Bytes())
 	return err
 }
 
 func (r *ring) close() {
 	if r.memory != nil {
-		_ = unix.Munmap(r.memory) // it is a mapping of ours
+		retire(r.memory)
 		r.memory = nil
 	}
 }

@@ -30,3 +30,6 @@ func FairShare(t *topology.Topology, plan *plan.Plan, want traffic.Matrix) []flo
 	}
 	return fairShare(flows, capacity)
 }
+
+// MaxHold bounds the wait of a path that flaps, in times of WaitToRestore.
+const MaxHold = maxHold

@@ -37,7 +37,7 @@ import (
 //	Suspect        Misses missed by all paths  Down           all paths go down; decides
 //	WaitToRestore  answer                      WaitToRestore  -
 //	WaitToRestore  answer, WaitToRestore after
-//	               the first and the last miss Up             decides
+//	               the first and the last miss Up             decides (flapping paths: see enter)
 //	WaitToRestore  probe missed                WaitToRestore  probes all paths to the peer at once
 //	WaitToRestore  Misses probes missed, as
 //	               above                       Down           decides
@@ -60,6 +60,8 @@ type Failover struct {
 	peers   map[transport.MAC]*peer
 	timers  timers
 	holdOff monotime.Time // until when no pair is moved: see begin
+	// revision grows with each change of a path's state other than to suspect and back.
+	revision uint64
 
 	// Of the call in progress:
 	now    monotime.Time
@@ -128,6 +130,22 @@ func (f *Failover) SetPeer(
 	return f.steps, nil
 }
 
+// Adopt takes over that the pair with a peer uses another VID than it prefers, because its own was
+// down when an earlier Failover of this node ended: the preferred path counts as down until it has
+// held. It ignores peers and VIDs that are not watched.
+func (f *Failover) Adopt(now monotime.Time, mac transport.MAC, vid transport.VID) {
+	f.begin(now, nil)
+	p := f.peers[mac]
+	if p == nil || p.path(vid) == nil || vid == p.prefer {
+		return
+	}
+	p.current = p.path(vid)
+	f.giveUp(p.path(p.prefer))
+}
+
+// Revision grows when the state of a path changes, other than to suspect and back.
+func (f *Failover) Revision() uint64 { return f.revision }
+
 // RemovePeer ends the watch over a peer.
 func (f *Failover) RemovePeer(mac transport.MAC) {
 	if p := f.peers[mac]; p != nil {
@@ -189,7 +207,7 @@ func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids 
 				continue
 			}
 			changed, path.linkDown = true, !up
-			path.enter(PathDown)
+			f.enter(path, PathDown)
 			path.first = p.number + 1
 			f.drop(&path.timer)
 			if up {

@@ -259,7 +259,7 @@ func TestFailoverEndsAgreeUnderAllCuts(t *testing.T) {
 				}
 			}
 			w.cut = 0
-			w.settled(2*simConfig.WaitToRestore, "healed")
+			w.settled((control.MaxHold+1)*simConfig.WaitToRestore, "healed") // all have flapped
 			for a := range simNodes {
 				for b := range simNodes {
 					if vid, _ := w.nodes[a].VID(simMAC(b)); a != b && vid != w.prefer(a, b) {

@@ -63,6 +63,8 @@ type path struct {
 
 	aliveOnOtherPath monotime.Time // first answer by another path since the first of the misses, or zero
 	since            monotime.Time // of WaitToRestore
+	hold             time.Duration // how long WaitToRestore lasts; longer for a path that flaps
+	restored         monotime.Time // when it was up again, or zero
 	reported         PathState     // the peer's state of it
 	reportedSince    monotime.Time // of its being reported as WaitToRestore
 }
@@ -73,7 +75,7 @@ func (f *Failover) newPeer(mac transport.MAC, prefer transport.VID) *peer {
 	p.number = uint32(f.now.Since() / time.Millisecond)
 	p.timer.peer = p
 	for i, vid := range f.cfg.VIDs {
-		path := &path{peer: p, vid: vid}
+		path := &path{peer: p, vid: vid, hold: f.cfg.WaitToRestore}
 		path.timer.peer, path.timer.path = p, path
 		p.paths = append(p.paths, path)
 		if vid == prefer {
@@ -142,10 +144,33 @@ func (path *path) awaits(number uint32) bool {
 	return int32(number-path.first) >= 0 && int32(path.last-number) >= 0
 }
 
-// enter changes the state, and ends the wait of the old one.
-func (path *path) enter(s PathState) {
+// enter changes the state, and ends the wait of the old one. A path that goes down soon after it
+// was restored flaps: it has to hold for twice as long the next time, so that its pair is not moved
+// to and fro. Source: route flap damping, RFC 2439; here with BFD's states.
+func (f *Failover) enter(path *path, s PathState) {
+	if isDown := s == PathDown; isDown && path.state <= PathSuspect {
+		if !path.restored.IsZero() && f.now.Sub(path.restored) < flapTimes*path.hold {
+			path.hold = min(2*path.hold, maxHold*f.cfg.WaitToRestore)
+		} else {
+			path.hold = f.cfg.WaitToRestore
+		}
+	}
+	if s == PathUp && path.state == PathWaitToRestore {
+		path.restored = f.now
+	}
+	if s != path.state && !(s == PathUp && path.state == PathSuspect) {
+		f.revision++
+	}
 	path.state, path.misses, path.waiting = s, 0, false
 }
+
+const (
+	// flapTimes is the time for which a path must be up after it was restored, in times of its
+	// hold, in order not to count as one that flaps.
+	flapTimes = 8
+	// maxHold bounds the hold of a path that flaps, in times of WaitToRestore.
+	maxHold = 16
+)
 
 // answer handles an answer by a path.
 func (f *Failover) answer(path *path) {
@@ -157,12 +182,12 @@ func (f *Failover) answer(path *path) {
 	}
 	switch {
 	case before == PathDown:
-		path.enter(PathWaitToRestore)
+		f.enter(path, PathWaitToRestore)
 		path.since = f.now
-	case before == PathWaitToRestore && f.now.Sub(path.since) < f.cfg.WaitToRestore:
+	case before == PathWaitToRestore && f.now.Sub(path.since) < path.hold:
 		path.misses, path.waiting = 0, false
 	default:
-		path.enter(PathUp)
+		f.enter(path, PathUp)
 	}
 	f.set(&path.timer, f.now.Add(f.pause(path)))
 	if path.state != before && before != PathSuspect {
@@ -226,7 +251,7 @@ func (f *Failover) miss(path *path) {
 
 // giveUp declares a path dead.
 func (f *Failover) giveUp(path *path) {
-	path.enter(PathDown)
+	f.enter(path, PathDown)
 	path.first = path.peer.number + 1
 	f.set(&path.timer, f.now.Add(f.pause(path)))
 }

@@ -128,6 +128,11 @@ func (c *Client) About(ctx context.Context) (api.About, error) {
 	return ask[api.About](ctx, c, http.MethodGet, "/v1/version", 0, nil)
 }
 
+// Failover asks for the paths that the node's failover watches.
+func (c *Client) Failover(ctx context.Context) (api.Failover, error) {
+	return ask[api.Failover](ctx, c, http.MethodGet, "/v1/paths", 0, nil)
+}
+
 // Health asks whether the manager does its work.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	return ask[api.Health](ctx, c, http.MethodGet, "/v1/health", 0, nil)
@@ -182,6 +187,9 @@ func (c *Client) send(
 	}
 	w, err := c.transport.RoundTrip(r)
 	switch {
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return nil, fmt.Errorf("%w: it does not speak TLS (leave --tls-cert, --tls-key and --tls-ca out): %w",
+			api.ErrProtocol, err)
 	case err != nil && strings.Contains(err.Error(), "malformed HTTP"): // package net/http has no type for it
 		return nil, fmt.Errorf("%w: it does not answer as HTTP: %w", api.ErrProtocol, err)
 	case err != nil:

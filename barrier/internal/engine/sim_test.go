@@ -40,7 +40,9 @@ type cluster struct {
 	sites []*site
 	armed []monotime.Time      // by node: when its timer fires; zero: it does not
 	in    []map[barrier]uint32 // by node: the generation that was entered last
+	skew  []time.Duration      // by node: how far its clock has jumped
 
+	receive func(to, from, nic int, b []byte) // a frame has come
 	crashed []int
 	wrong   string                                // the first broken promise
 	left    func(node int, b barrier)             // called when a barrier was left
@@ -53,20 +55,23 @@ var identity = Identity{Hash: 0x1234_5678_9abc_def0, Epoch: 1}
 func identityOf(group int) Identity { return Identity{identity.Hash + uint64(group), 1} }
 
 func newCluster(algo string, net sim.Config) *cluster {
-	g := &cluster{armed: make([]monotime.Time, net.Nodes)}
+	g := &cluster{armed: make([]monotime.Time, net.Nodes), skew: make([]time.Duration, net.Nodes)}
 	g.Run(monotime.At(time.Second)) // the engines take the zero instant for none
 	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
 	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, b []byte) {
-		g.sites[to].receive(g.Now(), from, nic, b)
-		g.arm(to)
+		g.receive(to, from, nic, b)
 	})
+	g.receive = func(to, from, nic int, b []byte) {
+		g.sites[to].receive(g.clock(to), from, nic, b)
+		g.arm(to)
+	}
 	for node := range net.Nodes {
 		s := &site{node: node}
 		s.post = func(to []int, nic int, b []byte) {
 			if len(to) > 1 {
 				g.net.Multicast(node, nic, b)
-			} else if len(to) == 1 {
+			} else if len(to) == 1 && to[0] < net.Nodes {
 				g.net.Send(node, to[0], nic, b)
 			}
 		}
@@ -104,7 +109,7 @@ func (g *cluster) enter(node int, b barrier) {
 	if int32(before+1-g.in[node][b]) > 0 { // else it entered that in a former life
 		g.in[node][b] = before + 1
 	}
-	if err := m.arrive(g.Now(), b.number); err != nil {
+	if err := m.arrive(g.clock(node), b.number); err != nil {
 		if f := m.Failure(b.number); f != nil {
 			g.fail(m, b, f)
 		} else {
@@ -140,6 +145,9 @@ func (g *cluster) fail(m *member, b barrier, f *Failure) {
 	g.failed(m.site.node, b, f)
 }
 
+// clock is what a node's clock says.
+func (g *cluster) clock(node int) monotime.Time { return g.Now().Add(g.skew[node]) }
+
 func (g *cluster) broken(format string, a ...any) {
 	if g.wrong == "" {
 		g.wrong = fmt.Sprintf("at %v: ", g.Now()) + fmt.Sprintf(format, a...)
@@ -149,6 +157,7 @@ func (g *cluster) broken(format string, a ...any) {
 // arm sets a node's timer.
 func (g *cluster) arm(node int) {
 	at, ok := g.sites[node].deadline()
+	at = at.Add(-g.skew[node])
 	if !ok || !g.armed[node].IsZero() && !at.Before(g.armed[node]) {
 		return
 	}
@@ -165,7 +174,7 @@ func (g *cluster) arm(node int) {
 
 func (g *cluster) tick(node int) {
 	g.armed[node] = monotime.Time{}
-	g.sites[node].advance(g.Now())
+	g.sites[node].advance(g.clock(node))
 	g.arm(node)
 }
 

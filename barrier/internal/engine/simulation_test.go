@@ -29,6 +29,7 @@ func TestSimulation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events := 0
+			sum := figures{}
 			for i := range uint64(*simRuns) {
 				r := newRun(name, first+i)
 				events += r.run()
@@ -36,8 +37,10 @@ func TestSimulation(t *testing.T) {
 					t.Fatalf("seed %d, %v: %s\nrepeat: go test ./barrier/internal/engine -run 'TestSimulation/^%s$' -sim.runs=1 -sim.seed=%[1]d",
 						first+i, r, r.wrong, name)
 				}
+				r.addTo(sum)
 			}
-			t.Logf("%d runs, %d events", *simRuns, events)
+			sum["runs"], sum["events"] = uint64(*simRuns), uint64(events)
+			t.Logf("figures %v", sum)
 		})
 	}
 }
@@ -78,6 +81,9 @@ type run struct {
 	lives      []int // by node
 	unfinished int   // programs of nodes
 	done       []int // by node: programs that it has finished
+	cuts       int   // paths that are cut for a while, one way or both
+	jumps      int   // clocks that jump ahead
+	nemesis
 }
 
 const limit = DefaultPeerTimeout
@@ -108,13 +114,14 @@ func newRun(algo string, seed uint64) *run {
 	r.choosePrograms()
 	r.restarts = r.often(.5)
 	r.done, r.lives = make([]int, n), make([]int, n)
+	r.chooseNemesis(n)
 	return r
 }
 
 // String describes the run.
 func (r *run) String() string {
-	return fmt.Sprintf("%v, %d nodes, %d barriers of %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t",
-		r.engine(0, 0).cfg.Algorithm, len(r.sites), r.barriers, r.programs, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts)
+	return fmt.Sprintf("%v, %d nodes, %d barriers of %v, work up to %v, faults %+v, pauses %t, goodbyes %t, %d crashes, restarts %t, %d cuts, %d jumps, points %t",
+		r.engine(0, 0).cfg.Algorithm, len(r.sites), r.barriers, r.programs, r.slow, r.faults, r.pauses, r.leave, r.crashes, r.restarts, r.cuts, r.jumps, r.points != nil)
 }
 
 func (r *run) often(p float64) bool { return r.rng.Float64() < p }
@@ -168,6 +175,17 @@ func (r *run) someFaults() (f sim.Faults) {
 	f.Reorder = .3 * r.rng.Float64()
 	f.Delay = .3 * r.rng.Float64()
 	f.DelayBy = r.upTo(20 * time.Millisecond)
+	f.Misroute = .02 * r.rng.Float64()
+	if r.often(.3) {
+		f.Burst = 1 + r.rng.IntN(8)
+		f.Loss /= float64(f.Burst)
+	}
+	if r.often(.1) {
+		f.DelayBy, f.Delay = r.upTo(5*time.Second), .02*r.rng.Float64()
+	}
+	if r.often(.2) {
+		f.Ring = 16 + r.rng.IntN(64)
+	}
 	return f
 }
 
@@ -195,6 +213,7 @@ func (r *run) run() int {
 	for range r.crashes {
 		r.After(r.upTo(r.expected()), r.crashOne)
 	}
+	r.unleash()
 	return r.whole()
 }
 

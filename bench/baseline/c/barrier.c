@@ -1,11 +1,15 @@
 // A barrier among N processes, with the least that frames can do it with: every rank but 0 tells rank 0 that it has arrived, and
-// when all have, rank 0 releases all with one multicast frame. A frame that is lost ends it. Ways to wait for one:
+// when all have, rank 0 releases all with one multicast frame. A frame that is lost ends it. WAY is how to wait for one:
 //
-//   block   sleep in the kernel
-//   spin    ask the kernel again and again
-//   ring    look at a receive ring in memory again and again, as ring.c does
+//   block       sleep in the kernel
+//   spin        ask the kernel again and again
+//   yield       likewise, and give the core away (sched_yield) whenever there is nothing
+//   ring        look at a receive ring in memory again and again, as ring.c does
+//   ring-yield  likewise, and give the core away
 //
-//   baseline barrier IF RANK N ITERS block|spin|ring
+// Two ranks can do with one frame each way at the same time, an exchange: exchange-spin, exchange-ring.
+//
+//   baseline barrier IF RANK N ITERS WAY
 //
 // Prints "ready", and begins when its input ends: when all the others are ready, too. Rank 0 then prints the mean time of a
 // barrier, in ns.
@@ -15,6 +19,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +37,7 @@ struct message {
   uint8_t padding[FRAME - 20];
 };
 
-static int s, flags, mapped; // the socket, how to receive, and whether by the ring
+static int s, flags, mapped, yields; // the socket, how to receive, whether by the ring, and what to do when there is nothing
 
 static void open_socket(const char *ifname, struct message *own) {
   int one = 1, buffer = BUFFER;
@@ -64,10 +69,16 @@ static void open_ring(const char *ifname, struct message *own) {
 // get takes the next message, and returns 0 if there is none.
 static int get(struct message *m) {
   static union { struct message m; uint8_t room[SLOT]; } slot;
-  if (mapped) return ring_take(slot.room) && (*m = slot.m, 1);
-  int n = recv(s, m, sizeof *m, flags);
-  if (n < 0 && (errno != EAGAIN || !flags)) die("recv: a message is lost?");
-  return n >= 0;
+  int got;
+  if (mapped) {
+    got = ring_take(slot.room) && (*m = slot.m, 1);
+  } else {
+    int n = recv(s, m, sizeof *m, flags);
+    if (n < 0 && (errno != EAGAIN || !flags)) die("recv: a message is lost?");
+    got = n >= 0;
+  }
+  if (!got && yields) sched_yield();
+  return got;
 }
 
 // take awaits so many messages of one kind, of one barrier. Others are what the bridge sent to all ports.
@@ -83,27 +94,44 @@ static void take(struct message *m, int count, int kind, uint32_t number) {
   }
 }
 
+// gather is a barrier by way of rank 0.
+static void gather(struct message *own, int rank, int n, uint32_t number) {
+  struct message got;
+  if (rank == 0) {
+    take(&got, n - 1, ARRIVAL, number);
+    put(own);
+  } else {
+    put(own);
+    take(&got, 1, RELEASE, number);
+    memcpy(own->dst, got.src, 6); // from now on to rank 0 alone
+  }
+}
+
+// exchange is a barrier of two: each tells the other, and awaits the same.
+static void exchange(struct message *own, uint32_t number) {
+  struct message got;
+  put(own);
+  take(&got, 1, ARRIVAL, number);
+  memcpy(own->dst, got.src, 6);
+}
+
 int barrier_main(char **args) {
   int rank = atoi(args[1]), n = atoi(args[2]), iters = atoi(args[3]), warm = iters / 10 + 20;
-  flags = strcmp(args[4], "spin") ? 0 : MSG_DONTWAIT, mapped = !strcmp(args[4], "ring");
-  struct message own = {.kind = rank ? ARRIVAL : RELEASE}, got;
+  const char *way = args[4];
+  int both = !strncmp(way, "exchange-", 9);
+  flags = strcmp(way, "block") ? MSG_DONTWAIT : 0, mapped = !!strstr(way, "ring"), yields = !!strstr(way, "yield");
+  struct message own = {.kind = rank || both ? ARRIVAL : RELEASE};
   if (mapped) open_ring(args[0], &own);
   else open_socket(args[0], &own);
-  memcpy(own.dst, rank ? "\xff\xff\xff\xff\xff\xff" : "\x03\0\0\0\0\x01", 6); // a group's address
+  memcpy(own.dst, rank || both ? "\xff\xff\xff\xff\xff\xff" : "\x03\0\0\0\0\x01", 6); // a group's address
   ready();
   while (getchar() != EOF);
   uint64_t start = 0;
   for (int i = -warm; i < iters; i++) {
     if (i == 0) start = now();
     own.number = i;
-    if (rank == 0) {
-      take(&got, n - 1, ARRIVAL, i);
-      put(&own);
-    } else {
-      put(&own);
-      take(&got, 1, RELEASE, i);
-      memcpy(own.dst, got.src, 6); // from now on to rank 0 alone
-    }
+    if (both) exchange(&own, i);
+    else gather(&own, rank, n, i);
   }
   if (rank == 0) printf("%.0f\n", (double)(now() - start) / iters);
   return 0;

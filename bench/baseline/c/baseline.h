@@ -35,7 +35,14 @@ void tcp_ping_open(const char *peer, int size);
 int udp_ping(void);
 int tcp_ping(void);
 void tcp_sink(int polled);
-void tcp_send(const char *peer, int size, int iters, int batch);
+enum tcp_way { NODELAY, NAGLE, GATHERED };
+void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way);
+void inet_block(void); // from now on calls sleep
+
+// unix.c: a request and an answer over a Unix socket
+void unix_echo(const char *path, int request, int answer);
+void unix_ping_open(const char *path, int request, int answer);
+int unix_ping(void);
 
 // stream.c: as many frames as one core sends
 void stream_sink(void);
@@ -44,5 +51,5 @@ void stream_both(int size, int ms, int batch);
 void stream_txring(const char *ifname, int size, int iters, int batch);
 
 // barrier.c: barriers among processes
-int barrier_main(char **args); // IF RANK N ITERS block|spin|ring
+int barrier_main(char **args); // IF RANK N ITERS WAY
 #endif

@@ -1,4 +1,4 @@
-// Sockets of UDP and TCP, polled: what remains of their cost when nobody sleeps.
+// Sockets of UDP and TCP: polled, which is what remains of their cost when nobody sleeps, or blocking.
 #include "baseline.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -6,10 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 
 enum { PORT = 7777 };
 
-static int sock, ping_len;
+static int sock, ping_len, wait_flags = MSG_DONTWAIT, windows_of_polls = POLLS;
+
+// Blocking calls end after as long as a window of polls, too: an answer may be lost.
+void inet_block(void) { wait_flags = 0, windows_of_polls = 1; }
+
+static void impatient(int s) {
+  struct timeval window = {.tv_usec = 100000};
+  if (!wait_flags && setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &window, sizeof window)) die("SO_RCVTIMEO");
+}
+
 static uint8_t buffer[SLOT];
 
 static struct sockaddr_in address(const char *ip) {
@@ -35,6 +46,7 @@ static void connected(int type, const char *peer, int size) {
   struct sockaddr_in a = address(peer);
   sock = socket(AF_INET, type, 0);
   if (sock < 0 || connect(sock, (struct sockaddr *)&a, sizeof a)) die("connect");
+  impatient(sock);
   ping_len = size;
 }
 
@@ -49,7 +61,7 @@ void udp_echo(void) {
   for (;;) {
     struct sockaddr_in from;
     socklen_t len = sizeof from;
-    int n = recvfrom(s, buffer, sizeof buffer, MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+    int n = recvfrom(s, buffer, sizeof buffer, wait_flags, (struct sockaddr *)&from, &len);
     if (!empty(n) && sendto(s, buffer, n, 0, (struct sockaddr *)&from, len) != n) die("sendto");
   }
 }
@@ -57,8 +69,8 @@ void udp_echo(void) {
 void udp_ping_open(const char *peer, int size) { connected(SOCK_DGRAM, peer, size); }
 
 static int answered(void) {
-  for (int polls = 0; polls < POLLS; polls++)
-    if (!empty(recv(sock, buffer, sizeof buffer, MSG_DONTWAIT))) return 1;
+  for (int polls = 0; polls < windows_of_polls; polls++)
+    if (!empty(recv(sock, buffer, sizeof buffer, wait_flags))) return 1;
   return 0;
 }
 
@@ -77,7 +89,7 @@ void tcp_echo(void) {
   if (s < 0) die("accept");
   nodelay(s);
   for (;;) {
-    int n = recv(s, buffer, sizeof buffer, MSG_DONTWAIT);
+    int n = recv(s, buffer, sizeof buffer, wait_flags);
     if (n == 0) exit(0); // the stream has ended
     if (!empty(n) && send(s, buffer, n, 0) != n) die("send");
   }
@@ -91,7 +103,7 @@ void tcp_ping_open(const char *peer, int size) {
 int tcp_ping(void) {
   if (send(sock, buffer, ping_len, 0) != ping_len) die("send");
   for (int got = 0; got < ping_len;) {
-    int n = recv(sock, buffer + got, ping_len - got, MSG_DONTWAIT);
+    int n = recv(sock, buffer + got, ping_len - got, wait_flags);
     if (n == 0) errno = ECONNRESET, die("recv");
     if (!empty(n)) got += n;
   }
@@ -114,16 +126,26 @@ void tcp_sink(int polled) {
   if (send(s, &came, sizeof came, 0) != sizeof came) die("send");
 }
 
-// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all.
-void tcp_send(const char *peer, int size, int iters, int batch) {
+// send_gathered sends a batch of records that lie apart, as a program's do, in one call.
+static int send_gathered(int size, int count) {
+  static uint8_t apart[MAX_BATCH][SLOT];
+  static struct iovec iov[MAX_BATCH];
+  for (int i = 0; i < count; i++) iov[i] = (struct iovec){apart[i], size};
+  return writev(sock, iov, count);
+}
+
+// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all. With
+// Nagle's algorithm the kernel may gather records of one send each; gathered, each call gives the kernel a list of records.
+void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way) {
   static uint8_t records[MAX_BATCH * SLOT];
   uint64_t all = (uint64_t)size * iters, came = 0;
   connected(SOCK_STREAM, peer, size);
-  nodelay(sock);
+  if (way != NAGLE) nodelay(sock);
   uint64_t start = now();
   for (uint64_t left = all; left > 0;) {
     uint64_t want = (uint64_t)size * batch;
-    int n = send(sock, records, want < left ? want : left, 0);
+    if (want > left) want = left;
+    int n = way == GATHERED && want % size == 0 ? send_gathered(size, want / size) : send(sock, records, want, 0);
     if (n < 0) die("send");
     left -= n;
   }

@@ -3,15 +3,17 @@
 //   baseline ring-echo IF CORE            baseline ring-ping   IF   CORE SIZE ITERS
 //   baseline udp-echo  -  CORE            baseline udp-ping    PEER CORE SIZE ITERS
 //   baseline tcp-echo  -  CORE            baseline tcp-ping    PEER CORE SIZE ITERS
+//   baseline block-udp-echo ...           the same with calls that sleep; also of tcp
+//   baseline unix-echo PATH CORE REQUEST ITERS ANSWER       baseline unix-ping, likewise
 //   baseline ring-sink IF CORE            baseline ring-send   IF   CORE SIZE ITERS BATCH
 //                                         baseline ring-txring IF   CORE SIZE ITERS BATCH
 //   baseline ring-both IF CORE SIZE MS BATCH    at both ends, at the same time
 //   baseline tcp-sink  -  CORE            baseline tcp-send    PEER CORE SIZE ITERS BATCH
-//   baseline tcp-sink-polled - CORE       likewise
-//   baseline barrier IF RANK N ITERS block|spin|ring
+//   baseline tcp-sink-polled - CORE       baseline tcp-send-nagle, tcp-send-gathered, likewise
+//   baseline barrier IF RANK N ITERS WAY
 //
 // Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
-// spins on a core of its own, but for tcp-sink and tcp-send, which block. A ping prints minimum, median, 99th percentile and
+// spins on a core of its own, but for block-, unix-, tcp-sink and tcp-send, which sleep; core -1 is any. A ping prints minimum, median, 99th percentile and
 // maximum of half a round trip, in ns. barrier.c says how barriers go.
 #define _GNU_SOURCE
 #include "baseline.h"
@@ -50,6 +52,7 @@ static void end(int signal) {
 
 static void pin(int core) {
   cpu_set_t set;
+  if (core < 0) return; // wherever the scheduler likes
   CPU_ZERO(&set);
   CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof set, &set)) die("sched_setaffinity");
@@ -88,17 +91,22 @@ static int usage(const char *why) {
 int main(int argc, char **argv) {
   if (argc < 4) return usage("arguments are missing");
   const char *mode = argv[1], *where = argv[2];
-  if (!strcmp(mode, "barrier")) return argc == 7 ? barrier_main(argv + 2) : usage("barrier IF RANK N ITERS block|spin|ring");
+  if (!strcmp(mode, "barrier")) return argc == 7 ? barrier_main(argv + 2) : usage("barrier IF RANK N ITERS WAY");
   int size = argc > 4 ? atoi(argv[4]) : 4, iters = argc > 5 ? atoi(argv[5]) : 1, batch = argc > 6 ? atoi(argv[6]) : 1;
-  if (size < 1 || size > 1500 || iters < 1 || batch < 1 || batch > MAX_BATCH) return usage("size, iterations or batch out of range");
+  if (size < 1 || size > 1500 || iters < 1 || batch < 1 || batch > SLOT || (batch > MAX_BATCH && strncmp(mode, "unix-", 5))) return usage("size, iterations or batch out of range");
   pin(atoi(argv[3]));
+  if (!strcmp(mode, "unix-echo")) unix_echo(where, size, batch);
+  if (!strcmp(mode, "unix-ping")) return unix_ping_open(where, size, batch), measure(unix_ping, iters), 0;
+  if (!strncmp(mode, "block-", 6)) inet_block(), mode += 6;
   if (!strcmp(mode, "udp-echo")) udp_echo();
   if (!strcmp(mode, "tcp-echo")) tcp_echo();
   if (!strcmp(mode, "udp-ping")) return udp_ping_open(where, size), measure(udp_ping, iters), 0;
   if (!strcmp(mode, "tcp-ping")) return tcp_ping_open(where, size), measure(tcp_ping, iters), 0;
   if (!strcmp(mode, "tcp-sink")) return tcp_sink(0), 0;
   if (!strcmp(mode, "tcp-sink-polled")) return tcp_sink(1), 0;
-  if (!strcmp(mode, "tcp-send")) return tcp_send(where, size, iters, batch), 0;
+  if (!strcmp(mode, "tcp-send")) return tcp_send(where, size, iters, batch, NODELAY), 0;
+  if (!strcmp(mode, "tcp-send-nagle")) return tcp_send(where, size, iters, batch, NAGLE), 0;
+  if (!strcmp(mode, "tcp-send-gathered")) return tcp_send(where, size, iters, batch, GATHERED), 0;
   ring_open(where);
   if (!strcmp(mode, "ring-echo")) ready(), ring_echo();
   if (!strcmp(mode, "ring-ping")) return ring_ping_open(size), measure(ring_ping, iters), 0;

@@ -130,6 +130,15 @@ func Parse(b []byte, h *Header) Fault {
 	return OK
 }
 
+// ClusterOf returns the cluster of a frame of this version. ok is false if b is no such frame. It
+// lets a receiver drop other clusters' frames before their checksums are computed.
+func ClusterOf(b []byte) (cluster uint32, ok bool) {
+	if len(b) < HeaderLen || b[0]>>4 != Version {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(b[8:]), true
+}
+
 // VersionOf returns the version in b, which must not be empty.
 func VersionOf(b []byte) int { return int(b[0] >> 4) }
 

@@ -28,6 +28,7 @@ type run struct {
 	failures  uint64 // events that ended a connection
 	byes      uint64 // of these, PeerClosed
 	quiet     bool   // the last rounds: no holds, no faults
+	nemesis
 }
 
 type node struct {
@@ -61,7 +62,8 @@ func newRun(seed uint64) *run {
 	r.nodes = make([]node, n)
 	r.net = sim.NewNetwork(&r.Queue, sim.Config{
 		Nodes: n, Os: time.Microsecond, Or: time.Microsecond, L: 20 * time.Microsecond, Faults: r.faults, Seed: seed,
-	}, func(to, from, _ int, b []byte) { r.nodes[to].peers[from].receive(b) })
+	}, func(to, from, _ int, b []byte) { r.misreceive(r.nodes[to].peers[from], b) })
+	r.chooseNemesis(n)
 	for i := range r.nodes {
 		r.boot(i)
 	}
@@ -70,8 +72,8 @@ func newRun(seed uint64) *run {
 
 // String describes the run.
 func (r *run) String() string {
-	return fmt.Sprintf("%d nodes, frames of %d, %d records, from %d, holds %v (long %t), faults %+v, %d crashes, %d cuts, %d pauses",
-		len(r.nodes), r.size, r.budget, r.start, r.hold, r.longHolds, r.faults, r.crashes, r.cuts, r.pauses)
+	return fmt.Sprintf("%d nodes, frames of %d, %d records, from %d, holds %v (long %t), faults %+v, %d crashes, %d cuts, %d pauses, %d jumps, points %t",
+		len(r.nodes), r.size, r.budget, r.start, r.hold, r.longHolds, r.faults, r.crashes, r.cuts, r.pauses, r.jumps, r.points)
 }
 
 func (r *run) often(p float64) bool { return r.rng.Float64() < p }
@@ -94,6 +96,14 @@ func (r *run) someFaults() (f sim.Faults) {
 	f.ReorderBy = r.upTo(2 * time.Millisecond)
 	f.Delay = .05 * r.rng.Float64() * r.rng.Float64()
 	f.DelayBy = r.upTo(300 * time.Millisecond)
+	f.Misroute = .02 * r.rng.Float64() * r.rng.Float64()
+	if r.often(.3) {
+		f.Burst = 1 + r.rng.IntN(8)
+		f.Loss /= float64(f.Burst)
+	}
+	if r.often(.2) {
+		f.Ring = 64 + r.rng.IntN(512)
+	}
 	return f
 }
 
@@ -109,11 +119,12 @@ func (r *run) run() {
 	for range r.pauses {
 		r.After(r.upTo(20*time.Millisecond), func() { r.net.Pause(r.rng.IntN(len(r.nodes)), r.upTo(DefaultPeerTimeout/2)) })
 	}
+	r.unleash()
 	r.drain(10 * time.Minute)
 	if r.wrong == "" && r.crashes == 0 && r.cuts == 0 && r.failures > 0 {
 		r.fail("%d failures without a cause", r.failures)
 	}
-	r.quiet = true
+	r.quiet, r.points = true, false
 	r.net.SetFaults(sim.Faults{})
 	began := ^uint64(0)
 	for round := 0; r.wrong == "" && began != r.failures; round++ {
@@ -213,6 +224,10 @@ func (r *run) crashNow(i int) {
 func (r *run) cut() {
 	a := r.rng.IntN(len(r.nodes))
 	b := (a + 1 + r.rng.IntN(len(r.nodes)-1)) % len(r.nodes)
-	r.net.Cut(a, b, true)
-	r.After(r.upTo(2*DefaultPeerTimeout), func() { r.net.Cut(a, b, false) })
+	cut := r.net.CutOneWay
+	if r.often(.5) {
+		cut = r.net.Cut
+	}
+	cut(a, b, true)
+	r.After(r.upTo(2*DefaultPeerTimeout), func() { cut(a, b, false) })
 }

@@ -28,6 +28,9 @@ func (r *run) newSite(i, peer int) *site {
 	return s
 }
 
+// now is what the node's clock says.
+func (s *site) now() monotime.Time { return s.r.Now().Add(s.r.skew[s.node]) }
+
 // mayHold decides before each record whether to hold the lane.
 func (s *site) mayHold(l Lane) bool {
 	if s.r.quiet || s.r.hold == 0 || !s.r.often(s.r.hold) {
@@ -66,7 +69,7 @@ func (s *site) fill(n int) {
 			if s.r.often(.1) {
 				size = recordHeader + s.r.rng.IntN(s.c.MaxRecord()-recordHeader+1)
 			}
-			if !s.write(s.r.Now(), l, size) {
+			if !s.write(s.now(), l, size) {
 				break
 			}
 			s.left[l]--
@@ -80,7 +83,7 @@ func (s *site) receive(b []byte) {
 		return
 	}
 	restarts, lefts := s.restarts, s.byes
-	s.end.receive(s.r.Now(), b)
+	s.end.receive(s.now(), b)
 	s.r.failures += uint64(s.restarts - restarts + s.byes - lefts)
 	s.r.byes += uint64(s.byes - lefts)
 	s.pump()
@@ -88,7 +91,6 @@ func (s *site) receive(b []byte) {
 
 // pump sends what the NIC takes, and sets the timer.
 func (s *site) pump() {
-	now := s.r.Now()
 	policies := [...]AckPolicy{NoPiggyback, NoPiggyback, MayPiggyback, WillPiggyback}
 	s.c.SetAckPolicy(policies[s.r.rng.IntN(4)]) // data that will follow may fail to
 	if s.r.often(.2) {
@@ -104,10 +106,11 @@ func (s *site) pump() {
 	}
 	s.check()
 	at, ok := s.c.Deadline()
+	at = at.Add(-s.r.skew[s.node])
 	if !ok || s.armed && !at.Before(s.timer) {
 		return
 	}
-	if at.Before(now) {
+	if now := s.r.Now(); at.Before(now) {
 		at = now
 	}
 	s.timer, s.armed = at, true
@@ -116,10 +119,11 @@ func (s *site) pump() {
 
 // send sends all that may go, and reports whether the ring is full: then some frames were refused.
 func (s *site) send() (full bool) {
-	now := s.r.Now()
+	now := s.now()
 	for frames := s.next(now); len(frames) > 0; frames = s.next(now) {
 		for i, b := range frames {
 			if s.r.often(.01) {
+				s.r.refused++
 				s.c.Refused(i, len(frames))
 				return true
 			}
@@ -144,7 +148,7 @@ func (s *site) tick(at monotime.Time) {
 		s.armed = false
 	}
 	downs := s.failures
-	s.advance(s.r.Now())
+	s.advance(s.now())
 	s.r.failures += uint64(s.failures - downs)
 	s.pump()
 }

@@ -24,7 +24,7 @@ func TestSimulation(t *testing.T) {
 	}
 	began := time.Now()
 	var records, events, restarts, byes uint64
-	runs, most := 0, *simRuns
+	runs, most, sum := 0, *simRuns, figures{}
 	if testing.Short() {
 		most = min(most, 20)
 	}
@@ -40,7 +40,10 @@ func TestSimulation(t *testing.T) {
 		events += r.events
 		restarts += r.failures
 		byes += r.byes
+		r.addTo(sum)
 	}
+	sum["runs"], sum["events"], sum["records"] = uint64(runs), events, records
+	t.Logf("figures %v", sum)
 	t.Logf("%d runs, %d events, %d records delivered, %d failures, %d of them by a bye, %v", runs, events, records, restarts, byes, time.Since(began))
 }
 

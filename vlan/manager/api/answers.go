@@ -22,6 +22,7 @@ type Table struct {
 	PlanVersion Version       `json:"plan_version"`
 	PlanID      string        `json:"plan_id,omitempty"` // see the function of that name
 	PlanReason  string        `json:"plan_reason,omitempty"`
+	PlanFrom    string        `json:"plan_from,omitempty"` // who has made that change: see Entry
 	MAC         transport.MAC `json:"mac"`
 	Name        string        `json:"name,omitempty"` // of this node in the plan
 	Plan        *Plan         `json:"plan"`           // null: none yet
@@ -69,7 +70,8 @@ func RoutesOf(routes []vlan.Route) []Route {
 type Program struct {
 	Number  uint64  `json:"number"`
 	Program string  `json:"program,omitempty"`
-	Applied Version `json:"applied"` // the program has said that it sends by this version
+	From    string  `json:"from,omitempty"` // as in an Entry
+	Applied Version `json:"applied"`        // the program has said that it sends by this version
 }
 
 // Changed is the answer to a change.
@@ -111,9 +113,12 @@ type Entry struct {
 	Version Version   `json:"version"`
 	Act     string    `json:"act"`
 	By      string    `json:"by"`
-	Reason  string    `json:"reason,omitempty"`
-	Routes  []Route   `json:"routes,omitempty"` // the new routes; at most MaxShown
-	Count   int       `json:"count"`            // of routes that have changed
+	// From is the other end of the request's connection: the user, group and process by a Unix
+	// socket, the certificate and the address by TLS, else the address.
+	From   string  `json:"from,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+	Routes []Route `json:"routes,omitempty"` // the new routes; at most MaxShown
+	Count  int     `json:"count"`            // of routes that have changed
 }
 
 // History is the settings before the one in force, in their order: a rollback goes back to the
@@ -128,6 +133,7 @@ type Past struct {
 	Until  time.Time `json:"until"`
 	ID     string    `json:"id,omitempty"` // of the group change that brought it
 	Reason string    `json:"reason,omitempty"`
+	From   string    `json:"from,omitempty"` // as in an Entry
 	Plan   *Plan     `json:"plan"`
 	Pairs  []Change  `json:"pairs,omitempty"`
 }
@@ -175,11 +181,40 @@ type About struct {
 
 // Health is whether a manager does its work.
 type Health struct {
-	Schema   int     `json:"schema"`
+	Schema int `json:"schema"`
+	// OK: it keeps its state on the disk and, if it has a failover, watches the plan's paths.
 	OK       bool    `json:"ok"`
+	Why      string  `json:"why,omitempty"` // it is not
 	Version  Version `json:"version"`
 	HasPlan  bool    `json:"has_plan"`
 	PlanID   string  `json:"plan_id,omitempty"` // see the function of that name
 	Sessions int     `json:"sessions"`
 	UptimeS  int64   `json:"uptime_s"`
+	Failover bool    `json:"failover"` // the paths are watched
+	// PathsDown is the number of watched paths that carry nothing, and Unreachable the nodes to
+	// which all paths are down, by name or address: at most MaxShown. Neither is the manager's
+	// fault.
+	PathsDown   int      `json:"paths_down"`
+	Unreachable []string `json:"unreachable,omitempty"`
 }
+
+// Failover is what a node's failover watches.
+type Failover struct {
+	Schema   int    `json:"schema"`
+	Watching bool   `json:"watching"`
+	Error    string `json:"error,omitempty"` // why it cannot watch
+	Paths    []Path `json:"paths"`           // by peer and VID
+}
+
+// Path is the state of the path to a node by a VID, as a failover finds it.
+type Path struct {
+	Peer      transport.MAC `json:"peer"`
+	Name      string        `json:"name,omitempty"` // of the peer in the plan
+	VID       transport.VID `json:"vid"`
+	State     string        `json:"state"` // up, suspect, wait-to-restore or down
+	Used      bool          `json:"used"`
+	Preferred bool          `json:"preferred"`
+}
+
+// PathDown is the State of a path that carries nothing.
+const PathDown = "down"

@@ -40,6 +40,8 @@ var (
 	ErrTooLarge = errors.New("request is too large")
 	// ErrForbidden: the request comes from a web page in a browser.
 	ErrForbidden = errors.New("refused to browsers")
+	// ErrTLSOnly: a request without TLS to an address that takes TLS alone. It is ErrProtocol.
+	ErrTLSOnly = fmt.Errorf("%w: this address takes TLS alone", ErrProtocol)
 	// ErrNotFound: the manager does not know the request; another version of it may.
 	ErrNotFound = errors.New("no such request")
 	// ErrClosed: the server or session was closed. It is net.ErrClosed.
@@ -70,7 +72,7 @@ func (e *Error) Is(target error) bool {
 		return true
 	}
 	i := slices.IndexFunc(codes, func(c code) bool { return c.name == e.Code })
-	return i >= 0 && codes[i].sentinel == target
+	return i >= 0 && errors.Is(codes[i].sentinel, target)
 }
 
 // code is a class of refusals.
@@ -96,15 +98,28 @@ var codes = []code{
 	{"no_session", ErrNoSession, http.StatusGone},
 	{"no_history", ErrNoHistory, http.StatusConflict},
 	{"browser", ErrForbidden, http.StatusForbidden},
+	{"tls", ErrTLSOnly, http.StatusBadRequest},
 	{"not_found", ErrNotFound, http.StatusNotFound},
 	{"closed", ErrClosed, http.StatusServiceUnavailable},
 }
+
+// Codes returns the names of all codes.
+func Codes() []string {
+	names := []string{codeInternal}
+	for _, c := range codes {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// codeInternal is the code of the manager's own faults.
+const codeInternal = "internal"
 
 // Refusal returns the answer that err makes, and its HTTP status. An error without a code is the
 // manager's own fault: "internal".
 func Refusal(err error) (e *Error, status int) {
 	if !errors.As(err, &e) {
-		e = &Error{Code: "internal", Message: err.Error()}
+		e = &Error{Code: codeInternal, Message: err.Error()}
 	}
 	for _, c := range codes {
 		if c.name == e.Code || errors.Is(err, c.sentinel) {

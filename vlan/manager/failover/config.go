@@ -26,6 +26,9 @@ type Config struct {
 	Drain bool
 	// OnMove, if not nil, is called with each move. It must neither wait nor call the Driver.
 	OnMove func(Move)
+	// OnPaths, if not nil, is called with the paths that have gone down, that answer again
+	// (WaitToRestore) or that are up again. It must neither wait nor call the Driver.
+	OnPaths func([]Path)
 }
 
 // Move is a pair's move to another VID.

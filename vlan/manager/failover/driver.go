@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
 // drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
@@ -30,8 +31,16 @@ type Driver struct {
 
 	mu       sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
 	core     *control.Failover
-	peers    map[transport.MAC]*peer // that are watched
-	linkDown map[transport.VID]bool  // as the latest probe's error says
+	peers    map[transport.MAC]*peer       // that are watched
+	linkDown map[transport.VID]bool        // as the latest probe's error says
+	told     map[pathKey]control.PathState // by OnPaths; a path that is not in it is up
+	revision uint64                        // of the core, as far as told goes
+}
+
+// pathKey names a path.
+type pathKey struct {
+	peer transport.MAC
+	vid  transport.VID
 }
 
 // peer is a node whose paths are watched.
@@ -54,10 +63,14 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	d := &Driver{
 		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
 		peers: make(map[transport.MAC]*peer), linkDown: make(map[transport.VID]bool),
+		told: make(map[pathKey]control.PathState),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.unhook = ep.WatchProbes(d.onProbe)
 	d.ended.Go(d.run) // until d.ctx ends, by Close, which waits for it
+	if m, ok := cfg.Routes.(*managerRoutes); ok {
+		m.ShowFailover(d.shown)
+	}
 	return d, nil
 }
 
@@ -69,7 +82,21 @@ func (d *Driver) Close() error {
 	d.cancel() // with mu held: nothing begins to move from then on
 	d.mu.Unlock()
 	d.ended.Wait()
+	if m, ok := d.cfg.Routes.(*managerRoutes); ok {
+		m.ShowFailover(nil)
+	}
 	return nil
+}
+
+// shown is what a manager tells of its failover.
+func (d *Driver) shown() api.Failover {
+	f := api.Failover{Watching: true}
+	for _, p := range d.Paths() {
+		f.Paths = append(f.Paths, api.Path{
+			Peer: p.Peer, VID: p.VID, State: p.State.String(), Used: p.Used, Preferred: p.Preferred,
+		})
+	}
+	return f
 }
 
 // Restore removes all overrides, as before another Driver begins with other VIDs or nodes. The
@@ -97,11 +124,39 @@ type Path struct {
 func (d *Driver) Paths() []Path {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []Path
+	return d.paths()
+}
+
+// paths is Paths. The caller holds mu.
+func (d *Driver) paths() (all []Path) {
 	for _, p := range d.core.Paths() {
 		all = append(all, Path{d.peers[p.Peer].node, p})
 	}
 	return all
+}
+
+// tell calls OnPaths with the paths whose state has changed. The caller holds mu.
+func (d *Driver) tell() {
+	if d.cfg.OnPaths == nil || d.core.Revision() == d.revision {
+		return
+	}
+	d.revision = d.core.Revision()
+	var changed []Path
+	told := make(map[pathKey]control.PathState)
+	for _, p := range d.paths() {
+		key, state := pathKey{p.Peer, p.VID}, p.State
+		if state == control.PathSuspect {
+			state = control.PathUp
+		}
+		told[key] = state
+		if state != d.told[key] {
+			changed = append(changed, p)
+		}
+	}
+	d.told = told
+	if len(changed) > 0 {
+		d.cfg.OnPaths(changed)
+	}
 }
 
 // SetLink reports that the port by which frames of some VIDs leave went down or up, of all VIDs if
@@ -149,6 +204,7 @@ func (d *Driver) turn(p *mcd.Probe, refreshed *monotime.Time) time.Duration {
 		d.refresh(now)
 	}
 	d.do(d.core.Advance(now, nil))
+	d.tell()
 	next := every - now.Sub(*refreshed)
 	if at, ok := d.core.Deadline(); ok {
 		next = min(next, at.Sub(now))
@@ -192,11 +248,27 @@ func (d *Driver) refresh(now monotime.Time) {
 		if inForce, preferred := d.cfg.Routes.VIDs(mac); slices.Contains(d.cfg.Failover.VIDs, preferred) {
 			if d.peers[mac] == nil {
 				d.peers[mac] = &peer{node: node}
+				d.adopt(now, mac, preferred, inForce)
 			}
 			d.compare(now, mac, preferred, inForce)
 		}
 	}
 	d.probeDeadLinks()
+}
+
+// adopt begins to watch a peer with the override that an earlier driver has left, if it has: what
+// was down then is not taken for up because this node has begun anew. The caller holds mu.
+func (d *Driver) adopt(now monotime.Time, mac transport.MAC, preferred, inForce transport.VID) {
+	if inForce == preferred || !slices.Contains(d.cfg.Failover.VIDs, inForce) {
+		return
+	}
+	steps, err := d.core.SetPeer(now, mac, preferred, nil)
+	if err != nil {
+		return // compare finds out, too
+	}
+	d.core.Adopt(now, mac, inForce)
+	d.peers[mac].preferred, d.peers[mac].overridden = preferred, inForce
+	d.do(steps)
 }
 
 // compare takes in the preferred route to a peer and the one in force, where others have changed

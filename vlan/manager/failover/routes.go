@@ -87,8 +87,8 @@ func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
 	return vlan.Route{Dst: peer, OptionalTag: r.table.Route(peer)}
 }
 
-// Manager returns the routes of a node's manager, which tells all programs of the node. self is the
-// node's address.
+// Manager returns the routes of a node's manager, which tells all programs of the node, and shows
+// the watched paths in its health and metrics. self is the node's address.
 func Manager(s *server.Server, self transport.MAC) Routes { return &managerRoutes{s, self} }
 
 type managerRoutes struct {

@@ -17,29 +17,33 @@ import (
 // validates it; the state file stages that beside the old one; publish puts it in the old one's
 // place and activates it; fsync makes it survive a power failure.
 
-// configure changes the running configuration in all steps, unless a change is prepared or a
-// request's header has a condition that does not hold. The log has the new configuration's reason.
-func (s *Server) configure(header http.Header, act string, edit func(*state) error) (api.Changed, error) {
+// configure changes the running configuration in all steps, unless a change is prepared or the
+// request, if there is one, has a condition that does not hold. The log has the new configuration's
+// reason.
+func (s *Server) configure(r *http.Request, act string, edit func(*state) error) (api.Changed, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
 	if p := s.prepared; p != nil {
 		return api.Changed{}, errBusy(p)
 	}
-	st, err := s.next(header, edit)
+	st, err := s.next(r, edit)
 	if err != nil {
 		return api.Changed{}, err
 	}
-	return s.set(st, act, st.Reason)
+	return s.set(st, act, st.Reason, callerOf(r))
 }
 
 // next returns a copy of the state, edited and validated. The caller holds change.
-func (s *Server) next(header http.Header, edit func(*state) error) (*state, error) {
-	if err := s.checkCondition(header); err != nil {
+func (s *Server) next(r *http.Request, edit func(*state) error) (*state, error) {
+	if err := s.checkCondition(r); err != nil {
 		return nil, err
 	}
 	st := s.state
 	if err := edit(&st); err != nil {
 		return nil, err
+	}
+	if r != nil {
+		st.From = callerOf(r)
 	}
 	if _, err := st.activate(rib.New(s.cfg.MAC)); err != nil {
 		return nil, err
@@ -49,13 +53,16 @@ func (s *Server) next(header http.Header, edit func(*state) error) (*state, erro
 
 // checkCondition returns an error that is api.ErrChanged if the running configuration has changed
 // since the version of If-Match. Programs' changes do not count: they come and go by themselves.
-func (s *Server) checkCondition(header http.Header) error {
+func (s *Server) checkCondition(r *http.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return api.ErrClosed
 	}
-	text := header.Get("If-Match")
+	text := ""
+	if r != nil {
+		text = r.Header.Get("If-Match")
+	}
 	if text == "" || text == "*" {
 		return nil
 	}
@@ -72,11 +79,11 @@ func (s *Server) checkCondition(header http.Header) error {
 }
 
 // set stages, publishes and syncs a state.
-func (s *Server) set(st *state, act, reason string) (api.Changed, error) {
+func (s *Server) set(st *state, act, reason, from string) (api.Changed, error) {
 	if err := s.file.stage(st); err != nil {
 		return api.Changed{}, err
 	}
-	answer, err := s.publish(st, act, reason)
+	answer, err := s.publish(st, act, reason, from)
 	if err == nil {
 		s.fsync(&answer)
 	}
@@ -93,18 +100,18 @@ func (s *Server) fsync(answer *api.Changed) {
 }
 
 // publish puts a staged state into force. With an error the old one still is.
-func (s *Server) publish(st *state, act, reason string) (api.Changed, error) {
+func (s *Server) publish(st *state, act, reason, from string) (api.Changed, error) {
 	if err := s.file.publish(); err != nil {
 		return api.Changed{}, err
 	}
-	answer := s.activate(st, act, reason)
+	answer := s.activate(st, act, reason, from)
 	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes,
-		"dropped", len(answer.Dropped), "reason", reason)
+		"dropped", len(answer.Dropped), "reason", reason, "from", from)
 	return answer, nil
 }
 
 // activate makes a validated state the one in force.
-func (s *Server) activate(st *state, act, reason string) api.Changed {
+func (s *Server) activate(st *state, act, reason, from string) api.Changed {
 	id := st.planID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +120,7 @@ func (s *Server) activate(st *state, act, reason string) api.Changed {
 	if err != nil {
 		panic(fmt.Sprintf("manager: a running configuration that was found valid is not: %v", err))
 	}
+	s.keepOverrides() // those that the state cannot fulfil are gone
 	routes, gone := difference(before, s.rib.Routes())
 	s.state = *st
 	answer := api.Changed{Schema: api.Schema, Routes: len(routes)}
@@ -120,10 +128,10 @@ func (s *Server) activate(st *state, act, reason string) api.Changed {
 		s.sessions.drop(c)
 		answer.Dropped = append(answer.Dropped, c.Change)
 	}
-	s.changed(routes, gone, nil, api.Entry{Act: act, By: byOperator, Reason: reason})
+	s.changed(routes, gone, nil, api.Entry{Act: act, By: byOperator, From: from, Reason: reason})
 	s.planVersion, s.planID = s.version, id
 	if act == actReset {
-		answer.Routes += s.resetPrograms(reason)
+		answer.Routes += s.resetPrograms(reason, from)
 	}
 	answer.Version = s.version
 	return answer
@@ -131,13 +139,13 @@ func (s *Server) activate(st *state, act, reason string) api.Changed {
 
 // resetPrograms takes back what programs have asked for, tells them, and returns how many routes
 // that changes. The caller holds mu.
-func (s *Server) resetPrograms(reason string) (changed int) {
+func (s *Server) resetPrograms(reason, from string) (changed int) {
 	for _, sess := range s.sessions.all {
 		for _, c := range s.rib.Of(sess.number) {
 			s.sessions.drop(c)
 		}
 		if routes := s.rib.Withdraw(sess.number); len(routes) > 0 {
-			s.changed(routes, false, nil, api.Entry{Act: actReset, By: byOperator, Reason: reason})
+			s.changed(routes, false, nil, api.Entry{Act: actReset, By: byOperator, From: from, Reason: reason})
 			changed += len(routes)
 		}
 	}
@@ -167,39 +175,27 @@ func (s *Server) SetPlan(p *plan.Plan, reason string) (api.Changed, error) {
 	return s.setPlan(nil, &api.Plan{Plan: *p}, reason)
 }
 
-func (s *Server) setPlan(header http.Header, p *api.Plan, reason string) (api.Changed, error) {
+func (s *Server) setPlan(r *http.Request, p *api.Plan, reason string) (api.Changed, error) {
 	if err := checkNetwork(&p.Plan); err != nil {
 		return api.Changed{}, err
 	}
-	return s.configure(header, actPlan, func(st *state) error {
+	return s.configure(r, actPlan, func(st *state) error {
 		st.push(runningConfig{Plan: p, Reason: reason})
 		return nil
 	})
 }
 
-// planRequest is the body of PUT /v1/table: JSON, or a plan's file.
+// planRequest is the body of PUT /v1/table.
 type planRequest struct {
 	reason
 	Plan *api.Plan `json:"plan"`
 }
 
-func (q *planRequest) read(r *http.Request) error {
-	if !strings.Contains(r.Header.Get("Content-Type"), "yaml") {
-		return readBody(r, q)
-	}
-	p, err := plan.Parse("body", r.Body)
-	if err != nil {
-		return cmp.Or(tooLarge(err), err)
-	}
-	q.Plan = &api.Plan{Plan: *p}
-	return nil
-}
-
 func (s *Server) putTable(r *http.Request, q *planRequest) (any, error) {
 	if q.Plan == nil {
-		return nil, badRequest("no plan (want {\"plan\":{...}}, or a plan's file with Content-Type: application/yaml)")
+		return nil, badRequest("no plan (want {\"plan\":{...}}; rawlane route load FILE gives it a plan's file)")
 	}
-	return s.setPlan(r.Header, q.Plan, q.Reason)
+	return s.setPlan(r, q.Plan, q.Reason)
 }
 
 // pairsRequest is the body of PATCH /v1/pairs.
@@ -222,7 +218,7 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 			"NODE a number, name or address of the plan's)")
 	}
 	ignored := 0
-	answer, err := s.configure(r.Header, actPairs, func(st *state) error {
+	answer, err := s.configure(r, actPairs, func(st *state) error {
 		changes, err := resolve(q.Pairs, st.Plan)
 		if err != nil {
 			return err
@@ -263,7 +259,7 @@ func resolve(named []namedChange, p *api.Plan) ([]api.Change, error) {
 // postReset goes back to the plan: what the operator and programs have asked for is taken back. A
 // failover's overrides stay, as the paths are still down.
 func (s *Server) postReset(r *http.Request, q *reason) (any, error) {
-	return s.configure(r.Header, actReset, func(st *state) error {
+	return s.configure(r, actReset, func(st *state) error {
 		if st.Plan == nil {
 			return fmt.Errorf("%w: nothing to go back to", api.ErrNoPlan)
 		}
@@ -274,7 +270,7 @@ func (s *Server) postReset(r *http.Request, q *reason) (any, error) {
 
 // postRollback goes back to the setting before the one in force.
 func (s *Server) postRollback(r *http.Request, q *reason) (any, error) {
-	return s.configure(r.Header, actRollback, func(st *state) error {
+	return s.configure(r, actRollback, func(st *state) error {
 		err := st.pop(func(*runningConfig) bool { return false })
 		st.Reason = cmp.Or(q.Reason, st.Reason)
 		return err

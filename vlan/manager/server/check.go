@@ -24,6 +24,9 @@ func badRequest(format string, args ...any) error {
 
 // readBody decodes a request's JSON object. No body is as good as {}.
 func readBody(r *http.Request, into any) error {
+	if strings.Contains(r.Header.Get("Content-Type"), "yaml") {
+		return badRequest("body: YAML (want JSON: rawlane route load FILE converts a plan's file)")
+	}
 	b, err := io.ReadAll(r.Body)
 	switch {
 	case err != nil:

@@ -99,9 +99,12 @@ func TestDocumentHasAllFields(t *testing.T) {
 	if _, err := n.SetPlan(managertest.RoundRobin(t, 4, 1), "why"); err != nil {
 		t.Fatal(err)
 	}
+	n.ShowFailover(func() api.Failover {
+		return api.Failover{Watching: true, Error: "why", Paths: []api.Path{{Peer: managertest.MAC(1), State: api.PathDown}}}
+	})
 	prepare := fmt.Sprintf(`{"id":"x","lease_ms":1000,"plan":%s}`, textOf(t, managertest.RoundRobin(t, 4, 2)))
 	for _, ask := range [][2]string{{"GET /v1/table", ""}, {"GET /v1/counters", ""}, {"GET /v1/log", ""}, {"GET /v1/history", ""}, {"GET /v1/nic", ""}, {"GET /v1/version", ""},
-		{"GET /v1/health", ""}, {"POST /v1/prepare", prepare}, {"GET /v1/table", ""}, {"POST /v1/commit", `{"id":"x"}`}} {
+		{"GET /v1/health", ""}, {"GET /v1/paths", ""}, {"POST /v1/prepare", prepare}, {"GET /v1/table", ""}, {"POST /v1/commit", `{"id":"x"}`}} {
 		method, path, _ := strings.Cut(ask[0], " ")
 		_, answer, _ := n.Ask(t, method, path, ask[1])
 		var doc any
@@ -113,6 +116,22 @@ func TestDocumentHasAllFields(t *testing.T) {
 				t.Errorf("%s: field %q is not in the document", ask[0], key)
 			}
 		}
+	}
+}
+
+// The metrics that there are, are in the document.
+func TestDocumentHasAllMetrics(t *testing.T) {
+	text := document(t)
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	_, answer, _ := n.Ask(t, "GET", "/metrics?routes=all", "")
+	kinds := regexp.MustCompile(`(?m)^# TYPE (\S+) `).FindAllStringSubmatch(answer, -1)
+	for _, k := range kinds {
+		if !strings.Contains(text, k[1]) {
+			t.Errorf("%s is not in the document", k[1])
+		}
+	}
+	if len(kinds) < 20 {
+		t.Errorf("%d metrics, want 20 at least:\n%s", len(kinds), answer)
 	}
 }
 

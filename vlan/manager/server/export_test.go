@@ -43,7 +43,7 @@ func SendRequest(p *plan.Plan, self transport.MAC, method, what string, body []b
 	if err != nil {
 		return err
 	}
-	sess, err := s.join(&api.SessionStart{Session: "s"}, func() {}, nil)
+	sess, err := s.join(&api.SessionStart{Session: "s"}, "", func() {}, nil)
 	if err != nil {
 		return err
 	}

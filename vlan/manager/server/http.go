@@ -25,11 +25,17 @@ const (
 	maxHeader = 16 << 10
 	// maxReport bounds a report of counters, in bytes: one counter takes up to 100.
 	maxReport = 100 * vlan.MaxCounts
+	// maxScrapers bounds the connections of a read-only listener.
+	maxScrapers = 32
+	// shortBody is the length of a body, in bytes, up to which any number of requests may have one
+	// at once, and maxLong the number of longer ones: so bodies take 100 MiB at most.
+	shortBody = 64 << 10
+	maxLong   = 4
 )
 
-func (s *Server) newHTTP() *http.Server {
-	mux := http.NewServeMux()
-	for pattern, h := range map[string]http.Handler{
+// requestsOfOperators are those of operators and programs.
+func (s *Server) requestsOfOperators() map[string]http.Handler {
+	return map[string]http.Handler{
 		"GET /v1/table":                   endpoint(s, "table: read", s.getTable),
 		"PUT /v1/table":                   endpoint(s, "table: set", s.putTable),
 		"PATCH /v1/pairs":                 endpoint(s, "pairs: change", s.patchPairs),
@@ -39,8 +45,6 @@ func (s *Server) newHTTP() *http.Server {
 		"GET /v1/log":                     endpoint(s, "log: read", s.getLog),
 		"GET /v1/counters":                endpoint(s, "counters: read", s.getCounters),
 		"GET /v1/nic":                     endpoint(s, "nic: read", s.getNIC),
-		"GET /v1/version":                 endpoint(s, "version: read", s.getVersion),
-		"GET /v1/health":                  endpoint(s, "health: read", s.getHealth),
 		"POST /v1/prepare":                endpoint(s, "change: prepare", s.postPrepare),
 		"POST /v1/commit":                 endpoint(s, "change: commit", s.postCommit),
 		"POST /v1/abort":                  endpoint(s, "change: abort", s.postAbort),
@@ -49,13 +53,30 @@ func (s *Server) newHTTP() *http.Server {
 		"DELETE /v1/sessions/{id}/pairs":  ofSession(s, "session: reset", s.resetSession),
 		"POST /v1/sessions/{id}/applied":  ofSession(s, "session: confirm", s.postApplied),
 		"POST /v1/sessions/{id}/counters": ofSession(s, "session: report", s.postCounters),
-		"GET /metrics":                    http.HandlerFunc(s.getMetrics),
-	} {
-		limit := int64(api.MaxBody)
-		if strings.HasSuffix(pattern, "/{id}/counters") {
-			limit = maxReport
+	}
+}
+
+// requestsOfScrapers are those that change nothing and tell nothing but the manager's state.
+func (s *Server) requestsOfScrapers() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET /v1/version": endpoint(s, "version: read", s.getVersion),
+		"GET /v1/health":  endpoint(s, "health: read", s.getHealth),
+		"GET /v1/paths":   endpoint(s, "paths: read", s.getPaths),
+		"GET /metrics":    http.HandlerFunc(s.getMetrics),
+	}
+}
+
+// newHTTP returns an HTTP server of requests.
+func (s *Server) newHTTP(all ...map[string]http.Handler) *http.Server {
+	mux := http.NewServeMux()
+	for _, requests := range all {
+		for pattern, h := range requests {
+			limit := int64(api.MaxBody)
+			if strings.HasSuffix(pattern, "/{id}/counters") {
+				limit = maxReport
+			}
+			mux.Handle(pattern, http.MaxBytesHandler(h, limit))
 		}
-		mux.Handle(pattern, http.MaxBytesHandler(h, limit))
 	}
 	return &http.Server{
 		Handler:           s.guard(mux),
@@ -64,7 +85,23 @@ func (s *Server) newHTTP() *http.Server {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withCaller,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// admit bounds the memory of requests: one that has a long body, or an answer of all plans, waits
+// until few others of its kind are under way. The caller calls release when it is done.
+func (s *Server) admit(r *http.Request) (release func(), err error) {
+	isLong := r.ContentLength < 0 || r.ContentLength > shortBody || r.URL.Path == "/v1/history"
+	if !isLong {
+		return func() {}, nil
+	}
+	select {
+	case s.long <- struct{}{}:
+		return func() { <-s.long }, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
 	}
 }
 
@@ -73,10 +110,9 @@ func (s *Server) newHTTP() *http.Server {
 func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := new(Q)
-		var err error
-		if own, ok := any(q).(interface{ read(*http.Request) error }); ok {
-			err = own.read(r)
-		} else {
+		release, err := s.admit(r)
+		if err == nil {
+			defer release()
 			err = readBody(r, q)
 		}
 		if c, ok := any(q).(interface{ check() error }); ok && err == nil {
@@ -144,7 +180,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 // host. A web page whose name was made to stand for the address names its own.
 func isOwnName(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || local.Network() != "tcp" || r.TLS != nil {
+	if !ok || r.TLS != nil || !isLoopback(local) {
 		return true
 	}
 	host := r.Host
@@ -153,6 +189,11 @@ func isOwnName(r *http.Request) bool {
 	}
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil || host == "localhost"
+}
+
+func isLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
 }
 
 // refuseUnknown refuses a request that the mux does not know, with the mux's status: 404, or 405 if
@@ -178,7 +219,7 @@ func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 // refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e, status := api.Refusal(err)
-	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr,
+	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", callerOf(r),
 		"code", e.Code, "message", e.Message)
 	s.writeError(w, e, status)
 }
@@ -187,9 +228,12 @@ func (s *Server) writeError(w http.ResponseWriter, e *api.Error, status int) {
 	s.mu.Lock()
 	s.refused[e.Code]++
 	s.mu.Unlock()
-	writeJSON(w, status, struct {
-		Error *api.Error `json:"error"`
-	}{e})
+	writeJSON(w, status, errorAnswer{e})
+}
+
+// errorAnswer is the answer to a request that is refused.
+type errorAnswer struct {
+	Error *api.Error `json:"error"`
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc any) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,9 +11,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
@@ -30,26 +30,51 @@ const maxConns = 4 * maxSessions
 // A Unix socket has SocketMode. A socket that a dead manager has left is removed. On TCP, any
 // client that connects may change the routes: an address other than a loopback one needs a
 // tlsConfig that demands client certificates (ClientAuth: tls.RequireAndVerifyClientCert, and
-// ClientCAs), and is refused without. TLS is 1.3.
+// ClientCAs), and is refused without. TLS is 1.3. A GetConfigForClient of tlsConfig, as for
+// certificates that change, has to return such a configuration, too.
+//
+// A loopback address without TLS is open to all users of the machine.
 func (s *Server) Listen(network, address string, tlsConfig *tls.Config) (net.Addr, error) {
 	l, err := listen(network, address, tlsConfig)
 	if err != nil {
-		return nil, fmt.Errorf("manager: listen on %s %s: %w", network, address, err)
+		return nil, listenError(network, address, err)
 	}
+	if network == "tcp" && tlsConfig == nil {
+		s.log.Warn("every user of this machine can change the routes by this address (the Unix socket is for "+
+			"one group alone; TLS is for certificates)", "address", l.Addr().String())
+	}
+	return s.serve(s.http, l, maxConns, tlsConfig)
+}
+
+// ListenReadOnly serves GET /metrics, /v1/health, /v1/paths and /v1/version on a TCP address, to
+// everybody who can connect, and nothing else: for scrapers. Its connections are bounded apart.
+func (s *Server) ListenReadOnly(address string) (net.Addr, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenError("tcp", address, err)
+	}
+	return s.serve(s.readOnly, l, maxScrapers, nil)
+}
+
+func listenError(network, address string, err error) error {
+	return fmt.Errorf("manager: listen on %s %s: %w", network, address, err)
+}
+
+// serve has an HTTP server serve a listener until Close.
+func (s *Server) serve(server *http.Server, l net.Listener, most int, config *tls.Config) (net.Addr, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.Join(api.ErrClosed, l.Close())
 	}
 	addr := l.Addr()
-	l = netutil.LimitListener(l, maxConns)
-	if tlsConfig != nil {
-		tlsConfig = tlsConfig.Clone()
-		tlsConfig.MinVersion = tls.VersionTLS13
-		l = tls.NewListener(l, tlsConfig)
+	if config != nil {
+		l = s.newTLSListener(l, config, most)
+	} else {
+		l = newLimitedListener(l, most)
 	}
 	s.served.Go(func() { // until Close closes the listener
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("a listener has failed", "address", addr.String(), "err", err)
 		}
 	})
@@ -64,14 +89,12 @@ func listen(network, address string, tlsConfig *tls.Config) (net.Listener, error
 		}
 		return listenUnix(address)
 	case "tcp":
-		if tlsConfig != nil && (tlsConfig.ClientAuth != tls.RequireAndVerifyClientCert || tlsConfig.ClientCAs == nil) {
-			return nil, errors.New("TLS without client certificates: anybody could change the routes " +
-				"(want ClientAuth RequireAndVerifyClientCert, and ClientCAs)")
+		err := loopbackOnly(address)
+		if tlsConfig != nil {
+			err = demandsCertificates(tlsConfig)
 		}
-		if tlsConfig == nil {
-			if err := loopbackOnly(address); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
 		return net.Listen("tcp", address)
 	}
@@ -106,7 +129,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	hidden := fmt.Sprintf("%s.%d", path, os.Getpid())
+	hidden := path + "." + rand.Text()[:8] // containers that share the folder have one process number
 	if len(hidden) > maxSocketPath {
 		return nil, fmt.Errorf("the path is %d bytes too long for a socket", len(hidden)-maxSocketPath)
 	}
@@ -123,10 +146,15 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), os.Remove(hidden))
 	}
-	return &unixListener{u, path}, nil
+	own, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &unixListener{u, path, own}, nil
 }
 
-// removeStale removes a socket on which no process listens.
+// removeStale removes a socket on which no process listens: one that refuses connections. Whatever
+// else keeps this process from connecting, such as a socket of another user, is an error.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,23 +169,31 @@ func removeStale(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = c.Close()
 		return errors.New("another manager answers there (end that one, or give another path)")
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("is another manager there? %w (end that one, or give another path)", err)
 	}
 	return os.Remove(path)
 }
 
-// unixListener removes its socket before it is closed: afterwards a successor may have put its own
-// there.
+// unixListener removes its socket before it is closed, unless another one is in its place:
+// somebody may have removed it and started another manager.
 type unixListener struct {
 	*net.UnixListener
 	path string
+	own  fs.FileInfo
 }
 
 // Addr implements net.Listener.
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 func (l *unixListener) Close() error {
-	return errors.Join(os.Remove(l.path), l.UnixListener.Close())
+	var err error
+	if now, gone := os.Lstat(l.path); gone == nil && os.SameFile(now, l.own) {
+		err = os.Remove(l.path)
+	}
+	return errors.Join(err, l.UnixListener.Close())
 }

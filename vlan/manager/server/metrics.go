@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
 
@@ -62,33 +62,67 @@ func (e *exposition) byLabel(name, help, label string, values map[string]uint64)
 	}
 }
 
+// getMetrics answers a scraper. The counters by destination are left out unless it asks for them,
+// by /metrics?routes=all: they are a series for each pair of a cluster, twice.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
-	counters := s.Counters(r.Context())
+	counters := s.recentCounters(r.Context())
 	nic, nicErr := nicOf(s.cfg.Interface, s.cfg.MAC)
 	var e exposition
 	s.writeState(&e)
-	e.metric("rawlane_route_frames_total", "Frames sent by this node's programs, by destination and VID.")
-	for _, c := range counters.Nodes {
-		e.sample(float64(c.Frames), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+	s.writePaths(&e)
+	e.metric("rawlane_vid_frames_total", "Frames sent by this node's programs, by VID; 0: untagged.")
+	for _, c := range counters.VIDs {
+		e.sample(float64(c.Frames), "vid", fmt.Sprint(c.VID))
 	}
-	e.metric("rawlane_route_bytes_total", "Bytes sent by this node's programs, by destination and VID.")
-	for _, c := range counters.Nodes {
-		e.sample(float64(c.Bytes), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+	e.metric("rawlane_vid_bytes_total", "Bytes sent by this node's programs, by VID; 0: untagged.")
+	for _, c := range counters.VIDs {
+		e.sample(float64(c.Bytes), "vid", fmt.Sprint(c.VID))
+	}
+	if r.URL.Query().Get("routes") == "all" {
+		writeRoutes(&e, counters.Nodes)
 	}
 	e.single("rawlane_sessions_silent", "Programs that did not report their counters in time.",
 		float64(counters.Silent))
 	if s.cfg.Interface != "" {
-		up := 0.0
-		if nicErr == nil && nic.Up && nic.Carrier {
-			up = 1
-		}
 		e.single("rawlane_nic_up", "Whether the network interface is up and has a carrier.",
-			up, "interface", s.cfg.Interface)
+			truth(nicErr == nil && nic.Up && nic.Carrier), "interface", s.cfg.Interface)
 		e.single("rawlane_nic_speed_bits_per_second", "The network interface's speed; 0 if its driver does not tell.",
 			float64(nic.SpeedMbps)*1e6, "interface", s.cfg.Interface)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(e.String())) // the client may be gone, which changes nothing here
+}
+
+// writeRoutes tells what was sent to each destination.
+func writeRoutes(e *exposition, sent []api.Sent) {
+	e.metric("rawlane_route_frames_total", "Frames sent by this node's programs, by destination and VID.")
+	for _, c := range sent {
+		e.sample(float64(c.Frames), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+	}
+	e.metric("rawlane_route_bytes_total", "Bytes sent by this node's programs, by destination and VID.")
+	for _, c := range sent {
+		e.sample(float64(c.Bytes), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
+	}
+}
+
+// writePaths tells of the failover.
+func (s *Server) writePaths(e *exposition) {
+	f, _ := s.paths()
+	e.single("rawlane_failover_watching", "Whether a failover watches the plan's paths.", truth(f.Watching))
+	e.metric("rawlane_path_up", "Whether the path to a node by a VID carries frames.")
+	for _, p := range f.Paths {
+		e.sample(truth(p.State != api.PathDown), "peer", p.Peer.String(), "node", p.Name, "vid", fmt.Sprint(p.VID))
+	}
+	down, unreachable := summary(f.Paths)
+	e.single("rawlane_paths_down", "Watched paths that carry no frames.", float64(down))
+	e.single("rawlane_nodes_unreachable", "Nodes to which all watched paths are down.", float64(len(unreachable)))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // writeState tells of the manager itself.
@@ -109,9 +143,18 @@ func (s *Server) writeState(e *exposition) {
 	e.single("rawlane_manager_requests_total", "Requests over HTTP.", float64(s.requests))
 	e.byLabel("rawlane_manager_changes_total", "Changes of the routes, by what made them.", "act", s.made)
 	e.byLabel("rawlane_manager_refused_total", "Requests that were refused, by code.", "code", s.refused)
-	latest := s.started
-	if n := len(s.changes); n > 0 {
-		latest = s.changes[n-1].Time
+	e.single("rawlane_manager_handshakes_failed_total", "TLS handshakes that have failed.",
+		float64(s.handshakesFailed))
+	e.single("rawlane_change_prepared", "Whether a change of several nodes waits for its commit.",
+		truth(s.hasPrepared))
+	e.single("rawlane_leases_expired_total", "Prepared changes that were not committed in time.",
+		float64(s.leasesExpired))
+	e.single("rawlane_state_writes_failed_total",
+		"Writes of the state file that have failed.", float64(s.writesFailed))
+	latest, ok := s.changes.latest()
+	if !ok {
+		latest = s.started
 	}
-	e.single("rawlane_table_age_seconds", "Time since the routes changed last.", time.Since(latest).Seconds())
+	e.single("rawlane_table_change_time_seconds", "When the routes changed last, in seconds since 1970.",
+		float64(latest.UnixMilli())/1e3)
 }

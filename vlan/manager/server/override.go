@@ -26,6 +26,7 @@ func (s *Server) Override(reason string, changes ...api.Change) error {
 		return err
 	}
 	s.changed(routes, false, nil, api.Entry{Act: actOverride, By: actOverride, Reason: reason})
+	s.keepOverrides()
 	s.log.Warn("overridden", "reason", reason, "pairs", len(changes), "routes", len(routes))
 	return nil
 }
@@ -35,7 +36,12 @@ func (s *Server) Override(reason string, changes ...api.Change) error {
 func (s *Server) Restore(reason string, peers ...transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if routes := s.rib.Restore(peers...); len(routes) > 0 {
+	if s.closed {
+		return
+	}
+	routes := s.rib.Restore(peers...)
+	s.keepOverrides()
+	if len(routes) > 0 {
 		s.changed(routes, false, nil, api.Entry{Act: actRestore, By: actOverride, Reason: reason})
 		s.log.Info("restored", "reason", reason, "peers", len(peers), "routes", len(routes))
 	}

@@ -80,7 +80,7 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 		return nil, errBusy(p)
 	}
 	s.discardPrepared()
-	st, err := s.next(r.Header, func(st *state) error { return st.prepare(q) })
+	st, err := s.next(r, func(st *state) error { return st.prepare(q) })
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 	expires := time.Now().Add(lease)
 	p := &prepared{api.Prepared{ID: q.ID, Reason: q.Reason, Expires: expires, Changes: s.differences(st.Plan)}, st, nil}
 	p.lease = time.AfterFunc(lease, func() { s.expire(p) }) // stopped by discardPrepared
-	s.prepared = p
+	s.setPrepared(p)
 	return &p.Prepared, nil
 }
 
@@ -115,13 +115,21 @@ func (s *Server) differences(p *api.Plan) int {
 	return len(changed)
 }
 
+// setPrepared notes which change is prepared, if one is. The caller holds change.
+func (s *Server) setPrepared(p *prepared) {
+	s.prepared = p
+	s.mu.Lock()
+	s.hasPrepared = p != nil
+	s.mu.Unlock()
+}
+
 // discardPrepared forgets the prepared change. The caller holds change.
 func (s *Server) discardPrepared() {
 	if s.prepared == nil {
 		return
 	}
 	s.prepared.lease.Stop()
-	s.prepared = nil
+	s.setPrepared(nil)
 	s.file.discard()
 }
 
@@ -132,7 +140,21 @@ func (s *Server) expire(p *prepared) {
 	if s.prepared != p {
 		return // it was committed, aborted or prepared anew just then
 	}
+	s.forget(p)
+}
+
+// isOver reports whether the lease of a prepared change is over, by the monotonic clock or by the
+// wall's, which goes on while the machine is suspended.
+func (p *prepared) isOver(now time.Time) bool {
+	return !now.Before(p.Expires) || !now.Round(0).Before(p.Expires.Round(0))
+}
+
+// forget discards a prepared change whose lease is over. The caller holds change.
+func (s *Server) forget(p *prepared) {
 	s.discardPrepared()
+	s.mu.Lock()
+	s.leasesExpired++
+	s.mu.Unlock()
 	s.log.Warn("a prepared change was not committed in time", "id", p.ID)
 }
 
@@ -143,7 +165,7 @@ type changeID struct {
 }
 
 func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
-	answer, err := s.commit(q.ID)
+	answer, err := s.commit(q.ID, callerOf(r))
 	if err != nil || answer.Again {
 		return answer, err
 	}
@@ -159,14 +181,17 @@ func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
 }
 
 // commit puts the prepared change into force.
-func (s *Server) commit(id string) (answer api.Committed, err error) {
+func (s *Server) commit(id, from string) (answer api.Committed, err error) {
 	s.change.Lock()
 	defer s.change.Unlock()
+	if p := s.prepared; p != nil && p.isOver(time.Now()) {
+		s.forget(p) // before its timer: this process, or the machine, has stood still
+	}
 	if s.prepared != nil && s.prepared.ID == id {
 		st := s.prepared.state
 		s.prepared.lease.Stop()
-		s.prepared = nil
-		answer.Changed, err = s.publish(st, actPlan, st.Reason)
+		s.setPrepared(nil)
+		answer.Changed, err = s.publish(st, actPlan, st.Reason, from)
 		return answer, err
 	}
 	if id == "" || s.state.ID != id {
@@ -177,7 +202,7 @@ func (s *Server) commit(id string) (answer api.Committed, err error) {
 
 // postAbort discards a prepared change, or undoes a committed one. Of any other change there is
 // nothing to abort: it is refused if it is committed later.
-func (s *Server) postAbort(_ *http.Request, q *changeID) (any, error) {
+func (s *Server) postAbort(r *http.Request, q *changeID) (any, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
 	if s.prepared != nil && s.prepared.ID == q.ID {
@@ -189,11 +214,18 @@ func (s *Server) postAbort(_ *http.Request, q *changeID) (any, error) {
 	if p := s.prepared; p != nil {
 		return nil, errBusy(p)
 	}
-	st, err := s.next(nil, (*state).undo)
+	st, err := s.next(withoutCondition(r), (*state).undo)
 	if err != nil {
 		return nil, err
 	}
-	return s.set(st, actAbort, q.Reason)
+	return s.set(st, actAbort, q.Reason, callerOf(r))
+}
+
+// withoutCondition returns a request whose If-Match does not count.
+func withoutCondition(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Header.Del("If-Match")
+	return r
 }
 
 // undo goes back to the configuration before the group change in force.

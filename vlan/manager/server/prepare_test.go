@@ -1,12 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,8 @@ func TestPrepareAndCommit(t *testing.T) {
 		{"abort", [][2]string{prepare("a"), abort("a"), commit("a"), prepare("b"), commit("b")}, []string{"", "", "lease", "", ""}, 2},
 		{"abort of what is committed", [][2]string{prepare("a"), commit("a"), abort("a"), commit("a")}, []string{"", "", "", "lease"}, 1},
 		{"abort of what is committed, and pairs set since", [][2]string{prepare("a"), commit("a"), pairs, abort("a")}, []string{"", "", "", ""}, 1},
+		{"rollback of what is committed, and pairs set since", [][2]string{prepare("a"), commit("a"), pairs, rollback("b"), commit("b")}, []string{"", "", "", "", ""}, 1},
+		{"abort of a committed rollback, and pairs set since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), pairs, abort("b")}, []string{"", "", "", "", "", ""}, 2},
 		{"abort twice", [][2]string{prepare("a"), commit("a"), abort("a"), abort("a")}, []string{"", "", "", ""}, 1},
 		{"abort of a committed rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), abort("b")}, []string{"", "", "", "", ""}, 2},
 		{"rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b")}, []string{"", "", "", ""}, 1},
@@ -124,13 +128,21 @@ func testServer(t *testing.T, file string) *Server {
 	return s
 }
 
+// The log keeps the latest changes, and programs' changes do not push the operator's out.
 func TestLogKeepsTheLatest(t *testing.T) {
 	var l changeLog
 	for v := range api.Version(api.MaxLog + 10) {
-		l.add(api.Entry{Version: v}, nil)
+		l.add(api.Entry{Act: actPlan, Version: v}, nil)
 	}
-	if len(l) != api.MaxLog || l[0].Version != 10 || l[len(l)-1].Version != api.MaxLog+9 {
-		t.Errorf("%d entries, %d to %d", len(l), l[0].Version, l[len(l)-1].Version)
+	for v := range api.Version(2 * api.MaxLog) {
+		l.add(api.Entry{Act: actSession, Version: 1000 + v}, nil)
+	}
+	l.add(api.Entry{Act: actOverride, Version: 5000}, nil)
+	all := l.all()
+	isSorted := slices.IsSortedFunc(all, func(a, b api.Entry) int { return cmp.Compare(a.Version, b.Version) })
+	if len(all) != 2*api.MaxLog || !isSorted || all[0].Version != 11 || all[api.MaxLog-1].Version != 1000+api.MaxLog ||
+		all[len(all)-1].Version != 5000 {
+		t.Errorf("%d entries, %d to %d", len(all), all[0].Version, all[len(all)-1].Version)
 	}
 }
 

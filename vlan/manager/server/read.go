@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
@@ -22,7 +21,8 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	defer s.mu.Unlock()
 	t := &api.Table{
 		Schema: api.Schema, Version: s.version, MAC: s.cfg.MAC,
-		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason, Plan: s.state.Plan,
+		PlanVersion: s.planVersion, PlanID: s.planID, PlanReason: s.state.Reason,
+		PlanFrom: s.state.From, Plan: s.state.Plan,
 		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
 		Sessions: []api.Program{},
 	}
@@ -41,7 +41,7 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	}
 	for _, sess := range s.sessions.all {
 		t.Sessions = append(t.Sessions,
-			api.Program{Number: uint64(sess.number), Program: sess.program, Applied: sess.applied})
+			api.Program{Number: uint64(sess.number), Program: sess.program, From: sess.from, Applied: sess.applied})
 	}
 	slices.SortFunc(t.Sessions, func(a, b api.Program) int { return cmp.Compare(a.Number, b.Number) })
 	return t, nil
@@ -63,7 +63,7 @@ func (s *Server) getHistory(*http.Request, *struct{}) (any, error) {
 	defer s.mu.Unlock()
 	h := api.History{Schema: api.Schema, Past: []api.Past{}}
 	for _, p := range s.state.Past {
-		past := api.Past{Until: p.Until, ID: p.ID, Reason: p.Reason, Plan: p.Plan}
+		past := api.Past{Until: p.Until, ID: p.ID, Reason: p.Reason, From: p.From, Plan: p.Plan}
 		for _, c := range p.Pairs {
 			past.Pairs = append(past.Pairs, c.Change)
 		}
@@ -75,7 +75,7 @@ func (s *Server) getHistory(*http.Request, *struct{}) (any, error) {
 func (s *Server) getLog(*http.Request, *struct{}) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Log{Schema: api.Schema, Entries: append([]api.Entry{}, s.changes...)}, nil
+	return api.Log{Schema: api.Schema, Entries: append([]api.Entry{}, s.changes.all()...)}, nil
 }
 
 func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
@@ -84,12 +84,25 @@ func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
 }
 
 func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
+	failover, hasFailover := s.paths()
+	down, unreachable := summary(failover.Paths)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Health{
-		Schema: api.Schema, OK: !s.closed, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
+	h := api.Health{
+		Schema: api.Schema, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
 		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()),
-	}, nil
+		Failover: failover.Watching, PathsDown: down, Unreachable: unreachable,
+	}
+	switch {
+	case s.closed:
+		h.Why = "it is ending"
+	case s.diskError != nil:
+		h.Why = s.diskError.Error()
+	case hasFailover && failover.Error != "":
+		h.Why = "failover: " + failover.Error
+	}
+	h.OK = h.Why == ""
+	return h, nil
 }
 
 func (s *Server) getNIC(*http.Request, *struct{}) (any, error) {
@@ -104,33 +117,54 @@ func (s *Server) getCounters(r *http.Request, _ *struct{}) (any, error) {
 	return s.Counters(r.Context()), nil
 }
 
-// reportTimeout bounds the wait of an answer about counters for the programs' reports.
-const reportTimeout = 200 * time.Millisecond
+const (
+	// reportTimeout bounds the wait of an answer about counters for the programs' reports.
+	reportTimeout = 200 * time.Millisecond
+	// askInterval is the least time between two questions to the programs for a scraper's sake: a
+	// report of a program that knows many nodes takes 100 KiB.
+	askInterval = time.Second
+)
 
 // Counters returns what this node's programs have sent by their routes since the manager started.
 // It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.ask(ctx)
+}
+
+// recentCounters is Counters, but does not ask programs that were asked just now.
+func (s *Server) recentCounters(ctx context.Context) api.Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.askedAt) < askInterval {
+		return s.counters(s.sessions.asked)
+	}
+	return s.ask(ctx)
+}
+
+// ask asks the programs for reports, and returns the counters. The caller holds mu.
+func (s *Server) ask(ctx context.Context) api.Counters {
+	s.askedAt = time.Now()
 	s.sessions.asked++
 	number := s.sessions.asked
 	for _, sess := range s.sessions.all {
 		sess.next.Report = number
 		sess.wakeUp()
 	}
-	isSilent := func(sess *session) bool { return sess.reported < number }
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	s.await(ctx, func() bool { return s.sessions.count(isSilent) == 0 })
+	s.await(ctx, func() bool { return s.sessions.silent(number) == 0 })
+	return s.counters(number)
+}
+
+// counters are those of the latest reports; number is that of the report asked for. The caller
+// holds mu.
+func (s *Server) counters(number uint64) api.Counters {
 	sums := s.sessions.total().sorted()
-	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.sessions.count(isSilent),
+	answer := api.Counters{Schema: api.Schema, Version: s.version, Silent: s.sessions.silent(number),
 		Nodes: []api.Sent{}, VIDs: append([]vlan.Sent{}, vlan.PerVID(sums)...)}
-	names := make(map[transport.MAC]string)
-	if p := s.rib.Plan(); p != nil {
-		for _, n := range p.Nodes {
-			names[n.MAC] = n.Name
-		}
-	}
+	names := s.names()
 	for _, c := range sums {
 		answer.Nodes = append(answer.Nodes,
 			api.Sent{Dst: c.Dst, Name: names[c.Dst], VID: c.VID, Frames: c.Frames, Bytes: c.Bytes})

@@ -31,6 +31,10 @@ type Config struct {
 	Plan *plan.Plan
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
+	// KeepOverrides keeps the overrides of a failover beside the state across restarts, too. It is
+	// for managers that begin a failover at each start, which takes them up. Without, a restart
+	// ends them.
+	KeepOverrides bool
 	// Program is the manager's own name and version.
 	Program string
 	// Logger receives what happens. Nil: nothing is logged.
@@ -43,12 +47,15 @@ type Config struct {
 //
 // Source: VFREC §4.1 (VFN Network Manager).
 type Server struct {
-	cfg     Config
-	file    stateFile
-	lock    *os.File // of the state file; nil without
-	http    *http.Server
-	started time.Time
-	log     *slog.Logger
+	cfg       Config
+	file      stateFile
+	lock      *os.File // of the state file; nil without
+	overrides overrideFile
+	// http serves operators and programs, readOnly the listeners of scrapers.
+	http, readOnly *http.Server
+	long           chan struct{} // holds a token for each long request under way: see admit
+	started        time.Time
+	log            *slog.Logger
 
 	served sync.WaitGroup // goroutines: one per listener, and one per request under way, sessions' streams among them
 
@@ -65,11 +72,35 @@ type Server struct {
 	planID      string      // of the plan in force
 	sessions    sessions
 	changes     changeLog
-	requests    uint64            // that there were, of all kinds
-	made        map[string]uint64 // changes, by the log's act
-	refused     map[string]uint64 // requests, by api.Error.Code
+	failover    func() api.Failover // nil: none has begun
+	counted                         // for the metrics
+	hasPrepared bool                // prepared is not nil
+	diskError   error               // of the latest write of the state file; nil: it was written
+	askedAt     time.Time           // when the programs were asked for their counters last
 	closed      bool
 	moved       *sync.Cond // on mu: a session has reported something or has ended
+}
+
+// counted is what a server counts for its metrics.
+type counted struct {
+	requests         uint64            // that there were, of all kinds
+	made             map[string]uint64 // changes, by the log's act
+	refused          map[string]uint64 // requests, by api.Error.Code
+	handshakesFailed uint64
+	leasesExpired    uint64
+	writesFailed     uint64 // of the state file
+}
+
+// newCounted returns counters that are all there from the start, at 0: a rate needs a first value.
+func newCounted() counted {
+	c := counted{made: make(map[string]uint64), refused: make(map[string]uint64)}
+	for _, act := range acts {
+		c.made[act] = 0
+	}
+	for _, code := range api.Codes() {
+		c.refused[code] = 0
+	}
+	return c
 }
 
 // New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests
@@ -84,9 +115,11 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: cfg, file: stateFile{path: cfg.State}, started: time.Now(), log: cfg.Logger, rib: rib.New(cfg.MAC),
-		sessions: newSessions(), made: make(map[string]uint64), refused: make(map[string]uint64),
+		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
+		rib:      rib.New(cfg.MAC),
+		sessions: newSessions(), counted: newCounted(), long: make(chan struct{}, maxLong),
 	}
+	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
 	var err error
 	if s.lock, err = s.file.lock(); err != nil {
@@ -96,7 +129,11 @@ func New(cfg Config) (*Server, error) {
 		s.lock.Close()
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	s.http = s.newHTTP()
+	if s.overrides.path != "" {
+		s.served.Go(s.keepLoop) // until Close
+	}
+	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
+	s.readOnly = s.newHTTP(s.requestsOfScrapers())
 	return s, nil
 }
 
@@ -118,6 +155,11 @@ func (s *Server) restore() error {
 		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
+	if old != nil && s.cfg.Plan != nil && api.PlanID(s.cfg.Plan) != old.planID() {
+		s.log.Warn("the state file has another plan than the one given, and counts "+
+			"(to change it: rawlane route apply)",
+			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
+	}
 	if old == nil {
 		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
 		if s.cfg.Plan != nil {
@@ -127,11 +169,22 @@ func (s *Server) restore() error {
 	if _, err := old.activate(s.rib); err != nil {
 		return err
 	}
+	s.restoreOverrides()
 	old.Start++
 	s.state = *old
 	s.version = api.FirstVersion(old.Start)
 	s.planVersion, s.planID = s.version, old.planID()
 	return s.file.save(&s.state)
+}
+
+// noteDisk notes whether the latest write of the state file has failed.
+func (s *Server) noteDisk(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.diskError = err
+	if err != nil {
+		s.writesFailed++
+	}
 }
 
 // changed gives the routes in force a new version, tells all sessions of those that have changed,
@@ -190,10 +243,11 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.moved.Broadcast()
 	s.mu.Unlock()
-	err := s.http.Close() // which ends the context of each request
+	err := errors.Join(s.http.Close(), s.readOnly.Close()) // which ends the context of each request
 	s.change.Lock()
 	s.discardPrepared()
 	s.change.Unlock()
+	close(s.overrides.end)
 	s.served.Wait()
 	s.lock.Close() // nothing was written to it
 	return err

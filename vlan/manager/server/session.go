@@ -30,6 +30,7 @@ type session struct {
 	id      string
 	number  rib.Source
 	program string
+	from    string        // who has begun it: see callerOf
 	wake    chan struct{} // of capacity 1: holds a token if there is something to tell
 	end     context.CancelFunc
 
@@ -68,9 +69,12 @@ func (sess *session) wakeUp() {
 // server.
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var start api.SessionStart
-	err := readBody(r, &start)
+	release, err := s.admit(r)
 	if err == nil {
-		err = checkStart(&start)
+		if err = readBody(r, &start); err == nil {
+			err = checkStart(&start)
+		}
+		release() // a session may last
 	}
 	out := http.NewResponseController(w)
 	if err == nil {
@@ -81,7 +85,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var sess *session
 	if err == nil {
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		sess, err = s.join(&start, end, writer(json.NewEncoder(w), out))
+		sess, err = s.join(&start, callerOf(r), end, writer(json.NewEncoder(w), out))
 	}
 	if err != nil {
 		s.refuse(w, r, fmt.Errorf("session: %w", err))
@@ -108,6 +112,9 @@ func checkStart(start *api.SessionStart) error {
 	if start.Session == "" || len(start.Session) > maxID {
 		return badRequest("session %q (want an id of 1 to %d bytes that no other session has)", start.Session, maxID)
 	}
+	if err := checkText("session", start.Session, maxID); err != nil {
+		return err
+	}
 	return checkText("program", start.Program, 256)
 }
 
@@ -115,7 +122,7 @@ func checkStart(start *api.SessionStart) error {
 // their old place among the others'; without a state file versions begin anew, and the pairs come
 // on top. Events go to write, and end ends the stream.
 func (s *Server) join(
-	start *api.SessionStart, end context.CancelFunc, write func(*api.SessionEvent) error,
+	start *api.SessionStart, from string, end context.CancelFunc, write func(*api.SessionEvent) error,
 ) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +136,7 @@ func (s *Server) join(
 	if err != nil {
 		return nil, err
 	}
-	sess.end, sess.write = end, write
+	sess.from, sess.end, sess.write = from, end, write
 	var changed []vlan.Route
 	for _, p := range start.Pairs {
 		routes, _, err := s.rib.Add(sess.number, uint64(min(p.Since, s.version)), []api.Change{p.Change})
@@ -140,7 +147,7 @@ func (s *Server) join(
 	}
 	s.sessionChanged(sess, changed, "the session is back")
 	sess.next.Full, sess.due = true, s.version
-	s.log.Info("session begins", "session", sess.number, "program", sess.program,
+	s.log.Info("session begins", "session", sess.number, "program", sess.program, "from", from,
 		"pairs", len(start.Pairs), "dropped", len(sess.next.Dropped))
 	return sess, nil
 }
@@ -170,7 +177,7 @@ func (s *Server) remove(sess *session, why string) {
 // there are any. The caller holds mu.
 func (s *Server) sessionChanged(sess *session, routes []vlan.Route, why string) {
 	if len(routes) > 0 {
-		s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), Reason: why})
+		s.changed(routes, false, sess, api.Entry{Act: actSession, By: sess.String(), From: sess.from, Reason: why})
 	}
 }
 
@@ -284,7 +291,10 @@ func (s *Server) postCounters(sess *session, q *api.SessionReport) (answer api.C
 	if len(q.Counts) > vlan.MaxCounts {
 		return answer, badRequest("%d counts (want at most %d: no table has more)", len(q.Counts), vlan.MaxCounts)
 	}
-	sess.counts, sess.reported = q.Counts, max(sess.reported, min(q.Report, s.sessions.asked))
+	if err := s.sessions.report(sess, q.Counts); err != nil {
+		return answer, err
+	}
+	sess.reported = max(sess.reported, min(q.Report, s.sessions.asked))
 	s.moved.Broadcast()
 	return answer, nil
 }

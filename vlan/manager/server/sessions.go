@@ -21,6 +21,8 @@ const (
 	// maxEndedCounts bounds the counters kept apart, of 32 bytes each, and those of all other ended
 	// sessions together.
 	maxEndedCounts = vlan.MaxCounts
+	// maxLiveCounts bounds the counters of all sessions that there are, together.
+	maxLiveCounts = 4 * vlan.MaxCounts
 )
 
 // sessions are a server's sessions, and the counters of those that have ended. Guarded by
@@ -29,6 +31,7 @@ type sessions struct {
 	all   map[string]*session // by id
 	last  rib.Source          // the latest number given out
 	asked uint64              // the latest report asked for
+	live  int                 // counts of the sessions in all
 	// ended holds the latest reports of sessions that have ended: a session that begins anew takes
 	// its own over. The oldest are added to past when they become too many.
 	ended []endedSession
@@ -56,15 +59,28 @@ func (a *sessions) add(id, program string) (*session, error) {
 	a.all[id] = sess
 	if i := slices.IndexFunc(a.ended, func(e endedSession) bool { return e.id == id }); i >= 0 {
 		sess.counts = a.ended[i].counts
+		a.live += len(sess.counts)
 		a.kept -= len(sess.counts)
 		a.ended = slices.Delete(a.ended, i, i+1)
 	}
 	return sess, nil
 }
 
+// report replaces a session's counters. The error is api.ErrTooLarge.
+func (a *sessions) report(sess *session, counts []vlan.Sent) error {
+	live := a.live - len(sess.counts) + len(counts)
+	if live > maxLiveCounts && len(counts) > len(sess.counts) {
+		return fmt.Errorf("%w: the node's programs have %d counters (want at most %d)",
+			api.ErrTooLarge, live, maxLiveCounts)
+	}
+	a.live, sess.counts = live, counts
+	return nil
+}
+
 // remove takes a session out, and keeps its counters.
 func (a *sessions) remove(sess *session) {
 	delete(a.all, sess.id)
+	a.live -= len(sess.counts)
 	a.ended = append(a.ended, endedSession{sess.id, sess.counts})
 	a.kept += len(sess.counts)
 	for len(a.ended) > maxEnded || a.kept > maxEndedCounts {
@@ -82,6 +98,11 @@ func (a *sessions) count(holds func(*session) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// silent counts the sessions that have not sent a report.
+func (a *sessions) silent(report uint64) int {
+	return a.count(func(sess *session) bool { return sess.reported < report })
 }
 
 // drop tells the session of a candidate that it was taken back.

@@ -19,8 +19,12 @@ import (
 // ErrCorrupt: the state file cannot be understood.
 var ErrCorrupt = errors.New("corrupt state file")
 
-// stateFormat is the version of the state file.
-const stateFormat = 2
+// stateFormat is the version of the state file. Files from oldestFormat on are read: a format has
+// no field less than the one before.
+const stateFormat, oldestFormat = 3, 2
+
+// ErrNewer: the state file is of a later version of this program, which has more in it.
+var ErrNewer = errors.New("state file of a later version")
 
 // state is what a manager keeps across restarts. What programs ask for is not in it: they ask again
 // when they come back.
@@ -40,6 +44,7 @@ type runningConfig struct {
 	Pairs  []rib.Candidate `json:"pairs,omitempty"`
 	ID     string          `json:"id,omitempty"` // of the group change that brought the plan, if one did
 	Reason string          `json:"reason,omitempty"`
+	From   string          `json:"from,omitempty"` // who has set it: see callerOf
 }
 
 func (c *runningConfig) planID() string {
@@ -70,10 +75,24 @@ type past struct {
 	Until time.Time `json:"until"`
 }
 
+// maxPastPairs bounds the pairs that the plans of a history list, together, for the sake of its
+// memory: large plans are kept for fewer changes than small ones.
+const maxPastPairs = 1 << 20
+
 // push puts a configuration in the place of the one in force, which becomes the latest past one.
 func (s *state) push(config runningConfig) {
 	s.Past = append(slices.Clip(s.Past), past{s.runningConfig, time.Now()}) // a copy: s is one of another's
 	s.Past = s.Past[max(0, len(s.Past)-api.MaxHistory):]
+	listed := 0
+	for k, p := range slices.Backward(s.Past) {
+		if p.Plan != nil {
+			listed += len(p.Plan.Pairs)
+		}
+		if listed > maxPastPairs && k < len(s.Past)-1 { // the latest one stays, for a rollback
+			s.Past = s.Past[k+1:]
+			break
+		}
+	}
 	s.runningConfig, s.Undo = config, nil
 }
 
@@ -107,9 +126,39 @@ func sum(b []byte) string {
 // A path of "" keeps nothing.
 type stateFile struct {
 	path   string
-	staged *os.File
+	staged stagedFile
+	disk   disk
 	// before is called before each step of a write, and fails it by an error. Tests crash here.
 	before func(step string) error
+	// failed is told how a write has ended: with an error or, once the state is in its place, nil.
+	failed func(error)
+}
+
+// disk is how a state file is written. Tests record it: whether a file was synced shows in nothing
+// but a power failure.
+type disk struct {
+	createTemp func(folder, pattern string) (stagedFile, error)
+	syncFolder func(folder string) error
+}
+
+type stagedFile interface {
+	Write([]byte) (int, error)
+	Sync() error
+	Close() error
+	Name() string
+}
+
+var systemDisk = disk{
+	createTemp: func(folder, pattern string) (stagedFile, error) { return os.CreateTemp(folder, pattern) },
+	syncFolder: syncFolder,
+}
+
+// note passes the outcome of a write on.
+func (f *stateFile) note(err error) error {
+	if f.failed != nil && f.path != "" {
+		f.failed(err)
+	}
+	return err
 }
 
 // step does a step of a write, if there is a file.
@@ -147,6 +196,9 @@ func (f *stateFile) load() (*state, error) {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	s, err := parseState(b)
+	if errors.Is(err, ErrNewer) {
+		return nil, fmt.Errorf("state %s: %w (start that version, or move the file away and begin anew)", f.path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state %s: %w: %w (mend it, or start with --discard-state: it is kept aside then)",
 			f.path, ErrCorrupt, err)
@@ -162,13 +214,21 @@ func parseState(b []byte) (*state, error) {
 	if got := sum(seal.State); got != seal.Sum {
 		return nil, fmt.Errorf("its sum is %s, not %q", got, seal.Sum)
 	}
+	var version struct{ Format int }
+	if err := json.Unmarshal(seal.State, &version); err != nil {
+		return nil, err
+	}
+	switch {
+	case version.Format > stateFormat:
+		return nil, fmt.Errorf("%w: format %d (this program knows up to %d)", ErrNewer, version.Format, stateFormat)
+	case version.Format < oldestFormat:
+		return nil, fmt.Errorf("format %d (this program knows %d to %d)", version.Format, oldestFormat, stateFormat)
+	}
 	s := new(state)
 	if err := api.Decode(seal.State, s); err != nil {
 		return nil, err
 	}
-	if s.Format != stateFormat {
-		return nil, fmt.Errorf("format %d (this program knows %d)", s.Format, stateFormat)
-	}
+	s.Format = stateFormat
 	r := rib.New(s.MAC)
 	for _, config := range append([]past{{runningConfig: s.runningConfig}}, s.Past...) {
 		if _, err := config.activate(r); err != nil {
@@ -205,18 +265,20 @@ func (f *stateFile) stage(s *state) error {
 	}
 	if err := f.write(b); err != nil {
 		f.discard()
-		return fmt.Errorf("state: write beside %s: %w (the change was not made)", f.path, err)
+		return f.note(fmt.Errorf("state: write beside %s: %w (the change was not made)", f.path, err))
 	}
 	return nil
 }
 
 func (f *stateFile) write(b []byte) error {
 	half := len(b) / 2 // in two, so that a test can crash in the middle
-	err := f.step("create", func() (err error) {
-		f.staged, err = os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"*")
-		if err == nil {
-			_, err = f.staged.Write(b[:half])
+	err := f.step("create", func() error {
+		staged, err := f.disk.createTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"*")
+		if err != nil {
+			return err
 		}
+		f.staged = staged
+		_, err = staged.Write(b[:half])
 		return err
 	})
 	if err == nil {
@@ -239,7 +301,7 @@ func (f *stateFile) publish() error {
 	})
 	if err != nil {
 		f.discard()
-		return fmt.Errorf("state: %w (the change was not made)", err)
+		return f.note(fmt.Errorf("state: %w (the change was not made)", err))
 	}
 	f.staged = nil
 	return nil
@@ -247,10 +309,10 @@ func (f *stateFile) publish() error {
 
 // fsync makes what was published survive a power failure.
 func (f *stateFile) fsync() error {
-	if err := f.step("fsync", func() error { return syncFolder(filepath.Dir(f.path)) }); err != nil {
-		return fmt.Errorf("state: %w (the change was made, but might not survive a power failure)", err)
+	if err := f.step("fsync", func() error { return f.disk.syncFolder(filepath.Dir(f.path)) }); err != nil {
+		return f.note(fmt.Errorf("state: %w (the change was made, but might not survive a power failure)", err))
 	}
-	return nil
+	return f.note(nil)
 }
 
 // syncFolder makes the renaming of a file in a folder durable.

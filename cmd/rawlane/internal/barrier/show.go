@@ -52,8 +52,8 @@ model's time instead: a line for each rank, an arrow for each message.
 Algorithms: ` + schedule.Names + `.
 
   rawlane barrier show --algo tree:3 --nodes 13
-  rawlane barrier show --algo shuffle --nodes 16 --os 3us --l 17.5us --or 9.5us --gap 9us --svg shuffle.svg
-  rawlane barrier show --algo auto --nodes 64`,
+  rawlane barrier show --algo shuffle --nodes 16 --os 3us --l 17.5us --or 9.5us --gap 9us
+  rawlane barrier show --algo auto --nodes 64 --svg auto.svg`,
 		Args: cli.NoArguments,
 		RunE: s.run,
 	}
@@ -64,6 +64,7 @@ Algorithms: ` + schedule.Names + `.
 	f.IntVar(&s.rank, "rank", anyRank, "show this rank's steps alone")
 	f.StringVar(&s.svg, "svg", "", "write a space-time diagram to this file")
 	f.BoolVar(&s.json, "json", false, "print one JSON object")
+	cli.AlgorithmChoice(cmd, "algo")
 	f.DurationVar(&s.logp.Os, "os", s.logp.Os, "the sender's processor's time for a message")
 	f.DurationVar(&s.logp.L, "l", s.logp.L, "a message's time on its way")
 	f.DurationVar(&s.logp.Or, "or", s.logp.Or, "the receiver's processor's time for a message")

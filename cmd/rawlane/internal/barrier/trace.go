@@ -73,7 +73,10 @@ whatever their clocks show, so that the rows can be compared to within a message
     came     when the node entered the barrier
     step     when it had all messages of a step; and from whom the last one came
 
---late has a node come late to every barrier, to see how that looks.`,
+--late has a node come late to every barrier, to see how that looks.
+
+  rawlane barrier trace --nodes 8 --algo tree:3
+  rawlane barrier trace --nodes 4 --link ring --late 2:1ms`,
 		Args: cli.NoArguments,
 		RunE: b.run,
 	}
@@ -81,7 +84,7 @@ whatever their clocks show, so that the rows can be compared to within a message
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
-	cli.AlgorithmsFlag(f, &b.algo, "algo", "algorithm")
+	cli.AlgorithmsFlag(cmd, &b.algo, "algo", "algorithm")
 	f.IntVar(&b.iters, "iters", 100, "barriers to run")
 	f.Var(&b.late, "late", "have this node come late by this time")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
@@ -25,6 +26,7 @@ type barrierBench struct {
 	work        time.Duration
 	peerTimeout time.Duration
 	mpi         bool
+	transports  []string // of Open MPI
 
 	openMPI []*barrierResult // with --compare-mpi
 }
@@ -46,28 +48,36 @@ func newBarrierCommand() *cobra.Command {
 		name:  "barrier",
 		short: "One barrier among all nodes",
 		long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and
-without. Each node takes the time of each of its barriers; the numbers are averages over the nodes,
-not those of one.
+without. Each node takes the time of each of its barriers, in microseconds; the numbers are those
+of all barriers of all nodes.
 
-    Barrier    the mean, averaged over the nodes, in microseconds; so are min and max
+    mean       of all barriers of all nodes; so are p50, p99, min and max
     fastest    the mean of the node that waits least, and slowest of the one that waits longest
     network    the shortest wait of each barrier: that of the last one to come, which waits for messages alone
     skew       how much longer the first one to come waits
     model      what the LogP model predicts
     / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
-Algorithms: ` + schedule.Names + `.`,
+Algorithms: ` + schedule.Names + `.
+
+  rawlane bench barrier --nodes 8 --link ring
+  rawlane bench barrier --nodes 8 --link ring --algo shuffle,tree:3,concurrent,auto
+  rawlane bench barrier --nodes 4 --link ring --compare-mpi`,
 		iters: 1000,
 	}}
 	cmd := b.command(maxBarriers, "barriers in each loop, not counting those that warm up", b.prepare, b.part)
 	b.cluster.NICsFlag(cmd)
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
-	cli.AlgorithmsFlag(f, &b.algos, "algo", "algorithms, separated by commas")
+	cli.AlgorithmsFlag(cmd, &b.algos, "algo", "algorithms, separated by commas")
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout,
 		"how long a node may be silent before it counts as down")
-	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, over TCP on this machine")
+	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, on this machine")
+	b.transports = []string{mpi.TCP}
+	cli.ListFlag(f, &b.transports, "mpi-transport", "tcp,shm",
+		"what Open MPI sends by; ratios are to the first: tcp (over the loopback), shm (shared memory)", parseTransport)
+	cli.Choice(cmd, "mpi-transport", mpi.TCP, mpi.SHM)
 	return cmd
 }
 
@@ -145,10 +155,11 @@ func (n *barrierNode) measure(ctx context.Context, g *barrier.Group, name, loop 
 		work = 0
 	}
 	before := g.Stats().Nacks
-	samples, err := measureBarriers(ctx, g, n.b.iters, work)
+	samples, allocs, err := measureBarriers(ctx, g, n.b.iters, work)
 	if err != nil {
 		return err
 	}
+	r.Allocs = allocs
 	r.Nacks = g.Stats().Nacks - before
 	own, err := binary.Append(nil, binary.BigEndian, samples)
 	if err != nil {
@@ -174,19 +185,26 @@ func (n *barrierNode) measure(ctx context.Context, g *barrier.Group, name, loop 
 // warmUpOf returns how many barriers warm up.
 func warmUpOf(iters int) int { return max(barrierWarmUp, iters/warmUpShare) }
 
-// measureBarriers returns the time of each of a number of barriers, in ns.
-func measureBarriers(ctx context.Context, g *barrier.Group, iters int, work spinner) ([]uint32, error) {
-	samples := make([]uint32, 0, iters)
+// measureBarriers returns the time of each of a number of barriers, in ns, and what one of them
+// allocates in this process.
+func measureBarriers(
+	ctx context.Context, g *barrier.Group, iters int, work spinner,
+) (samples []uint32, allocs float64, err error) {
+	samples = make([]uint32, 0, iters)
 	warm := warmUpOf(iters)
+	var since func() float64
 	for i := range warm + iters {
+		if i == warm {
+			since = allocations()
+		}
 		start := time.Now()
 		if err := g.Barrier(ctx); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if took := time.Since(start); i >= warm {
 			samples = append(samples, uint32(min(took, math.MaxUint32)))
 		}
 		work.spin()
 	}
-	return samples, nil
+	return samples, since() / float64(iters), nil
 }

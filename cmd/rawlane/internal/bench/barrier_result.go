@@ -2,10 +2,14 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
+
+// absent takes the place of a key that results of a kind do not have.
+type absent struct{}
 
 // barrierResult is one line of the barrier benchmark. Times are of one barrier.
 type barrierResult struct {
@@ -21,7 +25,12 @@ type barrierResult struct {
 	WaitsUS   []float64 `json:"waits_us"`   // each node's mean
 	Frames    int       `json:"frames"`     // of one barrier
 	Nacks     uint64    `json:"nacks"`      // sent by node 0 for messages that seemed lost
+	Lost      *absent   `json:"lost,omitempty"`
 	ModelUS   float64   `json:"model_us"`
+
+	// Each node's least and greatest, averaged over the nodes, as in the MCD paper, section 4.3.
+	MeanMinUS float64 `json:"mean_min_us"`
+	MeanMaxUS float64 `json:"mean_max_us"`
 
 	MPIUS      float64 `json:"mpi_us,omitempty"` // Open MPI's mean, in the same loop
 	ToMPI      float64 `json:"mpi_ratio,omitempty"`
@@ -37,9 +46,11 @@ func (b *barrierBench) result(form result, loop string) *barrierResult {
 	return r
 }
 
-// fill takes the samples of all nodes: the paper's averages, and the numbers behind them.
+// fill takes the samples of all nodes: the distribution over all barriers of all nodes, and the
+// paper's averages.
 func (r *barrierResult) fill(all [][]uint32) {
 	h := newTimes()
+	r.MinUS = math.Inf(1)
 	for _, samples := range all {
 		sum := 0.0
 		for _, s := range samples {
@@ -47,10 +58,15 @@ func (r *barrierResult) fill(all [][]uint32) {
 			sum += float64(s)
 		}
 		r.WaitsUS = append(r.WaitsUS, sum/float64(len(samples))/1e3)
-		r.MinUS += float64(slices.Min(samples)) / 1e3 / float64(len(all))
-		r.MaxUS += float64(slices.Max(samples)) / 1e3 / float64(len(all))
+		least, greatest := float64(slices.Min(samples))/1e3, float64(slices.Max(samples))/1e3
+		r.MinUS, r.MaxUS = min(r.MinUS, least), max(r.MaxUS, greatest)
+		r.MeanMinUS += least / float64(len(all))
+		r.MeanMaxUS += greatest / float64(len(all))
 	}
-	r.P50US, r.P99US = float64(h.ValueAtPercentile(50))/1e3, float64(h.ValueAtPercentile(99))/1e3
+	quantile := func(percent float64) float64 { // the histogram rounds up, past the greatest
+		return min(float64(h.ValueAtPercentile(percent))/1e3, r.MaxUS)
+	}
+	r.P50US, r.P99US = quantile(50), quantile(99)
 	for _, w := range r.WaitsUS {
 		r.MeanUS += w / float64(len(all))
 	}
@@ -65,11 +81,12 @@ func (r *barrierResult) fill(all [][]uint32) {
 	}
 }
 
-// compare adds the comparison with Open MPI's line of the same loop.
+// compare adds the comparison with Open MPI's first line of the same loop.
 func (r *barrierResult) compare(openMPI []*barrierResult) {
 	for _, m := range openMPI {
 		if m.Loop == r.Loop {
 			r.MPIUS, r.ToMPI, r.MPIVersion = m.MeanUS, r.MeanUS/m.MeanUS, m.MPIVersion
+			return
 		}
 	}
 }
@@ -77,17 +94,21 @@ func (r *barrierResult) compare(openMPI []*barrierResult) {
 func (b *barrierBench) head(form *result) string {
 	with, column := "", ""
 	if len(b.openMPI) > 0 {
-		with, column = ", beside Open MPI "+b.openMPI[0].MPIVersion+" over TCP on lo", "    / MPI"
+		first := b.openMPI[0]
+		with, column = ", beside Open MPI "+first.MPIVersion+" by "+first.Link, "    / MPI"
 	}
-	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %d NICs, %d barriers, %v%s\n"+
-		"# Algorithm              loop  Barrier (us)      p50      p99      min      max  fastest  slowest  network"+
+	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %s, %s, %d barriers, %v%s\n"+
+		"# Algorithm              loop     mean (us)      p50      p99      min      max  fastest  slowest  network"+
 		"     skew    model frames nacks%s\n",
-		form.Link, form.Nodes, b.cluster.Mode, form.NICs, form.Iters, form.Host, with, column)
+		form.Link, form.Nodes, b.cluster.Mode, form.pinned(), cli.Count(form.NICs, "NIC"),
+		form.Iters, form.Host, with, column)
 }
 
 func (r *barrierResult) line() string {
 	name := r.Algo
-	if r.Chosen != r.Algo {
+	if r.Algo == mpiAlgo {
+		name = r.Chosen
+	} else if r.Chosen != r.Algo {
 		name += " = " + r.Chosen
 	}
 	ours := fmt.Sprintf("%8.2f %6d %5d", r.ModelUS, r.Frames, r.Nacks)

@@ -38,7 +38,7 @@ type bench struct {
 	sizes             []int // of what is sent; none for barriers
 	iters             int
 	cluster           launch.ClusterFlags
-	json              bool
+	json, csv         bool
 }
 
 // part is what one node does in a benchmark.
@@ -58,6 +58,9 @@ func (b *bench) command(
 			if b.iters < 1 || b.iters > maxIters {
 				return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxIters)
 			}
+			if b.json && b.csv {
+				return cli.Misuse("--json and --csv: want one of the two")
+			}
 			if err := b.cluster.Validate(); err != nil {
 				return err
 			}
@@ -74,6 +77,7 @@ func (b *bench) command(
 	b.cluster.Register(cmd)
 	cmd.Flags().IntVar(&b.iters, "iters", b.iters, iters)
 	cmd.Flags().BoolVar(&b.json, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&b.csv, "csv", false, "print comma-separated values, named as the JSON's are")
 	return cmd
 }
 
@@ -89,7 +93,7 @@ func (b *bench) newNode(cmd *cobra.Command, ep *mcd.Endpoint, nic string) *node 
 	n := &node{ep: ep, nic: nic, form: b.result(ep, nic), lines: cli.Lines{Out: io.Discard}}
 	if ep.Node() == 0 {
 		n.lines = cli.Lines{
-			Out: cmd.OutOrStdout(), JSON: b.json, Progress: cli.NewProgress(cmd.ErrOrStderr()),
+			Out: cmd.OutOrStdout(), JSON: b.json, CSV: b.csv, Progress: cli.NewProgress(cmd.ErrOrStderr()),
 		}
 	}
 	return n

@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +39,7 @@ func TestBenchJSON(t *testing.T) {
 					t.Fatal(err)
 				}
 				size := []int{0, 4, 1480}[i]
-				if r.Schema != 1 || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
+				if r.Schema != resultSchema || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
 					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost > late || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
 					t.Errorf("%s", line)
 				}
@@ -92,11 +95,60 @@ func TestBenchMemoryJSON(t *testing.T) {
 	}
 }
 
+// Barriers have numbers that go together: of one distribution, and allocations that are counted. A
+// key that would always be 0 is not there.
+func TestBenchBarrierJSON(t *testing.T) {
+	out, errs, status := command(t, "bench", "barrier", "--nodes", "4", "--iters", "30", "--algo", "tree:3,auto", "--json")
+	if status != cli.ExitDone || errs != "" {
+		t.Fatalf("status %d, said %s", status, errs)
+	}
+	for line := range strings.Lines(out) {
+		var r barrierResult
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if !(0 < r.MinUS && r.MinUS <= r.MeanMinUS && r.MinUS <= r.P50US && r.P50US <= r.P99US && r.P99US <= r.MaxUS && r.MeanMaxUS <= r.MaxUS &&
+			r.MinUS <= r.MeanUS && r.MeanUS <= r.MaxUS) {
+			t.Errorf("numbers out of order: %s", line)
+		}
+		if strings.Contains(line, `"lost"`) {
+			t.Errorf("barriers do not count what is lost: %s", line)
+		}
+	}
+}
+
+// fill takes least and greatest from all nodes, as the percentiles.
+func TestBarrierResult_OneDistribution(t *testing.T) {
+	var r barrierResult
+	r.fill([][]uint32{{1000, 2000, 3000}, {4000, 5000, 90_001}})
+	if r.MinUS != 1 || r.MaxUS != 90.001 || r.P99US != 90.001 || r.MeanMinUS != 2.5 || r.MeanMaxUS != (3+90.001)/2 {
+		t.Errorf("min %v, p99 %v, max %v; averages %v, %v", r.MinUS, r.P99US, r.MaxUS, r.MeanMinUS, r.MeanMaxUS)
+	}
+}
+
+// Comma-separated values have the names of the JSON's keys, and as many values as names.
+func TestBenchCSV(t *testing.T) {
+	out, errs, status := command(t, "bench", "latency", "--size", "4:16", "--iters", "50", "--csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if status != cli.ExitDone || errs != "" || err != nil || len(rows) != 4 {
+		t.Fatalf("status %d, said %s, %v, %d rows\n%s", status, errs, err, len(rows), out)
+	}
+	size, p50 := slices.Index(rows[0], "size_bytes"), slices.Index(rows[0], "p50_us")
+	if size < 0 || p50 < 0 || !slices.Contains(rows[0], "host.kernel") {
+		t.Fatalf("columns %v", rows[0])
+	}
+	for i, row := range rows[1:] {
+		if us, err := strconv.ParseFloat(row[p50], 64); err != nil || us <= 0 || row[size] != []string{"4", "8", "16"}[i] {
+			t.Errorf("%v", row)
+		}
+	}
+}
+
 func TestBenchTable(t *testing.T) {
 	out, errs, status := command(t, "bench", "latency", "--size", "4,64", "--iters", "100")
 	lines := strings.Split(out, "\n")
-	if status != cli.ExitDone || errs != "" || len(lines) != 5 || !strings.HasPrefix(lines[0], "# rawlane bench latency: fabric, 2 nodes, untagged, 100 iterations") ||
-		!strings.HasPrefix(lines[1], "# Size     Latency (us)") || !strings.HasPrefix(lines[2], "4 ") || !strings.HasPrefix(lines[3], "64 ") {
+	if status != cli.ExitDone || errs != "" || len(lines) != 5 || !strings.HasPrefix(lines[0], "# rawlane bench latency: fabric, 2 nodes, untagged, one process, 100 iterations") ||
+		!strings.HasPrefix(lines[1], "# Size         p50 (us) ") || !strings.HasPrefix(lines[2], "4 ") || !strings.HasPrefix(lines[3], "64 ") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
 }

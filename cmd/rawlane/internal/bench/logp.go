@@ -39,7 +39,10 @@ const logpLong = `Measures the parameters of the LogP model between node 0 and n
 What a look at the clock takes is measured and subtracted. Nothing is raised to zero. L is negative
 where a message is on its way, or has arrived, before the call that sends it returns: a veth has no
 wire, and the sender's core does all of the link's work. Nodes that share a core, or cores that
-others want, too, make RTT/2 and so L longer. Other nodes than 0 and 1 are idle.`
+others want, too, make RTT/2 and so L longer. Other nodes than 0 and 1 are idle.
+
+  rawlane bench logp --link ring
+  rawlane bench logp --interface eth0 --node 0 --size 4      and --node 1 on the other machine`
 
 const (
 	// logpTurns is the number of turns in which all quantities are measured, so that a change of

@@ -82,7 +82,10 @@ func newMemoryCommand(b memoryBench) *cobra.Command {
 	b.long += `
 
 What has arrived is compared with what was sent; again is how many frames node 0 has sent anew. Other
-nodes than 0 and 1 are idle.`
+nodes than 0 and 1 are idle.
+
+  rawlane bench ` + b.name + ` --link ring
+  rawlane bench ` + b.name + ` --link ring --loss 0.01 --seed 7`
 	cmd := b.command(maxMemoryIters, "round trips per size, fewer of large ones: no more than --bytes in all",
 		b.prepare, b.part)
 	b.cluster.ModeFlag(cmd)
@@ -91,7 +94,8 @@ nodes than 0 and 1 are idle.`
 	if b.maxSize > 0 {
 		cli.SizesFlag(f, &b.sizes, "size", "sizes")
 	}
-	f.Int64Var(&b.bytes, "bytes", 64<<20, "bytes to send per size, for the rates")
+	b.bytes = 64 << 20
+	cli.SizeFlag(f, &b.bytes, "bytes", "bytes to send per size, for the rates: 1000000, 64M")
 	return cmd
 }
 
@@ -153,6 +157,8 @@ type memoryResult struct {
 	Frames       uint64  `json:"frames"`             // that node 0 has sent
 	Again        uint64  `json:"sent_again"`         // of these, again
 	Mode         string  `json:"mode"`
+	Lost         *absent `json:"lost,omitempty"`
+	Allocs       *absent `json:"allocs_per_op,omitempty"`
 	launch.Faults
 }
 
@@ -164,8 +170,9 @@ func (b *memoryBench) head(r *memoryResult) string {
 	if faulty != "" {
 		faulty = ", " + faulty
 	}
-	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %v%s\n# Size %15s %10s %10s %10s %12s %12s%s %7s\n",
-		r.Bench, r.Link, r.Nodes, r.Mode, r.Host, faulty, b.time, "p99", "min", "max", "MB/s", b.rate, own, "again")
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %v%s\n# Size %18s %10s %10s %10s %12s %12s%s %7s\n",
+		r.Bench, r.Link, r.Nodes, r.Mode, r.pinned(), r.Host, faulty,
+		b.time+" p50", "p99", "min", "max", "MB/s", b.rate, own, "again")
 }
 
 func (b *memoryBench) line(r *memoryResult) string {
@@ -173,6 +180,6 @@ func (b *memoryBench) line(r *memoryResult) string {
 	if b.own != nil {
 		own = fmt.Sprintf(" %12.*f", b.ownDigits, b.own(r))
 	}
-	return fmt.Sprintf("%-10d %11.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
+	return fmt.Sprintf("%-10d %14.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
 		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, own, r.Again)
 }

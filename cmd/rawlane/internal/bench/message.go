@@ -25,7 +25,11 @@ var messageBenches = []messageBench{
 			name:  "latency",
 			short: "Half of a message's round trip",
 			long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are
-half of the time from before the send until after the receive, in microseconds.`,
+half of the time from before the send until after the receive, in microseconds.
+
+  rawlane bench latency --link ring --size 1:1k
+  rawlane bench latency --link ring --beside udp,tcp
+  rawlane bench latency --interface eth0 --node 0 --pin 2      and --node 1 on the other machine`,
 			sizes: []int{4, 64, 1024, 1400}, iters: 20_000,
 		},
 		batch: 1, measure: (*client).latency,
@@ -35,7 +39,9 @@ half of the time from before the send until after the receive, in microseconds.`
 			name:  "bandwidth",
 			short: "Bytes a second, in windows",
 			long: `Node 0 posts a window of messages to node 1, which answers once it has received them. The numbers
-are of messages that arrived; microseconds are a window's time divided by its messages.`,
+are of messages that arrived; microseconds are a window's time divided by its messages.
+
+  rawlane bench bandwidth --link ring --window 256 --size 1400`,
 			sizes: []int{64, 256, 1024, 1400}, iters: 200_000,
 		},
 		window: 64, batch: rateBatch, measure: (*client).bandwidth,
@@ -45,7 +51,9 @@ are of messages that arrived; microseconds are a window's time divided by its me
 			name:  "rate",
 			short: "Messages a second, without pause",
 			long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had
-no room for is lost, and shown.`,
+no room for is lost, and shown.
+
+  rawlane bench rate --link ring --size 64`,
 			sizes: []int{64, 1400}, iters: 1_000_000,
 		},
 		batch: rateBatch, measure: (*client).rate,
@@ -76,6 +84,7 @@ func newMessageCommand(b messageBench) *cobra.Command {
 	case "latency":
 		cli.ListFlag(f, &b.networks, "beside", "udp,tcp",
 			"measure these of package net as well, between the same interfaces", parseNetwork)
+		cli.Choice(cmd, "beside", "udp", "tcp")
 	case "bandwidth":
 		f.IntVar(&b.window, "window", b.window, "messages sent before an answer is awaited")
 	}
@@ -99,7 +108,8 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	}
 	for _, size := range b.sizes {
 		if most := n.ep.MaxPayload(); size > most {
-			return fmt.Errorf("--size %d: %w", size, &transport.SizeError{Size: size, Max: most})
+			return fmt.Errorf("--size %d: %w (a larger --mtu, or bench put, which writes any length)",
+				size, &transport.SizeError{Size: size, Max: most})
 		}
 	}
 	n.lines.Say("waiting for the other nodes ...")
@@ -128,7 +138,7 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 			}
 		}
 	}
-	if costs != nil && !b.json {
+	if costs != nil && !b.json && !b.csv {
 		if _, err := io.WriteString(n.lines.Out, costs.usage()); err != nil {
 			return err
 		}

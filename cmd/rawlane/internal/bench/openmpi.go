@@ -48,9 +48,34 @@ func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines
 	if err != nil {
 		return nil, err
 	}
-	note.Say("Open MPI ...")
+	for _, transport := range b.transports {
+		some, err := b.measureTransport(ctx, m, transport, note)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, some...)
+	}
+	for _, r := range lines {
+		r.compare(lines)
+	}
+	return lines, nil
+}
+
+// parseTransport reads one of the transports of --mpi-transport.
+func parseTransport(name string) (string, error) {
+	if name != mpi.TCP && name != mpi.SHM {
+		return "", fmt.Errorf("%q: want tcp, shm or tcp,shm", name)
+	}
+	return name, nil
+}
+
+// measureTransport makes a line for each loop by one transport.
+func (b *barrierBench) measureTransport(
+	ctx context.Context, m *mpi.MPI, transport string, note cli.Progress,
+) (lines []*barrierResult, err error) {
+	note.Say("Open MPI by %s ...", transport)
 	samples, err := m.Run(ctx, mpi.Barriers{
-		Nodes: b.cluster.Nodes, Warm: warmUpOf(b.iters), Iters: b.iters, Work: b.work,
+		Transport: transport, Nodes: b.cluster.Nodes, Warm: warmUpOf(b.iters), Iters: b.iters, Work: b.work,
 	})
 	note.Clear()
 	if err != nil {
@@ -63,11 +88,10 @@ func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines
 	for i, loop := range barrierLoops {
 		r := b.result(result{
 			Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(lo.Name, lo.MTU),
-			Link: "tcp", Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
+			Link: transport, Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
 		}, loop)
-		r.Mode, r.Chosen, r.MPIVersion = launch.ModeProcesses, mpiAlgo, m.Version
+		r.Mode, r.Chosen, r.MPIVersion = launch.ModeProcesses, mpiAlgo+" "+transport, m.Version
 		r.fill(samples[i])
-		r.MPIUS, r.ToMPI = r.MeanUS, 1
 		lines = append(lines, r)
 	}
 	return lines, nil

@@ -12,7 +12,7 @@ import (
 )
 
 // resultSchema is the version of result as JSON. docs/bench-json.md describes it.
-const resultSchema = 1
+const resultSchema = 2
 
 // result is one line of a benchmark.
 type result struct {
@@ -62,7 +62,7 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 	r := result{
 		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
-		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(mcd.DefaultSpin),
+		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(b.cluster.Spin),
 	}
 	if b.cluster.VID != launch.NoVID {
 		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP
@@ -75,6 +75,18 @@ func (r *result) record(h *hdrhistogram.Histogram) {
 	us := func(ns int64) float64 { return float64(ns) / 1e3 }
 	r.MinUS, r.MaxUS, r.MeanUS = us(h.Min()), us(h.Max()), h.Mean()/1e3
 	r.P50US, r.P99US = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
+}
+
+// pinned says on which core node 0 runs. A process that the scheduler moves about is slower, and
+// differs more from run to run.
+func (r *result) pinned() string {
+	switch {
+	case r.Pin != notPinned:
+		return fmt.Sprintf("node 0 on core %d", r.Pin)
+	case r.Link == "fabric":
+		return "one process"
+	}
+	return "not pinned (--pin CORE)"
 }
 
 // recordPingPong takes half round trips, and the rates of messages and bytes both ways.
@@ -116,7 +128,7 @@ func (r *result) line() string {
 }
 
 var messageHeads = map[string]string{
-	"latency":   "# Size     Latency (us)        p99        min        max     lost",
+	"latency":   "# Size         p50 (us)        p99        min        max     lost",
 	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
 	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
@@ -130,6 +142,6 @@ func (r *result) head() string {
 	case r.Tagged:
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)
 	}
-	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %d iterations, %v\n%s\n",
-		r.Bench, r.Link, r.Nodes, tag, r.Iters, r.Host, messageHeads[r.Bench])
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %d iterations, %v\n%s\n",
+		r.Bench, r.Link, r.Nodes, tag, r.pinned(), r.Iters, r.Host, messageHeads[r.Bench])
 }

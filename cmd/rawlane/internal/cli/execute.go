@@ -6,16 +6,27 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses.
+// Exit statuses. A command that a signal has ended exits with ExitSignal and the signal's number,
+// as a shell tells it: 130 for an interrupt.
 const (
 	ExitDone    = 0
 	ExitFailed  = 1
 	ExitMisused = 2
+	ExitSignal  = 128
 )
+
+// SignalError is the cause of a context that a signal has ended. It is context.Canceled.
+type SignalError struct{ Signal syscall.Signal }
+
+func (e *SignalError) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+
+// Is makes errors.Is(err, context.Canceled) hold.
+func (e *SignalError) Is(target error) bool { return target == context.Canceled }
 
 // EnvLocal tells a process that all nodes are on this machine, and how many cores they share.
 const EnvLocal = "RAWLANE_LOCAL"
@@ -32,15 +43,28 @@ func Execute(
 	if err == nil {
 		return ExitDone
 	}
+	return report(ctx, verb, err, stderr)
+}
+
+// report prints an error, and returns the exit status that goes with it.
+func report(ctx context.Context, verb *cobra.Command, err error, stderr io.Writer) int {
 	var status *StatusError
 	if errors.As(err, &status) {
 		return status.Status
 	}
+	if errors.Is(err, syscall.EPIPE) {
+		return ExitSignal + int(syscall.SIGPIPE) // the reader has had enough, as head has
+	}
+	failed := ExitFailed
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if os.Getenv(EnvLocal) != "" {
 			return ExitFailed // the parent process ended it, and reports the reason
 		}
 		err = errors.New("interrupted")
+		var signal *SignalError
+		if errors.As(context.Cause(ctx), &signal) {
+			failed = ExitSignal + int(signal.Signal)
+		}
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", verb.CommandPath(), err)
 	var usage *usageError
@@ -52,7 +76,7 @@ func Execute(
 		fmt.Fprintf(stderr, "Usage: %s\nRun '%s --help' %s.\n", verb.UseLine(), verb.CommandPath(), more)
 		return ExitMisused
 	}
-	return ExitFailed
+	return failed
 }
 
 // usageError is a command line that no machine can carry out: exit status 2.
@@ -69,9 +93,12 @@ func (e *usageError) Unwrap() error { return e.error }
 
 // StatusError is the failure of a program that the command ran on a node. The program has printed
 // the reason; the command prints nothing more and exits with the program's status.
-type StatusError struct{ Node, Status int }
+type StatusError struct {
+	Node, Status int
+	How          string // "exit status 3", "signal: segmentation fault"
+}
 
-func (e *StatusError) Error() string { return fmt.Sprintf("node %d: exit status %d", e.Node, e.Status) }
+func (e *StatusError) Error() string { return fmt.Sprintf("node %d: %s", e.Node, e.How) }
 
 // NoArguments refuses arguments with a usage error.
 func NoArguments(cmd *cobra.Command, args []string) error {

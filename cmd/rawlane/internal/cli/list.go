@@ -2,9 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -50,21 +50,26 @@ func (l list[T]) String() string {
 // Type names the value in the help.
 func (l list[T]) Type() string { return l.kind }
 
-// SizesFlag defines a flag for numbers of bytes.
-func SizesFlag(f *pflag.FlagSet, to *[]int, name, usage string) {
-	ListFlag(f, to, name, "BYTES,...", usage, func(field string) (int, error) {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 0 {
-			return 0, fmt.Errorf("%q is not a number of bytes (want for example 4,64,1400)", field)
-		}
-		return n, nil
-	})
-}
+// several marks values that Choice completes one by one.
+func (l list[T]) several() {}
 
 // AlgorithmsFlag defines a flag for names of barrier algorithms.
-func AlgorithmsFlag(f *pflag.FlagSet, to *[]string, name, usage string) {
-	ListFlag(f, to, name, "ALGO,...", usage, func(field string) (string, error) {
+func AlgorithmsFlag(cmd *cobra.Command, to *[]string, name, usage string) {
+	ListFlag(cmd.Flags(), to, name, "ALGO,...", usage, func(field string) (string, error) {
 		_, err := schedule.Parse(field)
+		if err != nil {
+			word, _, _ := strings.Cut(field, ":")
+			err = fmt.Errorf("%w%s", err, didYouMean(word, "", algorithms))
+		}
 		return field, err
 	})
+	AlgorithmChoice(cmd, name)
 }
+
+// algorithms are names of barrier algorithms.
+var algorithms = []string{
+	"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "star", "chassis", "auto", "auto:2",
+}
+
+// AlgorithmChoice completes a flag with the names of barrier algorithms.
+func AlgorithmChoice(cmd *cobra.Command, name string) { Choice(cmd, name, algorithms...) }

@@ -29,11 +29,11 @@ func Write(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
 	return err
 }
 
-// Lines prints results one by one: as JSON objects, or as lines of a table under a head. Its
-// progress says what is under way until the next result.
+// Lines prints results one by one: as JSON objects, as comma-separated values, or as lines of a
+// table under a head. Its progress says what is under way until the next result.
 type Lines struct {
-	Out  io.Writer
-	JSON bool
+	Out       io.Writer
+	JSON, CSV bool
 	Progress
 	head string
 }
@@ -43,6 +43,12 @@ func (l *Lines) Write(v any, head, line string) error {
 	l.Clear()
 	if l.JSON {
 		return WriteJSON(l.Out, v)
+	}
+	if l.CSV {
+		var err error
+		if head, line, err = csvLines(v); err != nil {
+			return err
+		}
 	}
 	if head != l.head {
 		l.head = head

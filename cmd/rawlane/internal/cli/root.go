@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,9 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 		Version:       versions(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return Misuse("unknown verb %q", args[0])
+				return unknownVerb(cmd, args[0])
 			}
 			return nil
 		},
@@ -32,12 +33,44 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return AsMisuse(err) })
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
+		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	for _, verb := range verbs {
 		root.AddCommand(verb())
 	}
 	root.AddCommand(newVersionCommand())
+	root.SetHelpCommand(newHelpCommand(root))
+	root.InitDefaultCompletionCmd()
+	wrapHelp(root)
 	return root
+}
+
+// newHelpCommand is cobra's help, which exits with 0 where there is no such verb, made an error.
+func newHelpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [VERB...]",
+		Short:   "Tell what a verb does, and its flags",
+		Example: "  rawlane help bench latency",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if cmd, _, err := root.Find(args); err == nil {
+				names = slices.DeleteFunc(verbsOf(cmd), func(n string) bool { return !strings.HasPrefix(n, typed) })
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return AsMisuse(err)
+			}
+			if len(rest) > 0 {
+				return unknownVerb(cmd, rest[0])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 // Group makes cmd a family of verbs. Called without a verb, it asks the question and lists them.
@@ -51,17 +84,23 @@ func Group(cmd *cobra.Command, question string, verbs ...*cobra.Command) *cobra.
 		list = strings.Join(names[:last], ", ") + " or " + names[last]
 	}
 	cmd.AddCommand(verbs...)
-	cmd.Args = NoArguments
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownVerb(cmd, args[0])
+		}
+		return nil
+	}
 	cmd.RunE = func(*cobra.Command, []string) error { return Misuse("%s (%s)", question, list) }
 	return cmd
 }
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of the command, of Go and of the wire format",
-		Args:  NoArguments,
-		Run:   func(cmd *cobra.Command, _ []string) { cmd.Println(versions()) },
+		Use:     "version",
+		Short:   "Print the versions of the command, of Go and of the wire format",
+		Example: "  rawlane version",
+		Args:    NoArguments,
+		Run:     func(cmd *cobra.Command, _ []string) { cmd.Println(versions()) },
 	}
 }
 

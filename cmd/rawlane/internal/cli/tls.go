@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 )
@@ -17,6 +18,27 @@ func (t *TLSFiles) Register(f *pflag.FlagSet, whose string) {
 	f.StringVar(&t.cert, "tls-cert", "", "file of our certificate, for TLS over TCP")
 	f.StringVar(&t.key, "tls-key", "", "file of its key")
 	f.StringVar(&t.ca, "tls-ca", "", "file of the CA "+whose)
+}
+
+// Reloading returns the configuration of a manager, or nil without flags, and a function that has
+// it use the files as they are by then, for the connections that come after. With an error of that
+// function the old ones stay in use.
+func (t *TLSFiles) Reloading() (config *tls.Config, reload func() error, err error) {
+	first, err := t.Config()
+	if err != nil || first == nil {
+		return nil, func() error { return nil }, err
+	}
+	var latest atomic.Pointer[tls.Config]
+	latest.Store(first)
+	config = first.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return latest.Load(), nil }
+	return config, func() error {
+		next, err := t.Config()
+		if err == nil {
+			latest.Store(next)
+		}
+		return err
+	}, nil
 }
 
 // Config returns the configuration of either end, a manager or its client; nil without flags. Each

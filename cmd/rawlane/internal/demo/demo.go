@@ -27,30 +27,38 @@ const demoTimeout = time.Minute
 // NewCommand returns the verb demo.
 func NewCommand() *cobra.Command {
 	var kind string
+	var interfaces []string
 	cmd := &cobra.Command{
-		Use: "demo [--link fabric|packet|ring]",
-		Short: "Take the tour: a small cluster that exchanges messages, writes to remote memory and passes barriers, " +
-			"with tables of microseconds",
+		Use:   "demo [--link fabric|packet|ring] [--interface NAME,...]",
+		Short: "Take the tour: messages, remote memory, barriers and paths of a small cluster",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
 between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
 memory, is refused where it may not, counts together in one word, fills a queue, passes barriers of
 each kind, loses a node, and measures.
 
 On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
-are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.`,
+are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.
+With --interface the nodes are four interfaces of this machine on one network.
+
+  rawlane demo
+  rawlane demo --link ring
+  rawlane demo --link ring --interface eth1,eth2,eth3,eth4`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
-			return demo(ctx, cmd.OutOrStdout(), kind)
+			return demo(ctx, cmd.OutOrStdout(), kind, interfaces)
 		},
 	}
 	cmd.Flags().StringVar(&kind, "link", "fabric", "kind of link: "+launch.LinkKinds())
+	launch.LinkChoice(cmd)
+	cmd.Flags().StringSliceVar(&interfaces, "interface", nil,
+		"take the tour on these interfaces of this machine, one for each node")
 	return cmd
 }
 
-func demo(ctx context.Context, out io.Writer, kind string) error {
-	net, err := launch.OpenDemoNet(kind, demoNodes)
+func demo(ctx context.Context, out io.Writer, kind string, interfaces []string) error {
+	net, err := launch.OpenDemoNet(kind, demoNodes, interfaces)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,10 @@ func NewDoctorCommand() *cobra.Command {
 		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
 		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that
 matter: driver, queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the
-command that mends it. It changes nothing.`,
+command that mends it. It changes nothing.
+
+  rawlane doctor
+  rawlane doctor --interface eth0`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := diagnose(only)
@@ -40,6 +43,7 @@ command that mends it. It changes nothing.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&only, "interface", "", "look at this interface alone")
+	launch.InterfaceChoice(cmd)
 	return cmd
 }
 
@@ -118,7 +122,7 @@ func rawCure() string {
 	if err != nil {
 		program = "PROGRAM"
 	}
-	return "run as root, or: sudo setcap cap_net_raw+ep " + program
+	return "run as root, or: sudo setcap cap_net_raw+ep " + program + ", or have root run: rawlane grant"
 }
 
 // checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,

@@ -39,7 +39,10 @@ func NewDumpCommand() *cobra.Command {
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
 		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
 message. What a node would have dropped is marked, with the reason. Frames of other protocols are
-counted, or shown with --all.`,
+counted, or shown with --all.
+
+  rawlane dump run.pcapng
+  tcpdump -i eth0 -w - | rawlane dump -`,
 		Args: cli.Arguments(1, 1, "want one capture file, or - for the standard input"),
 		RunE: d.run,
 	}

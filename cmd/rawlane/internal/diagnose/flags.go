@@ -101,6 +101,7 @@ func (p *pathFlags) flags(cmd *cobra.Command, count int) {
 	p.cluster = launch.ClusterFlags{Pin: "none", VID: launch.NoVID}
 	f := cmd.Flags()
 	f.StringVar(&p.cluster.Kind, "link", "fabric", "kind of link of nodes that are started here: "+launch.LinkKinds())
+	launch.LinkChoice(cmd)
 	p.cluster.MachineFlags(cmd)
 	f.Var(&p.tags, "vids", "probe by these VLAN tags: VIDs, ranges, "+untaggedWord)
 	f.IntVar(&p.pcp, "pcp", 0, "priority in the tags, 0 to 7")
@@ -160,7 +161,7 @@ func (p *pathFlags) open(cmd *cobra.Command) (nodes []*mcd.Endpoint, closeAll fu
 		}
 		return []*mcd.Endpoint{m.Endpoint}, m.Close, nil
 	}
-	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes)
+	s, err := launch.OpenDemoNet(p.cluster.Kind, p.cluster.Nodes, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,12 +28,16 @@ func NewNodeCommand() *cobra.Command {
 		Short: "Find the other nodes of a cluster on the wire, and print who they are",
 		Long: `Announces this machine as a node until all nodes of the cluster are heard, and prints their numbers
 and addresses. Run it on each machine, with --node 0 to N-1, or with a host file. With --stay it goes
-on answering nodes that come late.`,
+on answering nodes that come late.
+
+  rawlane node --node 0 --nodes 4
+  rawlane node --hostfile hosts.txt --stay 1h`,
 		Args: cli.NoArguments,
 		RunE: n.run,
 	}
 	f := cmd.Flags()
 	f.StringVar(&n.cluster.Kind, "link", "ring", "kind of link: packet or ring")
+	launch.LinkChoice(cmd)
 	n.cluster.TagFlags(cmd)
 	n.cluster.MachineFlags(cmd)
 	f.BoolVar(&n.json, "json", false, "print one JSON object per node")

@@ -1,9 +1,12 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -23,9 +26,12 @@ type Top struct {
 	Frames func() uint64 // forwarded so far
 }
 
-// OpenDemoNet makes a network with links of the given kind.
-func OpenDemoNet(kind string, nodes int) (*DemoNet, error) {
+// OpenDemoNet makes a network with links of the given kind: on interfaces of this machine, one for
+// each node, if there are any.
+func OpenDemoNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 	switch {
+	case len(interfaces) > 0:
+		return ownNet(kind, nodes, interfaces)
 	case kind == inMemory:
 		return fabricNet(nodes)
 	case kernelLinks[kind] != nil:
@@ -80,6 +86,33 @@ func kernelNet(kind string, nodes int) (*DemoNet, error) {
 		Links: slices.Concat(links...),
 		Close: func() { _ = bed.Close() },
 	}, nil
+}
+
+// ownNet is interfaces of this machine that are on one network, with a kernel link on each.
+func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
+	open := kernelLinks[kind]
+	switch {
+	case open == nil:
+		return nil, cli.Misuse("--interface: is for --link packet or ring")
+	case len(interfaces) != nodes:
+		return nil, cli.Misuse("--interface %s: names %d (want %d, one for each node)",
+			strings.Join(interfaces, ","), len(interfaces), nodes)
+	}
+	d := &DemoNet{
+		Name:  fmt.Sprintf("%s links: interfaces %s of this machine", kind, strings.Join(interfaces, ", ")),
+		Close: func() {}, // the endpoints close their links
+	}
+	for _, name := range interfaces {
+		l, err := open(name)
+		if err != nil {
+			for _, l := range d.Links {
+				err = errors.Join(err, l.Close())
+			}
+			return nil, err
+		}
+		d.Links = append(d.Links, l)
+	}
+	return d, nil
 }
 
 // Passed returns how many frames each top has forwarded.

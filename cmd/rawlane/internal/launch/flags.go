@@ -4,14 +4,18 @@
 package launch
 
 import (
+	"io"
 	"maps"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
@@ -31,12 +35,14 @@ type ClusterFlags struct {
 	Manager   string
 	captureTo string
 	Pin       string
+	Spin      time.Duration // how long a wait polls before it sleeps
 	timeout   time.Duration
 	Mode      string
 	allSpin   bool // all nodes wait at the same time, and not for node 0 alone
 	Faults    Faults
 	Grace     time.Duration // for the other processes to end by themselves after one has failed
 	explicit  func(flag string) bool
+	notes     func() io.Writer // for what a user should know before there is a result
 }
 
 // Values of flags that are not given. Nobody types them, so -1 is refused like other wrong numbers.
@@ -52,8 +58,11 @@ const maxNodes = 250
 func (c *ClusterFlags) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.Kind, "link", "fabric", "kind of link: "+LinkKinds())
+	LinkChoice(cmd)
 	f.StringVar(&c.captureTo, "capture", "", "write node 0's frames to this file, as pcapng")
 	f.StringVar(&c.Pin, "pin", "auto", "processor cores, node by node (0,1), of one process per node; auto, or none")
+	cli.Choice(cmd, "pin", "auto", "none")
+	f.DurationVar(&c.Spin, "spin", mcd.DefaultSpin, "how long a wait polls before it sleeps; 0: it sleeps at once")
 	c.TagFlags(cmd)
 	c.MachineFlags(cmd)
 	f.Lookup("mtu").Hidden = false
@@ -70,6 +79,7 @@ func (c *ClusterFlags) ModeFlag(cmd *cobra.Command) {
 	c.allSpin = true
 	cmd.Flags().StringVar(&c.Mode, "mode", "",
 		"threads (all nodes in this process) or processes (default: threads on the fabric, else processes)")
+	cli.Choice(cmd, "mode", modeThreads, ModeProcesses)
 }
 
 // TagFlags define the tag of all messages.
@@ -97,7 +107,23 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to look for the other nodes")
 	f.Lookup("node").DefValue = "by the hostfile"
-	c.explicit = f.Changed
+	InterfaceChoice(cmd)
+	c.explicit, c.notes = f.Changed, cmd.ErrOrStderr
+}
+
+// LinkChoice completes --link.
+func LinkChoice(cmd *cobra.Command) {
+	cli.Choice(cmd, "link", strings.Split(LinkKinds(), ", ")...)
+}
+
+// InterfaceChoice completes --interface with the names of this machine's.
+func InterfaceChoice(cmd *cobra.Command) {
+	var names []string
+	all, _ := net.Interfaces() // none to offer, if it fails
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	cli.Choice(cmd, "interface", names...)
 }
 
 // Here reports whether this process is one node and the others are elsewhere.

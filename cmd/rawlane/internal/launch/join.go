@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -42,6 +43,10 @@ func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	defer time.AfterFunc(stillLooking, func() {
+		c.note("node %d is looking for %d nodes on %s, for %v at most (--timeout)",
+			c.Node, c.Nodes, c.ifname, c.timeout)
+	}).Stop()
 	m := &Member{NIC: c.interfaces()[0]}
 	if err := m.open(ctx, c, hosts); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -88,11 +93,23 @@ func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
 	}
 	if c.ifname == "" {
 		var err error
-		c.ifname, err = ChooseInterface()
-		return err
+		if c.ifname, err = ChooseInterface(); err != nil {
+			return err
+		}
+		c.note("on %s, the one interface here that will do (--interface chooses another)", c.ifname)
 	}
 	return nil
 }
+
+// note tells the user something before there is a result.
+func (c *ClusterFlags) note(format string, args ...any) {
+	if c.notes != nil {
+		fmt.Fprintf(c.notes(), "rawlane: "+format+"\n", args...)
+	}
+}
+
+// stillLooking is after how long without all the nodes a user is told what is waited for.
+const stillLooking = 3 * time.Second
 
 // open attaches to the network. Discovery finds the addresses that the host file does not tell, and
 // shows that all nodes are there.

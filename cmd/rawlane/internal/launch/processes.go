@@ -150,8 +150,8 @@ func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
 // programError is the failure of a program as the error of the command.
 func programError(node int, err error) error {
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &cli.StatusError{Node: node, Status: exit.ExitCode()}
+	if errors.As(err, &exit) {
+		return &cli.StatusError{Node: node, Status: testbed.ExitStatus(err), How: exit.String()}
 	}
 	return fmt.Errorf("node %d: %w", node, err)
 }

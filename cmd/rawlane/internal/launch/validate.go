@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -38,7 +39,7 @@ func (c *ClusterFlags) Validate() error {
 }
 
 func noSuchKind(kind string) error {
-	return cli.Misuse("--link %q: no such kind (want one of %s)", kind, LinkKinds())
+	return cli.NotOneOf("link", kind, strings.Split(LinkKinds(), ", ")...)
 }
 
 func (c *ClusterFlags) validateNumbers() error {
@@ -49,6 +50,8 @@ func (c *ClusterFlags) validateNumbers() error {
 		return cli.Misuse("--nics %d: want 1 to %d", c.NICs, testbed.MaxNICs)
 	case c.MTU < fabric.MinMTU || c.MTU > fabric.MaxMTU:
 		return cli.Misuse("--mtu %d: want %d to %d", c.MTU, fabric.MinMTU, fabric.MaxMTU)
+	case c.Spin < 0 || c.Spin > time.Minute:
+		return cli.Misuse("--spin %v: want 0 to %v", c.Spin, time.Minute)
 	case c.timeout <= 0:
 		return cli.Misuse("--timeout %v: want more than 0", c.timeout)
 	}
@@ -146,7 +149,7 @@ func (c *ClusterFlags) validateMode() error {
 	case c.Mode == "":
 		c.Mode = ModeProcesses
 	case c.Mode != modeThreads && c.Mode != ModeProcesses:
-		return cli.Misuse("--mode %q: want %s or %s", c.Mode, modeThreads, ModeProcesses)
+		return cli.NotOneOf("mode", c.Mode, modeThreads, ModeProcesses)
 	case c.Mode == ModeProcesses && c.Kind == inMemory:
 		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet or ring")
 	case c.Mode == modeThreads && c.Here():

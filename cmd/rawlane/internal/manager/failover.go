@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/failover"
 	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -49,9 +51,17 @@ func (g *guard) run(ctx context.Context) {
 			continue
 		}
 		g.log.Error("failover cannot watch the plan", "err", err, "again in", pause)
-		sleep(ctx, pause)
+		g.server.ShowFailover(func() api.Failover { return api.Failover{Error: err.Error()} })
+		g.awaitOtherFor(ctx, p, pause)
 		pause = min(2*pause, guardRetryMax)
 	}
+}
+
+// awaitOtherFor is awaitOther for some time at most.
+func (g *guard) awaitOtherFor(ctx context.Context, p *plan.Plan, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	g.awaitOther(ctx, p)
 }
 
 // awaitOther waits until the manager's plan is of another network than p, or the context ends.
@@ -102,17 +112,19 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		_ = link.Close() // the first error is the one to report
 		return err
 	}
+	vids := g.watched(p)
 	d, err := failover.Start(ep, failover.Config{
-		Failover: control.FailoverConfig{VIDs: p.VIDs},
+		Failover: control.FailoverConfig{VIDs: vids},
 		Routes:   failover.Manager(g.server, g.self),
 		PCP:      p.PCP,
+		OnPaths:  func(changed []failover.Path) { g.tell(p, changed) },
 		OnMove:   func(m failover.Move) { g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String()) },
 	})
 	if err != nil {
 		_ = ep.Close() // likewise
 		return err
 	}
-	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(p.VIDs))
+	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(vids))
 	g.awaitOther(ctx, p)
 	_ = d.Close() // nothing depends on it any more
 	_ = ep.Close()
@@ -120,4 +132,42 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		_ = d.Restore() // the manager's routes can always be restored
 	}
 	return nil
+}
+
+// watched returns the VIDs of a plan that are watched: all, or of more than a failover can watch
+// the first ones, on all nodes the same. Pairs on other VIDs are left alone.
+func (g *guard) watched(p *plan.Plan) []transport.VID {
+	n := min(len(p.VIDs), control.MaxFailoverVIDs)
+	if n < len(p.VIDs) {
+		g.log.Warn("failover watches the first of the plan's VIDs alone; pairs on others are not moved",
+			"watched", n, "vids", len(p.VIDs))
+	}
+	return p.VIDs[:n]
+}
+
+// maxToldPaths bounds the log's entries about paths that change their states at once, as all do
+// when the node's own cable is cut.
+const maxToldPaths = 16
+
+// tell logs paths that have gone down or are up again.
+func (g *guard) tell(p *plan.Plan, changed []failover.Path) {
+	for i, path := range changed {
+		if i == maxToldPaths {
+			g.log.Warn("more paths have changed (rawlane route status lists them)", "number", len(changed)-i)
+			return
+		}
+		level, what := slog.LevelInfo, "a path is up again"
+		switch path.State {
+		case control.PathDown:
+			level, what = slog.LevelWarn, "a path is down"
+		case control.PathWaitToRestore:
+			what = "a path answers again, and has to hold for a while"
+		}
+		name := ""
+		if n, ok := p.NodeOf(path.Peer); ok {
+			name = p.Nodes[n].Name
+		}
+		g.log.Log(context.Background(), level, what,
+			"node", cmp.Or(name, path.Peer.String()), "peer", path.Peer.String(), "vid", path.VID, "used", path.Used)
+	}
 }

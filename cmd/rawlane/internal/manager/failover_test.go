@@ -3,17 +3,21 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
 	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// A guard that cannot watch a plan does not end the manager: it says so and tries again, ever less often.
+// A guard that cannot watch a plan does not end the manager: it says so and tries again, ever less
+// often.
 func TestGuardTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
@@ -35,4 +39,48 @@ func TestGuardTriesAgain(t *testing.T) {
 			t.Errorf("in two minutes it tried %d times, want 5 to 12:\n%s", n, log.String())
 		}
 	})
+}
+
+// A plan with more VIDs than a failover can watch is watched as far as it can be.
+func TestGuardWatchesWhatItCan(t *testing.T) {
+	var log strings.Builder
+	g := &guard{log: slog.New(slog.NewTextHandler(&log, nil))}
+	p := new(plan.Plan)
+	for v := range control.MaxFailoverVIDs + 1 {
+		p.VIDs = append(p.VIDs, transport.VID(v+1))
+	}
+	got := g.watched(p)
+	if _, err := control.NewFailover(transport.MAC{2, 0, 0, 0, 0, 1}, control.FailoverConfig{VIDs: got}); err != nil {
+		t.Error(err)
+	}
+	if len(got) != control.MaxFailoverVIDs || !slices.Equal(got, p.VIDs[:len(got)]) || !strings.Contains(log.String(), "pairs on others are not moved") {
+		t.Errorf("%d of %d, and said %s", len(got), len(p.VIDs), log.String())
+	}
+	log.Reset()
+	p.VIDs = got
+	if len(g.watched(p)) != control.MaxFailoverVIDs || log.Len() > 0 {
+		t.Errorf("%s", log.String())
+	}
+}
+
+// Paths that go down, answer again and are up again are in the log, by the node's name.
+func TestGuardTellsOfPaths(t *testing.T) {
+	var log strings.Builder
+	g := &guard{log: slog.New(slog.NewTextHandler(&log, nil))}
+	mac := transport.MAC{2, 0, 0, 0, 0, 2}
+	p := &plan.Plan{Nodes: []plan.Node{{Name: "n1", MAC: mac}}}
+	path := func(state control.PathState) failover.Path {
+		return failover.Path{PathStatus: control.PathStatus{Peer: mac, VID: 7, State: state}}
+	}
+	g.tell(p, []failover.Path{path(control.PathDown), path(control.PathWaitToRestore), path(control.PathUp)})
+	for _, want := range []string{`level=WARN msg="a path is down" node=n1 peer=02:00:00:00:00:02 vid=7`, `level=INFO msg="a path answers again`, `level=INFO msg="a path is up again"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in %s", want, log.String())
+		}
+	}
+	log.Reset()
+	g.tell(p, slices.Repeat([]failover.Path{path(control.PathDown)}, 1000))
+	if n := strings.Count(log.String(), "\n"); n != maxToldPaths+1 || !strings.Contains(log.String(), "number=984") {
+		t.Errorf("%d lines for 1,000 paths: %s", n, log.String())
+	}
 }

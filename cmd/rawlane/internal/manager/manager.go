@@ -9,8 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +30,7 @@ import (
 type managerVerb struct {
 	plan, state, nic, mac string
 	socket, listen        string
+	readOnly              string
 	discardState, json    bool
 	failover              bool
 	tls                   cli.TLSFiles
@@ -48,7 +54,8 @@ managers probe the paths between the plan's nodes, and move pairs to a VID that 
 theirs has worked again for a while.
 
 On TCP any client that can connect can change the routes. So addresses other than the loopback's need
---tls-cert, --tls-key and --tls-ca, and clients whose certificates that CA has signed.`,
+--tls-cert, --tls-key and --tls-ca, and clients whose certificates that CA has signed. On SIGHUP it
+reads these files again. Scrapers need no certificate: give them --listen-read-only.`,
 		Args: cli.NoArguments,
 		RunE: m.run,
 	}
@@ -61,6 +68,8 @@ On TCP any client that can connect can change the routes. So addresses other tha
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
+	f.StringVar(&m.readOnly, "listen-read-only", "",
+		"let everybody read metrics, health and paths on this TCP address, HOST:PORT, and nothing else")
 	f.BoolVar(&m.failover, "failover", false,
 		"watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
@@ -73,7 +82,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := m.tls.Config()
+	config, reload, err := m.tls.Reloading()
 	if err != nil {
 		return err
 	}
@@ -87,9 +96,14 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	defer claim(cfg.MAC, cfg.Logger)()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	var guards sync.WaitGroup
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	guards.Go(func() { reloadOn(ctx, hangups, reload, cfg.Logger) }) // until ctx ends
 	if m.failover {
 		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
 		guards.Go(func() { g.run(ctx) }) // until ctx ends
@@ -103,7 +117,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 // config makes the server's configuration of the flags.
 func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	cfg := server.Config{
-		State: m.state, DiscardState: m.discardState, Program: programName(),
+		State: m.state, DiscardState: m.discardState, KeepOverrides: m.failover, Program: programName(),
 		Logger: cli.NewLogger(cmd.ErrOrStderr(), m.json),
 	}
 	var err error
@@ -129,12 +143,66 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	cfg.Interface = m.nic
 	i, err := net.InterfaceByName(m.nic)
 	if err != nil {
-		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
+		return cfg, fmt.Errorf("interface %s: %w (there are: %s)", m.nic, err, interfaceNames())
 	}
 	if cfg.MAC, err = transport.MACFrom(i.HardwareAddr); err != nil {
 		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
 	}
 	return cfg, nil
+}
+
+// interfaceNames lists the machine's network interfaces.
+func interfaceNames() string {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "none that the system would tell"
+	}
+	var names []string
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// claim warns if another manager on this machine is that of the same address: each would tell its
+// own programs other routes. The claim lasts until the returned function is called. It is a name in
+// the network namespace (unix(7), abstract), and vanishes with the process.
+func claim(mac transport.MAC, log *slog.Logger) (release func()) {
+	if runtime.GOOS != "linux" {
+		return func() {}
+	}
+	l, err := net.Listen("unix", "@rawlane-manager-"+mac.String())
+	if errors.Is(err, syscall.EADDRINUSE) {
+		log.Warn("another manager of this address runs here: programs of the two may send by different routes",
+			"mac", mac.String())
+	}
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = l.Close() }
+}
+
+// IsAsked reports whether a command line, without the program's name, runs this verb: SIGHUP does
+// not end it.
+func IsAsked(args []string) bool {
+	verb := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return verb >= 0 && args[verb] == "manager"
+}
+
+// reloadOn reads the certificates again at each signal, until ctx ends.
+func reloadOn(ctx context.Context, signals <-chan os.Signal, reload func() error, log *slog.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		}
+		if err := reload(); err != nil {
+			log.Error("the certificates could not be read again; the old ones stay in use", "err", err)
+			continue
+		}
+		log.Info("the certificates were read again")
+	}
 }
 
 func programName() string {
@@ -159,8 +227,19 @@ func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.C
 		}
 		log.Info("listening", "network", listener.network, "address", addr.String(), "tls", listener.config != nil)
 	}
+	if m.readOnly != "" {
+		addr, err := s.ListenReadOnly(m.readOnly)
+		if err != nil {
+			return err
+		}
+		log.Info("listening, read-only", "network", "tcp", "address", addr.String())
+	}
+	if m.state == "" {
+		log.Warn("without --state nothing outlives this manager: its successor begins with --plan again")
+	}
 	_, version := s.Routes()
 	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())
+	go s.Watchdog(ctx, server.WatchdogInterval()) // until ctx ends
 	if err := server.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}

@@ -6,19 +6,29 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
@@ -71,11 +81,16 @@ func (l *lockedBuffer) String() string {
 // TCP.
 func startManager(t *testing.T, args ...string) (address string) {
 	t.Helper()
+	return startManagerLogging(t, new(lockedBuffer), args...)
+}
+
+// startManagerLogging is startManager with a log for the test.
+func startManagerLogging(t *testing.T, log *lockedBuffer, args ...string) (address string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var log lockedBuffer
 	status := make(chan int, 1)
 	go func() {
-		status <- cli.Execute(ctx, cli.NewRoot(verbs), append([]string{"manager"}, args...), strings.NewReader(""), &log, &log)
+		status <- cli.Execute(ctx, cli.NewRoot(verbs), append([]string{"manager"}, args...), strings.NewReader(""), log, log)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -126,13 +141,150 @@ func TestRouteVerbsByTLS(t *testing.T) {
 	verb(cli.ExitFailed, "one-sided", append([]string{"rollback", "--managers"}, good[1:]...)...)
 	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", otherCert, "--tls-key", otherKey, "--tls-ca", cert)
 	verb(cli.ExitFailed, "manager unreachable", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", otherCert)
-	verb(cli.ExitFailed, "HTTP status 400", "log", "--manager", addr)
+	verb(cli.ExitFailed, "this address takes TLS alone (want a certificate, its key and the CA: --tls-cert, --tls-key and --tls-ca)", "log", "--manager", addr)
 	verb(cli.ExitFailed, "no certificate in it (want PEM)", "log", "--manager", addr, "--tls-cert", cert, "--tls-key", key, "--tls-ca", plan)
 	verb(cli.ExitMisused, "TLS wants all of --tls-cert, --tls-key and --tls-ca", "log", "--manager", addr, "--tls-cert", cert)
+
+	plain := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0")
+	verb(cli.ExitFailed, "it does not speak TLS (leave --tls-cert, --tls-key and --tls-ca out)", "log", "--manager", plain, "--tls-cert", cert, "--tls-key", key, "--tls-ca", cert)
 
 	_, errs, status := command(t, "manager", "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "0.0.0.0:0")
 	if status != cli.ExitFailed || !strings.Contains(errs, "not a loopback address, and no TLS: anybody could change the routes") {
 		t.Errorf("without TLS: status %d, %s", status, errs)
+	}
+}
+
+// At SIGHUP a manager uses the certificates that are in its files by then; if they cannot be read
+// it goes on with the old ones.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		signals := make(chan os.Signal, 1)
+		var log strings.Builder
+		var outcome error
+		read := 0
+		ended := make(chan struct{})
+		go func() {
+			reloadOn(ctx, signals, func() error { read++; return outcome }, slog.New(slog.NewTextHandler(&log, nil)))
+			close(ended)
+		}()
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		outcome = errors.New("no such file")
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		cancel()
+		<-ended
+		if read != 2 || !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "no such file") {
+			t.Errorf("read %d times: %s", read, log.String())
+		}
+	})
+}
+
+func TestCertificateFilesThatChange(t *testing.T) {
+	cert, key := certificate(t)
+	var files cli.TLSFiles
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	files.Register(flags, "")
+	if err := flags.Parse([]string{"--tls-cert", cert, "--tls-key", key, "--tls-ca", cert}); err != nil {
+		t.Fatal(err)
+	}
+	config, reload, err := files.Reloading()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() string {
+		t.Helper()
+		c, err := config.GetConfigForClient(nil)
+		if err != nil || c.ClientAuth != tls.RequireAndVerifyClientCert || c.ClientCAs == nil {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		return string(c.Certificates[0].Certificate[0])
+	}
+	first := serial()
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := reload(); err == nil || serial() != first {
+		t.Errorf("an empty key: %v", err)
+	}
+	otherCert, otherKey := certificate(t)
+	for from, to := range map[string]string{otherCert: cert, otherKey: key} {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reload(); err != nil || serial() == first {
+		t.Errorf("another certificate: %v", err)
+	}
+}
+
+// Only this verb takes SIGHUP for something else than its end.
+func TestIsAsked(t *testing.T) {
+	for line, want := range map[string]bool{"manager --failover": true, "--x manager": true, "route log --manager manager": false, "": false} {
+		if got := IsAsked(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
+
+// A scraper reads metrics without a certificate.
+func TestReadOnlyListener(t *testing.T) {
+	var log lockedBuffer
+	addr := startManagerLogging(t, &log, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--listen-read-only", "127.0.0.1:0")
+	m := regexp.MustCompile(`msg="listening, read-only" network=tcp address=(\S+)`).FindStringSubmatch(log.String())
+	if m == nil || m[1] == addr {
+		t.Fatalf("%s", log.String())
+	}
+	w, err := http.Get("http://" + m[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if w.StatusCode != http.StatusOK {
+		t.Errorf("%d", w.StatusCode)
+	}
+	for _, want := range []string{"every user of this machine can change the routes by this address", "without --state nothing outlives this manager"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("it does not say %q: %s", want, log.String())
+		}
+	}
+}
+
+// A second manager of one address says so.
+func TestASecondManagerOfAnAddress(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it is known on Linux alone")
+	}
+	mac := transport.MAC{2, 0, 0, 9, 9, byte(os.Getpid())}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	first := claim(mac, logger)
+	if log.Len() > 0 {
+		t.Errorf("the first: %s", log.String())
+	}
+	claim(mac, logger)()
+	if !strings.Contains(log.String(), "another manager of this address runs here") {
+		t.Errorf("the second: %q", log.String())
+	}
+	first()
+	log.Reset()
+	claim(mac, logger)()
+	if log.Len() > 0 {
+		t.Errorf("when the first has ended: %s", log.String())
+	}
+}
+
+// An interface that there is not is answered with those that there are.
+func TestInterfacesAreNamed(t *testing.T) {
+	_, errs, status := command(t, "manager", "--interface", "eth99", "--socket=", "--listen", "127.0.0.1:0")
+	if status != cli.ExitFailed || !strings.Contains(errs, "(there are: ") || !strings.Contains(errs, "lo") {
+		t.Errorf("status %d, %s", status, errs)
 	}
 }
 
@@ -145,6 +297,45 @@ func idOf(t *testing.T, file string) string {
 		t.Fatalf("route check: status %d, printed %s%s", status, out, errs)
 	}
 	return id
+}
+
+// Operators see before a change what it does, and after it what all nodes say.
+func TestRouteVerbsAskAllNodes(t *testing.T) {
+	dir := t.TempDir()
+	old, next := plan1(t), filepath.Join(dir, "next.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 2}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n0 := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	n1 := startManager(t, "--mac", "02:00:00:00:00:02", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	both := "--managers=" + n0 + "," + n1
+	dead := "127.0.0.1:1"
+	expect := func(status int, wants []string, args ...string) {
+		t.Helper()
+		out, errs, got := command(t, append([]string{"route"}, args...)...)
+		for _, want := range wants {
+			if got != status || !strings.Contains(out+errs, want) {
+				t.Errorf("route %q: status %d, printed %s%s; want %d and %q", args, got, out, errs, status, want)
+			}
+		}
+	}
+	expect(cli.ExitDone, []string{"# dry run: nothing has changed", "unchanged        1", "1 pair would change"}, "apply", next, "--dry-run", both)
+	expect(cli.ExitDone, []string{`"dry_run":true`, `"state":"unchanged"`, `"routes":1`, `"pairs":1`}, "apply", next, "--dry-run", "--json", both)
+	expect(cli.ExitDone, []string{idOf(t, old), "unwatched"}, "status", both)
+	expect(cli.ExitDone, []string{"default of 0: 1 -> 2", "pair 0-1: 1 -> 2"}, "diff", next, "--manager", n0)
+	expect(cli.ExitDone, []string{"no difference"}, "diff", old, "--manager", n0)
+	expect(cli.ExitDone, []string{"1 pair changed"}, "apply", next, "--reason", "better", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1, ": better (127.0.0.1:"}, "log", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1}, "counters", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1, "plan " + idOf(t, next)}, "show", both)
+	expect(cli.ExitFailed, []string{"# manager " + n0, "manager 127.0.0.1:1: manager unreachable"}, "log", "--managers="+dead+","+n0)
+	expect(cli.ExitMisused, []string{"want one of the two"}, "log", "--manager", n0, both)
+	expect(cli.ExitFailed, []string{"nothing has changed; while nodes are down, leave their managers out and give --partial"}, "apply", old, both+","+dead)
+	expect(cli.ExitFailed, []string{"one-sided change", "--partial"}, "rollback", "--managers", n0)
+	expect(cli.ExitDone, []string{"# dry run: nothing has changed"}, "rollback", "--partial", "--dry-run", "--managers", n0)
+	expect(cli.ExitDone, []string{idOf(t, old)}, "rollback", "--partial", "--managers", n0)
+	expect(cli.ExitMisused, []string{"--watch -1s: want how long to wait"}, "status", "--watch=-1s", both)
 }
 
 // Nodes with different plans are named by whatever asks several managers, which then fails, and

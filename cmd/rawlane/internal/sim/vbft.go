@@ -96,6 +96,7 @@ result is how fast each is, relative to flat.
 	f.IntVar(&s.iterations, "iterations", 25, "fig11: iterations that are timed (class B has 75)")
 	f.DurationVar(&s.compute, "compute", vbft.DefaultCompute, "fig11: computation before each exchange of vectors")
 	f.BoolVar(&s.json, "json", false, "print JSON, an object per line")
+	cli.Choice(cmd, "experiment", "fig9", "fig11")
 	f.StringVar(&s.plot, "plot", "", "draw the result into this SVG file")
 	return cmd
 }
@@ -114,7 +115,7 @@ func (s *vbftVerb) run(cmd *cobra.Command, _ []string) error {
 
 func (s *vbftVerb) validate(cmd *cobra.Command) error {
 	if _, known := simExperiments[s.experiment]; !known {
-		return cli.Misuse("--experiment %q: want fig9 or fig11", s.experiment)
+		return cli.NotOneOf("experiment", s.experiment, "fig9", "fig11")
 	}
 	for name, e := range simExperiments {
 		for _, flag := range e.flags {

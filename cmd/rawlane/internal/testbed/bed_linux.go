@@ -66,9 +66,28 @@ func dialBed(name string) (*net.UnixConn, error) {
 	return c, nil
 }
 
+// bedNames lists the beds whose holders answer.
+func bedNames() (names []string, err error) {
+	path, err := bedSocket("any")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		if c, err := dialBed(e.Name()); err == nil {
+			_ = c.Close() // it answers, and that is enough
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
 func bedDown(name string) error { return ask(name, &bedRequest{}) }
 
 func bedExec(name string, node int, args []string) error {
+	if err := findProgram(args[0]); err != nil {
+		return err
+	}
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return err
@@ -107,7 +126,7 @@ func ask(name string, r *bedRequest) error {
 	case reply.Error != "":
 		return errors.New(reply.Error)
 	case reply.Status != cli.ExitDone:
-		return &cli.StatusError{Node: r.Node, Status: reply.Status}
+		return &cli.StatusError{Node: r.Node, Status: reply.Status, How: fmt.Sprintf("exit status %d", reply.Status)}
 	}
 	return nil
 }

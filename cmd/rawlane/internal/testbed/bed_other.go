@@ -14,5 +14,6 @@ import (
 var errBedLinux = fmt.Errorf("test beds: %w (they are Linux's)", transport.ErrNotSupported)
 
 func bedUp(*cobra.Command, string, testbed.Config) error { return errBedLinux }
+func bedNames() ([]string, error)                        { return nil, errBedLinux }
 func bedDown(string) error                               { return errBedLinux }
 func bedExec(string, int, []string) error                { return errBedLinux }

@@ -2,14 +2,18 @@ package testbed
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +32,7 @@ const (
 
 // NewRunCommand returns the verb run.
 func NewRunCommand() *cobra.Command {
-	var cfg testbed.Config
+	var r runVerb
 	cmd := &cobra.Command{
 		Use:   "run -n N [flags] PROGRAM [ARGUMENT...]",
 		Short: "Start a program once per node, each in a network namespace of its own",
@@ -37,22 +41,35 @@ its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,..
 RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Lines that a program
 prints are marked with its node's number.
 
-If one fails, the others are ended, and its exit status is the command's.`,
+If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
+status is the command's: 128 and the signal's number if a signal ended it.
+
+  rawlane run -n 4 ./program --its-own-flag
+  go build -o hello ./examples/hello && rawlane run -n 2 ./hello`,
 		Args: cli.Arguments(1, math.MaxInt, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := validBed(&cfg, "-n"); err != nil {
+			if err := validBed(&r.cfg, "-n"); err != nil {
 				return err
 			}
-			return run(cmd, cfg, args)
+			return r.run(cmd, args)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	bedFlags(cmd, &cfg)
+	bedFlags(cmd, &r.cfg)
+	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
+	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
 }
 
-func run(cmd *cobra.Command, cfg testbed.Config, args []string) error {
-	if _, err := exec.LookPath(args[0]); err != nil {
+// runVerb starts programs.
+type runVerb struct {
+	cfg              testbed.Config
+	keepGoing, stdin bool
+}
+
+func (r *runVerb) run(cmd *cobra.Command, args []string) error {
+	cfg := r.cfg
+	if err := findProgram(args[0]); err != nil {
 		return err
 	}
 	bed, err := testbed.Open(cfg)
@@ -66,24 +83,71 @@ func run(cmd *cobra.Command, cfg testbed.Config, args []string) error {
 	}
 	defer func() { _ = os.Remove(hostfile) }()
 
-	var printing sync.Mutex // held for one line
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	printer := &printer{failed: stop}
 	programs := make([]*exec.Cmd, cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
 		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
 			envNodes+"="+strconv.Itoa(cfg.Nodes), envInterfaces+"="+launch.Interfaces(cfg.NICs),
 			envHostfile+"="+hostfile)
-		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printing: &printing}
-		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printing: &printing}
+		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
+		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()
 		defer errs.flush()
 		c.Stdout, c.Stderr = out, errs
 		programs[k] = c
 	}
-	err = launch.RunAll(cmd.Context(), bed, programs, 0)
+	if r.stdin {
+		if err := forward(cmd.InOrStdin(), programs[0]); err != nil {
+			return err
+		}
+	}
+	grace, others := time.Duration(0), "were ended"
+	if r.keepGoing {
+		grace, others = math.MaxInt64, "went on"
+	}
+	err = launch.RunAll(ctx, bed, programs, grace)
+	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
+		return cause // nobody reads, and that is why the programs ended
+	}
 	var status *cli.StatusError
 	if errors.As(err, &status) {
-		cmd.PrintErrf("rawlane run: %v; the others were ended\n", status)
+		cmd.PrintErrf("rawlane run: %v; the others %s\n", status, others)
+	}
+	return err
+}
+
+// forward copies an input to a program that is started later. The program is in a process group of
+// its own, and may not read from a terminal itself.
+func forward(from io.Reader, to *exec.Cmd) error {
+	in, err := to.StdinPipe()
+	if err != nil {
+		return err
+	}
+	go func() { // until the input ends, or the program, or this process
+		_, _ = io.Copy(in, from) // a program need not read all
+		_ = in.Close()           // it may be closed already
+	}()
+	return nil
+}
+
+// findProgram reports whether a program is there to be run.
+func findProgram(name string) error {
+	_, err := exec.LookPath(name)
+	var failed *exec.Error
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return fmt.Errorf("program %q: it is in this folder, which is not in PATH (want ./%s)", name, name)
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("program %q: not found in PATH (want its path, as ./%s)", name, name)
+	case errors.As(err, &failed):
+		var where *fs.PathError
+		if errors.As(failed.Err, &where) {
+			failed.Err = where.Err
+		}
+		return fmt.Errorf("program %q: %w", name, failed.Err)
 	}
 	return err
 }
@@ -102,12 +166,18 @@ func writeHostfile(cfg testbed.Config) (path string, err error) {
 	return f.Name(), f.Close()
 }
 
+// printer lets one program print at a time.
+type printer struct {
+	sync.Mutex                 // held for one line
+	failed     func(err error) // called when a line cannot be written
+}
+
 // lineWriter writes whole lines, each after a prefix.
 type lineWriter struct {
-	prefix   string
-	out      io.Writer
-	printing *sync.Mutex
-	rest     []byte // of a line that has not ended
+	prefix  string
+	out     io.Writer
+	printer *printer
+	rest    []byte // of a line that has not ended
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -125,9 +195,12 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
-	w.printing.Lock()
-	defer w.printing.Unlock()
+	w.printer.Lock()
+	defer w.printer.Unlock()
 	_, err := fmt.Fprintf(w.out, "%s%s", w.prefix, b)
+	if err != nil {
+		w.printer.failed(err)
+	}
 	return err
 }
 

@@ -38,7 +38,9 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
   eth1:trunk=1,2,7   tagged, in these VIDs
 
 There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
-must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).`,
+must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).
+
+  rawlane switch eth1 eth2:access=5 eth3:trunk=1,2,7`,
 		Args: cli.Arguments(2, math.MaxInt, "a switch needs two ports at least"),
 		RunE: s.run,
 	}

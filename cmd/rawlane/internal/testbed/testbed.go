@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ type testbedVerb struct {
 func NewTestbedCommand() *cobra.Command {
 	t := &testbedVerb{}
 	cmd := &cobra.Command{
-		Use:   "testbed up|down|exec",
+		Use:   "testbed up|down|exec|list",
 		Short: "Keep a cluster of network namespaces to try things in",
 		Long: `A test bed is a cluster of network namespaces: nodes with an interface eth0 each, joined by a Linux
 bridge (or, two nodes, by a pair). It lives until "down", held by a process in the background; nothing
@@ -35,13 +36,10 @@ is left behind when that ends. It needs root, or user namespaces.
   rawlane testbed up --nodes 3
   rawlane testbed exec 0 rawlane node --node 0 --nodes 3
   rawlane testbed down`,
-		Args:              cli.NoArguments,
-		RunE:              func(*cobra.Command, []string) error { return cli.Misuse("up, down or exec?") },
 		PersistentPreRunE: func(*cobra.Command, []string) error { return t.validateName() },
 	}
 	cmd.PersistentFlags().StringVar(&t.name, "name", "default", "the bed's name")
-	cmd.AddCommand(t.newUpCommand(), t.newDownCommand(), t.newExecCommand())
-	return cmd
+	return cli.Group(cmd, "which?", t.newUpCommand(), t.newDownCommand(), t.newExecCommand(), newListCommand())
 }
 
 func (t *testbedVerb) validateName() error {
@@ -53,9 +51,10 @@ func (t *testbedVerb) validateName() error {
 
 func (t *testbedVerb) newUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "up [flags]",
-		Short: "Make a bed",
-		Args:  cli.NoArguments,
+		Use:     "up [flags]",
+		Short:   "Make a bed",
+		Example: "  rawlane testbed up --name two --nodes 2 --mtu 9000",
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := validBed(&t.cfg, "--nodes"); err != nil {
 				return err
@@ -70,28 +69,55 @@ func (t *testbedVerb) newUpCommand() *cobra.Command {
 
 func (t *testbedVerb) newDownCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "down",
-		Short: "Remove the bed, and end what runs in it",
-		Args:  cli.NoArguments,
-		RunE:  func(*cobra.Command, []string) error { return bedDown(t.name) },
+		Use:     "down",
+		Short:   "Remove the bed, and end what runs in it",
+		Example: "  rawlane testbed down --name two",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return bedDown(t.name) },
 	}
 }
 
 func (t *testbedVerb) newExecCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "exec NODE PROGRAM [ARGUMENT...]",
+		Use:   "exec [--name NAME] NODE PROGRAM [ARGUMENT...]",
 		Short: "Run a program on a node; its exit status is the command's",
-		Args:  cli.Arguments(2, math.MaxInt, "want a node's number and a program"),
+		Long: `Runs a program on a node of a bed. Flags of exec stand before the program; what follows are the
+program's own. The program is not pinned to a core: with --pin 1 behind it, a rawlane of node 1 is.
+
+  rawlane testbed exec 0 ip address
+  rawlane testbed exec --name two 1 rawlane bench latency --node 1 --interface eth0 --pin 1`,
+		DisableFlagsInUseLine: true,
+		Args:                  cli.Arguments(2, math.MaxInt, "want a node's number and a program"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			node, err := strconv.Atoi(args[0])
 			if err != nil {
 				return cli.Misuse("node %q: want a number", args[0])
+			}
+			if flag, _, _ := strings.Cut(args[1], "="); strings.HasPrefix(flag, "-") {
+				return cli.Misuse("%s: stands before the node's number (rawlane testbed exec %s ... %d PROGRAM)",
+					flag, flag, node)
 			}
 			return bedExec(t.name, node, args[1:])
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	return cmd
+}
+
+func newListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List this user's beds",
+		Example: "  rawlane testbed list",
+		Args:    cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names, err := bedNames()
+			for _, name := range names {
+				cmd.Println(name)
+			}
+			return err
+		},
+	}
 }
 
 // bedFlags defines the flags of verbs that make a bed.

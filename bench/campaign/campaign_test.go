@@ -1,0 +1,172 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clock is a time that each look moves on.
+func clock(step time.Duration) func() time.Time {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	return func() time.Time { now = now.Add(step); return now }
+}
+
+// counting is a unit that counts its steps, and breaks a promise at one of them.
+func counting(layer string, goal, brokenAt uint64, calls *[]uint64) *unit {
+	return &unit{
+		layer: layer, name: "test", counts: "steps", goals: [3]uint64{goal, goal, goal}, pieces: [2]uint64{10, 10},
+		work: func(_ context.Context, _ *workshop, cursor, size uint64) (result, error) {
+			*calls = append(*calls, cursor)
+			r := result{figures: map[string]uint64{"steps": size, "longest max": cursor}}
+			if brokenAt > cursor && brokenAt <= cursor+size {
+				r.violation = &violation{Repeat: "repeat it", Output: "broken"}
+			}
+			return r, nil
+		},
+	}
+}
+
+func newCampaign(t *testing.T, path string, units ...*unit) (*campaign, *bytes.Buffer) {
+	t.Helper()
+	s, err := openState(path, "c0ffee", release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(bytes.Buffer)
+	return &campaign{profile: release, units: units, state: s, out: out, now: clock(time.Second)}, out
+}
+
+func TestCampaign_TakesTurnsAndGoesOnWhereItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	var a, b []uint64
+	c, _ := newCampaign(t, path, counting("A", 30, 0, &a), counting("B", 20, 0, &b))
+	c.until = c.now().Add(7 * time.Second) // each piece looks four times at the clock
+	if err := c.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(a) != 1 || len(b) != 1 {
+		t.Fatalf("before the end of the time: pieces at %v and %v, want one of each", a, b)
+	}
+	c, _ = newCampaign(t, path, c.units...)
+	if err := errors.Join(c.run(t.Context()), c.verdict()); err != nil {
+		t.Fatal(err)
+	}
+	if len(a) != 3 || a[1] != 10 || a[2] != 20 || len(b) != 2 {
+		t.Errorf("pieces at %v and %v, want 0 10 20 and 0 10", a, b)
+	}
+	if d := c.state.of(c.units[0]); d.Figures["steps"] != 30 || d.Figures["longest max"] != 20 || d.Seconds == 0 {
+		t.Errorf("%+v, want 30 steps and a longest one of 20", d)
+	}
+}
+
+func TestCampaign_AViolationStopsItsUnitAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	var a, b []uint64
+	for range 2 { // the second one finds it in the state
+		c, out := newCampaign(t, path, counting("A", 100, 15, &a), counting("B", 30, 0, &b))
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.verdict(); !errors.Is(err, errViolation) || !strings.Contains(out.String(), "commit c0ffee: repeat it") {
+			t.Errorf("%v, %s; want the violation and its line", err, out)
+		}
+	}
+	if len(a) != 2 || len(b) != 3 {
+		t.Errorf("pieces at %v and %v, want two and three", a, b)
+	}
+}
+
+func TestCampaign_ATestThatRunsNothingIsAnError(t *testing.T) {
+	u := counting("A", 10, 0, new([]uint64))
+	u.counts = "nothing"
+	c, _ := newCampaign(t, filepath.Join(t.TempDir(), "state.json"), u)
+	if err := c.run(t.Context()); err == nil || !strings.Contains(err.Error(), "ran nothing") {
+		t.Errorf("%v, want an error", err)
+	}
+}
+
+func TestCampaign_ChecksFiguresAtTheGoal(t *testing.T) {
+	u := counting("A", 20, 0, new([]uint64))
+	u.check = func(f map[string]uint64) error {
+		if f["steps"] != 20 {
+			t.Errorf("%v, want all steps", f)
+		}
+		return errors.New("too few")
+	}
+	c, _ := newCampaign(t, filepath.Join(t.TempDir(), "state.json"), u)
+	if err := c.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.verdict(); !errors.Is(err, errViolation) {
+		t.Errorf("%v, want a violation", err)
+	}
+}
+
+func TestState_OfAnotherCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	c, _ := newCampaign(t, path, counting("A", 10, 0, new([]uint64)))
+	if err := c.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []profile{nightly, release} {
+		if _, err := openState(path, "another", p); err == nil || !strings.Contains(err.Error(), "--state") {
+			t.Errorf("%v: %v, want an error that says what to do", p, err)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	failed := &exec.ExitError{}
+	r, err := judge("x figures {\"a\":1,\"b max\":2}\n y figures {\"a\":3,\"b max\":1}\n", nil, "")
+	if err != nil || r.violation != nil || r.figures["a"] != 4 || r.figures["b max"] != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = judge("seed 7: wrong\nrepeat: go test -seed=7\n", failed, "all")
+	if err != nil || r.violation == nil || r.violation.Repeat != "go test -seed=7" {
+		t.Errorf("%+v, %v; want the test's own line", r.violation, err)
+	}
+	if r, err = judge("panic", failed, "all"); err != nil || r.violation == nil || r.violation.Repeat != "all" {
+		t.Errorf("%+v, %v; want the line of the piece", r.violation, err)
+	}
+	if _, err = judge("", errors.New("no such file"), ""); err == nil {
+		t.Error("a test that does not start is no violation, and an error")
+	}
+}
+
+func TestStart_WrongFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"--commit", "--nightly"}, {"--release", "now"}, {"--release", "--layer", "L99"}, {"--hours", "-1", "--release"}, {"--foo"},
+	} {
+		var out, err bytes.Buffer
+		if status := start(t.Context(), args, &out, &err); status != 2 || !strings.Contains(err.String(), "Usage") {
+			t.Errorf("%q: status %d, %s; want 2 and the usage", args, status, &err)
+		}
+	}
+}
+
+func TestLayers_AreWhole(t *testing.T) {
+	keys := map[string]bool{}
+	for _, u := range layers() {
+		if keys[u.key()] || u.counts == "" || u.work == nil || u.pieces[0] == 0 || u.pieces[1] == 0 || u.goals[release] == 0 {
+			t.Errorf("%s: want a name of its own, what it counts, pieces, and a goal with --release", u.key())
+		}
+		keys[u.key()] = true
+	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

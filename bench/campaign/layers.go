@@ -1,0 +1,73 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	enginePackage   = "barrier/internal/engine"
+	reliablePackage = "memfifo/internal/reliable"
+
+	mutantCount = 65 // those of testdata/mutants.txt
+)
+
+// layers are all units. docs/reliability.md says what each layer is for.
+func layers() []*unit {
+	return []*unit{
+		{
+			layer: "L0", name: "barrier", counts: "states",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
+			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work,
+		},
+		{
+			layer: "L0", name: "reliable", counts: "states",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
+			work: searched{reliablePackage, "-search.states=1000", "-search.states=100000"}.work,
+		},
+		{
+			layer: "L1", name: "barrier", counts: "barriers",
+			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{30, 200},
+			work: simulation(enginePackage).work, check: pointsHit,
+		},
+		{
+			layer: "L1", name: "reliable", counts: "records",
+			goals: [3]uint64{5_000_000, 50_000_000, 100_000_000}, pieces: [2]uint64{500, 2000},
+			work: simulation(reliablePackage).work, check: pointsHit,
+		},
+		{
+			layer: "L1", name: "memfifo", counts: "operations",
+			goals: [3]uint64{50_000, 1_000_000, 10_000_000}, pieces: [2]uint64{20, 200},
+			work: modelTest.work,
+		},
+		{
+			layer: "L3", name: "mutants", counts: "mutants",
+			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
+			work: workMutants, check: mutantsCaught,
+		},
+	}
+}
+
+// simulation is the simulated network of a core.
+func simulation(pkg string) seeded {
+	return seeded{pkg: pkg, test: "TestSimulation", seedFlag: "sim.seed", runs: "sim.runs"}
+}
+
+// modelTest is clusters of domains in virtual time, with a model of their memory.
+var modelTest = seeded{pkg: "memfifo", test: "TestModel", seedFlag: "model.seed", runs: "model.seeds"}
+
+// pointsHit is layer L2: drivers that err at marked points are of use if the points are reached. A
+// run with --commit is too short for the plan's 1,000; it is enough there that no point is dead.
+func pointsHit(figures map[string]uint64) error {
+	const often = 20
+	var errs []error
+	for name, n := range figures {
+		if strings.HasPrefix(name, "point: ") && n < often {
+			errs = append(errs, fmt.Errorf("%s was hit %d times (want %d at least)", name, n, often))
+		}
+	}
+	return errors.Join(errs...)
+}

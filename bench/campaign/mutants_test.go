@@ -1,0 +1,64 @@
+//go:build linux
+
+package main
+
+import (
+	"flag"
+	"strings"
+	"testing"
+)
+
+const treeRoot = "../.."
+
+func mutants(t *testing.T) []mutant {
+	t.Helper()
+	all, err := parseMutants(mutantsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Each mutant fits the code as it is.
+func TestMutants_Fit(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range mutants(t) {
+		text, err := m.apply(treeRoot)
+		if err != nil {
+			t.Error(err)
+		}
+		if names[m.name] || !strings.Contains(text, m.new) || m.old == m.new {
+			t.Errorf("mutant %q: want a name of its own, and a change", m.name)
+		}
+		names[m.name] = true
+	}
+	if len(names) != mutantCount {
+		t.Errorf("%d mutants, mutantCount is %d", len(names), mutantCount)
+	}
+}
+
+func TestParseMutants_Malformed(t *testing.T) {
+	for _, text := range []string{"\n## a\nfile\n-x", "\n## a\nfile\n-x\n+y\n-z\n", "\n## a\nfile\nx\n+y\n"} {
+		if _, err := parseMutants(text); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+	m := mutant{name: "gone", file: "doc.go", old: "what no file has", new: "x"}
+	if _, err := m.apply(treeRoot); err == nil || !strings.Contains(err.Error(), "stands 0 times") {
+		t.Errorf("%v, want an error: the pattern does not match", err)
+	}
+}
+
+var tryMutants = flag.String("mutants", "", "TestMutants_Try: those whose names contain this")
+
+// For work on the list: go test ./bench/campaign -run Try -v -mutants "" -mutants tree.
+func TestMutants_Try(t *testing.T) {
+	w := &workshop{root: absolute(t, treeRoot), dir: t.TempDir(), built: map[string]string{}}
+	for _, m := range mutants(t) {
+		if *tryMutants == "" || !strings.Contains(m.name, *tryMutants) && *tryMutants != "all" {
+			continue
+		}
+		is, seeds, err := m.caught(t.Context(), w, 1, mutantSeeds)
+		t.Logf("%-60s %t %d %v", m.name, is, seeds, err)
+	}
+}

@@ -1,0 +1,117 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+)
+
+// campaign is a run over some units.
+type campaign struct {
+	profile profile
+	units   []*unit
+	state   *state
+	shop    *workshop
+	out     io.Writer // progress
+	now     func() time.Time
+	until   time.Time // no piece begins later; zero: any time
+}
+
+// run works on the units in turns, a piece of each, until all have reached their goals, or the time
+// is over. A unit that has found a violation stops, and the others go on.
+func (c *campaign) run(ctx context.Context) error {
+	for again := true; again; {
+		again = false
+		for _, u := range c.units {
+			if c.finished(u) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("stopped (the same command goes on from here): %w", err)
+			}
+			if !c.until.IsZero() && !c.now().Before(c.until) {
+				return nil
+			}
+			if err := c.piece(ctx, u); err != nil {
+				return err
+			}
+			again = true
+		}
+	}
+	return nil
+}
+
+// finished reports whether nothing of a unit is left to do.
+func (c *campaign) finished(u *unit) bool {
+	d := c.state.of(u)
+	return len(d.Violations) > 0 || d.Figures[u.counts] >= u.goals[c.profile]
+}
+
+// piece does one piece of a unit.
+func (c *campaign) piece(ctx context.Context, u *unit) error {
+	d := c.state.of(u)
+	began := c.now()
+	size := u.pieceSize(c.profile)
+	r, err := u.work(ctx, c.shop, d.Cursor, size)
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped (the same command goes on from here): %w", ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", u.key(), err)
+	}
+	if r.violation == nil && r.figures[u.counts] == 0 {
+		return fmt.Errorf("%s: a piece of %d steps from %d on has no %s: its test ran nothing",
+			u.key(), size, d.Cursor, u.counts)
+	}
+	if r.violation == nil && u.check != nil && d.Figures[u.counts]+r.figures[u.counts] >= u.goals[c.profile] {
+		all := maps.Clone(d.Figures)
+		addFigures(all, r.figures)
+		if err := u.check(all); err != nil {
+			repeat := fmt.Sprintf("go run ./bench/campaign --%v --layer %q", c.profile, u.key())
+			r.violation = &violation{Repeat: repeat, Output: err.Error()}
+		}
+	}
+	if err := c.state.add(u, size, r, c.now().Sub(began)); err != nil {
+		return err
+	}
+	c.progress(u, d)
+	if r.violation != nil {
+		_, err = fmt.Fprintf(c.out, "\nVIOLATION of %s at commit %s\n%s\nrepeat: %s\n\n",
+			u.key(), c.state.Commit, r.violation.Output, r.violation.Repeat)
+	}
+	return err
+}
+
+func (c *campaign) progress(u *unit, d *done) {
+	goal, count := u.goals[c.profile], d.Figures[u.counts]
+	rate := 0.0
+	if d.Seconds > 0 {
+		rate = float64(count) / d.Seconds
+	}
+	left := ""
+	if rate > 0 && count < goal {
+		left = ", " + (time.Duration(float64(goal-count)/rate) * time.Second).String() + " of its own time left"
+	}
+	_, _ = fmt.Fprintf(c.out, "%s  %-22s %s of %s %s, %.3g/s%s\n",
+		c.now().Format(time.TimeOnly), u.key(), count3(count), count3(goal), u.counts, rate, left)
+}
+
+// errViolation is what a campaign ends with that has found something.
+var errViolation = errors.New("promises are broken: see VIOLATION above")
+
+// verdict is the campaign's error: nil if no promise is broken.
+func (c *campaign) verdict() error {
+	all := c.state.violations()
+	if len(all) == 0 {
+		return nil
+	}
+	for _, v := range all {
+		_, _ = fmt.Fprintf(c.out, "VIOLATION of %s at commit %s: %s\n", v.Unit, v.Commit, v.Repeat)
+	}
+	return errViolation
+}

@@ -1,0 +1,131 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// workshop is where the tree is built.
+type workshop struct {
+	root  string // of the tree
+	dir   string // of programs
+	built map[string]string
+
+	profile     profile
+	mutantsFrom uint64 // which of the list is the first
+}
+
+// pieceTimeout is far more than a piece takes: one that takes longer hangs.
+const pieceTimeout = 15 * time.Minute
+
+// binary builds a package's tests, once.
+func (w *workshop) binary(ctx context.Context, pkg string, flags ...string) (string, error) {
+	key := strings.Join(append(flags, pkg), " ")
+	if path := w.built[key]; path != "" {
+		return path, nil
+	}
+	path := filepath.Join(w.dir, strings.NewReplacer("/", "-", " ", "-", "=", "-").Replace(key)+".test")
+	args := append([]string{"test", "-c", "-o", path}, flags...)
+	if out, err := w.command(ctx, "go", append(args, "./"+pkg)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the tests of %s: %w\n%s", pkg, err, out)
+	}
+	w.built[key] = path
+	return path, nil
+}
+
+// command is a command in the tree's root. The end of ctx interrupts it.
+func (w *workshop) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = w.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// seeded is a test that takes its first seed and the number of runs as flags, and logs its figures.
+type seeded struct {
+	pkg, test      string
+	seedFlag, runs string // the names of the flags
+	flags          []string
+}
+
+func (s seeded) work(ctx context.Context, w *workshop, cursor, size uint64) (result, error) {
+	bin, err := w.binary(ctx, s.pkg)
+	if err != nil {
+		return result{}, err
+	}
+	return s.run(ctx, w, bin, cursor+1, size, pieceTimeout)
+}
+
+// run runs the test from a seed on.
+func (s seeded) run(ctx context.Context, w *workshop, bin string, seed, n uint64, most time.Duration) (result, error) {
+	args := []string{
+		"-test.run", "^" + s.test + "$", "-test.v", "-test.timeout", most.String(),
+		fmt.Sprintf("-%s=%d", s.seedFlag, seed), fmt.Sprintf("-%s=%d", s.runs, n),
+	}
+	cmd := w.command(ctx, bin, append(args, s.flags...)...)
+	cmd.Dir = filepath.Join(w.root, s.pkg)
+	out, err := cmd.CombinedOutput()
+	repeat := fmt.Sprintf("go test ./%s -run '^%s$' -%s=%d -%s=%d", s.pkg, s.test, s.seedFlag, seed, s.runs, n)
+	return judge(string(out), err, strings.Join(append([]string{repeat}, s.flags...), " "))
+}
+
+// searched is the search of a core's states: of few of them with --commit.
+type searched struct{ pkg, few, all string }
+
+func (s searched) work(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
+	how := s.all
+	if w.profile == commit {
+		how = s.few
+	}
+	bin, err := w.binary(ctx, s.pkg)
+	if err != nil {
+		return result{}, err
+	}
+	cmd := w.command(ctx, bin, "-test.run", "^TestSearch$", "-test.v", "-test.timeout", "10h", how)
+	cmd.Dir = filepath.Join(w.root, s.pkg)
+	out, err := cmd.CombinedOutput()
+	return judge(string(out), err, fmt.Sprintf("go test ./%s -run '^TestSearch$' -v -timeout 10h %s", s.pkg, how))
+}
+
+var (
+	figuresLine = regexp.MustCompile(`figures (\{.*\})`)
+	repeatLine  = regexp.MustCompile(`repeat: (.*)`)
+)
+
+// judge reads what a test has printed. A test that fails has found a violation.
+func judge(out string, err error, repeat string) (r result, _ error) {
+	r.figures = map[string]uint64{}
+	for _, m := range figuresLine.FindAllStringSubmatch(out, -1) {
+		var f map[string]uint64
+		if err := json.Unmarshal([]byte(m[1]), &f); err != nil {
+			return r, fmt.Errorf("figures %s: %w", m[1], err)
+		}
+		addFigures(r.figures, f)
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return r, nil
+	case !errors.As(err, &exit):
+		return r, fmt.Errorf("run: %w", err)
+	}
+	if m := repeatLine.FindStringSubmatch(out); m != nil {
+		repeat = m[1]
+	}
+	r.violation = &violation{Repeat: repeat, Output: tail(out, 4000)}
+	return r, nil
+}
+
+// tail is the last n bytes.
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }

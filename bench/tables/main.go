@@ -1,0 +1,127 @@
+//go:build linux
+
+// Command tables measures what the documents show: it runs the commands that stand over their
+// tables, and puts the output in place of the old. A measured block of a Markdown file is
+//
+//	<!-- measured: go run ./bench/latency -->
+//	```
+//	...
+//	```
+//	<!-- end -->
+//
+// With "only: TEXT; TEXT" behind the command it holds those paragraphs of the output whose first
+// lines have one of the texts, and the first, which describes the machine. A command runs once,
+// however many blocks show it.
+//
+//	go run ./bench/tables             measures all in half an hour: on a quiet machine
+//	go run ./bench/tables -only rate  measures the commands that match
+//	go run ./bench/tables -check      measures nothing, compares the rows with the commands
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rawlane/rawlane/bench/harness"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	harness.Exit("tables", err)
+}
+
+func run(ctx context.Context) error {
+	check := flag.Bool("check", false, "measure nothing; exit with 1 if a table has other rows than its command")
+	only := flag.String("only", "", "measure the commands that match this regular expression")
+	flag.Parse()
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only %q: %w", *only, err)
+	}
+	if _, err := os.Stat("go.mod"); err != nil {
+		return fmt.Errorf("run this in the repository's folder: %w", err)
+	}
+	documents, err := readAll(".")
+	if err != nil {
+		return err
+	}
+	if *check {
+		return checkAll(ctx, documents)
+	}
+	return measureAll(ctx, documents, match)
+}
+
+// readAll reads the Markdown files below a folder that have measured blocks.
+func readAll(root string) (documents []*document, err error) {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(name) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		doc, err := parse(name, string(text))
+		if err == nil && len(doc.blocks()) > 0 {
+			documents = append(documents, doc)
+		}
+		return err
+	})
+	if err == nil && len(documents) == 0 {
+		err = errors.New("no document has a measured block")
+	}
+	return documents, err
+}
+
+// measureAll runs each command once, and writes the documents that show it. It goes on after a
+// benchmark that does not meet its limits: what was measured is shown.
+func measureAll(ctx context.Context, documents []*document, match *regexp.Regexp) error {
+	outputs := make(map[string]string)
+	var missed []error
+	for _, doc := range documents {
+		for _, b := range doc.blocks() {
+			if _, done := outputs[b.command]; done || !match.MatchString(b.command) {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "%s\n", b.command)
+			out, err := output(ctx, b.command)
+			if out == "" || ctx.Err() != nil {
+				return fmt.Errorf("%s: %w", b.command, err)
+			}
+			if err != nil {
+				missed = append(missed, fmt.Errorf("%s: %w", b.command, err))
+			}
+			outputs[b.command] = out
+		}
+		if err := doc.write(outputs); err != nil {
+			return err
+		}
+	}
+	return errors.Join(missed...)
+}
+
+// write puts outputs into the blocks of their commands.
+func (d *document) write(outputs map[string]string) error {
+	for _, b := range d.blocks() {
+		out, ok := outputs[b.command]
+		if !ok {
+			continue
+		}
+		shown := b.choose(out)
+		if strings.TrimSpace(shown) == "" {
+			return fmt.Errorf("%s: %s printed nothing with %q", d.name, b.command, b.only)
+		}
+		b.content = shown
+	}
+	return os.WriteFile(d.name, []byte(d.String()), 0o644)
+}

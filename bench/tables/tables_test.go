@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const text = `# Title
+
+<!-- measured: go run ./bench/some; only: First; Third -->
+` + "```" + `
+old
+` + "```" + `
+<!-- end -->
+
+Text.
+`
+
+const printed = `2 cores, Linux 6.1.0, go1.26.0; somewhere
+
+First table, us                    median
+a, one                               1.50
+b, two = other                       2.50
+
+Second table, us                   median
+c                                    3.50
+
+Third: a verdict
+a at most 1.6 x b   NOT met  (0.60, limit 1.60)
+`
+
+// A document is written as it was read, but for the output of the command; the paragraphs that are
+// wanted are chosen by their first lines.
+func TestDocument(t *testing.T) {
+	d, err := parse("x.md", text)
+	if err != nil || len(d.blocks()) != 1 || d.String() != text {
+		t.Fatalf("%v, read\n%v", err, d)
+	}
+	b := d.blocks()[0]
+	if b.command != "go run ./bench/some" || fmt.Sprintf("%q", b.only) != `["First" "Third"]` {
+		t.Errorf("command %q, only %q", b.command, b.only)
+	}
+	b.content = b.choose(printed)
+	if strings.Contains(b.content, "Second") || !strings.Contains(b.content, "2 cores") || !strings.Contains(b.content, "NOT met") {
+		t.Errorf("chose\n%s", b.content)
+	}
+	again, err := parse("x.md", d.String())
+	if err != nil || again.blocks()[0].content != b.content {
+		t.Errorf("%v, read again\n%s", err, d)
+	}
+	b.only = []string{"no such paragraph"}
+	if got := b.choose(printed); got != "" {
+		t.Errorf("chose\n%s", got)
+	}
+}
+
+// A block that is not closed, or empty, is an error with its line.
+func TestDocument_Faults(t *testing.T) {
+	for _, bad := range []string{
+		strings.Replace(text, "<!-- end -->", "", 1),
+		strings.Replace(text, "old\n", "", 1),
+		strings.Replace(text, "```\nold", "old", 1),
+	} {
+		if _, err := parse("x.md", bad); err == nil || !strings.HasPrefix(err.Error(), "x.md:3: ") {
+			t.Errorf("%v of\n%s", err, bad)
+		}
+	}
+}
+
+// A table that has other rows than its command is told, and one without the machine's description.
+func TestCompare(t *testing.T) {
+	for _, c := range []struct {
+		content, rows, want string
+	}{
+		{printed, "a, one|b, two|c", "[]"},
+		{printed, "a, one|b, two|c|d", `[row "d" is missing]`},
+		{printed, "a, one|c", `[the command has no row "b, two"]`},
+		{strings.TrimPrefix(printed, "2 cores"), "a, one|b, two|c", "[the first line does not describe a machine]"},
+		{strings.Replace(printed, "c  ", "auto:2  ", 1), "a, one|b, two|auto:64", "[]"},
+	} {
+		b := &block{content: c.content}
+		if got := fmt.Sprint(b.compare(strings.Split(c.rows, "|"))); got != c.want {
+			t.Errorf("rows %s: %s, want %s", c.rows, got, c.want)
+		}
+	}
+}
+
+// Commands of documents are programs of this repository, without a shell.
+func TestProgram_OfTheRepositoryAlone(t *testing.T) {
+	if err := os.Chdir("../.."); err != nil {
+		t.Fatal(err)
+	}
+	for command, good := range map[string]bool{
+		"go run ./bench/rate -rounds 1": true, "rawlane bench latency": true, "go run ./bench/none": false,
+		"sh -c true": false, "go run example.com/x": false, "go test ./...": false,
+	} {
+		if _, err := program(t.Context(), command); (err == nil) != good {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// endless starts the command with work for hours, and returns when it has printed the first lines.
+func endless(t *testing.T) (cmd *exec.Cmd, out io.Closer, said *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(self)
+	cmd.Args = []string{"rawlane", "bench", "latency", "--iters", "100", "--size", "4" + strings.Repeat(",4", 20_000)}
+	said = new(bytes.Buffer)
+	cmd.Stderr = said
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, if the test passes
+	lines := bufio.NewScanner(pipe)
+	for range 3 {
+		if !lines.Scan() {
+			t.Fatalf("it ended: %v, said %s", lines.Err(), said)
+		}
+	}
+	return cmd, pipe, said
+}
+
+// A command that a signal ends exits as a shell tells it: 128 and the signal's number.
+func TestSignal_ExitStatus(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		status int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+		cmd, out, said := endless(t)
+		if err := cmd.Process.Signal(c.signal); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, out.(io.Reader)) // until it ends
+		_ = cmd.Wait()                              // the status says how
+		if got := cmd.ProcessState.ExitCode(); got != c.status || said.String() != "rawlane bench latency: interrupted\n" {
+			t.Errorf("%v: status %d, said %q, want status %d", c.signal, got, said, c.status)
+		}
+	}
+}
+
+// A reader that has had enough, as head has, ends the command without a word.
+func TestBrokenPipe_IsQuiet(t *testing.T) {
+	cmd, out, said := endless(t)
+	_ = out.Close() // as head does
+	_ = cmd.Wait()  // the status says how
+	if got := cmd.ProcessState.ExitCode(); got != 141 || said.Len() != 0 {
+		t.Errorf("status %d, said %q, want status 141 and nothing", got, said)
+	}
+}

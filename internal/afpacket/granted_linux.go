@@ -1,0 +1,92 @@
+package afpacket
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Granted is a pair of sockets that another process has opened for this one, bound and filtered,
+// with what that process knows of the interface. A nil *Granted is none.
+type Granted struct {
+	Interface *net.Interface // its name, index, MTU and address
+	MAC       transport.MAC
+	EtherType transport.EtherType
+	Driver    Driver
+	Namespace string     // the sockets' network namespace, which need not be this process's
+	Layout    RingLayout // of the ring that the receiving socket has; zero without one
+	// LockPort locks a port against other processes.
+	LockPort func(cluster uint32, port uint8) (io.Closer, error)
+
+	mu            sync.Mutex // guards what follows
+	receive, send int        // descriptors; -1 once they are taken
+	release       func() error
+}
+
+// NewGranted makes the two descriptors g's, and release the function that Close calls.
+func NewGranted(g *Granted, receive, send int, release func() error) *Granted {
+	g.receive, g.send, g.release = receive, send, release
+	return g
+}
+
+var (
+	errGrantedTwice = errors.New("the grant was used or closed before (a grant is for one link: ask for another)")
+
+	errGrantedPromiscuous = fmt.Errorf("Config.Promiscuous: a granted socket receives frames for this "+
+		"station alone: %w", transport.ErrNotSupported)
+)
+
+// TakeReceive returns the receiving socket, which is the caller's from now on.
+func (g *Granted) TakeReceive() (int, error) {
+	if g == nil {
+		return -1, nil
+	}
+	return g.take(&g.receive)
+}
+
+// TakeSend returns the sending socket, which is the caller's from now on.
+func (g *Granted) TakeSend() (int, error) {
+	if g == nil {
+		return -1, nil
+	}
+	return g.take(&g.send)
+}
+
+func (g *Granted) take(which *int) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fd := *which
+	*which = -1
+	if fd < 0 {
+		return -1, errGrantedTwice
+	}
+	return fd, nil
+}
+
+// Close closes the sockets that nobody has taken, and gives the grant back. Further calls do
+// nothing.
+func (g *Granted) Close() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var err error
+	for _, fd := range []*int{&g.receive, &g.send} {
+		if *fd >= 0 {
+			err = errors.Join(err, unix.Close(*fd))
+			*fd = -1
+		}
+	}
+	if g.release != nil {
+		err = errors.Join(err, g.release())
+		g.release = nil
+	}
+	return err
+}

@@ -1,0 +1,322 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+)
+
+// Grant is sockets that the service has opened for one link.
+type Grant struct {
+	Interface string              // its name
+	MAC       transport.MAC       // its address
+	MTU       int                 // in bytes
+	EtherType transport.EtherType // of the frames that are received
+
+	sockets *afpacket.Granted
+}
+
+// Open asks the service that listens on a Unix socket. The grant is for one ring.Open or
+// packet.Open, whose link closes it.
+// Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the
+// line to add), ErrNoInterface, ErrInterfaceDown; the context's; net.Error if nobody listens.
+func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
+	g, err := open(ctx, socket, r)
+	if err != nil {
+		return nil, fmt.Errorf("grant of %s by %s: %w", r.Interface, socket, err)
+	}
+	return g, nil
+}
+
+func open(ctx context.Context, socket string, r Request) (*Grant, error) {
+	s := &session{socket: socket, request: protocol.Request{
+		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Cluster: r.Cluster,
+		Ring: r.Ring, Slots: r.Slots,
+	}}
+	if err := s.dial(ctx); err != nil {
+		return nil, err
+	}
+	reply, fds, err := s.exchange(ctx, &s.request)
+	if err == nil {
+		err = checkOpened(reply, fds)
+	}
+	if err != nil {
+		closeAll(fds)
+		return nil, errors.Join(err, s.close())
+	}
+	o := reply.Open
+	s.request.Interface, s.request.EtherType = o.Interface, o.EtherType
+	sockets := afpacket.NewGranted(&afpacket.Granted{
+		Interface: &net.Interface{
+			Index: o.Index, MTU: o.MTU, Name: o.Interface, HardwareAddr: o.MAC.HardwareAddr(), Flags: net.FlagUp,
+		},
+		MAC: o.MAC, EtherType: o.EtherType, Namespace: o.Namespace,
+		Driver:   afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
+		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots},
+		LockPort: s.lockPort,
+	}, fds[0], fds[1], s.close)
+	return &Grant{Interface: o.Interface, MAC: o.MAC, MTU: o.MTU, EtherType: o.EtherType, sockets: sockets}, nil
+}
+
+// checkOpened checks what a service has sent: it need not be ours.
+func checkOpened(reply *protocol.Reply, fds []int) error {
+	o := reply.Open
+	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 || o.Slots != 0 && !validRing(o) {
+		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
+	}
+	for _, fd := range fds {
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if err != nil || domain != unix.AF_PACKET {
+			return errors.New("the service sent a descriptor that is no packet socket")
+		}
+	}
+	return nil
+}
+
+func validRing(o *protocol.Opened) bool {
+	powersOfTwo := o.Slots&(o.Slots-1) == 0 && o.SlotSize&(o.SlotSize-1) == 0
+	return o.Slots >= 2 && o.SlotSize > o.MTU && powersOfTwo
+}
+
+// Sockets returns the grant's descriptors, for packages ring and packet.
+func (g *Grant) Sockets() *afpacket.Granted { return g.sockets }
+
+// Close gives a grant back that no link has taken.
+func (g *Grant) Close() error { return g.sockets.Close() }
+
+// fallbackTimeout bounds how long Instead asks. The service answers in a millisecond.
+const fallbackTimeout = 5 * time.Second
+
+// Instead asks the service of this process for the sockets of a kind of link, where the system has
+// refused to open one: refusal is its error, which Instead returns as it is where there is no
+// service.
+func Instead(kind string, refusal error, r Request) (*Grant, error) {
+	socket := Socket()
+	if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) && os.Getenv(EnvSocket) == "" {
+		return nil, refusal
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fallbackTimeout)
+	defer cancel()
+	g, err := Open(ctx, socket, r)
+	switch {
+	case errors.Is(err, transport.ErrPermission):
+		return nil, fmt.Errorf("%s %s: open: no CAP_NET_RAW here; %w", kind, r.Interface, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w; %w", refusal, err)
+	}
+	return g, nil
+}
+
+// session is a connection to the service. The service holds the grant's ring in place, and its
+// locks, as long as the connection is open.
+type session struct {
+	socket  string
+	request protocol.Request // what was asked for at first
+
+	mu     sync.Mutex // guards conn; serialises exchanges
+	conn   *net.UnixConn
+	closed bool
+}
+
+func (s *session) dial(ctx context.Context) error {
+	c, err := new(net.Dialer).DialContext(ctx, "unixpacket", s.socket)
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("nobody listens there: %w (start the service: systemctl start rawlane-grant)", err)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w (this user may not reach the socket: the service's user sets its folder's mode)", err)
+	case err != nil:
+		return err
+	}
+	s.conn = c.(*net.UnixConn)
+	return nil
+}
+
+// exchange sends a request and returns the reply with its descriptors.
+func (s *session) exchange(ctx context.Context, r *protocol.Request) (*protocol.Reply, []int, error) {
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	reply, fds, err := s.converse(r)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("the service does not answer: %w", ctx.Err())
+	}
+	return reply, fds, err
+}
+
+func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) {
+	if _, err := s.conn.Write(protocol.Append(nil, r)); err != nil && !hungUp(err) {
+		return nil, nil, err
+	}
+	// A service that refuses the connection replies, and hangs up without having read the request:
+	// then the first read tells that, and the second one the reply.
+	b, oob := make([]byte, protocol.MaxMessage), make([]byte, unix.CmsgSpace(4*maxDescriptors))
+	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	if errors.Is(err, unix.ECONNRESET) {
+		n, oobn, _, _, err = s.conn.ReadMsgUnix(b, oob)
+	}
+	if err != nil {
+		return nil, nil, errEnded(err)
+	}
+	fds, err := descriptors(oob[:oobn])
+	if err != nil {
+		return nil, fds, err
+	}
+	reply, err := protocol.ParseReply(b[:n])
+	if err == nil && reply.Error != nil {
+		err = refused(reply.Error)
+	}
+	return reply, fds, err
+}
+
+// maxDescriptors is how many a reply may bring.
+const maxDescriptors = 2
+
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
+}
+
+func errEnded(err error) error {
+	if hungUp(err) {
+		return fmt.Errorf("the service hung up: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// descriptors returns those in control messages. They are the caller's, also with an error.
+func descriptors(oob []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("control messages: %w", err)
+	}
+	for i := range messages {
+		rights, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return fds, fmt.Errorf("control messages: %w", err)
+		}
+		fds = append(fds, rights...)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd) // nobody uses them
+	}
+}
+
+// refused turns the service's refusal into an error of package transport.
+func refused(r *protocol.Refusal) error {
+	switch r.Cause {
+	case protocol.Denied, protocol.Limited:
+		return fmt.Errorf("%w: %s", transport.ErrPermission, r.Text)
+	case protocol.NoInterface:
+		return fmt.Errorf("%w: %s", transport.ErrNoInterface, r.Text)
+	case protocol.InterfaceDown:
+		return fmt.Errorf("%w: %s", transport.ErrInterfaceDown, r.Text)
+	case protocol.PortLocked:
+		return &transport.LockedError{PID: r.PID}
+	}
+	return errors.New(r.Text)
+}
+
+// lockTimeout bounds how long a lock is waited for.
+const lockTimeout = 5 * time.Second
+
+// portLock is a lock on a port: the service remembers it as long as the connection is open, and the
+// descriptor holds the port's name, so that it outlives the service.
+type portLock struct {
+	session *session
+	request protocol.Request
+	fds     []int
+	once    sync.Once
+}
+
+func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
+	l := &portLock{session: s, request: s.request}
+	l.request.Do, l.request.Ring, l.request.Slots = protocol.Lock, false, 0
+	l.request.Cluster, l.request.Port = &cluster, port
+	fds, err := s.ask(&l.request)
+	if err != nil {
+		closeAll(fds)
+		return nil, err
+	}
+	l.fds = fds
+	return l, nil
+}
+
+// ask is exchange by any goroutine. A service that was started anew is dialled again.
+func (s *session) ask(r *protocol.Request) (fds []int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, transport.ErrClosed
+	}
+	fds, err = s.askOnce(ctx, r)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		fds, err = s.askOnce(ctx, r)
+	}
+	return fds, err
+}
+
+// askOnce is exchange; a connection that has failed it closes, and dials anew at the next call. The
+// caller holds mu.
+func (s *session) askOnce(ctx context.Context, r *protocol.Request) ([]int, error) {
+	if s.conn == nil {
+		if err := s.dial(ctx); err != nil {
+			return nil, err
+		}
+	}
+	reply, fds, err := s.exchange(ctx, r)
+	if err != nil && (reply == nil || reply.Error == nil) {
+		closeAll(fds)
+		_ = s.conn.Close() // a reply that comes late must not be taken for the next one
+		s.conn, fds = nil, nil
+	}
+	return fds, err
+}
+
+// forget unlocks a port, unless the service has done so by itself: when the connection ended.
+func (s *session) forget(r *protocol.Request) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && s.conn != nil {
+		fds, _ := s.askOnce(ctx, r) // likewise
+		closeAll(fds)
+	}
+}
+
+// Close unlocks the port.
+func (l *portLock) Close() error {
+	l.once.Do(func() {
+		closeAll(l.fds)
+		r := l.request
+		r.Do = protocol.Unlock
+		l.session.forget(&r)
+	})
+	return nil
+}
+
+func (s *session) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed = true; s.conn == nil {
+		return nil
+	}
+	return s.conn.Close()
+}

@@ -1,0 +1,355 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/packet"
+	"github.com/rawlane/rawlane/transport/ring"
+)
+
+func dial(t *testing.T, s *service) *net.UnixConn {
+	t.Helper()
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: s.socket, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// exchange sends bytes and returns the reply, or nil if the service hangs up.
+func exchange(t *testing.T, c *net.UnixConn, request string) *protocol.Reply {
+	t.Helper()
+	if _, err := c.Write([]byte(request)); err != nil {
+		return nil
+	}
+	b := make([]byte, protocol.MaxMessage)
+	n, err := c.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("no answer to %q", request)
+	}
+	if err != nil {
+		return nil
+	}
+	r, err := protocol.ParseReply(b[:n])
+	if err != nil {
+		t.Fatalf("%q was answered by %q", request, b[:n])
+	}
+	return r
+}
+
+// Two thousand programs have a link each, at once; all are served, and forgotten.
+func TestManyClients(t *testing.T) {
+	const clients = 2048
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links %d memory 1G\n", me, clients))
+	before := descriptors(t)
+	grants := make([]*grant.Grant, clients)
+	var running sync.WaitGroup
+	for k := range grants {
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
+			defer cancel()
+			g, err := grant.Open(ctx, s.socket, grant.Request{Interface: "eth0", Ring: true, Slots: 2})
+			if err != nil {
+				t.Errorf("client %d: %v", k, err)
+				return
+			}
+			grants[k] = g
+		})
+	}
+	running.Wait()
+	if t.Failed() {
+		return
+	}
+	_, err := s.tryAsk(grant.Request{Interface: "eth0"})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has 2048 links, all that it may have") {
+		t.Errorf("one more: %v", err)
+	}
+	for _, g := range grants {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	until(t, "forgotten", func() bool { return s.links(me) == 0 && descriptors(t) <= before })
+}
+
+// A user has no more than its limit, in links and in memory of rings; what it gives back it may have
+// again.
+func TestLimits(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links 3 memory 256K\n", me))
+	ring64 := grant.Request{Interface: "eth0", Ring: true, Slots: 64} // of 2 KiB
+	a, b := s.ask(t, ring64), s.ask(t, ring64)
+	_, err := s.tryAsk(ring64)
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has rings of 262144 bytes, and with 131072 more would have over 262144") {
+		t.Errorf("more memory than allowed: %v", err)
+	}
+	until(t, "the refused connection forgotten", func() bool { return s.links(me) == 2 })
+	s.ask(t, grant.Request{Interface: "eth0"})
+	_, err = s.tryAsk(grant.Request{Interface: "eth0"})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has 3 links, all that it may have") ||
+		!strings.Contains(err.Error(), "links 6 memory 262144)") {
+		t.Errorf("more links than allowed: %v", err)
+	}
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "given back", func() bool { return s.links(me) == 1 })
+	s.ask(t, ring64)
+	s.ask(t, ring64)
+}
+
+// Programs that hang up at any moment leave nothing behind.
+func TestHangUp(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links 500 memory 1G\n", me))
+	s.ask(t, grant.Request{Interface: "eth0"}) // the runtime's poller opens what it needs
+	until(t, "one link", func() bool { return len(packetSockets()) == 2 })
+	before := descriptors(t)
+	for k := range 200 {
+		c := dial(t, s)
+		switch k % 4 {
+		case 1:
+			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring":true,"slots":16}`))
+		case 2:
+			exchange(t, c, `{"do":"open","interface":"eth0","ring":true,"slots":16}`) // the descriptors are not taken
+		case 3:
+			exchange(t, c, `{"do":"lock","interface":"eth0","cluster":1,"port":3}`)
+			_, _ = c.Write([]byte(`{"do":"open","interface":"eth0","ring":true,"slots":16}`))
+		}
+		_ = c.Close()
+	}
+	until(t, "nothing left", func() bool { return s.links(me) == 1 && descriptors(t) == before && len(packetSockets()) == 2 })
+	if s.users[me].memory != 0 || len(s.locks) != 0 {
+		t.Errorf("%d bytes and %d locks are left", s.users[me].memory, len(s.locks))
+	}
+}
+
+// Requests that are none are refused and end the connection; a second link is refused.
+func TestMalformedRequests(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	for _, request := range []string{
+		"x", "{}", `{"do":"open"}`, `{"do":"open","interface":"a b"}`, `{"do":"open","interface":"eth0","x":1}`,
+		`{"do":"lock","interface":"eth0","port":3}`, `{"do":"open","interface":"eth0"}{}`,
+		`{"do":"open","interface":"eth0","ring":true,"slots":1}`, strings.Repeat(" ", protocol.MaxMessage+1),
+		`{"do":"open","interface":"eth0","ether_type":65535}`,
+	} {
+		c := dial(t, s)
+		if r := exchange(t, c, request); r == nil || r.Error == nil || r.Error.Cause != protocol.Malformed {
+			t.Errorf("%.40q: %+v, want it refused", request, r)
+		}
+		if r := exchange(t, c, `{"do":"open","interface":"eth0"}`); r != nil {
+			t.Errorf("after %.40q the connection goes on: %+v", request, r)
+		}
+	}
+	c := dial(t, s)
+	if r := exchange(t, c, `{"do":"open","interface":"eth0"}`); r == nil || r.Open == nil {
+		t.Fatalf("%+v", r)
+	}
+	if r := exchange(t, c, `{"do":"open","interface":"eth0"}`); r == nil || r.Error == nil || r.Error.Cause != protocol.Malformed {
+		t.Errorf("a second link: %+v", r)
+	}
+	if r := exchange(t, c, `{"do":"open","interface":"nonesuch"}`); r == nil || r.Error == nil {
+		t.Errorf("a second link: %+v", r)
+	}
+}
+
+// Any bytes, from many programs at once, leave a service that works and has nothing left of them.
+func TestRandomRequests(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	valid := []string{
+		`{"do":"open","interface":"eth0","ring":true,"slots":16}`, `{"do":"lock","interface":"eth0","cluster":1,"port":3}`,
+		`{"do":"unlock","interface":"eth0","cluster":1,"port":3}`, `{"do":"unlock","interface":"gone","cluster":1,"port":3}`,
+	}
+	for range 300 {
+		c := dial(t, s)
+		for range r.IntN(5) {
+			b := []byte(valid[r.IntN(len(valid))])
+			for range r.IntN(3) {
+				b[r.IntN(len(b))] = byte(r.Uint32())
+			}
+			if exchange(t, c, string(b)) == nil {
+				break
+			}
+		}
+		_ = c.Close()
+	}
+	until(t, "nothing left", func() bool { return s.links(me) == 0 })
+	s.ask(t, grant.Request{Interface: "eth0"})
+}
+
+// A program that sends descriptors, or never reads, costs the service nothing.
+func TestHostileClients(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	before := descriptors(t)
+	c := dial(t, s)
+	file, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		_, _, err := c.WriteMsgUnix([]byte(`{"do":"lock","interface":"eth0","cluster":1,"port":3}`), unix.UnixRights(int(file.Fd())), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = file.Close()
+	_ = c.Close()
+	until(t, "nothing left", func() bool { return s.links(me) == 0 && descriptors(t) <= before })
+	deaf := dial(t, s)
+	asked := false
+	until(t, "the deaf one dropped", func() bool {
+		if err := deaf.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := deaf.Write([]byte(`{"do":"lock","interface":"eth0","cluster":1,"port":3}`))
+		if errors.Is(err, os.ErrDeadlineExceeded) && !asked { // its replies fill its socket, and the service waits
+			s.ask(t, grant.Request{Interface: "eth0"}) // others are served meanwhile
+			asked = true
+		}
+		return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	})
+	until(t, "the deaf one forgotten", func() bool { return s.links(me) == 1 })
+}
+
+// The rules are read anew on request; wrong ones change nothing.
+func TestReload(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, "allow user 4711 "+onAny+"\n")
+	request := grant.Request{Interface: "eth0"}
+	_, err := s.tryAsk(request)
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), fmt.Sprintf("(uid %d) may not use eth0", me)) {
+		t.Errorf("no rule allows it: %v", err)
+	}
+	s.write(t, allowMe(onAny))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	g := s.ask(t, request)
+	s.write(t, allowMe("interface"))
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), s.file+":1: ") {
+		t.Errorf("wrong rules: %v", err)
+	}
+	s.ask(t, request)
+	s.write(t, "")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.tryAsk(request); !errors.Is(err, transport.ErrPermission) {
+		t.Errorf("no rules: %v", err)
+	}
+	if l, err := packet.Open("", packet.Config{Grant: g}); err != nil {
+		t.Errorf("what was granted before: %v", err)
+	} else {
+		_ = l.Close()
+	}
+}
+
+// Interfaces that are not there or down are told as by a link of one's own; one that is renamed or
+// goes down later stays the link's.
+func TestInterfacesChange(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface any cluster any ports any"))
+	if _, err := s.tryAsk(grant.Request{Interface: "nonesuch"}); !errors.Is(err, transport.ErrNoInterface) {
+		t.Errorf("no such interface: %v", err)
+	}
+	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
+	rename(t, bed, 0, "eth0", "lan0")
+	peer := openPlain(t, bed, 1, "eth0")
+	send(t, peer, transport.Frame{Dst: l.MAC(), EtherType: transport.EtherTypeDefault, Payload: message(1, 0, 7, "renamed")})
+	received(t, l, "renamed")
+	if lock, err := l.LockPort(1, 1); err != nil {
+		t.Errorf("a port of a renamed interface: %v", err)
+	} else if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+	rename(t, bed, 0, "lan0", "eth0")
+	if err := bed.Node(0).SetUp(0, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.tryAsk(grant.Request{Interface: "eth0"}); !errors.Is(err, transport.ErrInterfaceDown) {
+		t.Errorf("the interface is down: %v", err)
+	}
+	for err := error(nil); !errors.Is(err, transport.ErrInterfaceDown); {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err = l.Wait(ctx); errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal("Wait does not tell that the interface is down")
+		}
+		cancel()
+	}
+}
+
+// A grant is for one link, and of its kind.
+func TestGrantIsForOneLink(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	g := s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
+	l := openRing(t, g)
+	if _, err := ring.Open("", ring.Config{Grant: g}); err == nil || !strings.Contains(err.Error(), "ask for another") {
+		t.Errorf("a second link: %v", err)
+	}
+	_ = l.Close()
+	for name, err := range map[string]error{
+		"a ring without a ring": open2(ring.Open("", ring.Config{Grant: s.ask(t, grant.Request{Interface: "eth0"})})),
+		"a packet with a ring":  open2(packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})})),
+		"promiscuous": open2(packet.Open("", packet.Config{
+			Grant: s.ask(t, grant.Request{Interface: "eth0"}), Promiscuous: true})),
+	} {
+		if err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+	until(t, "all given back", func() bool { return s.links(me) == 0 && len(packetSockets()) == 0 })
+}
+
+func open2[L any](_ L, err error) error { return err }
+
+// What cannot be started says why.
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string, mode os.FileMode) string {
+		name := dir + "/" + fmt.Sprint(mode)
+		if err := errors.Join(os.WriteFile(name, []byte(text), mode), os.Chmod(name, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for _, c := range []struct{ name, file, socket, want string }{
+		{"no rules", dir + "/none", dir + "/s", "no such file"},
+		{"rules of anybody", write("", 0o666), dir + "/s", "chmod o-w"},
+		{"wrong rules", write("deny", 0o600), dir + "/s", `:1: "deny": want allow or limit`},
+		{"a socket that is a file", write("", 0o644), dir + "/" + fmt.Sprint(os.FileMode(0o644)), "is no socket"},
+	} {
+		if _, err := Open(c.socket, Config{Rules: c.file}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
+)
+
+// conn is a program's connection, served by one goroutine. A connection is for one link.
+type conn struct {
+	server *Server
+	unix   *net.UnixConn
+	who    *credentials
+
+	at      *attachment // of the link that was granted
+	sockets *sockets
+	memory  int64            // of the rings; guarded by Server.mu
+	locks   map[portKey]bool // changed by this goroutine alone, under Server.mu
+}
+
+func (c *conn) serve() {
+	defer c.close()
+	b := make([]byte, protocol.MaxMessage+1)
+	for {
+		var deadline time.Time // none for a program that has something
+		if c.sockets == nil && len(c.locks) == 0 {
+			deadline = time.Now().Add(idleTimeout)
+		}
+		if err := c.unix.SetReadDeadline(deadline); err != nil {
+			return
+		}
+		n, err := c.unix.Read(b)
+		if err != nil {
+			return
+		}
+		r, err := protocol.ParseRequest(b[:n])
+		if err != nil {
+			c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "request: " + err.Error()})
+			return
+		}
+		if !c.answer(r) {
+			return
+		}
+	}
+}
+
+func (c *conn) close() {
+	if c.sockets != nil {
+		c.server.threads <- struct{}{}
+		c.sockets.close()
+		<-c.server.threads
+		c.server.log.Info("released", "uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name)
+	}
+	_ = c.unix.Close() // it is over either way
+	c.server.release(c)
+}
+
+// answer carries out a request and replies. It reports whether the connection goes on: a program
+// that was refused hangs up, or asks for something else.
+func (c *conn) answer(r *protocol.Request) bool {
+	switch r.Do {
+	case protocol.Open:
+		return c.open(r)
+	case protocol.Lock:
+		return c.lock(r)
+	}
+	c.unlock(r)
+	return c.reply(&protocol.Reply{})
+}
+
+// open hands over the sockets of a link.
+func (c *conn) open(r *protocol.Request) bool {
+	if c.sockets != nil {
+		return c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "this connection has a link: it is for one"})
+	}
+	scopes, refusal := c.scopes(r)
+	if refusal != nil {
+		return c.refuse(refusal)
+	}
+	at, err := c.server.system.find(r.Interface)
+	if err != nil {
+		return c.refuse(failed(err))
+	}
+	layout := at.layout(r)
+	if refusal := c.server.reserve(c, int64(layout.Bytes())); refusal != nil {
+		return c.refuse(refusal)
+	}
+	c.server.threads <- struct{}{}
+	c.sockets, err = c.server.system.open(at, r, scopes)
+	<-c.server.threads
+	if err != nil {
+		c.server.unreserve(c)
+		return c.refuse(failed(err))
+	}
+	c.at = at
+	defer c.sockets.closeDescriptors()
+	if !c.reply(&protocol.Reply{Open: &protocol.Opened{
+		Interface: at.name, Index: at.index, MTU: at.mtu, MAC: at.mac, EtherType: r.EtherType,
+		FiltersVLANs: at.driver.FiltersVLANs, TxQueues: at.driver.TxQueues, Namespace: at.namespace,
+		SlotSize: layout.SlotSize, Slots: layout.Slots,
+	}}, c.sockets.receive, c.sockets.send) {
+		return false
+	}
+	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
+		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
+	return true
+}
+
+func scopeText(scopes []rules.Scope) string {
+	var texts []string
+	for _, s := range scopes {
+		texts = append(texts, s.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+// scopes returns what the rules allow of a request.
+func (c *conn) scopes(r *protocol.Request) ([]rules.Scope, *protocol.Refusal) {
+	all := c.server.rules.Load().Scopes(c.who.Peer, r.Interface, r.EtherType)
+	if len(all) == 0 {
+		return nil, c.server.deny(c, r, fmt.Sprintf("%s by EtherType %v", r.Interface, r.EtherType))
+	}
+	if r.Cluster == nil {
+		return all, nil
+	}
+	narrow := rules.Narrow(all, *r.Cluster)
+	if len(narrow) == 0 {
+		return nil, c.server.deny(c, r, fmt.Sprintf("cluster %d on %s", *r.Cluster, r.Interface))
+	}
+	return narrow, nil
+}
+
+// lock hands over a port's name.
+func (c *conn) lock(r *protocol.Request) bool {
+	key, refusal := c.claim(r)
+	if refusal != nil {
+		return c.refuse(refusal)
+	}
+	fd, holder, err := c.server.system.lock(transport.PortLockName(key.segment, key.cluster, key.port))
+	switch {
+	case err != nil:
+		c.server.unclaim(c, key)
+		return c.refuse(failed(err))
+	case holder == nil:
+		defer unix.Close(fd)
+		return c.reply(&protocol.Reply{}, fd)
+	case c.server.trusts(holder, r):
+		c.server.unclaim(c, key)
+		return c.refuse(portLocked(holder))
+	}
+	c.server.log.Warn("the name of a port is held by a user without the right to it: ignored",
+		"uid", holder.UID, "pid", holder.pid, "interface", r.Interface, "cluster", key.cluster, "port", key.port)
+	return c.reply(&protocol.Reply{})
+}
+
+// claim books a port for a connection, if its user has the right to it and nobody else has it.
+func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusal) {
+	if !c.server.allows(c.who.Peer, r) {
+		return key, c.server.deny(c, r, fmt.Sprintf("port %d of cluster %d on %s", r.Port, *r.Cluster, r.Interface))
+	}
+	key, err := c.key(r)
+	if err != nil {
+		return key, failed(err)
+	}
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holder := s.locks[key]; holder != nil {
+		return key, portLocked(holder.who)
+	}
+	if len(c.locks) >= maxLocks {
+		return key, &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"this link has %d ports locked, all that it may have", maxLocks)}
+	}
+	if c.locks == nil {
+		c.locks = map[portKey]bool{}
+	}
+	s.locks[key], c.locks[key] = c, true
+	return key, nil
+}
+
+func portLocked(holder *credentials) *protocol.Refusal {
+	return &protocol.Refusal{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.pid}
+}
+
+// key names the port. The interface of the link that was granted may have another name by now.
+func (c *conn) key(r *protocol.Request) (portKey, error) {
+	at := c.at
+	if at == nil || at.name != r.Interface {
+		var err error
+		if at, err = c.server.system.find(r.Interface); err != nil {
+			return portKey{}, err
+		}
+	}
+	return portKey{afpacket.Segment(at.mac, at.index, r.EtherType, at.namespace), *r.Cluster, r.Port}, nil
+}
+
+func (c *conn) unlock(r *protocol.Request) {
+	if key, err := c.key(r); err == nil {
+		c.server.unclaim(c, key)
+	}
+}
+
+// reply sends an answer with descriptors. It reports whether the client can have got it.
+func (c *conn) reply(r *protocol.Reply, fds ...int) bool {
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	if err := c.unix.SetWriteDeadline(time.Now().Add(replyTimeout)); err != nil {
+		return false
+	}
+	_, _, err := c.unix.WriteMsgUnix(protocol.Append(nil, r), oob, nil)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, unix.EPIPE) && !errors.Is(err, net.ErrClosed) {
+		c.server.log.Warn("cannot reply", "uid", c.who.UID, "pid", c.who.pid, "err", err)
+	}
+	return err == nil
+}
+
+func (c *conn) refuse(r *protocol.Refusal) bool {
+	c.server.log.Warn("refused", "uid", c.who.UID, "pid", c.who.pid, "cause", string(r.Cause), "text", r.Text)
+	return c.reply(&protocol.Reply{Error: r})
+}

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"io/fs"
+	"time"
+)
+
+// Bounds of the service.
+const (
+	// maxConns bounds the connections of all users: a connection costs 20 KiB here, besides its
+	// ring. Further ones are refused.
+	maxConns = 4096
+	// maxLocks is how many ports a connection may have locked: those of one cluster.
+	maxLocks = 256
+	// maxThreads bounds how many sockets are opened or closed at one time. Each takes some 20 ms,
+	// in which the kernel waits for its readers (synchronize_net), and a thread.
+	maxThreads = 64
+	// idleTimeout ends connections that have nothing and ask for nothing.
+	idleTimeout = 10 * time.Second
+	// replyTimeout ends connections that do not read what they asked for.
+	replyTimeout = 5 * time.Second
+	// socketMode lets anybody ask: what each may have is the rules', and who may have nothing is
+	// told why.
+	socketMode fs.FileMode = 0o666
+)

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
+)
+
+// Locks on ports.
+//
+// The service remembers who has which port. It also takes the name under which programs with
+// CAP_NET_RAW of their own lock a port (mcd.OpenPort), and hands that on: so both exclude each
+// other, and a service that was started anew finds the port taken.
+//
+// Anybody can take such a name. The kernel tells who listens there (SO_PEERCRED): one that has the
+// right to the port counts; root and this service do; a stranger does not.
+
+// lockName takes the name of an abstract Unix socket. If it is taken, holder is who listens there.
+func lockName(name string) (fd int, holder *credentials, err error) {
+	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, nil, fmt.Errorf("lock: %w", err)
+	}
+	addr := &unix.SockaddrUnix{Name: "@" + name}
+	if err = unix.Bind(fd, addr); err == nil {
+		err = unix.Listen(fd, 1)
+	}
+	if err == nil {
+		return fd, nil, nil
+	}
+	_ = unix.Close(fd) // the first error counts
+	if !errors.Is(err, unix.EADDRINUSE) {
+		return -1, nil, fmt.Errorf("lock: %w", err)
+	}
+	holder, err = listener(addr)
+	return -1, holder, err
+}
+
+// listener returns who has the name: by a connection, or, if its owner has not begun to listen or
+// has as many connections as it may, by the socket's owner, without its process and groups.
+func listener(addr *unix.SockaddrUnix) (*credentials, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	defer unix.Close(fd)
+	if unix.Connect(fd, addr) == nil {
+		return socketCredentials(fd)
+	}
+	uid, err := socketOwner(addr.Name)
+	if err != nil {
+		return nil, fmt.Errorf("lock: who has the name: %w", err)
+	}
+	return &credentials{Peer: rules.Peer{UID: uid}}, nil
+}
+
+// trusts reports whether the holder of a port's name has the right to it.
+func (s *Server) trusts(holder *credentials, r *protocol.Request) bool {
+	return holder.UID == 0 || holder.UID == uint32(os.Geteuid()) || s.allows(holder.Peer, r)
+}
+
+// allows reports whether the rules give a port to a program.
+func (s *Server) allows(p rules.Peer, r *protocol.Request) bool {
+	return slices.ContainsFunc(s.rules.Load().Scopes(p, r.Interface, r.EtherType), func(sc rules.Scope) bool {
+		return sc.Has(*r.Cluster, r.Port)
+	})
+}
+
+// unclaim gives a port back.
+func (s *Server) unclaim(c *conn, key portKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[key] == c {
+		delete(s.locks, key)
+		delete(c.locks, key)
+	}
+}
+
+// unreserve undoes reserve.
+func (s *Server) unreserve(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[c.who.UID].memory -= c.memory
+	c.memory = 0
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
+)
+
+// endpoint opens an endpoint of cluster 1 on a link, for as long as the test.
+func endpoint(t *testing.T, l transport.Link) *mcd.Endpoint {
+	t.Helper()
+	e, err := mcd.Open(mcd.Config{Cluster: 1}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func (s *service) endpoint(t *testing.T) *mcd.Endpoint {
+	t.Helper()
+	return endpoint(t, openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})))
+}
+
+func mustOpenPort(t *testing.T, e *mcd.Endpoint, id mcd.PortID) *mcd.Port {
+	t.Helper()
+	p, err := e.OpenPort(id, mcd.PortOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// mustBeBusy expects the port to be another program's, whose number the error tells: in these tests
+// always this process.
+func mustBeBusy(t *testing.T, e *mcd.Endpoint, id mcd.PortID) {
+	t.Helper()
+	_, err := e.OpenPort(id, mcd.PortOptions{})
+	var busy *mcd.PortBusyError
+	if !errors.As(err, &busy) || busy.Port != id || busy.PID != os.Getpid() {
+		t.Errorf("port %d: %v, want it busy by process %d", id, err, os.Getpid())
+	}
+}
+
+// A port is one program's: of those with grants, and of those with privilege of their own.
+func TestPortsExclude(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports 1-4"))
+	a, b, plain := s.endpoint(t), s.endpoint(t), endpoint(t, openPlain(t, bed, 0, "eth0"))
+	p := mustOpenPort(t, a, 1)
+	mustBeBusy(t, b, 1)
+	inNamespace(t, bed, func() { mustBeBusy(t, plain, 1) })
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	q := mustOpenPort(t, b, 1)
+	mustBeBusy(t, a, 1)
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inNamespace(t, bed, func() { p = mustOpenPort(t, plain, 1) })
+	for range 5 { // more than its listener takes connections
+		if _, err := a.OpenPort(1, mcd.PortOptions{}); !errors.Is(err, mcd.ErrPortBusy) {
+			t.Errorf("port 1 of a program with privilege: %v, want it busy", err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpenPort(t, a, 1)
+	if err := a.Close(); err != nil { // and with it the connection
+		t.Fatal(err)
+	}
+	until(t, "free", func() bool { return s.links(me) == 1 })
+	mustOpenPort(t, b, 1)
+}
+
+// inNamespace runs f on the thread of node 0: names of Unix sockets are a network namespace's.
+func inNamespace(t *testing.T, bed *testbed.Bed, f func()) {
+	t.Helper()
+	_ = bed.Node(0).Do(func() error { f(); return nil })
+}
+
+// A program gets the ports that the rules give it, and no others.
+func TestPortsAreTheRules(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports 1-4")+
+		allowMe("interface eth0 cluster 2 ports any"))
+	e := s.endpoint(t)
+	_, err := e.OpenPort(5, mcd.PortOptions{})
+	if !errors.Is(err, transport.ErrPermission) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("may not use port 5 of cluster 1 on eth0: no line of %s allows it", s.file)) {
+		t.Errorf("port 5: %v", err)
+	}
+	mustOpenPort(t, e, 4)
+}
+
+// Locks outlive the service, and are found again by the next one; a link goes on without it, and
+// locks more ports with its successor.
+func TestPortsOutliveTheService(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports any"))
+	a := s.endpoint(t)
+	p := mustOpenPort(t, a, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.OpenPort(2, mcd.PortOptions{}); err == nil || !strings.Contains(err.Error(), "start the service") {
+		t.Errorf("a port without the service: %v", err)
+	}
+	s.start(t, inNode{bed.Node(0)})
+	b := s.endpoint(t)
+	mustBeBusy(t, b, 1)
+	mustOpenPort(t, a, 2)
+	mustBeBusy(t, b, 2)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpenPort(t, b, 1)
+}
+
+// squat has a stranger take the name of a port, for as long as the test.
+func squat(t *testing.T, bed *testbed.Bed, name string) {
+	t.Helper()
+	cmd := asNobody(exec.Command("/proc/self/exe"))
+	cmd.Env = append(os.Environ(), takeName+"="+name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := bed.Node(0).Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "taken\n" {
+		t.Fatalf("the stranger said %q, %v", line, err)
+	}
+}
+
+// A stranger who takes a port's name keeps nobody from the port that has the right to it; one that
+// has the right itself does.
+func TestPortsOfStrangers(t *testing.T) {
+	needUsers(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports any"))
+	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
+	squat(t, bed, transport.PortLockName(l.Segment(), 1, 9))
+	squat(t, bed, transport.PortLockName(l.Segment(), 1, 10))
+	e, other := endpoint(t, l), s.endpoint(t)
+	for range 5 { // more than the stranger's listener takes connections
+		p := mustOpenPort(t, e, 9)
+		mustBeBusy(t, other, 9)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := `msg="the name of a port is held by a user without the right to it: ignored" uid=65534`; !strings.Contains(s.journal.String(), want) {
+		t.Errorf("no %q in\n%s", want, s.journal)
+	}
+	s.write(t, allowMe("interface eth0 cluster 1 ports any")+"allow user 65534 interface eth0 cluster 1 ports 10\n")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := e.OpenPort(10, mcd.PortOptions{}); !errors.Is(err, mcd.ErrPortBusy) {
+			t.Errorf("port 10: %v, want it busy", err)
+		}
+	}
+	mustOpenPort(t, e, 9)
+}
+
+// The owner of a name is told also of a socket that does not listen, and of none if there is none.
+func TestSocketOwner(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	inNamespace(t, bed, func() {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(fd)
+		if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@rawlane/name"}); err != nil {
+			t.Error(err)
+		}
+		if _, who, err := lockName("rawlane/name"); err != nil || who == nil || who.UID != me {
+			t.Errorf("the name that this user has bound: %v, %v", who, err)
+		}
+		if _, err := socketOwner("@rawlane/nam"); !errors.Is(err, errNoOwner) {
+			t.Errorf("a name that nobody has: %v", err)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
+)
+
+// ReadRules reads a file of rules. The error lists each wrong line. A file that anybody may write
+// is refused.
+func ReadRules(path string) (*Rules, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	if info.Mode()&0o002 != 0 {
+		return nil, fmt.Errorf("rules: %s: anybody may write it (chmod o-w %s)", path, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, rules.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	return rules.Parse(path, text, rules.Lookup{User: userID, Group: groupID})
+}
+
+func userID(name string) (uint32, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, fmt.Errorf("no such user: %w", err)
+	}
+	return parseID(u.Uid)
+}
+
+func groupID(name string) (uint32, error) {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, fmt.Errorf("no such group: %w", err)
+	}
+	return parseID(g.Gid)
+}
+
+func parseID(text string) (uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), err
+}
+
+// userName is a user's name for messages, or its number.
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}

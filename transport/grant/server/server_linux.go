@@ -1,0 +1,234 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/unixsocket"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
+)
+
+// Server is a service on a Unix socket, for the network namespace in which it was opened.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	listener *unixsocket.Listener
+	rules    atomic.Pointer[Rules]
+	system   system
+	served   sync.WaitGroup // the goroutines that Open and accept start
+	threads  chan struct{}  // capacity maxThreads: who opens or closes sockets has put a token in
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	conns  map[*conn]bool
+	users  map[uint32]*usage
+	locks  map[portKey]*conn
+}
+
+// system is what the service asks of the kernel. Tests put it into other network namespaces.
+type system interface {
+	find(ifname string) (*attachment, error)
+	open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*sockets, error)
+	lock(name string) (fd int, holder *credentials, err error)
+}
+
+// usage is what a user has at the moment.
+type usage struct {
+	links  int
+	memory int64
+}
+
+// portKey is a port, as programs of one segment compete for it.
+type portKey struct {
+	segment string
+	cluster uint32
+	port    uint8
+}
+
+// Open listens on a Unix socket that anybody may connect to, and serves until Close.
+func Open(socket string, cfg Config) (*Server, error) { return open(socket, cfg, kernel{}) }
+
+func open(socket string, cfg Config, sys system) (*Server, error) {
+	s := &Server{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
+		threads: make(chan struct{}, maxThreads),
+		conns:   map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+	}
+	if err := s.Reload(); err != nil {
+		return nil, fmt.Errorf("grant: %w", err)
+	}
+	l, err := unixsocket.Listen("unixpacket", socket, socketMode)
+	if err != nil {
+		return nil, fmt.Errorf("grant: listen on %s: %w", socket, err)
+	}
+	s.listener = l
+	s.served.Go(s.accept) // until Close closes the listener
+	return s, nil
+}
+
+// Reload reads the rules anew. If they are wrong the old ones stay. What was granted stays.
+func (s *Server) Reload() error {
+	r, err := ReadRules(s.cfg.Rules)
+	if err == nil {
+		s.rules.Store(r)
+	}
+	return err
+}
+
+// Close ends the connections. The programs keep their sockets.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	for c := range s.conns {
+		_ = c.unix.Close() // ends its goroutine
+	}
+	s.mu.Unlock()
+	err := s.listener.Close()
+	s.served.Wait()
+	return err
+}
+
+// acceptPause is how long the service waits after it could not accept: without descriptors the next
+// try would fail at once.
+const acceptPause = 100 * time.Millisecond
+
+func (s *Server) accept() {
+	for {
+		u, err := s.listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.log.Error("cannot accept a connection", "err", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		s.admit(u)
+	}
+}
+
+// admit starts to serve a connection, if its user may have one more.
+func (s *Server) admit(u *net.UnixConn) {
+	who, err := peer(u)
+	if err != nil {
+		s.log.Error("cannot tell who connects", "err", err)
+		_ = u.Close()
+		return
+	}
+	c := &conn{server: s, unix: u, who: who}
+	if refusal := s.register(c); refusal != nil {
+		c.refuse(refusal)
+		_ = u.Close() // the client has the reply
+		return
+	}
+	s.served.Go(c.serve) // until the client hangs up, or Close does
+}
+
+func (s *Server) register(c *conn) *protocol.Refusal {
+	limit := s.rules.Load().Limit(c.who.Peer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.users[c.who.UID]
+	switch {
+	case s.closed:
+		return &protocol.Refusal{Cause: protocol.Failed, Text: "the service is ending"}
+	case len(s.conns) >= maxConns:
+		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"the service has %d connections, all that it takes", maxConns)}
+	case u != nil && u.links >= limit.Links, limit.Links == 0:
+		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
+			userName(c.who.UID), limit.Links, s.cfg.Rules, userName(c.who.UID), max(1, 2*limit.Links), limit.Memory)}
+	}
+	if u == nil {
+		u = &usage{}
+		s.users[c.who.UID] = u
+	}
+	u.links++
+	s.conns[c] = true
+	return nil
+}
+
+// reserve books a ring for a user.
+func (s *Server) reserve(c *conn, bytes int64) *protocol.Refusal {
+	limit := s.rules.Load().Limit(c.who.Peer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.users[c.who.UID]
+	if u.memory+bytes > limit.Memory {
+		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"user %s has rings of %d bytes, and with %d more would have over %d "+
+				"(ask for fewer slots, or raise it in %s: limit user %s links %d memory %d)",
+			userName(c.who.UID), u.memory, bytes, limit.Memory,
+			s.cfg.Rules, userName(c.who.UID), limit.Links, u.memory+bytes)}
+	}
+	u.memory += bytes
+	c.memory += bytes
+	return nil
+}
+
+// release forgets a connection.
+func (s *Server) release(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range c.locks {
+		delete(s.locks, key)
+	}
+	u := s.users[c.who.UID]
+	u.links--
+	u.memory -= c.memory
+	if u.links == 0 {
+		delete(s.users, c.who.UID)
+	}
+	delete(s.conns, c)
+}
+
+// kernel is the system in this process's network namespace.
+type kernel struct{}
+
+func (kernel) find(ifname string) (*attachment, error) { return findInterface(ifname) }
+
+func (kernel) open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*sockets, error) {
+	return a.open(r, scopes)
+}
+
+func (kernel) lock(name string) (int, *credentials, error) { return lockName(name) }
+
+// deny says what would have to be in the rules.
+func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refusal {
+	rules := s.rules.Load()
+	name := userName(c.who.UID)
+	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
+		"(add to it: allow user %s interface %s cluster any ports any",
+		name, c.who.UID, what, rules.Name, name, r.Interface)
+	if r.EtherType != transport.EtherTypeDefault {
+		text += fmt.Sprintf(" ethertype %v", r.EtherType)
+	}
+	text += ", and tell the service: systemctl reload rawlane-grant"
+	if groups := rules.GroupsOn(r.Interface, r.EtherType); len(groups) > 0 {
+		text += fmt.Sprintf("; or join group %s: usermod -aG %s %s", groups[0], groups[0], name)
+	}
+	return &protocol.Refusal{Cause: protocol.Denied, Text: text + ")"}
+}
+
+// failed is the refusal of what the system has refused.
+func failed(err error) *protocol.Refusal {
+	text := err.Error()
+	if errors.Is(err, os.ErrPermission) {
+		text += " (the service itself lacks CAP_NET_RAW: AmbientCapabilities in its unit)"
+	}
+	return &protocol.Refusal{Cause: cause(err), Text: text}
+}

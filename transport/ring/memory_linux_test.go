@@ -1,0 +1,67 @@
+package ring
+
+import (
+	"bytes"
+	"runtime/debug"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// A ring's default size is bounded in slots and in bytes, whatever the MTU.
+func TestDefaultSlots_AreBoundedInMemory(t *testing.T) {
+	for mtu, want := range map[int]int{68: 1024, 1500: 1024, 9000: 1024, 16000: 1024, 16300: 512, 65535: 128} {
+		if got := afpacket.NewRingLayout(mtu, 0).Slots; got != want {
+			t.Errorf("MTU %d: %d slots, want %d", mtu, got, want)
+		}
+	}
+	bed := testbed.ForTest(t, testbed.Config{MTU: 65535})
+	a, _ := testbed.OpenPair(t, bed, func(name string) (*Link, error) { return Open(name, Config{}) })
+	if n := len(a.socket.ring.memory); n > 16<<20 {
+		t.Errorf("MTU 65535: %d bytes", n)
+	}
+}
+
+// A program that reads a view after Close reads nothing of use, and goes on.
+func TestClose_UnderAReadersViews(t *testing.T) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a fault then fails this test alone
+	bed := testbed.ForTest(t, testbed.Config{})
+	open := func(node int) (l *Link) {
+		err := bed.Node(node).Do(func() (err error) { l, err = Open("eth0", Config{}); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	a := open(0)
+	defer a.Close()
+	sum := 0
+	for range 3 {
+		b := open(1)
+		frame := transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: []byte("a view")}
+		if _, err := a.Send([]transport.Frame{frame}); err != nil {
+			t.Fatal(err)
+		}
+		views := make([]transport.Frame, 1)
+		for n := 0; n == 0; {
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n, _ = b.Poll(views)
+		}
+		if !bytes.HasPrefix(views[0].Payload, []byte("a view")) {
+			t.Errorf("received %q", views[0].Payload)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range views[0].Payload {
+			sum += int(c)
+		}
+	}
+	if sum != 0 {
+		t.Errorf("the ring of a closed link still has frames in it (sum %d)", sum)
+	}
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
+	"github.com/rawlane/rawlane/vlan/plan"
+)
+
+// A manager with a failover has the overrides of before its restart; one without has none, and
+// neither has one whose file is broken or of another plan.
+func TestOverridesSurviveARestart(t *testing.T) {
+	self, b, c := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}, transport.MAC{2, 0, 0, 0, 0, 3}
+	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for _, m := range []transport.MAC{self, b, c} {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: m, VID: 1})
+	}
+	file := filepath.Join(t.TempDir(), "state")
+	start := func(keep bool) *Server {
+		t.Helper()
+		s, err := New(Config{MAC: self, Plan: p, State: file, KeepOverrides: keep})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	expect := func(when string, s *Server, vids ...transport.VID) {
+		t.Helper()
+		for i, dst := range []transport.MAC{b, c} {
+			if now, preferred := s.VIDs(dst); now != vids[i] || preferred != 1 {
+				t.Errorf("%s: VIDs %d and %d to node %d, want %d and 1", when, now, preferred, i+1, vids[i])
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := start(true)
+	for _, dst := range []transport.MAC{b, c} {
+		if err := s.Override("no answer", api.Change{A: self, B: dst, VID: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Restore("has held", b)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // it is written behind the change
+		f := overrideFile{path: file + ".overrides"}
+		if kept, err := f.read(); err == nil && len(kept) == 1 || time.Now().After(deadline) {
+			break
+		}
+	}
+	expect("at first", s, 1, 2)
+	s = start(true)
+	if of := s.rib.Of(rib.Failover); len(of) != 1 || of[0].Reason != "no answer" {
+		t.Errorf("%+v", of)
+	}
+	expect("after a restart", s, 1, 2)
+	expect("without failover", start(false), 1, 1)
+	if _, err := os.Stat(file + ".overrides"); err == nil {
+		t.Error("a manager without failover has left the file for a later one")
+	}
+	for name, content := range map[string]string{
+		"broken":           `[{"a":`,
+		"of other nodes":   `[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:99","vid":2}]`,
+		"of another VID":   `[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":9}]`,
+		"of an ill reason": `[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":2,"reason":"\u001b[2J"}]`,
+	} {
+		if err := os.WriteFile(file+".overrides", []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		expect("a file "+name, start(true), 1, 1)
+	}
+	s = start(true)
+	if err := s.Override("no answer", api.Change{A: self, B: b, VID: 2}); err != nil {
+		t.Fatal(err)
+	}
+	one := *p
+	one.VIDs = []transport.VID{1}
+	if _, err := s.SetPlan(&one, ""); err != nil {
+		t.Fatal(err)
+	}
+	expect("a plan without the VID", s, 1, 1)
+	expect("and after a restart", start(true), 1, 1)
+}
