@@ -28,8 +28,8 @@ const (
 //	 2 credit: how many frames from Ack on the sender of this accepts, 2 bytes
 //	 4 incarnation of the sender, 4 bytes; not 0
 //	 8 incarnation of the receiver, as the sender knows it, 4 bytes; 0 in a Hello
-//	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0. Ack: the number
-//	   of a probe (with flag 4), or of the probe that it answers, or 0
+//	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0. Ack: the
+//	   number of a probe (with flag 4), or of the probe that it answers, or 0
 //	16 Ack: the next frame expected, 4 bytes. HelloAck: the response, which is the challenge
 //	20 in an Ack: SACK, 0 to 4 words of 8 bytes, as many as it takes; see SACK
 //	20 in Data: records
