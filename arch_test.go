@@ -37,7 +37,8 @@ var floors = []struct {
 	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation"}},
 	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},
-	{"barrier/internal/engine", []string{"barrier/schedule", "internal/congestion", "internal/monotime"}},
+	{"barrier/internal/agreement", []string{"internal/monotime"}},
+	{"barrier/internal/engine", []string{"barrier/internal/agreement", "barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch"}},
@@ -96,7 +97,7 @@ var cores = []string{
 	"mcd/internal/wire", "mcd/internal/auth", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
 	"internal/impair", "internal/timewheel",
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
-	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
+	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable", "transport/grant/internal/rules", "transport/grant/internal/protocol",
 }
 
