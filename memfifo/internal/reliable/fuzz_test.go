@@ -12,7 +12,10 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, HeaderLen))
 	b := make([]byte, HeaderLen)
-	(&Header{Kind: Data, Src: 1, Dst: 2, Sequence: 3, Ack: 4, SACK: 5}).put(b)
+	(&Header{Kind: Data, Src: 1, Dst: 2, Sequence: 3, Ack: 4}).put(b)
+	f.Add(b)
+	b = make([]byte, maxAckLen)
+	(&Header{Kind: Ack, Src: 1, Dst: 2, Ack: 4, SACK: SACK{3: 5}}).put(b)
 	f.Add(b)
 	for kind := Data; kind < kinds; kind++ {
 		long := make([]byte, 100)
@@ -26,7 +29,7 @@ func FuzzParse(f *testing.F) {
 		if Parse(b, &h) != nil {
 			return
 		}
-		var again [ackLen]byte
+		var again [maxAckLen]byte
 		if n := h.put(again[:]); string(again[:n]) != string(b[:n]) {
 			t.Errorf("%x, then %x", b[:n], again[:n])
 		}
