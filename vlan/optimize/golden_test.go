@@ -115,9 +115,9 @@ func line(r *optimize.Report, err error) string {
 		r.LowerBound, r.Before.Squares, r.After.Squares, len(r.Changes), r.Stopped, r.Tried, sum.Sum32())
 }
 
-// The default effort is some seconds of search.
+// The default effort is a few tenths of a second of search.
 func TestDefaultEffort(t *testing.T) {
 	if optimize.DefaultEffort != 8388608 {
-		t.Errorf("%d, and the documents say 8,388,608", optimize.DefaultEffort)
+		t.Errorf("%d, want 8,388,608", optimize.DefaultEffort)
 	}
 }
