@@ -37,13 +37,16 @@ var floors = []struct {
 	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation"}},
 	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},
-	{"barrier/internal/engine", []string{"barrier/schedule", "internal/congestion", "internal/monotime"}},
+	{"barrier/internal/agreement", []string{"internal/monotime"}},
+	{"barrier/internal/engine", []string{"barrier/internal/agreement", "barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
-	{"mcd", []string{"mcd/internal/...", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch"}},
+	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
+	{"mcd/internal/auth", []string{"mcd/internal/wire", "transport", "internal/monotime"}},
+	{"mcd/keyring", nil},
 	{"vlan", []string{"transport"}},
 	{"vlan/topology", []string{"vlan/internal/strictyaml", "transport", "internal/prng"}},
 	{"vlan/plan", []string{"vlan", "vlan/topology", "vlan/internal/strictyaml", "transport"}},
@@ -91,10 +94,10 @@ var floors = []struct {
 
 // cores compute: time, chance and frames come to them as arguments.
 var cores = []string{
-	"mcd/internal/wire", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
+	"mcd/internal/wire", "mcd/internal/auth", "internal/l2switch", "internal/monotime", "internal/prng", "internal/congestion",
 	"internal/impair", "internal/timewheel",
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
-	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
+	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable", "transport/grant/internal/rules", "transport/grant/internal/protocol",
 }
 

@@ -9,17 +9,25 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
 
 const (
-	// HeaderLen is what a message costs of the link's MTU, in bytes.
+	// HeaderLen is what a message costs of the link's MTU, in bytes, on an endpoint without keys.
 	HeaderLen = wire.HeaderLen
-	// WireVersion is the version of the wire format that this package speaks. Frames of others are
-	// dropped.
+	// AuthHeaderLen is the same on an endpoint with keys.
+	AuthHeaderLen = wire.AuthHeaderLen
+	// WireVersion is the version of the wire format that endpoints without keys speak. Frames of
+	// others are dropped.
 	WireVersion = wire.Version
+	// AuthWireVersion is the one that endpoints with keys speak.
+	AuthWireVersion = wire.AuthVersion
 	// Ports is the number of ports of a node.
 	Ports = 256
 )
@@ -46,6 +54,12 @@ type Config struct {
 	// Where waits usually cost more than this, they sleep at once. So does one while eight others
 	// spin.
 	Spin time.Duration
+	// KeyFile names the cluster's key file: frames are authenticated then, and those of nodes
+	// without the key are refused. It is read again about once a second, when it has changed. See
+	// package keyring, and docs/security.md for what that protects.
+	KeyFile string
+	// Keys are the cluster's keys, for programs that have them from elsewhere. See SetKeys.
+	Keys *keyring.Ring
 }
 
 const (
@@ -71,7 +85,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-func (c *Config) validate(links []transport.Link) error {
+func (c *Config) validate(links []transport.Link, headerLen int) error {
 	if len(links) == 0 {
 		return errors.New("no links (want at least one)")
 	}
@@ -79,9 +93,9 @@ func (c *Config) validate(links []transport.Link) error {
 		return fmt.Errorf("Config.Node %d: out of range (0 to %d)", c.Node, MaxNodeID)
 	}
 	for _, l := range links {
-		if l.MTU() <= HeaderLen {
+		if l.MTU() <= headerLen {
 			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)",
-				transport.Name(l), l.MTU(), HeaderLen)
+				transport.Name(l), l.MTU(), headerLen)
 		}
 	}
 	return nil
@@ -93,6 +107,8 @@ type Endpoint struct {
 	cfg        Config
 	nics       []nic
 	maxPayload int
+	headerLen  int
+	auth       *authenticator // nil: no keys
 	router     router
 
 	table   atomic.Pointer[table]
@@ -123,7 +139,8 @@ type Endpoint struct {
 type nic struct {
 	link  transport.Link
 	mac   transport.MAC
-	limit int // longest message
+	limit int       // longest message
+	auth  *authLink // nil: no keys
 	queue sendQueue
 }
 
@@ -131,7 +148,16 @@ type nic struct {
 // endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are
 // still the caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
-	if err := cfg.validate(links); err != nil {
+	opened := clock.Now()
+	ring, err := cfg.ring()
+	if err != nil {
+		return nil, fmt.Errorf("open endpoint: %w", err)
+	}
+	headerLen := HeaderLen
+	if ring != nil {
+		headerLen = AuthHeaderLen
+	}
+	if err := cfg.validate(links, headerLen); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	cfg.setDefaults()
@@ -139,12 +165,13 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		cfg:        cfg,
 		nics:       make([]nic, len(links)),
 		maxPayload: math.MaxUint16,
+		headerLen:  headerLen,
 		router:     newRouter(cfg.Router),
 		ended:      make(chan struct{}),
 	}
 	for i, l := range links {
 		n := &e.nics[i]
-		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-HeaderLen, math.MaxUint16)
+		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
 		n.queue.link = l
 		e.maxPayload = min(e.maxPayload, n.limit)
 	}
@@ -157,12 +184,32 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e.pollState.init(links)
+	e.startAuth(ring, opened)
 	e.running.Add(len(links) + 1)
 	for nic := range links {
 		go e.linkLoop(nic) // ends when the link is closed, by Close, which waits for it
 	}
 	go e.unmaskLoop() // likewise, when masked is closed
+	if ring != nil {
+		time.Sleep(auth.OpeningTime - clock.Now().Sub(opened))
+	}
 	return e, nil
+}
+
+// startAuth has the endpoint authenticate frames, if it has keys.
+func (e *Endpoint) startAuth(ring *keyring.Ring, opened monotime.Time) {
+	if ring == nil {
+		return
+	}
+	e.auth = newAuthenticator()
+	if e.auth.file.path = e.cfg.KeyFile; e.cfg.KeyFile != "" {
+		e.auth.file.changed()
+	}
+	for nic := range e.nics {
+		e.nics[nic].auth = newAuthLink(e, nic, ring, opened)
+	}
+	e.running.Add(1)
+	go e.authLoop() // ends when ended is closed, by Close, which waits for it
 }
 
 // Node returns this node's number.
@@ -173,6 +220,10 @@ func (e *Endpoint) Cluster() ClusterID { return e.cfg.Cluster }
 
 // MaxPayload returns the longest message, in bytes, that fits every link of the endpoint.
 func (e *Endpoint) MaxPayload() int { return e.maxPayload }
+
+// HeaderLen returns what a message costs of the link's MTU, in bytes: HeaderLen, or AuthHeaderLen
+// with keys.
+func (e *Endpoint) HeaderLen() int { return e.headerLen }
 
 // NICs returns the number of links.
 func (e *Endpoint) NICs() int { return len(e.nics) }
@@ -187,18 +238,12 @@ func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic]
 // false if there was none.
 func (e *Endpoint) Foreign() (from transport.MAC, version int, ok bool) {
 	v := e.foreign.Load()
-	for i := range from {
-		from[i] = byte(v >> (8 * i))
-	}
-	return from, int(v >> 48 & 0xff), v != 0
+	from, ok = unpackMAC(v)
+	return from, int(v >> 48 & 0xff), ok
 }
 
 func (e *Endpoint) noteForeign(from transport.MAC, version int) {
-	v := uint64(version)<<48 | 1<<63
-	for i := range from {
-		v |= uint64(from[i]) << (8 * i)
-	}
-	e.foreign.Store(v)
+	e.foreign.Store(uint64(version)<<48 | packMAC(from))
 }
 
 // Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
@@ -218,7 +263,7 @@ func (e *Endpoint) Close() error {
 		e.nics[i].queue.stop()
 		errs = append(errs, e.nics[i].link.Close())
 	}
-	e.wakePollWaiters(len(e.nics))
+	e.wakePollWaiters(cap(e.pollUnlocked))
 	close(e.masked)
 	close(e.ended)
 	e.running.Wait()

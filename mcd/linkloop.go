@@ -41,7 +41,10 @@ func (e *Endpoint) lockPoll() bool {
 	e.pollWaiters.Add(1)
 	defer e.pollWaiters.Add(-1)
 	for !e.tryLockPoll() {
-		<-e.pollUnlocked
+		select {
+		case <-e.pollUnlocked:
+		case <-e.ended:
+		}
 		if e.closed.Load() {
 			return false
 		}

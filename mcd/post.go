@@ -51,6 +51,7 @@ func transmitPosted(ds []*SendDesc) (sent int, err error) {
 	p, nic := ds[0].port, ds[0].NIC
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
+	p.checkpoint(nic)
 	for i, d := range ds {
 		p.address(nic, d.To, d.neighbour)
 		p.out.copyIn(i, d.Payload)

@@ -14,9 +14,9 @@ import (
 // shared well.
 const sendBatch = 64
 
-// Headroom is what a message that is sent in place leaves free before it, in bytes: for our header
-// and Ethernet's.
-const Headroom = transport.MaxHeaderLen + HeaderLen
+// Headroom is what a message that is sent in place leaves free before it, in bytes: for Ethernet's
+// header and the longer one of ours.
+const Headroom = transport.MaxHeaderLen + AuthHeaderLen
 
 // Send sends b to a port of another node, over the first link. It returns when b may be reused;
 // that is not to say that the message arrived. While the link has no room it waits, and so ends
@@ -81,6 +81,7 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	if err := p.admit(nic, n); err != nil {
 		return err
 	}
+	p.checkpoint(nic)
 	p.address(nic, to, n)
 	p.out.copyIn(0, b)
 	_, err = p.transmit(nic, 1)
@@ -101,6 +102,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	if err := p.admit(nic, peer); err != nil {
 		return 0, err
 	}
+	p.checkpoint(nic)
 	p.address(nic, to, peer)
 	for _, b := range bs[:min(len(bs), sendBatch)] {
 		if err = p.e.nics[nic].fits(to, len(b)-Headroom); err != nil {
