@@ -104,16 +104,13 @@ func (c *conn) open(r *protocol.Request) bool {
 	}
 	c.at = at
 	defer c.sockets.closeDescriptors()
-	if !c.reply(&protocol.Reply{Open: &protocol.Opened{
+	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
+		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
+	return c.reply(&protocol.Reply{Open: &protocol.Opened{
 		Interface: at.name, Index: at.index, MTU: at.mtu, MAC: at.mac, EtherType: r.EtherType,
 		FiltersVLANs: at.driver.FiltersVLANs, TxQueues: at.driver.TxQueues, Namespace: at.namespace,
 		SlotSize: layout.SlotSize, Slots: layout.Slots,
-	}}, c.sockets.receive, c.sockets.send) {
-		return false
-	}
-	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
-		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
-	return true
+	}}, c.sockets.receive, c.sockets.send)
 }
 
 func scopeText(scopes []rules.Scope) string {

@@ -191,6 +191,7 @@ func TestParseRefuses(t *testing.T) {
 		"limit any links 1 memory 1T":                                 `memory "1T": want bytes`,
 		"limit any links 1 memory M":                                  `memory "M": want bytes`,
 		"limit any links 1 memory -1":                                 `memory "-1": want bytes`,
+		"limit any links 1 memory 4294967296":                         `memory "4294967296": want bytes`,
 		"limit any links 1 memory 1 x":                                `"x": want the end of the line`,
 	} {
 		_, err := Parse("grants", []byte("\n"+good+"\n"+line+"\n"), names)
