@@ -32,6 +32,7 @@
 //
 //	mcd                   nodes, ports, multicast groups, descriptors
 //	mcd/decode            a gopacket layer for captures of messages
+//	mcd/keyring           the keys of a cluster whose frames are authenticated
 //	mcd/mcdtest           a cluster of endpoints in memory, for tests
 //	barrier               groups of nodes that wait for each other
 //	barrier/schedule      the barrier algorithms as data

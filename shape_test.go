@@ -20,6 +20,7 @@ var machines = []struct {
 }{
 	{"barrier/internal/engine", "Engine", []string{"Arrive", "Handle", "Advance", "Deadline"}},
 	{"memfifo/internal/reliable", "Conn", []string{"Handle", "Advance", "Deadline"}},
+	{"mcd/internal/auth", "Verifier", []string{"Handle", "Advance", "Deadline"}},
 	{"cluster/internal/discovery", "Discovery", []string{"Handle", "Advance", "Deadline"}},
 	{"vlan/control", "Failover", []string{"Advance", "Deadline"}},
 	{"vlan/control", "Controller", []string{"Observe", "Advance", "Deadline"}},

@@ -23,6 +23,18 @@ type Counters struct {
 	DropNoBuffer uint64 `json:"drop_no_buffer"` // the port had neither a posted buffer nor backlog left
 	DropProbe    uint64 `json:"drop_probe"`     // a probe that is too short, or was sent to a group
 
+	DropPlain  uint64 `json:"drop_plain"`  // with keys: not authenticated
+	DropKey    uint64 `json:"drop_key"`    // with keys: of a key that is not valid here
+	DropTag    uint64 `json:"drop_tag"`    // with keys: forged, or changed on the way
+	DropReplay uint64 `json:"drop_replay"` // with keys: came before, or too late
+	DropStale  uint64 `json:"drop_stale"`  // with keys: of a sender that does not answer: recorded before
+	DropBudget uint64 `json:"drop_budget"` // with keys: of unknown senders, of which too many send
+
+	RxContacts        uint64 `json:"rx_contacts"`         // frames by which nodes with keys got to know this one
+	TxContacts        uint64 `json:"tx_contacts"`         // and those of this node
+	KeyReloads        uint64 `json:"key_reloads"`         // times that the key file has changed
+	KeyReloadFailures uint64 `json:"key_reload_failures"` // times that it was no good, and the keys stayed
+
 	RxProbes         uint64 `json:"rx_probes"`         // probes of other nodes
 	ProbesAnswered   uint64 `json:"probes_answered"`   // of them
 	ProbesUnanswered uint64 `json:"probes_unanswered"` // of them: the link refused the reply, or its tag
@@ -54,6 +66,12 @@ const (
 	dropSource
 	dropNoPort
 	dropProbe
+	dropPlain
+	dropKey
+	dropTag
+	dropReplay
+	dropStale
+	dropBudget
 	drops
 )
 
@@ -81,6 +99,8 @@ func (e *Endpoint) Counters() Counters {
 		dropShort: &c.DropShort, dropVersion: &c.DropVersion, dropLength: &c.DropLength, dropChecksum: &c.DropChecksum,
 		dropKind: &c.DropKind, dropType: &c.DropType, dropCluster: &c.DropCluster, dropNode: &c.DropNode,
 		dropGroup: &c.DropGroup, dropSource: &c.DropSource, dropNoPort: &c.DropNoPort, dropProbe: &c.DropProbe,
+		dropPlain: &c.DropPlain, dropKey: &c.DropKey, dropTag: &c.DropTag, dropReplay: &c.DropReplay,
+		dropStale: &c.DropStale, dropBudget: &c.DropBudget,
 	} {
 		*count = e.dropped[cause].load()
 	}
@@ -88,6 +108,10 @@ func (e *Endpoint) Counters() Counters {
 	c.ProbesAnswered = e.probes.answered.load()
 	c.ProbesUnanswered = e.probes.unanswered.load()
 	c.RxReplies = e.probes.replies.load()
+	if a := e.auth; a != nil {
+		c.RxContacts, c.TxContacts = a.rxContacts.load(), a.txContacts.load()
+		c.KeyReloads, c.KeyReloadFailures = a.reloads.Load(), a.failures.Load()
+	}
 	return c
 }
 

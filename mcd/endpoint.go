@@ -5,21 +5,30 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 )
 
 const (
-	// HeaderLen is what a message costs of the link's MTU, in bytes.
+	// HeaderLen is what a message costs of the link's MTU, in bytes, on an endpoint without keys.
 	HeaderLen = wire.HeaderLen
-	// WireVersion is the version of the wire format that this package speaks. Frames of others are
-	// dropped.
+	// AuthHeaderLen is the same on an endpoint with keys.
+	AuthHeaderLen = wire.AuthHeaderLen
+	// WireVersion is the version of the wire format that endpoints without keys speak. Frames of
+	// others are dropped.
 	WireVersion = wire.Version
+	// AuthWireVersion is the one that endpoints with keys speak.
+	AuthWireVersion = wire.AuthVersion
 	// Ports is the number of ports of a node.
 	Ports = 256
 )
@@ -36,7 +45,8 @@ type Config struct {
 	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged. A vlan.Table also counts
 	// what was sent by each of its routes.
 	Router vlan.Router
-	// EtherType of the frames. Zero is transport.EtherTypeDefault.
+	// EtherType of the frames. Zero is that for which the first link was opened, if it was for one
+	// alone, else transport.EtherTypeDefault. A link that was opened for another one is refused.
 	EtherType transport.EtherType
 	// Backlog is how many messages a port keeps while no buffer is posted. Zero is DefaultBacklog;
 	// negative is none, as in the MCD paper: then a message needs a posted buffer.
@@ -46,6 +56,12 @@ type Config struct {
 	// Where waits usually cost more than this, they sleep at once. So does one while eight others
 	// spin.
 	Spin time.Duration
+	// KeyFile names the cluster's key file: frames are authenticated then, and those of nodes
+	// without the key are refused. It is read again about once a second, when it has changed. See
+	// package keyring, and docs/security.md for what that protects.
+	KeyFile string
+	// Keys are the cluster's keys, for programs that have them from elsewhere. See SetKeys.
+	Keys *keyring.Ring
 }
 
 const (
@@ -56,12 +72,15 @@ const (
 	DefaultSpin = 100 * time.Microsecond
 )
 
-func (c *Config) setDefaults() {
+func (c *Config) setDefaults(links []transport.Link) {
 	if c.Router == nil {
 		c.Router = vlan.Untagged
 	}
 	if c.EtherType == 0 {
 		c.EtherType = transport.EtherTypeDefault
+		if t, one := receivedType(links[0]); one {
+			c.EtherType = t
+		}
 	}
 	if c.Backlog == 0 {
 		c.Backlog = DefaultBacklog
@@ -71,7 +90,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-func (c *Config) validate(links []transport.Link) error {
+func (c *Config) validate(links []transport.Link, headerLen int) error {
 	if len(links) == 0 {
 		return errors.New("no links (want at least one)")
 	}
@@ -79,12 +98,25 @@ func (c *Config) validate(links []transport.Link) error {
 		return fmt.Errorf("Config.Node %d: out of range (0 to %d)", c.Node, MaxNodeID)
 	}
 	for _, l := range links {
-		if l.MTU() <= HeaderLen {
+		if l.MTU() <= headerLen {
 			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)",
-				transport.Name(l), l.MTU(), HeaderLen)
+				transport.Name(l), l.MTU(), headerLen)
+		}
+		if t, one := receivedType(l); one && t != c.EtherType {
+			return fmt.Errorf("link %s: opened for EtherType %v, where Config.EtherType is %v: nothing would arrive "+
+				"(open both for the same one)", transport.Name(l), t, c.EtherType)
 		}
 	}
 	return nil
+}
+
+// receivedType returns the EtherType that a link receives, if it receives one alone and says so.
+func receivedType(l transport.Link) (t transport.EtherType, one bool) {
+	f, says := transport.As[transport.TypeFilter](l)
+	if !says || f.EtherType() == transport.EtherTypeAny {
+		return 0, false
+	}
+	return f.EtherType(), true
 }
 
 // Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
@@ -93,7 +125,10 @@ type Endpoint struct {
 	cfg        Config
 	nics       []nic
 	maxPayload int
+	headerLen  int
+	auth       *authenticator // nil: no keys
 	router     router
+	precise    bool // timers are, as there are links of the kernel's: time is never a test's there
 
 	table   atomic.Pointer[table]
 	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
@@ -114,38 +149,56 @@ type Endpoint struct {
 
 	spareDescs sync.Pool // of *SendDesc, for sends that wait
 
-	closed  atomic.Bool
-	ended   chan struct{}  // closed by Close, for goroutines that still sleep then
-	running sync.WaitGroup // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
+	closed  atomic.Bool           // Close was called
+	over    atomic.Pointer[error] // why all waits have ended: Close, or all links are gone; nil: they have not
+	ended   chan struct{}         // closed then, for goroutines that sleep
+	running sync.WaitGroup        // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
 }
 
 // nic is one of the endpoint's links, with what the send path wants of it.
 type nic struct {
 	link  transport.Link
 	mac   transport.MAC
-	limit int // longest message
+	limit int       // longest probe
+	auth  *authLink // nil: no keys
 	queue sendQueue
+
+	err  atomic.Pointer[error] // of the last Wait, if it failed
+	gone atomic.Bool           // for good
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
 // endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are
 // still the caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
-	if err := cfg.validate(links); err != nil {
+	opened := clock.Now()
+	ring, err := cfg.ring()
+	if err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
-	cfg.setDefaults()
+	headerLen := HeaderLen
+	if ring != nil {
+		headerLen = AuthHeaderLen
+	}
+	if len(links) > 0 {
+		cfg.setDefaults(links)
+	}
+	if err := cfg.validate(links, headerLen); err != nil {
+		return nil, fmt.Errorf("open endpoint: %w", err)
+	}
 	e := &Endpoint{
 		cfg:        cfg,
 		nics:       make([]nic, len(links)),
 		maxPayload: math.MaxUint16,
+		headerLen:  headerLen,
 		router:     newRouter(cfg.Router),
+		precise:    slices.ContainsFunc(links, isShared),
 		ended:      make(chan struct{}),
 	}
 	for i, l := range links {
 		n := &e.nics[i]
-		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-HeaderLen, math.MaxUint16)
-		n.queue.link = l
+		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
+		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
 	}
 	e.spinning.init(cfg.Spin)
@@ -157,12 +210,39 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e.pollState.init(links)
+	e.startAuth(ring, opened)
 	e.running.Add(len(links) + 1)
 	for nic := range links {
 		go e.linkLoop(nic) // ends when the link is closed, by Close, which waits for it
 	}
 	go e.unmaskLoop() // likewise, when masked is closed
+	if ring != nil {
+		time.Sleep(auth.OpeningTime - clock.Now().Sub(opened))
+	}
 	return e, nil
+}
+
+// isShared reports whether a link is to a device that other processes may open: one of the
+// kernel's.
+func isShared(l transport.Link) bool {
+	_, shared := transport.As[transport.Sharer](l)
+	return shared
+}
+
+// startAuth has the endpoint authenticate frames, if it has keys.
+func (e *Endpoint) startAuth(ring *keyring.Ring, opened monotime.Time) {
+	if ring == nil {
+		return
+	}
+	e.auth = newAuthenticator()
+	if e.auth.file.path = e.cfg.KeyFile; e.cfg.KeyFile != "" {
+		e.auth.file.changed()
+	}
+	for nic := range e.nics {
+		e.nics[nic].auth = newAuthLink(e, nic, ring, opened)
+	}
+	e.running.Add(1)
+	go e.authLoop() // ends when ended is closed, by Close, which waits for it
 }
 
 // Node returns this node's number.
@@ -173,6 +253,10 @@ func (e *Endpoint) Cluster() ClusterID { return e.cfg.Cluster }
 
 // MaxPayload returns the longest message, in bytes, that fits every link of the endpoint.
 func (e *Endpoint) MaxPayload() int { return e.maxPayload }
+
+// HeaderLen returns what a message costs of the link's MTU, in bytes: HeaderLen, or AuthHeaderLen
+// with keys.
+func (e *Endpoint) HeaderLen() int { return e.headerLen }
 
 // NICs returns the number of links.
 func (e *Endpoint) NICs() int { return len(e.nics) }
@@ -187,18 +271,12 @@ func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic]
 // false if there was none.
 func (e *Endpoint) Foreign() (from transport.MAC, version int, ok bool) {
 	v := e.foreign.Load()
-	for i := range from {
-		from[i] = byte(v >> (8 * i))
-	}
-	return from, int(v >> 48 & 0xff), v != 0
+	from, ok = unpackMAC(v)
+	return from, int(v >> 48 & 0xff), ok
 }
 
 func (e *Endpoint) noteForeign(from transport.MAC, version int) {
-	v := uint64(version)<<48 | 1<<63
-	for i := range from {
-		v |= uint64(from[i]) << (8 * i)
-	}
-	e.foreign.Store(v)
+	e.foreign.Store(uint64(version)<<48 | packMAC(from))
 }
 
 // Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
@@ -208,8 +286,7 @@ func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	e.closePorts()
-	e.probes.fail(ErrClosed)
+	e.end(ErrClosed)
 	for !e.tryLockPoll() { // for good: nobody polls the links any more when they are closed
 		runtime.Gosched()
 	}
@@ -218,21 +295,35 @@ func (e *Endpoint) Close() error {
 		e.nics[i].queue.stop()
 		errs = append(errs, e.nics[i].link.Close())
 	}
-	e.wakePollWaiters(len(e.nics))
+	e.wakePollWaiters(cap(e.pollUnlocked))
 	close(e.masked)
-	close(e.ended)
 	e.running.Wait()
 	return errors.Join(errs...)
 }
 
-func (e *Endpoint) closePorts() {
-	for _, p := range e.openPorts() {
-		_ = p.Close() // never fails
+// end ends all waits with cause, those for completions of layers above too, unless they have ended
+// before. From then on no port is opened.
+func (e *Endpoint) end(cause error) {
+	if !e.over.CompareAndSwap(nil, &cause) {
+		return
 	}
+	for _, p := range e.openPorts() {
+		p.closeWith(cause)
+	}
+	e.probes.fail(cause)
+	close(e.ended)
 }
 
-// openPorts returns the ports that are open. After closed is set, no port is opened that is not
-// among them.
+// err returns why all waits have ended, or nil if they have not.
+func (e *Endpoint) err() error {
+	if cause := e.over.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// openPorts returns the ports that are open. After over is set, no port is opened that is not among
+// them.
 func (e *Endpoint) openPorts() (open []*Port) {
 	e.portMu.Lock()
 	defer e.portMu.Unlock()

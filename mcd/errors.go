@@ -31,9 +31,16 @@ var (
 	ErrPosted = errors.New("descriptor is in use")
 	// ErrNoAnswer: a probe had no reply. A *NoAnswerError names the path, and says for how long.
 	ErrNoAnswer = errors.New("no answer")
+	// ErrKeyMismatch: nodes have different keys, or one of them has none. See KeyMismatch.
+	ErrKeyMismatch = errors.New("the keys differ")
+	// ErrNoKeys: the endpoint was opened without keys.
+	ErrNoKeys = errors.New("the endpoint was opened without keys")
 	// ErrHandled: the port has a Receive function, which gets all its messages.
 	ErrHandled = errors.New("port has a Receive function")
 )
+
+// errExhausted: no frame is sealed with a counter that was used.
+var errExhausted = errors.New("endpoint has sent 2^63 frames with its keys (close it and open another)")
 
 // PortBusyError names the process that owns a port. It is ErrPortBusy.
 type PortBusyError struct {

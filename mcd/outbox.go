@@ -3,6 +3,8 @@ package mcd
 import (
 	"sync"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
@@ -16,6 +18,7 @@ type outbox struct {
 	frames   [sendBatch]transport.Frame
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	envelope envelope               // of the next messages
+	scratch  auth.Scratch
 }
 
 // envelope is what a message travels in.
@@ -23,13 +26,14 @@ type envelope struct {
 	header wire.Header
 	frame  transport.Frame
 	count  *vlan.Count
+	auth   *authLink    // nil: no keys
+	sealer *auth.Sealer // its present one
 }
 
-func (o *outbox) init(nics []nic) {
-	for i := range nics {
-		o.size = max(o.size, Headroom+nics[i].limit)
-	}
-}
+// encrypts reports whether payloads are encrypted.
+func (v *envelope) encrypts() bool { return v.auth != nil && v.sealer.Encrypts() }
+
+func (o *outbox) init(maxPayload int) { o.size = Headroom + maxPayload + wire.TagLen }
 
 // awaitSenders returns when the sends that have been admitted are over.
 func (o *outbox) awaitSenders() {
@@ -37,24 +41,52 @@ func (o *outbox) awaitSenders() {
 	defer o.mu.Unlock()
 }
 
-// copyIn makes a message the i-th frame, in the present envelope.
-func (o *outbox) copyIn(i int, b []byte) {
-	if i == len(o.bufs) {
+// buffer returns memory for the i-th frame.
+func (o *outbox) buffer(i int) []byte {
+	for i >= len(o.bufs) {
 		o.bufs = append(o.bufs, make([]byte, o.size))
 	}
-	buf := o.bufs[i]
+	return o.bufs[i]
+}
+
+// copyIn makes a message the i-th frame, in the present envelope.
+func (o *outbox) copyIn(i int, b []byte) {
+	if o.envelope.encrypts() {
+		o.encrypt(i, b)
+		return
+	}
+	buf := o.buffer(i)
 	o.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
 }
 
 // put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present
 // envelope.
 func (o *outbox) put(i int, b []byte) {
-	message := b[transport.MaxHeaderLen:]
-	wire.Seal(message, &o.envelope.header)
+	v := &o.envelope
+	if v.encrypts() {
+		o.encrypt(i, b[Headroom:]) // b is the caller's, and stays as it is
+		return
+	}
 	f := &o.frames[i]
-	*f = o.envelope.frame
-	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], message
-	o.counts[i] = o.envelope.count
+	*f = v.frame
+	o.counts[i] = v.count
+	if v.auth == nil {
+		const start = Headroom - HeaderLen
+		f.Headroom, f.Payload = b[start-transport.MaxHeaderLen:start], b[start:]
+		wire.Seal(f.Payload, &v.header)
+		return
+	}
+	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], b[transport.MaxHeaderLen:]
+	v.auth.seal(v.sealer, &o.scratch, f, &v.header)
+}
+
+// encrypt makes a message the i-th frame, encrypted into memory of the outbox.
+func (o *outbox) encrypt(i int, b []byte) {
+	v, f, buf := &o.envelope, &o.frames[i], o.buffer(i)
+	*f = v.frame
+	o.counts[i] = v.count
+	f.Headroom, f.Payload = buf[:transport.MaxHeaderLen], buf[transport.MaxHeaderLen:]
+	v.auth.encrypt(v.sealer, &o.scratch, f, &v.header, b)
 }
 
 // address makes the outbox's envelope one for messages to a destination: to a neighbour, or to many
@@ -66,11 +98,17 @@ func (p *Port) address(nic int, to Dest, n *neighbour) {
 	if n != nil {
 		dst = n.mac
 		tag, v.count = e.router.toNeighbour(n)
+		if e.auth != nil && !n.met.Load() {
+			e.auth.meet(nic, n)
+		}
 	} else {
 		dst = e.manyMAC(to)
 		tag, v.count = e.router.toMany(dst)
 	}
 	v.frame = e.frame(nic, dst, tag)
+	if v.auth = e.nics[nic].auth; v.auth != nil {
+		v.sealer = v.auth.sealer.Load()
+	}
 	v.header = wire.Header{
 		Kind:    to.kind,
 		Tagged:  tag.Tagged,
@@ -96,14 +134,24 @@ func (e *Endpoint) manyMAC(to Dest) transport.MAC {
 	return transport.Broadcast
 }
 
+// checkpoint is authLink.checkpoint, before a batch of frames.
+func (p *Port) checkpoint(nic int) {
+	if l := p.e.nics[nic].auth; l != nil {
+		l.checkpoint(clock.Now())
+	}
+}
+
 // transmit gives the first n frames of the outbox to the link, and returns how many it took. The
 // caller holds the outbox's lock.
 func (p *Port) transmit(nic, n int) (int, error) {
+	if l := p.out.envelope.auth; l != nil && l.counter.Load() > auth.LastCounter {
+		return 0, errExhausted
+	}
 	sent, err := p.e.nics[nic].link.Send(p.out.frames[:n])
 	size := 0
 	for i := range sent {
 		f := &p.out.frames[i]
-		size += len(f.Payload) - HeaderLen
+		size += len(f.Payload) - p.e.headerLen
 		if c := p.out.counts[i]; c != nil {
 			c.Add(1, f.WireLen())
 		}

@@ -18,6 +18,7 @@ type peer struct {
 // read for each frame: a route that changes costs the next frame to its destination, and no other.
 type neighbour struct {
 	mac   transport.MAC
+	met   atomic.Bool       // with keys: contact was begun
 	entry *vlan.Destination // in the endpoint's vlan.Table; nil: the program has a router of its own
 	last  atomic.Uint32     // the last valid tag of such a router, packed
 	lane  sendLane          // of descriptors that wait; guarded by the link's sendQueue.mu

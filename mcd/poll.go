@@ -30,13 +30,15 @@ const pollBatch = 32
 // pollState is what polling needs. All but the lock, what wakes and what counts belongs to the
 // lock's holder.
 type pollState struct {
-	lock     atomic.Bool
-	frames   [pollBatch]transport.Frame
-	messages [pollBatch]Message // of the frames
-	header   wire.Header        // of the frame that is being parsed
-	owed     []*Port            // those whose Receive was told that more follows
+	lock       atomic.Bool
+	frames     [pollBatch]transport.Frame
+	messages   [pollBatch]Message // of the frames
+	header     wire.Header        // of the frame that is being parsed
+	authHeader wire.Auth          // likewise, if the endpoint has keys
+	owed       []*Port            // those whose Receive was told that more follows
 
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
+	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
 	masked       chan struct{} // signalled when the unmaskLoop has something to do; closed by Close
 	locked       counter       // times that the lock was taken
@@ -48,12 +50,13 @@ type pollState struct {
 
 func (s *pollState) init(links []transport.Link) {
 	s.masked = make(chan struct{}, 1)
-	s.pollUnlocked = make(chan struct{}, len(links))
+	s.pollUnlocked = make(chan struct{}, len(links)+1) // and the authLoop
 	for _, l := range links {
 		if m, ok := transport.As[transport.WakeupMasker](l); ok {
 			s.maskers = append(s.maskers, m)
 		}
 	}
+	s.quickPolls = len(s.maskers) == len(links)
 }
 
 // tryLockPoll takes the poll lock if it is free.

@@ -16,7 +16,7 @@ import (
 // Source: MCD §2.2.
 func (p *Port) PostSend(ds ...*SendDesc) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return p.err()
 	}
 	for i, d := range ds {
 		if d.posted.Load() {
@@ -51,6 +51,7 @@ func transmitPosted(ds []*SendDesc) (sent int, err error) {
 	p, nic := ds[0].port, ds[0].NIC
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
+	p.checkpoint(nic)
 	for i, d := range ds {
 		p.address(nic, d.To, d.neighbour)
 		p.out.copyIn(i, d.Payload)

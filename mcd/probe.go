@@ -7,7 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/incarnation"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -122,8 +124,8 @@ func (e *Endpoint) TryProbe(to Path, o ProbeOptions) (number uint32, err error) 
 }
 
 func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
-	if e.closed.Load() {
-		return ErrClosed
+	if err := e.err(); err != nil {
+		return err
 	}
 	dst, err := e.probeMAC(to)
 	if err != nil {
@@ -134,10 +136,10 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 		return fmt.Errorf("probe %v: %w", to, &transport.SizeError{Size: o.size(), Max: n.limit})
 	}
 	f := e.frame(to.NIC, dst, to.OptionalTag)
-	f.Payload = make([]byte, HeaderLen+o.size())
-	copy(f.Payload[HeaderLen+MinProbe:], o.Body)
+	f.Payload = make([]byte, e.headerLen+o.size(), e.headerLen+o.size()+wire.TagLen)
+	copy(f.Payload[e.headerLen+MinProbe:], o.Body)
 	head := o.head(number, e.probes.incarnation)
-	e.sealProbe(&f, wire.Probe, to.Node, &head)
+	e.sealProbe(to.NIC, &f, wire.Probe, to.Node, &head)
 	_, err = n.link.Send([]transport.Frame{f})
 	return err
 }
@@ -154,12 +156,22 @@ func (e *Endpoint) probeMAC(to Path) (transport.MAC, error) {
 	if peer == nil {
 		return transport.MAC{}, ErrUnknownNode
 	}
-	return peer.neighbours[to.NIC].mac, nil
+	neighbour := &peer.neighbours[to.NIC]
+	if e.auth != nil && !neighbour.met.Load() {
+		e.auth.meet(to.NIC, neighbour)
+	}
+	return neighbour.mac, nil
 }
 
 // sealProbe puts header and head before the body of a probe or reply, which is in the frame.
-func (e *Endpoint) sealProbe(f *transport.Frame, kind wire.Kind, to NodeID, head *wire.ProbeHead) {
-	head.Put(f.Payload[HeaderLen:])
-	wire.Seal(f.Payload, &wire.Header{Kind: kind, Tagged: f.Tagged, TCI: f.TCI(),
-		From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)})
+func (e *Endpoint) sealProbe(nic int, f *transport.Frame, kind wire.Kind, to NodeID, head *wire.ProbeHead) {
+	head.Put(f.Payload[e.headerLen:])
+	h := wire.Header{Kind: kind, Tagged: f.Tagged, TCI: f.TCI(),
+		From: uint16(e.cfg.Node), To: uint16(to), Cluster: uint32(e.cfg.Cluster)}
+	if l := e.nics[nic].auth; l != nil {
+		l.checkpoint(clock.Now())
+		l.seal(l.sealer.Load(), new(auth.Scratch), f, &h)
+		return
+	}
+	wire.Seal(f.Payload, &h)
 }

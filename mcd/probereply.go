@@ -1,6 +1,8 @@
 package mcd
 
 import (
+	"slices"
+
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -70,10 +72,12 @@ func (e *Endpoint) reply(p *Probe, payload []byte, head *wire.ProbeHead) {
 		head.Flags |= wire.ProbeReceivedTagged
 	}
 	head.Incarnation = s.incarnation
-	s.reply = append(append(s.reply[:0], make([]byte, HeaderLen)...), payload...)
+	var room [wire.AuthHeaderLen]byte
+	s.reply = append(append(s.reply[:0], room[:e.headerLen]...), payload...)
+	s.reply = slices.Grow(s.reply, wire.TagLen)
 	s.sent[0] = e.frame(p.NIC, p.Src, tag)
 	s.sent[0].Payload = s.reply
-	e.sealProbe(&s.sent[0], wire.Reply, p.From, head)
+	e.sealProbe(p.NIC, &s.sent[0], wire.Reply, p.From, head)
 	if _, err := e.nics[p.NIC].link.Send(s.sent[:]); err != nil {
 		s.unanswered.add(1)
 		return

@@ -37,12 +37,15 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 				to.deliver(e.messages[from:end], true)
 				to = nil
 			}
-			e.receiveProbe(nic, &frames[i], &e.header)
+			e.receiveControl(nic, &frames[i], end)
 			continue
 		}
 		p, cause := e.owner(nic, &frames[i], &e.header)
 		if p == nil {
 			e.dropped[cause].add(1)
+			continue
+		}
+		if e.auth != nil && !e.nics[nic].auth.authenticate(&frames[i], end) {
 			continue
 		}
 		if p != to {
@@ -69,15 +72,40 @@ func (e *Endpoint) parse(f *transport.Frame) bool {
 		e.dropped[dropCluster].add(1)
 		return false
 	}
-	fault := wire.Parse(f.Payload, &e.header)
+	fault := e.parseHeader(f.Payload)
 	if fault == wire.OK {
 		return true
 	}
-	e.dropped[faultDrops[fault]].add(1)
+	cause := faultDrops[fault]
 	if fault == wire.BadVersion {
-		e.noteForeign(f.Src, wire.VersionOf(f.Payload))
+		version := wire.VersionOf(f.Payload)
+		e.noteForeign(f.Src, version)
+		if e.auth != nil && version == WireVersion {
+			cause = dropPlain
+		}
 	}
+	e.dropped[cause].add(1)
 	return false
+}
+
+// parseHeader reads a header of the version that the endpoint speaks.
+func (e *Endpoint) parseHeader(b []byte) wire.Fault {
+	if e.auth != nil {
+		return wire.ParseAuth(b, &e.header, &e.authHeader)
+	}
+	return wire.Parse(b, &e.header)
+}
+
+// receiveControl handles a frame that is for no port. The caller holds the poll lock; messages from
+// slot on are free.
+func (e *Endpoint) receiveControl(nic int, f *transport.Frame, slot int) {
+	l := e.nics[nic].auth
+	switch {
+	case e.header.Kind == wire.Contact:
+		l.receiveContact(f, slot)
+	case l == nil || l.authenticate(f, slot):
+		e.receiveProbe(nic, f, &e.header)
+	}
 }
 
 // set makes m the message that h begins.

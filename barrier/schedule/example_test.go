@@ -46,3 +46,13 @@ func ExampleChoices() {
 	// shuffle 120µs 64
 	// tree:4 128µs 16
 }
+
+// Processes that share the cores of one machine want few messages; on machines of their own, short
+// chains.
+func ExampleAutoShared() {
+	fmt.Println(schedule.Auto().For(16))
+	fmt.Println(schedule.AutoShared(2), schedule.AutoShared(2).For(16))
+	// Output:
+	// tree:4
+	// auto:2 concurrent
+}

@@ -222,7 +222,7 @@ func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 }
 
 func TestParseTakesWhatStringGives(t *testing.T) {
-	for _, a := range append(generators(), Auto()) {
+	for _, a := range append(generators(), Auto(), AutoShared(2), Stripe(AutoShared(8), 2)) {
 		b, err := Parse(a.String())
 		if err != nil || b.String() != a.String() {
 			t.Errorf("%v: %v, %v", a, b, err)
@@ -238,6 +238,7 @@ func TestParseTakesWhatStringGives(t *testing.T) {
 		"":                                       "there is no \"\"",
 		"bush":                                   "there is no \"bush\"",
 		"tree":                                   "something is missing",
+		"auto:0":                                 "want a number of 1 to",
 		"tree:1":                                 "want a number of 2 to",
 		"tree:x":                                 "want a number",
 		"tree:3:4":                               "\"4\" is too much",

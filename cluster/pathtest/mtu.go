@@ -50,7 +50,7 @@ func (c *checker) fullSize(ctx context.Context) error {
 	}
 	for _, n := range tight {
 		c.found(Fault{Kind: MTU, To: n.path.Node, By: n.path.OptionalTag,
-			Bytes: n.passes + mcd.HeaderLen, Want: full + mcd.HeaderLen})
+			Bytes: n.passes + c.ep.HeaderLen(), Want: full + c.ep.HeaderLen()})
 	}
 	return nil
 }

@@ -80,7 +80,13 @@ func Put(b []byte, h *Header, payload []byte) int {
 
 // Seal writes h before the payload that is in b already, behind HeaderLen bytes.
 func Seal(b []byte, h *Header) {
-	b[0] = Version<<4 | byte(h.Kind)&0x0f
+	h.put(b, Version, len(b)-HeaderLen)
+	binary.BigEndian.PutUint32(b[16:], checksum(b))
+}
+
+// put writes the 16 bytes that all versions begin with, before a payload of n bytes.
+func (h *Header) put(b []byte, version byte, n int) {
+	b[0] = version<<4 | byte(h.Kind)&0x0f
 	b[1] = 0
 	tci := uint16(0)
 	if h.Tagged {
@@ -92,9 +98,20 @@ func Seal(b []byte, h *Header) {
 	binary.BigEndian.PutUint16(b[4:], h.From)
 	binary.BigEndian.PutUint16(b[6:], h.To)
 	binary.BigEndian.PutUint32(b[8:], h.Cluster)
-	binary.BigEndian.PutUint16(b[12:], uint16(len(b)-HeaderLen))
+	binary.BigEndian.PutUint16(b[12:], uint16(n))
 	binary.BigEndian.PutUint16(b[14:], tci)
-	binary.BigEndian.PutUint32(b[16:], checksum(b))
+}
+
+// get reads them but for version and kind, and returns the payload's length.
+func (h *Header) get(b []byte) (n int) {
+	h.Tagged = b[1]&FlagTagged != 0
+	h.DstPort = b[2]
+	h.SrcPort = b[3]
+	h.From = binary.BigEndian.Uint16(b[4:])
+	h.To = binary.BigEndian.Uint16(b[6:])
+	h.Cluster = binary.BigEndian.Uint32(b[8:])
+	h.TCI = binary.BigEndian.Uint16(b[14:])
+	return int(binary.BigEndian.Uint16(b[12:]))
 }
 
 // Parse reads a frame's payload: our header, our payload, perhaps padding. It fills h and returns
@@ -107,14 +124,7 @@ func Parse(b []byte, h *Header) Fault {
 	if b[0]>>4 != Version {
 		return BadVersion
 	}
-	h.Tagged = b[1]&FlagTagged != 0
-	h.DstPort = b[2]
-	h.SrcPort = b[3]
-	h.From = binary.BigEndian.Uint16(b[4:])
-	h.To = binary.BigEndian.Uint16(b[6:])
-	h.Cluster = binary.BigEndian.Uint32(b[8:])
-	n := HeaderLen + int(binary.BigEndian.Uint16(b[12:]))
-	h.TCI = binary.BigEndian.Uint16(b[14:])
+	n := HeaderLen + h.get(b)
 	h.checksum = binary.BigEndian.Uint32(b[16:])
 	if n > len(b) {
 		h.Payload = b[HeaderLen:]
@@ -130,10 +140,10 @@ func Parse(b []byte, h *Header) Fault {
 	return OK
 }
 
-// ClusterOf returns the cluster of a frame of this version. ok is false if b is no such frame. It
+// ClusterOf returns the cluster of a frame of either version. ok is false if b is no such frame. It
 // lets a receiver drop other clusters' frames before their checksums are computed.
 func ClusterOf(b []byte) (cluster uint32, ok bool) {
-	if len(b) < HeaderLen || b[0]>>4 != Version {
+	if len(b) < HeaderLen || b[0]>>4 != Version && b[0]>>4 != AuthVersion {
 		return 0, false
 	}
 	return binary.BigEndian.Uint32(b[8:]), true

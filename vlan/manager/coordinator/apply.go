@@ -24,6 +24,8 @@ type ApplyOptions struct {
 	// Partial allows a plan that changes the routes to nodes whose managers are not given. These
 	// nodes keep their VIDs, and switches flood what is sent to them, until they are changed, too.
 	Partial bool
+	// DryRun changes nothing: the report says what each node would change, if all is as it is now.
+	DryRun bool
 	// Rollback undoes the latest plan: the plan to apply is that of Previous, and the managers take
 	// the present one out of their history.
 	Rollback bool
@@ -84,6 +86,9 @@ func (g *group) run(ctx context.Context) error {
 	if err := g.match(); err != nil {
 		return err
 	}
+	if g.options.DryRun {
+		return nil
+	}
 	if err := g.each(ctx, "prepare", g.prepare); err != nil {
 		return errors.Join(err, g.abort(ctx))
 	}
@@ -106,12 +111,28 @@ func (g *group) each(ctx context.Context, act string, f func(context.Context, *m
 
 // ask reads the nodes' tables and, for a rollback, what they had before.
 func (g *group) ask(ctx context.Context) error {
-	return g.each(ctx, "ask", func(ctx context.Context, m *member) error {
+	err := g.each(ctx, "ask", func(ctx context.Context, m *member) error {
 		if err := m.readTable(ctx); err != nil || !g.options.Rollback {
 			return err
 		}
 		return m.readPast(ctx)
 	})
+	if errors.Is(err, api.ErrUnreachable) {
+		return fmt.Errorf("%w (nothing has changed; while nodes are down, leave their managers out and give "+
+			"--partial, and apply it to all when they are back)", err)
+	}
+	return err
+}
+
+// wouldChange counts the routes of a node that the plan changes.
+func (g *group) wouldChange(m *member) (routes int) {
+	from, _ := g.plan.NodeOf(m.table.MAC)
+	for to, s := range g.plan.Nodes {
+		if to != from && m.vidTo(s.MAC) != g.plan.PairVID(from, to) {
+			routes++
+		}
+	}
+	return routes
 }
 
 // match makes sure that the managers are those of different nodes of the plan, and that no pair

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -99,12 +100,17 @@ func (c *loop) begin(ctx context.Context) error {
 // control.
 const readTimeout = 2 * time.Second
 
-// read asks all nodes at once for table and counters.
+// read asks all nodes at once for the plan's id and the counters, and for the table where the plan
+// is another one than before: tables are long, and plans change seldom.
 func (c *loop) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return askAll(c.nodes, "ask", func(n *member) error {
-		if n.readTable(ctx) == nil {
+		n.health, n.err = n.client.Health(ctx)
+		if n.err == nil && (n.table == nil || n.table.PlanID != n.health.PlanID) {
+			_ = n.readTable(ctx) // notes its error
+		}
+		if n.err == nil {
 			n.counters, n.err = n.client.Counters(ctx)
 		}
 		return n.err
@@ -183,25 +189,34 @@ func (c *loop) follow() error {
 // nodes, which it skips.
 func (c *loop) observe() error {
 	now := clock.Now()
+	number := make(map[transport.MAC]int, len(c.plan.Nodes))
+	for k, s := range c.plan.Nodes {
+		number[s.MAC] = k
+	}
 	var errs []error
 	for _, n := range c.nodes {
 		if n.err != nil {
 			errs = append(errs, n.err)
 			continue
 		}
-		number, _ := c.plan.NodeOf(n.table.MAC)
-		sample := control.Sample{Node: number, At: now}
-		for _, count := range n.counters.Nodes {
-			to, listed := c.plan.NodeOf(count.Dst)
-			if listed && to != number && slices.Contains(c.plan.VIDs, count.VID) {
-				sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
-			}
-		}
-		if err := c.core.Observe(sample); err != nil {
+		if err := c.core.Observe(sampleOf(n, now, c.plan, number)); err != nil {
 			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sampleOf makes a sample of a node's counters, less those of other plans' VIDs and nodes.
+func sampleOf(n *member, now monotime.Time, p *plan.Plan, number map[transport.MAC]int) control.Sample {
+	self := number[n.table.MAC]
+	sample := control.Sample{Node: self, At: now}
+	for _, count := range n.counters.Nodes {
+		to, listed := number[count.Dst]
+		if listed && to != self && slices.Contains(p.VIDs, count.VID) {
+			sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
+		}
+	}
+	return sample
 }
 
 // trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans

@@ -134,12 +134,13 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	decided := make(chan []control.Decision, 100)
 	done := make(chan error)
+	var log syncBuffer
 	go func() {
 		done <- coordinator.Control(ctx, c.clients, coordinator.ControlOptions{
-			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond},
-			OnChange: func(d []control.Decision, _ *coordinator.Report, err error) {
-				if err != nil {
-					t.Error(err)
+			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			OnChange: func(d []control.Decision, report *coordinator.Report, err error) {
+				if err != nil || report == nil || report.Nodes[0].State != coordinator.NodeChanged {
+					t.Errorf("%+v, %v", report, err)
 				}
 				decided <- d
 			},
@@ -163,6 +164,11 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 	c.awaitPeriods(t, 10) // in which nothing is to happen
 	if _, again := c.nodes[0].Routes(); again != version || len(decided) != 0 {
 		t.Errorf("it goes on changing: %v", <-decided)
+	}
+	for _, not := range []string{"taken over", "another plan was applied"} { // it was this control's change
+		if strings.Contains(log.String(), not) {
+			t.Errorf("it says %q of its own change: %s", not, log.String())
+		}
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {

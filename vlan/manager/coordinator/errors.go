@@ -10,6 +10,9 @@ import (
 // different VIDs, which switches flood.
 var ErrPlansDiffer = errors.New("managers have different plans")
 
+// ErrUnwell: managers cannot do their work, or paths between nodes are down.
+var ErrUnwell = errors.New("not all is well")
+
 // maxNamed bounds the nodes that an error names.
 const maxNamed = 8
 

@@ -1,8 +1,12 @@
 package coordinator
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
+
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 // Troubles has a control meet an error, or none, in each of some periods, and returns what it logs.
@@ -13,4 +17,10 @@ func Troubles(errs ...error) string {
 		c.trouble(err)
 	}
 	return told.String()
+}
+
+// ReadTwice reads a node as two periods of a control do.
+func ReadTwice(ctx context.Context, node *manager.Client) error {
+	c := &loop{nodes: membersOf([]*manager.Client{node})}
+	return errors.Join(c.read(ctx), c.read(ctx))
 }

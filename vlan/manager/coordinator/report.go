@@ -37,7 +37,8 @@ type Report struct {
 	ID     string        `json:"id"`      // of the change, in the managers' history
 	PlanID string        `json:"plan_id"` // of the plan
 	Nodes  []NodeOutcome `json:"nodes"`
-	Pairs  int           `json:"pairs"` // of changed nodes, that had another VID at one end at least
+	Pairs  int           `json:"pairs"`             // of changed nodes, that had another VID at one end at least
+	DryRun bool          `json:"dry_run,omitempty"` // nothing has changed: numbers are of what would
 }
 
 // NodeOutcome is the outcome of an Apply on one node.
@@ -55,10 +56,14 @@ type NodeOutcome struct {
 }
 
 func (g *group) report() *Report {
-	r := &Report{Schema: api.Schema, ID: g.id, PlanID: api.PlanID(g.plan), Pairs: g.changedPairs()}
+	r := &Report{Schema: api.Schema, ID: g.id, PlanID: api.PlanID(g.plan), Pairs: g.changedPairs(),
+		DryRun: g.options.DryRun}
 	for _, m := range g.nodes {
 		o := NodeOutcome{Manager: m.client.Addr().String(), State: m.state, Version: m.answer.Version,
 			Routes: m.answer.Routes, Late: m.answer.Late, Warning: m.answer.Warning}
+		if g.options.DryRun && m.table != nil {
+			o.Routes = g.wouldChange(m)
+		}
 		if m.table != nil {
 			o.MAC, o.PlanBefore = m.table.MAC, m.table.PlanID
 			if n, ok := g.plan.NodeOf(o.MAC); ok {
@@ -77,7 +82,7 @@ func (g *group) report() *Report {
 func (g *group) changedPairs() (pairs int) {
 	var changed []*member
 	for _, m := range g.nodes {
-		if m.state == NodeChanged {
+		if m.state == NodeChanged || g.options.DryRun && m.table != nil {
 			changed = append(changed, m)
 		}
 	}

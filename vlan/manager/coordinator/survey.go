@@ -19,6 +19,7 @@ import (
 type member struct {
 	client   *manager.Client
 	table    *api.Table   // nil: it has not answered
+	health   api.Health   // for a survey and a control
 	err      error        // of the latest request, but for those that undo a change
 	past     *api.Past    // what the node had before its present plan, for a rollback
 	counters api.Counters // for a control
@@ -88,12 +89,43 @@ func differing(all []*member, planOf func(*member) (id, reason string)) error {
 // those that do not answer.
 func Survey(ctx context.Context, managers []*manager.Client) *Status {
 	all := membersOf(managers)
-	err := askAll(all, "ask", func(m *member) error { return m.readTable(ctx) })
-	s := &Status{Schema: api.Schema, Nodes: []NodeStatus{}, err: errors.Join(err, differing(all, (*member).present))}
+	err := askAll(all, "ask", func(m *member) error {
+		if m.readTable(ctx) == nil {
+			m.health, m.err = m.client.Health(ctx)
+		}
+		return m.err
+	})
+	s := &Status{Schema: api.Schema, Nodes: []NodeStatus{},
+		err: errors.Join(err, differing(all, (*member).present), unwell(all))}
 	for _, m := range all {
 		s.Nodes = append(s.Nodes, m.status())
 	}
 	return s
+}
+
+// unwell returns an error that is ErrUnwell and names the nodes whose managers cannot do their
+// work, or that have paths which are down.
+func unwell(all []*member) error {
+	var nodes []string
+	for _, m := range all {
+		if m.err != nil {
+			continue
+		}
+		h := &m.health
+		if !h.OK {
+			nodes = append(nodes, m.label()+": "+h.Why)
+		}
+		switch {
+		case len(h.Unreachable) > 0:
+			nodes = append(nodes, fmt.Sprintf("%s: no path to %s", m.label(), listSome(h.Unreachable, ", ")))
+		case h.PathsDown > 0:
+			nodes = append(nodes, fmt.Sprintf("%s: %d paths down", m.label(), h.PathsDown))
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s (which paths: GET /v1/paths of a node's manager)", ErrUnwell, listSome(nodes, "; "))
 }
 
 // Status is the plans of several nodes.
@@ -103,8 +135,9 @@ type Status struct {
 	err    error
 }
 
-// Err returns nil if all managers answer and have one and the same plan. Else it is a *PlansError,
-// or a *GroupError of those that could not be asked, or both.
+// Err returns nil if all managers answer, have one and the same plan, do their work and know of no
+// path that is down. Else it joins what holds of a *PlansError, a *GroupError of those that could
+// not be asked, and ErrUnwell.
 func (s *Status) Err() error { return s.err }
 
 // NodeStatus is the plan of one node.
@@ -117,10 +150,14 @@ type NodeStatus struct {
 	// Reason the reason given for it.
 	PlanVersion api.Version `json:"plan_version,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
-	Pairs       int         `json:"pairs"`              // whose VID is not the plan's
-	Programs    int         `json:"programs"`           // that send by its routes
-	Prepared    string      `json:"prepared,omitempty"` // id of a change that waits for its commit
-	Error       string      `json:"error,omitempty"`    // why it could not be asked
+	Pairs       int         `json:"pairs"`                 // whose VID is not the plan's
+	Programs    int         `json:"programs"`              // that send by its routes
+	Prepared    string      `json:"prepared,omitempty"`    // id of a change that waits for its commit
+	Failover    bool        `json:"failover"`              // the paths are watched
+	PathsDown   int         `json:"paths_down"`            // of those that are watched
+	Unreachable []string    `json:"unreachable,omitempty"` // nodes to which all watched paths are down
+	Why         string      `json:"why,omitempty"`         // the manager cannot do its work
+	Error       string      `json:"error,omitempty"`       // why it could not be asked
 }
 
 func (m *member) status() NodeStatus {
@@ -132,6 +169,8 @@ func (m *member) status() NodeStatus {
 	t := m.table
 	n.MAC, n.Name, n.Programs = t.MAC, t.Name, len(t.Sessions)
 	n.PlanID, n.PlanVersion, n.Reason = t.PlanID, t.PlanVersion, t.PlanReason
+	h := &m.health
+	n.Failover, n.PathsDown, n.Unreachable, n.Why = h.Failover, h.PathsDown, h.Unreachable, h.Why
 	for _, p := range t.Pairs {
 		if !p.Covered {
 			n.Pairs++

@@ -60,7 +60,7 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 		core = cores[0]
 	}
 	r := result{
-		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+mcd.HeaderLen),
+		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+ep.HeaderLen()),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
 		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(b.cluster.Spin),
 	}

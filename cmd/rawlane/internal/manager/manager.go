@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -95,6 +96,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	defer claim(cfg.MAC, cfg.Logger)()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	var guards sync.WaitGroup
@@ -141,12 +143,43 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	cfg.Interface = m.nic
 	i, err := net.InterfaceByName(m.nic)
 	if err != nil {
-		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
+		return cfg, fmt.Errorf("interface %s: %w (there are: %s)", m.nic, err, interfaceNames())
 	}
 	if cfg.MAC, err = transport.MACFrom(i.HardwareAddr); err != nil {
 		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
 	}
 	return cfg, nil
+}
+
+// interfaceNames lists the machine's network interfaces.
+func interfaceNames() string {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "none that the system would tell"
+	}
+	var names []string
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// claim warns if another manager on this machine is that of the same address: each would tell its
+// own programs other routes. The claim lasts until the returned function is called. It is a name in
+// the network namespace (unix(7), abstract), and vanishes with the process.
+func claim(mac transport.MAC, log *slog.Logger) (release func()) {
+	if runtime.GOOS != "linux" {
+		return func() {}
+	}
+	l, err := net.Listen("unix", "@rawlane-manager-"+mac.String())
+	if errors.Is(err, syscall.EADDRINUSE) {
+		log.Warn("another manager of this address runs here: programs of the two may send by different routes",
+			"mac", mac.String())
+	}
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = l.Close() }
 }
 
 // IsAsked reports whether a command line, without the program's name, runs this verb: SIGHUP does
@@ -206,6 +239,7 @@ func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.C
 	}
 	_, version := s.Routes()
 	log.Info("ready", "version", version, "plan", s.Plan() != nil, "pid", os.Getpid())
+	go s.Watchdog(ctx, server.WatchdogInterval()) // until ctx ends
 	if err := server.NotifySystemd("READY=1"); err != nil {
 		log.Warn("cannot tell systemd", "err", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +28,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
@@ -254,6 +256,38 @@ func TestReadOnlyListener(t *testing.T) {
 	}
 }
 
+// A second manager of one address says so.
+func TestASecondManagerOfAnAddress(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it is known on Linux alone")
+	}
+	mac := transport.MAC{2, 0, 0, 9, 9, byte(os.Getpid())}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	first := claim(mac, logger)
+	if log.Len() > 0 {
+		t.Errorf("the first: %s", log.String())
+	}
+	claim(mac, logger)()
+	if !strings.Contains(log.String(), "another manager of this address runs here") {
+		t.Errorf("the second: %q", log.String())
+	}
+	first()
+	log.Reset()
+	claim(mac, logger)()
+	if log.Len() > 0 {
+		t.Errorf("when the first has ended: %s", log.String())
+	}
+}
+
+// An interface that there is not is answered with those that there are.
+func TestInterfacesAreNamed(t *testing.T) {
+	_, errs, status := command(t, "manager", "--interface", "eth99", "--socket=", "--listen", "127.0.0.1:0")
+	if status != cli.ExitFailed || !strings.Contains(errs, "(there are: ") || !strings.Contains(errs, "lo") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
 // idOf is what "route check" says of a file.
 func idOf(t *testing.T, file string) string {
 	t.Helper()
@@ -263,6 +297,45 @@ func idOf(t *testing.T, file string) string {
 		t.Fatalf("route check: status %d, printed %s%s", status, out, errs)
 	}
 	return id
+}
+
+// Operators see before a change what it does, and after it what all nodes say.
+func TestRouteVerbsAskAllNodes(t *testing.T) {
+	dir := t.TempDir()
+	old, next := plan1(t), filepath.Join(dir, "next.yaml")
+	text := "vids: [1, 2]\nnodes:\n  - {name: n0, mac: \"02:00:00:00:00:01\", vid: 2}\n  - {name: n1, mac: \"02:00:00:00:00:02\", vid: 1}\n"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n0 := startManager(t, "--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	n1 := startManager(t, "--mac", "02:00:00:00:00:02", "--socket=", "--listen", "127.0.0.1:0", "--plan", old)
+	both := "--managers=" + n0 + "," + n1
+	dead := "127.0.0.1:1"
+	expect := func(status int, wants []string, args ...string) {
+		t.Helper()
+		out, errs, got := command(t, append([]string{"route"}, args...)...)
+		for _, want := range wants {
+			if got != status || !strings.Contains(out+errs, want) {
+				t.Errorf("route %q: status %d, printed %s%s; want %d and %q", args, got, out, errs, status, want)
+			}
+		}
+	}
+	expect(cli.ExitDone, []string{"# dry run: nothing has changed", "unchanged        1", "1 pair would change"}, "apply", next, "--dry-run", both)
+	expect(cli.ExitDone, []string{`"dry_run":true`, `"state":"unchanged"`, `"routes":1`, `"pairs":1`}, "apply", next, "--dry-run", "--json", both)
+	expect(cli.ExitDone, []string{idOf(t, old), "unwatched"}, "status", both)
+	expect(cli.ExitDone, []string{"default of 0: 1 -> 2", "pair 0-1: 1 -> 2"}, "diff", next, "--manager", n0)
+	expect(cli.ExitDone, []string{"no difference"}, "diff", old, "--manager", n0)
+	expect(cli.ExitDone, []string{"1 pair changed"}, "apply", next, "--reason", "better", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1, ": better (127.0.0.1:"}, "log", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1}, "counters", both)
+	expect(cli.ExitDone, []string{"# manager " + n0, "# manager " + n1, "plan " + idOf(t, next)}, "show", both)
+	expect(cli.ExitFailed, []string{"# manager " + n0, "manager 127.0.0.1:1: manager unreachable"}, "log", "--managers="+dead+","+n0)
+	expect(cli.ExitMisused, []string{"want one of the two"}, "log", "--manager", n0, both)
+	expect(cli.ExitFailed, []string{"nothing has changed; while nodes are down, leave their managers out and give --partial"}, "apply", old, both+","+dead)
+	expect(cli.ExitFailed, []string{"one-sided change", "--partial"}, "rollback", "--managers", n0)
+	expect(cli.ExitDone, []string{"# dry run: nothing has changed"}, "rollback", "--partial", "--dry-run", "--managers", n0)
+	expect(cli.ExitDone, []string{idOf(t, old)}, "rollback", "--partial", "--managers", n0)
+	expect(cli.ExitMisused, []string{"--watch -1s: want how long to wait"}, "status", "--watch=-1s", both)
 }
 
 // Nodes with different plans are named by whatever asks several managers, which then fails, and

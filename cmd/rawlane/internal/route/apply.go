@@ -41,7 +41,6 @@ none changes. If one is lost in between, the others go back; apply the plan agai
 	a.flags(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&a.options.Lease, "lease", a.options.Lease, "how long a manager that has agreed waits for the others")
-	f.BoolVar(&a.options.Partial, "partial", false, "even if not all managers of nodes whose pairs change are given")
 	return cmd
 }
 
@@ -63,6 +62,9 @@ does. Managers keep the last %d plans. A second rollback goes back one further.`
 func (a *applyVerb) flags(cmd *cobra.Command) {
 	a.options.Lease = coordinator.DefaultLease
 	a.all(cmd)
+	cmd.Flags().BoolVar(&a.options.Partial, "partial", false,
+		"even if not all managers of nodes whose pairs change are given, as while nodes are down")
+	cmd.Flags().BoolVar(&a.options.DryRun, "dry-run", false, "say what would change, and change nothing")
 	cmd.Flags().StringVar(&a.options.Reason, "reason", a.options.Reason, "why, for the managers' logs")
 	jsonFlag(cmd, &a.json)
 }
@@ -98,6 +100,9 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 
 func writeReport(out io.Writer, r *coordinator.Report) {
 	fmt.Fprintf(out, "# plan %s\n", r.PlanID)
+	if r.DryRun {
+		fmt.Fprintln(out, "# dry run: nothing has changed; routes and pairs are those that would")
+	}
 	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
 	late := 0
 	for _, n := range r.Nodes {
@@ -112,7 +117,11 @@ func writeReport(out io.Writer, r *coordinator.Report) {
 		}
 	}
 	if r.Pairs > 0 {
-		fmt.Fprintf(out, "%s changed\n", cli.Count(r.Pairs, "pair"))
+		changed := "changed"
+		if r.DryRun {
+			changed = "would change"
+		}
+		fmt.Fprintf(out, "%s %s\n", cli.Count(r.Pairs, "pair"), changed)
 	}
 	if late > 0 {
 		fmt.Fprintf(out, "%s had not said in time to send by the new routes\n", cli.Count(late, "program"))

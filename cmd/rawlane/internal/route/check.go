@@ -9,7 +9,6 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/vlan/manager/api"
-
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 )
@@ -56,21 +55,34 @@ func networkSummary(p *plan.Plan, network *topology.Topology) string {
 }
 
 func newDiffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff OLD NEW",
+	var m managerFlags
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW | NEW --manager ADDRESS",
 		Short: "Say what changes from one plan to another",
 		Long: `Compares what two plans mean, not how they are written: which pairs of nodes use another VID, which
 nodes have another default, which come or go. Nodes are the same if their addresses are; their
-numbers are those in NEW.
+numbers are those in NEW. With --manager the old plan is the one that a node's manager has, with the
+operator's pairs in it. "route apply --dry-run" asks all nodes.
 
-  rawlane route diff examples/vbft16.yaml better.yaml`,
-		Args: cli.Arguments(2, 2, "want two plans' files: the old one and the new one"),
+  rawlane route diff examples/vbft16.yaml better.yaml
+  rawlane route diff better.yaml --manager unix:/run/rawlane/manager.sock`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("manager") {
+				return oneFile(cmd, args)
+			}
+			return twoFiles(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			before, err := cli.ReadPlan(args[0])
+			after, err := cli.ReadPlan(args[len(args)-1])
 			if err != nil {
 				return err
 			}
-			after, err := cli.ReadPlan(args[1])
+			if len(args) == 1 {
+				return request(cmd, &m, dumpedPlan, func(w io.Writer, running *plan.Plan) {
+					writeDifference(w, plan.Diff(running, after))
+				})
+			}
+			before, err := cli.ReadPlan(args[0])
 			if err != nil {
 				return err
 			}
@@ -78,7 +90,11 @@ numbers are those in NEW.
 			return cli.Write(cmd.OutOrStdout(), false, d, func(w io.Writer) { writeDifference(w, d) })
 		},
 	}
+	m.one(cmd)
+	return cmd
 }
+
+var twoFiles = cli.Arguments(2, 2, "want two plans' files: the old one and the new one, or one and --manager")
 
 func writeDifference(out io.Writer, d plan.Difference) {
 	for _, n := range d.Removed {

@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -20,6 +21,7 @@ const askTimeout = 30 * time.Second
 // managerFlags are the flags of a verb that talks to one manager, or to those of all nodes.
 type managerFlags struct {
 	addr string // of one, or the list of all
+	each string // the list of several that are asked in turn; empty: that of addr is
 	tls  cli.TLSFiles
 	json bool
 }
@@ -51,6 +53,13 @@ func newRequest[T any](
 	return cmd
 }
 
+// several adds the flag by which a verb asks the managers of several nodes, one after the other.
+func (m *managerFlags) several(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&m.each, "managers", "",
+		"ask all of these, in place of one: a file with an address on each line, or a list with commas")
+	return cmd
+}
+
 // request asks one manager for something and prints it.
 func request[T any](
 	cmd *cobra.Command, m *managerFlags,
@@ -60,14 +69,32 @@ func request[T any](
 	if err != nil {
 		return cli.Misuse("--manager: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
-	defer cancel()
-	return m.ask([]manager.Addr{addr}, func(clients []*manager.Client) error {
-		v, err := get(clients[0], ctx)
-		if err != nil {
+	addrs := []manager.Addr{addr}
+	if m.each != "" {
+		if cmd.Flags().Changed("manager") {
+			return cli.Misuse("--manager and --managers: want one of the two")
+		}
+		if addrs, err = listAddrs(m.each); err != nil {
 			return err
 		}
-		return cli.Write(cmd.OutOrStdout(), m.json, v, func(w io.Writer) { text(w, v) })
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	defer cancel()
+	return m.ask(addrs, func(clients []*manager.Client) error {
+		var failed []error
+		for _, c := range clients {
+			v, err := get(c, ctx)
+			if err == nil {
+				err = cli.Write(cmd.OutOrStdout(), m.json, v, func(w io.Writer) {
+					if m.each != "" {
+						fmt.Fprintf(w, "# manager %v\n", c.Addr())
+					}
+					text(w, v)
+				})
+			}
+			failed = append(failed, err)
+		}
+		return errors.Join(failed...)
 	})
 }
 
@@ -99,10 +126,14 @@ func (m *managerFlags) list() (addrs []manager.Addr, err error) {
 	if m.addr == "" {
 		return nil, cli.Misuse("which managers? Give --managers, a file or a list")
 	}
-	if info, err := os.Stat(m.addr); err == nil && info.Mode().IsRegular() {
-		return readAddrs(m.addr)
+	return listAddrs(m.addr)
+}
+
+func listAddrs(list string) (addrs []manager.Addr, err error) {
+	if info, err := os.Stat(list); err == nil && info.Mode().IsRegular() {
+		return readAddrs(list)
 	}
-	for text := range strings.SplitSeq(m.addr, ",") {
+	for text := range strings.SplitSeq(list, ",") {
 		addr, err := manager.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return nil, cli.Misuse("--managers: %v, and there is no such file", err)

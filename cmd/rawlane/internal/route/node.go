@@ -50,7 +50,7 @@ func newLogCommand() *cobra.Command {
 		Args: cli.NoArguments,
 	}
 	jsonFlag(cmd, &m.json)
-	return newRequest(cmd, m, (*manager.Client).Log, writeLog)
+	return m.several(newRequest(cmd, m, (*manager.Client).Log, writeLog))
 }
 
 func writeLog(out io.Writer, l api.Log) {
@@ -59,6 +59,9 @@ func writeLog(out io.Writer, l api.Log) {
 			e.Time.Format("2006-01-02 15:04:05.000"), e.Version, e.Act, e.By, cli.Count(e.Count, "route"))
 		if e.Reason != "" {
 			fmt.Fprintf(out, ": %s", e.Reason)
+		}
+		if e.From != "" {
+			fmt.Fprintf(out, " (%s)", e.From)
 		}
 		fmt.Fprintln(out)
 		for _, r := range e.Routes {
@@ -77,7 +80,7 @@ started: to each destination with each VID, and with each VID to all.`,
 		Args: cli.NoArguments,
 	}
 	jsonFlag(cmd, &m.json)
-	return newRequest(cmd, m, (*manager.Client).Counters, writeCounters)
+	return m.several(newRequest(cmd, m, (*manager.Client).Counters, writeCounters))
 }
 
 func writeCounters(out io.Writer, c api.Counters) {

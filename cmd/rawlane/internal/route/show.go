@@ -44,7 +44,7 @@ sends by, and by whose wish.
   rawlane route show examples/vbft16.yaml --node 3
   rawlane route show --manager unix:/run/rawlane/manager.sock`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("manager") {
+			if cmd.Flags().Changed("manager") || cmd.Flags().Changed("managers") {
 				return cli.NoArguments(cmd, args)
 			}
 			return oneFile(cmd, args)
@@ -61,6 +61,7 @@ sends by, and by whose wish.
 		},
 	}
 	m.one(cmd)
+	m.several(cmd)
 	cmd.Flags().StringVar(&node, "node", "", "show this node's routes alone: its number, name or address")
 	jsonFlag(cmd, &m.json)
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,12 +17,15 @@ import (
 
 func newStatusCommand() *cobra.Command {
 	var m managerFlags
+	var watch time.Duration
 	cmd := &cobra.Command{
 		Use:   "status --managers FILE|LIST",
 		Short: "Say which plan each node has, and whether it is the same",
 		Long: `Prints which plan each node's manager has, since which version of its routes, and how many of its
 pairs are not as the plan says. Equal plans have one id, on all nodes; "route check" says that of a
-file. If some node does not answer, or has another plan than the rest, it exits with 1.
+file. If some node does not answer, has another plan than the rest, cannot do its work, or knows of
+paths that are down (managers with --failover do), it exits with 1. With --watch it asks again and
+again until it is interrupted.
 
 Nodes that have different plans send by different VIDs, and switches flood what they send. To mend
 it, apply a plan to all of them:
@@ -31,34 +35,71 @@ it, apply a plan to all of them:
   rawlane route apply plan.yaml --managers managers.txt`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch < 0 {
+				return cli.Misuse("--watch %v: want how long to wait in between, such as 2s", watch)
+			}
 			return m.askAll(func(clients []*manager.Client) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
-				defer cancel()
-				s := coordinator.Survey(ctx, clients)
-				printed := cli.Write(cmd.OutOrStdout(), m.json, s, func(w io.Writer) { writeStatus(w, s) })
-				return errors.Join(printed, s.Err())
+				for {
+					err := survey(cmd, clients, m.json)
+					if watch == 0 || errors.Is(err, errNotPrinted) {
+						return err
+					}
+					if err != nil {
+						cmd.PrintErrln(err)
+					}
+					select {
+					case <-time.After(watch):
+					case <-cmd.Context().Done():
+						return err
+					}
+				}
 			})
 		},
 	}
 	m.all(cmd)
+	cmd.Flags().DurationVar(&watch, "watch", 0, "ask again after this time, until interrupted")
 	jsonFlag(cmd, &m.json)
 	return cmd
 }
 
+var errNotPrinted = errors.New("could not print")
+
+// survey asks all nodes and prints their answers.
+func survey(cmd *cobra.Command, clients []*manager.Client, asJSON bool) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	defer cancel()
+	s := coordinator.Survey(ctx, clients)
+	if err := cli.Write(cmd.OutOrStdout(), asJSON, s, func(w io.Writer) { writeStatus(w, s) }); err != nil {
+		return fmt.Errorf("%w: %w", errNotPrinted, err)
+	}
+	return s.Err()
+}
+
 func writeStatus(out io.Writer, s *coordinator.Status) {
 	cli.Table(out, func(w io.Writer) {
-		fmt.Fprintf(w, "# Manager\tnode\tplan\tsince version\tnot by plan\tprograms\twhy\n")
+		fmt.Fprintf(w, "# Manager\tnode\tplan\tsince version\tnot by plan\tprograms\tpaths\twhy\n")
 		for _, n := range s.Nodes {
 			if n.Error != "" {
-				fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\tno answer\n", n.Manager)
+				fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\tno answer\n", n.Manager)
 				continue
 			}
 			why := cmp.Or(n.Reason, "-")
 			if n.Prepared != "" {
 				why += "; another change is prepared"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%d\t%d\t%s\n", n.Manager, cmp.Or(n.Name, n.MAC.String()),
-				cmp.Or(n.PlanID, "none"), n.PlanVersion, n.Pairs, n.Programs, why)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%d\t%d\t%s\t%s\n", n.Manager, cmp.Or(n.Name, n.MAC.String()),
+				cmp.Or(n.PlanID, "none"), n.PlanVersion, n.Pairs, n.Programs, paths(n), why)
 		}
 	})
+}
+
+// paths says how the paths from a node are, in a word or two.
+func paths(n coordinator.NodeStatus) string {
+	switch {
+	case n.PathsDown > 0:
+		return fmt.Sprintf("%d down", n.PathsDown)
+	case n.Failover:
+		return "up"
+	}
+	return "unwatched"
 }

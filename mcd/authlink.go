@@ -1,0 +1,220 @@
+package mcd
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// authLink authenticates the frames of one link: package auth decides, this is its driver.
+type authLink struct {
+	e           *Endpoint
+	nic         int
+	incarnation uint64
+	sealer      atomic.Pointer[auth.Sealer]
+	counter     atomic.Uint64 // of the last frame that was sealed
+	checked     atomic.Int64  // when the last checkpoint was made, in ns
+
+	mu      sync.Mutex // guards history; taken inside all other locks
+	history auth.History
+
+	// What follows belongs to the holder of the poll lock.
+	verifier *auth.Verifier
+	key      *auth.Key // seals contact frames
+	frame    auth.Frame
+	out      []auth.Send
+	scratch  auth.Scratch
+	contact  [1]transport.Frame
+	memory   []byte // of the contact frame that is sent
+}
+
+func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time) *authLink {
+	l := &authLink{e: e, nic: nic, incarnation: randomIncarnation(),
+		memory: make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
+	l.verifier = auth.New(auth.Config{
+		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
+	})
+	l.checkpoint(opened)
+	l.setKeys(ring)
+	return l
+}
+
+func fillRandom(b []byte) { _, _ = rand.Read(b) } // never fails
+
+func randomIncarnation() uint64 {
+	var b [8]byte
+	fillRandom(b[:])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// setKeys replaces the keys. The caller holds the poll lock.
+func (l *authLink) setKeys(ring *keyring.Ring) {
+	var keys []*auth.Key
+	for i := range ring.Keys {
+		keys = append(keys, auth.NewKey(ring.Keys[i][:], uint32(l.e.cfg.Cluster)))
+	}
+	l.key = keys[0]
+	l.verifier.SetKeys(keys)
+	l.sealer.Store(auth.NewSealer(keys[0], l.incarnation, l.e.nics[l.nic].mac, ring.Encrypt))
+}
+
+// checkpoint notes which counters have been used before now, if the last note is too old. It is
+// called before frames are sealed.
+func (l *authLink) checkpoint(now monotime.Time) {
+	if !auth.Due(now.Since() - time.Duration(l.checked.Load())) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if auth.Due(now.Since() - time.Duration(l.checked.Load())) {
+		l.checked.Store(int64(now.Since()))
+		l.history.Add(now, l.counter.Load())
+	}
+}
+
+// floor returns the highest counter that may have been used before now, less age.
+func (l *authLink) floor(now monotime.Time, age uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.history.Floor(now.Add(-time.Duration(min(age, math.MaxInt64))), l.counter.Load())
+}
+
+// seal writes a header before the payload of a frame, which is in its place, and computes the tag.
+// A payload that is to be encrypted needs wire.TagLen bytes of capacity behind it.
+func (l *authLink) seal(s *auth.Sealer, t *auth.Scratch, f *transport.Frame, h *wire.Header) {
+	if s.Encrypts() {
+		l.encrypt(s, t, f, h, f.Payload[wire.AuthHeaderLen:])
+		return
+	}
+	s.Seal(t, f.Payload, h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.counter.Add(1))
+}
+
+// encrypt makes header and encrypted payload a frame, in the frame's memory.
+func (l *authLink) encrypt(s *auth.Sealer, t *auth.Scratch, f *transport.Frame, h *wire.Header, payload []byte) {
+	f.Payload = s.Encrypt(t, f.Payload, payload, h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.counter.Add(1))
+}
+
+// authenticate decides on the frame whose header was parsed, and counts why it is dropped. Slot
+// says where an encrypted payload goes. The caller holds the poll lock.
+func (l *authLink) authenticate(f *transport.Frame, slot int) bool {
+	e := l.e
+	l.load(f)
+	plain := &e.auth.plain[slot]
+	verdict := l.verifier.Verify(&l.frame, &e.authHeader, plain)
+	if verdict == auth.Unproven {
+		now := clock.Now()
+		verdict, l.out = l.verifier.Handle(now, &l.frame, &e.authHeader, plain, l.out[:0])
+		l.transmit(now)
+	}
+	e.header.Payload = l.frame.Payload
+	return e.countVerdict(verdict, f.Src)
+}
+
+// load makes l.frame the frame whose header was parsed.
+func (l *authLink) load(f *transport.Frame) {
+	h := &l.e.header
+	l.frame = auth.Frame{
+		Addresses: auth.Addresses{Dst: f.Dst, Src: f.Src},
+		Sent:      transport.OptionalTagFromTCI(h.Tagged, h.TCI),
+		Received:  f.OptionalTag,
+		Bytes:     f.Payload[:wire.AuthHeaderLen+len(h.Payload)],
+	}
+}
+
+var verdictDrops = [...]drop{
+	auth.UnknownKey: dropKey,
+	auth.BadTag:     dropTag,
+	auth.Replayed:   dropReplay,
+	auth.Unanswered: dropStale,
+	auth.OverBudget: dropBudget,
+}
+
+// countVerdict counts a frame that is dropped, and reports whether it was accepted.
+func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
+	switch v {
+	case auth.Accepted:
+		return true
+	case auth.Held:
+		return false
+	case auth.UnknownKey, auth.BadTag:
+		e.auth.otherKey.Store(packMAC(src))
+	}
+	e.dropped[verdictDrops[v]].add(1)
+	return false
+}
+
+// receiveContact handles a contact frame, and delivers what was kept for it. The caller holds the
+// poll lock; messages from slot on are free.
+func (l *authLink) receiveContact(f *transport.Frame, slot int) {
+	e, now := l.e, clock.Now()
+	l.load(f)
+	verdict, out := l.verifier.Contact(now, &l.frame, &e.authHeader, l.out[:0])
+	l.out = out
+	if e.countVerdict(verdict, f.Src) {
+		e.auth.rxContacts.add(1)
+	}
+	l.transmit(now)
+	for _, r := range l.verifier.Released() {
+		l.deliver(&r, slot)
+	}
+}
+
+// deliver delivers a frame that was kept until its sender had answered.
+func (l *authLink) deliver(r *auth.Frame, slot int) {
+	e := l.e
+	if wire.ParseAuth(r.Bytes, &e.header, &e.authHeader) != wire.OK {
+		return // it was parsed before
+	}
+	f := transport.Frame{Dst: r.Dst, Src: r.Src, EtherType: e.cfg.EtherType, OptionalTag: r.Received, Payload: r.Bytes}
+	e.header.Payload = r.Payload
+	if e.header.Kind >= wire.Probe {
+		e.receiveProbe(l.nic, &f, &e.header)
+		return
+	}
+	p, cause := e.owner(l.nic, &f, &e.header)
+	if p == nil {
+		e.dropped[cause].add(1)
+		return
+	}
+	e.messages[slot].set(l.nic, f.Src, &e.header)
+	p.deliver(e.messages[slot:slot+1], true)
+}
+
+// transmit sends the contact frames in out. What the link refuses is lost: challenges are repeated.
+func (l *authLink) transmit(now monotime.Time) {
+	e := l.e
+	for i := range l.out {
+		s := &l.out[i]
+		tag := s.Tag
+		if !s.Answer {
+			tag = e.router.Route(s.Dst)
+		}
+		if tag.Validate() != nil {
+			continue
+		}
+		f := &l.contact[0]
+		*f = e.frame(l.nic, s.Dst, tag)
+		f.Payload = l.memory
+		if s.Body.Has(wire.ContactResponse) {
+			s.Body.Floor = l.floor(now, s.Body.EchoedAge)
+		}
+		s.Body.Put(f.Payload[wire.AuthHeaderLen:])
+		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
+			Cluster: uint32(e.cfg.Cluster)}
+		l.key.SealContact(&l.scratch, f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
+		if n, _ := e.nics[l.nic].link.Send(l.contact[:]); n == 1 {
+			e.auth.txContacts.add(1)
+		}
+	}
+	e.auth.expect(l.verifier, now)
+}

@@ -1,0 +1,148 @@
+package mcd
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// authenticator is what the links of an endpoint with keys share. An endpoint without has none.
+type authenticator struct {
+	plain    [pollBatch][]byte // payloads that were decrypted; belongs to the holder of the poll lock
+	otherKey atomic.Uint64     // last sender of a frame that no key here opens
+
+	txContacts, rxContacts counter // written by the holder of the poll lock
+
+	first chan contactRequest // addresses to which a first message goes
+	kick  chan struct{}       // wakes the authLoop before its time
+	next  atomic.Int64        // for when it is armed, in ns
+
+	mu                sync.Mutex // guards what follows; taken outside the poll lock
+	file              keyFile
+	reloads, failures atomic.Uint64 // changed under mu
+}
+
+// contactRequest is an address with which contact is to begin.
+type contactRequest struct {
+	nic int
+	mac transport.MAC
+}
+
+// firstContacts is how many first messages go out at once before one has to be asked for by its
+// receiver.
+const firstContacts = 64
+
+func newAuthenticator() *authenticator {
+	return &authenticator{first: make(chan contactRequest, firstContacts), kick: make(chan struct{}, 1)}
+}
+
+// meet begins contact with a neighbour, before the first message to it.
+func (a *authenticator) meet(nic int, n *neighbour) {
+	select {
+	case a.first <- contactRequest{nic, n.mac}:
+		n.met.Store(true)
+		a.wakeLoop()
+	default: // the receiver begins
+	}
+}
+
+func (a *authenticator) wakeLoop() {
+	select {
+	case a.kick <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// expect has the authLoop wake up for a verifier's deadline.
+func (a *authenticator) expect(v *auth.Verifier, now monotime.Time) {
+	if at, ok := v.Deadline(); ok && int64(at.Since()) < a.next.Load() {
+		a.wakeLoop()
+	}
+}
+
+const idleLoop = time.Hour // between looks if nothing is to be done
+
+// authLoop is the goroutine that begins contact, repeats challenges, and looks whether the key file
+// has changed. It ends when Close closes e.ended.
+func (e *Endpoint) authLoop() {
+	defer e.running.Done()
+	a := e.auth
+	timer := time.NewTimer(idleLoop)
+	defer timer.Stop()
+	for nic := range e.nics {
+		a.first <- contactRequest{nic, transport.Broadcast}
+		if !e.advanceContacts(timer) {
+			return
+		}
+	}
+	for {
+		select {
+		case <-a.kick:
+		case <-timer.C:
+		case <-e.ended:
+			return
+		}
+		e.checkKeyFile()
+		if !e.advanceContacts(timer) {
+			return
+		}
+	}
+}
+
+// advanceContacts does what is due, and sets the timer. It returns false if the endpoint closes.
+func (e *Endpoint) advanceContacts(timer *time.Timer) bool {
+	if !e.lockPoll() {
+		return false
+	}
+	defer e.unlockPoll()
+	a, now := e.auth, clock.Now()
+	next := now.Add(idleLoop)
+	if a.file.path != "" {
+		next = now.Add(keyFileInterval)
+	}
+	a.next.Store(0) // it is awake
+	for n := len(a.first); n > 0; n-- {
+		r := <-a.first
+		l := e.nics[r.nic].auth
+		l.out = l.verifier.Ask(now, r.mac, l.out[:0])
+		l.transmit(now)
+	}
+	for i := range e.nics {
+		l := e.nics[i].auth
+		l.out = l.verifier.Advance(now, l.out[:0])
+		l.transmit(now)
+		e.dropped[dropStale].add(uint64(l.verifier.Expired()))
+		if at, ok := l.verifier.Deadline(); ok && at.Before(next) {
+			next = at
+		}
+	}
+	a.next.Store(int64(next.Since()))
+	timer.Reset(next.Sub(now))
+	return true
+}
+
+// SetKeys replaces the keys of an endpoint that was opened with keys, while it sends and receives.
+// The first key seals what is sent from now on. Receive functions must not call it. Errors:
+// keyring.ErrFormat, ErrNoKeys, ErrClosed.
+func (e *Endpoint) SetKeys(ring *keyring.Ring) error {
+	if e.auth == nil {
+		return ErrNoKeys
+	}
+	if err := ring.Validate(); err != nil {
+		return err
+	}
+	if !e.lockPoll() {
+		return ErrClosed
+	}
+	defer e.unlockPoll()
+	for i := range e.nics {
+		e.nics[i].auth.setKeys(ring)
+	}
+	return nil
+}

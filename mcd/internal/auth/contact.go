@@ -1,0 +1,360 @@
+package auth
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Send is a contact frame to be sent.
+type Send struct {
+	Dst transport.MAC
+	// Body is complete but for the floor of a response: that is the driver's.
+	Body wire.ContactBody
+	// Tag is the one to send it with, if Answer is set: that of the frame that it answers. Others
+	// go as the router says.
+	Tag     transport.OptionalTag
+	Answer  bool
+	Counter uint64 // for SealContact
+}
+
+// ask is an open challenge to an address.
+type ask struct {
+	mac     transport.MAC
+	nonce   [16]byte
+	born    monotime.Time
+	repeats bool
+	next    monotime.Time // when it is repeated
+	wait    time.Duration // after that
+}
+
+func (a *ask) end() monotime.Time { return a.born.Add(askLife) }
+
+// due returns when something is to be done about a challenge.
+func (a *ask) due() monotime.Time {
+	if a.repeats && a.next.Before(a.end()) {
+		return a.next
+	}
+	return a.end()
+}
+
+// message returns the frame that asks.
+func (v *Verifier) message(now monotime.Time, a *ask) Send {
+	return v.send(Send{Dst: a.mac,
+		Body: wire.ContactBody{Flags: wire.ContactChallenge, Challenge: a.nonce, Age: v.age(now)}})
+}
+
+// age returns for how long everything that was accepted is remembered.
+func (v *Verifier) age(now monotime.Time) uint64 { return uint64(max(0, now.Sub(v.since))) }
+
+// Ask begins contact with an address, unless an incarnation there is known to be alive. For the
+// broadcast address it asks all nodes, once.
+func (v *Verifier) Ask(now monotime.Time, mac transport.MAC, out []Send) []Send {
+	if slices.ContainsFunc(v.byMAC[mac], func(s *sender) bool { return s.state == fresh }) {
+		return out
+	}
+	return v.challenge(now, mac, transport.OptionalTag{}, false, out)
+}
+
+// challenge sends a challenge to an address, if none is open there that will be repeated.
+func (v *Verifier) challenge(
+	now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send,
+) []Send {
+	if a := v.asks[mac]; a != nil && now.Before(a.end()) && a.repeats {
+		return out
+	}
+	a := v.newAsk(now, mac)
+	if a == nil {
+		return out
+	}
+	m := v.message(now, a)
+	m.Tag, m.Answer = tag, answer
+	return append(out, m)
+}
+
+// ask returns the open challenge to an address, a new one if there is none, or nil if there are too
+// many.
+func (v *Verifier) ask(now monotime.Time, mac transport.MAC) *ask {
+	if a := v.asks[mac]; a != nil && now.Before(a.end()) {
+		return a
+	}
+	return v.newAsk(now, mac)
+}
+
+// newAsk opens a challenge to an address, in place of one that may be open, or returns nil if there
+// are too many. The caller sends it.
+func (v *Verifier) newAsk(now monotime.Time, mac transport.MAC) *ask {
+	if v.asks[mac] == nil && len(v.asks) >= maxAsks || !v.challenges.take(int64(now.Since())) {
+		return nil
+	}
+	a := &ask{mac: mac, born: now, next: now.Add(firstAsk), wait: 2 * firstAsk, repeats: mac != transport.Broadcast}
+	v.cfg.Random(a.nonce[:])
+	v.asks[mac] = a
+	v.wakeAt(a.due())
+	return a
+}
+
+func (v *Verifier) send(s Send) Send {
+	v.counter++
+	s.Counter = v.counter
+	return s
+}
+
+// Contact handles a contact frame. What it is answered with is appended to out; Released has the
+// frames that were kept for it. It is Accepted, UnknownKey, BadTag, OverBudget, or Replayed if it
+// is this endpoint's own.
+func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send) (Verdict, []Send) {
+	if w.Incarnation == v.cfg.Incarnation {
+		return Replayed, out
+	}
+	if verdict := v.checkContact(f, w); verdict != Accepted {
+		return verdict, out
+	}
+	var body wire.ContactBody
+	if !body.Parse(f.Payload) {
+		return BadTag, out // nobody who has a key sends that
+	}
+	if body.Has(wire.ContactResponse) {
+		out = v.response(now, f, w, &body, out)
+	}
+	if !body.Has(wire.ContactChallenge) {
+		return Accepted, out
+	}
+	if !v.responses.take(int64(now.Since())) {
+		return OverBudget, out
+	}
+	reply := Send{Dst: f.Src, Tag: f.Sent, Answer: true,
+		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge, EchoedAge: body.Age}}
+	if s := v.senders[w.Incarnation]; s == nil || s.state != fresh {
+		if a := v.ask(now, f.Src); a != nil {
+			reply.Body.Flags |= wire.ContactChallenge
+			reply.Body.Challenge, reply.Body.Age = a.nonce, v.age(now)
+		}
+	}
+	return Accepted, append(out, v.send(reply))
+}
+
+func (v *Verifier) checkContact(f *Frame, w *wire.Auth) Verdict {
+	verdict := UnknownKey
+	for _, k := range v.keys {
+		if k.id != w.KeyID {
+			continue
+		}
+		if k.openContact(&v.scratch, f.Bytes, w, &f.Addresses) {
+			f.Payload = f.Bytes[wire.AuthHeaderLen:]
+			return Accepted
+		}
+		verdict = BadTag
+	}
+	return verdict
+}
+
+// response handles the response to a challenge.
+func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wire.ContactBody, out []Send) []Send {
+	a := v.answered(now, f.Src, body.Response)
+	if a == nil {
+		return out
+	}
+	rtt := now.Sub(v.since) - time.Duration(body.EchoedAge)
+	if body.Floor > 0 && rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.senders[w.Incarnation] == nil {
+		return v.challenge(now, f.Src, f.Sent, true, out) // to hear a floor that is less too high
+	}
+	out = v.prove(now, w.Incarnation, f.Src, body.Floor, out)
+	if a := v.asks[f.Src]; a != nil && !v.awaits(f.Src) {
+		a.repeats = false
+	}
+	return out
+}
+
+// answered returns the open challenge to that address, or to all, that a response is to, or nil.
+func (v *Verifier) answered(now monotime.Time, mac transport.MAC, response [16]byte) *ask {
+	for _, to := range [...]transport.MAC{mac, transport.Broadcast} {
+		if a := v.asks[to]; a != nil && a.nonce == response && now.Before(a.end()) {
+			return a
+		}
+	}
+	return nil
+}
+
+// prove makes an incarnation that has answered a challenge fresh.
+// What it had sent before this receiver was there, with counters up to floor, stays refused.
+func (v *Verifier) prove(now monotime.Time, incarnation uint64, mac transport.MAC, floor uint64, out []Send) []Send {
+	s := v.senders[incarnation]
+	switch {
+	case s == nil:
+		s = v.addProven(now, incarnation, mac)
+		s.floor = floor
+	case s.mac != mac || s.state == fresh:
+		return out
+	case s.proven:
+		s.state = fresh
+		v.release(s)
+		return out
+	default:
+		v.unproven = slices.DeleteFunc(v.unproven, func(o *sender) bool { return o == s })
+		v.remember(now, s)
+		s.floor = floor
+	}
+	v.release(s)
+	return v.suspendOthers(now, s, out)
+}
+
+func (v *Verifier) release(s *sender) {
+	for i := range s.held {
+		if s.held[i].counter > s.floor {
+			v.released = append(v.released, s.held[i])
+		} else {
+			v.expired++
+		}
+	}
+	v.drop(s)
+}
+
+// suspendOthers has the other incarnations of an address, where a new one has appeared, prove
+// themselves again: they may be alive, in other processes, or former ones of that one. Responses to
+// a challenge from before do not count for it.
+func (v *Verifier) suspendOthers(now monotime.Time, s *sender, out []Send) []Send {
+	found := false
+	for _, o := range v.byMAC[s.mac] {
+		if o != s && o.state == fresh && o.incarnation != v.cfg.Incarnation {
+			o.state, found = suspended, true
+		}
+	}
+	if !found {
+		return out
+	}
+	delete(v.asks, s.mac)
+	delete(v.asks, transport.Broadcast)
+	if v.awaits(s.mac) {
+		return v.challenge(now, s.mac, transport.OptionalTag{}, false, out)
+	}
+	return out
+}
+
+// awaits reports whether an incarnation of an address is asked.
+func (v *Verifier) awaits(mac transport.MAC) bool {
+	isAsked := func(s *sender) bool { return s.mac == mac && s.state == asked }
+	return slices.ContainsFunc(v.unproven, isAsked) || slices.ContainsFunc(v.byMAC[mac], isAsked)
+}
+
+// addProven adds an incarnation that has proved to be alive, of which no frame is known.
+func (v *Verifier) addProven(now monotime.Time, incarnation uint64, mac transport.MAC) *sender {
+	s := &sender{incarnation: incarnation, mac: mac}
+	v.remember(now, s)
+	return s
+}
+
+// remember makes a sender one that has proved to be alive.
+func (v *Verifier) remember(now monotime.Time, s *sender) {
+	if proven := len(v.senders) - len(v.unproven); proven >= maxSenders {
+		v.forgetOne(now)
+	}
+	s.state, s.proven, s.seen = fresh, true, v.frames
+	v.senders[s.incarnation] = s
+	v.byMAC[s.mac] = append(v.byMAC[s.mac], s)
+}
+
+// forgetOne forgets the incarnation that was silent for longest, a suspended one if there is any.
+// Open challenges go with it, and its memory begins now: nothing from before counts for it.
+func (v *Verifier) forgetOne(now monotime.Time) {
+	var oldest *sender
+	for _, s := range v.senders {
+		if s.proven && s.incarnation != v.cfg.Incarnation && (oldest == nil || s.forgottenBefore(oldest)) {
+			oldest = s
+		}
+	}
+	v.expired += v.drop(oldest)
+	delete(v.senders, oldest.incarnation)
+	left := slices.DeleteFunc(v.byMAC[oldest.mac], func(s *sender) bool { return s == oldest })
+	v.byMAC[oldest.mac] = left
+	if len(left) == 0 {
+		delete(v.byMAC, oldest.mac)
+	}
+	if v.last == oldest {
+		v.last = nil
+	}
+	clear(v.asks)
+	v.since = now
+}
+
+func (s *sender) forgottenBefore(o *sender) bool {
+	if (s.state == fresh) != (o.state == fresh) {
+		return s.state != fresh
+	}
+	return s.seen < o.seen || s.seen == o.seen && s.incarnation < o.incarnation
+}
+
+// addUnproven adds a sender whose frame has a valid tag.
+func (v *Verifier) addUnproven(s *sender) {
+	if len(v.unproven) >= maxUnproven {
+		v.expired += v.drop(v.unproven[0])
+		delete(v.senders, v.unproven[0].incarnation)
+		v.unproven = slices.Delete(v.unproven, 0, 1)
+	}
+	v.senders[s.incarnation] = s
+	v.unproven = append(v.unproven, s)
+}
+
+// await gives a sender askLife to answer.
+func (v *Verifier) await(now monotime.Time, s *sender) {
+	s.state, s.until = asked, now.Add(askLife)
+	v.wakeAt(s.until)
+}
+
+func (v *Verifier) wakeAt(at monotime.Time) {
+	if !v.waiting || at.Before(v.wake) {
+		v.wake, v.waiting = at, true
+	}
+}
+
+// Deadline returns when Advance is to be called, at the latest. ok is false if nothing is awaited.
+func (v *Verifier) Deadline() (at monotime.Time, ok bool) { return v.wake, v.waiting }
+
+// Advance repeats challenges, and gives up those that nobody has answered in time.
+func (v *Verifier) Advance(now monotime.Time, out []Send) []Send {
+	if !v.waiting || now.Before(v.wake) {
+		return out
+	}
+	v.waiting = false
+	for _, a := range v.asksInOrder() {
+		if !now.Before(a.end()) {
+			delete(v.asks, a.mac)
+			continue
+		}
+		if !now.Before(a.due()) {
+			a.next, a.wait = now.Add(a.wait), min(2*a.wait, lastAsk)
+			if v.challenges.take(int64(now.Since())) {
+				out = append(out, v.message(now, a))
+			}
+		}
+		v.wakeAt(a.due())
+	}
+	for _, s := range v.senders {
+		if s.state != asked {
+			continue
+		}
+		if now.Before(s.until) {
+			v.wakeAt(s.until)
+			continue
+		}
+		v.expired += v.drop(s)
+		s.state, s.until = silent, now.Add(silence)
+		if !s.proven {
+			s.sessions = nil
+		}
+	}
+	return out
+}
+
+// asksInOrder returns the open challenges, the same order in every run.
+func (v *Verifier) asksInOrder() []*ask {
+	all := make([]*ask, 0, len(v.asks))
+	for _, a := range v.asks {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *ask) int { return a.mac.Compare(b.mac) })
+	return all
+}

@@ -1,0 +1,181 @@
+package auth
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+const (
+	secretLen  = 16 // of AES-128
+	nonceLen   = 12 // of a sender's key: four zeros, and the counter
+	contactLen = 16 // of the key for contact frames: incarnation and counter
+)
+
+// Key is a key of a cluster, ready for use. It is never changed.
+type Key struct {
+	id      uint8
+	secret  []byte
+	cluster uint32
+	contact cipher.AEAD
+}
+
+// NewKey prepares a secret for a cluster.
+func NewKey(secret []byte, cluster uint32) *Key {
+	k := &Key{id: derive(secret, nil, "rawlane key id", 1)[0] & 0x0f, secret: secret, cluster: cluster}
+	info := binary.BigEndian.AppendUint32([]byte("rawlane contact"), cluster)
+	k.contact = gcm(derive(secret, nil, string(info), secretLen), contactLen)
+	return k
+}
+
+// ID returns the four bits that tell a receiver which key to try.
+func (k *Key) ID() uint8 { return k.id }
+
+// sender returns the key of one sender's frames.
+func (k *Key) sender(incarnation uint64, mac transport.MAC) cipher.AEAD {
+	salt := binary.BigEndian.AppendUint64(nil, incarnation)
+	info := append(binary.BigEndian.AppendUint32([]byte("rawlane frame"), k.cluster), mac[:]...)
+	return gcm(derive(k.secret, salt, string(info), secretLen), nonceLen)
+}
+
+// derive is HKDF with SHA-256 (RFC 5869).
+func derive(secret, salt []byte, info string, n int) []byte {
+	b, err := hkdf.Key(sha256.New, secret, salt, info, n)
+	if err != nil {
+		panic(fmt.Sprintf("auth: derive a key of %d bytes: %v", n, err))
+	}
+	return b
+}
+
+func gcm(secret []byte, nonce int) cipher.AEAD {
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		panic(fmt.Sprintf("auth: AES with a key of %d bytes: %v", len(secret), err))
+	}
+	aead, err := cipher.NewGCMWithNonceSize(block, nonce)
+	if err != nil {
+		panic(fmt.Sprintf("auth: GCM with a nonce of %d bytes: %v", nonce, err))
+	}
+	return aead
+}
+
+// Addresses of a frame. They are authenticated: in place of the tag, which is computed last.
+type Addresses struct{ Dst, Src transport.MAC }
+
+func (a *Addresses) put(b []byte) {
+	copy(b[0:6], a.Dst[:])
+	copy(b[6:12], a.Src[:])
+	clear(b[12:wire.TagLen])
+}
+
+// Scratch is memory for sealing or opening one frame at a time, the caller's own: what AES-GCM is
+// given must not be on the stack, or it is allocated for each frame.
+type Scratch struct {
+	nonce [16]byte
+	tag   [wire.TagLen]byte
+}
+
+// Sealer seals the frames of one endpoint on one link. It is never changed, so that any number of
+// goroutines may use it, each with its own Scratch.
+type Sealer struct {
+	key         *Key
+	aead        cipher.AEAD
+	incarnation uint64
+	encrypt     bool
+}
+
+// NewSealer returns the sealer of an incarnation with that address.
+func NewSealer(k *Key, incarnation uint64, mac transport.MAC, encrypt bool) *Sealer {
+	return &Sealer{k, k.sender(incarnation, mac), incarnation, encrypt}
+}
+
+// Encrypts reports whether payloads are encrypted: by Encrypt, not by Seal.
+func (s *Sealer) Encrypts() bool { return s.encrypt }
+
+func (s *Sealer) begin(t *Scratch, b []byte, h *wire.Header, a *Addresses, counter uint64, size int) {
+	w := wire.Auth{Encrypted: s.encrypt, KeyID: s.key.id, Incarnation: s.incarnation, Counter: counter}
+	wire.PutAuth(b, h, &w, size)
+	a.put(b[wire.TagOffset:])
+	t.setNonce(counter)
+}
+
+func (t *Scratch) setNonce(counter uint64) {
+	binary.BigEndian.PutUint32(t.nonce[0:], 0)
+	binary.BigEndian.PutUint64(t.nonce[4:], counter)
+}
+
+// Seal writes the header before the payload that is in b already, behind wire.AuthHeaderLen bytes,
+// and computes the tag of both. No two calls may have one counter.
+func (s *Sealer) Seal(t *Scratch, b []byte, h *wire.Header, a *Addresses, counter uint64) {
+	s.begin(t, b, h, a, counter, len(b)-wire.AuthHeaderLen)
+	tag := s.aead.Seal(t.tag[:0], t.nonce[:nonceLen], nil, b)
+	copy(b[wire.TagOffset:], tag)
+}
+
+// Encrypt writes header and encrypted payload to b, which has room for both and wire.TagLen bytes
+// more, and returns the frame. The payload may be in b, behind the header, or not overlap with it.
+// No two calls may have one counter.
+func (s *Sealer) Encrypt(t *Scratch, b, payload []byte, h *wire.Header, a *Addresses, counter uint64) []byte {
+	const head = wire.AuthHeaderLen
+	s.begin(t, b, h, a, counter, len(payload))
+	sealed := s.aead.Seal(b[head:head], t.nonce[:nonceLen], payload, b[:head])
+	copy(b[wire.TagOffset:], sealed[len(payload):])
+	return b[:head+len(payload)]
+}
+
+// open checks the tag of a frame, which is header and payload, and returns its payload. An
+// encrypted one goes to plain. The frame is as it was when open returns.
+func open(
+	aead cipher.AEAD, nonce []byte, t *Scratch, b []byte, encrypted bool, a *Addresses, plain *[]byte,
+) ([]byte, bool) {
+	const head = wire.AuthHeaderLen
+	field := b[wire.TagOffset:head]
+	copy(t.tag[:], field)
+	a.put(field)
+	payload := b[head:]
+	var err error
+	if encrypted { // Open wants the tag behind the ciphertext
+		*plain = append(append((*plain)[:0], payload...), t.tag[:]...)
+		payload, err = aead.Open((*plain)[:0], nonce, *plain, b[:head])
+	} else {
+		_, err = aead.Open(nil, nonce, t.tag[:], b)
+	}
+	copy(field, t.tag[:])
+	return payload, err == nil
+}
+
+// openFrame opens a frame of a sender.
+func openFrame(aead cipher.AEAD, t *Scratch, b []byte, w *wire.Auth, a *Addresses, plain *[]byte) ([]byte, bool) {
+	t.setNonce(w.Counter)
+	return open(aead, t.nonce[:nonceLen], t, b, w.Encrypted, a, plain)
+}
+
+func (t *Scratch) setContactNonce(w *wire.Auth) {
+	binary.BigEndian.PutUint64(t.nonce[0:], w.Incarnation)
+	binary.BigEndian.PutUint64(t.nonce[8:], w.Counter)
+}
+
+// SealContact writes the header of a contact frame before its body, and computes the tag. No two
+// calls may have one incarnation and counter.
+func (k *Key) SealContact(t *Scratch, b []byte, h *wire.Header, a *Addresses, incarnation, counter uint64) {
+	w := wire.Auth{KeyID: k.id, Incarnation: incarnation, Counter: counter}
+	h.Kind = wire.Contact
+	wire.PutAuth(b, h, &w, len(b)-wire.AuthHeaderLen)
+	a.put(b[wire.TagOffset:])
+	t.setContactNonce(&w)
+	tag := k.contact.Seal(t.tag[:0], t.nonce[:contactLen], nil, b)
+	copy(b[wire.TagOffset:], tag)
+}
+
+// openContact checks the tag of a contact frame. Contact frames are never encrypted.
+func (k *Key) openContact(t *Scratch, b []byte, w *wire.Auth, a *Addresses) bool {
+	t.setContactNonce(w)
+	_, ok := open(k.contact, t.nonce[:contactLen], t, b, false, a, nil)
+	return ok && !w.Encrypted
+}

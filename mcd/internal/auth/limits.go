@@ -1,0 +1,77 @@
+package auth
+
+import "time"
+
+// Everything that a receiver remembers is bounded, and so is everything that it does for senders
+// that have proved nothing.
+const (
+	// maxSenders is how many incarnations that have proved to be alive are remembered, at about 2.5
+	// KiB each. Beyond it, the one that was silent for longest is forgotten: those of nodes that
+	// were restarted, at first.
+	maxSenders = 1 << 14
+	// maxUnproven is how many others are remembered: asked, or silent.
+	maxUnproven = 1 << 10
+	// maxAsks is how many challenges are open at once.
+	maxAsks = 1 << 9
+	// maxHeld is how many frames of one sender are kept until it answers. A peer sends about as
+	// many during an exchange of two frames.
+	maxHeld = 64
+	// maxHeldBytes is how many bytes are kept in all.
+	maxHeldBytes = 4 << 20
+
+	// firstAsk is when a challenge is repeated; then after twice as long each time, to lastAsk,
+	// until askLife is over. That is 22 times: at a loss of 20 % in each direction, one contact in
+	// 10^9 fails.
+	firstAsk = 5 * time.Millisecond
+	lastAsk  = 80 * time.Millisecond
+	// askLife is how long a challenge may be answered: a node that stands still for a moment can.
+	askLife = 1500 * time.Millisecond
+	// OpeningTime is how long an endpoint must have been there when its opening ends. See History.
+	OpeningTime = 20 * time.Millisecond
+	// checkpointInterval is how far apart the entries of a History are, at least.
+	checkpointInterval = 4 * time.Millisecond
+	// checkpoints is how many a History has: they reach back 2 s, for longer than askLife.
+	checkpoints = 512
+	// preciseRTT is how long a challenge and its response may take together, if what was sent just
+	// after the opening is to be accepted.
+	preciseRTT = OpeningTime - checkpointInterval - time.Millisecond
+	// impreciseAfter is when a slower response will do.
+	impreciseAfter = 500 * time.Millisecond
+
+	// silence is how long an incarnation that did not answer is not asked again.
+	silence = time.Second
+
+	// derivationRate bounds the keys that are derived for incarnations that have proved nothing, a
+	// second. At 4 µs each this is 1 % of a core.
+	derivationRate  = 2000
+	derivationBurst = 1000
+	// askRate bounds the challenges and the responses that are sent, a second each.
+	askRate  = 2000
+	askBurst = 2000
+
+	// LastCounter ends an incarnation: nothing is sealed or accepted beyond it. At 10^8 frames a
+	// second it takes 2,900 years.
+	LastCounter = 1 << 63
+)
+
+// bucket lets through rate events a second, and burst at once.
+type bucket struct {
+	rate, burst float64
+	tokens      float64
+	last        int64 // ns
+}
+
+func newBucket(rate, burst float64) bucket { return bucket{rate: rate, burst: burst, tokens: burst} }
+
+// take takes a token, or returns false if there is none.
+func (b *bucket) take(ns int64) bool {
+	if ns > b.last {
+		b.tokens = min(b.burst, b.tokens+float64(ns-b.last)*b.rate/float64(time.Second))
+		b.last = ns
+	}
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}

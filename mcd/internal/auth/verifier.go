@@ -1,0 +1,275 @@
+package auth
+
+import (
+	"crypto/cipher"
+	"slices"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Verdict on a frame.
+type Verdict uint8
+
+// The verdicts. Of all but the first two the frame is to be dropped.
+const (
+	Accepted   Verdict = iota // to be delivered
+	Unproven                  // of Verify: Handle decides
+	Held                      // kept until its sender has answered
+	UnknownKey                // sealed with a key that is not valid here
+	BadTag                    // forged, or changed on the way
+	Replayed                  // came before, or too late
+	Unanswered                // its sender was asked, and does not answer; or there is no room to keep it
+	OverBudget                // of an unknown sender, while too many of those send
+)
+
+// state of an incarnation: see the package's comment.
+type state uint8
+
+const (
+	asked state = iota
+	silent
+	fresh
+	suspended
+)
+
+// sender is an incarnation that has sent a frame with a valid tag, or has answered a challenge.
+type sender struct {
+	incarnation uint64
+	mac         transport.MAC
+	state       state
+	proven      bool          // it was fresh once
+	floor       uint64        // counters up to this were used before this receiver was there
+	until       monotime.Time // asked: the end of askLife. silent: the end of the silence
+	seen        uint64        // number of the frame, among all, that was its last
+	sessions    []*session    // one for each of the cluster's keys that it has used
+	held        []Frame
+}
+
+// session is what a sender sealed with one of the cluster's keys.
+type session struct {
+	key    *Key
+	aead   cipher.AEAD
+	window window
+}
+
+// Frame is a received frame of version 2.
+type Frame struct {
+	Addresses
+	Sent     transport.OptionalTag // the VLAN tag, as its header says
+	Received transport.OptionalTag // and as it arrived
+	Bytes    []byte                // header and payload, without padding
+	Payload  []byte                // of an accepted frame, decrypted
+	counter  uint64                // of a held frame
+}
+
+// Config of a verifier.
+type Config struct {
+	MAC         transport.MAC // of the link
+	Incarnation uint64        // of its own frames
+	Random      func([]byte)  // fills memory with random bytes that nobody can guess
+	Since       monotime.Time // when the endpoint began to open
+}
+
+// Verifier decides which frames of one link to believe. It belongs to one goroutine at a time.
+type Verifier struct {
+	cfg     Config
+	since   monotime.Time // what was accepted since then is remembered
+	keys    []*Key
+	senders map[uint64]*sender // by incarnation
+	byMAC   map[transport.MAC][]*sender
+	last    *sender // of the last accepted frame
+
+	unproven  []*sender // oldest first
+	heldBytes int
+	released  []Frame
+	expired   int
+	frames    uint64
+
+	asks    map[transport.MAC]*ask
+	counter uint64 // of contact frames
+	wake    monotime.Time
+	waiting bool // wake is set
+
+	derivations, challenges, responses bucket
+
+	scratch Scratch
+}
+
+// New returns a verifier that knows no incarnation but its own: its frames come back where a
+// network has a loop, and are told by their sender.
+func New(cfg Config) *Verifier {
+	v := &Verifier{
+		cfg: cfg, since: cfg.Since,
+		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
+		derivations: newBucket(derivationRate, derivationBurst),
+		challenges:  newBucket(askRate, askBurst), responses: newBucket(askRate, askBurst),
+	}
+	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
+	return v
+}
+
+// SetKeys replaces the keys that are valid. Senders stay known.
+func (v *Verifier) SetKeys(keys []*Key) {
+	v.keys = keys
+	for _, s := range v.senders {
+		valid := s.sessions[:0]
+		for _, x := range s.sessions {
+			if k := v.key(x.key.secret); k != nil {
+				x.key = k
+				valid = append(valid, x)
+			}
+		}
+		clear(s.sessions[len(valid):])
+		s.sessions = valid
+	}
+}
+
+func (v *Verifier) key(secret []byte) *Key {
+	for _, k := range v.keys {
+		if string(k.secret) == string(secret) {
+			return k
+		}
+	}
+	return nil
+}
+
+// Verify decides on a frame of a sender that is known to be alive, and sets f.Payload, which for an
+// encrypted frame is in plain. Of others it says Unproven.
+func (v *Verifier) Verify(f *Frame, w *wire.Auth, plain *[]byte) Verdict {
+	s := v.last
+	if s == nil || s.incarnation != w.Incarnation {
+		s = v.senders[w.Incarnation]
+	}
+	if s == nil || s.state != fresh {
+		return Unproven
+	}
+	verdict := v.check(s, f, w, plain)
+	if verdict == Accepted {
+		v.last = s
+		v.frames++
+		s.seen = v.frames
+	}
+	return verdict
+}
+
+// Handle decides on a frame of which Verify said that its sender has proved nothing. Challenges are
+// appended to out.
+func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]byte, out []Send) (Verdict, []Send) {
+	s := v.senders[w.Incarnation]
+	switch {
+	case s != nil && s.state == fresh:
+		return v.check(s, f, w, plain), out
+	case s != nil && s.state == silent && now.Before(s.until):
+		return Unanswered, out
+	case !v.hasKey(w.KeyID):
+		return UnknownKey, out
+	}
+	if s == nil || len(s.sessions) == 0 {
+		if !v.derivations.take(int64(now.Since())) {
+			return OverBudget, out
+		}
+	}
+	added := s == nil
+	if added {
+		s = &sender{incarnation: w.Incarnation, mac: f.Src}
+	}
+	if verdict := v.check(s, f, w, plain); verdict != Accepted {
+		return verdict, out // and s, if it is new, is forgotten
+	}
+	if added {
+		v.addUnproven(s)
+	}
+	if s.state != asked || added {
+		v.await(now, s)
+		out = v.challenge(now, s.mac, f.Sent, true, out)
+	}
+	return v.hold(s, f, w.Counter), out
+}
+
+// check opens a frame by the sender's sessions, and looks at its counter.
+func (v *Verifier) check(s *sender, f *Frame, w *wire.Auth, plain *[]byte) Verdict {
+	if s.mac != f.Src {
+		return BadTag // an incarnation has one address
+	}
+	verdict := UnknownKey
+	for _, k := range v.keys { // two may have one ID
+		if k.id != w.KeyID {
+			continue
+		}
+		x := s.session(k)
+		payload, ok := openFrame(x.aead, &v.scratch, f.Bytes, w, &f.Addresses, plain)
+		if !ok {
+			verdict = BadTag
+			continue
+		}
+		if w.Counter <= s.floor || !x.window.accept(w.Counter) {
+			return Replayed
+		}
+		f.Payload = payload
+		return Accepted
+	}
+	return verdict
+}
+
+// session returns the sender's session of a key. Its own key is derived now, if need be.
+func (s *sender) session(k *Key) *session {
+	for _, x := range s.sessions {
+		if x.key == k {
+			return x
+		}
+	}
+	x := &session{key: k, aead: k.sender(s.incarnation, s.mac)}
+	s.sessions = append(s.sessions, x)
+	return x
+}
+
+func (v *Verifier) hasKey(id uint8) bool {
+	for _, k := range v.keys {
+		if k.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// hold keeps a frame until its sender has answered.
+func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
+	if len(s.held) >= maxHeld || v.heldBytes+len(f.Payload) > maxHeldBytes {
+		return Unanswered
+	}
+	kept := *f
+	kept.counter = counter
+	// A held frame is kept as it is after opening: header, and payload in plain.
+	kept.Bytes = slices.Concat(f.Bytes[:wire.AuthHeaderLen], f.Payload)
+	kept.Payload = kept.Bytes[wire.AuthHeaderLen:]
+	s.held = append(s.held, kept)
+	v.heldBytes += len(f.Payload)
+	return Held
+}
+
+// drop forgets what was kept of a sender, and returns how many frames.
+func (v *Verifier) drop(s *sender) int {
+	n := len(s.held)
+	for i := range s.held {
+		v.heldBytes -= len(s.held[i].Payload)
+	}
+	s.held = nil
+	return n
+}
+
+// Released returns the frames that were kept of senders that have answered since the last call, in
+// their order. They have been verified.
+func (v *Verifier) Released() []Frame {
+	r := v.released
+	v.released = nil
+	return r
+}
+
+// Expired returns how many kept frames have been dropped since the last call.
+func (v *Verifier) Expired() int {
+	n := v.expired
+	v.expired = 0
+	return n
+}

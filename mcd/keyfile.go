@@ -1,0 +1,125 @@
+package mcd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// keyFileInterval is how often the endpoint looks whether its key file has changed.
+const keyFileInterval = time.Second
+
+// keyFile is the file that an endpoint's keys came from.
+type keyFile struct {
+	path string // "": they came from the program
+	seen os.FileInfo
+}
+
+// changed reports whether the file is another one than at the last look.
+func (f *keyFile) changed() bool {
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return false // it is being replaced, or is gone: the keys stay
+	}
+	old := f.seen
+	f.seen = now
+	return old == nil || !os.SameFile(old, now) || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) ||
+		now.Mode() != old.Mode()
+}
+
+// ring returns the keys that a configuration says, or nil for none.
+func (c *Config) ring() (*keyring.Ring, error) {
+	switch {
+	case c.Keys != nil && c.KeyFile != "":
+		return nil, errors.New("Config.Keys and Config.KeyFile are both set (want one)")
+	case c.KeyFile != "":
+		return keyring.ReadFile(c.KeyFile)
+	case c.Keys != nil:
+		if err := c.Keys.Validate(); err != nil {
+			return nil, fmt.Errorf("Config.Keys: %w", err)
+		}
+	}
+	return c.Keys, nil
+}
+
+// ReloadKeys reads the key file again, which happens by itself about once a second when it has
+// changed. If there is an error, the keys are as before: those of keyring.ReadFile, ErrNoKeys if
+// the endpoint has no key file, ErrClosed. Receive functions must not call it.
+func (e *Endpoint) ReloadKeys() error {
+	if e.auth == nil || e.auth.file.path == "" {
+		return ErrNoKeys
+	}
+	e.auth.mu.Lock()
+	defer e.auth.mu.Unlock()
+	e.auth.file.changed()
+	return e.reload()
+}
+
+// reload reads the key file. The caller holds auth.mu.
+func (e *Endpoint) reload() error {
+	ring, err := keyring.ReadFile(e.auth.file.path)
+	if err == nil {
+		err = e.SetKeys(ring)
+	}
+	if err != nil {
+		e.auth.failures.Add(1)
+		return fmt.Errorf("reload keys: %w (the keys are as they were)", err)
+	}
+	e.auth.reloads.Add(1)
+	return nil
+}
+
+// checkKeyFile reads the key file if it has changed.
+func (e *Endpoint) checkKeyFile() {
+	a := e.auth
+	if a.file.path == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file.changed() {
+		_ = e.reload() // it is counted
+	}
+}
+
+// KeyMismatch says that another node uses other keys than this one, or that one of the two has
+// none: an ErrKeyMismatch that names the sender of the last such frame. It is nil if no such frame
+// has come. Anybody can send such frames: it is a hint for messages.
+func (e *Endpoint) KeyMismatch() error {
+	const cure = "give all nodes the same key file"
+	from, version, ok := e.Foreign()
+	switch {
+	case e.auth == nil && ok && version == AuthWireVersion:
+		return fmt.Errorf("%v has a key, and this node has none (%s): %w", from, cure, ErrKeyMismatch)
+	case e.auth == nil:
+		return nil
+	case ok && version == WireVersion:
+		return fmt.Errorf("%v has no key, and this node has one (%s): %w", from, cure, ErrKeyMismatch)
+	}
+	if other, ok := unpackMAC(e.auth.otherKey.Load()); ok {
+		return fmt.Errorf("%v has another key than this node, or its frames were changed (%s): %w",
+			other, cure, ErrKeyMismatch)
+	}
+	return nil
+}
+
+// packMAC packs an address into a word that is not 0.
+func packMAC(m transport.MAC) uint64 {
+	v := uint64(1) << 63
+	for i := range m {
+		v |= uint64(m[i]) << (8 * i)
+	}
+	return v
+}
+
+// unpackMAC undoes packMAC. ok is false of 0.
+func unpackMAC(v uint64) (m transport.MAC, ok bool) {
+	for i := range m {
+		m[i] = byte(v >> (8 * i))
+	}
+	return m, v != 0
+}

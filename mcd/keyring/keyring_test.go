@@ -1,0 +1,93 @@
+package keyring_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd/keyring"
+)
+
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	r := keyring.New()
+	r.Keys = append(r.Keys, keyring.Generate())
+	r.Encrypt = true
+	if err := r.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyring.New().WriteFile(path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("overwritten: %v", err)
+	}
+	got, err := keyring.ReadFile(path)
+	if err != nil || len(got.Keys) != 2 || got.Keys[0] != r.Keys[0] || got.Keys[1] != r.Keys[1] || !got.Encrypt {
+		t.Errorf("read %v, %v", got, err)
+	}
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyring.ReadFile(path); !errors.Is(err, keyring.ErrReadable) || !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+	}
+	if _, err := keyring.ReadFile(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	key := func(n byte) string { return strings.Repeat(fmt.Sprintf("%02x", n), 32) }
+	for _, c := range []struct{ text, want string }{
+		{key(1), ""},
+		{"# a comment\n\n  " + key(1) + "  # the first\r\n" + key(2) + "\nencrypt\n", ""},
+		{"", "0 keys"},
+		{key(0), "is zero"},
+		{key(1) + "\n" + key(1), "occurs twice"},
+		{key(1)[1:], "k:1: bad key file: 63 characters"},
+		{"\n" + key(1) + "00", "k:2: bad key file: 66 characters"},
+		{strings.Replace(key(1), "0", "g", 1), "want 64 hexadecimal digits"},
+		{key(1) + "\n" + key(2) + "\n" + key(3) + "\n" + key(4) + "\n" + key(5), "5 keys (want 1 to 4)"},
+		{key(1) + "\nencrypted", "k:2"},
+	} {
+		r, err := keyring.Parse("k", strings.NewReader(c.text))
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q: %v", c.text, err)
+		case c.want == "" && r.Encrypt != strings.Contains(c.text, "encrypt"):
+			t.Errorf("%q: encrypt is %v", c.text, r.Encrypt)
+		case c.want != "" && (!errors.Is(err, keyring.ErrFormat) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		case err != nil && strings.Contains(err.Error(), key(1)[:20]):
+			t.Errorf("the error shows the key: %v", err)
+		}
+	}
+}
+
+// A key that is printed by mistake is not shown.
+func TestKey_IsHidden(t *testing.T) {
+	k := keyring.Generate()
+	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", &keyring.Ring{Keys: []keyring.Key{k}}), fmt.Sprintf("%#v", k), fmt.Sprintf("%s", k)} {
+		if !strings.Contains(s, "hidden") {
+			t.Errorf("shows %s", s)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("encrypt\n" + strings.Repeat("0f", 32)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := keyring.Parse("fuzz", strings.NewReader(string(b)))
+		if err != nil {
+			return
+		}
+		again, err := keyring.Parse("again", strings.NewReader(string(r.Append(nil))))
+		if err != nil || len(again.Keys) != len(r.Keys) || again.Encrypt != r.Encrypt {
+			t.Fatalf("%q reads as %v, and its text as %v, %v", b, r, again, err)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package coordinator_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
+	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
+)
+
+// fakeManager answers as a manager with a table, but for the requests that lose and refuse name.
+func fakeManager(t *testing.T, table *api.Table, lose, refuse string) (client *manager.Client, asked func(path string) int) {
+	t.Helper()
+	var mu sync.Mutex
+	count := make(map[string]int)
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]any{
+		"/v1/table": table, "/v1/health": api.Health{OK: true, PlanID: table.PlanID}, "/v1/counters": api.Counters{}, "/v1/prepare": api.Prepared{}, "/v1/commit": api.Committed{},
+		"/v1/abort": api.Changed{}, "/v1/history": api.History{},
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		count[r.URL.Path]++
+		mu.Unlock()
+		switch r.URL.Path {
+		case lose:
+			panic(http.ErrAbortHandler)
+		case refuse:
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"error":{"code":"internal","message":"its disk is full"}}`))
+			return
+		}
+		_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
+	})}
+	go func() { _ = s.Serve(l) }() // until the test ends
+	client = manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
+	t.Cleanup(func() { client.Close(); _ = s.Close() })
+	return client, func(path string) int { mu.Lock(); defer mu.Unlock(); return count[path] }
+}
+
+func tableOf(t *testing.T, k, nodes, vids int) *api.Table {
+	p := managertest.RoundRobin(t, nodes, vids)
+	return &api.Table{Schema: api.Schema, MAC: managertest.MAC(k), PlanID: api.PlanID(p), Plan: &api.Plan{Plan: *p}, Routes: api.RoutesOf(p.Routes(k))}
+}
+
+// A node that is lost in the second phase is named, as it may have the plan; the others go back.
+func TestApplyNamesTheNodeThatIsLost(t *testing.T) {
+	for _, lose := range []string{"/v1/commit", "/v1/prepare"} {
+		n := managertest.Start(t, 0, managertest.RoundRobin(t, 2, 3), t.TempDir())
+		old := api.PlanID(n.Plan())
+		lost, asked := fakeManager(t, tableOf(t, 1, 2, 3), lose, "")
+		r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, lost}, managertest.Turned(t, 2, 3, 1),
+			coordinator.ApplyOptions{Lease: 200 * time.Millisecond})
+		if !errors.Is(err, api.ErrUnreachable) || r.Nodes[1].Error == "" || !strings.Contains(r.Nodes[1].Error, "unreachable") {
+			t.Errorf("%s is lost: %v, %+v", lose, err, r.Nodes[1])
+		}
+		if asked("/v1/abort") == 0 {
+			t.Errorf("%s is lost: it was not told to abort", lose)
+		}
+		if api.PlanID(n.Plan()) != old {
+			t.Errorf("%s is lost: the other has not gone back", lose)
+		}
+		if lose == "/v1/prepare" && (r.Nodes[1].State != coordinator.NodeUnchanged || asked("/v1/commit") != 0) {
+			t.Errorf("prepare is lost: %+v, %d commits", r.Nodes[1], asked("/v1/commit"))
+		}
+		if lose == "/v1/commit" && asked("/v1/commit") < 2 {
+			t.Errorf("its commit was not asked for again")
+		}
+	}
+}
+
+// A node that answers neither commit nor abort may have the plan, and is named.
+func TestApplyNamesTheNodeThatIsGone(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 2, 3), t.TempDir())
+	lost, _ := fakeManager(t, tableOf(t, 1, 2, 3), "/v1/commit", "/v1/abort")
+	r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, lost}, managertest.Turned(t, 2, 3, 1),
+		coordinator.ApplyOptions{Lease: 200 * time.Millisecond})
+	if !errors.Is(err, coordinator.ErrPlansDiffer) || !strings.Contains(err.Error(), "may be that of "+managertest.MAC(1).String()) ||
+		!strings.Contains(err.Error(), "its disk is full") || r.Nodes[1].State != coordinator.NodeUnknown || r.Nodes[0].State != coordinator.NodeBack {
+		t.Errorf("%v; %+v", err, r.Nodes)
+	}
+}
+
+// What keeps a node from telling its history is told, and not that it has none.
+func TestPreviousTellsWhatIsWrong(t *testing.T) {
+	lost, _ := fakeManager(t, tableOf(t, 0, 2, 3), "", "/v1/history")
+	if _, _, err := coordinator.Previous(t.Context(), []*manager.Client{lost}); err == nil || !strings.Contains(err.Error(), "its disk is full") || errors.Is(err, api.ErrNoHistory) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := coordinator.Previous(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "no managers") {
+		t.Errorf("of no managers: %v", err)
+	}
+}
+
+// A control reads the tables of its nodes once, as long as their plan stays the same.
+func TestControlReadsTablesOnlyWhenThePlanChanges(t *testing.T) {
+	table := tableOf(t, 0, 2, 1)
+	client, asked := fakeManager(t, table, "", "")
+	if err := coordinator.ReadTwice(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked("/v1/table"); got != 1 {
+		t.Errorf("the table was read %d times", got)
+	}
+	if got := asked("/v1/counters"); got != 2 {
+		t.Errorf("the counters were read %d times", got)
+	}
+}

@@ -1,0 +1,160 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+)
+
+func mac(k int) transport.MAC { return transport.MAC{2, 0, 0, 0, 0, byte(k + 1)} }
+
+func planOf(t *testing.T, nodes int) *plan.Plan {
+	t.Helper()
+	var macs []transport.MAC
+	for k := range nodes {
+		macs = append(macs, mac(k))
+	}
+	p, err := plan.RoundRobin(macs, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The decisions of a period are one reason, in one line, as far as a reason goes.
+func TestExplain(t *testing.T) {
+	decision := func(why string) control.Decision {
+		return control.Decision{Change: plan.Change{Pair: plan.Pair{A: 1, B: 2}, From: 1, To: 2}, Why: why}
+	}
+	first, second := decision("a"), decision("b")
+	if got, want := explain([]control.Decision{first, second}), first.String()+"; "+second.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var many []control.Decision
+	for range 100 {
+		many = append(many, decision(strings.Repeat("x", 50)))
+	}
+	got := explain(many)
+	one := len(many[0].String())
+	shown := strings.Count(got, "xx pair") + strings.Count(got, "; pair") + 1
+	if !strings.HasSuffix(got, fmt.Sprintf("; and %d more", len(many)-shown)) || len(got) > api.MaxReason || len(got) < api.MaxReason-one-40 {
+		t.Errorf("%d bytes, %d shown: %s", len(got), shown, got)
+	}
+}
+
+// Errors name eight nodes, and count the others.
+func TestListSome(t *testing.T) {
+	var items []string
+	for k := range 10 {
+		items = append(items, fmt.Sprint(k))
+	}
+	for n, want := range map[int]string{0: "", 2: "0, 1", 8: "0, 1, 2, 3, 4, 5, 6, 7", 9: "0, 1, 2, 3, 4, 5, 6, 7, and 1 more", 10: "0, 1, 2, 3, 4, 5, 6, 7, and 2 more"} {
+		if got := listSome(items[:n], ", "); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A control leaves out what other nodes and other plans' VIDs have counted, a counter without a
+// destination and one of the node itself among them.
+func TestControlIgnoresCountersOfStrangers(t *testing.T) {
+	p := planOf(t, 3)
+	m := &member{table: &api.Table{MAC: mac(1)}, counters: api.Counters{Nodes: []api.Sent{
+		{VID: 1, Bytes: 1}, {Dst: transport.Broadcast, VID: 1, Bytes: 2}, {Dst: mac(9), VID: 1, Bytes: 3}, {Dst: mac(1), VID: 1, Bytes: 4},
+		{Dst: mac(0), VID: 7, Bytes: 5}, {Dst: mac(0), VID: 2, Bytes: 6}, {Dst: mac(2), VID: 1, Bytes: 7}}}}
+	number := map[transport.MAC]int{mac(0): 0, mac(1): 1, mac(2): 2}
+	at := monotime.At(1)
+	got := sampleOf(m, at, p, number)
+	want := []control.SentTo{{Node: 0, VID: 2, Bytes: 6}, {Node: 2, VID: 1, Bytes: 7}}
+	if got.Node != 1 || got.At != at || fmt.Sprint(got.Sent) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v of node 1", got, want)
+	}
+}
+
+// A node whose counters cannot be used is named, and so is one that could not be read.
+func TestObserveNamesNodes(t *testing.T) {
+	network, err := topology.Parse("flat:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	macs := []transport.MAC{mac(0), mac(1)}
+	two, err := plan.RoundRobin(macs, []transport.VID{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := control.NewController(monotime.At(0), network, two, control.ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := func(path string) *manager.Client {
+		return manager.NewClient(manager.Addr{Network: "unix", Address: path}, nil)
+	}
+	lost := errors.New("it is lost")
+	c := &loop{core: core, plan: planOf(t, 3), nodes: []*member{
+		{client: client("/a"), table: &api.Table{MAC: mac(0)}},
+		{client: client("/b"), table: &api.Table{MAC: mac(2)}}, // the network has no such node
+		{client: client("/c"), err: lost},
+	}}
+	err = c.observe()
+	if !errors.Is(err, control.ErrBadSample) || !strings.Contains(err.Error(), "manager unix:/b: ") || !errors.Is(err, lost) || strings.Contains(err.Error(), "/a") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Without any node that can be read there is no common plan.
+func TestNoNodeCanBeRead(t *testing.T) {
+	c := &loop{nodes: []*member{{err: errors.New("lost")}, {err: errors.New("lost")}}}
+	if p, err := c.common(); p != nil || !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), "none of 2 answers") {
+		t.Errorf("%v, %v", p, err)
+	}
+	c.nodes[1] = &member{client: manager.NewClient(manager.Addr{Network: "unix", Address: "/a"}, nil), table: &api.Table{MAC: mac(1)}}
+	if _, err := c.common(); !errors.Is(err, api.ErrNoPlan) {
+		t.Errorf("a node without a plan: %v", err)
+	}
+}
+
+// Nodes that cannot be read are told of once, until all can be read again.
+func TestTroubleIsToldOnce(t *testing.T) {
+	var told strings.Builder
+	c := &loop{options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
+	for _, err := range []error{errors.New("lost"), errors.New("lost"), nil, nil} {
+		c.trouble(err)
+	}
+	if strings.Count(told.String(), "level=WARN msg=\"some nodes cannot be read") != 1 || strings.Count(told.String(), "level=INFO msg=\"all nodes can be read again") != 1 {
+		t.Errorf("%s", told.String())
+	}
+}
+
+// What is wrong at a node, and which nodes it cannot reach, is in one error; what is well is in none.
+func TestUnwellNamesNodes(t *testing.T) {
+	client := manager.NewClient(manager.Addr{Network: "unix", Address: "/a"}, nil)
+	node := func(name string, h api.Health) *member {
+		return &member{client: client, table: &api.Table{Name: name}, health: h}
+	}
+	if err := unwell([]*member{node("n0", api.Health{OK: true}), {err: errors.New("lost")}}); err != nil {
+		t.Errorf("all well: %v", err)
+	}
+	err := unwell([]*member{node("n0", api.Health{Why: "disk full"}), node("n1", api.Health{OK: true, PathsDown: 2}),
+		node("n2", api.Health{OK: true, PathsDown: 2, Unreachable: []string{"n0"}}), node("n3", api.Health{OK: true})})
+	if !errors.Is(err, ErrUnwell) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"n0 at unix:/a: disk full", "n1 at unix:/a: 2 paths down", "n2 at unix:/a: no path to n0"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "n3") {
+		t.Error(err)
+	}
+}
