@@ -20,9 +20,10 @@ import (
 
 var verbs = clitest.Verbs{NewCommand}
 
+// write makes a file at once, as whoever reads it meanwhile gets the old one or the new.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(name+".new", []byte(text), 0o644), os.Rename(name+".new", name)); err != nil {
 		t.Fatal(err)
 	}
 	return name
