@@ -276,6 +276,24 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// What the rules do not give is denied, and the text is the line to add.
+func TestDenied(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 5 ports any")+
+		"allow group 4711 interface eth0 cluster any ports any ethertype 0x88b6\n")
+	cluster := uint32(6)
+	_, err := s.tryAsk(grant.Request{Interface: "eth0", Cluster: &cluster})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "may not use cluster 6 on eth0") ||
+		strings.Contains(err.Error(), "ethertype") || strings.Contains(err.Error(), "join group") {
+		t.Errorf("another cluster: %v", err)
+	}
+	_, err = s.tryAsk(grant.Request{Interface: "eth0", EtherType: 0x88b6})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "cluster any ports any ethertype 0x88b6, and tell") ||
+		!strings.Contains(err.Error(), "; or join group 4711: usermod -aG 4711 ") {
+		t.Errorf("another EtherType: %v", err)
+	}
+}
+
 // Interfaces that are not there or down are told as by a link of one's own; one that is renamed or
 // goes down later stays the link's.
 func TestInterfacesChange(t *testing.T) {
