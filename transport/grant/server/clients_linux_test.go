@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -273,6 +274,37 @@ func TestReload(t *testing.T) {
 		t.Errorf("what was granted before: %v", err)
 	} else {
 		_ = l.Close()
+	}
+}
+
+// A connection that has nothing and asks for nothing ends; one that has a link or a lock does not.
+func TestIdleConnections(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.idle = 500 * time.Millisecond
+	s.start(t, inNode{bed.Node(0)})
+	locked, granted := dial(t, s), dial(t, s)
+	for c, request := range map[*net.UnixConn]string{
+		locked:  `{"do":"lock","interface":"eth0","cluster":1,"port":3}`,
+		granted: `{"do":"open","interface":"eth0"}`,
+	} {
+		if r := exchange(t, c, request); r == nil || r.Error != nil {
+			t.Fatalf("%s: %+v", request, r)
+		}
+	}
+	for range 2 { // the second one begins when what the others have is older than the first
+		idle := dial(t, s)
+		if n, err := idle.Read(make([]byte, 100)); !errors.Is(err, io.EOF) {
+			t.Errorf("an idle connection: %d bytes, %v, want its end", n, err)
+		}
+	}
+	for _, c := range []*net.UnixConn{locked, granted} {
+		if r := exchange(t, c, `{"do":"lock","interface":"eth0","cluster":1,"port":4}`); r == nil {
+			t.Error("a connection that has something has ended")
+		}
 	}
 }
 

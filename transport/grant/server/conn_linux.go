@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func (c *conn) serve() {
 	for {
 		var deadline time.Time // none for a program that has something
 		if c.sockets == nil && len(c.locks) == 0 {
-			deadline = time.Now().Add(idleTimeout)
+			deadline = time.Now().Add(cmp.Or(c.server.cfg.idle, idleTimeout))
 		}
 		if err := c.unix.SetReadDeadline(deadline); err != nil {
 			return
