@@ -25,6 +25,7 @@ type cluster struct {
 	eps      []*mcd.Endpoint
 	services []*barrier.Service
 	faults   [][]*fault.Link // by node and NIC
+	cfg      barrier.Config  // of the services
 }
 
 // open makes a cluster with faults at each node's links. Waits do not spin: virtual time stands
@@ -56,7 +57,7 @@ func (c *cluster) start(t testing.TB, size int, cfg mcdtest.Config) *cluster {
 	t.Helper()
 	c.eps = mcdtest.Open(t, size, cfg)
 	for _, e := range c.eps {
-		c.services = append(c.services, service(t, e, barrier.Config{}))
+		c.services = append(c.services, service(t, e, c.cfg))
 	}
 	t.Cleanup(func() { closeAll(c.services) })
 	return c

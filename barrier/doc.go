@@ -22,16 +22,33 @@
 // that waits sends a nack. As long as no frame is lost and no member is late, no frame is sent but
 // the schedule's; a member that is late is asked now and then, ever more seldom, whether it lives.
 //
-// A wait ends. If a member is silent for longer than GroupConfig.PeerTimeout, or says goodbye
-// (Close), or has begun anew, all others get an error that names it (ErrNodeDown), and
-// Group.Without makes a group without it. Members with different algorithms get ErrMismatch. A
-// context that ends gives ErrIncomplete, which names the nodes awaited; the barrier stays
-// entered, and the next Barrier of its number resumes it.
+// A wait ends. If members are silent for longer than GroupConfig.PeerTimeout, or say goodbye
+// (Close), or have begun anew, all others agree on which ones those are, and get an error that
+// names them (ErrNodeDown). Members with different algorithms get ErrMismatch. A context that ends
+// gives ErrIncomplete, which names the nodes awaited; the barrier stays entered, and the next
+// Barrier of its number resumes it.
 //
-// Not promised: that all members get the same answer. If a member dies at the very end of a
-// barrier, some may have left it while others report the death. And members that wait for each
-// other in different barriers wait until their contexts end, as other goroutines of theirs may
-// still come: GroupConfig.Late has such barriers logged, with the nodes that have not entered.
+// # Survivors agree
+//
+// All members that get ErrNodeDown for one group get the same nodes, however many die, also while
+// the others agree; so Group.Without gives all of them the same group. The one exception: if two
+// members are told different nodes, one of them is among the other's. That happens if a network
+// falls into parts for longer than the peer timeout. Each part then goes on without the others, or,
+// with GroupConfig.Quorum, one at most does. No barrier is completed across: each needs all of its
+// group's members.
+//
+// A member that stands still for less than the peer timeout is not taken for gone. Before a member
+// is, it is asked by all networks, and by other VLANs (Config.Detours): if it answers by those
+// alone, it is spared for two more timeouts, in which a failover may change its route. A member
+// that stood still for longer learns that the others go on without it (ErrExcluded). It closes the
+// group, and so may they, and all make it anew; a process that began anew joins as well.
+//
+// Not promised: that all members get the same answer to one barrier. If a member dies at the very
+// end of a barrier, some may have left it while others report the death. A mask's members agree
+// among themselves alone. If more than 400 members are gone, the others agree no more. And members
+// that wait for each other in different barriers wait until their contexts end, as other goroutines
+// of theirs may still come: GroupConfig.Late has such barriers logged, with the nodes that have not
+// entered.
 //
 // # Identity
 //

@@ -15,6 +15,10 @@ import (
 var (
 	// ErrNodeDown: a member takes part no more. A *NodeDownError names it.
 	ErrNodeDown = errors.New("node down")
+	// ErrExcluded: this node takes part no more, to the other members. A *NodeDownError says so.
+	ErrExcluded = errors.New("excluded by the other members")
+	// ErrNoQuorum: fewer members are left than GroupConfig.Quorum.
+	ErrNoQuorum = errors.New("no quorum")
 	// ErrMismatch: members run different algorithms. A *MismatchError names them.
 	ErrMismatch = errors.New("members disagree")
 	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError names the missing
@@ -33,38 +37,70 @@ type Reason uint8
 
 // The reasons.
 const (
-	Silent    = Reason(engine.Silent)    // it has not answered for PeerTimeout
-	Left      = Reason(engine.Left)      // it said goodbye before it entered
-	Restarted = Reason(engine.Restarted) // it has begun anew, or is not at the same generation
+	Silent      = Reason(engine.Silent)      // it has not answered for PeerTimeout
+	Unreachable = Reason(engine.Unreachable) // it answers, but not by the route to it
+	Left        = Reason(engine.Left)        // it said goodbye before it entered
+	Restarted   = Reason(engine.Restarted)   // it has begun anew, or is not at the same generation
 )
 
 // String names r.
-func (r Reason) String() string { return engine.Reason(r).String() }
+func (r Reason) String() string { return engine.ReasonName(engine.Reason(r)) }
 
-// NodeDownError names members that take part no more. It is ErrNodeDown. Group.Without makes a
-// group of the others.
+// NodeDownError names members that take part no more. It is ErrNodeDown. All members that get it
+// for one group get the same nodes, unless one of them is among the other's: see the package's
+// comment. Group.Without makes a group of the others.
 type NodeDownError struct {
 	Number     uint8  // of the barrier
 	Generation uint32 // counted from 1
 	Nodes      []mcd.NodeID
-	More       int // how many other nodes there are, which did not fit a frame
-	Reason     Reason
-	Timeout    time.Duration // if Silent: GroupConfig.PeerTimeout
+	Reasons    []Reason      // by index in Nodes
+	Timeout    time.Duration // GroupConfig.PeerTimeout
+	// Excluded: this node is among them. The others took it for gone while it stood still, or could
+	// not be heard, and go on without it. It is ErrExcluded, too.
+	Excluded bool
+	// Survivors is how many other members there are, and Quorum the least of them that may go on
+	// (GroupConfig.Quorum). If there are fewer the error is ErrNoQuorum, too.
+	Survivors, Quorum int
 }
 
 func (e *NodeDownError) Error() string {
-	why := "said goodbye before they entered"
-	switch e.Reason {
-	case Silent:
-		why = fmt.Sprintf("silent for more than %v", e.Timeout)
-	case Restarted:
-		why = "begun anew, or not at the same generation (close the group, and make it anew)"
+	var all []string
+	for i := 0; i < len(e.Nodes); {
+		why, nodes := e.Reasons[i], []mcd.NodeID{}
+		for ; i < len(e.Nodes) && e.Reasons[i] == why; i++ {
+			nodes = append(nodes, e.Nodes[i])
+		}
+		all = append(all, names(nodes, 0)+": "+e.explain(why))
 	}
-	return fmt.Sprintf("barrier %d, generation %d: %s: %s", e.Number, e.Generation, names(e.Nodes, e.More), why)
+	text := fmt.Sprintf("barrier %d, generation %d: %s", e.Number, e.Generation, strings.Join(all, "; "))
+	switch {
+	case e.Excluded:
+		text += "; this node is among them, and the others go on without it " +
+			"(close the group, and make it anew as they do)"
+	case e.Survivors < e.Quorum:
+		text += fmt.Sprintf("; %d members are left, fewer than the quorum of %d", e.Survivors, e.Quorum)
+	}
+	return text
 }
 
-// Is makes errors.Is(err, ErrNodeDown) hold.
-func (e *NodeDownError) Is(target error) bool { return target == ErrNodeDown }
+func (e *NodeDownError) explain(why Reason) string {
+	switch why {
+	case Silent:
+		return fmt.Sprintf("silent for more than %v", e.Timeout)
+	case Unreachable:
+		return fmt.Sprintf("not to be reached for more than %v, though alive on other paths (rawlane ping tries each)",
+			e.Timeout)
+	case Restarted:
+		return "begun anew, or not at the same generation (close the group, and make it anew)"
+	}
+	return "said goodbye before they entered"
+}
+
+// Is makes errors.Is hold for ErrNodeDown, and for ErrExcluded and ErrNoQuorum where they apply.
+func (e *NodeDownError) Is(target error) bool {
+	return target == ErrNodeDown || target == ErrExcluded && e.Excluded ||
+		target == ErrNoQuorum && e.Survivors < e.Quorum
+}
 
 // MismatchError names members of which at least one runs another algorithm. It is ErrMismatch.
 type MismatchError struct {

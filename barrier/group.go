@@ -35,6 +35,10 @@ type GroupConfig struct {
 	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may
 	// enter.
 	PeerTimeout time.Duration
+	// Quorum is the least number of members that may go on without the others: with fewer, Without
+	// returns ErrNoQuorum. Zero is no limit: if a network falls into two parts, the members in each
+	// go on without those in the other. More than half of the members is at most one part.
+	Quorum int
 	// Late is how long a barrier may take before the service's Logger is told which members have
 	// not entered. Zero is never.
 	Late time.Duration
@@ -73,8 +77,9 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) {
 		cfg.Algorithm = schedule.Auto()
 	}
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
-	if cfg.PeerTimeout < 0 || cfg.Late < 0 {
-		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v (want 0 or more)", cfg.PeerTimeout, cfg.Late)
+	if cfg.PeerTimeout < 0 || cfg.Late < 0 || cfg.Quorum < 0 {
+		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d (want 0 or more)",
+			cfg.PeerTimeout, cfg.Late, cfg.Quorum)
 	}
 	known := MaskOf(s.ep.Node())
 	for _, n := range s.ep.Nodes() {
@@ -170,17 +175,41 @@ func (g *Group) find(mask Mask) *memberSet {
 	return nil
 }
 
-// Without makes a group of the members but for some: those that are down. The other survivors
-// must do the same. The old group is still to be closed.
+// Without makes a group of the members but for those that are down, as a barrier of all members has
+// said (NodeDownError), and for others that are given. All survivors agree on those that are down,
+// so Without gives them the same group; what else is given must be the same. The old group is still
+// to be closed.
+//
+// Errors: ErrNoQuorum; ErrExcluded if this node is down, to the others; and as for Service.Group.
+//
+// Source: ULFM, MPI_Comm_shrink.
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
+	nodes = append(g.down(), nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
 			cfg.Members.add(n)
 		}
 	}
+	switch left := cfg.Members.Len(); {
+	case slices.Contains(nodes, g.service.ep.Node()):
+		return nil, fmt.Errorf("barrier: without nodes %v: node %d: %w", nodes, g.service.ep.Node(), ErrExcluded)
+	case left < cfg.Quorum:
+		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
+			nodes, left, cfg.Quorum, ErrNoQuorum)
+	}
 	return g.service.Group(cfg)
+}
+
+// down returns the nodes that are agreed to be down.
+func (g *Group) down() []mcd.NodeID {
+	g.service.mu.Lock()
+	defer g.service.mu.Unlock()
+	if f := g.all.engine.Agreed(); f != nil {
+		return g.all.nodesOf(f.Ranks)
+	}
+	return nil
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

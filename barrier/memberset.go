@@ -214,7 +214,14 @@ func (c *memberSet) explain(number uint8) error {
 	if f.Reason == engine.OtherAlgorithm {
 		return &MismatchError{number, generation, nodes, c.algorithm}
 	}
-	return &NodeDownError{number, generation, nodes, f.Others, Reason(f.Reason), c.group.cfg.PeerTimeout}
+	down := &NodeDownError{
+		Number: number, Generation: generation, Nodes: nodes, Timeout: c.group.cfg.PeerTimeout,
+		Excluded: slices.Contains(f.Ranks, c.rank), Survivors: len(c.nodes) - len(nodes), Quorum: c.group.cfg.Quorum,
+	}
+	for i := range nodes {
+		down.Reasons = append(down.Reasons, Reason(f.ReasonOf(i)))
+	}
+	return down
 }
 
 func (c *memberSet) nodesOf(ranks []int) (nodes []mcd.NodeID) {

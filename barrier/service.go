@@ -23,6 +23,9 @@ const DefaultPort mcd.PortID = 254
 type Config struct {
 	// Port of barriers, the same on every node. Zero is DefaultPort.
 	Port mcd.PortID
+	// Detours are tags by which a member that does not answer by its route is asked, too, before it
+	// counts as down. The tags by which other members are reached are always among them.
+	Detours []transport.OptionalTag
 	// Logger of late barriers. Nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -35,6 +38,7 @@ type Service struct {
 	port *mcd.Port
 
 	leaving sync.WaitGroup // calls that say goodbye
+	unwatch func()         // ends watchProbe
 
 	making     sync.Mutex // held while a member set is made; taken before mu
 	mu         sync.Mutex // guards what follows and all engines; taken inside the endpoint's poll lock
@@ -46,6 +50,7 @@ type Service struct {
 	tombstones []*memberSet      // of the groups that were closed last
 	early      []earlyMessage    // of groups that do not exist here yet
 
+	detour  int            // counts probes
 	awaited []*condition   // of goroutines that wait for answers
 	late    [][]any        // the attributes of entries to be logged
 	message engine.Message // the one being handled
@@ -73,6 +78,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 	if s.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: s.receive}); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
+	s.unwatch = ep.WatchProbes(s.watchProbe)
 	return s, nil
 }
 
@@ -90,6 +96,7 @@ func (s *Service) Close() error {
 		return nil
 	}
 	s.timer.Stop()
+	s.unwatch()
 	return s.port.Close()
 }
 
@@ -159,6 +166,7 @@ func (s *Service) advance(now monotime.Time) [][]any {
 	for _, c := range s.sets {
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()
+		c.probeDoubtful()
 		c.reportLate(now)
 	}
 	late := s.late

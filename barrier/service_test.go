@@ -208,7 +208,7 @@ func TestService_CloseBesideGroupClose(t *testing.T) {
 		c.faults[0][0].Cut(false)
 		err := ticket.Wait(limit(t))
 		var down *barrier.NodeDownError
-		if !errors.As(err, &down) || down.Reason != barrier.Left {
+		if !errors.As(err, &down) || down.Reasons[0] != barrier.Left {
 			t.Errorf("the other member: %v", err)
 		}
 		closing.Wait()

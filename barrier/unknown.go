@@ -26,7 +26,9 @@ type earlyMessage struct {
 
 // handleUnknown handles a message of a group that does not exist here. The caller holds mu.
 func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
-	answer := engine.Message{Number: m.Number, Identity: m.Identity, Generation: m.Generation}
+	answer := engine.Message{
+		Kind: engine.NoSuchGroup, Number: m.Number, Identity: m.Identity, Generation: m.Generation, Answers: m.Kind,
+	}
 	switch m.Kind {
 	case engine.Notify:
 		if len(s.early) == maxEarly {
@@ -34,14 +36,15 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 		}
 		s.early = append(s.early, earlyMessage{from, *m})
 		return
-	case engine.Nack:
-		if c := s.tombstone(from, m); c != nil {
-			answer = c.engine.Goodbye()
-			break
+	case engine.Nack, engine.Report:
+		if s.farewell(from, m) {
+			return
 		}
-		answer.Kind, answer.Lowest = engine.NoSuchGroup, s.lowestEpoch(s.base(m.Identity.Hash))
+		if m.Kind == engine.Report && !m.Report.Query {
+			return
+		}
+		answer.Lowest = s.lowestEpoch(s.base(m.Identity.Hash))
 	case engine.StatusRequest:
-		answer.Kind = engine.NoSuchGroup
 	case engine.Bye:
 		answer.Kind = engine.ByeAck
 	default:
@@ -51,16 +54,19 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
 }
 
-// tombstone finds the closed member set in which a node lacks a message. A node that has begun anew
-// since means a later group.
-func (s *Service) tombstone(from mcd.NodeID, m *engine.Message) *memberSet {
+// farewell has the closed member set answer that a message is for. A node that has begun anew since
+// means a later group.
+func (s *Service) farewell(from mcd.NodeID, m *engine.Message) (answered bool) {
 	for _, c := range s.tombstones {
-		rank, member := slices.BinarySearch(c.nodes, from)
-		if c.identity == m.Identity && member && !c.engine.BegunAnew(rank, m) {
-			return c
+		if rank, member := slices.BinarySearch(c.nodes, from); c.identity == m.Identity && member {
+			s.out, answered = c.engine.Farewell(rank, m, s.out[:0])
+			for i := range s.out {
+				c.send(&s.out[i])
+			}
+			return answered
 		}
 	}
-	return nil
+	return false
 }
 
 // bury takes a member set out, and keeps it for members that have missed its goodbye. The caller

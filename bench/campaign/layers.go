@@ -26,7 +26,7 @@ func layers() []*unit {
 		{
 			layer: "L0", name: "reliable", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{reliablePackage, "-search.states=1000", "-search.states=100000"}.work,
+			work: searched{reliablePackage, "-search.states=300", "-search.states=100000"}.work,
 		},
 		{
 			layer: "L1", name: "barrier", counts: "barriers",
@@ -40,7 +40,7 @@ func layers() []*unit {
 		},
 		{
 			layer: "L1", name: "memfifo", counts: "operations",
-			goals: [3]uint64{50_000, 1_000_000, 10_000_000}, pieces: [2]uint64{20, 200},
+			goals: [3]uint64{30_000, 1_000_000, 10_000_000}, pieces: [2]uint64{10, 200},
 			work: modelTest.work,
 		},
 		{
@@ -48,6 +48,7 @@ func layers() []*unit {
 			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
 			work: workMutants, check: mutantsCaught,
 		},
+		gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}
 }
 

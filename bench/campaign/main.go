@@ -16,6 +16,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rawlane/rawlane/bench/campaign/internal/grid"
+	"github.com/rawlane/rawlane/internal/testbed"
 )
 
 // options are the flags.
@@ -24,11 +27,15 @@ type options struct {
 	hours    float64
 	layers   string
 	state    string
+	only     int64
 	asJSON   bool
 	list     bool
 }
 
 func main() {
+	if grid.Node() {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := start(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -46,6 +53,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.Float64Var(&o.hours, "hours", 0, "begin nothing new after so many hours; 0: until all is done")
 	flags.StringVar(&o.layers, "layer", "", "only these layers or units: L1,L3 or \"L1 barrier\"")
 	flags.StringVar(&o.state, "state", "", "the file that keeps what is done (default .campaign/PROFILE.json)")
+	flags.Int64Var(&o.only, "only", -1, "one piece alone, that with this number: what repeats a failure says it")
 	flags.BoolVar(&o.asJSON, "json", false, "print the figures as JSON, a line for each unit")
 	flags.BoolVar(&o.list, "list", false, "list the units and their goals, and run nothing")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -130,6 +138,11 @@ func list(w io.Writer, units []*unit) {
 
 // campaign runs the units.
 func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout, stderr io.Writer) error {
+	if slices.ContainsFunc(units, func(u *unit) bool { return u.namespaces }) {
+		if err := testbed.Reexec(); err != nil {
+			return err
+		}
+	}
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/rawlane/rawlane")
 	if err != nil {
 		return fmt.Errorf("find the tree (run this in the repository): %w", err)
@@ -151,8 +164,14 @@ func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout
 	}
 	c := &campaign{profile: p, units: units, state: s, out: stderr, now: time.Now,
 		shop: &workshop{root: root, dir: dir, profile: p, built: map[string]string{}}}
+	if p == commit { // another few of the mutants with each commit
+		_, _ = fmt.Sscanf(s.Commit[:min(len(s.Commit), 4)], "%x", &c.shop.mutantsFrom)
+	}
 	if o.hours > 0 {
 		c.until = c.now().Add(time.Duration(o.hours * float64(time.Hour)))
+	}
+	if o.only >= 0 {
+		c.only(uint64(o.only))
 	}
 	err = c.run(ctx)
 	return errors.Join(err, c.report(stdout, o.asJSON), c.verdict())

@@ -46,6 +46,14 @@ func (c *campaign) run(ctx context.Context) error {
 	return nil
 }
 
+// only has each unit do one piece, from its own place.
+func (c *campaign) only(cursor uint64) {
+	for _, u := range c.units {
+		c.state.of(u).Cursor = cursor
+		u.goals[c.profile] = 1
+	}
+}
+
 // finished reports whether nothing of a unit is left to do.
 func (c *campaign) finished(u *unit) bool {
 	d := c.state.of(u)

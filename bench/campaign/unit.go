@@ -26,7 +26,8 @@ type unit struct {
 	// about half a minute else.
 	pieces [2]uint64
 	// work does a piece: size steps from the cursor on.
-	work func(ctx context.Context, w *workshop, cursor, size uint64) (result, error)
+	work       func(ctx context.Context, w *workshop, cursor, size uint64) (result, error)
+	namespaces bool // it needs network namespaces
 	// check, if set, judges the figures when the goal is reached: what it returns is a violation.
 	check func(figures map[string]uint64) error
 }

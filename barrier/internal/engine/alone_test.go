@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/monotime"
 )
@@ -51,6 +52,23 @@ func (a *alone) from(rank int, k Kind, generation uint32, label uint8) Message {
 func (a *alone) failed(rank int, generation uint32, r Reason, ranks ...int) Message {
 	m := a.from(rank, Fail, generation, 0)
 	m.Failure = newFailure(r, ranks...)
+	return m
+}
+
+// reports makes a member's report of members that are gone.
+func (a *alone) reports(rank int, r Reason, ranks ...int) Message {
+	m := a.from(rank, Report, 1, 0)
+	m.Report = &agreement.Report{Version: 1, Echo: a.cfg.Incarnation}
+	for _, rank := range ranks {
+		m.Report.Gone = append(m.Report.Gone, agreement.Gone{Rank: rank, Reason: r})
+	}
+	return m
+}
+
+// decided makes the report of a member that has decided.
+func (a *alone) decided(rank int, r Reason, ranks ...int) Message {
+	m := a.reports(rank, r, ranks...)
+	m.Report.Decided = true
 	return m
 }
 

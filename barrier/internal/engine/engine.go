@@ -6,22 +6,25 @@
 //
 //	state    event                              next     sends
 //	Idle     Arrive                             Waiting  notify of each step whose awaits are here
-//	Idle     Arrive, a member is known gone     Failed   -
+//	Idle     Arrive, who is gone is agreed      Failed   -
+//	Idle     Arrive, a member has left          Waiting  report, to all
 //	Waiting  awaited notify, step done          Waiting  notify of the next steps
 //	Waiting  last step done                     Idle     -
 //	Waiting  deadline                           Waiting  nack to each member awaited, again later
-//	Waiting  deadline, a member silent too long Failed   fail with those members, to all
+//	Waiting  deadline, a member silent too long Waiting  report, to all
+//	Waiting  who is gone is agreed              Failed   report, to all
 //	Waiting  fail                               Failed   -
 //	Waiting  bye, this generation completed     Waiting  as if all of its messages had come
-//	Waiting  bye, this generation not entered   Failed   fail, to all
+//	Waiting  bye, this generation not entered   Waiting  report, to all
 //	Waiting  another algorithm                  Failed   fail, to all and to the sender
 //	Idle     another algorithm                  Idle     fail, to the sender; Arrive will fail
 //	any      nack, notify sent before           same     notify again
 //	any      nack, notify not sent yet          same     not yet
-//	Idle     nack, a member is known gone       Idle     fail
-//	Failed   nack or notify                     Failed   fail
+//	Idle     nack, who is gone is agreed        Idle     report
+//	Failed   nack or notify                     Failed   report, or fail
 //
-// Without loss the engine sends the schedule's messages and nothing else.
+// Without loss the engine sends the schedule's messages and nothing else. Who is gone is agreed on
+// by all others before a barrier fails: see package agreement.
 //
 // # Why no member leaves early
 //
@@ -40,6 +43,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/monotime"
 )
@@ -69,9 +73,11 @@ type Engine struct {
 	machines  [Numbers]*machine
 	waiting   []*machine // those in state Waiting
 	peers     []peer     // by rank
-	gone      *Failure   // members that take part no more
-	ended     []uint8    // numbers whose barrier was completed or failed since Ended was called last
-	leaves    int        // calls of Leave
+	agree     agreement.Agreement
+	gone      *Failure // what was agreed: members that take part no more
+	ended     []uint8  // numbers whose barrier was completed or failed since Ended was called last
+	leaves    int      // calls of Leave
+	leavers   int      // members that said bye
 	stats     Stats
 	last      []uint64 // by rank: how often a step waited for its message longest
 
@@ -80,13 +86,12 @@ type Engine struct {
 
 // peer is what is known of another member.
 type peer struct {
-	incarnation uint32        // 0: not heard yet
-	nacks       int           // since it was heard last
-	last        monotime.Time // the instant of the last of them
-	silence     time.Duration // from the first to the last, without the time that this node stood still
-	noGroup     int           // how often it answered NoSuchGroup since it was heard in the group
-	byeAcked    bool          // it has answered our bye, or said its own
-	left        bool          // it said bye
+	incarnation uint32            // 0: not heard yet
+	silence     agreement.Silence // nacks that were not answered
+	noGroup     int               // how often it answered NoSuchGroup since it was heard in the group
+	byeAcked    bool              // it has answered our bye, or said its own
+	left        bool              // it said bye
+	done        []Done            // what it has completed then
 }
 
 // The errors of Arrive.
@@ -97,13 +102,22 @@ var (
 
 // New makes an engine. The algorithm's schedule has to be right for the size.
 func New(cfg Config) *Engine {
-	return &Engine{
+	e := &Engine{
 		cfg:       cfg,
 		algorithm: hash(cfg.Algorithm.For(cfg.Size).String()),
 		plan:      newPlan(cfg.Algorithm.Steps(cfg.Rank, cfg.Size)),
 		peers:     make([]peer, cfg.Size),
 		last:      make([]uint64, cfg.Size),
 	}
+	e.agree = e.newAgreement()
+	return e
+}
+
+func (e *Engine) newAgreement() agreement.Agreement {
+	return agreement.New(agreement.Config{
+		Rank: e.cfg.Rank, Size: e.cfg.Size, NICs: e.cfg.NICs, Incarnation: e.cfg.Incarnation,
+		PeerTimeout: e.cfg.PeerTimeout, FirstQuery: firstNack,
+	})
 }
 
 // hash is FNV-1a.
@@ -174,6 +188,10 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.beginStep(m, now)
+	if e.leavers > 0 { // who has left does not enter
+		e.accuse(now, slices.IndexFunc(e.peers, func(p peer) bool { return p.left }), Left)
+		return out, nil
+	}
 	return e.progress(m, now, out), nil
 }
 
@@ -238,6 +256,9 @@ func (e *Engine) Deadline() (at monotime.Time, ok bool) {
 			at, ok = m.next, true
 		}
 	}
+	if next, asks := e.agree.Deadline(); asks && (!ok || next.Before(at)) {
+		return next, true
+	}
 	return at, ok
 }
 
@@ -248,6 +269,10 @@ func (e *Engine) Advance(now monotime.Time, out []Send) []Send {
 			out = e.nack(e.waiting[i], now, out)
 		}
 	}
+	if _, asks := e.agree.Deadline(); asks {
+		out = e.wrap(e.agree.Advance(now, nil), out)
+		e.conclude()
+	}
 	return out
 }
 
@@ -256,37 +281,43 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 	m.nacked = true
 	m.interval = min(2*m.interval, e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
-	var silent []int
 	s := &e.plan.steps[m.step]
-	for i := s.await; i < s.awaitEnd; i++ {
+	for i := s.await; i < s.awaitEnd && m.state == Waiting; i++ {
 		if m.current().here[i] {
 			continue
 		}
 		a := e.plan.awaits[i]
 		p := &e.peers[a.From]
-		if p.noteNack(now, e.cfg.PeerTimeout) >= e.cfg.PeerTimeout && p.nacks > nacksPerTimeout/2 {
-			silent = append(silent, a.From)
+		p.silence.Query(now, e.cfg.PeerTimeout)
+		if why, over := p.silence.Over(e.cfg.PeerTimeout); over {
+			e.silent(m, now, a.From, why)
 			continue
 		}
+		if p.silence.Doubtful(e.cfg.PeerTimeout) {
+			e.agree.Begin(now) // others may be gone, too
+			e.accuseLeavers(now)
+			e.conclude()
+		}
 		e.stats.Nacks++
-		out = append(out, Send{a.From, p.nacks % e.cfg.NICs, e.message(Nack, m.number, a.Label, m.generation)})
-	}
-	if silent != nil {
-		return e.failAll(m, newFailure(Silent, silent...), out)
+		nic := p.silence.Queries() % e.cfg.NICs
+		out = append(out, Send{a.From, nic, e.message(Nack, m.number, a.Label, m.generation)})
 	}
 	return out
 }
 
-// noteNack notes a nack to a member, and returns how long that has been silent. Of the time since
-// the nack before, no more counts than usually lies between two: if more has passed, this node
-// stood still, and the answers may not be read yet.
-func (p *peer) noteNack(now monotime.Time, peerTimeout time.Duration) time.Duration {
-	since := now.Sub(p.last)
-	if p.nacks == 0 || since >= peerTimeout {
-		p.nacks, p.silence, since = 0, 0, 0
+// Doubtful appends the ranks of members that are silent for half of the peer timeout.
+func (e *Engine) Doubtful(ranks []int) []int {
+	ranks = e.agree.Doubtful(ranks)
+	for rank := range e.peers {
+		if e.peers[rank].silence.Doubtful(e.cfg.PeerTimeout) && !e.isGone(rank) && !slices.Contains(ranks, rank) {
+			ranks = append(ranks, rank)
+		}
 	}
-	p.nacks++
-	p.silence += min(since, 2*peerTimeout/nacksPerTimeout)
-	p.last = now
-	return p.silence
+	return ranks
+}
+
+// Excuse notes that a member has answered by another path than its own: it is alive.
+func (e *Engine) Excuse(rank int) {
+	e.peers[rank].silence.Excuse(e.cfg.PeerTimeout)
+	e.agree.Excuse(rank)
 }

@@ -1,43 +1,60 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Reason is why a barrier failed.
-type Reason uint8
+type Reason = agreement.Reason
 
-// The reasons.
+// The reasons. Members that are gone are agreed on, and their group has no further barriers; of
+// another algorithm, only the barriers fail in which it is seen.
 const (
-	Silent         Reason = iota + 1 // members do not answer
-	Left                             // members said goodbye before they entered
-	Restarted                        // members have begun anew, or are not at the same generation
-	OtherAlgorithm                   // members run another algorithm
-	reasons
+	Silent         = agreement.Silent
+	Unreachable    = agreement.Unreachable
+	Left           = agreement.Left
+	Restarted      = agreement.Restarted
+	OtherAlgorithm = agreement.Restarted + 1 // members run another algorithm
+	reasons        = OtherAlgorithm + 1
 )
 
-var reasonNames = [reasons]string{"", "silent", "left", "restarted", "another algorithm"}
+var reasonNames = [reasons]string{"", "silent", "unreachable", "left", "restarted", "another algorithm"}
 
-// String names r.
-func (r Reason) String() string { return reasonNames[min(int(r), len(reasonNames)-1)] }
+// ReasonName names r.
+func ReasonName(r Reason) string { return reasonNames[min(int(r), len(reasonNames)-1)] }
 
 // Failure is why a barrier failed, and through which members.
 type Failure struct {
-	Reason Reason
-	Ranks  []int // sorted
-	Others int   // how many more there are
+	Reason  Reason   // of the first
+	Ranks   []int    // sorted
+	Reasons []Reason // by index in Ranks; nil: all as the first
 }
 
-// gone reports whether the members that f names take part in no barrier of the group any more.
-func (f *Failure) gone() bool { return f.Reason != OtherAlgorithm }
+// ReasonOf returns the reason of the i-th member.
+func (f *Failure) ReasonOf(i int) Reason {
+	if f.Reasons == nil {
+		return f.Reason
+	}
+	return f.Reasons[i]
+}
 
 // newFailure sorts the ranks, and keeps them.
 func newFailure(reason Reason, ranks ...int) *Failure {
 	slices.Sort(ranks)
 	return &Failure{Reason: reason, Ranks: slices.Compact(ranks)}
+}
+
+// failureOf makes the failure of members that are gone.
+func failureOf(gone []agreement.Gone) *Failure {
+	f := &Failure{Reason: gone[0].Reason}
+	for _, g := range gone {
+		f.Ranks, f.Reasons = append(f.Ranks, g.Rank), append(f.Reasons, g.Reason)
+	}
+	return f
 }
 
 // Failure returns why a number's barrier failed, or nil.
@@ -48,70 +65,142 @@ func (e *Engine) Failure(number uint8) *Failure {
 	return nil
 }
 
+// Agreed returns the failure that all members outside of it agree on, or that has this member in
+// it; nil if there is none. No barrier of the group succeeds any more.
+func (e *Engine) Agreed() *Failure { return e.gone }
+
 // pendingFailure returns why the next generation fails as soon as it is entered, or nil.
 func (e *Engine) pendingFailure(m *machine) *Failure {
-	return cmp.Or(m.pendingFailure, e.gone)
+	if e.gone != nil {
+		return e.gone
+	}
+	return m.pendingFailure
 }
 
-// failAll ends a barrier and tells all members.
-func (e *Engine) failAll(m *machine, f *Failure, out []Send) []Send {
-	e.fail(m, f)
-	return append(out, Send{schedule.All, 0, e.failMessage(m.number, m.generation, f)})
-}
-
-// fail ends a barrier, and all others of the group if they cannot succeed either.
+// fail ends a barrier.
 func (e *Engine) fail(m *machine, f *Failure) {
 	m.state, m.failure = Failed, f
 	e.end(m)
-	if f.gone() {
-		e.lose(f)
+}
+
+// accuse says that a member is gone. Those that have left are, too: nobody has to wait for them.
+func (e *Engine) accuse(now monotime.Time, rank int, why Reason) {
+	e.agree.Accuse(now, rank, why)
+	e.accuseLeavers(now)
+	e.conclude()
+}
+
+func (e *Engine) accuseLeavers(now monotime.Time) {
+	for rank := range e.peers {
+		if e.peers[rank].left && e.agree.State() == agreement.Querying && !e.agree.Has(rank) {
+			e.agree.Accuse(now, rank, Left)
+		}
 	}
 }
 
-// lose ends all barriers, as members take part no more. A member that has left said which barriers
-// it has completed: those go on.
-func (e *Engine) lose(f *Failure) {
-	e.noteGone(f)
-	for f.Reason != Left && len(e.waiting) > 0 {
-		e.fail(e.waiting[0], f)
+// conclude ends the barriers that cannot succeed, once it is agreed who is gone.
+func (e *Engine) conclude() {
+	if e.gone == nil {
+		if e.agree.State() < agreement.Decided {
+			return
+		}
+		e.gone = failureOf(e.agree.Gone())
+	}
+	for i := len(e.waiting) - 1; i >= 0; i-- {
+		if e.doomed(e.waiting[i]) {
+			e.fail(e.waiting[i], e.gone)
+		}
 	}
 }
 
-// noteGone makes later generations fail, as members take part no more. The first reason stands.
-func (e *Engine) noteGone(f *Failure) {
-	switch {
-	case e.gone == nil:
-		e.gone = f
-	case e.gone.Reason == f.Reason:
-		others := max(e.gone.Others, f.Others) // at least: they may be the same
-		e.gone = newFailure(f.Reason, append(slices.Clone(e.gone.Ranks), f.Ranks...)...)
-		e.gone.Others = others
+// doomed reports whether a barrier cannot succeed without the members that are gone. A member that
+// has left said which barriers it has completed: those go on.
+func (e *Engine) doomed(m *machine) bool {
+	for i, rank := range e.gone.Ranks {
+		p := &e.peers[rank]
+		if e.gone.ReasonOf(i) != Left || p.left && !completed(p.done, m.number, m.generation) {
+			return true
+		}
 	}
+	return false
 }
 
-func (e *Engine) isGone(rank int) bool { return e.gone != nil && slices.Contains(e.gone.Ranks, rank) }
+func (e *Engine) isGone(rank int) bool { return e.agree.Has(rank) }
 
-// failMessage makes the message that a generation has failed.
+// silent handles a member that is silent for too long.
+func (e *Engine) silent(m *machine, now monotime.Time, rank int, why Reason) {
+	if e.gone != nil { // all is agreed already, and this barrier went on until now
+		e.fail(m, e.gone)
+		return
+	}
+	e.accuse(now, rank, why)
+}
+
+// wrap appends an agreement's reports as messages.
+func (e *Engine) wrap(reports []agreement.Send, out []Send) []Send {
+	for i := range reports {
+		r := &reports[i]
+		msg := e.message(Report, 0, 0, r.Report.Version)
+		msg.Report = &r.Report
+		out = append(out, Send{r.To, r.NIC, msg})
+	}
+	return out
+}
+
+// handleReport handles what a member knows of those that are gone.
+func (e *Engine) handleReport(now monotime.Time, from int, msg *Message, out []Send) []Send {
+	if n := len(msg.Report.Gone); n > 0 && msg.Report.Gone[n-1].Rank >= e.cfg.Size {
+		e.stats.Unexpected++
+		return out
+	}
+	answers := e.agree.Handle(now, from, msg.Incarnation, msg.Report, nil)
+	e.accuseLeavers(now)
+	e.conclude()
+	for i := range answers {
+		answers[i].NIC = msg.NIC
+	}
+	return e.wrap(answers, out)
+}
+
+// answerGone answers a message with the members that are gone.
+func (e *Engine) answerGone(to int, msg *Message, out []Send) []Send {
+	return e.wrap([]agreement.Send{e.agree.Answer(to, msg.NIC)}, out)
+}
+
+// answerFailure tells the sender of a message why a barrier does not succeed.
+func (e *Engine) answerFailure(to int, msg *Message, f *Failure, out []Send) []Send {
+	if f == e.gone {
+		out = e.answerGone(to, msg, out)
+		f = newFailure(f.Reason, f.Ranks[0])
+	}
+	return append(out, e.answerFail(to, msg, f))
+}
+
+// failMessage makes the message that a generation cannot succeed.
 func (e *Engine) failMessage(number uint8, generation uint32, f *Failure) Message {
 	msg := e.message(Fail, number, 0, generation)
 	msg.Failure = f
 	return msg
 }
 
-// answerFail tells the sender of a message that its barrier has failed.
+// answerFail tells the sender of a message that its barrier cannot succeed.
 func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 	return Send{to, msg.NIC, e.failMessage(msg.Number, msg.Generation, f)}
 }
 
 // restarted handles a message that shows that a member has begun anew: the group is broken, for
 // both.
-func (e *Engine) restarted(member, from int, msg *Message, out []Send) []Send {
-	f := newFailure(Restarted, member)
-	e.lose(f)
-	if msg.Kind == Fail {
+func (e *Engine) restarted(now monotime.Time, member, from int, msg *Message, out []Send) []Send {
+	e.accuse(now, member, Restarted)
+	if msg.Kind == Report && !msg.Report.Query {
 		return out
 	}
-	return append(out, e.answerFail(from, msg, f))
+	if member != from {
+		return e.answerGone(from, msg, out)
+	}
+	answer := e.agree.Answer(from, msg.NIC) // all that it has to know is that it cannot take part
+	answer.Report = agreement.Report{Gone: []agreement.Gone{{Rank: from, Reason: Restarted}}}
+	return e.wrap([]agreement.Send{answer}, out)
 }
 
 // handleOtherAlgorithm handles a message of another algorithm: neither side can succeed.
@@ -119,29 +208,32 @@ func (e *Engine) handleOtherAlgorithm(m *machine, from int, msg *Message, out []
 	f := newFailure(OtherAlgorithm, from, e.cfg.Rank)
 	switch m.state {
 	case Waiting:
-		out = e.failAll(m, f, out)
+		e.fail(m, f)
+		out = append(out, Send{schedule.All, 0, e.failMessage(m.number, m.generation, f)})
 	case Idle:
 		m.pendingFailure = f
 	}
 	return append(out, e.answerFail(from, msg, f))
 }
 
-// handleFail handles the news that a barrier has failed elsewhere.
-func (e *Engine) handleFail(m *machine, msg *Message) {
+// handleFail handles the news that a barrier cannot succeed at its sender. Where members are gone,
+// a report that says so came before.
+func (e *Engine) handleFail(m *machine, now monotime.Time, msg *Message) {
 	f := msg.Failure
 	if slices.Max(f.Ranks) >= e.cfg.Size {
 		e.stats.Unexpected++
 		return
 	}
 	switch ahead := int32(msg.Generation - m.generation); {
-	case ahead == 0 && m.state == Waiting:
-		e.fail(m, f)
-	case ahead == 1:
+	case ahead == 1 && f.Reason == OtherAlgorithm:
 		m.pendingFailure = f
-	case !f.gone():
+	case ahead != 0 || m.state != Waiting:
 		e.stats.Late++
-	}
-	if f.gone() && !slices.Contains(f.Ranks, e.cfg.Rank) {
-		e.noteGone(f)
+	case f.Reason == OtherAlgorithm:
+		e.fail(m, f)
+	case f.Ranks[0] == e.cfg.Rank: // the others have left this generation, or took this member for gone
+		e.accuse(now, e.cfg.Rank, f.Reason)
+	case e.gone != nil: // the sender has not entered this generation, and never will
+		e.fail(m, e.gone)
 	}
 }

@@ -9,7 +9,7 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 		return out
 	}
 	if !e.hear(from, msg) {
-		return e.restarted(from, from, msg, out)
+		return e.restarted(now, from, from, msg, out)
 	}
 	m := e.machine(msg.Number)
 	if msg.Algorithm != e.algorithm && msg.Kind.scheduled() {
@@ -21,9 +21,9 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 	case Nack:
 		return e.handleNack(m, from, msg, out)
 	case NotYet:
-		return e.handleNotYet(m, from, msg, out)
+		e.handleNotYet(m, now, from, msg)
 	case Fail:
-		e.handleFail(m, msg)
+		e.handleFail(m, now, msg)
 	case Bye:
 		return e.handleBye(now, from, msg, out)
 	case ByeAck:
@@ -34,7 +34,9 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 		e.handleStatus(m, from, msg)
 	case NoSuchGroup:
 		e.handleStatus(m, from, msg)
-		return e.handleNoSuchGroup(m, from, msg, out)
+		e.handleNoSuchGroup(m, now, from, msg)
+	case Report:
+		return e.handleReport(now, from, msg, out)
 	}
 	return out
 }
@@ -42,7 +44,7 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 // hear notes that a member is alive. It returns false if the member has begun anew since.
 func (e *Engine) hear(from int, msg *Message) bool {
 	p := &e.peers[from]
-	p.nacks = 0
+	p.silence.Heard()
 	if msg.Incarnation == 0 { // the sender is in no such group
 		return true
 	}
@@ -61,9 +63,9 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 	}
 	switch {
 	case m.state == Failed:
-		return append(out, Send{from, msg.NIC, e.failMessage(m.number, m.generation, m.failure)})
+		return e.answerFailure(from, msg, m.failure, out)
 	case ahead > 1: // the others have left a generation that this node has not entered: it has begun anew
-		return e.restarted(e.cfg.Rank, from, msg, out)
+		return e.restarted(now, e.cfg.Rank, from, msg, out)
 	case ahead < 0 || ahead == 0 && m.state != Waiting:
 		e.stats.Late++
 		return out
@@ -106,9 +108,9 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 		e.stats.Resent++
 		return append(out, e.answer(Notify, from, msg))
 	case m.state == Failed:
-		return append(out, e.answerFail(from, msg, m.failure))
+		return e.answerFailure(from, msg, m.failure, out)
 	case m.state == Idle && e.pendingFailure(m) != nil:
-		return append(out, e.answerFail(from, msg, e.pendingFailure(m)))
+		return e.answerFailure(from, msg, e.pendingFailure(m), out)
 	}
 	answer := e.answer(NotYet, from, msg)
 	answer.Message.Own, answer.Message.Entered = m.generation, m.hasEntered(msg.Generation)
@@ -117,23 +119,27 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 
 // handleNotYet handles the answer that a message is not to be had yet. All members were in the
 // generation before this one: a sender that was not has begun anew.
-func (e *Engine) handleNotYet(m *machine, from int, msg *Message, out []Send) []Send {
+func (e *Engine) handleNotYet(m *machine, now monotime.Time, from int, msg *Message) {
 	if m.state == Waiting && msg.Generation == m.generation && int32(m.generation-msg.Own) > 1 {
-		return e.failAll(m, newFailure(Restarted, from), out)
+		e.accuse(now, from, Restarted)
 	}
-	return out
 }
 
 // handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made
 // yet, or the member has left it so long ago that it does not know any more what it has
 // completed.
-func (e *Engine) handleNoSuchGroup(m *machine, from int, msg *Message, out []Send) []Send {
+func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg *Message) {
 	p := &e.peers[from]
-	if p.incarnation == 0 || m.state != Waiting || msg.Generation != m.generation {
-		return out
+	ofReport := msg.Answers == Report
+	switch {
+	case ofReport && e.agree.HandleNoGroup(now, from, msg.Generation):
+		e.conclude()
+		return
+	case p.incarnation == 0, !ofReport && (m.state != Waiting || msg.Generation != m.generation):
+		return
 	}
-	if p.noGroup++; p.noGroup < maxNoSuchGroup {
-		return out
+	if p.noGroup++; p.noGroup >= maxNoSuchGroup {
+		e.noteLeft(from, nil)
+		e.accuse(now, from, Left)
 	}
-	return e.failAll(m, newFailure(Left, from), out)
 }

@@ -97,7 +97,10 @@ func TestRestarted(t *testing.T) {
 	a.arrives(3)
 	anew := a.from(1, Notify, 1, 0)
 	anew.Incarnation = 77
-	a.want(a.hears(1, anew), "1 fail (restarted: [1]) gen=1")
+	a.want(a.hears(1, anew), "1 report (restarted: [1])")
+	a.is(Waiting, 1)
+	a.want(a.passes(0), "2 report (restarted: [1])?")
+	a.hears(2, a.reports(2, Restarted, 1))
 	a.is(Failed, 1)
 	a.failure(Restarted, 1)
 	if s, _ := a.State(3); s != Failed {
@@ -111,7 +114,8 @@ func TestRestarted(t *testing.T) {
 // An engine that has begun anew itself hears of generations that it never entered.
 func TestRestarted_Oneself(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
-	a.want(a.notify(1, 7, 0), "1 fail (restarted: [0]) gen=7")
+	a.want(a.notify(1, 7, 0), "1 report (restarted: [0])")
+	a.want(a.passes(0), "1 report (restarted: [0]), 2 report (restarted: [0])")
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
@@ -129,7 +133,9 @@ func TestRestarted_ByItsAnswer(t *testing.T) {
 	}
 	late := a.from(1, NotYet, 3, 0)
 	late.Own = 1
-	a.want(a.hears(1, late), "all fail (restarted: [1]) gen=3")
+	a.want(a.hears(1, late), "")
+	a.is(Failed, 3)
+	a.failure(Restarted, 1)
 }
 
 // A nack that is two barriers late, as those of a member begun anew are, is answered and does no
@@ -167,18 +173,21 @@ func TestPendingFailure(t *testing.T) {
 	a.want(a.arrives(1), "0 notify 0 number=1 gen=1") // other numbers go on
 }
 
-// A failure of a past generation does not end this one. A member that is down ends those to
-// come.
+// A failure of a past generation does not end this one. Once it is agreed who is gone, all barriers
+// end.
 func TestFail_Late(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
 	a.notify(0, 1, 1)
 	a.arrives(0)
 	a.hears(0, a.failed(0, 1, OtherAlgorithm, 2))
-	a.hears(0, a.failed(0, 1, Silent, 2))
+	a.hears(0, a.failed(0, 1, Restarted, 1))
 	a.is(Waiting, 2)
 	a.notify(0, 2, 1)
 	a.is(Idle, 2)
+	a.arrives(0)
+	a.hears(0, a.decided(0, Silent, 2))
+	a.is(Failed, 3)
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
 	}
@@ -189,8 +198,12 @@ func TestFail_Late(t *testing.T) {
 func TestFail_OfNobody(t *testing.T) {
 	a := newAlone(t, "star", 1, 3)
 	a.arrives(0)
-	a.hears(0, a.failed(0, 1, Silent, 3))
+	a.hears(0, a.decided(0, Silent, 3))
+	a.hears(0, a.failed(0, 1, OtherAlgorithm, 3))
 	a.is(Waiting, 1)
+	if a.stats.Unexpected != 2 {
+		t.Errorf("%d messages were unexpected, want 2", a.stats.Unexpected)
+	}
 }
 
 // A bye counts once, is answered each time, and ends the barriers that its sender has not
@@ -202,8 +215,19 @@ func TestBye(t *testing.T) {
 	a.arrives(2)
 	bye := a.from(0, Bye, 0, 0)
 	bye.Done = []Done{{0, 1}, {2, 0}}
-	a.want(a.hears(0, bye), "0 bye ack, all fail (left: [0]) number=1 gen=1, all fail (left: [0]) number=2 gen=1")
+	a.want(a.hears(0, bye), "0 bye ack")
 	a.is(Idle, 1)
+	for number := range uint8(3) {
+		if s, _ := a.State(number); (s == Waiting) != (number > 0) {
+			t.Errorf("number %d is %v before the others agree", number, s)
+		}
+	}
+	a.hears(2, a.reports(2, Left, 0))
+	for number := range uint8(3) {
+		if s, _ := a.State(number); (s == Failed) != (number > 0) {
+			t.Errorf("number %d is %v after the others agree", number, s)
+		}
+	}
 	a.want(a.hears(0, bye), "0 bye ack")
 	if _, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) {
 		t.Errorf("Arrive: %v", err)
@@ -234,8 +258,8 @@ func TestLeave(t *testing.T) {
 	if !a.ByeAcked() {
 		t.Error("not all have heard")
 	}
-	if f := a.gone; f.Reason != Left || len(f.Ranks) != 1 {
-		t.Errorf("gone is %v, want left: [2]", f)
+	if a.leavers != 1 || !a.peers[2].left {
+		t.Errorf("%d have left, want 2 alone", a.leavers)
 	}
 }
 
@@ -308,11 +332,11 @@ func TestPendingFailure_NotifiesNobody(t *testing.T) {
 	a.notify(1, 1, 0)
 	a.want(a.notify(2, 1, 0), "all notify 1 gen=1")
 	a.is(Idle, 1)
-	a.hears(1, a.failed(1, 2, Silent, 2))
+	a.hears(1, a.decided(1, Silent, 2))
 	if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
 		t.Fatalf("Arrive: %v, sends %q", err, sends(out))
 	}
-	a.want(a.hears(1, a.from(1, Nack, 2, 1)), "1 fail (silent: [2]) gen=2")
+	a.want(a.hears(1, a.from(1, Nack, 2, 1)), "1 report (silent: [2]) decided, 1 fail (silent: [2]) gen=2")
 }
 
 // A bye names generation 0 once generations have wrapped.

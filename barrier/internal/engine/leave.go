@@ -7,8 +7,12 @@ import (
 )
 
 // Leave says bye to the members that may wait for messages of this one and have not answered yet.
-// The caller repeats it until it appends nothing.
+// The caller repeats it until it appends nothing. If members are gone, it reports them to the
+// others, who may not know yet.
 func (e *Engine) Leave(out []Send) []Send {
+	if e.gone != nil {
+		return e.wrap(e.agree.Announce(nil), out)
+	}
 	bye := e.Goodbye()
 	e.leaves++
 	for _, rank := range e.unacked() {
@@ -20,8 +24,12 @@ func (e *Engine) Leave(out []Send) []Send {
 // ByeAcked reports whether all members that Leave said bye to have answered.
 func (e *Engine) ByeAcked() bool { return len(e.unacked()) == 0 }
 
-// unacked returns the members that may wait for messages of this one and have not answered its bye.
+// unacked returns the members that may wait for messages of this one and have not answered its bye,
+// or do not know who is gone.
 func (e *Engine) unacked() (ranks []int) {
+	if e.gone != nil {
+		return e.agree.Untold()
+	}
 	for rank, depends := range e.plan.dependants(e.cfg.Size) {
 		if depends && rank != e.cfg.Rank && !e.peers[rank].byeAcked && !e.isGone(rank) {
 			ranks = append(ranks, rank)
@@ -52,25 +60,35 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 	if p.left {
 		return out
 	}
-	p.left = true
+	e.noteLeft(from, msg.Done)
 	waiting := slices.Clone(e.waiting)
 	for _, m := range waiting {
-		if msg.completed(m.number, m.generation) {
+		if completed(msg.Done, m.number, m.generation) {
 			out = e.notifyAllOf(m, now, from, out)
 		}
 	}
-	for _, m := range waiting {
-		if m.state == Waiting && !msg.completed(m.number, m.generation) {
-			out = e.failAll(m, newFailure(Left, from), out)
+	e.accuseLeavers(now) // if others are gone, too
+	e.conclude()
+	for _, m := range e.waiting {
+		if !completed(msg.Done, m.number, m.generation) {
+			e.accuse(now, from, Left)
+			break
 		}
 	}
-	e.noteGone(newFailure(Left, from))
 	return out
 }
 
+// noteLeft notes that a member has left, and what it has completed.
+func (e *Engine) noteLeft(rank int, done []Done) {
+	if p := &e.peers[rank]; !p.left {
+		p.left, p.done = true, done
+		e.leavers++
+	}
+}
+
 // completed reports whether a bye says that a generation was completed.
-func (m *Message) completed(number uint8, generation uint32) bool {
-	return slices.ContainsFunc(m.Done, func(d Done) bool {
+func completed(done []Done, number uint8, generation uint32) bool {
+	return slices.ContainsFunc(done, func(d Done) bool {
 		return d.Number == number && int32(d.Generation-generation) >= 0
 	})
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
+)
 
 // The bounds of an engine, each with its reason.
 const (
@@ -12,14 +16,11 @@ const (
 	// firstNack is the least time before the first nack: several slices of a scheduler, so that a
 	// barrier that loses nothing sends none.
 	firstNack = 3 * time.Millisecond
-	// nacksPerTimeout is the least number of nacks before a silent member counts as down. Where
-	// 30 % of all frames are lost, half of the answers are, and 20 in a row once in a million
-	// times.
-	nacksPerTimeout = 20
+	// nacksPerTimeout is the least number of nacks before a silent member counts as down.
+	nacksPerTimeout = agreement.Queries
 	// maxNoSuchGroup is how often a member that was heard in the group must answer "no such group"
 	// before the engine believes it: one such answer may date from before the group was made there.
 	maxNoSuchGroup = 3
-	// maxNamed is the most members that a failure names: they fit the payload of the smallest
-	// frame. Others are counted.
-	maxNamed = 16
+	// maxNamed is the most members that a fail message names: its sender, and the one it is about.
+	maxNamed = 2
 )

@@ -3,11 +3,12 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"math"
+
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 )
 
 // Version of the messages' layout.
-const Version = 2
+const Version = 3
 
 // Kind is what a message says.
 type Kind uint8
@@ -17,12 +18,13 @@ const (
 	Notify        Kind = iota + 1 // the schedule's message with this label
 	Nack                          // your message with this label is missing here
 	NotYet                        // the answer to Nack where the message was not sent yet
-	Fail                          // the barrier has failed
+	Fail                          // the barrier cannot succeed
 	Bye                           // the sender leaves the group; Done is what it has completed
 	ByeAck                        // the answer to Bye
 	StatusRequest                 // have you entered?
 	StatusReply                   // the answer: Entered
-	NoSuchGroup                   // the answer to Nack and StatusRequest where the group does not exist
+	NoSuchGroup                   // the answer to Nack, StatusRequest and Report where the group does not exist
+	Report                        // which members are gone, as the sender knows it
 	kinds
 )
 
@@ -41,16 +43,19 @@ type Identity struct {
 //	 0 version (4 bits), kind (4 bits)
 //	 1 number of the barrier
 //	 2 label
-//	 3 flags: 1 entered
+//	 3 flags: 1 entered, 2 decided, 4 query
 //	 4 identity of the group and its members, 8 bytes
 //	12 epoch, 4 bytes
-//	16 generation, 4 bytes
+//	16 generation, 4 bytes; of a report its version
 //	20 the sender's algorithm, 4 bytes: a hash of its name
 //	24 the sender's incarnation, 4 bytes
 //	28 NotYet: the sender's own generation (4)
-//	   Fail: reason (1), 0 (1), how many members (2), the first 16 of them (2 each)
+//	   Fail: reason (1), 0 (1), how many members (2), the members (2 each)
 //	   Bye: how many barriers (2), for each its number (1) and the generation completed (4)
-//	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none)
+//	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none), the kind of
+//	   message that it answers (1)
+//	   Report: the receiver's incarnation (4; 0: not known), how many members are gone (2), for
+//	   each its rank (2) and the reason (1)
 //
 // Integers are big-endian.
 type Message struct {
@@ -65,8 +70,10 @@ type Message struct {
 
 	Own     uint32   // NotYet: the sender's own generation, where Generation is the nack's
 	Lowest  uint32   // NoSuchGroup: the lowest epoch that exists at the sender; 0: none
+	Answers Kind     // NoSuchGroup: what it answers
 	Failure *Failure // Fail
 	Done    []Done   // Bye
+	Report  *agreement.Report
 
 	NIC int // the network that the message came by; not on the wire
 }
@@ -90,8 +97,12 @@ const (
 	wordLen        = 4
 	failureLen     = 4
 	doneLen        = 5
+	reportLen      = 6
+	goneLen        = 3
 
 	flagEntered = 1
+	flagDecided = 2
+	flagQuery   = 4
 )
 
 // MaxLen is the most bytes that Append adds.
@@ -116,11 +127,13 @@ func (m *Message) Append(b []byte) []byte {
 	case NotYet:
 		b = binary.BigEndian.AppendUint32(b, m.Own)
 	case NoSuchGroup:
-		b = binary.BigEndian.AppendUint32(b, m.Lowest)
+		b = append(binary.BigEndian.AppendUint32(b, m.Lowest), byte(m.Answers))
+	case Report:
+		b = m.appendReport(b)
 	case Fail:
 		b = append(b, byte(m.Failure.Reason), 0)
-		b = binary.BigEndian.AppendUint16(b, uint16(min(len(m.Failure.Ranks)+m.Failure.Others, math.MaxUint16)))
-		for _, r := range m.Failure.Ranks[:min(len(m.Failure.Ranks), maxNamed)] {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(m.Failure.Ranks)))
+		for _, r := range m.Failure.Ranks {
 			b = binary.BigEndian.AppendUint16(b, uint16(r))
 		}
 	case Bye:
@@ -133,8 +146,26 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads a message into m, which keeps nothing of b. It allocates for failures and goodbyes
-// only.
+// appendReport appends what follows a report's head. Its version is the message's generation.
+func (m *Message) appendReport(b []byte) []byte {
+	r, flags := m.Report, &b[len(b)-headLen+offFlags]
+	if r.Decided {
+		*flags |= flagDecided
+	}
+	if r.Query {
+		*flags |= flagQuery
+	}
+	gone := r.Gone[:min(len(r.Gone), agreement.MaxGone)]
+	b = binary.BigEndian.AppendUint32(b, r.Echo)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(gone)))
+	for _, g := range gone {
+		b = append(binary.BigEndian.AppendUint16(b, uint16(g.Rank)), byte(g.Reason))
+	}
+	return b
+}
+
+// Parse reads a message into m, which keeps nothing of b. It allocates for failures, goodbyes and
+// reports only.
 func Parse(b []byte, m *Message) error {
 	if len(b) < headLen || b[0]>>4 != Version {
 		return ErrMalformed
@@ -156,7 +187,9 @@ func Parse(b []byte, m *Message) error {
 	case m.Kind == NotYet:
 		return parseWord(rest, &m.Own)
 	case m.Kind == NoSuchGroup:
-		return parseWord(rest, &m.Lowest)
+		return m.parseNoSuchGroup(rest)
+	case m.Kind == Report:
+		return m.parseReport(b)
 	case m.Kind == Fail:
 		return m.parseFailure(rest)
 	case m.Kind == Bye:
@@ -173,22 +206,57 @@ func parseWord(b []byte, w *uint32) error {
 	return nil
 }
 
+func (m *Message) parseNoSuchGroup(b []byte) error {
+	if len(b) < wordLen+1 {
+		return ErrMalformed
+	}
+	m.Lowest, m.Answers = binary.BigEndian.Uint32(b), Kind(b[wordLen])
+	return nil
+}
+
 func (m *Message) parseFailure(b []byte) error {
 	if len(b) < failureLen {
 		return ErrMalformed
 	}
 	f := &Failure{Reason: Reason(b[0])}
 	count := int(binary.BigEndian.Uint16(b[2:]))
-	named := min(count, maxNamed)
 	b = b[failureLen:]
-	if f.Reason == 0 || f.Reason >= reasons || count == 0 || len(b) < 2*named {
+	if f.Reason == 0 || f.Reason >= reasons || count == 0 || count > maxNamed || len(b) < 2*count {
 		return ErrMalformed
 	}
-	for i := range named {
+	for i := range count {
 		f.Ranks = append(f.Ranks, int(binary.BigEndian.Uint16(b[2*i:])))
 	}
-	f.Others = count - named
 	m.Failure = f
+	return nil
+}
+
+// parseReport reads a report, whose members come in ascending order.
+func (m *Message) parseReport(b []byte) error {
+	flags, rest := b[offFlags], b[headLen:]
+	if len(rest) < reportLen {
+		return ErrMalformed
+	}
+	r := &agreement.Report{
+		Version: m.Generation, Echo: binary.BigEndian.Uint32(rest),
+		Decided: flags&flagDecided != 0, Query: flags&flagQuery != 0,
+	}
+	count := int(binary.BigEndian.Uint16(rest[wordLen:]))
+	rest = rest[reportLen:]
+	if count > agreement.MaxGone || len(rest) < count*goneLen {
+		return ErrMalformed
+	}
+	last := -1
+	for ; count > 0; count-- {
+		g := agreement.Gone{Rank: int(binary.BigEndian.Uint16(rest)), Reason: Reason(rest[2])}
+		if g.Rank <= last || !g.Reason.Valid() {
+			return ErrMalformed
+		}
+		last = g.Rank
+		r.Gone = append(r.Gone, g)
+		rest = rest[goneLen:]
+	}
+	m.Report = r
 	return nil
 }
 

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 )
 
 // goldens are at least one message of each kind.
@@ -17,33 +20,35 @@ var goldens = []struct {
 }{
 	{"notify", Message{Kind: Notify, Number: 7, Label: 3, Identity: Identity{0x0102030405060708, 5}, Generation: 9,
 		Algorithm: 0xa1a2a3a4, Incarnation: 0xb1b2b3b4},
-		"21 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		"31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
 	{"nack, last generation and label", Message{Kind: Nack, Number: 255, Label: 255, Generation: 1<<32 - 1},
-		"22 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000000"},
+		"32 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000000"},
 	{"not yet, not entered", Message{Kind: NotYet, Generation: 2, Own: 1},
-		"23 00 00 00 0000000000000000 00000000 00000002 00000000 00000000 00000001"},
+		"33 00 00 00 0000000000000000 00000000 00000002 00000000 00000000 00000001"},
 	{"not yet, entered", Message{Kind: NotYet, Entered: true, Generation: 2, Own: 2},
-		"23 00 00 01 0000000000000000 00000000 00000002 00000000 00000000 00000002"},
-	{"fail: silent 1 and 258", Message{Kind: Fail, Generation: 1, Failure: &Failure{Reason: Silent, Ranks: []int{1, 258}}},
-		"24 00 00 00 0000000000000000 00000000 00000001 00000000 00000000 01 00 0002 0001 0102"},
-	{"fail: 16 named and 3 more", Message{Kind: Fail, Failure: &Failure{Reason: Left, Ranks: upTo(16), Others: 3}},
-		"24 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 02 00 0013 " +
-			"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009 000a 000b 000c 000d 000e 000f"},
+		"33 00 00 01 0000000000000000 00000000 00000002 00000000 00000000 00000002"},
+	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
+		"34 00 00 00 0000000000000000 00000000 00000001 00000000 00000000 05 00 0002 0001 0102"},
 	{"bye, nothing completed", Message{Kind: Bye},
-		"25 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0000"},
+		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0000"},
 	{"bye, two numbers completed", Message{Kind: Bye, Done: []Done{{0, 3}, {255, 4}}},
-		"25 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0002 00 00000003 ff 00000004"},
-	{"bye ack", Message{Kind: ByeAck}, "26 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
+		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0002 00 00000003 ff 00000004"},
+	{"bye ack", Message{Kind: ByeAck}, "36 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
 	{"status request", Message{Kind: StatusRequest, Generation: 4},
-		"27 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
+		"37 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
 	{"status reply", Message{Kind: StatusReply, Generation: 4},
-		"28 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
+		"38 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
 	{"status reply, entered", Message{Kind: StatusReply, Entered: true, Generation: 4},
-		"28 00 00 01 0000000000000000 00000000 00000004 00000000 00000000"},
-	{"no such group", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}},
-		"29 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000"},
-	{"no such group, but epoch 7", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Lowest: 7},
-		"29 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007"},
+		"38 00 00 01 0000000000000000 00000000 00000004 00000000 00000000"},
+	{"no such group", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Answers: Nack},
+		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000 02"},
+	{"no such group, but epoch 7", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Lowest: 7, Answers: Report},
+		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007 0a"},
+	{"report that asks, of nobody", Message{Kind: Report, Report: &agreement.Report{Query: true}},
+		"3a 00 00 04 0000000000000000 00000000 00000000 00000000 00000000 00000000 0000"},
+	{"report, decided: 1 is silent, 258 has begun anew", Message{Kind: Report, Generation: 3, Report: &agreement.Report{
+		Gone: []agreement.Gone{{Rank: 1, Reason: Silent}, {Rank: 258, Reason: Restarted}}, Version: 3, Echo: 0xb5b6b7b8, Decided: true}},
+		"3a 00 00 02 0000000000000000 00000000 00000003 00000000 00000000 b5b6b7b8 0002 0001 01 0102 04"},
 }
 
 func upTo(n int) (ranks []int) {
@@ -84,32 +89,23 @@ func TestMessage_Golden(t *testing.T) {
 	}
 }
 
-// A failure names the first members and counts the others, through any number of hops.
-func TestMessage_ManyFailed(t *testing.T) {
-	m := Message{Kind: Fail, Failure: newFailure(Silent, upTo(40)...)}
-	for hop := range 3 {
-		var got Message
-		if err := Parse(m.Append(nil), &got); err != nil {
-			t.Fatal(err)
-		}
-		if len(got.Failure.Ranks) != maxNamed || got.Failure.Others != 40-maxNamed {
-			t.Errorf("hop %d: %v", hop, got.Failure)
-		}
-		m = got
-	}
-}
-
 func TestParse_Malformed(t *testing.T) {
 	for _, c := range []struct{ name, wire string }{
 		{"nothing", ""},
-		{"version 1", "11 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"version 3", "31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 0", "20 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 10", "2a 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"fail, no reason", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00 00 0001 0001"},
-		{"fail, unknown reason", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 05 00 0001 0001"},
-		{"fail, of no member", "24 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0000"},
-		{"bye, 257 numbers", "25 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 0101" +
+		{"version 2", "21 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"version 4", "41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 0", "30 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 11", "3b 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"fail, no reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00 00 0001 0001"},
+		{"fail, unknown reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 06 00 0001 0001"},
+		{"fail, of three members", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0003 0001 0002 0003"},
+		{"report, of 401 members", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0191" + ascending(401)},
+		{"report, a member twice", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0002 0001 01 0001 01"},
+		{"report, not in order", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0002 0002 01 0001 01"},
+		{"report, no reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0001 0001 00"},
+		{"report, unknown reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0001 0001 05"},
+		{"fail, of no member", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0000"},
+		{"bye, 257 numbers", "35 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 0101" +
 			strings.Repeat("00", 257*doneLen)},
 	} {
 		if err := Parse(unhex(t, c.wire), new(Message)); !errors.Is(err, ErrMalformed) {
@@ -134,14 +130,31 @@ func TestMessage_Fits(t *testing.T) {
 	if got := len(m.Append(nil)); got > MaxLen {
 		t.Errorf("a goodbye of all numbers has %d bytes, more than MaxLen", got)
 	}
+	m = Message{Kind: Report, Report: &agreement.Report{}}
+	for rank := range 2 * agreement.MaxGone { // more than fit are not named
+		m.Report.Gone = append(m.Report.Gone, agreement.Gone{Rank: rank, Reason: Silent})
+	}
+	var got Message
+	b := m.Append(nil)
+	if err := Parse(b, &got); err != nil || len(b) > MaxLen || len(got.Report.Gone) != agreement.MaxGone {
+		t.Errorf("a report of many has %d bytes and %v", len(b), err)
+	}
 }
 
-// Only failures and goodbyes allocate.
+// ascending returns the first members of a report in hex.
+func ascending(count int) (s string) {
+	for rank := range count {
+		s += fmt.Sprintf("%04x01", rank)
+	}
+	return s
+}
+
+// Only failures, goodbyes and reports allocate.
 func TestParse_Allocations(t *testing.T) {
 	var m Message
 	buf := make([]byte, 0, MaxLen)
 	for _, g := range goldens {
-		if g.m.Kind == Fail || g.m.Kind == Bye {
+		if g.m.Kind == Fail || g.m.Kind == Bye || g.m.Kind == Report {
 			continue
 		}
 		if n := testing.AllocsPerRun(100, func() { buf = g.m.Append(buf[:0]); _ = Parse(buf, &m) }); n != 0 {

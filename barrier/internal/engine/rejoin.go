@@ -3,16 +3,30 @@ package engine
 import (
 	"slices"
 
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// BegunAnew reports whether a message comes from a later life of a member: it was heard by
-// another incarnation, or counts as down, or lacks a generation that this member has long
-// completed. A member that has not begun anew is at most one generation behind.
-func (e *Engine) BegunAnew(rank int, msg *Message) bool {
-	p, m := &e.peers[rank], e.machines[msg.Number]
-	return p.incarnation != 0 && p.incarnation != msg.Incarnation || e.isGone(rank) ||
-		m != nil && int32(m.completed()-msg.Generation) > 0
+// Farewell appends the answer of a member that has left the group to a nack or report of another
+// one: goodbye. Once it is agreed who is gone, it answers as before: the others go on, elsewhere.
+// ok is false if the message comes from a later life of the other one, and so means a later group:
+// that was heard by another incarnation, or is gone and was never heard, or lacks a generation that
+// this member has long completed. A member that has not begun anew is at most one generation
+// behind.
+func (e *Engine) Farewell(from int, msg *Message, out []Send) (answers []Send, ok bool) {
+	p, m := &e.peers[from], e.machine(msg.Number)
+	ask := msg.Kind == Report
+	switch {
+	case p.incarnation != msg.Incarnation && (p.incarnation != 0 || e.isGone(from)):
+		return out, false
+	case !ask && int32(m.completed()-msg.Generation) > 0:
+		return out, false
+	case e.gone == nil:
+		return append(out, Send{from, msg.NIC, e.Goodbye()}), true
+	case ask || e.isGone(from):
+		return e.answerGone(from, msg, out), true
+	}
+	return e.handleNack(m, from, msg, out), true
 }
 
 // Fresh reports whether this member has completed no barrier of the group, and knows of no failure:
@@ -23,7 +37,7 @@ func (e *Engine) Fresh() bool {
 			return false
 		}
 	}
-	return e.gone == nil
+	return e.agree.State() == agreement.Quiet
 }
 
 // Rejoin moves a fresh engine to the epoch in which the other members are: this process began
@@ -32,6 +46,7 @@ func (e *Engine) Fresh() bool {
 func (e *Engine) Rejoin(now monotime.Time, epoch uint32, out []Send) []Send {
 	e.cfg.Identity.Epoch = epoch
 	clear(e.peers)
+	e.agree = e.newAgreement()
 	for _, m := range e.machines {
 		if m != nil {
 			m.parities[0].clear(e.plan)

@@ -49,9 +49,9 @@ func TestFresh(t *testing.T) {
 		{"waiting in two numbers", func(a *alone) { a.arrives(0); a.arrives(1) }, true},
 		{"completed one", func(a *alone) { a.arrives(0); a.notify(0, 1, 1) }, false},
 		{"waiting in the second", func(a *alone) { a.arrives(0); a.notify(0, 1, 1); a.arrives(0) }, false},
-		{"failed", func(a *alone) { a.arrives(0); a.hears(0, a.failed(0, 1, Silent, 0)) }, false},
+		{"failed", func(a *alone) { a.arrives(0); a.hears(0, a.decided(0, Silent, 0)) }, false},
 		{"a failure pending", func(a *alone) { a.hears(0, a.failed(0, 1, OtherAlgorithm, 0)) }, false},
-		{"a member is gone", func(a *alone) { a.hears(0, a.failed(0, 5, Silent, 2)) }, false},
+		{"a member is gone", func(a *alone) { a.hears(0, a.decided(0, Silent, 2)) }, false},
 	} {
 		a := newAlone(t, "concurrent", 1, 3)
 		c.do(a)
@@ -61,9 +61,9 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// A nack comes from a later life of a member if that was heard by another incarnation, counts as down, or
-// is further behind than a member can be.
-func TestBegunAnew(t *testing.T) {
+// A member that has left answers those that lack a message of it, and not those that have begun
+// anew.
+func TestFarewell(t *testing.T) {
 	done := func(a *alone, generations uint32) {
 		for g := range generations {
 			a.arrives(0)
@@ -88,13 +88,13 @@ func TestBegunAnew(t *testing.T) {
 			m.Incarnation = 77
 			a.hears(2, m)
 		}, 2, 1, true},
-		{"down", func(a *alone) { a.hears(0, a.failed(0, 1, Silent, 2)) }, 2, 1, true},
+		{"down", func(a *alone) { a.hears(0, a.decided(0, Silent, 2)) }, 2, 1, true},
 	} {
 		a := newAlone(t, "concurrent", 1, 3)
 		c.do(a)
 		nack := a.from(c.rank, Nack, c.generation, 1)
-		if got := a.BegunAnew(c.rank, &nack); got != c.want {
-			t.Errorf("%s: begun anew is %t, want %t", c.name, got, c.want)
+		if _, ok := a.Farewell(c.rank, &nack, nil); ok == c.want {
+			t.Errorf("%s: begun anew is %t, want %t", c.name, !ok, c.want)
 		}
 	}
 }

@@ -199,8 +199,10 @@ func (r *run) run() int {
 		}
 	}
 	r.failed = func(node int, b barrier, f *Failure) {
-		if f.Reason != Silent && (f.Reason != Restarted || !r.restarts) {
-			r.broken("node %d, %v: failed: %v", node, b, f)
+		for i := range f.Ranks {
+			if why := f.ReasonOf(i); why != Silent && (why != Restarted || !r.restarts) {
+				r.broken("node %d, %v: failed: %v", node, b, f)
+			}
 		}
 		r.finish(node)
 	}
@@ -230,6 +232,9 @@ func (r *run) whole() (events int) {
 	}
 	if r.wrong == "" && r.unfinished > 0 {
 		r.broken("%d barriers have not ended: %v", r.unfinished, r.stuck())
+	}
+	for group := range 2 {
+		r.checkAgreement(group)
 	}
 	return events
 }

@@ -62,11 +62,18 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 // answerUnknown answers a message of a group that does not exist here, not yet or not any
 // longer.
 func (s *site) answerUnknown(m *member, from int, msg *Message) {
-	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation}
+	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation, Answers: msg.Kind}
 	switch {
-	case msg.Kind == Nack && m != nil:
-		answer = m.Goodbye()
-	case msg.Kind == Nack, msg.Kind == StatusRequest:
+	case (msg.Kind == Nack || msg.Kind == Report) && m != nil:
+		rank := slices.Index(m.nodes, from)
+		if rank < 0 {
+			return
+		}
+		if out, ok := m.Farewell(rank, msg, nil); ok {
+			m.flush(out)
+			return
+		}
+	case msg.Kind == Nack, msg.Kind == StatusRequest, msg.Kind == Report:
 	case msg.Kind == Bye:
 		answer.Kind, answer.Algorithm = ByeAck, msg.Algorithm
 	default:

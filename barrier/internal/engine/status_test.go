@@ -120,6 +120,7 @@ func TestNoSuchGroup_OfOneThatWasHeard(t *testing.T) {
 	}
 	a.is(Waiting, 1)
 	a.hears(1, none)
+	a.hears(2, a.reports(2, Left, 1))
 	a.is(Failed, 1)
 	a.failure(Left, 1)
 	b := newAlone(t, "star", 0, 3)

@@ -127,6 +127,17 @@ func (m *Message) String() string {
 		s += fmt.Sprintf(" %d", m.Label)
 	case Fail:
 		s += fmt.Sprintf(" (%v)", m.Failure)
+	case Report:
+		if len(m.Report.Gone) > 0 {
+			s += fmt.Sprintf(" (%v)", failureOf(m.Report.Gone))
+		}
+		if m.Report.Decided {
+			s += " decided"
+		}
+		if m.Report.Query {
+			s += "?"
+		}
+		return s
 	}
 	if m.Number != 0 {
 		s += fmt.Sprintf(" number=%d", m.Number)
@@ -144,7 +155,7 @@ func (m *Message) String() string {
 }
 
 var kindNames = [kinds]string{
-	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group",
+	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group", "report",
 }
 
 // String names k.
@@ -152,11 +163,15 @@ func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] 
 
 // String formats f for transcripts.
 func (f *Failure) String() string {
-	s := fmt.Sprintf("%v: %v", f.Reason, f.Ranks)
-	if f.Others > 0 {
-		s += fmt.Sprintf(" and %d more", f.Others)
+	var words []string
+	for i := 0; i < len(f.Ranks); {
+		why, ranks := f.ReasonOf(i), []int{}
+		for ; i < len(f.Ranks) && f.ReasonOf(i) == why; i++ {
+			ranks = append(ranks, f.Ranks[i])
+		}
+		words = append(words, fmt.Sprintf("%s: %v", ReasonName(why), ranks))
 	}
-	return s
+	return strings.Join(words, ", ")
 }
 
 // String names s.

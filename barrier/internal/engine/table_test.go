@@ -17,9 +17,9 @@ var rows = map[string]func(t *testing.T){
 		a.want(a.arrives(0), "0 notify 0 gen=1")
 		a.is(Waiting, 1)
 	},
-	"Idle: Arrive, a member is known gone": func(t *testing.T) {
+	"Idle: Arrive, who is gone is agreed": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 1, 4)
-		a.want(a.hears(0, a.failed(0, 1, Silent, 3)), "")
+		a.want(a.hears(0, a.decided(0, Silent, 3)), "")
 		a.is(Idle, 0)
 		out, err := a.Arrive(a.now, 0, nil)
 		if !errors.Is(err, ErrFailed) {
@@ -28,6 +28,21 @@ var rows = map[string]func(t *testing.T){
 		a.want(sends(out), "")
 		a.is(Failed, 1)
 		a.failure(Silent, 3)
+	},
+	"Idle: Arrive, a member has left": func(t *testing.T) {
+		a := newAlone(t, "tree:2", 1, 4)
+		a.hears(3, a.from(3, Bye, 0, 0))
+		if _, ok := a.Deadline(); ok {
+			t.Error("it asks, and nobody waits")
+		}
+		a.want(a.arrives(0), "")
+		a.is(Waiting, 1)
+		a.want(a.passes(0), "0 report (left: [3])?, 2 report (left: [3])?")
+		a.hears(0, a.reports(0, Left, 3))
+		a.is(Waiting, 1)
+		a.hears(2, a.reports(2, Left, 3))
+		a.is(Failed, 1)
+		a.failure(Left, 3)
 	},
 	"Waiting: awaited notify, step done": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
@@ -61,18 +76,35 @@ var rows = map[string]func(t *testing.T){
 		a.passes(DefaultPeerTimeout)
 		a.is(Waiting, 1)
 		out := a.passes(DefaultPeerTimeout / nacksPerTimeout)
-		if !strings.HasSuffix(out, "all fail (silent: [2]) gen=1") {
+		if !strings.HasSuffix(out, "1 report (silent: [2])?") {
 			t.Errorf("sends %q", out)
 		}
-		a.is(Failed, 1)
-		a.failure(Silent, 2)
+		a.is(Waiting, 1)
+	},
+	"Waiting: who is gone is agreed": func(t *testing.T) {
+		for _, decided := range []bool{false, true} {
+			a := newAlone(t, "star", 0, 4)
+			a.arrives(0)
+			a.hears(1, a.reports(1, Silent, 2))
+			last := a.reports(3, Silent, 2)
+			if decided {
+				last = a.decided(3, Silent, 2)
+			}
+			a.is(Waiting, 1)
+			a.want(a.hears(3, last), "")
+			a.is(Failed, 1)
+			a.failure(Silent, 2)
+			if out := a.passes(0); (out == "1 report (silent: [2]) decided, 3 report (silent: [2]) decided") == decided {
+				t.Errorf("it was told the decision: %t; sends %q", decided, out)
+			}
+		}
 	},
 	"Waiting: fail": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)
-		a.want(a.hears(1, a.failed(1, 1, Silent, 2)), "")
+		a.want(a.hears(1, a.failed(1, 1, OtherAlgorithm, 2)), "")
 		a.is(Failed, 1)
-		a.failure(Silent, 2)
+		a.failure(OtherAlgorithm, 2)
 	},
 	"Waiting: bye, this generation completed": func(t *testing.T) {
 		a := newAlone(t, "concurrent", 1, 3)
@@ -85,8 +117,10 @@ var rows = map[string]func(t *testing.T){
 	"Waiting: bye, this generation not entered": func(t *testing.T) {
 		a := newAlone(t, "concurrent", 1, 3)
 		a.arrives(0)
-		a.want(a.hears(0, a.from(0, Bye, 0, 0)), "0 bye ack, all fail (left: [0]) gen=1")
-		a.is(Failed, 1)
+		a.want(a.hears(0, a.from(0, Bye, 0, 0)), "0 bye ack")
+		a.want(a.passes(0), "2 report (left: [0])?")
+		a.is(Waiting, 1)
+		a.hears(2, a.reports(2, Left, 0))
 		a.failure(Left, 0)
 	},
 	"Waiting: another algorithm": func(t *testing.T) {
@@ -121,7 +155,7 @@ var rows = map[string]func(t *testing.T){
 		a.want(a.hears(0, ask), again)
 		a.arrives(0)
 		a.want(a.hears(0, ask), again) // Waiting in the next generation
-		a.hears(3, a.failed(3, 2, Silent, 1))
+		a.hears(3, a.decided(3, Silent, 1))
 		a.is(Failed, 2)
 		a.want(a.hears(0, ask), again)
 	},
@@ -138,20 +172,20 @@ var rows = map[string]func(t *testing.T){
 			}
 		}
 	},
-	"Idle: nack, a member is known gone": func(t *testing.T) {
+	"Idle: nack, who is gone is agreed": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
-		a.hears(0, a.failed(0, 1, Silent, 1))
-		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 fail (silent: [1]) gen=1")
+		a.hears(0, a.decided(0, Silent, 1))
+		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 report (silent: [1]) decided, 0 fail (silent: [1]) gen=1")
 		a.is(Idle, 0)
 	},
 	"Failed: nack or notify": func(t *testing.T) {
 		a := newAlone(t, "tree:2", 2, 4)
 		a.arrives(0)
-		a.hears(0, a.failed(0, 1, Silent, 1))
-		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 fail (silent: [1]) gen=1")
-		a.want(a.notify(3, 1, 0), "3 fail (silent: [1]) gen=1")
+		a.hears(0, a.decided(0, Silent, 1))
+		a.want(a.hears(0, a.from(0, Nack, 1, 1)), "0 report (silent: [1]) decided, 0 fail (silent: [1]) gen=1")
+		a.want(a.notify(3, 1, 0), "3 report (silent: [1]) decided, 3 fail (silent: [1]) gen=1")
 		a.want(a.hears(0, a.from(0, NotYet, 1, 1)), "")
-		a.want(a.hears(0, a.failed(0, 1, Silent, 3)), "")
+		a.want(a.hears(0, a.decided(0, Silent, 3)), "")
 		if out, err := a.Arrive(a.now, 0, nil); !errors.Is(err, ErrFailed) || len(out) > 0 {
 			t.Errorf("Arrive: %v, sends %q", err, sends(out))
 		}

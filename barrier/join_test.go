@@ -1,0 +1,54 @@
+package barrier_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// joiner is a link that refuses to join multicast groups for a while.
+type joiner struct {
+	transport.Link
+	refuses bool
+}
+
+var errNoRoom = errors.New("no room in the filter")
+
+func (j *joiner) Join(transport.MAC) error {
+	if j.refuses {
+		return errNoRoom
+	}
+	return nil
+}
+
+func (*joiner) Leave(transport.MAC) error { return nil }
+
+// A group that could not be made counts for nothing: the next one of its members is the first, as
+// it is on the other nodes.
+func TestGroup_AFailedJoinCountsNoGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := map[mcd.NodeID]*joiner{}
+		c := new(cluster).start(t, 2, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+				links[node] = &joiner{Link: l}
+				return links[node]
+			},
+		})
+		cfg := barrier.GroupConfig{Algorithm: schedule.Concurrent()}
+		links[0].refuses = true
+		for range 2 {
+			if g, err := c.services[0].Group(cfg); !errors.Is(err, errNoRoom) {
+				t.Fatalf("%v, %v", g, err)
+			}
+		}
+		links[0].refuses = false
+		stages(t, c.groups(t, cfg), 2, func(int, int) {})
+	})
+}

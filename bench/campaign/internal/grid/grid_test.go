@@ -1,0 +1,60 @@
+//go:build linux
+
+package grid
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+func TestMain(m *testing.M) {
+	if Node() {
+		return
+	}
+	os.Exit(testbed.Main(m))
+}
+
+// A burst loses as many frames as it says, and as many in a row.
+func TestShape_Burst(t *testing.T) {
+	s := Shape{Loss: .3, Burst: 3}
+	cfg := s.config(rand.New(rand.NewPCG(1, 2)))
+	lost, bursts, row := 0, 0, 0
+	const frames = 200_000
+	for range frames {
+		if cfg.Match(nil) {
+			lost++
+			row++
+			continue
+		}
+		if row > 0 {
+			bursts++
+		}
+		row = 0
+	}
+	if share, mean := float64(lost)/frames, float64(lost)/float64(bursts); share < .28 || share > .32 || mean < 2.8 || mean > 4.5 {
+		t.Errorf("%.3f of the frames are lost, %.2f in a row; want 0.3, and 3 or more", share, mean)
+	}
+}
+
+func TestCells(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range Cells() {
+		names[c.Name] = true
+	}
+	if len(names) != 24 {
+		t.Errorf("%d cells, want 24", len(names))
+	}
+}
+
+// One node of three is killed while frames are lost: the others agree, and go on.
+func TestRun_Kill(t *testing.T) {
+	testbed.Need(t)
+	cell := Cells()[1]
+	o, err := cell.Run(t.Context(), 3, 1, t.TempDir())
+	if err != nil || len(o.Wrong) > 0 || o.Barriers == 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
