@@ -67,7 +67,7 @@ func (p *peer) onAlarm(now monotime.Time) {
 	p.watch(now)
 }
 
-// probeDue is when a peer that owes a reply is probed. While the connection has something under way
+// probeDue is when a peer that owes a reply, or is expected to send, is probed. While the connection has something under way
 // it finds out by itself; but the peer may have acknowledged a request, and then died before it
 // replied.
 //
@@ -76,7 +76,8 @@ func (p *peer) onAlarm(now monotime.Time) {
 // which waits for room there. If the reply is dropped, as the peer has given us up, has left or has
 // restarted, we hear of that when we probe.
 func (p *peer) probeDue() (at monotime.Time, ok bool) {
-	if len(p.pending) == 0 || !p.conn.AllAcked(reliable.Requests) {
+	expected := p.expecting > 0 && p.senderDown == nil
+	if len(p.pending) == 0 && !expected || !p.conn.AllAcked(reliable.Requests) {
 		return at, false
 	}
 	return p.heard.Add(p.d.cfg.PeerTimeout / askParts), true
