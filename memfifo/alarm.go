@@ -67,9 +67,9 @@ func (p *peer) onAlarm(now monotime.Time) {
 	p.watch(now)
 }
 
-// probeDue is when a peer that owes a reply, or is expected to send, is probed. While the connection has something under way
-// it finds out by itself; but the peer may have acknowledged a request, and then died before it
-// replied.
+// probeDue is when a peer that owes a reply, or is expected to send, is probed. While the
+// connection has something under way it finds out by itself; but the peer may have acknowledged a
+// request, and then died before it replied.
 //
 // A peer that lives replies to what it has acknowledged: a request is acknowledged when apply has
 // done it, and its reply is then in the lane of replies, which nothing holds, or in peer.replies,

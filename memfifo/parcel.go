@@ -40,9 +40,9 @@ var (
 	errOtherDomain = errors.New("parcel's Remote is of another domain")
 )
 
-// Post posts parcels, in order, and does not wait. Up to MaxParcels may be under way to a node; each
-// is cut into frames as there is room. Those to one node land in order, and later operations behind
-// them. If one cannot be posted, it and those after it are not, and the error says which:
+// Post posts parcels, in order, and does not wait. Up to MaxParcels may be under way to a node;
+// each is cut into frames as there is room. Those to one node land in order, and later operations
+// behind them. If one cannot be posted, it and those after it are not, and the error says which:
 // ErrPosted, ErrManyParcels, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (d *Domain) Post(parcels ...*Parcel) (err error) {
 	d.mu.Lock()
