@@ -116,7 +116,7 @@ func (t *tour) death(ctx context.Context) error {
 	}
 	t.say("Death:     node %d was cut off; the others hear: %v", demoLast, <-said)
 	return atOnce(survivors, func(g *barrier.Group) error {
-		fewer, err := g.Without(mcd.NodeID(demoLast))
+		fewer, err := g.Without()
 		if err != nil {
 			return err
 		}
