@@ -10,7 +10,6 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/mcd"
 )
 
 const (
