@@ -8,8 +8,9 @@ import (
 )
 
 // Await blocks until c is done, and returns its error, or until ctx ends, and returns ctx's error,
-// or until the endpoint is closed, and returns ErrClosed; then c may still be completed later.
-// While it waits, the calling goroutine polls. Receive functions must not call it.
+// or until the endpoint is closed or has lost all its links, and returns ErrClosed; then c may
+// still be completed later. While it waits, the calling goroutine polls. Receive functions must not
+// call it.
 func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	if !c.Done() {
 		e.wait(ctx, c, e.spinning.limit())
@@ -20,7 +21,7 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return ErrClosed
+	return e.err()
 }
 
 // maxSpinners is how many goroutines spin at once. One polls; the others watch their completions
@@ -95,7 +96,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		}
 		now = clock.Now()
 		spun += now.Sub(since)
-		if spun > limit || ctx.Err() != nil || e.closed.Load() {
+		if spun > limit || ctx.Err() != nil || e.over.Load() != nil {
 			break
 		}
 		e.flush()

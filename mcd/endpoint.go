@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,8 @@ type Config struct {
 	// Router chooses the VLAN tag per destination. Nil is vlan.Untagged. A vlan.Table also counts
 	// what was sent by each of its routes.
 	Router vlan.Router
-	// EtherType of the frames. Zero is transport.EtherTypeDefault.
+	// EtherType of the frames. Zero is that for which the first link was opened, if it was for one
+	// alone, else transport.EtherTypeDefault. A link that was opened for another one is refused.
 	EtherType transport.EtherType
 	// Backlog is how many messages a port keeps while no buffer is posted. Zero is DefaultBacklog;
 	// negative is none, as in the MCD paper: then a message needs a posted buffer.
@@ -70,12 +72,15 @@ const (
 	DefaultSpin = 100 * time.Microsecond
 )
 
-func (c *Config) setDefaults() {
+func (c *Config) setDefaults(links []transport.Link) {
 	if c.Router == nil {
 		c.Router = vlan.Untagged
 	}
 	if c.EtherType == 0 {
 		c.EtherType = transport.EtherTypeDefault
+		if t, one := receivedType(links[0]); one {
+			c.EtherType = t
+		}
 	}
 	if c.Backlog == 0 {
 		c.Backlog = DefaultBacklog
@@ -97,8 +102,21 @@ func (c *Config) validate(links []transport.Link, headerLen int) error {
 			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)",
 				transport.Name(l), l.MTU(), headerLen)
 		}
+		if t, one := receivedType(l); one && t != c.EtherType {
+			return fmt.Errorf("link %s: opened for EtherType %v, where Config.EtherType is %v: nothing would arrive "+
+				"(open both for the same one)", transport.Name(l), t, c.EtherType)
+		}
 	}
 	return nil
+}
+
+// receivedType returns the EtherType that a link receives, if it receives one alone and says so.
+func receivedType(l transport.Link) (t transport.EtherType, one bool) {
+	f, says := transport.As[transport.TypeFilter](l)
+	if !says || f.EtherType() == transport.EtherTypeAny {
+		return 0, false
+	}
+	return f.EtherType(), true
 }
 
 // Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
@@ -110,6 +128,7 @@ type Endpoint struct {
 	headerLen  int
 	auth       *authenticator // nil: no keys
 	router     router
+	precise    bool // timers are, as there are links of the kernel's: time is never a test's there
 
 	table   atomic.Pointer[table]
 	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
@@ -130,18 +149,22 @@ type Endpoint struct {
 
 	spareDescs sync.Pool // of *SendDesc, for sends that wait
 
-	closed  atomic.Bool
-	ended   chan struct{}  // closed by Close, for goroutines that still sleep then
-	running sync.WaitGroup // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
+	closed  atomic.Bool           // Close was called
+	over    atomic.Pointer[error] // why all waits have ended: Close, or all links are gone; nil: they have not
+	ended   chan struct{}         // closed then, for goroutines that sleep
+	running sync.WaitGroup        // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
 }
 
 // nic is one of the endpoint's links, with what the send path wants of it.
 type nic struct {
 	link  transport.Link
 	mac   transport.MAC
-	limit int       // longest message
+	limit int       // longest probe
 	auth  *authLink // nil: no keys
 	queue sendQueue
+
+	err  atomic.Pointer[error] // of the last Wait, if it failed
+	gone atomic.Bool           // for good
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
@@ -157,22 +180,25 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if ring != nil {
 		headerLen = AuthHeaderLen
 	}
+	if len(links) > 0 {
+		cfg.setDefaults(links)
+	}
 	if err := cfg.validate(links, headerLen); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
-	cfg.setDefaults()
 	e := &Endpoint{
 		cfg:        cfg,
 		nics:       make([]nic, len(links)),
 		maxPayload: math.MaxUint16,
 		headerLen:  headerLen,
 		router:     newRouter(cfg.Router),
+		precise:    slices.ContainsFunc(links, isShared),
 		ended:      make(chan struct{}),
 	}
 	for i, l := range links {
 		n := &e.nics[i]
 		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
-		n.queue.link = l
+		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
 	}
 	e.spinning.init(cfg.Spin)
@@ -194,6 +220,13 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		time.Sleep(auth.OpeningTime - clock.Now().Sub(opened))
 	}
 	return e, nil
+}
+
+// isShared reports whether a link is to a device that other processes may open: one of the
+// kernel's.
+func isShared(l transport.Link) bool {
+	_, shared := transport.As[transport.Sharer](l)
+	return shared
 }
 
 // startAuth has the endpoint authenticate frames, if it has keys.
@@ -253,8 +286,7 @@ func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	e.closePorts()
-	e.probes.fail(ErrClosed)
+	e.end(ErrClosed)
 	for !e.tryLockPoll() { // for good: nobody polls the links any more when they are closed
 		runtime.Gosched()
 	}
@@ -265,19 +297,33 @@ func (e *Endpoint) Close() error {
 	}
 	e.wakePollWaiters(cap(e.pollUnlocked))
 	close(e.masked)
-	close(e.ended)
 	e.running.Wait()
 	return errors.Join(errs...)
 }
 
-func (e *Endpoint) closePorts() {
-	for _, p := range e.openPorts() {
-		_ = p.Close() // never fails
+// end ends all waits with cause, those for completions of layers above too, unless they have ended
+// before. From then on no port is opened.
+func (e *Endpoint) end(cause error) {
+	if !e.over.CompareAndSwap(nil, &cause) {
+		return
 	}
+	for _, p := range e.openPorts() {
+		p.closeWith(cause)
+	}
+	e.probes.fail(cause)
+	close(e.ended)
 }
 
-// openPorts returns the ports that are open. After closed is set, no port is opened that is not
-// among them.
+// err returns why all waits have ended, or nil if they have not.
+func (e *Endpoint) err() error {
+	if cause := e.over.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// openPorts returns the ports that are open. After over is set, no port is opened that is not among
+// them.
 func (e *Endpoint) openPorts() (open []*Port) {
 	e.portMu.Lock()
 	defer e.portMu.Unlock()

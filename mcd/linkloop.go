@@ -3,10 +3,12 @@ package mcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/hrtimer"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -19,11 +21,11 @@ const linkRetry = 10 * time.Millisecond
 func (e *Endpoint) linkLoop(nic int) {
 	defer e.running.Done()
 	for {
-		switch err := e.nics[nic].link.Wait(context.Background()); {
+		switch err := e.nics[nic].wait(); {
 		case e.closed.Load():
 			return
-		case errors.Is(err, transport.ErrClosed): // by somebody else: our waiters must not hang
-			e.closePorts()
+		case errors.Is(err, transport.ErrNoInterface), errors.Is(err, transport.ErrClosed):
+			e.lose(nic, err)
 			return
 		case err != nil:
 			time.Sleep(linkRetry)
@@ -34,6 +36,49 @@ func (e *Endpoint) linkLoop(nic int) {
 		}
 		e.busyPoll()
 	}
+}
+
+// wait is the link's Wait, and notes whether it fails. After a failure it returns soon without one,
+// if the link is well again but nothing comes.
+func (n *nic) wait() error {
+	ctx, cancel := context.Background(), func() {}
+	if n.err.Load() != nil {
+		ctx, cancel = context.WithTimeout(ctx, linkRetry)
+	}
+	defer cancel()
+	err := n.link.Wait(ctx)
+	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
+		err = nil
+	}
+	if err != nil {
+		failure := err // a copy: err itself then need not be allocated each time
+		n.err.Store(&failure)
+	} else if n.err.Load() != nil {
+		n.err.Store(nil)
+	}
+	return err
+}
+
+// lose notes that a link is gone for good: its interface was removed, or somebody else has closed
+// it. With the last one all waits end, as nothing can come any more.
+func (e *Endpoint) lose(nic int, err error) {
+	e.nics[nic].gone.Store(true)
+	for i := range e.nics {
+		if !e.nics[i].gone.Load() {
+			return
+		}
+	}
+	e.end(fmt.Errorf("%w: all its links are gone: %w", ErrClosed, err))
+}
+
+// LinkErr returns why nothing can be received by link nic now, or nil: transport.ErrInterfaceDown
+// while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
+// When all links of the endpoint are gone they end with ErrClosed, and the last one's error.
+func (e *Endpoint) LinkErr(nic int) error {
+	if err := e.nics[nic].err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // lockPoll takes the poll lock as soon as it is free, or returns false when the endpoint closes.
@@ -59,8 +104,9 @@ const busyPollTime = 30 * time.Microsecond
 
 // busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be
 // long in coming. But several show that frames come more quickly than goroutines wake, and then the
-// loop stays awake as long as they do, unless Config.Spin forbids. The caller holds the poll lock;
-// busyPoll gives it back.
+// loop stays awake as long as they do, unless Config.Spin forbids. Where it costs next to nothing
+// it polls once more after a single frame, which gives the frame's memory back: else the next Wait
+// would find a ring that is not empty. The caller holds the poll lock; busyPoll gives it back.
 func (e *Endpoint) busyPoll() {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
@@ -74,6 +120,9 @@ func (e *Endpoint) busyPoll() {
 		if n > 0 {
 			idle = monotime.Time{}
 			stream = stream || n > 1 && e.spinning.max > 0
+			if !stream && e.quickPolls && e.poll(false) > 0 {
+				continue
+			}
 			e.unlockPoll()
 			locked = false
 			e.flush()
@@ -108,13 +157,19 @@ const unmaskAfter = 250 * time.Microsecond
 // e.masked.
 func (e *Endpoint) unmaskLoop() {
 	defer e.running.Done()
-	tick := time.NewTimer(unmaskAfter)
+	ticks := make(chan struct{}, 1)
+	tick := hrtimer.New(e.precise, func() {
+		select {
+		case ticks <- struct{}{}:
+		default: // one is there
+		}
+	})
 	defer tick.Stop()
 	for range e.masked {
 		for {
 			seen := e.locked.load()
 			tick.Reset(unmaskAfter)
-			<-tick.C
+			<-ticks
 			if e.closed.Load() || e.locked.load() == seen && e.tryUnmask() {
 				break
 			}

@@ -14,12 +14,18 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(inBed{m}) }
+
+// inBed runs the tests where they may make network namespaces.
+type inBed struct{ m *testing.M }
+
+func (b inBed) Run() int { return testbed.Main(b.m) }
 
 const cluster mcd.ClusterID = 0x0102_0304
 

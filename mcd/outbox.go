@@ -33,11 +33,7 @@ type envelope struct {
 // encrypts reports whether payloads are encrypted.
 func (v *envelope) encrypts() bool { return v.auth != nil && v.sealer.Encrypts() }
 
-func (o *outbox) init(nics []nic) {
-	for i := range nics {
-		o.size = max(o.size, Headroom+nics[i].limit+wire.TagLen)
-	}
-}
+func (o *outbox) init(maxPayload int) { o.size = Headroom + maxPayload + wire.TagLen }
 
 // awaitSenders returns when the sends that have been admitted are over.
 func (o *outbox) awaitSenders() {

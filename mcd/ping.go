@@ -71,7 +71,7 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 	w := &ping{to: to, anyNode: o.AnyNode, start: begun}
 	number := e.probes.last.Add(1)
 	if !e.probes.await(number, w) {
-		return PingReply{}, ErrClosed
+		return PingReply{}, e.err()
 	}
 	defer e.probes.forget(number)
 	err := e.sendProbe(to, o, number)

@@ -38,6 +38,7 @@ type pollState struct {
 	owed       []*Port            // those whose Receive was told that more follows
 
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
+	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
 	masked       chan struct{} // signalled when the unmaskLoop has something to do; closed by Close
 	locked       counter       // times that the lock was taken
@@ -55,6 +56,7 @@ func (s *pollState) init(links []transport.Link) {
 			s.maskers = append(s.maskers, m)
 		}
 	}
+	s.quickPolls = len(s.maskers) == len(links)
 }
 
 // tryLockPoll takes the poll lock if it is free.

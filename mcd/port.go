@@ -65,15 +65,15 @@ type PortOptions struct {
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	e.portMu.Lock()
 	defer e.portMu.Unlock()
-	if e.closed.Load() {
-		return nil, ErrClosed
+	if err := e.err(); err != nil {
+		return nil, err
 	}
 	if e.ports[id].Load() != nil {
 		return nil, &PortBusyError{Port: id, PID: ownPID}
 	}
 	p := &Port{e: e, id: id, opts: opts}
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
-	p.out.init(e.nics)
+	p.out.init(e.maxPayload)
 	for i := range e.nics {
 		lock, err := e.lockPort(e.nics[i].link, id)
 		if err != nil {
@@ -165,11 +165,22 @@ func (p *Port) place(m *Message) {
 // them. Messages in the backlog are lost, as are those of posted send descriptors that are not
 // done. Further calls wait until the port is released, and do nothing.
 func (p *Port) Close() error {
-	p.closing.Do(p.close)
+	p.closeWith(ErrClosed)
 	return nil
 }
 
-func (p *Port) close() {
+// closeWith is Close that ends waits with a cause of the endpoint's.
+func (p *Port) closeWith(cause error) { p.closing.Do(func() { p.close(cause) }) }
+
+// err returns why the port cannot be used any more.
+func (p *Port) err() error {
+	if err := p.e.err(); err != nil {
+		return err
+	}
+	return ErrClosed
+}
+
+func (p *Port) close(cause error) {
 	p.mu.Lock()
 	p.closed.Store(true)
 	var waiting []*RecvDesc
@@ -180,7 +191,7 @@ func (p *Port) close() {
 
 	p.out.awaitSenders()
 	for i := range p.e.nics {
-		p.e.nics[i].queue.drop(p)
+		p.e.nics[i].queue.drop(p, cause)
 	}
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
@@ -189,7 +200,7 @@ func (p *Port) close() {
 	p.e.portMu.Unlock()
 	for _, d := range waiting {
 		d.N = 0
-		d.completion.Complete(ErrClosed)
+		d.completion.Complete(cause)
 	}
 }
 

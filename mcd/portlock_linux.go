@@ -22,7 +22,7 @@ func lockPort(name string, port PortID) (io.Closer, error) {
 	addr := &unix.SockaddrUnix{Name: "@" + name}
 	err = unix.Bind(fd, addr)
 	if err == nil {
-		err = unix.Listen(fd, 1)
+		err = unix.Listen(fd, unix.SOMAXCONN) // who asks stays in the queue, as nobody accepts
 	}
 	if err == nil {
 		return os.NewFile(uintptr(fd), name), nil

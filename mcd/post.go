@@ -16,7 +16,7 @@ import (
 // Source: MCD §2.2.
 func (p *Port) PostSend(ds ...*SendDesc) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return p.err()
 	}
 	for i, d := range ds {
 		if d.posted.Load() {

@@ -124,8 +124,8 @@ func (e *Endpoint) TryProbe(to Path, o ProbeOptions) (number uint32, err error) 
 }
 
 func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
-	if e.closed.Load() {
-		return ErrClosed
+	if err := e.err(); err != nil {
+		return err
 	}
 	dst, err := e.probeMAC(to)
 	if err != nil {

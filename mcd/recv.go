@@ -44,7 +44,7 @@ func (p *Port) PostRecv(d *RecvDesc) error {
 	defer p.mu.Unlock()
 	switch {
 	case p.closed.Load():
-		return ErrClosed
+		return p.err()
 	case p.opts.Receive != nil:
 		return ErrHandled
 	case d.node.In():

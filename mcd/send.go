@@ -105,7 +105,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	p.checkpoint(nic)
 	p.address(nic, to, peer)
 	for _, b := range bs[:min(len(bs), sendBatch)] {
-		if err = p.e.nics[nic].fits(to, len(b)-Headroom); err != nil {
+		if err = p.e.fits(to, len(b)-Headroom); err != nil {
 			break
 		}
 		p.out.put(n, b)
@@ -114,8 +114,11 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	if n == 0 {
 		return 0, err
 	}
-	n, sendErr := p.transmit(nic, n)
-	return n, cmp.Or(sendErr, err)
+	sent, sendErr := p.transmit(nic, n)
+	for i := range p.out.frames[:n] {
+		p.out.frames[i].Headroom, p.out.frames[i].Payload = nil, nil // the caller's memory
+	}
+	return sent, cmp.Or(sendErr, err)
 }
 
 // target finds a message's neighbour, nil if it is for many, or reports what is wrong with the
@@ -125,7 +128,7 @@ func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 	if uint(nic) >= uint(len(e.nics)) {
 		return nil, fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.nics))
 	}
-	if err := e.nics[nic].fits(to, size); err != nil {
+	if err := e.fits(to, size); err != nil {
 		return nil, err
 	}
 	if to.kind != wire.Unicast {
@@ -140,7 +143,7 @@ func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 
 func (p *Port) noTarget(to Dest) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return p.err()
 	}
 	if NodeID(to.to) == p.e.cfg.Node {
 		return fmt.Errorf("send to %v: %w", to, ErrSelf)
@@ -148,10 +151,11 @@ func (p *Port) noTarget(to Dest) error {
 	return fmt.Errorf("send to %v: %w (the table has %d nodes)", to, ErrUnknownNode, len(p.e.table.Load().nodes))
 }
 
-// fits reports whether the link can carry a message of that size.
-func (n *nic) fits(to Dest, size int) error {
-	if size > n.limit {
-		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: n.limit})
+// fits reports whether a message is short enough. Where links differ, the limit is that of the one
+// with the lowest MTU: receivers give buffers of MaxPayload to all.
+func (e *Endpoint) fits(to Dest, size int) error {
+	if size > e.maxPayload {
+		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: e.maxPayload})
 	}
 	return nil
 }
@@ -160,7 +164,7 @@ func (n *nic) fits(to Dest, size int) error {
 // outbox's lock.
 func (p *Port) admit(nic int, n *neighbour) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return p.err()
 	}
 	return p.e.nics[nic].queue.admit(n)
 }

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/hrtimer"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -25,17 +28,23 @@ type sendQueue struct {
 	mu    sync.Mutex  // guards what follows, and the lanes; the outer one of sendQueue.mu and outbox.mu
 	lanes []*sendLane // those with waiting descriptors, many excepted; tried in turn
 	many  sendLane
-	held  int         // how many lanes are held
-	full  bool        // the link has refused the last message
-	last  uint64      // sequence number of the last descriptor that had to wait
-	timer *time.Timer // of the next retry, in case that nobody makes progress
-	armed bool        // timer runs
+	held  int    // how many lanes are held
+	full  bool   // the link has refused the last message
+	last  uint64 // sequence number of the last descriptor that had to wait
+
+	refused monotime.Time  // when the link has refused a message last
+	timer   *hrtimer.Timer // of the next retry, in case that nobody makes progress; made when it is needed
+	precise bool           // timer is
+	armed   bool           // timer runs
 }
 
 const (
 	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about
 	// 40 frames.
 	sendRetry = 50 * time.Microsecond
+	// flushPause is how long it is left alone where goroutines spin, and would ask it a million
+	// times a second: it takes a few frames in that time.
+	flushPause = 5 * time.Microsecond
 	// maxRefusals is how many lanes a link may refuse before it counts as full. A link to the
 	// kernel refuses all; the in-memory fabric refuses what its receiver has no room for.
 	maxRefusals = 4
@@ -70,7 +79,7 @@ func (q *sendQueue) post(ds []*SendDesc) {
 	q.mu.Lock()
 	defer q.unlock()
 	if ds[0].port.closed.Load() {
-		finish(ds, ErrClosed)
+		finish(ds, ds[0].port.err())
 		return
 	}
 	for len(ds) > 0 && q.held == 0 && q.count.Load() == 0 {
@@ -95,13 +104,16 @@ func (q *sendQueue) post(ds []*SendDesc) {
 	}
 }
 
-// flush tries to send what waits, unless another goroutine has the lock.
+// flush tries to send what waits, unless another goroutine has the lock, or the link has just
+// refused a message.
 func (q *sendQueue) flush() {
 	if q.count.Load() == 0 || !q.mu.TryLock() {
 		return
 	}
 	defer q.unlock()
-	q.send()
+	if !q.full || clock.Now().Sub(q.refused) >= flushPause {
+		q.send()
+	}
 }
 
 // retry is the timer's flush. It waits for the lock: not every holder tries to send.
@@ -117,10 +129,9 @@ func (q *sendQueue) unlock() {
 	if q.count.Load() > 0 && !q.armed {
 		q.armed = true
 		if q.timer == nil {
-			q.timer = time.AfterFunc(sendRetry, q.retry) // stopped by stop
-		} else {
-			q.timer.Reset(sendRetry)
+			q.timer = hrtimer.New(q.precise, q.retry) // stopped by stop
 		}
+		q.timer.Reset(sendRetry)
 	}
 	q.mu.Unlock()
 }
@@ -189,6 +200,7 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 		finishBatch(batch[:done], sent, err)
 		q.full = busy
 		if busy {
+			q.refused = clock.Now()
 			return false
 		}
 	}
@@ -207,11 +219,11 @@ func (q *sendQueue) remove(d *SendDesc) bool {
 }
 
 // drop fails the waiting descriptors of a port that was closed.
-func (q *sendQueue) drop(p *Port) {
+func (q *sendQueue) drop(p *Port, cause error) {
 	q.mu.Lock()
 	defer q.unlock()
 	for _, l := range append(slices.Clip(q.lanes), &q.many) {
-		finish(q.takeAll(l, p), ErrClosed)
+		finish(q.takeAll(l, p), cause)
 	}
 	q.compact()
 }
@@ -229,11 +241,12 @@ func (q *sendQueue) why(d *SendDesc) string {
 	return fmt.Sprintf("link %s has no room", transport.Name(q.link))
 }
 
-// stop ends the retries.
+// stop ends the retries. Nothing is posted any more.
 func (q *sendQueue) stop() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.timer != nil {
-		q.timer.Stop()
+	timer := q.timer
+	q.mu.Unlock()
+	if timer != nil {
+		timer.Stop() // which waits for a retry, and that for the lock
 	}
 }

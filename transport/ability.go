@@ -32,6 +32,9 @@ type Namer interface{ Name() string }
 // under that name.
 type Sharer interface{ Segment() string }
 
+// TypeFilter is a link that receives frames of one EtherType alone, or of all (EtherTypeAny).
+type TypeFilter interface{ EtherType() EtherType }
+
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
 // other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
 // a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under

@@ -38,7 +38,7 @@ type Socket interface {
 
 // Attachment is one interface as a link sees it: its address, state, groups and counters, and the
 // socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
-// transport.Joiner, Namer and Sharer.
+// transport.Joiner, Namer, Sharer and TypeFilter.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
 // too: Open, and in Poll Accept and CountReceived.
@@ -170,6 +170,9 @@ func (a *Attachment) MTU() int { return a.ifi.MTU }
 
 // Name returns the interface's name.
 func (a *Attachment) Name() string { return a.ifi.Name }
+
+// EtherType implements transport.TypeFilter.
+func (a *Attachment) EtherType() transport.EtherType { return a.cfg.EtherType }
 
 // Segment implements transport.Sharer: processes that open the same interface for the same
 // EtherType share it. The index tells apart VLAN devices and bond members with one address.

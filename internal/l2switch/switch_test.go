@@ -184,6 +184,17 @@ func TestAgeing_ForgetsAtTheAge(t *testing.T) {
 	}
 }
 
+// A switch that is told nothing keeps a silent station for the five minutes of IEEE 802.1Q §8.8.3.
+func TestAgeing_DefaultIsTheStandards(t *testing.T) {
+	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
+	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
+	for age, want := range map[time.Duration]int{5*time.Minute - 1: 1, 5 * time.Minute: 2} {
+		if out := s.Forward(start.Add(age), 0, untaggedFrame(station(2), station(1)), nil); len(out) != want {
+			t.Errorf("after %v of silence: to %d ports, want %d", age, len(out), want)
+		}
+	}
+}
+
 func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
 	s := newSwitch(t, Config{Ageing: time.Minute, Addresses: 2}, Port{}, Port{}, Port{})
 	for i := range 3 {

@@ -19,8 +19,8 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer and Sharer on one network interface.
-// Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network
+// interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
@@ -33,6 +33,7 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
+	_ transport.TypeFilter   = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of

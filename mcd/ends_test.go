@@ -1,0 +1,259 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// ailing is a link whose Wait fails while it is told to.
+type ailing struct {
+	transport.Link
+	mu  sync.Mutex
+	err error
+}
+
+func (l *ailing) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+// Wait ends now and then, as if frames for others came, and tells what is wrong.
+func (l *ailing) Wait(ctx context.Context) error {
+	l.mu.Lock()
+	err := l.err
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := l.Link.Wait(short); ctx.Err() != nil || short.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// An endpoint goes on while one of its links is well. LinkErr tells of the others. When the last is
+// gone, all waits end with the reason, and nothing can be begun.
+func TestLinkErr_WaitsEndWithTheLastLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		y, _ := linktest.Pipe()
+		links := []*ailing{{Link: x}, {Link: y}}
+		e, err := Open(Config{Spin: -1}, links[0], links[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		p, err := e.OpenPort(1, PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 2)
+		go func() {
+			_, _, err := p.Recv(context.Background(), make([]byte, 10))
+			ended <- err
+		}()
+		go func() { ended <- e.Await(context.Background(), new(Completion)) }()
+		check := func(what string, want [2]error) {
+			t.Helper()
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			for nic, w := range want {
+				if err := e.LinkErr(nic); !errors.Is(err, w) {
+					t.Errorf("%s: LinkErr(%d): %v, want %v", what, nic, err, w)
+				}
+			}
+		}
+		check("at first", [2]error{})
+		links[0].fail(transport.ErrInterfaceDown)
+		links[1].fail(transport.ErrInterfaceDown)
+		check("both are down", [2]error{transport.ErrInterfaceDown, transport.ErrInterfaceDown})
+		links[0].fail(nil)
+		check("one is back", [2]error{nil, transport.ErrInterfaceDown})
+		links[0].fail(transport.ErrNoInterface)
+		check("it is gone", [2]error{transport.ErrNoInterface, transport.ErrInterfaceDown})
+		links[1].fail(nil)
+		check("the other is back", [2]error{transport.ErrNoInterface, nil})
+		if len(ended) > 0 {
+			t.Fatalf("a wait has ended while a link is well: %v", <-ended)
+		}
+		links[1].fail(transport.ErrNoInterface)
+		check("both are gone", [2]error{transport.ErrNoInterface, transport.ErrNoInterface})
+		_, _, recvErr := p.Recv(context.Background(), make([]byte, 10))
+		_, openErr := e.OpenPort(2, PortOptions{})
+		_, pingErr := e.Ping(context.Background(), Path{Node: 1}, ProbeOptions{})
+		for what, err := range map[string]error{
+			"a wait": <-ended, "another wait": <-ended, "a later Recv": recvErr, "OpenPort": openErr, "Ping": pingErr,
+			"PostSend": p.PostSend(&SendDesc{To: ToAll(1)}), "TrySend": p.TrySend(0, ToAll(1), nil),
+			"Await": e.Await(context.Background(), new(Completion)),
+		} {
+			if !errors.Is(err, ErrClosed) || !errors.Is(err, transport.ErrNoInterface) || !strings.Contains(err.Error(), "links are gone") {
+				t.Errorf("%s: %v, want ErrClosed as all links are gone", what, err)
+			}
+		}
+	})
+}
+
+// No port is opened once Close has begun, however many are being opened meanwhile.
+func TestOpenPort_RacesClose(t *testing.T) {
+	for range 10 {
+		links, err := fabric.Links(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(Config{}, links[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		started := make(chan struct{}, Ports)
+		for id := range Ports {
+			running.Go(func() {
+				started <- struct{}{}
+				if _, err := e.OpenPort(PortID(id), PortOptions{}); err != nil && !errors.Is(err, ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		for range Ports / 2 {
+			<-started
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		running.Wait()
+		if open := e.openPorts(); len(open) > 0 {
+			t.Fatalf("%d ports are open after Close", len(open))
+		}
+	}
+}
+
+// Where nothing comes, a goroutine that waits with default settings sleeps soon. A busy machine
+// makes it late now and then, but not each time.
+func TestDefaultSpin_IsBrief(t *testing.T) {
+	const tries, want = 100, 10 * time.Millisecond
+	best := time.Hour
+	for range tries {
+		links, err := fabric.Links(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(Config{}, links[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c Completion
+		ended := make(chan error)
+		start := time.Now()
+		go func() { ended <- e.Await(context.Background(), &c) }()
+		for !c.asleep.Load() {
+			runtime.Gosched()
+		}
+		best = min(best, time.Since(start))
+		c.Complete(nil)
+		if err := errors.Join(<-ended, e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if best < want {
+			return
+		}
+	}
+	t.Errorf("the quickest of %d waits began to sleep after %v, want less than %v", tries, best, want)
+}
+
+// A message is as long as the lowest MTU allows, whichever link it takes: receivers have buffers of
+// MaxPayload.
+func TestSend_LongestIsMaxPayloadOnEveryLink(t *testing.T) {
+	small, large := fabricOf(t, 1500), fabricOf(t, 9000)
+	nodes := []Node{
+		{ID: 0, MACs: []transport.MAC{small[0].MAC(), large[0].MAC()}},
+		{ID: 1, MACs: []transport.MAC{small[1].MAC(), large[1].MAC()}},
+	}
+	var ports [2]*Port
+	for k := range ports {
+		e, err := Open(Config{Node: NodeID(k), Nodes: nodes}, small[k], large[k])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if e.MaxPayload() != 1500-HeaderLen {
+			t.Fatalf("MaxPayload %d", e.MaxPayload())
+		}
+		if ports[k], err = e.OpenPort(1, PortOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	most := 1500 - HeaderLen
+	for nic := range 2 {
+		to := To(ports[1].Addr())
+		for what, err := range map[string]error{
+			"TrySend":  ports[0].TrySend(nic, to, make([]byte, most+1)),
+			"PostSend": ports[0].PostSend(&SendDesc{NIC: nic, To: to, Payload: make([]byte, most+1)}),
+		} {
+			var size *transport.SizeError
+			if !errors.As(err, &size) || size.Max != most || size.Size != most+1 {
+				t.Errorf("link %d: %s of one byte more: %v", nic, what, err)
+			}
+		}
+		if _, err := ports[0].TrySendInPlace(nic, to, make([]byte, Headroom+most+1)); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("link %d: TrySendInPlace of one byte more: %v", nic, err)
+		}
+		if err := ports[0].TrySend(nic, to, make([]byte, most)); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		n, _, err := ports[1].Recv(ctx, make([]byte, most))
+		cancel()
+		if n != most || err != nil {
+			t.Errorf("link %d: %d bytes, %v; want %d", nic, n, err, most)
+		}
+	}
+}
+
+func fabricOf(t *testing.T, mtu int) []*fabric.Link {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{MTU: mtu})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := f.AddSwitch("").Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return links
+}
+
+// A port keeps no payload alive that was sent in place: it is the caller's again.
+func TestTrySendInPlace_KeepsNoPayload(t *testing.T) {
+	x, y := linktest.Pipe()
+	e, err := Open(Config{Nodes: []Node{{ID: 1, MACs: []transport.MAC{y.MAC()}}}}, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	p, err := e.OpenPort(1, PortOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, Headroom+100)
+	if n, err := p.TrySendInPlace(0, To(Addr{Node: 1, Port: 1}), b, b, b); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	for i := range p.out.frames {
+		if f := &p.out.frames[i]; f.Payload != nil || f.Headroom != nil {
+			t.Errorf("frame %d of the last batch is still referred to", i)
+		}
+	}
+}
