@@ -24,7 +24,7 @@ func Auto(nics ...LogP) Algorithm {
 	return Algorithm{name: "auto", choose: choose, in: func(b *builder) { choose(b.size).all()(b) }}
 }
 
-// remember returns f with a memory: a choice among thousands of ranks takes a tenth of a second, and
+// remember returns f with a memory: a choice for thousands of ranks takes a tenth of a second, and
 // each mask of a group asks again.
 func remember(f func(size int) Algorithm) func(size int) Algorithm {
 	var known atomic.Pointer[map[int]Algorithm] // replaced, and never changed
