@@ -240,3 +240,58 @@ func TestHeardTakesEachNewerProbe(t *testing.T) {
 	hear(5, 10, 30)
 	hear(7, 10, 10)
 }
+
+// Numbers of probes go on from the time, so that a peer that is removed and set again in one
+// incarnation is heard; and answers to probes of before a link went down do not count.
+func TestProbesAreNumberedByTime(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.settling(); got != 150*time.Millisecond {
+		t.Errorf("settling takes %v, want three timeouts", got)
+	}
+	for _, at := range []time.Duration{time.Hour, time.Hour + 1500*time.Millisecond, 48 * time.Hour} {
+		if _, err := f.SetPeer(monotime.At(at), high, 10, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.peers[high].number, uint32(at.Milliseconds()); got != want {
+			t.Errorf("at %v: %d, want %d", at, got, want)
+		}
+		f.RemovePeer(high)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	var old []byte
+	for _, s := range f.Advance(now, nil) {
+		if s.Body != nil && s.VID == 10 {
+			old = slices.Clone(s.Body)
+		}
+	}
+	if old == nil {
+		t.Fatal("no probe")
+	}
+	f.SetLink(now, false, nil)
+	f.SetLink(now, true, nil)
+	f.Answered(now, high, 10, old, nil)
+	if s := f.peers[high].path(10).state; s != PathDown {
+		t.Errorf("an answer to a probe of before the link went down: %v", s)
+	}
+	now = now.Add(10 * time.Millisecond)
+	var answered bool
+	f.SetLink(now, false, nil)
+	for _, s := range f.SetLink(now, true, nil) {
+		if s.Body != nil && s.VID == 10 {
+			answered = true
+			f.Answered(now, high, 10, slices.Clone(s.Body), nil)
+			break
+		}
+	}
+	if s := f.peers[high].path(10).state; !answered || s != PathWaitToRestore {
+		t.Errorf("an answer to a probe since: %v, %v", answered, s)
+	}
+}
