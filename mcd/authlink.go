@@ -216,5 +216,5 @@ func (l *authLink) transmit(now monotime.Time) {
 			e.auth.txContacts.add(1)
 		}
 	}
-	e.auth.expect(l.verifier, now)
+	e.auth.expect(l.verifier)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
@@ -60,7 +59,7 @@ func (a *authenticator) wakeLoop() {
 }
 
 // expect has the authLoop wake up for a verifier's deadline.
-func (a *authenticator) expect(v *auth.Verifier, now monotime.Time) {
+func (a *authenticator) expect(v *auth.Verifier) {
 	if at, ok := v.Deadline(); ok && int64(at.Since()) < a.next.Load() {
 		a.wakeLoop()
 	}

@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 // A key that is printed by mistake is not shown.
 func TestKey_IsHidden(t *testing.T) {
 	k := keyring.Generate()
-	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", &keyring.Ring{Keys: []keyring.Key{k}}), fmt.Sprintf("%#v", k), fmt.Sprintf("%s", k)} {
+	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", &keyring.Ring{Keys: []keyring.Key{k}}), fmt.Sprintf("%#v", k), k.String()} {
 		if !strings.Contains(s, "hidden") {
 			t.Errorf("shows %s", s)
 		}
