@@ -110,8 +110,16 @@ func measureAll(ctx context.Context, documents []*document, match *regexp.Regexp
 	return errors.Join(missed...)
 }
 
-// write puts outputs into the blocks of their commands.
+// write puts outputs into the blocks of their commands. The file is read again: it may have been
+// edited while the commands ran.
 func (d *document) write(outputs map[string]string) error {
+	text, err := os.ReadFile(d.name)
+	if err != nil {
+		return err
+	}
+	if d, err = parse(d.name, string(text)); err != nil {
+		return err
+	}
 	for _, b := range d.blocks() {
 		out, ok := outputs[b.command]
 		if !ok {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -101,5 +102,24 @@ func TestProgram_OfTheRepositoryAlone(t *testing.T) {
 		if _, err := program(t.Context(), command); (err == nil) != good {
 			t.Errorf("%s: %v", command, err)
 		}
+	}
+}
+
+// What was edited while the commands ran stays; only the blocks of commands that ran are written.
+func TestWrite_KeepsEdits(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.md")
+	d, err := parse(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(text, "Text.", "Edited.", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.write(map[string]string{"go run ./bench/some": printed, "go run ./bench/other": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(got), "Edited.") || !strings.Contains(string(got), "a, one  ") || strings.Contains(string(got), "old") {
+		t.Errorf("%v, wrote\n%s", err, got)
 	}
 }
