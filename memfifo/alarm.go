@@ -17,6 +17,9 @@ func (d *Domain) setTimer(now, at monotime.Time) {
 // watch sets the alarm for a peer's next deadline.
 func (p *peer) watch(now monotime.Time) {
 	at, ok := p.conn.Deadline()
+	if soonest := now.Add(alarmSlack); ok && at.Before(soonest) {
+		at = soonest
+	}
 	if retry := now.Add(busyRetry); p.linkBusy && (!ok || retry.Before(at)) {
 		at, ok = retry, true
 	}

@@ -26,6 +26,9 @@ const (
 	spareFrames = reliable.Window
 	// busyRetry is how long a link that has no room is left alone.
 	busyRetry = 50 * time.Microsecond
+	// alarmSlack is how soon the timer fires at the earliest: a deadline of a few round trips, if
+	// met to the microsecond, would cost a timer for each operation that waits.
+	alarmSlack = 200 * time.Microsecond
 	// sendBatch is how many full frames a long operation gathers before it sends them in one call
 	// of the link.
 	sendBatch = reliable.MaxBatch

@@ -86,7 +86,8 @@ func (n *NewReno) Phase() Phase { return n.phase }
 
 // OnAck opens the window for packets that were acknowledged in order: one for each in slow start,
 // one for each window in congestion avoidance, none in fast recovery (RFC 9002 §7.3.2). The
-// caller leaves it out where the window was not what limited the sender (RFC 9002 §7.8).
+// caller leaves it out where the window was not what limited the sender (RFC 7661 §4.1, RFC 9002
+// §7.8).
 func (n *NewReno) OnAck(packets int) {
 	switch {
 	case packets == 0: // what is left in acked has had its turn
@@ -106,15 +107,31 @@ func (n *NewReno) OnAck(packets int) {
 
 // OnLoss halves the window for lost packets, once for each recovery, and reports whether it did:
 // then recovery begins, and the caller notes its recovery point. Losses are real: an earlier RTO
-// was not spurious.
-func (n *NewReno) OnLoss() (entered bool) {
+// was not spurious. Flight is how much was in flight: of a window of which less than half was, half
+// of that is left (RFC 7661 §4.4.1), as the path has not borne more.
+func (n *NewReno) OnLoss(flight int) (entered bool) {
 	n.ConfirmRTO()
 	if n.phase != Open {
 		return false
 	}
 	n.phase, n.acked = FastRecovery, 0
-	n.ssthresh = max(n.cwnd/2, n.config.MinWindow)
+	if 2*flight >= n.cwnd {
+		flight = n.cwnd
+	}
+	n.ssthresh = max(flight/2, n.config.MinWindow)
 	n.cwnd = n.ssthresh
+	return true
+}
+
+// Decay halves a window that was not used for long, down to the initial one, and reports whether it
+// was more. If the path has not changed, slow start reaches three quarters of it again.
+// Source: RFC 7661 §4.4.3.
+func (n *NewReno) Decay() bool {
+	if n.cwnd <= n.config.InitialWindow {
+		return false
+	}
+	n.ssthresh = max(n.ssthresh, n.cwnd*3/4)
+	n.cwnd = max(n.cwnd/2, n.config.InitialWindow)
 	return true
 }
 

@@ -42,7 +42,7 @@ func TestNewReno_RFC3465_2_3_SlowStartLimit(t *testing.T) {
 
 func TestNewReno_RFC9002_7_3_2_OneReductionForEachRecovery(t *testing.T) {
 	n := NewNewReno(&config)
-	if !n.OnLoss() || n.OnLoss() {
+	if !n.OnLoss(n.Window()) || n.OnLoss(n.Window()) {
 		t.Error("want the first loss to begin a recovery, and no other")
 	}
 	n.is(t, "two losses", FastRecovery, 5, 5)
@@ -52,7 +52,7 @@ func TestNewReno_RFC9002_7_3_2_OneReductionForEachRecovery(t *testing.T) {
 	n.OnAck(5)
 	n.is(t, "behind it", Open, 6, 5)
 	for range 10 {
-		n.OnLoss()
+		n.OnLoss(n.Window())
 		n.OnRecovered()
 	}
 	n.is(t, "many losses: the minimum window", Open, 2, 2)
@@ -65,7 +65,7 @@ func TestNewReno_RFC5681_3_1_RTO(t *testing.T) {
 		n := NewNewReno(&c)
 		n.OnRTO(8)
 		n.is(t, "half of what was in flight", RTORecovery, 1, 4)
-		if n.OnLoss() {
+		if n.OnLoss(n.Window()) {
 			t.Error("a loss behind an RTO begins a recovery within a recovery")
 		}
 		n.OnAck(2)
@@ -86,7 +86,7 @@ func TestNewReno_RFC4015_3_2_SpuriousRTO(t *testing.T) {
 	n.UndoRTO()
 	n.is(t, "confirmed: no undo", RTORecovery, 1, 5)
 	n.OnRTO(10)
-	n.OnLoss()
+	n.OnLoss(n.Window())
 	n.UndoRTO()
 	n.is(t, "a real loss: no undo", RTORecovery, 1, 5)
 }
@@ -98,4 +98,31 @@ func TestNewReno_Bounds(t *testing.T) {
 	n.is(t, "no more than the maximum", Open, 4, 4)
 	n.OnAck(1)
 	n.is(t, "in congestion avoidance, too", Open, 4, 4)
+}
+
+func TestNewReno_RFC7661_4_4_UnusedWindow(t *testing.T) {
+	n := NewNewReno(&config)
+	n.OnAck(10)
+	n.OnLoss(9)
+	n.is(t, "a loss with less than half of the window in flight: half of that", FastRecovery, 4, 4)
+	n = NewNewReno(&config)
+	n.OnAck(10)
+	n.OnLoss(10)
+	n.is(t, "a loss with half of it: half of the window", FastRecovery, 10, 10)
+
+	c := config
+	c.InitialSSThresh = 100
+	n = NewNewReno(&c)
+	n.OnAck(28)
+	n.is(t, "38", Open, 38, 100)
+	n.ssthresh = 20
+	if !n.Decay() {
+		t.Error("a window above the initial one does not decay")
+	}
+	n.is(t, "halved, and three quarters to come back to", Open, 19, 28)
+	n.Decay()
+	n.is(t, "no less than the initial window", Open, 10, 28)
+	if n.Decay() {
+		t.Error("the initial window decays")
+	}
 }

@@ -45,7 +45,7 @@ func TestRTT_Zero(t *testing.T) {
 func TestRTT_NoAllocation(t *testing.T) {
 	var r RTT
 	n := NewNewReno(&config)
-	if a := testing.AllocsPerRun(100, func() { r.Update(1000); n.OnAck(1); n.OnLoss(); n.OnRecovered() }); a != 0 {
+	if a := testing.AllocsPerRun(100, func() { r.Update(1000); n.OnAck(1); n.OnLoss(9); n.OnRecovered() }); a != 0 {
 		t.Errorf("%v allocations, want 0", a)
 	}
 }

@@ -144,7 +144,7 @@ func (s *sender) detectLoss() {
 			s.lost++
 		}
 	}
-	if s.lost > 0 && s.reno.OnLoss() {
+	if s.lost > 0 && s.reno.OnLoss(s.reno.Window()) {
 		s.recoveryPoint = s.nxt
 	}
 }

@@ -96,7 +96,7 @@ func New(cfg Config) *Conn {
 	cfg.InitialSequence = cmp.Or(cfg.InitialSequence, 1)
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
-	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+ackLen)}
+	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+maxAckLen)}
 	c.challenge = 1
 	c.resetLanes()
 	return c
@@ -165,6 +165,9 @@ func (c *Conn) Deadline() (at monotime.Time, ok bool) {
 		if l.awaitsAck() {
 			earlier(l.rtoDeadline)
 		}
+		if tail, set := l.tailDeadline(&c.rtt); set {
+			earlier(tail)
+		}
 		if l.unacked > 0 && !l.ackDue(c.ackPolicy) {
 			earlier(l.ackDeadline)
 		}
@@ -194,6 +197,9 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 		l.ackNow = true
 	}
 	if !l.awaitsAck() || now.Before(l.rtoDeadline) {
+		if tail, set := l.tailDeadline(&c.rtt); set && !now.Before(tail) {
+			l.onTail(now, &c.rtt)
+		}
 		return Nothing
 	}
 	silent := c.silence.expired(now, l.rtoDeadline, c.cfg.PeerTimeout)

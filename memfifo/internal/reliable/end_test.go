@@ -65,7 +65,7 @@ func (e *end) next(now monotime.Time) [][]byte {
 func (e *end) receive(now monotime.Time, b []byte) {
 	var h Header
 	if err := Parse(b, &h); err != nil {
-		e.fail("%v", err)
+		e.fail("%v: %x", err, b)
 		return
 	}
 	switch e.c.Handle(now, &h, b[HeaderLen:]) {

@@ -10,14 +10,17 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, HeaderLen))
 	b := make([]byte, HeaderLen)
-	(&Header{Kind: Data, Src: 1, Dst: 2, Sequence: 3, Ack: 4, SACK: 5}).put(b)
+	(&Header{Kind: Data, Src: 1, Dst: 2, Sequence: 3, Ack: 4}).put(b)
+	f.Add(b)
+	b = make([]byte, maxAckLen)
+	(&Header{Kind: Ack, Src: 1, Dst: 2, Ack: 4, SACK: SACK{3: 5}}).put(b)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h Header
 		if Parse(b, &h) != nil {
 			return
 		}
-		var again [ackLen]byte
+		var again [maxAckLen]byte
 		if n := h.put(again[:]); string(again[:n]) != string(b[:n]) {
 			t.Errorf("%x, then %x", b[:n], again[:n])
 		}

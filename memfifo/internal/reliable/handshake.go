@@ -7,6 +7,7 @@ type handshake struct {
 	challenge     uint32        // that the peer's incarnation has to answer; not 0
 	respondTo     uint32        // the incarnation that sent the last challenge
 	response      uint32        // that challenge
+	helloSent     monotime.Time // Handshaking: when the first one was queued
 	helloDeadline monotime.Time // Handshaking: when to repeat the hello
 	helloBackoff  uint          // hellos without an answer
 	staleReplied  monotime.Time // when a stale frame was answered last
@@ -15,7 +16,7 @@ type handshake struct {
 // beginHandshake queues the first hello, as there is data to send.
 func (c *Conn) beginHandshake(now monotime.Time) {
 	c.state, c.due[Hello], c.helloBackoff = Handshaking, true, 0
-	c.helloDeadline = now.Add(initialRTO)
+	c.helloSent, c.helloDeadline = now, now.Add(initialRTO)
 }
 
 func (c *Conn) advanceHandshake(now monotime.Time) Event {
@@ -41,7 +42,7 @@ func (c *Conn) onHello(h *Header) {
 }
 
 // onHelloAck learns the peer's incarnation, if the response is that to the current challenge.
-func (c *Conn) onHelloAck(h *Header) Event {
+func (c *Conn) onHelloAck(now monotime.Time, h *Header) Event {
 	if h.Dst == c.local && h.Sequence != 0 {
 		c.due[HelloAck], c.respondTo, c.response = true, h.Src, h.Sequence
 	}
@@ -50,6 +51,9 @@ func (c *Conn) onHelloAck(h *Header) Event {
 		return Nothing
 	}
 	c.challenge = max(c.challenge+1, 1)
+	if c.state == Handshaking && c.helloBackoff == 0 {
+		c.rtt.Update(now.Sub(c.helloSent))
+	}
 	c.state, c.due[Hello] = Open, false
 	c.silence.reset()
 	former := c.remote

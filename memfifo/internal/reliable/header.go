@@ -6,7 +6,7 @@ import (
 )
 
 // Version of the frames' layout.
-const Version = 1
+const Version = 2
 
 // Kind is what a frame is for.
 type Kind uint8
@@ -28,13 +28,14 @@ const (
 //	 2 credit: how many frames from Ack on the sender of this accepts, 2 bytes
 //	 4 incarnation of the sender, 4 bytes; not 0
 //	 8 incarnation of the receiver, as the sender knows it, 4 bytes; 0 in a Hello
-//	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0
+//	12 Data: sequence number in its lane, 4 bytes. Hello, HelloAck: a challenge, or 0. Ack: the
+//	   number of a probe (with flag 4), or of the probe that it answers, or 0
 //	16 Ack: the next frame expected, 4 bytes. HelloAck: the response, which is the challenge
-//	20 in an Ack: SACK, 8 bytes: bit i says that frame Ack+i has arrived
+//	20 in an Ack: SACK, 0 to 4 words of 8 bytes, as many as it takes; see SACK
 //	20 in Data: records
 //
-// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and 8
-// bytes less in each frame count for more.
+// Integers are big-endian. Data carries no SACK: an Ack goes out at once for each gap, and the
+// bytes count for more in each frame.
 type Header struct {
 	Kind     Kind
 	Lane     uint8
@@ -44,14 +45,37 @@ type Header struct {
 	Src, Dst uint32 // incarnations
 	Sequence uint32
 	Ack      uint32
-	SACK     uint64
+	SACK     SACK
 }
 
-// HeaderLen is the length of a header, in bytes, and ackLen that of an Ack's.
+// HeaderLen is the length of a header, in bytes, and maxAckLen that of the longest Ack.
 const (
 	HeaderLen = 20
-	ackLen    = HeaderLen + 8
+	maxAckLen = HeaderLen + 8*sackWords
 )
+
+const (
+	sackWords = Window / wordBits
+	wordBits  = 64
+)
+
+// SACK says which frames have arrived behind the next one expected: bit i%64 of word i/64 stands
+// for frame Ack+i. It covers the whole window. Words behind the last bit are not on the wire, so
+// an Ack with nothing out of order has none.
+//
+// Source: RFC 2018, with bits in place of blocks.
+type SACK [sackWords]uint64
+
+func (s *SACK) add(i uint32) { s[i/wordBits] |= 1 << (i % wordBits) }
+
+// words returns how many words are on the wire.
+func (s *SACK) words() int {
+	n := len(s)
+	for n > 0 && s[n-1] == 0 {
+		n--
+	}
+	return n
+}
 
 const (
 	flagLane    = 1
@@ -74,11 +98,14 @@ func (h *Header) put(b []byte) int {
 	binary.BigEndian.PutUint32(b[8:], h.Dst)
 	binary.BigEndian.PutUint32(b[12:], h.Sequence)
 	binary.BigEndian.PutUint32(b[16:], h.Ack)
-	if h.Kind != Ack {
-		return HeaderLen
+	n := HeaderLen
+	if h.Kind == Ack {
+		for _, word := range h.SACK[:h.SACK.words()] {
+			binary.BigEndian.PutUint64(b[n:], word)
+			n += 8
+		}
 	}
-	binary.BigEndian.PutUint64(b[HeaderLen:], h.SACK)
-	return ackLen
+	return n
 }
 
 // renumber turns the header in b into that of another data frame with the same acknowledgement.
@@ -105,12 +132,18 @@ func Parse(b []byte, h *Header) error {
 	h.Dst = binary.BigEndian.Uint32(b[8:])
 	h.Sequence = binary.BigEndian.Uint32(b[12:])
 	h.Ack = binary.BigEndian.Uint32(b[16:])
-	h.SACK = 0
+	h.SACK = SACK{}
 	if h.Kind == Ack {
-		if len(b) < ackLen {
+		words := b[HeaderLen:]
+		if len(words)%8 != 0 || len(words) > 8*sackWords {
 			return ErrMalformed
 		}
-		h.SACK = binary.BigEndian.Uint64(b[HeaderLen:])
+		for i := range len(words) / 8 {
+			h.SACK[i] = binary.BigEndian.Uint64(words[8*i:])
+		}
+		if h.SACK.words() != len(words)/8 {
+			return ErrMalformed
+		}
 	}
 	if h.Kind == 0 || h.Kind >= kinds || h.Src == 0 || b[1]>>3 != 0 {
 		return ErrMalformed

@@ -15,26 +15,33 @@ func TestHeader_Golden(t *testing.T) {
 		bytes string
 	}{
 		{"hello: a challenge", Header{Kind: Hello, Src: 0x01020304, Sequence: 5},
-			"13 00 0000 01020304 00000000 00000005 00000000"},
+			"23 00 0000 01020304 00000000 00000005 00000000"},
 		{"hello-ack: a response and a challenge", Header{Kind: HelloAck, Src: 0x0a0b0c0d, Dst: 0x01020304, Sequence: 9, Ack: 5},
-			"14 00 0000 0a0b0c0d 01020304 00000009 00000005"},
+			"24 00 0000 0a0b0c0d 01020304 00000009 00000005"},
 		{"data of requests, the first, nothing received", Header{Kind: Data, Src: 1, Dst: 2, Sequence: 1, Ack: 1, Credit: Window},
-			"11 00 0100 00000001 00000002 00000001 00000001"},
+			"21 00 0100 00000001 00000002 00000001 00000001"},
 		{"data of replies that acknowledges requests, acknowledge at once",
-			Header{Kind: Data, Lane: Replies, AckNow: true, Src: 1, Dst: 2, Sequence: 0xffffffff, Ack: 7, Credit: ReorderWindow},
-			"11 05 0040 00000001 00000002 ffffffff 00000007"},
-		{"acknowledgement of replies", Header{Kind: Ack, Lane: Replies, AckLane: Replies, Src: 1, Dst: 2, Ack: 0x80000000, Credit: Window},
-			"12 03 0100 00000001 00000002 00000000 80000000 0000000000000000"},
-		{"acknowledgement of requests, with a SACK", Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: ReorderWindow, SACK: 1<<63 | 5},
-			"12 00 0040 00000001 00000002 00000000 00000007 8000000000000005"},
+			Header{Kind: Data, Lane: Replies, AckNow: true, Src: 1, Dst: 2, Sequence: 0xffffffff, Ack: 7, Credit: heldCredit},
+			"21 05 0040 00000001 00000002 ffffffff 00000007"},
+		{"acknowledgement of replies, nothing out of order", Header{Kind: Ack, Lane: Replies, AckLane: Replies, Src: 1, Dst: 2, Ack: 0x80000000, Credit: Window},
+			"22 03 0100 00000001 00000002 00000000 80000000"},
+		{"acknowledgement of requests while they are held: that frame and the third, nothing behind the first 64",
+			Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: heldCredit, SACK: SACK{5}},
+			"22 00 0040 00000001 00000002 00000000 00000007 0000000000000005"},
+		{"acknowledgement with a SACK of the third word alone",
+			Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: Window, SACK: SACK{0, 0, 1 << 63}},
+			"22 00 0100 00000001 00000002 00000000 00000007 0000000000000000 0000000000000000 8000000000000000"},
+		{"acknowledgement with the longest SACK",
+			Header{Kind: Ack, Src: 1, Dst: 2, Ack: 7, Credit: Window, SACK: SACK{1 << 63, 2, 3, 1<<63 | 5}},
+			"22 00 0100 00000001 00000002 00000000 00000007 8000000000000000 0000000000000002 0000000000000003 8000000000000005"},
 		{"bye", Header{Kind: Bye, Src: 0x0a0b0c0d, Dst: 0x01020304},
-			"15 00 0000 0a0b0c0d 01020304 00000000 00000000"},
+			"25 00 0000 0a0b0c0d 01020304 00000000 00000000"},
 	} {
 		want, err := hex.DecodeString(strings.ReplaceAll(c.bytes, " ", ""))
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		b := make([]byte, ackLen)
+		b := make([]byte, maxAckLen)
 		b = b[:c.h.put(b)]
 		if string(b) != string(want) {
 			t.Errorf("%s:\n%x, want\n%x", c.name, b, want)
@@ -55,7 +62,7 @@ func TestParse_Malformed(t *testing.T) {
 		at   int
 		b    byte
 	}{
-		{"version 0", 0, 0x01}, {"version 2", 0, 0x21}, {"no kind", 0, 0x10}, {"kind 6", 0, 0x16}, {"kind 15", 0, 0x1f},
+		{"version 0", 0, 0x01}, {"version 1", 0, 0x11}, {"version 3", 0, 0x31}, {"no kind", 0, 0x20}, {"kind 6", 0, 0x26}, {"kind 15", 0, 0x2f},
 		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no incarnation", 7, 0},
 	} {
 		b := append([]byte(nil), good...)
@@ -69,12 +76,17 @@ func TestParse_Malformed(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
-	ack := make([]byte, ackLen)
-	(&Header{Kind: Ack, Src: 1}).put(ack)
-	for n := range ackLen {
-		if err := Parse(ack[:n], new(Header)); !errors.Is(err, ErrMalformed) {
+	ack := make([]byte, maxAckLen+9)
+	(&Header{Kind: Ack, Src: 1, SACK: SACK{1, 1, 1, 1}}).put(ack)
+	for n := range ack {
+		err := Parse(ack[:n], new(Header))
+		if fits := n >= HeaderLen && n <= maxAckLen && (n-HeaderLen)%8 == 0; fits != (err == nil) {
 			t.Errorf("an acknowledgement of %d bytes: %v", n, err)
 		}
+	}
+	ack[HeaderLen+15] = 0
+	if err := Parse(ack[:HeaderLen+16], new(Header)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("an acknowledgement with a last word of 0: %v", err)
 	}
 }
 

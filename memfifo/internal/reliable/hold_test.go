@@ -28,7 +28,7 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	}
 	release()
 	p.settle() // no time passes
-	if c := &a.c.lanes[Requests]; c.una < 2+ReorderWindow {
+	if c := &a.c.lanes[Requests]; c.una < 2+heldCredit {
 		t.Errorf("after the lane went on, the sender knows of frame %d", c.una)
 	}
 	p.pass(10 * time.Millisecond)

@@ -7,7 +7,7 @@ import (
 
 // handle has an end receive a header and records.
 func (p *pair) handle(to int, h Header, records []byte) {
-	b := make([]byte, ackLen, ackLen+len(records))
+	b := make([]byte, maxAckLen, maxAckLen+len(records))
 	b = b[:h.put(b)]
 	p.inTransit[to] = append(p.inTransit[to], append(b, records...))
 	p.deliver(to)
@@ -65,7 +65,7 @@ func TestHostile_AcknowledgementsOutOfTheWindow(t *testing.T) {
 	for _, ack := range []uint32{s.nxt + 1, s.nxt + 1000, s.nxt + 1<<31, s.una - 1, s.una - 1000, s.una - 1<<31 + 1} {
 		was := [...]uint32{s.una, s.nxt, s.creditLimit, uint32(s.inFlight), uint32(s.lost)}
 		h := p.between(0)
-		h.Kind, h.Ack, h.SACK = Ack, ack, 1<<63|1
+		h.Kind, h.Ack, h.SACK = Ack, ack, SACK{1<<63 | 1, 3: 1 << 63}
 		p.handle(0, h, nil)
 		if is := [...]uint32{s.una, s.nxt, s.creditLimit, uint32(s.inFlight), uint32(s.lost)}; is != was {
 			t.Errorf("ack %d: %v, then %v", ack, was, is)
@@ -109,7 +109,7 @@ func TestCredit_None(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	h := p.between(0)
-	h.Kind, h.Credit, h.SACK = Ack, 0, 1
+	h.Kind, h.Credit, h.SACK = Ack, 0, SACK{1}
 	p.handle(0, h, nil)
 	a.write(p.now, Requests, 20)
 	if p.send(0) > 0 {

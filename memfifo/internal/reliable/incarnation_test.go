@@ -194,7 +194,7 @@ func TestIncarnation_AfterABye(t *testing.T) {
 func TestIncarnation_ForgedHello(t *testing.T) {
 	p := newPair(t, 120).open()
 	for life := range uint32(1000) {
-		var b [ackLen]byte
+		var b [maxAckLen]byte
 		h := Header{Kind: Hello, Src: 5000 + life, Sequence: life}
 		h.put(b[:])
 		p.ends[1].receive(p.now, b[:])

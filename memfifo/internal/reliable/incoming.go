@@ -35,7 +35,7 @@ func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
 		c.onHello(h)
 		return Nothing
 	case HelloAck:
-		return c.onHelloAck(h)
+		return c.onHelloAck(now, h)
 	case Bye:
 		return c.onBye(h)
 	}
@@ -49,7 +49,7 @@ func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
 	case h.Kind == Data && c.lanes[h.Lane].arrive(h, records, now, &c.cfg):
 		return Deliver
 	case h.Kind == Ack && h.AckNow:
-		c.lanes[h.Lane].ackNow = true
+		c.lanes[h.Lane].onProbe(h)
 	}
 	return Nothing
 }

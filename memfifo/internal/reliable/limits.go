@@ -13,8 +13,12 @@ const (
 	// Window is how many frames of a lane may be unacknowledged: what a core sends in a round
 	// trip of 0.4 ms. The sender keeps them for retransmission: 384 KB a lane at an MTU of 1500.
 	Window = 256
-	// ReorderWindow is how many frames the receiver keeps behind a gap: as many as a SACK has bits.
-	ReorderWindow = 64
+	// ReorderWindow is how many frames the receiver keeps behind a gap: all that may be in flight,
+	// and as many as a SACK has bits.
+	ReorderWindow = Window
+	// heldCredit is how many frames from the next one on a receiver accepts that holds the lane:
+	// enough for the sender to go on at once, and little where many senders are held.
+	heldCredit = 64
 	// corkFrames is how many frames are in flight when queued records begin to share frames, as
 	// Nagle's algorithm has it (RFC 896) for one.
 	corkFrames = 2
@@ -34,6 +38,12 @@ const (
 	initialRTO = 10 * time.Millisecond
 	minRTO     = 2 * time.Millisecond
 	maxRTO     = 100 * time.Millisecond
+	// timerGranularity is the least time beyond what was measured that a deadline of microseconds
+	// allows: no timer is more precise.
+	timerGranularity = 20 * time.Microsecond
+	// nonValidated is for how long a congestion window that is not used keeps its size: 5 minutes
+	// in RFC 7661 §4.2, 3,000 round trips of 100 ms there, and as many of 0.1 ms here.
+	nonValidated = 300 * time.Millisecond
 	// maxBackoff bounds the doublings of an interval.
 	maxBackoff = 8
 	// DefaultPeerTimeout is how long a peer that owes an answer may be silent.

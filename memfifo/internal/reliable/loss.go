@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
@@ -39,10 +40,10 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		return // of frames that were never sent, or an old one
 	}
 	limit := creditLimit(h)
-	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK&1 != 0 {
+	if before(s.creditLimit, limit) || h.Ack != s.una || limit != s.creditLimit && h.SACK[0]&1 != 0 {
 		s.creditLimit = limit // a held receiver takes credit back
 	}
-	acked := 0
+	flight, acked := s.inFlight+s.lost, 0
 	for ; s.una != h.Ack; s.una++ {
 		p := s.packet(s.una)
 		s.onFrameAcked(p, now, rtt)
@@ -50,9 +51,9 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		p.buf, p.state = nil, packetUnsent
 		acked++
 	}
-	highest, sacked := s.onSACK(h.SACK, now, rtt)
+	highest, sacked := s.onSACK(&h.SACK, now, rtt)
 	if acked+sacked > 0 {
-		s.backoff, s.probe = 0, false
+		s.backoff, s.probe, s.probes, s.activeAt = 0, false, 0, now
 		s.stall.reset()
 		s.rtoDeadline = now.Add(s.rto(rtt))
 	}
@@ -62,23 +63,41 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	if s.lost == 0 {
 		s.reno.ConfirmRTO() // all was retransmitted: no acknowledgement can show that it was in vain
 	}
-	s.detectLoss(highest, now, rtt)
-	s.reno.OnAck(acked)
+	s.detectLoss(highest, now, rtt, flight)
+	s.onProbeAnswer(h, now, rtt, flight)
+	if acked > 0 && s.validate(now, flight) {
+		s.reno.OnAck(acked)
+	}
+}
+
+// validate reports whether the congestion window is in use: at least half of it is in flight. A
+// window that is not does not grow, and in the end decays. Source: RFC 7661 §4.
+func (s *sender) validate(now monotime.Time, flight int) bool {
+	if 2*flight >= s.reno.Window() || s.validatedAt.IsZero() {
+		s.validatedAt = now
+		return true
+	}
+	for ; now.Sub(s.validatedAt) >= nonValidated && s.reno.Decay(); s.validatedAt = s.validatedAt.Add(nonValidated) {
+	}
+	return false
 }
 
 // onSACK takes in which frames from una on have arrived. It returns the highest of them, or una,
 // and how many are new.
-func (s *sender) onSACK(sack uint64, now monotime.Time, rtt *congestion.RTT) (highest uint32, sacked int) {
+func (s *sender) onSACK(sack *SACK, now monotime.Time, rtt *congestion.RTT) (highest uint32, sacked int) {
 	highest = s.una
-	for i := uint32(0); sack != 0 && before(s.una+i, s.nxt); i, sack = i+1, sack>>1 {
-		if sack&1 == 0 {
-			continue
-		}
-		highest = s.una + i
-		if p := s.packet(highest); p.state != packetSACKed {
-			s.onFrameAcked(p, now, rtt)
-			p.state = packetSACKed
-			sacked++
+	for i, word := range sack {
+		for ; word != 0; word &= word - 1 {
+			q := s.una + uint32(i*wordBits+bits.TrailingZeros64(word))
+			if !before(q, s.nxt) {
+				return highest, sacked // of frames that were never sent
+			}
+			highest = q
+			if p := s.packet(q); p.state != packetSACKed {
+				s.onFrameAcked(p, now, rtt)
+				p.state = packetSACKed
+				sacked++
+			}
 		}
 	}
 	return highest, sacked
@@ -103,56 +122,73 @@ func (s *sender) onFrameAcked(p *sentPacket, now monotime.Time, rtt *congestion.
 
 // undoSpuriousRTO takes back the last RTO: a frame that it counted as lost was acknowledged
 // without retransmission. So the peer was suspended, or the path slow. The other frames are in
-// flight again, and the next RTO watches them; but not those whose credit the receiver has taken
-// back, which it has dropped.
+// flight again, and the next RTO watches them.
 //
 // Source: RFC 5682 (detection), RFC 4015 (response).
 func (s *sender) undoSpuriousRTO() {
 	for q := s.una; before(q, s.nxt); q++ {
-		if p := s.packet(q); p.state == packetLost && p.rtoOnly && before(q, s.creditLimit) {
+		if p := s.packet(q); p.state == packetLost && p.rtoOnly {
 			p.state, p.rtoOnly = packetInFlight, false
 			s.lost--
 			s.inFlight++
 		}
 	}
 	s.reno.UndoRTO()
+	s.probedAt = monotime.Time{} // its answer may come before these frames are read
 }
 
 // detectLoss finds frames that DupThresh others have overtaken. Retransmitted ones have to be
-// older than their retransmitInterval, too. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
-func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT) {
+// older than their retransmitInterval, too. Frames that fewer have overtaken get some time more, at
+// the tail. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
+func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT, flight int) {
 	found := false
-	for q := s.una; before(q+congestion.DupThresh, highest+1) && q != highest; q++ {
-		p := s.packet(q)
-		if p.state != packetInFlight || p.sends > 1 && now.Sub(p.sentAt) < retransmitInterval(rtt, p.sends) {
-			continue
+	for q := s.una; before(q, highest); q++ {
+		if before(highest, q+congestion.DupThresh) {
+			s.awaitReordered(q, now, rtt)
+		} else if p := s.packet(q); p.state == packetInFlight && p.isOld(now, rtt) {
+			s.setLost(p)
+			found = true
 		}
-		p.state = packetLost
-		s.inFlight--
-		s.lost++
-		found = true
 	}
-	if found && s.reno.OnLoss() {
+	if found {
+		s.onLoss(flight)
+	}
+}
+
+// isOld reports whether an acknowledgement of a frame's last transmission would be here.
+func (p *sentPacket) isOld(now monotime.Time, rtt *congestion.RTT) bool {
+	return p.sends == 1 || now.Sub(p.sentAt) >= retransmitInterval(rtt, p.sends)
+}
+
+// setLost takes a frame out of those in flight.
+func (s *sender) setLost(p *sentPacket) {
+	p.state = packetLost
+	s.inFlight--
+	s.lost++
+}
+
+// onLoss responds to a congestion that has lost frames; flight is what was in flight before.
+func (s *sender) onLoss(flight int) {
+	if s.reno.OnLoss(flight) {
 		s.recoveryPoint = s.nxt
 	}
 }
 
 // onRTO ends the retransmission timer: all that is in flight counts as lost, and a probe asks the
 // peer for an acknowledgement. It reports whether no data has arrived for the peer timeout.
-// Frames whose credit the receiver has taken back were dropped there, and not lost on the path.
 func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.Duration) (stalled bool) {
 	due := s.rtoDeadline
 	s.backoff++
+	s.probes, s.reorderAt = 0, monotime.Time{}
 	s.rtoDeadline = now.Add(s.rto(rtt))
-	s.probe = true
+	s.queueProbe()
 	found := false
 	for q := s.una; before(q, s.nxt); q++ {
 		if p := s.packet(q); p.state == packetInFlight {
-			p.state, p.rtoOnly = packetLost, true
-			s.inFlight--
-			s.lost++
-			found = found || before(q, s.creditLimit)
+			s.setLost(p)
+			p.rtoOnly = true
 		}
+		found = found || s.packet(q).state == packetLost && before(q, s.creditLimit)
 	}
 	if !found {
 		s.stall.reset()

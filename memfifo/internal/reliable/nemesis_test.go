@@ -73,7 +73,12 @@ func (r *run) misreceive(s *site, b []byte) {
 			r.fail("a part of a header is a frame")
 		}
 	case r.hits("frame beyond the limit", .005):
-		s.receive(append(slices.Clone(b), make([]byte, r.size)...))
+		long := append(slices.Clone(b), make([]byte, r.size)...)
+		if Kind(b[0]&0xf) != Ack {
+			s.receive(long)
+		} else if Parse(long, new(Header)) == nil {
+			r.fail("a SACK of %d bytes is one", len(long)-HeaderLen)
+		}
 	case Kind(b[0]&0xf) == Data && r.hits("frame of a stale incarnation", .01):
 		stale := slices.Clone(b)
 		binary.BigEndian.PutUint32(stale[4:], r.rng.Uint32()|1)

@@ -48,7 +48,7 @@ func TestRefused_ComesAgain(t *testing.T) {
 	p.pass(time.Second)
 
 	h := p.between(0)
-	h.Kind, h.Credit, h.SACK = Ack, 0, 1
+	h.Kind, h.Credit, h.SACK = Ack, 0, SACK{1}
 	p.handle(0, h, nil)
 	a.write(p.now, Requests, 20)
 	at, _ := a.c.Deadline()
@@ -98,7 +98,7 @@ func TestHandshake_EndsAmongStaleFrames(t *testing.T) {
 	p := newPair(t, 120)
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
-	var b [ackLen]byte
+	var b [maxAckLen]byte
 	(&Header{Kind: Data, Src: 77, Dst: 78}).put(b[:])
 	for began := p.now; a.failures == 0; {
 		p.send(0)

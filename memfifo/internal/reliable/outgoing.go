@@ -96,7 +96,7 @@ func (c *Conn) next(h *Header) []byte {
 		return nil
 	}
 	for l := range c.lanes {
-		if r := &c.lanes[l].receiver; r.ackNow && r.count > 0 { // data has no SACK
+		if r := &c.lanes[l].receiver; r.ackNow && (r.count > 0 || r.echo != 0) { // data has no SACK, and names no probe
 			return c.controlFrame(h, Ack, Lane(l), false)
 		}
 	}
@@ -136,7 +136,12 @@ func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte
 		}
 	case Ack:
 		h.Lane, h.AckLane, h.AckNow = lane, lane, ackNow
+		h.Sequence = c.lanes[lane].echo
+		if ackNow {
+			h.Sequence = c.lanes[lane].probeID
+		}
 		c.lanes[lane].fillAck(h)
+		c.lanes[lane].fillSACK(h)
 	}
 	return c.control[:c.cfg.Headroom+h.put(c.control[c.cfg.Headroom:])]
 }
@@ -169,7 +174,9 @@ func (c *Conn) onSent(now monotime.Time, h *Header) {
 		c.cfg.Counters.Sent++
 	case Ack:
 		if h.AckNow {
-			c.lanes[h.Lane].probe = false
+			c.lanes[h.Lane].onProbeSent(now)
+		} else {
+			c.lanes[h.Lane].echo = 0
 		}
 		c.lanes[h.AckLane].onAckSent()
 		c.cfg.Counters.Acks++
@@ -216,7 +223,7 @@ func (c *Conn) Refused(first, n int) {
 			if h.AckNow {
 				c.lanes[h.Lane].probe = true
 			} else {
-				c.lanes[h.AckLane].ackNow = true
+				c.lanes[h.AckLane].ackNow, c.lanes[h.AckLane].echo = true, h.Sequence
 			}
 			c.cfg.Counters.Acks--
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -62,10 +63,13 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 	var ends [2]*end
 	m := &model{}
 	var net *sim.Network[[]byte]
-	var timers [2]bool
+	var timers [2]monotime.Time // zero: not set
 	var pump func(i int)
-	tick := func(i int) {
-		timers[i] = false
+	tick := func(i int, at monotime.Time) {
+		if timers[i] != at {
+			return // replaced
+		}
+		timers[i] = monotime.Time{}
 		ends[i].advance(q.Now())
 		pump(i)
 	}
@@ -81,12 +85,12 @@ func throughput(t *testing.T, loss float64, window int) (frames, sent float64) {
 				net.Send(i, 1-i, 0, slices.Clone(b[headroom:]))
 			}
 		}
-		if at, ok := e.c.Deadline(); ok && !timers[i] {
-			timers[i] = true
+		if at, ok := e.c.Deadline(); ok && (timers[i].IsZero() || at.Before(timers[i])) {
 			if at.Before(q.Now()) {
 				at = q.Now()
 			}
-			q.At(at, func() { tick(i) })
+			timers[i] = at
+			q.At(at, func() { tick(i, at) })
 		}
 	}
 	net = sim.NewNetwork(&q, sim.Config{Nodes: 2, Os: 1200 * time.Nanosecond, L: 18 * time.Microsecond, Or: 800 * time.Nanosecond,

@@ -13,6 +13,7 @@ type receiver struct {
 	ackRequested bool          // the sender wants one, and has nothing else for this end to wait for
 	ackNow       bool          // one is due whatever the policy
 	ackDeadline  monotime.Time // when one is due at the latest; valid if unacked > 0
+	echo         uint32        // the probe to be answered, or 0
 }
 
 func (r *receiver) init(sequence uint32) { r.nxt = sequence }
@@ -28,6 +29,9 @@ func (r *receiver) onData(h *Header) {
 	r.unacked++
 	r.ackRequested = r.ackRequested || h.AckNow
 }
+
+// onProbe owes an answer that names the probe.
+func (r *receiver) onProbe(h *Header) { r.ackNow, r.echo = true, h.Sequence }
 
 // arrive reports whether a frame is to be delivered now. If not, it counts why, and keeps one that
 // is early. All but a plain next frame are acknowledged at once (RFC 5681 §4.2).
@@ -91,20 +95,21 @@ func (r *receiver) buffered() (records []byte, ok bool) {
 	return b, b != nil
 }
 
-// fillAck fills in what has arrived.
+// fillAck fills in what has arrived in order.
 func (r *receiver) fillAck(h *Header) {
 	h.Ack = r.nxt
 	h.Credit = Window
 	if r.rest != nil {
-		h.Credit = ReorderWindow
+		h.Credit = heldCredit
 	}
-	h.SACK = 0
-	for i := range uint32(ReorderWindow) {
-		if r.count == 0 {
-			break
-		}
+}
+
+// fillSACK fills in what has arrived out of order.
+func (r *receiver) fillSACK(h *Header) {
+	for i, left := uint32(0), r.count; left > 0; i++ {
 		if r.outOfOrder[(r.nxt+i)%ReorderWindow] != nil {
-			h.SACK |= 1 << i
+			h.SACK.add(i)
+			left--
 		}
 	}
 }

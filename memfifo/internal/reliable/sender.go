@@ -29,7 +29,8 @@ type sender struct {
 	rtoDeadline   monotime.Time // of the retransmission timer; valid if awaitsAck
 	backoff       uint          // RTOs since the last progress; RFC 6298 §5.5
 	stall         retries       // RTOs of data since the last progress
-	probe         bool          // to be sent: requests an acknowledgement and the credit; RFC 9002 §6.2.4
+	validatedAt   monotime.Time // when the congestion window was in use last; RFC 7661 §4.2
+	tail
 }
 
 // sentPacket is a frame, kept until it is acknowledged.
@@ -138,13 +139,15 @@ func (s *sender) onSent(sequence uint32, ackNow bool, now monotime.Time, rtt *co
 	if ackNow && before(s.ackRequestEnd, sequence+1) {
 		s.ackRequestEnd = sequence + 1
 	}
+	if s.inFlight+s.lost == 0 { // else the timer goes on: it counts how long no data arrives
+		s.rtoDeadline = now.Add(s.rto(rtt))
+		s.validate(now, 0)
+	}
 	if p.state == packetLost {
 		s.lost--
 		p.rtoOnly = false
 	}
-	if s.inFlight == 0 {
-		s.rtoDeadline = now.Add(s.rto(rtt))
-	}
+	s.activeAt = now
 	p.state, p.sentAt = packetInFlight, now
 	p.sends++
 	s.inFlight++

@@ -1,8 +1,10 @@
 package reliable
 
 import (
+	"github.com/rawlane/rawlane/internal/monotime"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,7 +277,15 @@ func (p *pair) sends(i int) (h Header) {
 func (p *pair) after(i int, d time.Duration) {
 	p.t.Helper()
 	e := p.ends[i]
+	began := p.now
 	at, ok := e.c.Deadline()
+	for ; ok && at.Sub(began) < d && e.c.tailDue(at); at, ok = e.c.Deadline() {
+		p.now = at
+		e.advance(at)
+		p.send(i) // a tail-loss probe
+		p.inTransit[1-i] = p.inTransit[1-i][:len(p.inTransit[1-i])-1]
+	}
+	d -= p.now.Sub(began)
 	if !ok || at.Sub(p.now) != d {
 		p.t.Errorf("a deadline in %v, %t, want %v", at.Sub(p.now), ok, d)
 	}
@@ -286,6 +296,14 @@ func (p *pair) after(i int, d time.Duration) {
 	p.now = p.now.Add(1)
 	e.advance(p.now)
 	p.send(i)
+}
+
+// tailDue reports whether a tail-loss probe is due by then.
+func (c *Conn) tailDue(now monotime.Time) bool {
+	return slices.ContainsFunc(c.lanes[:], func(l lane) bool {
+		at, ok := l.tailDeadline(&c.rtt)
+		return ok && !now.Before(at)
+	})
 }
 
 // String names s.
