@@ -80,6 +80,7 @@ var floors = []struct {
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
 	{"internal/congestion", nil},
 	{"internal/crc32c", nil},
+	{"internal/fuzzseed", nil},
 	{"internal/list", nil},
 	{"internal/prefetch", nil},
 	{"internal/prng", nil},

@@ -134,6 +134,8 @@ func TestSelf_NamesOfOneHost(t *testing.T) {
 
 func FuzzHostfile(f *testing.F) {
 	f.Add("0 02:00:00:00:00:01 eth0\n1 node1 # x\n")
+	f.Add("zero a\n0 02:00:00:00:00:01\n2 02:00:00:00:00:01\n0\n")
+	f.Add("1 a\n3 b\n" + strings.Repeat("x", 1<<17))
 	f.Fuzz(func(t *testing.T, text string) {
 		hosts, err := ParseHostfile("hosts", strings.NewReader(text))
 		if err != nil {

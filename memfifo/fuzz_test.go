@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -25,6 +26,9 @@ func FuzzRecords(f *testing.F) {
 		{bytes.Repeat(rec(opPut, 0, id, key, ^uint64(0), []byte{1}), 40)},
 		{rec(opPut, 0, id, key, uint64(200), []byte("12345678")), bytes.Repeat(rec(opPutContinue, flagNotify, []byte("12345678")), 9), rec(opPutContinue, 0)},
 	} {
+		for _, v := range fuzzseed.Variants(bytes.Join(seed, nil)[:min(40, len(bytes.Join(seed, nil)))]) {
+			f.Add(v, uint16(20), uint16(60), byte(0))
+		}
 		f.Add(bytes.Join(seed, nil), uint16(20), uint16(60), byte(0))
 	}
 	d, _ := openRaw(f)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/mdlayher/ethernet"
 
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -146,8 +147,9 @@ func TestFrameAgreesWithOtherCodecs(t *testing.T) {
 }
 
 func FuzzParseFrame(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(bytes.Repeat([]byte{0x81, 0x00}, 9))
+	for _, v := range fuzzseed.Variants(bytes.Repeat([]byte{0x81, 0x00}, 9)) {
+		f.Add(v)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		frame, err := transport.ParseFrame(b)
 		if err != nil {

@@ -12,7 +12,8 @@ const (
 	enginePackage   = "barrier/internal/engine"
 	reliablePackage = "memfifo/internal/reliable"
 
-	mutantCount = 65 // those of testdata/mutants.txt
+	fuzzTargetCount = 24 // a round number of them below what the tree has
+	mutantCount     = 65 // those of testdata/mutants.txt
 )
 
 // layers are all units. docs/reliability.md says what each layer is for.
@@ -47,6 +48,14 @@ func layers() []*unit {
 			layer: "L3", name: "mutants", counts: "mutants",
 			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
 			work: workMutants, check: mutantsCaught,
+		},
+		{
+			layer: "L4", name: "corpus", counts: "corpora",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workCorpus,
+		},
+		{
+			layer: "L4", name: "fuzzing", counts: "seconds of fuzzing",
+			goals: [3]uint64{0, 300 * fuzzTargetCount, 1200 * fuzzTargetCount}, pieces: [2]uint64{1, 1}, work: workFuzz,
 		},
 		gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 
@@ -106,7 +107,9 @@ func TestAdvertisementOnTheWire(t *testing.T) {
 // FuzzAdvertisement: whatever a peer says, nothing panics, no more is sent than a probe of each path
 // and one of the news, and the pair is on a VID that is configured.
 func FuzzAdvertisement(f *testing.F) {
-	f.Add([]byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}, true)
+	for _, v := range fuzzseed.Variants([]byte{0x11, 3, 0, 20, 0, 0, 0, 1, 0, 10, 0, 20, 0x30, 30}) {
+		f.Add(v, true)
+	}
 	f.Add([]byte{0x11, 1, 0, 20, 0, 0, 0, 1, 0xf0, 10}, false)
 	f.Add([]byte{0x11, 255, 0, 0, 0, 0, 0, 1}, false)
 	f.Fuzz(func(t *testing.T, body []byte, answer bool) {

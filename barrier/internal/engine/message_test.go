@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/barrier/internal/agreement"
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 )
 
 // goldens are at least one message of each kind.
@@ -166,7 +167,9 @@ func TestParse_Allocations(t *testing.T) {
 // No bytes make Parse panic, and a message that can be read is written the same again.
 func FuzzParse(f *testing.F) {
 	for _, g := range goldens {
-		f.Add(unhex(f, g.wire))
+		for _, v := range fuzzseed.Variants(unhex(f, g.wire)) {
+			f.Add(v)
+		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m, again Message

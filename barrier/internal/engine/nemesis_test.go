@@ -42,6 +42,9 @@ func (r *run) chooseNemesis(n int) {
 	if n <= 9 && r.often(.3) {
 		r.barriers += r.rng.Uint32N(100)
 	}
+	if n <= 9 && r.often(.1) {
+		r.barriers += r.rng.Uint32N(3000)
+	}
 	if r.often(.25) {
 		r.points = map[string]uint64{}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -330,7 +331,9 @@ func TestOwnAnnouncementComesBack(t *testing.T) {
 
 // What is read can be written and read again, and is the same; if the name is printable, byte by byte.
 func FuzzParse(f *testing.F) {
-	f.Add(announce(station(1, 2), 3, true).Append(nil))
+	for _, v := range fuzzseed.Variants(announce(station(1, 2), 3, true).Append(nil)) {
+		f.Add(v)
+	}
 	f.Add((&Announcement{Size: 1, MACs: station(0, 1).MACs, Name: "a\x1b\xff"}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Parse(b)

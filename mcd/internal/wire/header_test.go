@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/crc32c"
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 )
 
 // The golden vectors of docs/wire-format.md, byte by byte.
@@ -140,6 +141,13 @@ func FuzzParse(f *testing.F) {
 	for _, g := range golden {
 		b := make([]byte, HeaderLen+len(g.payload))
 		Put(b, &g.header, []byte(g.payload))
+		for _, v := range fuzzseed.Variants(b) {
+			f.Add(v)
+		}
+		other := g.header // whole, and of a kind that there is not
+		other.Kind = Reply + 1
+		b = make([]byte, HeaderLen+len(g.payload))
+		Put(b, &other, []byte(g.payload))
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/fuzzseed"
 )
 
 // FuzzParse: put writes what Parse has read.
@@ -15,6 +17,13 @@ func FuzzParse(f *testing.F) {
 	b = make([]byte, maxAckLen)
 	(&Header{Kind: Ack, Src: 1, Dst: 2, Ack: 4, SACK: SACK{3: 5}}).put(b)
 	f.Add(b)
+	for kind := Data; kind < kinds; kind++ {
+		long := make([]byte, 100)
+		h := Header{Kind: kind, Src: 1, Dst: 2}
+		for _, v := range fuzzseed.Variants(long[:h.put(long)]) {
+			f.Add(v)
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h Header
 		if Parse(b, &h) != nil {

@@ -1,0 +1,159 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed testdata/coverage.txt
+var coverageText string
+
+// covered is what the corpus of a package's fuzz targets has to reach.
+type covered struct {
+	pkg     string
+	parsers []string // functions of which each line is reached
+	floor   float64  // percent of the package's statements
+}
+
+// parseCoverage reads the list: a package, the percentage, and parsers.
+func parseCoverage(text string) (all []covered, err error) {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) < 2 {
+			return nil, fmt.Errorf("coverage: line %q (want a package, percent, and parsers)", line)
+		}
+		floor, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("coverage: line %q: %w", line, err)
+		}
+		all = append(all, covered{fields[0], fields[2:], floor})
+	}
+	return all, nil
+}
+
+var coverLine = regexp.MustCompile(`^(\S+):\d+:\s+(\S+)\s+([\d.]+)%$`)
+
+// check says what of a package's corpus is too little, given "go tool cover -func".
+func (c *covered) check(functions string) (total float64, err error) {
+	reached := map[string]float64{}
+	lines := bufio.NewScanner(strings.NewReader(functions))
+	for lines.Scan() {
+		if f := strings.Fields(lines.Text()); len(f) == 3 && f[0] == "total:" {
+			total, err = strconv.ParseFloat(strings.TrimSuffix(f[2], "%"), 64)
+			if err != nil {
+				return 0, fmt.Errorf("coverage: line %q: %w", lines.Text(), err)
+			}
+		}
+		if m := coverLine.FindStringSubmatch(lines.Text()); m != nil {
+			percent, _ := strconv.ParseFloat(m[3], 64) // the expression lets numbers pass alone
+			name := strings.TrimSuffix(filepath.Base(m[1]), ".go") + "." + m[2]
+			reached[name] = percent
+		}
+	}
+	var errs []error
+	for _, name := range c.parsers {
+		percent, is := reached[name]
+		if !is || percent < 100 {
+			errs = append(errs, fmt.Errorf("%s: the corpus reaches %.1f %% of %s (want 100 %%; there: %t)",
+				c.pkg, percent, name, is))
+		}
+	}
+	if total < c.floor {
+		errs = append(errs, fmt.Errorf("%s: the corpus reaches %.1f %% of all statements (want %.1f %%)",
+			c.pkg, total, c.floor))
+	}
+	return total, errors.Join(errs...)
+}
+
+// workCorpus measures what the corpora reach: a fuzz target that is broken, or that no longer gets
+// anywhere, shows here.
+func workCorpus(ctx context.Context, w *workshop, _, _ uint64) (r result, err error) {
+	all, err := parseCoverage(coverageText)
+	if err != nil {
+		return r, err
+	}
+	r.figures = map[string]uint64{}
+	var errs []error
+	for i := range all {
+		c := &all[i]
+		profile := filepath.Join(w.dir, "cover.out")
+		test := w.command(ctx, "go", "test", "./"+c.pkg, "-run", "^Fuzz", "-count=1", "-coverprofile", profile)
+		out, err := test.CombinedOutput()
+		if err != nil {
+			return r, fmt.Errorf("corpus of %s: %w\n%s", c.pkg, err, out)
+		}
+		functions, err := w.command(ctx, "go", "tool", "cover", "-func", profile).Output()
+		if err != nil {
+			return r, fmt.Errorf("coverage of %s: %w", c.pkg, err)
+		}
+		total, err := c.check(string(functions))
+		errs = append(errs, err)
+		r.figures["corpora"]++
+		r.figures["parsers reached by their corpus"] += uint64(len(c.parsers))
+		r.figures["corpus percent max: "+c.pkg] = uint64(math.Round(total))
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.violation = &violation{Repeat: `go run ./bench/campaign --commit --layer "L4 corpus"`, Output: err.Error()}
+	}
+	return r, nil
+}
+
+// fuzzTarget is one that fuzzing runs.
+type fuzzTarget struct{ pkg, name string }
+
+// fuzzTargets finds those of the tree.
+func fuzzTargets(ctx context.Context, w *workshop) (all []fuzzTarget, err error) {
+	out, err := w.command(ctx, "git", "grep", "--name-only", "-e", "^func Fuzz", "--", "*_test.go").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find fuzz targets: %w", err)
+	}
+	for _, file := range strings.Fields(string(out)) {
+		found, err := w.command(ctx, "git", "grep", "-h", "-o", "-E", `^func Fuzz\w+`, "--", file).Output()
+		if err != nil {
+			return nil, fmt.Errorf("find fuzz targets of %s: %w", file, err)
+		}
+		for line := range strings.Lines(string(found)) {
+			name := strings.TrimSpace(strings.TrimPrefix(line, "func "))
+			all = append(all, fuzzTarget{filepath.Dir(file), name})
+		}
+	}
+	slices.SortFunc(all, func(a, b fuzzTarget) int { return strings.Compare(a.pkg+a.name, b.pkg+b.name) })
+	return all, nil
+}
+
+// fuzzSeconds is how long a piece fuzzes one target. The next piece takes the next one: what was
+// found stays in Go's cache.
+const fuzzSeconds = 60
+
+func workFuzz(ctx context.Context, w *workshop, cursor, _ uint64) (r result, err error) {
+	all, err := fuzzTargets(ctx, w)
+	if err != nil {
+		return r, err
+	}
+	t := all[cursor%uint64(len(all))]
+	args := []string{"test", "./" + t.pkg, "-run", "^$", "-fuzz", "^" + t.name + "$", "-parallel", "1",
+		"-fuzztime", fmt.Sprintf("%ds", fuzzSeconds)}
+	out, err := w.command(ctx, "go", args...).CombinedOutput()
+	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds, "fuzz targets max": uint64(len(all))}
+	// Go's fuzzer now and then reports the end of its time as a failure, without a failing input.
+	if text := string(out); err != nil && strings.Contains(text, "Failing input") {
+		r.violation = &violation{Repeat: "go " + strings.Join(args, " "), Output: tail(text, 4000)}
+	} else if err != nil && !strings.Contains(text, "context deadline exceeded") {
+		return r, fmt.Errorf("fuzz %s of %s: %w\n%s", t.name, t.pkg, err, out)
+	}
+	return r, nil
+}

@@ -1,0 +1,38 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCoverage(t *testing.T) {
+	all, err := parseCoverage("# x\na/b 50 file.Parse\n")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	for _, c := range []struct{ functions, want string }{
+		{"m/a/b/file.go:9:\tParse\t100.0%\ntotal:\t(statements)\t50.0%\n", ""},
+		{"m/a/b/file.go:9:\tParse\t99.9%\ntotal:\t(statements)\t50.0%\n", "99.9 % of file.Parse"},
+		{"m/a/b/other.go:9:\tParse\t100.0%\ntotal:\t(statements)\t50.0%\n", "there: false"},
+		{"m/a/b/file.go:9:\tParse\t100.0%\ntotal:\t(statements)\t49.9%\n", "49.9 % of all"},
+	} {
+		_, err := all[0].check(c.functions)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.functions, err, c.want)
+		}
+	}
+	for _, text := range []string{"a\n", "a b\n"} {
+		if _, err := parseCoverage(text); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+func TestFuzzTargets(t *testing.T) {
+	all, err := fuzzTargets(t.Context(), &workshop{root: absolute(t, treeRoot)})
+	if err != nil || len(all) < fuzzTargetCount {
+		t.Errorf("%d targets, %v; fuzzTargetCount is %d", len(all), err, fuzzTargetCount)
+	}
+}
