@@ -97,10 +97,13 @@ func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Repo
 	next, r, err := optimize.Plan(c.topology, c.mean, c.plan, optimize.Options{
 		PerChange: perChange, Keep: c.keep(now), Batch: c.cfg.MaxChanges,
 		MinGain: c.cfg.Gain, GainPerChange: c.cfg.Cost,
-		Effort: max(1, min(triesPerPath*len(c.mean)*len(c.topology.VLANs), maxEffort)),
+		Effort: effort(len(c.mean), len(c.topology.VLANs)),
 	})
 	return next, r, err == nil && len(r.Changes) > 0
 }
+
+// effort is that of a period's search.
+func effort(flows, vids int) int { return max(1, min(triesPerPath*flows*vids, maxEffort)) }
 
 // keep returns the test for pairs that are left alone: those that rest, and those with a node whose
 // counters are missing.

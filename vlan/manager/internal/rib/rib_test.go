@@ -339,3 +339,44 @@ func TestRoutesAreSorted(t *testing.T) {
 		t.Errorf("%v", routes)
 	}
 }
+
+// An error lists 16 VIDs of the plan, and counts the others.
+func TestErrorsListSomeVIDs(t *testing.T) {
+	for vids, want := range map[int]string{15: "14, 15)", 16: "15, 16)", 17: "15, 16, and 1 more)", 20: "15, 16, and 4 more)"} {
+		p := &plan.Plan{Nodes: []plan.Node{{MAC: transport.MAC{2, 0, 0, 0, 0, 1}, VID: 1}, {MAC: transport.MAC{2, 0, 0, 0, 0, 2}, VID: 1}}}
+		for v := range vids {
+			p.VIDs = append(p.VIDs, transport.VID(v+1))
+		}
+		r := rib.New(p.Nodes[0].MAC)
+		if _, err := r.SetPlan(p); err != nil {
+			t.Fatal(err)
+		}
+		changed, ignored, err := r.Add(rib.Operator, 1, []rib.Change{{A: p.Nodes[0].MAC, B: p.Nodes[1].MAC, VID: 99}})
+		if err == nil || !strings.HasSuffix(err.Error(), want) || changed != nil || ignored != 0 {
+			t.Errorf("%d VIDs: %v, %d, %v; want %s", vids, changed, ignored, err, want)
+		}
+	}
+}
+
+// Withdrawing tells of the routes in the order of their destinations.
+func TestWithdrawnRoutesAreSorted(t *testing.T) {
+	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for i := range 60 {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	r := rib.New(p.Nodes[0].MAC)
+	if _, err := r.SetPlan(p); err != nil {
+		t.Fatal(err)
+	}
+	var changes []rib.Change
+	for _, n := range p.Nodes[1:] {
+		changes = append(changes, rib.Change{A: p.Nodes[0].MAC, B: n.MAC, VID: 2})
+	}
+	if _, _, err := r.Add(7, 1, changes); err != nil {
+		t.Fatal(err)
+	}
+	changed := r.Withdraw(7)
+	if len(changed) != 59 || !slices.IsSortedFunc(changed, func(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }) {
+		t.Errorf("%d: %v", len(changed), changed)
+	}
+}

@@ -1,0 +1,242 @@
+package control
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
+)
+
+// The defaults are those that the documents name.
+func TestDefaults(t *testing.T) {
+	f := FailoverConfig{VIDs: []transport.VID{1}}
+	if err := f.complete(); err != nil {
+		t.Fatal(err)
+	}
+	if DefaultProbe != 100*time.Millisecond || f.Probe != DefaultProbe || f.StandbyInterval != time.Second ||
+		f.Timeout != 50*time.Millisecond || f.Misses != 3 || f.WaitToRestore != 5*time.Second {
+		t.Errorf("%+v", f)
+	}
+	var c ControllerConfig
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	want := ControllerConfig{Period: time.Second, Weight: 0.5, Gain: 0.1, Cost: 0.002, Hysteresis: 3, MaxChanges: 8, FlapDamping: 10 * time.Second, MinUtilization: 0.1}
+	if c != want {
+		t.Errorf("%+v, want %+v", c, want)
+	}
+}
+
+// Each field is taken up to its bounds, and refused beyond them.
+func TestControllerConfigBounds(t *testing.T) {
+	for _, c := range []struct {
+		cfg  ControllerConfig
+		good bool
+	}{
+		{ControllerConfig{Hysteresis: 1}, true}, {ControllerConfig{Hysteresis: 60}, true}, {ControllerConfig{Hysteresis: 61}, false}, {ControllerConfig{Hysteresis: -1}, false},
+		{ControllerConfig{MaxChanges: 1}, true}, {ControllerConfig{MaxChanges: -1}, false},
+		{ControllerConfig{Weight: 1}, true}, {ControllerConfig{Weight: 1.01}, false}, {ControllerConfig{Weight: -0.1}, false}, {ControllerConfig{Weight: math.NaN()}, false},
+		{ControllerConfig{Gain: 0.99}, true}, {ControllerConfig{Gain: 1}, false}, {ControllerConfig{Gain: -0.1}, false},
+		{ControllerConfig{Cost: 0.99}, true}, {ControllerConfig{Cost: 1}, false}, {ControllerConfig{Cost: -1}, false},
+		{ControllerConfig{MinUtilization: -0.1}, false}, {ControllerConfig{MinUtilization: 5}, true},
+		{ControllerConfig{FlapDamping: -1}, false}, {ControllerConfig{FlapDamping: 1}, true}, {ControllerConfig{Period: -1}, false}, {ControllerConfig{Period: 1}, true},
+	} {
+		if err := c.cfg.complete(); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c.cfg, err)
+		}
+	}
+}
+
+// A pair that changes rests for FlapDamping; if it changes soon after, for twice as long each time,
+// up to a bound; long after, for FlapDamping again.
+func TestPairsRestLongerEachTime(t *testing.T) {
+	c := &Controller{cfg: ControllerConfig{FlapDamping: time.Second}, rests: make(map[plan.Pair]rest)}
+	p := plan.Pair{A: 1, B: 2}
+	now := monotime.At(time.Hour)
+	length := time.Second
+	for range 10 {
+		c.dampen(now, p)
+		if got := c.rests[p].until.Sub(now); got != length {
+			t.Fatalf("rests for %v, want %v", got, length)
+		}
+		now = c.rests[p].until.Add(c.rests[p].length) // just soon enough
+		length = min(2*length, 64*time.Second)
+	}
+	c.dampen(now, p)
+	now = c.rests[p].until.Add(c.rests[p].length + 1)
+	c.dampen(now, p)
+	if got := c.rests[p].until.Sub(now); got != time.Second {
+		t.Errorf("long after: rests for %v", got)
+	}
+	if other := (plan.Pair{A: 1, B: 3}); c.rests[other] != (rest{}) {
+		t.Error("another pair rests")
+	}
+}
+
+func meterOf(t *testing.T) (*topology.Topology, meter) {
+	t.Helper()
+	network, err := topology.Parse("flat:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network, newMeter(network)
+}
+
+// A node is missing in a period without a sample of it, its last rates count for three periods, and
+// no longer.
+func TestMeterMissesNodes(t *testing.T) {
+	_, m := meterOf(t)
+	now := monotime.At(time.Hour)
+	read := func(node int, bytes uint64) {
+		t.Helper()
+		if err := m.observe(Sample{Node: node, At: now, Sent: []SentTo{{Node: 2, VID: 1, Bytes: bytes}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o, ok := m.endPeriod(); ok || !slices.Equal(o.missing, []bool{true, true, true}) {
+		t.Errorf("no sample: %v, %v", o.missing, ok)
+	}
+	read(0, 1000)
+	if o, ok := m.endPeriod(); ok || !slices.Equal(o.missing, []bool{false, true, true}) {
+		t.Errorf("one sample: %v, %v", o.missing, ok)
+	}
+	now = now.Add(time.Second)
+	read(0, 2000)
+	o, ok := m.endPeriod()
+	if !ok || len(o.flows) != 1 || o.flows[0] != (traffic.Flow{From: 0, To: 2, Rate: 8000}) || o.vids[plan.Pair{A: 0, B: 2}] != 1 {
+		t.Errorf("two samples: %+v, %v", o, ok)
+	}
+	for k := range 4 {
+		o, _ := m.endPeriod()
+		if !o.missing[0] || (len(o.flows) == 1) != (k < 3) {
+			t.Errorf("%d periods without a sample: %+v", k+1, o)
+		}
+	}
+}
+
+// A destination that is sent to by several VIDs has none of its own, unless nearly all is by one.
+func TestMeterFindsTheVIDInUse(t *testing.T) {
+	for _, c := range []struct {
+		first, second uint64
+		want          transport.VID
+	}{{1000, 0, 1}, {0, 1000, 2}, {500, 500, several}, {900, 100, 1}, {890, 110, several}, {110, 890, several}, {100, 900, 2}} {
+		_, m := meterOf(t)
+		for k := range uint64(2) {
+			s := Sample{Node: 0, At: monotime.At(time.Duration(k+1) * time.Second),
+				Sent: []SentTo{{Node: 1, VID: 1, Bytes: k * c.first}, {Node: 1, VID: 2, Bytes: k * c.second}}}
+			if err := m.observe(s); err != nil {
+				t.Fatal(err)
+			}
+			o, ok := m.endPeriod()
+			if got := o.vids[plan.Pair{A: 0, B: 1}]; ok && got != c.want {
+				t.Errorf("%d and %d bytes: VID %d, want %d", c.first, c.second, got, c.want)
+			}
+		}
+	}
+}
+
+// A counter that rises by more than its cable carries is broken: the rate before counts.
+func TestMeterDoesNotBelieveTheImpossible(t *testing.T) {
+	network, m := meterOf(t)
+	bytes := uint64(0)
+	var o observation
+	for k, rise := range []uint64{0, 4000, 1 << 60, 4000} {
+		bytes += rise
+		s := Sample{Node: 0, At: monotime.At(time.Duration(2*k+1) * time.Second), Sent: []SentTo{{Node: 1, VID: 1, Bytes: bytes}}}
+		if err := m.observe(s); err != nil {
+			t.Fatal(err)
+		}
+		o, _ = m.endPeriod()
+		if k > 0 && (len(o.flows) != 1 || o.flows[0].Rate != 16000) {
+			t.Errorf("reading %d: %v, want 16 kbit/s (a cable has %v)", k, o.flows, network.Hosts[0].Rate)
+		}
+	}
+}
+
+// What was known of a flow is forgotten when it pauses, but not while its node cannot be read.
+func TestDemandOfAPausedFlowIsForgotten(t *testing.T) {
+	network, _ := meterOf(t)
+	e := newDemandEstimator(network)
+	flow := traffic.Flow{From: 0, To: 1}
+	for _, c := range []struct {
+		seen observation
+		kept bool
+	}{
+		{observation{flows: traffic.Matrix{{From: 0, To: 1, Rate: 5}}, missing: make([]bool, 3)}, true},
+		{observation{missing: []bool{true, false, false}}, true},
+		{observation{missing: make([]bool, 3)}, false},
+	} {
+		e.known[flow] = 1000
+		held := make([]bool, len(c.seen.flows))
+		for i := range held {
+			held[i] = true
+		}
+		e.learn(c.seen, held)
+		if _, kept := e.known[flow]; kept != c.kept {
+			t.Errorf("%+v: kept %v", c.seen, kept)
+		}
+	}
+}
+
+// The search of a period grows with the flows and the VIDs, up to a bound.
+func TestEffort(t *testing.T) {
+	for _, c := range [][3]int{{0, 4, 1}, {1, 1, 50}, {10, 4, 2000}, {1 << 20, 4, 1048576}} {
+		if got := effort(c[0], c[1]); got != c[2] {
+			t.Errorf("%d flows, %d VIDs: %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// An advertisement with no path, with more than there can be, or with fewer than it says is none.
+func TestAdvertisementsThatAreNone(t *testing.T) {
+	body := func(version byte, count, entries int) []byte {
+		return append([]byte{version, byte(count), 0, 1, 0, 0, 0, 9}, make([]byte, 2*entries)...)
+	}
+	for _, c := range []struct {
+		name string
+		body []byte
+		good bool
+	}{
+		{"one path", body(adVersion, 1, 1), true}, {"as many as there can be", body(adVersion, 64, 64), true}, {"more follows", body(adVersion, 1, 2), true},
+		{"empty", nil, false}, {"cut in its head", body(adVersion, 1, 0)[:7], false}, {"no path", body(adVersion, 0, 1), false},
+		{"too many", body(adVersion, 65, 65), false}, {"an entry is missing", body(adVersion, 2, 1), false}, {"half an entry", body(adVersion, 1, 1)[:9], false},
+		{"another version", body(adVersion+1, 1, 1), false},
+	} {
+		var ad advertisement
+		if got := ad.parse(c.body); got != c.good || got && (ad.choice != 1 || ad.number != 9) {
+			t.Errorf("%s: %v, %+v", c.name, got, ad)
+		}
+	}
+}
+
+// Of a peer's probes each newer one counts, and none twice.
+func TestHeardTakesEachNewerProbe(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(high, FailoverConfig{VIDs: []transport.VID{10, 20, 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, low, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	hear := func(number uint32, choice, want transport.VID) {
+		t.Helper()
+		body := []byte{adVersion, 3, 0, byte(choice), byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number), 0, 10, 0, 20, 0, 30}
+		f.Heard(now, low, 1, body, nil)
+		if got, _ := f.VID(low); got != want {
+			t.Errorf("probe %d says VID %d: VID %d, want %d", number, choice, got, want)
+		}
+	}
+	hear(5, 20, 20)
+	hear(6, 30, 30)
+	hear(6, 20, 30)
+	hear(5, 10, 30)
+	hear(7, 10, 10)
+}
