@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the generated pages of docs/ anew")
@@ -167,6 +168,31 @@ func TestDocs_LabelledAndListed(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
+// anchors returns the anchors of a page's headings, as GitHub makes them.
+func anchors(t *testing.T, page string) (all []string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		title, isHeading := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !isHeading || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		slug := strings.Map(func(c rune) rune {
+			switch {
+			case c == ' ':
+				return '-'
+			case c == '-' || c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c):
+				return unicode.ToLower(c)
+			}
+			return -1
+		}, strings.TrimSpace(title))
+		all = append(all, "#"+slug)
+	}
+	return all
+}
+
 // Links between the documents lead somewhere.
 func TestDocs_LinksResolve(t *testing.T) {
 	var pages []string
@@ -187,8 +213,11 @@ func TestDocs_LinksResolve(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(path.Join(path.Dir(page), m[1])); err != nil {
+			target := path.Join(path.Dir(page), m[1])
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: link to %s: %v", page, m[1], err)
+			} else if m[2] != "" && !slices.Contains(anchors(t, target), m[2]) {
+				t.Errorf("%s: %s has no heading %s (it has %v)", page, m[1], m[2], anchors(t, target))
 			}
 		}
 	}
