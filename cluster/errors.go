@@ -38,7 +38,7 @@ func (e *MismatchError) Error() string {
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
 // IncompleteError says which nodes were heard and which were not. It is ErrIncomplete, it is
-// ErrVersion if Foreign is set, and it wraps the context's error.
+// ErrVersion if Foreign is set, mcd.ErrKeyMismatch if Keys is, and it wraps the context's error.
 type IncompleteError struct {
 	Cluster        mcd.ClusterID
 	Links          []transport.MAC // on which this node listened
@@ -46,6 +46,7 @@ type IncompleteError struct {
 	Missing        []mcd.NodeID
 	Foreign        transport.MAC // a node with another wire version, if one was heard
 	ForeignVersion int
+	Keys           error // mcd.ErrKeyMismatch, if a node with other keys was heard, or with none
 	Err            error
 }
 
@@ -61,6 +62,8 @@ func (e *IncompleteError) Error() string {
 	fmt.Fprintf(&b, "cluster %d: %v: nodes missing: %s; heard: %s", e.Cluster, e.Err, missing, heard)
 	fmt.Fprintf(&b, "; listened on %v", e.Links)
 	switch {
+	case e.Keys != nil:
+		fmt.Fprintf(&b, "; %v", e.Keys)
 	case e.ForeignVersion != 0:
 		fmt.Fprintf(&b, "; %v uses wire version %d, this program version %d: bring both up to date",
 			e.Foreign, e.ForeignVersion, mcd.WireVersion)
@@ -88,7 +91,8 @@ func list[T any](all []T, text func(T) string) string {
 
 // Is makes errors.Is hold for ErrIncomplete, and for ErrVersion where it applies.
 func (e *IncompleteError) Is(target error) bool {
-	return target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0
+	return target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0 ||
+		target == mcd.ErrKeyMismatch && e.Keys != nil
 }
 
 // Unwrap returns the context's error.
@@ -131,6 +135,9 @@ func (m *Membership) incomplete(cause error) error {
 	m.mu.Unlock()
 	if from, version, ok := m.ep.Foreign(); ok {
 		e.Foreign, e.ForeignVersion = from, version
+	}
+	if e.Keys = m.ep.KeyMismatch(); e.Keys != nil {
+		e.Foreign, e.ForeignVersion = transport.MAC{}, 0
 	}
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,7 @@ func ReadHostfile(path string) ([]Host, error) {
 //	0         02:00:00:00:00:01   eth0
 //	0         02:00:00:00:01:01   eth1       # a second line for a number is its second NIC
 //	1         node1               eth0       # the MAC is found by discovery
+//	key-file  /etc/rawlane/key               # frames are authenticated: HostfileKeyFile
 //
 // The interface may be left out if a host has only one that can be used. The nodes are returned in
 // the order of their numbers, which must be 0 to n-1. The name is for messages.
@@ -73,6 +75,32 @@ func ReadHostfile(path string) ([]Host, error) {
 // node that has no line.
 func ParseHostfile(name string, r io.Reader) ([]Host, error) {
 	p := &hostfileParser{file: name, lineOf: make(map[transport.MAC]int)}
+	if err := p.read(r); err != nil {
+		return nil, err
+	}
+	return p.finish()
+}
+
+// HostfileKeyFile returns the key file that a host file names, for mcd.Config.KeyFile: "" if it
+// names none. A relative name is in the host file's folder. Errors as of ReadHostfile.
+func HostfileKeyFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	p := &hostfileParser{file: path, lineOf: make(map[transport.MAC]int)}
+	if err := p.read(f); err != nil {
+		return "", err
+	}
+	if p.keyFile == "" || filepath.IsAbs(p.keyFile) {
+		return p.keyFile, nil
+	}
+	return filepath.Join(filepath.Dir(path), p.keyFile), nil
+}
+
+// read reads all lines.
+func (p *hostfileParser) read(r io.Reader) error {
 	var faults []error
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -89,12 +117,23 @@ func ParseHostfile(name string, r io.Reader) ([]Host, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, p.line+1, err)
+		return fmt.Errorf("%s:%d: %w", p.file, p.line+1, err)
 	}
 	if len(faults) > 0 { // what is missing may stand on these lines
-		return nil, errors.Join(faults...)
+		return errors.Join(faults...)
 	}
-	return p.finish()
+	return nil
+}
+
+// keyFileWord begins the line of a host file that names the key file.
+const keyFileWord = "key-file"
+
+func (p *hostfileParser) setKeyFile(fields []string) error {
+	if len(fields) != 2 || p.keyFile != "" {
+		return p.fault("%s: %d names (want one, on one line)", keyFileWord, len(fields)-1)
+	}
+	p.keyFile = fields[1]
+	return nil
 }
 
 const (
@@ -105,10 +144,11 @@ const (
 )
 
 type hostfileParser struct {
-	file   string
-	line   int
-	hosts  []Host
-	lineOf map[transport.MAC]int
+	file    string
+	line    int
+	keyFile string
+	hosts   []Host
+	lineOf  map[transport.MAC]int
 }
 
 func (p *hostfileParser) fault(format string, args ...any) error {
@@ -116,6 +156,9 @@ func (p *hostfileParser) fault(format string, args ...any) error {
 }
 
 func (p *hostfileParser) add(fields []string) error {
+	if fields[0] == keyFileWord {
+		return p.setKeyFile(fields)
+	}
 	if len(fields) < 2 || len(fields) > 3 {
 		return p.fault("%d fields (want 2 or 3: number, MAC or host name, interface)", len(fields))
 	}

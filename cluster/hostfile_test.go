@@ -3,7 +3,10 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -147,4 +150,32 @@ func FuzzHostfile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A host file may name the cluster's key file, once.
+func TestHostfileKeyFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "hosts")
+	for _, c := range []struct{ text, want, fault string }{
+		{"0 a\n1 b\n", "", ""},
+		{"key-file key\n0 a\n1 b\n", filepath.Join(dir, "key"), ""},
+		{"0 a\n1 b\nkey-file /etc/key # here\n", "/etc/key", ""},
+		{"0 a\nkey-file\n", "", "hosts:2: key-file: 0 names"},
+		{"0 a\nkey-file x y\n", "", "hosts:2: key-file: 2 names"},
+		{"key-file x\nkey-file y\n", "", "hosts:2: key-file"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := HostfileKeyFile(path)
+		if got != c.want || (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%q: %q, %v; want %q, %q", c.text, got, err, c.want, c.fault)
+		}
+		if _, err := ReadHostfile(path); (err == nil) != (c.fault == "") {
+			t.Errorf("%q: ReadHostfile: %v", c.text, err)
+		}
+	}
+	if _, err := HostfileKeyFile(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
 }

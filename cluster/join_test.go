@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
@@ -273,13 +274,55 @@ func TestOtherWireVersion(t *testing.T) {
 		old := s.links()[0]
 		defer old.Close()
 		e := s.node(mcd.Config{Node: 0})
-		frame := transport.Frame{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: append([]byte{0x23}, make([]byte, 60)...)}
+		frame := transport.Frame{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: append([]byte{0x33}, make([]byte, 60)...)}
 		if _, err := old.Send([]transport.Frame{frame}); err != nil {
 			t.Fatal(err)
 		}
 		r := joinAll([]*mcd.Endpoint{e}, 2, time.Second)[0]
-		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" uses wire version 2") {
+		if !errors.Is(r.err, cluster.ErrVersion) || !strings.Contains(r.err.Error(), old.MAC().String()+" uses wire version 3") {
 			t.Error(r.err)
+		}
+	})
+}
+
+// Nodes of which one has a key, or another one, do not meet, and each says why.
+func TestOtherKeys(t *testing.T) {
+	key := func(n byte) *keyring.Ring { return &keyring.Ring{Keys: []keyring.Key{{n}}} }
+	for _, c := range []struct {
+		name string
+		keys [2]*keyring.Ring
+		want [2]string
+	}{
+		{"one has none", [2]*keyring.Ring{key(1), nil},
+			[2]string{"has no key, and this node has one", "has a key, and this node has none"}},
+		{"they differ", [2]*keyring.Ring{key(1), key(2)}, [2]string{"has another key", "has another key"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSegment(t, 1)
+			nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0, Keys: c.keys[0]}), s.node(mcd.Config{Node: 1, Keys: c.keys[1]})}
+			for k, r := range joinAll(nodes, 2, time.Second) {
+				if !errors.Is(r.err, mcd.ErrKeyMismatch) || !errors.Is(r.err, cluster.ErrIncomplete) ||
+					!strings.Contains(r.err.Error(), nodes[1-k].MAC(0).String()+" "+c.want[k]) {
+					t.Errorf("%s: node %d: %v", c.name, k, r.err)
+				}
+			}
+		})
+	}
+}
+
+// With one key they meet, and exchange.
+func TestSameKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 2)
+		keys := &keyring.Ring{Keys: []keyring.Key{{1}}, Encrypt: true}
+		var nodes []*mcd.Endpoint
+		for k := range 5 {
+			nodes = append(nodes, s.node(mcd.Config{Node: mcd.NodeID(k), Keys: keys}))
+		}
+		for _, r := range joinAll(nodes, len(nodes), time.Minute) {
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
 		}
 	})
 }

@@ -6,17 +6,22 @@
 -- Filters: rawlane, rawlane.from == 3, rawlane.dst_port == 7, rawlane.checksum.status == "bad", ...
 
 local ETHERTYPE = 0x88b5
-local VERSION = 1
-local HEADER_LEN = 20
+local VERSION, AUTH_VERSION = 1, 2
+local HEADER_LENS = { [1] = 20, [2] = 48 }
 local PROBE_HEAD_LEN = 16
 
 local rawlane = Proto("rawlane", "rawlane message")
 
-local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "reply" }
+local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "reply", [6] = "contact" }
 
 local f = rawlane.fields
 f.version   = ProtoField.uint8("rawlane.version", "Version", base.DEC, nil, 0xf0)
 f.kind      = ProtoField.uint8("rawlane.kind", "Kind", base.DEC, kinds, 0x0f)
+f.encrypted = ProtoField.bool("rawlane.encrypted", "Encrypted", 8, nil, 0x02)
+f.key       = ProtoField.uint8("rawlane.key", "Key", base.DEC, nil, 0xf0)
+f.sender    = ProtoField.uint64("rawlane.incarnation", "Incarnation of the sender's link", base.HEX)
+f.counter   = ProtoField.uint64("rawlane.counter", "Counter", base.DEC)
+f.tag       = ProtoField.bytes("rawlane.tag", "Tag (AES-GCM, not checked)")
 f.tagged    = ProtoField.bool("rawlane.tagged", "Sent with a VLAN tag", 8, nil, 0x01)
 f.dst_port  = ProtoField.uint8("rawlane.dst_port", "Destination port")
 f.src_port  = ProtoField.uint8("rawlane.src_port", "Source port")
@@ -69,7 +74,7 @@ end
 -- The checksum covers the header without the checksum itself, then the payload.
 local function checksum(buffer, payload_len)
   local c = crc_update(0xffffffff, buffer(0, 16):bytes())
-  if payload_len > 0 then c = crc_update(c, buffer(HEADER_LEN, payload_len):bytes()) end
+  if payload_len > 0 then c = crc_update(c, buffer(HEADER_LENS[VERSION], payload_len):bytes()) end
   c = bit.bnot(c)
   return c < 0 and c + 0x100000000 or c
 end
@@ -92,7 +97,7 @@ end
 function rawlane.dissector(buffer, pinfo, root)
   pinfo.cols.protocol = "rawlane"
   local tree = root:add(rawlane, buffer())
-  if buffer:len() < HEADER_LEN then
+  if buffer:len() < HEADER_LENS[VERSION] then
     tree:add_proto_expert_info(e.short)
     return buffer:len()
   end
@@ -100,11 +105,18 @@ function rawlane.dissector(buffer, pinfo, root)
   tree:add(f.version, buffer(0, 1))
   tree:add(f.kind, buffer(0, 1))
   local first = buffer(0, 1):uint()
-  if bit.rshift(first, 4) ~= VERSION then
+  local version = bit.rshift(first, 4)
+  local header_len = HEADER_LENS[version]
+  if not header_len then
     tree:add_proto_expert_info(e.version)
-    pinfo.cols.info = "version " .. bit.rshift(first, 4)
+    pinfo.cols.info = "version " .. version
     return buffer:len()
   end
+  if buffer:len() < header_len then
+    tree:add_proto_expert_info(e.short)
+    return buffer:len()
+  end
+  local encrypted = version == AUTH_VERSION and bit.band(buffer(1, 1):uint(), 2) ~= 0
 
   local kind = bit.band(first, 0x0f)
   local to = buffer(6, 2):uint()
@@ -117,7 +129,7 @@ function rawlane.dissector(buffer, pinfo, root)
   if kind == 2 then
     tree:add(f.group, buffer(6, 2))
     destination = "group " .. to .. ":" .. dst_port
-  elseif kind == 3 then
+  elseif kind == 3 or kind == 6 then
     destination = "all:" .. dst_port
   else
     tree:add(f.to, buffer(6, 2))
@@ -130,27 +142,36 @@ function rawlane.dissector(buffer, pinfo, root)
     tree:add(f.dei, buffer(14, 2))
     tree:add(f.vid, buffer(14, 2))
   end
-  tree:add(f.checksum, buffer(16, 4))
+  if version == AUTH_VERSION then
+    tree:add(f.encrypted, buffer(1, 1))
+    tree:add(f.key, buffer(1, 1))
+    tree:add(f.sender, buffer(16, 8))
+    tree:add(f.counter, buffer(24, 8))
+    tree:add(f.tag, buffer(32, 16))
+  else
+    tree:add(f.checksum, buffer(16, 4))
+  end
 
   local length = buffer(12, 2):uint()
-  local there = buffer:len() - HEADER_LEN
+  local there = buffer:len() - header_len
   local payload_len = math.min(length, there)
   if length > there then
     tree:add_proto_expert_info(e.length)
+  elseif version == AUTH_VERSION then -- to check the tag takes the key
   elseif buffer(16, 4):uint() == checksum(buffer, length) then
     tree:add(f.status, buffer(16, 4), "good"):set_generated()
   else
     tree:add(f.status, buffer(16, 4), "bad"):set_generated()
     tree:add_proto_expert_info(e.checksum)
   end
-  if not kinds[kind] then tree:add_proto_expert_info(e.kind) end
+  if not kinds[kind] or kind == 6 and version == VERSION then tree:add_proto_expert_info(e.kind) end
 
   local about = ""
-  if (kind == 4 or kind == 5) and payload_len >= PROBE_HEAD_LEN then
-    about = probe_head(kind, buffer(HEADER_LEN, PROBE_HEAD_LEN), tree)
+  if (kind == 4 or kind == 5) and payload_len >= PROBE_HEAD_LEN and not encrypted then
+    about = probe_head(kind, buffer(header_len, PROBE_HEAD_LEN), tree)
   end
-  if payload_len > 0 then tree:add(f.payload, buffer(HEADER_LEN, payload_len)) end
-  if there > payload_len then tree:add(f.padding, buffer(HEADER_LEN + payload_len)) end
+  if payload_len > 0 then tree:add(f.payload, buffer(header_len, payload_len)) end
+  if there > payload_len then tree:add(f.padding, buffer(header_len + payload_len)) end
   local line = string.format("%d:%d -> %s%s %d bytes", buffer(4, 2):uint(), src_port, destination, about, length)
   pinfo.cols.info = line
   tree:append_text(", " .. line)

@@ -26,15 +26,22 @@ type PingReply struct {
 type NoAnswerError struct {
 	Path   Path
 	Silent time.Duration
+	Keys   error // ErrKeyMismatch, if a node with other keys was heard, or with none
 	cause  error
 }
 
 func (e *NoAnswerError) Error() string {
-	return fmt.Sprintf("%v: no answer for %v", e.Path, e.Silent.Round(time.Microsecond))
+	s := fmt.Sprintf("%v: no answer for %v", e.Path, e.Silent.Round(time.Microsecond))
+	if e.Keys != nil {
+		s += fmt.Sprintf("; %v", e.Keys)
+	}
+	return s
 }
 
-// Is makes errors.Is(err, ErrNoAnswer) hold.
-func (e *NoAnswerError) Is(target error) bool { return target == ErrNoAnswer }
+// Is makes errors.Is(err, ErrNoAnswer) hold, and ErrKeyMismatch where it applies.
+func (e *NoAnswerError) Is(target error) bool {
+	return target == ErrNoAnswer || target == ErrKeyMismatch && e.Keys != nil
+}
 
 func (e *NoAnswerError) Unwrap() error { return e.cause }
 
@@ -84,7 +91,8 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 		err = e.Await(ctx, &w.completion)
 	}
 	if err != nil && ctx.Err() != nil {
-		return PingReply{}, &NoAnswerError{Path: to, Silent: clock.Now().Sub(begun), cause: ctx.Err()}
+		silent := clock.Now().Sub(begun)
+		return PingReply{}, &NoAnswerError{Path: to, Silent: silent, Keys: e.KeyMismatch(), cause: ctx.Err()}
 	}
 	return w.reply, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/demo"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/diagnose"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/grant"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/key"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
@@ -57,6 +58,7 @@ var verbs = []func() *cobra.Command{
 	route.NewCommand,
 	manager.NewCommand,
 	grant.NewCommand,
+	key.NewCommand,
 	sim.NewCommand,
 	diagnose.NewDoctorCommand,
 	diagnose.NewNodeCommand,

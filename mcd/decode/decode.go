@@ -54,10 +54,12 @@ const (
 	Broadcast = Kind(wire.Broadcast)
 	Probe     = Kind(wire.Probe)
 	Reply     = Kind(wire.Reply)
+	Contact   = Kind(wire.Contact) // of version 2: nodes with keys get to know each other
 )
 
 var kindNames = [...]string{
 	Unicast: "unicast", Multicast: "multicast", Broadcast: "broadcast", Probe: "probe", Reply: "reply",
+	Contact: "contact",
 }
 
 // String names k.
@@ -72,8 +74,17 @@ func (k Kind) String() string {
 // cut off.
 var ErrFault = errors.New("a node would drop this frame")
 
+// Auth is what the header of an authenticated frame, one of version 2, says besides. Its tag is not
+// checked: that takes the key.
+type Auth struct {
+	Encrypted   bool  // the payload is a ciphertext
+	KeyID       uint8 // which key seals it: four bits, derived from the key
+	Incarnation uint64
+	Counter     uint64
+}
+
 // Message is a message as it was on the wire. As a gopacket layer its contents are the header's 20
-// bytes; the payload is without padding.
+// bytes, or 48 of an authenticated frame; the payload is without padding.
 type Message struct {
 	layers.BaseLayer
 	Version               int
@@ -86,6 +97,7 @@ type Message struct {
 	Cluster               uint32
 	Length                int // of the payload, in bytes, as the header says
 	Checksum              uint32
+	Auth                  *Auth // nil: not authenticated
 	Fault                 error // why a node would drop it, or nil. Is ErrFault
 }
 
@@ -102,16 +114,22 @@ func (m *Message) NextLayerType() gopacket.LayerType { return gopacket.LayerType
 // truncation, only where there is less than a header.
 func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback) error {
 	var h wire.Header
-	fault := wire.Parse(data, &h)
+	var auth *Auth
+	fault, headerLen := wire.Parse(data, &h), wire.HeaderLen
+	if len(data) > 0 && wire.VersionOf(data) == wire.AuthVersion {
+		var a wire.Auth
+		fault, headerLen = wire.ParseAuth(data, &h, &a), wire.AuthHeaderLen
+		auth = &Auth{a.Encrypted, a.KeyID, a.Incarnation, a.Counter}
+	}
 	if fault == wire.TooShort {
 		feedback.SetTruncated()
-		return fmt.Errorf("rawlane: %d bytes, want at least the header's %d: %w", len(data), wire.HeaderLen, ErrFault)
+		return fmt.Errorf("rawlane: %d bytes, want at least the header's %d: %w", len(data), headerLen, ErrFault)
 	}
 	if fault == wire.BadLength {
 		feedback.SetTruncated()
 	}
 	*m = Message{
-		BaseLayer:   layers.BaseLayer{Contents: data[:wire.HeaderLen], Payload: h.Payload},
+		BaseLayer:   layers.BaseLayer{Contents: data[:headerLen], Payload: h.Payload},
 		Version:     wire.VersionOf(data),
 		Kind:        Kind(h.Kind),
 		OptionalTag: transport.OptionalTagFromTCI(h.Tagged, h.TCI),
@@ -122,6 +140,7 @@ func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback)
 		Cluster:     h.Cluster,
 		Length:      wire.LengthOf(data),
 		Checksum:    h.Checksum(),
+		Auth:        auth,
 	}
 	if fault != wire.OK {
 		m.Fault = faults[fault]
@@ -147,8 +166,12 @@ func decode(data []byte, p gopacket.PacketBuilder) error {
 }
 
 // SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer.
-// Length and checksum are always computed, whatever m and the options say.
+// Length and checksum are always computed, whatever m and the options say. An authenticated frame
+// is an error: its tag takes the key.
 func (m *Message) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	if m.Auth != nil {
+		return errAuthenticated
+	}
 	n := len(b.Bytes())
 	if n > maxPayload {
 		return &transport.SizeError{Size: n, Max: maxPayload}
@@ -166,6 +189,9 @@ func (m *Message) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOp
 	return nil
 }
 
+var errAuthenticated = errors.New("rawlane: an authenticated frame is not made without its key " +
+	"(set Auth to nil for one of version 1)")
+
 // maxPayload is what the header's length field can tell.
 const maxPayload = 1<<16 - 1
 
@@ -175,7 +201,7 @@ func (m *Message) String() string {
 	switch m.Kind {
 	case Multicast:
 		to = "group " + to
-	case Broadcast:
+	case Broadcast, Contact:
 		to = fmt.Sprintf("all:%d", m.DstPort)
 	case Probe, Reply:
 		return m.probeString()
@@ -185,6 +211,12 @@ func (m *Message) String() string {
 }
 
 func (m *Message) suffix() (s string) {
+	if a := m.Auth; a != nil {
+		s += fmt.Sprintf(" key %d incarnation %016x counter %d", a.KeyID, a.Incarnation, a.Counter)
+		if a.Encrypted {
+			s += " encrypted"
+		}
+	}
 	if m.Tagged {
 		s += fmt.Sprintf(" sent with %v", m.OptionalTag)
 	}

@@ -111,7 +111,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"whole", func(b []byte) []byte { return b }, ""},
 		{"payload changed", func(b []byte) []byte { b[20] ^= 1; return b }, "checksum"},
 		{"cut off", func(b []byte) []byte { return b[:22] }, "length"},
-		{"another version", func(b []byte) []byte { b[0] = 0x21; return b }, "version"},
+		{"another version", func(b []byte) []byte { b[0] = 0x31; return b }, "version"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got decode.Message

@@ -17,10 +17,11 @@ type ProbeHead struct {
 	Incarnation uint32                // of the endpoint that sent this
 }
 
-// Probe returns the head of a probe or reply. ok is false for other kinds, and where it is cut off.
+// Probe returns the head of a probe or reply. ok is false for other kinds, and where it is cut off
+// or encrypted.
 func (m *Message) Probe() (head ProbeHead, ok bool) {
 	var h wire.ProbeHead
-	if m.Kind != Probe && m.Kind != Reply || !h.Parse(m.Payload) {
+	if m.Kind != Probe && m.Kind != Reply || m.Auth != nil && m.Auth.Encrypted || !h.Parse(m.Payload) {
 		return ProbeHead{}, false
 	}
 	return ProbeHead{

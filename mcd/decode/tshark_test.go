@@ -27,7 +27,7 @@ func TestWiresharkDissector(t *testing.T) {
 	plain := decode.Message{Kind: decode.Unicast, SrcPort: 7, DstPort: 9, From: 1, To: 2, Cluster: 0x01020304}
 	cut := frame(t, &plain, "hello")
 	version := frame(t, &plain, "hello")
-	version[18] = 0x21
+	version[18] = 0x31
 	kind := decode.Message{Kind: 9, From: 1}
 	frames := [][]byte{
 		frame(t, &tagged, "hello"), // all are padded to 60 bytes, those aside that are cut
@@ -39,6 +39,8 @@ func TestWiresharkDissector(t *testing.T) {
 		frame(t, &kind, ""),
 		cut[:18+10],
 		append(cut[:18:18], unhex(t, goldenReply)...),
+		append(cut[:18:18], unhex(t, goldenAuth)...),
+		append(cut[:18:18], unhex(t, goldenEncrypted)...),
 	}
 	want := []string{
 		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f|||",
@@ -46,10 +48,12 @@ func TestWiresharkDissector(t *testing.T) {
 		"101|1|3|3|255|255|||0x00000000|0|||good||||",
 		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum||",
 		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off||",
-		"101|2|1||||||||||||Another version of the wire format||",
+		"101|3|1||||||||||||Another version of the wire format||",
 		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind||",
 		"101||||||||||||||Shorter than a header||",
 		"101|1|5|2|0|0|1||0x00000001|16|101|1|good|00000007080000002065000001020304||7|0x2065",
+		"101|2|1|1|7|9|2||0x01020304|5||||68656c6c6f|||",
+		"101|2|1|1|7|9|2||0x01020304|5||||bbeb55a7a0|||",
 	}
 	out, err := exec.Command(tshark, "-r", write(t, frames), "-X", "lua_script:"+filepath.Join("..", "..", "docs", "rawlane.lua"),
 		"-T", "fields", "-E", "separator=|", "-e", "vlan.id", "-e", "rawlane.version", "-e", "rawlane.kind", "-e", "rawlane.from",
@@ -91,4 +95,31 @@ func write(t *testing.T, frames [][]byte) (path string) {
 		t.Fatal(err)
 	}
 	return file.Name()
+}
+
+// The golden vectors of authenticated frames in docs/wire-format.md.
+const (
+	goldenAuth      = "2180090700010002010203040005000011121314151617180000000000000001" + "6b778a686170bd4bf8f35cee22771897" + "68656c6c6f"
+	goldenEncrypted = "2182090700010002010203040005000011121314151617180000000000000002" + "2bc44578838fe8544e23a0543032cd1a" + "bbeb55a7a0"
+)
+
+func TestAuthenticatedFramesDecode(t *testing.T) {
+	for hex, want := range map[string]string{
+		goldenAuth:      "1:7 -> 2:9 unicast cluster 0x1020304 5 bytes key 8 incarnation 1112131415161718 counter 1",
+		goldenEncrypted: "1:7 -> 2:9 unicast cluster 0x1020304 5 bytes key 8 incarnation 1112131415161718 counter 2 encrypted",
+	} {
+		var m decode.Message
+		if err := m.DecodeFromBytes(unhex(t, hex), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil || m.String() != want {
+			t.Errorf("%s, %v, %v; want %s", m.String(), err, m.Fault, want)
+		}
+		if len(m.Contents) != 48 || len(m.Payload) != 5 {
+			t.Errorf("%d bytes of header and %d of payload", len(m.Contents), len(m.Payload))
+		}
+		if err := m.SerializeTo(gopacket.NewSerializeBuffer(), gopacket.SerializeOptions{}); err == nil {
+			t.Error("an authenticated frame was made without a key")
+		}
+		if err := m.DecodeFromBytes(unhex(t, hex)[:47], gopacket.NilDecodeFeedback); err == nil {
+			t.Error("47 bytes decode")
+		}
+	}
 }

@@ -31,6 +31,7 @@ const (
 	envNode       = "RAWLANE_NODE"
 	envNodes      = "RAWLANE_NODES"
 	envInterfaces = "RAWLANE_INTERFACES"
+	envKeyFile    = "RAWLANE_KEY_FILE"
 )
 
 // Main is an example's main function: it runs f for each of n nodes, or for the one that it was
@@ -50,7 +51,7 @@ func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) err
 // open returns n endpoints in this process; or one, that has met the others.
 func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	if os.Getenv(envNode) == "" {
-		return mcdtest.Start(n, mcdtest.Config{})
+		return mcdtest.Start(n, mcdtest.Config{Endpoint: mcd.Config{KeyFile: os.Getenv(envKeyFile)}})
 	}
 	node, err1 := strconv.Atoi(os.Getenv(envNode))
 	size, err2 := strconv.Atoi(os.Getenv(envNodes))
@@ -62,7 +63,7 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node)}, link)
+	e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), KeyFile: os.Getenv(envKeyFile)}, link)
 	if err != nil {
 		return nil, nil, errors.Join(err, link.Close())
 	}

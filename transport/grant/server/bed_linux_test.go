@@ -101,6 +101,7 @@ func (j *journal) String() string {
 type service struct {
 	*Server
 	socket, file string
+	idle         time.Duration
 	journal      *journal
 }
 
@@ -124,7 +125,9 @@ func (s *service) write(t *testing.T, text string) {
 func (s *service) start(t *testing.T, sys system) {
 	t.Helper()
 	var err error
-	s.Server, err = open(s.socket, Config{Rules: s.file, Logger: slog.New(slog.NewTextHandler(s.journal, nil))}, sys)
+	s.Server, err = open(s.socket, Config{
+		Rules: s.file, Logger: slog.New(slog.NewTextHandler(s.journal, nil)), idle: s.idle,
+	}, sys)
 	if err != nil {
 		t.Fatal(err)
 	}

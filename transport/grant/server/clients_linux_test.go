@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -58,7 +59,10 @@ func exchange(t *testing.T, c *net.UnixConn, request string) *protocol.Reply {
 
 // Two thousand programs have a link each, at once; all are served, and forgotten.
 func TestManyClients(t *testing.T) {
-	const clients = 2048
+	clients := 2048
+	if testing.Short() {
+		clients = 100
+	}
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links %d memory 1G\n", me, clients))
 	before := descriptors(t)
@@ -81,7 +85,7 @@ func TestManyClients(t *testing.T) {
 		return
 	}
 	_, err := s.tryAsk(grant.Request{Interface: "eth0"})
-	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has 2048 links, all that it may have") {
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), fmt.Sprintf("has %d links, all that it may have", clients)) {
 		t.Errorf("one more: %v", err)
 	}
 	for _, g := range grants {
@@ -270,6 +274,55 @@ func TestReload(t *testing.T) {
 		t.Errorf("what was granted before: %v", err)
 	} else {
 		_ = l.Close()
+	}
+}
+
+// A connection that has nothing and asks for nothing ends; one that has a link or a lock does not.
+func TestIdleConnections(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.idle = 500 * time.Millisecond
+	s.start(t, inNode{bed.Node(0)})
+	locked, granted := dial(t, s), dial(t, s)
+	for c, request := range map[*net.UnixConn]string{
+		locked:  `{"do":"lock","interface":"eth0","cluster":1,"port":3}`,
+		granted: `{"do":"open","interface":"eth0"}`,
+	} {
+		if r := exchange(t, c, request); r == nil || r.Error != nil {
+			t.Fatalf("%s: %+v", request, r)
+		}
+	}
+	for range 2 { // the second one begins when what the others have is older than the first
+		idle := dial(t, s)
+		if n, err := idle.Read(make([]byte, 100)); !errors.Is(err, io.EOF) {
+			t.Errorf("an idle connection: %d bytes, %v, want its end", n, err)
+		}
+	}
+	for _, c := range []*net.UnixConn{locked, granted} {
+		if r := exchange(t, c, `{"do":"lock","interface":"eth0","cluster":1,"port":4}`); r == nil {
+			t.Error("a connection that has something has ended")
+		}
+	}
+}
+
+// What the rules do not give is denied, and the text is the line to add.
+func TestDenied(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 5 ports any")+
+		"allow group 4711 interface eth0 cluster any ports any ethertype 0x88b6\n")
+	cluster := uint32(6)
+	_, err := s.tryAsk(grant.Request{Interface: "eth0", Cluster: &cluster})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "may not use cluster 6 on eth0") ||
+		strings.Contains(err.Error(), "ethertype") || strings.Contains(err.Error(), "join group") {
+		t.Errorf("another cluster: %v", err)
+	}
+	_, err = s.tryAsk(grant.Request{Interface: "eth0", EtherType: 0x88b6})
+	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "cluster any ports any ethertype 0x88b6, and tell") ||
+		!strings.Contains(err.Error(), "; or join group 4711: usermod -aG 4711 ") {
+		t.Errorf("another EtherType: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func (c *conn) serve() {
 	for {
 		var deadline time.Time // none for a program that has something
 		if c.sockets == nil && len(c.locks) == 0 {
-			deadline = time.Now().Add(idleTimeout)
+			deadline = time.Now().Add(cmp.Or(c.server.cfg.idle, idleTimeout))
 		}
 		if err := c.unix.SetReadDeadline(deadline); err != nil {
 			return
@@ -104,16 +105,13 @@ func (c *conn) open(r *protocol.Request) bool {
 	}
 	c.at = at
 	defer c.sockets.closeDescriptors()
-	if !c.reply(&protocol.Reply{Open: &protocol.Opened{
+	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
+		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
+	return c.reply(&protocol.Reply{Open: &protocol.Opened{
 		Interface: at.name, Index: at.index, MTU: at.mtu, MAC: at.mac, EtherType: r.EtherType,
 		FiltersVLANs: at.driver.FiltersVLANs, TxQueues: at.driver.TxQueues, Namespace: at.namespace,
 		SlotSize: layout.SlotSize, Slots: layout.Slots,
-	}}, c.sockets.receive, c.sockets.send) {
-		return false
-	}
-	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
-		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
-	return true
+	}}, c.sockets.receive, c.sockets.send)
 }
 
 func scopeText(scopes []rules.Scope) string {

@@ -14,6 +14,7 @@ package server
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 )
@@ -24,6 +25,8 @@ type Config struct {
 	Rules string
 	// Logger gets a line for each grant and each refusal. Nil is slog.Default().
 	Logger *slog.Logger
+
+	idle time.Duration // in place of idleTimeout, in tests
 }
 
 // Rules is a parsed file of rules. String prints it in one spelling.

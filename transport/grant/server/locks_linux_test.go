@@ -15,6 +15,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 )
 
 // endpoint opens an endpoint of cluster 1 on a link, for as long as the test.
@@ -104,6 +105,31 @@ func TestPortsAreTheRules(t *testing.T) {
 		t.Errorf("port 5: %v", err)
 	}
 	mustOpenPort(t, e, 4)
+	s.write(t, allowMe("interface any cluster any ports any"))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, s)
+	r := exchange(t, c, `{"do":"lock","interface":"gone","cluster":1,"port":3}`)
+	if r == nil || r.Error == nil || r.Error.Cause != protocol.NoInterface {
+		t.Errorf("a port of no interface: %+v", r)
+	}
+	for port := range 256 { // all of a cluster, and none of another one
+		r := exchange(t, c, fmt.Sprintf(`{"do":"lock","interface":"eth0","cluster":7,"port":%d}`, port))
+		if r == nil || r.Error != nil {
+			t.Fatalf("port %d: %+v", port, r)
+		}
+	}
+	r = exchange(t, c, `{"do":"lock","interface":"eth0","cluster":8,"port":0}`)
+	if r == nil || r.Error == nil || r.Error.Cause != protocol.Limited {
+		t.Errorf("a port more: %+v", r)
+	}
+	if r := exchange(t, c, `{"do":"unlock","interface":"eth0","cluster":7,"port":9}`); r == nil || r.Error != nil {
+		t.Errorf("unlock: %+v", r)
+	}
+	if r := exchange(t, c, `{"do":"lock","interface":"eth0","cluster":8,"port":0}`); r == nil || r.Error != nil {
+		t.Errorf("a port in place of another one: %+v", r)
+	}
 }
 
 // Locks outlive the service, and are found again by the next one; a link goes on without it, and

@@ -26,7 +26,7 @@ const demoTimeout = time.Minute
 
 // NewCommand returns the verb demo.
 func NewCommand() *cobra.Command {
-	var kind string
+	var kind, keyFile string
 	var interfaces []string
 	cmd := &cobra.Command{
 		Use:   "demo [--link fabric|packet|ring] [--interface NAME,...]",
@@ -42,14 +42,16 @@ With --interface the nodes are four interfaces of this machine on one network.
 
   rawlane demo
   rawlane demo --link ring
+  rawlane key key && rawlane demo --key-file key
   rawlane demo --link ring --interface eth1,eth2,eth3,eth4`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
-			return demo(ctx, cmd.OutOrStdout(), kind, interfaces)
+			return demo(ctx, cmd.OutOrStdout(), kind, keyFile, interfaces)
 		},
 	}
+	launch.KeyFileFlag(cmd, &keyFile)
 	cmd.Flags().StringVar(&kind, "link", "fabric", "kind of link: "+launch.LinkKinds())
 	launch.LinkChoice(cmd)
 	cmd.Flags().StringSliceVar(&interfaces, "interface", nil,
@@ -57,16 +59,19 @@ With --interface the nodes are four interfaces of this machine on one network.
 	return cmd
 }
 
-func demo(ctx context.Context, out io.Writer, kind string, interfaces []string) error {
+func demo(ctx context.Context, out io.Writer, kind, keyFile string, interfaces []string) error {
+	if err := launch.CheckKeyFile(keyFile); err != nil {
+		return err
+	}
 	net, err := launch.OpenDemoNet(kind, demoNodes, interfaces)
 	if err != nil {
 		return err
 	}
 	defer net.Close()
-	t := &tour{out: out, net: net}
+	t := &tour{out: out, net: net, keyFile: keyFile}
 	err = t.open()
 	for _, stop := range []func(context.Context) error{
-		t.echo, t.multicast, t.broadcast, t.drop, t.paths, t.reroute,
+		t.echo, t.multicast, t.broadcast, t.drop, t.forge, t.paths, t.reroute,
 		t.remote, t.queue, t.fuzzy, t.measure, t.barriers, t.death,
 	} {
 		if err == nil {
@@ -87,6 +92,8 @@ type tour struct {
 	out      io.Writer
 	failed   error // the first of out
 	net      *launch.DemoNet
+	keyFile  string
+	tap      tap           // on node 0's link
 	tables   []*vlan.Table // by which each node sends
 	nodes    []*mcd.Endpoint
 	ports    []*mcd.Port // port 1 of each node
@@ -118,7 +125,11 @@ func (t *tour) open() error {
 		if err != nil {
 			return err
 		}
-		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: routes}, l)
+		if k == 0 && t.keyFile != "" {
+			t.tap.Link = l
+			l = &t.tap
+		}
+		e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: routes, KeyFile: t.keyFile}, l)
 		if err != nil {
 			return err
 		}

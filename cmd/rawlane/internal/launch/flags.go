@@ -28,6 +28,7 @@ type ClusterFlags struct {
 	Node      int
 	ifname    string // one for each NIC, separated by commas
 	Hostfile  string
+	KeyFile   string
 	cluster   uint32
 	MTU       int
 	VID, PCP  int
@@ -103,6 +104,7 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 		"run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
+	KeyFileFlag(cmd, &c.KeyFile)
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to look for the other nodes")

@@ -132,6 +132,7 @@ func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport
 		return nil, err
 	}
 	cfg.Cluster = mcd.ClusterID(c.cluster)
+	cfg.KeyFile = c.KeyFile
 	if cfg.Spin = c.Spin; c.Spin == 0 && c.explicit != nil && c.explicit("spin") {
 		cfg.Spin = -1 // not at all
 	}

@@ -28,7 +28,7 @@ func (c *ClusterFlags) Validate() error {
 			"give one or the other")
 	}
 	for _, check := range []func() error{
-		c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
+		c.useKeyFile, c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -30,10 +30,11 @@ const (
 // guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid
 // those that carry no frames.
 type guard struct {
-	server *server.Server
-	ifname string
-	self   transport.MAC
-	log    *slog.Logger
+	server  *server.Server
+	ifname  string
+	keyFile string
+	self    transport.MAC
+	log     *slog.Logger
 }
 
 // run watches until the context ends. A plan that cannot be watched, as while the interface is
@@ -107,7 +108,8 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), Nodes: nodes, EtherType: guardEtherType}, link)
+	cfg := mcd.Config{Node: mcd.NodeID(node), Nodes: nodes, EtherType: guardEtherType, KeyFile: g.keyFile}
+	ep, err := mcd.Open(cfg, link)
 	if err != nil {
 		_ = link.Close() // the first error is the one to report
 		return err

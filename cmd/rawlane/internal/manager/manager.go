@@ -33,6 +33,7 @@ type managerVerb struct {
 	readOnly              string
 	discardState, json    bool
 	failover              bool
+	keyFile               string
 	tls                   cli.TLSFiles
 }
 
@@ -72,6 +73,7 @@ reads these files again. Scrapers need no certificate: give them --listen-read-o
 		"let everybody read metrics, health and paths on this TCP address, HOST:PORT, and nothing else")
 	f.BoolVar(&m.failover, "failover", false,
 		"watch the paths to the plan's nodes, and avoid VIDs that carry nothing (on all nodes, or none)")
+	launch.KeyFileFlag(cmd, &m.keyFile)
 	f.BoolVar(&m.json, "json", false, "log as JSON")
 	m.tls.Register(f, "that clients' certificates are signed by")
 	return cmd
@@ -92,6 +94,9 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if m.failover && cfg.Interface == "" {
 		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
+	if err := launch.CheckKeyFile(m.keyFile); err != nil {
+		return err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
@@ -105,7 +110,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	defer signal.Stop(hangups)
 	guards.Go(func() { reloadOn(ctx, hangups, reload, cfg.Logger) }) // until ctx ends
 	if m.failover {
-		g := &guard{server: s, ifname: cfg.Interface, self: cfg.MAC, log: cfg.Logger}
+		g := &guard{server: s, ifname: cfg.Interface, keyFile: m.keyFile, self: cfg.MAC, log: cfg.Logger}
 		guards.Go(func() { g.run(ctx) }) // until ctx ends
 	}
 	err = m.serve(ctx, s, config, cfg.Logger)

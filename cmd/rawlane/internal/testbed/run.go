@@ -38,8 +38,8 @@ func NewRunCommand() *cobra.Command {
 		Short: "Start a program once per node, each in a network namespace of its own",
 		Long: `Starts a program N times, as nodes 0 to N-1, in network namespaces that share a switch. Each finds in
 its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and
-RAWLANE_HOSTFILE, and GOMAXPROCS, its share of the cores, unless that is set. Lines that a program
-prints are marked with its node's number.
+RAWLANE_HOSTFILE, RAWLANE_KEY_FILE with --key-file, and GOMAXPROCS, its share of the cores, unless
+that is set. Lines that a program prints are marked with its node's number.
 
 If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
 status is the command's: 128 and the signal's number if a signal ended it.
@@ -56,6 +56,7 @@ status is the command's: 128 and the signal's number if a signal ended it.
 	}
 	cmd.Flags().SetInterspersed(false)
 	bedFlags(cmd, &r.cfg)
+	launch.KeyFileFlag(cmd, &r.keyFile)
 	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
 	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
@@ -64,12 +65,16 @@ status is the command's: 128 and the signal's number if a signal ended it.
 // runVerb starts programs.
 type runVerb struct {
 	cfg              testbed.Config
+	keyFile          string
 	keepGoing, stdin bool
 }
 
 func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	cfg := r.cfg
 	if err := findProgram(args[0]); err != nil {
+		return err
+	}
+	if err := launch.CheckKeyFile(r.keyFile); err != nil {
 		return err
 	}
 	bed, err := testbed.Open(cfg)
@@ -91,7 +96,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 		c := exec.Command(args[0], args[1:]...)
 		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
 			envNodes+"="+strconv.Itoa(cfg.Nodes), envInterfaces+"="+launch.Interfaces(cfg.NICs),
-			envHostfile+"="+hostfile)
+			envHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()

@@ -1,0 +1,115 @@
+//go:build linux
+
+// Command keys answers: what do authenticated frames cost? It prints half of a round trip between
+// two processes on rings over veth, without a key, with one, and with payloads encrypted, for short
+// and for full messages.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/mcd/keyring"
+)
+
+func main() {
+	b := harness.Bench{Name: "keys", Link: "veth; both ends spin, each on a core of its own",
+		Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
+	b.Main()
+}
+
+// The ways of sending that are compared.
+const (
+	plain         = "without a key"
+	authenticated = "with a key"
+	encrypted     = "with a key, encrypted"
+)
+
+// limits are what a message of a size may cost with a key, over what it costs without.
+var limits = map[int]float64{64: 1.2, 1400: 1.35}
+
+var sizes = []int{64, 1400}
+
+func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
+	dir, err := os.MkdirTemp("", "rawlane-keys")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	files := map[string]string{plain: ""}
+	for name, encrypt := range map[string]bool{authenticated: false, encrypted: true} {
+		files[name] = filepath.Join(dir, strconv.FormatBool(encrypt))
+		ring := keyring.New()
+		ring.Encrypt = encrypt
+		if err := ring.WriteFile(files[name]); err != nil {
+			return r, err
+		}
+	}
+	var programs harness.Programs
+	var all []harness.Variant
+	tables := map[int]*harness.Table{}
+	for _, size := range sizes {
+		t := newTable(size, b.Rounds)
+		tables[size] = t
+		r.Tables = append(r.Tables, t)
+		for _, name := range []string{plain, authenticated, encrypted} {
+			all = append(all, variant(t, &programs, name, files[name], size, b.Iters))
+		}
+	}
+	if b.Rows {
+		return harness.RowsOf(all), nil
+	}
+	if programs, err = harness.Build(ctx, dir); err != nil {
+		return r, err
+	}
+	if err := b.RunRounds(ctx, all); err != nil {
+		return r, err
+	}
+	for _, size := range sizes {
+		t := tables[size]
+		r.Targets = append(r.Targets, harness.Target{
+			What:  fmt.Sprintf("%d bytes: with a key at most %v x", size, limits[size]),
+			Got:   t.Find(authenticated).Over(t.Find(plain)),
+			Limit: limits[size],
+		})
+	}
+	return r, nil
+}
+
+func variant(t *harness.Table, programs *harness.Programs, name, file string, size, iters int) harness.Variant {
+	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
+		type line struct {
+			P50 float64 `json:"p50_us"`
+			P99 float64 `json:"p99_us"`
+		}
+		lines, err := harness.Lines[line](ctx, programs, "latency", "--link", "ring", "--size", strconv.Itoa(size),
+			"--iters", strconv.Itoa(iters), "--key-file="+file)
+		for _, got := range lines {
+			t.Add(name, got.P50, got.P99)
+		}
+		return err
+	}}
+}
+
+func newTable(size, rounds int) *harness.Table {
+	t := &harness.Table{
+		Title: fmt.Sprintf("Half a round trip of %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
+			size, rounds, "", "p50", "p99", "p50 of the rounds"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			line := harness.LatencyJSON(r)
+			line["size_bytes"] = size
+			return line
+		},
+		Width: 8,
+	}
+	t.AddRatio("/ plain", "ratio_to_plain", plain)
+	return t
+}

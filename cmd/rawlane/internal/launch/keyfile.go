@@ -1,0 +1,42 @@
+package launch
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/mcd/keyring"
+)
+
+// EnvKeyFile names the key file where no flag does.
+const EnvKeyFile = "RAWLANE_KEY_FILE"
+
+// KeyFileFlag defines the flag that names the cluster's key file.
+func KeyFileFlag(cmd *cobra.Command, file *string) {
+	f := cmd.Flags()
+	f.StringVar(file, "key-file", os.Getenv(EnvKeyFile),
+		"authenticate frames with the keys in this file, as all nodes must: docs/security.md")
+	f.Lookup("key-file").DefValue = "$" + EnvKeyFile
+}
+
+// CheckKeyFile reports what is wrong with a key file, before anything is opened.
+func CheckKeyFile(file string) error {
+	if file == "" {
+		return nil
+	}
+	_, err := keyring.ReadFile(file)
+	return err
+}
+
+// useKeyFile takes the key file from the host file, if nothing else names one.
+func (c *ClusterFlags) useKeyFile() error {
+	if c.Hostfile != "" && c.KeyFile == "" {
+		file, err := cluster.HostfileKeyFile(c.Hostfile)
+		if err != nil {
+			return err
+		}
+		c.KeyFile = file
+	}
+	return CheckKeyFile(c.KeyFile)
+}

@@ -1,0 +1,67 @@
+//go:build linux
+
+package unixsocket
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A socket has its mode and its place, is removed by Close, and one that was left by a process that
+// died is replaced.
+func TestListen(t *testing.T) {
+	for _, network := range []string{"unix", "unixpacket"} {
+		path := filepath.Join(t.TempDir(), "folder", "socket")
+		l, err := Listen(network, path, 0o604)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeSocket|0o604 {
+			t.Errorf("%s: %v, %v", network, info.Mode(), err)
+		}
+		if l.Addr().String() != path || l.Addr().Network() != network {
+			t.Errorf("listens on %v %v", l.Addr().Network(), l.Addr())
+		}
+		if _, err := Listen(network, path, 0o600); err == nil || !strings.Contains(err.Error(), "another process listens there") {
+			t.Errorf("%s: a second listener: %v", network, err)
+		}
+		if err := l.UnixListener.Close(); err != nil { // as when its process dies
+			t.Fatal(err)
+		}
+		next, err := Listen(network, path, 0o600)
+		if err != nil {
+			t.Fatalf("%s: after a process that died: %v", network, err)
+		}
+		if c, err := net.Dial(network, path); err != nil {
+			t.Error(err)
+		} else {
+			_ = c.Close()
+		}
+		if err := next.Close(); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+			t.Errorf("%s: left %v, %v", network, left, err)
+		}
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		file: "is no socket",
+		filepath.Join(dir, strings.Repeat("x", maxPath)): "bytes too long for a socket",
+		filepath.Join(file, "socket"):                    "not a directory",
+	} {
+		if _, err := Listen("unix", path, 0o600); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
