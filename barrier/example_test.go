@@ -121,17 +121,17 @@ func ExampleGroup_BarrierWith() {
 	// Output: nodes {0 2} have met
 }
 
-// A node dies. The others are told which one, and go on without it.
+// Two nodes die at once. The others agree on which ones, and go on without them.
 func ExampleGroup_Without() {
 	var nodes sync.WaitGroup
-	for _, ep := range endpoints(3) {
+	for _, ep := range endpoints(5) {
 		nodes.Go(func() {
 			defer ep.Close()
-			g, err := barriers(ep).Group(barrier.GroupConfig{PeerTimeout: 100 * time.Millisecond})
+			g, err := barriers(ep).Group(barrier.GroupConfig{PeerTimeout: 500 * time.Millisecond})
 			if err != nil {
 				log.Fatal(err)
 			}
-			if ep.Node() == 1 {
+			if ep.Node() == 1 || ep.Node() == 3 {
 				return // without a goodbye
 			}
 			defer g.Close()
@@ -140,7 +140,7 @@ func ExampleGroup_Without() {
 			if !errors.As(err, &down) {
 				log.Fatal(err)
 			}
-			rest, err := g.Without(down.Nodes...)
+			rest, err := g.Without()
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -156,8 +156,8 @@ func ExampleGroup_Without() {
 	}
 	nodes.Wait()
 	// Output:
-	// barrier 0, generation 1: node 1: silent for more than 100ms
-	// nodes [0 2] go on
+	// barrier 0, generation 1: nodes 1, 3: silent for more than 500ms
+	// nodes [0 2 4] go on
 }
 
 // A wait that is given up names the nodes awaited. A status request asks all members.

@@ -67,16 +67,17 @@ func (p *peer) onAlarm(now monotime.Time) {
 	p.watch(now)
 }
 
-// probeDue is when a peer that owes a reply is probed. While the connection has something under way
-// it finds out by itself; but the peer may have acknowledged a request, and then died before it
-// replied.
+// probeDue is when a peer that owes a reply, or is expected to send, is probed. While the
+// connection has something under way it finds out by itself; but the peer may have acknowledged a
+// request, and then died before it replied.
 //
 // A peer that lives replies to what it has acknowledged: a request is acknowledged when apply has
 // done it, and its reply is then in the lane of replies, which nothing holds, or in peer.replies,
 // which waits for room there. If the reply is dropped, as the peer has given us up, has left or has
 // restarted, we hear of that when we probe.
 func (p *peer) probeDue() (at monotime.Time, ok bool) {
-	if len(p.pending) == 0 || !p.conn.AllAcked(reliable.Requests) {
+	expected := p.expecting > 0 && p.senderDown == nil
+	if len(p.pending) == 0 && !expected || !p.conn.AllAcked(reliable.Requests) {
 		return at, false
 	}
 	return p.heard.Add(p.d.cfg.PeerTimeout / askParts), true

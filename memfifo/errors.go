@@ -16,6 +16,8 @@ var (
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
+	// ErrManyParcels: a peer has MaxParcels under way that it has not acknowledged.
+	ErrManyParcels = errors.New("too many parcels under way")
 	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and
 	// net.ErrClosed.
 	ErrClosed error = closedError{}

@@ -24,7 +24,10 @@ func domains(n int) (all []*memfifo.Domain, closeAll func()) {
 	}
 	return all, func() {
 		for _, d := range all {
-			check(d.Flush(context.Background())) // before any of them is closed, and does not answer any more
+			// Before any of them is closed, and does not answer any more.
+			if err := d.Flush(context.Background()); !errors.Is(err, memfifo.ErrClosed) {
+				check(err)
+			}
 		}
 		for _, d := range all {
 			check(d.Close())
@@ -245,4 +248,33 @@ func ExampleRemote_PutNotify() {
 	}
 	passing.Wait()
 	// Output: the token is 40
+}
+
+// A FIFO's owner takes what its senders push until none of them is left.
+func ExampleFIFO_Expect() {
+	ctx := context.Background()
+	nodes, closeAll := domains(3)
+	defer closeAll()
+
+	q, err := nodes[0].NewFIFO(1, make([]byte, 1<<10))
+	check(err)
+	check(q.Expect(1, 2))
+	for _, d := range nodes[1:] {
+		check(d.Remote(q.Key()).Push(ctx, []byte("work")))
+		check(d.Close()) // it has flushed, and leaves
+	}
+	var b [16]byte
+	for {
+		n, err := q.Pop(ctx, b[:])
+		if errors.Is(err, memfifo.ErrPeerDown) {
+			fmt.Println(err)
+			break
+		}
+		check(err)
+		fmt.Println(string(b[:n]))
+	}
+	// Output:
+	// work
+	// work
+	// no sender is left: node 1 (left), node 2 (left)
 }

@@ -21,6 +21,8 @@ type FIFO struct {
 	waiting atomic.Int32 // how many these are, or are about to be
 	senders holdQueue    // that wait for room
 	closed  bool         // guarded by d.mu
+
+	expected senders // that push; guarded by d.mu
 }
 
 // MinFIFO is the least memory of a FIFO, in bytes.
@@ -52,7 +54,7 @@ func (f *FIFO) Key() Key { return f.key }
 
 // Pop waits for the oldest record, copies it into b and removes it. It returns the record's length.
 // If b is shorter, the record stays, and the error is io.ErrShortBuffer and says the length. Other
-// errors: ErrClosed, the context's.
+// errors: ErrClosed, the context's; a *SendersDownError if Expect has asked for it.
 func (f *FIFO) Pop(ctx context.Context, b []byte) (int, error) {
 	for {
 		n, ok, err := f.TryPop(b)
@@ -120,14 +122,15 @@ func (f *FIFO) remove(end uint64) {
 	}
 }
 
-// Wait returns when there is a record. Errors: ErrClosed, the context's.
+// Wait returns when there is a record. Errors: ErrClosed, the context's; a *SendersDownError if
+// Expect has asked for it.
 func (f *FIFO) Wait(ctx context.Context) error {
 	if !f.ring.empty() {
 		return nil
 	}
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
-	return f.d.sleepUntil(ctx, &f.waiters, &f.closed, func() bool { return !f.ring.empty() })
+	return f.d.sleepUntil(ctx, &f.waiters, &f.closed, &f.expected, func() bool { return !f.ring.empty() })
 }
 
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also
@@ -142,6 +145,7 @@ func (f *FIFO) Close() error {
 	defer f.d.mu.Unlock()
 	if !f.closed {
 		f.closed = true
+		f.expected.release()
 		delete(f.d.fifos, f.key.ID)
 		f.waiters.wake(ErrClosed)
 		f.resume()

@@ -16,6 +16,9 @@ const (
 	// MaxRecord is the longest record of a FIFO, and so what a receiver keeps of one that is not
 	// complete.
 	MaxRecord = 128 << 10
+	// MaxParcels is how many parcels to one peer may be posted and not acknowledged: a peer that
+	// takes nothing holds no more of its sender's memory.
+	MaxParcels = 1 << 16
 	// maxReplies is how many replies a node keeps for one peer until there is room to send them;
 	// then that peer waits.
 	maxReplies = 64

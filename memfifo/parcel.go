@@ -40,10 +40,10 @@ var (
 	errOtherDomain = errors.New("parcel's Remote is of another domain")
 )
 
-// Post posts parcels, in order, and does not wait. Any number may be posted; each is cut into
-// frames as there is room. Those to one node land in order, and later operations behind them. If
-// one cannot be posted, it and those after it are not, and the error says which: ErrPosted,
-// ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// Post posts parcels, in order, and does not wait. Up to MaxParcels may be under way to a node;
+// each is cut into frames as there is room. Those to one node land in order, and later operations
+// behind them. If one cannot be posted, it and those after it are not, and the error says which:
+// ErrPosted, ErrManyParcels, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (d *Domain) Post(parcels ...*Parcel) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,10 +73,14 @@ func (d *Domain) post(q *Parcel) error {
 	if err == nil {
 		err = p.ready()
 	}
+	if err == nil && p.parcels >= MaxParcels {
+		err = fmt.Errorf("node %d: %w (%d: wait for some)", p.node, ErrManyParcels, MaxParcels)
+	}
 	if err != nil {
 		return err
 	}
 	q.begin()
+	p.parcels++
 	p.queue.PushBack(&wr.node, wr)
 	p.pumpLater()
 	return nil

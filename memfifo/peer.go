@@ -20,6 +20,7 @@ type peer struct {
 
 	queue   list.List[workRequest]  // work requests that are not all in frames
 	unacked list.List[workRequest]  // parcels in frames that are not acknowledged
+	parcels int                     // in queue or unacked
 	pending map[uint32]*workRequest // in frames, and waiting for a reply; by request ID
 	putTo   cursor                  // where our last put to it ended
 
@@ -32,6 +33,9 @@ type peer struct {
 	partial []byte  // of a record that it pushes in parts
 	putFrom cursor  // where its last put to us ended
 	heldBy  *FIFO   // its requests wait for room there; else, if they are held, until replies have gone
+
+	expecting  int            // how many FIFOs and windows expect it as a sender
+	senderDown *PeerDownError // if they do: it is down
 
 	heard        monotime.Time // when it has sent something last, or was probed
 	linkBusy     bool          // the link had no room
@@ -103,6 +107,7 @@ func (p *peer) resume() {
 func (p *peer) completeAcked() {
 	for wr := p.unacked.Front(); wr != nil && p.conn.Acked(reliable.Requests, wr.mark); wr = p.unacked.Front() {
 		p.unacked.PopFront().complete(nil)
+		p.parcels--
 	}
 }
 
@@ -121,6 +126,7 @@ func (p *peer) fail(err error) {
 		delete(p.pending, id)
 		wr.complete(err)
 	}
+	p.parcels = 0
 	p.dropPartial()
 	p.replies = nil
 	p.putTo, p.putFrom = cursor{}, cursor{}
@@ -130,4 +136,5 @@ func (p *peer) fail(err error) {
 	if f := p.heldBy; f != nil {
 		f.unhold(p)
 	}
+	p.setDown(err)
 }

@@ -67,6 +67,7 @@ func (p *peer) receive(h *reliable.Header, records []byte) {
 	p.heard = now
 	switch p.conn.Handle(now, h, records) {
 	case reliable.Deliver:
+		p.senderDown = nil
 		p.take(h.Lane, records)
 	case reliable.PeerRestarted:
 		p.fail(&PeerDownError{Node: p.node, Reason: Restarted})

@@ -19,31 +19,33 @@ func (l *waitlist) wake(err error) {
 	*l = (*l)[:0]
 }
 
-// sleep waits until a list is woken. The caller holds mu, which is free while it waits.
-func (d *Domain) sleep(ctx context.Context, l *waitlist) error {
-	c := d.pool.completions.get()
-	c.Reset()
-	*l = append(*l, c)
-	d.mu.Unlock()
-	err := d.await(ctx, c)
-	d.mu.Lock()
-	if err != nil { // else the list was woken
-		*l = slices.DeleteFunc(*l, func(x *mcd.Completion) bool { return x == c })
-	}
-	d.pool.completions.put(c)
-	return err
-}
-
 // sleepUntil waits until a condition holds, which is looked at whenever the list is woken, or until
-// its window or FIFO has ended. It takes mu.
-func (d *Domain) sleepUntil(ctx context.Context, l *waitlist, ended *bool, holds func() bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// its window or FIFO has ended, or all its expected senders are down. The caller does not hold mu,
+// nor does anything while the condition is looked at.
+func (d *Domain) sleepUntil(ctx context.Context, l *waitlist, ended *bool, s *senders, holds func() bool) error {
 	for !holds() {
+		d.mu.Lock()
+		c := d.pool.completions.get()
+		c.Reset()
+		*l = append(*l, c)
+		err := s.err()
 		if *ended || d.closed {
-			return ErrClosed
+			err = ErrClosed
 		}
-		if err := d.sleep(ctx, l); err != nil {
+		d.mu.Unlock()
+		// The list may have been woken just before: so it is looked at once more.
+		held := holds()
+		if !held && err == nil {
+			err = d.await(ctx, c)
+		}
+		d.mu.Lock()
+		*l = slices.DeleteFunc(*l, func(x *mcd.Completion) bool { return x == c })
+		d.pool.completions.put(c)
+		d.mu.Unlock()
+		if held {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

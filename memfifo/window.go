@@ -45,6 +45,7 @@ type Window struct {
 	waiters     waitlist      // for any change; likewise
 	waiting     atomic.Int32  // how many these are, or are about to be
 	revoked     bool          // guarded by d.mu
+	expected    senders       // that operate on it; guarded by d.mu
 }
 
 // Register makes mem a window under an id. The memory is the window's until Revoke; the program may
@@ -81,6 +82,7 @@ func (w *Window) Revoke() {
 	defer w.d.mu.Unlock()
 	if !w.revoked {
 		w.revoked = true
+		w.expected.release()
 		delete(w.d.windows, w.key.ID)
 		w.d.recent = nil
 		w.wake(ErrClosed)
@@ -99,14 +101,14 @@ func (w *Window) Notified() uint64 { return w.notes.Load() }
 // Wait returns when more than seen operations with a notification have been completed, and how
 // many: what they wrote is in place. ErrClosed if the window is revoked.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
-	err := w.d.sleepUntil(ctx, &w.noteWaiters, &w.revoked, func() bool { return w.notes.Load() > seen })
+	err := w.d.sleepUntil(ctx, &w.noteWaiters, &w.revoked, &w.expected, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err
 }
 
 // WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition.
 // Other nodes write there with one aligned Put of 8 bytes, or atomically. The condition is
-// evaluated after each operation and each Store, with the domain locked: it must not call the
-// domain, or Store.
+// evaluated in this goroutine, after each operation and each Store; it may call the domain, and may
+// be evaluated once more than that.
 func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) (v uint64, err error) {
 	p, err := w.word(off)
 	if err != nil {
@@ -114,7 +116,7 @@ func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) 
 	}
 	w.waiting.Add(1) // before the word is looked at: see Store
 	defer w.waiting.Add(-1)
-	err = w.d.sleepUntil(ctx, &w.waiters, &w.revoked, func() bool { v = p.Load(); return ok(v) })
+	err = w.d.sleepUntil(ctx, &w.waiters, &w.revoked, &w.expected, func() bool { v = p.Load(); return ok(v) })
 	return v, err
 }
 

@@ -3,7 +3,9 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,8 +20,26 @@ type Choice struct {
 // nodes must give the same parameters; none are DefaultLogP. With several networks, messages are
 // spread over them.
 func Auto(nics ...LogP) Algorithm {
-	choose := func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm }
+	choose := remember(func(size int) Algorithm { return Choices(size, nics...)[0].Algorithm })
 	return Algorithm{name: "auto", choose: choose, in: func(b *builder) { choose(b.size).all()(b) }}
+}
+
+// remember returns f with a memory: a choice for thousands of ranks takes a tenth of a second, and
+// each mask of a group asks again.
+func remember(f func(size int) Algorithm) func(size int) Algorithm {
+	var known atomic.Pointer[map[int]Algorithm] // replaced, and never changed
+	known.Store(new(map[int]Algorithm))
+	return func(size int) Algorithm {
+		before := known.Load()
+		if a, ok := (*before)[size]; ok {
+			return a
+		}
+		after := make(map[int]Algorithm, len(*before)+1)
+		maps.Copy(after, *before)
+		after[size] = f(size)
+		known.Store(&after) // of two at once one is forgotten, and chosen again
+		return after[size]
+	}
 }
 
 // AutoShared is Auto for processes on one machine that share so many cores, by the costs of

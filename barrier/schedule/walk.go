@@ -26,6 +26,7 @@ type walk struct {
 type walker struct {
 	steps   []Step
 	at      int // the step in which it waits
+	met     int // how many of its first awaits are here: they are not looked up again
 	entered bool
 	here    map[Receive]bool // the messages that came, of all steps
 	inbox   []arrival
@@ -182,8 +183,8 @@ func (w *walk) progress(now time.Duration, rank int) time.Duration {
 	r := &w.ranks[rank]
 	for r.entered && r.at < len(r.steps) {
 		s := &r.steps[r.at]
-		for _, in := range s.Await {
-			if !r.here[in] {
+		for ; r.met < len(s.Await); r.met++ {
+			if !r.here[s.Await[r.met]] {
 				return now
 			}
 		}
@@ -191,6 +192,7 @@ func (w *walk) progress(now time.Duration, rank int) time.Duration {
 			now = w.send(now, rank, t)
 		}
 		r.at++
+		r.met = 0
 	}
 	if r.entered && w.exits[rank] == 0 {
 		w.exits[rank] = now

@@ -1,5 +1,5 @@
-// Command survivor loses a node between two barriers. The others learn which one it is, make a
-// group without it, and go on.
+// Command survivor loses two nodes of five at once between two barriers. The others agree on which
+// ones those are, make a group without them, the same on each, and go on.
 //
 //	go run ./examples/survivor
 //	go build ./examples/survivor && rawlane run -n 5 ./survivor
@@ -18,8 +18,8 @@ import (
 
 const rounds = 10
 
-// victim is the node that dies.
-const victim mcd.NodeID = 2
+// victims are the nodes that die.
+var victims = barrier.MaskOf(1, 2)
 
 func main() { attach.Main(5, 20*time.Second, work) }
 
@@ -33,15 +33,14 @@ func work(ctx context.Context, e *mcd.Endpoint) error {
 		return err
 	}
 	for round := 0; round < rounds; round++ {
-		if e.Node() == victim && round == rounds/2 {
+		if victims.Has(e.Node()) && round == rounds/2 {
 			fmt.Printf("node %d: dies in round %d\n", e.Node(), round)
 			return e.Close() // without leaving the group, like a crash
 		}
 		err := g.Barrier(ctx)
-		var down *barrier.NodeDownError
-		if errors.As(err, &down) {
+		if errors.Is(err, barrier.ErrNodeDown) {
 			fmt.Printf("node %d: %v; goes on without\n", e.Node(), err)
-			if g, err = g.Without(down.Nodes...); err == nil {
+			if g, err = g.Without(); err == nil {
 				err = g.Barrier(ctx) // repeat this round
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/mcd"
 )
 
 const (
@@ -116,7 +115,7 @@ func (t *tour) death(ctx context.Context) error {
 	}
 	t.say("Death:     node %d was cut off; the others hear: %v", demoLast, <-said)
 	return atOnce(survivors, func(g *barrier.Group) error {
-		fewer, err := g.Without(mcd.NodeID(demoLast))
+		fewer, err := g.Without()
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,113 @@
+package agreement
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+)
+
+// queried returns a silence of some queries, so far apart.
+func queried(count int, apart time.Duration) (s Silence, last monotime.Time) {
+	last = monotime.At(time.Minute)
+	for i := range count {
+		if i > 0 {
+			last = last.Add(apart)
+		}
+		s.Query(last, peerTimeout)
+	}
+	return s, last
+}
+
+// A member is silent once more than half of the queries went out over the timeout, to the
+// nanosecond.
+func TestSilence_Over(t *testing.T) {
+	const step = 2 * peerTimeout / Queries // the most that counts between two queries
+	for _, c := range []struct {
+		name  string
+		count int
+		apart time.Duration
+		over  bool
+	}{
+		{"eleven queries over the timeout", 11, step, true},
+		{"a nanosecond less each", 11, step - 1, false},
+		{"further apart: this node stood still", 11, step + time.Millisecond, true},
+		{"further apart, but fewer", 10, peerTimeout - 1, false},
+		{"a timeout apart: each is the first", 30, peerTimeout, false},
+		{"ten", 10, step, false},
+		{"more, over less", 20, step / 2, false},
+		{"21", 21, step / 2, true},
+		{"none", 0, 0, false},
+	} {
+		s, last := queried(c.count, c.apart)
+		if why, over := s.Over(peerTimeout); over != c.over || over && why != Silent {
+			t.Errorf("%s: over is %t (%d), want %t", c.name, over, why, c.over)
+		}
+		s.Heard()
+		if _, over := s.Over(peerTimeout); over || s.Queries() != 0 || s.Doubtful(peerTimeout) {
+			t.Errorf("%s: it was heard, and is over", c.name)
+		}
+		s.Query(last.Add(step), peerTimeout)
+		if s.Queries() != 1 || s.silent != 0 || s.excused != 0 {
+			t.Errorf("%s: after it was heard, one query counts %d, %v", c.name, s.Queries(), s.silent)
+		}
+	}
+}
+
+// It is doubtful from half of the timeout on.
+func TestSilence_Doubtful(t *testing.T) {
+	const step = peerTimeout / Queries
+	for count, want := range map[int]bool{1: false, 10: false, 11: true, 12: true} {
+		if s, _ := queried(count, step); s.Doubtful(peerTimeout) != want {
+			t.Errorf("%d queries: doubtful is %t", count, !want)
+		}
+	}
+	if s, _ := queried(11, step-1); s.Doubtful(peerTimeout) {
+		t.Error("doubtful before half of the timeout")
+	}
+}
+
+// Excuses move the silence, two timeouts of it, and make it the member's route.
+func TestSilence_Excuse(t *testing.T) {
+	const step = 2 * peerTimeout / Queries
+	s, last := queried(11, step)
+	excuses := 0
+	for ; excuses < 10; excuses++ {
+		before := s
+		if s.Excuse(peerTimeout); s == before {
+			break
+		}
+		if _, over := s.Over(peerTimeout); over || s.silent != 0 {
+			t.Fatalf("excused, and over after %v", s.silent)
+		}
+		for range 10 {
+			last = last.Add(step)
+			if _, over := s.Over(peerTimeout); over {
+				t.Fatal("over before the timeout")
+			}
+			s.Query(last, peerTimeout)
+		}
+	}
+	if why, over := s.Over(peerTimeout); excuses != maxExcuse || !over || why != Unreachable {
+		t.Errorf("%d excuses, then over is %t (%d)", excuses, over, why)
+	}
+	var none Silence
+	if none.Excuse(peerTimeout); none != (Silence{}) {
+		t.Error("nobody asked, and it is excused")
+	}
+	heard, _ := queried(11, step)
+	heard.Heard()
+	if heard.Excuse(peerTimeout); heard.excused != 0 {
+		t.Error("it was heard, and is excused")
+	}
+}
+
+// With one network, or none said, all goes by it.
+func TestNICs_One(t *testing.T) {
+	for nics := range 2 {
+		a := newAlone(t, 0, 3)
+		a.cfg.NICs = nics
+		a.Accuse(a.now, 2, Silent)
+		a.want(a.passes(4*time.Millisecond), "1 [2]?, 1 [2]?")
+	}
+}
