@@ -57,6 +57,15 @@ func layers() []*unit {
 			layer: "L4", name: "fuzzing", counts: "seconds of fuzzing",
 			goals: [3]uint64{0, 300 * fuzzTargetCount, 1200 * fuzzTargetCount}, pieces: [2]uint64{1, 1}, work: workFuzz,
 		},
+		{
+			layer: "L9", name: "masks", counts: "pairs of masks",
+			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
+			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work,
+		},
+		{
+			layer: "L13", name: "builds", counts: "checks",
+			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
+		},
 		gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}
 }
