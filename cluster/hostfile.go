@@ -305,8 +305,8 @@ func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, erro
 		"(want one, or say which by its number)", len(found), hostName, interfaceNames(interfaces))
 }
 
-// sameHost reports whether two names are of one host. Names know no case, and one may be without its
-// domain.
+// sameHost reports whether two names are of one host. Names know no case, and one may be without
+// its domain.
 func sameHost(a, b string) bool {
 	shortA, domainA, _ := strings.Cut(a, ".")
 	shortB, domainB, _ := strings.Cut(b, ".")

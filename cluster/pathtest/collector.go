@@ -82,8 +82,8 @@ func (c *collector) send(ctx context.Context, to mcd.Path, o mcd.ProbeOptions) (
 	}
 }
 
-// ask sends a probe, whose answers are kept from then on. The lock holds up hear until the number is
-// known.
+// ask sends a probe, whose answers are kept from then on. The lock holds up hear until the number
+// is known.
 func (c *collector) ask(to mcd.Path, o mcd.ProbeOptions) (number uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

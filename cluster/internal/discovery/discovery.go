@@ -15,7 +15,8 @@
 //	any       anything else            same      -
 //
 // Announcements are broadcast on every network, as a node does not know the others' addresses yet;
-// but what a complete node answers goes to the one that asked. There are n of them in a round, and rounds become rarer. Lost ones are repeated.
+// but what a complete node answers goes to the one that asked. There are n of them in a round, and
+// rounds become rarer. Lost ones are repeated.
 //
 // "Soon" means at once, but no earlier than AnswerInterval after the last announcement. A node that
 // hears all others within a millisecond answers them all by one announcement, so n nodes send fewer
@@ -224,8 +225,8 @@ func (d *Discovery) own() Announcement {
 	return Announcement{Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name}
 }
 
-// answerOne tells a station alone that this node is complete: a frame of one node, which anybody may
-// repeat, is not worth one from each node to all.
+// answerOne tells a station alone that this node is complete: a frame of one node, which anybody
+// may repeat, is not worth one from each node to all.
 func (d *Discovery) answerOne(now monotime.Time, s Station, out []Send) []Send {
 	if last, ok := d.answered[s.Node]; ok && now.Sub(last) < AnswerInterval {
 		return out
