@@ -9,7 +9,7 @@
 //	Settling  "I am j, seeking"        Settling  "I am k, complete" soon
 //	Settling  a conflict               Failed    "I am k"
 //	Settling  SettleInterval is over   Complete  -
-//	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, at most every AnswerInterval
+//	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, once per AnswerInterval
 //	Complete  a conflict with itself   Complete  the same: the newcomer notices
 //	Complete  a conflict of others     Complete  - (an answer would let the newcomer in)
 //	any       anything else            same      -
