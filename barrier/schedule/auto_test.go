@@ -3,7 +3,6 @@ package schedule
 import (
 	"sync"
 	"testing"
-	"time"
 )
 
 // A choice is made once for each size, also if masks of a group ask for it again.
@@ -44,20 +43,21 @@ func TestAuto_OfSeveralGoroutines(t *testing.T) {
 	asking.Wait()
 }
 
-// The model takes about as many steps as there are messages: the root of a flat algorithm does not
-// look at all awaits again for each message that comes.
-func TestChoices_OfThousandsOfRanks(t *testing.T) {
-	took := func(size int) (least time.Duration) {
-		least = time.Hour
-		for range 3 {
-			begun := time.Now()
-			Concurrent().Cost(size)
-			least = min(least, time.Since(begun))
+// The root of a flat algorithm does not look at all awaits again for each message that comes: it
+// goes on where it stopped.
+func TestWalk_LooksAtEachAwaitOnce(t *testing.T) {
+	const size = 1000
+	w := newWalk(Concurrent(), size, []LogP{DefaultLogP})
+	root := &w.ranks[0]
+	root.entered = true
+	for from := 1; from < size; from++ {
+		root.here[root.steps[0].Await[from-1]] = true
+		w.progress(0, 0)
+		if from < size-1 && (root.met != from || root.at != 0) {
+			t.Fatalf("after %d messages it has met %d, in step %d", from, root.met, root.at)
 		}
-		return least
 	}
-	small, large := took(2000), took(16000)
-	if large > 32*small { // eight times as many; a square would be 64 times
-		t.Errorf("2,000 ranks take %v, and 16,000 %v", small, large)
+	if root.at != len(root.steps) || root.met != 0 {
+		t.Errorf("at the end it is in step %d of %d, with %d met", root.at, len(root.steps), root.met)
 	}
 }

@@ -240,3 +240,97 @@ func TestHeardTakesEachNewerProbe(t *testing.T) {
 	hear(5, 10, 30)
 	hear(7, 10, 10)
 }
+
+// Numbers of probes go on from the time, so that a peer that is removed and set again in one
+// incarnation is heard; and answers to probes of before a link went down do not count.
+func TestProbesAreNumberedByTime(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.settling(); got != 150*time.Millisecond {
+		t.Errorf("settling takes %v, want three timeouts", got)
+	}
+	for _, at := range []time.Duration{time.Hour, time.Hour + 1500*time.Millisecond, 48 * time.Hour} {
+		if _, err := f.SetPeer(monotime.At(at), high, 10, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.peers[high].number, uint32(at.Milliseconds()); got != want {
+			t.Errorf("at %v: %d, want %d", at, got, want)
+		}
+		f.RemovePeer(high)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	var old []byte
+	for _, s := range f.Advance(now, nil) {
+		if s.Body != nil && s.VID == 10 {
+			old = slices.Clone(s.Body)
+		}
+	}
+	if old == nil {
+		t.Fatal("no probe")
+	}
+	f.SetLink(now, false, nil)
+	f.SetLink(now, true, nil)
+	f.Answered(now, high, 10, old, nil)
+	if s := f.peers[high].path(10).state; s != PathDown {
+		t.Errorf("an answer to a probe of before the link went down: %v", s)
+	}
+	now = now.Add(10 * time.Millisecond)
+	var answered bool
+	f.SetLink(now, false, nil)
+	for _, s := range f.SetLink(now, true, nil) {
+		if s.Body != nil && s.VID == 10 {
+			answered = true
+			f.Answered(now, high, 10, slices.Clone(s.Body), nil)
+			break
+		}
+	}
+	if s := f.peers[high].path(10).state; !answered || s != PathWaitToRestore {
+		t.Errorf("an answer to a probe since: %v, %v", answered, s)
+	}
+}
+
+// A pair has to use another VID in two periods in a row to count as changed from outside.
+func TestExternalChangesLastTwoPeriods(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := plan.Pair{A: 0, B: 2}
+	for i, c2 := range []struct {
+		used, want transport.VID
+	}{{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 2}, {2, 2}} {
+		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: map[plan.Pair]transport.VID{pair: c2.used}})
+		if got := c.plan.PairVID(0, 2); got != c2.want {
+			t.Errorf("period %d, by VID %d: the plan has VID %d, want %d", i, c2.used, got, c2.want)
+		}
+	}
+}
+
+// The pairs of a link are named in words: one alone, some, and some of many.
+func TestSharedNamesPairs(t *testing.T) {
+	var pairs []plan.Pair
+	for b := range 8 {
+		pairs = append(pairs, plan.Pair{A: 0, B: b + 1})
+	}
+	for n, want := range map[int]string{1: "0-1 alone", 2: "pairs 0-1 and 0-2 shared it", 3: "pairs 0-1, 0-2 and 0-3 shared it",
+		6: "pairs 0-1, 0-2, 0-3, 0-4, 0-5 and 0-6 shared it", 8: "pairs 0-1, 0-2, 0-3, 0-4, 0-5, 0-6 and 2 more shared it"} {
+		if got := shared(pairs[:n]); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

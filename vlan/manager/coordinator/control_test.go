@@ -165,6 +165,9 @@ func TestVFREC_3_2_ControlPartsPairs(t *testing.T) {
 	if _, again := c.nodes[0].Routes(); again != version || len(decided) != 0 {
 		t.Errorf("it goes on changing: %v", <-decided)
 	}
+	if !strings.Contains(log.String(), "msg=decided change=") || !strings.Contains(log.String(), "made=true") {
+		t.Errorf("it does not say that it has made a change: %s", log.String())
+	}
 	for _, not := range []string{"taken over", "another plan was applied"} { // it was this control's change
 		if strings.Contains(log.String(), not) {
 			t.Errorf("it says %q of its own change: %s", not, log.String())

@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -75,6 +76,9 @@ func TestApplyNamesTheNodeThatIsLost(t *testing.T) {
 		if lose == "/v1/prepare" && (r.Nodes[1].State != coordinator.NodeUnchanged || asked("/v1/commit") != 0) {
 			t.Errorf("prepare is lost: %+v, %d commits", r.Nodes[1], asked("/v1/commit"))
 		}
+		if errors.Is(err, coordinator.ErrPlansDiffer) {
+			t.Errorf("%s is lost: all have gone back, and yet: %v", lose, err)
+		}
 		if lose == "/v1/commit" && asked("/v1/commit") < 2 {
 			t.Errorf("its commit was not asked for again")
 		}
@@ -116,5 +120,82 @@ func TestControlReadsTablesOnlyWhenThePlanChanges(t *testing.T) {
 	}
 	if got := asked("/v1/counters"); got != 2 {
 		t.Errorf("the counters were read %d times", got)
+	}
+}
+
+// A dry run says what would change, on each node and in all, and changes nothing.
+func TestApplyDryRun(t *testing.T) {
+	all, clients := managertest.StartAll(t, 4, 3)
+	next := managertest.Turned(t, 4, 3, 1)
+	for i := range next.Nodes {
+		next.Nodes[i].Name = fmt.Sprint("n", i)
+	}
+	_, before := all[0].Routes()
+	dry, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{DryRun: true})
+	if err != nil || !dry.DryRun || dry.Pairs != 6 {
+		t.Fatalf("%+v, %v", dry, err)
+	}
+	if _, after := all[0].Routes(); after != before {
+		t.Error("it has changed something")
+	}
+	done, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{})
+	if err != nil || done.DryRun || done.Pairs != dry.Pairs {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for k, n := range dry.Nodes {
+		if n.State != coordinator.NodeUnchanged || n.Routes != 3 || n.Name != fmt.Sprint("n", k) {
+			t.Errorf("dry: %+v", n)
+		}
+		if d := done.Nodes[k]; d.State != coordinator.NodeChanged || d.Routes != 4 { // and the default
+			t.Errorf("done: %+v", d)
+		}
+	}
+	again, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{DryRun: true})
+	if err != nil || again.Pairs != 0 || again.Nodes[0].Routes != 0 {
+		t.Errorf("what they have: %+v, %v", again, err)
+	}
+}
+
+// A rollback is to the plan that the nodes had before, and to no other.
+func TestRollbackIsToThePlanBefore(t *testing.T) {
+	_, clients := managertest.StartAll(t, 2, 3)
+	first, second := managertest.RoundRobin(t, 2, 3), managertest.Turned(t, 2, 3, 1)
+	if _, err := coordinator.Apply(t.Context(), clients, second, coordinator.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coordinator.Apply(t.Context(), clients, managertest.Turned(t, 2, 3, 2), coordinator.ApplyOptions{Rollback: true}); !errors.Is(err, api.ErrChanged) {
+		t.Errorf("to another: %v", err)
+	}
+	if _, err := coordinator.Apply(t.Context(), clients, first, coordinator.ApplyOptions{Rollback: true}); err != nil {
+		t.Errorf("to the one before: %v", err)
+	}
+}
+
+// A survey says which paths are down, and is an error then; of nodes that are well it is none.
+func TestSurveySaysWhichPathsAreDown(t *testing.T) {
+	all, clients := managertest.StartAll(t, 2, 3)
+	if s := coordinator.Survey(t.Context(), clients); s.Err() != nil || s.Nodes[0].Failover || s.Nodes[0].PathsDown != 0 {
+		t.Errorf("%+v, %v", s, s.Err())
+	}
+	all[0].ShowFailover(func() api.Failover {
+		return api.Failover{Watching: true, Paths: []api.Path{{Peer: managertest.MAC(1), VID: 1, State: api.PathDown}}}
+	})
+	s := coordinator.Survey(t.Context(), clients)
+	if !errors.Is(s.Err(), coordinator.ErrUnwell) || errors.Is(s.Err(), coordinator.ErrPlansDiffer) {
+		t.Errorf("%v", s.Err())
+	}
+	if n := s.Nodes[0]; !n.Failover || n.PathsDown != 1 || len(n.Unreachable) != 1 || s.Nodes[1].PathsDown != 0 {
+		t.Errorf("%+v", s.Nodes)
+	}
+}
+
+// What a node has prepared and is not told to forget ends with its lease: the others' errors do not
+// wait for it.
+func TestAbortDoesNotWaitForWhatALeaseEnds(t *testing.T) {
+	lost, asked := fakeManager(t, tableOf(t, 0, 2, 3), "/v1/abort", "")
+	refuses, _ := fakeManager(t, tableOf(t, 1, 2, 3), "", "/v1/prepare")
+	_, err := coordinator.Apply(t.Context(), []*manager.Client{lost, refuses}, managertest.Turned(t, 2, 3, 1), coordinator.ApplyOptions{})
+	if err == nil || !strings.Contains(err.Error(), "its disk is full") || asked("/v1/abort") != 1 || asked("/v1/commit") != 0 {
+		t.Errorf("%v; %d aborts, %d commits", err, asked("/v1/abort"), asked("/v1/commit"))
 	}
 }
