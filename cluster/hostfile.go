@@ -286,11 +286,10 @@ func Self(hosts []Host) (Host, error) {
 }
 
 func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, error) {
-	short, _, _ := strings.Cut(hostName, ".")
 	var found []Host
 	for _, h := range hosts {
 		first := h.NICs[0]
-		mine := first.HostName != "" && (first.HostName == hostName || first.HostName == short)
+		mine := first.HostName != "" && sameHost(first.HostName, hostName)
 		for _, i := range interfaces {
 			mac, err := transport.MACFrom(i.HardwareAddr)
 			mine = mine || err == nil && mac == first.MAC
@@ -304,6 +303,15 @@ func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, erro
 	}
 	return Host{}, fmt.Errorf("%d nodes of the host file are this machine, %s with the interfaces %s "+
 		"(want one, or say which by its number)", len(found), hostName, interfaceNames(interfaces))
+}
+
+// sameHost reports whether two names are of one host. Names know no case, and one may be without
+// its domain.
+func sameHost(a, b string) bool {
+	shortA, domainA, _ := strings.Cut(a, ".")
+	shortB, domainB, _ := strings.Cut(b, ".")
+	return strings.EqualFold(shortA, shortB) &&
+		(domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
 }
 
 func interfaceNames(interfaces []net.Interface) string {

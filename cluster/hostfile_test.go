@@ -79,6 +79,8 @@ func TestSelf(t *testing.T) {
 		{"by MAC", "02:00:00:00:00:03", "elsewhere", 2, true},
 		{"by name", "02:00:00:00:00:99", "node1", 1, true},
 		{"by name with a domain", "02:00:00:00:00:99", "node1.cluster.local", 1, true},
+		{"by name in another case", "02:00:00:00:00:99", "NODE1", 1, true},
+		{"not by a name that begins alike", "02:00:00:00:00:99", "node10", 0, false},
 		{"none", "02:00:00:00:00:99", "elsewhere", 0, false},
 		{"two", "02:00:00:00:00:01", "node1", 0, false},
 	} {
@@ -115,6 +117,21 @@ func TestHostfile_ByteOrderMark(t *testing.T) {
 	hosts, err := ParseHostfile("hosts", strings.NewReader(byteOrderMark+"0 a\n1 b\n"))
 	if err != nil || len(hosts) != 2 {
 		t.Errorf("%v, %v", hosts, err)
+	}
+}
+
+// A host file may name hosts with or without their domains, in any case.
+func TestSelf_NamesOfOneHost(t *testing.T) {
+	for _, c := range []struct {
+		file, host string
+		want       bool
+	}{
+		{"node1", "node1.example.org", true}, {"node1.example.org", "node1", true}, {"Node1.Example.ORG", "node1.example.org", true},
+		{"node1.example.org", "node1.example.com", false}, {"node1", "node2", false},
+	} {
+		if got := sameHost(c.file, c.host); got != c.want {
+			t.Errorf("%s in the file, %s here: %v, want %v", c.file, c.host, got, c.want)
+		}
 	}
 }
 

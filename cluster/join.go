@@ -65,6 +65,10 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 		return nil, fmt.Errorf("cluster: node %d of %d (want 0 to %d): %w",
 			ep.Node(), cfg.Nodes, cfg.Nodes-1, mcd.ErrUnknownNode)
 	}
+	if ep.NICs() > discovery.MaxNICs {
+		return nil, fmt.Errorf("cluster: %d links (want at most %d: an announcement has room for no more)",
+			ep.NICs(), discovery.MaxNICs)
+	}
 	m := &Membership{ep: ep}
 	self := discovery.Station{Node: uint16(ep.Node()), Name: cfg.Name}
 	if self.Name == "" {
@@ -142,7 +146,8 @@ func (m *Membership) handle(msg *mcd.Message) {
 	}
 }
 
-// send broadcasts the core's announcements. That a link is busy is no error: they are repeated.
+// send sends the core's announcements. That a link is busy, or down for a moment, is no error: they
+// are repeated.
 func (m *Membership) send() error {
 	var b []byte
 	for i := range m.out {
@@ -150,8 +155,12 @@ func (m *Membership) send() error {
 		for nic := range m.ep.NICs() {
 			a.NIC = uint8(nic)
 			b = a.Append(b[:0])
-			err := m.port.TrySend(nic, mcd.ToAll(DiscoveryPort), b)
-			if err != nil && !errors.Is(err, transport.ErrBusy) {
+			to := mcd.ToAll(DiscoveryPort)
+			if m.out[i].One {
+				to = mcd.To(mcd.Addr{Node: mcd.NodeID(m.out[i].To.Node), Port: DiscoveryPort})
+			}
+			err := m.port.TrySend(nic, to, b)
+			if err != nil && !errors.Is(err, transport.ErrBusy) && !errors.Is(err, transport.ErrInterfaceDown) {
 				return err
 			}
 		}

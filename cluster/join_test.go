@@ -337,6 +337,44 @@ func TestJoinRefusesBadNumbers(t *testing.T) {
 	}
 }
 
+// resting is a link whose interface is down for a while.
+type resting struct {
+	transport.Link
+	until time.Time
+}
+
+func (l *resting) Send(frames []transport.Frame) (int, error) {
+	if time.Now().Before(l.until) {
+		return 0, transport.ErrInterfaceDown
+	}
+	return l.Link.Send(frames)
+}
+
+// An interface that is down for a moment holds discovery up, and does not end it.
+func TestJoin_WaitsForAnInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		down := &resting{Link: s.links()[0], until: time.Now().Add(3 * time.Second)}
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}, down), s.node(mcd.Config{Node: 1})}
+		for i, r := range joinAll(nodes, 2, time.Minute) {
+			if r.err != nil {
+				t.Errorf("node %d: %v", i, r.err)
+			}
+		}
+	})
+}
+
+// More links than an announcement has room for are refused with the reason, and not after a time.
+func TestJoin_TooManyLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newSegment(t, 17).node(mcd.Config{})
+		_, err := cluster.Join(t.Context(), e, cluster.Config{Nodes: 2})
+		if err == nil || !strings.Contains(err.Error(), "17 links (want at most 16") {
+			t.Error(err)
+		}
+	})
+}
+
 // The port is free again when a Join has failed, and when a Membership is closed.
 func TestPortIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,6 +22,10 @@ type answer struct {
 	peerReceived, received transport.OptionalTag
 }
 
+// maxAnswers is how many answers to one probe are kept: more than any network with a loop or with
+// doubles needs to be told as such.
+const maxAnswers = 64
+
 // collector sends probes and keeps the answers to each.
 type collector struct {
 	ep    *mcd.Endpoint
@@ -46,8 +50,13 @@ func (c *collector) hear(p *mcd.Probe) {
 		return
 	}
 	c.mu.Lock()
+	got, asked := c.got[p.Number]
+	if !asked || len(got) >= maxAnswers { // forged, or a storm
+		c.mu.Unlock()
+		return
+	}
 	a := answer{p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag}
-	c.got[p.Number] = append(c.got[p.Number], a)
+	c.got[p.Number] = append(got, a)
 	c.mu.Unlock()
 	select {
 	case c.came <- struct{}{}:
@@ -59,7 +68,7 @@ func (c *collector) hear(p *mcd.Probe) {
 // whose other end takes no frames of that size, the probe counts as sent and is not answered.
 func (c *collector) send(ctx context.Context, to mcd.Path, o mcd.ProbeOptions) (number uint32, err error) {
 	for start := clock.Now(); ; {
-		number, err = c.ep.TryProbe(to, o)
+		number, err = c.ask(to, o)
 		switch {
 		case !errors.Is(err, transport.ErrBusy):
 			return number, err
@@ -71,6 +80,17 @@ func (c *collector) send(ctx context.Context, to mcd.Path, o mcd.ProbeOptions) (
 		c.ep.Progress()
 		runtime.Gosched()
 	}
+}
+
+// ask sends a probe, whose answers are kept from then on. The lock holds up hear until the number
+// is known.
+func (c *collector) ask(to mcd.Path, o mcd.ProbeOptions) (number uint32, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if number, err = c.ep.TryProbe(to, o); err == nil {
+		c.got[number] = nil
+	}
+	return number, err
 }
 
 // answers returns the answers to a probe so far.

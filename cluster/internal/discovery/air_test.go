@@ -3,6 +3,7 @@ package discovery
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ type air struct {
 	size     int // that the nodes expect
 	nodes    []*onAir
 	arriving map[monotime.Time][]arrival
-	said     int // announcements
+	said     int // announcements to all
+	answers  int // to one node
 }
 
 // onAir is a node. It hears nothing before it begins.
@@ -92,9 +94,13 @@ func (w *air) run(limit time.Duration) (took time.Duration, decided bool) {
 
 func (w *air) say(n *onAir, out []Send) {
 	for _, s := range out {
-		w.said++
+		if s.One {
+			w.answers++
+		} else {
+			w.said++
+		}
 		for _, to := range w.nodes {
-			if to == n || w.rng.Float64() < w.loss {
+			if to == n || s.One && !slices.Equal(to.s.MACs, s.To.MACs) || w.rng.Float64() < w.loss {
 				continue
 			}
 			at := w.now.Add(time.Duration(1+w.rng.IntN(4)) * tick)
@@ -217,6 +223,9 @@ func TestAnnouncementsOfACluster(t *testing.T) {
 						t.Fatalf("seed %d: %d met after %v", seed, w.count(Complete), took)
 					}
 					perNode := float64(w.said) / float64(size)
+					if answers := float64(w.answers) / float64(size); answers > c.most {
+						t.Errorf("seed %d: %.2f answers to one node a node, want %v at most", seed, answers, c.most)
+					}
 					if perNode > c.most {
 						t.Errorf("seed %d: %.2f announcements a node, want %v at most", seed, perNode, c.most)
 					}

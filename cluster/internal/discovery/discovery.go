@@ -5,16 +5,18 @@
 //	Seeking   a new node               Seeking   "I am k, seeking" soon
 //	Seeking   the last other node      Settling  "I am k, complete" soon
 //	Seeking   a conflict               Failed    "I am k", so that the other one notices too
+//	Seeking   another size, 3 times    Failed    the same; before that, nothing
 //	Settling  "I am j, seeking"        Settling  "I am k, complete" soon
 //	Settling  a conflict               Failed    "I am k"
 //	Settling  SettleInterval is over   Complete  -
-//	Complete  "I am j, seeking"        Complete  "I am k, complete", at most every AnswerInterval
+//	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, once per AnswerInterval
 //	Complete  a conflict with itself   Complete  the same: the newcomer notices
 //	Complete  a conflict of others     Complete  - (an answer would let the newcomer in)
 //	any       anything else            same      -
 //
-// Each announcement is broadcast on every network, as a node does not know the others' addresses
-// yet. There are n of them in a round, and rounds become rarer. Lost ones are repeated.
+// Announcements are broadcast on every network, as a node does not know the others' addresses yet;
+// but what a complete node answers goes to the one that asked. There are n of them in a round, and
+// rounds become rarer. Lost ones are repeated.
 //
 // "Soon" means at once, but no earlier than AnswerInterval after the last announcement. A node that
 // hears all others within a millisecond answers them all by one announcement, so n nodes send fewer
@@ -46,6 +48,10 @@ const (
 	LastInterval = 250 * time.Millisecond
 	// AnswerInterval is between two answers of a node: 1,000 nodes that come at once get one.
 	AnswerInterval = time.Millisecond
+	// A station that expects another cluster ends discovery when it has said so sureTimes, and for
+	// sureAfter: as a node does that was started with another number, and no stray frame.
+	sureTimes = 3
+	sureAfter = 500 * time.Millisecond
 	// SettleInterval is how long a node that has heard all others listens for conflicts: the time
 	// of a few answers.
 	SettleInterval = 5 * time.Millisecond
@@ -93,8 +99,18 @@ type Fault struct {
 	Size int     // OtherSize: what B expects
 }
 
-// Send is an announcement to broadcast on all networks.
-type Send struct{ Announcement Announcement }
+// Send is an announcement to send on all networks: to all or, with One, to a station alone.
+type Send struct {
+	Announcement Announcement
+	One          bool
+	To           Station
+}
+
+// suspicion is of a station that expects another cluster.
+type suspicion struct {
+	since monotime.Time
+	times int
+}
 
 // Discovery is one node's part in the protocol.
 type Discovery struct {
@@ -110,6 +126,9 @@ type Discovery struct {
 	soon      bool          // announce again AnswerInterval after announced
 	announced monotime.Time // the last announcement; the origin before the first
 	settled   monotime.Time // Settling: when that is over
+
+	answered map[uint16]monotime.Time // Complete: when a station was answered last
+	suspects map[uint16]suspicion
 }
 
 // New begins discovery among nodes 0 to size-1. The seed spreads the announcements of nodes that
@@ -118,6 +137,7 @@ func New(now monotime.Time, self Station, size int, seed uint64) *Discovery {
 	d := &Discovery{
 		self: self, size: size, seed: seed, interval: FirstInterval, next: now,
 		heard: make(map[uint16]Station), byMAC: make(map[transport.MAC]uint16),
+		answered: make(map[uint16]monotime.Time), suspects: make(map[uint16]suspicion),
 	}
 	for _, mac := range self.MACs {
 		d.byMAC[mac] = self.Node
@@ -197,9 +217,22 @@ func (d *Discovery) jitter() time.Duration {
 func (d *Discovery) announce(now monotime.Time, out []Send) []Send {
 	first := d.announced == monotime.Time{}
 	d.announced, d.soon = now, first && d.state == Settling
-	return append(out, Send{Announcement{
-		Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name,
-	}})
+	return append(out, Send{Announcement: d.own()})
+}
+
+// own returns the announcement of this node.
+func (d *Discovery) own() Announcement {
+	return Announcement{Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name}
+}
+
+// answerOne tells a station alone that this node is complete: a frame of one node, which anybody
+// may repeat, is not worth one from each node to all.
+func (d *Discovery) answerOne(now monotime.Time, s Station, out []Send) []Send {
+	if last, ok := d.answered[s.Node]; ok && now.Sub(last) < AnswerInterval {
+		return out
+	}
+	d.answered[s.Node] = now
+	return append(out, Send{Announcement: d.own(), One: true, To: s})
 }
 
 // answer announces, unless the last announcement was just now: then Advance does it soon. A
@@ -225,16 +258,40 @@ func (d *Discovery) Handle(
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
 	if f := d.check(&s, a, nic); f.Kind != NoFault {
+		if d.state != Complete && !d.isSure(now, f) {
+			return out
+		}
 		return d.refuse(now, f, out)
 	}
+	delete(d.suspects, node)
 	if _, known := d.heard[node]; !known {
 		d.enter(now, s)
 		return d.answer(now, out)
 	}
-	if a.Seeking && d.state != Seeking {
+	switch {
+	case a.Seeking && d.state == Complete:
+		return d.answerOne(now, d.heard[node], out)
+	case a.Seeking && d.state == Settling:
 		return d.answer(now, out)
 	}
 	return out
+}
+
+// isSure reports whether a fault may end discovery. That a station expects another cluster may be
+// one stray frame, of a program that ran before or of nobody here: it must say so again. Who seeks
+// does, every LastInterval at least.
+func (d *Discovery) isSure(now monotime.Time, f Fault) bool {
+	if f.Kind != OtherSize && f.Kind != OutOfRange {
+		return true
+	}
+	d.fault = f
+	s, known := d.suspects[f.B.Node]
+	if !known {
+		s.since = now
+	}
+	s.times++
+	d.suspects[f.B.Node] = s
+	return s.times >= sureTimes && now.Sub(s.since) >= sureAfter
 }
 
 // refuse fails, unless the cluster is complete without the station that was heard.

@@ -247,8 +247,6 @@ func TestStates(t *testing.T) {
 		{"this node's address", SameAddress, 2, station(0, 1), 3},
 		{"another's number", SameNumber, 1, station(8, 1), 3},
 		{"another's address", SameAddress, 2, station(1, 1), 3},
-		{"another size", OtherSize, 2, station(2, 1), 4},
-		{"a number out of range", OutOfRange, 3, station(3, 1), 3},
 		{"more networks", OtherNetwork, 2, station(2, 2), 3},
 	} {
 		t.Run("Seeking, "+c.name+": fails, and lets the other know", func(t *testing.T) {
@@ -263,6 +261,58 @@ func TestStates(t *testing.T) {
 			}
 		})
 	}
+	for _, c := range []struct {
+		name string
+		kind FaultKind
+		node int
+		size int
+	}{
+		{"another size", OtherSize, 2, 4},
+		{"a number out of range", OutOfRange, 3, 3},
+	} {
+		hear := func(m *Discovery, at time.Duration) []Send {
+			return m.Handle(now.Add(at), uint16(c.node), mac(c.node, 0), 0, announce(station(c.node, 1), c.size, true), nil)
+		}
+		t.Run("Seeking, "+c.name+", once or in a burst: goes on", func(t *testing.T) {
+			m := start()
+			for range 10 {
+				if out := hear(m, sureAfter-1); len(out) != 0 || m.State() != Seeking {
+					t.Fatalf("%v, %+v", m.State(), out)
+				}
+			}
+			m = start()
+			hear(m, 0)
+			if hear(m, time.Hour); m.State() != Seeking || m.Fault().Kind != c.kind {
+				t.Errorf("twice: %v, %+v; want the fault noted", m.State(), m.Fault())
+			}
+		})
+		t.Run("Seeking, "+c.name+", again and again: fails, and lets the other know", func(t *testing.T) {
+			m := start()
+			hear(m, 0)
+			hear(m, sureAfter/2)
+			if out := hear(m, sureAfter); m.State() != Failed || m.Fault().Kind != c.kind || len(out) != 1 || int(m.Fault().B.Node) != c.node {
+				t.Errorf("%v, %+v, %+v", m.State(), m.Fault(), out)
+			}
+		})
+	}
+	t.Run("Seeking, another size and then the right one: begins anew", func(t *testing.T) {
+		m := start()
+		for i, size := range []int{4, 4, 3, 4} {
+			m.Handle(now.Add(time.Duration(i)*time.Second), 2, mac(2, 0), 0, announce(station(2, 1), size, true), nil)
+		}
+		if m.State() == Failed {
+			t.Errorf("%+v", m.Fault())
+		}
+	})
+	t.Run("Complete, several seek: each is answered, alone", func(t *testing.T) {
+		m, at := met(t), now.Add(2*SettleInterval)
+		for k := 1; k <= 2; k++ {
+			out := m.Handle(at, uint16(k), mac(k, 0), 0, announce(station(k, 1), 3, true), nil)
+			if len(out) != 1 || !out[0].One || int(out[0].To.Node) != k || !slices.Equal(out[0].To.MACs, []transport.MAC{mac(k, 0)}) {
+				t.Errorf("node %d: %+v", k, out)
+			}
+		}
+	})
 	t.Run("any, an announcement from an address that it does not tell of: ignored", func(t *testing.T) {
 		m := start()
 		if out := m.Handle(now, 1, mac(5, 0), 0, announce(station(1, 1), 3, true), nil); len(out) != 0 || len(m.Heard()) != 0 {
