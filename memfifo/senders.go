@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func (s senders) err() error {
 
 // setDown notes that a sender is down, and wakes those who may wait for it.
 func (p *peer) setDown(err error) {
-	down, ok := err.(*PeerDownError)
+	down, ok := errors.AsType[*PeerDownError](err)
 	if !ok || p.expecting == 0 {
 		return
 	}

@@ -151,7 +151,7 @@ func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout
 	if err != nil {
 		return fmt.Errorf("make a folder for programs: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if o.state == "" {
 		o.state = filepath.Join(root, ".campaign", p.String()+".json")
 		if p == commit {

@@ -104,7 +104,7 @@ func TestSender_RefusedWithoutCarrier(t *testing.T) {
 			if n == 3 && err == nil {
 				return false
 			}
-			if n != 0 || err != transport.ErrBusy {
+			if n != 0 || !errors.Is(err, transport.ErrBusy) {
 				t.Fatalf("%v: %d, %v", errno, n, err)
 			}
 			return true

@@ -217,7 +217,7 @@ func closeAll(fds []int) {
 }
 
 // refused turns the service's refusal into an error of package transport.
-func refused(r *protocol.Refusal) error {
+func refused(r *protocol.RefusalError) error {
 	switch r.Cause {
 	case protocol.Denied, protocol.Limited:
 		return fmt.Errorf("%w: %s", transport.ErrPermission, r.Text)

@@ -46,7 +46,7 @@ func (c *conn) serve() {
 		}
 		r, err := protocol.ParseRequest(b[:n])
 		if err != nil {
-			c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "request: " + err.Error()})
+			c.refuse(&protocol.RefusalError{Cause: protocol.Malformed, Text: "request: " + err.Error()})
 			return
 		}
 		if !c.answer(r) {
@@ -82,7 +82,9 @@ func (c *conn) answer(r *protocol.Request) bool {
 // open hands over the sockets of a link.
 func (c *conn) open(r *protocol.Request) bool {
 	if c.sockets != nil {
-		return c.refuse(&protocol.Refusal{Cause: protocol.Malformed, Text: "this connection has a link: it is for one"})
+		return c.refuse(&protocol.RefusalError{
+			Cause: protocol.Malformed, Text: "this connection has a link: it is for one",
+		})
 	}
 	scopes, refusal := c.scopes(r)
 	if refusal != nil {
@@ -123,7 +125,7 @@ func scopeText(scopes []rules.Scope) string {
 }
 
 // scopes returns what the rules allow of a request.
-func (c *conn) scopes(r *protocol.Request) ([]rules.Scope, *protocol.Refusal) {
+func (c *conn) scopes(r *protocol.Request) ([]rules.Scope, *protocol.RefusalError) {
 	all := c.server.rules.Load().Scopes(c.who.Peer, r.Interface, r.EtherType)
 	if len(all) == 0 {
 		return nil, c.server.deny(c, r, fmt.Sprintf("%s by EtherType %v", r.Interface, r.EtherType))
@@ -162,7 +164,7 @@ func (c *conn) lock(r *protocol.Request) bool {
 }
 
 // claim books a port for a connection, if its user has the right to it and nobody else has it.
-func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusal) {
+func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.RefusalError) {
 	if !c.server.allows(c.who.Peer, r) {
 		return key, c.server.deny(c, r, fmt.Sprintf("port %d of cluster %d on %s", r.Port, *r.Cluster, r.Interface))
 	}
@@ -177,7 +179,7 @@ func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusa
 		return key, portLocked(holder.who)
 	}
 	if len(c.locks) >= maxLocks {
-		return key, &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+		return key, &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"this link has %d ports locked, all that it may have", maxLocks)}
 	}
 	if c.locks == nil {
@@ -187,8 +189,8 @@ func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusa
 	return key, nil
 }
 
-func portLocked(holder *credentials) *protocol.Refusal {
-	return &protocol.Refusal{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.pid}
+func portLocked(holder *credentials) *protocol.RefusalError {
+	return &protocol.RefusalError{Cause: protocol.PortLocked, Text: "another program has the port", PID: holder.pid}
 }
 
 // key names the port. The interface of the link that was granted may have another name by now.
@@ -225,7 +227,7 @@ func (c *conn) reply(r *protocol.Reply, fds ...int) bool {
 	return err == nil
 }
 
-func (c *conn) refuse(r *protocol.Refusal) bool {
+func (c *conn) refuse(r *protocol.RefusalError) bool {
 	c.server.log.Warn("refused", "uid", c.who.UID, "pid", c.who.pid, "cause", string(r.Cause), "text", r.Text)
 	return c.reply(&protocol.Reply{Error: r})
 }

@@ -137,19 +137,19 @@ func (s *Server) admit(u *net.UnixConn) {
 	s.served.Go(c.serve) // until the client hangs up, or Close does
 }
 
-func (s *Server) register(c *conn) *protocol.Refusal {
+func (s *Server) register(c *conn) *protocol.RefusalError {
 	limit := s.rules.Load().Limit(c.who.Peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[c.who.UID]
 	switch {
 	case s.closed:
-		return &protocol.Refusal{Cause: protocol.Failed, Text: "the service is ending"}
+		return &protocol.RefusalError{Cause: protocol.Failed, Text: "the service is ending"}
 	case len(s.conns) >= maxConns:
-		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"the service has %d connections, all that it takes", maxConns)}
 	case u != nil && u.links >= limit.Links, limit.Links == 0:
-		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
 			userName(c.who.UID), limit.Links, s.cfg.Rules, userName(c.who.UID), max(1, 2*limit.Links), limit.Memory)}
 	}
@@ -163,13 +163,13 @@ func (s *Server) register(c *conn) *protocol.Refusal {
 }
 
 // reserve books a ring for a user.
-func (s *Server) reserve(c *conn, bytes int64) *protocol.Refusal {
+func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	limit := s.rules.Load().Limit(c.who.Peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[c.who.UID]
 	if u.memory+bytes > limit.Memory {
-		return &protocol.Refusal{Cause: protocol.Limited, Text: fmt.Sprintf(
+		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"user %s has rings of %d bytes, and with %d more would have over %d "+
 				"(ask for fewer slots, or raise it in %s: limit user %s links %d memory %d)",
 			userName(c.who.UID), u.memory, bytes, limit.Memory,
@@ -208,7 +208,7 @@ func (kernel) open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*s
 func (kernel) lock(name string) (int, *credentials, error) { return lockName(name) }
 
 // deny says what would have to be in the rules.
-func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refusal {
+func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.RefusalError {
 	rules := s.rules.Load()
 	name := userName(c.who.UID)
 	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
@@ -221,14 +221,14 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 	if groups := rules.GroupsOn(r.Interface, r.EtherType); len(groups) > 0 {
 		text += fmt.Sprintf("; or join group %s: usermod -aG %s %s", groups[0], groups[0], name)
 	}
-	return &protocol.Refusal{Cause: protocol.Denied, Text: text + ")"}
+	return &protocol.RefusalError{Cause: protocol.Denied, Text: text + ")"}
 }
 
 // failed is the refusal of what the system has refused.
-func failed(err error) *protocol.Refusal {
+func failed(err error) *protocol.RefusalError {
 	text := err.Error()
 	if errors.Is(err, os.ErrPermission) {
 		text += " (the service itself lacks CAP_NET_RAW: AmbientCapabilities in its unit)"
 	}
-	return &protocol.Refusal{Cause: cause(err), Text: text}
+	return &protocol.RefusalError{Cause: cause(err), Text: text}
 }

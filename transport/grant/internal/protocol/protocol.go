@@ -42,7 +42,7 @@ type Request struct {
 
 // Reply is an answer. Either Error is set, or the rest as far as the request wants it.
 type Reply struct {
-	Error *Refusal `json:"error,omitempty"`
+	Error *RefusalError `json:"error,omitempty"`
 	Open  *Opened  `json:"open,omitempty"`
 }
 
@@ -60,14 +60,14 @@ type Opened struct {
 	Slots        int                 `json:"slots,omitempty"` // of the ring; 0: there is none
 }
 
-// Refusal is why a request was not met.
-type Refusal struct {
+// RefusalError is why a request was not met.
+type RefusalError struct {
 	Cause Cause  `json:"cause"`
 	Text  string `json:"text"`
 	PID   int    `json:"pid,omitempty"` // of PortLocked: the holder, if that is known
 }
 
-func (r *Refusal) Error() string { return r.Text }
+func (r *RefusalError) Error() string { return r.Text }
 
 // Cause is the class of a refusal.
 type Cause string

@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			Do: Open, Interface: "eth0", EtherType: 0x88b5, Ring: true, Slots: 64, Cluster: number(7)},
 		`{"do":"lock","interface":"eth0","cluster":0,"port":9}`: &Request{Do: Lock, Interface: "eth0", Cluster: number(0), Port: 9},
 		`{}`: &Reply{},
-		`{"error":{"cause":"port_locked","text":"x","pid":5}}`: &Reply{Error: &Refusal{PortLocked, "x", 5}},
+		`{"error":{"cause":"port_locked","text":"x","pid":5}}`: &Reply{Error: &RefusalError{PortLocked, "x", 5}},
 		`{"open":{"interface":"eth0","index":3,"mtu":1500,"mac":"02:00:00:00:00:01","ether_type":34997,"filters_vlans":true,` +
 			`"tx_queues":4,"namespace":"77","slot_size":2048,"slots":64}}`: &Reply{Open: &Opened{
 			"eth0", 3, 1500, transport.MAC{2, 0, 0, 0, 0, 1}, 0x88b5, true, 4, "77", 2048, 64}},
@@ -50,7 +50,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if (&Refusal{Denied, "why", 0}).Error() != "why" {
+	if (&RefusalError{Denied, "why", 0}).Error() != "why" {
 		t.Error("a refusal does not say why")
 	}
 }
