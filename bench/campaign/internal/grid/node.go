@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -245,13 +246,20 @@ func (p *program) operate(ctx context.Context, g uint64) {
 	}
 }
 
+// tellAll tells all nodes at once: the first contact takes some round trips, of seconds in some
+// cells.
 func (p *program) tellAll(ctx context.Context, g uint64) {
+	errs := make([]error, len(p.stops))
+	var told sync.WaitGroup
 	for k, r := range p.stops {
 		if k == p.Node {
-			p.expect(p.window.Store(0, g))
+			errs[k] = p.window.Store(0, g)
 			continue
 		}
-		_, err := r.Swap(ctx, 0, g)
+		told.Go(func() { _, errs[k] = r.Swap(ctx, 0, g) })
+	}
+	told.Wait()
+	for _, err := range errs {
 		p.expect(err)
 	}
 }
