@@ -43,7 +43,7 @@ type Request struct {
 // Reply is an answer. Either Error is set, or the rest as far as the request wants it.
 type Reply struct {
 	Error *RefusalError `json:"error,omitempty"`
-	Open  *Opened  `json:"open,omitempty"`
+	Open  *Opened       `json:"open,omitempty"`
 }
 
 // Opened is what a program cannot learn from its sockets.
