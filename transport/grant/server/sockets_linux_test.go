@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
@@ -272,6 +273,38 @@ func TestAGrantIsOneLinks(t *testing.T) {
 	if n := s.links(me); n != 1 {
 		t.Errorf("%d links, want the first", n)
 	}
+}
+
+// What docs/without-root.md says that the kernel does not hold: a granted socket joins the fanout
+// group of any other program's on the interface, and takes its share of the group's frames.
+func TestFanoutGroupsAreOpenToAll(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	s.ask(t, grant.Request{Interface: "eth0"})
+	granted := grantedSockets(t)[0]
+	const group = 7 // PACKET_FANOUT_HASH
+	inNamespace(t, bed, func() {
+		other, err := afpacket.OpenSocket()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(other)
+		at, err := kernel{}.find("eth0")
+		if err == nil {
+			err = bindAll(other, at.index)
+		}
+		if err == nil {
+			err = unix.SetsockoptInt(other, unix.SOL_PACKET, unix.PACKET_FANOUT, group)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := unix.SetsockoptInt(granted, unix.SOL_PACKET, unix.PACKET_FANOUT, group); err != nil {
+			t.Errorf("%v: the kernel holds it by now: say so on the page", err)
+		}
+	})
 }
 
 // A link whose second socket cannot be made leaves nothing.
