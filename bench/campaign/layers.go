@@ -62,6 +62,7 @@ func layers() []*unit {
 			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
 			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work,
 		},
+		hostileUnit("with a key", true), hostileUnit("without a key", false),
 		{
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
