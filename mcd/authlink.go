@@ -3,7 +3,6 @@ package mcd
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +44,7 @@ func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time)
 		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
 	})
 	l.checkpoint(opened)
-	l.setKeys(ring)
+	l.setKeys(opened, ring)
 	return l
 }
 
@@ -58,13 +57,13 @@ func randomIncarnation() uint64 {
 }
 
 // setKeys replaces the keys. The caller holds the poll lock.
-func (l *authLink) setKeys(ring *keyring.Ring) {
+func (l *authLink) setKeys(now monotime.Time, ring *keyring.Ring) {
 	var keys []*auth.Key
 	for i := range ring.Keys {
 		keys = append(keys, auth.NewKey(ring.Keys[i][:], uint32(l.e.cfg.Cluster)))
 	}
 	l.key = keys[0]
-	l.verifier.SetKeys(keys)
+	l.verifier.SetKeys(now, keys)
 	l.sealer.Store(auth.NewSealer(keys[0], l.incarnation, l.e.nics[l.nic].mac, ring.Encrypt))
 }
 
@@ -86,7 +85,7 @@ func (l *authLink) checkpoint(now monotime.Time) {
 func (l *authLink) floor(now monotime.Time, age uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.history.Floor(now.Add(-time.Duration(min(age, math.MaxInt64))), l.counter.Load())
+	return l.history.Floor(now, age, l.counter.Load())
 }
 
 // seal writes a header before the payload of a frame, which is in its place, and computes the tag.
@@ -151,6 +150,12 @@ func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
 	}
 	e.dropped[verdictDrops[v]].add(1)
 	return false
+}
+
+// ask begins contact with an address. The caller holds the poll lock.
+func (l *authLink) ask(now monotime.Time, mac transport.MAC) {
+	l.out = l.verifier.Ask(now, mac, l.out[:0])
+	l.transmit(now)
 }
 
 // receiveContact handles a contact frame, and delivers what was kept for it. The caller holds the

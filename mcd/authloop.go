@@ -37,8 +37,8 @@ type contactRequest struct {
 // receiver.
 const firstContacts = 64
 
-func newAuthenticator() *authenticator {
-	return &authenticator{first: make(chan contactRequest, firstContacts), kick: make(chan struct{}, 1)}
+func newAuthenticator(file keyFile) *authenticator {
+	return &authenticator{file: file, first: make(chan contactRequest, firstContacts), kick: make(chan struct{}, 1)}
 }
 
 // meet begins contact with a neighbour, before the first message to it.
@@ -74,13 +74,7 @@ func (e *Endpoint) authLoop() {
 	a := e.auth
 	timer := time.NewTimer(idleLoop)
 	defer timer.Stop()
-	for nic := range e.nics {
-		a.first <- contactRequest{nic, transport.Broadcast}
-		if !e.advanceContacts(timer) {
-			return
-		}
-	}
-	for {
+	for begin := true; e.advanceContacts(timer, begin); begin = false {
 		select {
 		case <-a.kick:
 		case <-timer.C:
@@ -88,14 +82,12 @@ func (e *Endpoint) authLoop() {
 			return
 		}
 		e.checkKeyFile()
-		if !e.advanceContacts(timer) {
-			return
-		}
 	}
 }
 
-// advanceContacts does what is due, and sets the timer. It returns false if the endpoint closes.
-func (e *Endpoint) advanceContacts(timer *time.Timer) bool {
+// advanceContacts does what is due, and sets the timer. When the endpoint begins it asks all nodes.
+// It returns false if the endpoint closes.
+func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool) bool {
 	if !e.lockPoll() {
 		return false
 	}
@@ -108,12 +100,13 @@ func (e *Endpoint) advanceContacts(timer *time.Timer) bool {
 	a.next.Store(0) // it is awake
 	for n := len(a.first); n > 0; n-- {
 		r := <-a.first
-		l := e.nics[r.nic].auth
-		l.out = l.verifier.Ask(now, r.mac, l.out[:0])
-		l.transmit(now)
+		e.nics[r.nic].auth.ask(now, r.mac)
 	}
 	for i := range e.nics {
 		l := e.nics[i].auth
+		if begin {
+			l.ask(now, transport.Broadcast)
+		}
 		l.out = l.verifier.Advance(now, l.out[:0])
 		l.transmit(now)
 		e.dropped[dropStale].add(uint64(l.verifier.Expired()))
@@ -140,8 +133,9 @@ func (e *Endpoint) SetKeys(ring *keyring.Ring) error {
 		return ErrClosed
 	}
 	defer e.unlockPoll()
+	now := clock.Now()
 	for i := range e.nics {
-		e.nics[i].auth.setKeys(ring)
+		e.nics[i].auth.setKeys(now, ring)
 	}
 	return nil
 }

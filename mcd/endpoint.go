@@ -172,7 +172,8 @@ type nic struct {
 // still the caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	opened := clock.Now()
-	ring, err := cfg.ring()
+	var file keyFile
+	ring, err := cfg.ring(&file)
 	if err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
@@ -210,7 +211,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e.pollState.init(links)
-	e.startAuth(ring, opened)
+	e.startAuth(ring, file, opened)
 	e.running.Add(len(links) + 1)
 	for nic := range links {
 		go e.linkLoop(nic) // ends when the link is closed, by Close, which waits for it
@@ -230,14 +231,11 @@ func isShared(l transport.Link) bool {
 }
 
 // startAuth has the endpoint authenticate frames, if it has keys.
-func (e *Endpoint) startAuth(ring *keyring.Ring, opened monotime.Time) {
+func (e *Endpoint) startAuth(ring *keyring.Ring, file keyFile, opened monotime.Time) {
 	if ring == nil {
 		return
 	}
-	e.auth = newAuthenticator()
-	if e.auth.file.path = e.cfg.KeyFile; e.cfg.KeyFile != "" {
-		e.auth.file.changed()
-	}
+	e.auth = newAuthenticator(file)
 	for nic := range e.nics {
 		e.nics[nic].auth = newAuthLink(e, nic, ring, opened)
 	}

@@ -31,12 +31,15 @@ func (f *keyFile) changed() bool {
 		now.Mode() != old.Mode()
 }
 
-// ring returns the keys that a configuration says, or nil for none.
-func (c *Config) ring() (*keyring.Ring, error) {
+// ring returns the keys that a configuration says, or nil for none. It looks at the key file before
+// it reads it: what is written in between is a change.
+func (c *Config) ring(file *keyFile) (*keyring.Ring, error) {
 	switch {
 	case c.Keys != nil && c.KeyFile != "":
 		return nil, errors.New("Config.Keys and Config.KeyFile are both set (want one)")
 	case c.KeyFile != "":
+		file.path = c.KeyFile
+		file.changed()
 		return keyring.ReadFile(c.KeyFile)
 	case c.Keys != nil:
 		if err := c.Keys.Validate(); err != nil {

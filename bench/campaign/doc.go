@@ -20,5 +20,6 @@
 //	state.go      the file
 //	report.go     the table of figures, and its JSON
 //	testbin.go    units that are tests of a package, run with seeds
+//	attack.go     units that are attacks of a hostile station
 //	mutants.go    units that are mutants; the list is testdata/mutants.txt
 package main

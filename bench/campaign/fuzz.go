@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -79,6 +81,18 @@ func (c *covered) check(functions string) (total float64, err error) {
 	return total, errors.Join(errs...)
 }
 
+// profileOf are a package's lines of a coverage profile, and its first line.
+func profileOf(profile, pkg string) string {
+	var own strings.Builder
+	for line := range strings.Lines(profile) {
+		file, _, _ := strings.Cut(line, ":")
+		if own.Len() == 0 || strings.HasSuffix(path.Dir(file), "/"+pkg) {
+			own.WriteString(line)
+		}
+	}
+	return own.String()
+}
+
 // workCorpus measures what the corpora reach: a fuzz target that is broken, or that no longer gets
 // anywhere, shows here.
 func workCorpus(ctx context.Context, w *workshop, _, _ uint64) (r result, err error) {
@@ -87,14 +101,23 @@ func workCorpus(ctx context.Context, w *workshop, _, _ uint64) (r result, err er
 		return r, err
 	}
 	r.figures = map[string]uint64{}
+	profile := filepath.Join(w.dir, "cover.out")
+	args := []string{"test", "-run", "^Fuzz", "-count=1", "-coverprofile", profile}
+	for i := range all {
+		args = append(args, "./"+all[i].pkg)
+	}
+	if out, err := w.command(ctx, "go", args...).CombinedOutput(); err != nil {
+		return r, fmt.Errorf("corpora: %w\n%s", err, out)
+	}
+	lines, err := os.ReadFile(profile)
+	if err != nil {
+		return r, fmt.Errorf("coverage: %w", err)
+	}
 	var errs []error
 	for i := range all {
 		c := &all[i]
-		profile := filepath.Join(w.dir, "cover.out")
-		test := w.command(ctx, "go", "test", "./"+c.pkg, "-run", "^Fuzz", "-count=1", "-coverprofile", profile)
-		out, err := test.CombinedOutput()
-		if err != nil {
-			return r, fmt.Errorf("corpus of %s: %w\n%s", c.pkg, err, out)
+		if err := os.WriteFile(profile, []byte(profileOf(string(lines), c.pkg)), 0o600); err != nil {
+			return r, fmt.Errorf("coverage: %w", err)
 		}
 		functions, err := w.command(ctx, "go", "tool", "cover", "-func", profile).Output()
 		if err != nil {

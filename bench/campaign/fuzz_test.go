@@ -36,3 +36,10 @@ func TestFuzzTargets(t *testing.T) {
 		t.Errorf("%d targets, %v; fuzzTargetCount is %d", len(all), err, fuzzTargetCount)
 	}
 }
+
+func TestProfileOf(t *testing.T) {
+	const profile = "mode: set\nx.org/m/a/b/f.go:1.2,3.4 1 1\nx.org/m/a/b/c/f.go:1.2,3.4 1 0\nx.org/m/b/f.go:1.2,3.4 2 1\n"
+	if got, want := profileOf(profile, "a/b"), "mode: set\nx.org/m/a/b/f.go:1.2,3.4 1 1\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -79,6 +79,9 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 		cfg.EtherType = transport.EtherTypeDefault
 	}
 	a.kind, a.cfg, a.socket = kind, cfg, s
+	if err := cfg.Granted.claim(); err != nil {
+		return err
+	}
 	nic, err := a.find(name)
 	if err == nil {
 		if a.poller, err = s.Open(a.ifi); err == nil {

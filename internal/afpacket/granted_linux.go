@@ -25,6 +25,7 @@ type Granted struct {
 	LockPort func(cluster uint32, port uint8) (io.Closer, error)
 
 	mu            sync.Mutex // guards what follows
+	claimed       bool       // by a link, or given back
 	receive, send int        // descriptors; -1 once they are taken
 	release       func() error
 }
@@ -41,6 +42,29 @@ var (
 	errGrantedPromiscuous = fmt.Errorf("Config.Promiscuous: a granted socket receives frames for this "+
 		"station alone: %w", transport.ErrNotSupported)
 )
+
+// claim makes the grant a link's, which closes it. A second link must not: it would close the first
+// one's connection to the service, and with it its locks.
+func (g *Granted) claim() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.claimed {
+		return errGrantedTwice
+	}
+	g.claimed = true
+	return nil
+}
+
+// GiveBack is Close of a grant that no link has claimed; else it does nothing.
+func (g *Granted) GiveBack() error {
+	if g.claim() != nil {
+		return nil
+	}
+	return g.Close()
+}
 
 // TakeReceive returns the receiving socket, which is the caller's from now on.
 func (g *Granted) TakeReceive() (int, error) {

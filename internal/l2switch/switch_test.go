@@ -188,9 +188,9 @@ func TestAgeing_ForgetsAtTheAge(t *testing.T) {
 func TestAgeing_DefaultIsTheStandards(t *testing.T) {
 	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
-	for age, want := range map[time.Duration]int{5*time.Minute - 1: 1, 5 * time.Minute: 2} {
-		if out := s.Forward(start.Add(age), 0, untaggedFrame(station(2), station(1)), nil); len(out) != want {
-			t.Errorf("after %v of silence: to %d ports, want %d", age, len(out), want)
+	for i, age := range []time.Duration{5*time.Minute - 1, 5 * time.Minute} {
+		if out := s.Forward(start.Add(age), 0, untaggedFrame(station(2), station(1)), nil); len(out) != i+1 {
+			t.Errorf("after %v of silence: to %d ports, want %d", age, len(out), i+1)
 		}
 	}
 }

@@ -183,6 +183,20 @@ func (n *Node) Move(nic int, to *Node) error {
 // Remove removes one of the node's NICs.
 func (n *Node) Remove(nic int) error { return n.edit(nic, n.nl.LinkDel) }
 
+// SetLearning says whether the bridge learns where addresses are from what a node's NIC sends.
+// Where it does, a node that sends with another's address gets that one's frames.
+func (b *Bed) SetLearning(node, nic int, learn bool) error {
+	port := fmt.Sprintf("port%d-%d", node, nic)
+	l, err := b.sw.nl.LinkByName(port)
+	if err == nil {
+		err = b.sw.nl.LinkSetLearning(l, learn)
+	}
+	if err != nil {
+		return fmt.Errorf("learning of %s: %w", port, err)
+	}
+	return nil
+}
+
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.
 const upTimeout = 5 * time.Second
 

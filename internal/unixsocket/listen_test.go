@@ -3,6 +3,7 @@
 package unixsocket
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -46,6 +47,26 @@ func TestListen(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
 			t.Errorf("%s: left %v, %v", network, left, err)
 		}
+	}
+}
+
+// A process that died before its socket had its place keeps no later one of its number from it.
+func TestListenAfterADeathAtStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("%s.%d", path, os.Getpid()), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen("unix", path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

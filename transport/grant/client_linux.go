@@ -93,8 +93,9 @@ func validRing(o *protocol.Opened) bool {
 // Sockets returns the grant's descriptors, for packages ring and packet.
 func (g *Grant) Sockets() *afpacket.Granted { return g.sockets }
 
-// Close gives a grant back that no link has taken.
-func (g *Grant) Close() error { return g.sockets.Close() }
+// Close gives a grant back that no link has taken. After that of a link it does nothing: the link's
+// own Close gives it back.
+func (g *Grant) Close() error { return g.sockets.GiveBack() }
 
 // fallbackTimeout bounds how long Instead asks. The service answers in a millisecond.
 const fallbackTimeout = 5 * time.Second

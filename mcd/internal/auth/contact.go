@@ -159,7 +159,7 @@ func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wir
 		return out
 	}
 	rtt := now.Sub(v.since) - time.Duration(body.EchoedAge)
-	if body.Floor > 0 && rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.senders[w.Incarnation] == nil {
+	if rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.mayRefuse(w.Incarnation, body.Floor) {
 		return v.challenge(now, f.Src, f.Sent, true, out) // to hear a floor that is less too high
 	}
 	out = v.prove(now, w.Incarnation, f.Src, body.Floor, out)
@@ -169,12 +169,24 @@ func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wir
 	return out
 }
 
+// mayRefuse reports whether a floor would keep something from being delivered.
+func (v *Verifier) mayRefuse(incarnation, floor uint64) bool {
+	s := v.senders[incarnation]
+	if s == nil {
+		return floor > 0
+	}
+	return !s.proven && slices.ContainsFunc(s.held, func(f Frame) bool { return f.counter <= floor })
+}
+
 // answered returns the open challenge to that address, or to all, that a response is to, or nil.
+// That to all counts for the first incarnation of an address alone.
 func (v *Verifier) answered(now monotime.Time, mac transport.MAC, response [16]byte) *ask {
-	for _, to := range [...]transport.MAC{mac, transport.Broadcast} {
-		if a := v.asks[to]; a != nil && a.nonce == response && now.Before(a.end()) {
-			return a
-		}
+	isAnswered := func(a *ask) bool { return a != nil && a.nonce == response && now.Before(a.end()) }
+	if a := v.asks[mac]; isAnswered(a) {
+		return a
+	}
+	if a := v.asks[transport.Broadcast]; isAnswered(a) && len(v.byMAC[mac]) == 0 {
+		return a
 	}
 	return nil
 }
@@ -214,20 +226,15 @@ func (v *Verifier) release(s *sender) {
 }
 
 // suspendOthers has the other incarnations of an address, where a new one has appeared, prove
-// themselves again: they may be alive, in other processes, or former ones of that one. Responses to
-// a challenge from before do not count for it.
+// themselves again: they may be alive, in other processes, or former ones of that one. A response
+// to a challenge from before does not count for it: a former one may have sent it.
 func (v *Verifier) suspendOthers(now monotime.Time, s *sender, out []Send) []Send {
-	found := false
 	for _, o := range v.byMAC[s.mac] {
 		if o != s && o.state == fresh && o.incarnation != v.cfg.Incarnation {
-			o.state, found = suspended, true
+			o.state = suspended
 		}
 	}
-	if !found {
-		return out
-	}
 	delete(v.asks, s.mac)
-	delete(v.asks, transport.Broadcast)
 	if v.awaits(s.mac) {
 		return v.challenge(now, s.mac, transport.OptionalTag{}, false, out)
 	}
@@ -278,6 +285,18 @@ func (v *Verifier) forgetOne(now monotime.Time) {
 	}
 	clear(v.asks)
 	v.since = now
+}
+
+// forgetAll forgets all incarnations but this one. Its memory begins now.
+func (v *Verifier) forgetAll(now monotime.Time) {
+	for _, s := range v.senders {
+		v.expired += v.drop(s)
+	}
+	clear(v.senders)
+	clear(v.byMAC)
+	clear(v.asks)
+	v.unproven, v.retired, v.last, v.since = nil, nil, nil, now
+	v.addProven(now, v.cfg.Incarnation, v.cfg.MAC)
 }
 
 func (s *sender) forgottenBefore(o *sender) bool {

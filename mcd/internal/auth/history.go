@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"math"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -17,8 +18,8 @@ import (
 //	   |--------------------|------- S sends to R -------
 //	      ^ a checkpoint of S: the floor
 //
-// The time is told by its distance, and so comes out late by as long as the challenge took: never
-// early, so that nothing older than R is accepted. And nothing that was sent after Open had
+// The time is told by its distance, less what two clocks may drift apart, and so comes out late, by
+// as long as the challenge took and a little more: never early, so that nothing older than R is accepted. And nothing that was sent after Open had
 // returned is refused, as long as that and the distance between two checkpoints are shorter than
 // OpeningTime.
 type History struct {
@@ -43,8 +44,11 @@ func (h *History) Add(now monotime.Time, counter uint64) {
 	h.count++
 }
 
-// Floor returns the highest counter that may have been used before a time. Last is the present one.
-func (h *History) Floor(at monotime.Time, last uint64) uint64 {
+// Floor returns the highest counter that may have been used before a time, which another clock says
+// was so many ns ago. Last is the present one.
+func (h *History) Floor(now monotime.Time, age, last uint64) uint64 {
+	age -= age / maxDrift
+	at := now.Add(-time.Duration(min(age, math.MaxInt64)))
 	floor := last
 	for i := h.count - 1; i >= max(0, h.count-checkpoints); i-- { // the newest first
 		e := &h.entries[i%checkpoints]

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
@@ -26,8 +27,9 @@ type Key struct {
 	contact cipher.AEAD
 }
 
-// NewKey prepares a secret for a cluster.
+// NewKey prepares a copy of a secret for a cluster: the caller may erase its own.
 func NewKey(secret []byte, cluster uint32) *Key {
+	secret = slices.Clone(secret)
 	k := &Key{id: derive(secret, nil, "rawlane key id", 1)[0] & 0x0f, secret: secret, cluster: cluster}
 	info := binary.BigEndian.AppendUint32([]byte("rawlane contact"), cluster)
 	k.contact = gcm(derive(secret, nil, string(info), secretLen), contactLen)

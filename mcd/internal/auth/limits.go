@@ -11,6 +11,8 @@ const (
 	maxSenders = 1 << 14
 	// maxUnproven is how many others are remembered: asked, or silent.
 	maxUnproven = 1 << 10
+	// maxRetired is how many keys that are not valid any more are remembered.
+	maxRetired = 64
 	// maxAsks is how many challenges are open at once.
 	maxAsks = 1 << 9
 	// maxHeld is how many frames of one sender are kept until it answers. A peer sends about as
@@ -32,6 +34,9 @@ const (
 	checkpointInterval = 4 * time.Millisecond
 	// checkpoints is how many a History has: they reach back 2 s, for longer than askLife.
 	checkpoints = 512
+	// maxDrift bounds how fast two clocks drift apart: by 1 in so many. A crystal is off by 1 in
+	// 10,000, and what steers it adds 1 in 2,000 at most.
+	maxDrift = 1 << 10
 	// preciseRTT is how long a challenge and its response may take together, if what was sent just
 	// after the opening is to be accepted.
 	preciseRTT = OpeningTime - checkpointInterval - time.Millisecond

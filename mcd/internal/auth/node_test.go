@@ -70,7 +70,7 @@ func newNodeAt(t testing.TB, now monotime.Time, name string, mac byte, encrypt b
 			b[i] = byte(rng.Uint32())
 		}
 	}})
-	n.v.SetKeys(keys)
+	n.v.SetKeys(now, keys)
 	n.key, n.sealer = keys[0], NewSealer(keys[0], incarnation, n.mac, encrypt)
 	return n
 }
@@ -96,7 +96,7 @@ func (n *node) send(dst transport.MAC, text string) wireFrame {
 func (n *node) seal(now monotime.Time, sends []Send) (frames []wireFrame) {
 	for _, s := range sends {
 		if s.Body.Has(wire.ContactResponse) {
-			s.Body.Floor = n.history.Floor(now.Add(-time.Duration(s.Body.EchoedAge)), n.counter)
+			s.Body.Floor = n.history.Floor(now, s.Body.EchoedAge, n.counter)
 		}
 		f := wireFrame{Addresses{Dst: s.Dst, Src: n.mac}, make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
 		s.Body.Put(f.bytes[wire.AuthHeaderLen:])
@@ -175,8 +175,13 @@ type network struct {
 	now      monotime.Time
 }
 
+// newNetwork returns a network of nodes that have just been opened, and are about to send.
 func newNetwork(nodes ...*node) *network {
-	return &network{nodes: nodes, now: start.Add(OpeningTime)}
+	w := &network{nodes: nodes, now: start.Add(OpeningTime)}
+	for _, n := range nodes {
+		n.history.Add(w.now, n.counter)
+	}
+	return w
 }
 
 // deliver delivers frames, and the answers to them.

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/cipher"
+	"crypto/sha256"
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -77,7 +78,8 @@ type Verifier struct {
 	cfg     Config
 	since   monotime.Time // what was accepted since then is remembered
 	keys    []*Key
-	senders map[uint64]*sender // by incarnation
+	retired [][sha256.Size]byte // hashes of the secrets that were valid since then, and are not
+	senders map[uint64]*sender  // by incarnation
 	byMAC   map[transport.MAC][]*sender
 	last    *sender // of the last accepted frame
 
@@ -110,9 +112,21 @@ func New(cfg Config) *Verifier {
 	return v
 }
 
-// SetKeys replaces the keys that are valid. Senders stay known.
-func (v *Verifier) SetKeys(keys []*Key) {
+// SetKeys replaces the keys that are valid. Senders stay known, unless one of the keys was valid
+// before and then not: which counters were used with it is forgotten, and so its old frames would
+// be new. All senders are unknown then, and what they have sent before now is refused.
+func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
+	old := v.keys
 	v.keys = keys
+	for _, k := range old {
+		if v.key(k.secret) == nil {
+			v.retired = append(v.retired, sha256.Sum256(k.secret))
+		}
+	}
+	if len(v.retired) > maxRetired || slices.ContainsFunc(keys, v.wasRetired) {
+		v.forgetAll(now)
+		return
+	}
 	for _, s := range v.senders {
 		valid := s.sessions[:0]
 		for _, x := range s.sessions {
@@ -124,6 +138,10 @@ func (v *Verifier) SetKeys(keys []*Key) {
 		clear(s.sessions[len(valid):])
 		s.sessions = valid
 	}
+}
+
+func (v *Verifier) wasRetired(k *Key) bool {
+	return slices.Contains(v.retired, sha256.Sum256(k.secret))
 }
 
 func (v *Verifier) key(secret []byte) *Key {

@@ -235,7 +235,8 @@ func TestVerifier_Timers(t *testing.T) {
 // been started in its place.
 func TestVerifier_TwoOfOneAddress(t *testing.T) {
 	one, two, b := newNode(t, "one", 1, false, secret(1)), newNode(t, "two", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
-	w := newNetwork(one, b)
+	w := newNetwork(one, two, b)
+	w.nodes = []*node{one, b}
 	w.deliver(one.send(b.mac, "1a"))
 	late := one.send(b.mac, "late") // never sent before the end
 	w.nodes = append(w.nodes, two)
@@ -268,7 +269,7 @@ func TestVerifier_Rotation(t *testing.T) {
 		for _, s := range secrets {
 			keys = append(keys, NewKey(s, cluster))
 		}
-		n.v.SetKeys(keys)
+		n.v.SetKeys(w.now, keys)
 		n.key, n.sealer = keys[0], NewSealer(keys[0], n.sealer.incarnation, n.mac, false)
 	}
 	var want []string

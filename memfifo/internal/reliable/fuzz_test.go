@@ -19,7 +19,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(b)
 	for kind := Data; kind < kinds; kind++ {
 		long := make([]byte, 100)
-		h := Header{Kind: kind, Src: 1, Dst: 2}
+		h := Header{Kind: kind, Src: 1, Dst: 2, SACK: SACK{1: 5}}
 		for _, v := range fuzzseed.Variants(long[:h.put(long)]) {
 			f.Add(v)
 		}

@@ -57,6 +57,9 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		s.stall.reset()
 		s.rtoDeadline = now.Add(s.rto(rtt))
 	}
+	if s.una == s.nxt {
+		s.reorderAt = monotime.Time{} // what was overtaken has come
+	}
 	if s.reno.Phase() != congestion.Open && !before(s.una, s.recoveryPoint) {
 		s.reno.OnRecovered()
 	}

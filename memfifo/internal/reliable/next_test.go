@@ -113,6 +113,33 @@ func TestHandshake_EndsAmongStaleFrames(t *testing.T) {
 	}
 }
 
+// Hellos of the peer's incarnation show that it is there, though it has lost all data; those of any
+// other prove nothing.
+func TestSilence_HelloOfWhom(t *testing.T) {
+	for _, x := range []struct {
+		src  uint32
+		want Event
+	}{{2, DataLost}, {77, PeerSilent}} {
+		p := newPair(t, 120).open()
+		c := p.ends[0].c
+		p.ends[0].write(p.now, Requests, 20)
+		event := Nothing
+		for began := p.now; event == Nothing; event = c.Advance(p.now) {
+			p.send(0)
+			p.inTransit[1] = nil
+			at, ok := c.Deadline()
+			if !ok || at.Sub(began) > 2*DefaultPeerTimeout {
+				t.Fatalf("hellos of %d: no end after %v", x.src, at.Sub(began))
+			}
+			p.now = at
+			c.Handle(p.now, &Header{Kind: Hello, Src: x.src, Sequence: 5}, nil)
+		}
+		if event != x.want {
+			t.Errorf("hellos of %d: event %d, want %d", x.src, event, x.want)
+		}
+	}
+}
+
 // The frames of a batch that was refused come again, each once, with the acknowledgements that
 // they had.
 func TestRefused_Batch(t *testing.T) {

@@ -146,6 +146,28 @@ func TestTail_OnlyTheAnswerCounts(t *testing.T) {
 	p.settle()
 }
 
+// A frame that was overtaken has come after all: what is sent long after that gets its own time.
+func TestTail_ReorderingLeavesNothing(t *testing.T) {
+	p := newPair(t, 120).open()
+	frames := p.apart(2)
+	p.inTransit[1] = frames[1:]
+	p.exchange()
+	p.inTransit[1] = frames[:1]
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if !p.ends[0].done() {
+		t.Fatal("not all is acknowledged")
+	}
+	p.now = p.now.Add(time.Second)
+	p.ends[0].write(p.now, Requests, 100)
+	p.ends[0].c.Uncork(Requests)
+	p.send(0)
+	if at, ok := p.ends[0].c.Deadline(); !ok || at.Before(p.now.Add(trip)) {
+		t.Errorf("the deadline is %v from now, the round trip %v", at.Sub(p.now), trip)
+	}
+}
+
 // Of two and of three frames the first is lost: it is retransmitted a quarter of a round trip after
 // the others' acknowledgement, without a probe; if it comes meanwhile it was only late.
 func TestTail_RFC5827_EarlyRetransmit(t *testing.T) {

@@ -79,6 +79,11 @@ func (n inNode) lock(name string) (fd int, holder *credentials, err error) {
 	return fd, holder, err
 }
 
+func (n inNode) living() (inodes map[uint64]bool, err error) {
+	err = n.node.Do(func() (err error) { inodes, err = kernel{}.living(); return err })
+	return inodes, err
+}
+
 // journal is a log that tests read.
 type journal struct {
 	mu   sync.Mutex
@@ -138,7 +143,7 @@ func (s *service) start(t *testing.T, sys system) {
 		}
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		if len(server.conns)+len(server.users)+len(server.locks) != 0 {
+		if len(server.conns)+len(server.users)+len(server.locks)+len(server.left)+server.strangers != 0 {
 			t.Errorf("after Close: %d connections, %d users, %d locks", len(server.conns), len(server.users), len(server.locks))
 		}
 	})

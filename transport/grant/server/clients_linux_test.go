@@ -19,6 +19,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
 )
@@ -120,6 +121,24 @@ func TestLimits(t *testing.T) {
 	until(t, "given back", func() bool { return s.links(me) == 1 })
 	s.ask(t, ring64)
 	s.ask(t, ring64)
+}
+
+// Users whom no rule names, as many as they are, leave room for those that a rule names.
+func TestStrangersLeaveRoom(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	admitted := 0
+	for uid := range uint32(maxConns) {
+		stranger := &conn{server: s.Server, who: &credentials{Peer: rules.Peer{UID: 1<<20 + uid}}}
+		if s.register(stranger) == nil {
+			admitted++
+			defer s.leave(stranger)
+		}
+	}
+	if admitted != maxStrangers {
+		t.Errorf("%d strangers at a time, want %d", admitted, maxStrangers)
+	}
+	s.ask(t, grant.Request{Interface: "eth0"})
 }
 
 // Programs that hang up at any moment leave nothing behind.

@@ -19,10 +19,12 @@ import (
 
 // conn is a program's connection, served by one goroutine. A connection is for one link.
 type conn struct {
-	server *Server
-	unix   *net.UnixConn
-	who    *credentials
+	server   *Server
+	unix     *net.UnixConn
+	who      *credentials
+	stranger bool // no rule named its user when it connected
 
+	warned  bool        // that its sockets outlive it; guarded by Server.mu
 	at      *attachment // of the link that was granted
 	sockets *sockets
 	memory  int64            // of the rings; guarded by Server.mu
@@ -60,10 +62,9 @@ func (c *conn) close() {
 		c.server.threads <- struct{}{}
 		c.sockets.close()
 		<-c.server.threads
-		c.server.log.Info("released", "uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name)
 	}
 	_ = c.unix.Close() // it is over either way
-	c.server.release(c)
+	c.server.leave(c)
 }
 
 // answer carries out a request and replies. It reports whether the connection goes on: a program

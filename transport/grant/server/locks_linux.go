@@ -21,25 +21,40 @@ import (
 // Anybody can take such a name. The kernel tells who listens there (SO_PEERCRED): one that has the
 // right to the port counts; root and this service do; a stranger does not.
 
+// lockTries bounds how often a name is tried that is free when its holder is asked for, and taken
+// otherwise: a stranger who takes it and gives it up in turn must not keep anybody from the port.
+const lockTries = 100
+
 // lockName takes the name of an abstract Unix socket. If it is taken, holder is who listens there.
 func lockName(name string) (fd int, holder *credentials, err error) {
+	addr := &unix.SockaddrUnix{Name: "@" + name}
+	for range lockTries {
+		if fd, err = listenAt(addr); err == nil {
+			return fd, nil, nil
+		}
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return -1, nil, fmt.Errorf("lock: %w", err)
+		}
+		if holder, err = listener(addr); !errors.Is(err, errNoOwner) {
+			break
+		}
+	}
+	return -1, holder, err
+}
+
+func listenAt(addr *unix.SockaddrUnix) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, nil, fmt.Errorf("lock: %w", err)
+		return -1, err
 	}
-	addr := &unix.SockaddrUnix{Name: "@" + name}
 	if err = unix.Bind(fd, addr); err == nil {
 		err = unix.Listen(fd, 1)
 	}
-	if err == nil {
-		return fd, nil, nil
+	if err != nil {
+		_ = unix.Close(fd) // the first error counts
+		return -1, err
 	}
-	_ = unix.Close(fd) // the first error counts
-	if !errors.Is(err, unix.EADDRINUSE) {
-		return -1, nil, fmt.Errorf("lock: %w", err)
-	}
-	holder, err = listener(addr)
-	return -1, holder, err
+	return fd, nil
 }
 
 // listener returns who has the name: by a connection, or, if its owner has not begun to listen or

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -230,5 +231,50 @@ func TestSocketOwner(t *testing.T) {
 		if _, err := socketOwner("@rawlane/nam"); !errors.Is(err, errNoOwner) {
 			t.Errorf("a name that nobody has: %v", err)
 		}
+	})
+}
+
+// A name that changes hands all the time is got, or has a holder.
+func TestLockNameThatComesAndGoes(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	inNamespace(t, bed, func() {
+		ns, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ns.Close()
+		addr := &unix.SockaddrUnix{Name: "@rawlane/flicker"}
+		end, ended := make(chan struct{}), make(chan struct{})
+		started := make(chan error)
+		go func() {
+			defer close(ended)
+			runtime.LockOSThread() // the thread ends with the goroutine
+			started <- unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if fd, err := listenAt(addr); err == nil {
+					_ = unix.Close(fd)
+				}
+			}
+		}()
+		if err := <-started; err != nil {
+			t.Error(err)
+		}
+		for range 2000 {
+			fd, holder, err := lockName(addr.Name[1:])
+			switch {
+			case err != nil:
+				t.Error(err)
+			case holder == nil:
+				_ = unix.Close(fd)
+			}
+		}
+		close(end)
+		<-ended
 	})
 }

@@ -26,12 +26,16 @@ type Server struct {
 	system   system
 	served   sync.WaitGroup // the goroutines that Open and accept start
 	threads  chan struct{}  // capacity maxThreads: who opens or closes sockets has put a token in
+	look     chan struct{}  // capacity 1: a token tells sweep to look at once
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	conns  map[*conn]bool
-	users  map[uint32]*usage
-	locks  map[portKey]*conn
+	mu        sync.Mutex // guards what follows
+	closed    bool
+	conns     map[*conn]bool
+	strangers int            // connections of users whom no rule names
+	left      map[*conn]bool // those that have hung up, and whose sockets may still be open
+	sweeping  bool           // sweep runs
+	users     map[uint32]*usage
+	locks     map[portKey]*conn
 }
 
 // system is what the service asks of the kernel. Tests put it into other network namespaces.
@@ -39,6 +43,7 @@ type system interface {
 	find(ifname string) (*attachment, error)
 	open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*sockets, error)
 	lock(name string) (fd int, holder *credentials, err error)
+	living() (map[uint64]bool, error) // the packet sockets, by their inodes
 }
 
 // usage is what a user has at the moment.
@@ -60,8 +65,8 @@ func Open(socket string, cfg Config) (*Server, error) { return open(socket, cfg,
 func open(socket string, cfg Config, sys system) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
-		threads: make(chan struct{}, maxThreads),
-		conns:   map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1),
+		conns: map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
 	}
 	if err := s.Reload(); err != nil {
 		return nil, fmt.Errorf("grant: %w", err)
@@ -96,6 +101,7 @@ func (s *Server) Close() error {
 		_ = c.unix.Close() // ends its goroutine
 	}
 	s.mu.Unlock()
+	s.lookNow()
 	err := s.listener.Close()
 	s.served.Wait()
 	return err
@@ -138,7 +144,8 @@ func (s *Server) admit(u *net.UnixConn) {
 }
 
 func (s *Server) register(c *conn) *protocol.RefusalError {
-	limit := s.rules.Load().Limit(c.who.Peer)
+	r := s.rules.Load()
+	limit, stranger := r.Limit(c.who.Peer), !r.Names(c.who.Peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[c.who.UID]
@@ -148,6 +155,10 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 	case len(s.conns) >= maxConns:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"the service has %d connections, all that it takes", maxConns)}
+	case stranger && s.strangers >= maxStrangers:
+		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"the service has %d connections of users whom no line of %s names, all that it takes",
+			maxStrangers, s.cfg.Rules)}
 	case u != nil && u.links >= limit.Links, limit.Links == 0:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
@@ -156,6 +167,9 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 	if u == nil {
 		u = &usage{}
 		s.users[c.who.UID] = u
+	}
+	if c.stranger = stranger; stranger {
+		s.strangers++
 	}
 	u.links++
 	s.conns[c] = true
@@ -180,18 +194,16 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	return nil
 }
 
-// release forgets a connection.
+// release forgets a connection. The caller holds mu.
 func (s *Server) release(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key := range c.locks {
-		delete(s.locks, key)
-	}
 	u := s.users[c.who.UID]
 	u.links--
 	u.memory -= c.memory
 	if u.links == 0 {
 		delete(s.users, c.who.UID)
+	}
+	if c.stranger {
+		s.strangers--
 	}
 	delete(s.conns, c)
 }
@@ -204,6 +216,8 @@ func (kernel) find(ifname string) (*attachment, error) { return findInterface(if
 func (kernel) open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*sockets, error) {
 	return a.open(r, scopes)
 }
+
+func (kernel) living() (map[uint64]bool, error) { return livingSockets() }
 
 func (kernel) lock(name string) (int, *credentials, error) { return lockName(name) }
 

@@ -23,6 +23,7 @@ import (
 // which a ring's is and which no other limit covers, than it was given.
 type sockets struct {
 	receive, send int // -1 once they are closed
+	inodes        []uint64
 	mappings      []mapping
 }
 
@@ -84,7 +85,25 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 	if err := lockFilter(s.receive); err != nil {
 		return nil, err
 	}
-	return s, s.openSend(a.index)
+	if err := s.openSend(a.index); err != nil {
+		return nil, err
+	}
+	if err := s.readInodes(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// readInodes learns by which numbers the kernel lists the sockets.
+func (s *sockets) readInodes() error {
+	for _, fd := range []int{s.receive, s.send} {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return afpacket.Explain("number the socket", err)
+		}
+		s.inodes = append(s.inodes, st.Ino)
+	}
+	return nil
 }
 
 // openSend makes the sending socket. A program that binds it anew receives nothing by it, either.

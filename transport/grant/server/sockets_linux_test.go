@@ -11,9 +11,11 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 	"github.com/rawlane/rawlane/transport/linktest"
 	"github.com/rawlane/rawlane/transport/packet"
@@ -204,7 +206,9 @@ func TestGrantedMemoryIsFixed(t *testing.T) {
 			if err := g.Close(); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "released", func() bool { return s.links(me) == 0 })
+			until(t, "unmapped", func() bool {
+				return unix.SetsockoptTpacketReq(kept, unix.SOL_PACKET, unix.PACKET_RX_RING, &unix.TpacketReq{}) == nil
+			})
 			for _, option := range []int{unix.PACKET_RX_RING, unix.PACKET_TX_RING} {
 				if err := unix.SetsockoptTpacketReq(kept, unix.SOL_PACKET, option, &unix.TpacketReq{}); err != nil {
 					t.Errorf("the service still maps the ring: %v", err)
@@ -212,6 +216,134 @@ func TestGrantedMemoryIsFixed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program that hangs up and keeps a socket has it counted on as its link, with its memory, until it
+// closes it; so does one that passes it on. Its ports are free at once.
+func TestSocketsThatOutliveTheConnectionCount(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links 1 memory 128K\n", me))
+	g := s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
+	for which := range 2 {
+		kept, err := unix.FcntlInt(uintptr(grantedSockets(t)[which]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if kept >= 0 {
+				_ = unix.Close(kept)
+			}
+		}()
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "noticed", func() bool {
+			return strings.Count(s.journal.String(), "its sockets are still open: they count on") == which+1
+		})
+		_, err = s.tryAsk(grant.Request{Interface: "eth0"})
+		if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "has 1 links, all that it may have") {
+			t.Errorf("a second link: %v", err)
+		}
+		_ = unix.Close(kept)
+		kept = -1
+		until(t, "released", func() bool { return s.links(me) == 0 })
+		g = s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
+	}
+}
+
+// A grant is one link's: a second link is refused, and the first one, with its connection to the
+// service, goes on; nor does a Close of the grant end it.
+func TestAGrantIsOneLinks(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	g := s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64})
+	l := openRing(t, g)
+	if _, err := ring.Open("", ring.Config{Grant: g}); err == nil || !strings.Contains(err.Error(), "ask for another") {
+		t.Errorf("a second ring: %v", err)
+	}
+	if _, err := packet.Open("", packet.Config{Grant: g}); err == nil {
+		t.Error("a second link without a ring")
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.LockPort(1, 1); err != nil {
+		t.Errorf("the first link locks no port: %v", err)
+	}
+	if n := s.links(me); n != 1 {
+		t.Errorf("%d links, want the first", n)
+	}
+}
+
+// What docs/without-root.md says that the kernel does not hold: a granted socket joins the fanout
+// group of any other program's on the interface, and takes its share of the group's frames.
+func TestFanoutGroupsAreOpenToAll(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	s.ask(t, grant.Request{Interface: "eth0"})
+	granted := grantedSockets(t)[0]
+	const group = 7 // PACKET_FANOUT_HASH
+	inNamespace(t, bed, func() {
+		other, err := afpacket.OpenSocket()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(other)
+		at, err := kernel{}.find("eth0")
+		if err == nil {
+			err = bindAll(other, at.index)
+		}
+		if err == nil {
+			err = unix.SetsockoptInt(other, unix.SOL_PACKET, unix.PACKET_FANOUT, group)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := unix.SetsockoptInt(granted, unix.SOL_PACKET, unix.PACKET_FANOUT, group); err != nil {
+			t.Errorf("%v: the kernel holds it by now: say so on the page", err)
+		}
+	})
+}
+
+// A link whose second socket cannot be made leaves nothing.
+func TestOpenWithoutDescriptors(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	inNamespace(t, bed, func() {
+		a, err := kernel{}.find("eth0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		free, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = unix.Close(free)
+		var limit unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+			return
+		}
+		lower := limit
+		lower.Cur = uint64(free) + 1 // one more
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lower); err != nil {
+			t.Error(err)
+			return
+		}
+		s, err := kernel{}.open(a, &protocol.Request{EtherType: transport.EtherTypeDefault}, []rules.Scope{{}})
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+		if s != nil || !errors.Is(err, unix.EMFILE) {
+			t.Errorf("%v, %v, want none for lack of descriptors", s, err)
+		}
+		if left := packetSockets(); len(left) != 0 {
+			t.Errorf("sockets %v are left", left)
+		}
+	})
 }
 
 // The journal says who got what.

@@ -168,11 +168,17 @@ func (l *tlsListener) admit(p pendingConn) {
 func (l *tlsListener) handshake(p pendingConn) {
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
 	defer cancel()
-	t := tls.Server(newConn(p.Conn, func() { <-l.slots }), l.config)
-	err := t.HandshakeContext(ctx)
+	hasSlot := false
+	t := tls.Server(newConn(p.Conn, func() {
+		if hasSlot {
+			<-l.slots
+		}
+	}), l.config)
+	err := t.HandshakeContext(ctx) // closes the connection at ctx's end
 	if err == nil {
 		select {
 		case l.slots <- struct{}{}:
+			hasSlot = true
 		case <-l.ctx.Done():
 			err = l.ctx.Err()
 		}
@@ -184,7 +190,7 @@ func (l *tlsListener) handshake(p pendingConn) {
 		if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && plain.Conn != nil {
 			refusePlain(p.Conn)
 		}
-		_ = p.Close() // not t: it has no slot to give back
+		_ = p.Close() // nothing was agreed upon
 		l.failed(p, err)
 		return
 	}

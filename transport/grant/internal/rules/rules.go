@@ -114,6 +114,11 @@ func (r *Rules) Scopes(p Peer, ifname string, etherType transport.EtherType) (sc
 	return scopes
 }
 
+// Names reports whether a line allows a program anything.
+func (r *Rules) Names(p Peer) bool {
+	return slices.ContainsFunc(r.allows, func(a allowance) bool { return a.covers(p) })
+}
+
 func (a *allowance) on(ifname string) bool {
 	return a.interfaces == nil || slices.Contains(a.interfaces, ifname)
 }

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sockets of programs that have hung up.
+//
+// A program can hang up and keep its sockets, or another one can that was given them. They count on
+// as the user's links, and their rings as its memory, until the last descriptor of both is closed:
+// else a user could have any number. The kernel lists packet sockets by their inodes.
+
+// Pauses between two looks at the kernel's list.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+)
+
+// leave gives back what a connection had that has ended: its ports at once, the rest when its
+// sockets are closed.
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range c.locks {
+		delete(s.locks, key)
+	}
+	if c.sockets == nil {
+		s.release(c)
+		return
+	}
+	s.left[c] = true
+	if !s.sweeping {
+		s.sweeping = true
+		s.served.Go(s.sweep) // until all sockets in left are closed, or Close
+	}
+	s.lookNow()
+}
+
+func (s *Server) lookNow() {
+	select {
+	case s.look <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// sweep looks which sockets are still open until none is.
+func (s *Server) sweep() {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-s.look:
+			pause = firstPause
+		case <-timer.C:
+		}
+		timer.Stop()
+		if s.sweepOnce(pause == lastPause) {
+			return
+		}
+	}
+}
+
+// sweepOnce releases the connections whose sockets are closed, and reports whether none is left. It
+// looks at those alone that were there before it read the kernel's list, which has no newer ones.
+func (s *Server) sweepOnce(warn bool) (done bool) {
+	s.mu.Lock()
+	var candidates []*conn
+	for c := range s.left {
+		candidates = append(candidates, c)
+	}
+	s.mu.Unlock()
+	living, err := s.system.living()
+	if err != nil {
+		s.log.Error("cannot tell which sockets are still open: they count no more", "err", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range candidates {
+		open := slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
+		attributes := []any{"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name}
+		switch {
+		case !open || s.closed:
+			s.log.Info("released", attributes...)
+			delete(s.left, c)
+			s.release(c)
+		case warn && !c.warned:
+			c.warned = true
+			s.log.Warn("the program has hung up, and its sockets are still open: they count on", attributes...)
+		}
+	}
+	s.sweeping = len(s.left) > 0
+	return !s.sweeping
+}
+
+// inodeColumn is that of the inode in /proc/net/packet.
+const inodeColumn = 8
+
+// livingSockets returns the inodes of the packet sockets in this thread's network namespace. It
+// reads the list twice: from one reading a socket is missing if others were closed at the wrong
+// moment, as the kernel goes on by a line's number.
+func livingSockets() (map[uint64]bool, error) {
+	living := map[uint64]bool{}
+	for range 2 {
+		text, err := os.ReadFile("/proc/thread-self/net/packet")
+		if err != nil {
+			return nil, err
+		}
+		if err := addInodes(living, string(text)); err != nil {
+			return nil, err
+		}
+	}
+	return living, nil
+}
+
+func addInodes(living map[uint64]bool, text string) error {
+	first := true
+	for line := range strings.Lines(text) {
+		if first { // the columns' names
+			first = false
+			continue
+		}
+		columns := strings.Fields(line)
+		if len(columns) <= inodeColumn {
+			return fmt.Errorf("/proc/net/packet: %q: want %d columns", line, inodeColumn+1)
+		}
+		inode, err := strconv.ParseUint(columns[inodeColumn], 10, 64)
+		if err != nil {
+			return fmt.Errorf("/proc/net/packet: %q: %w", line, err)
+		}
+		living[inode] = true
+	}
+	return nil
+}
