@@ -25,8 +25,9 @@ const (
 	// maxPatience is the longest time without a request to a node that has no answer yet and sends
 	// it unasked.
 	maxPatience = time.Second
-	// lingerTime is how long Close answers nodes that may have missed the last message.
-	lingerTime = 5 * askInterval
+	// lingerTime is how long Close answers nodes that may have missed the last message: longer than
+	// such a node may stand still for want of a core, and than it waits before it asks again.
+	lingerTime = 2 * maxPatience
 )
 
 // ExchangerConfig of an Exchanger. The zero value works.
@@ -329,7 +330,7 @@ func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d ti
 }
 
 // Close closes the port. Before that it answers nodes that have not completed the last round, for
-// up to 0.1 s. Further calls do nothing.
+// up to 2 s. Further calls do nothing.
 func (x *Exchanger) Close() error {
 	x.call.Lock()
 	defer x.call.Unlock()

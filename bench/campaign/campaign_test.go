@@ -110,6 +110,19 @@ func TestCampaign_ChecksFiguresAtTheGoal(t *testing.T) {
 	}
 }
 
+func TestDetects(t *testing.T) {
+	for _, c := range []struct {
+		accused, late, all uint64
+		good               bool
+	}{{0, 0, 100, true}, {2, 1, 100, true}, {3, 0, 100, false}, {0, 2, 100, false}, {0, 0, 0, false}} {
+		err := detects(map[string]uint64{"node-seconds": 1_000_000, "false accusations": c.accused,
+			"detections": c.all, "detections after 5 timeouts": c.late})
+		if (err == nil) != c.good {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestState_OfAnotherCommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	c, _ := newCampaign(t, path, counting("A", 10, 0, new([]uint64)))

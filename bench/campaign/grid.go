@@ -36,6 +36,11 @@ func runCell(ctx context.Context, n int, cursor uint64) (r result, err error) {
 		return r, fmt.Errorf("cell %q, %d nodes: %w", cell.Name, n, err)
 	}
 	r.figures = map[string]uint64{"cells": 1, "barriers on sockets": o.Barriers, "events of histories": o.Events}
+	for _, took := range o.Noticed {
+		r.figures["deaths noticed"]++
+		name := "deaths noticed after ms, max"
+		r.figures[name] = max(r.figures[name], uint64(took.Milliseconds()))
+	}
 	if len(o.Wrong) == 0 {
 		return r, os.RemoveAll(dir)
 	}

@@ -64,6 +64,14 @@ func layers() []*unit {
 		},
 		hostileUnit("with a key", true), hostileUnit("without a key", false),
 		{
+			layer: "L12", name: "detector", counts: "node-seconds",
+			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{100, 5000},
+			work: seeded{
+				pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs",
+			}.work,
+			check: detects,
+		},
+		{
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
@@ -90,4 +98,16 @@ func pointsHit(figures map[string]uint64) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// detects judges layer L12: at most one false accusation in 10^6 node-seconds, and 99 of 100 deaths
+// are noticed within 5 peer timeouts.
+func detects(figures map[string]uint64) error {
+	accused, seconds := figures["false accusations"], figures["node-seconds"]
+	late, all := figures["detections after 5 timeouts"], figures["detections"]
+	if accused > 1+seconds/1_000_000 || all == 0 || late*100 > all {
+		return fmt.Errorf("%d false accusations in %d node-seconds, %d of %d deaths noticed after 5 timeouts "+
+			"(want one in 10^6 at most, and one in 100)", accused, seconds, late, all)
+	}
+	return nil
 }

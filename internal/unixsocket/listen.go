@@ -37,7 +37,7 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if len(hidden) > maxPath {
 		return nil, fmt.Errorf("the path is %d bytes too long for a socket", len(hidden)-maxPath)
 	}
-	// Left by a process of that number that died before it moved it: in a container all are number 1.
+	// One may be left by a process of the same number that died: in a container all are number 1.
 	if err := removeStale(network, hidden); err != nil {
 		return nil, err
 	}

@@ -24,11 +24,12 @@ import (
 
 // Cluster is a cell at work.
 type Cluster struct {
-	ctx   context.Context
-	cell  *Cell
-	bed   *testbed.Bed
-	procs []*process
-	dir   string
+	ctx    context.Context
+	cell   *Cell
+	bed    *testbed.Bed
+	procs  []*process
+	dir    string
+	doneAt int64 // when the cell did what it is about, as the histories have it
 }
 
 // process is a node's.
@@ -42,7 +43,9 @@ type process struct {
 // Outcome is what a cell has come to.
 type Outcome struct {
 	Barriers, Events uint64
-	Wrong            []string
+	// Noticed is how long each survivor took from the deaths to the failure of its barrier.
+	Noticed []time.Duration
+	Wrong   []string
 }
 
 // usual is how long a cell's nodes work.
@@ -79,7 +82,29 @@ func (cell *Cell) Run(ctx context.Context, n int, seed uint64, dir string) (o Ou
 			o.Barriers++
 		}
 	}
+	o.notice(all, x.Dead, c)
 	return o, nil
+}
+
+// timeoutsToNotice is within how many peer timeouts a death has to be noticed.
+const timeoutsToNotice = 5
+
+// notice looks at when the survivors have noticed the deaths.
+func (o *Outcome) notice(all []history.Event, dead []int, c *Cluster) {
+	if len(dead) == 0 {
+		return
+	}
+	for i := range all {
+		e := &all[i]
+		if e.Kind != history.Fail || e.Group != 0 || slices.Contains(dead, e.Node) {
+			continue
+		}
+		took := time.Duration(e.At - c.doneAt)
+		o.Noticed = append(o.Noticed, took)
+		if most := timeoutsToNotice * c.cell.PeerTimeout; took > most {
+			o.Wrong = append(o.Wrong, fmt.Sprintf("node %d has noticed the deaths after %v, want %v at most", e.Node, took, most))
+		}
+	}
 }
 
 // disturb lets the nodes work, does what the cell is about, and tells node 0 to end.
@@ -90,6 +115,7 @@ func (c *Cluster) disturb(length time.Duration) (x history.Expect, err error) {
 		return x, err
 	}
 	if c.cell.Do != nil {
+		c.doneAt = monotonic()
 		if x.Dead, x.Unseen, err = c.cell.Do(c); err != nil {
 			return x, err
 		}

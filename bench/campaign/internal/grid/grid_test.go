@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/rawlane/rawlane/bench/campaign/internal/history"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -54,7 +56,25 @@ func TestRun_Kill(t *testing.T) {
 	testbed.Need(t)
 	cell := Cells()[1]
 	o, err := cell.Run(t.Context(), 3, 1, t.TempDir())
-	if err != nil || len(o.Wrong) > 0 || o.Barriers == 0 {
+	if err != nil || len(o.Wrong) > 0 || o.Barriers == 0 || len(o.Noticed) != 2 {
 		t.Errorf("%+v, %v", o, err)
+	}
+	t.Log("noticed after", o.Noticed)
+}
+
+func TestOutcome_Notice(t *testing.T) {
+	const second = int64(time.Second)
+	all := []history.Event{
+		{Node: 0, Kind: history.Fail, At: 12 * second}, {Node: 1, Kind: history.Leave, At: 12 * second},
+		{Node: 1, Kind: history.Fail, At: 30 * second}, {Node: 2, Kind: history.Fail, At: 40 * second},
+		{Node: 0, Group: 1, Kind: history.Fail, At: 50 * second},
+	}
+	c := &Cluster{cell: &Cell{PeerTimeout: 2 * time.Second}, doneAt: 10 * second}
+	var o Outcome
+	if o.notice(all, nil, c); len(o.Noticed) > 0 {
+		t.Errorf("%+v, want nothing where nobody is dead", o)
+	}
+	if o.notice(all, []int{2}, c); len(o.Noticed) != 2 || o.Noticed[0] != 2*time.Second || len(o.Wrong) != 1 {
+		t.Errorf("%+v, want 2 s and 20 s, and one that is too late", o)
 	}
 }

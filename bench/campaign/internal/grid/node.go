@@ -113,10 +113,15 @@ func (t task) run() error {
 	return nil
 }
 
-func (p *program) note(e history.Event) {
+// monotonic is the time that all processes of the machine have, in nanoseconds.
+func monotonic() int64 {
 	var at unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // it cannot fail
-	e.Node, e.At = p.Node, at.Nano()
+	return at.Nano()
+}
+
+func (p *program) note(e history.Event) {
+	e.Node, e.At = p.Node, monotonic()
 	if err := p.log.Encode(e); err != nil {
 		panic(err)
 	}
