@@ -267,3 +267,81 @@ func TestARouteThatLosesAllFrames(t *testing.T) {
 		})
 	}
 }
+
+// All paths to a node are tried before it counts as silent, however many there are.
+func TestDetours_AllAreTried(t *testing.T) {
+	for count := 1; count <= 4; count++ {
+		for works := range count {
+			synctest.Test(t, func(t *testing.T) {
+				var lost atomic.Bool
+				c := new(cluster)
+				for k := range count {
+					c.cfg.Detours = append(c.cfg.Detours, vid(transport.VID(10+k)))
+				}
+				path := transport.VID(10 + works)
+				c.start(t, 2, mcdtest.Config{
+					Endpoint: mcd.Config{Spin: -1},
+					Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+						return &filter{l, func(f *transport.Frame) bool { return lost.Load() && (!f.Tagged || f.Tag.VID != path) }}
+					},
+				})
+				all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Second})
+				stages(t, all, 2, func(int, int) {})
+				lost.Store(true)
+				if down := downOf(t, all[0].Barrier(limit(t))); down.Reasons[0] != barrier.Unreachable {
+					t.Errorf("%d detours, and number %d works: %v, want it to be unreachable", count, works+1, down)
+				}
+			})
+		}
+	}
+}
+
+// The quorum is of the group's members. A barrier of a few of them does not lack it.
+func TestQuorum_OfAMask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, 1, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Second, Quorum: 3})
+		_ = c.eps[1].Close()
+		err := all[0].BarrierWith(limit(t), barrier.Options{Members: barrier.MaskOf(0, 1)})
+		if down := downOf(t, err); errors.Is(err, barrier.ErrNoQuorum) || down.Survivors != 1 || down.Quorum != 0 {
+			t.Errorf("%v, survivors %d, quorum %d: three of four members live", err, down.Survivors, down.Quorum)
+		}
+		if _, err := all[0].Without(1); err != nil {
+			t.Errorf("without node 1: %v", err)
+		}
+	})
+}
+
+// Many groups that wait for one node send their own probes, and not each those of all.
+func TestDetours_OfManyGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const groups = 32
+		var probes atomic.Int64
+		c := &cluster{cfg: barrier.Config{Detours: []transport.OptionalTag{vid(5)}}}
+		c.start(t, 2, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				return &filter{l, func(f *transport.Frame) bool {
+					if f.Tagged {
+						probes.Add(1)
+					}
+					return f.Tagged
+				}}
+			},
+		})
+		_ = c.eps[1].Close()
+		var all []*barrier.Group
+		for id := range uint32(groups) {
+			all = append(all, group(t, c.services[0], barrier.GroupConfig{ID: id, PeerTimeout: time.Second}))
+		}
+		for _, err := range each(all, func(k int, g *barrier.Group) error {
+			time.Sleep(time.Duration(k) * time.Millisecond) // each has timers of its own
+			return g.Barrier(limit(t))
+		}) {
+			downOf(t, err)
+		}
+		if n := probes.Load(); n < groups || n > groups*2*20 {
+			t.Errorf("%d probes by %d groups, want one for each nack at most", n, groups)
+		}
+	})
+}

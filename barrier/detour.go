@@ -3,6 +3,8 @@ package barrier
 import (
 	"slices"
 
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -17,14 +19,20 @@ import (
 const maxDetours = 8
 
 // probeDoubtful sends probes to the members that are silent for half of the peer timeout, by tags
-// that are not those of their routes. The caller holds Service.mu.
-func (c *memberSet) probeDoubtful() {
+// that are not those of their routes: not more often than nacks are sent, also if the timers of
+// other groups fire meanwhile. The caller holds Service.mu.
+func (c *memberSet) probeDoubtful(now monotime.Time) {
 	s := c.service
-	for _, rank := range c.engine.Doubtful(nil) {
+	doubtful := c.engine.Doubtful(nil)
+	if len(doubtful) == 0 || now.Sub(c.probed) < c.group.cfg.PeerTimeout/(2*agreement.Queries) {
+		return
+	}
+	c.probed = now
+	for _, rank := range doubtful {
 		all := c.detours(c.nodes[rank])
-		for i := range min(len(all), maxDetours) {
+		for range min(len(all), maxDetours) {
 			s.detour++
-			_, _ = s.ep.TryProbe(all[(s.detour+i)%len(all)], mcd.ProbeOptions{}) // the next one may have room
+			_, _ = s.ep.TryProbe(all[s.detour%len(all)], mcd.ProbeOptions{}) // the next one may have room
 		}
 	}
 }

@@ -59,7 +59,7 @@ type NodeDownError struct {
 	// not be heard, and go on without it. It is ErrExcluded, too.
 	Excluded bool
 	// Survivors is how many other members there are, and Quorum the least of them that may go on
-	// (GroupConfig.Quorum). If there are fewer the error is ErrNoQuorum, too.
+	// (GroupConfig.Quorum; of a mask's barrier 0). If there are fewer the error is ErrNoQuorum, too.
 	Survivors, Quorum int
 }
 

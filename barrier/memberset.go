@@ -31,6 +31,7 @@ type memberSet struct {
 	identity engine.Identity
 	engine   *engine.Engine
 	entries  [Numbers]atomic.Pointer[entry]
+	probed   monotime.Time // the instant of the last probes
 }
 
 // newMemberSet makes the set of a mask's nodes and adds it to the group. The caller holds making.
@@ -216,7 +217,10 @@ func (c *memberSet) explain(number uint8) error {
 	}
 	down := &NodeDownError{
 		Number: number, Generation: generation, Nodes: nodes, Timeout: c.group.cfg.PeerTimeout,
-		Excluded: slices.Contains(f.Ranks, c.rank), Survivors: len(c.nodes) - len(nodes), Quorum: c.group.cfg.Quorum,
+		Excluded: slices.Contains(f.Ranks, c.rank), Survivors: len(c.nodes) - len(nodes),
+	}
+	if c == c.group.all { // the quorum is the group's, and not that of a mask
+		down.Quorum = c.group.cfg.Quorum
 	}
 	for i := range nodes {
 		down.Reasons = append(down.Reasons, Reason(f.ReasonOf(i)))

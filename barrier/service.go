@@ -166,7 +166,7 @@ func (s *Service) advance(now monotime.Time) [][]any {
 	for _, c := range s.sets {
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()
-		c.probeDoubtful()
+		c.probeDoubtful(now)
 		c.reportLate(now)
 	}
 	late := s.late

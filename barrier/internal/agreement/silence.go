@@ -14,6 +14,10 @@ const Queries = 20
 // failover has that time to move the route.
 const maxExcuse = 2
 
+// newSilence is the time after the last question that makes the next one the first again, if the
+// timeout is not longer: a timer may be late by longer than a timeout of a few milliseconds.
+const newSilence = 100 * time.Millisecond
+
 // Silence is how long a member has not answered. The zero Silence is of one that was heard now.
 type Silence struct {
 	asks    int           // since the member was heard last
@@ -32,7 +36,7 @@ func (s *Silence) Queries() int { return s.asks }
 // between two: if more has passed, this node stood still, and the answers may not be read yet.
 func (s *Silence) Query(now monotime.Time, timeout time.Duration) {
 	since := now.Sub(s.last)
-	if s.asks == 0 || since >= timeout {
+	if s.asks == 0 || since >= max(timeout, newSilence) {
 		*s, since = Silence{}, 0
 	}
 	s.asks++

@@ -111,3 +111,18 @@ func TestNICs_One(t *testing.T) {
 		a.want(a.passes(4*time.Millisecond), "1 [2]?, 1 [2]?")
 	}
 }
+
+// A timeout shorter than timers are late by runs out, too.
+func TestSilence_ShortTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
+		var s Silence
+		now := monotime.At(time.Minute)
+		for range 11 {
+			now = now.Add(timeout + time.Millisecond)
+			s.Query(now, timeout)
+		}
+		if why, over := s.Over(timeout); !over || why != Silent {
+			t.Errorf("timeout %v: eleven queries without an answer, and over is %t (%d)", timeout, over, why)
+		}
+	}
+}

@@ -231,9 +231,9 @@ func (e *Engine) handleFail(m *machine, now monotime.Time, msg *Message) {
 		e.stats.Late++
 	case f.Reason == OtherAlgorithm:
 		e.fail(m, f)
+	case e.gone != nil: // the sender has not entered this generation, and never will, or has failed in it
+		e.fail(m, e.gone)
 	case f.Ranks[0] == e.cfg.Rank: // the others have left this generation, or took this member for gone
 		e.accuse(now, e.cfg.Rank, f.Reason)
-	case e.gone != nil: // the sender has not entered this generation, and never will
-		e.fail(m, e.gone)
 	}
 }

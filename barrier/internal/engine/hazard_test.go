@@ -350,3 +350,20 @@ func TestGoodbye_AfterGenerationZero(t *testing.T) {
 		t.Errorf("it has completed %v", bye.Done)
 	}
 }
+
+// Without a member that has completed it, a barrier goes on. It fails once another member says that
+// it has failed there, also if that one took this member for gone.
+func TestFail_OfAMemberThatDecidedOtherwise(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		a := newAlone(t, "shuffle", 1, 4)
+		a.arrives(0)
+		bye := a.from(0, Bye, 0, 0)
+		bye.Done = []Done{{0, 1}}
+		a.hears(0, bye)
+		a.hears(2, a.decided(2, Left, 0))
+		a.is(Waiting, 1)
+		a.hears(3, a.decided(3, Silent, others), a.failed(3, 1, Silent, others))
+		a.is(Failed, 1)
+		a.failure(Left, 0)
+	}
+}

@@ -231,7 +231,8 @@ func (m *Message) parseFailure(b []byte) error {
 	return nil
 }
 
-// parseReport reads a report, whose members come in ascending order.
+// parseReport reads a report, whose members come in ascending order. Nobody decides that nobody is
+// gone.
 func (m *Message) parseReport(b []byte) error {
 	flags, rest := b[offFlags], b[headLen:]
 	if len(rest) < reportLen {
@@ -243,7 +244,7 @@ func (m *Message) parseReport(b []byte) error {
 	}
 	count := int(binary.BigEndian.Uint16(rest[wordLen:]))
 	rest = rest[reportLen:]
-	if count > agreement.MaxGone || len(rest) < count*goneLen {
+	if count > agreement.MaxGone || len(rest) < count*goneLen || count == 0 && r.Decided {
 		return ErrMalformed
 	}
 	last := -1

@@ -46,6 +46,7 @@ func (e *Engine) Fresh() bool {
 func (e *Engine) Rejoin(now monotime.Time, epoch uint32, out []Send) []Send {
 	e.cfg.Identity.Epoch = epoch
 	clear(e.peers)
+	e.leavers = 0
 	e.agree = e.newAgreement()
 	for _, m := range e.machines {
 		if m != nil {

@@ -98,3 +98,15 @@ func TestFarewell(t *testing.T) {
 		}
 	}
 }
+
+// A goodbye in the old epoch says nothing of the new one.
+func TestRejoin_ForgetsGoodbyes(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 2)
+	a.want(a.hears(0, a.from(0, Bye, 0, 0)), "0 bye ack")
+	if !a.Fresh() {
+		t.Fatal("it is not fresh")
+	}
+	a.Rejoin(a.now, 7, nil)
+	a.want(a.arrives(0), "0 notify 0 gen=1")
+	a.is(Waiting, 1)
+}
