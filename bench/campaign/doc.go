@@ -21,5 +21,6 @@
 //	report.go     the table of figures, and its JSON
 //	testbin.go    units that are tests of a package, run with seeds
 //	attack.go     units that are attacks of a hostile station
+//	soak.go       the unit that looks at memory for a long time
 //	mutants.go    units that are mutants; the list is testdata/mutants.txt
 package main

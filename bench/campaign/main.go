@@ -163,11 +163,12 @@ func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout
 		return err
 	}
 	c := &campaign{profile: p, units: units, state: s, out: stderr, now: time.Now,
-		shop: &workshop{root: root, dir: dir, profile: p, built: map[string]string{}}}
+		shop: &workshop{root: root, dir: dir, profile: p, soak: longestSoak, built: map[string]string{}}}
 	if p == commit { // another few of the mutants with each commit
 		_, _ = fmt.Sscanf(s.Commit[:min(len(s.Commit), 4)], "%x", &c.shop.mutantsFrom)
 	}
 	if o.hours > 0 {
+		c.shop.soak = min(longestSoak, time.Duration(o.hours*float64(time.Hour)))
 		c.until = c.now().Add(time.Duration(o.hours * float64(time.Hour)))
 	}
 	if o.only >= 0 {

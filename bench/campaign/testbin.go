@@ -22,7 +22,8 @@ type workshop struct {
 	built map[string]string
 
 	profile     profile
-	mutantsFrom uint64 // which of the list is the first
+	soak        time.Duration // how long one soak is
+	mutantsFrom uint64        // which of the list is the first
 }
 
 // pieceTimeout is far more than a piece takes: one that takes longer hangs.

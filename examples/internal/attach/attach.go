@@ -31,8 +31,21 @@ const (
 	envNode       = "RAWLANE_NODE"
 	envNodes      = "RAWLANE_NODES"
 	envInterfaces = "RAWLANE_INTERFACES"
+	envHostfile   = "RAWLANE_HOSTFILE"
 	envKeyFile    = "RAWLANE_KEY_FILE"
 )
+
+// keyFile returns the cluster's key file: the one that the environment names, else the one of the
+// host file, if there is one.
+func keyFile() (string, error) {
+	if file := os.Getenv(envKeyFile); file != "" {
+		return file, nil
+	}
+	if hostfile := os.Getenv(envHostfile); hostfile != "" {
+		return cluster.HostfileKeyFile(hostfile)
+	}
+	return "", nil
+}
 
 // Main is an example's main function: it runs f for each of n nodes, or for the one that it was
 // started as, and ends the program with status 1 if one fails or time is up.
@@ -50,8 +63,12 @@ func Main(n int, limit time.Duration, f func(context.Context, *mcd.Endpoint) err
 
 // open returns n endpoints in this process; or one, that has met the others.
 func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
+	keys, err := keyFile()
+	if err != nil {
+		return nil, nil, err
+	}
 	if os.Getenv(envNode) == "" {
-		return mcdtest.Start(n, mcdtest.Config{Endpoint: mcd.Config{KeyFile: os.Getenv(envKeyFile)}})
+		return mcdtest.Start(n, mcdtest.Config{Endpoint: mcd.Config{KeyFile: keys}})
 	}
 	node, err1 := strconv.Atoi(os.Getenv(envNode))
 	size, err2 := strconv.Atoi(os.Getenv(envNodes))
@@ -63,7 +80,7 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), KeyFile: os.Getenv(envKeyFile)}, link)
+	e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(node), KeyFile: keys}, link)
 	if err != nil {
 		return nil, nil, errors.Join(err, link.Close())
 	}

@@ -19,9 +19,9 @@ import (
 //	      ^ a checkpoint of S: the floor
 //
 // The time is told by its distance, less what two clocks may drift apart, and so comes out late, by
-// as long as the challenge took and a little more: never early, so that nothing older than R is accepted. And nothing that was sent after Open had
-// returned is refused, as long as that and the distance between two checkpoints are shorter than
-// OpeningTime.
+// as long as the challenge took and a little more: never early, so that nothing older than R is
+// accepted. And nothing that was sent after Open had returned is refused, as long as that and the
+// distance between two checkpoints are shorter than OpeningTime.
 type History struct {
 	entries [checkpoints]checkpoint
 	count   int // of all that were added

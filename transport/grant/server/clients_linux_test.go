@@ -123,7 +123,7 @@ func TestLimits(t *testing.T) {
 	s.ask(t, ring64)
 }
 
-// Users whom no rule names, as many as they are, leave room for those that a rule names.
+// Users that no rule names, as many as they are, leave room for those that a rule names.
 func TestStrangersLeaveRoom(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))

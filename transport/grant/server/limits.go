@@ -10,7 +10,7 @@ const (
 	// maxConns bounds the connections of all users: a connection costs 20 KiB here, besides its
 	// ring. Further ones are refused.
 	maxConns = 4096
-	// maxStrangers bounds those of users whom no rule names: one person can be 65,536 of them (uids
+	// maxStrangers bounds those of users that no rule names: one person can be 65,536 of them (uids
 	// of /etc/subuid), who must not take the connections of the others.
 	maxStrangers = 64
 	// maxLocks is how many ports a connection may have locked: those of one cluster.

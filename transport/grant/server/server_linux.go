@@ -31,7 +31,7 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	closed    bool
 	conns     map[*conn]bool
-	strangers int            // connections of users whom no rule names
+	strangers int            // connections of users that no rule names
 	left      map[*conn]bool // those that have hung up, and whose sockets may still be open
 	sweeping  bool           // sweep runs
 	users     map[uint32]*usage

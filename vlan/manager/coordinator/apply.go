@@ -124,6 +124,16 @@ func (g *group) ask(ctx context.Context) error {
 	return err
 }
 
+// wouldJoin reports whether a dry run has found what a node would change: it has answered, and its
+// node is in the plan.
+func (g *group) wouldJoin(m *member) bool {
+	if !g.options.DryRun || m.table == nil {
+		return false
+	}
+	_, listed := g.plan.NodeOf(m.table.MAC)
+	return listed
+}
+
 // wouldChange counts the routes of a node that the plan changes.
 func (g *group) wouldChange(m *member) (routes int) {
 	from, _ := g.plan.NodeOf(m.table.MAC)

@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // fakeManager answers as a manager with a table, but for the requests that lose and refuse name.
@@ -153,6 +154,15 @@ func TestApplyDryRun(t *testing.T) {
 	again, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{DryRun: true})
 	if err != nil || again.Pairs != 0 || again.Nodes[0].Routes != 0 {
 		t.Errorf("what they have: %+v, %v", again, err)
+	}
+}
+
+// A dry run with the manager of a node that the plan lacks is refused as the change would be.
+func TestApplyDryRunOfANodeThatThePlanLacks(t *testing.T) {
+	_, clients := managertest.StartAll(t, 3, 3)
+	r, err := coordinator.Apply(t.Context(), clients, managertest.Turned(t, 2, 3, 1), coordinator.ApplyOptions{DryRun: true})
+	if !errors.Is(err, plan.ErrUnknownNode) || r.Nodes[0].Routes != 1 || r.Nodes[2].Routes != 0 || r.Pairs != 1 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -61,14 +61,14 @@ func (g *group) report() *Report {
 	for _, m := range g.nodes {
 		o := NodeOutcome{Manager: m.client.Addr().String(), State: m.state, Version: m.answer.Version,
 			Routes: m.answer.Routes, Late: m.answer.Late, Warning: m.answer.Warning}
-		if g.options.DryRun && m.table != nil {
-			o.Routes = g.wouldChange(m)
-		}
 		if m.table != nil {
 			o.MAC, o.PlanBefore = m.table.MAC, m.table.PlanID
 			if n, ok := g.plan.NodeOf(o.MAC); ok {
 				o.Name = g.plan.Nodes[n].Name
 			}
+		}
+		if g.wouldJoin(m) {
+			o.Routes = g.wouldChange(m)
 		}
 		if m.err != nil {
 			o.Error = m.err.Error()
@@ -82,7 +82,7 @@ func (g *group) report() *Report {
 func (g *group) changedPairs() (pairs int) {
 	var changed []*member
 	for _, m := range g.nodes {
-		if m.state == NodeChanged || g.options.DryRun && m.table != nil {
+		if m.state == NodeChanged || g.wouldJoin(m) {
 			changed = append(changed, m)
 		}
 	}

@@ -146,7 +146,8 @@ func versionOf(answer any) (api.Version, bool) {
 }
 
 // guard counts requests, refuses those of web pages, and makes errors of the mux, such as for an
-// unknown path, JSON as the others.
+// unknown path, JSON as the others. The body of a GET is not read: a scraper's must not keep those
+// of operators waiting.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,6 +167,9 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			s.refuse(w, r, fmt.Errorf("%w: %s %s: a web page of another origin may not ask for this",
 				api.ErrForbidden, r.Method, r.URL.Path))
 			return
+		}
+		if r.Method == http.MethodGet {
+			r.Body, r.ContentLength = http.NoBody, 0
 		}
 		h, pattern := mux.Handler(r)
 		if pattern == "" {

@@ -96,6 +96,34 @@ func TestLongRequestsWait(t *testing.T) {
 	}
 }
 
+// The body of a scraper's request is not read: slow ones would hold the places of operators' long
+// requests.
+func TestBodiesOfScrapersAreNotRead(t *testing.T) {
+	s := testServer(t, "")
+	defer s.Close()
+	for range maxLong {
+		s.long <- struct{}{} // operators have all the places
+	}
+	ended, cancel := context.WithCancel(t.Context()) // who waits for one is refused
+	cancel()
+	for _, path := range []string{"/v1/health", "/v1/paths", "/v1/version", "/metrics"} {
+		r := httptest.NewRequestWithContext(ended, http.MethodGet, path, unreadable{t})
+		r.ContentLength = -1
+		w := httptest.NewRecorder()
+		if s.readOnly.Handler.ServeHTTP(w, r); w.Code != 200 {
+			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// unreadable is a body that must not be read.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, errors.New("unreadable")
+}
+
 // A history of large plans is shorter than one of small plans, and has the latest always.
 func TestHistoryOfLargePlansIsBounded(t *testing.T) {
 	large := func(pairs int) *api.Plan {

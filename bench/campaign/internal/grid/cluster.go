@@ -102,7 +102,8 @@ func (o *Outcome) notice(all []history.Event, dead []int, c *Cluster) {
 		took := time.Duration(e.At - c.doneAt)
 		o.Noticed = append(o.Noticed, took)
 		if most := timeoutsToNotice * c.cell.PeerTimeout; took > most {
-			o.Wrong = append(o.Wrong, fmt.Sprintf("node %d has noticed the deaths after %v, want %v at most", e.Node, took, most))
+			o.Wrong = append(o.Wrong, fmt.Sprintf("node %d has noticed the deaths after %v, want %v at most",
+				e.Node, took, most))
 		}
 	}
 }

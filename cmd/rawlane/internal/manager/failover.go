@@ -43,6 +43,7 @@ func (g *guard) run(ctx context.Context) {
 	for pause := guardInterval; ctx.Err() == nil; {
 		p := g.server.Plan()
 		if p == nil {
+			g.server.ShowFailover(nil)
 			sleep(ctx, guardInterval)
 			continue
 		}
@@ -97,6 +98,7 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
 		g.log.Warn("failover has nothing to choose from", "listed", ok, "vids", len(p.VIDs))
+		g.server.ShowFailover(nil) // an error was that of the plan before
 		g.awaitOther(ctx, p)
 		return nil
 	}

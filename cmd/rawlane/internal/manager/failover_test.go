@@ -11,6 +11,8 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/failover"
 	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -39,6 +41,40 @@ func TestGuardTriesAgain(t *testing.T) {
 			t.Errorf("in two minutes it tried %d times, want 5 to 12:\n%s", n, log.String())
 		}
 	})
+}
+
+// A plan without a choice of paths ends the error of the plan before: the manager does all that is
+// asked of it.
+func TestGuardForgetsTheErrorOfAnotherPlan(t *testing.T) {
+	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+	p, err := plan.RoundRobin(macs, []transport.VID{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{MAC: macs[0], Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	addr, err := s.Listen("tcp", "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := manager.NewClient(manager.Addr{Network: "tcp", Address: addr.String()}, nil)
+	defer client.Close()
+	s.ShowFailover(func() api.Failover { return api.Failover{Error: "no such interface"} })
+	if h, err := client.Health(t.Context()); err != nil || h.OK {
+		t.Fatalf("at first: %+v, %v", h, err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	g := &guard{server: s, self: macs[0], log: slog.New(slog.DiscardHandler)}
+	if err := g.watch(over, p); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := client.Health(t.Context()); err != nil || !h.OK {
+		t.Errorf("%+v, %v", h, err)
+	}
 }
 
 // A plan with more VIDs than a failover can watch is watched as far as it can be.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ const askTimeout = 30 * time.Second
 // managerFlags are the flags of a verb that talks to one manager, or to those of all nodes.
 type managerFlags struct {
 	addr string // of one, or the list of all
-	each string // the list of several that are asked in turn; empty: that of addr is
+	each string // the list of several that are asked, and printed in turn; empty: that of addr is
 	tls  cli.TLSFiles
 	json bool
 }
@@ -53,14 +54,15 @@ func newRequest[T any](
 	return cmd
 }
 
-// several adds the flag by which a verb asks the managers of several nodes, one after the other.
+// several adds the flag by which a verb asks the managers of several nodes.
 func (m *managerFlags) several(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&m.each, "managers", "",
 		"ask all of these, in place of one: a file with an address on each line, or a list with commas")
 	return cmd
 }
 
-// request asks one manager for something and prints it.
+// request asks one manager, or all of several at once, for something and prints it: one that has
+// stopped does not keep the others' answers back.
 func request[T any](
 	cmd *cobra.Command, m *managerFlags,
 	get func(*manager.Client, context.Context) (T, error), text func(io.Writer, T),
@@ -81,20 +83,24 @@ func request[T any](
 	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
 	defer cancel()
 	return m.ask(addrs, func(clients []*manager.Client) error {
-		var failed []error
-		for _, c := range clients {
-			v, err := get(c, ctx)
-			if err == nil {
-				err = cli.Write(cmd.OutOrStdout(), m.json, v, func(w io.Writer) {
-					if m.each != "" {
-						fmt.Fprintf(w, "# manager %v\n", c.Addr())
-					}
-					text(w, v)
-				})
-			}
-			failed = append(failed, err)
+		answers, errs := make([]T, len(clients)), make([]error, len(clients))
+		var calls sync.WaitGroup
+		for i, c := range clients {
+			calls.Go(func() { answers[i], errs[i] = get(c, ctx) }) // ends with ctx
 		}
-		return errors.Join(failed...)
+		calls.Wait()
+		for i, c := range clients {
+			if errs[i] != nil {
+				continue
+			}
+			errs[i] = cli.Write(cmd.OutOrStdout(), m.json, answers[i], func(w io.Writer) {
+				if m.each != "" {
+					fmt.Fprintf(w, "# manager %v\n", c.Addr())
+				}
+				text(w, answers[i])
+			})
+		}
+		return errors.Join(errs...)
 	})
 }
 

@@ -3,11 +3,14 @@ package route
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -189,5 +192,31 @@ func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 	}
 	if again, err := cli.ReadPlan(file); err != nil || api.PlanID(again) != api.PlanID(p) {
 		t.Errorf("read again: %v, %v", again, err)
+	}
+}
+
+// Several managers are asked at once: one that has stopped does not use up the others' time.
+func TestSeveralManagersAreAskedAtOnce(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(2)
+	var addrs []string
+	for range 2 {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Done()
+			all := make(chan struct{})
+			go func() { asked.Wait(); close(all) }()
+			select {
+			case <-all:
+				_ = json.NewEncoder(w).Encode(api.Log{Schema: api.Schema})
+			case <-r.Context().Done(): // the verb has given up
+			}
+		}))
+		defer s.Close()
+		addrs = append(addrs, s.Listener.Addr().String())
+	}
+	out, errs, status := command(t, "route", "log", "--managers", strings.Join(addrs, ","))
+	first, second := strings.Index(out, "# manager "+addrs[0]), strings.Index(out, "# manager "+addrs[1])
+	if status != cli.ExitDone || first < 0 || second < first {
+		t.Errorf("status %d, printed %s%s", status, out, errs)
 	}
 }

@@ -1,0 +1,60 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/bench/campaign/internal/soak"
+)
+
+const (
+	longestSoak  = time.Hour        // of one piece; --hours makes it shorter, or has more of them
+	shortestSoak = 30 * time.Minute // of which the slope of memory says something
+	slopeAllowed = 1 << 20          // bytes an hour
+	passing      = 3                // goroutines that may be there for a moment
+)
+
+// soakUnit looks for what grows: --layer soak --hours H.
+func soakUnit() *unit {
+	return &unit{
+		layer: "soak", name: "two nodes", counts: "seconds", namespaces: true,
+		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
+		work: func(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
+			o, err := soak.Run(ctx, w.soak)
+			if err != nil {
+				return result{}, fmt.Errorf("soak: %w", err)
+			}
+			return soaked(&o, w), nil
+		},
+	}
+}
+
+// soaked judges a soak.
+func soaked(o *soak.Outcome, w *workshop) result {
+	slope := soak.Slope(o.Samples)
+	goroutines, descriptors := soak.Leaks(o.Samples)
+	first, last := uint64(0), uint64(0)
+	if n := len(o.Samples); n > 0 {
+		first, last = o.Samples[0].RSS, o.Samples[n-1].RSS
+	}
+	r := result{figures: map[string]uint64{
+		"seconds": uint64(w.soak.Seconds()), "barriers of soaks": o.Barriers, "puts of soaks": o.Puts,
+		"soak: resident kB at first, max": first >> 10, "soak: resident kB at last, max": last >> 10,
+		"soak: resident kB more an hour, max": uint64(max(slope, 0)) >> 10,
+		"soak: goroutines more, max":          uint64(max(goroutines, 0)),
+		"soak: descriptors more, max":         uint64(max(descriptors, 0)),
+	}}
+	if goroutines > passing || descriptors > 0 || slope > slopeAllowed && w.soak >= shortestSoak {
+		r.violation = &violation{
+			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer soak --hours %v --state again.json",
+				w.profile, w.soak.Hours()),
+			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory "+
+				"(want %d, none, %d at most): %+v",
+				goroutines, descriptors, slope, passing, slopeAllowed, o.Samples),
+		}
+	}
+	return r
+}
