@@ -2,6 +2,10 @@ package memfifo_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rawlane/rawlane/memfifo"
@@ -53,5 +57,42 @@ func BenchmarkSmallPut(b *testing.B) {
 		if i++; i%200 == 0 {
 			settle(eps)
 		}
+	}
+}
+
+// BenchmarkCallers is what a Put of 1 KiB costs both ends together, from few goroutines and from
+// many, which wait for room most of the time.
+func BenchmarkCallers(b *testing.B) {
+	for _, callers := range []int{8, 2048} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			eps, domains := piped(b)
+			w, err := domains[1].Register(1, make([]byte, 4096), memfifo.All)
+			must(b, err)
+			r, ctx := domains[0].Remote(w.Key()), context.Background()
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(func() {
+					for data := make([]byte, 1024); left.Add(-1) >= 0; {
+						if err := r.Put(ctx, 0, data); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			over := make(chan error, 1)
+			go func() {
+				all.Wait()
+				over <- domains[0].Flush(ctx)
+			}()
+			for len(over) == 0 {
+				settle(eps)
+				runtime.Gosched()
+			}
+			must(b, <-over)
+		})
 	}
 }
