@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -340,7 +341,7 @@ var spaces = []space{
 func TestAgreement_Exhaustive(t *testing.T) {
 	for _, s := range spaces {
 		t.Run(s.name, func(t *testing.T) {
-			most := 1 << 60
+			most := math.MaxInt
 			if !*whole {
 				most = *states
 			}

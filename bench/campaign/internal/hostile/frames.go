@@ -35,10 +35,6 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{
-	"forged", "replayed", "truncated", "oversized", "of another key", "of another VID", "spoofed",
-}
-
 // valid reports whether a receiver without keys has to take such a frame for a message.
 func (k kind) valid() bool { return k == replayed || k == otherVID }
 

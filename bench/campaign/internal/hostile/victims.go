@@ -25,10 +25,11 @@ const (
 	bedNodes                            = 4
 )
 
-const (
-	port   mcd.PortID = 1
-	length            = 64 // of a message: its number, and bytes that follow from it
-)
+// port is the one at which they talk.
+const port mcd.PortID = 1
+
+// length of a message: its number, and bytes that follow from it.
+const length = 64
 
 // victims are two nodes that talk: node 0 sends numbers, and node 1 sends them back.
 type victims struct {
