@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -125,7 +126,7 @@ func change(t testing.TB, n *managertest.Node, act string) error {
 	case "reset":
 		_, err = n.Client.Reset(t.Context(), "")
 	case "commit":
-		_, err = coordinator.Apply(t.Context(), []*manager.Client{n.Client}, managertest.RoundRobin(t, 4, 2), coordinator.ApplyOptions{Partial: true, Lease: 50 * 1e6})
+		_, err = coordinator.Apply(t.Context(), []*manager.Client{n.Client}, managertest.RoundRobin(t, 4, 2), coordinator.ApplyOptions{Partial: true, Lease: 500 * time.Millisecond})
 	}
 	return err
 }
