@@ -49,7 +49,7 @@ func TestSimulation_Partitions(t *testing.T) {
 	for _, name := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for i := range uint64(*simRuns) {
+			for i := range uint64(runs(*simRuns)) {
 				r := newRun(name, first+i)
 				r.parted, r.leave, r.restarts = true, false, false
 				r.barriers += 3
@@ -114,7 +114,7 @@ func TestSimulation_Detection(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var times []time.Duration
-			for i := range uint64(4 * *simRuns) {
+			for i := range uint64(4 * runs(*simRuns)) {
 				rng := rand.New(rand.NewPCG(first+i, 3))
 				net := paper
 				net.Nodes = c.dying + 1 + rng.IntN(16)

@@ -25,7 +25,7 @@ func TestDetector(t *testing.T) {
 		first = rand.Uint64()
 	}
 	sum := figures{}
-	for seed := first; seed < first+uint64(*detectorRuns); seed++ {
+	for seed := first; seed < first+uint64(runs(*detectorRuns)); seed++ {
 		d := newDetection(seed)
 		d.run()
 		if d.wrong != "" {

@@ -22,7 +22,7 @@ func TestMaskPairs(t *testing.T) {
 		first = rand.Uint64()
 	}
 	sum := figures{}
-	for seed := first; seed < first+uint64(*maskPairs); seed++ {
+	for seed := first; seed < first+uint64(runs(*maskPairs)); seed++ {
 		name := algorithms[seed%uint64(len(algorithms))]
 		if wrong := runMasks(name, seed); wrong != "" {
 			t.Fatalf("%s, seed %d: %s\nrepeat: go test ./barrier/internal/engine -run TestMaskPairs -masks.pairs=1 -masks.seed=%[2]d",

@@ -33,7 +33,7 @@ func TestSearch(t *testing.T) {
 				{barriers: 3, losses: 1, duplicates: 1, swaps: 1},
 				{barriers: 1, losses: 1, deaths: 1},
 			} {
-				r := explore.All(func() explore.World { return newWorld(algorithm(name), n, sc) }, *searchStates)
+				r := explore.All(func() explore.World { return newWorld(algorithm(name), n, sc) }, runs(*searchStates))
 				t.Logf("%d nodes, %s, %+v: %d states, %d ends, cut short: %t", n, name, sc, r.States, r.Ends, r.Cut)
 				if r.Wrong != "" {
 					t.Errorf("%d nodes, %s, %+v: %s\nhistory %v", n, name, sc, r.Wrong, r.History)

@@ -17,6 +17,15 @@ var (
 	simSeed = flag.Uint64("sim.seed", 0, "of the first run, the others count on from it; 0 is a random one")
 )
 
+// runs is how many of n runs are made: a core without goroutines gains little by the race detector,
+// which is what -short is used with.
+func runs(n int) int {
+	if testing.Short() {
+		return (n + 4) / 5
+	}
+	return n
+}
+
 // Groups of up to 64 nodes lose, double, reorder and delay their messages, pause, enter late
 // and, in some runs, crash. No node leaves a barrier that another one has not entered; all
 // barriers end; and they fail through nodes that have crashed and no others.
@@ -30,7 +39,7 @@ func TestSimulation(t *testing.T) {
 			t.Parallel()
 			events := 0
 			sum := figures{}
-			for i := range uint64(*simRuns) {
+			for i := range uint64(runs(*simRuns)) {
 				r := newRun(name, first+i)
 				events += r.run()
 				if r.wrong != "" {
@@ -39,7 +48,7 @@ func TestSimulation(t *testing.T) {
 				}
 				r.addTo(sum)
 			}
-			sum["runs"], sum["events"] = uint64(*simRuns), uint64(events)
+			sum["runs"], sum["events"] = uint64(runs(*simRuns)), uint64(events)
 			t.Logf("figures %v", sum)
 		})
 	}
