@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path"
@@ -138,21 +139,22 @@ func workCorpus(ctx context.Context, w *workshop, _, _ uint64) (r result, err er
 // fuzzTarget is one that fuzzing runs.
 type fuzzTarget struct{ pkg, name string }
 
-// fuzzTargets finds those of the tree.
-func fuzzTargets(ctx context.Context, w *workshop) (all []fuzzTarget, err error) {
-	out, err := w.command(ctx, "git", "grep", "--name-only", "-e", "^func Fuzz", "--", "*_test.go").Output()
+var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)`)
+
+// fuzzTargets finds those of the tree, in the order of their packages and names.
+func fuzzTargets(w *workshop) (all []fuzzTarget, err error) {
+	err = fs.WalkDir(os.DirFS(w.root), ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(w.root, file))
+		for _, found := range fuzzFunc.FindAllSubmatch(text, -1) {
+			all = append(all, fuzzTarget{path.Dir(file), string(found[1])})
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("find fuzz targets: %w", err)
-	}
-	for _, file := range strings.Fields(string(out)) {
-		found, err := w.command(ctx, "git", "grep", "-h", "-o", "-E", `^func Fuzz\w+`, "--", file).Output()
-		if err != nil {
-			return nil, fmt.Errorf("find fuzz targets of %s: %w", file, err)
-		}
-		for line := range strings.Lines(string(found)) {
-			name := strings.TrimSpace(strings.TrimPrefix(line, "func "))
-			all = append(all, fuzzTarget{filepath.Dir(file), name})
-		}
 	}
 	slices.SortFunc(all, func(a, b fuzzTarget) int { return strings.Compare(a.pkg+a.name, b.pkg+b.name) })
 	return all, nil
@@ -163,7 +165,7 @@ func fuzzTargets(ctx context.Context, w *workshop) (all []fuzzTarget, err error)
 const fuzzSeconds = 60
 
 func workFuzz(ctx context.Context, w *workshop, cursor, _ uint64) (r result, err error) {
-	all, err := fuzzTargets(ctx, w)
+	all, err := fuzzTargets(w)
 	if err != nil {
 		return r, err
 	}

@@ -31,7 +31,7 @@ func TestCoverage(t *testing.T) {
 }
 
 func TestFuzzTargets(t *testing.T) {
-	all, err := fuzzTargets(t.Context(), &workshop{root: absolute(t, treeRoot)})
+	all, err := fuzzTargets(&workshop{root: absolute(t, treeRoot)})
 	if err != nil || len(all) < fuzzTargetCount {
 		t.Errorf("%d targets, %v; fuzzTargetCount is %d", len(all), err, fuzzTargetCount)
 	}
