@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/race"
 	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
@@ -147,6 +148,7 @@ func (p *Port) transmit(nic, n int) (int, error) {
 	if l := p.out.envelope.auth; l != nil && l.counter.Load() > auth.LastCounter {
 		return 0, errExhausted
 	}
+	race.Release(p.e) // for who answers, and writes to memory that was read before
 	sent, err := p.e.nics[nic].link.Send(p.out.frames[:n])
 	size := 0
 	for i := range sent {

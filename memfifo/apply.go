@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"github.com/rawlane/rawlane/internal/race"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -72,6 +73,7 @@ func (p *peer) applyPut(r *record) {
 		p.d.stats.Malformed++
 		return
 	}
+	race.Acquire(p.d.ep) // the owner read it before it told the sender, by a message, to write
 	if refusal := p.d.put(at.id, at.secret, at.off, r.data, r.flags&flagNotify != 0); refusal != 0 {
 		p.refuse(at.id, refusal)
 	}

@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"github.com/rawlane/rawlane/internal/race"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -66,6 +67,7 @@ func (p *peer) sendReply(r *reply) bool {
 
 // sendData sends what there is room for of a Get's reply.
 func (p *peer) sendData(r *reply) bool {
+	race.Acquire(p.d.ep) // the owner wrote it before it told the reader, by a message
 	for r.n > 0 {
 		room := p.conn.Available(reliable.Replies, opData.size(min(int(r.n), 64)))
 		if room == 0 {
