@@ -311,11 +311,16 @@ func (a *Agreement) Deadline() (at monotime.Time, ok bool) {
 	return a.next, a.state == Querying || a.announce
 }
 
-// Advance asks the members that do not agree yet, and accuses those that are silent for too long.
+// Advance asks the members that do not agree yet, and accuses those that are silent for too long:
+// then the others are asked about them at once.
 func (a *Agreement) Advance(now monotime.Time, out []Send) []Send {
-	if at, ok := a.Deadline(); !ok || now.Before(at) {
-		return out
+	for at, ok := a.Deadline(); ok && !now.Before(at); at, ok = a.Deadline() {
+		out = a.ask(now, out)
 	}
+	return out
+}
+
+func (a *Agreement) ask(now monotime.Time, out []Send) []Send {
 	if a.ended() {
 		a.announce = false
 		return a.toAll(out)
