@@ -154,18 +154,23 @@ func FuzzMessage(f *testing.F) {
 	m := sample
 	f.Add(frame(f, &m, "hello")[18:])
 	f.Add([]byte{})
+	f.Add(append([]byte{0x20}, make([]byte, 60)...)) // of version 2
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m decode.Message
+		header := 20
+		if len(b) > 0 && b[0]>>4 == 2 {
+			header = 48
+		}
 		if err := m.DecodeFromBytes(b, gopacket.NilDecodeFeedback); err != nil {
-			if len(b) >= 20 {
+			if len(b) >= header {
 				t.Fatalf("%d bytes: %v", len(b), err)
 			}
 			return
 		}
-		if m.String() == "" || len(m.Payload) > len(b)-20 {
+		if m.String() == "" || len(m.Payload) > len(b)-header {
 			t.Fatalf("%v: payload of %d bytes from %d", &m, len(m.Payload), len(b))
 		}
-		if m.Fault != nil {
+		if m.Fault != nil || m.Auth != nil { // what has a tag is not made without the key
 			return
 		}
 		again := gopacket.NewSerializeBuffer()

@@ -315,12 +315,12 @@ func (a *Agreement) Deadline() (at monotime.Time, ok bool) {
 // then the others are asked about them at once.
 func (a *Agreement) Advance(now monotime.Time, out []Send) []Send {
 	for at, ok := a.Deadline(); ok && !now.Before(at); at, ok = a.Deadline() {
-		out = a.ask(now, out)
+		out = a.query(now, out)
 	}
 	return out
 }
 
-func (a *Agreement) ask(now monotime.Time, out []Send) []Send {
+func (a *Agreement) query(now monotime.Time, out []Send) []Send {
 	if a.ended() {
 		a.announce = false
 		return a.toAll(out)
