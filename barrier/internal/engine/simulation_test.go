@@ -287,10 +287,15 @@ func (r *run) pause(node int) {
 
 // crashOne ends a node, but not the last one.
 func (r *run) crashOne() {
-	node := r.rng.IntN(len(r.sites))
-	if !r.net.Alive(node) || len(r.crashed)+1 == len(r.sites) {
-		return
+	if node := r.rng.IntN(len(r.sites)); r.mortal(node) {
+		r.crashThis(node)
 	}
+}
+
+// mortal reports whether a node lives and may crash.
+func (r *run) mortal(node int) bool { return r.net.Alive(node) && len(r.crashed)+1 < len(r.sites) }
+
+func (r *run) crashThis(node int) {
 	r.unfinished -= len(r.of(node)) - r.done[node]
 	r.crash(node)
 	r.lives[node]++
