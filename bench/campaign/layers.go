@@ -14,6 +14,7 @@ const (
 
 	fuzzTargetCount = 24 // a round number of them below what the tree has
 	mutantCount     = 65 // those of testdata/mutants.txt
+	scriptCount     = 50 // a round number of them below what the tree has
 )
 
 // layers are all units. docs/reliability.md says what each layer is for.
@@ -56,6 +57,10 @@ func layers() []*unit {
 		{
 			layer: "L4", name: "fuzzing", counts: "seconds of fuzzing",
 			goals: [3]uint64{0, 300 * fuzzTargetCount, 1200 * fuzzTargetCount}, pieces: [2]uint64{1, 1}, work: workFuzz,
+		},
+		{
+			layer: "L5", name: "scripts", counts: "scripts",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workScripts, check: scriptsWhole,
 		},
 		{
 			layer: "L9", name: "masks", counts: "pairs of masks",
