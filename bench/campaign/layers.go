@@ -60,7 +60,7 @@ func layers() []*unit {
 		},
 		{
 			layer: "L5", name: "scripts", counts: "scripts",
-			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workScripts, check: scriptsWhole,
+			goals: [3]uint64{scriptCount, scriptCount, scriptCount}, pieces: [2]uint64{1, 1}, work: workScripts,
 		},
 		{
 			layer: "L9", name: "masks", counts: "pairs of masks",

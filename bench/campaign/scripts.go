@@ -14,17 +14,14 @@ var scripted = []string{
 	"./" + enginePackage, "./" + reliablePackage, "./cluster/internal/discovery", "./sim/ether",
 }
 
-// workScripts is layer L5.
-func workScripts(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
+// workScripts is layer L5. It fails, too, if scripts are no longer found.
+func workScripts(ctx context.Context, w *workshop, _, _ uint64) (r result, err error) {
 	args := append([]string{"test", "-count=1", "-v", "-run", "^TestTranscripts$"}, scripted...)
 	out, err := w.command(ctx, "go", args...).CombinedOutput()
-	return judge(string(out), err, "go "+strings.Join(args, " "))
-}
-
-// scriptsWhole fails if scripts are no longer found.
-func scriptsWhole(figures map[string]uint64, _ profile) error {
-	if n := figures["scripts"]; n < scriptCount {
-		return fmt.Errorf("%d frame scripts in %s (want %d at least)", n, strings.Join(scripted, " "), scriptCount)
+	repeat := "go " + strings.Join(args, " ")
+	r, err = judge(string(out), err, repeat)
+	if n := r.figures["scripts"]; err == nil && r.violation == nil && n < scriptCount {
+		r.violation = &violation{Repeat: repeat, Output: fmt.Sprintf("%d frame scripts (want %d at least)", n, scriptCount)}
 	}
-	return nil
+	return r, err
 }

@@ -250,12 +250,14 @@ func (n *Net) Happened() (lines []string) {
 		return Wrap(n.counted(texts))
 	}
 	for len(log) > 0 {
-		at, texts := log[0].at, []string{fmt.Sprintf("%-10s ", "+"+log[0].at.Sub(began).Round(time.Microsecond).String())}
+		at := log[0].at
+		var texts []string
 		for ; len(log) > 0 && log[0].at == at; log = log[1:] {
 			texts = append(texts, log[0].text)
 		}
-		texts[1] = texts[0] + texts[1]
-		lines = append(lines, Wrap(texts[1:])...)
+		instant := "+" + at.Sub(began).Round(time.Microsecond).String()
+		texts[0] = fmt.Sprintf("%-10s %s", instant, texts[0])
+		lines = append(lines, Wrap(texts)...)
 	}
 	return lines
 }
