@@ -13,7 +13,9 @@ import (
 //
 //	network SPEC        switches that know nobody
 //	send FROM TO VID    a frame, by hand from switch to switch
-func TestTranscripts(t *testing.T) { transcript.Test(t, "testdata/*.txt", func() transcript.World { return &story{} }) }
+func TestTranscripts(t *testing.T) {
+	transcript.Test(t, "testdata/*.txt", func() transcript.World { return &story{} })
+}
 
 type story struct {
 	w        *walker
