@@ -140,6 +140,28 @@ limit user bob   links 0   memory 5
 	}
 }
 
+// The limit of all users together is nobody's own, whatever else the file limits.
+func TestTotal(t *testing.T) {
+	if got := parse(t, "limit any links 1 memory 1").Total(); got != DefaultTotal || got.Links != 4096 || got.Memory != 1<<30 {
+		t.Errorf("no line: %+v, want the default", got)
+	}
+	for _, text := range []string{
+		"limit total links 7 memory 9M\n", "limit total links 7 memory 9M\nlimit any links 2 memory 3\n", "limit any links 2 memory 3\nlimit total links 7 memory 9M\n",
+	} {
+		r := parse(t, text)
+		want := DefaultLimit
+		if strings.Contains(text, "any") {
+			want = Limit{2, 3}
+		}
+		if got := r.Total(); got != (Limit{7, 9 << 20}) || r.Limit(alice) != want {
+			t.Errorf("%s: %+v together, and %+v for one, want %+v", text, got, r.Limit(alice), want)
+		}
+		if again := parse(t, r.String()); again.Total() != r.Total() || again.String() != r.String() {
+			t.Errorf("%s is printed as %s", text, r)
+		}
+	}
+}
+
 // Each wrong line is told with its number, what stands there, and what is wanted.
 func TestParseRefuses(t *testing.T) {
 	const good = "allow user alice interface eth0 cluster 7 ports 9"
@@ -182,17 +204,21 @@ func TestParseRefuses(t *testing.T) {
 		good + " ethertype 0x88a8":  "is of IP, ARP or VLAN tags",
 		good + " ethertype 0x600 x": `"x": want the end of the line`,
 		"allow user alice interface eth0 cluster 7 ports " + list(17): "ports: 17 numbers and ranges (at most 16 on a line)",
-		"limit alice links 1 memory 1":                                `"alice": want user NAME`,
-		"limit any memory 1":                                          `"memory": want links here`,
-		"limit any links x memory 1":                                  `links "x": want a number, 0 to 65535`,
-		"limit any links 65536 memory 1":                              `links "65536": want a number`,
-		"limit any links 1 x":                                         `"x": want memory here`,
-		"limit any links 1 memory":                                    "memory: no value",
-		"limit any links 1 memory 1T":                                 `memory "1T": want bytes`,
-		"limit any links 1 memory M":                                  `memory "M": want bytes`,
-		"limit any links 1 memory -1":                                 `memory "-1": want bytes`,
-		"limit any links 1 memory 4294967296":                         `memory "4294967296": want bytes`,
-		"limit any links 1 memory 1 x":                                `"x": want the end of the line`,
+		"allow total interface eth0 cluster 7 ports 9":                `"total": want user NAME, group NAME or any`,
+		"limit total":                         `"": want links here`,
+		"limit total memory 1":                `"memory": want links here`,
+		"limit":                               `"": want user NAME, group NAME or any`,
+		"limit alice links 1 memory 1":        `"alice": want user NAME`,
+		"limit any memory 1":                  `"memory": want links here`,
+		"limit any links x memory 1":          `links "x": want a number, 0 to 65535`,
+		"limit any links 65536 memory 1":      `links "65536": want a number`,
+		"limit any links 1 x":                 `"x": want memory here`,
+		"limit any links 1 memory":            "memory: no value",
+		"limit any links 1 memory 1T":         `memory "1T": want bytes`,
+		"limit any links 1 memory M":          `memory "M": want bytes`,
+		"limit any links 1 memory -1":         `memory "-1": want bytes`,
+		"limit any links 1 memory 4294967296": `memory "4294967296": want bytes`,
+		"limit any links 1 memory 1 x":        `"x": want the end of the line`,
 	} {
 		_, err := Parse("grants", []byte("\n"+good+"\n"+line+"\n"), names)
 		if err == nil || !strings.HasPrefix(err.Error(), "grants:3: ") || !strings.Contains(err.Error(), want) {
