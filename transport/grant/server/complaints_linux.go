@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// complaints bounds the journal's lines that programs cause by being refused: whoever may connect,
-// and that is anybody, could fill the disk with them, or have the journal drop others' lines.
+// complaints bounds the journal's lines that programs cause by being refused. Anybody may connect,
+// and could fill the disk with them, or have the journal drop others' lines.
 //
 // A user has maxComplaints in a complaintWindow; users that no rule names have them together, as
 // have those beyond maxComplainers. What is left out is counted, and the number is told.

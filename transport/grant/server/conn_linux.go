@@ -176,7 +176,8 @@ func (c *conn) lock(r *protocol.Request) bool {
 		return c.refuse(portLocked(holder))
 	}
 	c.warn("the name of a port is held by a user without the right to it: ignored",
-		"holder_uid", holder.UID, "holder_pid", holder.pid, "interface", r.Interface, "cluster", key.cluster, "port", key.port)
+		"holder_uid", holder.UID, "holder_pid", holder.pid,
+		"interface", r.Interface, "cluster", key.cluster, "port", key.port)
 	return c.reply(&protocol.Reply{})
 }
 

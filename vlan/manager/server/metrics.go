@@ -105,8 +105,8 @@ func writeRoutes(e *exposition, sent []api.Sent) {
 	}
 }
 
-// maxPathSamples bounds the series of rawlane_path_up: a failover of 4,096 nodes and 64 VIDs watches
-// 260,000 paths. Of more paths than that those that are down are told, and of these the first.
+// maxPathSamples bounds the series of rawlane_path_up: a failover of 4,096 nodes and 64 VIDs has
+// 260,000 paths. Of more paths than the bound those that are down are told, the first of them.
 const maxPathSamples = 1024
 
 // writePaths tells of the failover.

@@ -210,8 +210,8 @@ func IsAsked(args []string) bool {
 	return verb >= 0 && args[verb] == "manager"
 }
 
-// reloadOn reads the certificates again at each signal, until ctx ends. reload is nil where there are
-// none.
+// reloadOn reads the certificates again at each signal, until ctx ends. reload is nil where there
+// are none.
 func reloadOn(ctx context.Context, signals <-chan os.Signal, reload func() error, log *slog.Logger) {
 	for {
 		select {
