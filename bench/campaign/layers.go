@@ -36,6 +36,10 @@ func layers() []*unit {
 			work: simulation(enginePackage).work, check: pointsHit,
 		},
 		{
+			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
+			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work,
+		},
+		{
 			layer: "L1", name: "reliable", counts: "records",
 			goals: [3]uint64{5_000_000, 50_000_000, 100_000_000}, pieces: [2]uint64{500, 2000},
 			work: simulation(reliablePackage).work, check: pointsHit,
@@ -87,6 +91,12 @@ func layers() []*unit {
 // simulation is the simulated network of a core.
 func simulation(pkg string) seeded {
 	return seeded{pkg: pkg, test: "TestSimulation", seedFlag: "sim.seed", runs: "sim.runs"}
+}
+
+// largeClusters are barriers of 1,024 nodes: a seed is one cluster for each of some algorithms.
+var largeClusters = seeded{
+	pkg: enginePackage, test: "TestSimulation_Large", seedFlag: "large.seed", runs: "large.runs",
+	flags: []string{"-large.nodes=1024"},
 }
 
 // modelTest is clusters of domains in virtual time, with a model of their memory.

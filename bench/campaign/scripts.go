@@ -21,7 +21,8 @@ func workScripts(ctx context.Context, w *workshop, _, _ uint64) (r result, err e
 	repeat := "go " + strings.Join(args, " ")
 	r, err = judge(string(out), err, repeat)
 	if n := r.figures["scripts"]; err == nil && r.violation == nil && n < scriptCount {
-		r.violation = &violation{Repeat: repeat, Output: fmt.Sprintf("%d frame scripts (want %d at least)", n, scriptCount)}
+		output := fmt.Sprintf("%d frame scripts (want %d at least)", n, scriptCount)
+		r.violation = &violation{Repeat: repeat, Output: output}
 	}
 	return r, err
 }
