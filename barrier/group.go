@@ -62,6 +62,8 @@ type Group struct {
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
+	former *memberSet   // whose survivors these members are (Without); nil: none
+	apart  bool         // to others of former this node is gone: they never make this group
 	epoch  uint32       // how many groups of that hash were made
 	sets   []*memberSet // of all members, and of the masks that were used
 	closed bool
@@ -72,7 +74,10 @@ type Group struct {
 //
 // Errors: ErrNotMember if this node is not a member; mcd.ErrUnknownNode for a member that the table
 // does not have; schedule.ErrWrong for an algorithm of one's own that is not right; ErrClosed.
-func (s *Service) Group(cfg GroupConfig) (*Group, error) {
+func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, nil) }
+
+// newGroup makes a group, of survivors of a former one if that is not nil.
+func (s *Service) newGroup(cfg GroupConfig, former *memberSet) (*Group, error) {
 	if cfg.Algorithm.IsZero() {
 		cfg.Algorithm = schedule.Auto()
 	}
@@ -92,6 +97,7 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
 	g := &Group{service: s, cfg: cfg, base: hash(binary.BigEndian.AppendUint32(nil, cfg.ID), cfg.Members.Nodes())}
+	g.former = former
 	s.making.Lock()
 	defer s.making.Unlock()
 	var err error
@@ -186,7 +192,8 @@ func (g *Group) find(mask Mask) *memberSet {
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	nodes = append(g.down(), nodes...)
+	down, former := g.down()
+	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
 			cfg.Members.add(n)
@@ -199,17 +206,24 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
 	}
-	return g.service.Group(cfg)
+	return g.service.newGroup(cfg, former)
 }
 
-// down returns the nodes that are agreed to be down.
-func (g *Group) down() []mcd.NodeID {
+// down returns the nodes that are agreed to be down, and who has agreed on that: the survivors make a
+// group of their own, and nobody else does.
+func (g *Group) down() (nodes []mcd.NodeID, former *memberSet) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
-	if f := g.all.engine.Agreed(); f != nil {
-		return g.all.nodesOf(f.Ranks)
+	e := g.all.engine
+	if f := e.Agreed(); f != nil {
+		nodes, former = g.all.nodesOf(f.Ranks), g.all
+	} else {
+		former = g.former
 	}
-	return nil
+	if who, _, is := e.Outside(g.all.rank); is {
+		nodes = append(nodes, g.all.nodes[who])
+	}
+	return nodes, former
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

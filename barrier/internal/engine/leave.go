@@ -71,7 +71,7 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 	e.conclude()
 	for _, m := range e.waiting {
 		if !completed(msg.Done, m.number, m.generation) {
-			e.accuse(now, from, Left)
+			e.Accuse(now, from, Left)
 			break
 		}
 	}

@@ -93,7 +93,7 @@ func TestFarewell(t *testing.T) {
 		a := newAlone(t, "concurrent", 1, 3)
 		c.do(a)
 		nack := a.from(c.rank, Nack, c.generation, 1)
-		if _, ok := a.Farewell(c.rank, &nack, nil); ok == c.want {
+		if _, ok := a.Farewell(a.now, c.rank, &nack, nil); ok == c.want {
 			t.Errorf("%s: begun anew is %t, want %t", c.name, !ok, c.want)
 		}
 	}
