@@ -23,7 +23,6 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank int) bool {
 	s := c.service
 	c.engine.Alive(rank)
 	if who, why, is := former.engine.Outside(other); is {
-		c.group.apart = who == former.rank
 		who, _ = slices.BinarySearch(c.nodes, former.nodes[who])
 		c.engine.Accuse(now, who, why)
 		s.out = s.out[:0]

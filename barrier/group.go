@@ -58,12 +58,12 @@ type Options struct {
 type Group struct {
 	service *Service
 	cfg     GroupConfig
-	base    uint64     // hash of ID and members
+	origin  uint64     // hash of the first group in which members have died, if these are survivors (Without)
+	base    uint64     // hash of ID, origin and members
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
 	former *memberSet   // whose survivors these members are (Without); nil: none
-	apart  bool         // to others of former this node is gone: they never make this group
 	epoch  uint32       // how many groups of that hash were made
 	sets   []*memberSet // of all members, and of the masks that were used
 	closed bool
@@ -74,10 +74,10 @@ type Group struct {
 //
 // Errors: ErrNotMember if this node is not a member; mcd.ErrUnknownNode for a member that the table
 // does not have; schedule.ErrWrong for an algorithm of one's own that is not right; ErrClosed.
-func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, nil) }
+func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
 
 // newGroup makes a group, of survivors of a former one if that is not nil.
-func (s *Service) newGroup(cfg GroupConfig, former *memberSet) (*Group, error) {
+func (s *Service) newGroup(cfg GroupConfig, origin uint64, former *memberSet) (*Group, error) {
 	if cfg.Algorithm.IsZero() {
 		cfg.Algorithm = schedule.Auto()
 	}
@@ -96,8 +96,12 @@ func (s *Service) newGroup(cfg GroupConfig, former *memberSet) (*Group, error) {
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	g := &Group{service: s, cfg: cfg, base: hash(binary.BigEndian.AppendUint32(nil, cfg.ID), cfg.Members.Nodes())}
-	g.former = former
+	g := &Group{service: s, cfg: cfg, origin: origin, former: former}
+	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
+	if origin != 0 {
+		name = binary.BigEndian.AppendUint64(name, origin)
+	}
+	g.base = hash(name, cfg.Members.Nodes())
 	s.making.Lock()
 	defer s.making.Unlock()
 	var err error
@@ -192,7 +196,7 @@ func (g *Group) find(mask Mask) *memberSet {
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	down, former := g.down()
+	down, origin, former := g.down()
 	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
@@ -206,24 +210,27 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
 	}
-	return g.service.newGroup(cfg, former)
+	return g.service.newGroup(cfg, origin, former)
 }
 
-// down returns the nodes that are agreed to be down, and who has agreed on that: the survivors make a
-// group of their own, and nobody else does.
-func (g *Group) down() (nodes []mcd.NodeID, former *memberSet) {
+// down returns the nodes that are agreed to be down, and the origin and former members of the
+// survivors' group. That has an identity of its own: it is not one that nodes make anew which were
+// down to some.
+func (g *Group) down() (nodes []mcd.NodeID, origin uint64, former *memberSet) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
 	e := g.all.engine
+	origin, former = g.origin, g.former
 	if f := e.Agreed(); f != nil {
 		nodes, former = g.all.nodesOf(f.Ranks), g.all
-	} else {
-		former = g.former
+		if origin == 0 {
+			origin = hash(binary.BigEndian.AppendUint64(nil, g.base+uint64(g.epoch)), nil)
+		}
 	}
-	if who, _, is := e.Outside(g.all.rank); is {
+	if who, _, is := e.Outside(g.all.rank); is && !slices.Contains(nodes, g.all.nodes[who]) {
 		nodes = append(nodes, g.all.nodes[who])
 	}
-	return nodes, former
+	return nodes, origin, former
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

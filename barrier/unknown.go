@@ -70,14 +70,11 @@ func (s *Service) farewell(now monotime.Time, from mcd.NodeID, m *engine.Message
 	return false
 }
 
-// bury takes a member set out, and keeps it for members that have missed its goodbye: not if others
-// never make its group, and may mean a later one. The caller holds mu.
+// bury takes a member set out, and keeps it for members that have missed its goodbye. The caller
+// holds mu.
 func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
 	s.last = nil
-	if c.group.apart {
-		return
-	}
 	if len(s.tombstones) == maxTombstones {
 		s.tombstones = slices.Delete(s.tombstones, 0, 1)
 	}
