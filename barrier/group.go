@@ -63,10 +63,10 @@ type Group struct {
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
-	former *memberSet   // whose survivors these members are (Without); nil: none
-	epoch  uint32       // how many groups of that hash were made
-	sets   []*memberSet // of all members, and of the masks that were used
-	closed bool
+	predecessor *memberSet   // whose survivors these members are (Without); nil: none
+	epoch       uint32       // how many groups of that hash were made
+	sets        []*memberSet // of all members, and of the masks that were used
+	closed      bool
 }
 
 // Group makes a group. It sends nothing: other members may make theirs later. They must make groups
@@ -77,7 +77,7 @@ type Group struct {
 func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
 
 // newGroup makes a group, of survivors of a former one if that is not nil.
-func (s *Service) newGroup(cfg GroupConfig, origin uint64, former *memberSet) (*Group, error) {
+func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSet) (*Group, error) {
 	if cfg.Algorithm.IsZero() {
 		cfg.Algorithm = schedule.Auto()
 	}
@@ -96,7 +96,7 @@ func (s *Service) newGroup(cfg GroupConfig, origin uint64, former *memberSet) (*
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	g := &Group{service: s, cfg: cfg, origin: origin, former: former}
+	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor}
 	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
 	if origin != 0 {
 		name = binary.BigEndian.AppendUint64(name, origin)
@@ -196,7 +196,7 @@ func (g *Group) find(mask Mask) *memberSet {
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	down, origin, former := g.down()
+	down, origin, predecessor := g.down()
 	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
@@ -210,19 +210,19 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
 	}
-	return g.service.newGroup(cfg, origin, former)
+	return g.service.newGroup(cfg, origin, predecessor)
 }
 
 // down returns the nodes that are agreed to be down, and the origin and former members of the
 // survivors' group. That has an identity of its own: it is not one that nodes make anew which were
 // down to some.
-func (g *Group) down() (nodes []mcd.NodeID, origin uint64, former *memberSet) {
+func (g *Group) down() (nodes []mcd.NodeID, origin uint64, predecessor *memberSet) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
 	e := g.all.engine
-	origin, former = g.origin, g.former
+	origin, predecessor = g.origin, g.predecessor
 	if f := e.Agreed(); f != nil {
-		nodes, former = g.all.nodesOf(f.Ranks), g.all
+		nodes, predecessor = g.all.nodesOf(f.Ranks), g.all
 		if origin == 0 {
 			origin = hash(binary.BigEndian.AppendUint64(nil, g.base+uint64(g.epoch)), nil)
 		}
@@ -230,7 +230,7 @@ func (g *Group) down() (nodes []mcd.NodeID, origin uint64, former *memberSet) {
 	if who, _, is := e.Outside(g.all.rank); is && !slices.Contains(nodes, g.all.nodes[who]) {
 		nodes = append(nodes, g.all.nodes[who])
 	}
-	return nodes, origin, former
+	return nodes, origin, predecessor
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

@@ -40,7 +40,7 @@ func (s *Service) leave(groups ...*Group) {
 	for _, c := range slices.Backward(sets) { // a group's masks, and then all of its members
 		s.bury(c)
 		c.endWaits()
-		c.group.former = nil
+		c.group.predecessor = nil
 	}
 	s.groups = slices.DeleteFunc(s.groups, func(g *Group) bool { return slices.Contains(groups, g) })
 	s.mu.Unlock()

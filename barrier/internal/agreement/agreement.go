@@ -313,13 +313,13 @@ func (a *Agreement) Answer(to, nic int) Send {
 // to confirm.
 func (a *Agreement) Announce(out []Send) []Send {
 	for _, rank := range a.Untold() {
-		out = a.Ask(rank, out)
+		out = a.Confirm(rank, out)
 	}
 	return out
 }
 
-// Ask appends the report of a decision to a member, which is to confirm it.
-func (a *Agreement) Ask(rank int, out []Send) []Send {
+// Confirm appends the report of a decision to a member, which is to confirm it.
+func (a *Agreement) Confirm(rank int, out []Send) []Send {
 	out = append(out, a.report(rank, a.nic(rank), true))
 	a.peers[rank].silence.asks++ // the next question takes another network
 	return out

@@ -303,7 +303,7 @@ func (w *world) parts() string {
 				continue
 			}
 			if !a.KnowsDecision(q) {
-				asks := w.touch(p).Ask(q, nil)
+				asks := w.touch(p).Confirm(q, nil)
 				answer := w.touch(q).Handle(modelNow, p, uint32(p)+1, &asks[0].Report, nil)
 				a = w.touch(p)
 				a.Handle(modelNow, q, uint32(q)+1, &answer[0].Report, nil)

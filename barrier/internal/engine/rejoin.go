@@ -31,8 +31,8 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 	return e.handleNack(m, from, msg, out), true
 }
 
-// Outside returns who of this member and another one is gone, to others, though what was agreed here
-// names neither: they do not go on together, in a group of the survivors.
+// Outside returns who of this member and another one is gone, to others, though what was agreed
+// here names neither: they do not go on together, in a group of the survivors.
 func (e *Engine) Outside(rank int) (who int, why Reason, is bool) { return e.agree.Outside(rank) }
 
 // Inquire appends the question what a member has decided, unless that is known.
@@ -40,7 +40,7 @@ func (e *Engine) Inquire(rank int, out []Send) (query []Send, known bool) {
 	if e.gone == nil || e.agree.KnowsDecision(rank) {
 		return out, true
 	}
-	return e.wrap(e.agree.Ask(rank, nil), out), false
+	return e.wrap(e.agree.Confirm(rank, nil), out), false
 }
 
 // Alive notes that a member lives.
