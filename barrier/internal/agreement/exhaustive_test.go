@@ -304,7 +304,8 @@ func (w *world) parts() string {
 			}
 			if !a.KnowsDecision(q) {
 				asks := w.touch(p).Confirm(q, nil)
-				answer := w.touch(q).Handle(modelNow, p, uint32(p)+1, &asks[0].Report, nil)
+				b = w.touch(q)
+				answer := b.Handle(modelNow, p, uint32(p)+1, &asks[0].Report, nil)
 				a = w.touch(p)
 				a.Handle(modelNow, q, uint32(q)+1, &answer[0].Report, nil)
 			}

@@ -187,9 +187,8 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.beginStep(m, now)
-	if e.leavers > 0 { // who has left does not enter
-		e.Accuse(now, slices.IndexFunc(e.peers, func(p peer) bool { return p.left }), Left)
-		return out, nil
+	if e.leavers > 0 {
+		return e.arriveWithoutLeavers(m, now, out), nil
 	}
 	return e.progress(m, now, out), nil
 }

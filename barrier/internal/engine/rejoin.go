@@ -21,10 +21,12 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 		return out, false
 	case !ask && int32(m.completed()-msg.Generation) > 0:
 		return out, false
+	case ask && e.gone != nil:
+		return e.handleReport(now, from, msg, out), true
+	case ask && !msg.Report.Query: // an answer may be answered in turn, with one more such report
+		return out, true
 	case e.gone == nil:
 		return append(out, Send{from, msg.NIC, e.Goodbye()}), true
-	case ask: // an answer to each report would be answered in turn, by a member that has left, too
-		return e.handleReport(now, from, msg, out), true
 	case e.isGone(from):
 		return e.answerGone(from, msg, out), true
 	}

@@ -128,6 +128,15 @@ func TestFarewell_OfReports(t *testing.T) {
 			t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
 		}
 	}
+	b := newAlone(t, "concurrent", 1, 3)
+	b.hears(0, b.from(0, NotYet, 1, 0))
+	for query, want := range map[bool]string{false: "", true: "0 bye"} { // it knows of no death
+		m := b.reports(0, Restarted, 1)
+		m.Report.Query = query
+		if out, ok := b.Farewell(b.now, 0, &m, nil); !ok || sends(out) != want {
+			t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
+		}
+	}
 	if _, _, is := a.Outside(0); is {
 		t.Error("both have decided alike")
 	}
