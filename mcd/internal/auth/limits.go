@@ -50,7 +50,8 @@ const (
 	// second. At 4 µs each this is 1 % of a core.
 	derivationRate  = 2000
 	derivationBurst = 1000
-	// askRate bounds the challenges and the responses that are sent, a second each.
+	// askRate bounds the challenges that are sent a second, the responses to senders that are known
+	// to be alive, and those to others.
 	askRate  = 2000
 	askBurst = 2000
 
