@@ -286,6 +286,18 @@ func TestStates(t *testing.T) {
 				t.Errorf("twice: %v, %+v; want the fault noted", m.State(), m.Fault())
 			}
 		})
+		t.Run("Seeking, "+c.name+", now and then: goes on", func(t *testing.T) {
+			m := start()
+			for i := range 10 {
+				if out := hear(m, time.Duration(i)*suspectFor); len(out) != 0 || m.State() != Seeking {
+					t.Fatalf("heard %d times: %v, %+v", i+1, m.State(), out)
+				}
+			}
+			hear(m, 10*suspectFor-1)
+			if hear(m, 11*suspectFor-2); m.State() != Failed || m.Fault().Kind != c.kind {
+				t.Errorf("%v, %+v; want the end, as it goes on saying so", m.State(), m.Fault())
+			}
+		})
 		t.Run("Seeking, "+c.name+", again and again: fails, and lets the other know", func(t *testing.T) {
 			m := start()
 			hear(m, 0)
