@@ -40,6 +40,16 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// maxSize is the longest key file.
+const maxSize = 1 << 16
+
+// sized is the text of a key file with comments before it, so that it has so many bytes.
+func sized(text string, size int) string {
+	const line = "# sixteen bytes\n"
+	size -= len(text) + 1
+	return strings.Repeat("\n", size%len(line)) + strings.Repeat(line, size/len(line)) + text + "\n"
+}
+
 func TestParse(t *testing.T) {
 	key := func(n byte) string { return strings.Repeat(fmt.Sprintf("%02x", n), 32) }
 	for _, c := range []struct{ text, want string }{
@@ -53,15 +63,19 @@ func TestParse(t *testing.T) {
 		{strings.Replace(key(1), "0", "g", 1), "want 64 hexadecimal digits"},
 		{key(1) + "\n" + key(2) + "\n" + key(3) + "\n" + key(4) + "\n" + key(5), "5 keys (want 1 to 4)"},
 		{key(1) + "\nencrypted", "k:2"},
+		{sized(key(1)+"\nencrypt", maxSize), ""},
+		{sized(key(1), maxSize+1), "longer than 65536 bytes"},
+		{sized(key(1), maxSize) + key(2) + "\n", "longer than 65536 bytes"},
+		{key(1) + "\n# " + strings.Repeat("x", maxSize), "longer than 65536 bytes"},
 	} {
 		r, err := keyring.Parse("k", strings.NewReader(c.text))
 		switch {
 		case c.want == "" && err != nil:
-			t.Errorf("%q: %v", c.text, err)
+			t.Errorf("%.100q: %v", c.text, err)
 		case c.want == "" && r.Encrypt != strings.Contains(c.text, "encrypt"):
-			t.Errorf("%q: encrypt is %v", c.text, r.Encrypt)
+			t.Errorf("%.100q: encrypt is %v", c.text, r.Encrypt)
 		case c.want != "" && (!errors.Is(err, keyring.ErrFormat) || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+			t.Errorf("%.100q: %v, want %q", c.text, err, c.want)
 		case err != nil && strings.Contains(err.Error(), key(1)[:20]):
 			t.Errorf("the error shows the key: %v", err)
 		}
