@@ -68,7 +68,7 @@ func TestVerifier_ReplayedChallengesStarveNobody(t *testing.T) {
 			if got := len(a.delivered); got < sent/2 {
 				t.Errorf("%d recordings, address %d: got %d of %d messages", recordings, address, got, sent)
 			}
-			if most := 2 * (ends*askRate/1000 + askBurst); r.answers > most {
+			if most := 2 * (ends*budgetRate/1000 + askBurst); r.answers > most {
 				t.Errorf("%d recordings: %d answers, want %d at most", recordings, r.answers, most)
 			}
 		}

@@ -109,9 +109,8 @@ func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
-		derivations: newBucket(derivationRate, derivationBurst),
-		challenges:  newBucket(askRate, askBurst), responses: newBucket(askRate, askBurst),
-		strangers: newBucket(askRate, askBurst),
+		derivations: newBucket(derivationBurst), challenges: newBucket(askBurst),
+		responses: newBucket(askBurst), strangers: newBucket(askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
