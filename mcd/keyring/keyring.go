@@ -115,7 +115,7 @@ func ReadFile(path string) (*Ring, error) {
 }
 
 // mayOwn reports whether the key file of a program may belong to a user: the one that the program
-// runs as, root, or, for root's program, the caller of sudo. The owner of a file can change the key.
+// runs as, root, or, for root's program, the caller of sudo. A file's owner can change the key.
 func mayOwn(user, program int, sudo string) bool {
 	return user == program || user == 0 || program == 0 && sudo == strconv.Itoa(user)
 }
@@ -132,7 +132,8 @@ func Parse(name string, r io.Reader) (*Ring, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes (want %d keys at most)", name, ErrFormat, maxSize, MaxKeys)
+		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes (want %d keys at most)",
+			name, ErrFormat, maxSize, MaxKeys)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// owner returns the user to whom a file belongs.
+// owner returns the user that owns a file.
 func owner(info os.FileInfo) (user int, known bool) {
 	s, known := info.Sys().(*syscall.Stat_t)
 	if !known {

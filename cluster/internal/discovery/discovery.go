@@ -52,7 +52,7 @@ const (
 	// sureAfter: as a node does that was started with another number, and no stray frame.
 	sureTimes = 3
 	sureAfter = 500 * time.Millisecond
-	// suspectFor is how long it is suspected: one that is there announces itself six times meanwhile.
+	// suspectFor is how long it is suspected. If it is there, it announces itself six times then.
 	suspectFor = 2 * time.Second
 	// SettleInterval is how long a node that has heard all others listens for conflicts: the time
 	// of a few answers.

@@ -135,7 +135,7 @@ func (v *Verifier) challenged(
 ) (Verdict, []Send) {
 	s := v.senders[w.Incarnation]
 	known := s != nil && s.state == fresh
-	budget := &v.strangers
+	budget := &v.toUnknown
 	if known {
 		budget = &v.responses
 		if w.Counter <= s.challenged {

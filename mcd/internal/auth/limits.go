@@ -47,8 +47,8 @@ const (
 	silence = time.Second
 
 	// budgetRate bounds what is done a second of each of these: keys derived for incarnations that
-	// have proved nothing (at 4 µs each this is 1 % of a core), challenges, responses to senders that
-	// are known to be alive, and responses to others.
+	// have proved nothing (at 4 µs each this is 1 % of a core), challenges, responses to senders
+	// that are known to be alive, and responses to others.
 	budgetRate      = 2000
 	derivationBurst = 1000
 	askBurst        = 2000

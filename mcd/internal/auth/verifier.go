@@ -98,7 +98,7 @@ type Verifier struct {
 	waiting bool // wake is set
 
 	derivations, challenges bucket
-	responses, strangers    bucket // responses to those that are known to be alive, and to others
+	responses, toUnknown    bucket // responses to those that are known to be alive, and to others
 
 	scratch Scratch
 }
@@ -110,7 +110,7 @@ func New(cfg Config) *Verifier {
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
 		derivations: newBucket(derivationBurst), challenges: newBucket(askBurst),
-		responses: newBucket(askBurst), strangers: newBucket(askBurst),
+		responses: newBucket(askBurst), toUnknown: newBucket(askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
