@@ -3,11 +3,13 @@ package keyring_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
@@ -93,7 +95,17 @@ func TestKey_IsHidden(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte("encrypt\n" + strings.Repeat("0f", 32)))
+	line := func(n byte) string { return strings.Repeat(fmt.Sprintf("%02x", n), keyring.KeyLen) + "\n" }
+	for _, text := range []string{
+		"encrypt\n" + line(0x0f), "# two\n" + line(1) + " \t\n" + line(2), line(1) + line(1), line(0), "", "encrypted",
+		line(1) + line(2) + line(3) + line(4) + line(5), line(1) + "0", sized(line(1), maxSize+1),
+		"# " + strings.Repeat("x", maxSize-2),
+	} {
+		f.Add([]byte(text))
+	}
+	if _, err := keyring.Parse("k", iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		f.Errorf("of a file that cannot be read: %v", err)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := keyring.Parse("fuzz", strings.NewReader(string(b)))
 		if err != nil {
