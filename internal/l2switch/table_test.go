@@ -56,6 +56,9 @@ func TestTable_SearchesAreShort(t *testing.T) {
 				t.Fatalf("%s: %d addresses in %d slots", name, tab.used, len(tab.slots))
 			}
 		}
+		if len(tab.slots) != 2*DefaultAddresses {
+			t.Errorf("%s: %d slots for %d addresses, want two for each", name, len(tab.slots), DefaultAddresses)
+		}
 		steps, mask := 0, len(tab.slots)-1
 		for n := range DefaultAddresses {
 			i := tab.find(k(n))

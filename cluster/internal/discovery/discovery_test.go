@@ -44,6 +44,46 @@ func TestAnnouncementBytes(t *testing.T) {
 	}
 }
 
+// What is read is what was written, to the limits, and what is beyond them is malformed.
+func TestParse_Limits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		a      Announcement
+		change func(b []byte) []byte // nil: none
+		ok     bool
+	}{
+		{"seeking", Announcement{Seeking: true, Size: 3, MACs: station(1, 2).MACs, NIC: 1}, nil, true},
+		{"not seeking", Announcement{Size: 3, MACs: station(1, 2).MACs}, nil, true},
+		{"the largest", Announcement{Size: 0xffff, NIC: MaxNICs - 1, MACs: station(1, MaxNICs).MACs, Name: strings.Repeat("n", MaxName)},
+			nil, true},
+		{"padded", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n"}, func(b []byte) []byte { return append(b, 0, 1) }, true},
+		{"other flags", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[1] = 0xfe; return b }, true},
+		{"no networks", Announcement{Size: 3}, nil, false},
+		{"a network too many", Announcement{Size: 3, MACs: station(1, MaxNICs+1).MACs}, nil, false},
+		{"by a network that it does not have", Announcement{Size: 3, NIC: 2, MACs: station(1, 2).MACs}, nil, false},
+		{"another version", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[0]++; return b }, false},
+		{"a name too long", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: strings.Repeat("n", MaxName)},
+			func(b []byte) []byte { b[6]++; return append(b, 'n') }, false},
+		{"a byte short", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n"}, func(b []byte) []byte { return b[:len(b)-1] }, false},
+		{"a head less one byte", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { return b[:6] }, false},
+		{"a head alone", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { return b[:7] }, false},
+		{"a zero address", Announcement{Size: 2, MACs: []transport.MAC{mac(1, 0), {}}}, nil, false},
+		{"a group's address", Announcement{Size: 2, MACs: []transport.MAC{{3, 1}, mac(1, 0)}}, nil, false},
+	} {
+		b := c.a.Append(nil)
+		if c.change != nil {
+			b = c.change(b)
+		}
+		back, err := Parse(b)
+		if c.ok && (err != nil || !reflect.DeepEqual(back, c.a)) {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, back, err, c.a)
+		}
+		if !c.ok && err != ErrMalformed {
+			t.Errorf("%s: %+v, %v; want ErrMalformed", c.name, back, err)
+		}
+	}
+}
+
 // Names end in error messages, on terminals.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
@@ -53,6 +93,7 @@ func TestNames(t *testing.T) {
 		{"not UTF-8", "a\xffb", "a?b"},
 		{"as long as may be", strings.Repeat("a", MaxName), strings.Repeat("a", MaxName)},
 		{"too long", strings.Repeat("a", MaxName+1), strings.Repeat("a", MaxName)},
+		{"too long, and no character begins", strings.Repeat("\x80", MaxName+1), ""},
 		{"too long, and would be cut within a character", strings.Repeat("a", MaxName-1) + "ö", strings.Repeat("a", MaxName-1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
