@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -78,7 +79,7 @@ func TestParse_Limits(t *testing.T) {
 		if c.ok && (err != nil || !reflect.DeepEqual(back, c.a)) {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, back, err, c.a)
 		}
-		if !c.ok && err != ErrMalformed {
+		if !c.ok && !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %+v, %v; want ErrMalformed", c.name, back, err)
 		}
 	}
