@@ -3,6 +3,7 @@ package mcd
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -336,4 +337,38 @@ func TestKeys_FirstMessagesToANewNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Contact with a node is begun before the first message to it, and not only when its receiver asks:
+// at once, once for each node.
+func TestKeys_ContactBeginsWithTheFirstMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Keys = keyring.New() })
+		defer e.Close()
+		time.Sleep(10 * time.Second) // nobody has answered what the endpoint asks all nodes
+		var mu sync.Mutex
+		var contacts []time.Time
+		links[0].send = func(frames []transport.Frame) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, f := range frames {
+				if f.Dst == others[0].MAC() && wire.Kind(f.Payload[0]&0x0f) == wire.Contact {
+					contacts = append(contacts, time.Now())
+				}
+			}
+			return len(frames), nil
+		}
+		start := time.Now()
+		for range 3 {
+			if err := p.TrySend(0, To(Addr{Node: 1, Port: 1}), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(contacts) != 1 || !contacts[0].Equal(start) {
+			t.Errorf("contact was begun %d times at once, want once", len(contacts))
+		}
+	})
 }
