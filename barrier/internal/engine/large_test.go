@@ -19,20 +19,24 @@ func TestSimulation_Large(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
+	nodes := *largeNodes
+	if testing.Short() {
+		nodes = min(nodes, 48)
+	}
 	sum := figures{}
 	for i := range uint64(*largeRuns) {
 		for _, name := range []string{"shuffle", "tree:3", "hier:4:star:shuffle", "hier:32:tree:2:tree:3"} {
-			r := newLargeRun(name, first+i, *largeNodes)
+			r := newLargeRun(name, first+i, nodes)
 			events := r.run()
 			if r.wrong != "" {
 				t.Fatalf("seed %d, %v: %s\nrepeat: go test ./barrier/internal/engine -run '^TestSimulation_Large$' "+
-					"-large.nodes=%d -large.runs=1 -large.seed=%[1]d", first+i, r, r.wrong, *largeNodes)
+					"-large.nodes=%d -large.runs=1 -large.seed=%[1]d", first+i, r, r.wrong, nodes)
 			}
 			r.addTo(sum)
 			sum["runs"]++
 			sum["events"] += uint64(events)
 			sum["large clusters"]++
-			sum["most nodes max"] = uint64(*largeNodes)
+			sum["most nodes max"] = uint64(nodes)
 		}
 	}
 	t.Logf("figures %v", sum)
