@@ -296,6 +296,22 @@ func TestProbesAreNumberedByTime(t *testing.T) {
 	}
 }
 
+// The VIDs are the caller's: a failover sorts a list of its own.
+func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
+	vids := []transport.VID{30, 10, 20}
+	f, err := NewFailover(transport.MAC{2, 0, 0, 0, 0, 1}, FailoverConfig{VIDs: vids})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(vids, []transport.VID{30, 10, 20}) {
+		t.Errorf("the caller's are %v now", vids)
+	}
+	vids[0] = 4000
+	if !slices.Equal(f.cfg.VIDs, []transport.VID{10, 20, 30}) {
+		t.Errorf("the failover's are %v", f.cfg.VIDs)
+	}
+}
+
 // A peer that is removed while its pair waits to move leaves no timer: it would be told of, and woken
 // for, for ever.
 func TestRemovedPeerLeavesNoTimer(t *testing.T) {
