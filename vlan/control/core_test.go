@@ -296,6 +296,48 @@ func TestProbesAreNumberedByTime(t *testing.T) {
 	}
 }
 
+// All paths are dead and another one than the pair's comes back: the pair moves to it once it has
+// answered for the settling time, at the next probe at the latest, and long before it counts as up.
+func TestFirstPathThatComesBackIsUsed(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20, 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := monotime.At(time.Hour)
+	if _, err := f.SetPeer(begin, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.SetLink(begin, false, nil)
+	now, moved := begin, monotime.Time{}
+	for steps := f.SetLink(now, true, nil); now.Sub(begin) < 2*time.Second; steps = f.Advance(now, nil) {
+		var answered []FailoverStep
+		for _, s := range steps {
+			switch {
+			case s.Body == nil && s.VID != 20:
+				t.Errorf("after %v the pair moves to VID %d", now.Sub(begin), s.VID)
+			case s.Body == nil:
+				moved = now
+			case s.VID == 20:
+				answered = append(answered, FailoverStep{Body: slices.Clone(s.Body)})
+			}
+		}
+		for _, s := range answered {
+			f.Answered(now, high, 20, s.Body, nil)
+		}
+		var ok bool
+		if now, ok = f.Deadline(); !ok {
+			t.Fatal("nothing is due")
+		}
+	}
+	if vid, _ := f.VID(high); vid != 20 || moved.Sub(begin) < f.settling() || moved.Sub(begin) > f.settling()+f.cfg.Probe {
+		t.Errorf("VID %d, since %v; want 20 after %v, and at the next probe at the latest", vid, moved.Sub(begin), f.settling())
+	}
+	if s := f.peers[high].path(20).state; s != PathWaitToRestore {
+		t.Errorf("the path is %v already", s)
+	}
+}
+
 // The VIDs are the caller's: a failover sorts a list of its own.
 func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
 	vids := []transport.VID{30, 10, 20}
