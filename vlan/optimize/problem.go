@@ -167,8 +167,8 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 	}
 }
 
-// connect gives each pair its paths, and its choice in the current plan. All paths together may have
-// most hops.
+// connect gives each pair its paths, and its choice in the current plan. All paths together have at
+// most as many hops.
 func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most int) error {
 	rows := make(map[[2]int][][]int32) // by the two switches
 	hops := 0
