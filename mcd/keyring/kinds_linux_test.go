@@ -66,11 +66,10 @@ const (
 // messages are those of package mcd.
 type messages struct {
 	simple
-	to         mcd.Dest
-	port       *mcd.Port // node 0's
-	sent       uint64
-	received   atomic.Uint64 // by node 1
-	unexpected atomic.Uint64 // of these: not the last that was sent
+	to       mcd.Dest
+	port     *mcd.Port // node 0's
+	sent     uint64
+	received atomic.Uint64 // by node 1
 }
 
 func (m *messages) open(s *segment, k int) (err error) {
@@ -196,16 +195,17 @@ func (d *discovery) fooled(*segment) error {
 // exchange has node 0 ask node 1.
 type exchange struct {
 	simple
-	asking   *cluster.Exchanger // node 0's
-	answered atomic.Uint64      // requests that node 1 has answered; it may be asked twice
-	last     atomic.Uint64      // the number that node 1 was asked last
-	number   uint64
+	asking *cluster.Exchanger // node 0's
+	number uint64             // of the last request
+	lowest atomic.Uint64      // number that node 1 was asked since tempt; the last one may be repeated
 }
 
 func (x *exchange) open(s *segment, k int) error {
 	opened, err := cluster.OpenExchanger(s.es[k], cluster.ExchangerConfig{
 		Answer: func(_ mcd.NodeID, request []byte) ([]byte, bool) {
-			x.last.Store(binary.BigEndian.Uint64(request))
+			if n := binary.BigEndian.Uint64(request); n < x.lowest.Load() {
+				x.lowest.Store(n)
+			}
 			return request, true
 		},
 	})
@@ -226,13 +226,13 @@ func (x *exchange) talk(ctx context.Context, _ *segment) error {
 }
 
 func (x *exchange) tempt(*segment) error {
-	x.last.Store(0)
+	x.lowest.Store(x.number)
 	return nil
 }
 
 func (x *exchange) fooled(*segment) error {
-	if n := x.last.Load(); n != 0 {
-		return fmt.Errorf("request %d was answered again", n)
+	if n := x.lowest.Load(); n < x.number {
+		return fmt.Errorf("request %d was answered again, after %d", n, x.number)
 	}
 	return nil
 }
