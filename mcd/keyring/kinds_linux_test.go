@@ -186,7 +186,7 @@ func (d *discovery) fooled(*segment) error {
 	select {
 	case err := <-d.found:
 		d.found <- err
-		return fmt.Errorf("node 1 has found a node that is silent: %v", err)
+		return fmt.Errorf("node 1 has found a node that is silent (error: %s)", fmt.Sprint(err))
 	default: // it looks, or does not look at all
 		return nil
 	}
@@ -274,7 +274,7 @@ func (b *barriers) tempt(*segment) error {
 
 func (b *barriers) fooled(*segment) error {
 	if done, err := b.ticket.Done(); done || err != nil {
-		return fmt.Errorf("node 1 has left a barrier that node 0 has not entered: %t, %v", done, err)
+		return fmt.Errorf("node 1 has left a barrier that node 0 has not entered: %t (error: %s)", done, fmt.Sprint(err))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (b *bench) command(
 	return cmd
 }
 
-// run runs the part of each node: with a key file, in benchmarks that show what it costs, without it
+// run runs the part of each node. With a key file, benchmarks that show what it costs run without it
 // first, on endpoints of their own.
 func (b *bench) run(cmd *cobra.Command, part part) error {
 	if b.keyCost == nil || b.cluster.KeyFile == "" {
