@@ -39,7 +39,7 @@ type bench struct {
 	iters             int
 	cluster           launch.ClusterFlags
 	json, csv         bool
-	keyCost           *keyCost // of benchmarks that show what a key costs
+	keyCost           *keyCost // of those that show what a key costs
 }
 
 // part is what one node does in a benchmark.
@@ -78,8 +78,8 @@ func (b *bench) command(
 	return cmd
 }
 
-// run runs the part of each node. With a key file, benchmarks that show what it costs run without it
-// first, on endpoints of their own.
+// run runs the part of each node. With a key file, a benchmark that shows what it costs runs
+// without it first, on endpoints of their own.
 func (b *bench) run(cmd *cobra.Command, part part) error {
 	if b.keyCost == nil || b.cluster.KeyFile == "" {
 		b.keyCost = nil
