@@ -91,6 +91,7 @@ var floors = []struct {
 	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},
 	{"internal/timewheel", []string{"internal/monotime"}},
+	{"internal/transcript", []string{"internal/monotime"}},
 	{"internal/clock", []string{"internal/monotime"}},
 	{"internal/testbed", []string{"transport"}},
 }
