@@ -1,4 +1,4 @@
-package afpacket
+package netpoll
 
 import (
 	"context"
@@ -46,9 +46,9 @@ func (p *Poller) FailWithSocketError(fd int) {
 // Failed reports whether there is a failure that no wait has returned yet.
 func (p *Poller) Failed() bool { return p.failure.Load() != 0 }
 
-// wait blocks until ready returns true, the descriptor fails (its errno), ctx ends or the poller is
+// Wait blocks until ready returns true, the descriptor fails (its errno), ctx ends or the poller is
 // closed (ErrClosed). It does not allocate if ctx has no Done channel.
-func (p *Poller) wait(ctx context.Context) error {
+func (p *Poller) Wait(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -97,5 +97,5 @@ func (p *Poller) expire() {
 	_ = p.deadline(time.Unix(1, 0)) // fails only on a closed descriptor, which has no readers
 }
 
-// close makes waits return ErrClosed. Closing the descriptor ends the one in progress.
-func (p *Poller) close() { close(p.closed) }
+// Close makes waits return ErrClosed. Closing the descriptor ends the one in progress.
+func (p *Poller) Close() { close(p.closed) }
