@@ -20,6 +20,7 @@ type Poller struct {
 	deadline func(time.Time) error // sets the descriptor's read deadline
 	ready    func(fd uintptr) bool
 	failure  atomic.Int32  // an errno that ends the next wait
+	kicked   atomic.Bool   // the next wait ends at once
 	turn     chan struct{} // capacity 1: the sleeping goroutine has put a token in
 	closed   chan struct{}
 }
@@ -83,6 +84,8 @@ func (p *Poller) sleep(ctx context.Context) error {
 			return transport.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case p.kicked.Swap(false):
+			return nil // the deadline is the next wait's to clear
 		}
 		if err := p.deadline(time.Time{}); err != nil {
 			return transport.ErrClosed
@@ -91,6 +94,12 @@ func (p *Poller) sleep(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// Kick ends the wait in progress, or else the next one, as if the descriptor were ready.
+func (p *Poller) Kick() {
+	p.kicked.Store(true)
+	p.expire()
 }
 
 func (p *Poller) expire() {
