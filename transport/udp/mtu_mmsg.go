@@ -1,3 +1,5 @@
+//go:build linux && !rawlane_portable
+
 package udp
 
 import (
