@@ -10,10 +10,11 @@ import (
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/internal/joins"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer and TypeFilter on a UDP port.
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public and Roamer on a UDP port.
 type Link struct {
 	mac       transport.MAC
 	mtu       int
@@ -29,6 +30,10 @@ type Link struct {
 	tx   struct{ frames, bytes, refused, busy atomic.Uint64 }
 	rx   struct{ frames, bytes, malformed atomic.Uint64 } // written by the polling goroutine
 
+	authenticated atomic.Bool // who polls authenticates frames
+	lastHeard     *station    // of the polling goroutine
+	moved         []moved     // likewise, of the last Poll
+
 	closed   atomic.Bool
 	close    sync.Once
 	closeErr error
@@ -40,6 +45,8 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.TypeFilter   = (*Link)(nil)
+	_ transport.Public       = (*Link)(nil)
+	_ transport.Roamer       = (*Link)(nil)
 )
 
 // Open listens on an IP address, or host name, and port. Port 0 is one that is free; then Config.MAC
@@ -62,6 +69,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, err
 	}
 	l := &Link{mac: cmp.Or(cfg.MAC, StationMAC(listen)), etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
+	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	if l.mac.IsMulticast() {
 		return nil, fmt.Errorf("Config.MAC %v: a group's address", l.mac)
 	}
@@ -127,7 +135,7 @@ func (l *Link) setMTU(want int) error {
 		return nil
 	}
 	path := interfaceMTU(l.local.Addr())
-	for _, s := range l.stations.all() {
+	for _, s := range l.stations.load().known {
 		path = min(path, routeMTU(s.at))
 	}
 	l.mtu = min(max(path-overhead, MinMTU), MaxMTU)

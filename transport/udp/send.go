@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -14,17 +16,39 @@ type datagram struct {
 	frame int // by index in the frames of a Send
 }
 
+// strangerRate bounds the copies for tentative stations, a second.
+const (
+	strangerRate  = 200
+	strangerBurst = maxTentative
+)
+
 // outgoing is what one Send makes of its frames, a batch of them at a time.
 type outgoing struct {
 	datagrams []datagram
-	copies    [batch][]byte // frames whose payload has no room for a header before it
-	group     address       // of the IP multicast group
+	copies    [batch][]byte      // frames whose payload has no room for a header before it
+	group     address            // of the IP multicast group
+	only      *address           // of all, for sendTo
+	strangers tokenbucket.Bucket // copies for tentative stations
 }
 
 // Send implements transport.Link. Frames for stations that are not known are lost.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
+	return l.send(frames)
+}
+
+// sendTo is Send to an address, whatever stations the frames are for.
+func (l *Link) sendTo(to address, frames []transport.Frame) (int, error) {
+	l.txMu.Lock()
+	defer l.txMu.Unlock()
+	l.out.only = &to
+	defer func() { l.out.only = nil }()
+	return l.send(frames)
+}
+
+// send sends frames in order. The caller holds txMu.
+func (l *Link) send(frames []transport.Frame) (int, error) {
 	sent := 0
 	for sent < len(frames) {
 		if l.closed.Load() {
@@ -77,6 +101,10 @@ func (l *Link) sendBatch(frames []transport.Frame) (taken int, err error) {
 // address makes the datagrams of a frame, the i-th of the batch.
 func (l *Link) address(i int, f *transport.Frame) {
 	o := &l.out
+	if o.only != nil {
+		o.datagrams = append(o.datagrams, datagram{l.encode(i, f), o.only, i})
+		return
+	}
 	if !f.Dst.IsMulticast() {
 		if s := l.stations.find(f.Dst); s != nil {
 			o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &s.address, i})
@@ -88,8 +116,17 @@ func (l *Link) address(i int, f *transport.Frame) {
 		return
 	}
 	b := l.encode(i, f)
-	for _, s := range l.stations.all() {
+	table := l.stations.load()
+	for _, s := range table.known {
 		o.datagrams = append(o.datagrams, datagram{b, &s.address, i})
+	}
+	if f.Dst != transport.Broadcast {
+		return
+	}
+	for _, s := range table.other {
+		if o.strangers.Take(int64(clock.Now().Since())) {
+			o.datagrams = append(o.datagrams, datagram{b, &s.address, i})
+		}
 	}
 }
 

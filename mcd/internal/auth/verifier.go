@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -94,7 +95,7 @@ type Verifier struct {
 	wake    monotime.Time
 	waiting bool // wake is set
 
-	derivations, challenges, responses bucket
+	derivations, challenges, responses tokenbucket.Bucket
 
 	scratch Scratch
 }
@@ -105,8 +106,8 @@ func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
-		derivations: newBucket(derivationRate, derivationBurst),
-		challenges:  newBucket(askRate, askBurst), responses: newBucket(askRate, askBurst),
+		derivations: tokenbucket.New(derivationRate, derivationBurst),
+		challenges:  tokenbucket.New(askRate, askBurst), responses: tokenbucket.New(askRate, askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
@@ -185,7 +186,7 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 		return UnknownKey, out
 	}
 	if s == nil || len(s.sessions) == 0 {
-		if !v.derivations.take(int64(now.Since())) {
+		if !v.derivations.Take(int64(now.Since())) {
 			return OverBudget, out
 		}
 	}
