@@ -178,6 +178,9 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 	}
 	l.transmit(now, f)
 	for _, r := range l.verifier.Released() {
+		if l.roamer != nil && r.Src == f.Src {
+			l.roamer.Authentic(f) // it has answered: it is there
+		}
 		l.deliver(&r, slot)
 	}
 }
