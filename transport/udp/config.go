@@ -17,9 +17,12 @@ type Config struct {
 	MAC transport.MAC
 	// Stations are the others. The link's own may be among them.
 	Stations []Station
-	// Group is an IP multicast group, and the port of all its members, to which frames for groups
-	// and for all are sent. Without one a copy is sent to each station.
-	Group netip.AddrPort
+	// Group is an IP multicast group to which frames for groups and for all are sent, by Interface.
+	// All its members listen on one port. Without one a copy is sent to each station.
+	Group netip.Addr
+	// Interface is the network interface of Group: the link listens on no other. OpenInterface sets
+	// both.
+	Interface string
 	// MTU of the link in bytes: what a frame's payload may have. 0 means what fits, with a tag,
 	// into a packet of the smallest MTU on the way to any station, as far as the system knows it;
 	// MaxMTU at most.
@@ -39,6 +42,8 @@ type Station struct {
 }
 
 const (
+	// DefaultPort is where OpenInterface listens.
+	DefaultPort = 27401
 	// DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes.
 	DefaultReceiveBuffer = 8 << 20
 	// MaxMTU is the largest payload of a frame that is chosen where the network would take more,
@@ -53,6 +58,12 @@ const (
 	maxFrame = 65535 - 20 - 8
 )
 
+// The groups of OpenInterface: of this site alone (RFC 2365), and of this link (RFC 4291).
+var (
+	groupIPv4 = netip.MustParseAddr("239.255.116.27")
+	groupIPv6 = netip.MustParseAddr("ff12::7261:776c")
+)
+
 // StationMAC returns the Ethernet address of a station with that IP address or host name and port:
 // a locally administered one, computed from the text.
 func StationMAC(addr string) transport.MAC {
@@ -60,6 +71,14 @@ func StationMAC(addr string) transport.MAC {
 	m := transport.MAC(sum[:])
 	m[0] = m[0]&^1 | 2
 	return m
+}
+
+// unspecified is the address that stands for all of a's family.
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
 }
 
 // resolve finds the IP address and port that an address means.

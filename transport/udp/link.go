@@ -60,6 +60,24 @@ func Open(listen string, cfg Config) (*Link, error) {
 	return l, nil
 }
 
+// OpenInterface listens on an interface's first address, and finds the other stations on its network
+// by IP multicast: nothing needs to be known of them. It sets Config.Group and Interface, and else
+// is Open. Errors, besides: transport.ErrNoInterface, if there is none with an IP address.
+func OpenInterface(name string, cfg Config) (*Link, error) {
+	for ifi := range interfaces() {
+		if ifi.Name != name || len(ifi.addrs) == 0 {
+			continue
+		}
+		at := ifi.addrs[0]
+		cfg.Interface, cfg.Group = name, groupIPv4
+		if at.Is6() {
+			cfg.Group = groupIPv6
+		}
+		return Open(netip.AddrPortFrom(at, DefaultPort).String(), cfg)
+	}
+	return nil, fmt.Errorf("udp %s: open: %w: none that is up and has an IP address", name, transport.ErrNoInterface)
+}
+
 func open(listen string, cfg Config) (_ *Link, err error) {
 	if cfg.ReceiveBuffer < 0 {
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
@@ -76,7 +94,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	if at.Port() == 0 && cfg.MAC.IsZero() {
 		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
 	}
-	if l.socket, err = openSocket(at, cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)); err != nil {
+	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -84,19 +102,18 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 			_ = l.socket.close() // the first error is the one to report
 		}
 	}()
-	if l.local, err = l.socket.localAddr(); err != nil {
+	port, err := l.socket.port()
+	if err != nil {
 		return nil, err
 	}
+	l.local = netip.AddrPortFrom(at.Addr(), port)
 	for _, s := range cfg.Stations {
 		if err := l.AddStation(s); err != nil {
 			return nil, err
 		}
 	}
 	if l.group = cfg.Group.IsValid(); l.group {
-		if err := l.socket.joinGroup(cfg.Group); err != nil {
-			return nil, fmt.Errorf("Config.Group %v: %w", cfg.Group, err)
-		}
-		l.out.group = l.socket.address(cfg.Group)
+		l.out.group = l.socket.address(netip.AddrPortFrom(cfg.Group, port))
 	}
 	return l, l.setMTU(cfg.MTU)
 }

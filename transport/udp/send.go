@@ -31,7 +31,8 @@ type outgoing struct {
 	strangers tokenbucket.Bucket // copies for tentative stations
 }
 
-// Send implements transport.Link. Frames for stations that are not known are lost.
+// Send implements transport.Link. Frames for stations that are not known are lost, or
+// go to the IP multicast group.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
@@ -108,10 +109,13 @@ func (l *Link) address(i int, f *transport.Frame) {
 	if !f.Dst.IsMulticast() {
 		if s := l.stations.find(f.Dst); s != nil {
 			o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &s.address, i})
+			return
 		}
-		return
+		if !l.group {
+			return
+		}
 	}
-	if l.group {
+	if l.group { // also for a station not heard yet, as a switch does
 		o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &o.group, i})
 		return
 	}

@@ -5,6 +5,7 @@ package udp
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -41,8 +42,9 @@ type address struct {
 	len uint32
 }
 
-// openSocket makes a socket bound to an address.
-func openSocket(at netip.AddrPort, receiveBuffer int) (_ *socket, err error) {
+// openSocket makes a socket bound to an address or, for a multicast group, to its port on an
+// interface: a socket bound to an address does not hear groups.
+func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (_ *socket, err error) {
 	s := &socket{family: unix.AF_INET6}
 	if at.Addr().Is4() {
 		s.family = unix.AF_INET
@@ -59,6 +61,12 @@ func openSocket(at netip.AddrPort, receiveBuffer int) (_ *socket, err error) {
 	s.setBuffer(unix.SO_RCVBUF, unix.SO_RCVBUFFORCE, receiveBuffer)
 	s.setBuffer(unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, sendBuffer)
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) // Linux 5.0; before, they come singly
+	if group.IsValid() {
+		if err := s.joinGroup(ifname, group); err != nil {
+			return nil, fmt.Errorf("join %v on interface %q: %w", group, ifname, err)
+		}
+		at = netip.AddrPortFrom(unspecified(at.Addr()), at.Port())
+	}
 	if err := unix.Bind(s.fd, sockaddr(at)); err != nil {
 		return nil, err
 	}
@@ -123,28 +131,40 @@ func zone(a netip.Addr) uint32 {
 	return 0
 }
 
-func (s *socket) localAddr() (netip.AddrPort, error) {
+// port returns the port that the socket is bound to.
+func (s *socket) port() (uint16, error) {
 	sa, err := unix.Getsockname(s.fd)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
+		return uint16(sa.Port), nil
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port)), nil
+		return uint16(sa.Port), nil
 	}
-	return netip.AddrPort{}, unix.EAFNOSUPPORT
+	return 0, err
 }
 
-// joinGroup receives what is sent to an IP multicast group, by other programs of this host, too.
-func (s *socket) joinGroup(group netip.AddrPort) error {
+// joinGroup has the socket belong to an interface alone, and send to a group and hear it there: what
+// other programs of this host send, too.
+func (s *socket) joinGroup(ifname string, group netip.Addr) error {
+	ifi, err := net.InterfaceByName(ifname)
+	if err != nil {
+		return err
+	}
+	if err := unix.BindToDevice(s.fd, ifname); err != nil {
+		return err
+	}
 	if s.family == unix.AF_INET {
-		return unix.SetsockoptIPMreq(s.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP,
-			&unix.IPMreq{Multiaddr: group.Addr().As4()})
+		request := &unix.IPMreqn{Multiaddr: group.As4(), Ifindex: int32(ifi.Index)}
+		if err := unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, request); err != nil {
+			return err
+		}
+		return unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, request)
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, ifi.Index); err != nil {
+		return err
 	}
 	return unix.SetsockoptIPv6Mreq(s.fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP,
-		&unix.IPv6Mreq{Multiaddr: group.Addr().As16()})
+		&unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(ifi.Index)})
 }
 
 func (s *socket) maskWakeups(on bool) {

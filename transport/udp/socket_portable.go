@@ -5,6 +5,7 @@ package udp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -49,10 +50,21 @@ type address struct{ at netip.AddrPort }
 
 func (*socket) address(at netip.AddrPort) address { return address{at} }
 
-func openSocket(at netip.AddrPort, receiveBuffer int) (*socket, error) {
+// openSocket makes a socket bound to an address or, for a multicast group, to its port: a socket
+// bound to an address does not hear groups.
+func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (*socket, error) {
+	if group.IsValid() {
+		at = netip.AddrPortFrom(unspecified(at.Addr()), at.Port())
+	}
 	conn, err := net.ListenUDP(network(at), net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		return nil, err
+	}
+	if group.IsValid() {
+		if err := joinGroup(conn, ifname, group); err != nil {
+			_ = conn.Close() // the first error is the one to report
+			return nil, fmt.Errorf("join %v on interface %q: %w", group, ifname, err)
+		}
 	}
 	_ = conn.SetReadBuffer(receiveBuffer) // as much as the system gives
 	s := &socket{conn: conn, over: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
@@ -67,20 +79,25 @@ func network(at netip.AddrPort) string {
 	return "udp6"
 }
 
-func (s *socket) localAddr() (netip.AddrPort, error) {
-	at := s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
+// port returns the port that the socket is bound to.
+func (s *socket) port() (uint16, error) {
+	return s.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
 }
 
-// joinGroup receives what is sent to an IP multicast group, by other programs of this host, too.
-func (s *socket) joinGroup(group netip.AddrPort) error {
-	to := net.UDPAddrFromAddrPort(group)
-	if group.Addr().Is4() {
-		p := ipv4.NewPacketConn(s.conn)
-		return errors.Join(p.JoinGroup(nil, to), p.SetMulticastLoopback(true))
+// joinGroup has the socket send to a group and hear it on an interface: what other programs of this
+// host send, too.
+func joinGroup(conn *net.UDPConn, ifname string, group netip.Addr) error {
+	ifi, err := net.InterfaceByName(ifname)
+	if err != nil {
+		return err
 	}
-	p := ipv6.NewPacketConn(s.conn)
-	return errors.Join(p.JoinGroup(nil, to), p.SetMulticastLoopback(true))
+	to := &net.UDPAddr{IP: group.AsSlice()}
+	if group.Is4() {
+		p := ipv4.NewPacketConn(conn)
+		return errors.Join(p.SetMulticastInterface(ifi), p.JoinGroup(ifi, to), p.SetMulticastLoopback(true))
+	}
+	p := ipv6.NewPacketConn(conn)
+	return errors.Join(p.SetMulticastInterface(ifi), p.JoinGroup(ifi, to), p.SetMulticastLoopback(true))
 }
 
 // read receives until the socket is closed.
