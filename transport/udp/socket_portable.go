@@ -18,7 +18,7 @@ import (
 )
 
 // queueLen is how many datagrams wait for a poll at most: the system's buffer holds the others.
-const queueLen = 256
+const queueLen = 64
 
 // socket is a UDP socket of package net. A goroutine receives from it, a datagram at a time.
 type socket struct {
@@ -31,8 +31,7 @@ type socket struct {
 	mu     sync.Mutex // guards what follows
 	came   []arrival
 	masked bool
-	spare  [][]byte // buffers that were used: the last one first, as it is in the cache
-	made   int      // how many buffers there are
+	spare  [][]byte // buffers: the last one used is taken first, as it is in the cache
 
 	lent []arrival // those that next hands out
 	at   int
@@ -68,6 +67,11 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	}
 	_ = conn.SetReadBuffer(receiveBuffer) // as much as the system gives
 	s := &socket{conn: conn, over: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	memory := make([]byte, queueLen*maxFrame)
+	for i := range queueLen {
+		s.spare = append(s.spare, memory[i*maxFrame:][:maxFrame:maxFrame])
+	}
+	s.came, s.lent = make([]arrival, 0, queueLen), make([]arrival, 0, queueLen)
 	s.done.Go(s.read)
 	return s, nil
 }
@@ -131,11 +135,6 @@ func (s *socket) buffer() []byte {
 			s.spare = s.spare[:last]
 			s.mu.Unlock()
 			return b
-		}
-		if s.made < queueLen {
-			s.made++
-			s.mu.Unlock()
-			return make([]byte, maxFrame)
 		}
 		s.mu.Unlock()
 		select {
