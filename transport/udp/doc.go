@@ -2,7 +2,9 @@
 // other's IP addresses. It needs no privilege and no shared segment, and runs wherever Go does:
 // across routers, in clouds and in containers.
 //
-//	a, err := udp.Open("10.0.0.1:7401", udp.Config{Stations: []udp.Station{{Addr: "10.0.0.2:7401"}}})
+//	others := []udp.Station{{Addr: "10.0.0.2:7401"}, {Addr: "10.0.0.3:7401"}}
+//	link, err := udp.Open("10.0.0.1:7401", udp.Config{Stations: others})
+//	link, err := udp.OpenInterface("eth0", udp.Config{}) // or by IP multicast
 //
 // A datagram holds one frame as it would be on a wire, from the destination's address to the end of
 // the payload, without padding and FCS: docs/wire-format.md. A station's Ethernet address is

@@ -97,7 +97,8 @@ func (in *inbox) open() {
 	control := in.control[in.at][:in.msgs[in.at].Hdr.Controllen]
 	if len(control) >= unix.CmsgLen(4) {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
-		if size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)])); h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && size > 0 {
+		size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
+		if h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && size > 0 {
 			in.cut = int(size)
 		}
 	}

@@ -74,13 +74,14 @@ func (l *Link) introduced(f *transport.Frame) {
 			return
 		}
 		b = rest
-		if mac != l.mac && !mac.IsMulticast() && at.Addr().Is4() == l.local.Addr().Is4() && l.stations.find(mac) == nil {
+		if reachable := at.Addr().Is4() == l.local.Addr().Is4(); reachable && mac != l.mac && !mac.IsMulticast() {
 			l.learn(mac, at)
 		}
 	}
 }
 
-// cutStation takes the first station of an introduction. ok is false at its end, or at what is none.
+// cutStation takes the first station of an introduction. ok is false at its end, or at what is
+// none.
 func cutStation(b []byte) (mac transport.MAC, at netip.AddrPort, rest []byte, ok bool) {
 	const fixed = len(mac) + 1
 	if len(b) < fixed {

@@ -14,7 +14,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public and Roamer on a UDP port.
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public and Roamer on a UDP
+// port.
 type Link struct {
 	mac       transport.MAC
 	mtu       int
@@ -49,9 +50,9 @@ var (
 	_ transport.Roamer       = (*Link)(nil)
 )
 
-// Open listens on an IP address, or host name, and port. Port 0 is one that is free; then Config.MAC
-// has to be set, as the others cannot compute it. Errors: syscall.EADDRINUSE and what else the
-// system says; a name that leads nowhere.
+// Open listens on an IP address, or host name, and port. Port 0 is one that is free; then
+// Config.MAC has to be set, as the others cannot compute it. Errors: syscall.EADDRINUSE and what
+// else the system says; a name that leads nowhere.
 func Open(listen string, cfg Config) (*Link, error) {
 	l, err := open(listen, cfg)
 	if err != nil {
@@ -60,9 +61,9 @@ func Open(listen string, cfg Config) (*Link, error) {
 	return l, nil
 }
 
-// OpenInterface listens on an interface's first address, and finds the other stations on its network
-// by IP multicast: nothing needs to be known of them. It sets Config.Group and Interface, and else
-// is Open. Errors, besides: transport.ErrNoInterface, if there is none with an IP address.
+// OpenInterface listens on an interface's first address, and finds the other stations on its
+// network by IP multicast: nothing needs to be known of them. It sets Config.Group and Interface,
+// and else is Open. Errors, besides: transport.ErrNoInterface, if there is none with an IP address.
 func OpenInterface(name string, cfg Config) (*Link, error) {
 	for ifi := range interfaces() {
 		if ifi.Name != name || len(ifi.addrs) == 0 {
@@ -94,7 +95,8 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	if at.Port() == 0 && cfg.MAC.IsZero() {
 		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
 	}
-	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)); err != nil {
+	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
+	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -130,7 +132,8 @@ func (l *Link) AddStation(s Station) error {
 		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}
 	if at.Addr().Is4() != l.local.Addr().Is4() {
-		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)", l.Name(), at)
+		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
+			l.Name(), at)
 	}
 	if !l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at)}) {
 		return fmt.Errorf("%s: add station %s: %v is known already", l.Name(), s.Addr, mac)
@@ -204,7 +207,8 @@ func (l *Link) open(bool) error {
 // Counters implements transport.Link.
 func (l *Link) Counters() transport.Counters {
 	return transport.Counters{
-		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(), TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
+		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(),
+		TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
 		RxFrames: l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
 		RxDropped: l.socket.drops(),
 	}

@@ -100,12 +100,12 @@ func (s *socket) address(at netip.AddrPort) (a address) {
 	if s.family == unix.AF_INET {
 		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(&a.raw))
 		in.Family, in.Addr = unix.AF_INET, at.Addr().As4()
-		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&in.Port))[:], at.Port())
+		binary.BigEndian.PutUint16(bigEndian(&in.Port), at.Port())
 		a.len = unix.SizeofSockaddrInet4
 		return a
 	}
 	a.raw.Family, a.raw.Addr, a.raw.Scope_id = unix.AF_INET6, at.Addr().As16(), zone(at.Addr())
-	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&a.raw.Port))[:], at.Port())
+	binary.BigEndian.PutUint16(bigEndian(&a.raw.Port), at.Port())
 	a.len = unix.SizeofSockaddrInet6
 	return a
 }
@@ -114,11 +114,13 @@ func (s *socket) address(at netip.AddrPort) (a address) {
 func (a *address) addrPort() netip.AddrPort {
 	if a.raw.Family == unix.AF_INET {
 		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(&a.raw))
-		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&in.Port))[:]))
+		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), binary.BigEndian.Uint16(bigEndian(&in.Port)))
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16(a.raw.Addr).Unmap(),
-		binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&a.raw.Port))[:]))
+	return netip.AddrPortFrom(netip.AddrFrom16(a.raw.Addr).Unmap(), binary.BigEndian.Uint16(bigEndian(&a.raw.Port)))
 }
+
+// bigEndian is the memory of a port.
+func bigEndian(port *uint16) []byte { return (*[2]byte)(unsafe.Pointer(port))[:] }
 
 // zone returns the number of the interface that a link-local address belongs to.
 func zone(a netip.Addr) uint32 {
@@ -143,8 +145,8 @@ func (s *socket) port() (uint16, error) {
 	return 0, err
 }
 
-// joinGroup has the socket belong to an interface alone, and send to a group and hear it there: what
-// other programs of this host send, too.
+// joinGroup has the socket belong to an interface alone, and send to a group and hear it there:
+// what other programs of this host send, too.
 func (s *socket) joinGroup(ifname string, group netip.Addr) error {
 	ifi, err := net.InterfaceByName(ifname)
 	if err != nil {

@@ -120,15 +120,16 @@ func (o *couplings) put(ds []datagram) {
 // Go scheduler need not know of it.
 func (s *socket) give(messages int) (int, unix.Errno) {
 	defer clear(s.out.vec[:s.out.used]) // keeps no payload of the caller's alive
+	fd := uintptr(s.fd)
 	if h := &s.out.msgs[0].Hdr; messages == 1 && h.Control == nil {
-		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
 		if e != 0 {
 			return 0, e
 		}
 		return 1, 0
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(messages),
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(messages),
 		unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return 0, e
