@@ -154,8 +154,8 @@ func matches(pattern, dir string) bool {
 func allowed(dir string) (imports []string, known bool) {
 	longest := -1
 	for _, f := range floors {
-		if matches(f.prefix, dir) && len(f.prefix) > longest {
-			longest, imports, known = len(f.prefix), f.imports, true
+		if n := len(strings.TrimSuffix(f.prefix, "...")); matches(f.prefix, dir) && n > longest {
+			longest, imports, known = n, f.imports, true
 		}
 	}
 	return imports, known
