@@ -26,6 +26,11 @@ func TestBoundsOfAPlan(t *testing.T) {
 	}{
 		{"a name's bytes", func(p *Plan, n int) { p.Nodes[0].Name = strings.Repeat("x", n) }, maxName},
 		{"a topology's bytes", func(p *Plan, n int) { p.Topology = strings.Repeat("x", n) }, maxName},
+		{"VIDs", func(p *Plan, n int) {
+			for v := transport.VID(2); len(p.VIDs) < n; v++ {
+				p.VIDs = append(p.VIDs, v)
+			}
+		}, MaxVIDs},
 		{"a priority", func(p *Plan, n int) { p.Nodes[0].Priority = n }, maxPriority},
 		{"a negative priority", func(p *Plan, n int) { p.Nodes[0].Priority = -n }, maxPriority},
 	} {
@@ -53,6 +58,9 @@ func TestBoundOfPairs(t *testing.T) {
 	}
 	if err := p.Validate(); err != nil {
 		t.Errorf("%d pairs: %v", len(p.Pairs), err)
+	}
+	if q, err := p.With(map[Pair]transport.VID{{1098, 1099}: 2}); q != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("one more by With: %v, %v", q != nil, err)
 	}
 	p.Pairs[Pair{1098, 1099}] = 2
 	if err := p.Validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "524289 pairs: want at most 524288") {

@@ -351,6 +351,25 @@ func TestGoodbye_AfterGenerationZero(t *testing.T) {
 	}
 }
 
+// A member that began anew enters what another one has completed with its former self, and left: it does
+// not wait for that one, whether all of its messages came before or none.
+func TestBye_OfWhatTheFormerSelfHasEntered(t *testing.T) {
+	for _, came := range []bool{false, true} {
+		a := newAlone(t, "concurrent", 2, 3)
+		if came {
+			a.notify(0, 1, 1)
+		}
+		bye := a.from(0, Bye, 0, 0)
+		bye.Done = []Done{{0, 1}}
+		a.hears(0, bye)
+		a.want(a.arrives(0), "0 notify 0 gen=1")
+		a.is(Idle, 1)
+		a.want(a.arrives(0), "")
+		a.want(a.passes(0), "1 report (left: [0])?")
+		a.is(Waiting, 2)
+	}
+}
+
 // Without a member that has completed it, a barrier goes on. It fails once another member says that
 // it has failed there, also if that one took this member for gone.
 func TestFail_OfAMemberThatDecidedOtherwise(t *testing.T) {
@@ -365,5 +384,19 @@ func TestFail_OfAMemberThatDecidedOtherwise(t *testing.T) {
 		a.hears(3, a.decided(3, Silent, others), a.failed(3, 1, Silent, others))
 		a.is(Failed, 1)
 		a.failure(Left, 0)
+	}
+}
+
+// A bye that comes again, as its answer was lost, counts once.
+func TestBye_Again(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	bye := a.from(1, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}}
+	for range 3 {
+		a.want(a.hears(1, bye), "1 bye ack")
+	}
+	if a.is(Waiting, 1); a.stats.Duplicates+a.stats.Late > 0 || a.leavers != 1 {
+		t.Errorf("%d have left, with %+v", a.leavers, a.stats)
 	}
 }

@@ -46,13 +46,12 @@ const (
 	// silence is how long an incarnation that did not answer is not asked again.
 	silence = time.Second
 
-	// derivationRate bounds the keys that are derived for incarnations that have proved nothing, a
-	// second. At 4 µs each this is 1 % of a core.
-	derivationRate  = 2000
+	// budgetRate bounds what is done a second of each of these: keys derived for incarnations that
+	// have proved nothing (at 4 µs each this is 1 % of a core), challenges, responses to senders
+	// that are known to be alive, and responses to others.
+	budgetRate      = 2000
 	derivationBurst = 1000
-	// askRate bounds the challenges and the responses that are sent, a second each.
-	askRate  = 2000
-	askBurst = 2000
+	askBurst        = 2000
 
 	// LastCounter ends an incarnation: nothing is sealed or accepted beyond it. At 10^8 frames a
 	// second it takes 2,900 years.

@@ -45,6 +45,8 @@ type sender struct {
 	floor       uint64        // counters up to this were used before this receiver was there
 	until       monotime.Time // asked: the end of askLife. silent: the end of the silence
 	seen        uint64        // number of the frame, among all, that was its last
+	challenged  uint64        // counter of its last challenge that was answered while it was fresh
+	awaited     bool          // it is among Verifier.awaited
 	sessions    []*session    // one for each of the cluster's keys that it has used
 	held        []Frame
 }
@@ -85,6 +87,7 @@ type Verifier struct {
 	last    *sender // of the last accepted frame
 
 	unproven  []*sender // oldest first
+	awaited   []*sender // those that are asked, and some that were since the last Advance
 	heldBytes int
 	released  []Frame
 	expired   int
@@ -95,7 +98,8 @@ type Verifier struct {
 	wake    monotime.Time
 	waiting bool // wake is set
 
-	derivations, challenges, responses tokenbucket.Bucket
+	derivations, challenges tokenbucket.Bucket
+	responses, toUnknown    tokenbucket.Bucket // responses to those that are known to be alive, and to others
 
 	scratch Scratch
 }
@@ -106,8 +110,8 @@ func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
-		derivations: tokenbucket.New(derivationRate, derivationBurst),
-		challenges:  tokenbucket.New(askRate, askBurst), responses: tokenbucket.New(askRate, askBurst),
+		derivations: tokenbucket.New(budgetRate, derivationBurst), challenges: tokenbucket.New(budgetRate, askBurst),
+		responses: tokenbucket.New(budgetRate, askBurst), toUnknown: tokenbucket.New(budgetRate, askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
@@ -202,8 +206,8 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 	}
 	if s.state != asked || added {
 		v.await(now, s)
-		out = v.challenge(now, s.mac, f.Sent, true, out)
 	}
+	out = v.challenge(now, s.mac, f.Sent, true, out) // unless it is asked, as is the rule
 	return v.hold(s, f, w.Counter), out
 }
 
