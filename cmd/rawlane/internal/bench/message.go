@@ -102,7 +102,7 @@ func (b *messageBench) prepare(*cobra.Command) error {
 		return cli.Misuse("--window %d: want 1 to %d", b.window, maxWindow)
 	}
 	if len(b.networks) > 0 && b.cluster.Kind == "fabric" {
-		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet or ring, or --interface")
+		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet, ring or udp, or --interface")
 	}
 	return nil
 }
