@@ -229,7 +229,7 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
 			Cluster: uint32(e.cfg.Cluster)}
 		l.key.SealContact(&l.scratch, f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
-		n := 0
+		var n int
 		if l.roamer != nil && received != nil && received.Src == s.Dst {
 			n, _ = l.roamer.Answer(received, l.contact[:])
 		} else {

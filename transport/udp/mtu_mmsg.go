@@ -19,7 +19,7 @@ func routeMTU(to netip.AddrPort) int {
 	if err != nil {
 		return unknownMTU
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was sent
+	defer unix.Close(fd)
 	if unix.Connect(fd, sockaddr(to)) != nil {
 		return unknownMTU
 	}
