@@ -170,7 +170,7 @@ func (l *erringLink) Poll(frames []transport.Frame) (int, error) {
 		return 0, nil
 	case l.hits(pollOfOne, .05):
 		frames = frames[:min(len(frames), 1)]
-	case l.rng.Float64() < .01:
+	case l.rng.Float64() < .1:
 		l.holdUntil, l.full = now.Add(l.upTo(2*time.Millisecond)), true
 		return 0, nil
 	}
