@@ -105,7 +105,9 @@ func nodeTable() (nodes []mcd.Node) {
 func openVictims(bed *testbed.Bed, keys *keyring.Ring) (*victims, error) {
 	v := &victims{echoes: make(chan uint64, 16)}
 	for k := range v.es {
-		l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) { return ring.Open(testbed.Interface(0), ring.Config{}) })
+		l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) {
+			return ring.Open(testbed.Interface(0), ring.Config{})
+		})
 		if err != nil {
 			return v, err
 		}

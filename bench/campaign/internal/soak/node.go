@@ -49,7 +49,9 @@ type node struct {
 
 func open(bed *testbed.Bed, k int) (n *node, err error) {
 	n = &node{rng: rand.New(rand.NewPCG(uint64(k), 0))}
-	l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) { return ring.Open(testbed.Interface(0), ring.Config{}) })
+	l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) {
+		return ring.Open(testbed.Interface(0), ring.Config{})
+	})
 	if err != nil {
 		return nil, err
 	}
