@@ -66,10 +66,11 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 }
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
+	trains := cfg.Trains && afpacket.TrainsFor(cfg.EtherType, granted)
+	l := &Link{socket: socket{in: inbox{trains: trains}, buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
-		Granted: granted,
+		Trains: cfg.Trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -134,6 +135,11 @@ func (s *socket) setOptions(fd int) error {
 	// Past net.core.rmem_max with CAP_NET_ADMIN, else up to it.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, s.buffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, s.buffer)
+	}
+	if s.in.trains {
+		if err := afpacket.ReceiveTrains(fd, s.buffer); err != nil {
+			return err
+		}
 	}
 	return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1)
 }
