@@ -27,13 +27,13 @@ func (c *Conn) MaxRecord() int { return c.cfg.FrameSize - HeaderLen }
 // less than least; 0 if the window is full.
 func (c *Conn) Available(l Lane, least int) int {
 	s := &c.lanes[l].sender
-	if s.fill > 0 && c.cfg.FrameSize-s.fill >= least {
-		return c.cfg.FrameSize - s.fill
+	if s.fill > 0 && c.cfg.SendSize-s.fill >= least {
+		return c.cfg.SendSize - s.fill
 	}
 	if s.fill > 0 && s.queued+1-s.una >= Window || s.full() {
 		return 0
 	}
-	return c.MaxRecord()
+	return c.cfg.SendSize - HeaderLen
 }
 
 // Reserve returns n bytes, at most MaxRecord, for the next record of a lane, or nil if the window

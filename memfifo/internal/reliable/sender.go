@@ -66,7 +66,7 @@ func (s *sender) full() bool { return s.queued-s.una >= Window }
 // reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if
 // the window is full.
 func (s *sender) reserve(n int, cfg *Config) []byte {
-	if s.fill > 0 && s.fill+n > cfg.FrameSize {
+	if s.fill > 0 && s.fill+n > cfg.SendSize {
 		s.queue()
 	}
 	if s.full() {

@@ -77,7 +77,7 @@ func fabricNet(nodes int) (*DemoNet, error) {
 
 // kernelNet is network namespaces on a Linux bridge, with a kernel link in each.
 func kernelNet(kind string, nodes int) (*DemoNet, error) {
-	links, bed, err := inNamespaces(kind, testbed.Config{Nodes: nodes, NICs: 1, Bridge: true})
+	links, bed, err := inNamespaces(kind, false, testbed.Config{Nodes: nodes, NICs: 1, Bridge: true})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 		Close: func() {}, // the endpoints close their links
 	}
 	for _, name := range interfaces {
-		l, err := open(name)
+		l, err := open(name, false)
 		if err != nil {
 			for _, l := range d.Links {
 				err = errors.Join(err, l.Close())

@@ -23,6 +23,7 @@ import (
 // namespaces, or on machines that each run this command.
 type ClusterFlags struct {
 	Kind      string // of the links
+	Trains    bool   // frames handed down together go through the kernel as one packet
 	Nodes     int
 	NICs      int
 	Node      int
@@ -104,6 +105,8 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 		"run one node here, on this network interface; the others run the same elsewhere")
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
+	f.BoolVar(&c.Trains, "trains", false,
+		"send frames for one node together, as one packet (ring, packet): on all nodes, and programs of this host")
 	KeyFileFlag(cmd, &c.KeyFile)
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")

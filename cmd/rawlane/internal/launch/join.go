@@ -162,7 +162,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
 func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, err error) {
 	for _, name := range c.interfaces() {
-		l, err := kernelLinks[c.Kind](name)
+		l, err := kernelLinks[c.Kind](name, c.Trains)
 		if err != nil {
 			return links, err
 		}
