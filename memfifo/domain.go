@@ -66,7 +66,10 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	d := &Domain{ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(), windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}}
+	d := &Domain{
+		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(),
+		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{},
+	}
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
 	}

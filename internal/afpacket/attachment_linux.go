@@ -280,7 +280,8 @@ func (a *Attachment) drops() uint64 {
 	return a.dropped
 }
 
-// SetPending says whether the link has frames that no Poll has handed out: a Wait then ends at once.
+// SetPending says whether the link has frames that no Poll has handed out: a Wait then ends at
+// once.
 func SetPending(a *Attachment, pending bool) {
 	if a.pending.Load() != pending {
 		a.pending.Store(pending)

@@ -107,8 +107,9 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 	return d, nil
 }
 
-// askKernel returns what the kernel says of an interface: how many queues it keeps, 1 each way if it
-// does not say. Bonds, VLAN devices and others without a driver of their own have no other answer.
+// askKernel returns what the kernel says of an interface: how many queues it keeps, 1 each way if
+// it does not say. Bonds, VLAN devices and others without a driver of their own have no other
+// answer.
 func askKernel(index int) Driver {
 	d := Driver{TxQueues: 1, RxQueues: 1}
 	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)

@@ -169,7 +169,8 @@ func (s *stations) receive(kind trainKind, from transport.MAC, b []byte) (c cont
 	if len(b) != controlLen || b[0] > 1 {
 		return c, false
 	}
-	c = control{kind: kind, from: from, vid: -1, ordered: b[1]&controlOrdered != 0, number: binary.BigEndian.Uint64(b[8:])}
+	c = control{kind: kind, from: from, vid: -1, ordered: b[1]&controlOrdered != 0}
+	c.number = binary.BigEndian.Uint64(b[8:])
 	if b[1]&controlTagged != 0 {
 		c.vid = int32(binary.BigEndian.Uint16(b[2:]) & 0xfff)
 	}

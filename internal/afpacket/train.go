@@ -87,10 +87,11 @@ func parseTrain(b []byte, etherType transport.EtherType) (kind trainKind, payloa
 	}
 	ip := b[transport.HeaderLen:]
 	total := int(binary.BigEndian.Uint16(ip[2:]))
+	length := int(binary.BigEndian.Uint16(ip[24:]))
 	if ip[0] != 0x45 || ip[9] != protocolUDP || total < TrainOverhead || total > len(ip) ||
 		binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 || // a fragment
 		binary.BigEndian.Uint32(ip[12:]) != trainSource || binary.BigEndian.Uint32(ip[16:]) != trainDestination ||
-		binary.BigEndian.Uint16(ip[22:]) != uint16(etherType) || int(binary.BigEndian.Uint16(ip[24:])) != total-trainIP {
+		binary.BigEndian.Uint16(ip[22:]) != uint16(etherType) || length != total-trainIP {
 		return 0, nil, false
 	}
 	return trainKind(binary.BigEndian.Uint16(ip[20:])), ip[TrainOverhead:total:total], true

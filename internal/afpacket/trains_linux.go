@@ -89,8 +89,8 @@ func setBuffer(fd, option, force, size int) {
 }
 
 // ReceiveTrains has a receiving socket get trains whole. It comes before the socket's ring is made:
-// a packet that does not fit a slot is then marked there, and kept whole for recv(2), up to a buffer of
-// so many bytes.
+// a packet that does not fit a slot is then marked there, and kept whole for recv(2), up to a
+// buffer of so many bytes.
 func ReceiveTrains(fd, buffer int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
 		return err
@@ -134,11 +134,11 @@ func (t *trains) takes(now monotime.Time, frames []transport.Frame) *station {
 	f := &frames[0]
 	if len(frames) == 1 {
 		st := t.stations.find(f)
-		if st == nil || !st.taking(now) || st.ordered && t.sendsOne || len(f.Payload) == 0 || len(f.Payload) > t.mtu-TrainOverhead ||
-			f.EtherType != t.etherType {
-			return nil
+		if f.EtherType == t.etherType && len(f.Payload) > 0 && len(f.Payload) <= t.mtu-TrainOverhead &&
+			st != nil && st.taking(now) && !(st.ordered && t.sendsOne) {
+			return st
 		}
-		return st
+		return nil
 	}
 	st, offer := t.stations.takes(now, f)
 	if offer != 0 {
@@ -187,9 +187,9 @@ func (t *trains) sendControl(kind trainKind, like *transport.Frame, c *control) 
 	t.vec[1].Base = nil
 }
 
-// give hands a packet to the kernel: a header like a frame's, and bytes of payload in vectors behind
-// it, to be cut into segments of a size. The call does not block, so the Go scheduler need not know
-// of it.
+// give hands a packet to the kernel: a header like a frame's, and bytes of payload in vectors
+// behind it, to be cut into segments of a size. The call does not block, so the Go scheduler need
+// not know of it.
 func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vectors int) unix.Errno {
 	h := t.header[:]
 	f := transport.Frame{Dst: like.Dst, Src: like.Src, EtherType: etherTypeIPv4, OptionalTag: like.OptionalTag}
@@ -241,9 +241,9 @@ func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
 	t.sendControl(trainAnswer, &answer, &c)
 }
 
-// ReceivedTrain turns a received packet, of which virtio is the struct virtio_net_hdr, into a train,
-// and reports whether there are frames to hand out. If mayBe is false, the packet is no train. It
-// refuses, and counts, what Accept does.
+// ReceivedTrain turns a received packet, of which virtio is the struct virtio_net_hdr, into a
+// train, and reports whether there are frames to hand out. If mayBe is false, the packet is no
+// train. It refuses, and counts, what Accept does.
 func ReceivedTrain(a *Attachment, r Received, virtio []byte, t *Train) (ok, mayBe bool) {
 	if !isIPv4(r.Bytes) {
 		return false, false

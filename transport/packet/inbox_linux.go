@@ -128,7 +128,8 @@ func (l *Link) take(frames []transport.Frame) (n int) {
 		in.at++
 		r := in.received(i)
 		if in.trains {
-			if _, isTrain := afpacket.ReceivedTrain(&l.attachment, r, in.bufs[i][:afpacket.VirtioLen], &in.left); isTrain {
+			virtio := in.bufs[i][:afpacket.VirtioLen]
+			if _, isTrain := afpacket.ReceivedTrain(&l.attachment, r, virtio, &in.left); isTrain {
 				continue
 			}
 		}

@@ -28,7 +28,7 @@ func (c *ClusterFlags) Validate() error {
 			"give one or the other")
 	}
 	if c.Trains && c.Kind != "ring" && c.Kind != "packet" {
-		return cli.Misuse("--trains: is for --link ring or packet (frames stay in memory on a fabric; udp sends trains anyway)")
+		return cli.Misuse("--trains: is for --link ring or packet (udp sends trains anyway; a fabric needs none)")
 	}
 	for _, check := range []func() error{
 		c.useKeyFile, c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
