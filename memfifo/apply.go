@@ -116,8 +116,8 @@ func (p *peer) replyValue(requestID uint32, value uint64, refusal Refusal) {
 	p.reply(reply{op: op, requestID: requestID, value: value, refusal: refusal})
 }
 
-// applyPush appends a record, or has its handler take it, or keeps a part of one. It returns the FIFO if that has no room for
-// it.
+// applyPush appends a record, or has its handler take it, or keeps a part of one. It returns the
+// FIFO if that has no room for it.
 func (p *peer) applyPush(r *record) (full *FIFO) {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0

@@ -186,8 +186,8 @@ func (s Sender) Expect() {
 func (d *Domain) MaxFrameRecord() int { return d.frameSize - reliable.HeaderLen - opPush.size(0) }
 
 // PostPush is Push that does not wait: ErrBusy if the connection has no room for the record now, or
-// if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A refusal
-// is told by the next Flush. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A
+// refusal is told by the next Flush. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (r *Remote) PostPush(rec []byte) error {
 	what := request{op: opPush, key: r.key, data: rec, total: len(rec)}
 	r.d.mu.Lock()
@@ -215,7 +215,8 @@ func (p *peer) postPush(what *request) error {
 	if err := p.ready(); err != nil {
 		return err
 	}
-	if p.queue.Front() != nil || p.conn.Available(reliable.Requests, opPush.size(what.total)) < opPush.size(what.total) {
+	size := opPush.size(what.total)
+	if p.queue.Front() != nil || p.conn.Available(reliable.Requests, size) < size {
 		return ErrBusy
 	}
 	for p.encodeParts(what) == batchFull {

@@ -84,7 +84,7 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 		switch {
 		case wr.state != queued:
 		case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
-			ctx = context.WithoutCancel(ctx) // a record that has begun has to be completed, or no other could follow
+			ctx = context.Background() // a record that has begun has to be completed, or no other could follow
 		default:
 			p.withdraw(wr)
 			return err
