@@ -26,8 +26,12 @@ type sender struct {
 
 	reno          congestion.NewReno
 	recoveryPoint uint32        // recovery ends when all before it is acknowledged; RFC 6582 §3.2 (recover)
+	newest        newest        // delivery
+	recoverySince monotime.Time // when it began; valid in recovery
 	rtoDeadline   monotime.Time // of the retransmission timer; valid if awaitsAck
 	backoff       uint          // RTOs since the last progress; RFC 6298 §5.5
+	sampled       bool          // there is a sample of the round-trip time since the last RTO
+	progressed    bool          // something was acknowledged since then
 	stall         retries       // RTOs of data since the last progress
 	validatedAt   monotime.Time // when the congestion window was in use last; RFC 7661 §4.2
 	tail
@@ -126,10 +130,11 @@ func (s *sender) canStream() bool {
 	return s.lost == 0 && s.nxt != s.queued && s.inFlight < s.reno.Window() && before(s.nxt, s.creditLimit)
 }
 
-// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued,
-// and some in each congestion window.
+// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued, some
+// in each congestion window, and one amid a program's burst that is shorter than that.
 func (s *sender) requestsAck(sequence uint32) bool {
-	interval := min(s.reno.Window()/acksPerWindow, maxUnrequested)
+	burst := max(int(s.queued-s.una)/2, minUnrequested)
+	interval := min(s.reno.Window()/acksPerWindow, burst, maxUnrequested)
 	return sequence+1 == s.queued && s.fill == 0 || int(sequence-s.ackRequestEnd) >= interval-1
 }
 
