@@ -7,10 +7,11 @@
 //	sender 32 --/
 //
 // Each node is a process in a namespace of its own, on a bridge. The bridge's port to the receiver
-// is a token bucket behind a queue of one full frame for each sender. All senders write as fast as
-// they may; the receiver counts, for each of them, what is in place every 200 ms.
+// is a token bucket behind a queue of four full frames for each sender: the least congestion windows
+// of all fit, and no more. All senders write as fast as they may; the receiver counts, for each of
+// them, what is in place every 200 ms.
 //
-// The line is slow, so that it is what limits: 33 processes on few cores pass on more than it takes.
+// The line is slow, so that it is what limits: 33 processes on two cores pass on more than it takes.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 var (
 	senders = flag.Int("senders", 32, "senders")
 	rate    = flag.Int("rate", 100, "the receiver's line, in Mbit/s")
-	queue   = flag.Int("queue", 0, "full frames that wait for the line at most; 0: one for each sender")
+	queue   = flag.Int("queue", 0, "full frames that wait for the line at most; 0: four for each sender")
 )
 
 const (
@@ -65,7 +66,7 @@ func main() {
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *queue == 0 {
-		*queue = *senders
+		*queue = 4 * *senders
 	}
 	if *senders < 1 || *senders >= testbed.MaxNodes || *rate < 1 || *rate > 10_000 || *queue < 1 || *queue > 10_000 {
 		return r, fmt.Errorf("want -senders 1 to %d, -rate 1 to 10000, -queue 0 to 10000", testbed.MaxNodes-1)
