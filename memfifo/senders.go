@@ -19,8 +19,8 @@ type senders []*peer
 // Expect names the nodes that push into the FIFO, in place of those named before. They are probed
 // while they say nothing. Once all of them are down, and the FIFO is empty, Pop and Wait end with a
 // *SendersDownError; a node that has closed its domain counts. Down tells which are down meanwhile.
-// A node that pushes again is up. Without nodes the FIFO expects none, and waits end with the
-// context.
+// A node that pushes again is up; one that was down is probed anew if it is expected anew. Without
+// nodes the FIFO expects none, and waits end with the context.
 //
 // Expect nodes once they are there, behind a barrier for instance: one that does not answer for
 // Config.PeerTimeout is down. Errors: mcd.ErrUnknownNode, also for this node itself; ErrClosed.
@@ -71,7 +71,7 @@ func (d *Domain) expect(s *senders, ended bool, waiters *waitlist, nodes []mcd.N
 	}
 	now := clock.Now()
 	for _, p := range peers {
-		if p.expecting++; p.expecting == 1 {
+		if p.expecting++; p.expecting == 1 || p.senderDown != nil {
 			p.senderDown = nil
 			p.heard = now
 			p.watch(now)

@@ -27,7 +27,7 @@ func layers() []*unit {
 		{
 			layer: "L0", name: "reliable", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{reliablePackage, "-search.states=300", "-search.states=100000"}.work,
+			work: searched{reliablePackage, "-search.states=3000", "-search.states=0"}.work,
 		},
 		{
 			layer: "L1", name: "barrier", counts: "barriers",

@@ -5,9 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/bench/campaign/internal/soak"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // soakUnit looks for what grows: --layer soak --hours H.
 func soakUnit() *unit {
 	return &unit{
-		layer: "soak", name: "two nodes", counts: "seconds", namespaces: true,
+		layer: "soak", name: "four nodes", counts: "seconds", namespaces: true,
 		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
 		work: func(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
 			o, err := soak.Run(ctx, w.soak)
@@ -42,19 +44,25 @@ func soaked(o *soak.Outcome, w *workshop) result {
 	}
 	r := result{figures: map[string]uint64{
 		"seconds": uint64(w.soak.Seconds()), "barriers of soaks": o.Barriers, "puts of soaks": o.Puts,
-		"soak: resident kB at first, max": first >> 10, "soak: resident kB at last, max": last >> 10,
+		"records of soaks": o.Records, "soak: cables cut": o.Cuts,
+		"soak: frames received": o.Faults.Received, "soak: frames lost or altered": lostOrAltered(&o.Faults),
+		"soak: frames doubled, late or reordered": o.Faults.Duplicated + o.Faults.Delayed + o.Faults.Reordered,
+		"soak: resident kB at first, max":         first >> 10, "soak: resident kB at last, max": last >> 10,
 		"soak: resident kB more an hour, max": uint64(max(slope, 0)) >> 10,
 		"soak: goroutines more, max":          uint64(max(goroutines, 0)),
 		"soak: descriptors more, max":         uint64(max(descriptors, 0)),
 	}}
-	if goroutines > passing || descriptors > 0 || slope > slopeAllowed && w.soak >= shortestSoak {
+	grows := goroutines > passing || descriptors > 0 || slope > slopeAllowed && w.soak >= shortestSoak
+	if grows || len(o.Wrong) > 0 {
 		r.violation = &violation{
 			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer soak --hours %v --state again.json",
 				w.profile, w.soak.Hours()),
 			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory "+
-				"(want %d, none, %d at most): %+v",
-				goroutines, descriptors, slope, passing, slopeAllowed, o.Samples),
+				"(want %d, none, %d at most): %+v\n%s",
+				goroutines, descriptors, slope, passing, slopeAllowed, o.Samples, strings.Join(o.Wrong, "\n")),
 		}
 	}
 	return r
 }
+
+func lostOrAltered(c *fault.Counts) uint64 { return c.Lost + c.Cut + c.Corrupted + c.Truncated }

@@ -7,11 +7,11 @@
 //	sender 32 --/
 //
 // Each node is a process in a namespace of its own, on a bridge. The bridge's port to the receiver
-// is a token bucket behind a queue of four full frames for each sender: the least congestion windows
-// of all fit, and no more. All senders write as fast as they may; the receiver counts, for each of
+// is a token bucket behind a queue of four full frames for each sender: the least congestion
+// windows of all fit, and no more. All senders write as fast as they may; the receiver counts, for each of
 // them, what is in place every 200 ms.
 //
-// The line is slow, so that it is what limits: 33 processes on two cores pass on more than it takes.
+// The line is slow, so that it is what limits, and not two cores that 33 processes share.
 package main
 
 import (
@@ -97,7 +97,8 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 }
 
 func newTable() *harness.Table {
-	title := fmt.Sprintf("%d senders, a line of %d Mbit/s, a queue of %d frames; intervals of %v", *senders, *rate, *queue, interval)
+	title := fmt.Sprintf("%d senders, a line of %d Mbit/s, a queue of %d frames; intervals of %v",
+		*senders, *rate, *queue, interval)
 	return &harness.Table{
 		Title: fmt.Sprintf("%s\n%-32s %9s %21s", title, "", "median", "range"),
 		Text: func(r *harness.Row) string {

@@ -95,11 +95,12 @@ func (n *node) send(key string) error {
 func (n *node) receive(senders, intervals int) error {
 	windows := make([]*memfifo.Window, senders)
 	for i := range windows {
-		var err error
-		if windows[i], err = n.domain.Register(uint16(i+1), make([]byte, n.ep.MaxPayload()), memfifo.Write); err != nil {
+		w, err := n.domain.Register(uint16(i+1), make([]byte, n.ep.MaxPayload()), memfifo.Write)
+		if err != nil {
 			return err
 		}
-		fmt.Print(windows[i].Key(), " ")
+		windows[i] = w
+		fmt.Print(w.Key(), " ")
 	}
 	fmt.Println()
 	for _, w := range windows {

@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,10 +55,15 @@ func (s *script) do(b byte) {
 	switch b >> 5 {
 	case 0: // some records
 		for range 1 + which*which/4 {
-			e.write(s.now, l, recordHeader+which*5)
+			room := e.c.Available(l, recordHeader+which*5)
+			if is := e.write(s.now, l, recordHeader+which*5); is != (room > 0) {
+				s.t.Errorf("room for %d bytes, and a record of %d is taken: %t", room, recordHeader+which*5, is)
+			}
 		}
 	case 1:
-		s.send(i)
+		if s.send(i); e.c.state == Open && (e.c.NeedsPump() || e.c.Unsent(l) > 0 && e.c.lanes[l].canStream()) {
+			s.t.Errorf("%d has sent all, and %d frames are left that may go", i, e.c.Unsent(l))
+		}
 		if n := len(s.inTransit[1-i]); n > maxInTransit {
 			s.inTransit[1-i] = s.inTransit[1-i][n-maxInTransit:]
 		}
@@ -82,22 +88,70 @@ func (s *script) do(b byte) {
 			e.advance(s.now)
 		}
 	case 7:
-		if which == 0 { // restart
-			s.restarts++
-			if b>>4&1 == 1 { // with a bye
-				e.c.Close()
-				s.send(i)
-			}
-			s.restart(i, 100+s.restarts)
-			s.followHolds(i)
-		} else if which == 1 { // the ring is full
-			e.c.Refused(0, len(e.next(s.now)))
-		}
+		s.doRarely(which, i)
 	}
 	for _, e := range s.ends {
 		e.check()
 	}
 	s.ok()
+}
+
+// doRarely runs the events of case 7.
+func (s *script) doRarely(which, i int) {
+	e := s.ends[i]
+	switch which {
+	case restartNow, leaveAndRestart:
+		s.restarts++
+		if which == leaveAndRestart {
+			e.c.Close()
+			s.send(i)
+		}
+		s.restart(i, 100+s.restarts)
+		s.followHolds(i)
+	case ringFull:
+		e.c.Refused(0, len(e.next(s.now)))
+	case ringHalfFull:
+		frames := e.next(s.now)
+		k := len(frames) / 2
+		for _, b := range frames[:k] {
+			s.inTransit[1-i] = append(s.inTransit[1-i], slices.Clone(b[headroom:]))
+		}
+		e.c.Refused(k, len(frames))
+	case uncork:
+		for l := range Lane(Lanes) {
+			e.c.Uncork(l)
+		}
+	case policyNone, policyMay, policyWill:
+		e.c.SetAckPolicy(AckPolicy(which - policyNone))
+	case cutOff:
+		s.lossy(func([]byte) bool { return true })
+	case blackHole:
+		s.lossy(func(b []byte) bool { return len(b) > HeaderLen })
+	}
+}
+
+// lossy lets a second pass, in which some frames are lost.
+func (s *script) lossy(lost func(b []byte) bool) {
+	for until := s.now.Add(time.Second); s.now.Before(until); {
+		sent := s.send(0) + s.send(1)
+		for to := range s.ends {
+			s.inTransit[to] = slices.DeleteFunc(s.inTransit[to], lost)
+			s.deliver(to)
+		}
+		if sent > 0 {
+			continue
+		}
+		next := until
+		for _, e := range s.ends {
+			if at, ok := e.c.Deadline(); ok && at.Before(next) {
+				next = at
+			}
+		}
+		s.now = next
+		for _, e := range s.ends {
+			e.advance(s.now)
+		}
+	}
 }
 
 // followHolds has an end hold the lanes of s.held.
@@ -161,8 +215,9 @@ func newScript(t *testing.T) *script {
 
 // FuzzConn runs bytes as a script.
 func FuzzConn(f *testing.F) {
-	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41})
-	f.Add([]byte{0x1e, 0x20, 0x41, 0x21, 0x40, 0x20, 0x41, 0x1e, 0x1f, 0x20, 0x21, 0xa1, 0x7f, 0x65, 0xde, 0x20, 0xe0, 0x00, 0x20, 0x5f, 0xa1})
+	for _, script := range scripts() {
+		f.Add(script)
+	}
 	f.Fuzz(func(t *testing.T, events []byte) {
 		s := newScript(t)
 		for _, b := range events[:min(len(events), 400)] {
@@ -177,6 +232,10 @@ func FuzzConn(f *testing.F) {
 func FuzzHostile(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 5}, false)
 	f.Add(make([]byte, 200), true)
+	for _, frames := range hostileFrames() {
+		f.Add(frames, true)
+		f.Add(frames, false)
+	}
 	f.Fuzz(func(t *testing.T, b []byte, current bool) {
 		p := newPair(t, 120).open()
 		a, e := p.ends[0], p.ends[1]
@@ -195,6 +254,8 @@ func FuzzHostile(f *testing.F) {
 			if current && len(frame) >= 12 {
 				binary.BigEndian.PutUint32(frame[4:], a.c.local)
 				binary.BigEndian.PutUint32(frame[8:], e.c.local)
+			} else if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == e.c.local {
+				frame[8] = 77 // it was a good guess
 			}
 			var h Header
 			if Parse(frame, &h) != nil {

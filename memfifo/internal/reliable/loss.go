@@ -114,9 +114,9 @@ func (s *sender) onFrameAcked(sequence uint32, p *sentPacket, now monotime.Time,
 	}
 }
 
-// sample takes in a sample of the round-trip time. Without one since the last RTO its backoff stays,
-// whatever is acknowledged: where each frame was sent twice, nothing tells how long the path is.
-// Source: Karn's algorithm, RFC 6298 §3 and §5.7.
+// sample takes in a sample of the round-trip time. Without one since the last RTO its backoff
+// stays, whatever is acknowledged: where each frame was sent twice, nothing tells how long the path
+// is. Source: Karn's algorithm, RFC 6298 §3 and §5.7.
 func (s *sender) sample(d time.Duration, rtt *congestion.RTT) {
 	rtt.Update(d)
 	s.sampled = true
@@ -205,8 +205,8 @@ func (s *sender) setLost(p *sentPacket) {
 	s.lost++
 }
 
-// lose takes a frame out that is lost for sure. If it was sent since the recovery began, it tells of
-// another congestion. Source: RFC 5681 §4.3, RFC 9002 §7.3.2.
+// lose takes a frame out that is lost for sure. If it was sent since the recovery began, it tells
+// of another congestion. Source: RFC 5681 §4.3, RFC 9002 §7.3.2.
 func (s *sender) lose(p *sentPacket) {
 	if !p.sentAt.Before(s.recoverySince) {
 		s.reno.OnRecovered()

@@ -130,8 +130,8 @@ func (s *sender) canStream() bool {
 	return s.lost == 0 && s.nxt != s.queued && s.inFlight < s.reno.Window() && before(s.nxt, s.creditLimit)
 }
 
-// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued, some
-// in each congestion window, and one amid a program's burst that is shorter than that.
+// requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued,
+// some in each congestion window, and one amid a program's burst that is shorter than that.
 func (s *sender) requestsAck(sequence uint32) bool {
 	burst := max(int(s.queued-s.una)/2, minUnrequested)
 	interval := min(s.reno.Window()/acksPerWindow, burst, maxUnrequested)

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package soak has two nodes of one process talk for a long time, on real sockets in namespaces of
-// their own, and looks at whether memory, goroutines and descriptors stay as they are.
+// Package soak has some nodes of one process talk for a long time, on real sockets in namespaces of
+// their own and over links with faults, and looks at whether memory, goroutines and descriptors
+// stay as they are.
 package soak
 
 import (
@@ -13,14 +14,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/internal/testbed"
-	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/memfifo"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // Sample is what the process has at one time.
@@ -32,65 +30,144 @@ type Sample struct {
 
 // Outcome is what a soak has come to.
 type Outcome struct {
-	Barriers, Puts uint64
-	Samples        []Sample
+	Barriers, Puts, Records uint64 // of all nodes together; a barrier counts once
+	Faults                  fault.Counts
+	Cuts                    uint64
+	Samples                 []Sample
+	Wrong                   []string // broken promises
+}
+
+// Nodes is how many nodes a soak has: a ring of neighbours in which none sees all of the traffic.
+const Nodes = 4
+
+// faults are those of each node's link, where frames arrive: of most kinds some each second, and so
+// few that the nodes mostly work.
+var faults = fault.Config{
+	Loss: .005, Duplicate: .005, Reorder: .01, Corrupt: .002, Truncate: .002,
+	Delay: .002, DelayMin: 100 * time.Microsecond, DelayMax: 2 * time.Millisecond,
 }
 
 const (
-	nodes  = 2
-	window = 1 << 16
-	put    = 4000
+	cutsPerSoak = 100                    // cables that are cut for a while
+	shortestCut = 20 * time.Millisecond  // and how long, at least
+	longestCut  = 500 * time.Millisecond // far less than peers may be silent
+	peerTimeout = time.Minute
 )
+
+// soak is a run.
+type soak struct {
+	all  [Nodes]*node
+	last atomic.Uint64 // the round after which all nodes end; 0: not known yet
+}
 
 // Run works for a time and takes samples, the first after a tenth of it: pools have grown by then.
 func Run(ctx context.Context, length time.Duration) (o Outcome, err error) {
-	bed, err := testbed.New(testbed.Config{Nodes: nodes})
+	bed, err := testbed.New(testbed.Config{Nodes: Nodes})
 	if err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	var all [nodes]*node
+	s := &soak{}
 	defer func() {
-		for _, n := range all {
+		for _, n := range s.all {
 			if n != nil {
 				err = errors.Join(err, n.ep.Close())
 			}
 		}
 	}()
-	for k := range all {
-		if all[k], err = open(bed, k); err != nil {
+	for k := range s.all {
+		if s.all[k], err = open(bed, k); err != nil {
 			return o, err
 		}
 	}
+	s.meet()
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var errs [nodes]error
-	var work sync.WaitGroup
-	for k, n := range all {
-		n.next = n.domain.Remote(all[1-k].window.Key())
+	var errs [Nodes]error
+	var work, cutting sync.WaitGroup
+	for k, n := range s.all {
 		work.Go(func() {
-			errs[k] = n.work(ctx, began.Add(length))
+			errs[k] = n.work(ctx, s, began.Add(length))
 			if errs[k] != nil {
 				cancel()
 			}
 		})
 	}
+	working, end := context.WithCancel(ctx)
+	cutting.Go(func() { o.Cuts = s.cut(working, length) })
 	o.Samples = samples(ctx, began, length)
 	work.Wait()
-	o.Barriers, o.Puts = all[0].barriers, all[0].puts+all[1].puts
+	end()
+	cutting.Wait()
+	s.sum(&o)
 	return o, errors.Join(errs[:]...)
+}
+
+// meet gives each node the keys of the next one.
+func (s *soak) meet() {
+	for k, n := range s.all {
+		next := s.all[(k+1)%Nodes]
+		n.next, n.queue = n.domain.Remote(next.window.Key()), n.domain.Remote(next.fifo.Key())
+		n.before = (k + Nodes - 1) % Nodes
+	}
+}
+
+// cut cuts the cable of one node after the other for a while, until ctx ends.
+func (s *soak) cut(ctx context.Context, length time.Duration) (cuts uint64) {
+	period := length / cutsPerSoak
+	off := min(max(period/10, shortestCut), longestCut)
+	for k := 0; ; k++ {
+		l := s.all[k%Nodes].link
+		if !pause(ctx, max(period-off, off)) {
+			return cuts
+		}
+		cuts++
+		l.Cut(true)
+		again := pause(ctx, off)
+		l.Cut(false)
+		if !again {
+			return cuts
+		}
+	}
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// sum adds up what the nodes have done.
+func (s *soak) sum(o *Outcome) {
+	o.Barriers = s.all[0].barriers
+	for _, n := range s.all {
+		o.Puts += n.puts
+		o.Records += n.popped
+		c := n.link.Counts()
+		o.Faults.Received += c.Received
+		o.Faults.Lost += c.Lost
+		o.Faults.Cut += c.Cut
+		o.Faults.Duplicated += c.Duplicated
+		o.Faults.Corrupted += c.Corrupted
+		o.Faults.Truncated += c.Truncated
+		o.Faults.Delayed += c.Delayed
+		o.Faults.Reordered += c.Reordered
+		o.Wrong = append(o.Wrong, n.wrong...)
+	}
 }
 
 // samples takes ten of them.
 func samples(ctx context.Context, began time.Time, length time.Duration) (all []Sample) {
 	for i := 1; i < 10; i++ {
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, time.Until(began.Add(time.Duration(i)*length/10))) {
 			return all
-		case <-time.After(time.Until(began.Add(time.Duration(i) * length / 10))):
-			all = append(all, measure(time.Since(began)))
 		}
+		all = append(all, measure(time.Since(began)))
 	}
 	return all
 }
@@ -109,78 +186,6 @@ func measure(at time.Duration) Sample {
 	}
 	s.RSS, s.Descriptors = resident*uint64(os.Getpagesize()), len(files)
 	return s
-}
-
-// node is one of the nodes.
-type node struct {
-	ep             *mcd.Endpoint
-	group          *barrier.Group
-	domain         *memfifo.Domain
-	window         *memfifo.Window
-	next           *memfifo.Remote
-	barriers, puts uint64
-	data           [put]byte
-}
-
-func open(bed *testbed.Bed, k int) (n *node, err error) {
-	var l transport.Link
-	if err := bed.Node(k).Do(func() (err error) {
-		l, err = ring.Open(testbed.Interface(0), ring.Config{})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	var table []mcd.Node
-	for i := range nodes {
-		table = append(table, mcd.Node{ID: mcd.NodeID(i), MACs: []transport.MAC{testbed.MAC(i, 0)}})
-	}
-	n = &node{}
-	if n.ep, err = mcd.Open(mcd.Config{Cluster: 1, Node: mcd.NodeID(k), Nodes: table, Spin: -1}, l); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	service, err := barrier.Open(n.ep, barrier.Config{})
-	if err == nil {
-		n.group, err = service.Group(barrier.GroupConfig{PeerTimeout: time.Minute})
-	}
-	if err == nil {
-		n.domain, err = memfifo.Open(n.ep, memfifo.Config{PeerTimeout: time.Minute})
-	}
-	if err == nil {
-		n.window, err = n.domain.Register(1, make([]byte, window), memfifo.All)
-	}
-	if err != nil {
-		return nil, errors.Join(err, n.ep.Close())
-	}
-	return n, nil
-}
-
-// work puts, flushes, and goes through barriers until node 0 says that the time is over: by the
-// window's first byte, which a barrier orders.
-func (n *node) work(ctx context.Context, until time.Time) error {
-	for {
-		if n.ep.Node() == 0 && time.Now().After(until) {
-			n.data[0] = 1
-		}
-		if err := n.next.Put(ctx, 0, n.data[:]); err != nil {
-			return fmt.Errorf("put: %w", err)
-		}
-		if err := n.domain.Flush(ctx); err != nil {
-			return fmt.Errorf("flush: %w", err)
-		}
-		n.puts++
-		for turn := range 2 { // the second keeps a put away from who still reads
-			if err := n.group.Barrier(ctx); err != nil {
-				return fmt.Errorf("barrier: %w", err)
-			}
-			n.barriers++
-			if turn == 0 && n.ep.Node() == 1 && n.window.Bytes()[0] == 1 {
-				n.data[0] = 1
-			}
-		}
-		if n.data[0] == 1 {
-			return nil
-		}
-	}
 }
 
 // Slope is how many bytes an hour the resident memory grows by, from the samples, by least squares.

@@ -17,7 +17,8 @@ func TestRun(t *testing.T) {
 	testbed.Need(t)
 	o, err := Run(t.Context(), 500*time.Millisecond)
 	goroutines, descriptors := Leaks(o.Samples)
-	if err != nil || o.Barriers == 0 || o.Puts == 0 || len(o.Samples) != 9 || goroutines > 3 || descriptors > 0 {
+	if err != nil || len(o.Wrong) > 0 || o.Barriers == 0 || o.Puts != Nodes*o.Barriers/2 || o.Records != perTurn*o.Puts ||
+		o.Cuts == 0 || len(o.Samples) != 9 || goroutines > 3 || descriptors > 0 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
