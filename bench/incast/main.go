@@ -8,8 +8,8 @@
 //
 // Each node is a process in a namespace of its own, on a bridge. The bridge's port to the receiver
 // is a token bucket behind a queue of four full frames for each sender: the least congestion
-// windows of all fit, and no more. All senders write as fast as they may; the receiver counts, for each of
-// them, what is in place every 200 ms.
+// windows of all fit, and no more. All senders write as fast as they may; the receiver counts, for
+// each of them, what is in place every 200 ms.
 //
 // The line is slow, so that it is what limits, and not two cores that 33 processes share.
 package main
