@@ -59,7 +59,7 @@ var floors = []struct {
 	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
 	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock", "internal/monotime"}},
 	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport"}},
+	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport", "internal/unixsocket"}},
 	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
 	{"vlan/manager/internal/rib", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/impair", "internal/monotime", "internal/prng", "internal/timewheel"}},

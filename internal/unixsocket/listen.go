@@ -3,6 +3,7 @@ package unixsocket
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,11 +17,12 @@ import (
 // maxPath is the length of a sockaddr_un's path on Linux, less its end.
 const maxPath = 107
 
-// Listener removes its socket before it is closed: afterwards a successor may have put its own
-// there.
+// Listener removes its socket before it is closed, unless another one is in its place: somebody may
+// have removed it and started a successor.
 type Listener struct {
 	*net.UnixListener
 	path string
+	own  fs.FileInfo
 }
 
 // Listen makes a socket of a network, unix or unixpacket, with a mode. It makes it under another
@@ -33,13 +35,9 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	hidden := fmt.Sprintf("%s.%d", path, os.Getpid())
+	hidden := path + "." + rand.Text()[:8] // containers that share the folder have one process number
 	if len(hidden) > maxPath {
 		return nil, fmt.Errorf("the path is %d bytes too long for a socket", len(hidden)-maxPath)
-	}
-	// One may be left by a process of the same number that died: in a container all are number 1.
-	if err := removeStale(network, hidden); err != nil {
-		return nil, err
 	}
 	l, err := net.ListenUnix(network, &net.UnixAddr{Name: hidden, Net: network})
 	if err != nil {
@@ -52,10 +50,15 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), os.Remove(hidden))
 	}
-	return &Listener{l, path}, nil
+	own, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &Listener{l, path, own}, nil
 }
 
-// removeStale removes a socket on which no process listens.
+// removeStale removes a socket on which no process listens: one that refuses connections. Whatever
+// else keeps this process from connecting, such as a socket of another user, is an error.
 func removeStale(network, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,11 +73,12 @@ func removeStale(network, path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, network, path)
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = c.Close()
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return errors.New("another process listens there (end that one, or give another path)")
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("does another process listen there? %w (end that one, or give another path)", err)
 	}
 	return os.Remove(path)
 }
@@ -85,4 +89,10 @@ func (l *Listener) Addr() net.Addr {
 }
 
 // Close implements net.Listener.
-func (l *Listener) Close() error { return errors.Join(os.Remove(l.path), l.UnixListener.Close()) }
+func (l *Listener) Close() error {
+	var err error
+	if now, gone := os.Lstat(l.path); gone == nil && os.SameFile(now, l.own) {
+		err = os.Remove(l.path)
+	}
+	return errors.Join(err, l.UnixListener.Close())
+}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A socket has its mode and its place, is removed by Close, and one that was left by a process that
@@ -84,5 +86,62 @@ func TestListenRefuses(t *testing.T) {
 		if _, err := Listen("unix", path, 0o600); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
+	}
+}
+
+// A listener that ends leaves the socket of another one alone that is in its place by now.
+func TestASuccessorsSocketStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	first, err := Listen("unix", path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Listen("unix", path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("unix", path); err != nil {
+		t.Errorf("the successor's: %v", err)
+	} else {
+		_ = c.Close()
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A socket that accepts no connection now may still be somebody's: only one that refuses them is
+// removed.
+func TestABusySocketIsNotRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // fill its queue: nobody accepts
+		c, err := net.DialTimeout("unix", path, 100*time.Millisecond)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+	}
+	if _, err := Listen("unix", path, 0o600); err == nil || !strings.Contains(err.Error(), "does another process listen there?") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the socket is gone: %v", err)
 	}
 }

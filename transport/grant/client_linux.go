@@ -145,11 +145,16 @@ func (s *session) dial(ctx context.Context) error {
 	return nil
 }
 
-// exchange sends a request and returns the reply with its descriptors.
+// exchange sends a request and returns the reply with its descriptors. The context's end ends it by
+// a deadline, which a reply that came all the same does not leave on the connection.
 func (s *session) exchange(ctx context.Context, r *protocol.Request) (*protocol.Reply, []int, error) {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)); close(ended) })
 	reply, fds, err := s.converse(r)
+	if !stop() {
+		<-ended
+		_ = s.conn.SetDeadline(time.Time{}) // the next exchange tells whether the connection is there
+	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("the service does not answer: %w", ctx.Err())
 	}

@@ -296,6 +296,60 @@ func TestProbesAreNumberedByTime(t *testing.T) {
 	}
 }
 
+// A peer that is removed while its pair waits to move leaves no timer: it would be told of, and woken
+// for, for ever.
+func TestRemovedPeerLeavesNoTimer(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.SetLink(now, false, nil)
+	for _, s := range f.SetLink(now, true, nil) {
+		if s.Body != nil && s.VID == 20 {
+			f.Answered(now, high, 20, slices.Clone(s.Body), nil) // it has to hold for a while
+		}
+	}
+	if f.peers[high].timer.at == 0 {
+		t.Fatal("the pair does not wait")
+	}
+	f.RemovePeer(high)
+	if at, ok := f.Deadline(); ok {
+		t.Errorf("something is due at %v", at)
+	}
+}
+
+// The first probes of all pairs are spread over the whole time between two: by the sum of the two
+// addresses, each at a moment of its own.
+func TestFirstProbesAreSpread(t *testing.T) {
+	const probe = 256 * time.Millisecond
+	begin := monotime.At(time.Hour)
+	seen := make(map[time.Duration]bool)
+	for b := range 256 {
+		f, err := NewFailover(transport.MAC{}, FailoverConfig{VIDs: []transport.VID{10}, Probe: probe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.SetPeer(begin, transport.MAC{0, 0, 0, 0, 0, byte(b)}, 10, nil); err != nil {
+			if b == 0 { // the node itself
+				seen[0] = true
+				continue
+			}
+			t.Fatal(err)
+		}
+		at, ok := f.Deadline()
+		if wait := at.Sub(begin); !ok || wait < 0 || wait >= probe || seen[wait] {
+			t.Errorf("sum %d: the first probe after %v, seen already: %v", b, wait, seen[wait])
+		} else {
+			seen[wait] = true
+		}
+	}
+}
+
 // A pair has to use another VID in two periods in a row to count as changed from outside.
 func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	network, err := topology.Parse("vbft:2x2x2")

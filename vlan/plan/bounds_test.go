@@ -54,6 +54,9 @@ func TestBoundOfPairs(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Errorf("%d pairs: %v", len(p.Pairs), err)
 	}
+	if q, err := p.With(map[Pair]transport.VID{{1098, 1099}: 2}); q != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("one more by With: %v, %v", q != nil, err)
+	}
 	p.Pairs[Pair{1098, 1099}] = 2
 	if err := p.Validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "524289 pairs: want at most 524288") {
 		t.Errorf("%d pairs: %v", len(p.Pairs), err)

@@ -236,6 +236,14 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(smallPlan))
 	f.Add([]byte("vids: [1]\nnodes: [{mac: '020000000001', vid: 1}]\ntopology: 'a''b\\'\n"))
 	f.Add([]byte("vids: [1\nnodes: *x"))
+	const two = "vids: [1, 2]\npcp: 3\nnodes: [{name: a, mac: '020000000001', vid: 1, priority: 2}, {mac: '020000000002', vid: 2}]\n"
+	for _, text := range []string{
+		two + "pairs: {0-1: 2}", two + "pairs: {1-0: 2, 0-1: 1}", two + "pairs: {x: 2}", two + "pairs: {1-1: 2}", two + "pairs: {0-9: 2}", two + "pairs: {0-1: 5}",
+		two + "pairs: {x-1: 2}", two + "pairs: {01-2: 2}", strings.Replace(two, "mac: '020000000001'", "mac: []", 1), strings.Replace(two, "020000000001", "x", 1), strings.Replace(two, "[1, 2]", "[1, 1]", 1),
+		strings.Replace(two, "vid: 2", "vid: 3", 1), strings.Replace(two, "000002", "000001", 1),
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := plan.Parse("f", bytes.NewReader(text))
 		if err != nil {

@@ -34,6 +34,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{"VIDs not sorted", func(t *topology.Topology) { t.VLANs[0].VID = 3 }, "VLAN 2 comes after VLAN 3 (want each once, sorted)"},
 		{"a link that is not there", func(t *topology.Topology) { t.VLANs[0].Links[2] = 6 }, "VLAN 1: link 6 (want 0 to 5)"},
 		{"links not sorted", func(t *topology.Topology) { t.VLANs[0].Links[2] = 0 }, "VLAN 1: link 0 comes after link 2 (want each once, sorted)"},
+		{"a link twice", func(t *topology.Topology) { t.VLANs[0].Links = []int{0, 2, 2, 4} }, "VLAN 1: link 2 comes after link 2 (want each once, sorted)"},
 		{"a link to nowhere", func(t *topology.Topology) { t.Links[3].B = 5 }, "link 3: switches 1 and 5 (want 0 to 4)"},
 		{"a link to itself", func(t *topology.Topology) { t.Links[3].B = 1 }, "link 3: both ends are leaf1"},
 		{"a link without a rate", func(t *topology.Topology) { t.Links[3].Rate = 0 }, "link leaf1-top1: rate 0 (want more than 0)"},

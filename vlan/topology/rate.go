@@ -25,22 +25,17 @@ var units = []struct {
 // ParseRate reads a rate as String writes it: a positive number, and K, M, G or T for thousands of
 // bits per second and so on. 2.5G is two and a half gigabits per second.
 func ParseRate(s string) (Rate, error) {
-	bad := fmt.Errorf("rate %q: want bits per second as 100M, 1G or 2.5G", s)
 	for _, u := range units {
 		number, ok := strings.CutSuffix(s, u.letter)
-		if !ok {
+		if !ok || strings.Trim(number, "0123456789.") != "" {
 			continue
 		}
-		if strings.Trim(number, "0123456789.") != "" {
-			return 0, bad
-		}
 		f, err := strconv.ParseFloat(number+"e"+strconv.Itoa(u.exponent), 64)
-		if err != nil || !Rate(f).Valid() {
-			return 0, bad
+		if err == nil && Rate(f).Valid() {
+			return Rate(f), nil
 		}
-		return Rate(f), nil
 	}
-	return 0, bad
+	return 0, fmt.Errorf("rate %q: want bits per second as 100M, 1G or 2.5G", s)
 }
 
 // String formats r as 1G, in the largest unit that keeps it exact.

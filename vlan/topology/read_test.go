@@ -58,35 +58,46 @@ func TestTopologyOfTheDocumentation(t *testing.T) {
 	}
 }
 
+// wrongFiles are changes of twoTops that make it wrong, and what is said.
+var wrongFiles = []struct{ what, old, new, want string }{
+	{"a switch that is not there", "[leaf0, top1]", "[leaf0, top9]", "net.yaml:10: link leaf0-top9: no such switch: top9 (want one of leaf0, leaf1, top0, top1)"},
+	{"a host on none", "switch: leaf1", "switch: leaf7", "net.yaml:6: host 1: no such switch: leaf7 (want one of leaf0, leaf1, top0, top1)"},
+	{"a link that is not there", "leaf1-top1, ", "leaf1-leaf0, ", "net.yaml:13: vlan 0: no such link: leaf1-leaf0 (want one of leaf0-top0, top0-leaf1, leaf0-top1, leaf1-top1)"},
+	{"a link twice", "leaf1-top1, leaf0-top1", "leaf0-top1, leaf1-top1, top1-leaf0", "net.yaml:13: vlan 0: a link is listed twice (want each once)"},
+	{"a loop", "[leaf0-top0, leaf1-top0]", "[leaf0-top0, leaf1-top0, leaf0-top1, leaf1-top1]", "net.yaml:14: VLAN 10: loop top1-leaf0-top0-leaf1-top1"},
+	{"a leaf that is cut off", "leaf1-top1, leaf0-top1", "leaf1-top1", "net.yaml:13: VLAN 20: leaf1, where host node1 is, is cut off from leaf0"},
+	{"VID 0", "vid: 20", "vid: 0", "net.yaml:13: vlan 0: vid 0: want 1 to 4094"},
+	{"a VID twice", "vid: 10", "vid: 20", "net.yaml:14: vlan 1: vid 20: is on line 13, too (want it once)"},
+	{"a VID in words", "vid: 10", "vid: ten", `net.yaml:14: vlan 1: vid: "ten" (want a number of 1 to 4094)`},
+	{"no rate", "rate: 1G\n", "\n", "net.yaml:5: host 0: no rate (give it one, as 1G, or the topology one for all)\n" +
+		"net.yaml:9: link top0-leaf1: no rate (give it one, as 1G, or the topology one for all)\n" +
+		"net.yaml:10: link leaf0-top1: no rate (give it one, as 1G, or the topology one for all)\n" +
+		"net.yaml:11: link leaf1-top1: no rate (give it one, as 1G, or the topology one for all)"},
+	{"a bad rate", "rate: 10G", "rate: fast", `net.yaml:8: link leaf0-top0: rate "fast": want bits per second as 100M, 1G or 2.5G`},
+	{"a rate of 0", "rate: 10G", "rate: 0", `net.yaml:8: link leaf0-top0: rate "0": want bits per second as 100M, 1G or 2.5G`},
+	{"a name twice", "name: node1", "name: node0", "net.yaml:6: host node0: the name is taken already"},
+	{"a name with a space", "name: node1", "name: node 1", `net.yaml:6: host "node 1": a name with spaces or what cannot be printed`},
+	{"no name", "name: node1, ", "", "net.yaml:6: host 1: no name (want name, switch, rate if needed)"},
+	{"one end", "[leaf0, top1]", "[leaf0]", "net.yaml:10: link 2: between: 1 switches (want 2)"},
+	{"three ends", "[leaf0, top1]", "[leaf0, top0, top1]", "net.yaml:10: link 2: between: 3 entries (want at most 2)"},
+	{"a link to itself", "[leaf0, top1]", "[leaf0, leaf0]", "net.yaml:10: link leaf0-leaf0: both ends are one switch (want two)"},
+	{"an unknown key", "vlans:", "lans:", `net.yaml:12: topology: unknown key "lans" (want rate if needed, switches, hosts, links if needed, vlans if needed)`},
+	{"a key twice", "rate: 1G", "rate: 1G\nrate: 2G", `net.yaml:3: topology: "rate" is on line 2, too (want it once)`},
+	{"an alias", "[leaf0-top0, leaf1-top0]", "*x", "net.yaml:14: "},
+	{"no YAML", "switches: [", "switches: ]", "net.yaml:3: not YAML: "},
+	{"a second document", "# two", "---\na: b\n---\n# two", "net.yaml:3: a second document (want one)"},
+	{"a switch that is a list", "switches: [leaf0,", "switches: [[], leaf0,", "net.yaml:3: switch: a list (want a text)"},
+	{"a host on a list", "switch: leaf1", "switch: []", "net.yaml:6: host 1: switch: a list (want a text)"},
+	{"a rate that is a list", "rate: 10G", "rate: []", "net.yaml:8: link leaf0-top0: rate: a list (want a text)"},
+	{"a link of a VLAN that is a list", "[leaf0-top0, leaf1-top0]", "[[]]", "net.yaml:14: vlan 1: link: a list (want a text)"},
+	{"no switches", "switches: [leaf0, leaf1, top0, top1]", "switches: []",
+		"net.yaml:5: host 0: no such switch: leaf0 (want one, and there is none)\nnet.yaml:6: "},
+	{"a host on none of many", "top1]\nhosts:\n  - {name: node0, switch: leaf0}", "top1, a, b, c, d, e]\nhosts:\n  - {name: node0, switch: leaf9}",
+		"net.yaml:5: host 0: no such switch: leaf9 (want one of leaf0, leaf1, top0, top1, a, b, c, d ...)"},
+}
+
 func TestTopologyFileSaysWhereAndWhat(t *testing.T) {
-	for _, c := range []struct{ what, old, new, want string }{
-		{"a switch that is not there", "[leaf0, top1]", "[leaf0, top9]", "net.yaml:10: link leaf0-top9: no such switch: top9 (want one of leaf0, leaf1, top0, top1)"},
-		{"a host on none", "switch: leaf1", "switch: leaf7", "net.yaml:6: host 1: no such switch: leaf7 (want one of leaf0, leaf1, top0, top1)"},
-		{"a link that is not there", "leaf1-top1, ", "leaf1-leaf0, ", "net.yaml:13: vlan 0: no such link: leaf1-leaf0 (want one of leaf0-top0, top0-leaf1, leaf0-top1, leaf1-top1)"},
-		{"a link twice", "leaf1-top1, leaf0-top1", "leaf0-top1, leaf1-top1, top1-leaf0", "net.yaml:13: vlan 0: a link is listed twice (want each once)"},
-		{"a loop", "[leaf0-top0, leaf1-top0]", "[leaf0-top0, leaf1-top0, leaf0-top1, leaf1-top1]", "net.yaml:14: VLAN 10: loop top1-leaf0-top0-leaf1-top1"},
-		{"a leaf that is cut off", "leaf1-top1, leaf0-top1", "leaf1-top1", "net.yaml:13: VLAN 20: leaf1, where host node1 is, is cut off from leaf0"},
-		{"VID 0", "vid: 20", "vid: 0", "net.yaml:13: vlan 0: vid 0: want 1 to 4094"},
-		{"a VID twice", "vid: 10", "vid: 20", "net.yaml:14: vlan 1: vid 20: is on line 13, too (want it once)"},
-		{"a VID in words", "vid: 10", "vid: ten", `net.yaml:14: vlan 1: vid: "ten" (want a number of 1 to 4094)`},
-		{"no rate", "rate: 1G\n", "\n", "net.yaml:5: host 0: no rate (give it one, as 1G, or the topology one for all)\n" +
-			"net.yaml:9: link top0-leaf1: no rate (give it one, as 1G, or the topology one for all)\n" +
-			"net.yaml:10: link leaf0-top1: no rate (give it one, as 1G, or the topology one for all)\n" +
-			"net.yaml:11: link leaf1-top1: no rate (give it one, as 1G, or the topology one for all)"},
-		{"a bad rate", "rate: 10G", "rate: fast", `net.yaml:8: link leaf0-top0: rate "fast": want bits per second as 100M, 1G or 2.5G`},
-		{"a rate of 0", "rate: 10G", "rate: 0", `net.yaml:8: link leaf0-top0: rate "0": want bits per second as 100M, 1G or 2.5G`},
-		{"a name twice", "name: node1", "name: node0", "net.yaml:6: host node0: the name is taken already"},
-		{"a name with a space", "name: node1", "name: node 1", `net.yaml:6: host "node 1": a name with spaces or what cannot be printed`},
-		{"no name", "name: node1, ", "", "net.yaml:6: host 1: no name (want name, switch, rate if needed)"},
-		{"one end", "[leaf0, top1]", "[leaf0]", "net.yaml:10: link 2: between: 1 switches (want 2)"},
-		{"three ends", "[leaf0, top1]", "[leaf0, top0, top1]", "net.yaml:10: link 2: between: 3 entries (want at most 2)"},
-		{"a link to itself", "[leaf0, top1]", "[leaf0, leaf0]", "net.yaml:10: link leaf0-leaf0: both ends are one switch (want two)"},
-		{"an unknown key", "vlans:", "lans:", `net.yaml:12: topology: unknown key "lans" (want rate if needed, switches, hosts, links if needed, vlans if needed)`},
-		{"a key twice", "rate: 1G", "rate: 1G\nrate: 2G", `net.yaml:3: topology: "rate" is on line 2, too (want it once)`},
-		{"an alias", "[leaf0-top0, leaf1-top0]", "*x", "net.yaml:14: "},
-		{"no YAML", "switches: [", "switches: ]", "net.yaml:3: not YAML: "},
-		{"a second document", "# two", "---\na: b\n---\n# two", "net.yaml:3: a second document (want one)"},
-	} {
+	for _, c := range wrongFiles {
 		t.Run(c.what, func(t *testing.T) {
 			text := strings.Replace(twoTops, c.old, c.new, 1)
 			if text == twoTops {
@@ -189,6 +200,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("switches: [a, a-b, b-c, c]\nhosts: []\nlinks: [{between: [a, b-c], rate: 1}, {between: [a-b, c], rate: 1}]"))
 	f.Add([]byte("switches: [a, b]\nhosts: []\nrate: 1\nlinks: [{between: [a, b]}, {between: [b, a]}, {between: [a, b]}]\nvlans: [{vid: 1, links: ['a-b#2']}]"))
 	f.Add([]byte("switches: &x [a, *x]\nhosts: *x"))
+	for _, c := range wrongFiles {
+		f.Add([]byte(strings.Replace(twoTops, c.old, c.new, 1)))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		net, err := topology.Read("net.yaml", bytes.NewReader(text))
 		if err != nil {

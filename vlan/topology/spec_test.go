@@ -3,7 +3,10 @@ package topology_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,27 +36,31 @@ func TestSpecsAreTheGenerators(t *testing.T) {
 	}
 }
 
+// wrongSpecs are specs that are refused, and why.
+var wrongSpecs = map[string]string{
+	"mesh:4x4":               `there is no "mesh"`,
+	"":                       `there is no ""`,
+	"vbft:4x4":               `vbft takes 3 numbers, not 2`,
+	"tree:4":                 `tree takes 2 to 16 numbers, not 1`,
+	"flat:0":                 `"0": want a number of 1 to 1048576`,
+	"flat:-1":                `"-1": want a number of 1 to 1048576`,
+	"flat:":                  `"": want a number of 1 to 1048576`,
+	"tree:4x":                `"": want a number of 1 to 1048576`,
+	"vbft:4x4x4@":            `rate "": want bits per second as 100M, 1G or 2.5G`,
+	"vbft:4x4x4@1G/fast":     `rate "fast": want bits per second as 100M, 1G or 2.5G`,
+	"vbft:4x4095x4":          `too large: more than 4094 top switches, one for each VID`,
+	"vbft3:2x2x100x100x2":    `too large: more than 4094 top switches, one for each VID`,
+	"tree:1048576x2":         `too large: more than 1048576 hosts`,
+	"tree:1048576x2x1":       `too large: more than 1048576 leaf switches`,
+	"vbft:1048576x1x1":       `too large: more than 1048576 switches`,
+	"vbft:1000x4094x1":       `too large: more than 1048576 links`,
+	"vbft3:1x1x64x64x1":      `too large: more than 4094 top switches, one for each VID`,
+	"vbft3:1x10000x1x4000x1": `too large: more than 16777216 links in all VLANs together`,
+	"vbft:4x4x4@fast/1G":     `rate "fast": want bits per second as 100M, 1G or 2.5G`,
+}
+
 func TestSpecsSayWhatIsWrong(t *testing.T) {
-	for spec, want := range map[string]string{
-		"mesh:4x4":               `there is no "mesh"`,
-		"":                       `there is no ""`,
-		"vbft:4x4":               `vbft takes 3 numbers, not 2`,
-		"tree:4":                 `tree takes 2 to 16 numbers, not 1`,
-		"flat:0":                 `"0": want a number of 1 to 1048576`,
-		"flat:-1":                `"-1": want a number of 1 to 1048576`,
-		"flat:":                  `"": want a number of 1 to 1048576`,
-		"tree:4x":                `"": want a number of 1 to 1048576`,
-		"vbft:4x4x4@":            `rate "": want bits per second as 100M, 1G or 2.5G`,
-		"vbft:4x4x4@1G/fast":     `rate "fast": want bits per second as 100M, 1G or 2.5G`,
-		"vbft:4x4095x4":          `too large: more than 4094 top switches, one for each VID`,
-		"vbft3:2x2x100x100x2":    `too large: more than 4094 top switches, one for each VID`,
-		"tree:1048576x2":         `too large: more than 1048576 hosts`,
-		"tree:1048576x2x1":       `too large: more than 1048576 leaf switches`,
-		"vbft:1048576x1x1":       `too large: more than 1048576 switches`,
-		"vbft:1000x4094x1":       `too large: more than 1048576 links`,
-		"vbft3:1x1x64x64x1":      `too large: more than 4094 top switches, one for each VID`,
-		"vbft3:1x10000x1x4000x1": `too large: more than 16777216 links in all VLANs together`,
-	} {
+	for spec, want := range wrongSpecs {
 		_, err := topology.Parse(spec)
 		full := fmt.Sprintf("topology %q: bad topology: %s (there are: %s)", spec, want, topology.Specs)
 		if !errors.Is(err, topology.ErrInvalid) || err.Error() != full {
@@ -67,6 +74,38 @@ func TestSpecsOfManyLevelsAreBounded(t *testing.T) {
 	if _, err := topology.Parse("tree:" + strings.Repeat("1048576x", 15) + "1048576"); !errors.Is(err, topology.ErrInvalid) {
 		t.Error(err)
 	}
+}
+
+// Any text is a valid network or an error that is ErrInvalid. Networks that are large are left out:
+// they are made, and take their time.
+func FuzzParse(f *testing.F) {
+	for _, spec := range []string{"flat:16", "tree:4x4", "tree:2x3x4", "vbft:3x2x5", "vbft3:4x3x2x5x6", "vbft:4x4x4@1G/10G", "tree:2x2@100M", "flat:1@2.5"} {
+		f.Add(spec)
+	}
+	for _, spec := range slices.Sorted(maps.Keys(wrongSpecs)) {
+		f.Add(spec)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		size := 1
+		for _, word := range strings.FieldsFunc(spec, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.Atoi(word); err == nil && !strings.Contains(spec, "@"+word) && !strings.Contains(spec, "/"+word) {
+				size = min(size*max(1, n), 1<<32)
+			}
+		}
+		if _, known := wrongSpecs[spec]; size > 10_000 && !known {
+			return
+		}
+		network, err := topology.Parse(spec)
+		if err != nil {
+			if !errors.Is(err, topology.ErrInvalid) {
+				t.Errorf("%q: %v, want ErrInvalid", spec, err)
+			}
+			return
+		}
+		if err := network.Validate(); err != nil || !topology.IsSpec(spec) {
+			t.Errorf("%q: %v", spec, err)
+		}
+	})
 }
 
 func TestIsTopologySpec(t *testing.T) {

@@ -32,6 +32,10 @@ import (
 // input ends.
 const takeName = "GRANT_TEST_TAKE_NAME"
 
+// listenHere is the environment variable that has this binary listen on its fourth descriptor, and
+// end: the socket is then a dead process's.
+const listenHere = "GRANT_TEST_LISTEN"
+
 func TestMain(m *testing.M) {
 	if name := os.Getenv(takeName); name != "" {
 		if _, _, err := lockName(name); err != nil {
@@ -39,6 +43,16 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("taken")
 		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	if os.Getenv(listenHere) != "" {
+		if err := unix.Listen(3, 1); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
+	if socket := os.Getenv(userProgram); socket != "" {
+		runUserProgram(socket)
 		os.Exit(0)
 	}
 	os.Exit(testbed.Main(m))

@@ -27,8 +27,21 @@ type conn struct {
 	warned  bool        // that its sockets outlive it; guarded by Server.mu
 	at      *attachment // of the link that was granted
 	sockets *sockets
-	memory  int64            // of the rings; guarded by Server.mu
-	locks   map[portKey]bool // changed by this goroutine alone, under Server.mu
+	memory  int64                // of the rings; guarded by Server.mu
+	locks   map[portKey]portName // changed by this goroutine alone, under Server.mu
+}
+
+// portName is how a program names a port that it locks. Its interface may have another name when it
+// unlocks the port.
+type portName struct {
+	ifname    string
+	etherType transport.EtherType
+	cluster   uint32
+	port      uint8
+}
+
+func nameOf(r *protocol.Request) portName {
+	return portName{r.Interface, r.EtherType, *r.Cluster, r.Port}
 }
 
 func (c *conn) serve() {
@@ -157,10 +170,14 @@ func (c *conn) lock(r *protocol.Request) bool {
 		return c.reply(&protocol.Reply{}, fd)
 	case c.server.trusts(holder, r):
 		c.server.unclaim(c, key)
+		if errors.Is(unix.Kill(holder.pid, 0), unix.ESRCH) { // a service that has ended gave it to somebody
+			holder.pid = 0
+		}
 		return c.refuse(portLocked(holder))
 	}
-	c.server.log.Warn("the name of a port is held by a user without the right to it: ignored",
-		"uid", holder.UID, "pid", holder.pid, "interface", r.Interface, "cluster", key.cluster, "port", key.port)
+	c.warn("the name of a port is held by a user without the right to it: ignored",
+		"holder_uid", holder.UID, "holder_pid", holder.pid,
+		"interface", r.Interface, "cluster", key.cluster, "port", key.port)
 	return c.reply(&protocol.Reply{})
 }
 
@@ -184,9 +201,9 @@ func (c *conn) claim(r *protocol.Request) (key portKey, refusal *protocol.Refusa
 			"this link has %d ports locked, all that it may have", maxLocks)}
 	}
 	if c.locks == nil {
-		c.locks = map[portKey]bool{}
+		c.locks = map[portKey]portName{}
 	}
-	s.locks[key], c.locks[key] = c, true
+	s.locks[key], c.locks[key] = c, nameOf(r)
 	return key, nil
 }
 
@@ -207,8 +224,10 @@ func (c *conn) key(r *protocol.Request) (portKey, error) {
 }
 
 func (c *conn) unlock(r *protocol.Request) {
-	if key, err := c.key(r); err == nil {
-		c.server.unclaim(c, key)
+	for key, name := range c.locks {
+		if name == nameOf(r) {
+			c.server.unclaim(c, key)
+		}
 	}
 }
 
@@ -223,12 +242,17 @@ func (c *conn) reply(r *protocol.Reply, fds ...int) bool {
 	}
 	_, _, err := c.unix.WriteMsgUnix(protocol.Append(nil, r), oob, nil)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, unix.EPIPE) && !errors.Is(err, net.ErrClosed) {
-		c.server.log.Warn("cannot reply", "uid", c.who.UID, "pid", c.who.pid, "err", err)
+		c.warn("cannot reply", "err", err)
 	}
 	return err == nil
 }
 
 func (c *conn) refuse(r *protocol.RefusalError) bool {
-	c.server.log.Warn("refused", "uid", c.who.UID, "pid", c.who.pid, "cause", string(r.Cause), "text", r.Text)
+	c.warn("refused", "cause", string(r.Cause), "text", r.Text)
 	return c.reply(&protocol.Reply{Error: r})
+}
+
+// warn writes a line that the program has caused, unless its user has caused too many.
+func (c *conn) warn(message string, attributes ...any) {
+	c.server.complaints.write(c.server.log, time.Now(), c, message, attributes)
 }

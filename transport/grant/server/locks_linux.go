@@ -102,5 +102,6 @@ func (s *Server) unreserve(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[c.who.UID].memory -= c.memory
+	s.memory -= c.memory
 	c.memory = 0
 }

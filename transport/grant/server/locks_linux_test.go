@@ -157,6 +157,58 @@ func TestPortsOutliveTheService(t *testing.T) {
 	mustOpenPort(t, b, 1)
 }
 
+// A port that a service has given away which is gone by now is taken, and the error names no process:
+// that one's number would be the service's, or by now anybody's.
+func TestPortOfAnEarlierService(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports any"))
+	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
+	var name *os.File
+	inNamespace(t, bed, func() {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + transport.PortLockName(l.Segment(), 1, 9)})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		name = os.NewFile(uintptr(fd), "lock")
+	})
+	defer name.Close()
+	earlier := exec.Command("/proc/self/exe")
+	earlier.Env, earlier.ExtraFiles = append(os.Environ(), listenHere+"=1"), []*os.File{name}
+	if out, err := earlier.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, err := endpoint(t, l).OpenPort(9, mcd.PortOptions{})
+	var busy *mcd.PortBusyError
+	if !errors.As(err, &busy) || busy.PID != 0 {
+		t.Errorf("%v, want it busy, and nobody named", err)
+	}
+}
+
+// A service that was started anew does not count what its predecessor has given: docs/without-root.md
+// says so. What the sockets receive is fixed as before.
+func TestARestartCountsAnew(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 7 ports 1")+fmt.Sprintf("limit user %d links 1 memory 1M\n", me))
+	first := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, inNode{bed.Node(0)})
+	second := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
+	peer := openPlain(t, bed, 1, "eth0")
+	for _, port := range []byte{2, 1} {
+		send(t, peer, transport.Frame{Dst: first.MAC(), EtherType: transport.EtherTypeDefault, Payload: message(1, port, 7, fmt.Sprint("for port ", port))})
+	}
+	for _, l := range []transport.Link{first, second} {
+		if got := received(t, l, "for port 1"); len(got) != 1 {
+			t.Errorf("received %q", got)
+		}
+	}
+}
+
 // squat has a stranger take the name of a port, for as long as the test.
 func squat(t *testing.T, bed *testbed.Bed, name string) {
 	t.Helper()
@@ -197,8 +249,10 @@ func TestPortsOfStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := `msg="the name of a port is held by a user without the right to it: ignored" uid=65534`; !strings.Contains(s.journal.String(), want) {
-		t.Errorf("no %q in\n%s", want, s.journal)
+	for _, want := range []string{`msg="the name of a port is held by a user without the right to it: ignored"`, "holder_uid=65534"} {
+		if !strings.Contains(s.journal.String(), want) {
+			t.Errorf("no %q in\n%s", want, s.journal)
+		}
 	}
 	s.write(t, allowMe("interface eth0 cluster 1 ports any")+"allow user 65534 interface eth0 cluster 1 ports 10\n")
 	if err := s.Reload(); err != nil {

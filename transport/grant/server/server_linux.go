@@ -28,6 +28,8 @@ type Server struct {
 	threads  chan struct{}  // capacity maxThreads: who opens or closes sockets has put a token in
 	look     chan struct{}  // capacity 1: a token tells sweep to look at once
 
+	complaints complaints
+
 	mu        sync.Mutex // guards what follows
 	closed    bool
 	conns     map[*conn]bool
@@ -35,6 +37,7 @@ type Server struct {
 	left      map[*conn]bool // those that have hung up, and whose sockets may still be open
 	sweeping  bool           // sweep runs
 	users     map[uint32]*usage
+	memory    int64 // of the rings of all users
 	locks     map[portKey]*conn
 }
 
@@ -104,6 +107,7 @@ func (s *Server) Close() error {
 	s.lookNow()
 	err := s.listener.Close()
 	s.served.Wait()
+	s.complaints.close(s.log)
 	return err
 }
 
@@ -146,15 +150,18 @@ func (s *Server) admit(u *net.UnixConn) {
 func (s *Server) register(c *conn) *protocol.RefusalError {
 	r := s.rules.Load()
 	limit, stranger := r.Limit(c.who.Peer), !r.Names(c.who.Peer)
+	most := min(maxConns, r.Total().Links)
+	c.stranger = stranger
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[c.who.UID]
 	switch {
 	case s.closed:
 		return &protocol.RefusalError{Cause: protocol.Failed, Text: "the service is ending"}
-	case len(s.conns) >= maxConns:
+	case len(s.conns) >= most:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"the service has %d connections, all that it takes", maxConns)}
+			"the service has %d connections, all that it takes (up to %d with a line of %s: limit total)",
+			most, maxConns, s.cfg.Rules)}
 	case stranger && s.strangers >= maxStrangers:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"the service has %d connections of users whom no line of %s names, all that it takes",
@@ -168,7 +175,7 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 		u = &usage{}
 		s.users[c.who.UID] = u
 	}
-	if c.stranger = stranger; stranger {
+	if stranger {
 		s.strangers++
 	}
 	u.links++
@@ -178,7 +185,8 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 
 // reserve books a ring for a user.
 func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
-	limit := s.rules.Load().Limit(c.who.Peer)
+	r := s.rules.Load()
+	limit, total := r.Limit(c.who.Peer), r.Total()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[c.who.UID]
@@ -189,8 +197,15 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 			userName(c.who.UID), u.memory, bytes, limit.Memory,
 			s.cfg.Rules, userName(c.who.UID), limit.Links, u.memory+bytes)}
 	}
+	if s.memory+bytes > total.Memory {
+		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
+			"the rings of all users have %d bytes, and with %d more would have over %d "+
+				"(ask for fewer slots, or raise it in %s: limit total links %d memory %d)",
+			s.memory, bytes, total.Memory, s.cfg.Rules, total.Links, s.memory+bytes)}
+	}
 	u.memory += bytes
 	c.memory += bytes
+	s.memory += bytes
 	return nil
 }
 
@@ -199,6 +214,7 @@ func (s *Server) release(c *conn) {
 	u := s.users[c.who.UID]
 	u.links--
 	u.memory -= c.memory
+	s.memory -= c.memory
 	if u.links == 0 {
 		delete(s.users, c.who.UID)
 	}

@@ -307,6 +307,32 @@ func TestFanoutGroupsAreOpenToAll(t *testing.T) {
 	})
 }
 
+// A link without a ring takes a page of the kernel's memory for each socket, and no more.
+func TestMemoryOfALinkWithoutARing(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	inNamespace(t, bed, func() {
+		a, err := kernel{}.find("eth0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		s, err := kernel{}.open(a, &protocol.Request{EtherType: transport.EtherTypeDefault}, []rules.Scope{{}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.close()
+		if len(s.mappings) != 2 {
+			t.Errorf("%d rings, want one for each socket", len(s.mappings))
+		}
+		for _, m := range s.mappings {
+			if m.size != uintptr(os.Getpagesize()) {
+				t.Errorf("a ring of %d bytes, want a page", m.size)
+			}
+		}
+	})
+}
+
 // A link whose second socket cannot be made leaves nothing.
 func TestOpenWithoutDescriptors(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})

@@ -144,7 +144,7 @@ func TestUnwellNamesNodes(t *testing.T) {
 	if err := unwell([]*member{node("n0", api.Health{OK: true}), {err: errors.New("lost")}}); err != nil {
 		t.Errorf("all well: %v", err)
 	}
-	err := unwell([]*member{node("n0", api.Health{Why: "disk full"}), node("n1", api.Health{OK: true, PathsDown: 2}),
+	err := unwell([]*member{{err: errors.New("lost")}, node("n0", api.Health{Why: "disk full"}), node("n1", api.Health{OK: true, PathsDown: 2}),
 		node("n2", api.Health{OK: true, PathsDown: 2, Unreachable: []string{"n0"}}), node("n3", api.Health{OK: true})})
 	if !errors.Is(err, ErrUnwell) {
 		t.Fatal(err)

@@ -151,33 +151,6 @@ func keysOf(doc any) (keys []string) {
 	return slices.DeleteFunc(slices.Compact(keys), func(k string) bool { return k == "schema" })
 }
 
-// A plan survives its JSON; what is no plan is refused and does not panic.
-func FuzzPlanJSON(f *testing.F) {
-	f.Add([]byte(goodPlan))
-	f.Add([]byte(`{"vids":[1,2],"pcp":3,"topology":"vbft:1x1x1","nodes":[{"name":"a","mac":"02:00:00:00:00:01","vid":1,"priority":-1},{"mac":"02:00:00:00:00:02","vid":2}],"pairs":{"1-0":2}}`))
-	f.Add([]byte(`{"pairs":{"0-1":1,"1-0":2}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var p api.Plan
-		if json.Unmarshal(b, &p) != nil || p.Validate() != nil {
-			return
-		}
-		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var again api.Plan
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if twice, err := json.Marshal(again); err != nil || string(twice) != string(text) {
-			t.Errorf("%s\n%s, %v", text, twice, err)
-		}
-		if d := plan.Diff(&p.Plan, &again.Plan); !d.Empty() {
-			t.Errorf("%+v", d)
-		}
-	})
-}
-
 // Whatever a program sends, the manager answers, and its routes stay those of its nodes and VIDs.
 func FuzzSessionRequests(f *testing.F) {
 	f.Add("PATCH", "pairs", []byte(`{"pairs":[{"a":"02:00:00:00:00:01","b":"02:00:00:00:00:02","vid":2}]}`))

@@ -269,6 +269,39 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// However many paths a failover watches, a scrape has a bounded number of series, and those that are
+// down are among them.
+func TestPathSeriesAreBounded(t *testing.T) {
+	s := testServer(t, "")
+	defer s.Close()
+	for _, c := range []struct{ paths, down, want int }{
+		{maxPathSamples, 1, maxPathSamples}, {maxPathSamples + 1, 3, 3}, {4 * maxPathSamples, 2 * maxPathSamples, maxPathSamples},
+	} {
+		f := api.Failover{Watching: true}
+		for k := range c.paths {
+			p := api.Path{Peer: transport.MAC{2, 0, 0, 0, byte(k >> 8), byte(k)}, VID: 1, State: "up"}
+			if k >= c.paths-c.down {
+				p.State = api.PathDown
+			}
+			f.Paths = append(f.Paths, p)
+		}
+		s.ShowFailover(func() api.Failover { return f })
+		_, text := post(t, s, "GET /metrics", "")
+		if got := strings.Count(text, "\nrawlane_path_up{"); got != c.want {
+			t.Errorf("%d paths, %d down: %d series, want %d", c.paths, c.down, got, c.want)
+		}
+		if got := strings.Count(text, `",vid="1"} 0`+"\n"); got != min(c.down, maxPathSamples) {
+			t.Errorf("%d paths, %d down: %d are told to be down", c.paths, c.down, got)
+		}
+		for _, want := range []string{"rawlane_paths_watched", "rawlane_paths_down"} {
+			number := map[string]int{"rawlane_paths_watched": c.paths, "rawlane_paths_down": c.down}[want]
+			if !strings.Contains(text, fmt.Sprintf("\n%s %d\n", want, number)) {
+				t.Errorf("no %s %d", want, number)
+			}
+		}
+	}
+}
+
 // A scraper makes programs report once a second at most.
 func TestScrapesDoNotWakeProgramsEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -105,13 +105,25 @@ func writeRoutes(e *exposition, sent []api.Sent) {
 	}
 }
 
+// maxPathSamples bounds the series of rawlane_path_up: a failover of 4,096 nodes and 64 VIDs has
+// 260,000 paths. Of more paths than the bound those that are down are told, the first of them.
+const maxPathSamples = 1024
+
 // writePaths tells of the failover.
 func (s *Server) writePaths(e *exposition) {
 	f, _ := s.paths()
 	e.single("rawlane_failover_watching", "Whether a failover watches the plan's paths.", truth(f.Watching))
-	e.metric("rawlane_path_up", "Whether the path to a node by a VID carries frames.")
+	e.single("rawlane_paths_watched", "Paths that the failover watches.", float64(len(f.Paths)))
+	e.metric("rawlane_path_up",
+		"Whether the path to a node by a VID carries frames; of over 1024 paths those alone that do not.")
+	shown := 0
 	for _, p := range f.Paths {
-		e.sample(truth(p.State != api.PathDown), "peer", p.Peer.String(), "node", p.Name, "vid", fmt.Sprint(p.VID))
+		isUp := p.State != api.PathDown
+		if isUp && len(f.Paths) > maxPathSamples || shown == maxPathSamples {
+			continue
+		}
+		e.sample(truth(isUp), "peer", p.Peer.String(), "node", p.Name, "vid", fmt.Sprint(p.VID))
+		shown++
 	}
 	down, unreachable := summary(f.Paths)
 	e.single("rawlane_paths_down", "Watched paths that carry no frames.", float64(down))

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxHandshakes bounds the connections of a listener that have not shown a certificate yet.
-	// They are counted apart from those that have.
+	// maxHandshakes bounds the connections of a listener that have not shown a certificate yet, and
+	// apart from them those that have and wait for a place.
 	maxHandshakes = 64
 	// handshakeTimeout bounds the time for a handshake.
 	handshakeTimeout = 5 * time.Second
@@ -60,32 +60,29 @@ func harden(c *tls.Config) *tls.Config {
 }
 
 // tlsListener accepts connections whose handshake has succeeded. Connections without a certificate
-// do not take the places of those that have one: when too many are in their handshake, that of the
-// address with the most of them is closed which has been there for longest.
+// do not take the places of those that have one: they are a crowd of their own. So are those with a
+// certificate that find all places taken.
 type tlsListener struct {
 	net.Listener
-	server *Server
-	config *tls.Config
-	slots  chan struct{} // one is taken for each connection with a certificate
-	ready  chan net.Conn
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	ended  sync.WaitGroup // goroutines: accept, and one for each handshake
+	server  *Server
+	config  *tls.Config
+	slots   chan struct{} // one is taken for each connection with a certificate
+	ready   chan net.Conn
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup // goroutines: accept, and one for each guest of the two crowds
+	shaking crowd          // in their handshake
+	waiting crowd          // for a slot
 
-	mu      sync.Mutex
-	pending []pendingConn // in their handshake, the oldest first; guarded by mu
-	logged  time.Time     // guarded by mu
-}
-
-type pendingConn struct {
-	net.Conn
-	host string
+	mu     sync.Mutex
+	logged time.Time // guarded by mu
 }
 
 func (s *Server) newTLSListener(inner net.Listener, config *tls.Config, most int) *tlsListener {
 	l := &tlsListener{
 		Listener: inner, server: s, config: harden(config),
 		slots: make(chan struct{}, most), ready: make(chan net.Conn),
+		shaking: crowd{most: maxHandshakes}, waiting: crowd{most: maxHandshakes},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ended.Go(l.acceptLoop) // until Close, which waits for it
@@ -104,13 +101,8 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener.
 func (l *tlsListener) Close() error {
-	l.cancel()
+	l.cancel() // and with it each handshake
 	err := l.Listener.Close()
-	l.mu.Lock()
-	for _, c := range l.pending {
-		_ = c.Close() // nothing was agreed upon yet
-	}
-	l.mu.Unlock()
 	l.ended.Wait()
 	return err
 }
@@ -125,79 +117,58 @@ func (l *tlsListener) acceptLoop() {
 			}
 			continue
 		}
-		p := pendingConn{c, hostOf(c.RemoteAddr())}
-		l.admit(p)
-		l.ended.Go(func() { l.handshake(p) }) // ends with the handshake, or with p
+		g := newGuest(l.ctx, c)
+		l.shaking.add(g)
+		l.ended.Go(func() { l.handshake(g) }) // ends with the handshake and the wait for a slot, or with g
 	}
-}
-
-func hostOf(addr net.Addr) string {
-	host, _, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return addr.String()
-	}
-	return host
-}
-
-// admit adds a connection to those in their handshake, and closes one if they are too many.
-func (l *tlsListener) admit(p pendingConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctx.Err() != nil {
-		_ = p.Close() // nothing was agreed upon yet
-	}
-	l.pending = append(l.pending, p)
-	if len(l.pending) <= maxHandshakes {
-		return
-	}
-	of := make(map[string]int)
-	for _, c := range l.pending {
-		of[c.host]++
-	}
-	victim := 0
-	for i, c := range l.pending {
-		if of[c.host] > of[l.pending[victim].host] {
-			victim = i
-		}
-	}
-	_ = l.pending[victim].Close() // its handshake fails
-	l.remove(l.pending[victim])
 }
 
 // handshake makes a connection's handshake, and hands it over to Accept.
-func (l *tlsListener) handshake(p pendingConn) {
-	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
+func (l *tlsListener) handshake(g *guest) {
+	defer g.end()
+	ctx, cancel := context.WithTimeout(g.ctx, handshakeTimeout)
 	defer cancel()
 	hasSlot := false
-	t := tls.Server(newConn(p.Conn, func() {
+	t := tls.Server(newConn(g.Conn, func() {
 		if hasSlot {
 			<-l.slots
 		}
 	}), l.config)
 	err := t.HandshakeContext(ctx) // closes the connection at ctx's end
+	l.shaking.remove(g)
 	if err == nil {
-		select {
-		case l.slots <- struct{}{}:
-			hasSlot = true
-		case <-l.ctx.Done():
-			err = l.ctx.Err()
-		}
+		err = l.takeSlot(g)
+		hasSlot = err == nil
 	}
-	l.mu.Lock()
-	l.remove(p)
-	l.mu.Unlock()
 	if err != nil {
 		if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && plain.Conn != nil {
-			refusePlain(p.Conn)
+			refusePlain(g.Conn)
 		}
-		_ = p.Close() // nothing was agreed upon
-		l.failed(p, err)
+		_ = g.Close() // nothing was agreed upon
+		l.failed(g, err)
 		return
 	}
 	select {
 	case l.ready <- t:
 	case <-l.ctx.Done():
 		_ = t.Close() // the server has ended
+	}
+}
+
+// takeSlot waits for a place, as long as not too many others do.
+func (l *tlsListener) takeSlot(g *guest) error {
+	select {
+	case l.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	l.waiting.add(g)
+	defer l.waiting.remove(g)
+	select {
+	case l.slots <- struct{}{}:
+		return nil
+	case <-g.ctx.Done():
+		return errCrowded
 	}
 }
 
@@ -211,18 +182,8 @@ func refusePlain(c net.Conn) {
 		status, http.StatusText(status), body) // the client may be gone, which changes nothing here
 }
 
-// remove takes a connection out of those in their handshake. The caller holds mu.
-func (l *tlsListener) remove(p pendingConn) {
-	for i, c := range l.pending {
-		if c.Conn == p.Conn {
-			l.pending = append(l.pending[:i], l.pending[i+1:]...)
-			return
-		}
-	}
-}
-
-// failed counts a handshake that has failed, and logs one in a while.
-func (l *tlsListener) failed(p pendingConn, err error) {
+// failed counts a connection that was not served, and logs one in a while.
+func (l *tlsListener) failed(g *guest, err error) {
 	if l.ctx.Err() != nil {
 		return
 	}
@@ -238,6 +199,6 @@ func (l *tlsListener) failed(p pendingConn, err error) {
 	}
 	l.mu.Unlock()
 	if isDue {
-		s.log.Warn("a TLS handshake has failed", "from", p.RemoteAddr().String(), "err", err)
+		s.log.Warn("a TLS handshake has failed", "from", g.RemoteAddr().String(), "err", err)
 	}
 }

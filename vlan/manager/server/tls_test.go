@@ -323,7 +323,7 @@ func TestListenRefuses(t *testing.T) {
 		{"tcp", "0.0.0.0:0", &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.VerifyClientCertIfGiven}, "TLS without client certificates"},
 		{"tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert}, "TLS without client certificates"},
 		{"unix", filepath.Join(t.TempDir(), "s"), &tls.Config{}, "TLS is for TCP"},
-		{"unix", n.Socket, nil, "another manager answers there"},
+		{"unix", n.Socket, nil, "another process listens there"},
 		{"unix", file, nil, "there is a file of that name that is no socket"},
 		{"udp", "127.0.0.1:0", nil, `network "udp" (want unix or tcp)`},
 	} {
@@ -384,7 +384,7 @@ func TestABusySocketIsNotRemoved(t *testing.T) {
 		defer c.Close()
 	}
 	n := managertest.Start(t, 0, nil, t.TempDir())
-	if _, err := n.Listen("unix", path, nil); err == nil || !strings.Contains(err.Error(), "another manager") {
+	if _, err := n.Listen("unix", path, nil); err == nil || !strings.Contains(err.Error(), "does another process listen there?") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(path); err != nil {

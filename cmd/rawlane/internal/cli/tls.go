@@ -20,13 +20,24 @@ func (t *TLSFiles) Register(f *pflag.FlagSet, whose string) {
 	f.StringVar(&t.ca, "tls-ca", "", "file of the CA "+whose)
 }
 
-// Reloading returns the configuration of a manager, or nil without flags, and a function that has
-// it use the files as they are by then, for the connections that come after. With an error of that
-// function the old ones stay in use.
+// Given reports whether there are flags. The error is a misuse: some are missing.
+func (t *TLSFiles) Given() (bool, error) {
+	if *t == (TLSFiles{}) {
+		return false, nil
+	}
+	if t.cert == "" || t.key == "" || t.ca == "" {
+		return false, Misuse("TLS wants all of --tls-cert, --tls-key and --tls-ca: both ends prove who they are")
+	}
+	return true, nil
+}
+
+// Reloading returns the configuration of a manager and a function that has it use the files as they
+// are by then, for the connections that come after; both are nil without flags. With an error of
+// that function the old ones stay in use.
 func (t *TLSFiles) Reloading() (config *tls.Config, reload func() error, err error) {
 	first, err := t.Config()
 	if err != nil || first == nil {
-		return nil, func() error { return nil }, err
+		return nil, nil, err
 	}
 	var latest atomic.Pointer[tls.Config]
 	latest.Store(first)
@@ -44,12 +55,8 @@ func (t *TLSFiles) Reloading() (config *tls.Config, reload func() error, err err
 // Config returns the configuration of either end, a manager or its client; nil without flags. Each
 // asks the other for a certificate that the CA has signed.
 func (t *TLSFiles) Config() (*tls.Config, error) {
-	if *t == (TLSFiles{}) {
-		return nil, nil
-	}
-	if t.cert == "" || t.key == "" || t.ca == "" {
-		return nil, Misuse("TLS wants all of --tls-cert, --tls-key and --tls-ca: " +
-			"both ends prove who they are")
+	if given, err := t.Given(); !given {
+		return nil, err
 	}
 	cert, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {

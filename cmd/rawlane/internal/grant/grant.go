@@ -55,6 +55,11 @@ SIGHUP reads the file anew; what was granted stays. Each grant and refusal is a 
 
 func (g *grantVerb) run(cmd *cobra.Command, _ []string) error {
 	if g.check != "" {
+		for _, other := range []string{"rules", "socket", "json"} {
+			if cmd.Flags().Changed(other) {
+				return cli.Misuse("--check and --%s: want one of the two (--check FILE starts no service)", other)
+			}
+		}
 		r, err := server.ReadRules(g.check)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -35,12 +36,14 @@ type guard struct {
 	keyFile string
 	self    transport.MAC
 	log     *slog.Logger
+	pause   time.Duration // before the next try
 }
 
-// run watches until the context ends. A plan that cannot be watched, as while the interface is
-// down, is tried again: the manager does its other work all the same.
+// run watches until the context ends. A plan that cannot be watched, as while the interface is down
+// or was removed, is tried again: the manager does its other work all the same.
 func (g *guard) run(ctx context.Context) {
-	for pause := guardInterval; ctx.Err() == nil; {
+	g.pause = guardInterval
+	for ctx.Err() == nil {
 		p := g.server.Plan()
 		if p == nil {
 			g.server.ShowFailover(nil)
@@ -49,13 +52,12 @@ func (g *guard) run(ctx context.Context) {
 		}
 		err := g.watch(ctx, p)
 		if err == nil {
-			pause = guardInterval
 			continue
 		}
-		g.log.Error("failover cannot watch the plan", "err", err, "again in", pause)
+		g.log.Error("failover cannot watch the plan", "err", err, "again in", g.pause)
 		g.server.ShowFailover(func() api.Failover { return api.Failover{Error: err.Error()} })
-		g.awaitOtherFor(ctx, p, pause)
-		pause = min(2*pause, guardRetryMax)
+		g.awaitOtherFor(ctx, p, g.pause)
+		g.pause = min(2*g.pause, guardRetryMax)
 	}
 }
 
@@ -63,17 +65,24 @@ func (g *guard) run(ctx context.Context) {
 func (g *guard) awaitOtherFor(ctx context.Context, p *plan.Plan, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	g.awaitOther(ctx, p)
+	_ = g.awaitOther(ctx, p, nil)
 }
 
-// awaitOther waits until the manager's plan is of another network than p, or the context ends.
-func (g *guard) awaitOther(ctx context.Context, p *plan.Plan) {
+// awaitOther waits until the manager's plan is of another network than p, or the context ends, or
+// the interface of the endpoint, if there is one, is gone: then that is the error.
+func (g *guard) awaitOther(ctx context.Context, p *plan.Plan, ep *mcd.Endpoint) error {
 	for ctx.Err() == nil {
 		if now := g.server.Plan(); now != nil && !sameNetwork(now, p) {
-			return
+			return nil
+		}
+		if ep != nil {
+			if err := ep.LinkErr(0); errors.Is(err, transport.ErrNoInterface) {
+				return err
+			}
 		}
 		sleep(ctx, guardInterval)
 	}
+	return nil
 }
 
 // sleep returns after a while, or when the context ends.
@@ -93,14 +102,14 @@ func sameNetwork(a, b *plan.Plan) bool {
 
 // watch watches a plan's paths until the manager has a plan of another network. Then it takes its
 // overrides back: the next watch begins with the preferred routes. When the context ends they stay
-// until the manager ends.
+// until the manager ends, and when the interface is removed until the next watch takes them up.
 func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
 		g.log.Warn("failover has nothing to choose from", "listed", ok, "vids", len(p.VIDs))
 		g.server.ShowFailover(nil) // an error was that of the plan before
-		g.awaitOther(ctx, p)
-		return nil
+		g.pause = guardInterval
+		return g.awaitOther(ctx, p, nil)
 	}
 	var nodes []mcd.Node
 	for k, s := range p.Nodes {
@@ -129,13 +138,14 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(vids))
-	g.awaitOther(ctx, p)
+	g.pause = guardInterval
+	err = g.awaitOther(ctx, p, ep)
 	_ = d.Close() // nothing depends on it any more
 	_ = ep.Close()
-	if ctx.Err() == nil {
+	if err == nil && ctx.Err() == nil {
 		_ = d.Restore() // the manager's routes can always be restored
 	}
-	return nil
+	return err
 }
 
 // watched returns the VIDs of a plan that are watched: all, or of more than a failover can watch

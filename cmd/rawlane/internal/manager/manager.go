@@ -79,7 +79,32 @@ reads these files again. Scrapers need no certificate: give them --listen-read-o
 	return cmd
 }
 
+// check refuses flags that cannot be meant together.
+func (m *managerVerb) check(cmd *cobra.Command) error {
+	hasTLS, err := m.tls.Given()
+	switch {
+	case err != nil:
+		return err
+	case m.mac != "" && m.nic != "":
+		return cli.Misuse("--mac and --interface: want one of the two")
+	case m.socket == "" && m.listen == "":
+		return cli.Misuse("neither --socket nor --listen: no client could reach it")
+	case m.failover && m.mac != "":
+		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
+	case hasTLS && m.listen == "":
+		return cli.Misuse("--tls-cert, --tls-key and --tls-ca are for --listen: a Unix socket has its file's mode")
+	case m.discardState && m.state == "":
+		return cli.Misuse("--discard-state: of which file? (give --state)")
+	case cmd.Flags().Changed("key-file") && m.keyFile != "" && !m.failover:
+		return cli.Misuse("--key-file authenticates a failover's probes: give --failover, too")
+	}
+	return nil
+}
+
 func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
+	if err := m.check(cmd); err != nil {
+		return err
+	}
 	cfg, err := m.config(cmd)
 	if err != nil {
 		return err
@@ -87,12 +112,6 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	config, reload, err := m.tls.Reloading()
 	if err != nil {
 		return err
-	}
-	if m.socket == "" && m.listen == "" {
-		return cli.Misuse("neither --socket nor --listen: no client could reach it")
-	}
-	if m.failover && cfg.Interface == "" {
-		return cli.Misuse("--failover: by which interface? (give --interface in place of --mac)")
 	}
 	if err := launch.CheckKeyFile(m.keyFile); err != nil {
 		return err
@@ -132,9 +151,6 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		}
 	}
 	if m.mac != "" {
-		if m.nic != "" {
-			return cfg, cli.Misuse("--mac and --interface: want one of the two")
-		}
 		if cfg.MAC, err = transport.ParseMAC(m.mac); err != nil {
 			return cfg, cli.Misuse("--mac: %v", err)
 		}
@@ -194,13 +210,18 @@ func IsAsked(args []string) bool {
 	return verb >= 0 && args[verb] == "manager"
 }
 
-// reloadOn reads the certificates again at each signal, until ctx ends.
+// reloadOn reads the certificates again at each signal, until ctx ends. reload is nil where there
+// are none.
 func reloadOn(ctx context.Context, signals <-chan os.Signal, reload func() error, log *slog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-signals:
+		}
+		if reload == nil {
+			log.Info("SIGHUP: nothing to read again without --tls-cert (a plan is changed by rawlane route apply)")
+			continue
 		}
 		if err := reload(); err != nil {
 			log.Error("the certificates could not be read again; the old ones stay in use", "err", err)

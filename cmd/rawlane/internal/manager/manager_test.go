@@ -181,6 +181,31 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	})
 }
 
+// Without certificates a SIGHUP reads nothing, and the log does not say otherwise.
+func TestHangupWithoutCertificates(t *testing.T) {
+	_, reload, err := new(cli.TLSFiles).Reloading()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		signals := make(chan os.Signal, 1)
+		var log strings.Builder
+		ended := make(chan struct{})
+		go func() {
+			reloadOn(ctx, signals, reload, slog.New(slog.NewTextHandler(&log, nil)))
+			close(ended)
+		}()
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		cancel()
+		<-ended
+		if !strings.Contains(log.String(), "nothing to read again") || strings.Contains(log.String(), "were read") {
+			t.Errorf("%s", log.String())
+		}
+	})
+}
+
 func TestCertificateFilesThatChange(t *testing.T) {
 	cert, key := certificate(t)
 	var files cli.TLSFiles
@@ -374,4 +399,14 @@ func plan1(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// Who asks for nothing else has a manager on the Unix socket alone, which is for one group, and
+// whose kernel tells who asks. Loopback TCP, open to all users of the machine, is asked for.
+func TestDefaultListensOnTheSocketAlone(t *testing.T) {
+	for name, want := range map[string]string{"socket": "/run/rawlane/manager.sock", "listen": "", "listen-read-only": ""} {
+		if got := NewCommand().Flags().Lookup(name).DefValue; got != want {
+			t.Errorf("--%s is %q, want %q", name, got, want)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,6 +115,13 @@ func (m *managerFlags) askAll(f func([]*manager.Client) error) error {
 }
 
 func (m *managerFlags) ask(addrs []manager.Addr, f func([]*manager.Client) error) error {
+	given, err := m.tls.Given()
+	if err != nil {
+		return err
+	}
+	if given && !slices.ContainsFunc(addrs, func(a manager.Addr) bool { return a.Network == "tcp" }) {
+		return cli.Misuse("--tls-cert, --tls-key and --tls-ca are for TCP: a Unix socket has its file's mode")
+	}
 	config, err := m.tls.Config()
 	if err != nil {
 		return err

@@ -177,22 +177,30 @@ type printer struct {
 	failed     func(err error) // called when a line cannot be written
 }
 
+// maxLine bounds a line, in bytes: a longer one is printed as several.
+const maxLine = 64 << 10
+
 // lineWriter writes whole lines, each after a prefix.
 type lineWriter struct {
 	prefix  string
 	out     io.Writer
 	printer *printer
-	rest    []byte // of a line that has not ended
+	rest    []byte // of a line that has not ended: less than maxLine
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
 	w.rest = append(w.rest, b...)
 	for {
-		end := bytes.IndexByte(w.rest, '\n')
+		end := bytes.IndexByte(w.rest[:min(len(w.rest), maxLine)], '\n')
+		line := w.rest[:end+1]
 		if end < 0 {
-			return len(b), nil
+			if len(w.rest) < maxLine {
+				return len(b), nil
+			}
+			end = maxLine - 1
+			line = append(w.rest[:maxLine:maxLine], '\n')
 		}
-		if err := w.line(w.rest[:end+1]); err != nil {
+		if err := w.line(line); err != nil {
 			return 0, err
 		}
 		w.rest = w.rest[end+1:]

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,42 +57,45 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// wrongRequests are refused, and why.
+var wrongRequests = map[string]string{
+	"":                                    "not understood",
+	"x":                                   "not understood",
+	"[]":                                  "not understood",
+	`{"do":"open","interface":1}`:         "not understood",
+	`{"do":"open","interface":"eth0"} {}`: "more than one object",
+	`{"do":"open","interface":"eth0"}x`:   "more than one object",
+	`{"do":"open","interface":"eth0","more":1}`:                          `unknown field "more"`,
+	`{"do":"close","interface":"eth0"}`:                                  `do "close" (want open, lock or unlock)`,
+	`{"interface":"eth0"}`:                                               `do ""`,
+	`{"do":"open"}`:                                                      `interface "" (want the name`,
+	`{"do":"open","interface":"abcdefghijklmnop"}`:                       "interface",
+	`{"do":"open","interface":"."}`:                                      "interface",
+	`{"do":"open","interface":".."}`:                                     "interface",
+	`{"do":"open","interface":"a b"}`:                                    "interface",
+	`{"do":"open","interface":"a\nb"}`:                                   "interface",
+	`{"do":"open","interface":"a/b"}`:                                    "interface",
+	`{"do":"open","interface":"a:b"}`:                                    "interface",
+	`{"do":"open","interface":"a\u007fb"}`:                               "interface",
+	`{"do":"open","interface":"ä"}`:                                      "interface",
+	`{"do":"open","interface":"eth0","ether_type":65535}`:                "for one EtherType",
+	`{"do":"open","interface":"eth0","ether_type":65536}`:                "not understood",
+	`{"do":"open","interface":"eth0","port":1}`:                          "port: is for lock",
+	`{"do":"open","interface":"eth0","slots":64}`:                        "slots 64: out of range",
+	`{"do":"open","interface":"eth0","ring":true,"slots":1}`:             "slots 1: out of range",
+	`{"do":"open","interface":"eth0","ring":true,"slots":-2}`:            "slots -2: out of range",
+	`{"do":"open","interface":"eth0","ring":true,"slots":65537}`:         "slots 65537: out of range",
+	`{"do":"lock","interface":"eth0","port":1}`:                          "want a cluster",
+	`{"do":"unlock","interface":"eth0","port":1}`:                        "want a cluster",
+	`{"do":"lock","interface":"eth0","cluster":1,"ring":true}`:           "no ring",
+	`{"do":"lock","interface":"eth0","cluster":1,"slots":64}`:            "no ring",
+	`{"do":"lock","interface":"eth0","cluster":4294967296}`:              "not understood",
+	`{"do":"lock","interface":"eth0","cluster":1,"port":256}`:            "not understood",
+	`{"do":"open","interface":"eth0"}` + strings.Repeat(" ", MaxMessage): "longer than 8192 bytes",
+}
+
 func TestParseRequestRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                    "not understood",
-		"x":                                   "not understood",
-		"[]":                                  "not understood",
-		`{"do":"open","interface":1}`:         "not understood",
-		`{"do":"open","interface":"eth0"} {}`: "more than one object",
-		`{"do":"open","interface":"eth0"}x`:   "more than one object",
-		`{"do":"open","interface":"eth0","more":1}`:                          `unknown field "more"`,
-		`{"do":"close","interface":"eth0"}`:                                  `do "close" (want open, lock or unlock)`,
-		`{"interface":"eth0"}`:                                               `do ""`,
-		`{"do":"open"}`:                                                      `interface "" (want the name`,
-		`{"do":"open","interface":"abcdefghijklmnop"}`:                       "interface",
-		`{"do":"open","interface":"."}`:                                      "interface",
-		`{"do":"open","interface":".."}`:                                     "interface",
-		`{"do":"open","interface":"a b"}`:                                    "interface",
-		`{"do":"open","interface":"a\nb"}`:                                   "interface",
-		`{"do":"open","interface":"a/b"}`:                                    "interface",
-		`{"do":"open","interface":"a:b"}`:                                    "interface",
-		`{"do":"open","interface":"a\u007fb"}`:                               "interface",
-		`{"do":"open","interface":"ä"}`:                                      "interface",
-		`{"do":"open","interface":"eth0","ether_type":65535}`:                "for one EtherType",
-		`{"do":"open","interface":"eth0","ether_type":65536}`:                "not understood",
-		`{"do":"open","interface":"eth0","port":1}`:                          "port: is for lock",
-		`{"do":"open","interface":"eth0","slots":64}`:                        "slots 64: out of range",
-		`{"do":"open","interface":"eth0","ring":true,"slots":1}`:             "slots 1: out of range",
-		`{"do":"open","interface":"eth0","ring":true,"slots":-2}`:            "slots -2: out of range",
-		`{"do":"open","interface":"eth0","ring":true,"slots":65537}`:         "slots 65537: out of range",
-		`{"do":"lock","interface":"eth0","port":1}`:                          "want a cluster",
-		`{"do":"unlock","interface":"eth0","port":1}`:                        "want a cluster",
-		`{"do":"lock","interface":"eth0","cluster":1,"ring":true}`:           "no ring",
-		`{"do":"lock","interface":"eth0","cluster":1,"slots":64}`:            "no ring",
-		`{"do":"lock","interface":"eth0","cluster":4294967296}`:              "not understood",
-		`{"do":"lock","interface":"eth0","cluster":1,"port":256}`:            "not understood",
-		`{"do":"open","interface":"eth0"}` + strings.Repeat(" ", MaxMessage): "longer than 8192 bytes",
-	} {
+	for text, want := range wrongRequests {
 		if _, err := ParseRequest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: %v, want %s", text, err, want)
 		}
@@ -116,6 +121,10 @@ func TestParseReply(t *testing.T) {
 func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte(`{"do":"open","interface":"eth0","ether_type":34997,"ring":true,"slots":64,"cluster":7}`))
 	f.Add([]byte(`{"do":"lock","interface":"eth0","cluster":0,"port":9}`))
+	f.Add([]byte(`{"do":"open","interface":"eth0"}`))
+	for _, text := range slices.Sorted(maps.Keys(wrongRequests)) {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := ParseRequest(b)
 		if err != nil {
@@ -127,6 +136,31 @@ func FuzzParseRequest(f *testing.F) {
 		}
 		if strings.ContainsAny(r.Interface, " \n\"/") || r.Slots < 0 || r.Slots > MaxSlots || r.Do != Open && r.Cluster == nil {
 			t.Errorf("%q is taken for %+v", b, r)
+		}
+	})
+}
+
+// Any bytes of a service, which need not be ours, are a reply that goes over again, or an error.
+func FuzzParseReply(f *testing.F) {
+	for _, text := range []string{
+		`{}`, `{"error":{"cause":"port_locked","text":"x","pid":5}}`, `{"opened":{}}`, `{"open":{"mac":"x"}}`, `{}{}`, ``,
+		`{"open":{"interface":"eth0","index":3,"mtu":1500,"mac":"02:00:00:00:00:01","ether_type":34997,"filters_vlans":true,` +
+			`"tx_queues":4,"namespace":"77","slot_size":2048,"slots":64}}`,
+		strings.Repeat(" ", MaxMessage+1),
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := ParseReply(b)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "a reply that is none: ") {
+				t.Error(err)
+			}
+			return
+		}
+		again, err := ParseReply(Append(nil, r))
+		if err != nil || !bytes.Equal(Append(nil, again), Append(nil, r)) {
+			t.Errorf("%q became %+v, and then %+v, %v", b, r, again, err)
 		}
 	})
 }

@@ -26,11 +26,16 @@ const (
 // DefaultLimit counts where no line sets another one.
 var DefaultLimit = Limit{Links: 16, Memory: 64 << 20}
 
+// DefaultTotal counts where no line sets another one. The memory of rings is the kernel's, and is
+// neither swapped nor counted to anybody.
+var DefaultTotal = Limit{Links: 4096, Memory: 1 << 30}
+
 // Subjects of a line.
 const (
 	kindUser  = "user"
 	kindGroup = "group"
 	kindAny   = "any"
+	kindTotal = "total" // of a limit alone: all users together
 )
 
 // Lookup finds the number of a user's or group's name.
@@ -140,9 +145,11 @@ func (p *parser) allowance() (a allowance, err error) {
 	return a, p.end()
 }
 
-// restriction reads WHO links N memory SIZE.
+// restriction reads WHO links N memory SIZE, or the same of the total.
 func (p *parser) restriction() (l restriction, err error) {
-	if l.who, err = p.who(); err != nil {
+	if len(p.words) > 0 && p.words[0] == kindTotal {
+		l.kind = p.next()
+	} else if l.who, err = p.who(); err != nil {
 		return l, err
 	}
 	links, err := p.value("links")

@@ -6,6 +6,7 @@
 //	allow user bob      interface any        cluster any    ports any           ethertype 0x88b6
 //	limit group hpc     links 8              memory 64M
 //	limit any           links 4              memory 16M
+//	limit total         links 500            memory 512M
 package rules
 
 import (
@@ -61,7 +62,7 @@ type Peer struct {
 
 // who is the subject of a line.
 type who struct {
-	kind string // user, group or any
+	kind string // user, group, any or, of a limit, total
 	name string // as in the file
 	id   uint32
 }
@@ -73,7 +74,7 @@ func (w who) covers(p Peer) bool {
 	case kindGroup:
 		return slices.Contains(p.Groups, w.id)
 	}
-	return true
+	return w.kind == kindAny
 }
 
 // allowance is an allow line.
@@ -153,6 +154,16 @@ func (r *Rules) Limit(p Peer) Limit {
 	return found
 }
 
+// Total returns what all users together may have.
+func (r *Rules) Total() Limit {
+	for _, l := range r.limits {
+		if l.kind == kindTotal {
+			return l.Limit
+		}
+	}
+	return DefaultTotal
+}
+
 var ranks = map[string]int{kindAny: 1, kindGroup: 2, kindUser: 3}
 
 // GroupsOn returns the groups whose members may use an interface.
@@ -186,8 +197,8 @@ func (r *Rules) String() string {
 func (w who) same(o who) bool { return w.kind == o.kind && w.id == o.id }
 
 func (w who) String() string {
-	if w.kind == kindAny {
-		return kindAny
+	if w.kind == kindAny || w.kind == kindTotal {
+		return w.kind
 	}
 	return w.kind + " " + w.name
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -140,60 +141,90 @@ limit user bob   links 0   memory 5
 	}
 }
 
+// The limit of all users together is nobody's own, whatever else the file limits.
+func TestTotal(t *testing.T) {
+	if got := parse(t, "limit any links 1 memory 1").Total(); got != DefaultTotal || got.Links != 4096 || got.Memory != 1<<30 {
+		t.Errorf("no line: %+v, want the default", got)
+	}
+	for _, text := range []string{
+		"limit total links 7 memory 9M\n", "limit total links 7 memory 9M\nlimit any links 2 memory 3\n", "limit any links 2 memory 3\nlimit total links 7 memory 9M\n",
+	} {
+		r := parse(t, text)
+		want := DefaultLimit
+		if strings.Contains(text, "any") {
+			want = Limit{2, 3}
+		}
+		if got := r.Total(); got != (Limit{7, 9 << 20}) || r.Limit(alice) != want {
+			t.Errorf("%s: %+v together, and %+v for one, want %+v", text, got, r.Limit(alice), want)
+		}
+		if again := parse(t, r.String()); again.Total() != r.Total() || again.String() != r.String() {
+			t.Errorf("%s is printed as %s", text, r)
+		}
+	}
+}
+
+const good = "allow user alice interface eth0 cluster 7 ports 9"
+
+// wrongLines are lines that are refused, and why.
+var wrongLines = map[string]string{
+	"deny user alice": `"deny": want allow or limit`,
+	"allow":           `"": want user NAME, group NAME or any`,
+	"allow alice interface eth0 cluster 7 ports 9": `"alice": want user NAME, group NAME or any`,
+	"allow user":  "user: no name",
+	"allow group": "group: no name",
+	"allow user carol interface eth0 cluster 7 ports 9":          "user carol: unknown",
+	"allow group alice interface eth0 cluster 7 ports 9":         "group alice: unknown",
+	"allow user -1 interface eth0 cluster 7 ports 9":             "user -1: unknown",
+	"allow user 4294967296 interface eth0 cluster 7 ports 9":     "user 4294967296: unknown",
+	"allow user alice cluster 7 ports 9":                         `"cluster": want interface here`,
+	"allow user alice interface":                                 "interface: no value",
+	"allow user alice interface eth0,":                           `interface "eth0,": want names`,
+	"allow user alice interface any,eth0 cluster 7 ports 9":      `interface "any,eth0": want names`,
+	"allow user alice interface eth* cluster 7 ports 9":          `interface "eth*": want names`,
+	"allow user alice interface a/b cluster 7 ports 9":           `interface "a/b": want names`,
+	"allow user alice interface a:b cluster 7 ports 9":           `interface "a:b": want names`,
+	"allow user alice interface abcdefghijklmnop cluster 7":      `interface "abcdefghijklmnop": want names`,
+	"allow user alice interface eth0 ports 9":                    `"ports": want cluster here`,
+	"allow user alice interface eth0 cluster x ports 9":          `cluster "x": want any, or numbers and ranges`,
+	"allow user alice interface eth0 cluster 1-x ports 9":        `cluster "1-x": want any, or numbers`,
+	"allow user alice interface eth0 cluster -1 ports 9":         `cluster "-1": want any, or numbers`,
+	"allow user alice interface eth0 cluster 9-8 ports 9":        `cluster "9-8": want any, or numbers`,
+	"allow user alice interface eth0 cluster 4294967296 ports 9": `cluster "4294967296": want any, or numbers and ranges (0-9,20) up to 4294967295`,
+	"allow user alice interface eth0 cluster 7 ports 256":        `ports "256": want any, or numbers and ranges (0-9,20) up to 255`,
+	"allow user alice interface eth0 cluster 7 ports 1,,2":       `ports "": want any, or numbers`,
+	"allow user alice interface eth0 cluster 7":                  `"": want ports here`,
+	good + " x":                 `"x": want ethertype here`,
+	good + " ethertype":         "ethertype: no value",
+	good + " ethertype 0x5ff":   `ethertype "0x5ff": want a number, 0x0600 to 0xfffe`,
+	good + " ethertype 0xffff":  `ethertype "0xffff": want a number`,
+	good + " ethertype 0x10000": `ethertype "0x10000": want a number`,
+	good + " ethertype 0x0800":  "ethertype 0x0800: is of IP, ARP or VLAN tags",
+	good + " ethertype 0x0806":  "is of IP, ARP or VLAN tags",
+	good + " ethertype 0x86dd":  "is of IP, ARP or VLAN tags",
+	good + " ethertype 0x8100":  "is of IP, ARP or VLAN tags",
+	good + " ethertype 0x88a8":  "is of IP, ARP or VLAN tags",
+	good + " ethertype 0x600 x": `"x": want the end of the line`,
+	"allow user alice interface eth0 cluster 7 ports " + list(17): "ports: 17 numbers and ranges (at most 16 on a line)",
+	"allow total interface eth0 cluster 7 ports 9":                `"total": want user NAME, group NAME or any`,
+	"limit total":                         `"": want links here`,
+	"limit total memory 1":                `"memory": want links here`,
+	"limit":                               `"": want user NAME, group NAME or any`,
+	"limit alice links 1 memory 1":        `"alice": want user NAME`,
+	"limit any memory 1":                  `"memory": want links here`,
+	"limit any links x memory 1":          `links "x": want a number, 0 to 65535`,
+	"limit any links 65536 memory 1":      `links "65536": want a number`,
+	"limit any links 1 x":                 `"x": want memory here`,
+	"limit any links 1 memory":            "memory: no value",
+	"limit any links 1 memory 1T":         `memory "1T": want bytes`,
+	"limit any links 1 memory M":          `memory "M": want bytes`,
+	"limit any links 1 memory -1":         `memory "-1": want bytes`,
+	"limit any links 1 memory 4294967296": `memory "4294967296": want bytes`,
+	"limit any links 1 memory 1 x":        `"x": want the end of the line`,
+}
+
 // Each wrong line is told with its number, what stands there, and what is wanted.
 func TestParseRefuses(t *testing.T) {
-	const good = "allow user alice interface eth0 cluster 7 ports 9"
-	for line, want := range map[string]string{
-		"deny user alice": `"deny": want allow or limit`,
-		"allow":           `"": want user NAME, group NAME or any`,
-		"allow alice interface eth0 cluster 7 ports 9": `"alice": want user NAME, group NAME or any`,
-		"allow user":  "user: no name",
-		"allow group": "group: no name",
-		"allow user carol interface eth0 cluster 7 ports 9":          "user carol: unknown",
-		"allow group alice interface eth0 cluster 7 ports 9":         "group alice: unknown",
-		"allow user -1 interface eth0 cluster 7 ports 9":             "user -1: unknown",
-		"allow user 4294967296 interface eth0 cluster 7 ports 9":     "user 4294967296: unknown",
-		"allow user alice cluster 7 ports 9":                         `"cluster": want interface here`,
-		"allow user alice interface":                                 "interface: no value",
-		"allow user alice interface eth0,":                           `interface "eth0,": want names`,
-		"allow user alice interface any,eth0 cluster 7 ports 9":      `interface "any,eth0": want names`,
-		"allow user alice interface eth* cluster 7 ports 9":          `interface "eth*": want names`,
-		"allow user alice interface a/b cluster 7 ports 9":           `interface "a/b": want names`,
-		"allow user alice interface a:b cluster 7 ports 9":           `interface "a:b": want names`,
-		"allow user alice interface abcdefghijklmnop cluster 7":      `interface "abcdefghijklmnop": want names`,
-		"allow user alice interface eth0 ports 9":                    `"ports": want cluster here`,
-		"allow user alice interface eth0 cluster x ports 9":          `cluster "x": want any, or numbers and ranges`,
-		"allow user alice interface eth0 cluster 1-x ports 9":        `cluster "1-x": want any, or numbers`,
-		"allow user alice interface eth0 cluster -1 ports 9":         `cluster "-1": want any, or numbers`,
-		"allow user alice interface eth0 cluster 9-8 ports 9":        `cluster "9-8": want any, or numbers`,
-		"allow user alice interface eth0 cluster 4294967296 ports 9": `cluster "4294967296": want any, or numbers and ranges (0-9,20) up to 4294967295`,
-		"allow user alice interface eth0 cluster 7 ports 256":        `ports "256": want any, or numbers and ranges (0-9,20) up to 255`,
-		"allow user alice interface eth0 cluster 7 ports 1,,2":       `ports "": want any, or numbers`,
-		"allow user alice interface eth0 cluster 7":                  `"": want ports here`,
-		good + " x":                 `"x": want ethertype here`,
-		good + " ethertype":         "ethertype: no value",
-		good + " ethertype 0x5ff":   `ethertype "0x5ff": want a number, 0x0600 to 0xfffe`,
-		good + " ethertype 0xffff":  `ethertype "0xffff": want a number`,
-		good + " ethertype 0x10000": `ethertype "0x10000": want a number`,
-		good + " ethertype 0x0800":  "ethertype 0x0800: is of IP, ARP or VLAN tags",
-		good + " ethertype 0x0806":  "is of IP, ARP or VLAN tags",
-		good + " ethertype 0x86dd":  "is of IP, ARP or VLAN tags",
-		good + " ethertype 0x8100":  "is of IP, ARP or VLAN tags",
-		good + " ethertype 0x88a8":  "is of IP, ARP or VLAN tags",
-		good + " ethertype 0x600 x": `"x": want the end of the line`,
-		"allow user alice interface eth0 cluster 7 ports " + list(17): "ports: 17 numbers and ranges (at most 16 on a line)",
-		"limit alice links 1 memory 1":                                `"alice": want user NAME`,
-		"limit any memory 1":                                          `"memory": want links here`,
-		"limit any links x memory 1":                                  `links "x": want a number, 0 to 65535`,
-		"limit any links 65536 memory 1":                              `links "65536": want a number`,
-		"limit any links 1 x":                                         `"x": want memory here`,
-		"limit any links 1 memory":                                    "memory: no value",
-		"limit any links 1 memory 1T":                                 `memory "1T": want bytes`,
-		"limit any links 1 memory M":                                  `memory "M": want bytes`,
-		"limit any links 1 memory -1":                                 `memory "-1": want bytes`,
-		"limit any links 1 memory 4294967296":                         `memory "4294967296": want bytes`,
-		"limit any links 1 memory 1 x":                                `"x": want the end of the line`,
-	} {
+	for line, want := range wrongLines {
 		_, err := Parse("grants", []byte("\n"+good+"\n"+line+"\n"), names)
 		if err == nil || !strings.HasPrefix(err.Error(), "grants:3: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want grants:3: … %s", line, err, want)
@@ -223,22 +254,25 @@ func list(n int) string {
 	return strings.Join(items, ",")
 }
 
+// rightLines are lines at the bounds, and how they are printed.
+var rightLines = map[string]string{
+	"allow any interface abcdefghijklmno cluster 0 ports 0":                     "allow any interface abcdefghijklmno cluster 0 ports 0 ethertype 0x88b5\n",
+	"allow any interface any cluster 4294967295 ports 255 ethertype 0x600":      "allow any interface any cluster 4294967295 ports 255 ethertype 0x0600\n",
+	"allow any interface any cluster 0-4294967295 ports 0-255 ethertype 0xfffe": "allow any interface any cluster any ports any ethertype 0xfffe\n",
+	"allow any interface any cluster 1 ports " + list(16):                       "allow any interface any cluster 1 ports " + list(16) + " ethertype 0x88b5\n",
+	"allow any interface any cluster 1 ports 9,8,3-4,5,1-3,11-11":               "allow any interface any cluster 1 ports 1-5,8-9,11 ethertype 0x88b5\n",
+	"allow any interface any cluster 1 ports 200-255,0-10,5-250":                "allow any interface any cluster 1 ports any ethertype 0x88b5\n",
+	"allow any interface any cluster 1-9,3-5,11 ports 7":                        "allow any interface any cluster 1-9 ports 7 ethertype 0x88b5\nallow any interface any cluster 11 ports 7 ethertype 0x88b5\n",
+	"limit user bob links 65535 memory 4294967295":                              "limit user bob links 65535 memory 4294967295\n",
+	"limit group 7 links 0 memory 3G":                                           "limit group 7 links 0 memory 3221225472\n",
+	"limit any links 1 memory 2M# so":                                           "limit any links 1 memory 2097152\n",
+	"limit any links 1 memory 3K":                                               "limit any links 1 memory 3072\n",
+	"# nothing":                                                                 "",
+}
+
 // What is at the bounds is taken.
 func TestParseTakes(t *testing.T) {
-	for line, want := range map[string]string{
-		"allow any interface abcdefghijklmno cluster 0 ports 0":                     "allow any interface abcdefghijklmno cluster 0 ports 0 ethertype 0x88b5\n",
-		"allow any interface any cluster 4294967295 ports 255 ethertype 0x600":      "allow any interface any cluster 4294967295 ports 255 ethertype 0x0600\n",
-		"allow any interface any cluster 0-4294967295 ports 0-255 ethertype 0xfffe": "allow any interface any cluster any ports any ethertype 0xfffe\n",
-		"allow any interface any cluster 1 ports " + list(16):                       "allow any interface any cluster 1 ports " + list(16) + " ethertype 0x88b5\n",
-		"allow any interface any cluster 1 ports 9,8,3-4,5,1-3,11-11":               "allow any interface any cluster 1 ports 1-5,8-9,11 ethertype 0x88b5\n",
-		"allow any interface any cluster 1 ports 200-255,0-10,5-250":                "allow any interface any cluster 1 ports any ethertype 0x88b5\n",
-		"allow any interface any cluster 1-9,3-5,11 ports 7":                        "allow any interface any cluster 1-9 ports 7 ethertype 0x88b5\nallow any interface any cluster 11 ports 7 ethertype 0x88b5\n",
-		"limit user bob links 65535 memory 4294967295":                              "limit user bob links 65535 memory 4294967295\n",
-		"limit group 7 links 0 memory 3G":                                           "limit group 7 links 0 memory 3221225472\n",
-		"limit any links 1 memory 2M# so":                                           "limit any links 1 memory 2097152\n",
-		"limit any links 1 memory 3K":                                               "limit any links 1 memory 3072\n",
-		"# nothing":                                                                 "",
-	} {
+	for line, want := range rightLines {
 		if got := parse(t, line).String(); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
@@ -276,6 +310,15 @@ func TestStringIsARuleFile(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("allow user alice interface eth0 cluster 7 ports 0-99,253-255\nlimit any links 4 memory 16M\n")
 	f.Add("allow group hpc interface any cluster any ports any ethertype 0x88b6 # x\n\n")
+	f.Add("limit any links 1 memory 1\nlimit any links 2 memory 2\n")
+	for _, lines := range []map[string]string{wrongLines, rightLines} {
+		for _, line := range slices.Sorted(maps.Keys(lines)) {
+			f.Add(line)
+		}
+	}
+	if _, err := Parse("grants", make([]byte, MaxFile+1), names); err == nil { // too long to be varied
+		f.Error("a large file is taken")
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Parse("grants", []byte(text), names)
 		if err != nil {

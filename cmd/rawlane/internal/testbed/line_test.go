@@ -1,0 +1,49 @@
+package testbed
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// A program that prints a line without an end takes no more memory for that: what is longer than a
+// line may be is printed as several, and nothing is lost.
+func TestLineWriter(t *testing.T) {
+	var out bytes.Buffer
+	w := &lineWriter{prefix: "[7] ", out: &out, printer: &printer{failed: func(err error) { t.Error(err) }}}
+	write := func(text string) {
+		t.Helper()
+		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
+			t.Fatalf("%d of %d, %v", n, len(text), err)
+		}
+		if len(w.rest) >= maxLine {
+			t.Fatalf("%d bytes are kept", len(w.rest))
+		}
+	}
+	write("one\ntw")
+	write("o\n")
+	write(strings.Repeat("x", maxLine-1))
+	write("\n")
+	if got, want := out.String(), "[7] one\n[7] two\n[7] "+strings.Repeat("x", maxLine-1)+"\n"; got != want {
+		t.Errorf("%d bytes %.40q, want %d", len(got), got, len(want))
+	}
+	out.Reset()
+	const pieces = 100
+	for range pieces {
+		write(strings.Repeat("y", 32<<10))
+	}
+	write("end")
+	w.flush()
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	length := 0
+	for _, line := range lines {
+		text, hasPrefix := strings.CutPrefix(line, "[7] ")
+		if !hasPrefix || len(text) > maxLine {
+			t.Errorf("a line of %d bytes: %.40q", len(line), line)
+		}
+		length += len(text)
+	}
+	if want := pieces*(32<<10) + len("end"); length != want || !strings.HasSuffix(lines[len(lines)-1], "end") {
+		t.Errorf("%d bytes in %d lines, want %d", length, len(lines), want)
+	}
+}

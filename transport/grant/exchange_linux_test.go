@@ -1,0 +1,61 @@
+package grant
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+)
+
+// A context that ends just when the reply comes leaves nothing behind: the connection serves the next
+// exchange.
+func TestExchangeLeavesNoDeadline(t *testing.T) {
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cancels := make(chan context.CancelFunc, 1)
+	go func() { // until the session is closed
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		for b := make([]byte, protocol.MaxMessage); ; {
+			if _, err := c.Read(b); err != nil {
+				return
+			}
+			if _, err := c.Write([]byte("{}")); err != nil {
+				return
+			}
+			select {
+			case cancel := <-cancels:
+				cancel() // once the reply is there
+			default:
+			}
+		}
+	}()
+	s := &session{socket: l.Addr().String()}
+	if err := s.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	r := &protocol.Request{Do: protocol.Open, Interface: "eth0"}
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancels <- cancel
+		_, _, err := s.exchange(ctx, r)
+		cancel()
+		if err != nil { // it ended before the reply was read: the reply is for nobody
+			if _, err := s.conn.Read(make([]byte, protocol.MaxMessage)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := s.exchange(t.Context(), r); err != nil {
+			t.Fatalf("the next exchange: %v", err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package optimize
+
+import "testing"
+
+// Plans are compared by the worst link first, whatever its utilisation; by the cost where the worst
+// links are equal but for rounding; and then by how many pairs change.
+func TestBetter(t *testing.T) {
+	p := &problem{penalty: 1, still: 1e-9}
+	for _, worst := range []float64{1e-6, 1, 1e6} {
+		for _, c := range []struct {
+			what string
+			a, b score
+			want bool
+		}{
+			{"a better worst link at any cost", score{worst * 0.999, 5, 5}, score{worst, 1, 1}, true},
+			{"a worse worst link", score{worst, 1, 1}, score{worst * 0.999, 5, 5}, false},
+			{"the same but for rounding, and less cost", score{worst * (1 + 1e-13), 1, 0}, score{worst, 2, 0}, true},
+			{"the same but for rounding, and more cost", score{worst * (1 - 1e-13), 2, 0}, score{worst, 1, 0}, false},
+			{"changes cost", score{worst, 1, 2}, score{worst, 2, 0}, false},
+			{"fewer changes at one cost", score{worst, 2, 0}, score{worst, 1, 1}, true},
+			{"more changes at one cost", score{worst, 1, 1}, score{worst, 2, 0}, false},
+			{"the same", score{worst, 1, 1}, score{worst, 1, 1}, false},
+		} {
+			if got := p.better(c.a, c.b); got != c.want {
+				t.Errorf("worst %g: %s: %v", worst, c.what, got)
+			}
+		}
+	}
+}
