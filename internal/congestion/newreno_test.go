@@ -38,6 +38,42 @@ func TestNewReno_RFC3465_2_3_SlowStartLimit(t *testing.T) {
 	n := NewNewReno(&c)
 	n.OnAck(10)
 	n.is(t, "one acknowledgement of ten packets", Open, 12, 20)
+	c.SlowStartLimit = 1
+	n = NewNewReno(&c)
+	n.OnAck(10)
+	n.is(t, "the limit of RFC 5681: one packet", Open, 11, 20)
+}
+
+// A window's growth begins anew behind a loss, and each window acknowledged is worth one packet, no
+// matter how it is cut.
+func TestNewReno_RFC3465_2_1_WindowsAreCountedOnce(t *testing.T) {
+	n := NewNewReno(&config)
+	n.OnAck(10)
+	for cwnd := 20; cwnd < 30; cwnd++ {
+		for range cwnd - 1 {
+			n.OnAck(1)
+		}
+		n.is(t, "a packet before the end of a window", Open, cwnd, 20)
+		n.OnAck(1)
+		n.is(t, "a window", Open, cwnd+1, 20)
+	}
+	n.OnAck(29)
+	n.OnLoss(30)
+	n.OnRecovered()
+	n.is(t, "a loss", Open, 15, 15)
+	n.OnAck(14)
+	n.is(t, "what was counted before the loss does not count", Open, 15, 15)
+	n.OnAck(1)
+	n.is(t, "a window behind it", Open, 16, 15)
+	n.OnAck(15)
+	n.OnRTO(16)
+	n.OnRecovered()
+	n.OnAck(7)
+	n.is(t, "slow start", Open, 8, 8)
+	n.OnAck(7)
+	n.is(t, "what was counted before the RTO does not count", Open, 8, 8)
+	n.OnAck(1)
+	n.is(t, "a window behind it", Open, 9, 8)
 }
 
 func TestNewReno_RFC9002_7_3_2_OneReductionForEachRecovery(t *testing.T) {
@@ -89,6 +125,12 @@ func TestNewReno_RFC4015_3_2_SpuriousRTO(t *testing.T) {
 	n.OnLoss(n.Window())
 	n.UndoRTO()
 	n.is(t, "a real loss: no undo", RTORecovery, 1, 5)
+}
+
+func TestDupThresh_RFC5681_3_2(t *testing.T) {
+	if DupThresh != 3 {
+		t.Errorf("%d packets have to overtake one, want 3", DupThresh)
+	}
 }
 
 func TestNewReno_Bounds(t *testing.T) {

@@ -187,6 +187,7 @@ func (s *script) finish() {
 			s.ends[i].write(s.now, Requests, 20)
 			s.ends[i].write(s.now, Replies, 20)
 		}
+		s.settle()
 	}
 	s.pass(5 * time.Second)
 	for i, e := range s.ends {

@@ -26,7 +26,9 @@ func TestHold_ResumeIsTold(t *testing.T) {
 	if a.done() || p.ends[1].c.lanes[Requests].rest == nil {
 		t.Fatal("not held")
 	}
-	release()
+	if release(); !p.ends[1].c.NeedsPump() {
+		t.Error("the lane went on, and there is nothing to tell the sender")
+	}
 	p.settle() // no time passes
 	if c := &a.c.lanes[Requests]; c.una < 2+heldCredit {
 		t.Errorf("after the lane went on, the sender knows of frame %d", c.una)

@@ -208,3 +208,30 @@ func TestIncarnation_ForgedHello(t *testing.T) {
 		t.Errorf("%d restarts", n)
 	}
 }
+
+// Numbers of challenges and probes go round, past 0, which stands for none.
+func TestNumbers_GoRound(t *testing.T) {
+	p := newPair(t, 120)
+	for _, e := range p.ends {
+		e.c.challenge = ^uint32(0)
+		e.c.lanes[Requests].probeID = ^uint32(0)
+	}
+	p.deliverOne(0)
+	for _, e := range p.ends {
+		if e.c.challenge != 1 {
+			t.Errorf("%d has challenge %d behind the highest, want 1", e.node, e.c.challenge)
+		}
+	}
+	a := p.ends[0]
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	p.inTransit[1] = nil
+	p.untilDue()
+	if h := a.c.lanes[Requests].probeID; h != 1 {
+		t.Errorf("the probe behind the highest has number %d, want 1", h)
+	}
+	p.settle()
+	if !a.done() || a.c.cfg.Counters.Retransmitted != 1 {
+		t.Errorf("done %t, %d retransmitted by the probe's answer", a.done(), a.c.cfg.Counters.Retransmitted)
+	}
+}

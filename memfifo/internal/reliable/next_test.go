@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 )
@@ -174,4 +175,30 @@ func TestRefused_Batch(t *testing.T) {
 		t.Errorf("replies are acknowledged up to %d of %d", s.una, s.nxt)
 	}
 	p.pass(time.Second)
+}
+
+// Frames that are sent together have a copy of the first one's header: it requests an acknowledgement,
+// and they do not, but for one in each quarter of a window.
+func TestStream_OneFrameOfManyRequests(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	s := &a.c.lanes[Requests].sender
+	const interval = initialWindow / acksPerWindow
+	for range 3 * interval {
+		a.write(p.now, Requests, 100)
+	}
+	limit := s.creditLimit
+	s.creditLimit = s.nxt + interval - 1
+	if p.send(0); strings.Contains(p.describe(1), "!") {
+		t.Errorf("a request in %q", p.describe(1))
+	}
+	s.creditLimit = limit
+	p.deliver(1)
+	p.send(0)
+	for i, frame := range strings.Fields(p.describe(1)) {
+		if is := strings.HasSuffix(frame, "!"); is != (i%interval == 0) {
+			t.Errorf("frame %d, %s: it requests an acknowledgement: %t", i, frame, is)
+		}
+	}
+	p.settle()
 }

@@ -51,6 +51,7 @@ func scripts() [][]byte {
 		bytes.Repeat([]byte{arrive(1, 16)}, 14), []byte{send(1)}, bytes.Repeat([]byte{arrive(0, 16)}, 8), trips(8))
 	return [][]byte{
 		open,
+		{rare(policyMay, 1)}, // acknowledgements are late to the end
 		slices.Concat([]byte{write(0, 2), write(1, 3)}, trips(4)),                                                      // both begin
 		slices.Concat([]byte{write(0, 2), send(0), lose(1, 0), wait(5)}, trips(4)),                                     // the hello is lost
 		opened(write(0, 2), send(0), write(0, 2), send(0), lose(1, 1), arrive(1, 16), send(1), arrive(0, 16), wait(1)), // the last frame

@@ -3,6 +3,8 @@ package reliable
 import (
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // timeOut lets a number of deadlines of an end pass without any answer.
@@ -61,5 +63,34 @@ func TestSilence_RepeatedSuspensions(t *testing.T) {
 	}
 	if most := 2 * int(DefaultPeerTimeout/maxRTO); a.failures == 0 || asked > most {
 		t.Errorf("%d failures, having asked %d times (want at most %d)", a.failures, asked, most)
+	}
+}
+
+// To give up takes more than minRetries deadlines that have passed, and the whole timeout between
+// them: neither alone is enough.
+func TestRetries_Bounds(t *testing.T) {
+	const timeout = time.Second
+	for _, x := range []struct {
+		name     string
+		interval time.Duration
+		want     int // deadlines
+	}{
+		{"seldom", timeout, minRetries + 1},
+		{"the timeout at the last one", timeout / minRetries, minRetries + 1},
+		{"a nanosecond less", timeout/minRetries - 1, minRetries + 2},
+		{"often", timeout / 100, 101},
+	} {
+		var r retries
+		now, count := monotime.At(time.Hour), 1
+		for ; !r.expired(now, now, timeout); count++ {
+			now = now.Add(x.interval)
+		}
+		if count != x.want {
+			t.Errorf("%s: given up at deadline %d, want %d", x.name, count, x.want)
+		}
+		r.reset()
+		if r.expired(now.Add(time.Hour), now.Add(time.Hour), timeout) {
+			t.Errorf("%s: an answer has come, and the next deadline is the end", x.name)
+		}
 	}
 }
