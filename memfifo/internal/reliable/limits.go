@@ -25,11 +25,9 @@ const (
 	// acksPerWindow is how often the sender requests an acknowledgement while it sends a
 	// congestion window: often enough that the window never closes for want of one.
 	// maxUnrequested is after how many frames it does so at the latest: seldom enough that the
-	// frames of acknowledgements cost little. A program that keeps few frames outstanding goes on
-	// with its next burst when half of this one is acknowledged, if that is minUnrequested or more.
+	// frames of acknowledgements cost little.
 	acksPerWindow  = 4
 	maxUnrequested = 32
-	minUnrequested = 8
 	// ackEvery is how many frames of a stream the receiver acknowledges at once, without a request.
 	ackEvery = Window / acksPerWindow
 	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC

@@ -131,10 +131,9 @@ func (s *sender) canStream() bool {
 }
 
 // requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued,
-// some in each congestion window, and one amid a program's burst that is shorter than that.
+// and some in each congestion window.
 func (s *sender) requestsAck(sequence uint32) bool {
-	burst := max(int(s.queued-s.una)/2, minUnrequested)
-	interval := min(s.reno.Window()/acksPerWindow, burst, maxUnrequested)
+	interval := min(s.reno.Window()/acksPerWindow, maxUnrequested)
 	return sequence+1 == s.queued && s.fill == 0 || int(sequence-s.ackRequestEnd) >= interval-1
 }
 
