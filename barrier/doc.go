@@ -40,15 +40,16 @@
 // A member that stands still for less than the peer timeout is not taken for gone. Before a member
 // is, it is asked by all networks, and by other VLANs (Config.Detours): if it answers by those
 // alone, it is spared for two more timeouts, in which a failover may change its route. A member
-// that stood still for longer learns that the others go on without it (ErrExcluded). It closes the
-// group, and so may they, and all make it anew; a process that began anew joins as well.
+// that stood still for longer learns that the others go on without it (ErrExcluded), also if it has
+// decided alone meanwhile: then in the group that Without gives it. It closes the group, and so may
+// they, and all make it anew; a process that began anew joins as well.
 //
 // Not promised: that all members get the same answer to one barrier. If a member dies at the very
 // end of a barrier, some may have left it while others report the death. A mask's members agree
-// among themselves alone. If more than 400 members are gone, the others agree no more. And members
-// that wait for each other in different barriers wait until their contexts end, as other goroutines
-// of theirs may still come: GroupConfig.Late has such barriers logged, with the nodes that have not
-// entered.
+// among themselves alone. If more than 400 members are gone, each other one goes on without those
+// that it knows of, and may fail once more for the rest. And members that wait for each other in
+// different barriers wait until their contexts end, as other goroutines of theirs may still come:
+// GroupConfig.Late has such barriers logged, with the nodes that have not entered.
 //
 // # Identity
 //

@@ -58,13 +58,15 @@ type Options struct {
 type Group struct {
 	service *Service
 	cfg     GroupConfig
-	base    uint64     // hash of ID and members
+	origin  uint64     // hash of the first group in which members have died, if these are survivors (Without)
+	base    uint64     // hash of ID, origin and members
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
-	epoch  uint32       // how many groups of that hash were made
-	sets   []*memberSet // of all members, and of the masks that were used
-	closed bool
+	predecessor *memberSet   // whose survivors these members are (Without); nil: none
+	epoch       uint32       // how many groups of that hash were made
+	sets        []*memberSet // of all members, and of the masks that were used
+	closed      bool
 }
 
 // Group makes a group. It sends nothing: other members may make theirs later. They must make groups
@@ -72,7 +74,10 @@ type Group struct {
 //
 // Errors: ErrNotMember if this node is not a member; mcd.ErrUnknownNode for a member that the table
 // does not have; schedule.ErrWrong for an algorithm of one's own that is not right; ErrClosed.
-func (s *Service) Group(cfg GroupConfig) (*Group, error) {
+func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
+
+// newGroup makes a group, of survivors of a former one if that is not nil.
+func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSet) (*Group, error) {
 	if cfg.Algorithm.IsZero() {
 		cfg.Algorithm = schedule.Auto()
 	}
@@ -91,7 +96,12 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) {
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	g := &Group{service: s, cfg: cfg, base: hash(binary.BigEndian.AppendUint32(nil, cfg.ID), cfg.Members.Nodes())}
+	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor}
+	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
+	if origin != 0 {
+		name = binary.BigEndian.AppendUint64(name, origin)
+	}
+	g.base = hash(name, cfg.Members.Nodes())
 	s.making.Lock()
 	defer s.making.Unlock()
 	var err error
@@ -186,7 +196,8 @@ func (g *Group) find(mask Mask) *memberSet {
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	nodes = append(g.down(), nodes...)
+	down, origin, predecessor := g.down()
+	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
 			cfg.Members.add(n)
@@ -199,17 +210,27 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
 	}
-	return g.service.Group(cfg)
+	return g.service.newGroup(cfg, origin, predecessor)
 }
 
-// down returns the nodes that are agreed to be down.
-func (g *Group) down() []mcd.NodeID {
+// down returns the nodes that are agreed to be down, and the origin and former members of the
+// survivors' group. That has an identity of its own: it is not one that nodes make anew which were
+// down to some.
+func (g *Group) down() (nodes []mcd.NodeID, origin uint64, predecessor *memberSet) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
-	if f := g.all.engine.Agreed(); f != nil {
-		return g.all.nodesOf(f.Ranks)
+	e := g.all.engine
+	origin, predecessor = g.origin, g.predecessor
+	if f := e.Agreed(); f != nil {
+		nodes, predecessor = g.all.nodesOf(f.Ranks), g.all
+		if origin == 0 {
+			origin = hash(binary.BigEndian.AppendUint64(nil, g.base+uint64(g.epoch)), nil)
+		}
 	}
-	return nil
+	if who, _, is := e.Outside(g.all.rank); is && !slices.Contains(nodes, g.all.nodes[who]) {
+		nodes = append(nodes, g.all.nodes[who])
+	}
+	return nodes, origin, predecessor
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

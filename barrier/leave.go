@@ -37,9 +37,10 @@ func (s *Service) leave(groups ...*Group) {
 	}
 	s.sayBye(sets)
 	s.mu.Lock()
-	for _, c := range sets {
+	for _, c := range slices.Backward(sets) { // a group's masks, and then all of its members
 		s.bury(c)
 		c.endWaits()
+		c.group.predecessor = nil
 	}
 	s.groups = slices.DeleteFunc(s.groups, func(g *Group) bool { return slices.Contains(groups, g) })
 	s.mu.Unlock()

@@ -171,6 +171,9 @@ func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message
 		s.rejoin(now, c.group.base, m.Lowest)
 		return
 	}
+	if m.Kind == engine.NoSuchGroup && m.Answers != engine.StatusRequest && !c.settled(now, from, rank) {
+		return
+	}
 	s.out = c.engine.Handle(now, rank, m, s.out[:0])
 	c.flush()
 }

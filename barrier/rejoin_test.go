@@ -22,9 +22,19 @@ type processes struct {
 	eps      []*mcd.Endpoint
 	services []*barrier.Service
 	groups   []*barrier.Group
+	cfg      barrier.GroupConfig
 }
 
 func newProcesses(t *testing.T, size int) *processes {
+	n := newTable(t, size)
+	for k := range size {
+		n.begin(k)
+	}
+	return n
+}
+
+// newTable makes nodes whose processes have not begun.
+func newTable(t *testing.T, size int) *processes {
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +44,7 @@ func newProcesses(t *testing.T, size int) *processes {
 		eps: make([]*mcd.Endpoint, size), services: make([]*barrier.Service, size), groups: make([]*barrier.Group, size),
 	}
 	for k := range size {
-		n.table = append(n.table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{{2, 0, 0, 0, 0, byte(k + 1)}}})
-	}
-	for k := range size {
-		n.begin(k)
+		n.table = append(n.table, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{{2, 0, 0, 0, byte(k >> 8), byte(k + 1)}}})
 	}
 	return n
 }
@@ -53,19 +60,21 @@ func (n *processes) begin(k int) {
 		n.t.Fatal(err)
 	}
 	n.services[k] = service(n.t, n.eps[k], barrier.Config{})
-	n.groups[k] = group(n.t, n.services[k], barrier.GroupConfig{})
+	n.groups[k] = group(n.t, n.services[k], n.cfg)
 }
 
 // anew has a survivor leave its group, and make it anew.
 func (n *processes) anew(k int) {
 	n.t.Helper()
 	_ = n.groups[k].Close()
-	n.groups[k] = group(n.t, n.services[k], barrier.GroupConfig{})
+	n.groups[k] = group(n.t, n.services[k], n.cfg)
 }
 
 func (n *processes) close() {
 	for _, e := range n.eps {
-		_ = e.Close()
+		if e != nil {
+			_ = e.Close()
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (s *Service) handle(now monotime.Time, from mcd.NodeID, m *engine.Message) 
 	if c != nil {
 		c.handle(now, from, m)
 	} else {
-		s.handleUnknown(from, m)
+		s.handleUnknown(now, from, m)
 	}
 }
 

@@ -25,9 +25,10 @@ type earlyMessage struct {
 }
 
 // handleUnknown handles a message of a group that does not exist here. The caller holds mu.
-func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
+func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Message) {
 	answer := engine.Message{
 		Kind: engine.NoSuchGroup, Number: m.Number, Identity: m.Identity, Generation: m.Generation, Answers: m.Kind,
+		Heard: m.Heard,
 	}
 	switch m.Kind {
 	case engine.Notify:
@@ -37,7 +38,7 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 		s.early = append(s.early, earlyMessage{from, *m})
 		return
 	case engine.Nack, engine.Report:
-		if s.farewell(from, m) {
+		if s.farewell(now, from, m) {
 			return
 		}
 		if m.Kind == engine.Report && !m.Report.Query {
@@ -56,10 +57,10 @@ func (s *Service) handleUnknown(from mcd.NodeID, m *engine.Message) {
 
 // farewell has the closed member set answer that a message is for. A node that has begun anew since
 // means a later group.
-func (s *Service) farewell(from mcd.NodeID, m *engine.Message) (answered bool) {
+func (s *Service) farewell(now monotime.Time, from mcd.NodeID, m *engine.Message) (answered bool) {
 	for _, c := range s.tombstones {
 		if rank, member := slices.BinarySearch(c.nodes, from); c.identity == m.Identity && member {
-			s.out, answered = c.engine.Farewell(rank, m, s.out[:0])
+			s.out, answered = c.engine.Farewell(now, rank, m, s.out[:0])
 			for i := range s.out {
 				c.send(&s.out[i])
 			}

@@ -130,7 +130,7 @@ func (e *Endpoint) SetKeys(ring *keyring.Ring) error {
 		return err
 	}
 	if !e.lockPoll() {
-		return ErrClosed
+		return e.err()
 	}
 	defer e.unlockPoll()
 	now := clock.Now()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/linktest"
@@ -30,10 +31,7 @@ func (l *ailing) fail(err error) {
 
 // Wait ends now and then, as if frames for others came, and tells what is wrong.
 func (l *ailing) Wait(ctx context.Context) error {
-	l.mu.Lock()
-	err := l.err
-	l.mu.Unlock()
-	if err != nil {
+	if err := l.failure(); err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, time.Second)
@@ -41,7 +39,13 @@ func (l *ailing) Wait(ctx context.Context) error {
 	if err := l.Link.Wait(short); ctx.Err() != nil || short.Err() == nil {
 		return err
 	}
-	return nil
+	return l.failure()
+}
+
+func (l *ailing) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // An endpoint goes on while one of its links is well. LinkErr tells of the others. When the last is
@@ -256,4 +260,32 @@ func TestTrySendInPlace_KeepsNoPayload(t *testing.T) {
 			t.Errorf("frame %d of the last batch is still referred to", i)
 		}
 	}
+}
+
+// When the last link is gone while a goroutine polls, those that want the poll lock end too: they
+// neither wait for it nor spin.
+func TestLockPoll_EndsWithTheLastLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		l := &ailing{Link: x}
+		e, err := Open(Config{Spin: -1, Keys: keyring.New()}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if !e.lockPoll() {
+			t.Fatal("no poll lock")
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.SetKeys(keyring.New()) }()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatalf("SetKeys did not wait for the poll lock: %v", <-ended)
+		}
+		l.fail(transport.ErrNoInterface)
+		if err := <-ended; !errors.Is(err, ErrClosed) || !errors.Is(err, transport.ErrNoInterface) {
+			t.Errorf("SetKeys: %v, want ErrClosed as the link is gone", err)
+		}
+		e.unlockPoll()
+	})
 }

@@ -213,6 +213,11 @@ func TestKeys_RecordedFramesAreRefused(t *testing.T) {
 			if after := es[0].Counters().RxMessages + es[1].Counters().RxMessages; after != before {
 				t.Errorf("%s: %d messages were delivered again", when, after-before)
 			}
+			for _, p := range ports { // the switch has learned that both nodes are where the stranger is
+				if err := p.SendVia(limit(t), 0, mcd.ToAll(2), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
 			talk(when)
 		}
 		talk("one")

@@ -81,7 +81,8 @@ func (e *Endpoint) LinkErr(nic int) error {
 	return nil
 }
 
-// lockPoll takes the poll lock as soon as it is free, or returns false when the endpoint closes.
+// lockPoll takes the poll lock as soon as it is free, or returns false when all waits end: when the
+// endpoint closes, or has lost all its links, and another goroutine has the lock.
 func (e *Endpoint) lockPoll() bool {
 	e.pollWaiters.Add(1)
 	defer e.pollWaiters.Add(-1)
@@ -90,7 +91,7 @@ func (e *Endpoint) lockPoll() bool {
 		case <-e.pollUnlocked:
 		case <-e.ended:
 		}
-		if e.closed.Load() {
+		if e.err() != nil {
 			return false
 		}
 	}

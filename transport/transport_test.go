@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/google/gopacket"
@@ -160,6 +161,33 @@ func FuzzParseFrame(f *testing.F) {
 		}
 		if again := frame.AppendTo(nil); !bytes.Equal(again, b) {
 			t.Errorf("%x was written back as %x", b, again)
+		}
+	})
+}
+
+// FuzzParseMAC: an address is what package net takes for one of six bytes, and its text is read as
+// the same.
+func FuzzParseMAC(f *testing.F) {
+	for _, s := range []string{
+		"02:00:00:00:00:01", "02-00-00-00-00-01", "0200.0000.0001", "FF:ff:FF:ff:FF:ff", "02:00:00:00:00", "",
+		"02:00:00:00:00:00:00:01", "2:0:0:0:0:1", "02:00:00:00:00:0g", "020000000001",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := transport.ParseMAC(s)
+		hw, netErr := net.ParseMAC(s)
+		if (err == nil) != (netErr == nil && len(hw) == 6) {
+			t.Fatalf("%q: %v, %v", s, m, err)
+		}
+		if err != nil {
+			if m != (transport.MAC{}) || !strings.HasPrefix(err.Error(), "MAC ") {
+				t.Fatalf("%q: %v, %v", s, m, err)
+			}
+			return
+		}
+		if again, err := transport.ParseMAC(m.String()); err != nil || again != m || !bytes.Equal(m.HardwareAddr(), hw) {
+			t.Errorf("%q is %v, and its text %v, %v", s, m, again, err)
 		}
 	})
 }

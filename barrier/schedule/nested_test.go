@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -61,4 +62,68 @@ func panics(f func()) (said string) {
 	}()
 	f()
 	return ""
+}
+
+// What follows the chassis in a composition has the same labels at all ranks, at the low end and above
+// it.
+func TestChassisRepeated_WithinOthers(t *testing.T) {
+	for _, a := range []Algorithm{
+		HierarchicalRepeated(ChassisRepeated(), Shuffle(), 12), Hierarchical(Star(), ChassisRepeated(), 2),
+		HierarchicalRepeated(Chassis(), ChassisRepeated(), 5),
+	} {
+		for size := 1; size <= 70; size++ {
+			if err := a.Check(size); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// An algorithm of one's own may use half of the labels, also within others, and twice: here the
+// first, and some above a quarter.
+func TestNew_LabelsWithinOthers(t *testing.T) {
+	own := New("own", func(rank, size int) (steps []Step) {
+		for _, label := range []uint8{0, 64, 65, 66, 67, 68} {
+			var up, down Step
+			for r := 1; r < size; r++ {
+				switch rank {
+				case 0:
+					up.Await = append(up.Await, Receive{From: r, Label: label})
+					down.Notify = append(down.Notify, Send{To: r, Label: label})
+				case r:
+					up.Notify = []Send{{To: 0, Label: label}}
+					down.Await = []Receive{{From: 0, Label: label}}
+				}
+			}
+			steps = append(steps, up, down)
+		}
+		return steps
+	})
+	for _, a := range []Algorithm{own, HierarchicalRepeated(own, Tree(2), 4), HierarchicalRepeated(Shuffle(), own, 4)} {
+		for size := 1; size < 20; size++ {
+			if err := a.Check(size); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Auto considers each tree once: one with as many branches as ranks is the concurrent barrier.
+func TestChoices_Candidates(t *testing.T) {
+	for size, want := range map[int]string{
+		2:  "shuffle concurrent tree:2 treetree:2 treetree:4 star",
+		3:  "shuffle concurrent tree:2 treetree:2 treetree:4 star",
+		4:  "shuffle concurrent tree:2 tree:3 treetree:2 treetree:4 star",
+		8:  "shuffle concurrent tree:2 tree:3 tree:4 tree:6 treetree:2 treetree:4 star",
+		32: "shuffle concurrent tree:2 tree:3 tree:4 tree:6 tree:8 tree:12 tree:16 treetree:2 treetree:4 star",
+		33: "shuffle concurrent tree:2 tree:3 tree:4 tree:6 tree:8 tree:12 tree:16 tree:32 treetree:2 treetree:4 star",
+	} {
+		var got []string
+		for _, a := range candidates(size) {
+			got = append(got, a.String())
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%d ranks: %s, want %s", size, s, want)
+		}
+	}
 }

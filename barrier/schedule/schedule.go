@@ -43,14 +43,15 @@ type Algorithm struct {
 type part func(*builder)
 
 // New makes an algorithm of a function that returns each rank's steps. Its Check must return nil.
+// Within another algorithm it may use the labels below 128.
 func New(name string, steps func(rank, size int) []Step) Algorithm {
 	return Algorithm{name: name, in: func(b *builder) {
 		for _, s := range steps(b.rank, b.size) {
 			for _, r := range s.Await {
-				b.await(r.From, int(r.Label))
+				b.await(r.From, b.label+int(r.Label))
 			}
 			for _, t := range s.Notify {
-				b.notifyVia(t.NIC, t.To, int(t.Label))
+				b.notifyVia(t.NIC, t.To, b.label+int(t.Label))
 			}
 			b.closed = true
 		}

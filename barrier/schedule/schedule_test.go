@@ -90,6 +90,8 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			s[3] = []Step{{Await: s[3][1].Await, Notify: s[3][0].Notify}}
 		}, "waits for ever"},
 		{"a rank that does not exist", func(s [][]Step) { s[3][0].Notify[0].To = 4 }, "notifies rank 4"},
+		{"a network below the first", func(s [][]Step) { s[3][0].Notify[0].NIC = -1 }, "notifies over network -1"},
+		{"a network beyond the last", func(s [][]Step) { s[3][0].Notify[0].NIC = MaxNICs }, "notifies over network 64"},
 		{"itself", func(s [][]Step) { s[2][0].Await[0].From = 2 }, "awaits itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

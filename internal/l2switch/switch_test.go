@@ -215,6 +215,25 @@ func TestAddresses_FullTableFloodsUntilOneAges(t *testing.T) {
 	}
 }
 
+// A full table whose addresses have all been heard of late learns no other one, and says so.
+func TestAddresses_FullTableOfThoseThatAreHeard(t *testing.T) {
+	s := newSwitch(t, Config{Ageing: time.Minute, Addresses: 2}, Port{}, Port{})
+	hear := func(at time.Duration, stations ...byte) {
+		for _, n := range stations {
+			s.Forward(start.Add(at), 1, untaggedFrame(station(n), transport.Broadcast), nil)
+		}
+	}
+	hear(0, 1, 2)
+	hear(50*time.Second, 1, 2)
+	hear(70*time.Second, 3)
+	if c := s.Counters(); c.Addresses != 2 || c.Learned != 2 || c.TableFull != 1 {
+		t.Errorf("two stations are heard, room for two, and a third: %+v", c)
+	}
+	if out := s.Forward(start.Add(71*time.Second), 0, untaggedFrame(station(9), station(2)), nil); len(out) != 1 {
+		t.Errorf("one that is heard was forgotten: to %d ports", len(out))
+	}
+}
+
 func TestSetUp_ForgetsWhatWasBehindThePort(t *testing.T) {
 	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	s.Forward(start, 1, untaggedFrame(station(1), transport.Broadcast), nil)
@@ -275,6 +294,7 @@ func TestHub_RepeatsToAllOthers(t *testing.T) {
 		untaggedFrame(station(1), station(2)), taggedFrame(station(1), station(2), tag(1, 2, false)),
 		taggedFrame(station(1), station(2), tag(4094, 7, true)), taggedFrame(station(1), station(2), tag(0, 0, false)),
 		untaggedFrame(transport.MAC{}, station(2)), untaggedFrame(station(1), transport.MAC{1, 0x80, 0xc2}),
+		taggedFrame(station(1), transport.MAC{1, 0x80, 0xc2}, tag(4094, 0, false)),
 	} {
 		out, _ := h.Decide(start, 2, f, nil)
 		wantOut(t, "in by one that is down", out)

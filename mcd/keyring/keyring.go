@@ -4,9 +4,10 @@
 //	1f8b…  64 hexadecimal digits
 //	encrypt
 //
-// A file that others may read is refused. Keys are rotated without a pause in three steps, each on
-// all nodes before the next: the new key is added as the last line, moved to the first, and the old
-// one removed. A program reads its file again about once a second, when it has changed.
+// A file that others may read is refused, and one of another user's. Keys are rotated without a
+// pause in three steps, each on all nodes before the next: the new key is added as the last line,
+// moved to the first, and the old one removed. A program reads its file again about once a second,
+// when it has changed.
 //
 // What the keys protect, and what they do not, is in docs/security.md.
 package keyring
@@ -22,7 +23,9 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -34,9 +37,9 @@ const (
 
 // Errors to test for with errors.Is.
 var (
-	// ErrFormat: the text is no keyring.
+	// ErrFormat: the text is no keyring, or the file no regular one.
 	ErrFormat = errors.New("bad key file")
-	// ErrReadable: others may read the key file.
+	// ErrReadable: others may read the key file, or it belongs to another user.
 	ErrReadable = errors.New("others may read the key file")
 )
 
@@ -84,10 +87,11 @@ func (r *Ring) Validate() error {
 	return nil
 }
 
-// ReadFile reads a key file. Errors: those of os.ReadFile; ErrReadable if anybody but its owner may
-// read it; ErrFormat with the line.
+// ReadFile reads a key file. Errors: those of os.Open; ErrReadable if others than this program's
+// user, or root, may read it; ErrFormat with the line, or if it is no regular file: another one
+// might hold the program up.
 func ReadFile(path string) (*Ring, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe opens at once, too
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}
@@ -96,20 +100,42 @@ func ReadFile(path string) (*Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("key file %s: %w: its type is %s (want a regular file)", path, ErrFormat,
+			info.Mode().Type())
+	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("key file %s: mode %#o: %w (run: chmod 600 %s)", path, mode, ErrReadable, path)
+	}
+	if user, known := owner(info); known && !mayOwn(user, os.Geteuid(), os.Getenv("SUDO_UID")) {
+		return nil, fmt.Errorf("key file %s: it belongs to user %d, and this program runs as %d: %w (run: chown %d %s)",
+			path, user, os.Geteuid(), ErrReadable, os.Geteuid(), path)
 	}
 	return Parse(path, f)
 }
 
-// maxSize bounds what is read, in bytes, of a file that is no key file.
+// mayOwn reports whether the key file of a program may belong to a user: the one that the program
+// runs as, root, or, for root's program, the caller of sudo. A file's owner can change the key.
+func mayOwn(user, program int, sudo string) bool {
+	return user == program || user == 0 || program == 0 && sudo == strconv.Itoa(user)
+}
+
+// maxSize bounds a key file, in bytes.
 const maxSize = 1 << 16
 
 // Parse reads the text of a key file: one key of 64 hexadecimal digits a line, the word encrypt on
 // a line of its own, comments from # on. The name is for messages.
 func Parse(name string, r io.Reader) (*Ring, error) {
 	var ring Ring
-	lines := bufio.NewScanner(io.LimitReader(r, maxSize))
+	text, err := io.ReadAll(io.LimitReader(r, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(text) > maxSize {
+		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes (want %d keys at most)",
+			name, ErrFormat, maxSize, MaxKeys)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		switch text = strings.TrimSpace(text); {

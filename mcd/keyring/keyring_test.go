@@ -3,11 +3,13 @@ package keyring_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
@@ -40,6 +42,16 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// maxSize is the longest key file.
+const maxSize = 1 << 16
+
+// sized is the text of a key file with comments before it, so that it has so many bytes.
+func sized(text string, size int) string {
+	const line = "# sixteen bytes\n"
+	size -= len(text) + 1
+	return strings.Repeat("\n", size%len(line)) + strings.Repeat(line, size/len(line)) + text + "\n"
+}
+
 func TestParse(t *testing.T) {
 	key := func(n byte) string { return strings.Repeat(fmt.Sprintf("%02x", n), 32) }
 	for _, c := range []struct{ text, want string }{
@@ -53,15 +65,19 @@ func TestParse(t *testing.T) {
 		{strings.Replace(key(1), "0", "g", 1), "want 64 hexadecimal digits"},
 		{key(1) + "\n" + key(2) + "\n" + key(3) + "\n" + key(4) + "\n" + key(5), "5 keys (want 1 to 4)"},
 		{key(1) + "\nencrypted", "k:2"},
+		{sized(key(1)+"\nencrypt", maxSize), ""},
+		{sized(key(1), maxSize+1), "longer than 65536 bytes"},
+		{sized(key(1), maxSize) + key(2) + "\n", "longer than 65536 bytes"},
+		{key(1) + "\n# " + strings.Repeat("x", maxSize), "longer than 65536 bytes"},
 	} {
 		r, err := keyring.Parse("k", strings.NewReader(c.text))
 		switch {
 		case c.want == "" && err != nil:
-			t.Errorf("%q: %v", c.text, err)
+			t.Errorf("%.100q: %v", c.text, err)
 		case c.want == "" && r.Encrypt != strings.Contains(c.text, "encrypt"):
-			t.Errorf("%q: encrypt is %v", c.text, r.Encrypt)
+			t.Errorf("%.100q: encrypt is %v", c.text, r.Encrypt)
 		case c.want != "" && (!errors.Is(err, keyring.ErrFormat) || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+			t.Errorf("%.100q: %v, want %q", c.text, err, c.want)
 		case err != nil && strings.Contains(err.Error(), key(1)[:20]):
 			t.Errorf("the error shows the key: %v", err)
 		}
@@ -79,7 +95,17 @@ func TestKey_IsHidden(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte("encrypt\n" + strings.Repeat("0f", 32)))
+	line := func(n byte) string { return strings.Repeat(fmt.Sprintf("%02x", n), keyring.KeyLen) + "\n" }
+	for _, text := range []string{
+		"encrypt\n" + line(0x0f), "# two\n" + line(1) + " \t\n" + line(2), line(1) + line(1), line(0), "", "encrypted",
+		line(1) + line(2) + line(3) + line(4) + line(5), line(1) + "0", sized(line(1), maxSize+1),
+		"# " + strings.Repeat("x", maxSize-2),
+	} {
+		f.Add([]byte(text))
+	}
+	if _, err := keyring.Parse("k", iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		f.Errorf("of a file that cannot be read: %v", err)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := keyring.Parse("fuzz", strings.NewReader(string(b)))
 		if err != nil {

@@ -18,6 +18,7 @@
 //	Querying decided report, from outside of the set Decided  -
 //	Querying this member is in the set               Excluded report, to all
 //	Decided  query                                   Decided  report, decided
+//	Decided  decided report, this member is in it    Decided  -
 //	any      query of a member in the set            same     report
 //
 // # What is promised
@@ -29,7 +30,7 @@
 // have reported the smaller one first, and its decider, if it is among them, never the larger one.
 //
 // As long as some members live and hear each other, those decide. A member that was taken for gone
-// and still lives learns that as soon as it is heard (Excluded).
+// and still lives learns that as soon as it is heard (Excluded; Outside, if it has decided before).
 //
 // A member that does not have the group yet says so, and that counts as its consent: whatever it
 // reports later, nobody who has decided consents to. For this, a report names the incarnation of
@@ -115,6 +116,7 @@ type Agreement struct {
 	version  uint32
 	peers    []peer // by rank; nil as long as nothing has happened
 	announce bool   // the decision is to be told to all
+	expelled Reason // why others have decided that this member is gone, which has decided, too; 0: none has
 	interval time.Duration
 	next     monotime.Time // of Advance
 }
@@ -123,6 +125,7 @@ type peer struct {
 	incarnation uint32 // 0: not heard yet
 	agrees      bool   // it has reported this member's set
 	decided     bool
+	excluded    Reason // it has said that it is gone, to others; 0: it has not
 	silence     Silence
 }
 
@@ -139,13 +142,31 @@ func (a *Agreement) Gone() []Gone { return a.gone }
 // Has reports whether a member is in the set.
 func (a *Agreement) Has(rank int) bool { return has(a.gone, rank) }
 
-func has(gone []Gone, rank int) bool {
-	_, is := slices.BinarySearchFunc(gone, rank, func(g Gone, rank int) int { return cmp.Compare(g.Rank, rank) })
-	return is
+func has(gone []Gone, rank int) bool { return reasonOf(gone, rank) != 0 }
+
+// reasonOf returns why a member is gone; 0 if it is not.
+func reasonOf(gone []Gone, rank int) Reason {
+	i, is := slices.BinarySearchFunc(gone, rank, func(g Gone, rank int) int { return cmp.Compare(g.Rank, rank) })
+	if !is {
+		return 0
+	}
+	return gone[i].Reason
 }
 
 // KnowsDecision reports whether a member is known to have decided.
 func (a *Agreement) KnowsDecision(rank int) bool { return a.peers != nil && a.peers[rank].decided }
+
+// Outside returns who of this member and another one is known to be gone, to others, though the
+// set that was decided on has neither: they do not go on together.
+func (a *Agreement) Outside(rank int) (who int, why Reason, is bool) {
+	switch {
+	case a.expelled != 0:
+		return a.cfg.Rank, a.expelled, true
+	case a.peers != nil && a.peers[rank].excluded != 0:
+		return rank, a.peers[rank].excluded, true
+	}
+	return 0, 0, false
+}
 
 // ended reports whether nothing changes any more.
 func (a *Agreement) ended() bool { return a.state >= Decided }
@@ -234,8 +255,13 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 	p.incarnation = incarnation
 	p.silence.Heard()
 	p.decided = p.decided || r.Decided
+	p.excluded = max(p.excluded, reasonOf(r.Gone, from))
 	switch {
-	case a.ended() || a.Has(from):
+	case a.Has(from):
+	case a.ended():
+		if r.Decided {
+			a.expelled = max(a.expelled, reasonOf(r.Gone, a.cfg.Rank))
+		}
 	case r.Decided && !has(r.Gone, a.cfg.Rank):
 		a.gone, a.state = r.Gone, Decided
 	default:
@@ -271,6 +297,13 @@ func (a *Agreement) HandleNoGroup(now monotime.Time, from int, version uint32) (
 	return true
 }
 
+// Alive notes that a member lives, though it has reported nothing.
+func (a *Agreement) Alive(rank int) {
+	if a.peers != nil {
+		a.peers[rank].silence.Heard()
+	}
+}
+
 // Answer returns the report for a member, which wants none.
 func (a *Agreement) Answer(to, nic int) Send {
 	return a.report(to, nic, false)
@@ -280,9 +313,15 @@ func (a *Agreement) Answer(to, nic int) Send {
 // to confirm.
 func (a *Agreement) Announce(out []Send) []Send {
 	for _, rank := range a.Untold() {
-		out = append(out, a.report(rank, a.nic(rank), true))
-		a.peers[rank].silence.asks++ // the next question takes another network
+		out = a.Confirm(rank, out)
 	}
+	return out
+}
+
+// Confirm appends the report of a decision to a member, which is to confirm it.
+func (a *Agreement) Confirm(rank int, out []Send) []Send {
+	out = append(out, a.report(rank, a.nic(rank), true))
+	a.peers[rank].silence.asks++ // the next question takes another network
 	return out
 }
 

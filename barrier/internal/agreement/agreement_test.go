@@ -224,6 +224,34 @@ var rows = map[string]func(t *testing.T){
 		a.Begin(a.now)
 		a.is(Decided, 2)
 	},
+	"Decided: decided report, this member is in it": func(t *testing.T) {
+		a := newAlone(t, 0, 4)
+		a.hears(1, Report{Gone: set(3), Decided: true})
+		outside := func(rank, want int, why Reason) {
+			t.Helper()
+			if who, reason, is := a.Outside(rank); is != (why != 0) || is && (who != want || reason != why) {
+				t.Errorf("of this and %d it is %d (%d), %t; want %d (%d)", rank, who, reason, is, want, why)
+			}
+		}
+		a.hears(1, Report{Gone: set(0, 3)})                             // not decided yet
+		a.hears(3, Report{Gone: set(0), Decided: true})                 // from within the set
+		a.hears(1, Report{Gone: set(3), Decided: true})                 // the same
+		a.hears(2, Report{Gone: []Gone{{2, Left}, {3, Silent}}})        // it is gone itself
+		a.hears(2, Report{Gone: []Gone{{2, Unreachable}, {3, Silent}}}) // and that stands
+		outside(1, 0, 0)
+		outside(2, 2, Left)
+		a.hears(1, Report{Gone: []Gone{{0, Unreachable}, {3, Silent}}, Decided: true})
+		a.hears(1, Report{Gone: []Gone{{0, Silent}, {3, Silent}}, Decided: true})
+		outside(1, 0, Unreachable)
+		outside(2, 0, Unreachable)
+		a.is(Decided, 3)
+		a.want(a.passes(time.Minute), "")
+		if b := newAlone(t, 0, 4); b.state == Quiet {
+			if _, _, is := b.Outside(1); is {
+				t.Error("nothing has happened")
+			}
+		}
+	},
 	"any: query of a member in the set": func(t *testing.T) {
 		a := newAlone(t, 0, 4)
 		a.Accuse(a.now, 3, Silent)

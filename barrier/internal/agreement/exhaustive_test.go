@@ -200,10 +200,10 @@ func (w *world) key(b []byte) []byte {
 			b = append(b, 0xff)
 			continue
 		}
-		b = append(b, byte(a.state), flag8(a.announce), byte(a.version))
+		b = append(b, byte(a.state), flag8(a.announce), byte(a.version), byte(a.expelled))
 		b = appendGone(b, a.gone)
 		for _, p := range a.peers {
-			b = append(b, flag8(p.agrees)|flag8(p.decided)<<1|flag8(p.incarnation != 0)<<2)
+			b = append(b, flag8(p.agrees)|flag8(p.decided)<<1|flag8(p.incarnation != 0)<<2|flag8(p.excluded != 0)<<3)
 		}
 	}
 	for from := range w.size {
@@ -288,7 +288,35 @@ func (w *world) settles() string {
 			return fmt.Sprintf("%d still asks about %v", rank, a.gone)
 		}
 	}
-	return w.check(1)
+	if wrong := w.check(1); wrong != "" {
+		return wrong
+	}
+	return w.parts()
+}
+
+// parts has those that have decided ask those that may have decided otherwise, as they do before
+// they wait for them: each learns who does not go on with it.
+func (w *world) parts() string {
+	for p, a := range w.members {
+		for q, b := range w.members {
+			if a == nil || a.state != Decided || b == nil || p == q || a.Has(q) || !w.lives(q) {
+				continue
+			}
+			if !a.KnowsDecision(q) {
+				asks := w.touch(p).Confirm(q, nil)
+				b = w.touch(q)
+				answer := b.Handle(modelNow, p, uint32(p)+1, &asks[0].Report, nil)
+				a = w.touch(p)
+				a.Handle(modelNow, q, uint32(q)+1, &answer[0].Report, nil)
+			}
+			together := b.state == Decided && slices.Equal(a.gone, b.gone)
+			if _, _, is := a.Outside(q); is == together && a.expelled == 0 {
+				return fmt.Sprintf("%d has decided on %v, %d is in state %d with %v, and they go on together: %t",
+					p, a.gone, q, b.state, b.gone, !is)
+			}
+		}
+	}
+	return ""
 }
 
 // search visits all states of a space, or as many as there may be.

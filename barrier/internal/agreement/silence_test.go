@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,51 @@ func TestSilence_ShortTimeout(t *testing.T) {
 			t.Errorf("timeout %v: eleven queries without an answer, and over is %t (%d)", timeout, over, why)
 		}
 	}
+}
+
+// Time in which this node stood still does not count: the answers may have come, and are not read yet.
+func TestSilence_ThisNodeStoodStill(t *testing.T) {
+	const step = peerTimeout / Queries
+	s, last := queried(14, step) // 0.65 of the timeout
+	s.Query(last.Add(peerTimeout*9/10), peerTimeout)
+	if _, over := s.Over(peerTimeout); over || s.silent != 13*step+2*step {
+		t.Errorf("after %v of silence, and a pause: over is %t, %v counted", 13*step, over, s.silent)
+	}
+}
+
+// A member that lives is not silent, though it reports nothing. Where nobody was asked that changes
+// nothing.
+func TestAlive(t *testing.T) {
+	a := newAlone(t, 0, 3)
+	a.Alive(1)
+	a.Accuse(a.now, 2, Left)
+	for range 3 * Queries {
+		a.passes(peerTimeout / Queries)
+		a.Alive(1)
+	}
+	a.is(Querying, 2)
+	a.passes(2 * peerTimeout)
+	a.is(Decided, 1, 2)
+}
+
+// The query that would be one too many for a member is not sent.
+func TestQuery_OfASilentMember(t *testing.T) {
+	a := newAlone(t, 0, 4)
+	a.Accuse(a.now, 3, Left)
+	for range 10 * Queries {
+		a.hears(1, Report{Gone: a.Gone()})
+		at, _ := a.Deadline()
+		a.now = at
+		out := sends(a.Advance(a.now, nil))
+		switch asked := strings.Contains(out, "2 ["); {
+		case !a.Has(2) && !asked && !strings.Contains(out, "2/1 ["):
+			t.Fatalf("it was not asked: %q", out)
+		case a.Has(2):
+			if asked || strings.Contains(out, "2/1 [") {
+				t.Errorf("it is silent for too long, and was asked once more: %q", out)
+			}
+			return
+		}
+	}
+	t.Error("it is never silent for too long")
 }

@@ -88,7 +88,6 @@ type Engine struct {
 type peer struct {
 	incarnation uint32            // 0: not heard yet
 	silence     agreement.Silence // nacks that were not answered
-	noGroup     int               // how often it answered NoSuchGroup since it was heard in the group
 	byeAcked    bool              // it has answered our bye, or said its own
 	left        bool              // it said bye
 	done        []Done            // what it has completed then
@@ -188,9 +187,8 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.beginStep(m, now)
-	if e.leavers > 0 { // who has left does not enter
-		e.accuse(now, slices.IndexFunc(e.peers, func(p peer) bool { return p.left }), Left)
-		return out, nil
+	if e.leavers > 0 {
+		return e.arriveWithoutLeavers(m, now, out), nil
 	}
 	return e.progress(m, now, out), nil
 }
@@ -300,7 +298,9 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 		}
 		e.stats.Nacks++
 		nic := p.silence.Queries() % e.cfg.NICs
-		out = append(out, Send{a.From, nic, e.message(Nack, m.number, a.Label, m.generation)})
+		msg := e.message(Nack, m.number, a.Label, m.generation)
+		msg.Heard = p.incarnation != 0
+		out = append(out, Send{a.From, nic, msg})
 	}
 	return out
 }

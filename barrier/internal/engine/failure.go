@@ -83,8 +83,9 @@ func (e *Engine) fail(m *machine, f *Failure) {
 	e.end(m)
 }
 
-// accuse says that a member is gone. Those that have left are, too: nobody has to wait for them.
-func (e *Engine) accuse(now monotime.Time, rank int, why Reason) {
+// Accuse says that a member is gone, or that this one is, to the others. Those that have left are,
+// too: nobody has to wait for them.
+func (e *Engine) Accuse(now monotime.Time, rank int, why Reason) {
 	e.agree.Accuse(now, rank, why)
 	e.accuseLeavers(now)
 	e.conclude()
@@ -133,7 +134,7 @@ func (e *Engine) silent(m *machine, now monotime.Time, rank int, why Reason) {
 		e.fail(m, e.gone)
 		return
 	}
-	e.accuse(now, rank, why)
+	e.Accuse(now, rank, why)
 }
 
 // wrap appends an agreement's reports as messages.
@@ -141,7 +142,7 @@ func (e *Engine) wrap(reports []agreement.Send, out []Send) []Send {
 	for i := range reports {
 		r := &reports[i]
 		msg := e.message(Report, 0, 0, r.Report.Version)
-		msg.Report = &r.Report
+		msg.Report, msg.Heard = &r.Report, e.peers[r.To].incarnation != 0
 		out = append(out, Send{r.To, r.NIC, msg})
 	}
 	return out
@@ -191,7 +192,7 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 // restarted handles a message that shows that a member has begun anew: the group is broken, for
 // both.
 func (e *Engine) restarted(now monotime.Time, member, from int, msg *Message, out []Send) []Send {
-	e.accuse(now, member, Restarted)
+	e.Accuse(now, member, Restarted)
 	if msg.Kind == Report && !msg.Report.Query {
 		return out
 	}
@@ -234,6 +235,6 @@ func (e *Engine) handleFail(m *machine, now monotime.Time, msg *Message) {
 	case e.gone != nil: // the sender has not entered this generation, and never will, or has failed in it
 		e.fail(m, e.gone)
 	case f.Ranks[0] == e.cfg.Rank: // the others have left this generation, or took this member for gone
-		e.accuse(now, e.cfg.Rank, f.Reason)
+		e.Accuse(now, e.cfg.Rank, f.Reason)
 	}
 }

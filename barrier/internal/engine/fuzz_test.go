@@ -11,13 +11,19 @@ import (
 // fuzzAlgorithms are the algorithms that a script's first byte selects.
 var fuzzAlgorithms = []string{"concurrent", "shuffle", "tree:2", "star", "chassis-repeated", "redundant:2:concurrent"}
 
-// script is three engines. Bytes deliver, double, drop and reorder their frames.
+// script is three members of a group. Bytes deliver, double, drop and reorder their frames; members leave,
+// die and begin anew.
 type script struct {
 	t       *testing.T
 	now     monotime.Time
-	engines [3]*Engine
+	algo    schedule.Algorithm
+	sites   [3]*site
+	dead    [3]bool
+	lives   uint32
 	in      [3][2]uint32 // by rank and number: the generation entered last
+	harsh   bool         // members have left, died or begun anew: failures may say so
 	pending []letter
+	sent    int // by one event
 }
 
 // letter is a frame on its way.
@@ -30,22 +36,44 @@ type letter struct {
 const maxPending = 256
 
 func newScript(t *testing.T, algo schedule.Algorithm) *script {
-	s := &script{t: t, now: monotime.At(time.Second)}
-	for rank := range s.engines {
-		s.engines[rank] = New(Config{
-			Rank: rank, Size: len(s.engines), NICs: 2, Algorithm: algo, Identity: identity, Incarnation: uint32(rank) + 1,
-			PeerTimeout: DefaultPeerTimeout,
-		})
+	s := &script{t: t, now: monotime.At(time.Second), algo: algo}
+	for rank := range s.sites {
+		s.begin(rank)
 	}
 	return s
 }
+
+// begin begins a member, anew if it has died.
+func (s *script) begin(rank int) {
+	s.lives++
+	own := &site{node: rank, ended: func(m *member, number uint8) { s.exit(m, rank, number) }}
+	own.post = func(to []int, _ int, b []byte) {
+		for _, to := range to {
+			s.pending = append(s.pending, letter{rank, to, b})
+		}
+		s.sent++
+	}
+	s.sites[rank], s.dead[rank] = own, false
+	own.join(Config{
+		NICs: 2, Algorithm: s.algo, Identity: identity, Incarnation: s.lives, PeerTimeout: DefaultPeerTimeout,
+	}, upTo(len(s.sites)))
+}
+
+func (s *script) member(rank int) *member { return s.sites[rank].members[0] }
+
+// goesOn reports whether a member is there.
+func (s *script) goesOn(rank int) bool { return !s.dead[rank] && !s.member(rank).left }
 
 // do runs one byte's event: its two highest bits are the kind, the others the object.
 func (s *script) do(b byte) {
 	which := int(b & 0x3f)
 	switch b >> 6 {
 	case 0:
-		s.arrive(which%3, uint8(which/3%2))
+		if which < 48 {
+			s.arrive(which%3, uint8(which/3%2))
+		} else {
+			s.rare((which-48)/3, which%3)
+		}
 	case 1:
 		s.deliver(which, true)
 	case 2: // delivered, and still on its way; or lost
@@ -59,17 +87,46 @@ func (s *script) do(b byte) {
 	}
 }
 
+// rare runs a rare event of a member.
+func (s *script) rare(what, rank int) {
+	m := s.member(rank)
+	switch {
+	case what == 0 && s.dead[rank]:
+		s.harsh = true
+		s.begin(rank)
+	case !s.goesOn(rank):
+	case what == 1:
+		s.harsh, s.dead[rank] = true, true
+	case what == 2: // the second time it is gone
+		s.harsh = true
+		m.left = m.leaves > 0 || m.gone != nil
+		m.flush(m.Leave(nil))
+	case what == 3:
+		m.flush(m.RequestStatus(0, nil))
+	case what == 4:
+		m.flush(m.RepeatStatus(0, nil))
+		for _, other := range m.Doubtful(nil) {
+			s.harsh = true // it may be unreachable
+			m.Excuse(other)
+		}
+	}
+	s.after(rank)
+}
+
 func (s *script) arrive(rank int, number uint8) {
-	e := s.engines[rank]
-	state, before := e.State(number)
-	out, err := e.Arrive(s.now, number, nil)
-	if (err == nil) != (state == Idle && e.Failure(number) == nil) {
+	if !s.goesOn(rank) {
+		return
+	}
+	m := s.member(rank)
+	state, before := m.State(number)
+	if state == Idle {
+		s.in[rank][number] = max(s.in[rank][number], before+1) // it may have entered that in a former life
+	}
+	err := m.arrive(s.now, number)
+	if err == nil && state != Idle || err != nil && state == Idle && m.Failure(number) == nil {
 		s.t.Fatalf("Arrive of %d in state %v: %v", rank, state, err)
 	}
-	if state == Idle {
-		s.in[rank][number] = before + 1
-	}
-	s.after(rank, out)
+	s.after(rank)
 }
 
 func (s *script) deliver(which int, once bool) {
@@ -81,11 +138,13 @@ func (s *script) deliver(which int, once bool) {
 	if once {
 		s.lose(which)
 	}
-	var m Message
-	if err := Parse(l.b, &m); err != nil {
+	if err := Parse(l.b, new(Message)); err != nil {
 		s.t.Fatal(err)
 	}
-	s.after(l.to, s.engines[l.to].Handle(s.now, l.from, &m, nil))
+	if !s.dead[l.to] {
+		s.sites[l.to].receive(s.now, l.from, 0, l.b)
+		s.after(l.to)
+	}
 }
 
 func (s *script) lose(which int) {
@@ -97,39 +156,35 @@ func (s *script) lose(which int) {
 
 func (s *script) tick(d time.Duration) {
 	s.now = s.now.Add(d)
-	for rank, e := range s.engines {
-		s.after(rank, e.Advance(s.now, nil))
-		if at, ok := e.Deadline(); ok && !at.After(s.now) {
+	for rank, own := range s.sites {
+		if !s.goesOn(rank) {
+			continue
+		}
+		own.advance(s.now)
+		s.after(rank)
+		if at, ok := own.deadline(); ok && !at.After(s.now) {
 			s.t.Fatalf("rank %d: the deadline %v stays after Advance at %v", rank, at, s.now)
 		}
 	}
 }
 
-// after checks the effects of an event, and takes its frames.
-func (s *script) after(rank int, out []Send) {
-	e := s.engines[rank]
-	if most := 2*len(e.plan.notifies) + 2*len(e.plan.awaits) + 2; len(out) > most {
-		s.t.Fatalf("rank %d sends %d messages at once, want %d at most: %q", rank, len(out), most, sends(out))
+// after checks an event that a member has sent few frames.
+func (s *script) after(rank int) {
+	m := s.member(rank)
+	if most := 2*len(m.plan.notifies) + 2*len(m.plan.awaits) + 2; s.sent > most {
+		s.t.Fatalf("rank %d sends %d messages at once, want %d at most", rank, s.sent, most)
 	}
-	for _, number := range e.Ended() {
-		s.exit(rank, number)
-	}
-	for i := range out {
-		for to := range s.engines {
-			if to != rank && (out[i].To == to || out[i].To == schedule.All) {
-				s.pending = append(s.pending, letter{rank, to, out[i].Message.Append(nil)})
-			}
-		}
-	}
+	s.sent = 0
 	s.pending = s.pending[max(0, len(s.pending)-maxPending):]
 }
 
-// exit checks that no member left early, and that members fail for their silence alone.
-func (s *script) exit(rank int, number uint8) {
-	state, generation := s.engines[rank].State(number)
-	if f := s.engines[rank].Failure(number); f != nil {
-		if f.Reason != Silent {
-			s.t.Fatalf("rank %d has failed: %v", rank, f)
+// exit checks that no member left early, and that members fail for their silence alone, or for what they
+// did.
+func (s *script) exit(m *member, rank int, number uint8) {
+	state, generation := m.State(number)
+	if f := m.Failure(number); f != nil {
+		if f.Reason == OtherAlgorithm || f.Reason != Silent && !s.harsh || m.Agreed() != f {
+			s.t.Fatalf("rank %d has failed: %v; agreed is %v", rank, f, m.Agreed())
 		}
 		return
 	}
@@ -150,21 +205,30 @@ func (s *script) settle() {
 			}
 			s.deliver(0, true)
 		}
-		for rank := range s.engines {
+		for rank := range s.sites {
 			for number := range uint8(2) {
-				if _, g := s.engines[rank].State(number); s.behind(number, g) {
+				if _, g := s.member(rank).State(number); s.behind(number, g) {
 					s.arrive(rank, number)
 				}
 			}
 		}
 		s.tick(DefaultPeerTimeout / nacksPerTimeout)
 	}
-	for rank, e := range s.engines {
+	var sum Stats
+	for rank := range s.sites {
+		m := s.member(rank)
 		for number := range uint8(2) {
-			if state, g := e.State(number); state == Waiting {
-				s.t.Fatalf("rank %d still waits in generation %d of number %d, for %v", rank, g, number, e.Missing(number, nil))
+			if state, g := m.State(number); state == Waiting && s.goesOn(rank) {
+				s.t.Fatalf("rank %d still waits in generation %d of number %d, for %v", rank, g, number, m.Missing(number, nil))
+			}
+			if times := m.Times(number); times != nil && times.Left.IsZero() && times.Generation <= m.machine(number).completed() {
+				s.t.Fatalf("rank %d: it has left %d, and its times are %+v", rank, times.Generation, times)
 			}
 		}
+		m.AddStats(&sum)
+	}
+	if sum.Barriers == 0 && !s.harsh && s.in != [3][2]uint32{} && sum.Nacks == 0 {
+		s.t.Fatalf("nobody left a barrier, and nobody asked: %+v", sum)
 	}
 }
 
@@ -178,12 +242,44 @@ func (s *script) behind(number uint8, generation uint32) bool {
 	return false
 }
 
+// The events of a member, for scripts.
+const (
+	enter   = 0 // 0 and 3: numbers 0 and 1
+	revive  = 48
+	kill    = 51
+	leave   = 54
+	request = 57
+	look    = 60
+	arrival = 0x40 // of the first frame on its way
+	copied  = 0x80 // the first frame, and it is still on its way
+	lost    = 0x81
+	quarter = 0xfe // of a second, almost
+)
+
+// fuzzScripts are stories: all is well; frames are lost, doubled and late; a member dies, and another one; a
+// member leaves, before or after a barrier; one is back before its death was noticed, or after.
+var fuzzScripts = [][]byte{
+	{enter, enter + 1, enter + 2, arrival, arrival, arrival, arrival},
+	{enter, enter + 1, enter + 2, copied, arrival + 1, quarter, quarter, arrival + 1, copied},
+	{enter, enter + 1, enter + 2, enter + 3, enter + 4, enter + 5, arrival, copied, arrival, quarter, enter, enter + 1, enter + 2, lost},
+	{enter, lost, lost, enter + 1, lost, lost, request, quarter, look, arrival, enter + 2, quarter, request + 1, look + 1},
+	{enter, enter + 1, kill + 2, quarter, quarter, quarter, quarter, quarter, quarter, look, look + 1, quarter, quarter},
+	{enter, enter + 3, enter + 4, kill + 1, kill + 2, quarter, quarter, quarter, quarter, quarter, quarter, quarter, look, quarter},
+	{enter, enter + 1, enter + 2, arrival, arrival, arrival, arrival, leave, leave, quarter, enter + 1, enter + 2, quarter},
+	{enter, enter + 1, leave + 2, leave + 2, arrival, arrival, leave + 1, quarter, leave + 1, enter + 3},
+	{enter, enter + 1, kill, revive, enter, quarter, enter + 1, enter + 2, arrival, arrival, quarter},
+	{enter, enter + 1, enter + 2, quarter, kill + 1, quarter, revive + 1, quarter, enter + 1, enter + 4, leave, leave},
+	{enter, enter + 2, kill + 1, quarter, quarter, quarter, quarter, quarter, quarter, quarter, leave, leave, quarter, enter + 5},
+}
+
 // Bytes are a script. Whatever they do: no early exit, no panic, no failure but silence, few
 // messages at once; and when the faults end, so do the barriers.
 func FuzzEngine(f *testing.F) {
-	f.Add([]byte{0, 0, 1, 2, 0x40, 0x40, 0x40, 0x40})
-	f.Add([]byte{1, 0, 1, 2, 0x81, 0x80, 0xff, 0xff, 0x41, 0x80})
-	f.Add([]byte{2, 0, 1, 2, 3, 4, 5, 0x40, 0x80, 0x40, 0xff, 0, 1, 2, 0x41, 0x42, 0x83})
+	for algo := range len(fuzzAlgorithms) {
+		for _, events := range fuzzScripts {
+			f.Add(append([]byte{byte(algo)}, events...))
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return
@@ -193,38 +289,5 @@ func FuzzEngine(f *testing.F) {
 			s.do(event)
 		}
 		s.settle()
-	})
-}
-
-// Bytes are arbitrary messages of members. No panic, and few messages sent for each.
-func FuzzEngine_Hostile(f *testing.F) {
-	for _, g := range goldens {
-		f.Add(g.m.Append([]byte{1}), uint8(2))
-	}
-	f.Fuzz(func(t *testing.T, b []byte, algo uint8) {
-		s := newScript(t, algorithm(fuzzAlgorithms[int(algo)%len(fuzzAlgorithms)]))
-		e := s.engines[1]
-		for number := 0; len(b) > 0; number++ {
-			out, _ := e.Arrive(s.now, uint8(number%5), nil)
-			n := min(len(b), 1+headLen+int(b[0]>>2)) // its lowest two bits are the sender
-			var m Message
-			if Parse(b[1:n], &m) == nil {
-				m.Identity = identity
-				if m.Label&0x80 == 0 {
-					m.Algorithm = e.algorithm
-				}
-				m.Label &= 0x7f
-				out = e.Handle(s.now, int(b[0]&3), &m, out)
-			}
-			s.now = s.now.Add(time.Duration(n) * time.Millisecond)
-			if out = e.Advance(s.now, out); len(out) > 50 {
-				t.Fatalf("%d messages at once: %q", len(out), sends(out))
-			}
-			for _, number := range e.Ended() {
-				_ = e.Times(number)
-			}
-			b = b[n:]
-		}
-		_, _, _, _ = e.stats, e.Last(), e.Goodbye(), e.Leave(nil)
 	})
 }

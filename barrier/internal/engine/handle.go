@@ -48,7 +48,6 @@ func (e *Engine) hear(from int, msg *Message) bool {
 	if msg.Incarnation == 0 { // the sender is in no such group
 		return true
 	}
-	p.noGroup = 0
 	if p.incarnation == 0 {
 		p.incarnation = msg.Incarnation
 	}
@@ -121,25 +120,22 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 // generation before this one: a sender that was not has begun anew.
 func (e *Engine) handleNotYet(m *machine, now monotime.Time, from int, msg *Message) {
 	if m.state == Waiting && msg.Generation == m.generation && int32(m.generation-msg.Own) > 1 {
-		e.accuse(now, from, Restarted)
+		e.Accuse(now, from, Restarted)
 	}
 }
 
 // handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made
-// yet, or the member has left it so long ago that it does not know any more what it has
-// completed.
+// yet, or, if the member was heard in it before it was asked, the member has left it so long ago
+// that it does not know any more what it has completed.
 func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg *Message) {
-	p := &e.peers[from]
 	ofReport := msg.Answers == Report
 	switch {
+	case msg.Heard && e.peers[from].incarnation != 0:
+		if ofReport || m.state == Waiting && msg.Generation == m.generation {
+			e.noteLeft(from, nil)
+			e.Accuse(now, from, Left)
+		}
 	case ofReport && e.agree.HandleNoGroup(now, from, msg.Generation):
 		e.conclude()
-		return
-	case p.incarnation == 0, !ofReport && (m.state != Waiting || msg.Generation != m.generation):
-		return
-	}
-	if p.noGroup++; p.noGroup >= maxNoSuchGroup {
-		e.noteLeft(from, nil)
-		e.accuse(now, from, Left)
 	}
 }

@@ -351,6 +351,25 @@ func TestGoodbye_AfterGenerationZero(t *testing.T) {
 	}
 }
 
+// A member that began anew enters what another one has completed with its former self, and left: it does
+// not wait for that one, whether all of its messages came before or none.
+func TestBye_OfWhatTheFormerSelfHasEntered(t *testing.T) {
+	for _, came := range []bool{false, true} {
+		a := newAlone(t, "concurrent", 2, 3)
+		if came {
+			a.notify(0, 1, 1)
+		}
+		bye := a.from(0, Bye, 0, 0)
+		bye.Done = []Done{{0, 1}}
+		a.hears(0, bye)
+		a.want(a.arrives(0), "0 notify 0 gen=1")
+		a.is(Idle, 1)
+		a.want(a.arrives(0), "")
+		a.want(a.passes(0), "1 report (left: [0])?")
+		a.is(Waiting, 2)
+	}
+}
+
 // Without a member that has completed it, a barrier goes on. It fails once another member says that
 // it has failed there, also if that one took this member for gone.
 func TestFail_OfAMemberThatDecidedOtherwise(t *testing.T) {

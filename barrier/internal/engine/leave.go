@@ -71,8 +71,26 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 	e.conclude()
 	for _, m := range e.waiting {
 		if !completed(msg.Done, m.number, m.generation) {
-			e.accuse(now, from, Left)
+			e.Accuse(now, from, Left)
 			break
+		}
+	}
+	return out
+}
+
+// arriveWithoutLeavers goes on with a barrier that was entered after members have left: they do not
+// enter. If this member has begun anew, they may have completed it with its former self.
+func (e *Engine) arriveWithoutLeavers(m *machine, now monotime.Time, out []Send) []Send {
+	for rank := range e.peers {
+		if p := &e.peers[rank]; p.left && !completed(p.done, m.number, m.generation) {
+			e.Accuse(now, rank, Left)
+			return out
+		}
+	}
+	out = e.progress(m, now, out)
+	for rank := range e.peers {
+		if e.peers[rank].left {
+			out = e.notifyAllOf(m, now, rank, out)
 		}
 	}
 	return out

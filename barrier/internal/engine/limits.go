@@ -18,9 +18,6 @@ const (
 	firstNack = 3 * time.Millisecond
 	// nacksPerTimeout is the least number of nacks before a silent member counts as down.
 	nacksPerTimeout = agreement.Queries
-	// maxNoSuchGroup is how often a member that was heard in the group must answer "no such group"
-	// before the engine believes it: one such answer may date from before the group was made there.
-	maxNoSuchGroup = 3
 	// maxNamed is the most members that a fail message names: its sender, and the one it is about.
 	maxNamed = 2
 )

@@ -43,12 +43,12 @@ type Identity struct {
 //	 0 version (4 bits), kind (4 bits)
 //	 1 number of the barrier
 //	 2 label
-//	 3 flags: 1 entered, 2 decided, 4 query
+//	 3 flags: 1 entered, 2 decided, 4 query, 8 heard
 //	 4 identity of the group and its members, 8 bytes
 //	12 epoch, 4 bytes
 //	16 generation, 4 bytes; of a report its version
 //	20 the sender's algorithm, 4 bytes: a hash of its name
-//	24 the sender's incarnation, 4 bytes
+//	24 the sender's incarnation, 4 bytes; 0 of NoSuchGroup, and of a ByeAck without the group
 //	28 NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the members (2 each)
 //	   Bye: how many barriers (2), for each its number (1) and the generation completed (4)
@@ -63,6 +63,7 @@ type Message struct {
 	Number      uint8
 	Label       uint8
 	Entered     bool // StatusReply, NotYet: the sender has entered this generation
+	Heard       bool // Nack, Report: the sender has heard the receiver in the group; NoSuchGroup: of what it answers
 	Identity    Identity
 	Generation  uint32
 	Algorithm   uint32
@@ -103,6 +104,7 @@ const (
 	flagEntered = 1
 	flagDecided = 2
 	flagQuery   = 4
+	flagHeard   = 8
 )
 
 // MaxLen is the most bytes that Append adds.
@@ -116,6 +118,9 @@ func (m *Message) Append(b []byte) []byte {
 	flags := byte(0)
 	if m.Entered {
 		flags |= flagEntered
+	}
+	if m.Heard {
+		flags |= flagHeard
 	}
 	b = append(b, Version<<4|byte(m.Kind), m.Number, m.Label, flags)
 	b = binary.BigEndian.AppendUint64(b, m.Identity.Hash)
@@ -175,6 +180,7 @@ func Parse(b []byte, m *Message) error {
 		Number:      b[offNumber],
 		Label:       b[offLabel],
 		Entered:     b[offFlags]&flagEntered != 0,
+		Heard:       b[offFlags]&flagHeard != 0,
 		Identity:    Identity{binary.BigEndian.Uint64(b[offIdentity:]), binary.BigEndian.Uint32(b[offEpoch:])},
 		Generation:  binary.BigEndian.Uint32(b[offGeneration:]),
 		Algorithm:   binary.BigEndian.Uint32(b[offAlgorithm:]),
@@ -183,6 +189,8 @@ func Parse(b []byte, m *Message) error {
 	rest := b[headLen:]
 	switch {
 	case m.Kind == 0 || m.Kind >= kinds:
+		return ErrMalformed
+	case m.Incarnation == 0 && m.Kind != NoSuchGroup && m.Kind != ByeAck:
 		return ErrMalformed
 	case m.Kind == NotYet:
 		return parseWord(rest, &m.Own)

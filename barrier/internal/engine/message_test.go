@@ -22,34 +22,38 @@ var goldens = []struct {
 	{"notify", Message{Kind: Notify, Number: 7, Label: 3, Identity: Identity{0x0102030405060708, 5}, Generation: 9,
 		Algorithm: 0xa1a2a3a4, Incarnation: 0xb1b2b3b4},
 		"31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-	{"nack, last generation and label", Message{Kind: Nack, Number: 255, Label: 255, Generation: 1<<32 - 1},
-		"32 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000000"},
-	{"not yet, not entered", Message{Kind: NotYet, Generation: 2, Own: 1},
-		"33 00 00 00 0000000000000000 00000000 00000002 00000000 00000000 00000001"},
-	{"not yet, entered", Message{Kind: NotYet, Entered: true, Generation: 2, Own: 2},
-		"33 00 00 01 0000000000000000 00000000 00000002 00000000 00000000 00000002"},
-	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
-		"34 00 00 00 0000000000000000 00000000 00000001 00000000 00000000 05 00 0002 0001 0102"},
-	{"bye, nothing completed", Message{Kind: Bye},
-		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0000"},
-	{"bye, two numbers completed", Message{Kind: Bye, Done: []Done{{0, 3}, {255, 4}}},
-		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000000 0002 00 00000003 ff 00000004"},
+	{"nack, last generation and label", Message{Kind: Nack, Incarnation: 1, Number: 255, Label: 255, Generation: 1<<32 - 1},
+		"32 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000001"},
+	{"nack to a member that was heard", Message{Kind: Nack, Heard: true, Incarnation: 1},
+		"32 00 00 08 0000000000000000 00000000 00000000 00000000 00000001"},
+	{"not yet, not entered", Message{Kind: NotYet, Incarnation: 1, Generation: 2, Own: 1},
+		"33 00 00 00 0000000000000000 00000000 00000002 00000000 00000001 00000001"},
+	{"not yet, entered", Message{Kind: NotYet, Incarnation: 1, Entered: true, Generation: 2, Own: 2},
+		"33 00 00 01 0000000000000000 00000000 00000002 00000000 00000001 00000002"},
+	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Incarnation: 1, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
+		"34 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 05 00 0002 0001 0102"},
+	{"bye, nothing completed", Message{Kind: Bye, Incarnation: 1},
+		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 0000"},
+	{"bye, two numbers completed", Message{Kind: Bye, Incarnation: 1, Done: []Done{{0, 3}, {255, 4}}},
+		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 0002 00 00000003 ff 00000004"},
 	{"bye ack", Message{Kind: ByeAck}, "36 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
-	{"status request", Message{Kind: StatusRequest, Generation: 4},
-		"37 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
-	{"status reply", Message{Kind: StatusReply, Generation: 4},
-		"38 00 00 00 0000000000000000 00000000 00000004 00000000 00000000"},
-	{"status reply, entered", Message{Kind: StatusReply, Entered: true, Generation: 4},
-		"38 00 00 01 0000000000000000 00000000 00000004 00000000 00000000"},
+	{"status request", Message{Kind: StatusRequest, Incarnation: 1, Generation: 4},
+		"37 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
+	{"status reply", Message{Kind: StatusReply, Incarnation: 1, Generation: 4},
+		"38 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
+	{"status reply, entered", Message{Kind: StatusReply, Incarnation: 1, Entered: true, Generation: 4},
+		"38 00 00 01 0000000000000000 00000000 00000004 00000000 00000001"},
 	{"no such group", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Answers: Nack},
 		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000 02"},
 	{"no such group, but epoch 7", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Lowest: 7, Answers: Report},
 		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007 0a"},
-	{"report that asks, of nobody", Message{Kind: Report, Report: &agreement.Report{Query: true}},
-		"3a 00 00 04 0000000000000000 00000000 00000000 00000000 00000000 00000000 0000"},
-	{"report, decided: 1 is silent, 258 has begun anew", Message{Kind: Report, Generation: 3, Report: &agreement.Report{
+	{"no such group any more", Message{Kind: NoSuchGroup, Heard: true, Answers: Nack},
+		"39 00 00 08 0000000000000000 00000000 00000000 00000000 00000000 00000000 02"},
+	{"report that asks, of nobody", Message{Kind: Report, Incarnation: 1, Report: &agreement.Report{Query: true}},
+		"3a 00 00 04 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000"},
+	{"report, decided: 1 is silent, 258 has begun anew", Message{Kind: Report, Incarnation: 1, Generation: 3, Report: &agreement.Report{
 		Gone: []agreement.Gone{{Rank: 1, Reason: Silent}, {Rank: 258, Reason: Restarted}}, Version: 3, Echo: 0xb5b6b7b8, Decided: true}},
-		"3a 00 00 02 0000000000000000 00000000 00000003 00000000 00000000 b5b6b7b8 0002 0001 01 0102 04"},
+		"3a 00 00 02 0000000000000000 00000000 00000003 00000000 00000001 b5b6b7b8 0002 0001 01 0102 04"},
 }
 
 func upTo(n int) (ranks []int) {
@@ -97,17 +101,19 @@ func TestParse_Malformed(t *testing.T) {
 		{"version 4", "41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
 		{"kind 0", "30 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
 		{"kind 11", "3b 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"fail, no reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00 00 0001 0001"},
-		{"fail, unknown reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 06 00 0001 0001"},
-		{"fail, of three members", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0003 0001 0002 0003"},
-		{"report, of 401 members", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0191" + ascending(401)},
-		{"report, a member twice", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0002 0001 01 0001 01"},
-		{"report, not in order", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0002 0002 01 0001 01"},
-		{"report, no reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0001 0001 00"},
-		{"report, unknown reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0001 0001 05"},
-		{"report, decided that nobody is gone", "3a 00 00 02 0000000000000000 00000001 00000001 00000000 00000000 00000000 0000"},
-		{"fail, of no member", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 01 00 0000"},
-		{"bye, 257 numbers", "35 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 0101" +
+		{"notify of no incarnation", "31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 00000000"},
+		{"report of no incarnation", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0000"},
+		{"fail, no reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00 00 0001 0001"},
+		{"fail, unknown reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 06 00 0001 0001"},
+		{"fail, of three members", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0003 0001 0002 0003"},
+		{"report, of 401 members", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0191" + ascending(401)},
+		{"report, a member twice", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0001 01 0001 01"},
+		{"report, not in order", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0002 01 0001 01"},
+		{"report, no reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 00"},
+		{"report, unknown reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 05"},
+		{"report, decided that nobody is gone", "3a 00 00 02 0000000000000000 00000001 00000001 00000000 00000001 00000000 0000"},
+		{"fail, of no member", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0000"},
+		{"bye, 257 numbers", "35 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 0101" +
 			strings.Repeat("00", 257*doneLen)},
 	} {
 		if err := Parse(unhex(t, c.wire), new(Message)); !errors.Is(err, ErrMalformed) {
@@ -125,14 +131,14 @@ func TestParse_Malformed(t *testing.T) {
 }
 
 func TestMessage_Fits(t *testing.T) {
-	m := Message{Kind: Bye}
+	m := Message{Kind: Bye, Incarnation: 1}
 	for n := range Numbers {
 		m.Done = append(m.Done, Done{uint8(n), 1})
 	}
 	if got := len(m.Append(nil)); got > MaxLen {
 		t.Errorf("a goodbye of all numbers has %d bytes, more than MaxLen", got)
 	}
-	m = Message{Kind: Report, Report: &agreement.Report{}}
+	m = Message{Kind: Report, Incarnation: 1, Report: &agreement.Report{}}
 	for rank := range 2 * agreement.MaxGone { // more than fit are not named
 		m.Report.Gone = append(m.Report.Gone, agreement.Gone{Rank: rank, Reason: Silent})
 	}

@@ -13,7 +13,7 @@ import (
 // that was heard by another incarnation, or is gone and was never heard, or lacks a generation that
 // this member has long completed. A member that has not begun anew is at most one generation
 // behind.
-func (e *Engine) Farewell(from int, msg *Message, out []Send) (answers []Send, ok bool) {
+func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send) (answers []Send, ok bool) {
 	p, m := &e.peers[from], e.machine(msg.Number)
 	ask := msg.Kind == Report
 	switch {
@@ -21,12 +21,34 @@ func (e *Engine) Farewell(from int, msg *Message, out []Send) (answers []Send, o
 		return out, false
 	case !ask && int32(m.completed()-msg.Generation) > 0:
 		return out, false
+	case ask && e.gone != nil:
+		return e.handleReport(now, from, msg, out), true
+	case ask && !msg.Report.Query: // an answer may be answered in turn, with one more such report
+		return out, true
 	case e.gone == nil:
 		return append(out, Send{from, msg.NIC, e.Goodbye()}), true
-	case ask || e.isGone(from):
+	case e.isGone(from):
 		return e.answerGone(from, msg, out), true
 	}
 	return e.handleNack(m, from, msg, out), true
+}
+
+// Outside returns who of this member and another one is gone, to others, though what was agreed
+// here names neither: they do not go on together, in a group of the survivors.
+func (e *Engine) Outside(rank int) (who int, why Reason, is bool) { return e.agree.Outside(rank) }
+
+// Inquire appends the question what a member has decided, unless that is known.
+func (e *Engine) Inquire(rank int, out []Send) (query []Send, known bool) {
+	if e.gone == nil || e.agree.KnowsDecision(rank) {
+		return out, true
+	}
+	return e.wrap(e.agree.Confirm(rank, nil), out), false
+}
+
+// Alive notes that a member lives.
+func (e *Engine) Alive(rank int) {
+	e.peers[rank].silence.Heard()
+	e.agree.Alive(rank)
 }
 
 // Fresh reports whether this member has completed no barrier of the group, and knows of no failure:

@@ -1,6 +1,10 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
+)
 
 // An engine that moves to another epoch forgets what it has heard, and enters its barriers again.
 func TestRejoin(t *testing.T) {
@@ -93,7 +97,7 @@ func TestFarewell(t *testing.T) {
 		a := newAlone(t, "concurrent", 1, 3)
 		c.do(a)
 		nack := a.from(c.rank, Nack, c.generation, 1)
-		if _, ok := a.Farewell(c.rank, &nack, nil); ok == c.want {
+		if _, ok := a.Farewell(a.now, c.rank, &nack, nil); ok == c.want {
 			t.Errorf("%s: begun anew is %t, want %t", c.name, !ok, c.want)
 		}
 	}
@@ -109,4 +113,84 @@ func TestRejoin_ForgetsGoodbyes(t *testing.T) {
 	a.Rejoin(a.now, 7, nil)
 	a.want(a.arrives(0), "0 notify 0 gen=1")
 	a.is(Waiting, 1)
+}
+
+// A member that has left answers questions, and no other reports: another one that has left would
+// answer in turn, for ever.
+func TestFarewell_OfReports(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.hears(0, a.decided(0, Silent, 2))
+	for _, query := range []bool{false, true} {
+		m := a.decided(0, Silent, 2)
+		m.Report.Query = query
+		out, ok := a.Farewell(a.now, 0, &m, nil)
+		if want := map[bool]string{true: "0 report (silent: [2]) decided"}[query]; !ok || sends(out) != want {
+			t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
+		}
+	}
+	b := newAlone(t, "concurrent", 1, 3)
+	b.hears(0, b.from(0, NotYet, 1, 0))
+	for query, want := range map[bool]string{false: "", true: "0 bye"} { // it knows of no death
+		m := b.reports(0, Restarted, 1)
+		m.Report.Query = query
+		if out, ok := b.Farewell(b.now, 0, &m, nil); !ok || sends(out) != want {
+			t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
+		}
+	}
+	if _, _, is := a.Outside(0); is {
+		t.Error("both have decided alike")
+	}
+	m := a.decided(0, Silent, 1, 2)
+	a.Farewell(a.now, 0, &m, nil)
+	if who, why, is := a.Outside(0); !is || who != 1 || why != Silent {
+		t.Errorf("outside is %d (%v), %t, want this member", who, why, is)
+	}
+}
+
+// A member is asked what it has decided until it has said so.
+func TestInquire(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 4)
+	if out, known := a.Inquire(0, nil); !known || len(out) > 0 {
+		t.Errorf("nothing was agreed, and it asks %q", sends(out))
+	}
+	a.hears(0, a.decided(0, Silent, 3))
+	for range 2 {
+		out, known := a.Inquire(2, nil)
+		if a.want(sends(out), "2 report (silent: [3]) decided?"); known {
+			t.Error("2 has said nothing")
+		}
+	}
+	a.hears(2, a.decided(2, Silent, 3))
+	for _, rank := range []int{0, 2} {
+		if out, known := a.Inquire(rank, nil); !known || len(out) > 0 {
+			t.Errorf("%d has decided, and is asked %q", rank, sends(out))
+		}
+	}
+}
+
+// A member that does not have the group of survivors yet lives: it is not silent, in a barrier or in the
+// agreement.
+func TestAlive(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.notify(1, 1, 0)
+	pass := func(alive bool) string {
+		for range 40 {
+			a.passes(DefaultPeerTimeout / 20)
+			if alive {
+				a.Alive(2)
+			}
+		}
+		return ReasonName(failureOf(append(a.agree.Gone(), agreement.Gone{})).Reason)
+	}
+	if why := pass(true); why != "" {
+		t.Errorf("in a barrier it is %s", why)
+	}
+	a.Accuse(a.now, 1, Left)
+	if pass(true); a.agree.Has(2) || a.agree.State() != agreement.Querying {
+		t.Errorf("in the agreement: state %d, gone are %v", a.agree.State(), a.agree.Gone())
+	}
+	if pass(false); !a.agree.Has(2) {
+		t.Error("it is silent, and not gone")
+	}
 }

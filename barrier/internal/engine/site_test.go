@@ -51,7 +51,7 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 	msg.NIC = nic
 	m := s.member(msg.Identity)
 	if m == nil || m.left {
-		s.answerUnknown(m, from, &msg)
+		s.answerUnknown(now, m, from, &msg)
 		return
 	}
 	if rank := slices.Index(m.nodes, from); rank >= 0 {
@@ -61,15 +61,15 @@ func (s *site) receive(now monotime.Time, from, nic int, b []byte) {
 
 // answerUnknown answers a message of a group that does not exist here, not yet or not any
 // longer.
-func (s *site) answerUnknown(m *member, from int, msg *Message) {
-	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation, Answers: msg.Kind}
+func (s *site) answerUnknown(now monotime.Time, m *member, from int, msg *Message) {
+	answer := Message{Kind: NoSuchGroup, Number: msg.Number, Identity: msg.Identity, Generation: msg.Generation, Answers: msg.Kind, Heard: msg.Heard}
 	switch {
 	case (msg.Kind == Nack || msg.Kind == Report) && m != nil:
 		rank := slices.Index(m.nodes, from)
 		if rank < 0 {
 			return
 		}
-		if out, ok := m.Farewell(rank, msg, nil); ok {
+		if out, ok := m.Farewell(now, rank, msg, nil); ok {
 			m.flush(out)
 			return
 		}

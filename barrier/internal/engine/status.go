@@ -56,7 +56,9 @@ func (e *Engine) handleStatus(m *machine, from int, msg *Message) {
 	}
 	switch {
 	case msg.Kind == NoSuchGroup:
-		m.status[from] = NoGroup
+		if m.status[from] == NoAnswer { // else it is late
+			m.status[from] = NoGroup
+		}
 	case msg.Entered:
 		m.status[from] = Entered
 	default:

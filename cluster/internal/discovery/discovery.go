@@ -52,6 +52,8 @@ const (
 	// sureAfter: as a node does that was started with another number, and no stray frame.
 	sureTimes = 3
 	sureAfter = 500 * time.Millisecond
+	// suspectFor is how long it is suspected. If it is there, it announces itself six times then.
+	suspectFor = 2 * time.Second
 	// SettleInterval is how long a node that has heard all others listens for conflicts: the time
 	// of a few answers.
 	SettleInterval = 5 * time.Millisecond
@@ -108,8 +110,8 @@ type Send struct {
 
 // suspicion is of a station that expects another cluster.
 type suspicion struct {
-	since monotime.Time
-	times int
+	since, last monotime.Time
+	times       int
 }
 
 // Discovery is one node's part in the protocol.
@@ -128,7 +130,7 @@ type Discovery struct {
 	settled   monotime.Time // Settling: when that is over
 
 	answered map[uint16]monotime.Time // Complete: when a station was answered last
-	suspects map[uint16]suspicion
+	suspects map[uint16]suspicion     // by number: 65,536 at most
 }
 
 // New begins discovery among nodes 0 to size-1. The seed spreads the announcements of nodes that
@@ -286,9 +288,10 @@ func (d *Discovery) isSure(now monotime.Time, f Fault) bool {
 	}
 	d.fault = f
 	s, known := d.suspects[f.B.Node]
-	if !known {
-		s.since = now
+	if !known || now.Sub(s.last) >= suspectFor {
+		s = suspicion{since: now} // what was long ago was a stray frame
 	}
+	s.last = now
 	s.times++
 	d.suspects[f.B.Node] = s
 	return s.times >= sureTimes && now.Sub(s.since) >= sureAfter

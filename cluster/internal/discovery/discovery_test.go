@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -44,6 +45,46 @@ func TestAnnouncementBytes(t *testing.T) {
 	}
 }
 
+// What is read is what was written, to the limits, and what is beyond them is malformed.
+func TestParse_Limits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		a      Announcement
+		change func(b []byte) []byte // nil: none
+		ok     bool
+	}{
+		{"seeking", Announcement{Seeking: true, Size: 3, MACs: station(1, 2).MACs, NIC: 1}, nil, true},
+		{"not seeking", Announcement{Size: 3, MACs: station(1, 2).MACs}, nil, true},
+		{"the largest", Announcement{Size: 0xffff, NIC: MaxNICs - 1, MACs: station(1, MaxNICs).MACs, Name: strings.Repeat("n", MaxName)},
+			nil, true},
+		{"padded", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n"}, func(b []byte) []byte { return append(b, 0, 1) }, true},
+		{"other flags", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[1] = 0xfe; return b }, true},
+		{"no networks", Announcement{Size: 3}, nil, false},
+		{"a network too many", Announcement{Size: 3, MACs: station(1, MaxNICs+1).MACs}, nil, false},
+		{"by a network that it does not have", Announcement{Size: 3, NIC: 2, MACs: station(1, 2).MACs}, nil, false},
+		{"another version", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[0]++; return b }, false},
+		{"a name too long", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: strings.Repeat("n", MaxName)},
+			func(b []byte) []byte { b[6]++; return append(b, 'n') }, false},
+		{"a byte short", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n"}, func(b []byte) []byte { return b[:len(b)-1] }, false},
+		{"a head less one byte", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { return b[:6] }, false},
+		{"a head alone", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { return b[:7] }, false},
+		{"a zero address", Announcement{Size: 2, MACs: []transport.MAC{mac(1, 0), {}}}, nil, false},
+		{"a group's address", Announcement{Size: 2, MACs: []transport.MAC{{3, 1}, mac(1, 0)}}, nil, false},
+	} {
+		b := c.a.Append(nil)
+		if c.change != nil {
+			b = c.change(b)
+		}
+		back, err := Parse(b)
+		if c.ok && (err != nil || !reflect.DeepEqual(back, c.a)) {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, back, err, c.a)
+		}
+		if !c.ok && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %+v, %v; want ErrMalformed", c.name, back, err)
+		}
+	}
+}
+
 // Names end in error messages, on terminals.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
@@ -53,6 +94,7 @@ func TestNames(t *testing.T) {
 		{"not UTF-8", "a\xffb", "a?b"},
 		{"as long as may be", strings.Repeat("a", MaxName), strings.Repeat("a", MaxName)},
 		{"too long", strings.Repeat("a", MaxName+1), strings.Repeat("a", MaxName)},
+		{"too long, and no character begins", strings.Repeat("\x80", MaxName+1), ""},
 		{"too long, and would be cut within a character", strings.Repeat("a", MaxName-1) + "ö", strings.Repeat("a", MaxName-1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,6 +328,18 @@ func TestStates(t *testing.T) {
 				t.Errorf("twice: %v, %+v; want the fault noted", m.State(), m.Fault())
 			}
 		})
+		t.Run("Seeking, "+c.name+", now and then: goes on", func(t *testing.T) {
+			m := start()
+			for i := range 10 {
+				if out := hear(m, time.Duration(i)*suspectFor); len(out) != 0 || m.State() != Seeking {
+					t.Fatalf("heard %d times: %v, %+v", i+1, m.State(), out)
+				}
+			}
+			hear(m, 10*suspectFor-1)
+			if hear(m, 11*suspectFor-2); m.State() != Failed || m.Fault().Kind != c.kind {
+				t.Errorf("%v, %+v; want the end, as it goes on saying so", m.State(), m.Fault())
+			}
+		})
 		t.Run("Seeking, "+c.name+", again and again: fails, and lets the other know", func(t *testing.T) {
 			m := start()
 			hear(m, 0)
@@ -334,7 +388,9 @@ func FuzzParse(f *testing.F) {
 	for _, v := range fuzzseed.Variants(announce(station(1, 2), 3, true).Append(nil)) {
 		f.Add(v)
 	}
-	f.Add((&Announcement{Size: 1, MACs: station(0, 1).MACs, Name: "a\x1b\xff"}).Append(nil))
+	for _, name := range []string{"a\x1b\xff", strings.Repeat("a", MaxName-1) + "ö", strings.Repeat("a", 2*MaxName)} {
+		f.Add((&Announcement{Size: 1, MACs: station(0, 1).MACs, Name: name}).Append(nil))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Parse(b)
 		if err != nil {
@@ -351,25 +407,50 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Bytes are a script: node, address, announcement. Whatever comes, at most one announcement answers each.
+// Bytes are a script: the cluster's size, then node, address, size and, above the lowest bit, the
+// milliseconds until the next announcement. The lowest bit says that the node seeks; a size of 128
+// more, that it has two networks. Whatever comes, at most one announcement answers each.
 func FuzzDiscovery(f *testing.F) {
-	f.Add([]byte{1, 1, 3, 0, 2, 2, 3, 1})
+	const seeks = 1
+	met := []byte{3, 1, 1, 3, seeks, 2, 2, 3, seeks, 1, 1, 3, 2*1 | seeks, 1, 1, 3, 2*5 | seeks}
+	for _, script := range [][]byte{
+		{1, 1, 1, 1, 0},
+		{3, 1, 1, 3, 0, 2, 2, 3, 1},
+		slices.Concat(met, []byte{1, 1, 3, 2*1 | seeks, 2, 2, 3, seeks, 1, 1, 3, seeks, 2, 2, 3, 2 * 9}), // each is answered
+		slices.Concat(met, []byte{0, 9, 3, 2*50 | seeks, 0, 8, 3, seeks, 1, 9, 3, 2*50 | seeks}),         // doubles
+		{3, 1, 1, 3, 0, 2, 1, 3, 0}, // one address for two
+		{3, 2, 0, 3, 0},             // this node's
+		{3, 1, 1, 3, 0, 1, 2, 3, 0}, // one number for two
+		{3, 0, 0, 3, 0, 0, 5, 3, 0}, // its own, and a double
+		{3, 1, 1, 3 + 128, 0},       // two networks
+		bytes.Repeat([]byte{3, 2, 2, 4, 254}, 1),
+		append([]byte{3}, bytes.Repeat([]byte{2, 2, 4, 254}, 6)...), // another size, again and again
+		append([]byte{3}, bytes.Repeat([]byte{7, 7, 3, 254}, 6)...), // a number out of range
+	} {
+		f.Add(script)
+	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		now := monotime.At(time.Second)
-		m := New(now, station(0, 1), 3, 1)
-		for ; len(script) >= 4; script = script[4:] {
+		if len(script) == 0 {
+			return
+		}
+		now, size := monotime.At(time.Second), 1+int(script[0]-1)%4
+		m := New(now, station(0, 1), size, 1)
+		for script = script[1:]; len(script) >= 4; script = script[4:] {
 			now = now.Add(time.Duration(script[3]>>1) * time.Millisecond)
 			if out := m.Advance(now, nil); len(out) > 1 {
 				t.Fatalf("Advance: %+v", out)
 			}
-			s := station(int(script[1]), 1)
-			out := m.Handle(now, uint16(script[0]), mac(int(script[1]), 0), 0, announce(s, int(script[2]), script[3]&1 != 0), nil)
+			s := station(int(script[1]), 1+int(script[2]>>7))
+			out := m.Handle(now, uint16(script[0]), mac(int(script[1]), 0), 0, announce(s, int(script[2]&127), script[3]&1 != 0), nil)
 			if len(out) > 1 {
 				t.Fatalf("Handle: %+v", out)
 			}
 			all := len(m.Missing()) == 0
-			if all != (m.State() == Settling || m.State() == Complete) && m.State() != Failed || len(m.Heard()) > 2 {
+			if all != (m.State() == Settling || m.State() == Complete) && m.State() != Failed || len(m.Heard()) >= size {
 				t.Fatalf("%v, heard %v, missing %v", m.State(), m.Heard(), m.Missing())
+			}
+			if m.State() == Failed && m.Fault().Kind == NoFault {
+				t.Fatal("failed without a fault")
 			}
 			if at, ok := m.Deadline(); ok != (m.State() == Seeking || m.State() == Settling) || ok && at.After(now.Add(LastInterval*5/4)) {
 				t.Fatalf("%v, deadline in %v, %v", m.State(), at.Sub(now), ok)

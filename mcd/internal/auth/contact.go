@@ -63,7 +63,7 @@ func (v *Verifier) Ask(now monotime.Time, mac transport.MAC, out []Send) []Send 
 func (v *Verifier) challenge(
 	now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send,
 ) []Send {
-	if a := v.asks[mac]; a != nil && now.Before(a.end()) && a.repeats {
+	if v.isAsked(now, mac) && v.asks[mac].repeats {
 		return out
 	}
 	a := v.newAsk(now, mac)
@@ -78,8 +78,8 @@ func (v *Verifier) challenge(
 // ask returns the open challenge to an address, a new one if there is none, or nil if there are too
 // many.
 func (v *Verifier) ask(now monotime.Time, mac transport.MAC) *ask {
-	if a := v.asks[mac]; a != nil && now.Before(a.end()) {
-		return a
+	if v.isAsked(now, mac) {
+		return v.asks[mac]
 	}
 	return v.newAsk(now, mac)
 }
@@ -104,8 +104,8 @@ func (v *Verifier) send(s Send) Send {
 }
 
 // Contact handles a contact frame. What it is answered with is appended to out; Released has the
-// frames that were kept for it. It is Accepted, UnknownKey, BadTag, OverBudget, or Replayed if it
-// is this endpoint's own.
+// frames that were kept for it. It is Accepted, UnknownKey, BadTag, OverBudget, or Replayed: this
+// endpoint's own, or a challenge that was answered before.
 func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send) (Verdict, []Send) {
 	if w.Incarnation == v.cfg.Incarnation {
 		return Replayed, out
@@ -123,18 +123,46 @@ func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send
 	if !body.Has(wire.ContactChallenge) {
 		return Accepted, out
 	}
-	if !v.responses.take(int64(now.Since())) {
-		return OverBudget, out
+	return v.challenged(now, f, w, &body, out)
+}
+
+// challenged answers a challenge. Anybody can send again what was recorded of incarnations that are
+// gone, and use up what strangers are answered from. A node that has begun just then is challenged
+// itself, once its address has no open challenge. With its answer it is known, and what it asks
+// again is answered from another budget, each challenge once.
+func (v *Verifier) challenged(
+	now monotime.Time, f *Frame, w *wire.Auth, body *wire.ContactBody, out []Send,
+) (Verdict, []Send) {
+	s := v.senders[w.Incarnation]
+	known := s != nil && s.state == fresh
+	budget := &v.toUnknown
+	if known {
+		budget = &v.responses
+		if w.Counter <= s.challenged {
+			return Replayed, out
+		}
+	}
+	if !budget.take(int64(now.Since())) {
+		if known || v.isAsked(now, f.Src) {
+			return OverBudget, out
+		}
+		return OverBudget, v.challenge(now, f.Src, f.Sent, true, out)
 	}
 	reply := Send{Dst: f.Src, Tag: f.Sent, Answer: true,
 		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge, EchoedAge: body.Age}}
-	if s := v.senders[w.Incarnation]; s == nil || s.state != fresh {
-		if a := v.ask(now, f.Src); a != nil {
-			reply.Body.Flags |= wire.ContactChallenge
-			reply.Body.Challenge, reply.Body.Age = a.nonce, v.age(now)
-		}
+	if known {
+		s.challenged = w.Counter
+	} else if a := v.ask(now, f.Src); a != nil {
+		reply.Body.Flags |= wire.ContactChallenge
+		reply.Body.Challenge, reply.Body.Age = a.nonce, v.age(now)
 	}
 	return Accepted, append(out, v.send(reply))
+}
+
+// isAsked reports whether a challenge to an address is open.
+func (v *Verifier) isAsked(now monotime.Time, mac transport.MAC) bool {
+	a := v.asks[mac]
+	return a != nil && now.Before(a.end())
 }
 
 func (v *Verifier) checkContact(f *Frame, w *wire.Auth) Verdict {
@@ -295,7 +323,7 @@ func (v *Verifier) forgetAll(now monotime.Time) {
 	clear(v.senders)
 	clear(v.byMAC)
 	clear(v.asks)
-	v.unproven, v.retired, v.last, v.since = nil, nil, nil, now
+	v.unproven, v.awaited, v.retired, v.last, v.since = nil, nil, nil, nil, now
 	v.addProven(now, v.cfg.Incarnation, v.cfg.MAC)
 }
 
@@ -320,6 +348,10 @@ func (v *Verifier) addUnproven(s *sender) {
 // await gives a sender askLife to answer.
 func (v *Verifier) await(now monotime.Time, s *sender) {
 	s.state, s.until = asked, now.Add(askLife)
+	if !s.awaited {
+		s.awaited = true
+		v.awaited = append(v.awaited, s)
+	}
 	v.wakeAt(s.until)
 }
 
@@ -351,21 +383,31 @@ func (v *Verifier) Advance(now monotime.Time, out []Send) []Send {
 		}
 		v.wakeAt(a.due())
 	}
-	for _, s := range v.senders {
-		if s.state != asked {
-			continue
-		}
-		if now.Before(s.until) {
-			v.wakeAt(s.until)
-			continue
-		}
-		v.expired += v.drop(s)
-		s.state, s.until = silent, now.Add(silence)
-		if !s.proven {
-			s.sessions = nil
-		}
-	}
+	v.giveUp(now)
 	return out
+}
+
+// giveUp makes those silent that have not answered in time.
+func (v *Verifier) giveUp(now monotime.Time) {
+	left := v.awaited[:0]
+	for _, s := range v.awaited {
+		awaited := s.state == asked && v.senders[s.incarnation] == s // else it has answered, or is forgotten
+		switch {
+		case awaited && now.Before(s.until):
+			v.wakeAt(s.until)
+			left = append(left, s)
+			continue
+		case awaited:
+			v.expired += v.drop(s)
+			s.state, s.until = silent, now.Add(silence)
+			if !s.proven {
+				s.sessions = nil
+			}
+		}
+		s.awaited = false
+	}
+	clear(v.awaited[len(left):])
+	v.awaited = left
 }
 
 // asksInOrder returns the open challenges, the same order in every run.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/transport"
 )
 
 // FuzzVerifier has three nodes talk over a network that loses, keeps back, repeats and changes
@@ -12,6 +14,9 @@ import (
 func FuzzVerifier(f *testing.F) {
 	f.Add([]byte{0x00, 0x40, 0x01, 0x41, 0x80, 0xc0, 0x00, 0x41})
 	f.Add([]byte{0x00, 0x01, 0x02, 0x40, 0x41, 0x42, 0xe1, 0x40, 0x80, 0xff, 0x00, 0xc3, 0xd1, 0x20, 0x60})
+	for seed := range uint64(40) {
+		f.Add(randomScript(seed))
+	}
 	f.Fuzz(func(t *testing.T, script []byte) { runScript(t, script[:min(len(script), 400)]) })
 }
 
@@ -35,7 +40,7 @@ func runScript(t testing.TB, script []byte) {
 	}
 	arrive := func(f wireFrame) {
 		for _, n := range w.nodes {
-			if n.mac != f.Src && f.Dst == n.mac {
+			if n.mac != f.Src && (f.Dst == n.mac || f.Dst == transport.Broadcast) {
 				take(n.receive(w.now, f)...)
 			}
 		}
@@ -75,7 +80,18 @@ func runScript(t testing.TB, script []byte) {
 					t.Fatalf("a changed frame has changed %s into %s, and was answered by %d", before, after, len(flying)-sent)
 				}
 			}
-		case 6: // time passes
+		case 6: // a node asks, or gets other keys; or time passes
+			if k := arg % size; arg >= 0x18 {
+				to := transport.Broadcast
+				if arg&4 != 0 {
+					to = w.nodes[(k+1)%size].mac
+				}
+				take(w.nodes[k].seal(w.now, w.nodes[k].v.Ask(w.now, to, nil))...)
+				break
+			} else if arg >= 0x14 {
+				w.nodes[k].setKeys(w.now, [][][]byte{{secret(1), secret(2)}, {secret(2), secret(1)}, {secret(1)}, {secret(2)}}[arg&3]...)
+				break
+			}
 			w.now = w.now.Add(time.Duration(1<<(arg%8)) * 5 * time.Millisecond)
 			for _, n := range w.nodes {
 				take(n.advance(w.now)...)
@@ -88,7 +104,7 @@ func runScript(t testing.TB, script []byte) {
 				w.now = w.now.Add(OpeningTime)
 			} else { // one changes the key that it seals with
 				n := w.nodes[k]
-				n.key = n.v.keys[arg>>3&1]
+				n.key = n.v.keys[(arg>>3&1)%len(n.v.keys)]
 				n.sealer = NewSealer(n.key, n.sealer.incarnation, n.mac, n.sealer.encrypt)
 			}
 		}
@@ -129,17 +145,21 @@ func TestVerifier_RandomScripts(t *testing.T) {
 		seeds = 50
 	}
 	for seed := range seeds {
-		script := make([]byte, 400)
-		x := seed*2654435761 + 1
-		for i := range script {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
-			script[i] = byte(x >> 24)
-			if script[i]>>5 == 7 && x>>40&3 != 0 { // fewer starts
-				script[i] &= 0x7f
-			}
-		}
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runScript(t, script) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runScript(t, randomScript(seed)) })
 	}
+}
+
+func randomScript(seed uint64) []byte {
+	script := make([]byte, 400)
+	x := seed*2654435761 + 1
+	for i := range script {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		script[i] = byte(x >> 24)
+		if script[i]>>5 == 7 && x>>40&3 != 0 { // fewer starts
+			script[i] &= 0x7f
+		}
+	}
+	return script
 }

@@ -46,32 +46,30 @@ const (
 	// silence is how long an incarnation that did not answer is not asked again.
 	silence = time.Second
 
-	// derivationRate bounds the keys that are derived for incarnations that have proved nothing, a
-	// second. At 4 µs each this is 1 % of a core.
-	derivationRate  = 2000
+	// budgetRate bounds what is done a second of each of these: keys derived for incarnations that
+	// have proved nothing (at 4 µs each this is 1 % of a core), challenges, responses to senders
+	// that are known to be alive, and responses to others.
+	budgetRate      = 2000
 	derivationBurst = 1000
-	// askRate bounds the challenges and the responses that are sent, a second each.
-	askRate  = 2000
-	askBurst = 2000
+	askBurst        = 2000
 
 	// LastCounter ends an incarnation: nothing is sealed or accepted beyond it. At 10^8 frames a
 	// second it takes 2,900 years.
 	LastCounter = 1 << 63
 )
 
-// bucket lets through rate events a second, and burst at once.
+// bucket lets through budgetRate events a second, and burst at once.
 type bucket struct {
-	rate, burst float64
-	tokens      float64
-	last        int64 // ns
+	burst, tokens float64
+	last          int64 // ns
 }
 
-func newBucket(rate, burst float64) bucket { return bucket{rate: rate, burst: burst, tokens: burst} }
+func newBucket(burst float64) bucket { return bucket{burst: burst, tokens: burst} }
 
 // take takes a token, or returns false if there is none.
 func (b *bucket) take(ns int64) bool {
 	if ns > b.last {
-		b.tokens = min(b.burst, b.tokens+float64(ns-b.last)*b.rate/float64(time.Second))
+		b.tokens = min(b.burst, b.tokens+float64(ns-b.last)*budgetRate/float64(time.Second))
 		b.last = ns
 	}
 	if b.tokens < 1 {

@@ -173,6 +173,7 @@ type network struct {
 	nodes    []*node
 	recorded []wireFrame
 	now      monotime.Time
+	replayer *replayer // nil: nobody replays
 }
 
 // newNetwork returns a network of nodes that have just been opened, and are about to send.
@@ -192,6 +193,9 @@ func (w *network) deliver(frames ...wireFrame) {
 		w.recorded = append(w.recorded, f)
 		for _, n := range w.nodes {
 			if n.mac != f.Src && (f.Dst == n.mac || f.Dst.IsMulticast()) {
+				if r := w.replayer; r != nil && r.to == n {
+					frames = append(frames, r.replay(w.now, r.quick)...)
+				}
 				frames = append(frames, n.receive(w.now, f)...)
 			}
 		}

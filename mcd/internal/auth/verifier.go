@@ -44,6 +44,8 @@ type sender struct {
 	floor       uint64        // counters up to this were used before this receiver was there
 	until       monotime.Time // asked: the end of askLife. silent: the end of the silence
 	seen        uint64        // number of the frame, among all, that was its last
+	challenged  uint64        // counter of its last challenge that was answered while it was fresh
+	awaited     bool          // it is among Verifier.awaited
 	sessions    []*session    // one for each of the cluster's keys that it has used
 	held        []Frame
 }
@@ -84,6 +86,7 @@ type Verifier struct {
 	last    *sender // of the last accepted frame
 
 	unproven  []*sender // oldest first
+	awaited   []*sender // those that are asked, and some that were since the last Advance
 	heldBytes int
 	released  []Frame
 	expired   int
@@ -94,7 +97,8 @@ type Verifier struct {
 	wake    monotime.Time
 	waiting bool // wake is set
 
-	derivations, challenges, responses bucket
+	derivations, challenges bucket
+	responses, toUnknown    bucket // responses to those that are known to be alive, and to others
 
 	scratch Scratch
 }
@@ -105,8 +109,8 @@ func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
-		derivations: newBucket(derivationRate, derivationBurst),
-		challenges:  newBucket(askRate, askBurst), responses: newBucket(askRate, askBurst),
+		derivations: newBucket(derivationBurst), challenges: newBucket(askBurst),
+		responses: newBucket(askBurst), toUnknown: newBucket(askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
@@ -201,8 +205,8 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 	}
 	if s.state != asked || added {
 		v.await(now, s)
-		out = v.challenge(now, s.mac, f.Sent, true, out)
 	}
+	out = v.challenge(now, s.mac, f.Sent, true, out) // unless it is asked, as is the rule
 	return v.hold(s, f, w.Counter), out
 }
 

@@ -184,7 +184,7 @@ func TestVerifier_ReplaysTriggerFewChallenges(t *testing.T) {
 		w.now = w.now.Add(50 * time.Millisecond)
 		sent += len(b.advance(w.now))
 	}
-	if sent > askBurst+askRate {
+	if sent > askBurst+budgetRate {
 		t.Errorf("%d challenges in a second", sent)
 	}
 	expect(t, b)

@@ -1,0 +1,144 @@
+package mcd
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Waits that are fulfilled while they spin make spinning worth its while again; those that are not
+// fulfilled do not count as if they were.
+func TestSpin_LearnsFromQuickWaits(t *testing.T) {
+	e, _, links, _ := openScripts(t, 1, func(c *Config) { c.Spin = 100 * time.Microsecond })
+	var c Completion
+	links[0].poll = func() { c.Complete(nil) }
+	e.spinning.average.Store(int64(90 * time.Microsecond))
+	for range 50 {
+		c.Reset()
+		e.spinners.Add(1)
+		if !e.spin(t.Context(), &c, e.spinning.max) {
+			t.Fatal("not done")
+		}
+	}
+	if a := time.Duration(e.spinning.average.Load()); a > 45*time.Microsecond {
+		t.Errorf("the average wait is %v after 50 that took no time", a)
+	}
+	links[0].poll = nil
+	e.spinning.average.Store(int64(90 * time.Microsecond))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		c.Reset()
+		e.spinners.Add(1)
+		if e.spin(ended, &c, e.spinning.max) {
+			t.Fatal("done")
+		}
+	}
+	if a := time.Duration(e.spinning.average.Load()); a != 90*time.Microsecond {
+		t.Errorf("the average wait is %v after 50 that were given up, want it as it was", a)
+	}
+}
+
+// A goroutine that spins has the links' own goroutines sleep through arrivals, once, and leaves them
+// so when it has its message; one that gives up unmasks them.
+func TestSpin_MasksWakeups(t *testing.T) {
+	for _, fulfilled := range []bool{true, false} {
+		e, _, links, _ := openScripts(t, 1)
+		var c Completion
+		ctx, cancel := context.WithCancel(t.Context())
+		polls := 0
+		links[0].poll = func() {
+			switch polls++; {
+			case polls < 5:
+			case fulfilled:
+				c.Complete(nil)
+			default:
+				cancel()
+			}
+		}
+		e.spinners.Add(1)
+		if done := e.spin(ctx, &c, time.Hour); done != fulfilled {
+			t.Errorf("done: %v, want %v", done, fulfilled)
+		}
+		cancel()
+		want := []bool{true}
+		if !fulfilled {
+			want = []bool{true, false}
+		}
+		links[0].mu.Lock()
+		if got := links[0].masks; len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("fulfilled %v: masked and unmasked %v, want %v", fulfilled, got, want)
+		}
+		links[0].mu.Unlock()
+		links[0].poll = nil
+	}
+}
+
+// A link's goroutine that finds several frames at once masks its wake-ups while it looks for more,
+// and unmasks them when none come; for a single frame it does neither.
+func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
+	for frames, want := range map[int][]bool{1: nil, 2: {true, false}, 7: {true, false}} {
+		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
+		for range frames {
+			b := make([]byte, HeaderLen)
+			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
+			if _, err := others[0].Send([]transport.Frame{
+				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !e.lockPoll() {
+			t.Fatal("no poll lock")
+		}
+		e.busyPoll()
+		links[0].mu.Lock()
+		if got := links[0].masks; !slices.Equal(got, want) {
+			t.Errorf("%d frames: masked and unmasked %v, want %v", frames, got, want)
+		}
+		links[0].mu.Unlock()
+		if n := p.Counters().RxMessages; n != uint64(frames) {
+			t.Errorf("%d messages of %d", n, frames)
+		}
+		if !e.tryLockPoll() {
+			t.Fatal("the poll lock was not given back")
+		}
+		e.unlockPoll()
+	}
+}
+
+// While a program polls now and then, within unmaskAfter, its links' wake-ups stay masked; soon
+// after it has stopped they are unmasked.
+func TestUnmaskLoop_WaitsForThoseWhoPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, _ := openScripts(t, 1)
+		defer e.Close()
+		masks := func() []bool {
+			links[0].mu.Lock()
+			defer links[0].mu.Unlock()
+			return slices.Clone(links[0].masks)
+		}
+		if !e.tryLockPoll() {
+			t.Fatal("somebody polls")
+		}
+		e.maskWakeups(true)
+		e.unlockPoll()
+		for range 100 {
+			time.Sleep(unmaskAfter / 2)
+			e.Progress()
+		}
+		if m := masks(); !slices.Equal(m, []bool{true}) {
+			t.Errorf("masked and unmasked %v while the program polls, want masked once", m)
+		}
+		time.Sleep(2*unmaskAfter + time.Nanosecond)
+		synctest.Wait()
+		if m := masks(); !slices.Equal(m, []bool{true, false}) {
+			t.Errorf("masked and unmasked %v when it polls no more", m)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package mcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// A descriptor that the link cannot send at all fails, alone: at once, and from the queue.
+func TestPostSend_OneFails(t *testing.T) {
+	burnt := errors.New("cable burnt")
+	for _, full := range []bool{false, true} {
+		_, p, links, _ := openScripts(t, 1)
+		var busy atomic.Bool
+		busy.Store(full)
+		var sent []string
+		links[0].send = func(frames []transport.Frame) (int, error) {
+			if busy.Load() {
+				return 0, transport.ErrBusy
+			}
+			for i, f := range frames {
+				text := string(f.Payload[HeaderLen:])
+				if strings.HasPrefix(text, "bad") {
+					return i, burnt
+				}
+				sent = append(sent, text)
+			}
+			return len(frames), nil
+		}
+		var ds []*SendDesc
+		texts := []string{"bad 0", "1", "bad 2", "bad 3", "4", "5"}
+		for _, text := range texts {
+			ds = append(ds, descTo(1, text))
+		}
+		if err := p.PostSend(ds...); err != nil {
+			t.Fatal(err)
+		}
+		if full {
+			busy.Store(false)
+			p.e.nics[0].queue.retry()
+		}
+		for i, d := range ds {
+			if bad := strings.HasPrefix(texts[i], "bad"); !d.Done() || errors.Is(d.Err(), burnt) != bad || !bad && d.Err() != nil {
+				t.Errorf("full %v: %q: done %v, %v", full, texts[i], d.Done(), d.Err())
+			}
+		}
+		if want := []string{"1", "4", "5"}; !slices.Equal(sent, want) {
+			t.Errorf("full %v: sent %q, want %q", full, sent, want)
+		}
+	}
+}
+
+// What is posted while the link is full asks it once, and not at all behind others that wait for
+// the same node.
+func TestPostSend_AsksAFullLinkOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p, links, _ := openScripts(t, 1)
+		tries := 0
+		links[0].send = func([]transport.Frame) (int, error) { tries++; return 0, transport.ErrBusy }
+		for i, want := range []int{1, 1, 1} {
+			if err := p.PostSend(descTo(1, "x")); err != nil {
+				t.Fatal(err)
+			}
+			if tries != want {
+				t.Errorf("%d descriptors posted: the link was asked %d times, want %d", i+1, tries, want)
+			}
+		}
+	})
+}
+
+// A descriptor that comes to the queue when its port is closed fails, and is not sent.
+func TestPostSend_PortClosesMeanwhile(t *testing.T) {
+	e, p, links, _ := openScripts(t, 1)
+	links[0].send = func(frames []transport.Frame) (int, error) {
+		t.Error("sent by a closed port")
+		return len(frames), nil
+	}
+	ds := []*SendDesc{descTo(1, "x"), descTo(1, "y")}
+	for _, d := range ds {
+		d.port, d.neighbour = p, &e.lookup(1).neighbours[0]
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.nics[0].queue.post(ds)
+	for i, d := range ds {
+		if !d.Done() || !errors.Is(d.Err(), ErrClosed) {
+			t.Errorf("descriptor %d: done %v, %v", i, d.Done(), d.Err())
+		}
+	}
+}
+
+// Only what waits can be taken back: what was sent just as its sender gave up counts as sent.
+func TestSendQueue_RemoveOfWhatWasSent(t *testing.T) {
+	e, p, links, _ := openScripts(t, 1)
+	var full atomic.Bool
+	full.Store(true)
+	links[0].send = func(frames []transport.Frame) (int, error) {
+		if full.Load() {
+			return 0, transport.ErrBusy
+		}
+		return len(frames), nil
+	}
+	q := &e.nics[0].queue
+	a, b := descTo(1, "a"), descTo(1, "b")
+	if err := p.PostSend(a, b); err != nil {
+		t.Fatal(err)
+	}
+	if !q.remove(a) || q.remove(a) {
+		t.Error("want what waits removed, once")
+	}
+	full.Store(false)
+	q.retry()
+	if !b.Done() || b.Err() != nil || q.remove(b) {
+		t.Errorf("the other: done %v, %v; want it sent, and not removed", b.Done(), b.Err())
+	}
+	if a.Done() || q.count.Load() != 0 || len(q.lanes) != 0 {
+		t.Errorf("removed: done %v; %d wait in %d lanes", a.Done(), q.count.Load(), len(q.lanes))
+	}
+}
+
+// More descriptors than one batch, by two links in turn: each goes by its own link, in order, and a
+// batch has no more than sendBatch of one link.
+func TestPostSend_ByTheirOwnLinks(t *testing.T) {
+	_, p, links, _ := openScripts(t, 2)
+	var got [2][]string
+	calls := 0
+	for nic := range links {
+		links[nic].send = func(frames []transport.Frame) (int, error) {
+			calls++
+			if len(frames) > sendBatch {
+				t.Errorf("%d frames at once", len(frames))
+			}
+			for _, f := range frames {
+				got[nic] = append(got[nic], string(f.Payload[HeaderLen:]))
+			}
+			return len(frames), nil
+		}
+	}
+	var want [2][]string
+	var ds []*SendDesc
+	batches := 0
+	for i, run := range []int{1, 1, sendBatch, sendBatch + 1, 3*sendBatch - 1, 1} {
+		batches += (run + sendBatch - 1) / sendBatch
+		for range run {
+			d := descTo(1, fmt.Sprint(len(ds)))
+			d.NIC = i % 2
+			ds, want[i%2] = append(ds, d), append(want[i%2], fmt.Sprint(len(ds)))
+		}
+	}
+	if err := p.PostSend(ds...); err != nil {
+		t.Fatal(err)
+	}
+	if calls != batches {
+		t.Errorf("%d calls of the links, want %d: each takes a batch", calls, batches)
+	}
+	for nic := range links {
+		if !slices.Equal(got[nic], want[nic]) {
+			t.Errorf("link %d sent %v, want %v", nic, got[nic], want[nic])
+		}
+	}
+}
+
+// TrySendInPlace takes a batch at once, and says how many; the messages before one that is too long
+// go.
+func TestTrySendInPlace_Batch(t *testing.T) {
+	e, p, links, _ := openScripts(t, 1)
+	sent := 0
+	links[0].send = func(frames []transport.Frame) (int, error) { sent += len(frames); return len(frames), nil }
+	to := To(Addr{Node: 1, Port: 1})
+	var bs [][]byte
+	for range sendBatch + 5 {
+		bs = append(bs, make([]byte, Headroom+3))
+	}
+	for _, n := range []int{1, sendBatch - 1, sendBatch, sendBatch + 1, sendBatch + 5} {
+		sent = 0
+		if got, err := p.TrySendInPlace(0, to, bs[:n]...); err != nil || got != min(n, sendBatch) || sent != got {
+			t.Errorf("%d messages: %d taken, %d sent, %v", n, got, sent, err)
+		}
+	}
+	long := make([]byte, Headroom+e.MaxPayload()+1)
+	if n, err := p.TrySendInPlace(0, to, bs[0], bs[1], long, bs[2]); n != 2 || !errors.Is(err, ErrTooLarge) {
+		t.Errorf("the third is too long: %d, %v", n, err)
+	}
+	if n, err := p.TrySendInPlace(0, to, long); n != 0 || !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too long: %d, %v", n, err)
+	}
+	if n, err := p.TrySendInPlace(0, to, long[:len(long)-1]); n != 1 || err != nil {
+		t.Errorf("the longest: %d, %v", n, err)
+	}
+	if n, err := p.TrySendInPlace(0, To(Addr{Node: 9}), bs[0]); n != 0 || !errors.Is(err, ErrUnknownNode) {
+		t.Errorf("unknown node: %d, %v", n, err)
+	}
+	if n, err := p.TrySendInPlace(1, to, bs[0]); n != 0 || err == nil {
+		t.Errorf("a link that there is not: %d, %v", n, err)
+	}
+}
+
+// A drain may name a node twice, and the node may leave the table meanwhile.
+func TestDrain_NodesTwiceAndGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := twoLinks(t)
+		nodes := []Node{{ID: 1, MACs: []transport.MAC{y.MAC()}}}
+		e, err := Open(Config{Spin: -1, Nodes: nodes}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		o, err := Open(Config{Spin: -1, Node: 1}, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		p, err := e.OpenPort(1, PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := To(Addr{Node: 1, Port: 1})
+		if err := e.Drain(t.Context(), func() error {
+			if err := p.TrySend(0, to, nil); !errors.Is(err, transport.ErrBusy) {
+				t.Errorf("during the drain: %v", err)
+			}
+			return nil
+		}, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.TrySend(0, to, nil); err != nil || e.nics[0].queue.held != 0 {
+			t.Errorf("after it: %v, %d lanes are held", err, e.nics[0].queue.held)
+		}
+		if err := e.Drain(t.Context(), func() error { return e.SetNodes(nil) }, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.SetNodes(nodes); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.TrySend(0, to, nil); err != nil {
+			t.Errorf("to a node that was gone for a while: %v", err)
+		}
+	})
+}
