@@ -45,7 +45,7 @@ var floors = []struct {
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},
-	{"mcd/internal/auth", []string{"mcd/internal/wire", "transport", "internal/monotime"}},
+	{"mcd/internal/auth", []string{"mcd/internal/wire", "transport", "internal/monotime", "internal/tokenbucket"}},
 	{"mcd/keyring", nil},
 	{"vlan", []string{"transport"}},
 	{"vlan/topology", []string{"vlan/internal/strictyaml", "transport", "internal/prng"}},
@@ -70,12 +70,16 @@ var floors = []struct {
 	{"transport/fabric", []string{"transport", "internal/l2switch", "internal/monotime", "internal/clock"}},
 	{"transport/fault", []string{"transport", "internal/impair", "internal/monotime", "internal/clock", "internal/prng"}},
 	{"transport/...", []string{"transport", "internal/afpacket", "internal/monotime", "internal/clock"}},
-	{"transport/packet", []string{"transport", "transport/grant", "internal/afpacket"}},
-	{"transport/ring", []string{"transport", "transport/grant", "internal/afpacket"}},
+	{"transport/packet", []string{"transport", "transport/grant", "internal/afpacket", "internal/netpoll"}},
+	{"transport/ring", []string{"transport", "transport/grant", "internal/afpacket", "internal/netpoll"}},
+	{"transport/udp", []string{"transport", "internal/clock", "internal/joins", "internal/netpoll", "internal/tokenbucket"}},
 	{"transport/grant", []string{"transport", "transport/grant/internal/...", "internal/afpacket"}},
 	{"transport/grant/internal/...", []string{"transport"}},
 	{"transport/grant/server", []string{"transport", "transport/grant/internal/...", "internal/afpacket", "internal/unixsocket"}},
-	{"internal/afpacket", []string{"transport"}},
+	{"internal/afpacket", []string{"transport", "internal/joins", "internal/netpoll"}},
+	{"internal/joins", []string{"transport"}},
+	{"internal/netpoll", []string{"transport"}},
+	{"internal/tokenbucket", nil},
 	{"internal/unixsocket", nil},
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
 	{"internal/congestion", nil},
@@ -91,6 +95,7 @@ var floors = []struct {
 	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},
 	{"internal/timewheel", []string{"internal/monotime"}},
+	{"internal/transcript", []string{"internal/monotime"}},
 	{"internal/clock", []string{"internal/monotime"}},
 	{"internal/testbed", []string{"transport"}},
 }
@@ -150,8 +155,8 @@ func matches(pattern, dir string) bool {
 func allowed(dir string) (imports []string, known bool) {
 	longest := -1
 	for _, f := range floors {
-		if matches(f.prefix, dir) && len(f.prefix) > longest {
-			longest, imports, known = len(f.prefix), f.imports, true
+		if n := len(strings.TrimSuffix(f.prefix, "...")); matches(f.prefix, dir) && n > longest {
+			longest, imports, known = n, f.imports, true
 		}
 	}
 	return imports, known

@@ -7,6 +7,7 @@
 //	transport/fabric      links in memory: switches, hubs, cables
 //	transport/packet      AF_PACKET through the runtime's poller: works everywhere
 //	transport/ring        AF_PACKET with a receive ring in shared memory: the fast one
+//	transport/udp         frames in UDP datagrams: no privilege, any network, any system
 //	transport/capture     a wrapper that writes frames to a pcapng file
 //	transport/fault       a wrapper that loses, delays and alters frames, by a seed
 //	transport/trace       a wrapper that logs frames

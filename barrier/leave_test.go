@@ -1,10 +1,16 @@
 package barrier_test
 
 import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -35,6 +41,67 @@ func TestClose_OfManyMasksRemembersAll(t *testing.T) {
 			if err := ticket.Wait(limit(t)); err != nil {
 				t.Errorf("node %d: %v", k+1, err)
 			}
+		}
+	})
+}
+
+// Thousands of goroutines are in barriers of two services, several groups and all numbers, with contexts
+// that end now and then; masks are made, survivors' groups, too, and then everything is closed at once.
+// Each wait ends with one of the documented errors, and nothing is left behind.
+func TestManyCallers(t *testing.T) {
+	const size, groups, rounds = 2, 4, 3
+	numbers := barrier.Numbers
+	if testing.Short() {
+		numbers /= 8
+	}
+	synctest.Test(t, func(t *testing.T) {
+		first := open(t, size, 1, fault.Config{Loss: .01, Duplicate: .01}, 3)
+		second := &cluster{eps: first.eps}
+		for _, e := range first.eps {
+			second.services = append(second.services, service(t, e, barrier.Config{Port: 200}))
+		}
+		t.Cleanup(func() { closeAll(second.services) })
+		var calling sync.WaitGroup
+		var passed atomic.Int64
+		call := func(g *barrier.Group, o barrier.Options) {
+			defer calling.Done()
+			for round := 0; round < 1000; round++ {
+				time.Sleep(time.Millisecond) // work
+				ctx := limit(t)
+				if round%2 == int(o.Number)%2 {
+					ctx = shorter(t, ctx, 50*time.Millisecond)
+				}
+				switch err := g.BarrierWith(ctx, o); {
+				case err == nil:
+					passed.Add(1)
+				case errors.Is(err, barrier.ErrIncomplete): // and resumed
+				case errors.Is(err, barrier.ErrClosed), errors.Is(err, barrier.ErrNodeDown):
+					return
+				default:
+					t.Error(err)
+					return
+				}
+			}
+			if o.Members.IsZero() {
+				t.Errorf("number %d goes on though the other node has left", o.Number)
+			}
+		}
+		for id := range uint32(groups) {
+			for _, c := range []*cluster{first, second} {
+				for k, g := range c.groups(t, barrier.GroupConfig{ID: id, PeerTimeout: time.Second}) {
+					calling.Add(numbers + 1)
+					for n := range numbers {
+						go call(g, barrier.Options{Number: uint8(n)})
+					}
+					go call(g, barrier.Options{Number: 1, Members: barrier.MaskOf(mcd.NodeID(k))})
+				}
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+		closeAll(append(slices.Clone(first.services), second.services[1]))
+		calling.Wait()
+		if least := int64(2 * 2 * groups * numbers * rounds); passed.Load() < least {
+			t.Errorf("%d barriers were passed, want %d at least", passed.Load(), least)
 		}
 	})
 }

@@ -25,7 +25,8 @@
 // the context ends, it reports which nodes were heard, which are missing, and whether one uses
 // another version of the wire format (ErrIncomplete).
 //
-// Discovery does not authenticate: any station on the segment can claim a number that is free.
+// Without a key (mcd.Config.KeyFile) discovery does not authenticate: any station on the segment
+// can claim a number that is free. With one, any holder of the key can.
 //
 // An Exchanger passes small amounts of data among the nodes once they know each other, such as the
 // keys of windows at the start and results at the end. It asks until it is answered:

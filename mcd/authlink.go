@@ -19,6 +19,7 @@ import (
 type authLink struct {
 	e           *Endpoint
 	nic         int
+	roamer      transport.Roamer // the link, if its stations may move
 	incarnation uint64
 	sealer      atomic.Pointer[auth.Sealer]
 	counter     atomic.Uint64 // of the last frame that was sealed
@@ -43,6 +44,10 @@ func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time)
 	l.verifier = auth.New(auth.Config{
 		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
 	})
+	if roamer, ok := transport.As[transport.Roamer](e.nics[nic].link); ok {
+		l.roamer = roamer
+		roamer.Authenticates()
+	}
 	l.checkpoint(opened)
 	l.setKeys(opened, ring)
 	return l
@@ -113,7 +118,10 @@ func (l *authLink) authenticate(f *transport.Frame, slot int) bool {
 	if verdict == auth.Unproven {
 		now := clock.Now()
 		verdict, l.out = l.verifier.Handle(now, &l.frame, &e.authHeader, plain, l.out[:0])
-		l.transmit(now)
+		l.transmit(now, f)
+	}
+	if verdict == auth.Accepted && l.roamer != nil {
+		l.roamer.Authentic(f)
 	}
 	e.header.Payload = l.frame.Payload
 	return e.countVerdict(verdict, f.Src)
@@ -155,7 +163,7 @@ func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
 // ask begins contact with an address. The caller holds the poll lock.
 func (l *authLink) ask(now monotime.Time, mac transport.MAC) {
 	l.out = l.verifier.Ask(now, mac, l.out[:0])
-	l.transmit(now)
+	l.transmit(now, nil)
 }
 
 // receiveContact handles a contact frame, and delivers what was kept for it. The caller holds the
@@ -168,8 +176,11 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 	if e.countVerdict(verdict, f.Src) {
 		e.auth.rxContacts.add(1)
 	}
-	l.transmit(now)
+	l.transmit(now, f)
 	for _, r := range l.verifier.Released() {
+		if l.roamer != nil && r.Src == f.Src {
+			l.roamer.Authentic(f) // it has answered: it is there
+		}
 		l.deliver(&r, slot)
 	}
 }
@@ -195,8 +206,9 @@ func (l *authLink) deliver(r *auth.Frame, slot int) {
 	p.deliver(e.messages[slot:slot+1], true)
 }
 
-// transmit sends the contact frames in out. What the link refuses is lost: challenges are repeated.
-func (l *authLink) transmit(now monotime.Time) {
+// transmit sends the contact frames in out, to where the received frame came from that they answer,
+// if there is one. What the link refuses is lost: challenges are repeated.
+func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 	e := l.e
 	for i := range l.out {
 		s := &l.out[i]
@@ -217,7 +229,13 @@ func (l *authLink) transmit(now monotime.Time) {
 		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
 			Cluster: uint32(e.cfg.Cluster)}
 		l.key.SealContact(&l.scratch, f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
-		if n, _ := e.nics[l.nic].link.Send(l.contact[:]); n == 1 {
+		var n int
+		if l.roamer != nil && received != nil && received.Src == s.Dst {
+			n, _ = l.roamer.Answer(received, l.contact[:])
+		} else {
+			n, _ = e.nics[l.nic].link.Send(l.contact[:])
+		}
+		if n == 1 {
 			e.auth.txContacts.add(1)
 		}
 	}

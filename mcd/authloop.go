@@ -108,7 +108,7 @@ func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool) bool {
 			l.ask(now, transport.Broadcast)
 		}
 		l.out = l.verifier.Advance(now, l.out[:0])
-		l.transmit(now)
+		l.transmit(now, nil)
 		e.dropped[dropStale].add(uint64(l.verifier.Expired()))
 		if at, ok := l.verifier.Deadline(); ok && at.Before(next) {
 			next = at

@@ -346,6 +346,7 @@ func TestKeys_ContactBeginsWithTheFirstMessage(t *testing.T) {
 		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Keys = keyring.New() })
 		defer e.Close()
 		time.Sleep(10 * time.Second) // nobody has answered what the endpoint asks all nodes
+		synctest.Wait()              // its goroutines do not use the link now
 		var mu sync.Mutex
 		var contacts []time.Time
 		links[0].send = func(frames []transport.Frame) (int, error) {

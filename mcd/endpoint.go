@@ -110,6 +110,17 @@ func (c *Config) validate(links []transport.Link, headerLen int) error {
 	return nil
 }
 
+// refusePublic errs if a link can be reached from the internet: without keys anybody could send.
+func refusePublic(links []transport.Link) error {
+	for _, l := range links {
+		if p, ok := transport.As[transport.Public](l); ok && p.PublicAddr() != "" {
+			return fmt.Errorf("link %s: %s is a public address, where anybody can send frames: %w "+
+				"(set Config.KeyFile, or listen on a private address)", transport.Name(l), p.PublicAddr(), ErrNoKeys)
+		}
+	}
+	return nil
+}
+
 // receivedType returns the EtherType that a link receives, if it receives one alone and says so.
 func receivedType(l transport.Link) (t transport.EtherType, one bool) {
 	f, says := transport.As[transport.TypeFilter](l)
@@ -184,7 +195,11 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if len(links) > 0 {
 		cfg.setDefaults(links)
 	}
-	if err := cfg.validate(links, headerLen); err != nil {
+	err = cfg.validate(links, headerLen)
+	if err == nil && ring == nil {
+		err = refusePublic(links)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
 	e := &Endpoint{

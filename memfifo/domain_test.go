@@ -43,20 +43,32 @@ func openMTU(t testing.TB, size, mtu int, spin time.Duration, cfg fault.Config, 
 	mcfg := mcdtest.Config{Fabric: fabric.Config{MTU: mtu}, Endpoint: mcd.Config{Spin: spin}}
 	if spin < 0 {
 		mcfg.Wrap = func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
-			f, err := fault.New(inner, rand.New(rand.NewPCG(seed, uint64(node))), cfg)
-			must(t, err)
-			c.faults = append(c.faults, f)
-			return f
+			return c.faulty(t, inner, node, cfg, seed)
 		}
 	}
-	c.eps = mcdtest.Open(t, size, mcfg)
+	c.start(t, size, mcfg)
+	return c
+}
+
+// faulty puts faults around a node's link.
+func (c *cluster) faulty(t testing.TB, inner transport.Link, node mcd.NodeID, cfg fault.Config, seed uint64) *fault.Link {
+	t.Helper()
+	f, err := fault.New(inner, rand.New(rand.NewPCG(seed, uint64(node))), cfg)
+	must(t, err)
+	c.faults = append(c.faults, f)
+	return f
+}
+
+// start opens the endpoints and domains.
+func (c *cluster) start(t testing.TB, size int, cfg mcdtest.Config) {
+	t.Helper()
+	c.eps = mcdtest.Open(t, size, cfg)
 	for _, e := range c.eps {
 		d, err := memfifo.Open(e, memfifo.Config{})
 		must(t, err)
 		c.domains = append(c.domains, d)
 	}
 	t.Cleanup(c.close)
-	return c
 }
 
 func (c *cluster) close() {

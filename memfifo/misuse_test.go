@@ -2,6 +2,7 @@ package memfifo_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,5 +43,40 @@ func TestMisuse_IsSaidAtOnce(t *testing.T) {
 			}
 		}
 		must(t, d.Flush(ctx))
+	})
+}
+
+// An atomic operation that fails has no value: not at once, nor when its owner refuses it or is closed.
+func TestMisuse_FailedAtomicsHaveNoValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, w, _ := twoNodes(t, fault.Config{}, 0, 64)
+		d := c.domains[0]
+		must(t, w.Store(0, 5))
+		wrong, nobody := w.Key(), w.Key()
+		wrong.Secret++
+		nobody.Node = 77
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		for _, x := range []struct {
+			what string
+			ctx  context.Context
+			key  memfifo.Key
+			off  int64
+		}{{"a wrong key", ctx, wrong, 0}, {"no such node", ctx, nobody, 0}, {"a negative offset", ctx, w.Key(), -8}, {"a context that is over", over, w.Key(), 0}} {
+			r := d.Remote(x.key)
+			v1, err1 := r.FetchAdd(x.ctx, x.off, 3)
+			v2, err2 := r.Swap(x.ctx, x.off, 3)
+			v3, err3 := r.CompareSwap(x.ctx, x.off, 5, 3)
+			if v1|v2|v3 != 0 || err1 == nil || err2 == nil || err3 == nil {
+				t.Errorf("%s: %d %v, %d %v, %d %v", x.what, v1, err1, v2, err2, v3, err3)
+			}
+		}
+		must(t, d.Close())
+		if v, err := d.Remote(w.Key()).FetchAdd(ctx, 0, 1); v != 0 || !errors.Is(err, memfifo.ErrClosed) {
+			t.Errorf("closed: %d, %v", v, err)
+		}
+		if v, _ := w.Load(0); v != 5 {
+			t.Errorf("the word is %d, want 5", v)
+		}
 	})
 }

@@ -3,6 +3,7 @@ package memfifo_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"math/rand/v2"
 	"sync"
@@ -11,8 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 var (
@@ -79,6 +85,7 @@ func TestModel(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	var ops int64
+	p := newPoints()
 	var simulated time.Duration
 	seeds := *modelSeeds
 	if testing.Short() { // with the race detector a seed takes seconds
@@ -87,7 +94,7 @@ func TestModel(t *testing.T) {
 	for range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
-			ops += runModel(t, seed)
+			ops += runModel(t, seed, p)
 			simulated += time.Since(begun)
 		})
 		if t.Failed() {
@@ -96,17 +103,49 @@ func TestModel(t *testing.T) {
 		seed++
 	}
 	t.Logf("%d operations in %v of simulated time", ops, simulated)
-	t.Logf(`figures {"operations":%d,"runs":%d}`, ops, seeds)
+	figures := map[string]uint64{"operations": uint64(ops), "runs": uint64(seeds)}
+	for name, n := range p.hit {
+		figures["point: "+name] = n
+	}
+	text, err := json.Marshal(figures)
+	must(t, err)
+	t.Logf("figures %s", text)
 }
 
-func runModel(t *testing.T, seed uint64) int64 {
+// pointsEvery is which seeds have links that err at marked points: a quarter of them.
+const pointsEvery = 4
+
+// openModel opens the cluster of a seed.
+func openModel(t *testing.T, seed uint64, nodes, mtu int, cfg fault.Config, p *points) *cluster {
+	if seed%pointsEvery != 0 {
+		return openMTU(t, nodes, mtu, -1, cfg, seed)
+	}
+	c := &cluster{}
+	tables := make([]*vlan.Table, nodes)
+	for k := range tables {
+		table, err := vlan.NewTable(nil)
+		must(t, err)
+		tables[k] = table
+	}
+	c.start(t, nodes, mcdtest.Config{
+		Fabric: fabric.Config{MTU: mtu}, Endpoint: mcd.Config{Spin: -1},
+		Customize: func(node mcd.NodeID, cfg *mcd.Config) { cfg.Router = tables[node] },
+		Wrap: func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
+			rng := rand.New(rand.NewPCG(seed, 100+uint64(node)))
+			return newErringLink(c.faulty(t, inner, node, cfg, seed), p, tables[node], rng)
+		},
+	})
+	return c
+}
+
+func runModel(t *testing.T, seed uint64, p *points) int64 {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nodes := 2 + rng.IntN(5)
 	some := func(most float64) float64 { return most * rng.Float64() * float64(rng.IntN(2)) }
 	mtu := []int{100, 400, 1500, 1500, 9000, 65535}[rng.IntN(6)]
-	c := openMTU(t, nodes, mtu, -1, fault.Config{
+	c := openModel(t, seed, nodes, mtu, fault.Config{
 		Loss: some(0.3), Duplicate: some(0.3), Reorder: some(0.3), Delay: some(0.3), DelayMax: 3 * time.Millisecond, Corrupt: some(0.05),
-	}, seed)
+	}, p)
 	m := &model{t: t, seed: seed, heavy: rng.IntN(4) == 0}
 	for _, d := range c.domains {
 		m.sites = append(m.sites, newSite(t, d, nodes, m.heavy, rng))

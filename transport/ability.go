@@ -35,6 +35,22 @@ type Sharer interface{ Segment() string }
 // TypeFilter is a link that receives frames of one EtherType alone, or of all (EtherTypeAny).
 type TypeFilter interface{ EtherType() EtherType }
 
+// Public is a link that hosts of the internet may reach. PublicAddr returns the address by which
+// they do, or "".
+type Public interface{ PublicAddr() string }
+
+// Roamer is a link whose stations may move, if their frames are authenticated: then an address of
+// theirs is where the last authentic frame came from.
+type Roamer interface {
+	// Authenticates says that who polls authenticates frames, and calls Authentic.
+	Authenticates()
+	// Authentic says of a frame of the last Poll that its Src has sent it.
+	Authentic(f *Frame)
+	// Answer is Send to where a frame of the last Poll came from: to find out whether it is
+	// authentic.
+	Answer(received *Frame, frames []Frame) (n int, err error)
+}
+
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
 // other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
 // a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under

@@ -83,7 +83,7 @@ func TestChassisRepeated_WithinOthers(t *testing.T) {
 // first, and some above a quarter.
 func TestNew_LabelsWithinOthers(t *testing.T) {
 	own := New("own", func(rank, size int) (steps []Step) {
-		for _, label := range []uint8{0, 64, 65, 66, 67, 68} {
+		for _, label := range []uint8{0, 64, 65, 66, 67, 68, 86, 87, 88, 120} {
 			var up, down Step
 			for r := 1; r < size; r++ {
 				switch rank {
@@ -124,6 +124,17 @@ func TestChoices_Candidates(t *testing.T) {
 		}
 		if s := strings.Join(got, " "); s != want {
 			t.Errorf("%d ranks: %s, want %s", size, s, want)
+		}
+	}
+}
+
+// A cluster has 1 to 64 networks.
+func TestStripe_Networks(t *testing.T) {
+	for nics, right := range map[int]bool{-1: false, 0: false, 1: true, MaxNICs: true, MaxNICs + 1: false} {
+		for name, f := range map[string]func(){"stripe": func() { Stripe(Star(), nics) }, "redundant": func() { Redundant(Star(), nics) }} {
+			if said := panics(f); (said == "") != right {
+				t.Errorf("%s over %d networks: %q", name, nics, said)
+			}
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestCampaign_ATestThatRunsNothingIsAnError(t *testing.T) {
 
 func TestCampaign_ChecksFiguresAtTheGoal(t *testing.T) {
 	u := counting("A", 20, 0, new([]uint64))
-	u.check = func(f map[string]uint64) error {
+	u.check = func(f map[string]uint64, _ profile) error {
 		if f["steps"] != 20 {
 			t.Errorf("%v, want all steps", f)
 		}
@@ -116,8 +116,20 @@ func TestDetects(t *testing.T) {
 		good               bool
 	}{{0, 0, 100, true}, {2, 1, 100, true}, {3, 0, 100, false}, {0, 2, 100, false}, {0, 0, 0, false}} {
 		err := detects(map[string]uint64{"node-seconds": 1_000_000, "false accusations": c.accused,
-			"detections": c.all, "detections after 5 timeouts": c.late})
+			"detections": c.all, "detections after 5 timeouts": c.late}, release)
 		if (err == nil) != c.good {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestPointsHit(t *testing.T) {
+	for _, c := range []struct {
+		p    profile
+		n    uint64
+		good bool
+	}{{commit, 0, false}, {commit, 1, true}, {nightly, 999, false}, {release, 1000, true}} {
+		if err := pointsHit(map[string]uint64{"frames": 0, "point: a": 5000, "point: b": c.n}, c.p); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

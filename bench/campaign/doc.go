@@ -20,6 +20,7 @@
 //	state.go      the file
 //	report.go     the table of figures, and its JSON
 //	testbin.go    units that are tests of a package, run with seeds
+//	scripts.go    the unit of frame scripts
 //	attack.go     units that are attacks of a hostile station
 //	soak.go       the unit that looks at memory for a long time
 //	mutants.go    units that are mutants; the list is testdata/mutants.txt

@@ -143,7 +143,7 @@ func workMutants(ctx context.Context, w *workshop, cursor, size uint64) (r resul
 }
 
 // mutantsCaught judges the list: one of sixty may survive.
-func mutantsCaught(figures map[string]uint64) error {
+func mutantsCaught(figures map[string]uint64, _ profile) error {
 	if lost := figures["mutants"] - figures["mutants caught"]; lost*60 > figures["mutants"] {
 		return fmt.Errorf("%d of %d mutants survive %d seeds", lost, figures["mutants"], mutantSeeds)
 	}

@@ -79,7 +79,7 @@ func (c *campaign) piece(ctx context.Context, u *unit) error {
 	if r.violation == nil && u.check != nil && d.Figures[u.counts]+r.figures[u.counts] >= u.goals[c.profile] {
 		all := maps.Clone(d.Figures)
 		addFigures(all, r.figures)
-		if err := u.check(all); err != nil {
+		if err := u.check(all, c.profile); err != nil {
 			repeat := fmt.Sprintf("go run ./bench/campaign --%v --layer %q", c.profile, u.key())
 			r.violation = &violation{Repeat: repeat, Output: err.Error()}
 		}

@@ -29,7 +29,7 @@ type unit struct {
 	work       func(ctx context.Context, w *workshop, cursor, size uint64) (result, error)
 	namespaces bool // it needs network namespaces
 	// check, if set, judges the figures when the goal is reached: what it returns is a violation.
-	check func(figures map[string]uint64) error
+	check func(figures map[string]uint64, p profile) error
 }
 
 func (u *unit) pieceSize(p profile) uint64 {

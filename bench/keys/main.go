@@ -41,7 +41,7 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	files := map[string]string{plain: ""}
+	files := map[string]string{}
 	for name, encrypt := range map[string]bool{authenticated: false, encrypted: true} {
 		files[name] = filepath.Join(dir, strconv.FormatBool(encrypt))
 		ring := keyring.New()
@@ -57,7 +57,7 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		t := newTable(size, b.Rounds)
 		tables[size] = t
 		r.Tables = append(r.Tables, t)
-		for _, name := range []string{plain, authenticated, encrypted} {
+		for _, name := range []string{authenticated, encrypted} {
 			all = append(all, variant(t, &programs, name, files[name], size, b.Iters))
 		}
 	}
@@ -81,16 +81,22 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	return r, nil
 }
 
+// variant measures with a key and, first, without it.
 func variant(t *harness.Table, programs *harness.Programs, name, file string, size, iters int) harness.Variant {
-	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
+	return harness.Variant{Name: name, Rows: []string{plain, name}, Run: func(ctx context.Context) error {
 		type line struct {
-			P50 float64 `json:"p50_us"`
-			P99 float64 `json:"p99_us"`
+			Keys string  `json:"keys"`
+			P50  float64 `json:"p50_us"`
+			P99  float64 `json:"p99_us"`
 		}
 		lines, err := harness.Lines[line](ctx, programs, "latency", "--link", "ring", "--size", strconv.Itoa(size),
 			"--iters", strconv.Itoa(iters), "--key-file="+file)
 		for _, got := range lines {
-			t.Add(name, got.P50, got.P99)
+			if got.Keys == "none" {
+				t.Add(plain, got.P50, got.P99)
+			} else {
+				t.Add(name, got.P50, got.P99)
+			}
 		}
 		return err
 	}}

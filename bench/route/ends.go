@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,7 +64,30 @@ func runEnd(args []string) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return role(end{args[1], iters, nodes})
+	stop, err := profileEnd(args[0])
+	if err != nil {
+		return err
+	}
+	return errors.Join(role(end{args[1], iters, nodes}), stop())
+}
+
+// envProfile names the folder of the ends' CPU profiles, if they are wanted.
+const envProfile = "RAWLANE_ROUTE_PROFILE"
+
+// profileEnd profiles this end until stop is called, to a file of its own.
+func profileEnd(name string) (stop func() error, err error) {
+	folder := os.Getenv(envProfile)
+	if folder == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s.%d.prof", name, os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
 }
 
 // idle is the other end of one that asks nothing.

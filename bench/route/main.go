@@ -23,7 +23,10 @@ import (
 	"github.com/rawlane/rawlane/bench/netpair"
 )
 
-var nodes = flag.Int("nodes", 16, "nodes of the plan")
+var (
+	nodes   = flag.Int("nodes", 16, "nodes of the plan")
+	profile = flag.String("profile", "", "write CPU profiles of the ends into this folder")
+)
 
 func main() {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], endPrefix) {
@@ -47,6 +50,9 @@ const (
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *nodes < 2 || *nodes > 4000 {
 		return r, errors.New("want -nodes 2 to 4000")
+	}
+	if err := os.Setenv(envProfile, *profile); err != nil {
+		return r, err
 	}
 	t := newTable(b.Rounds)
 	if b.Rows {

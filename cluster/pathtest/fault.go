@@ -75,7 +75,7 @@ func (f Fault) String() string {
 			f.Nodes, f.MACs)
 	case TagChanged:
 		return fmt.Sprintf("tag changed: what node %d sends to node %d by %v arrives with %v"+
-			" (an access port, or VLAN translation, on the way)",
+			" (an access port, or VLAN translation, on the way; or a receiver's driver: rawlane doctor)",
 			f.From, f.To, f.By, f.Arrive)
 	case MTU:
 		return fmt.Sprintf("MTU: between nodes %d and %d by %v frames of %d bytes pass, and of %d do not"+

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/netpoll"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 // Socket is a link's receiving socket.
 type Socket interface {
 	// Open makes the socket. It receives nothing before it is bound, which is left to [Open].
-	Open(ifi *net.Interface) (*Poller, error)
+	Open(ifi *net.Interface) (*netpoll.Poller, error)
 	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns
 	// ErrClosed.
 	Control(f func(fd int) error) error
@@ -52,7 +53,7 @@ type Attachment struct {
 
 	socket Socket
 	groups *groups
-	poller *Poller
+	poller *netpoll.Poller
 	sender sender
 	state  linkState
 	rx     rxCounters
@@ -224,7 +225,7 @@ func (a *Attachment) Wait(ctx context.Context) error {
 	}
 	err := a.state.check(a.socket)
 	if err == nil {
-		err = a.poller.wait(ctx)
+		err = a.poller.Wait(ctx)
 	}
 	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
 		return err
@@ -279,7 +280,7 @@ func (a *Attachment) Close() error {
 	a.close.Do(func() {
 		a.drops()
 		a.closed.Store(true)
-		a.poller.close()
+		a.poller.Close()
 		a.closeErr = errors.Join(a.socket.Close(), a.sender.close(), a.cfg.Granted.Close())
 	})
 	return a.closeErr

@@ -1,13 +1,9 @@
 package afpacket
 
 import (
-	"fmt"
-	"maps"
-	"sync"
-	"sync/atomic"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/joins"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -15,54 +11,27 @@ import (
 // filters is not certain (veth passes everything), so each received multicast frame is checked
 // here.
 type groups struct {
+	joins.Set
 	socket Socket
 	index  int // of the interface
-
-	mu    sync.Mutex // serialises changes
-	joins atomic.Pointer[map[transport.MAC]int]
 }
 
-func newGroups(index int, s Socket) *groups {
-	g := &groups{socket: s, index: index}
-	g.joins.Store(&map[transport.MAC]int{})
-	return g
+func newGroups(index int, s Socket) *groups { return &groups{socket: s, index: index} }
+
+func (g *groups) join(group transport.MAC) error {
+	return g.Join(group, func(member bool) error { return g.tell(group, member) })
 }
 
-// has reports whether frames for a group address are wanted; broadcasts always are.
-func (g *groups) has(group transport.MAC) bool {
-	return group == transport.Broadcast || (*g.joins.Load())[group] > 0
+func (g *groups) leave(group transport.MAC) error {
+	return g.Leave(group, func(member bool) error { return g.tell(group, member) })
 }
 
-func (g *groups) join(group transport.MAC) error { return g.add(group, 1) }
-
-func (g *groups) leave(group transport.MAC) error { return g.add(group, -1) }
-
-// add counts a join or leave. The kernel is told of a group's first join and last leave.
-func (g *groups) add(group transport.MAC, n int) error {
-	if !group.IsMulticast() {
-		return fmt.Errorf("%v is not a group address", group)
+func (g *groups) tell(group transport.MAC, member bool) error {
+	option := unix.PACKET_ADD_MEMBERSHIP
+	if !member {
+		option = unix.PACKET_DROP_MEMBERSHIP
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	old := *g.joins.Load()
-	before, now := old[group], old[group]+n
-	if now < 0 {
-		return fmt.Errorf("group %v was not joined", group)
-	}
-	joins := maps.Clone(old)
-	joins[group] = now
-	var err error
-	switch {
-	case before == 0:
-		err = g.membership(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_MULTICAST, group)
-	case now == 0:
-		delete(joins, group)
-		err = g.membership(unix.PACKET_DROP_MEMBERSHIP, unix.PACKET_MR_MULTICAST, group)
-	}
-	if err == nil {
-		g.joins.Store(&joins)
-	}
-	return err
+	return g.membership(option, unix.PACKET_MR_MULTICAST, group)
 }
 
 // membership changes what the NIC passes on, for as long as the socket is open.

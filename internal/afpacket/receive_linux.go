@@ -32,7 +32,7 @@ func Accept(a *Attachment, r Received, f *transport.Frame) bool {
 	f.Payload = b[transport.HeaderLen:]
 	// The status decides, not the value: a tag of zeros is a tag.
 	f.OptionalTag = transport.OptionalTagFromTCI(r.Status&unix.TP_STATUS_VLAN_VALID != 0, r.TCI)
-	return !f.Dst.IsMulticast() || a.cfg.Promiscuous || a.groups.has(f.Dst)
+	return !f.Dst.IsMulticast() || a.cfg.Promiscuous || a.groups.Has(f.Dst)
 }
 
 // CountReceived adds the frames that a Poll hands out to the counters.

@@ -6,9 +6,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
@@ -31,6 +33,9 @@ func Available() error {
 // present one. It passes on the arguments, and ends the process with the exit status of that run.
 // It returns nil if beds are available as it is, and an error if user namespaces are switched off.
 func Reexec() error {
+	if os.Getenv(inside) != "" {
+		loopback.Do(setLoopbackUp)
+	}
 	reason := Available()
 	if reason == nil || os.Getenv(inside) != "" {
 		return reason
@@ -60,6 +65,17 @@ func Reexec() error {
 	}()
 	os.Exit(ExitStatus(cmd.Wait()))
 	return nil
+}
+
+// loopback is set up once, in a network namespace that Reexec has made.
+var loopback sync.Once
+
+// setLoopbackUp lets the program reach itself by IP, as it could outside. What needs it and has it
+// not says so.
+func setLoopbackUp() {
+	if lo, err := netlink.LinkByName("lo"); err == nil {
+		_ = netlink.LinkSetUp(lo)
+	}
 }
 
 // Open is New for a program, of an ordinary user too: Reexec comes first.

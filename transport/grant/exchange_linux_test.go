@@ -24,17 +24,18 @@ func TestExchangeLeavesNoDeadline(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		for b := make([]byte, protocol.MaxMessage); ; {
+		b := make([]byte, protocol.MaxMessage)
+		answer := func() error {
 			if _, err := c.Read(b); err != nil {
-				return
+				return err
 			}
-			if _, err := c.Write([]byte("{}")); err != nil {
+			_, err := c.Write([]byte("{}"))
+			return err
+		}
+		for answer() == nil {
+			(<-cancels)() // once the reply is there
+			if answer() != nil {
 				return
-			}
-			select {
-			case cancel := <-cancels:
-				cancel() // once the reply is there
-			default:
 			}
 		}
 	}()

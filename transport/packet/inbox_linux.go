@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/netpoll"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -14,7 +15,7 @@ var auxSpace = unix.CmsgSpace(int(unsafe.Sizeof(unix.TpacketAuxdata{})))
 
 // inbox receives frames in batches, by recvmmsg(2), into memory of its own.
 type inbox struct {
-	poller *afpacket.Poller
+	poller *netpoll.Poller
 	bufs   [afpacket.Batch][]byte
 	aux    [afpacket.Batch][]byte
 	vec    [afpacket.Batch]unix.Iovec

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/netpoll"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 )
@@ -110,7 +111,7 @@ func (s *socket) listen(ifi *net.Interface) (conn, error) {
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
+func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 	if s.buffer < 0 {
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", s.buffer)
 	}
@@ -125,7 +126,7 @@ func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
 		return nil, afpacket.Explain("set options", err)
 	}
 	s.in.init(ifi.MTU)
-	s.in.poller = afpacket.NewPoller(s.raw, s.conn.SetReadDeadline, s.in.look)
+	s.in.poller = netpoll.NewPoller(s.raw, s.conn.SetReadDeadline, s.in.look)
 	return s.in.poller, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/netpoll"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 )
@@ -80,7 +81,7 @@ func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 }
 
 // MaskWakeups implements transport.WakeupMasker. It costs one epoll_ctl(2), 0.35 µs.
-func (l *Link) MaskWakeups(on bool) { l.socket.wakeup.mask(on) }
+func (l *Link) MaskWakeups(on bool) { l.socket.wakeup.Mask(on) }
 
 // TPID returns the EtherType of the i-th frame's tag in the last Poll: 0x8100 (802.1Q), 0x88a8
 // (802.1ad), or 0 if the frame had none. Only the polling goroutine may call it.
@@ -136,12 +137,12 @@ type socket struct {
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
 	ring    ring
-	wakeup  *wakeup
+	wakeup  *netpoll.Wakeup
 	polling atomic.Bool // a goroutine is in Poll, or Close has unmapped the ring
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
+func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 	if s.slots != 0 && (s.slots < 2 || s.slots > MaxSlots) {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}
@@ -157,7 +158,7 @@ func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
 	}
 	err = afpacket.Explain("make the ring", s.ring.open(s.fd, layout, s.granted != nil))
 	if err == nil {
-		s.wakeup, err = newWakeup(s.fd)
+		s.wakeup, err = netpoll.NewWakeup(s.fd)
 		err = afpacket.Explain("watch the socket", err)
 	}
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *socket) Open(ifi *net.Interface) (_ *afpacket.Poller, err error) {
 		_ = unix.Close(s.fd) // the first error is the one to report
 		return nil, err
 	}
-	return s.wakeup.poller, nil
+	return s.wakeup.Poller(), nil
 }
 
 // Control implements afpacket.Socket. The lock keeps fd ours: a number that Close has freed may be
@@ -185,7 +186,7 @@ func (s *socket) Close() error {
 	for !s.polling.CompareAndSwap(false, true) {
 		runtime.Gosched()
 	}
-	s.wakeup.close()
+	s.wakeup.Close()
 	s.ring.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()

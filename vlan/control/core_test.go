@@ -296,6 +296,132 @@ func TestProbesAreNumberedByTime(t *testing.T) {
 	}
 }
 
+// All paths are dead and another one than the pair's comes back: the pair moves to it once it has
+// answered for the settling time, at the next probe at the latest, and long before it counts as up.
+func TestFirstPathThatComesBackIsUsed(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20, 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := monotime.At(time.Hour)
+	if _, err := f.SetPeer(begin, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.SetLink(begin, false, nil)
+	now, moved := begin, monotime.Time{}
+	for steps := f.SetLink(now, true, nil); now.Sub(begin) < 2*time.Second; steps = f.Advance(now, nil) {
+		var answered []FailoverStep
+		for _, s := range steps {
+			switch {
+			case s.Body == nil && s.VID != 20:
+				t.Errorf("after %v the pair moves to VID %d", now.Sub(begin), s.VID)
+			case s.Body == nil:
+				moved = now
+			case s.VID == 20:
+				answered = append(answered, FailoverStep{Body: slices.Clone(s.Body)})
+			}
+		}
+		for _, s := range answered {
+			f.Answered(now, high, 20, s.Body, nil)
+		}
+		var ok bool
+		if now, ok = f.Deadline(); !ok {
+			t.Fatal("nothing is due")
+		}
+	}
+	if vid, _ := f.VID(high); vid != 20 || moved.Sub(begin) < f.settling() || moved.Sub(begin) > f.settling()+f.cfg.Probe {
+		t.Errorf("VID %d, since %v; want 20 after %v, and at the next probe at the latest", vid, moved.Sub(begin), f.settling())
+	}
+	if s := f.peers[high].path(20).state; s != PathWaitToRestore {
+		t.Errorf("the path is %v already", s)
+	}
+}
+
+// A path that is dead is probed on: nothing else could tell that it is back.
+func TestDeadPathsAreProbed(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	steps, err := f.SetPeer(now, high, 20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, probes := now.Add(10*time.Second), 0
+	for ok := true; ok && now.Before(end); steps = f.Advance(now, nil) {
+		var answered [][]byte
+		for _, s := range steps {
+			switch {
+			case s.Body != nil && s.VID == 20:
+				answered = append(answered, slices.Clone(s.Body))
+			case s.Body != nil && f.peers[high].path(10).state == PathDown:
+				probes++
+			}
+		}
+		for _, body := range answered {
+			f.Answered(now, high, 20, body, nil)
+		}
+		now, ok = f.Deadline()
+	}
+	if s := f.peers[high].path(10).state; s != PathDown || probes < 8 {
+		t.Errorf("the path is %v, and was probed %d times in ten seconds; want it down, and about ten", s, probes)
+	}
+}
+
+// Of the flows of a full link the large ones are held back, and small ones are not; on a link that
+// is not full, none is.
+func TestSmallFlowsAreNotHeldBack(t *testing.T) {
+	network, err := topology.Parse("vbft:2x1x3@10G/1G")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1}}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	paths, err := topology.NewPaths(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newDemandEstimator(network)
+	for _, c := range []struct {
+		rates [3]topology.Rate // in Mbit/s
+		want  []bool
+	}{
+		{[3]topology.Rate{500, 300, 200}, []bool{true, true, false}},
+		{[3]topology.Rate{900, 60, 40}, []bool{true, false, false}},
+		{[3]topology.Rate{330, 330, 330}, []bool{true, true, true}},
+		{[3]topology.Rate{500, 100, 200}, []bool{false, false, false}},
+	} {
+		var flows traffic.Matrix
+		for k, rate := range c.rates {
+			flows = append(flows, traffic.Flow{From: k, To: 3 + k, Rate: rate * topology.Mbps})
+		}
+		if got := e.held(flows, paths, p); !slices.Equal(got, c.want) {
+			t.Errorf("%v Mbit/s: held back %v, want %v", c.rates, got, c.want)
+		}
+	}
+}
+
+// The VIDs are the caller's: a failover sorts a list of its own.
+func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
+	vids := []transport.VID{30, 10, 20}
+	f, err := NewFailover(transport.MAC{2, 0, 0, 0, 0, 1}, FailoverConfig{VIDs: vids})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(vids, []transport.VID{30, 10, 20}) {
+		t.Errorf("the caller's are %v now", vids)
+	}
+	vids[0] = 4000
+	if !slices.Equal(f.cfg.VIDs, []transport.VID{10, 20, 30}) {
+		t.Errorf("the failover's are %v", f.cfg.VIDs)
+	}
+}
+
 // A peer that is removed while its pair waits to move leaves no timer: it would be told of, and woken
 // for, for ever.
 func TestRemovedPeerLeavesNoTimer(t *testing.T) {

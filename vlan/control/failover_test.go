@@ -462,7 +462,7 @@ func TestFailoverForgetsRemovedPeers(t *testing.T) {
 	if _, ok := e.f.Deadline(); ok || len(e.f.Paths()) != 0 {
 		t.Error("something is left of the peer")
 	}
-	if _, ok := e.f.VID(high); ok {
+	if vid, ok := e.f.VID(high); ok || vid != 0 {
 		t.Error("a VID of a peer that was removed")
 	}
 }

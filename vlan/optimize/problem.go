@@ -78,7 +78,7 @@ func newProblem(
 	}
 	p.scale(demand)
 	p.addPairs(demand)
-	if err := p.connect(paths, opt.Keep); err != nil {
+	if err := p.connect(paths, opt.Keep, maxPathTable); err != nil {
 		return nil, err
 	}
 	p.bound = p.lowerBound()
@@ -167,8 +167,9 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 	}
 }
 
-// connect gives each pair its paths, and its choice in the current plan.
-func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool) error {
+// connect gives each pair its paths, and its choice in the current plan. All paths together have at
+// most as many hops.
+func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most int) error {
 	rows := make(map[[2]int][][]int32) // by the two switches
 	hops := 0
 	for i := range p.pairs {
@@ -183,9 +184,9 @@ func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool) erro
 			for _, path := range row {
 				hops += len(path)
 			}
-			if hops > maxPathTable {
+			if hops > most {
 				return fmt.Errorf("%w: the paths of these pairs have more than %d hops"+
-					" (optimise a part of the network)", traffic.ErrInvalid, maxPathTable)
+					" (optimise a part of the network)", traffic.ErrInvalid, most)
 			}
 			rows[key] = row
 		}

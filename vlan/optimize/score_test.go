@@ -1,6 +1,36 @@
 package optimize
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
+)
+
+// The table of all paths is bounded: one hop more is refused, before it is kept.
+func TestPathTableIsBounded(t *testing.T) {
+	network, err := topology.FatTree(3, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	demand := traffic.Matrix{{From: 0, To: 1, Rate: 1e6}, {From: 0, To: 2, Rate: 1e6}, {From: 1, To: 2, Rate: 1e6}}
+	p, err := newProblem(network, demand, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := topology.NewPaths(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hops = 3 * 2 * 2 // pairs, VIDs, up and down
+	if err := p.connect(paths, nil, hops); err != nil {
+		t.Errorf("%d hops: %v", hops, err)
+	}
+	if err := p.connect(paths, nil, hops-1); !errors.Is(err, traffic.ErrInvalid) {
+		t.Errorf("a hop too many: %v", err)
+	}
+}
 
 // Plans are compared by the worst link first, whatever its utilisation; by the cost where the worst
 // links are equal but for rounding; and then by how many pairs change.

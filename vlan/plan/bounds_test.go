@@ -26,6 +26,11 @@ func TestBoundsOfAPlan(t *testing.T) {
 	}{
 		{"a name's bytes", func(p *Plan, n int) { p.Nodes[0].Name = strings.Repeat("x", n) }, maxName},
 		{"a topology's bytes", func(p *Plan, n int) { p.Topology = strings.Repeat("x", n) }, maxName},
+		{"VIDs", func(p *Plan, n int) {
+			for v := transport.VID(2); len(p.VIDs) < n; v++ {
+				p.VIDs = append(p.VIDs, v)
+			}
+		}, MaxVIDs},
 		{"a priority", func(p *Plan, n int) { p.Nodes[0].Priority = n }, maxPriority},
 		{"a negative priority", func(p *Plan, n int) { p.Nodes[0].Priority = -n }, maxPriority},
 	} {

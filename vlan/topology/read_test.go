@@ -90,6 +90,8 @@ var wrongFiles = []struct{ what, old, new, want string }{
 	{"a host on a list", "switch: leaf1", "switch: []", "net.yaml:6: host 1: switch: a list (want a text)"},
 	{"a rate that is a list", "rate: 10G", "rate: []", "net.yaml:8: link leaf0-top0: rate: a list (want a text)"},
 	{"a link of a VLAN that is a list", "[leaf0-top0, leaf1-top0]", "[[]]", "net.yaml:14: vlan 1: link: a list (want a text)"},
+	{"a list and a link that is not there", "[leaf0-top0, leaf1-top0]", "[[], leaf9-top9]", "net.yaml:14: vlan 1: link: a list (want a text)\n" +
+		"net.yaml:14: vlan 1: no such link: leaf9-top9 (want one of leaf0-top0, top0-leaf1, leaf0-top1, leaf1-top1)"},
 	{"no switches", "switches: [leaf0, leaf1, top0, top1]", "switches: []",
 		"net.yaml:5: host 0: no such switch: leaf0 (want one, and there is none)\nnet.yaml:6: "},
 	{"a host on none of many", "top1]\nhosts:\n  - {name: node0, switch: leaf0}", "top1, a, b, c, d, e]\nhosts:\n  - {name: node0, switch: leaf9}",

@@ -386,3 +386,17 @@ func TestFail_OfAMemberThatDecidedOtherwise(t *testing.T) {
 		a.failure(Left, 0)
 	}
 }
+
+// A bye that comes again, as its answer was lost, counts once.
+func TestBye_Again(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	bye := a.from(1, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}}
+	for range 3 {
+		a.want(a.hears(1, bye), "1 bye ack")
+	}
+	if a.is(Waiting, 1); a.stats.Duplicates+a.stats.Late > 0 || a.leavers != 1 {
+		t.Errorf("%d have left, with %+v", a.leavers, a.stats)
+	}
+}

@@ -9,6 +9,29 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
+// The marked points, where a driver or a processor may err.
+const (
+	refusedReceive   = "refused receive"
+	shortFrame       = "short frame"
+	frameOfNoMember  = "frame of no member"
+	frameOfAnother   = "frame of another group"
+	sameFrameAtOnce  = "same frame at once"
+	frameKept        = "frame kept for long"
+	keptFrameAgain   = "kept frame comes again"
+	earlyAdvance     = "early advance"
+	justBefore       = "advance just before a deadline"
+	lateTimer        = "late timer"
+	timerTwice       = "timer twice"
+	slowHandler      = "slow handler"
+	clockStandsStill = "clock stands still"
+	crashInABatch    = "crash in the middle of a batch"
+)
+
+var points = []string{
+	refusedReceive, shortFrame, frameOfNoMember, frameOfAnother, sameFrameAtOnce, frameKept, keptFrameAgain, earlyAdvance,
+	justBefore, lateTimer, timerTwice, slowHandler, clockStandsStill, crashInABatch,
+}
+
 // nemesis is what a run does to its nodes besides the network's faults.
 type nemesis struct {
 	points map[string]uint64 // how often each marked point was hit; nil: off in this run
@@ -72,10 +95,23 @@ func (r *run) unleash() {
 			r.arm(node)
 		})
 	}
+	for node := range r.sites {
+		if r.crashes > 0 {
+			r.mayCrash(node)
+		}
+	}
 	receive := r.receive
 	r.receive = func(to, from, nic int, b []byte) { r.misreceive(receive, keptFrame{to, from, nic, b}) }
-	left := r.left
+	left, failed := r.left, r.failed
+	r.failed = func(node int, b barrier, f *Failure) {
+		if r.net.Alive(node) {
+			failed(node, b, f)
+		}
+	}
 	r.left = func(node int, b barrier) {
+		if !r.net.Alive(node) {
+			return // it has crashed while it sent what let it leave
+		}
 		_, generation := r.engine(node, b.group).State(b.number)
 		e := exit{b, generation}
 		if r.exits[e]++; r.exits[e] == len(r.engine(node, b.group).nodes) {
@@ -84,6 +120,31 @@ func (r *run) unleash() {
 		}
 		left(node, b)
 	}
+}
+
+// mayCrash has a node crash behind one of several frames that it sends at once.
+func (r *run) mayCrash(node int) {
+	const most = 3 // in a run
+	post := r.sites[node].post
+	r.sites[node].post = func(to []int, nic int, b []byte) {
+		post(to, nic, b)
+		if r.points[crashInABatch] < most && r.mortal(node) && r.hits(crashInABatch, .003) {
+			r.crashThis(node)
+		}
+	}
+}
+
+// freeze has a node's clock stand still for a while, and go on from where it was.
+func (r *run) freeze(node int, d time.Duration) {
+	if !r.stopped[node].IsZero() {
+		return
+	}
+	r.stopped[node] = r.clock(node)
+	r.After(d, func() {
+		r.skew[node] = r.stopped[node].Sub(r.Now())
+		r.stopped[node], r.armed[node] = monotime.Time{}, monotime.Time{}
+		r.arm(node)
+	})
 }
 
 // cutOne cuts a path, one way or both, for less than a member may be silent.
@@ -105,32 +166,46 @@ func (r *run) misreceive(receive func(to, from, nic int, b []byte), f keptFrame)
 		return
 	}
 	switch {
-	case r.hits("refused receive", .01):
+	case r.hits(refusedReceive, .01):
 		return
-	case r.hits("short frame", .01):
+	case r.hits(shortFrame, .01):
 		receive(f.to, f.from, f.nic, f.b[:r.rng.IntN(headLen)])
-	case r.hits("frame of no member", .01):
+	case r.hits(frameOfNoMember, .01):
 		receive(f.to, len(r.sites)+1, f.nic, f.b)
-	case r.hits("frame of another group", .01):
+	case r.hits(frameOfAnother, .01):
 		b := slices.Clone(f.b)
 		var m Message
 		if Parse(b, &m) == nil {
 			m.Identity.Hash += 1000
 			receive(f.to, f.from, f.nic, m.Append(nil))
 		}
-	case r.hits("same frame at once", .02):
+	case r.hits(sameFrameAtOnce, .02):
 		receive(f.to, f.from, f.nic, f.b)
-	case r.hits("frame kept for long", .01):
+	case r.hits(frameKept, .01):
 		r.kept = append(r.kept, f)
-	case len(r.kept) > 0 && r.hits("kept frame comes again", .05):
+	case len(r.kept) > 0 && r.hits(keptFrameAgain, .05):
 		k := r.kept[r.rng.IntN(len(r.kept))]
 		receive(k.to, k.from, k.nic, k.b)
 	}
 	receive(f.to, f.from, f.nic, f.b)
-	if r.hits("early advance", .02) {
+	if r.hits(earlyAdvance, .02) {
 		r.tick(f.to)
 	}
-	if r.hits("late timer", .01) {
+	if r.hits(slowHandler, .01) {
+		r.net.Work(f.to, r.upTo(2*time.Millisecond), func() {})
+	}
+	if r.hits(clockStandsStill, .005) {
+		r.freeze(f.to, r.upTo(5*time.Millisecond))
+	}
+	at, ok := r.sites[f.to].deadline()
+	if ok && r.stopped[f.to].IsZero() && at.Add(-1).After(r.clock(f.to)) && r.hits(justBefore, .02) {
+		r.At(at.Add(-r.skew[f.to]-1), func() { r.net.Work(f.to, 0, func() { r.tick(f.to) }) })
+	}
+	if r.hits(timerTwice, .01) {
+		r.tick(f.to)
+		r.tick(f.to)
+	}
+	if r.hits(lateTimer, .01) {
 		r.armed[f.to] = r.Now().Add(-1) // what was set does nothing
 		r.After(r.upTo(20*time.Millisecond), func() { r.net.Work(f.to, 0, func() { r.tick(f.to) }) })
 	}
@@ -161,7 +236,7 @@ func (r *run) addTo(sum figures) {
 	} {
 		sum[name] += n
 	}
-	for point, n := range r.points {
-		sum["point: "+point] += n
+	for _, point := range points {
+		sum["point: "+point] += r.points[point] // also 0: one that is never hit shows
 	}
 }

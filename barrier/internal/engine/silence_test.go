@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -42,5 +43,43 @@ func TestSilence_NotOfLongAgo(t *testing.T) {
 	a.passes(DefaultPeerTimeout * 9 / 10)
 	if s, _ := a.State(1); s != Waiting {
 		t.Errorf("it is %v (%v)", s, a.Failure(1))
+	}
+}
+
+// Last counts the member whose message a step waited for longest, once for each step.
+func TestLast(t *testing.T) {
+	a := newAlone(t, "star", 0, 4)
+	for g := range uint32(3) {
+		a.arrives(0)
+		for _, rank := range []int{1, 3, 2} {
+			a.notify(rank, g+1, 0)
+		}
+	}
+	if got, want := a.Last(), []uint64{0, 0, 3, 0}; !slices.Equal(got, want) {
+		t.Errorf("last were %v, want %v", got, want)
+	}
+}
+
+// Times says when each step was done.
+func TestTimes_OfSteps(t *testing.T) {
+	a := newAlone(t, "tree:2", 2, 4)
+	a.arrives(0)
+	a.now = a.now.Add(time.Millisecond)
+	a.notify(3, 1, 0)
+	if got := a.Times(0).Steps[0].Done; got != a.now {
+		t.Errorf("the first step was done at %v, want %v", got, a.now)
+	}
+}
+
+// A member that does not answer the agreement is doubtful, though no barrier waits for it.
+func TestDoubtful_InTheAgreement(t *testing.T) {
+	a := newAlone(t, "star", 1, 4)
+	a.Accuse(a.now, 3, Left)
+	for range 12 {
+		a.passes(DefaultPeerTimeout / 20)
+		a.hears(0, a.reports(0, Left, 3))
+	}
+	if got := a.Doubtful(nil); !slices.Equal(got, []int{2}) {
+		t.Errorf("doubtful are %v, want 2", got)
 	}
 }

@@ -42,6 +42,8 @@ type cluster struct {
 	in    []map[barrier]uint32 // by node: the generation that was entered last
 	skew  []time.Duration      // by node: how far its clock has jumped
 
+	stopped []monotime.Time // by node: where its clock stands still; zero: it does not
+
 	receive func(to, from, nic int, b []byte) // a frame has come
 	timeout time.Duration                     // of peers
 	crashed []int
@@ -61,7 +63,10 @@ func newCluster(algo string, net sim.Config) *cluster {
 }
 
 func newClusterOf(algo string, net sim.Config, timeout time.Duration) *cluster {
-	g := &cluster{armed: make([]monotime.Time, net.Nodes), skew: make([]time.Duration, net.Nodes), timeout: timeout}
+	g := &cluster{
+		armed: make([]monotime.Time, net.Nodes), skew: make([]time.Duration, net.Nodes),
+		stopped: make([]monotime.Time, net.Nodes), timeout: timeout,
+	}
 	g.Run(monotime.At(time.Second)) // the engines take the zero instant for none
 	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
@@ -152,7 +157,12 @@ func (g *cluster) fail(m *member, b barrier, f *Failure) {
 }
 
 // clock is what a node's clock says.
-func (g *cluster) clock(node int) monotime.Time { return g.Now().Add(g.skew[node]) }
+func (g *cluster) clock(node int) monotime.Time {
+	if at := g.stopped[node]; !at.IsZero() {
+		return at
+	}
+	return g.Now().Add(g.skew[node])
+}
 
 func (g *cluster) broken(format string, a ...any) {
 	if g.wrong == "" {
@@ -164,7 +174,7 @@ func (g *cluster) broken(format string, a ...any) {
 func (g *cluster) arm(node int) {
 	at, ok := g.sites[node].deadline()
 	at = at.Add(-g.skew[node])
-	if !ok || !g.armed[node].IsZero() && !at.Before(g.armed[node]) {
+	if !ok || !g.stopped[node].IsZero() || !g.armed[node].IsZero() && !at.Before(g.armed[node]) {
 		return
 	}
 	if at.Before(g.Now()) {

@@ -104,6 +104,34 @@ func newRun(algo string, seed uint64) *run {
 		n = 1 + r.rng.IntN(9)
 	}
 	r.barriers = 1 + r.rng.Uint32N(6)
+	r.choose(algo, n, seed)
+	if r.often(.3) {
+		r.join(algo, 1, r.someNodes(n))
+	}
+	r.choosePrograms()
+	r.restarts = r.often(.5)
+	r.chooseNemesis(n)
+	return r
+}
+
+// newLargeRun is a cluster of n nodes, all of which go through one barrier a few times. Survivors
+// of a death ask each other: n*n frames, so that none dies where they are too many.
+func newLargeRun(algo string, seed uint64, n int) *run {
+	const mostMortal = 256
+	r := &run{rng: rand.New(rand.NewPCG(seed, 1))}
+	r.barriers = 2 + r.rng.Uint32N(3)
+	r.choose(algo, n, seed)
+	if n > mostMortal {
+		r.crashes = 0
+	}
+	r.programs = []barrier{{0, 0}}
+	r.restarts = r.often(.5)
+	r.chooseNemesis(n)
+	return r
+}
+
+// choose draws what happens to a cluster of n nodes, and makes it.
+func (r *run) choose(algo string, n int, seed uint64) {
 	r.slow = time.Duration(r.rng.Int64N(int64(5 * time.Millisecond)))
 	if r.often(.2) {
 		r.slow = limit / 4 // with a pause, less than a mutual wait may last
@@ -117,14 +145,7 @@ func newRun(algo string, seed uint64) *run {
 	net := paper
 	net.Nodes, net.Faults, net.Seed = n, r.faults, seed
 	r.cluster = newCluster(algo, net)
-	if r.often(.3) {
-		r.join(algo, 1, r.someNodes(n))
-	}
-	r.choosePrograms()
-	r.restarts = r.often(.5)
 	r.done, r.lives = make([]int, n), make([]int, n)
-	r.chooseNemesis(n)
-	return r
 }
 
 // String describes the run.
@@ -287,10 +308,15 @@ func (r *run) pause(node int) {
 
 // crashOne ends a node, but not the last one.
 func (r *run) crashOne() {
-	node := r.rng.IntN(len(r.sites))
-	if !r.net.Alive(node) || len(r.crashed)+1 == len(r.sites) {
-		return
+	if node := r.rng.IntN(len(r.sites)); r.mortal(node) {
+		r.crashThis(node)
 	}
+}
+
+// mortal reports whether a node lives and may crash.
+func (r *run) mortal(node int) bool { return r.net.Alive(node) && len(r.crashed)+1 < len(r.sites) }
+
+func (r *run) crashThis(node int) {
 	r.unfinished -= len(r.of(node)) - r.done[node]
 	r.crash(node)
 	r.lives[node]++

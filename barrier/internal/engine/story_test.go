@@ -5,37 +5,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"testing"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
-// transcript is nodes and the frames between them. Frames take no time, and arrive in the order
-// in which they were sent when a command delivers them.
+// Each file of testdata is a story: see transcript.Net, and story.
+func TestTranscripts(t *testing.T) {
+	transcript.Test(t, "testdata/*.txt", func() transcript.World { return &story{} })
+}
+
+// story is nodes and the frames between them. Frames take no time, and arrive in the order in
+// which they were sent when a command delivers them. The commands, besides those of transcript.Net:
 //
 //	group [b] algo=A n=N [members=1,2] [2=B]   makes a group, of all N nodes or some; node 2 runs algorithm B
 //	arrive [b] [number=7] 0 1                  nodes enter a barrier
-//	deliver [FILTER...]                        all frames on their way arrive, and those that this makes
-//	advance 2ms [FILTER...]                    time passes; what is due is done, and delivered
-//	release                                    frames that were held are on their way again
 //	leave 2                                    says goodbye to its groups; again until all have heard, then forget
 //	forget 2                                   forgets its groups but for the goodbye
-//	crash 3, restart 3                         ends a node; has it begin anew, in the same groups
+//	restart 3                                  has a node that has crashed begin anew, in the same groups
 //	status 0                                   requests the status of number 0
-//
-// A FILTER is drop=KIND:FROM->TO, hold= or copy= (it arrives, and a copy is held). KIND and each
-// node may be *; TO/1 is over network 1 alone. Frames that are sent again and again are shown
-// once, with their number.
-type transcript struct {
-	now    monotime.Time
-	sites  []*site
+type story struct {
+	transcript.Net
 	groups []storyGroup
 	life   uint32
-	down   map[int]bool
-	flying []frame
-	held   []frame
-	log    []string
 }
 
 type storyGroup struct {
@@ -46,45 +40,34 @@ type storyGroup struct {
 	numbers []uint8 // that were used
 }
 
-// frame is on its way.
-type frame struct {
-	from, nic int
-	to        []int
-	b         []byte
-	all       bool
-}
+// storyNode is a site as transcript.Net drives it.
+type storyNode struct{ *site }
 
-func (tr *transcript) do(words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
+func (n storyNode) Receive(now monotime.Time, f *transcript.Frame) {
+	n.receive(now, f.From, f.NIC, f.Bytes)
+}
+func (n storyNode) Advance(now monotime.Time)             { n.advance(now) }
+func (n storyNode) Deadline() (at monotime.Time, ok bool) { return n.deadline() }
+
+func (tr *story) site(node int) *site { return tr.Nodes[node].(storyNode).site }
+
+// Do implements transcript.World.
+func (tr *story) Do(words []string) error {
 	args := words[1:]
 	switch words[0] {
 	case "group":
 		return tr.group(args)
 	case "arrive":
 		return tr.arrive(args)
-	case "deliver":
-		filters, err := parseFilters(args)
-		tr.deliver(filters)
-		return err
-	case "advance":
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			return err
-		}
-		filters, err := parseFilters(args[1:])
-		tr.advance(d, filters)
-		return err
-	case "release":
-		tr.flying, tr.held = append(tr.flying, tr.held...), nil
-		return nil
 	}
-	node, err := strconv.Atoi(args[0])
+	if known, err := tr.Net.Do(words); known {
+		return err
+	}
+	node, err := tr.Node(args)
 	if err != nil {
 		return err
 	}
-	switch s := tr.sites[node]; words[0] {
+	switch s := tr.site(node); words[0] {
 	case "leave":
 		for _, m := range s.members {
 			m.flush(m.Leave(nil))
@@ -95,10 +78,8 @@ func (tr *transcript) do(words []string) error {
 		}
 	case "status":
 		s.members[0].flush(s.members[0].RequestStatus(0, nil))
-	case "crash":
-		tr.down[node] = true
 	case "restart":
-		tr.down[node] = false
+		tr.Down[node] = false
 		tr.start(node)
 	default:
 		return fmt.Errorf("there is no %q", words[0])
@@ -106,9 +87,9 @@ func (tr *transcript) do(words []string) error {
 	return nil
 }
 
-func (tr *transcript) group(args []string) error {
+func (tr *story) group(args []string) error {
 	g := storyGroup{cfg: Config{NICs: 1, PeerTimeout: DefaultPeerTimeout}, other: map[int]schedule.Algorithm{}}
-	n := len(tr.sites)
+	n := len(tr.Nodes)
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		var err error
@@ -134,13 +115,13 @@ func (tr *transcript) group(args []string) error {
 	if g.nodes == nil {
 		g.nodes = upTo(n)
 	}
-	if len(tr.sites) == 0 {
-		tr.now, tr.down = monotime.At(time.Second), map[int]bool{}
-		tr.sites = make([]*site, n)
+	if len(tr.Nodes) == 0 {
+		tr.Start()
+		tr.Nodes = make([]transcript.Node, n)
 	}
 	g.cfg.Identity = Identity{uint64(len(tr.groups)) + 1, 1}
 	tr.groups = append(tr.groups, g)
-	for node := range tr.sites {
+	for node := range tr.Nodes {
 		tr.start(node)
 	}
 	return nil
@@ -158,13 +139,9 @@ func integers(words []string) (all []int, err error) {
 }
 
 // start begins a node, or begins it anew, with all its groups.
-func (tr *transcript) start(node int) {
+func (tr *story) start(node int) {
 	s := &site{node: node, ended: func(*member, uint8) {}}
-	s.post = func(to []int, nic int, b []byte) {
-		if len(to) > 0 {
-			tr.flying = append(tr.flying, frame{node, nic, slices.Clone(to), b, len(to) > 1})
-		}
-	}
+	s.post = func(to []int, nic int, b []byte) { tr.send(node, nic, to, b) }
 	for _, g := range tr.groups {
 		tr.life++
 		cfg := g.cfg
@@ -176,10 +153,31 @@ func (tr *transcript) start(node int) {
 			s.join(cfg, g.nodes)
 		}
 	}
-	tr.sites[node] = s
+	tr.Nodes[node] = storyNode{s}
 }
 
-func (tr *transcript) arrive(args []string) error {
+// send sends a frame, as the story has it.
+func (tr *story) send(node, nic int, to []int, b []byte) {
+	if len(to) == 0 {
+		return
+	}
+	var m Message
+	if err := Parse(b, &m); err != nil {
+		panic(err)
+	}
+	text := m.String()
+	if nic > 0 {
+		text += fmt.Sprintf(" nic=%d", nic)
+	}
+	if len(tr.groups) > 1 && m.Identity.Hash > 1 {
+		text += " group=" + tr.groups[m.Identity.Hash-1].name
+	}
+	tr.Post(transcript.Frame{
+		From: node, NIC: nic, To: slices.Clone(to), Kind: strings.ReplaceAll(m.Kind.String(), " ", "_"), Text: text, Bytes: b,
+	})
+}
+
+func (tr *story) arrive(args []string) error {
 	g, number := &tr.groups[0], uint8(0)
 	for _, a := range args {
 		if value, is := strings.CutPrefix(a, "number="); is {
@@ -202,95 +200,9 @@ func (tr *transcript) arrive(args []string) error {
 		if !slices.Contains(g.numbers, number) {
 			g.numbers = append(g.numbers, number)
 		}
-		if err := tr.sites[node].member(g.cfg.Identity).arrive(tr.now, number); err != nil {
-			tr.log = append(tr.log, fmt.Sprintf("%d: %v", node, err))
+		if err := tr.site(node).member(g.cfg.Identity).arrive(tr.Now, number); err != nil {
+			tr.Note("%d: %v", node, err)
 		}
 	}
 	return nil
-}
-
-// deliver delivers all frames that are on their way, and those that are sent meanwhile.
-func (tr *transcript) deliver(filters []filter) {
-	for len(tr.flying) > 0 {
-		f := tr.flying[0]
-		tr.flying = tr.flying[1:]
-		if !tr.down[f.from] {
-			tr.deliverOne(f, filters)
-		}
-	}
-}
-
-func (tr *transcript) deliverOne(f frame, filters []filter) {
-	var m Message
-	if err := Parse(f.b, &m); err != nil {
-		panic(err)
-	}
-	kind := strings.ReplaceAll(m.Kind.String(), " ", "_")
-	line := fmt.Sprintf("%d->%d %v", f.from, f.to[0], &m)
-	if f.all {
-		line = fmt.Sprintf("%d->* %v", f.from, &m)
-	}
-	if f.nic > 0 {
-		line += fmt.Sprintf(" nic=%d", f.nic)
-	}
-	if len(tr.groups) > 1 {
-		if m.Identity.Hash > 1 {
-			line += " group=" + tr.groups[m.Identity.Hash-1].name
-		}
-	}
-	var arrives []int
-	for _, to := range f.to {
-		fate := ""
-		for i := range filters {
-			if filters[i].matches(kind, f.from, to, f.nic) {
-				fate = filters[i].what
-			}
-		}
-		if tr.down[to] {
-			fate = "down"
-		}
-		one := frame{f.from, f.nic, []int{to}, f.b, false}
-		switch fate {
-		case "drop":
-			line += fmt.Sprintf(" (lost to %d)", to)
-			continue
-		case "down":
-			line += fmt.Sprintf(" (%d is down)", to)
-			continue
-		case "hold":
-			line += fmt.Sprintf(" (held to %d)", to)
-			tr.held = append(tr.held, one)
-			continue
-		case "copy":
-			line += fmt.Sprintf(" (a copy held to %d)", to)
-			tr.held = append(tr.held, one)
-		}
-		arrives = append(arrives, to)
-	}
-	tr.log = append(tr.log, line)
-	for _, to := range arrives {
-		tr.sites[to].receive(tr.now, f.from, f.nic, f.b)
-	}
-}
-
-// advance lets time pass.
-func (tr *transcript) advance(d time.Duration, filters []filter) {
-	end := tr.now.Add(d)
-	for {
-		next, who := end, -1
-		for node, s := range tr.sites {
-			if at, ok := s.deadline(); ok && !tr.down[node] && !at.After(next) && (who < 0 || at.Before(next)) {
-				next, who = at, node
-			}
-		}
-		if who < 0 {
-			break
-		}
-		if next.After(tr.now) {
-			tr.now = next
-		}
-		tr.sites[who].advance(tr.now)
-		tr.deliver(filters)
-	}
-	tr.now = end
 }

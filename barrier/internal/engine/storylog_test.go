@@ -5,38 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
-// filter selects frames, and says what happens to them.
-type filter struct{ what, kind, from, to, nic string }
-
-func parseFilters(args []string) (all []filter, err error) {
-	for _, a := range args {
-		what, rest, _ := strings.Cut(a, "=")
-		kind, way, _ := strings.Cut(rest, ":")
-		from, to, ok := strings.Cut(way, "->")
-		to, nic, one := strings.Cut(to, "/")
-		if !one {
-			nic = "*"
-		}
-		if !ok || what != "drop" && what != "hold" && what != "copy" {
-			return nil, fmt.Errorf("%q is no filter", a)
-		}
-		all = append(all, filter{what, kind, from, to, nic})
-	}
-	return all, nil
-}
-
-func (f *filter) matches(kind string, from, to, nic int) bool {
-	is := func(pattern, s string) bool { return pattern == "*" || pattern == s }
-	return is(f.kind, kind) && is(f.from, strconv.Itoa(from)) && is(f.to, strconv.Itoa(to)) && is(f.nic, strconv.Itoa(nic))
-}
-
-// happened returns the events since the last call: frames, and then each node's state in each
-// barrier.
-func (tr *transcript) happened() string {
-	lines := wrap(counted(tr.log))
-	tr.log = nil
+// Happened returns the frames since the last call, and then each node's state in each barrier.
+func (tr *story) Happened() string {
+	lines := tr.Net.Happened()
 	for _, g := range tr.groups {
 		slices.Sort(g.numbers)
 		for _, number := range g.numbers {
@@ -48,7 +23,7 @@ func (tr *transcript) happened() string {
 			if len(tr.groups) > 1 || len(g.numbers) > 1 || number > 0 {
 				head = strings.TrimSpace(fmt.Sprintf("%s number %d", g.name, number)) + ": "
 			}
-			for i, line := range wrap(words) {
+			for i, line := range transcript.Wrap(words) {
 				if i > 0 {
 					head = strings.Repeat(" ", len(head))
 				}
@@ -59,11 +34,11 @@ func (tr *transcript) happened() string {
 	return strings.Join(lines, "\n")
 }
 
-func (tr *transcript) state(g *storyGroup, node int, number uint8) string {
-	if tr.down[node] {
+func (tr *story) state(g *storyGroup, node int, number uint8) string {
+	if tr.Down[node] {
 		return fmt.Sprintf("%d down", node)
 	}
-	m := tr.sites[node].member(g.cfg.Identity)
+	m := tr.site(node).member(g.cfg.Identity)
 	if m.left {
 		return fmt.Sprintf("%d gone", node)
 	}
@@ -82,41 +57,6 @@ func (tr *transcript) state(g *storyGroup, node int, number uint8) string {
 		word = fmt.Sprintf("%d left", node)
 	}
 	return word
-}
-
-// counted replaces lines that appear again and again by one with their number.
-func counted(log []string) (lines []string) {
-	const many = 30
-	if len(log) < many {
-		return log
-	}
-	times := map[string]int{}
-	for _, line := range log {
-		times[line]++
-	}
-	for _, line := range log {
-		switch n := times[line]; {
-		case n > 1:
-			lines = append(lines, fmt.Sprintf("%s (%d times)", line, n))
-			times[line] = 0
-		case n == 1:
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-// wrap joins words to lines.
-func wrap(words []string) (lines []string) {
-	const width = 110
-	for _, w := range words {
-		if n := len(lines); n > 0 && len(lines[n-1])+len(w) < width {
-			lines[n-1] += "   " + w
-		} else {
-			lines = append(lines, w)
-		}
-	}
-	return lines
 }
 
 // String formats m for transcripts: what it says, of which barrier and generation.

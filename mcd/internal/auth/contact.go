@@ -87,7 +87,7 @@ func (v *Verifier) ask(now monotime.Time, mac transport.MAC) *ask {
 // newAsk opens a challenge to an address, in place of one that may be open, or returns nil if there
 // are too many. The caller sends it.
 func (v *Verifier) newAsk(now monotime.Time, mac transport.MAC) *ask {
-	if v.asks[mac] == nil && len(v.asks) >= maxAsks || !v.challenges.take(int64(now.Since())) {
+	if v.asks[mac] == nil && len(v.asks) >= maxAsks || !v.challenges.Take(int64(now.Since())) {
 		return nil
 	}
 	a := &ask{mac: mac, born: now, next: now.Add(firstAsk), wait: 2 * firstAsk, repeats: mac != transport.Broadcast}
@@ -142,7 +142,7 @@ func (v *Verifier) challenged(
 			return Replayed, out
 		}
 	}
-	if !budget.take(int64(now.Since())) {
+	if !budget.Take(int64(now.Since())) {
 		if known || v.isAsked(now, f.Src) {
 			return OverBudget, out
 		}
@@ -377,7 +377,7 @@ func (v *Verifier) Advance(now monotime.Time, out []Send) []Send {
 		}
 		if !now.Before(a.due()) {
 			a.next, a.wait = now.Add(a.wait), min(2*a.wait, lastAsk)
-			if v.challenges.take(int64(now.Since())) {
+			if v.challenges.Take(int64(now.Since())) {
 				out = append(out, v.message(now, a))
 			}
 		}

@@ -57,24 +57,3 @@ const (
 	// second it takes 2,900 years.
 	LastCounter = 1 << 63
 )
-
-// bucket lets through budgetRate events a second, and burst at once.
-type bucket struct {
-	burst, tokens float64
-	last          int64 // ns
-}
-
-func newBucket(burst float64) bucket { return bucket{burst: burst, tokens: burst} }
-
-// take takes a token, or returns false if there is none.
-func (b *bucket) take(ns int64) bool {
-	if ns > b.last {
-		b.tokens = min(b.burst, b.tokens+float64(ns-b.last)*budgetRate/float64(time.Second))
-		b.last = ns
-	}
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}

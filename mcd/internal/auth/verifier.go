@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -97,8 +98,8 @@ type Verifier struct {
 	wake    monotime.Time
 	waiting bool // wake is set
 
-	derivations, challenges bucket
-	responses, toUnknown    bucket // responses to those that are known to be alive, and to others
+	derivations, challenges tokenbucket.Bucket
+	responses, toUnknown    tokenbucket.Bucket // responses to those that are known to be alive, and to others
 
 	scratch Scratch
 }
@@ -109,8 +110,8 @@ func New(cfg Config) *Verifier {
 	v := &Verifier{
 		cfg: cfg, since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
-		derivations: newBucket(derivationBurst), challenges: newBucket(askBurst),
-		responses: newBucket(askBurst), toUnknown: newBucket(askBurst),
+		derivations: tokenbucket.New(budgetRate, derivationBurst), challenges: tokenbucket.New(budgetRate, askBurst),
+		responses: tokenbucket.New(budgetRate, askBurst), toUnknown: tokenbucket.New(budgetRate, askBurst),
 	}
 	v.addProven(cfg.Since, cfg.Incarnation, cfg.MAC)
 	return v
@@ -189,7 +190,7 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 		return UnknownKey, out
 	}
 	if s == nil || len(s.sessions) == 0 {
-		if !v.derivations.take(int64(now.Since())) {
+		if !v.derivations.Take(int64(now.Since())) {
 			return OverBudget, out
 		}
 	}

@@ -168,3 +168,28 @@ func TestMark_AndRoom(t *testing.T) {
 		t.Error("not done")
 	}
 }
+
+// Without a sample the RTO is the initial one, whatever the least is; with one it has both bounds.
+func TestRTO_RFC6298_2(t *testing.T) {
+	for _, x := range []struct {
+		samples []time.Duration
+		want    time.Duration
+	}{
+		{nil, initialRTO},
+		{[]time.Duration{time.Microsecond}, minRTO},
+		{[]time.Duration{2 * time.Millisecond}, 2*time.Millisecond + 4*time.Millisecond + ackDelay},
+		{[]time.Duration{time.Second}, maxRTO},
+	} {
+		p := newPair(t, 120).open()
+		a := p.ends[0]
+		a.c.rtt = congestion.RTT{}
+		for _, sample := range x.samples {
+			a.c.rtt.Update(sample)
+		}
+		a.write(p.now, Requests, 20)
+		p.send(0)
+		if got := a.c.lanes[Requests].rtoDeadline.Sub(p.now); got != x.want {
+			t.Errorf("samples %v: the RTO is %v, want %v", x.samples, got, x.want)
+		}
+	}
+}

@@ -6,12 +6,42 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
 )
+
+// The marked points, where a driver or a processor may err.
+const (
+	refusedReceive   = "refused receive"
+	shortFrame       = "short frame"
+	frameBeyondLimit = "frame beyond the limit"
+	staleFrame       = "frame of a stale incarnation"
+	sameFrameAtOnce  = "same frame at once"
+	frameKept        = "frame kept for long"
+	keptFrameAgain   = "kept frame comes again"
+	earlyAdvance     = "early advance"
+	justBefore       = "advance just before a deadline"
+	lateTimer        = "late timer"
+	timerTwice       = "timer twice"
+	pumpedForNothing = "pumped for nothing"
+	slowHandler      = "slow handler"
+	clockStandsStill = "clock stands still"
+	batchReversed    = "batch sent out of order"
+	busyForLong      = "link busy for long"
+	crashInABatch    = "crash in the middle of a batch"
+)
+
+var points = []string{
+	refusedReceive, shortFrame, frameBeyondLimit, staleFrame, sameFrameAtOnce, frameKept, keptFrameAgain, earlyAdvance,
+	justBefore, lateTimer, timerTwice, pumpedForNothing, slowHandler, clockStandsStill, batchReversed, busyForLong,
+	crashInABatch,
+}
 
 // nemesis is what a run does to its nodes besides the network's faults.
 type nemesis struct {
 	jumps   int               // clocks that jump ahead
 	skew    []time.Duration   // by node: how far its clock has jumped
+	stopped []monotime.Time   // by node: where its clock stands still; zero: it does not
 	points  bool              // marked points misbehave
 	hit     map[string]uint64 // how often each did
 	kept    []keptFrame       // frames that come again, much later
@@ -26,7 +56,7 @@ type keptFrame struct {
 
 // chooseNemesis draws what a run suffers.
 func (r *run) chooseNemesis(n int) {
-	r.skew = make([]time.Duration, n)
+	r.skew, r.stopped = make([]time.Duration, n), make([]monotime.Time, n)
 	if r.often(.2) {
 		r.jumps = 1 + r.rng.IntN(3)
 	}
@@ -48,12 +78,7 @@ func (r *run) unleash() {
 	for i := range min(r.jumps, len(r.nodes)) {
 		r.After(r.upTo(20*time.Millisecond), func() {
 			r.skew[i] += r.upTo(10 * time.Second)
-			for _, s := range r.nodes[i].peers {
-				if s != nil && !s.dead {
-					s.armed = false
-					s.pump()
-				}
-			}
+			r.rearm(i)
 		})
 	}
 }
@@ -65,29 +90,29 @@ func (r *run) misreceive(s *site, b []byte) {
 		return
 	}
 	switch {
-	case r.hits("refused receive", .01):
+	case r.hits(refusedReceive, .01):
 		return
-	case r.hits("short frame", .01):
+	case r.hits(shortFrame, .01):
 		var h Header
 		if Parse(b[:r.rng.IntN(HeaderLen)], &h) == nil {
 			r.fail("a part of a header is a frame")
 		}
-	case r.hits("frame beyond the limit", .005):
+	case r.hits(frameBeyondLimit, .005):
 		long := append(slices.Clone(b), make([]byte, r.size)...)
 		if Kind(b[0]&0xf) != Ack {
 			s.receive(long)
 		} else if Parse(long, new(Header)) == nil {
 			r.fail("a SACK of %d bytes is one", len(long)-HeaderLen)
 		}
-	case Kind(b[0]&0xf) == Data && r.hits("frame of a stale incarnation", .01):
+	case Kind(b[0]&0xf) == Data && r.hits(staleFrame, .01):
 		stale := slices.Clone(b)
 		binary.BigEndian.PutUint32(stale[4:], r.rng.Uint32()|1)
 		s.receive(stale)
-	case r.hits("same frame at once", .02):
+	case r.hits(sameFrameAtOnce, .02):
 		s.receive(b)
-	case r.hits("frame kept for long", .01):
+	case r.hits(frameKept, .01):
 		r.kept = append(r.kept, keptFrame{s.node, s.peer, b})
-	case len(r.kept) > 0 && r.hits("kept frame comes again", .05):
+	case len(r.kept) > 0 && r.hits(keptFrameAgain, .05):
 		k := r.kept[r.rng.IntN(len(r.kept))]
 		r.nodes[k.to].peers[k.from].receive(k.b)
 	}
@@ -95,17 +120,79 @@ func (r *run) misreceive(s *site, b []byte) {
 		return
 	}
 	s.receive(b)
-	if r.hits("early advance", .02) {
+	if r.hits(earlyAdvance, .02) {
 		s.tick(s.timer)
 	}
-	if r.hits("late timer", .01) {
+	if r.hits(lateTimer, .01) {
 		s.timer, s.armed = r.Now().Add(-1), true // what was set does nothing
 		late := s.timer
 		r.After(r.upTo(5*time.Millisecond), func() { s.tick(late) })
 	}
-	if r.hits("pumped for nothing", .02) {
+	if r.hits(pumpedForNothing, .02) {
 		s.pump()
 	}
+	if r.hits(slowHandler, .005) {
+		r.net.Work(s.node, r.upTo(time.Millisecond), func() {})
+	}
+	if r.hits(clockStandsStill, .002) {
+		r.freeze(s.node, r.upTo(3*time.Millisecond))
+	}
+	at, ok := s.c.Deadline()
+	if ok && r.stopped[s.node].IsZero() && at.Add(-1).After(s.now()) && r.hits(justBefore, .02) {
+		r.At(at.Add(-r.skew[s.node]-1), func() { s.tick(s.timer) })
+	}
+	if r.hits(timerTwice, .01) {
+		s.tick(s.timer)
+		s.tick(s.timer)
+	}
+}
+
+// freeze has a node's clock stand still for a while, and go on from where it was.
+func (r *run) freeze(node int, d time.Duration) {
+	if !r.stopped[node].IsZero() {
+		return
+	}
+	r.stopped[node] = r.clock(node)
+	r.After(d, func() {
+		r.skew[node] = r.stopped[node].Sub(r.Now())
+		r.stopped[node] = monotime.Time{}
+		r.rearm(node)
+	})
+}
+
+// rearm sets a node's timers after its clock has changed.
+func (r *run) rearm(node int) {
+	for _, s := range r.nodes[node].peers {
+		if s != nil && !s.dead {
+			s.armed = false
+			s.pump()
+		}
+	}
+}
+
+// sends gives the network some frames of a batch, or all, in an order of its own. It reports how
+// many; the others are refused, and the link is busy for so long.
+func (s *site) sends(frames [][]byte) (n int, busy time.Duration) {
+	if len(frames) > 1 && s.r.hits(batchReversed, .05) {
+		for i := range frames {
+			s.r.net.Send(s.node, s.peer, 0, slices.Clone(frames[len(frames)-1-i][headroom:]))
+		}
+		return len(frames), 0
+	}
+	for i, b := range frames {
+		switch {
+		case s.r.often(.01):
+			s.r.refused++
+			return i, 1 + s.r.upTo(100*time.Microsecond)
+		case s.r.hits(busyForLong, .001):
+			return i, 1 + s.r.upTo(20*time.Millisecond)
+		case s.r.crashes > 0 && s.r.hit[crashInABatch] < 3 && s.r.hits(crashInABatch, .0005):
+			s.r.crashNow(s.node)
+			return len(frames), 0
+		}
+		s.r.net.Send(s.node, s.peer, 0, slices.Clone(b[headroom:]))
+	}
+	return len(frames), 0
 }
 
 // figures are counts by name. Their String is what bench/campaign reads.
@@ -135,7 +222,7 @@ func (r *run) addTo(sum figures) {
 	} {
 		sum[name] += n
 	}
-	for point, n := range r.hit {
-		sum["point: "+point] += n
+	for _, point := range points {
+		sum["point: "+point] += r.hit[point] // also 0: one that is never hit shows
 	}
 }

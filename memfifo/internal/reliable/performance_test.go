@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -10,10 +9,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/transcript"
 	"github.com/rawlane/rawlane/sim"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what is measured into testdata")
 
 // Throughput of a stream of full frames, by the loss of each direction and by the window, on a link
 // that takes a frame in 1.2 us and has a round trip of 40 us. After -rewrite, read the difference.
@@ -40,7 +38,7 @@ func TestPerformance(t *testing.T) {
 		}
 		b.WriteString("\n")
 	}
-	if *rewrite {
+	if transcript.Rewrite() {
 		if err := os.WriteFile(file, []byte(head+b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

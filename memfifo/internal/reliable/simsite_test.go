@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -29,7 +28,14 @@ func (r *run) newSite(i, peer int) *site {
 }
 
 // now is what the node's clock says.
-func (s *site) now() monotime.Time { return s.r.Now().Add(s.r.skew[s.node]) }
+func (s *site) now() monotime.Time { return s.r.clock(s.node) }
+
+func (r *run) clock(node int) monotime.Time {
+	if at := r.stopped[node]; !at.IsZero() {
+		return at
+	}
+	return r.Now().Add(r.skew[node])
+}
 
 // mayHold decides before each record whether to hold the lane.
 func (s *site) mayHold(l Lane) bool {
@@ -96,9 +102,13 @@ func (s *site) pump() {
 	if s.r.often(.2) {
 		s.c.Uncork(Lane(s.r.rng.IntN(Lanes)))
 	}
-	if full := s.send(); full {
+	busy := s.send()
+	if s.dead {
+		return
+	}
+	if busy > 0 {
 		s.check()
-		s.r.After(s.r.upTo(100*time.Microsecond), s.again)
+		s.r.After(busy, s.again)
 		return
 	}
 	if s.c.stuck() {
@@ -107,7 +117,7 @@ func (s *site) pump() {
 	s.check()
 	at, ok := s.c.Deadline()
 	at = at.Add(-s.r.skew[s.node])
-	if !ok || s.armed && !at.Before(s.timer) {
+	if !ok || !s.r.stopped[s.node].IsZero() || s.armed && !at.Before(s.timer) {
 		return
 	}
 	if now := s.r.Now(); at.Before(now) {
@@ -117,20 +127,18 @@ func (s *site) pump() {
 	s.r.At(at, func() { s.tick(at) })
 }
 
-// send sends all that may go, and reports whether the ring is full: then some frames were refused.
-func (s *site) send() (full bool) {
+// send sends all that may go, and reports for how long the ring is full: then some frames were
+// refused.
+func (s *site) send() (busy time.Duration) {
 	now := s.now()
-	for frames := s.next(now); len(frames) > 0; frames = s.next(now) {
-		for i, b := range frames {
-			if s.r.often(.01) {
-				s.r.refused++
-				s.c.Refused(i, len(frames))
-				return true
-			}
-			s.r.net.Send(s.node, s.peer, 0, slices.Clone(b[headroom:]))
+	for frames := s.next(now); len(frames) > 0 && !s.dead; frames = s.next(now) {
+		n, busy := s.sends(frames)
+		if n < len(frames) {
+			s.c.Refused(n, len(frames))
+			return busy
 		}
 	}
-	return false
+	return 0
 }
 
 func (s *site) again() {

@@ -158,3 +158,23 @@ func TestUnwellNamesNodes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A node that is lost does not keep the counters of those behind it from the controller.
+func TestObserveGoesOnAfterALostNode(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planOf(t, 2)
+	c := &loop{plan: p}
+	if c.core, err = control.NewController(monotime.At(0), network, p, control.ControllerConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("lost")
+	twice := []api.Sent{{Dst: mac(0), VID: 1, Bytes: 5}, {Dst: mac(0), VID: 1, Bytes: 6}} // no controller takes that
+	c.nodes = []*member{{err: lost}, {client: manager.NewClient(manager.Addr{Network: "unix", Address: "/a"}, nil),
+		table: &api.Table{MAC: mac(1)}, counters: api.Counters{Nodes: twice}}}
+	if err := c.observe(); !errors.Is(err, lost) || !errors.Is(err, control.ErrBadSample) {
+		t.Errorf("%v, want what is wrong with each", err)
+	}
+}

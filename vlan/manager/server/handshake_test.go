@@ -88,7 +88,10 @@ func TestClientsThatWaitForAPlaceAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = served.Close()
-		if n := len(l.waiting.all); n != maxHandshakes-1 && n != maxHandshakes-2 { // the next one may have the place
+		l.waiting.mu.Lock()
+		n := len(l.waiting.all)
+		l.waiting.mu.Unlock()
+		if n != maxHandshakes-1 && n != maxHandshakes-2 { // the next one may have the place
 			t.Errorf("%d wait, want %d or one less", n, maxHandshakes-1)
 		}
 		if err := l.Close(); err != nil {

@@ -97,10 +97,10 @@ func (b *barrierBench) head(form *result) string {
 		first := b.openMPI[0]
 		with, column = ", beside Open MPI "+first.MPIVersion+" by "+first.Link, "    / MPI"
 	}
-	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes, %s, %s, %s, %d barriers, %v%s\n"+
+	return fmt.Sprintf("# rawlane bench barrier: %s, %d nodes%s, %s, %s, %s, %d barriers, %v%s\n"+
 		"# Algorithm              loop     mean (us)      p50      p99      min      max  fastest  slowest  network"+
 		"     skew    model frames nacks%s\n",
-		form.Link, form.Nodes, b.cluster.Mode, form.pinned(), cli.Count(form.NICs, "NIC"),
+		form.Link, form.Nodes, form.protection(), b.cluster.Mode, form.pinned(), cli.Count(form.NICs, "NIC"),
 		form.Iters, form.Host, with, column)
 }
 

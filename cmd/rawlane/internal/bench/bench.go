@@ -27,7 +27,7 @@ func NewCommand() *cobra.Command {
 		Use:   "bench BENCHMARK",
 		Short: "Measure latency, bandwidth, message rate, LogP, barriers, remote memory",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their
-own (--link packet or ring), or between machines: there, give --interface and, unless a host file
+own (--link packet, ring or udp), or between machines: there, give --interface and, unless a host file
 says it, --node and --nodes, and run the same command on each.`,
 	}, "which benchmark?", verbs...)
 }
@@ -39,6 +39,7 @@ type bench struct {
 	iters             int
 	cluster           launch.ClusterFlags
 	json, csv         bool
+	keyCost           *keyCost // of those that show what a key costs
 }
 
 // part is what one node does in a benchmark.
@@ -67,11 +68,7 @@ func (b *bench) command(
 			if err := prepare(cmd); err != nil {
 				return err
 			}
-			return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
-				n := b.newNode(cmd, ep, nic)
-				defer n.lines.Clear()
-				return part(ctx, n)
-			})
+			return b.run(cmd, part)
 		},
 	}
 	b.cluster.Register(cmd)
@@ -79,6 +76,35 @@ func (b *bench) command(
 	cmd.Flags().BoolVar(&b.json, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&b.csv, "csv", false, "print comma-separated values, named as the JSON's are")
 	return cmd
+}
+
+// run runs the part of each node. With a key file, a benchmark that shows what it costs runs
+// without it first, on endpoints of their own.
+func (b *bench) run(cmd *cobra.Command, part part) error {
+	if b.keyCost == nil || b.cluster.KeyFile == "" {
+		b.keyCost = nil
+		return b.runWith(cmd, &b.cluster, part)
+	}
+	if !b.cluster.Parent() { // else each node does so
+		b.keyCost.plain = make(map[int]float64)
+		if err := b.runWith(cmd, b.cluster.Unkeyed(), part); err != nil {
+			return err
+		}
+	}
+	return b.runWith(cmd, &b.cluster, part)
+}
+
+func (b *bench) runWith(cmd *cobra.Command, nodes *launch.ClusterFlags, part part) error {
+	protection, err := nodes.Protection()
+	if err != nil {
+		return err
+	}
+	return nodes.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
+		n := b.newNode(cmd, ep, nic)
+		n.form.Keys = protection
+		defer n.lines.Clear()
+		return part(ctx, n)
+	})
 }
 
 // node is one node of a benchmark.

@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd/keyring"
 )
 
 // The keys of docs/bench-json.md are those that are printed, in each benchmark.
@@ -149,6 +151,78 @@ func TestBenchTable(t *testing.T) {
 	lines := strings.Split(out, "\n")
 	if status != cli.ExitDone || errs != "" || len(lines) != 5 || !strings.HasPrefix(lines[0], "# rawlane bench latency: fabric, 2 nodes, untagged, one process, 100 iterations") ||
 		!strings.HasPrefix(lines[1], "# Size         p50 (us) ") || !strings.HasPrefix(lines[2], "4 ") || !strings.HasPrefix(lines[3], "64 ") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+}
+
+// With a key file each size is measured without the key and with it, in one run. What node 0 takes is
+// authenticated, and both ends of the comparison are in the output.
+func TestBenchLatency_WhatAKeyCosts(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, encrypt := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "key")
+		ring := keyring.New()
+		ring.Encrypt = encrypt
+		if err := ring.WriteFile(file); err != nil {
+			t.Fatal(err)
+		}
+		with := map[bool]string{false: "authenticated", true: "encrypted"}[encrypt]
+		out, errs, status := command(t, "bench", "latency", "--nodes", "3", "--size", "4,1452", "--iters", "200", "--key-file", file, "--json")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if status != cli.ExitDone || errs != "" || len(lines) != 4 {
+			t.Fatalf("status %d, said %s, printed\n%s", status, errs, out)
+		}
+		plain := map[int]float64{}
+		for i, line := range lines {
+			var r result
+			var keys map[string]any
+			if err := errors.Join(json.Unmarshal([]byte(line), &r), json.Unmarshal([]byte(line), &keys)); err != nil || r.KeyTimes == nil {
+				t.Fatal(line, err)
+			}
+			for key := range keys {
+				if !strings.Contains(string(doc), "`"+key+"`") {
+					t.Errorf("%s is not in docs/bench-json.md", key)
+				}
+			}
+			if r.Refused != 0 || r.PlainUS <= 0 || r.Ratio != r.P50US/r.PlainUS {
+				t.Errorf("%s", line)
+			}
+			if i < 2 {
+				plain[r.SizeBytes] = r.P50US
+				if r.Keys != "none" || r.Ratio != 1 || r.Authenticated != 0 {
+					t.Errorf("without the key: %s", line)
+				}
+				continue
+			}
+			if r.Keys != with || r.PlainUS != plain[r.SizeBytes] || r.Authenticated < 2*200 {
+				t.Errorf("with the key: %s", line)
+			}
+		}
+		out, errs, status = command(t, "bench", "latency", "--size", "4", "--iters", "50", "--key-file", file)
+		if status != cli.ExitDone || errs != "" || !strings.Contains(out, ", without the key, ") || !strings.Contains(out, ", "+with+", ") ||
+			strings.Count(out, "  / plain  authenticated  refused\n") != 2 {
+			t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+		}
+		for _, other := range []string{"rate", "put", "barrier"} {
+			out, errs, status := command(t, "bench", other, "--iters", "50", "--key-file", file)
+			if status != cli.ExitDone || errs != "" || strings.Count(out, ", "+with+", ") != 1 || strings.Contains(out, "without") {
+				t.Errorf("%s: status %d, said %s, printed\n%s", other, status, errs, out)
+			}
+		}
+	}
+}
+
+// A size for which there is no room with the key is refused before anything is measured.
+func TestBenchLatency_RoomWithAKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := keyring.New().WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status := command(t, "bench", "latency", "--size", "4,1453", "--iters", "50", "--key-file", file)
+	if status != cli.ExitFailed || out != "" || !strings.Contains(errs, "--size 1453: too large: 1453 bytes, at most 1452 fit") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
 }

@@ -170,8 +170,8 @@ func (b *memoryBench) head(r *memoryResult) string {
 	if faulty != "" {
 		faulty = ", " + faulty
 	}
-	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %v%s\n# Size %18s %10s %10s %10s %12s %12s%s %7s\n",
-		r.Bench, r.Link, r.Nodes, r.Mode, r.pinned(), r.Host, faulty,
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes%s, %s, %s, %v%s\n# Size %18s %10s %10s %10s %12s %12s%s %7s\n",
+		r.Bench, r.Link, r.Nodes, r.protection(), r.Mode, r.pinned(), r.Host, faulty,
 		b.time+" p50", "p99", "min", "max", "MB/s", b.rate, own, "again")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -27,10 +28,15 @@ var messageBenches = []messageBench{
 			long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are
 half of the time from before the send until after the receive, in microseconds.
 
+With a key file each size is measured twice: first without the key, then with it, and the last columns
+say by how much longer it takes (p50 divided by that without), and how many messages node 0 has
+authenticated and how many frames it has refused meanwhile.
+
   rawlane bench latency --link ring --size 1:1k
+  rawlane bench latency --link ring --key-file FILE
   rawlane bench latency --link ring --beside udp,tcp
   rawlane bench latency --interface eth0 --node 0 --pin 2      and --node 1 on the other machine`,
-			sizes: []int{4, 64, 1024, 1400}, iters: 20_000,
+			sizes: []int{4, 64, 1024, 1400}, iters: 20_000, keyCost: &keyCost{},
 		},
 		batch: 1, measure: (*client).latency,
 	},
@@ -96,7 +102,7 @@ func (b *messageBench) prepare(*cobra.Command) error {
 		return cli.Misuse("--window %d: want 1 to %d", b.window, maxWindow)
 	}
 	if len(b.networks) > 0 && b.cluster.Kind == "fabric" {
-		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet or ring, or --interface")
+		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet, ring or udp, or --interface")
 	}
 	return nil
 }
@@ -107,7 +113,7 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 		return serve(ctx, n.ep, n.nic)
 	}
 	for _, size := range b.sizes {
-		if most := n.ep.MaxPayload(); size > most {
+		if most := b.keyCost.room(n.ep); size > most {
 			return fmt.Errorf("--size %d: %w (a larger --mtu, or bench put, which writes any length)",
 				size, &transport.SizeError{Size: size, Max: most})
 		}
@@ -118,16 +124,21 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 		return err
 	}
 	var costs *LogPTimes // of the first size
-	for _, network := range append([]string{""}, b.networks...) {
+	networks := []string{""}
+	if b.keyCost.last(n.ep) {
+		networks = append(networks, b.networks...)
+	}
+	for _, network := range networks {
 		for _, size := range b.sizes {
 			r, measure := n.form, b.measure
 			r.SizeBytes, r.Window, r.Batch = size, b.window, b.batch
 			if network != "" {
 				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
+				r.Keys = launch.Unprotected
 				measure = (*client).beside
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
-			if err := measure(c, ctx, &r); err != nil {
+			if err := b.keyCost.measure(ctx, c, &r, measure); err != nil {
 				return err
 			}
 			if err := n.lines.Write(&r, r.head(), r.line()); err != nil {

@@ -31,6 +31,7 @@ type result struct {
 	VID       int     `json:"vid"`
 	PCP       int     `json:"pcp"`
 	Routed    bool    `json:"routed,omitempty"` // by a manager's routes, which give each message its tag
+	Keys      string  `json:"keys"`             // what a key file does for the frames
 	Pin       int     `json:"pin"`              // the core of node 0's process, or notPinned
 	SpinUS    float64 `json:"spin_us"`
 	SizeBytes int     `json:"size_bytes"`
@@ -48,6 +49,7 @@ type result struct {
 	Lost     uint64      `json:"lost"`
 	Host     launch.Host `json:"host"`
 	*LogPTimes
+	*KeyTimes
 }
 
 // notPinned is the core of a process that the system's scheduler places.
@@ -68,6 +70,17 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP
 	}
 	return r
+}
+
+// protection says in a head what a key file does, if there is one.
+func (r *result) protection() string {
+	switch {
+	case r.Keys == launch.Authenticated, r.Keys == launch.Encrypted:
+		return ", " + r.Keys
+	case r.KeyTimes != nil:
+		return ", without the key"
+	}
+	return ""
 }
 
 // record takes the distribution from a histogram of nanoseconds.
@@ -115,8 +128,8 @@ func (r *result) recordStream(
 func (r *result) line() string {
 	switch r.Bench {
 	case "latency":
-		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d\n",
-			r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost)
+		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d%s\n",
+			r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost, r.KeyTimes.columns())
 	case "bandwidth":
 		return fmt.Sprintf("%-8d %14.2f %14.0f %10.2f %10.2f %8d\n",
 			r.SizeBytes, r.MBPerS, r.MsgsPerS, r.P50US, r.P99US, r.Lost)
@@ -142,6 +155,7 @@ func (r *result) head() string {
 	case r.Tagged:
 		tag = fmt.Sprintf("VID %d PCP %d", r.VID, r.PCP)
 	}
-	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s, %s, %d iterations, %v\n%s\n",
-		r.Bench, r.Link, r.Nodes, tag, r.pinned(), r.Iters, r.Host, messageHeads[r.Bench])
+	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s%s, %s, %d iterations, %v\n%s%s\n",
+		r.Bench, r.Link, r.Nodes, tag, r.protection(), r.pinned(), r.Iters, r.Host,
+		messageHeads[r.Bench], r.KeyTimes.heads())
 }

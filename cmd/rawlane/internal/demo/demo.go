@@ -29,14 +29,14 @@ func NewCommand() *cobra.Command {
 	var kind, keyFile string
 	var interfaces []string
 	cmd := &cobra.Command{
-		Use:   "demo [--link fabric|packet|ring] [--interface NAME,...]",
+		Use:   "demo [--link fabric|packet|ring|udp] [--interface NAME,...]",
 		Short: "Take the tour: messages, remote memory, barriers and paths of a small cluster",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
 between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
 memory, is refused where it may not, counts together in one word, fills a queue, passes barriers of
 each kind, loses a node, and measures.
 
-On the fabric, the default, everything happens in memory. With --link packet or ring the nodes
+On the fabric, the default, everything happens in memory. With --link packet, ring or udp the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.
 With --interface the nodes are four interfaces of this machine on one network.
 

@@ -158,20 +158,29 @@ func examine(i *net.Interface) nicFinding {
 			return ring.Open(i.Name, ring.Config{NoVLANs: true})
 		}),
 	}
-	if i.Flags&net.FlagUp != 0 && i.Flags&net.FlagRunning == 0 {
+	n.adviseAll(i.Flags)
+	return n
+}
+
+// adviseAll says what of the NIC's settings and state a user may want to change.
+func (n *nicFinding) adviseAll(flags net.Flags) {
+	if flags&net.FlagUp != 0 && flags&net.FlagRunning == 0 {
 		n.advise("no carrier: frames go nowhere", "plug the cable in, or set the other end up")
 	}
 	if n.RxCoalesceUsec > 0 || n.AdaptiveRx {
 		n.advise(fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
 			"so is each message that is awaited asleep", n.RxCoalesceUsec, n.AdaptiveRx),
-			fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", i.Name))
+			fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", n.Name))
 	}
 	if n.VLANFilter {
 		n.advise("the NIC drops frames of VLANs that nobody registered: "+
 			"links that receive tags make it promiscuous while they are open",
-			fmt.Sprintf("to spare that: sudo ethtool -K %s rx-vlan-filter off", i.Name))
+			fmt.Sprintf("to spare that: sudo ethtool -K %s rx-vlan-filter off", n.Name))
 	}
-	return n
+	if n.Driver == "e1000" && n.VLANStrip {
+		n.advise("the driver e1000 drops the priority of received tags, and hands on the VID alone",
+			fmt.Sprintf("to have tags whole: sudo ethtool -K %s rx-vlan-offload off", n.Name))
+	}
 }
 
 func (n *nicFinding) advise(reason, cure string) {

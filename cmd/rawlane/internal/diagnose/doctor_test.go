@@ -2,10 +2,12 @@ package diagnose
 
 import (
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 )
 
 func TestDoctor(t *testing.T) {
@@ -24,5 +26,35 @@ func TestDoctor(t *testing.T) {
 	}
 	if out, _, _ := command(t, "doctor", "--interface", "lo"); !strings.Contains(out, "yes  fabric links (in memory)") || !strings.Contains(out, "not an Ethernet interface") {
 		t.Errorf("%s", out)
+	}
+}
+
+// What a NIC's settings cost, and the command that mends it.
+func TestDoctor_Advice(t *testing.T) {
+	const up = net.FlagUp | net.FlagRunning
+	for _, c := range []struct {
+		name  string
+		facts launch.NICFacts
+		flags net.Flags
+		want  string // in the one advice; "": none
+	}{
+		{"nothing to mend", launch.NICFacts{Driver: "veth"}, up, ""},
+		{"no carrier", launch.NICFacts{}, net.FlagUp, "plug the cable in"},
+		{"down: that is said by the links", launch.NICFacts{}, 0, ""},
+		{"held interrupts", launch.NICFacts{RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
+		{"adaptive", launch.NICFacts{AdaptiveRx: true}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
+		{"VLAN filter", launch.NICFacts{VLANFilter: true}, up, "sudo ethtool -K eth7 rx-vlan-filter off"},
+		{"e1000 strips tags", launch.NICFacts{Driver: "e1000", VLANStrip: true}, up, "sudo ethtool -K eth7 rx-vlan-offload off"},
+		{"e1000 leaves tags", launch.NICFacts{Driver: "e1000"}, up, ""},
+		{"e1000e hands on all of a tag", launch.NICFacts{Driver: "e1000e", VLANStrip: true}, up, ""},
+	} {
+		n := nicFinding{Name: "eth7", NICFacts: c.facts}
+		n.adviseAll(c.flags)
+		if c.want == "" && len(n.Advice) > 0 {
+			t.Errorf("%s: advice %+v, want none", c.name, n.Advice)
+		}
+		if c.want != "" && (len(n.Advice) != 1 || n.Advice[0].Reason == "" || !strings.Contains(n.Advice[0].Cure, c.want)) {
+			t.Errorf("%s: advice %+v, want %q alone", c.name, n.Advice, c.want)
+		}
 	}
 }

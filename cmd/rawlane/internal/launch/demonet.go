@@ -93,7 +93,7 @@ func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 	open := kernelLinks[kind]
 	switch {
 	case open == nil:
-		return nil, cli.Misuse("--interface: is for --link packet or ring")
+		return nil, cli.Misuse("--interface: is for --link packet, ring or udp")
 	case len(interfaces) != nodes:
 		return nil, cli.Misuse("--interface %s: names %d (want %d, one for each node)",
 			strings.Join(interfaces, ","), len(interfaces), nodes)

@@ -29,6 +29,36 @@ func CheckKeyFile(file string) error {
 	return err
 }
 
+// Protection of frames, by what a key file says.
+const (
+	Unprotected   = "none"
+	Authenticated = "authenticated"
+	Encrypted     = "encrypted"
+)
+
+// Protection says what the key file does for the frames of the nodes that are opened next.
+func (c *ClusterFlags) Protection() (string, error) {
+	if c.KeyFile == "" {
+		return Unprotected, nil
+	}
+	ring, err := keyring.ReadFile(c.KeyFile)
+	if err == nil && ring.Encrypt {
+		return Encrypted, nil
+	}
+	return Authenticated, err
+}
+
+// Unkeyed returns the same nodes without a key. They record nothing: the file of --capture is that
+// of the nodes with one.
+func (c *ClusterFlags) Unkeyed() *ClusterFlags {
+	u := *c
+	u.KeyFile, u.captureTo = "", ""
+	return &u
+}
+
+// Parent reports whether RunNodes starts a process for each node, and leaves the work to these.
+func (c *ClusterFlags) Parent() bool { return !c.Here() && c.Mode == ModeProcesses }
+
 // useKeyFile takes the key file from the host file, if nothing else names one.
 func (c *ClusterFlags) useKeyFile() error {
 	if c.Hostfile != "" && c.KeyFile == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 // inMemory is the kind of link that is not the kernel's.
@@ -21,6 +22,7 @@ const inMemory = "fabric"
 // kernelLinks open a link on a network interface, by kind.
 var kernelLinks = map[string]func(ifname string) (transport.Link, error){
 	"packet": func(ifname string) (transport.Link, error) { return packet.Open(ifname, packet.Config{}) },
+	"udp":    func(ifname string) (transport.Link, error) { return udp.OpenInterface(ifname, udp.Config{}) },
 	"ring":   func(ifname string) (transport.Link, error) { return ring.Open(ifname, ring.Config{}) },
 }
 

@@ -151,7 +151,7 @@ func (c *ClusterFlags) validateMode() error {
 	case c.Mode != modeThreads && c.Mode != ModeProcesses:
 		return cli.NotOneOf("mode", c.Mode, modeThreads, ModeProcesses)
 	case c.Mode == ModeProcesses && c.Kind == inMemory:
-		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet or ring")
+		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet, ring or udp")
 	case c.Mode == modeThreads && c.Here():
 		return cli.Misuse("--mode threads: --interface, --hostfile and --node are for a node in each process")
 	}

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +13,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
-
-// A guard whose interface is removed says so, and watches again once there is one of that name.
+// A guard whose interface is removed says so, and watches again once there is one of that name. The
+// test needs root: in a user namespace the other tests here would lack a loopback.
 func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
 	bed, elsewhere := testbed.ForTest(t, testbed.Config{}), testbed.ForTest(t, testbed.Config{Nodes: 1}).Node(0)
 	if err := elsewhere.Remove(0); err != nil { // to make room for the other one

@@ -1,4 +1,4 @@
-package ring
+package netpoll
 
 import (
 	"os"
@@ -7,13 +7,11 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rawlane/rawlane/internal/afpacket"
 )
 
-// wakeup ends a Wait when frames arrive, unless wake-ups are masked.
+// Wakeup ends a Wait when frames arrive, unless wake-ups are masked.
 //
-// The socket is in an epoll set of the link's own, armed for one event at a time; the runtime's
+// The socket is in an epoll set of its own, armed for one event at a time; the runtime's
 // poller watches that set. While it is disarmed, an arriving frame wakes no thread. (For a socket
 // that the runtime watches itself each frame wakes one, on a core that another goroutine may be
 // polling on.) A disarmed socket still costs the kernel 0.3 µs per frame, so while wake-ups are
@@ -23,20 +21,21 @@ import (
 //	no      yes      yes     ends the wait, and disarms
 //	no      yes      no      has ended one; the next wait arms again
 //	yes     no       no      ends nothing
-type wakeup struct {
+type Wakeup struct {
 	fd      int      // the socket
 	epoll   *os.File // the epoll set, watched by the runtime
 	epollFD uintptr  // its number
-	poller  *afpacket.Poller
+	poller  *Poller
 
-	mu      sync.Mutex // guards what follows: no wait arms the set after mask(true) or close
+	mu      sync.Mutex // guards what follows: no wait arms the set after Mask(true) or Close
 	masked  bool
 	watched bool // the socket is in the set
 	armed   bool // the next frame raises an event, or one has been raised that no wait has taken
 	closed  bool
 }
 
-func newWakeup(fd int) (*wakeup, error) {
+// NewWakeup is for a socket that does not block, and that nobody else watches.
+func NewWakeup(fd int) (*Wakeup, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func newWakeup(fd int) (*wakeup, error) {
 		_ = unix.Close(epoll)
 		return nil, err
 	}
-	w := &wakeup{fd: fd, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
+	w := &Wakeup{fd: fd, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
 	conn, err := w.epoll.SyscallConn()
 	if err == nil {
 		err = w.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
@@ -54,12 +53,15 @@ func newWakeup(fd int) (*wakeup, error) {
 		_ = w.epoll.Close()
 		return nil, err
 	}
-	w.poller = afpacket.NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
+	w.poller = NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
 	return w, nil
 }
 
-// mask makes arriving frames end no wait, or end them again.
-func (w *wakeup) mask(on bool) {
+// Poller is what sleeps until there is a frame.
+func (w *Wakeup) Poller() *Poller { return w.poller }
+
+// Mask makes arriving frames end no wait, or end them again.
+func (w *Wakeup) Mask(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.masked = on
@@ -67,9 +69,9 @@ func (w *wakeup) mask(on bool) {
 }
 
 // arm makes the next frame end a wait; while wake-ups are masked it takes the socket out of the
-// set. The caller holds mu. After close it does nothing: the descriptors may be other files by
+// set. The caller holds mu. After Close it does nothing: the descriptors may be other files by
 // then.
-func (w *wakeup) arm() {
+func (w *Wakeup) arm() {
 	op := unix.EPOLL_CTL_MOD
 	switch {
 	case w.closed || w.masked && !w.watched:
@@ -92,7 +94,7 @@ func (w *wakeup) arm() {
 // ready arms the set for the wait whose turn it is, and reports whether an event has been raised,
 // which disarms it. (Armed before its turn, the set might raise an event for the wait before this
 // one, and this one would sleep on.)
-func (w *wakeup) ready(epoll uintptr) bool {
+func (w *Wakeup) ready(epoll uintptr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.armed {
@@ -114,9 +116,10 @@ func (w *wakeup) ready(epoll uintptr) bool {
 	return true
 }
 
-func (w *wakeup) close() {
+// Close ends the wait in progress, and those to come.
+func (w *Wakeup) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	_ = w.epoll.Close() // ends the wait in progress
+	_ = w.epoll.Close()
 }

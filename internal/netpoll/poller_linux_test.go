@@ -1,4 +1,4 @@
-package afpacket
+package netpoll
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func TestDeadlineOfAnEarlierWait(t *testing.T) {
 		<-ours // it was set first, and this call clears it
 		return nil
 	}, func(uintptr) bool { return false })
-	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
+	if err := p.Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package afpacket
+package netpoll
 
 import (
 	"context"
@@ -20,6 +20,7 @@ type Poller struct {
 	deadline func(time.Time) error // sets the descriptor's read deadline
 	ready    func(fd uintptr) bool
 	failure  atomic.Int32  // an errno that ends the next wait
+	kicked   atomic.Bool   // the next wait ends at once
 	turn     chan struct{} // capacity 1: the sleeping goroutine has put a token in
 	closed   chan struct{}
 }
@@ -46,9 +47,9 @@ func (p *Poller) FailWithSocketError(fd int) {
 // Failed reports whether there is a failure that no wait has returned yet.
 func (p *Poller) Failed() bool { return p.failure.Load() != 0 }
 
-// wait blocks until ready returns true, the descriptor fails (its errno), ctx ends or the poller is
+// Wait blocks until ready returns true, the descriptor fails (its errno), ctx ends or the poller is
 // closed (ErrClosed). It does not allocate if ctx has no Done channel.
-func (p *Poller) wait(ctx context.Context) error {
+func (p *Poller) Wait(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -83,6 +84,8 @@ func (p *Poller) sleep(ctx context.Context) error {
 			return transport.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case p.kicked.Swap(false):
+			return nil // the deadline is the next wait's to clear
 		}
 		if err := p.deadline(time.Time{}); err != nil {
 			return transport.ErrClosed
@@ -93,9 +96,15 @@ func (p *Poller) sleep(ctx context.Context) error {
 	}
 }
 
+// Kick ends the wait in progress, or else the next one, as if the descriptor were ready.
+func (p *Poller) Kick() {
+	p.kicked.Store(true)
+	p.expire()
+}
+
 func (p *Poller) expire() {
 	_ = p.deadline(time.Unix(1, 0)) // fails only on a closed descriptor, which has no readers
 }
 
-// close makes waits return ErrClosed. Closing the descriptor ends the one in progress.
-func (p *Poller) close() { close(p.closed) }
+// Close makes waits return ErrClosed. Closing the descriptor ends the one in progress.
+func (p *Poller) Close() { close(p.closed) }

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// keyCost compares a run with a key to one without.
+type keyCost struct {
+	plain map[int]float64 // medians of the run without, in microseconds, by size
+}
+
+// KeyTimes are what a key costs, and what it has done meanwhile.
+type KeyTimes struct {
+	PlainUS       float64 `json:"plain_p50_us"`  // without a key, in the same run
+	Ratio         float64 `json:"key_ratio"`     // p50_us divided by that
+	Authenticated uint64  `json:"authenticated"` // messages of the other nodes that node 0 has checked, and taken
+	Refused       uint64  `json:"refused"`       // frames that node 0 has not: replayed, forged, altered, or of no key
+}
+
+// measure measures a size by a function, and what the key has done meanwhile.
+func (k *keyCost) measure(
+	ctx context.Context, c *client, r *result, measure func(*client, context.Context, *result) error,
+) error {
+	if k == nil {
+		return measure(c, ctx, r)
+	}
+	before := c.ep.Counters()
+	if err := measure(c, ctx, r); err != nil {
+		return err
+	}
+	after := c.ep.Counters()
+	r.KeyTimes = &KeyTimes{Refused: refused(&after) - refused(&before)}
+	if k.keyed(c.ep) {
+		r.Authenticated = after.RxMessages - before.RxMessages
+	} else {
+		k.plain[r.SizeBytes] = r.P50US
+	}
+	r.PlainUS = k.plain[r.SizeBytes]
+	r.Ratio = r.P50US / r.PlainUS
+	return nil
+}
+
+// keyed reports whether an endpoint has a key: its frames have another header.
+func (*keyCost) keyed(ep *mcd.Endpoint) bool { return ep.HeaderLen() == mcd.AuthHeaderLen }
+
+// room returns the longest payload that goes with the key, too.
+func (k *keyCost) room(ep *mcd.Endpoint) int {
+	if k == nil {
+		return ep.MaxPayload()
+	}
+	return ep.MaxPayload() + ep.HeaderLen() - mcd.AuthHeaderLen
+}
+
+// last reports whether an endpoint is that of the last run.
+func (k *keyCost) last(ep *mcd.Endpoint) bool { return k == nil || k.keyed(ep) }
+
+// refused sums what an endpoint has dropped for want of a right key.
+func refused(c *mcd.Counters) uint64 {
+	return c.DropPlain + c.DropKey + c.DropTag + c.DropReplay + c.DropStale + c.DropBudget
+}
+
+func (t *KeyTimes) heads() string {
+	if t == nil {
+		return ""
+	}
+	return "  / plain  authenticated  refused"
+}
+
+func (t *KeyTimes) columns() string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(" %8.2f %14d %8d", t.Ratio, t.Authenticated, t.Refused)
+}

@@ -1,0 +1,106 @@
+package udp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a link. The zero value is right for a station that is alone.
+type Config struct {
+	// MAC is the link's own Ethernet address. Zero means StationMAC of where it listens.
+	MAC transport.MAC
+	// Stations are the others. The link's own may be among them.
+	Stations []Station
+	// Group is an IP multicast group to which frames for groups and for all are sent, by Interface.
+	// All its members listen on one port. Without one a copy is sent to each station.
+	Group netip.Addr
+	// Interface is the network interface of Group: the link listens on no other. OpenInterface sets
+	// both.
+	Interface string
+	// MTU of the link in bytes: what a frame's payload may have. 0 means what fits, with a tag,
+	// into a packet of the smallest MTU on the way to any station, as far as the system knows it;
+	// MaxMTU at most.
+	MTU int
+	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault;
+	// transport.EtherTypeAny means all.
+	EtherType transport.EtherType
+	// ReceiveBuffer is how much the kernel may keep for the link, in bytes. 0 means
+	// DefaultReceiveBuffer. Systems give less to an ordinary user: Linux net.core.rmem_max.
+	ReceiveBuffer int
+}
+
+// Station is another link's address.
+type Station struct {
+	Addr string        // IP address or host name, and port: "10.0.0.2:7401", "[fd00::2]:7401", "node2:7401"
+	MAC  transport.MAC // zero: StationMAC(Addr)
+}
+
+const (
+	// DefaultPort is where OpenInterface listens.
+	DefaultPort = 27401
+	// DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes.
+	DefaultReceiveBuffer = 8 << 20
+	// MaxMTU is the largest payload of a frame that is chosen where the network would take more,
+	// as a loopback interface does.
+	MaxMTU = 9000
+	// MinMTU is what IPv6 leaves at least.
+	MinMTU = 1280 - overheadIPv6
+
+	overheadIPv4 = 20 + 8 + transport.MaxHeaderLen // of IP, UDP and a tagged frame's header
+	overheadIPv6 = 40 + 8 + transport.MaxHeaderLen
+	// maxFrame is the longest frame that a datagram holds.
+	maxFrame = 65535 - 20 - 8
+)
+
+// The groups of OpenInterface: of this site alone (RFC 2365), and of this link (RFC 4291).
+var (
+	groupIPv4 = netip.MustParseAddr("239.255.116.27")
+	groupIPv6 = netip.MustParseAddr("ff12::7261:776c")
+)
+
+// StationMAC returns the Ethernet address of a station with that IP address or host name and port:
+// a locally administered one, computed from the text.
+func StationMAC(addr string) transport.MAC {
+	sum := sha256.Sum256([]byte(addr))
+	m := transport.MAC(sum[:])
+	m[0] = m[0]&^1 | 2
+	return m
+}
+
+// unspecified is the address that stands for all of a's family.
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// resolve finds the IP address and port that an address means.
+func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddrPort(addr); err == nil {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address %q: %w (want an IP address or host name, and a port, "+
+			"such as 10.0.0.1:7401)", addr, err)
+	}
+	number, err := net.DefaultResolver.LookupPort(ctx, "udp", port)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address %q: %w", addr, err)
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err == nil && len(ips) == 0 {
+		err = errors.New("no address")
+	}
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address %q: %w", addr, err)
+	}
+	return netip.AddrPortFrom(ips[0].Unmap(), uint16(number)), nil
+}

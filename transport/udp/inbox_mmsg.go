@@ -1,0 +1,123 @@
+//go:build linux && !rawlane_portable
+
+package udp
+
+import (
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sizes of the inbox. A message may be a train, of 64 KiB. The stride keeps the first lines of the
+// buffers apart in the processor's cache.
+const (
+	inboxLen     = 32
+	bufferLen    = 65536
+	bufferStride = bufferLen + 17*64
+)
+
+// trainCut is the room for a control message that says where a received train is cut.
+var trainCut = unix.CmsgSpace(4)
+
+// inbox receives messages, by recvmmsg(2), and hands out their datagrams.
+type inbox struct {
+	bufs    [inboxLen][]byte
+	control [inboxLen][]byte
+	names   [inboxLen]address
+	vec     [inboxLen]unix.Iovec
+	msgs    [inboxLen]unix.Mmsghdr
+
+	got, at int            // messages received, and handed out
+	rest    []byte         // what is left of message at
+	cut     int            // the length of its datagrams
+	from    netip.AddrPort // its sender
+}
+
+func (in *inbox) init() {
+	memory := make([]byte, inboxLen*(bufferStride+trainCut))
+	for i := range in.msgs {
+		in.bufs[i] = memory[i*bufferStride:][:bufferLen:bufferLen]
+		in.control[i] = memory[inboxLen*bufferStride+i*trainCut:][:trainCut:trainCut]
+		in.vec[i].Base = &in.bufs[i][0]
+		in.vec[i].SetLen(bufferLen)
+		h := &in.msgs[i].Hdr
+		h.Iov = &in.vec[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&in.names[i].raw))
+		h.Control = &in.control[i][0]
+		in.reset(i)
+	}
+}
+
+// reset makes a message ready to be received.
+func (in *inbox) reset(i int) {
+	h := &in.msgs[i].Hdr
+	h.Namelen = unix.SizeofSockaddrInet6
+	h.SetControllen(trainCut)
+}
+
+// pending reports whether there are datagrams that no poll has taken.
+func (s *socket) pending() bool { return s.left.Load() }
+
+// receive takes what is there. The call does not block, so the Go scheduler need not know.
+func (s *socket) receive() error {
+	in := &s.in
+	for i := range in.got {
+		in.reset(i)
+	}
+	in.got, in.at, in.rest = 0, 0, nil
+	s.rxMu.Lock()
+	if s.fd < 0 {
+		s.rxMu.Unlock()
+		return unix.EBADF
+	}
+	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&in.msgs[0])), inboxLen,
+		unix.MSG_DONTWAIT, 0, 0)
+	s.rxMu.Unlock()
+	switch e {
+	case 0:
+	case unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED:
+		return nil
+	default:
+		return e
+	}
+	in.got = int(n)
+	in.open()
+	s.left.Store(true)
+	return nil
+}
+
+// open begins with message at.
+func (in *inbox) open() {
+	n := int(in.msgs[in.at].Len)
+	in.rest = in.bufs[in.at][:n]
+	in.cut = max(n, 1)
+	in.from = in.names[in.at].addrPort()
+	control := in.control[in.at][:in.msgs[in.at].Hdr.Controllen]
+	if len(control) >= unix.CmsgLen(4) {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+		size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
+		if h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && size > 0 {
+			in.cut = int(size)
+		}
+	}
+}
+
+// next returns the next datagram, and who sent it. It is valid until the next receive.
+func (s *socket) next() (b []byte, from netip.AddrPort, ok bool) {
+	in := &s.in
+	if !s.left.Load() {
+		return nil, from, false
+	}
+	n := min(in.cut, len(in.rest))
+	b, in.rest, from = in.rest[:n:n], in.rest[n:], in.from
+	if len(in.rest) == 0 {
+		if in.at++; in.at < in.got {
+			in.open()
+		} else {
+			s.left.Store(false)
+		}
+	}
+	return b, from, true
+}

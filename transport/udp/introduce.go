@@ -1,0 +1,101 @@
+package udp
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// introductionType is the EtherType of introductions: IEEE 802 local experimental 2.
+const introductionType transport.EtherType = 0x88b6
+
+// An introduction tells a station where others are. One who is heard by a frame for all, as
+// discovery sends them, is introduced to all others, and they to it: so that it is enough to know
+// one station.
+//
+//	0      6   7                     7+n    9+n
+//	+------+---+----------------------+------+
+//	| MAC  | n | IP address, n bytes  | port |   and so on
+//	+------+---+----------------------+------+
+const (
+	// maxTold is how often a station is introduced: introductions may be lost.
+	maxTold = 8
+	// maxIntroduced is how many stations one frame introduces.
+	maxIntroduced = 32
+)
+
+// introduce tells the others of a station, and it of the others.
+func (l *Link) introduce(s *station) {
+	if s.tentative || s.told.Load() >= maxTold {
+		return
+	}
+	s.told.Add(1)
+	known := l.stations.load().known
+	var all []byte
+	count := 0
+	flush := func() {
+		if len(all) > 0 {
+			l.sendIntroduction(s.mac, all)
+		}
+		all, count = nil, 0
+	}
+	own := appendStation(nil, s.mac, s.at)
+	for _, other := range known {
+		if other.mac == s.mac {
+			continue
+		}
+		l.sendIntroduction(other.mac, own)
+		all = appendStation(all, other.mac, other.at)
+		if count++; count == maxIntroduced {
+			flush()
+		}
+	}
+	flush()
+}
+
+// sendIntroduction sends an introduction. If it cannot go now, it is lost.
+func (l *Link) sendIntroduction(to transport.MAC, b []byte) {
+	_, _ = l.Send([]transport.Frame{{Dst: to, EtherType: introductionType, Payload: b}})
+}
+
+func appendStation(b []byte, mac transport.MAC, at netip.AddrPort) []byte {
+	ip := at.Addr().AsSlice()
+	b = append(append(append(b, mac[:]...), byte(len(ip))), ip...)
+	return binary.BigEndian.AppendUint16(b, at.Port())
+}
+
+// introduced makes the stations of an introduction known.
+func (l *Link) introduced(f *transport.Frame) {
+	b := f.Payload
+	for range maxIntroduced {
+		mac, at, rest, ok := cutStation(b)
+		if !ok {
+			return
+		}
+		b = rest
+		if reachable := at.Addr().Is4() == l.local.Addr().Is4(); reachable && mac != l.mac && !mac.IsMulticast() {
+			l.learn(mac, at)
+		}
+	}
+}
+
+// cutStation takes the first station of an introduction. ok is false at its end, or at what is
+// none.
+func cutStation(b []byte) (mac transport.MAC, at netip.AddrPort, rest []byte, ok bool) {
+	const fixed = len(mac) + 1
+	if len(b) < fixed {
+		return mac, at, nil, false
+	}
+	mac = transport.MAC(b)
+	n := int(b[fixed-1])
+	if len(b) < fixed+n+2 {
+		return mac, at, nil, false
+	}
+	ip, ok := netip.AddrFromSlice(b[fixed : fixed+n])
+	port := binary.BigEndian.Uint16(b[fixed+n:])
+	if !ok || port == 0 || ip.IsUnspecified() || ip.IsMulticast() {
+		return mac, at, nil, false
+	}
+	return mac, netip.AddrPortFrom(ip, port), b[fixed+n+2:], true
+}

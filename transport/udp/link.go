@@ -1,0 +1,253 @@
+package udp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/internal/joins"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public and Roamer on a UDP
+// port.
+type Link struct {
+	mac       transport.MAC
+	mtu       int
+	etherType transport.EtherType
+	group     bool // groups have an IP multicast group
+	local     netip.AddrPort
+	socket    *socket
+	stations  stations
+	joined    joins.Set
+
+	txMu sync.Mutex // guards out, and the Tx counters' writing
+	out  outgoing
+	tx   struct{ frames, bytes, refused, busy atomic.Uint64 }
+	rx   struct{ frames, bytes, malformed atomic.Uint64 } // written by the polling goroutine
+
+	authenticated atomic.Bool // who polls authenticates frames
+	lastHeard     *station    // of the polling goroutine
+	moved         []moved     // likewise, of the last Poll
+
+	closed   atomic.Bool
+	close    sync.Once
+	closeErr error
+}
+
+var (
+	_ transport.Link         = (*Link)(nil)
+	_ transport.Joiner       = (*Link)(nil)
+	_ transport.WakeupMasker = (*Link)(nil)
+	_ transport.Namer        = (*Link)(nil)
+	_ transport.TypeFilter   = (*Link)(nil)
+	_ transport.Public       = (*Link)(nil)
+	_ transport.Roamer       = (*Link)(nil)
+)
+
+// Open listens on an IP address, or host name, and port. Port 0 is one that is free; then
+// Config.MAC has to be set, as the others cannot compute it. Errors: syscall.EADDRINUSE and what
+// else the system says; a name that leads nowhere.
+func Open(listen string, cfg Config) (*Link, error) {
+	l, err := open(listen, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("udp %s: open: %w", listen, err)
+	}
+	return l, nil
+}
+
+// OpenInterface listens on an interface's first address, and finds the other stations on its
+// network by IP multicast: nothing needs to be known of them. It sets Config.Group and Interface,
+// and else is Open. Errors, besides: transport.ErrNoInterface, if there is none with an IP address.
+func OpenInterface(name string, cfg Config) (*Link, error) {
+	for ifi := range interfaces() {
+		if ifi.Name != name || len(ifi.addrs) == 0 {
+			continue
+		}
+		at := ifi.addrs[0]
+		cfg.Interface, cfg.Group = name, groupIPv4
+		if at.Is6() {
+			cfg.Group = groupIPv6
+		}
+		return Open(netip.AddrPortFrom(at, DefaultPort).String(), cfg)
+	}
+	return nil, fmt.Errorf("udp %s: open: %w: none that is up and has an IP address", name, transport.ErrNoInterface)
+}
+
+func open(listen string, cfg Config) (_ *Link, err error) {
+	if cfg.ReceiveBuffer < 0 {
+		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
+	}
+	at, err := resolve(context.Background(), listen)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{mac: cmp.Or(cfg.MAC, StationMAC(listen)), etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
+	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
+	if l.mac.IsMulticast() {
+		return nil, fmt.Errorf("Config.MAC %v: a group's address", l.mac)
+	}
+	if at.Port() == 0 && cfg.MAC.IsZero() {
+		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
+	}
+	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
+	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = l.socket.close() // the first error is the one to report
+		}
+	}()
+	port, err := l.socket.port()
+	if err != nil {
+		return nil, err
+	}
+	l.local = netip.AddrPortFrom(at.Addr(), port)
+	for _, s := range cfg.Stations {
+		if err := l.AddStation(s); err != nil {
+			return nil, err
+		}
+	}
+	if l.group = cfg.Group.IsValid(); l.group {
+		l.out.group = l.socket.address(netip.AddrPortFrom(cfg.Group, port))
+	}
+	return l, l.setMTU(cfg.MTU)
+}
+
+// AddStation makes another link known. Errors: a name that leads nowhere; an address of another
+// family; an Ethernet address that is known already.
+func (l *Link) AddStation(s Station) error {
+	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
+	if mac == l.mac {
+		return nil
+	}
+	at, err := resolve(context.Background(), s.Addr)
+	if err != nil {
+		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
+	}
+	if at.Addr().Is4() != l.local.Addr().Is4() {
+		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
+			l.Name(), at)
+	}
+	if !l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at)}) {
+		return fmt.Errorf("%s: add station %s: %v is known already", l.Name(), s.Addr, mac)
+	}
+	return nil
+}
+
+// setMTU takes the wanted MTU, or finds the one that the paths to all stations have.
+func (l *Link) setMTU(want int) error {
+	overhead := overheadIPv4
+	if !l.local.Addr().Is4() {
+		overhead = overheadIPv6
+	}
+	most := maxFrame - transport.MaxHeaderLen
+	if want != 0 {
+		if l.mtu = want; want < 0 || want > most {
+			return fmt.Errorf("Config.MTU %d (want 1 to %d)", want, most)
+		}
+		return nil
+	}
+	path := interfaceMTU(l.local.Addr())
+	for _, s := range l.stations.load().known {
+		path = min(path, routeMTU(s.at))
+	}
+	l.mtu = min(max(path-overhead, MinMTU), MaxMTU)
+	return nil
+}
+
+// MAC implements transport.Link.
+func (l *Link) MAC() transport.MAC { return l.mac }
+
+// MTU implements transport.Link.
+func (l *Link) MTU() int { return l.mtu }
+
+// Addr returns the IP address and port that the link listens on.
+func (l *Link) Addr() netip.AddrPort { return l.local }
+
+// Name implements transport.Namer: "udp 10.0.0.1:7401".
+func (l *Link) Name() string { return "udp " + l.local.String() }
+
+// PublicAddr implements transport.Public.
+func (l *Link) PublicAddr() string {
+	if a, public := publicAddr(l.local.Addr()); public {
+		return a.String()
+	}
+	return ""
+}
+
+// EtherType implements transport.TypeFilter.
+func (l *Link) EtherType() transport.EtherType { return l.etherType }
+
+// MaskWakeups implements transport.WakeupMasker.
+func (l *Link) MaskWakeups(on bool) { l.socket.maskWakeups(on) }
+
+// Join implements transport.Joiner.
+func (l *Link) Join(group transport.MAC) error { return l.wrap("join", l.joined.Join(group, l.open)) }
+
+// Leave implements transport.Joiner.
+func (l *Link) Leave(group transport.MAC) error {
+	return l.wrap("leave", l.joined.Leave(group, l.open))
+}
+
+// open returns ErrClosed after Close.
+func (l *Link) open(bool) error {
+	if l.closed.Load() {
+		return transport.ErrClosed
+	}
+	return nil
+}
+
+// Counters implements transport.Link.
+func (l *Link) Counters() transport.Counters {
+	return transport.Counters{
+		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(),
+		TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
+		RxFrames: l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
+		RxDropped: l.socket.drops(),
+	}
+}
+
+// Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
+func (l *Link) Wait(ctx context.Context) error {
+	if l.closed.Load() {
+		return transport.ErrClosed
+	}
+	err := l.socket.wait(ctx)
+	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
+		return err
+	}
+	return l.wrap("wait", err)
+}
+
+// Close implements transport.Link.
+func (l *Link) Close() error {
+	l.close.Do(func() {
+		l.closed.Store(true)
+		l.txMu.Lock()
+		defer l.txMu.Unlock()
+		l.closeErr = l.socket.close()
+	})
+	return l.closeErr
+}
+
+// wrap adds the link's name and the act to an error. ErrBusy stays as it is; after Close every
+// error is ErrClosed.
+func (l *Link) wrap(act string, err error) error {
+	switch {
+	case err == nil || err == transport.ErrBusy: //nolint:errorlint // the very value, on the data path
+		return err
+	case l.closed.Load():
+		return transport.ErrClosed
+	}
+	return fmt.Errorf("%s: %s: %w", l.Name(), act, err)
+}
+
+// add is an addition for counters with one writer at a time: a store costs 1 ns, an atomic add 5.
+func add(c *atomic.Uint64, n int) { c.Store(c.Load() + uint64(n)) }

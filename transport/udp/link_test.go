@@ -1,0 +1,222 @@
+package udp_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+	"github.com/rawlane/rawlane/transport/udp"
+)
+
+func mac(n int) transport.MAC { return transport.MAC{2, 0, 0, 0, byte(n >> 8), byte(n)} }
+
+// open opens a link of this host that knows others, for as long as the test.
+func open(t testing.TB, n int, listen string, others ...*udp.Link) *udp.Link {
+	t.Helper()
+	cfg := udp.Config{MAC: mac(n)}
+	for _, o := range others {
+		cfg.Stations = append(cfg.Stations, udp.Station{Addr: o.Addr().String(), MAC: o.MAC()})
+	}
+	l, err := udp.Open(listen, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// pair opens two links that know each other.
+func pair(t testing.TB, listen string) (a, b *udp.Link) {
+	t.Helper()
+	a = open(t, 1, listen)
+	b = open(t, 2, listen, a)
+	if err := a.AddStation(udp.Station{Addr: b.Addr().String(), MAC: b.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func TestLink(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "[::1]:0"} {
+		t.Run(listen, func(t *testing.T) {
+			linktest.TestLink(t, func(t *testing.T) (a, b transport.Link) { return pair(t, listen) })
+		})
+	}
+}
+
+// send sends frames, however often the link is busy.
+func send(t testing.TB, l *udp.Link, frames ...transport.Frame) {
+	t.Helper()
+	for len(frames) > 0 {
+		n, err := l.Send(frames)
+		if err != nil && !errors.Is(err, transport.ErrBusy) {
+			t.Fatal(err)
+		}
+		frames = frames[n:]
+	}
+}
+
+// receive polls until there are n frames, and returns copies of their payloads.
+func receive(t testing.TB, l *udp.Link, n int) (payloads [][]byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	frames := make([]transport.Frame, 7)
+	for len(payloads) < n {
+		if err := l.Wait(ctx); err != nil {
+			t.Fatalf("%d of %d frames: %v", len(payloads), n, err)
+		}
+		came, err := l.Poll(frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range frames[:came] {
+			payloads = append(payloads, append([]byte(nil), f.Payload...))
+		}
+	}
+	return payloads
+}
+
+func frame(to transport.MAC, payload []byte) transport.Frame {
+	return transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: payload}
+}
+
+// Frames of any lengths, to two stations in turn or in a row, arrive whole and in order: trains are
+// cut where they were coupled.
+func TestTrains(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	a, b := pair(t, "127.0.0.1:0")
+	c := open(t, 3, "127.0.0.1:0", a)
+	if err := a.AddStation(udp.Station{Addr: c.Addr().String(), MAC: c.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 50 {
+		var frames []transport.Frame
+		var want [2][][]byte
+		size := r.IntN(a.MTU()) + 1
+		for range 60 {
+			if r.IntN(4) == 0 {
+				size = r.IntN(a.MTU()) + 1
+			}
+			to := 0
+			if r.IntN(8) == 0 {
+				to = 1
+			}
+			payload := make([]byte, size)
+			for i := range payload {
+				payload[i] = byte(r.Uint32())
+			}
+			want[to] = append(want[to], payload)
+			frames = append(frames, frame([]transport.MAC{b.MAC(), c.MAC()}[to], payload))
+		}
+		send(t, a, frames...)
+		for to, l := range []*udp.Link{b, c} {
+			got := receive(t, l, len(want[to]))
+			for i := range want[to] {
+				if string(got[i]) != string(want[to][i]) {
+					t.Fatalf("seed %d, round %d: frame %d of %d bytes is one of %d", seed, round, i, len(want[to][i]), len(got[i]))
+				}
+			}
+		}
+	}
+}
+
+// It is enough to know one station: who is heard by a frame for all is introduced.
+func TestIntroductions(t *testing.T) {
+	const n = 5
+	links := []*udp.Link{open(t, 0, "127.0.0.1:0")}
+	for k := 1; k < n; k++ {
+		links = append(links, open(t, k, "127.0.0.1:0", links[0]))
+	}
+	for _, l := range links[1:] { // each is heard by the first, and by those that were heard before it
+		send(t, l, frame(transport.Broadcast, []byte("here")))
+		receive(t, links[0], 1)
+	}
+	frames := make([]transport.Frame, 8)
+	for from := 1; from < n; from++ {
+		for to := 1; to < n; to++ {
+			if from == to {
+				continue
+			}
+			want := fmt.Sprintf("from %d to %d", from, to)
+			for ctx := t.Context(); ; {
+				// The introductions lie before it in the queue: both poll.
+				_, _ = links[from].Poll(frames)
+				send(t, links[from], frame(mac(to), []byte(want)))
+				if got := receive(t, links[to], 1); strings.HasPrefix(string(got[0]), want) {
+					break
+				}
+				if ctx.Err() != nil {
+					t.Fatal(want, ctx.Err())
+				}
+			}
+		}
+	}
+}
+
+func TestOpen_Faults(t *testing.T) {
+	taken := open(t, 1, "127.0.0.1:0")
+	for name, c := range map[string]struct {
+		listen string
+		cfg    udp.Config
+		want   string
+		is     error
+	}{
+		"no port":                {"127.0.0.1", udp.Config{}, "such as 10.0.0.1:7401", nil},
+		"in use":                 {taken.Addr().String(), udp.Config{}, "address already in use", syscall.EADDRINUSE},
+		"free port, no MAC":      {"127.0.0.1:0", udp.Config{}, "set Config.MAC", nil},
+		"a group's MAC":          {"127.0.0.1:0", udp.Config{MAC: transport.Broadcast}, "a group's address", nil},
+		"negative buffer":        {"127.0.0.1:0", udp.Config{MAC: mac(1), ReceiveBuffer: -1}, "negative", nil},
+		"negative MTU":           {"127.0.0.1:0", udp.Config{MAC: mac(1), MTU: -1}, "want 1 to", nil},
+		"MTU over UDP's":         {"127.0.0.1:0", udp.Config{MAC: mac(1), MTU: 65500}, "want 1 to 65489", nil},
+		"no such service":        {"127.0.0.1:no-such-service", udp.Config{}, "no-such-service", nil},
+		"station of a family":    {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "[::1]:9"}}}, "same family", nil},
+		"station twice":          {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9"}, {Addr: "127.0.0.1:9"}}}, "known already", nil},
+		"station without a port": {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1"}}}, "such as 10.0.0.1:7401", nil},
+	} {
+		l, err := udp.Open(c.listen, c.cfg)
+		if err == nil {
+			_ = l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := udp.OpenInterface("no-such-interface", udp.Config{}); !errors.Is(err, transport.ErrNoInterface) {
+		t.Errorf("%v, want ErrNoInterface", err)
+	}
+}
+
+// What is no frame, or of nobody's type, is counted or passed over, and stops nothing.
+func TestPoll_StrangersDatagrams(t *testing.T) {
+	a, b := pair(t, "127.0.0.1:0")
+	stranger, err := net.Dial("udp", b.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	spoofed := frame(b.MAC(), []byte("not a's"))
+	spoofed.Src = a.MAC()
+	for _, datagram := range [][]byte{nil, {1}, make([]byte, 13), make([]byte, 14), make([]byte, 2000), spoofed.AppendTo(nil)} {
+		if _, err := stranger.Write(datagram); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, a, frame(b.MAC(), binary.BigEndian.AppendUint32(nil, 7)))
+	if got := receive(t, b, 1); binary.BigEndian.Uint32(got[0]) != 7 {
+		t.Errorf("%q was received", got)
+	}
+	if c := b.Counters(); c.RxFrames != 1 || c.RxMalformed != 4 { // three too short, one not from where a is
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,127 @@
+package udp
+
+import (
+	"net/netip"
+	"unsafe"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// moved is a frame of the last Poll that came from elsewhere than its station is.
+type moved struct {
+	payload *byte
+	from    netip.AddrPort
+}
+
+// maxMoved bounds how many of those are noted a Poll. A flood of forged ones may delay a move.
+const maxMoved = 64
+
+// Poll implements transport.Link. It makes one system call at most: a second one would overwrite
+// the first one's frames.
+func (l *Link) Poll(frames []transport.Frame) (int, error) {
+	if l.closed.Load() {
+		return 0, transport.ErrClosed
+	}
+	l.moved = l.moved[:0]
+	n, bytes, err := 0, 0, error(nil)
+	if len(frames) > 0 && !l.socket.pending() {
+		err = l.socket.receive()
+	}
+	for n < len(frames) {
+		b, from, ok := l.socket.next()
+		if !ok {
+			break
+		}
+		if f := &frames[n]; l.accept(b, from, f) {
+			bytes += f.WireLen()
+			n++
+		}
+	}
+	add(&l.rx.frames, n)
+	add(&l.rx.bytes, bytes)
+	return n, l.wrap("poll", err)
+}
+
+// accept turns a datagram into f and reports whether Poll hands it out: not what is too short, of
+// another type, for another station or a group not joined, or the link's own.
+func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
+	var err error
+	if *f, err = transport.ParseFrame(b); err != nil {
+		add(&l.rx.malformed, 1)
+		return false
+	}
+	switch {
+	case f.Src == l.mac, f.Src.IsMulticast():
+		return false
+	case f.Dst.IsMulticast():
+		if !l.joined.Has(f.Dst) {
+			return false
+		}
+	case f.Dst != l.mac:
+		return false
+	}
+	if f.EtherType == introductionType {
+		l.introduced(f)
+		return false
+	}
+	return (f.EtherType == l.etherType || l.etherType == transport.EtherTypeAny) && l.comesFrom(f, from)
+}
+
+// comesFrom notes where a frame came from, and reports whether its station may be there: anywhere,
+// if frames are authenticated, and else where it was first.
+func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
+	s := l.lastHeard
+	if s == nil || s.mac != f.Src || s.at != from {
+		if s = l.stations.find(f.Src); s == nil {
+			l.learn(f.Src, from)
+			s = l.stations.find(f.Src)
+		}
+		if s == nil {
+			return !l.authenticated.Load()
+		}
+		if s.at == from && !s.tentative {
+			l.lastHeard = s
+		}
+	}
+	if s.at != from || s.tentative {
+		if !l.authenticated.Load() {
+			add(&l.rx.malformed, 1)
+			return false
+		}
+		if len(f.Payload) > 0 && len(l.moved) < maxMoved {
+			l.moved = append(l.moved, moved{unsafe.SliceData(f.Payload), from})
+		}
+	}
+	if f.Dst == transport.Broadcast {
+		l.introduce(s)
+	}
+	return true
+}
+
+// learn makes a station known that was heard.
+func (l *Link) learn(mac transport.MAC, at netip.AddrPort) {
+	l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()})
+}
+
+// Authenticates implements transport.Roamer. It is called before the first Poll.
+func (l *Link) Authenticates() { l.authenticated.Store(true) }
+
+// Authentic implements transport.Roamer.
+func (l *Link) Authentic(f *transport.Frame) {
+	for i := range l.moved {
+		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
+			l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
+			return
+		}
+	}
+}
+
+// Answer implements transport.Roamer.
+func (l *Link) Answer(received *transport.Frame, frames []transport.Frame) (int, error) {
+	for i := range l.moved {
+		if m := &l.moved[i]; len(received.Payload) > 0 && m.payload == unsafe.SliceData(received.Payload) {
+			return l.sendTo(l.socket.address(m.from), frames)
+		}
+	}
+	return l.Send(frames)
+}

@@ -1,0 +1,87 @@
+package udp
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+func numbered(n int) transport.MAC { return transport.MAC{2, 0, 0, 0, byte(n >> 8), byte(n)} }
+
+// Strangers can fill neither the table nor the place of those who are known.
+func TestStations_AreBounded(t *testing.T) {
+	var s stations
+	if !s.add(&station{mac: numbered(0)}) || s.add(&station{mac: numbered(0), tentative: true}) {
+		t.Fatal("a station is there once")
+	}
+	for n := 1; n <= 2*maxTentative; n++ {
+		if !s.add(&station{mac: numbered(n), tentative: true}) {
+			t.Fatal(n)
+		}
+	}
+	table := s.load()
+	if len(table.other) != maxTentative || len(table.known) != 1 || s.find(numbered(maxTentative)) != nil ||
+		s.find(numbered(maxTentative+1)) == nil {
+		t.Errorf("%d tentative stations, %d known; want the newest %d, and 1", len(table.other), len(table.known), maxTentative)
+	}
+	s.move(&station{mac: numbered(2 * maxTentative)}) // it has proved itself
+	s.move(&station{mac: numbered(1)})                // gone before
+	if table := s.load(); len(table.other) != maxTentative-1 || len(table.known) != 2 {
+		t.Errorf("%d tentative, %d known", len(table.other), len(table.known))
+	}
+	for n := range maxStations {
+		s.add(&station{mac: numbered(10000 + n)})
+	}
+	if table := s.load(); len(table.known) != maxStations {
+		t.Errorf("%d known, want at most %d", len(table.known), maxStations)
+	}
+}
+
+func TestPublicAddr(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "100.64.0.1": false, "169.254.1.1": false,
+		"203.0.113.5": true, "100.128.0.1": true, "::1": false, "fe80::1": false, "fd00::1": false, "2001:db8::1": true,
+		"::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true,
+	} {
+		if got := isPublic(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("%s: public %v, want %v", addr, got, want)
+		}
+	}
+}
+
+// An address that is written in the same way is the same station everywhere.
+func TestStationMAC(t *testing.T) {
+	a, b := StationMAC("10.0.0.1:7401"), StationMAC("10.0.0.2:7401")
+	if a == b || a != StationMAC("10.0.0.1:7401") || a.IsMulticast() || !a.IsLocal() {
+		t.Errorf("%v and %v", a, b)
+	}
+	if want := (transport.MAC{0x62, 0xd5, 0xd0, 0xa1, 0x77, 0x18}); a != want {
+		t.Errorf("%v, want %v: it is part of the format", a, want)
+	}
+}
+
+// Whatever an introduction says, the table has whole stations only, and what was appended is read.
+func FuzzIntroduction(f *testing.F) {
+	at := netip.MustParseAddrPort("10.0.0.1:7401")
+	f.Add(appendStation(appendStation(nil, numbered(1), at), numbered(2), netip.MustParseAddrPort("[fd00::1]:9")))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for rest := b; ; {
+			mac, at, next, ok := cutStation(rest)
+			if !ok {
+				break
+			}
+			if again := appendStation(nil, mac, at); !bytes.HasPrefix(rest, again) || len(again)+len(next) != len(rest) {
+				t.Fatalf("%x: %v %v", rest, mac, at)
+			}
+			rest = next
+		}
+		l := &Link{local: at, socket: new(socket)}
+		l.introduced(&transport.Frame{Payload: b})
+		if n := len(l.stations.load().known); n > maxIntroduced {
+			t.Fatalf("%d stations", n)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+//go:build linux && !rawlane_portable
+
+package udp
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Bounds of a train: what every kernel since Linux 4.18 takes.
+const (
+	trainLen   = 64
+	trainBytes = 65000
+)
+
+// couplings are the messages of one sendmmsg(2), each a datagram or a train of them.
+type couplings struct {
+	off  bool // the kernel, or the NIC, refuses trains
+	msgs [batch]unix.Mmsghdr
+	size [batch]segmentSize
+	vec  [2 * batch]unix.Iovec
+
+	messages, used int // of msgs, and of vec
+}
+
+// segmentSize is the control message that says where a train is cut into datagrams.
+type segmentSize struct {
+	header unix.Cmsghdr
+	bytes  uint16
+	_      [6]byte
+}
+
+// send sends datagrams in order and returns how many the system took. It errs with ErrBusy, or with
+// an errno; then the next datagram was not taken. Where no route leads, they are lost, as on an
+// unplugged cable. The caller holds the link's txMu.
+func (s *socket) send(all []datagram) (n int, err error) {
+	for n < len(all) {
+		sent, errno := s.give(s.couple(all[n:]))
+		for i := range sent {
+			n += int(s.out.msgs[i].Hdr.Iovlen)
+		}
+		refused := int(s.out.msgs[sent%batch].Hdr.Iovlen)
+		switch errno {
+		case 0:
+		case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+			return n, transport.ErrBusy
+		case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPERM, unix.EADDRNOTAVAIL:
+			n += refused
+		default:
+			if refused == 1 {
+				return n, errno
+			}
+			s.out.off = true // a NIC that computes no checksums (EIO), or an old kernel
+		}
+	}
+	return n, nil
+}
+
+// couple makes messages of datagrams, as many as there is room for, and returns how many messages.
+func (s *socket) couple(all []datagram) int {
+	o := &s.out
+	o.messages, o.used = 0, 0
+	for len(all) > 0 && o.messages < batch && o.used < len(o.vec) {
+		n := 1
+		if !o.off {
+			n = train(all, len(o.vec)-o.used)
+		}
+		o.put(all[:n])
+		all = all[n:]
+	}
+	return o.messages
+}
+
+// train returns how many of the first datagrams can leave as one.
+func train(all []datagram, room int) int {
+	first := &all[0]
+	n, bytes := 1, len(first.b)
+	for n < min(len(all), room, trainLen) {
+		d := &all[n]
+		if d.to != first.to || len(d.b) > len(first.b) || bytes+len(d.b) > trainBytes {
+			break
+		}
+		n, bytes = n+1, bytes+len(d.b)
+		if len(d.b) < len(first.b) { // the last
+			break
+		}
+	}
+	return n
+}
+
+// put makes the next message.
+func (o *couplings) put(ds []datagram) {
+	vec := o.vec[o.used : o.used+len(ds)]
+	for i := range ds {
+		vec[i].Base = &ds[i].b[0]
+		vec[i].SetLen(len(ds[i].b))
+	}
+	h := &o.msgs[o.messages].Hdr
+	h.Name, h.Namelen = (*byte)(unsafe.Pointer(&ds[0].to.raw)), ds[0].to.len
+	h.Iov = &vec[0]
+	h.SetIovlen(len(ds))
+	h.Control = nil
+	h.SetControllen(0)
+	if len(ds) > 1 {
+		c := &o.size[o.messages]
+		c.header.Level, c.header.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+		c.header.SetLen(unix.CmsgLen(2))
+		c.bytes = uint16(len(ds[0].b))
+		h.Control = (*byte)(unsafe.Pointer(c))
+		h.SetControllen(unix.CmsgSpace(2))
+	}
+	o.messages++
+	o.used += len(ds)
+}
+
+// give hands messages to the kernel and returns how many it took. The call does not block, so the
+// Go scheduler need not know of it.
+func (s *socket) give(messages int) (int, unix.Errno) {
+	defer clear(s.out.vec[:s.out.used]) // keeps no payload of the caller's alive
+	fd := uintptr(s.fd)
+	if h := &s.out.msgs[0].Hdr; messages == 1 && h.Control == nil {
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
+			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
+		if e != 0 {
+			return 0, e
+		}
+		return 1, 0
+	}
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(messages),
+		unix.MSG_DONTWAIT, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
