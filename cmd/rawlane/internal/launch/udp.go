@@ -151,7 +151,7 @@ func LoopbackAddrs(n int) (addrs []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		addrs = append(addrs, l.LocalAddr().String())
 	}
 	return addrs, nil
