@@ -47,8 +47,8 @@ type Config struct {
 
 // Station is another link's address.
 type Station struct {
-	// Addr is an IP address or host name, and port: "10.0.0.2:7401", "[fd00::2]:7401", "node2:7401".
-	// Without a port it is DefaultPort.
+	// Addr is an IP address or host name, and port: "10.0.0.2:7401", "[fd00::2]:7401",
+	// "node2:7401". Without a port it is DefaultPort.
 	Addr string
 	MAC  transport.MAC // zero: StationMAC(Addr)
 }

@@ -65,7 +65,7 @@ func Open(listen string, cfg Config) (*Link, error) {
 }
 
 // OpenInterface listens on an interface's first address, and finds the other stations on its
-// network by IP multicast, unless there are Config.Seeds: nothing needs to be known of them. It sets
+// network by IP multicast, unless there are Seeds: nothing needs to be known of them. It sets
 // Config.Interface and Group, and else is Open. Errors, besides: transport.ErrNoInterface, if there
 // is none with an IP address.
 func OpenInterface(name string, cfg Config) (*Link, error) {
@@ -144,7 +144,8 @@ func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station) (tra
 	if at.Addr().IsUnspecified() {
 		own := ownAddresses(at.Addr())
 		for _, s := range stations {
-			if a, err := netip.ParseAddrPort(s.Addr); err == nil && a.Port() == l.local.Port() && slices.Contains(own, a.Addr()) {
+			a, err := netip.ParseAddrPort(s.Addr)
+			if err == nil && a.Port() == l.local.Port() && slices.Contains(own, a.Addr()) {
 				return cmp.Or(s.MAC, StationMAC(s.Addr)), nil
 			}
 		}

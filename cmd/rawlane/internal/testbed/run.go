@@ -142,8 +142,8 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// place finds a place for the nodes: namespaces, or where there are none, and no other link than udp
-// was asked for, addresses of this host.
+// place finds a place for the nodes: namespaces, or, where there are none and no other link than
+// udp was asked for, addresses of this host.
 func (r *runVerb) place(cmd *cobra.Command) (start launch.Starter, here []string, closeBed func(), err error) {
 	bed, err := testbed.Open(r.cfg)
 	if err == nil {
