@@ -58,7 +58,9 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 }
 
 // nodeProgram is this verb as the program of one node, on its core if there are cores.
-func (c *ClusterFlags) nodeProgram(cmd *cobra.Command, program string, node int, cores []int, where []string) *exec.Cmd {
+func (c *ClusterFlags) nodeProgram(
+	cmd *cobra.Command, program string, node int, cores []int, where []string,
+) *exec.Cmd {
 	without := []string{"mtu", "pin"}
 	if node != 0 {
 		without = append(without, "capture")

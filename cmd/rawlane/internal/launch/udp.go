@@ -116,8 +116,8 @@ func seedFailure(links []transport.Link) error {
 	return errors.Join(errs...)
 }
 
-// interfaceWith returns the name of the interface that a udp link listens on: of all, the first that
-// is no loopback. It is "" if none has the address.
+// interfaceWith returns the name of the interface that a udp link listens on: of all, the first
+// that is no loopback. It is "" if none has the address.
 func interfaceWith(l transport.Link) string {
 	u, ok := transport.As[*udp.Link](l)
 	if !ok {
