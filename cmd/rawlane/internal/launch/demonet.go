@@ -82,7 +82,8 @@ func kernelNet(kind string, nodes int) (*DemoNet, error) {
 	if kind == overUDP && Refused(err) {
 		reason := err
 		if links, err = onLoopback(cfg); err == nil {
-			return &DemoNet{Name: fmt.Sprintf(NoNamespaces, reason), Links: slices.Concat(links...), Close: func() {}}, nil
+			name := fmt.Sprintf(NoNamespaces, reason)
+			return &DemoNet{Name: name, Links: slices.Concat(links...), Close: func() {}}, nil
 		}
 	}
 	if err != nil {
