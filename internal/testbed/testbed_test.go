@@ -43,16 +43,16 @@ func bed(t *testing.T, cfg testbed.Config) *testbed.Bed {
 // talk sends a UDP datagram from one node to another and expects it there.
 func talk(t *testing.T, b *testbed.Bed, from, to, nic int) {
 	t.Helper()
-	var in, out *net.UDPConn
 	address := &net.UDPAddr{IP: testbed.IP(to, nic), Port: 7000}
-	err := errors.Join(
-		b.Node(to).Do(func() (err error) { in, err = net.ListenUDP("udp", address); return err }),
-		b.Node(from).Do(func() (err error) { out, err = net.DialUDP("udp", nil, address); return err }),
-	)
+	in, err := testbed.In(b.Node(to), func() (*net.UDPConn, error) { return net.ListenUDP("udp", address) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	out, err := testbed.In(b.Node(from), func() (*net.UDPConn, error) { return net.DialUDP("udp", nil, address) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer out.Close()
 	want := fmt.Sprintf("%d to %d by %d", from, to, nic)
 	if _, err := out.Write([]byte(want)); err != nil {
