@@ -34,7 +34,7 @@ var floors = []struct {
 	{"cmd/rawlane/internal/cli/clitest", []string{"cmd/rawlane/internal/cli"}},
 	{"examples/...", []string{"..."}},
 	{"bench/...", []string{"..."}},
-	{"cluster/...", []string{"mcd", "transport", "internal/monotime", "internal/clock", "cluster/..."}},
+	{"cluster/...", []string{"mcd", "transport", "transport/udp", "internal/monotime", "internal/clock", "cluster/..."}},
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation"}},
 	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},
 	{"barrier/internal/agreement", []string{"internal/monotime"}},
