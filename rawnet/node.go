@@ -158,7 +158,7 @@ func (n *Net) settle(p *node) {
 		p.expected = expect
 		n.mu.Unlock()
 		if expect {
-			_ = n.handler.Expect(p.id) // whoever sends to a node that is not known is told so
+			_ = n.handler.Expect(p.id) // a push to a node that is not known says so
 		} else {
 			n.handler.Unexpect(p.id)
 		}
