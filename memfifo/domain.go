@@ -45,20 +45,21 @@ type Domain struct {
 	frameSize int // of a frame that is received, at most
 	sendSize  int // of one that is sent, but for a record that is longer
 
-	mu      sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
-	closed  bool
-	ended   chan struct{} // made by the first Close, and closed when it is over
-	peers   []*peer       // by node; nil: never talked to
-	windows map[uint16]*Window
-	recent  *Window // the window looked up last; nil: none, or it was revoked
-	fifos   map[uint16]*FIFO
-	rx      receiver
-	batch   [reliable.MaxBatch][]byte
-	timer   *time.Timer
-	timerAt monotime.Time // when it fires; zero: not set
-	pool    pool
-	stats   Counters
-	lastID  uint32 // request ID given out last
+	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
+	closed   bool
+	ended    chan struct{} // made by the first Close, and closed when it is over
+	peers    []*peer       // by node; nil: never talked to
+	windows  map[uint16]*Window
+	recent   *Window // the window looked up last; nil: none, or it was revoked
+	fifos    map[uint16]*FIFO
+	handlers map[uint16]*Handler // no id is in both
+	rx       receiver
+	batch    [reliable.MaxBatch][]byte
+	timer    *time.Timer
+	timerAt  monotime.Time // when it fires; zero: not set
+	pool     pool
+	stats    Counters
+	lastID   uint32 // request ID given out last
 }
 
 // Open makes a domain on an endpoint. Errors: mcd.ErrPortBusy.
@@ -68,7 +69,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	}
 	d := &Domain{
 		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(),
-		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{},
+		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}, handlers: map[uint16]*Handler{},
 	}
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)

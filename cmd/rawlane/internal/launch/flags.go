@@ -28,6 +28,8 @@ type ClusterFlags struct {
 	NICs      int
 	Node      int
 	ifname    string // one for each NIC, separated by commas
+	listen    string // of the udp link
+	seeds     string // for it, separated by commas
 	Hostfile  string
 	KeyFile   string
 	cluster   uint32
@@ -103,7 +105,9 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	f.Lookup("mtu").Hidden = true // an error says what sets a real interface's
 	f.StringVar(&c.ifname, "interface", "",
 		"run one node here, on this network interface; the others run the same elsewhere")
-	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
+	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface; "+
+		"or number and IP address, for --link udp")
+	c.udpFlags(f)
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
 	f.BoolVar(&c.Trains, "trains", false,
 		"send frames for one node together, as one packet (ring, packet): on all nodes, and programs of this host")
@@ -132,7 +136,9 @@ func InterfaceChoice(cmd *cobra.Command) {
 }
 
 // Here reports whether this process is one node and the others are elsewhere.
-func (c *ClusterFlags) Here() bool { return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode }
+func (c *ClusterFlags) Here() bool {
+	return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode || c.listen != "" || c.seeds != ""
+}
 
 // interfaces lists the names in --interface.
 func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",") }
