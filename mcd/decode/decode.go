@@ -40,8 +40,8 @@ var layerTypeTrain = gopacket.RegisterLayerType(layerNumber+1, gopacket.LayerTyp
 
 func init() { Register(transport.EtherTypeDefault) }
 
-// Register has frames of an EtherType, tagged or not, decode as messages, also those of trains. It is for initialisation:
-// no packet may be decoded at the same time.
+// Register has frames of an EtherType, tagged or not, alone or in a train, decode as messages. It
+// is for initialisation: no packet may be decoded at the same time.
 func Register(t transport.EtherType) {
 	layers.EthernetTypeMetadata[t] = layers.EnumMetadata{
 		DecodeWith: gopacket.DecodeFunc(decode),

@@ -34,8 +34,8 @@ type Config struct {
 	// with several transmit queues, where frames would lose their order.
 	BypassQdisc bool
 	// Trains sends frames that are handed down together, for one station and equal in length but
-	// the last, through the kernel as one packet, and receives such packets: see the package's
-	// documentation. Stations that do not receive trains get frames as they are. All programs
+	// the last, through the kernel as one packet, and receives such packets: see package
+	// ring. Stations that do not receive trains get frames as they are. All programs
 	// that share an interface need the same setting. It has no effect on granted sockets, nor
 	// with transport.EtherTypeAny.
 	Trains bool

@@ -21,7 +21,7 @@ import (
 // attachment is the half that all AF_PACKET links share: every method of Link but Poll.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, Namer, Sharer and TypeFilter on one network interface.
+// Link is a transport.Link, Joiner, Namer, Sharer, TypeFilter and Trainer on one network interface.
 // Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
@@ -34,6 +34,7 @@ var (
 	_ transport.Namer      = (*Link)(nil)
 	_ transport.Sharer     = (*Link)(nil)
 	_ transport.TypeFilter = (*Link)(nil)
+	_ transport.Trainer    = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of

@@ -20,7 +20,7 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter and Trainer on one network
 // interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
@@ -36,6 +36,7 @@ var (
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
 	_ transport.TypeFilter   = (*Link)(nil)
+	_ transport.Trainer      = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
