@@ -20,8 +20,8 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter and Trainer on one network
-// interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter and Trainer on one
+// network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
