@@ -52,6 +52,7 @@ type Domain struct {
 	windows  map[uint16]*Window
 	recent   *Window // the window looked up last; nil: none, or it was revoked
 	fifos    map[uint16]*FIFO
+	recentQ  *FIFO               // the FIFO pushed to last; nil: none, or it was closed
 	handlers map[uint16]*Handler // no id is in both
 	rx       receiver
 	batch    [reliable.MaxBatch][]byte

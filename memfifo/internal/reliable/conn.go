@@ -46,6 +46,7 @@ type Config struct {
 	Incarnation     uint32        // random, not 0
 	FrameSize       int           // largest frame, in bytes, header included
 	SendSize        int           // up to which records share a frame, and data is cut; 0: FrameSize
+	Trains          bool          // the link sends frames of one batch together: few full ones wait for more
 	Headroom        int           // bytes before each frame, for the driver's own header
 	PeerTimeout     time.Duration // how long the peer may be silent
 	InitialSequence uint32        // at both ends; 0 is 1
@@ -119,7 +120,7 @@ func (c *Conn) resetLanes() {
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.InitialSequence)
+		l.sender.init(c.cfg.InitialSequence, c.cfg.Trains)
 		l.receiver.init(c.cfg.InitialSequence)
 	}
 	c.rtt = congestion.RTT{}
@@ -222,7 +223,7 @@ func (c *Conn) Close() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.ackNow = l.ackNow || l.unacked > 0
-		l.uncorked = l.fill > 0
+		l.release()
 	}
 }
 

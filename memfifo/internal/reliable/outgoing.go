@@ -48,13 +48,18 @@ func (c *Conn) Reserve(l Lane, n int) []byte {
 	return b
 }
 
-// Corked reports whether a lane has a frame that waits for more records.
-func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].uncorked }
+// Corked reports whether a lane has a frame that waits for more records, or frames that wait for
+// others.
+func (c *Conn) Corked(l Lane) bool {
+	s := &c.lanes[l].sender
+	return s.fill > 0 && !s.uncorked || s.nxt != s.queued && s.holds()
+}
 
-// Uncork lets that frame go as soon as the windows allow.
+// Uncork lets these frames go as soon as the windows allow.
 func (c *Conn) Uncork(l Lane) {
-	c.lanes[l].uncorked = c.lanes[l].fill > 0
-	c.needsPump = c.needsPump || c.lanes[l].uncorked
+	s := &c.lanes[l].sender
+	s.release()
+	c.needsPump = c.needsPump || s.uncorked || s.nxt != s.queued
 }
 
 // Unsent returns how many frames of a lane are full and not sent yet.

@@ -234,6 +234,58 @@ func TestCork_Uncork(t *testing.T) {
 	p.settle()
 }
 
+// Where the link has trains, full frames wait until some go together; but not the first ones, nor
+// what Uncork or Close lets go, nor any once an acknowledgement has come.
+func TestTrains_FullFramesGoTogether(t *testing.T) {
+	p := newPair(t, 120).open()
+	p.sendTrains()
+	a := p.ends[0]
+	full := func(n int) (sent int) {
+		for range n {
+			a.write(p.now, Requests, 100)
+			sent += p.send(0)
+		}
+		return sent
+	}
+	const together = initialWindow / acksPerWindow // trainFrames, if the window is no smaller
+	if n := full(corkFrames); n != corkFrames {
+		t.Errorf("%d of the first %d frames go at once", n, corkFrames)
+	}
+	if n := full(together); n != 0 || !a.c.Corked(Requests) { // the last one may be filled further
+		t.Errorf("%d frames of less than %d go, with others in flight", n, together)
+	}
+	if n := full(1); n != together {
+		t.Errorf("%d frames go together, want %d", n, together)
+	}
+	if full(3); !a.c.Corked(Requests) {
+		t.Error("three frames are not held")
+	}
+	if a.c.Uncork(Requests); a.c.Corked(Requests) || !a.c.NeedsPump() {
+		t.Error("Uncork does not let them go")
+	}
+	if n := p.send(0); n != 1+3 {
+		t.Errorf("Uncork lets %d frames go, want 4", n)
+	}
+	if n := full(2); n != 0 {
+		t.Errorf("Uncork is for good: %d frames", n)
+	}
+	for range 8 { // acknowledged to the end: nothing is in flight
+		p.deliver(1)
+		p.send(1)
+		p.deliver(0)
+		p.send(0)
+	}
+	if n := a.c.Unsent(Requests); n != 0 {
+		t.Errorf("%d frames wait for nothing", n)
+	}
+	p.settle()
+	full(corkFrames + 2)
+	a.c.Close()
+	if p.send(0); a.c.Unsent(Requests) != 0 {
+		t.Errorf("%d frames are left at the end", a.c.Unsent(Requests))
+	}
+}
+
 // With MayPiggyback an acknowledgement waits for data up to ackDelay.
 func TestAckPolicy(t *testing.T) {
 	p := newPair(t, 120).open()
