@@ -50,7 +50,8 @@ nodes listen, and says how long they may be on the way.
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&only, "interface", "", "look at this interface alone")
-	cmd.Flags().StringSliceVar(&paths, "path", nil, "find out the MTU of the paths to these ADDRESS[:PORT] of udp links")
+	cmd.Flags().StringSliceVar(&paths, "path", nil,
+		"find out the MTU of the paths to these ADDRESS[:PORT] of udp links")
 	launch.InterfaceChoice(cmd)
 	return cmd
 }

@@ -24,8 +24,8 @@ func examinePath(ctx context.Context, addr string) finding {
 	f := finding{Name: name, OK: true, Reason: fmt.Sprintf("packets of %d bytes", mtu)}
 	if own, ip := ownMTU(addr); mtu < own {
 		f.OK = false
-		f.Reason = fmt.Sprintf("packets of %d bytes, though the interface here takes %d: links that were opened before send "+
-			"their longest frames in fragments (tx_fragmented)", mtu, own)
+		f.Reason = fmt.Sprintf("packets of %d bytes, though the interface here takes %d: "+
+			"links that were opened before send their longest frames in fragments (tx_fragmented)", mtu, own)
 		f.Cure = fmt.Sprintf("restart the nodes, whose links then choose MTU %d by themselves, or set udp.Config.MTU",
 			udp.LinkMTU(mtu, ip))
 	}
