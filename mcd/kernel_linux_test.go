@@ -21,9 +21,9 @@ import (
 )
 
 // ringAt opens a ring in a node's namespace. It is closed with its endpoint, or else by the test.
-func ringAt(t *testing.T, bed *testbed.Bed, node int, name string) (l *rings.Link) {
+func ringAt(t *testing.T, bed *testbed.Bed, node int, name string) *rings.Link {
 	t.Helper()
-	err := bed.Node(node).Do(func() (err error) { l, err = rings.Open(name, rings.Config{}); return err })
+	l, err := testbed.In(bed.Node(node), func() (*rings.Link, error) { return rings.Open(name, rings.Config{}) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,10 +290,8 @@ func TestKernel_EtherTypesMustAgree(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	const other transport.EtherType = 0x88b6
 	open := func(node int, linkType, configType transport.EtherType) (*mcd.Endpoint, error) {
-		var l *rings.Link
-		err := bed.Node(node).Do(func() (err error) {
-			l, err = rings.Open("eth0", rings.Config{EtherType: linkType})
-			return err
+		l, err := testbed.In(bed.Node(node), func() (*rings.Link, error) {
+			return rings.Open("eth0", rings.Config{EtherType: linkType})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -90,10 +90,8 @@ func TestOverflow(t *testing.T) {
 func TestTCPIsUndisturbed(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{promiscuous: true}), open(1, settings{promiscuous: true})
-		var listener net.Listener
-		var client net.Conn
 		address := net.JoinHostPort(testbed.IP(1, 0).String(), "7000")
-		err := bed.Node(1).Do(func() (err error) { listener, err = net.Listen("tcp", address); return err })
+		listener, err := testbed.In(bed.Node(1), func() (net.Listener, error) { return net.Listen("tcp", address) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +107,8 @@ func TestTCPIsUndisturbed(t *testing.T) {
 			b, _ := io.ReadAll(c)
 			got <- b
 		}()
-		if err := bed.Node(0).Do(func() (err error) { client, err = net.Dial("tcp", address); return err }); err != nil {
+		client, err := testbed.In(bed.Node(0), func() (net.Conn, error) { return net.Dial("tcp", address) })
+		if err != nil {
 			t.Fatal(err)
 		}
 		go func() { _, _ = client.Write(data); _ = client.Close() }()

@@ -65,9 +65,10 @@ func eachLink(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(
 	for _, d := range kinds {
 		t.Run(d.name, func(t *testing.T) {
 			bed := newBed(t)
-			test(t, bed, func(node int, s settings) (l transport.Link) {
+			test(t, bed, func(node int, s settings) transport.Link {
 				t.Helper()
-				if err := bed.Node(node).Do(func() (err error) { l, err = d.open("eth0", s); return err }); err != nil {
+				l, err := testbed.In(bed.Node(node), func() (transport.Link, error) { return d.open("eth0", s) })
+				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = l.Close() })

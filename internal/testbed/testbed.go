@@ -85,14 +85,22 @@ func ForTest(t testing.TB, cfg Config) *Bed {
 	return bed
 }
 
+// In is Node.Do for what returns a value: a link, a socket.
+func In[T any](n *Node, f func() (T, error)) (v T, err error) {
+	err = n.Do(func() (err error) { v, err = f(); return err })
+	return v, err
+}
+
 // OpenPair opens a link on eth0 of nodes 0 and 1, for as long as the test.
 func OpenPair[L transport.Link](t testing.TB, bed *Bed, open func(ifname string) (L, error)) (a, b L) {
 	t.Helper()
 	var links [2]L
 	for k := range links {
-		if err := bed.Node(k).Do(func() (err error) { links[k], err = open(Interface(0)); return err }); err != nil {
+		l, err := In(bed.Node(k), func() (L, error) { return open(Interface(0)) })
+		if err != nil {
 			t.Fatal(err)
 		}
+		links[k] = l
 		t.Cleanup(func() {
 			if err := links[k].Close(); err != nil {
 				t.Error(err)

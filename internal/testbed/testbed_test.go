@@ -43,16 +43,16 @@ func bed(t *testing.T, cfg testbed.Config) *testbed.Bed {
 // talk sends a UDP datagram from one node to another and expects it there.
 func talk(t *testing.T, b *testbed.Bed, from, to, nic int) {
 	t.Helper()
-	var in, out *net.UDPConn
 	address := &net.UDPAddr{IP: testbed.IP(to, nic), Port: 7000}
-	err := errors.Join(
-		b.Node(to).Do(func() (err error) { in, err = net.ListenUDP("udp", address); return err }),
-		b.Node(from).Do(func() (err error) { out, err = net.DialUDP("udp", nil, address); return err }),
-	)
+	in, err := testbed.In(b.Node(to), func() (*net.UDPConn, error) { return net.ListenUDP("udp", address) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	out, err := testbed.In(b.Node(from), func() (*net.UDPConn, error) { return net.DialUDP("udp", nil, address) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer out.Close()
 	want := fmt.Sprintf("%d to %d by %d", from, to, nic)
 	if _, err := out.Write([]byte(want)); err != nil {
@@ -220,5 +220,34 @@ func TestBadConfigs(t *testing.T) {
 		if _, err := testbed.New(cfg); err == nil {
 			t.Errorf("%+v: no error", cfg)
 		}
+	}
+}
+
+// Over a slow line behind a short queue most of a burst is dropped, and counted.
+func TestLineDropsWhatFindsNoRoom(t *testing.T) {
+	b := bed(t, testbed.Config{Bridge: true})
+	if _, err := b.LineCounts(0, 0); err == nil {
+		t.Error("a bed without a line counts what has come to it")
+	}
+	talk(t, b, 1, 0, 0) // they know each other's addresses then
+	const sent, queue, burst = 40, 5, 2
+	if err := b.SetLine(0, 0, testbed.Line{BitsPerSecond: 8000, Queue: queue * 1514}); err != nil { // a frame takes 1.5 s
+		t.Fatal(err)
+	}
+	var out *net.UDPConn
+	err := b.Node(1).Do(func() (err error) {
+		out, err = net.DialUDP("udp", nil, &net.UDPAddr{IP: testbed.IP(0, 0), Port: 7001})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for range sent {
+		_, _ = out.Write(make([]byte, 1472)) // nobody listens there
+	}
+	n, err := b.LineCounts(0, 0)
+	if most := uint64(sent - queue - burst); err != nil || n.Sent == 0 || n.Dropped > most || n.Dropped < most-10 {
+		t.Errorf("%+v, %v; want %d frames dropped", n, err, most)
 	}
 }

@@ -115,11 +115,14 @@ func (m *Message) NextLayerType() gopacket.LayerType { return gopacket.LayerType
 func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback) error {
 	var h wire.Header
 	var auth *Auth
-	fault, headerLen := wire.Parse(data, &h), wire.HeaderLen
+	var fault wire.Fault
+	headerLen := wire.HeaderLen
 	if len(data) > 0 && wire.VersionOf(data) == wire.AuthVersion {
 		var a wire.Auth
 		fault, headerLen = wire.ParseAuth(data, &h, &a), wire.AuthHeaderLen
 		auth = &Auth{a.Encrypted, a.KeyID, a.Incarnation, a.Counter}
+	} else {
+		fault = wire.Parse(data, &h)
 	}
 	if fault == wire.TooShort {
 		feedback.SetTruncated()

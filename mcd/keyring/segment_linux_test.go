@@ -72,12 +72,12 @@ func newSegment(t *testing.T, p protection, what talk) *segment {
 }
 
 // packet opens a link that hears everything, in a node's namespace.
-func (s *segment) packet(node int) (l transport.Link) {
+func (s *segment) packet(node int) transport.Link {
 	s.t.Helper()
-	if err := s.bed.Node(node).Do(func() (err error) {
-		l, err = packet.Open(testbed.Interface(0), packet.Config{Promiscuous: true})
-		return err
-	}); err != nil {
+	l, err := testbed.In(s.bed.Node(node), func() (*packet.Link, error) {
+		return packet.Open(testbed.Interface(0), packet.Config{Promiscuous: true})
+	})
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	return l
@@ -98,13 +98,12 @@ func (s *segment) start(k int) {
 	if _, ok := s.talk.(*discovery); ok {
 		nodes = nil
 	}
-	err := s.bed.Node(k).Do(func() error {
-		l, err := ring.Open(testbed.Interface(0), ring.Config{})
-		if err == nil {
-			s.es[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Keys: s.keys, Spin: -1}, l)
-		}
-		return err
+	l, err := testbed.In(s.bed.Node(k), func() (*ring.Link, error) {
+		return ring.Open(testbed.Interface(0), ring.Config{})
 	})
+	if err == nil {
+		s.es[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Keys: s.keys, Spin: -1}, l)
+	}
 	if err == nil {
 		err = s.talk.open(s, k)
 	}

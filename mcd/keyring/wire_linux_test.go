@@ -34,12 +34,10 @@ type stranger struct {
 }
 
 // in opens a link in a node's namespace.
-func (s *stranger) in(node int, open func(string) (transport.Link, error)) (l transport.Link) {
+func (s *stranger) in(node int, open func(string) (transport.Link, error)) transport.Link {
 	s.t.Helper()
-	if err := s.bed.Node(node).Do(func() (err error) {
-		l, err = open(testbed.Interface(0))
-		return err
-	}); err != nil {
+	l, err := testbed.In(s.bed.Node(node), func() (transport.Link, error) { return open(testbed.Interface(0)) })
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	return l

@@ -28,8 +28,8 @@ func TestDefaultSlots_AreBoundedInMemory(t *testing.T) {
 func TestClose_UnderAReadersViews(t *testing.T) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a fault then fails this test alone
 	bed := testbed.ForTest(t, testbed.Config{})
-	open := func(node int) (l *Link) {
-		err := bed.Node(node).Do(func() (err error) { l, err = Open("eth0", Config{}); return err })
+	open := func(node int) *Link {
+		l, err := testbed.In(bed.Node(node), func() (*Link, error) { return Open("eth0", Config{}) })
 		if err != nil {
 			t.Fatal(err)
 		}

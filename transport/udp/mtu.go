@@ -25,6 +25,18 @@ func interfaceMTU(at netip.Addr) int {
 	return mtu
 }
 
+// ownAddresses lists the addresses of this host that others can reach, of the family of all.
+func ownAddresses(all netip.Addr) (own []netip.Addr) {
+	for ifi := range interfaces() {
+		for _, a := range ifi.addrs {
+			if a.Is4() == all.Is4() && !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+				own = append(own, a)
+			}
+		}
+	}
+	return own
+}
+
 // ethernetMTU stands for what is not known of an interface.
 const ethernetMTU = 1500
 

@@ -64,15 +64,14 @@ const patience = 20 * time.Second
 // inNode is the system in the namespace of a test bed's node.
 type inNode struct{ node *testbed.Node }
 
-func (n inNode) find(ifname string) (at *attachment, err error) {
-	err = n.node.Do(func() (err error) { at, err = kernel{}.find(ifname); return err })
-	return at, err
+func (n inNode) find(ifname string) (*attachment, error) {
+	return testbed.In(n.node, func() (*attachment, error) { return kernel{}.find(ifname) })
 }
 
 // open works on a thread of its own, as the kernel takes its time for each socket.
 func (n inNode) open(a *attachment, r *protocol.Request, scopes []rules.Scope) (s *sockets, err error) {
-	var ns *os.File
-	if err := n.node.Do(func() (err error) { ns, err = os.Open("/proc/thread-self/ns/net"); return err }); err != nil {
+	ns, err := testbed.In(n.node, func() (*os.File, error) { return os.Open("/proc/thread-self/ns/net") })
+	if err != nil {
 		return nil, err
 	}
 	defer ns.Close()
@@ -93,9 +92,8 @@ func (n inNode) lock(name string) (fd int, holder *credentials, err error) {
 	return fd, holder, err
 }
 
-func (n inNode) living() (inodes map[uint64]bool, err error) {
-	err = n.node.Do(func() (err error) { inodes, err = kernel{}.living(); return err })
-	return inodes, err
+func (n inNode) living() (map[uint64]bool, error) {
+	return testbed.In(n.node, kernel{}.living)
 }
 
 // journal is a log that tests read.

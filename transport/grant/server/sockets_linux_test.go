@@ -173,9 +173,9 @@ func index(t *testing.T, bed *testbed.Bed, node int, ifname string) int {
 }
 
 // openPlain opens a link with this process's own privilege, for as long as the test.
-func openPlain(t *testing.T, bed *testbed.Bed, node int, ifname string) (l transport.Link) {
+func openPlain(t *testing.T, bed *testbed.Bed, node int, ifname string) transport.Link {
 	t.Helper()
-	err := bed.Node(node).Do(func() (err error) { l, err = ring.Open(ifname, ring.Config{}); return err })
+	l, err := testbed.In(bed.Node(node), func() (*ring.Link, error) { return ring.Open(ifname, ring.Config{}) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,10 +121,11 @@ func onPlanes(t *testing.T, bed *testbed.Bed, open func(string) (transport.Link,
 	for k := range 2 {
 		var links [2]transport.Link
 		for nic := range links {
-			err := bed.Node(k).Do(func() (err error) { links[nic], err = open(testbed.Interface(nic)); return err })
+			l, err := testbed.In(bed.Node(k), func() (transport.Link, error) { return open(testbed.Interface(nic)) })
 			if err != nil {
 				t.Fatal(err)
 			}
+			links[nic] = l
 		}
 		l := &planes{links[0], links[1], [2]transport.MAC{testbed.MAC(1-k, 0), testbed.MAC(1-k, 1)}}
 		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}})

@@ -108,12 +108,10 @@ func Run(ctx context.Context, cfg Config) (o Outcome, err error) {
 	return a.o, nil
 }
 
-func openPacket(n *testbed.Node) (l transport.Link, err error) {
-	err = n.Do(func() (err error) {
-		l, err = packet.Open(testbed.Interface(0), packet.Config{BypassQdisc: true})
-		return err
+func openPacket(n *testbed.Node) (transport.Link, error) {
+	return testbed.In(n, func() (transport.Link, error) {
+		return packet.Open(testbed.Interface(0), packet.Config{BypassQdisc: true})
 	})
-	return l, err
 }
 
 // prepare records what the victims say, and makes hostile frames of it.

@@ -105,11 +105,10 @@ func nodeTable() (nodes []mcd.Node) {
 func openVictims(bed *testbed.Bed, keys *keyring.Ring) (*victims, error) {
 	v := &victims{echoes: make(chan uint64, 16)}
 	for k := range v.es {
-		var l transport.Link
-		if err := bed.Node(k).Do(func() (err error) {
-			l, err = ring.Open(testbed.Interface(0), ring.Config{})
-			return err
-		}); err != nil {
+		l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) {
+			return ring.Open(testbed.Interface(0), ring.Config{})
+		})
+		if err != nil {
 			return v, err
 		}
 		e, err := mcd.Open(mcd.Config{Cluster: 1, Node: mcd.NodeID(k), Nodes: nodeTable(), Keys: keys, Spin: -1}, l)

@@ -49,11 +49,10 @@ type node struct {
 
 func open(bed *testbed.Bed, k int) (n *node, err error) {
 	n = &node{rng: rand.New(rand.NewPCG(uint64(k), 0))}
-	var l transport.Link
-	if err := bed.Node(k).Do(func() (err error) {
-		l, err = ring.Open(testbed.Interface(0), ring.Config{})
-		return err
-	}); err != nil {
+	l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) {
+		return ring.Open(testbed.Interface(0), ring.Config{})
+	})
+	if err != nil {
 		return nil, err
 	}
 	if n.link, err = fault.New(l, n.rng, faults); err != nil {
