@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 // Host is a node of a host file.
@@ -23,10 +25,11 @@ type Host struct {
 	NICs []HostNIC
 }
 
-// HostNIC is a line of a host file: one NIC of a node. Either MAC or HostName is set.
+// HostNIC is a line of a host file: one NIC of a node. One of MAC, HostName and Addr is set.
 type HostNIC struct {
 	MAC       transport.MAC
 	HostName  string
+	Addr      string // of a UDP link: an IP address, perhaps with a port, or a host name with a port
 	Interface string // may be empty
 	Line      int
 }
@@ -69,12 +72,15 @@ func ReadHostfile(path string) ([]Host, error) {
 //	1         node1               eth0       # the MAC is found by discovery
 //	key-file  /etc/rawlane/key               # frames are authenticated: HostfileKeyFile
 //
+// Nodes whose links are UDP's have addresses instead (Stations): 10.0.0.1, 10.0.0.1:7401,
+// [fd00::1]:7401 or node1:7401.
+//
 // The interface may be left out if a host has only one that can be used. The nodes are returned in
 // the order of their numbers, which must be 0 to n-1. The name is for messages.
 // Errors: a *SyntaxError for each line with a fault, joined; also for a MAC that occurs twice and a
 // node that has no line.
 func ParseHostfile(name string, r io.Reader) ([]Host, error) {
-	p := &hostfileParser{file: name, lineOf: make(map[transport.MAC]int)}
+	p := newHostfileParser(name)
 	if err := p.read(r); err != nil {
 		return nil, err
 	}
@@ -89,7 +95,7 @@ func HostfileKeyFile(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	p := &hostfileParser{file: path, lineOf: make(map[transport.MAC]int)}
+	p := newHostfileParser(path)
 	if err := p.read(f); err != nil {
 		return "", err
 	}
@@ -148,7 +154,11 @@ type hostfileParser struct {
 	line    int
 	keyFile string
 	hosts   []Host
-	lineOf  map[transport.MAC]int
+	lineOf  map[string]int // of a MAC, or of an address
+}
+
+func newHostfileParser(file string) *hostfileParser {
+	return &hostfileParser{file: file, lineOf: make(map[string]int)}
 }
 
 func (p *hostfileParser) fault(format string, args ...any) error {
@@ -170,20 +180,48 @@ func (p *hostfileParser) add(fields []string) error {
 	if len(fields) == 3 {
 		nic.Interface = fields[2]
 	}
-	switch mac, err := transport.ParseMAC(fields[1]); {
-	case err == nil && (mac.IsMulticast() || mac.IsZero()):
-		return p.fault("%v is no station's address (want a unicast MAC)", mac)
-	case err == nil && p.lineOf[mac] != 0:
-		return p.fault("MAC %v is on line %d too (want one line for each NIC)", mac, p.lineOf[mac])
-	case err == nil:
-		p.lineOf[mac] = p.line
-		nic.MAC = mac
-	case validHostName(fields[1]):
-		nic.HostName = fields[1]
-	default:
-		return p.fault("%q is neither a MAC (want 02:00:00:00:00:01) nor a host name", fields[1])
+	if err := p.setAddress(&nic, fields[1]); err != nil {
+		return err
 	}
 	return p.place(mcd.NodeID(number), nic)
+}
+
+// setAddress reads a NIC's MAC, host name, or address of a UDP link.
+func (p *hostfileParser) setAddress(nic *HostNIC, text string) error {
+	what := "MAC"
+	switch mac, err := transport.ParseMAC(text); {
+	case err == nil && (mac.IsMulticast() || mac.IsZero()):
+		return p.fault("%v is no station's address (want a unicast MAC)", mac)
+	case err == nil:
+		nic.MAC = mac
+		text = mac.String()
+	case isUDPAddr(text):
+		nic.Addr, what = text, "address"
+	case validHostName(text):
+		nic.HostName = text
+		return nil
+	default:
+		return p.fault("%q is neither a MAC (want 02:00:00:00:00:01) nor a host name, "+
+			"nor an address (want 10.0.0.1:7401)", text)
+	}
+	if line := p.lineOf[text]; line != 0 {
+		return p.fault("%s %s is on line %d too (want one line for each NIC)", what, text, line)
+	}
+	p.lineOf[text] = p.line
+	return nil
+}
+
+// isUDPAddr reports whether a text is an IP address, or one or a host name with a port.
+func isUDPAddr(text string) bool {
+	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return true
+	}
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at.Port() != 0
+	}
+	host, port, err := net.SplitHostPort(text)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && n != 0 && validHostName(host)
 }
 
 func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
@@ -194,7 +232,7 @@ func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
 	}
 	h := &p.hosts[i]
 	for _, other := range h.NICs {
-		if other.HostName != nic.HostName {
+		if other.HostName != nic.HostName || (other.Addr == "") != (nic.Addr == "") {
 			return p.fault("node %d is %s here and %s on line %d (want one host for each number)",
 				node, nic.about(), other.about(), other.Line)
 		}
@@ -207,7 +245,7 @@ func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {
 	return nil
 }
 
-func (n *HostNIC) about() string { return cmp.Or(n.HostName, n.MAC.String()) }
+func (n *HostNIC) about() string { return cmp.Or(n.HostName, n.Addr, n.MAC.String()) }
 
 // finish checks the file as a whole.
 func (p *hostfileParser) finish() ([]Host, error) {
@@ -271,28 +309,55 @@ func Nodes(hosts []Host) (table []mcd.Node, ok bool) {
 	return table, true
 }
 
-// Self returns the one of hosts that is this machine: its first MAC is an interface's here, or its
-// host name is this machine's. The error lists what was compared.
+// Stations returns where the UDP links of all hosts' nic-th NICs listen, in the order of hosts: for
+// udp.Config. Errors: a host of which only a MAC is known.
+func Stations(hosts []Host, nic int) ([]udp.Station, error) {
+	var all []udp.Station
+	for _, h := range hosts {
+		if nic < 0 || nic >= len(h.NICs) {
+			return nil, fmt.Errorf("node %d has %d NICs, and no number %d", h.Node, len(h.NICs), nic)
+		}
+		addr := cmp.Or(h.NICs[nic].Addr, h.NICs[nic].HostName)
+		if addr == "" {
+			return nil, fmt.Errorf("node %d: a MAC alone does not tell where its UDP link listens "+
+				"(want an IP address, such as 10.0.0.1 or 10.0.0.1:7401)", h.Node)
+		}
+		all = append(all, udp.Station{Addr: addr})
+	}
+	return all, nil
+}
+
+// Self returns the one of hosts that is this machine: its first MAC or IP address is an interface's
+// here, or its host name is this machine's. The error lists what was compared.
 func Self(hosts []Host) (Host, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return Host{}, fmt.Errorf("list the network interfaces: %w", err)
 	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return Host{}, fmt.Errorf("list the IP addresses: %w", err)
+	}
 	hostName, err := os.Hostname()
 	if err != nil {
 		return Host{}, fmt.Errorf("find this machine's host name: %w", err)
 	}
-	return self(hosts, interfaces, hostName)
+	return self(hosts, interfaces, addrs, hostName)
 }
 
-func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, error) {
+func self(hosts []Host, interfaces []net.Interface, addrs []net.Addr, hostName string) (Host, error) {
 	var found []Host
 	for _, h := range hosts {
 		first := h.NICs[0]
-		mine := first.HostName != "" && sameHost(first.HostName, hostName)
+		name, ip := first.host()
+		mine := name != "" && sameHost(name, hostName)
 		for _, i := range interfaces {
 			mac, err := transport.MACFrom(i.HardwareAddr)
 			mine = mine || err == nil && mac == first.MAC
+		}
+		for _, a := range addrs {
+			n, is := a.(*net.IPNet)
+			mine = mine || is && ip.IsValid() && n.IP.Equal(ip.AsSlice())
 		}
 		if mine {
 			found = append(found, h)
@@ -302,7 +367,22 @@ func self(hosts []Host, interfaces []net.Interface, hostName string) (Host, erro
 		return found[0], nil
 	}
 	return Host{}, fmt.Errorf("%d nodes of the host file are this machine, %s with the interfaces %s "+
-		"(want one, or say which by its number)", len(found), hostName, interfaceNames(interfaces))
+		"(want one, or say which by its number)", len(found), hostName, interfaceNames(interfaces, addrs))
+}
+
+// host returns the host name of a NIC, or its IP address.
+func (n *HostNIC) host() (name string, ip netip.Addr) {
+	if n.Addr == "" {
+		return n.HostName, ip
+	}
+	host, _, err := net.SplitHostPort(n.Addr)
+	if err != nil {
+		host = strings.Trim(n.Addr, "[]")
+	}
+	if ip, err = netip.ParseAddr(host); err == nil {
+		return "", ip.Unmap().WithZone("")
+	}
+	return host, ip
 }
 
 // sameHost reports whether two names are of one host. Names know no case, and one may be without
@@ -314,10 +394,13 @@ func sameHost(a, b string) bool {
 		(domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
 }
 
-func interfaceNames(interfaces []net.Interface) string {
+func interfaceNames(interfaces []net.Interface, addrs []net.Addr) string {
 	var names []string
 	for _, i := range interfaces {
 		names = append(names, fmt.Sprintf("%s %v", i.Name, i.HardwareAddr))
+	}
+	for _, a := range addrs {
+		names = append(names, a.String())
 	}
 	return strings.Join(names, ", ")
 }

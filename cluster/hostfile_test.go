@@ -24,7 +24,7 @@ func TestHostfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[{0 [{02:00:00:00:00:01  eth0 4} {02:00:00:00:01:01   5}]} {1 [{00:00:00:00:00:00 node1 eth0 3} {00:00:00:00:00:00 node1 eth1 6}]}]"
+	want := "[{0 [{02:00:00:00:00:01   eth0 4} {02:00:00:00:01:01    5}]} {1 [{00:00:00:00:00:00 node1  eth0 3} {00:00:00:00:00:00 node1  eth1 6}]}]"
 	if got := fmt.Sprint(hosts); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -47,6 +47,10 @@ func TestHostfileFaults(t *testing.T) {
 		{"neither MAC nor name", "0 02:00:00:00:00\n", `hosts:1: "02:00:00:00:00" is neither a MAC`},
 		{"group address", "0 01:00:5e:00:00:01\n", "hosts:1: 01:00:5e:00:00:01 is no station's address"},
 		{"one MAC twice", "0 02:00:00:00:00:01\n1 02:00:00:00:00:01\n", "hosts:2: MAC 02:00:00:00:00:01 is on line 1 too"},
+		{"neither address nor name", "0 10.0.0.1:0\n", `hosts:1: "10.0.0.1:0" is neither a MAC`},
+		{"port out of range", "0 node0:65536\n", `hosts:1: "node0:65536" is neither a MAC`},
+		{"one address twice", "0 10.0.0.1:1\n1 10.0.0.1:1\n", "hosts:2: address 10.0.0.1:1 is on line 1 too"},
+		{"MAC and address", "0 02:00:00:00:00:01\n0 10.0.0.1:1\n", "hosts:2: node 0 is 10.0.0.1:1 here and 02:00:00:00:00:01 on line 1"},
 		{"one number for two hosts", "0 a eth0\n0 b eth0\n", "hosts:2: node 0 is b here and a on line 1"},
 		{"one NIC twice", "0 a eth0\n0 a eth0\n", `hosts:2: node 0 has interface "eth0" on line 1 too`},
 		{"a gap", "0 a\n2 c\n", "hosts:2: node 2, but no node 1"},
@@ -85,11 +89,48 @@ func TestSelf(t *testing.T) {
 		{"two", "02:00:00:00:00:01", "node1", 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, err := self(hosts, nic(c.mac), c.host)
+			h, err := self(hosts, nic(c.mac), nil, c.host)
 			if (err == nil) != c.ok || c.ok && h.Node != c.want {
 				t.Errorf("%v, %v", h, err)
 			}
 		})
+	}
+}
+
+// Where links are UDP's, nodes have addresses: of IP, with a port or without, or a host's name with
+// a port.
+func TestHostfile_Addresses(t *testing.T) {
+	hosts, err := ParseHostfile("hosts", strings.NewReader(
+		"0 10.0.0.1\n1 10.0.0.1:7402 eth0\n2 node2:7401\n3 [fd00::1]:7401\n4 fd00::2\n5 node5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stations, err := Stations(hosts, 0)
+	const want = "[{10.0.0.1 zero} {10.0.0.1:7402 zero} {node2:7401 zero} {[fd00::1]:7401 zero} {fd00::2 zero} {node5 zero}]"
+	if got := strings.ReplaceAll(fmt.Sprint(stations), "00:00:00:00:00:00", "zero"); err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if _, err := Stations(hosts, 1); err == nil || !strings.Contains(err.Error(), "no number 1") {
+		t.Errorf("%v", err)
+	}
+	macs, _ := ParseHostfile("hosts", strings.NewReader("0 10.0.0.1\n1 02:00:00:00:00:01\n"))
+	if _, err := Stations(macs, 0); err == nil || !strings.Contains(err.Error(), "node 1: a MAC alone") {
+		t.Errorf("%v", err)
+	}
+	addrs := func(ip string) []net.Addr {
+		return []net.Addr{&net.IPNet{IP: net.ParseIP(ip), Mask: net.CIDRMask(24, 32)}}
+	}
+	for _, c := range []struct {
+		ip, host string
+		node     mcd.NodeID
+		ok       bool
+	}{
+		{"fd00::1", "elsewhere", 3, true}, {"fd00::2", "elsewhere", 4, true}, {"10.0.0.9", "node2", 2, true},
+		{"10.0.0.1", "elsewhere", 0, false}, {"10.0.0.9", "elsewhere", 0, false},
+	} {
+		if h, err := self(hosts, nil, addrs(c.ip), c.host); (err == nil) != c.ok || c.ok && h.Node != c.node {
+			t.Errorf("%s, %s: %v, %v", c.ip, c.host, h, err)
+		}
 	}
 }
 

@@ -57,9 +57,11 @@ func (p *peer) post(what *request) *workRequest {
 
 // send does a put or push, up to its local completion. With more to come it leaves a frame that
 // is not full unsent. What fits the window needs no work request: it goes into frames at once if
-// none is queued before it. The caller holds d.mu, which is free while it waits.
+// none is queued before it. If one is, there was no room for that: then there is nothing to do but
+// to wait. The caller holds d.mu, which is free while it waits.
 func (p *peer) send(ctx context.Context, what *request, more bool) error {
-	if p.queue.Front() == nil && p.encodeParts(what) == whole {
+	first := p.queue.Front() == nil
+	if first && p.encodeParts(what) == whole {
 		if !more && p.conn.NeedsPump() {
 			p.pump(clock.Now())
 		}
@@ -68,13 +70,8 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 	wr := p.d.newRequest(what)
 	defer p.d.freeRequest(wr)
 	p.queue.PushBack(&wr.node, wr)
-	now := clock.Now()
-	for p.encodeQueued(now) {
-		p.drainReceive()
-		now = clock.Now()
-	}
-	if wr.state == queued || !more {
-		p.pump(now)
+	if first {
+		p.begin(wr, more)
 	}
 	for wr.state == queued {
 		wr.expectLocal()
@@ -84,13 +81,26 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 		switch {
 		case wr.state != queued:
 		case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
-			ctx = context.WithoutCancel(ctx) // a record that has begun has to be completed, or no other could follow
+			ctx = context.Background() // a record that has begun has to be completed, or no other could follow
 		default:
 			p.withdraw(wr)
 			return err
 		}
 	}
 	return wr.err
+}
+
+// begin encodes what there is room for of the first work request of the queue, and of those behind
+// it.
+func (p *peer) begin(wr *workRequest, more bool) {
+	now := clock.Now()
+	for p.encodeQueued(now) {
+		p.drainReceive()
+		now = clock.Now()
+	}
+	if wr.state == queued || !more {
+		p.pump(now)
+	}
 }
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.

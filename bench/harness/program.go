@@ -52,12 +52,22 @@ func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ..
 
 // AwaitReady returns when the program has said that it is ready.
 func (p *Program) AwaitReady() error {
-	line, err := p.out.ReadString('\n')
-	if strings.TrimSpace(line) != "ready" {
+	line, err := p.Line()
+	if err == nil && line != "ready" {
 		_ = p.cmd.Process.Kill() // it may have ended already, and that is what err will tell
-		return fmt.Errorf("%s: said %q, want ready: %w", p.cmd, line, errors.Join(err, p.cmd.Wait()))
+		err = fmt.Errorf("%s: said %q, want ready: %w", p.cmd, line, p.cmd.Wait())
 	}
-	return nil
+	return err
+}
+
+// Line returns the next line that the program prints. Without one it ends the program.
+func (p *Program) Line() (string, error) {
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		_ = p.cmd.Process.Kill() // likewise
+		return "", fmt.Errorf("%s: said %q, and no line: %w", p.cmd, line, errors.Join(err, p.cmd.Wait()))
+	}
+	return strings.TrimSpace(line), nil
 }
 
 // Begin ends the program's input, for which it waits when it is ready.

@@ -8,6 +8,7 @@ import "time"
 type RTT struct {
 	srtt   time.Duration // smoothed round-trip time; 0 before the first sample
 	rttvar time.Duration // its mean deviation
+	least  time.Duration // min_rtt of RFC 9002 §5.2
 }
 
 // Update takes in one sample: the time from a packet's first transmission to its acknowledgement.
@@ -15,9 +16,10 @@ type RTT struct {
 // (Karn's algorithm, RFC 6298 §3).
 func (r *RTT) Update(sample time.Duration) {
 	if r.srtt == 0 {
-		r.srtt, r.rttvar = max(sample, 1), sample/2
+		r.srtt, r.rttvar, r.least = max(sample, 1), sample/2, sample
 		return
 	}
+	r.least = min(r.least, sample)
 	r.rttvar += ((r.srtt - sample).Abs() - r.rttvar) / 4
 	r.srtt = max(r.srtt+(sample-r.srtt)/8, 1)
 }
@@ -27,6 +29,9 @@ func (r *RTT) HasSample() bool { return r.srtt != 0 }
 
 // Smoothed returns srtt, and Variation rttvar.
 func (r *RTT) Smoothed() time.Duration { return r.srtt }
+
+// Min returns the least sample.
+func (r *RTT) Min() time.Duration { return r.least }
 
 // Variation returns rttvar.
 func (r *RTT) Variation() time.Duration { return r.rttvar }

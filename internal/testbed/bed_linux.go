@@ -186,15 +186,27 @@ func (n *Node) Remove(nic int) error { return n.edit(nic, n.nl.LinkDel) }
 // SetLearning says whether the bridge learns where addresses are from what a node's NIC sends.
 // Where it does, a node that sends with another's address gets that one's frames.
 func (b *Bed) SetLearning(node, nic int, learn bool) error {
-	port := fmt.Sprintf("port%d-%d", node, nic)
-	l, err := b.sw.nl.LinkByName(port)
+	l, err := b.port(node, nic)
 	if err == nil {
 		err = b.sw.nl.LinkSetLearning(l, learn)
 	}
 	if err != nil {
-		return fmt.Errorf("learning of %s: %w", port, err)
+		return fmt.Errorf("learning of node %d: %w", node, err)
 	}
 	return nil
+}
+
+// port returns the bridge's port to a node's NIC.
+func (b *Bed) port(node, nic int) (netlink.Link, error) {
+	if b.sw == nil {
+		return nil, errors.New("there is no bridge (want Config.Bridge)")
+	}
+	name := fmt.Sprintf("port%d-%d", node, nic)
+	l, err := b.sw.nl.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return l, nil
 }
 
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.

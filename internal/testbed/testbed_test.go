@@ -222,3 +222,32 @@ func TestBadConfigs(t *testing.T) {
 		}
 	}
 }
+
+// Over a slow line behind a short queue most of a burst is dropped, and counted.
+func TestLineDropsWhatFindsNoRoom(t *testing.T) {
+	b := bed(t, testbed.Config{Bridge: true})
+	if _, err := b.LineCounts(0, 0); err == nil {
+		t.Error("a bed without a line counts what has come to it")
+	}
+	talk(t, b, 1, 0, 0) // they know each other's addresses then
+	const sent, queue, burst = 40, 5, 2
+	if err := b.SetLine(0, 0, testbed.Line{BitsPerSecond: 8000, Queue: queue * 1514}); err != nil { // a frame takes 1.5 s
+		t.Fatal(err)
+	}
+	var out *net.UDPConn
+	err := b.Node(1).Do(func() (err error) {
+		out, err = net.DialUDP("udp", nil, &net.UDPAddr{IP: testbed.IP(0, 0), Port: 7001})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for range sent {
+		_, _ = out.Write(make([]byte, 1472)) // nobody listens there
+	}
+	n, err := b.LineCounts(0, 0)
+	if most := uint64(sent - queue - burst); err != nil || n.Sent == 0 || n.Dropped > most || n.Dropped < most-10 {
+		t.Errorf("%+v, %v; want %d frames dropped", n, err, most)
+	}
+}

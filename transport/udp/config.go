@@ -7,16 +7,26 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/rawlane/rawlane/transport"
 )
 
 // Config of a link. The zero value is right for a station that is alone.
 type Config struct {
-	// MAC is the link's own Ethernet address. Zero means StationMAC of where it listens.
+	// MAC is the link's own Ethernet address. Zero means StationMAC of where it listens; if that is
+	// every address of this host, of the first one that others can reach, or that is in Stations.
 	MAC transport.MAC
 	// Stations are the others. The link's own may be among them.
 	Stations []Station
+	// Seeds are places where other stations listen, one of which is enough: those that are heard
+	// are introduced to each other. A seed is an IP address or host name and port, as in Station,
+	// or SRV records of the DNS: "srv:_rawlane._udp.example.org". Names are looked up again from
+	// time to time; Link.SeedErr says what stands in the way.
+	Seeds []string
+	// Resolver looks names up. nil means net.DefaultResolver.
+	Resolver *net.Resolver
 	// Group is an IP multicast group to which frames for groups and for all are sent, by Interface.
 	// All its members listen on one port. Without one a copy is sent to each station.
 	Group netip.Addr
@@ -37,12 +47,14 @@ type Config struct {
 
 // Station is another link's address.
 type Station struct {
-	Addr string        // IP address or host name, and port: "10.0.0.2:7401", "[fd00::2]:7401", "node2:7401"
+	// Addr is an IP address or host name, and port: "10.0.0.2:7401", "[fd00::2]:7401",
+	// "node2:7401". Without a port it is DefaultPort.
+	Addr string
 	MAC  transport.MAC // zero: StationMAC(Addr)
 }
 
 const (
-	// DefaultPort is where OpenInterface listens.
+	// DefaultPort is the port where none is given.
 	DefaultPort = 27401
 	// DefaultReceiveBuffer holds about 3,000 frames of 1,500 bytes.
 	DefaultReceiveBuffer = 8 << 20
@@ -65,8 +77,11 @@ var (
 )
 
 // StationMAC returns the Ethernet address of a station with that IP address or host name and port:
-// a locally administered one, computed from the text.
+// a locally administered one, computed from the text, with DefaultPort if it has none.
 func StationMAC(addr string) transport.MAC {
+	if full, err := withPort(addr); err == nil {
+		addr = full
+	}
 	sum := sha256.Sum256([]byte(addr))
 	m := transport.MAC(sum[:])
 	m[0] = m[0]&^1 | 2
@@ -81,26 +96,63 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// resolve finds the IP address and port that an address means.
-func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
-	if a, err := netip.ParseAddrPort(addr); err == nil {
-		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+// addrForm says how an address is written.
+const addrForm = "want an IP address or host name, and perhaps a port, such as 10.0.0.1:7401 or [fd00::1]:7401"
+
+// withPort returns an address with its port. IP addresses have one form.
+func withPort(addr string) (string, error) {
+	if at, err := netip.ParseAddrPort(addr); err == nil {
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String(), nil
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(addr, "[]")); err == nil {
+		return netip.AddrPortFrom(ip.Unmap(), DefaultPort).String(), nil
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("address %q: %w (want an IP address or host name, and a port, "+
-			"such as 10.0.0.1:7401)", addr, err)
+		host, port = addr, strconv.Itoa(DefaultPort)
 	}
-	number, err := net.DefaultResolver.LookupPort(ctx, "udp", port)
+	if host == "" || port == "" || strings.ContainsAny(host, ":[]/ ") {
+		return "", fmt.Errorf("not an address (%s)", addrForm)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// resolve finds the IP address and port that an address means, the first of several.
+func resolve(ctx context.Context, r *net.Resolver, addr string) (netip.AddrPort, error) {
+	all, err := resolveAll(ctx, r, addr)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("address %q: %w", addr, err)
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return all[0], nil
+}
+
+// resolveAll finds the IP addresses and port that an address means: one at least.
+func resolveAll(ctx context.Context, r *net.Resolver, addr string) ([]netip.AddrPort, error) {
+	addr, err := withPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if a, err := netip.ParseAddrPort(addr); err == nil {
+		return []netip.AddrPort{a}, nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	number, err := r.LookupPort(ctx, "udp", port)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := r.LookupNetIP(ctx, "ip", host)
 	if err == nil && len(ips) == 0 {
 		err = errors.New("no address")
 	}
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("address %q: %w", addr, err)
+		return nil, err
 	}
-	return netip.AddrPortFrom(ips[0].Unmap(), uint16(number)), nil
+	var all []netip.AddrPort
+	for _, ip := range ips {
+		all = append(all, netip.AddrPortFrom(ip.Unmap(), uint16(number)))
+	}
+	return all, nil
 }

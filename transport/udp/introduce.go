@@ -74,7 +74,7 @@ func (l *Link) introduced(f *transport.Frame) {
 			return
 		}
 		b = rest
-		if reachable := at.Addr().Is4() == l.local.Addr().Is4(); reachable && mac != l.mac && !mac.IsMulticast() {
+		if l.reaches(at) && mac != l.mac && !mac.IsMulticast() {
 			l.learn(mac, at)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +26,7 @@ type Link struct {
 	local     netip.AddrPort
 	socket    *socket
 	stations  stations
+	seeker    seeker
 	joined    joins.Set
 
 	txMu sync.Mutex // guards out, and the Tx counters' writing
@@ -62,17 +65,20 @@ func Open(listen string, cfg Config) (*Link, error) {
 }
 
 // OpenInterface listens on an interface's first address, and finds the other stations on its
-// network by IP multicast: nothing needs to be known of them. It sets Config.Group and Interface,
-// and else is Open. Errors, besides: transport.ErrNoInterface, if there is none with an IP address.
+// network by IP multicast, unless there are Seeds: nothing needs to be known of them. It sets
+// Config.Interface and Group, and else is Open. Errors, besides: transport.ErrNoInterface, if there
+// is none with an IP address.
 func OpenInterface(name string, cfg Config) (*Link, error) {
 	for ifi := range interfaces() {
 		if ifi.Name != name || len(ifi.addrs) == 0 {
 			continue
 		}
 		at := ifi.addrs[0]
-		cfg.Interface, cfg.Group = name, groupIPv4
-		if at.Is6() {
-			cfg.Group = groupIPv6
+		if len(cfg.Seeds) == 0 {
+			cfg.Interface, cfg.Group = name, groupIPv4
+			if at.Is6() {
+				cfg.Group = groupIPv6
+			}
 		}
 		return Open(netip.AddrPortFrom(at, DefaultPort).String(), cfg)
 	}
@@ -80,27 +86,31 @@ func OpenInterface(name string, cfg Config) (*Link, error) {
 }
 
 func open(listen string, cfg Config) (_ *Link, err error) {
-	if cfg.ReceiveBuffer < 0 {
+	switch {
+	case cfg.ReceiveBuffer < 0:
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", cfg.ReceiveBuffer)
+	case cfg.MAC.IsMulticast():
+		return nil, fmt.Errorf("Config.MAC %v: a group's address", cfg.MAC)
+	case cfg.Group.IsValid() && len(cfg.Seeds) > 0:
+		return nil, errors.New("Config.Seeds: frames for all go to Config.Group (set one of the two)")
 	}
-	at, err := resolve(context.Background(), listen)
+	resolver := cmp.Or(cfg.Resolver, net.DefaultResolver)
+	at, err := resolve(context.Background(), resolver, listen)
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{mac: cmp.Or(cfg.MAC, StationMAC(listen)), etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
-	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
-	if l.mac.IsMulticast() {
-		return nil, fmt.Errorf("Config.MAC %v: a group's address", l.mac)
-	}
-	if at.Port() == 0 && cfg.MAC.IsZero() {
+	if at.Port() == 0 && cfg.MAC.IsZero() && len(cfg.Seeds) == 0 {
 		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
 	}
+	l := &Link{etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
+	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
+			l.seeker.end()
 			_ = l.socket.close() // the first error is the one to report
 		}
 	}()
@@ -109,29 +119,62 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, err
 	}
 	l.local = netip.AddrPortFrom(at.Addr(), port)
+	if l.mac = cfg.MAC; l.mac.IsZero() {
+		if l.mac, err = l.ownMAC(listen, at, cfg.Stations); err != nil {
+			return nil, err
+		}
+	}
 	for _, s := range cfg.Stations {
-		if err := l.AddStation(s); err != nil {
+		if err := l.addStation(s, resolver); err != nil {
 			return nil, err
 		}
 	}
 	if l.group = cfg.Group.IsValid(); l.group {
 		l.out.group = l.socket.address(netip.AddrPortFrom(cfg.Group, port))
 	}
+	if err := l.seek(cfg.Seeds, cfg.Resolver); err != nil {
+		return nil, err
+	}
 	return l, l.setMTU(cfg.MTU)
+}
+
+// ownMAC computes the link's Ethernet address from where it listens, which was resolved to at. Of
+// all addresses of this host it is the one among the stations, or the first that is not loopback's.
+func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station) (transport.MAC, error) {
+	if at.Addr().IsUnspecified() {
+		own := ownAddresses(at.Addr())
+		for _, s := range stations {
+			a, err := netip.ParseAddrPort(s.Addr)
+			if err == nil && a.Port() == l.local.Port() && slices.Contains(own, a.Addr()) {
+				return cmp.Or(s.MAC, StationMAC(s.Addr)), nil
+			}
+		}
+		if len(own) == 0 {
+			return transport.MAC{}, errors.New("no interface is up that has an IP address of that family " +
+				"(set Config.MAC, or listen on an address)")
+		}
+		return StationMAC(netip.AddrPortFrom(own[0], l.local.Port()).String()), nil
+	}
+	if at.Port() == 0 {
+		return StationMAC(l.local.String()), nil
+	}
+	return StationMAC(listen), nil
 }
 
 // AddStation makes another link known. Errors: a name that leads nowhere; an address of another
 // family; an Ethernet address that is known already.
-func (l *Link) AddStation(s Station) error {
+func (l *Link) AddStation(s Station) error { return l.addStation(s, l.seeker.resolver) }
+
+func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
 	if mac == l.mac {
 		return nil
 	}
-	at, err := resolve(context.Background(), s.Addr)
+	at, err := resolve(context.Background(), resolver, s.Addr)
 	if err != nil {
 		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}
-	if at.Addr().Is4() != l.local.Addr().Is4() {
+	if !l.reaches(at) {
 		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
 			l.Name(), at)
 	}
@@ -143,10 +186,6 @@ func (l *Link) AddStation(s Station) error {
 
 // setMTU takes the wanted MTU, or finds the one that the paths to all stations have.
 func (l *Link) setMTU(want int) error {
-	overhead := overheadIPv4
-	if !l.local.Addr().Is4() {
-		overhead = overheadIPv6
-	}
 	most := maxFrame - transport.MaxHeaderLen
 	if want != 0 {
 		if l.mtu = want; want < 0 || want > most {
@@ -155,10 +194,14 @@ func (l *Link) setMTU(want int) error {
 		return nil
 	}
 	path := interfaceMTU(l.local.Addr())
-	for _, s := range l.stations.load().known {
+	table := l.stations.load()
+	for _, s := range table.known {
 		path = min(path, routeMTU(s.at))
 	}
-	l.mtu = min(max(path-overhead, MinMTU), MaxMTU)
+	for _, s := range table.seeds {
+		path = min(path, routeMTU(s.at))
+	}
+	l.mtu = LinkMTU(path, l.local.Addr())
 	return nil
 }
 
@@ -209,7 +252,8 @@ func (l *Link) Counters() transport.Counters {
 	return transport.Counters{
 		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(),
 		TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
-		RxFrames: l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
+		TxFragmented: l.socket.fragmented.Load(),
+		RxFrames:     l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
 		RxDropped: l.socket.drops(),
 	}
 }
@@ -230,6 +274,7 @@ func (l *Link) Wait(ctx context.Context) error {
 func (l *Link) Close() error {
 	l.close.Do(func() {
 		l.closed.Store(true)
+		l.seeker.end()
 		l.txMu.Lock()
 		defer l.txMu.Unlock()
 		l.closeErr = l.socket.close()

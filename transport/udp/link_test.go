@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,7 +173,8 @@ func TestOpen_Faults(t *testing.T) {
 		want   string
 		is     error
 	}{
-		"no port":                {"127.0.0.1", udp.Config{}, "such as 10.0.0.1:7401", nil},
+		"no address":             {":7401", udp.Config{}, "such as 10.0.0.1:7401", nil},
+		"two ports":              {"127.0.0.1:7401:7402", udp.Config{}, "such as 10.0.0.1:7401", nil},
 		"in use":                 {taken.Addr().String(), udp.Config{}, "address already in use", syscall.EADDRINUSE},
 		"free port, no MAC":      {"127.0.0.1:0", udp.Config{}, "set Config.MAC", nil},
 		"a group's MAC":          {"127.0.0.1:0", udp.Config{MAC: transport.Broadcast}, "a group's address", nil},
@@ -182,7 +184,13 @@ func TestOpen_Faults(t *testing.T) {
 		"no such service":        {"127.0.0.1:no-such-service", udp.Config{}, "no-such-service", nil},
 		"station of a family":    {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "[::1]:9"}}}, "same family", nil},
 		"station twice":          {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9"}, {Addr: "127.0.0.1:9"}}}, "known already", nil},
-		"station without a port": {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1"}}}, "such as 10.0.0.1:7401", nil},
+		"station nowhere":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:"}}}, "such as 10.0.0.1:7401", nil},
+		"seed nowhere":           {"127.0.0.1:0", udp.Config{Seeds: []string{"a b"}}, "SRV records such as", nil},
+		"seed of a family":       {"127.0.0.1:0", udp.Config{Seeds: []string{"[::1]:9"}}, "same family", nil},
+		"service without a name": {"127.0.0.1:0", udp.Config{Seeds: []string{"srv:"}}, "no name of SRV records", nil},
+		"service with a port":    {"127.0.0.1:0", udp.Config{Seeds: []string{"srv:a:53"}}, "no name of SRV records", nil},
+		"seeds and a group": {"127.0.0.1:0", udp.Config{Seeds: []string{"127.0.0.1:9"}, Group: netip.MustParseAddr("239.1.1.1")},
+			"set one of the two", nil},
 	} {
 		l, err := udp.Open(c.listen, c.cfg)
 		if err == nil {

@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/netip"
 )
@@ -23,6 +25,43 @@ func interfaceMTU(at netip.Addr) int {
 		return ethernetMTU
 	}
 	return mtu
+}
+
+// ownAddresses lists the addresses of this host that others can reach, of the family of all.
+func ownAddresses(all netip.Addr) (own []netip.Addr) {
+	for ifi := range interfaces() {
+		for _, a := range ifi.addrs {
+			if a.Is4() == all.Is4() && !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+				own = append(own, a)
+			}
+		}
+	}
+	return own
+}
+
+// PathMTU finds out how long an IP packet may be on the way to where a link listens. It sends up to
+// five packets of the length that the system takes for right, and awaits what routers say to it.
+// Errors: what leads nowhere; transport.ErrNotSupported, on other systems than Linux.
+func PathMTU(ctx context.Context, addr string) (mtu int, err error) {
+	to, err := resolve(ctx, net.DefaultResolver, addr)
+	if err == nil {
+		mtu, err = probePath(ctx, to, StationMAC(addr))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("path to %s: %w", addr, err)
+	}
+	return mtu, nil
+}
+
+// LinkMTU returns the MTU that a link has of itself where the packets to a station may have that
+// length.
+func LinkMTU(packet int, station netip.Addr) int {
+	if station.Is4() {
+		packet -= overheadIPv4
+	} else {
+		packet -= overheadIPv6
+	}
+	return min(max(packet, MinMTU), MaxMTU)
 }
 
 // ethernetMTU stands for what is not known of an interface.

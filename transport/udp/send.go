@@ -132,6 +132,9 @@ func (l *Link) address(i int, f *transport.Frame) {
 			o.datagrams = append(o.datagrams, datagram{b, &s.address, i})
 		}
 	}
+	for k := range table.seeds {
+		o.datagrams = append(o.datagrams, datagram{b, &table.seeds[k].address, i})
+	}
 }
 
 // encode returns a frame's bytes: in place if there is headroom for its header, else a copy.

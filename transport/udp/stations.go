@@ -37,13 +37,21 @@ type station struct {
 type stations struct {
 	mu        sync.Mutex // serialises changes
 	tentative []transport.MAC
+	seeds     []seedAddress
 	table     atomic.Pointer[stationTable]
 }
 
 type stationTable struct {
 	byMAC map[transport.MAC]*station
-	known []*station // by MAC, so that copies leave in one order
-	other []*station // the tentative ones
+	known []*station    // by MAC, so that copies leave in one order
+	other []*station    // the tentative ones
+	seeds []seedAddress // those where no known station is
+}
+
+// seedAddress is where a station listens that is to be heard.
+type seedAddress struct {
+	at      netip.AddrPort
+	address address
 }
 
 var noStations stationTable
@@ -96,13 +104,28 @@ func (s *stations) move(n *station) {
 	s.store(byMAC)
 }
 
+// setSeeds replaces the seeds.
+func (s *stations) setSeeds(all []seedAddress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seeds = all
+	s.store(s.load().byMAC)
+}
+
 func (s *stations) store(byMAC map[transport.MAC]*station) {
 	t := &stationTable{byMAC: byMAC}
+	there := make(map[netip.AddrPort]bool)
 	for _, mac := range slices.SortedFunc(maps.Keys(byMAC), transport.MAC.Compare) {
 		if n := byMAC[mac]; n.tentative {
 			t.other = append(t.other, n)
 		} else {
 			t.known = append(t.known, n)
+			there[n.at] = true
+		}
+	}
+	for _, seed := range s.seeds {
+		if !there[seed.at] {
+			t.seeds = append(t.seeds, seed)
 		}
 	}
 	s.table.Store(t)

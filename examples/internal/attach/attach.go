@@ -15,7 +15,10 @@ import (
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 // Just is Main of an example that is for n nodes, no more and no fewer.
@@ -33,6 +36,9 @@ const (
 	envInterfaces = "RAWLANE_INTERFACES"
 	envHostfile   = "RAWLANE_HOSTFILE"
 	envKeyFile    = "RAWLANE_KEY_FILE"
+	envLink       = "RAWLANE_LINK"
+	envListen     = "RAWLANE_LISTEN"
+	envSeeds      = "RAWLANE_SEEDS"
 )
 
 // keyFile returns the cluster's key file: the one that the environment names, else the one of the
@@ -75,8 +81,7 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, nil, fmt.Errorf("%s, %s: %w", envNode, envNodes, err)
 	}
-	ifname, _, _ := strings.Cut(os.Getenv(envInterfaces), ",")
-	link, err := ring.Open(ifname, ring.Config{})
+	link, err := openLink()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,6 +94,30 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 		return nil, nil, errors.Join(err, e.Close())
 	}
 	return []*mcd.Endpoint{e}, func() error { return errors.Join(m.Close(), e.Close()) }, nil
+}
+
+// openLink opens the link that the environment asks for; where it does not say, a ring, or a UDP
+// link if raw sockets are refused.
+func openLink() (transport.Link, error) {
+	ifname, _, _ := strings.Cut(os.Getenv(envInterfaces), ",")
+	listen, kind := os.Getenv(envListen), os.Getenv(envLink)
+	switch {
+	case kind == "udp" && listen != "":
+		return udp.Open(listen, udp.Config{Seeds: strings.Split(os.Getenv(envSeeds), ",")})
+	case kind == "udp":
+		return udp.OpenInterface(ifname, udp.Config{})
+	case kind == "packet":
+		return packet.Open(ifname, packet.Config{})
+	}
+	link, err := ring.Open(ifname, ring.Config{})
+	if err == nil {
+		return link, nil
+	}
+	if kind == "" && (errors.Is(err, transport.ErrPermission) || errors.Is(err, transport.ErrNotSupported)) {
+		log.Printf("no raw sockets here: a udp link instead (%v)", err)
+		return udp.OpenInterface(ifname, udp.Config{})
+	}
+	return nil, err
 }
 
 // Each runs f for every node at once, and returns when all have returned.

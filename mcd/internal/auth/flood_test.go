@@ -30,20 +30,23 @@ func (r *replayer) replay(now monotime.Time, n int) (out []wireFrame) {
 }
 
 // challengesOf returns challenges to all, as nodes that open send them, of so many incarnations that
-// are gone. They had 50 addresses.
-func challengesOf(t *testing.T, w *network, n int) (recorded []wireFrame) {
+// are gone, and of the addresses that these had.
+func challengesOf(t *testing.T, w *network, n, addresses int) (recorded []wireFrame) {
 	for i := range n {
-		gone := newNode(t, fmt.Sprint("gone ", i), byte(1+i%50), false, secret(1))
+		gone := newNode(t, fmt.Sprint("gone ", i), 0, false, secret(1))
+		gone.mac[4], gone.mac[5] = byte(i%addresses/50), byte(1+i%addresses%50)
 		recorded = append(recorded, gone.v.seal(w, gone, transport.Broadcast)...)
 	}
 	return recorded
 }
 
-// Challenges that were recorded of up to 2,000 incarnations come at more than ten times the rate at
-// which strangers are answered. A node that opens meanwhile, at an address of which some of them are
-// or at another one, hears its peer, though it sends nothing itself.
+// Challenges that were recorded of up to 2,000 incarnations, of few addresses or of more than can be
+// asked at once, come at more than ten times the rate at which strangers are answered. A node that
+// opens meanwhile, at an address of which some of them are or at another one, hears its peer, though
+// it sends nothing itself.
 func TestVerifier_ReplayedChallengesStarveNobody(t *testing.T) {
-	all, ends := []int{1, 40, 2000}, 3500 // ms
+	type recorded struct{ incarnations, addresses int }
+	all, ends := []recorded{{1, 1}, {40, 40}, {2000, 50}, {2000, 2000}}, 3500 // ms
 	if testing.Short() {
 		all, ends = all[1:2], 1000
 	}
@@ -52,7 +55,7 @@ func TestVerifier_ReplayedChallengesStarveNobody(t *testing.T) {
 			const begins = 500 // ms: the burst is used up by then
 			b := newNode(t, "b", 200, false, secret(1))
 			w := newNetwork(b)
-			r := &replayer{to: b, frames: challengesOf(t, w, recordings), quick: 5}
+			r := &replayer{to: b, frames: challengesOf(t, w, recordings.incarnations, recordings.addresses), quick: 5}
 			w.replayer = r
 			var a *node
 			sent := 0
@@ -70,10 +73,10 @@ func TestVerifier_ReplayedChallengesStarveNobody(t *testing.T) {
 				w.pass(time.Millisecond)
 			}
 			if got := len(a.delivered); got < sent/2 {
-				t.Errorf("%d recordings, address %d: got %d of %d messages", recordings, address, got, sent)
+				t.Errorf("%+v, address %d: got %d of %d messages", recordings, address, got, sent)
 			}
 			if most := 2 * (ends*budgetRate/1000 + askBurst); r.answers > most {
-				t.Errorf("%d recordings: %d answers, want %d at most", recordings, r.answers, most)
+				t.Errorf("%+v: %d answers, want %d at most", recordings, r.answers, most)
 			}
 		}
 	}

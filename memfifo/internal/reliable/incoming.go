@@ -4,52 +4,43 @@ import "github.com/rawlane/rawlane/internal/monotime"
 
 // Handle takes a received frame: its header and the records behind it.
 func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
-	if c.continues(h, len(records)) {
-		return Deliver
-	}
-	return c.handle(now, h, records)
-}
-
-// continues handles a frame that does no more than continue its lane: the next one, with nothing
-// behind it, and with an acknowledgement that is known. Most frames of a stream are such. It
-// reports whether the frame is one; if not, nothing has changed.
-func (c *Conn) continues(h *Header, records int) bool {
-	to, from := &c.lanes[h.Lane].receiver, &c.lanes[h.AckLane].sender
-	if h.Kind != Data || !c.isCurrent(h) || !to.isNext(h.Sequence) || !from.isOldAck(h) || records > c.MaxRecord() {
-		return false
-	}
-	c.silence.reset()
-	to.onData(h)
-	c.needsPump = c.needsPump || to.ackDue(c.ackPolicy)
-	return true
-}
-
-func (c *Conn) handle(now monotime.Time, h *Header, records []byte) Event {
-	c.needsPump = true
 	if len(records) > c.MaxRecord() {
 		c.cfg.Counters.TooLong++
 		return Nothing
 	}
 	switch h.Kind {
 	case Hello:
+		c.needsPump = true
 		c.onHello(h)
 		return Nothing
 	case HelloAck:
+		c.needsPump = true
 		return c.onHelloAck(now, h)
 	case Bye:
+		c.needsPump = true
 		return c.onBye(h)
 	}
 	if !c.isCurrent(h) {
+		c.needsPump = true
 		c.onStale(now)
 		return Nothing
 	}
 	c.silence.reset()
-	c.lanes[h.AckLane].onAck(h, now, &c.rtt, c.cfg.Free)
-	switch {
-	case h.Kind == Data && c.lanes[h.Lane].arrive(h, records, now, &c.cfg):
+	if from := &c.lanes[h.AckLane].sender; h.Kind == Ack || !from.isOldAck(h) {
+		c.needsPump = true
+		from.onAck(h, now, &c.rtt, c.cfg.Free)
+	}
+	to := &c.lanes[h.Lane].receiver
+	if h.Kind == Ack {
+		if h.AckNow {
+			to.onProbe(h)
+		}
+		return Nothing
+	}
+	deliver := to.arrive(h, records, now, &c.cfg)
+	c.needsPump = c.needsPump || to.unacked == 1 || to.ackDue(c.ackPolicy) // the first one sets a deadline
+	if deliver {
 		return Deliver
-	case h.Kind == Ack && h.AckNow:
-		c.lanes[h.Lane].onProbe(h)
 	}
 	return Nothing
 }

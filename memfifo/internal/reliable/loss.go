@@ -16,18 +16,6 @@ func baseRTO(rtt *congestion.RTT) time.Duration {
 	return min(max(minRTO, rtt.RTO(0, ackDelay)), maxRTO)
 }
 
-// retransmitInterval is how long a frame that was sent so often counts as in flight whatever is
-// SACKed behind it: the acknowledgements may be older than its last transmission. It doubles, as
-// the estimate may be wrong and gets no sample while all frames are retransmitted. RACK has the
-// like in RFC 8985 §6.2.
-func retransmitInterval(rtt *congestion.RTT, sends int) time.Duration {
-	interval := rtt.Smoothed() + rtt.Variation()
-	if !rtt.HasSample() {
-		interval = initialRTO
-	}
-	return min(interval<<min(max(sends-2, 0), maxBackoff), maxRTO)
-}
-
 // isOldAck reports whether an acknowledgement, of data, says nothing new.
 func (s *sender) isOldAck(h *Header) bool { return h.Ack == s.una && creditLimit(h) == s.creditLimit }
 
@@ -46,19 +34,18 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	flight, acked := s.inFlight+s.lost, 0
 	for ; s.una != h.Ack; s.una++ {
 		p := s.packet(s.una)
-		s.onFrameAcked(p, now, rtt)
+		s.onFrameAcked(s.una, p, now, rtt)
 		free(p.buf)
 		p.buf, p.state = nil, packetUnsent
 		acked++
 	}
 	highest, sacked := s.onSACK(&h.SACK, now, rtt)
 	if acked+sacked > 0 {
-		s.backoff, s.probe, s.probes, s.activeAt = 0, false, 0, now
+		s.probe, s.probes, s.activeAt = false, 0, now
+		s.progressed = true
+		s.endBackoff()
 		s.stall.reset()
 		s.rtoDeadline = now.Add(s.rto(rtt))
-	}
-	if s.una == s.nxt {
-		s.reorderAt = monotime.Time{} // what was overtaken has come
 	}
 	if s.reno.Phase() != congestion.Open && !before(s.una, s.recoveryPoint) {
 		s.reno.OnRecovered()
@@ -66,7 +53,9 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 	if s.lost == 0 {
 		s.reno.ConfirmRTO() // all was retransmitted: no acknowledgement can show that it was in vain
 	}
-	s.detectLoss(highest, now, rtt, flight)
+	if highest != s.una || s.reno.Phase() != congestion.Open || !s.reorderAt.IsZero() {
+		s.detectLoss(highest, now, rtt, flight) // else frames are acknowledged in the order in which they were sent
+	}
 	s.onProbeAnswer(h, now, rtt, flight)
 	if acked > 0 && s.validate(now, flight) {
 		s.reno.OnAck(acked)
@@ -97,7 +86,7 @@ func (s *sender) onSACK(sack *SACK, now monotime.Time, rtt *congestion.RTT) (hig
 			}
 			highest = q
 			if p := s.packet(q); p.state != packetSACKed {
-				s.onFrameAcked(p, now, rtt)
+				s.onFrameAcked(q, p, now, rtt)
 				p.state = packetSACKed
 				sacked++
 			}
@@ -107,19 +96,37 @@ func (s *sender) onSACK(sack *SACK, now monotime.Time, rtt *congestion.RTT) (hig
 }
 
 // onFrameAcked takes a frame out of those in flight or lost.
-func (s *sender) onFrameAcked(p *sentPacket, now monotime.Time, rtt *congestion.RTT) {
+func (s *sender) onFrameAcked(sequence uint32, p *sentPacket, now monotime.Time, rtt *congestion.RTT) {
 	switch p.state {
 	case packetInFlight:
 		s.inFlight--
+		trip := now.Sub(p.sentAt)
 		if p.sends == 1 {
-			rtt.Update(now.Sub(p.sentAt))
+			s.sample(trip, rtt)
 		}
+		s.onDelivered(sequence, p, trip, rtt)
 	case packetLost:
 		s.lost--
 		if p.rtoOnly {
 			p.rtoOnly = false
 			s.undoSpuriousRTO()
 		}
+	}
+}
+
+// sample takes in a sample of the round-trip time. Without one since the last RTO its backoff
+// stays, whatever is acknowledged: where each frame was sent twice, nothing tells how long the path
+// is. Source: Karn's algorithm, RFC 6298 §3 and §5.7.
+func (s *sender) sample(d time.Duration, rtt *congestion.RTT) {
+	rtt.Update(d)
+	s.sampled = true
+	s.endBackoff()
+}
+
+// endBackoff ends it if something was acknowledged since the RTO, and there is a sample.
+func (s *sender) endBackoff() {
+	if s.sampled && s.progressed {
+		s.backoff = 0
 	}
 }
 
@@ -137,30 +144,58 @@ func (s *sender) undoSpuriousRTO() {
 		}
 	}
 	s.reno.UndoRTO()
-	s.probedAt = monotime.Time{} // its answer may come before these frames are read
+	s.probed = probeLog{} // answers may come before these frames are read
 }
 
-// detectLoss finds frames that DupThresh others have overtaken. Retransmitted ones have to be
-// older than their retransmitInterval, too. Frames that fewer have overtaken get some time more, at
-// the tail. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1.1.
+// detectLoss finds frames that DupThresh others have overtaken; and those, retransmitted ones too,
+// that one has overtaken and that have not come within a reordering window. Where it is not over
+// yet, it is looked at again then. Source: RFC 6675 §4 (IsLost), RFC 9002 §6.1, RFC 8985 §6.2.
 func (s *sender) detectLoss(highest uint32, now monotime.Time, rtt *congestion.RTT, flight int) {
 	found := false
-	for q := s.una; before(q, highest); q++ {
-		if before(highest, q+congestion.DupThresh) {
-			s.awaitReordered(q, now, rtt)
-		} else if p := s.packet(q); p.state == packetInFlight && p.isOld(now, rtt) {
-			s.setLost(p)
+	late := s.newest.trip + reorderingWindow(rtt)
+	s.reorderAt = monotime.Time{}
+	for q := s.una; before(q, s.nxt); q++ {
+		p := s.packet(q)
+		if p.state != packetInFlight || !s.overtaken(q, p) {
+			continue
+		}
+		due := p.sentAt.Add(late)
+		switch {
+		case p.sends == 1 && !before(highest, q+congestion.DupThresh), !now.Before(due):
+			s.lose(p)
 			found = true
+		case s.reorderAt.IsZero() || due.Before(s.reorderAt):
+			s.reorderAt = due
 		}
 	}
 	if found {
-		s.onLoss(flight)
+		s.onLoss(flight, now)
 	}
 }
 
-// isOld reports whether an acknowledgement of a frame's last transmission would be here.
-func (p *sentPacket) isOld(now monotime.Time, rtt *congestion.RTT) bool {
-	return p.sends == 1 || now.Sub(p.sentAt) >= retransmitInterval(rtt, p.sends)
+// newest is of the frames that were acknowledged the one that was sent last. Source: RFC 8985 §5.2.
+type newest struct {
+	sentAt   monotime.Time // RACK.xmit_ts
+	sequence uint32        // RACK.end_seq
+	trip     time.Duration // RACK.rtt
+}
+
+// onDelivered takes in a frame that was acknowledged. If that is sooner than any round trip, it is
+// for an earlier transmission of it.
+func (s *sender) onDelivered(sequence uint32, p *sentPacket, trip time.Duration, rtt *congestion.RTT) {
+	if (p.sends == 1 || trip >= rtt.Min()) && !p.sentAt.Before(s.newest.sentAt) {
+		s.newest = newest{p.sentAt, sequence, trip}
+	}
+}
+
+// overtaken reports whether a frame that was sent later was acknowledged.
+func (s *sender) overtaken(sequence uint32, p *sentPacket) bool {
+	return p.sentAt.Before(s.newest.sentAt) || p.sentAt == s.newest.sentAt && before(sequence, s.newest.sequence)
+}
+
+// reorderingWindow is by how much paths reorder frames. Source: RFC 8985 §6.2 (RACK.reo_wnd).
+func reorderingWindow(rtt *congestion.RTT) time.Duration {
+	return max(rtt.Smoothed()/4, timerGranularity)
 }
 
 // setLost takes a frame out of those in flight.
@@ -170,10 +205,19 @@ func (s *sender) setLost(p *sentPacket) {
 	s.lost++
 }
 
+// lose takes a frame out that is lost for sure. If it was sent since the recovery began, it tells
+// of another congestion. Source: RFC 5681 §4.3, RFC 9002 §7.3.2.
+func (s *sender) lose(p *sentPacket) {
+	if !p.sentAt.Before(s.recoverySince) {
+		s.reno.OnRecovered()
+	}
+	s.setLost(p)
+}
+
 // onLoss responds to a congestion that has lost frames; flight is what was in flight before.
-func (s *sender) onLoss(flight int) {
+func (s *sender) onLoss(flight int, now monotime.Time) {
 	if s.reno.OnLoss(flight) {
-		s.recoveryPoint = s.nxt
+		s.recoveryPoint, s.recoverySince = s.nxt, now
 	}
 }
 
@@ -182,6 +226,7 @@ func (s *sender) onLoss(flight int) {
 func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.Duration) (stalled bool) {
 	due := s.rtoDeadline
 	s.backoff++
+	s.sampled, s.progressed = false, false
 	s.probes, s.reorderAt = 0, monotime.Time{}
 	s.rtoDeadline = now.Add(s.rto(rtt))
 	s.queueProbe()
@@ -198,6 +243,6 @@ func (s *sender) onRTO(now monotime.Time, rtt *congestion.RTT, peerTimeout time.
 		return false
 	}
 	s.reno.OnRTO(s.reno.Window())
-	s.recoveryPoint = s.nxt
+	s.recoveryPoint, s.recoverySince = s.nxt, now
 	return s.stall.expired(now, due, peerTimeout)
 }

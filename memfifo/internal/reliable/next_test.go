@@ -146,11 +146,11 @@ func TestSilence_HelloOfWhom(t *testing.T) {
 func TestRefused_Batch(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	for range 10 {
+	for range 5 {
 		b.write(p.now, Replies, 100)
 	}
 	p.send(1)
-	p.inTransit[0] = p.inTransit[0][:9]
+	p.inTransit[0] = p.inTransit[0][:4]
 	p.deliver(0) // replies are to be acknowledged
 	for range 5 {
 		a.write(p.now, Requests, 100)

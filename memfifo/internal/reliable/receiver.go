@@ -18,12 +18,6 @@ type receiver struct {
 
 func (r *receiver) init(sequence uint32) { r.nxt = sequence }
 
-// isNext reports whether a frame is the next one, with nothing behind it, and not the first to
-// acknowledge.
-func (r *receiver) isNext(sequence uint32) bool {
-	return sequence == r.nxt && r.count == 0 && r.unacked > 0
-}
-
 // onData notes that a frame is to be acknowledged.
 func (r *receiver) onData(h *Header) {
 	r.unacked++

@@ -26,8 +26,12 @@ type sender struct {
 
 	reno          congestion.NewReno
 	recoveryPoint uint32        // recovery ends when all before it is acknowledged; RFC 6582 §3.2 (recover)
+	newest        newest        // delivery
+	recoverySince monotime.Time // when it began; valid in recovery
 	rtoDeadline   monotime.Time // of the retransmission timer; valid if awaitsAck
 	backoff       uint          // RTOs since the last progress; RFC 6298 §5.5
+	sampled       bool          // there is a sample of the round-trip time since the last RTO
+	progressed    bool          // something was acknowledged since then
 	stall         retries       // RTOs of data since the last progress
 	validatedAt   monotime.Time // when the congestion window was in use last; RFC 7661 §4.2
 	tail

@@ -134,6 +134,8 @@ func TestSpuriousRTO_AfterALoss(t *testing.T) {
 	p.deliver(1)
 	p.send(1)
 	p.deliver(0)
+	p.untilDue() // the first one has had time to come after all
+	p.inTransit[1] = nil
 	was := s.reno
 	if was.UndoRTO(); was != s.reno {
 		t.Fatal("no loss is known")

@@ -20,15 +20,16 @@ import (
 // retransmits the last segment in place of a probe, as TCP has nothing else that is acknowledged at
 // once.
 //
-// Where the last frames overtake one, but fewer than DupThresh, it is retransmitted early, after
-// the time by which paths reorder frames: RFC 5827 with the delay of RFC 8985 §6.2 (reo_wnd).
+// Where frames overtake one, but fewer than DupThresh, it is retransmitted early, after the time by
+// which paths reorder frames (RFC 8985 §6.2). RFC 5827 does so at once, and therefore only where
+// no new data can follow that would overtake it, too. The time does without that condition.
 type tail struct {
 	probe     bool          // to be sent: requests an acknowledgement and the credit; RFC 9002 §6.2.4
 	probeID   uint32        // of the last probe
-	probedAt  monotime.Time // when it was sent; zero: it was answered
+	probed    probeLog      // when probes were sent that may be answered
 	probes    uint          // tail-loss probes since the last progress
 	activeAt  monotime.Time // when a frame was sent, or one was acknowledged
-	reorderAt monotime.Time // when a frame that was overtaken is retransmitted early; zero: none
+	reorderAt monotime.Time // when a frame that was overtaken counts as lost; zero: none
 }
 
 // tailDeadline is when to call onTail, while frames are in flight and the RTO is further away.
@@ -54,54 +55,60 @@ func (s *sender) onTail(now monotime.Time, rtt *congestion.RTT) {
 		s.probes++
 		return
 	}
-	s.reorderAt = monotime.Time{}
-	highest := s.nxt
-	for highest != s.una && s.packet(highest-1).state != packetSACKed {
-		highest--
-	}
-	flight := s.inFlight
-	for q := s.una; before(q, highest); q++ {
-		if p := s.packet(q); p.state == packetInFlight && p.isOld(now, rtt) {
-			s.setLost(p)
-		}
-	}
-	if s.inFlight < flight {
-		s.onLoss(flight)
-	}
+	s.detectLoss(s.una, now, rtt, s.inFlight)
 }
 
-// awaitReordered gives a frame that was overtaken a quarter of a round trip to come after all, if
-// too few are outstanding for DupThresh.
-func (s *sender) awaitReordered(sequence uint32, now monotime.Time, rtt *congestion.RTT) {
-	if s.packet(sequence).state == packetInFlight && s.nxt-s.una <= congestion.DupThresh && s.reorderAt.IsZero() {
-		s.reorderAt = now.Add(max(rtt.Smoothed()/4, timerGranularity))
+// probeLog is when the last probes were sent, by number. The path may have become slower than the
+// interval between them: then the answer to an earlier one is the only sample of the round-trip
+// time, as all data is retransmitted meanwhile.
+type probeLog [8]struct {
+	id uint32
+	at monotime.Time // zero: it was answered, or says nothing
+}
+
+func (l *probeLog) add(id uint32, at monotime.Time) {
+	e := &l[id%uint32(len(l))]
+	e.id, e.at = id, at
+}
+
+// take returns when a probe was sent, once.
+func (l *probeLog) take(id uint32) (at monotime.Time, ok bool) {
+	e := &l[id%uint32(len(l))]
+	if e.id != id || e.at.IsZero() {
+		return at, false
 	}
+	at, e.at = e.at, monotime.Time{}
+	return at, true
 }
 
 // queueProbe has a probe sent, with the next number.
-func (s *sender) queueProbe() {
-	s.probe, s.probeID, s.probedAt = true, max(s.probeID+1, 1), monotime.Time{}
+func (s *sender) queueProbe() { s.probe, s.probeID = true, max(s.probeID+1, 1) }
+
+func (s *sender) onProbeSent(now monotime.Time) {
+	s.probe = false
+	s.probed.add(s.probeID, now)
 }
 
-func (s *sender) onProbeSent(now monotime.Time) { s.probe, s.probedAt = false, now }
-
-// onProbeAnswer takes an acknowledgement that may answer the last probe: then what was sent before
-// the probe, and is still in flight, is lost.
+// onProbeAnswer takes an acknowledgement that may answer a probe: then what was sent before the
+// probe, and is still in flight, is lost.
 // As it names the probe, it is a sample of the round-trip time in any case.
 func (s *sender) onProbeAnswer(h *Header, now monotime.Time, rtt *congestion.RTT, flight int) {
-	if h.Kind != Ack || h.AckNow || h.Sequence != s.probeID || s.probedAt.IsZero() {
+	if h.Kind != Ack || h.AckNow {
 		return
 	}
-	rtt.Update(now.Sub(s.probedAt))
+	probedAt, ok := s.probed.take(h.Sequence)
+	if !ok {
+		return
+	}
+	s.sample(now.Sub(probedAt), rtt)
 	found := false
 	for q := s.una; before(q, s.nxt); q++ {
-		if p := s.packet(q); p.state == packetInFlight && p.sentAt.Before(s.probedAt) {
-			s.setLost(p)
+		if p := s.packet(q); p.state == packetInFlight && p.sentAt.Before(probedAt) {
+			s.lose(p)
 			found = true
 		}
 	}
-	s.probedAt = monotime.Time{}
 	if found {
-		s.onLoss(flight)
+		s.onLoss(flight, now)
 	}
 }

@@ -168,9 +168,9 @@ func TestTail_ReorderingLeavesNothing(t *testing.T) {
 	}
 }
 
-// Of two and of three frames the first is lost: it is retransmitted a quarter of a round trip after
+// Of two and of three frames the first is lost (RFC 8985 §6.2): it is retransmitted a quarter of a round trip after
 // the others' acknowledgement, without a probe; if it comes meanwhile it was only late.
-func TestTail_RFC5827_EarlyRetransmit(t *testing.T) {
+func TestTail_EarlyRetransmit(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, n := range []int{2, 3} {
 			p := newPair(t, 120).open()

@@ -482,11 +482,25 @@ func (s *sender) key(b []byte, c *Conn, now monotime.Time) []byte {
 	interval := min(s.reno.Window()/acksPerWindow, 4) // further ones do not show with so few frames
 	b = append(b, byte(s.una), byte(s.nxt), byte(s.queued), byte(s.fill), flag8(s.uncorked), flag8(s.probe),
 		byte(s.creditLimit-s.una), byte(s.ackRequestEnd), byte(s.reno.Phase()), flag8(before(s.una, s.recoveryPoint)),
-		byte(interval), flag8(s.probedAt.IsZero()), flag8(s.reorderAt.IsZero()))
+		byte(interval), flag8(s.sampled)|flag8(s.progressed)<<1, flag8(s.reorderAt.IsZero()))
+	var probed []monotime.Time // of the probes that may be answered
+	for i := range uint32(len(s.probed)) {
+		e := s.probed[(s.probeID-i)%uint32(len(s.probed))]
+		known := e.id == s.probeID-i && !e.at.IsZero()
+		if known {
+			probed = append(probed, e.at)
+		}
+		b = append(b, flag8(known))
+	}
+	late := s.newest.trip + reorderingWindow(&c.rtt)
 	for q := s.una; q != s.nxt; q++ {
 		p := s.packet(q)
-		b = append(b, byte(p.state), byte(min(p.sends, 3)),
-			flag8(p.rtoOnly)|flag8(p.isOld(now, &c.rtt))<<1|flag8(p.sentAt.Before(s.probedAt))<<2)
+		since := 0 // how many of the probes were sent since
+		for _, at := range probed {
+			since += int(flag8(p.sentAt.Before(at)))
+		}
+		b = append(b, byte(p.state), byte(min(p.sends, 3)), byte(since), flag8(p.rtoOnly)|flag8(s.overtaken(q, p))<<1|
+			flag8(now.Before(p.sentAt.Add(late)))<<2|flag8(p.sentAt.Before(s.recoverySince))<<3)
 	}
 	return b
 }

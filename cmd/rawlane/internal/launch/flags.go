@@ -27,6 +27,8 @@ type ClusterFlags struct {
 	NICs      int
 	Node      int
 	ifname    string // one for each NIC, separated by commas
+	listen    string // of the udp link
+	seeds     string // for it, separated by commas
 	Hostfile  string
 	KeyFile   string
 	cluster   uint32
@@ -102,7 +104,9 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	f.Lookup("mtu").Hidden = true // an error says what sets a real interface's
 	f.StringVar(&c.ifname, "interface", "",
 		"run one node here, on this network interface; the others run the same elsewhere")
-	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface")
+	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface; "+
+		"or number and IP address, for --link udp")
+	c.udpFlags(f)
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
 	KeyFileFlag(cmd, &c.KeyFile)
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
@@ -129,7 +133,9 @@ func InterfaceChoice(cmd *cobra.Command) {
 }
 
 // Here reports whether this process is one node and the others are elsewhere.
-func (c *ClusterFlags) Here() bool { return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode }
+func (c *ClusterFlags) Here() bool {
+	return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode || c.listen != "" || c.seeds != ""
+}
 
 // interfaces lists the names in --interface.
 func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",") }

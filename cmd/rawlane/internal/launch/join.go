@@ -1,16 +1,19 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -45,7 +48,7 @@ func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 	defer cancel()
 	defer time.AfterFunc(stillLooking, func() {
 		c.note("node %d is looking for %d nodes on %s, for %v at most (--timeout)",
-			c.Node, c.Nodes, c.ifname, c.timeout)
+			c.Node, c.Nodes, cmp.Or(c.ifname, c.listen, c.Kind), c.timeout)
 	}).Stop()
 	m := &Member{NIC: c.interfaces()[0]}
 	if err := m.open(ctx, c, hosts); err != nil {
@@ -88,10 +91,10 @@ func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
 	if c.Node >= c.Nodes {
 		return cli.Misuse("--node %d: want 0 to %d", c.Node, c.Nodes-1)
 	}
-	if c.ifname == "" && hosts != nil {
+	if c.ifname == "" && hosts != nil && !c.byAddress(hosts) {
 		c.ifname = hosts[c.Node].NICs[0].Interface
 	}
-	if c.ifname == "" {
+	if c.ifname == "" && !c.byAddress(hosts) {
 		var err error
 		if c.ifname, err = ChooseInterface(); err != nil {
 			return err
@@ -146,9 +149,10 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		return err
 	}
 	m.closers = append(m.closers, m.Endpoint.Close)
+	m.NIC = cmp.Or(m.NIC, interfaceWith(links[0]))
 	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.ifname, err)
+		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), seedFailure(links))
 	}
 	m.closers = append(m.closers, m.Membership.Close)
 	for _, n := range m.Membership.Nodes() {
@@ -161,8 +165,11 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
 func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, err error) {
+	if c.byAddress(hosts) {
+		return c.openUDP(hosts)
+	}
 	for _, name := range c.interfaces() {
-		l, err := kernelLinks[c.Kind](name)
+		l, err := c.openOn(name)
 		if err != nil {
 			return links, err
 		}
@@ -171,6 +178,14 @@ func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, 
 	mac := links[0].MAC()
 	return links, c.checkMAC(hosts, mcd.NodeID(c.Node), []transport.MAC{mac},
 		fmt.Sprintf("%s here has %v (is --node right?)", c.ifname, mac))
+}
+
+// openOn opens a link on an interface.
+func (c *ClusterFlags) openOn(ifname string) (transport.Link, error) {
+	if c.seeds != "" {
+		return udp.OpenInterface(ifname, udp.Config{Seeds: strings.Split(c.seeds, ",")})
+	}
+	return kernelLinks[c.Kind](ifname)
 }
 
 // checkMAC checks that a node has the address that the host file gives to it; found says what has

@@ -39,6 +39,9 @@ func pinSelf(core int) error {
 	return fmt.Errorf("start anew on core %d: %w", core, syscall.Exec("/proc/self/exe", os.Args, env))
 }
 
+// thisProgram is the path of this program: one that stays right when its file has gone.
+func thisProgram() (string, error) { return "/proc/self/exe", nil }
+
 // AllowedCores lists the cores that this process may run on.
 func AllowedCores() (cores []int) {
 	var set unix.CPUSet

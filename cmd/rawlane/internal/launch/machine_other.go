@@ -4,6 +4,7 @@ package launch
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/rawlane/rawlane/transport"
@@ -11,6 +12,9 @@ import (
 
 // pinSelf is for Linux.
 func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNotSupported) }
+
+// thisProgram is the path of this program.
+func thisProgram() (string, error) { return os.Executable() }
 
 // AllowedCores is for Linux.
 func AllowedCores() []int { return nil }

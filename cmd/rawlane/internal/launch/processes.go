@@ -28,30 +28,49 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 	if err != nil {
 		return err
 	}
+	start, here := Starter(StartHere), []string(nil)
 	bed, err := testbed.Open(c.bed())
+	switch {
+	case err == nil:
+		defer func() { _ = bed.Close() }()
+		start = StartIn(bed)
+	case c.Kind == overUDP && c.NICs == 1 && Refused(err):
+		c.note(NoNamespaces, err)
+		if here, err = LoopbackAddrs(c.Nodes); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	program, err := thisProgram()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bed.Close() }()
 	programs := make([]*exec.Cmd, c.Nodes)
 	for k := range programs {
-		programs[k] = c.nodeProgram(cmd, k, cores)
+		where := []string{"--interface=" + Interfaces(c.NICs)}
+		if here != nil {
+			where = []string{"--listen=" + here[k], "--seeds=" + here[0]}
+		}
+		programs[k] = c.nodeProgram(cmd, program, k, cores, where)
 	}
-	return RunAll(ctx, bed, programs, c.Grace)
+	return RunAll(ctx, start, programs, c.Grace)
 }
 
 // nodeProgram is this verb as the program of one node, on its core if there are cores.
-func (c *ClusterFlags) nodeProgram(cmd *cobra.Command, node int, cores []int) *exec.Cmd {
+func (c *ClusterFlags) nodeProgram(
+	cmd *cobra.Command, program string, node int, cores []int, where []string,
+) *exec.Cmd {
 	without := []string{"mtu", "pin"}
 	if node != 0 {
 		without = append(without, "capture")
 	}
-	args := append(commandLine(cmd, without...), "--interface="+Interfaces(c.NICs),
-		"--node="+strconv.Itoa(node), "--link="+c.Kind)
+	args := append(commandLine(cmd, without...), "--node="+strconv.Itoa(node), "--link="+c.Kind)
+	args = append(args, where...)
 	if cores != nil {
 		args = append(args, "--pin="+strconv.Itoa(cores[node]))
 	}
-	p := exec.Command("/proc/self/exe", args...)
+	p := exec.Command(program, args...)
 	p.Args[0] = os.Args[0]
 	p.Env = append(ShareOfCores(c.Nodes), cli.EnvLocal+"="+strconv.Itoa(runtime.NumCPU()))
 	p.Stderr = cmd.ErrOrStderr()
@@ -93,16 +112,19 @@ func commandLine(cmd *cobra.Command, except ...string) []string {
 	return words
 }
 
+// Starter starts the program of a node.
+type Starter func(node int, program *exec.Cmd) error
+
 // RunAll starts program k on node k, and returns when all have ended: by themselves; after the
 // grace, because one has failed; or at once, because the user's context has ended. A program that
 // fails has printed the reason, and its exit status becomes that of the command.
-func RunAll(user context.Context, bed *testbed.Bed, programs []*exec.Cmd, grace time.Duration) error {
+func RunAll(user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k, p := range programs {
 		procgroup.Own(p)
-		if err := bed.Node(k).Start(p); err != nil {
+		if err := start(k, p); err != nil {
 			cancel(fmt.Errorf("start node %d: %w", k, err))
 			break
 		}

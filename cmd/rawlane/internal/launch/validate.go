@@ -20,6 +20,9 @@ func (c *ClusterFlags) Validate() error {
 	if c.Here() && !c.explicit("link") {
 		c.Kind = "ring"
 	}
+	if err := c.validateUDP(); err != nil {
+		return err
+	}
 	if c.Kind != inMemory && kernelLinks[c.Kind] == nil {
 		return noSuchKind(c.Kind)
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -28,6 +29,9 @@ const (
 	envNodes      = "RAWLANE_NODES"      // the number of nodes
 	envInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
 	envHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
+	envLink       = "RAWLANE_LINK"       // the kind of link, if one was asked for, or no other will do
+	envListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
+	envSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
 )
 
 // NewRunCommand returns the verb run.
@@ -38,8 +42,12 @@ func NewRunCommand() *cobra.Command {
 		Short: "Start a program once per node, each in a network namespace of its own",
 		Long: `Starts a program N times, as nodes 0 to N-1, in network namespaces that share a switch. Each finds in
 its environment RAWLANE_NODE and RAWLANE_NODES, RAWLANE_INTERFACES (eth0,eth1,...) and
-RAWLANE_HOSTFILE, RAWLANE_KEY_FILE with --key-file, and GOMAXPROCS, its share of the cores, unless
-that is set. Lines that a program prints are marked with its node's number.
+RAWLANE_HOSTFILE, RAWLANE_KEY_FILE with --key-file, RAWLANE_LINK with --link, and GOMAXPROCS, its share
+of the cores, unless that is set. Lines that a program prints are marked with its node's number.
+
+Where there are no namespaces, for lack of privilege or on another system than Linux, the programs run
+side by side, and their links are UDP's on this host's loopback: RAWLANE_LINK is udp, RAWLANE_LISTEN
+says where a program's link listens, and RAWLANE_SEEDS where others do. One line says so.
 
 If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
 status is the command's: 128 and the signal's number if a signal ended it.
@@ -51,12 +59,18 @@ status is the command's: 128 and the signal's number if a signal ended it.
 			if err := validBed(&r.cfg, "-n"); err != nil {
 				return err
 			}
+			if kinds := []string{"packet", "ring", "udp"}; r.link != "" && !slices.Contains(kinds, r.link) {
+				return cli.NotOneOf("link", r.link, kinds...)
+			}
 			return r.run(cmd, args)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	bedFlags(cmd, &r.cfg)
 	launch.KeyFileFlag(cmd, &r.keyFile)
+	cmd.Flags().StringVar(&r.link, "link", "", "kind of link that the programs are told to open: packet, ring or udp")
+	cli.Choice(cmd, "link", "packet", "ring", "udp")
+	cmd.Flags().Lookup("link").DefValue = "ring, or udp where there are no namespaces"
 	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
 	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
@@ -65,7 +79,7 @@ status is the command's: 128 and the signal's number if a signal ended it.
 // runVerb starts programs.
 type runVerb struct {
 	cfg              testbed.Config
-	keyFile          string
+	keyFile, link    string
 	keepGoing, stdin bool
 }
 
@@ -77,12 +91,12 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if err := launch.CheckKeyFile(r.keyFile); err != nil {
 		return err
 	}
-	bed, err := testbed.Open(cfg)
+	start, here, closeBed, err := r.place(cmd)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bed.Close() }()
-	hostfile, err := writeHostfile(cfg)
+	defer closeBed()
+	hostfile, err := writeHostfile(cfg, here)
 	if err != nil {
 		return err
 	}
@@ -95,8 +109,12 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
 		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
-			envNodes+"="+strconv.Itoa(cfg.Nodes), envInterfaces+"="+launch.Interfaces(cfg.NICs),
-			envHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+			envNodes+"="+strconv.Itoa(cfg.Nodes), envHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+		if here == nil {
+			c.Env = append(c.Env, envLink+"="+r.link, envInterfaces+"="+launch.Interfaces(cfg.NICs))
+		} else {
+			c.Env = append(c.Env, envLink+"=udp", envListen+"="+here[k], envSeeds+"="+here[0])
+		}
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()
@@ -113,7 +131,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, bed, programs, grace)
+	err = launch.RunAll(ctx, start, programs, grace)
 	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
 		return cause // nobody reads, and that is why the programs ended
 	}
@@ -122,6 +140,21 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 		cmd.PrintErrf("rawlane run: %v; the others %s\n", status, others)
 	}
 	return err
+}
+
+// place finds a place for the nodes: namespaces, or, where there are none and no other link than
+// udp was asked for, addresses of this host.
+func (r *runVerb) place(cmd *cobra.Command) (start launch.Starter, here []string, closeBed func(), err error) {
+	bed, err := testbed.Open(r.cfg)
+	if err == nil {
+		return launch.StartIn(bed), nil, func() { _ = bed.Close() }, nil
+	}
+	if !launch.Refused(err) || r.cfg.NICs > 1 || r.link != "" && r.link != "udp" {
+		return nil, nil, nil, err
+	}
+	cmd.PrintErrf("rawlane: "+launch.NoNamespaces+"\n", err)
+	here, err = launch.LoopbackAddrs(r.cfg.Nodes)
+	return launch.StartHere, here, func() {}, err
 }
 
 // forward copies an input to a program that is started later. The program is in a process group of
@@ -157,15 +190,20 @@ func findProgram(name string) error {
 	return err
 }
 
-// writeHostfile writes the bed's nodes to a temporary host file.
-func writeHostfile(cfg testbed.Config) (path string, err error) {
+// writeHostfile writes the nodes to a temporary host file: the bed's, or addresses of this host.
+func writeHostfile(cfg testbed.Config, here []string) (path string, err error) {
 	f, err := os.CreateTemp("", "rawlane-hosts-")
 	if err != nil {
 		return "", err
 	}
+	for k, addr := range here {
+		fmt.Fprintf(f, "%d %s\n", k, addr)
+	}
 	for k := range cfg.Nodes {
 		for nic := range cfg.NICs {
-			fmt.Fprintf(f, "%d %v %s\n", k, testbed.MAC(k, nic), testbed.Interface(nic))
+			if here == nil {
+				fmt.Fprintf(f, "%d %v %s\n", k, testbed.MAC(k, nic), testbed.Interface(nic))
+			}
 		}
 	}
 	return f.Name(), f.Close()

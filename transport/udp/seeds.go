@@ -1,0 +1,185 @@
+package udp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxSeeds bounds the addresses of seeds: each frame for all is copied to those not heard yet.
+const maxSeeds = 64
+
+// Seeds with names are looked up when the link is opened, and again after pauses that double: nodes
+// that start together fill a service's records one by one, and records change later.
+const (
+	lookupPause    = 250 * time.Millisecond
+	lookupPauseMax = 30 * time.Second
+	lookupTimeout  = 10 * time.Second
+)
+
+// srvPrefix begins a seed that is a service of the DNS.
+const srvPrefix = "srv:"
+
+// seed is a place where a station listens, whose Ethernet address is not known.
+type seed struct {
+	text string
+	at   netip.AddrPort // if the text is an IP address and port
+	srv  string         // if it is a service: the name of its SRV records
+}
+
+func parseSeed(text string) (seed, error) {
+	if name, is := strings.CutPrefix(text, srvPrefix); is {
+		if len(name) == 0 || strings.ContainsAny(name, ":/ ") {
+			return seed{}, fmt.Errorf("seed %q: no name of SRV records (want one such as "+
+				"srv:_rawlane._udp.example.org)", text)
+		}
+		return seed{text: text, srv: name}, nil
+	}
+	addr, err := withPort(text)
+	if err != nil {
+		return seed{}, fmt.Errorf("seed %q: %w, or SRV records such as srv:_rawlane._udp.example.org", text, err)
+	}
+	at, _ := netip.ParseAddrPort(addr) // else it is a name
+	return seed{text: addr, at: at}, nil
+}
+
+// lookup returns where a seed's stations are. Some may be found, and others not.
+func (s *seed) lookup(ctx context.Context, r *net.Resolver) (found []netip.AddrPort, err error) {
+	if s.srv == "" {
+		found, err = resolveAll(ctx, r, s.text)
+	} else {
+		var records []*net.SRV
+		_, records, err = r.LookupSRV(ctx, "", "", s.srv)
+		errs := []error{err}
+		for _, record := range records[:min(len(records), maxSeeds)] {
+			host := strings.TrimSuffix(record.Target, ".")
+			ips, err := r.LookupNetIP(ctx, "ip", host)
+			errs = append(errs, err)
+			for _, ip := range ips {
+				found = append(found, netip.AddrPortFrom(ip.Unmap(), record.Port))
+			}
+		}
+		err = errors.Join(errs...)
+	}
+	if err != nil {
+		err = fmt.Errorf("seed %s: %w", s.text, err)
+	}
+	return found, err
+}
+
+// seeker looks seeds up.
+type seeker struct {
+	seeds    []seed
+	resolver *net.Resolver
+	stop     context.CancelFunc // nil: all seeds are IP addresses
+	done     sync.WaitGroup
+	err      atomic.Pointer[error]
+}
+
+// seek reads the seeds, makes those that are IP addresses known, and begins to look for the others.
+func (l *Link) seek(texts []string, resolver *net.Resolver) error {
+	k := &l.seeker
+	k.resolver = cmp.Or(resolver, net.DefaultResolver)
+	names := false
+	for _, text := range texts {
+		s, err := parseSeed(text)
+		if err != nil {
+			return err
+		}
+		if s.at.IsValid() && !l.reaches(s.at) {
+			return fmt.Errorf("seed %s: no way from here (listen on an address of the same family)", s.at)
+		}
+		names = names || !s.at.IsValid()
+		k.seeds = append(k.seeds, s)
+	}
+	l.stations.setSeeds(l.seedAddresses(nil))
+	if !names {
+		return nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	k.done.Go(func() { l.lookUp(ctx) }) // until Close
+	return nil
+}
+
+// lookUp looks the seeds up until ctx ends.
+func (l *Link) lookUp(ctx context.Context) {
+	last := make([][]netip.AddrPort, len(l.seeker.seeds))
+	for pause := lookupPause; ; pause = min(2*pause, lookupPauseMax) {
+		var errs []error
+		for i := range l.seeker.seeds {
+			s := &l.seeker.seeds[i]
+			if s.at.IsValid() {
+				continue
+			}
+			once, cancel := context.WithTimeout(ctx, lookupTimeout)
+			found, err := s.lookup(once, l.seeker.resolver)
+			cancel()
+			if err == nil && !slices.ContainsFunc(found, l.reaches) {
+				err = fmt.Errorf("seed %s: no address that %s reaches (listen on one of the same family)",
+					s.text, l.local)
+			}
+			if len(found) > 0 {
+				last[i] = found
+			}
+			errs = append(errs, err)
+		}
+		err := errors.Join(errs...)
+		l.seeker.err.Store(&err)
+		l.stations.setSeeds(l.seedAddresses(last))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// seedAddresses are the seeds that are IP addresses, and those of the others.
+func (l *Link) seedAddresses(found [][]netip.AddrPort) (all []seedAddress) {
+	add := func(at netip.AddrPort) {
+		known := slices.ContainsFunc(all, func(s seedAddress) bool { return s.at == at })
+		if !known && l.reaches(at) && at != l.local && len(all) < maxSeeds {
+			all = append(all, seedAddress{at, l.socket.address(at)})
+		}
+	}
+	for _, s := range l.seeker.seeds {
+		if s.at.IsValid() {
+			add(s.at)
+		}
+	}
+	for _, addresses := range found {
+		for _, at := range addresses {
+			add(at)
+		}
+	}
+	return all
+}
+
+// end ends the looking up.
+func (k *seeker) end() {
+	if k.stop != nil {
+		k.stop()
+		k.done.Wait()
+	}
+}
+
+// SeedErr returns why the last attempt to look seeds up has failed, or nil. The link goes on: it
+// looks again.
+func (l *Link) SeedErr() error {
+	if err := l.seeker.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// reaches reports whether the link can send to an address at all.
+func (l *Link) reaches(at netip.AddrPort) bool { return at.Addr().Is4() == l.local.Addr().Is4() }
