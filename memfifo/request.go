@@ -55,9 +55,9 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 	return err
 }
 
-// wait waits for a work request that its caller has posted, for the reply or, without one, the local
-// completion, and takes it back. The caller does not hold d.mu, which is needed only if the context
-// ends first.
+// wait waits for the completion of a work request that its caller has posted, and takes it back:
+// the remote one if there is a reply, else the local one. The caller does not hold d.mu, which is
+// needed only if the context ends first.
 func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err error) {
 	defer d.freeRequest(wr)
 	for c := wr.awaited(); ; ctx = context.WithoutCancel(ctx) {
