@@ -18,7 +18,7 @@ const module = "github.com/rawlane/rawlane"
 // all families share. No family imports another one.
 var verbImports = []string{
 	"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "bench/gonet", "bench/mpi",
-	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "sim/...", "transport/...", "vlan/...",
+	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "rawnet", "sim/...", "transport/...", "vlan/...",
 }
 
 // floors is the house of docs/architecture.md. A package imports from its own list alone; a test
@@ -41,6 +41,8 @@ var floors = []struct {
 	{"barrier/internal/engine", []string{"barrier/internal/agreement", "barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/race"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
+	{"rawnet", []string{"rawnet/internal/...", "memfifo", "mcd"}},
+	{"rawnet/internal/mux", []string{"internal/list"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
@@ -106,7 +108,7 @@ var cores = []string{
 	"internal/impair", "internal/timewheel",
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
-	"memfifo/internal/reliable", "transport/grant/internal/rules", "transport/grant/internal/protocol",
+	"memfifo/internal/reliable", "rawnet/internal/mux", "transport/grant/internal/rules", "transport/grant/internal/protocol",
 }
 
 var forbiddenInCores = []string{"net", "os", "sync", "context", "syscall", "math/rand", "math/rand/v2", module + "/internal/clock"}

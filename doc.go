@@ -38,6 +38,7 @@
 //	barrier               groups of nodes that wait for each other
 //	barrier/schedule      the barrier algorithms as data
 //	memfifo               remote write and read, atomics, FIFOs
+//	rawnet                connections: net.Conn and net.Listener between nodes
 //	cluster               who the nodes are: host file, discovery
 //	cluster/pathtest      measures the paths between nodes and finds faults
 //

@@ -21,6 +21,10 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 	lq, err := c.domains[1].NewFIFO(2, make([]byte, 1<<18))
 	must(t, err)
 	long, record := d.Remote(lq.Key()), make([]byte, 100_000)
+	count := 0
+	h, err := c.domains[1].Handle(3, memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) { count++ }})
+	must(t, err)
+	handled := d.Remote(h.Key())
 	popLong := func() {
 		_, err := lq.Pop(ctx, record)
 		must(t, err)
@@ -48,6 +52,7 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"Get", func() { must(t, r.Get(ctx, 0, out)) }},
 		{"Push and Pop", func() { must(t, push.Push(ctx, b)); pop() }},
 		{"TryPush and Pop", func() { must(t, push.TryPush(ctx, b)); pop() }},
+		{"Push and PostPush to a handler", func() { must(t, handled.Push(ctx, b)); must(t, handled.PostPush(b)); fetchAdd() }},
 		{"a long Push and Pop", func() { must(t, long.Push(ctx, record)); popLong() }},
 		{"Post and WaitRemote", func() { must(t, d.Post(parcel)); must(t, parcel.WaitRemote(ctx)) }},
 		{"PutV of two", func() { must(t, r.PutV(ctx, memfifo.Segment{Data: b}, memfifo.Segment{Off: 64, Data: b})) }},

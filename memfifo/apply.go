@@ -103,7 +103,7 @@ func (p *peer) applyAtomic(r *record) {
 // applyTryPush appends a record if there is room, and says whether.
 func (p *peer) applyTryPush(r *record) {
 	id, secret, requestID := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
-	p.replyValue(requestID, 0, p.d.tryAppend(id, secret, r.data))
+	p.replyValue(requestID, 0, p.d.tryAppend(p, id, secret, r.data))
 }
 
 // replyValue answers a request that has a value or was refused.
@@ -116,12 +116,12 @@ func (p *peer) replyValue(requestID uint32, value uint64, refusal Refusal) {
 	p.reply(reply{op: op, requestID: requestID, value: value, refusal: refusal})
 }
 
-// applyPush appends a record, or keeps a part of one. It returns the FIFO if that has no room for
-// it.
+// applyPush appends a record, or has its handler take it, or keeps a part of one. It returns the
+// FIFO if that has no room for it.
 func (p *peer) applyPush(r *record) (full *FIFO) {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0
-	f, refusal := p.d.checkFIFO(id, secret, total)
+	f, h, refusal := p.d.checkPush(id, secret, total)
 	if refusal != 0 {
 		if last { // once for all its parts
 			p.dropPartial()
@@ -138,7 +138,9 @@ func (p *peer) applyPush(r *record) (full *FIFO) {
 		p.d.stats.Malformed++
 		return nil
 	}
-	if !f.append(p, data) {
+	if h != nil {
+		h.call(p, data)
+	} else if !f.append(p, data) {
 		return f
 	}
 	p.dropPartial()

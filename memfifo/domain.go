@@ -44,20 +44,21 @@ type Domain struct {
 	port      *mcd.Port
 	frameSize int
 
-	mu      sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
-	closed  bool
-	ended   chan struct{} // made by the first Close, and closed when it is over
-	peers   []*peer       // by node; nil: never talked to
-	windows map[uint16]*Window
-	recent  *Window // the window looked up last; nil: none, or it was revoked
-	fifos   map[uint16]*FIFO
-	rx      receiver
-	batch   [reliable.MaxBatch][]byte
-	timer   *time.Timer
-	timerAt monotime.Time // when it fires; zero: not set
-	pool    pool
-	stats   Counters
-	lastID  uint32 // request ID given out last
+	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
+	closed   bool
+	ended    chan struct{} // made by the first Close, and closed when it is over
+	peers    []*peer       // by node; nil: never talked to
+	windows  map[uint16]*Window
+	recent   *Window // the window looked up last; nil: none, or it was revoked
+	fifos    map[uint16]*FIFO
+	handlers map[uint16]*Handler // no id is in both
+	rx       receiver
+	batch    [reliable.MaxBatch][]byte
+	timer    *time.Timer
+	timerAt  monotime.Time // when it fires; zero: not set
+	pool     pool
+	stats    Counters
+	lastID   uint32 // request ID given out last
 }
 
 // Open makes a domain on an endpoint. Errors: mcd.ErrPortBusy.
@@ -65,7 +66,8 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	d := &Domain{ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}}
+	d := &Domain{ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{},
+		handlers: map[uint16]*Handler{}}
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.frameSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.frameSize, least)
 	}

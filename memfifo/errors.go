@@ -16,6 +16,8 @@ var (
 	ErrPeerDown = errors.New("peer down")
 	// ErrFull: the FIFO is full, and TryPush does not wait.
 	ErrFull = errors.New("FIFO full")
+	// ErrBusy: there is no room for a record now, and PostPush does not wait.
+	ErrBusy = errors.New("no room in the connection now")
 	// ErrManyParcels: a peer has MaxParcels under way that it has not acknowledged.
 	ErrManyParcels = errors.New("too many parcels under way")
 	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and
@@ -77,6 +79,16 @@ func (e *AccessError) Error() string {
 
 // Is makes errors.Is(err, ErrAccess) hold.
 func (e *AccessError) Is(target error) bool { return target == ErrAccess }
+
+// BatchError says how far PushBatch or PutV has come.
+type BatchError struct {
+	Done int   // how many are under way: those before the one that failed
+	Err  error // why that one failed
+}
+
+func (e *BatchError) Error() string { return e.Err.Error() }
+
+func (e *BatchError) Unwrap() error { return e.Err }
 
 // Reason is why a peer is down.
 type Reason uint8

@@ -41,7 +41,7 @@ func (d *Domain) NewFIFO(id uint16, mem []byte) (*FIFO, error) {
 	if d.closed {
 		return nil, ErrClosed
 	}
-	if d.fifos[id] != nil {
+	if d.fifos[id] != nil || d.handlers[id] != nil {
 		return nil, fmt.Errorf("FIFO %d: %w", id, ErrTaken)
 	}
 	f := &FIFO{d: d, key: Key{d.ep.Node(), id, secret()}, ring: ring{mem: mem[:len(mem)&^(ringAlign-1)]}}
@@ -153,27 +153,43 @@ func (f *FIFO) Close() error {
 	return nil
 }
 
-// checkFIFO says why a record of n bytes is refused, or 0. The caller holds mu.
-func (d *Domain) checkFIFO(id uint16, secret uint64, n int) (*FIFO, Refusal) {
-	f := d.fifos[id]
+// checkPush returns the FIFO or handler for a record of n bytes, or says why it is refused. The
+// caller holds mu.
+func (d *Domain) checkPush(id uint16, secret uint64, n int) (f *FIFO, h *Handler, refusal Refusal) {
+	if h = d.handlers[id]; h != nil {
+		switch {
+		case h.key.Secret != secret:
+			return nil, nil, WrongKey
+		case n > MaxRecord:
+			return nil, nil, OutOfRange
+		}
+		return nil, h, 0
+	}
+	f = d.fifos[id]
 	switch {
 	case f == nil:
-		return nil, NoSuchID
+		return nil, nil, NoSuchID
 	case f.key.Secret != secret:
-		return nil, WrongKey
+		return nil, nil, WrongKey
 	case n > f.ring.longest():
-		return nil, OutOfRange
+		return nil, nil, OutOfRange
 	}
-	return f, 0
+	return f, nil, 0
 }
 
-// tryAppend appends a record, or says why not. The caller holds mu.
-func (d *Domain) tryAppend(id uint16, secret uint64, rec []byte) Refusal {
-	f, refusal := d.checkFIFO(id, secret, len(rec))
-	if refusal == 0 && !f.append(nil, rec) {
-		refusal = Full
+// tryAppend appends a record, or says why not; from is nil if it is this node's. The caller holds
+// mu.
+func (d *Domain) tryAppend(from *peer, id uint16, secret uint64, rec []byte) Refusal {
+	f, h, refusal := d.checkPush(id, secret, len(rec))
+	switch {
+	case refusal != 0:
+		return refusal
+	case h != nil:
+		h.call(from, rec)
+	case !f.append(nil, rec):
+		return Full
 	}
-	return refusal
+	return 0
 }
 
 // append puts a record at the tail. It returns false if there is no room, or if other senders wait

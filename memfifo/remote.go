@@ -57,7 +57,7 @@ type Segment struct {
 }
 
 // PutV is a Put of several pieces, which share frames. If it fails, those before the one that did
-// are under way.
+// are under way; a *BatchError says how many these are.
 func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
 	return r.each(len(pieces), func(i int, more bool) error {
 		return r.put(ctx, pieces[i].Off, pieces[i].Data, Never, more)
@@ -90,7 +90,7 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }
 
 // PushBatch appends records, which share frames. If it fails, those before the one that did are
-// under way.
+// under way; a *BatchError says how many these are.
 func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
 	return r.each(len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
 }
@@ -156,12 +156,16 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 // each does n operations that share frames, until one fails. Then it sends what was to share a
 // frame with more.
 func (r *Remote) each(n int, do func(i int, more bool) error) (err error) {
-	for i := 0; i < n && err == nil; i++ {
-		err = do(i, i < n-1)
+	done := 0
+	for ; done < n; done++ {
+		if err = do(done, done < n-1); err != nil {
+			break
+		}
 	}
 	if err == nil {
 		return nil
 	}
+	err = &BatchError{Done: done, Err: err}
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if p := r.d.peer(r.key.Node); p != nil {

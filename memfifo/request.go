@@ -60,7 +60,7 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 // needed only if the context ends first.
 func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err error) {
 	defer d.freeRequest(wr)
-	for c := wr.awaited(); ; ctx = context.WithoutCancel(ctx) {
+	for c := wr.awaited(); ; ctx = context.Background() {
 		err = d.await(ctx, c)
 		if c.Done() {
 			return wr.value, c.Err()

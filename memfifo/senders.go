@@ -116,7 +116,13 @@ func (s senders) err() error {
 // setDown notes that a sender is down, and wakes those who may wait for it.
 func (p *peer) setDown(err error) {
 	down, ok := errors.AsType[*PeerDownError](err)
-	if !ok || p.expecting == 0 {
+	if !ok {
+		return
+	}
+	for _, h := range p.d.handlers {
+		h.down(p, down)
+	}
+	if p.expecting == 0 {
 		return
 	}
 	p.senderDown = down

@@ -1,0 +1,77 @@
+package rawnet_test
+
+import (
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/rawnet"
+)
+
+// A Write and a Read allocate nothing, of few bytes and of many.
+func TestConn_DoesNotAllocate(t *testing.T) {
+	c := open(t, options{spin: 100 * time.Microsecond, bare: true})
+	a, b := c.pair(t, "x")
+	far := time.Now().Add(time.Hour)
+	for _, size := range []int{64, 100_000} {
+		data := make([]byte, size)
+		pingPong := func() {
+			_, err := a.Write(data)
+			must(t, err)
+			_, err = io.ReadFull(b, data)
+			must(t, err)
+			must(t, b.SetDeadline(far))
+			_, err = b.Write(data)
+			must(t, err)
+			_, err = io.ReadFull(a, data)
+			must(t, err)
+		}
+		rounds := max(50, 64_000/size)
+		for range rounds {
+			pingPong()
+		}
+		if n := testing.AllocsPerRun(rounds, pingPong); n != 0 {
+			t.Errorf("%d bytes there and back: %v allocations, want 0", size, n)
+		}
+	}
+}
+
+// An idle connection takes 4 KiB or less, both ends together, and no goroutine.
+func TestConn_IdleOnesAreSmall(t *testing.T) {
+	const conns = 10_000
+	c := open(t, options{spin: time.Microsecond, cfg: rawnet.Config{Backlog: conns, MaxConns: conns}})
+	l, err := c.nets[1].Listen("x")
+	must(t, err)
+	before, goroutines := heap(), runtime.NumGoroutine()
+	all := make([]any, 0, 2*conns)
+	one := make([]byte, 1)
+	for range conns {
+		a, err := c.nets[0].Dial("rawlane", "1:x")
+		must(t, err)
+		b, err := l.Accept()
+		must(t, err)
+		_, err = a.Write(one)
+		must(t, err)
+		_, err = b.Read(one)
+		must(t, err)
+		all = append(all, a, b)
+	}
+	if each := (heap() - before) / conns; each > 4<<10 {
+		t.Errorf("an idle connection takes %d bytes", each)
+	} else {
+		t.Logf("an idle connection takes %d bytes, both ends together", each)
+	}
+	if n := runtime.NumGoroutine() - goroutines; n > 4 {
+		t.Errorf("%d goroutines more", n)
+	}
+	runtime.KeepAlive(all)
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,149 @@
+package rawnet
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+// Conn is a connection: a stream of bytes each way, in order and once. It is a net.Conn with half
+// closes, as a net.TCPConn.
+type Conn struct {
+	n             *Net
+	s             *mux.Stream // Net.mu guards it
+	peer          *node
+	local, remote Addr
+
+	reads  sync.Mutex // one Read at a time waits
+	writes sync.Mutex // one Write at a time sends; taken before Net.mu
+
+	writesEnded atomic.Bool // Write ends with writeErr; changed under Net.mu
+
+	// Net.mu guards what follows.
+	reader, writer              waiter
+	readDeadline, writeDeadline deadline
+	stop                        chan struct{} // closed when writesEnded is set; nil: nobody has waited for it
+	closed                      bool
+	writeClosed                 bool
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+func (n *Net) newConn(s *mux.Stream, local, remote Addr) *Conn {
+	c := &Conn{n: n, s: s, peer: n.node(remote.Node), local: local, remote: remote}
+	s.Owner = c
+	return c
+}
+
+// LocalAddr returns this end's Addr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the other end's Addr.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *Conn) opError(op string, err error) error { return opError(op, c.local, c.remote, err) }
+
+// endWrites ends the Write that waits, and those to come, until allowWrites. The caller holds mu.
+func (c *Conn) endWrites() {
+	if !c.writesEnded.Swap(true) && c.stop != nil {
+		close(c.stop)
+	}
+	c.writer.wake()
+}
+
+// allowWrites lets a Write go on, with a new deadline. The caller holds mu.
+func (c *Conn) allowWrites() {
+	if c.writesEnded.Load() && c.writeErr() == nil {
+		c.stop = nil
+		c.writesEnded.Store(false)
+	}
+}
+
+// CloseWrite ends the sending half: the other end reads EOF behind what was written.
+func (c *Conn) CloseWrite() error {
+	if err := c.endHalf(&c.writeClosed, c.endWrites); err != nil {
+		return c.opError("close", err)
+	}
+	c.writes.Lock() // a Write that is under way ends first
+	c.n.mu.Lock()
+	c.s.CloseWrite()
+	c.n.mu.Unlock()
+	c.writes.Unlock()
+	c.n.sendControl(c.peer)
+	return nil
+}
+
+// CloseRead ends the receiving half: reads return EOF, and what comes is dropped.
+func (c *Conn) CloseRead() error {
+	ended := false
+	err := c.endHalf(&ended, func() {
+		c.s.CloseRead()
+		c.reader.wake()
+	})
+	if err != nil {
+		return c.opError("close", err)
+	}
+	c.n.sendControl(c.peer)
+	return nil
+}
+
+// Close ends both halves: the other end reads EOF behind what was written, and its writes fail.
+// Waits end with net.ErrClosed.
+func (c *Conn) Close() error {
+	err := c.endHalf(&c.closed, func() {
+		c.endWrites()
+		c.reader.wake()
+		c.readDeadline.stop()
+		c.writeDeadline.stop()
+	})
+	if err != nil {
+		return c.opError("close", err)
+	}
+	c.writes.Lock()
+	c.n.mu.Lock()
+	c.s.Close()
+	c.n.mu.Unlock()
+	c.writes.Unlock()
+	c.n.sendControl(c.peer)
+	return nil
+}
+
+// endHalf sets what says that a half, or all, has ended, and does the rest with mu held.
+func (c *Conn) endHalf(ended *bool, do func()) error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	*ended = true
+	do()
+	return nil
+}
+
+// SetDeadline sets both deadlines.
+func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(t, true, true) }
+
+// SetReadDeadline sets when Read ends with os.ErrDeadlineExceeded, now and later. Zero is never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, true, false) }
+
+// SetWriteDeadline sets when Write ends with os.ErrDeadlineExceeded: it may have sent a part.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, false, true) }
+
+func (c *Conn) setDeadlines(t time.Time, read, write bool) error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.closed {
+		return c.opError("set", net.ErrClosed)
+	}
+	if read {
+		c.readDeadline.set(c.n, t, &c.reader)
+	}
+	if write {
+		c.writeDeadline.set(c.n, t, (*writeContext)(c))
+		c.allowWrites()
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package rawnet
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+// Dial is DialContext without a context.
+func (n *Net) Dial(network, address string) (net.Conn, error) {
+	return n.DialContext(context.Background(), network, address)
+}
+
+// DialContext connects to a service: "3:echo", or "storage:echo" with a name of Config.Names. The
+// network is "rawlane"; "tcp" and "" are taken, too, so that DialContext fits http.Transport and
+// the like: there a service's name is the port's number. It returns a *Conn once the other node has
+// queued the connection for its listener.
+//
+// Errors, in a *net.OpError: syscall.ECONNREFUSED at once if nobody listens there, or the
+// listener's backlog is full; syscall.ETIMEDOUT, with memfifo.ErrPeerDown, if the node does not
+// answer for Config.PeerTimeout; mcd.ErrUnknownNode; net.ErrClosed; the context's.
+func (n *Net) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := checkNetwork(network, "tcp"); err != nil {
+		return nil, opError("dial", nil, nil, err)
+	}
+	addr, err := n.resolve(address)
+	if err != nil {
+		return nil, opError("dial", nil, nil, err)
+	}
+	c, err := n.dial(ctx, addr)
+	if err != nil {
+		return nil, opError("dial", nil, addr, err)
+	}
+	return c, nil
+}
+
+// dial connects. Where the node turns out to have restarted, or to have left, it tries once more:
+// the first attempt was for a life that is over, and can have had no effect.
+func (n *Net) dial(ctx context.Context, addr Addr) (*Conn, error) {
+	c, err := n.tryDial(ctx, addr)
+	down, ok := errors.AsType[*memfifo.PeerDownError](err)
+	if ok && (down.Reason == memfifo.Left || down.Reason == memfifo.Restarted) {
+		c, err = n.tryDial(ctx, addr)
+	}
+	return c, err
+}
+
+func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, net.ErrClosed
+	}
+	s, err := n.mux.Dial(uint16(addr.Node))
+	if err != nil {
+		n.mu.Unlock()
+		return nil, err
+	}
+	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
+	n.settle(c.peer)
+	n.mu.Unlock()
+	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service)); err != nil {
+		n.mu.Lock()
+		s.Abort()
+		n.mu.Unlock()
+		if errors.Is(err, memfifo.ErrPeerDown) {
+			err = downError(err)
+		}
+	} else if err = c.awaitAnswer(ctx); err == nil {
+		return c, nil
+	}
+	_ = c.Close() // the first: no error
+	return nil, endOf(err)
+}
+
+// awaitAnswer waits until the peer has accepted the stream.
+func (c *Conn) awaitAnswer(ctx context.Context) error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	for c.s.State() == mux.Opening {
+		if err := c.n.await(ctx, &c.reader); err != nil {
+			return err
+		}
+		if c.closed {
+			return net.ErrClosed
+		}
+	}
+	if reason, cause := c.s.Failure(); reason != 0 {
+		return dialError(reason, cause)
+	}
+	return nil
+}

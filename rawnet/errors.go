@@ -1,0 +1,62 @@
+package rawnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+// opError is what package net's connections return: errors.Is finds what err is.
+func opError(op string, source, addr net.Addr, err error) error {
+	return &net.OpError{Op: op, Net: Network, Source: source, Addr: addr, Err: err}
+}
+
+// dialError says why a stream was not opened.
+func dialError(reason mux.Reason, cause error) error {
+	switch reason {
+	case mux.NoListener:
+		return fmt.Errorf("%w: nobody listens for the service", syscall.ECONNREFUSED)
+	case mux.BacklogFull:
+		return fmt.Errorf("%w: the listener's backlog is full (its program is slow to accept)", syscall.ECONNREFUSED)
+	case mux.TooMany:
+		return fmt.Errorf("%w: the node has as many connections as Config.MaxConns allows", syscall.ECONNREFUSED)
+	case mux.WrongVersion:
+		return fmt.Errorf("%w: the node speaks %v (this one speaks version %d: update the older)",
+			syscall.ECONNREFUSED, reason, mux.Version)
+	case mux.PeerDown:
+		return downError(cause)
+	}
+	return resetError(reason, cause)
+}
+
+// downError says that nobody has answered.
+func downError(cause error) error {
+	down, ok := errors.AsType[*memfifo.PeerDownError](cause)
+	if ok && (down.Reason == memfifo.Left || down.Reason == memfifo.Restarted) {
+		return fmt.Errorf("%w: %w", syscall.ECONNRESET, cause)
+	}
+	return fmt.Errorf("%w: %w (is the node up, with rawnet open?)", syscall.ETIMEDOUT, cause)
+}
+
+// resetError says why a connection has ended that was open.
+func resetError(reason mux.Reason, cause error) error {
+	if reason == mux.PeerDown {
+		return fmt.Errorf("%w: %w", syscall.ECONNRESET, cause)
+	}
+	return fmt.Errorf("%w: %v", syscall.ECONNRESET, reason)
+}
+
+// endOf returns net.ErrClosed where the domain or endpoint below was closed, and err else.
+func endOf(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+var errTimeout error = os.ErrDeadlineExceeded

@@ -1,0 +1,28 @@
+package rawnet
+
+import (
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+// The bounds of a Net, each with its reason.
+const (
+	// DefaultPort of connections.
+	DefaultPort mcd.PortID = 251
+	// DefaultWindow is a connection's receive window, in bytes.
+	DefaultWindow = mux.DefaultWindow
+	// MinWindow is the least.
+	MinWindow = mux.MinWindow
+	// DefaultBacklog is how many connections wait for Accept, as Linux has it (net.core.somaxconn).
+	DefaultBacklog = mux.DefaultBacklog
+	// DefaultMaxConns is how many connections a Net has at most.
+	DefaultMaxConns = mux.DefaultMaxStreams
+	// handlerID is that of the records of connections, in a domain of their own. The handler is
+	// public: its key is known to all.
+	handlerID = 1
+	// writeBatch is how many full frames a Write sends before other writers have their turn.
+	writeBatch = 16
+	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that
+	// polls waits meanwhile.
+	maxCopy = 64 << 10
+)

@@ -1,0 +1,228 @@
+package rawnet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+// Config of a Net. The zero value works; all nodes need the same port.
+type Config struct {
+	// Port of the connections on every node. Zero is DefaultPort.
+	Port mcd.PortID
+	// Names are names of nodes, for addresses such as "storage:http".
+	Names map[string]mcd.NodeID
+	// Window is how many bytes the other end of a connection may send before they are read: more of
+	// them carry more over a long path, and are the memory that a connection takes whose reader is
+	// slow (up to four times that). Zero is DefaultWindow.
+	Window int
+	// Backlog is how many connections to one listener wait for Accept; further ones are refused.
+	// Zero is DefaultBacklog.
+	Backlog int
+	// MaxConns is how many connections there may be. Zero is DefaultMaxConns.
+	MaxConns int
+	// PeerTimeout is how long a node that owes an answer may be silent; then its connections are
+	// reset. Zero is memfifo.DefaultPeerTimeout.
+	PeerTimeout time.Duration
+}
+
+func (c *Config) setDefaults() error {
+	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	switch {
+	case c.Window < MinWindow:
+		return fmt.Errorf("Config.Window %d: want %d bytes or more", c.Window, MinWindow)
+	case c.Backlog < 0 || c.MaxConns < 0:
+		return fmt.Errorf("Config.Backlog %d, Config.MaxConns %d: want 0 or more", c.Backlog, c.MaxConns)
+	}
+	return nil
+}
+
+// Net is a node's connections and listeners. All its methods, and theirs, may be called from any
+// goroutine.
+type Net struct {
+	ep      *mcd.Endpoint
+	cfg     Config
+	domain  *memfifo.Domain
+	handler *memfifo.Handler
+	chunk   int       // the most data of a record that fits a frame
+	buffers sync.Pool // *recordBuffer
+	ended   context.Context
+	end     context.CancelFunc
+
+	mu      sync.Mutex // guards all below, and what says so elsewhere; taken inside the domain's lock
+	mux     *mux.Mux
+	events  []mux.Event // of the record that is being handled
+	control []byte      // likewise: memory for an answer
+	nodes   map[mcd.NodeID]*node
+	closed  bool
+	stopped bool           // no controlLoop is started any more
+	running sync.WaitGroup // the goroutines of controlLoop
+}
+
+// Open gives an endpoint net's interfaces. It opens Config.Port. Errors: mcd.ErrPortBusy.
+func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("rawnet: %w", err)
+	}
+	n := &Net{ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}}
+	n.mux = mux.New(mux.Config{First: random(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
+	n.ended, n.end = context.WithCancel(context.Background())
+	var err error
+	if n.domain, err = memfifo.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout}); err != nil {
+		n.end()
+		return nil, fmt.Errorf("rawnet: %w", err)
+	}
+	n.chunk = n.domain.MaxFrameRecord() - mux.HeaderLen
+	n.buffers.New = func() any { return n.newBuffer() }
+	if n.chunk < mux.MaxControl {
+		err = fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
+	} else {
+		n.handler, err = n.domain.Handle(handlerID, memfifo.HandlerConfig{Record: n.handle, Down: n.down, Public: true})
+	}
+	if err != nil {
+		n.end()
+		return nil, errors.Join(err, n.domain.Close())
+	}
+	return n, nil
+}
+
+// random returns the number of the first stream.
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// Counters of a Net: connections dialed, accepted and refused, and records that were dropped.
+type Counters struct{ mux.Counters }
+
+// Counters returns the counters.
+func (n *Net) Counters() Counters {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return Counters{n.mux.Counters()}
+}
+
+// Node returns this node's number.
+func (n *Net) Node() mcd.NodeID { return n.ep.Node() }
+
+// waiter is a wait of one goroutine at a time. Net.mu guards it, except for the completion.
+type waiter struct {
+	completion mcd.Completion
+	waiting    bool
+}
+
+// wake ends the wait, if there is one.
+func (w *waiter) wake() {
+	if w.waiting {
+		w.waiting = false
+		w.completion.Complete(nil)
+	}
+}
+
+// await waits until the waiter is woken. The caller holds mu, which is free meanwhile. Errors: the
+// context's, net.ErrClosed.
+func (n *Net) await(ctx context.Context, w *waiter) error {
+	w.completion.Reset()
+	w.waiting = true
+	n.mu.Unlock()
+	err := n.handler.Await(ctx, &w.completion)
+	n.mu.Lock()
+	w.waiting = false
+	if err != nil {
+		return endOf(err)
+	}
+	return nil
+}
+
+// handle takes a record: a Handler's function, in the goroutine that polls.
+func (n *Net) handle(from memfifo.Sender, rec []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	peer := uint16(from.Node())
+	n.events = n.mux.Handle(peer, rec, n.events[:0])
+	n.deliver()
+	if n.mux.Owes(peer) {
+		n.answer(from)
+	}
+}
+
+// down resets the connections with a node: a Handler's function.
+func (n *Net) down(err *memfifo.PeerDownError) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = n.mux.Down(uint16(err.Node), err, n.events[:0])
+	n.deliver()
+	p := n.node(err.Node)
+	p.expected, p.needsFlush = false, true
+	n.startControl(p)
+}
+
+// deliver wakes those who wait for what has happened. The caller holds mu.
+func (n *Net) deliver() {
+	for i := range n.events {
+		e := &n.events[i]
+		if e.Kind == mux.Acceptable {
+			if l, ok := e.Listener.Owner.(*Listener); ok {
+				l.waiter.wake()
+			}
+			continue
+		}
+		c, ok := e.Stream.Owner.(*Conn)
+		if !ok {
+			continue // nobody has accepted it
+		}
+		switch e.Kind {
+		case mux.Readable, mux.Answered:
+			c.reader.wake()
+		case mux.Writable:
+			c.writer.wake()
+		case mux.Failed:
+			c.reader.wake()
+			c.endWrites()
+		}
+	}
+}
+
+// Close closes the listeners and connections, says so to their other ends, and ends the Net. It
+// waits until the other nodes have confirmed, for as long as they answer: the error names those
+// that have not. Close it before its endpoint.
+func (n *Net) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	listeners, streams := n.mux.Listeners(), n.mux.All()
+	n.mu.Unlock()
+	for _, l := range listeners {
+		if l, ok := l.Owner.(*Listener); ok {
+			_ = l.Close()
+		}
+	}
+	for _, s := range streams {
+		if c, ok := s.Owner.(*Conn); ok {
+			_ = c.Close()
+		}
+	}
+	n.mu.Lock()
+	n.stopped = true
+	n.mu.Unlock()
+	n.running.Wait()
+	err := n.domain.Close()
+	n.end()
+	return err
+}
