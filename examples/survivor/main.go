@@ -45,8 +45,8 @@ func work(ctx context.Context, e *mcd.Endpoint) error {
 	return barriers.Close()
 }
 
-// goThrough goes through the rounds from one on, and returns the group that is left then; nil if this
-// node has died.
+// goThrough goes through the rounds from one on, and returns the group that is left then; nil if
+// this node has died.
 func goThrough(ctx context.Context, e *mcd.Endpoint, g *barrier.Group, round int) (*barrier.Group, error) {
 	for round < rounds {
 		if victims.Has(e.Node()) && round == rounds/2 {
@@ -70,8 +70,8 @@ func goThrough(ctx context.Context, e *mcd.Endpoint, g *barrier.Group, round int
 	return g, nil
 }
 
-// agree returns the round that the survivors go on with: the first that one of them has not left. If
-// nodes die in the midst of a barrier, some survivors may have left it, and are a round ahead.
+// agree returns the round that the survivors go on with: the first that one of them has not left.
+// If nodes die in the midst of a barrier, some survivors may have left it, and are a round ahead.
 func agree(ctx context.Context, e *mcd.Endpoint, survivors *barrier.Group, round int) (int, error) {
 	dead := func(n mcd.Node) bool { return !slices.Contains(survivors.Members(), n.ID) }
 	if err := e.SetNodes(slices.DeleteFunc(e.Nodes(), dead)); err != nil {
