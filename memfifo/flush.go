@@ -30,7 +30,9 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	}
 	for i, p := range peers {
 		if fences[i] != nil {
-			_, errs[i] = p.awaitReply(ctx, fences[i])
+			d.mu.Unlock()
+			_, errs[i] = d.wait(ctx, fences[i])
+			d.mu.Lock()
 		}
 		errs[i] = p.flushResult(errs[i])
 	}

@@ -123,7 +123,7 @@ func FuzzReplies(f *testing.F) {
 		p.issued = 3
 		var calls []*workRequest
 		for _, what := range []request{{op: opGet, buf: buf.inside()}, {op: opFetchAdd}, {op: opTryPush}, {op: opFence}, {op: opGet}} {
-			wr := d.newRequest(&what)
+			wr := d.newRequest(p, &what)
 			p.queue.PushBack(&wr.node, wr)
 			calls = append(calls, wr)
 		}
@@ -143,10 +143,10 @@ func FuzzReplies(f *testing.F) {
 			}
 		}
 		p.fail(&PeerDownError{Node: 1})
-		for _, c := range calls {
-			_, _ = p.awaitReply(context.Background(), c)
-		}
 		d.mu.Unlock()
+		for _, c := range calls {
+			_, _ = d.wait(context.Background(), c)
+		}
 		if len(p.pending) != 0 || p.confirmed > p.issued {
 			t.Errorf("%d requests are left; %d of %d are in place", len(p.pending), p.confirmed, p.issued)
 		}

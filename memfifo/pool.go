@@ -1,11 +1,16 @@
 package memfifo
 
-import "github.com/rawlane/rawlane/mcd"
+import (
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/mcd"
+)
 
 // pool keeps memory for another use, so that steady work allocates nothing. Domain.mu guards it.
 type pool struct {
 	frames      [][]byte
 	requests    freeList[workRequest]
+	unused      atomic.Pointer[workRequest] // a stack of more of them, which needs no mu
 	completions freeList[mcd.Completion]
 	record      []byte // of one that came in parts
 }
@@ -41,18 +46,29 @@ func (d *Domain) freeFrame(b []byte) {
 	}
 }
 
-// newRequest returns a work request that does what is asked.
-func (d *Domain) newRequest(what *request) *workRequest {
+// newRequest returns a work request that does what is asked at a peer.
+func (d *Domain) newRequest(p *peer, what *request) *workRequest {
+	if len(d.pool.requests) == 0 {
+		for wr := d.pool.unused.Swap(nil); wr != nil; wr = wr.nextUnused {
+			d.pool.requests.put(wr)
+		}
+	}
 	wr := d.pool.requests.get()
-	wr.request = *what
+	wr.request, wr.peer = *what, p
 	wr.restart()
 	return wr
 }
 
-// freeRequest takes a work request back that is in no list.
+// freeRequest takes a work request back that is in no list. It needs no mu: where thousands of
+// goroutines wait, each would stand in line for it a second time.
 func (d *Domain) freeRequest(wr *workRequest) {
 	wr.data, wr.buf = nil, nil
-	d.pool.requests.put(wr)
+	for {
+		wr.nextUnused = d.pool.unused.Load()
+		if d.pool.unused.CompareAndSwap(wr.nextUnused, wr) {
+			return
+		}
+	}
 }
 
 // recordBuffer returns memory for the parts of a record.

@@ -122,30 +122,35 @@ func (r *Remote) execute(ctx context.Context, off int64, what *request, more boo
 	}
 	what.key, what.off = r.key, uint64(off)
 	r.d.mu.Lock()
-	value, err = r.d.execute(ctx, what, more)
+	wr, value, err := r.d.start(what, more)
 	r.d.mu.Unlock()
-	return value, err
+	if wr == nil {
+		return value, err
+	}
+	return r.d.wait(ctx, wr)
 }
 
-// execute is Remote.execute with mu held, which is free while it waits.
-func (d *Domain) execute(ctx context.Context, what *request, more bool) (value uint64, err error) {
+// start does an operation as far as it may be done without waiting. The rest is in the work request
+// that it returns, if there is one. The caller holds mu.
+func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64, err error) {
 	if what.key.Node == d.ep.Node() {
-		return d.executeHere(what)
+		value, err = d.executeHere(what)
+		return nil, value, err
 	}
 	p, err := d.target(what.key.Node)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	if !what.op.hasReply() {
 		p.drainReceive()
 	}
 	if err := p.ready(); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	if !what.op.hasReply() {
-		return 0, p.send(ctx, what, more)
+	if what.op.hasReply() {
+		return p.post(what), 0, nil
 	}
-	return p.awaitReply(ctx, p.post(what))
+	return p.send(what, more), 0, nil
 }
 
 // each does n operations that share frames, until one fails. Then it sends what was to share a

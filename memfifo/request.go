@@ -2,6 +2,7 @@ package memfifo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -54,24 +55,37 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 	return err
 }
 
-// awaitReply waits for a work request's reply, and takes the work request back. The caller holds
-// d.mu, which is free while it waits.
-func (p *peer) awaitReply(ctx context.Context, wr *workRequest) (value uint64, err error) {
-	d := p.d
-	if wr.state != done {
-		d.mu.Unlock()
-		err = d.await(ctx, &wr.remote)
-		d.mu.Lock()
+// wait waits for the completion of a work request that its caller has posted, and takes it back:
+// the remote one if there is a reply, else the local one. The caller does not hold d.mu, which is
+// needed only if the context ends first.
+func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err error) {
+	defer d.freeRequest(wr)
+	for c := wr.awaited(); ; ctx = context.Background() {
+		err = d.await(ctx, c)
+		if c.Done() {
+			return wr.value, c.Err()
+		}
+		if d.giveUp(wr, err) {
+			return 0, err
+		}
 	}
-	switch wr.state {
-	case queued:
-		p.withdraw(wr)
-	case framed:
+}
+
+// giveUp ends the wait for a work request with an error. It returns false if that is complete by
+// now, or has to be completed.
+func (d *Domain) giveUp(wr *workRequest, err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch p := wr.peer; {
+	case wr.awaited().Done():
+		return false
+	case wr.state == framed:
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan
 		p.issued++                      // the next Flush tells what has become of it
-	case done:
-		value, err = wr.value, wr.err
+	case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
+		return false // a record that has begun has to be completed, or no other could follow
+	default:
+		p.withdraw(wr)
 	}
-	d.freeRequest(wr)
-	return value, err
+	return true
 }

@@ -1,9 +1,6 @@
 package memfifo
 
 import (
-	"context"
-	"errors"
-
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
@@ -49,17 +46,17 @@ func (p *peer) sendQueued(now monotime.Time) {
 
 // post queues what has a reply.
 func (p *peer) post(what *request) *workRequest {
-	wr := p.d.newRequest(what)
+	wr := p.d.newRequest(p, what)
 	p.queue.PushBack(&wr.node, wr)
 	p.sendQueued(clock.Now())
 	return wr
 }
 
-// send does a put or push, up to its local completion. With more to come it leaves a frame that
-// is not full unsent. What fits the window needs no work request: it goes into frames at once if
-// none is queued before it. If one is, there was no room for that: then there is nothing to do but
-// to wait. The caller holds d.mu, which is free while it waits.
-func (p *peer) send(ctx context.Context, what *request, more bool) error {
+// send does a put or push as far as there is room. With more to come it leaves a frame that is not
+// full unsent. What fits the window needs no work request: it goes into frames at once if none is
+// queued before it. If one is, there was no room for that: then there is nothing to do but to wait,
+// for the work request that send returns. The caller holds d.mu.
+func (p *peer) send(what *request, more bool) *workRequest {
 	first := p.queue.Front() == nil
 	if first && p.encodeParts(what) == whole {
 		if !more && p.conn.NeedsPump() {
@@ -67,27 +64,16 @@ func (p *peer) send(ctx context.Context, what *request, more bool) error {
 		}
 		return nil
 	}
-	wr := p.d.newRequest(what)
-	defer p.d.freeRequest(wr)
+	wr := p.d.newRequest(p, what)
 	p.queue.PushBack(&wr.node, wr)
 	if first {
 		p.begin(wr, more)
 	}
-	for wr.state == queued {
-		wr.expectLocal()
-		p.d.mu.Unlock()
-		err := p.d.await(ctx, &wr.local)
-		p.d.mu.Lock()
-		switch {
-		case wr.state != queued:
-		case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
-			ctx = context.Background() // a record that has begun has to be completed, or no other could follow
-		default:
-			p.withdraw(wr)
-			return err
-		}
+	wr.expectLocal()
+	if wr.state != queued {
+		wr.local.Complete(wr.err)
 	}
-	return wr.err
+	return wr
 }
 
 // begin encodes what there is room for of the first work request of the queue, and of those behind

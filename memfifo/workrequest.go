@@ -33,6 +33,7 @@ type request struct {
 // Domain.mu guards it, except for the completions.
 type workRequest struct {
 	request
+	peer      *peer
 	state     requestState
 	requestID uint32 // of an operation with a reply
 	mark      uint32 // parcel: where its last frame ends in the lane; acknowledged once that is reached
@@ -44,6 +45,7 @@ type workRequest struct {
 	local, remote             mcd.Completion
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
 	node                      list.Node[workRequest] // in peer.queue or peer.unacked
+	nextUnused                *workRequest           // in pool.unused
 }
 
 type requestState uint8
@@ -84,13 +86,24 @@ func (wr *workRequest) setFramed() {
 	}
 }
 
-// complete ends a work request that is in no list any more.
+// complete ends a work request that is in no list any more. The last completion that somebody waits
+// for is signalled at the very end: then the work request is the waiting goroutine's.
 func (wr *workRequest) complete(err error) {
-	if wr.state == queued && wr.signalLocal {
+	local := wr.state == queued && wr.signalLocal
+	remote := wr.signalRemote
+	wr.state, wr.err = done, err
+	if local {
 		wr.local.Complete(err)
 	}
-	wr.state, wr.err = done, err
-	if wr.signalRemote {
+	if remote {
 		wr.remote.Complete(err)
 	}
+}
+
+// awaited returns the completion that the caller of an operation waits for.
+func (wr *workRequest) awaited() *mcd.Completion {
+	if wr.op.hasReply() {
+		return &wr.remote
+	}
+	return &wr.local
 }

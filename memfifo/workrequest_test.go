@@ -36,7 +36,7 @@ func TestWorkRequest_States(t *testing.T) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			p := d.peer(1)
-			wr := d.newRequest(&x.what)
+			wr := d.newRequest(p, &x.what)
 			wr.expectLocal()
 			wr.expectRemote()
 			if !wr.op.hasReply() {

@@ -43,6 +43,8 @@ type Counters struct {
 	TxBytes   uint64 `json:"tx_bytes"`
 	TxRefused uint64 `json:"tx_refused"` // not sent: over the MTU, bad tag, or refused by the system
 	TxBusy    uint64 `json:"tx_busy"`    // times that Send returned ErrBusy
+	// TxFragmented counts those that left in several packets, as the path takes less than the MTU.
+	TxFragmented uint64 `json:"tx_fragmented,omitempty"`
 
 	RxFrames    uint64 `json:"rx_frames"` // handed out by Poll
 	RxBytes     uint64 `json:"rx_bytes"`

@@ -28,6 +28,7 @@ type inbox struct {
 	vec     [inboxLen]unix.Iovec
 	msgs    [inboxLen]unix.Mmsghdr
 
+	idle    bool           // the last call found nothing
 	got, at int            // messages received, and handed out
 	rest    []byte         // what is left of message at
 	cut     int            // the length of its datagrams
@@ -72,8 +73,7 @@ func (s *socket) receive() error {
 		s.rxMu.Unlock()
 		return unix.EBADF
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&in.msgs[0])), inboxLen,
-		unix.MSG_DONTWAIT, 0, 0)
+	n, e := in.call(uintptr(s.fd))
 	s.rxMu.Unlock()
 	switch e {
 	case 0:
@@ -82,10 +82,26 @@ func (s *socket) receive() error {
 	default:
 		return e
 	}
-	in.got = int(n)
+	in.got = n
 	in.open()
 	s.left.Store(true)
 	return nil
+}
+
+// call receives what is there. After a call that found nothing it is for one message alone: the
+// messages of a program that is awaited come one by one, and recvmmsg costs 0.1 µs more.
+func (in *inbox) call(fd uintptr) (n int, e unix.Errno) {
+	if in.idle {
+		var size uintptr
+		size, _, e = unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0].Hdr)), unix.MSG_DONTWAIT)
+		in.msgs[0].Len = uint32(size)
+		in.idle = e != 0
+		return 1, e
+	}
+	got, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])), inboxLen,
+		unix.MSG_DONTWAIT, 0, 0)
+	in.idle = e != 0
+	return int(got), e
 }
 
 // open begins with message at.

@@ -186,10 +186,6 @@ func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 
 // setMTU takes the wanted MTU, or finds the one that the paths to all stations have.
 func (l *Link) setMTU(want int) error {
-	overhead := overheadIPv4
-	if !l.local.Addr().Is4() {
-		overhead = overheadIPv6
-	}
 	most := maxFrame - transport.MaxHeaderLen
 	if want != 0 {
 		if l.mtu = want; want < 0 || want > most {
@@ -205,7 +201,7 @@ func (l *Link) setMTU(want int) error {
 	for _, s := range table.seeds {
 		path = min(path, routeMTU(s.at))
 	}
-	l.mtu = min(max(path-overhead, MinMTU), MaxMTU)
+	l.mtu = LinkMTU(path, l.local.Addr())
 	return nil
 }
 
@@ -256,7 +252,8 @@ func (l *Link) Counters() transport.Counters {
 	return transport.Counters{
 		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(),
 		TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
-		RxFrames: l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
+		TxFragmented: l.socket.fragmented.Load(),
+		RxFrames:     l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
 		RxDropped: l.socket.drops(),
 	}
 }

@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/netip"
 )
@@ -35,6 +37,31 @@ func ownAddresses(all netip.Addr) (own []netip.Addr) {
 		}
 	}
 	return own
+}
+
+// PathMTU finds out how long an IP packet may be on the way to where a link listens. It sends up to
+// five packets of the length that the system takes for right, and awaits what routers say to it.
+// Errors: what leads nowhere; transport.ErrNotSupported, on other systems than Linux.
+func PathMTU(ctx context.Context, addr string) (mtu int, err error) {
+	to, err := resolve(ctx, net.DefaultResolver, addr)
+	if err == nil {
+		mtu, err = probePath(ctx, to, StationMAC(addr))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("path to %s: %w", addr, err)
+	}
+	return mtu, nil
+}
+
+// LinkMTU returns the MTU that a link has of itself where the packets to a station may have that
+// length.
+func LinkMTU(packet int, station netip.Addr) int {
+	if station.Is4() {
+		packet -= overheadIPv4
+	} else {
+		packet -= overheadIPv6
+	}
+	return min(max(packet, MinMTU), MaxMTU)
 }
 
 // ethernetMTU stands for what is not known of an interface.

@@ -29,6 +29,8 @@ type socket struct {
 	wakeup *netpoll.Wakeup
 	out    couplings
 
+	fragmented atomic.Uint64 // datagrams sent in fragments
+
 	rxMu   sync.Mutex  // guards fd, against a Close during receive
 	in     inbox       // of the polling goroutine
 	left   atomic.Bool // the inbox has datagrams that no Poll has taken
@@ -60,6 +62,7 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	}()
 	s.setBuffer(unix.SO_RCVBUF, unix.SO_RCVBUFFORCE, receiveBuffer)
 	s.setBuffer(unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, sendBuffer)
+	s.fragment(false)
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) // Linux 5.0; before, they come singly
 	if group.IsValid() {
 		if err := s.joinGroup(ifname, group); err != nil {

@@ -22,8 +22,10 @@ const queueLen = 64
 
 // socket is a UDP socket of package net. A goroutine receives from it, a datagram at a time.
 type socket struct {
-	conn *net.UDPConn
-	over chan struct{} // closed by close
+	conn       *net.UDPConn
+	over       chan struct{} // closed by close
+	fragmented atomic.Uint64 // always 0: the system tells nothing of it
+
 	wake chan struct{} // capacity 1: there is something to poll, and wake-ups are not masked
 	room chan struct{} // capacity 1: there may be a buffer again
 	done sync.WaitGroup

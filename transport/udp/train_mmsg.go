@@ -50,13 +50,64 @@ func (s *socket) send(all []datagram) (n int, err error) {
 		case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPERM, unix.EADDRNOTAVAIL:
 			n += refused
 		default:
-			if refused == 1 {
+			if refused == 1 && errno != unix.EMSGSIZE {
 				return n, errno
 			}
-			s.out.off = true // a NIC that computes no checksums (EIO), or an old kernel
+			sent, err := s.singly(all[n : n+refused])
+			if n += sent; err != nil {
+				return n, err
+			}
 		}
 	}
 	return n, nil
+}
+
+// singly sends the datagrams of a message that was refused one by one. Those that are longer than
+// what the path takes by now are sent in fragments. If none is, it is trains that are refused: by a
+// NIC that computes no checksums, or by an old kernel.
+func (s *socket) singly(ds []datagram) (n int, err error) {
+	long := false
+	for n < len(ds) {
+		sent, errno := s.alone(ds[n : n+1])
+		if errno == unix.EMSGSIZE {
+			long = true
+			s.fragment(true)
+			sent, errno = s.alone(ds[n : n+1])
+			s.fragment(false)
+			s.fragmented.Add(uint64(sent))
+		}
+		switch errno {
+		case 0:
+			n += sent
+		case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+			return n, transport.ErrBusy
+		default:
+			return n, errno
+		}
+	}
+	s.out.off = s.out.off || !long && len(ds) > 1
+	return n, nil
+}
+
+// alone sends one datagram.
+func (s *socket) alone(one []datagram) (int, unix.Errno) {
+	s.out.messages, s.out.used = 0, 0
+	s.out.put(one)
+	return s.give(1)
+}
+
+// fragment says whether packets that are longer than the path's MTU are fragmented by this host, or
+// refused.
+func (s *socket) fragment(on bool) {
+	how4, how6 := unix.IP_PMTUDISC_DO, unix.IPV6_PMTUDISC_DO
+	if on {
+		how4, how6 = unix.IP_PMTUDISC_WANT, unix.IPV6_PMTUDISC_WANT
+	}
+	if s.family == unix.AF_INET {
+		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how4)
+	} else {
+		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how6)
+	}
 }
 
 // couple makes messages of datagrams, as many as there is room for, and returns how many messages.

@@ -16,6 +16,7 @@
 //	Waiting  fail                               Failed   -
 //	Waiting  bye, this generation completed     Waiting  as if all of its messages had come
 //	Waiting  bye, this generation not entered   Waiting  report, to all
+//	any      stale notify or bye                same     bye ack, of a bye
 //	Waiting  another algorithm                  Failed   fail, to all and to the sender
 //	Idle     another algorithm                  Idle     fail, to the sender; Arrive will fail
 //	any      nack, notify sent before           same     notify again
@@ -33,6 +34,10 @@
 // never further: a message of g counts now, one of g+1 is kept, and all others are dropped. A
 // member answers a nack with a notify only if it has sent that notify before, in its present
 // generation or the one before.
+//
+// A member that begins anew counts from 1 again. A member that leaves a first generation knows the
+// incarnations of all, and answers no later one as the one that it was in the barrier with. A
+// message to an earlier incarnation is stale. See incarnations.go.
 //
 // Source: MCD §2.3 (colouring), §3; SCMD §3 (numbers, masks).
 package engine
@@ -67,30 +72,30 @@ type Send struct {
 
 // Engine is one member's barriers of one group.
 type Engine struct {
-	cfg       Config
-	algorithm uint32 // hash of its name
-	plan      *plan
-	machines  [Numbers]*machine
-	waiting   []*machine // those in state Waiting
-	peers     []peer     // by rank
-	agree     agreement.Agreement
-	gone      *Failure // what was agreed: members that take part no more
-	ended     []uint8  // numbers whose barrier was completed or failed since Ended was called last
-	leaves    int      // calls of Leave
-	leavers   int      // members that said bye
-	stats     Stats
-	last      []uint64 // by rank: how often a step waited for its message longest
+	cfg          Config
+	algorithm    uint32 // hash of its name
+	plan         *plan
+	machines     [Numbers]*machine
+	waiting      []*machine // those in state Waiting
+	peers        []peer     // by rank
+	incarnations []uint32   // by rank, this member's own among them; 0: not known yet
+	agree        agreement.Agreement
+	gone         *Failure // what was agreed: members that take part no more
+	ended        []uint8  // numbers whose barrier was completed or failed since Ended was called last
+	leaves       int      // calls of Leave
+	leavers      int      // members that said bye
+	stats        Stats
+	last         []uint64 // by rank: how often a step waited for its message longest
 
 	parityOnly bool // a planted bug, for tests: generations are told apart by their lowest bit alone
 }
 
 // peer is what is known of another member.
 type peer struct {
-	incarnation uint32            // 0: not heard yet
-	silence     agreement.Silence // nacks that were not answered
-	byeAcked    bool              // it has answered our bye, or said its own
-	left        bool              // it said bye
-	done        []Done            // what it has completed then
+	silence  agreement.Silence // nacks that were not answered
+	byeAcked bool              // it has answered our bye, or said its own
+	left     bool              // it said bye
+	done     []Done            // what it has completed then
 }
 
 // The errors of Arrive.
@@ -102,18 +107,24 @@ var (
 // New makes an engine. The algorithm's schedule has to be right for the size.
 func New(cfg Config) *Engine {
 	e := &Engine{
-		cfg:       cfg,
-		algorithm: hash(cfg.Algorithm.For(cfg.Size).String()),
-		plan:      newPlan(cfg.Algorithm.Steps(cfg.Rank, cfg.Size)),
-		peers:     make([]peer, cfg.Size),
-		last:      make([]uint64, cfg.Size),
+		cfg:          cfg,
+		algorithm:    hash(cfg.Algorithm.For(cfg.Size).String()),
+		plan:         newPlan(cfg.Algorithm.Steps(cfg.Rank, cfg.Size)),
+		peers:        make([]peer, cfg.Size),
+		last:         make([]uint64, cfg.Size),
+		incarnations: make([]uint32, cfg.Size),
 	}
-	e.agree = e.newAgreement()
+	e.forget()
 	return e
 }
 
-func (e *Engine) newAgreement() agreement.Agreement {
-	return agreement.New(agreement.Config{
+// forget forgets all that is known of the other members.
+func (e *Engine) forget() {
+	clear(e.peers)
+	clear(e.incarnations)
+	e.incarnations[e.cfg.Rank] = e.cfg.Incarnation
+	e.leavers = 0
+	e.agree = agreement.New(agreement.Config{
 		Rank: e.cfg.Rank, Size: e.cfg.Size, NICs: e.cfg.NICs, Incarnation: e.cfg.Incarnation,
 		PeerTimeout: e.cfg.PeerTimeout, FirstQuery: firstNack,
 	})
@@ -187,8 +198,9 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.beginStep(m, now)
-	if e.leavers > 0 {
-		return e.arriveWithoutLeavers(m, now, out), nil
+	if e.leavers > 0 { // they do not enter
+		e.Accuse(now, slices.IndexFunc(e.peers, func(p peer) bool { return p.left }), Left)
+		return out, nil
 	}
 	return e.progress(m, now, out), nil
 }
@@ -209,7 +221,9 @@ func (e *Engine) progress(m *machine, now monotime.Time, out []Send) []Send {
 		}
 		s := &e.plan.steps[m.step]
 		for _, n := range e.plan.notifies[s.notify:s.notifyEnd] {
-			out = append(out, Send{n.To, n.NIC, e.message(Notify, m.number, n.Label, m.generation)})
+			msg := e.message(Notify, m.number, n.Label, m.generation)
+			msg.Known = e.known(m.generation)
+			out = append(out, Send{n.To, n.NIC, msg})
 			e.stats.Notifies++
 		}
 		if s.awaitEnd > s.await && !m.nacked {
@@ -299,7 +313,7 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 		e.stats.Nacks++
 		nic := p.silence.Queries() % e.cfg.NICs
 		msg := e.message(Nack, m.number, a.Label, m.generation)
-		msg.Heard = p.incarnation != 0
+		msg.Heard = e.incarnations[a.From] != 0
 		out = append(out, Send{a.From, nic, msg})
 	}
 	return out

@@ -114,12 +114,22 @@ func (e *Engine) conclude() {
 	}
 }
 
-// doomed reports whether a barrier cannot succeed without the members that are gone. A member that
-// has left said which barriers it has completed: those go on.
+// forsake notes that nothing more comes from a member. Once it is agreed who is gone, the barriers
+// fail that went on and wait for it.
+func (e *Engine) forsake(rank int) {
+	for i := len(e.waiting) - 1; e.gone != nil && i >= 0; i-- {
+		if m := e.waiting[i]; m.awaits(rank, e.plan) {
+			e.fail(m, e.gone)
+		}
+	}
+}
+
+// doomed reports whether a barrier cannot succeed without the members that are gone. Another member
+// that has left said which barriers it has completed: those go on.
 func (e *Engine) doomed(m *machine) bool {
 	for i, rank := range e.gone.Ranks {
 		p := &e.peers[rank]
-		if e.gone.ReasonOf(i) != Left || p.left && !completed(p.done, m.number, m.generation) {
+		if rank == e.cfg.Rank || e.gone.ReasonOf(i) != Left || p.left && !completed(p.done, m.number, m.generation) {
 			return true
 		}
 	}
@@ -142,7 +152,7 @@ func (e *Engine) wrap(reports []agreement.Send, out []Send) []Send {
 	for i := range reports {
 		r := &reports[i]
 		msg := e.message(Report, 0, 0, r.Report.Version)
-		msg.Report, msg.Heard = &r.Report, e.peers[r.To].incarnation != 0
+		msg.Report, msg.Heard = &r.Report, e.incarnations[r.To] != 0
 		out = append(out, Send{r.To, r.NIC, msg})
 	}
 	return out
@@ -155,6 +165,9 @@ func (e *Engine) handleReport(now monotime.Time, from int, msg *Message, out []S
 		return out
 	}
 	answers := e.agree.Handle(now, from, msg.Incarnation, msg.Report, nil)
+	if slices.ContainsFunc(msg.Report.Gone, func(g agreement.Gone) bool { return g.Rank == e.cfg.Rank }) {
+		e.forsake(from)
+	}
 	e.accuseLeavers(now)
 	e.conclude()
 	for i := range answers {
@@ -192,6 +205,7 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 // restarted handles a message that shows that a member has begun anew: the group is broken, for
 // both.
 func (e *Engine) restarted(now monotime.Time, member, from int, msg *Message, out []Send) []Send {
+	e.forsake(member)
 	e.Accuse(now, member, Restarted)
 	if msg.Kind == Report && !msg.Report.Query {
 		return out

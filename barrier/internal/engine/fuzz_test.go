@@ -196,9 +196,17 @@ func (s *script) exit(m *member, rank int, number uint8) {
 	}
 }
 
-// settle runs all members on without further faults: barriers that have not failed end.
+// settle runs all members on without further faults: barriers that have not failed end. One that has begun
+// anew may wait for members that have left and could make the group anew: its context ends.
 func (s *script) settle() {
-	for range 200 {
+	const rounds = 200
+	for round := range rounds {
+		for rank := range s.sites {
+			if m := s.member(rank); round > rounds/2 && m.cfg.Incarnation > uint32(len(s.sites)) && m.Fresh() && s.goesOn(rank) {
+				m.flush(m.Leave(nil))
+				m.left = m.leaves > 1
+			}
+		}
 		for range 100 * maxPending {
 			if len(s.pending) == 0 {
 				break

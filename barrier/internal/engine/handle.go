@@ -8,8 +8,14 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 		e.stats.Unexpected++
 		return out
 	}
+	if e.isStale(msg) {
+		return e.ignore(from, msg, out)
+	}
 	if !e.hear(from, msg) {
 		return e.restarted(now, from, from, msg, out)
+	}
+	if rank := e.learnAll(msg); rank >= 0 {
+		return e.restarted(now, rank, from, msg, out)
 	}
 	m := e.machine(msg.Number)
 	if msg.Algorithm != e.algorithm && msg.Kind.scheduled() {
@@ -39,19 +45,6 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 		return e.handleReport(now, from, msg, out)
 	}
 	return out
-}
-
-// hear notes that a member is alive. It returns false if the member has begun anew since.
-func (e *Engine) hear(from int, msg *Message) bool {
-	p := &e.peers[from]
-	p.silence.Heard()
-	if msg.Incarnation == 0 { // the sender is in no such group
-		return true
-	}
-	if p.incarnation == 0 {
-		p.incarnation = msg.Incarnation
-	}
-	return p.incarnation == msg.Incarnation
 }
 
 // handleNotify handles a message of the schedule.
@@ -105,7 +98,9 @@ func (e *Engine) handleNack(m *machine, from int, msg *Message, out []Send) []Se
 		return append(out, e.answerFail(from, msg, newFailure(Restarted, from)))
 	case ahead == -1, ahead == 0 && (m.state == Idle || m.step > step):
 		e.stats.Resent++
-		return append(out, e.answer(Notify, from, msg))
+		again := e.answer(Notify, from, msg)
+		again.Message.Known = e.known(msg.Generation)
+		return append(out, again)
 	case m.state == Failed:
 		return e.answerFailure(from, msg, m.failure, out)
 	case m.state == Idle && e.pendingFailure(m) != nil:
@@ -125,15 +120,16 @@ func (e *Engine) handleNotYet(m *machine, now monotime.Time, from int, msg *Mess
 }
 
 // handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made
-// yet, or, if the member was heard in it before it was asked, the member has left it so long ago
-// that it does not know any more what it has completed.
+// yet, or, if the member was heard in it before it was asked, or is agreed to be gone, the member
+// has left it. What it has completed it does not know any more, or not with this incarnation.
 func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg *Message) {
 	ofReport := msg.Answers == Report
 	switch {
-	case msg.Heard && e.peers[from].incarnation != 0:
+	case msg.Heard && e.incarnations[from] != 0, e.gone != nil && e.isGone(from):
 		if ofReport || m.state == Waiting && msg.Generation == m.generation {
 			e.noteLeft(from, nil)
 			e.Accuse(now, from, Left)
+			e.forsake(from)
 		}
 	case ofReport && e.agree.HandleNoGroup(now, from, msg.Generation):
 		e.conclude()

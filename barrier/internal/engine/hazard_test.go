@@ -244,7 +244,7 @@ func TestLeave(t *testing.T) {
 		a.notify(r, 1, 0)
 	}
 	a.want(sends(a.Leave(nil)), "1 bye, 2 bye, 3 bye, 4 bye")
-	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 1}) {
+	if bye := a.Goodbye(1); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 1}) {
 		t.Errorf("it has completed %v", bye.Done)
 	}
 	a.hears(1, a.from(1, ByeAck, 0, 0))
@@ -270,7 +270,7 @@ func TestGoodbye_WhileWaiting(t *testing.T) {
 	a.notify(1, 1, 0)
 	a.arrives(0)
 	a.arrives(4)
-	bye := a.Goodbye()
+	bye := a.Goodbye(1)
 	if len(bye.Done) != 2 || bye.Done[0] != (Done{0, 1}) || bye.Done[1] != (Done{4, 0}) {
 		t.Errorf("it has completed %v", bye.Done)
 	}
@@ -346,27 +346,8 @@ func TestGoodbye_AfterGenerationZero(t *testing.T) {
 	a.arrives(0)
 	a.notify(1, 0, 0)
 	a.is(Idle, 0)
-	if bye := a.Goodbye(); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 0}) {
+	if bye := a.Goodbye(1); len(bye.Done) != 1 || bye.Done[0] != (Done{0, 0}) {
 		t.Errorf("it has completed %v", bye.Done)
-	}
-}
-
-// A member that began anew enters what another one has completed with its former self, and left: it does
-// not wait for that one, whether all of its messages came before or none.
-func TestBye_OfWhatTheFormerSelfHasEntered(t *testing.T) {
-	for _, came := range []bool{false, true} {
-		a := newAlone(t, "concurrent", 2, 3)
-		if came {
-			a.notify(0, 1, 1)
-		}
-		bye := a.from(0, Bye, 0, 0)
-		bye.Done = []Done{{0, 1}}
-		a.hears(0, bye)
-		a.want(a.arrives(0), "0 notify 0 gen=1")
-		a.is(Idle, 1)
-		a.want(a.arrives(0), "")
-		a.want(a.passes(0), "1 report (left: [0])?")
-		a.is(Waiting, 2)
 	}
 }
 

@@ -209,5 +209,5 @@ func (p *program) look(number uint8) {
 		}
 	}
 	p.AddStats(new(Stats))
-	_, _, _ = p.Last(), p.Goodbye(), p.ByeAcked()
+	_, _, _ = p.Last(), p.Goodbye(int(number)%3), p.ByeAcked()
 }

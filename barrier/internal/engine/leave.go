@@ -13,10 +13,9 @@ func (e *Engine) Leave(out []Send) []Send {
 	if e.gone != nil {
 		return e.wrap(e.agree.Announce(nil), out)
 	}
-	bye := e.Goodbye()
 	e.leaves++
 	for _, rank := range e.unacked() {
-		out = append(out, Send{rank, e.leaves % e.cfg.NICs, bye})
+		out = append(out, Send{rank, e.leaves % e.cfg.NICs, e.Goodbye(rank)})
 	}
 	return out
 }
@@ -38,10 +37,11 @@ func (e *Engine) unacked() (ranks []int) {
 	return ranks
 }
 
-// Goodbye returns the message that says which generations this member has completed, and that it
-// takes part in no more.
-func (e *Engine) Goodbye() Message {
+// Goodbye returns the message that tells a member which generations this one has completed with it,
+// and that it takes part in no more.
+func (e *Engine) Goodbye(to int) Message {
 	bye := e.message(Bye, 0, 0, 0)
+	bye.Echo = e.incarnations[to]
 	for _, m := range e.machines {
 		if m == nil || m.entered.IsZero() { // never entered
 			continue
@@ -73,24 +73,6 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 		if !completed(msg.Done, m.number, m.generation) {
 			e.Accuse(now, from, Left)
 			break
-		}
-	}
-	return out
-}
-
-// arriveWithoutLeavers goes on with a barrier that was entered after members have left: they do not
-// enter. If this member has begun anew, they may have completed it with its former self.
-func (e *Engine) arriveWithoutLeavers(m *machine, now monotime.Time, out []Send) []Send {
-	for rank := range e.peers {
-		if p := &e.peers[rank]; p.left && !completed(p.done, m.number, m.generation) {
-			e.Accuse(now, rank, Left)
-			return out
-		}
-	}
-	out = e.progress(m, now, out)
-	for rank := range e.peers {
-		if e.peers[rank].left {
-			out = e.notifyAllOf(m, now, rank, out)
 		}
 	}
 	return out

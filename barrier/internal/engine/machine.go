@@ -72,6 +72,16 @@ func (c *parity) clear(p *plan) {
 // current returns the messages of the generation that was entered last.
 func (m *machine) current() *parity { return &m.parities[m.generation&1] }
 
+// awaits reports whether a message of a member is still to come.
+func (m *machine) awaits(rank int, p *plan) bool {
+	for i, a := range p.awaits {
+		if a.From == rank && !m.current().here[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // completed returns the last generation that was completed.
 func (m *machine) completed() uint32 {
 	if m.state == Idle {

@@ -8,7 +8,7 @@ import (
 )
 
 // Version of the messages' layout.
-const Version = 3
+const Version = 4
 
 // Kind is what a message says.
 type Kind uint8
@@ -49,9 +49,12 @@ type Identity struct {
 //	16 generation, 4 bytes; of a report its version
 //	20 the sender's algorithm, 4 bytes: a hash of its name
 //	24 the sender's incarnation, 4 bytes; 0 of NoSuchGroup, and of a ByeAck without the group
-//	28 NotYet: the sender's own generation (4)
+//	28 Notify of generation 1: how many incarnations (2; 0, or one for each member), by rank
+//	   those that the sender knows (4 each; 0: not known)
+//	   NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the members (2 each)
-//	   Bye: how many barriers (2), for each its number (1) and the generation completed (4)
+//	   Bye: the receiver's incarnation (4; 0: not known), how many barriers (2), for each its
+//	   number (1) and the generation completed (4)
 //	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none), the kind of
 //	   message that it answers (1)
 //	   Report: the receiver's incarnation (4; 0: not known), how many members are gone (2), for
@@ -69,6 +72,8 @@ type Message struct {
 	Algorithm   uint32
 	Incarnation uint32
 
+	Known   []uint32 // Notify of generation 1: by rank, as Echo
+	Echo    uint32   // Bye: the receiver's incarnation as the sender knows it; 0: not known
 	Own     uint32   // NotYet: the sender's own generation, where Generation is the nack's
 	Lowest  uint32   // NoSuchGroup: the lowest epoch that exists at the sender; 0: none
 	Answers Kind     // NoSuchGroup: what it answers
@@ -97,6 +102,7 @@ const (
 	headLen        = 28
 	wordLen        = 4
 	failureLen     = 4
+	byeLen         = 6
 	doneLen        = 5
 	reportLen      = 6
 	goneLen        = 3
@@ -108,7 +114,7 @@ const (
 )
 
 // MaxLen is the most bytes that Append adds.
-const MaxLen = headLen + 2 + Numbers*doneLen
+const MaxLen = headLen + byeLen + Numbers*doneLen
 
 // ErrMalformed is the error of Parse: the bytes are no message of this version.
 var ErrMalformed = errors.New("malformed barrier message")
@@ -129,6 +135,8 @@ func (m *Message) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Algorithm)
 	b = binary.BigEndian.AppendUint32(b, m.Incarnation)
 	switch m.Kind {
+	case Notify:
+		b = m.appendKnown(b)
 	case NotYet:
 		b = binary.BigEndian.AppendUint32(b, m.Own)
 	case NoSuchGroup:
@@ -142,11 +150,24 @@ func (m *Message) Append(b []byte) []byte {
 			b = binary.BigEndian.AppendUint16(b, uint16(r))
 		}
 	case Bye:
+		b = binary.BigEndian.AppendUint32(b, m.Echo)
 		b = binary.BigEndian.AppendUint16(b, uint16(len(m.Done)))
 		for _, d := range m.Done {
 			b = append(b, d.Number)
 			b = binary.BigEndian.AppendUint32(b, d.Generation)
 		}
+	}
+	return b
+}
+
+// appendKnown appends what follows the head of a notify.
+func (m *Message) appendKnown(b []byte) []byte {
+	if m.Generation != 1 {
+		return b
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(m.Known)))
+	for _, incarnation := range m.Known {
+		b = binary.BigEndian.AppendUint32(b, incarnation)
 	}
 	return b
 }
@@ -169,8 +190,8 @@ func (m *Message) appendReport(b []byte) []byte {
 	return b
 }
 
-// Parse reads a message into m, which keeps nothing of b. It allocates for failures, goodbyes and
-// reports only.
+// Parse reads a message into m, which keeps nothing of b. It allocates for failures, goodbyes,
+// reports and first generations only.
 func Parse(b []byte, m *Message) error {
 	if len(b) < headLen || b[0]>>4 != Version {
 		return ErrMalformed
@@ -192,6 +213,8 @@ func Parse(b []byte, m *Message) error {
 		return ErrMalformed
 	case m.Incarnation == 0 && m.Kind != NoSuchGroup && m.Kind != ByeAck:
 		return ErrMalformed
+	case m.Kind == Notify && m.Generation == 1:
+		return m.parseKnown(rest)
 	case m.Kind == NotYet:
 		return parseWord(rest, &m.Own)
 	case m.Kind == NoSuchGroup:
@@ -211,6 +234,22 @@ func parseWord(b []byte, w *uint32) error {
 		return ErrMalformed
 	}
 	*w = binary.BigEndian.Uint32(b)
+	return nil
+}
+
+func (m *Message) parseKnown(b []byte) error {
+	if len(b) < 2 {
+		return ErrMalformed
+	}
+	count := int(binary.BigEndian.Uint16(b))
+	b = b[2:]
+	if count > maxKnown || len(b) < count*wordLen {
+		return ErrMalformed
+	}
+	for ; count > 0; count-- {
+		m.Known = append(m.Known, binary.BigEndian.Uint32(b))
+		b = b[wordLen:]
+	}
 	return nil
 }
 
@@ -270,11 +309,12 @@ func (m *Message) parseReport(b []byte) error {
 }
 
 func (m *Message) parseDone(b []byte) error {
-	if len(b) < 2 {
+	if len(b) < byeLen {
 		return ErrMalformed
 	}
-	count := int(binary.BigEndian.Uint16(b))
-	b = b[2:]
+	m.Echo = binary.BigEndian.Uint32(b)
+	count := int(binary.BigEndian.Uint16(b[wordLen:]))
+	b = b[byeLen:]
 	if count > Numbers || len(b) < count*doneLen {
 		return ErrMalformed
 	}

@@ -21,39 +21,43 @@ var goldens = []struct {
 }{
 	{"notify", Message{Kind: Notify, Number: 7, Label: 3, Identity: Identity{0x0102030405060708, 5}, Generation: 9,
 		Algorithm: 0xa1a2a3a4, Incarnation: 0xb1b2b3b4},
-		"31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		"41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+	{"notify, first generation: rank 0 is not known", Message{Kind: Notify, Generation: 1, Incarnation: 0xb1b2b3b4, Known: []uint32{0, 0xb1b2b3b4, 5}},
+		"41 00 00 00 0000000000000000 00000000 00000001 00000000 b1b2b3b4 0003 00000000 b1b2b3b4 00000005"},
+	{"notify, first generation, of a large group", Message{Kind: Notify, Generation: 1, Incarnation: 1},
+		"41 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 0000"},
 	{"nack, last generation and label", Message{Kind: Nack, Incarnation: 1, Number: 255, Label: 255, Generation: 1<<32 - 1},
-		"32 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000001"},
+		"42 ff ff 00 0000000000000000 00000000 ffffffff 00000000 00000001"},
 	{"nack to a member that was heard", Message{Kind: Nack, Heard: true, Incarnation: 1},
-		"32 00 00 08 0000000000000000 00000000 00000000 00000000 00000001"},
+		"42 00 00 08 0000000000000000 00000000 00000000 00000000 00000001"},
 	{"not yet, not entered", Message{Kind: NotYet, Incarnation: 1, Generation: 2, Own: 1},
-		"33 00 00 00 0000000000000000 00000000 00000002 00000000 00000001 00000001"},
+		"43 00 00 00 0000000000000000 00000000 00000002 00000000 00000001 00000001"},
 	{"not yet, entered", Message{Kind: NotYet, Incarnation: 1, Entered: true, Generation: 2, Own: 2},
-		"33 00 00 01 0000000000000000 00000000 00000002 00000000 00000001 00000002"},
+		"43 00 00 01 0000000000000000 00000000 00000002 00000000 00000001 00000002"},
 	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Incarnation: 1, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
-		"34 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 05 00 0002 0001 0102"},
+		"44 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 05 00 0002 0001 0102"},
 	{"bye, nothing completed", Message{Kind: Bye, Incarnation: 1},
-		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 0000"},
-	{"bye, two numbers completed", Message{Kind: Bye, Incarnation: 1, Done: []Done{{0, 3}, {255, 4}}},
-		"35 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 0002 00 00000003 ff 00000004"},
-	{"bye ack", Message{Kind: ByeAck}, "36 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
+		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000"},
+	{"bye, two numbers completed", Message{Kind: Bye, Incarnation: 1, Echo: 0xb5b6b7b8, Done: []Done{{0, 3}, {255, 4}}},
+		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 b5b6b7b8 0002 00 00000003 ff 00000004"},
+	{"bye ack", Message{Kind: ByeAck}, "46 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
 	{"status request", Message{Kind: StatusRequest, Incarnation: 1, Generation: 4},
-		"37 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
+		"47 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
 	{"status reply", Message{Kind: StatusReply, Incarnation: 1, Generation: 4},
-		"38 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
+		"48 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
 	{"status reply, entered", Message{Kind: StatusReply, Incarnation: 1, Entered: true, Generation: 4},
-		"38 00 00 01 0000000000000000 00000000 00000004 00000000 00000001"},
+		"48 00 00 01 0000000000000000 00000000 00000004 00000000 00000001"},
 	{"no such group", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Answers: Nack},
-		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000 02"},
+		"49 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000000 02"},
 	{"no such group, but epoch 7", Message{Kind: NoSuchGroup, Identity: Identity{1, 2}, Lowest: 7, Answers: Report},
-		"39 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007 0a"},
+		"49 00 00 00 0000000000000001 00000002 00000000 00000000 00000000 00000007 0a"},
 	{"no such group any more", Message{Kind: NoSuchGroup, Heard: true, Answers: Nack},
-		"39 00 00 08 0000000000000000 00000000 00000000 00000000 00000000 00000000 02"},
+		"49 00 00 08 0000000000000000 00000000 00000000 00000000 00000000 00000000 02"},
 	{"report that asks, of nobody", Message{Kind: Report, Incarnation: 1, Report: &agreement.Report{Query: true}},
-		"3a 00 00 04 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000"},
+		"4a 00 00 04 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000"},
 	{"report, decided: 1 is silent, 258 has begun anew", Message{Kind: Report, Incarnation: 1, Generation: 3, Report: &agreement.Report{
 		Gone: []agreement.Gone{{Rank: 1, Reason: Silent}, {Rank: 258, Reason: Restarted}}, Version: 3, Echo: 0xb5b6b7b8, Decided: true}},
-		"3a 00 00 02 0000000000000000 00000000 00000003 00000000 00000001 b5b6b7b8 0002 0001 01 0102 04"},
+		"4a 00 00 02 0000000000000000 00000000 00000003 00000000 00000001 b5b6b7b8 0002 0001 01 0102 04"},
 }
 
 func upTo(n int) (ranks []int) {
@@ -97,23 +101,24 @@ func TestMessage_Golden(t *testing.T) {
 func TestParse_Malformed(t *testing.T) {
 	for _, c := range []struct{ name, wire string }{
 		{"nothing", ""},
-		{"version 2", "21 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"version 4", "41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 0", "30 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"kind 11", "3b 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
-		{"notify of no incarnation", "31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 00000000"},
-		{"report of no incarnation", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0000"},
-		{"fail, no reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00 00 0001 0001"},
-		{"fail, unknown reason", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 06 00 0001 0001"},
-		{"fail, of three members", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0003 0001 0002 0003"},
-		{"report, of 401 members", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0191" + ascending(401)},
-		{"report, a member twice", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0001 01 0001 01"},
-		{"report, not in order", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0002 01 0001 01"},
-		{"report, no reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 00"},
-		{"report, unknown reason", "3a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 05"},
-		{"report, decided that nobody is gone", "3a 00 00 02 0000000000000000 00000001 00000001 00000000 00000001 00000000 0000"},
-		{"fail, of no member", "34 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0000"},
-		{"bye, 257 numbers", "35 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 0101" +
+		{"version 3", "31 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"version 5", "51 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 0", "40 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"kind 11", "4b 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 b1b2b3b4"},
+		{"notify of no incarnation", "41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 00000000"},
+		{"report of no incarnation", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0000"},
+		{"notify, 321 incarnations", "41 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 0141" + strings.Repeat("00000001", maxKnown+1)},
+		{"fail, no reason", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00 00 0001 0001"},
+		{"fail, unknown reason", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 06 00 0001 0001"},
+		{"fail, of three members", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0003 0001 0002 0003"},
+		{"report, of 401 members", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0191" + ascending(401)},
+		{"report, a member twice", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0001 01 0001 01"},
+		{"report, not in order", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0002 0002 01 0001 01"},
+		{"report, no reason", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 00"},
+		{"report, unknown reason", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 0001 05"},
+		{"report, decided that nobody is gone", "4a 00 00 02 0000000000000000 00000001 00000001 00000000 00000001 00000000 0000"},
+		{"fail, of no member", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0000"},
+		{"bye, 257 numbers", "45 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0101" +
 			strings.Repeat("00", 257*doneLen)},
 	} {
 		if err := Parse(unhex(t, c.wire), new(Message)); !errors.Is(err, ErrMalformed) {
@@ -138,6 +143,10 @@ func TestMessage_Fits(t *testing.T) {
 	if got := len(m.Append(nil)); got > MaxLen {
 		t.Errorf("a goodbye of all numbers has %d bytes, more than MaxLen", got)
 	}
+	m = Message{Kind: Notify, Generation: 1, Incarnation: 1, Known: make([]uint32, maxKnown)}
+	if b := m.Append(nil); len(b) > MaxLen || Parse(b, new(Message)) != nil {
+		t.Errorf("a notify of the largest group that tells incarnations has %d bytes", len(b))
+	}
 	m = Message{Kind: Report, Incarnation: 1, Report: &agreement.Report{}}
 	for rank := range 2 * agreement.MaxGone { // more than fit are not named
 		m.Report.Gone = append(m.Report.Gone, agreement.Gone{Rank: rank, Reason: Silent})
@@ -157,12 +166,12 @@ func ascending(count int) (s string) {
 	return s
 }
 
-// Only failures, goodbyes and reports allocate.
+// Only failures, goodbyes, reports and first generations allocate.
 func TestParse_Allocations(t *testing.T) {
 	var m Message
 	buf := make([]byte, 0, MaxLen)
 	for _, g := range goldens {
-		if g.m.Kind == Fail || g.m.Kind == Bye || g.m.Kind == Report {
+		if g.m.Kind == Fail || g.m.Kind == Bye || g.m.Kind == Report || g.m.Known != nil {
 			continue
 		}
 		if n := testing.AllocsPerRun(100, func() { buf = g.m.Append(buf[:0]); _ = Parse(buf, &m) }); n != 0 {

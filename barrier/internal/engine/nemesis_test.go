@@ -71,6 +71,8 @@ func (r *run) chooseNemesis(n int) {
 	if r.often(.25) {
 		r.points = map[string]uint64{}
 	}
+	r.downtime = 2 * limit
+	r.stale = r.restarts && r.often(.5)
 }
 
 // hits reports whether a marked point is to misbehave now, and counts it.

@@ -14,10 +14,10 @@ import (
 // this member has long completed. A member that has not begun anew is at most one generation
 // behind.
 func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send) (answers []Send, ok bool) {
-	p, m := &e.peers[from], e.machine(msg.Number)
+	known, m := e.incarnations[from], e.machine(msg.Number)
 	ask := msg.Kind == Report
 	switch {
-	case p.incarnation != msg.Incarnation && (p.incarnation != 0 || e.isGone(from)):
+	case known != msg.Incarnation && (known != 0 || e.isGone(from)):
 		return out, false
 	case !ask && int32(m.completed()-msg.Generation) > 0:
 		return out, false
@@ -26,11 +26,16 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 	case ask && !msg.Report.Query: // an answer may be answered in turn, with one more such report
 		return out, true
 	case e.gone == nil:
-		return append(out, Send{from, msg.NIC, e.Goodbye()}), true
+		return append(out, Send{from, msg.NIC, e.Goodbye(from)}), true
 	case e.isGone(from):
 		return e.answerGone(from, msg, out), true
 	}
-	return e.handleNack(m, from, msg, out), true
+	before := len(out)
+	out = e.handleNack(m, from, msg, out)
+	if len(out) > before && out[before].Message.Kind == NotYet { // and never will be: it has left while it waited
+		out = e.answerFailure(from, msg, e.gone, out[:before])
+	}
+	return out, true
 }
 
 // Outside returns who of this member and another one is gone, to others, though what was agreed
@@ -67,9 +72,7 @@ func (e *Engine) Fresh() bool {
 // members of the old epoch and is forgotten; barriers that were entered are entered again.
 func (e *Engine) Rejoin(now monotime.Time, epoch uint32, out []Send) []Send {
 	e.cfg.Identity.Epoch = epoch
-	clear(e.peers)
-	e.leavers = 0
-	e.agree = e.newAgreement()
+	e.forget()
 	for _, m := range e.machines {
 		if m != nil {
 			m.parities[0].clear(e.plan)

@@ -33,24 +33,42 @@ type barrier struct {
 // cluster is n nodes in virtual time, all in one group. Their frames are bytes: the wire format
 // is part of the simulation.
 //
-// It checks at each exit that all members have entered, by its own records.
+// It checks at each exit that all members have entered, by its own records, and that none of those
+// awaited had left before this one entered: with a former self of this one.
 type cluster struct {
 	sim.Queue
-	net   *sim.Network[[]byte]
+	net   *sim.Network[frame]
 	sites []*site
 	armed []monotime.Time      // by node: when its timer fires; zero: it does not
 	in    []map[barrier]uint32 // by node: the generation that was entered last
 	skew  []time.Duration      // by node: how far its clock has jumped
+	born  []monotime.Time      // by node: the instant at which its present life began
+	times []map[barrier]visit  // by node: of its present life
+	stale bool                 // frames from before a node's life reach it, which no engine can tell: exits are not compared
 
 	stopped []monotime.Time // by node: where its clock stands still; zero: it does not
 
 	receive func(to, from, nic int, b []byte) // a frame has come
 	timeout time.Duration                     // of peers
 	crashed []int
+	leave   bool                                  // who has finished says goodbye and forgets
 	parted  bool                                  // the network was, for longer than the peer timeout
 	wrong   string                                // the first broken promise
 	left    func(node int, b barrier)             // called when a barrier was left
 	failed  func(node int, b barrier, f *Failure) // called when one has failed
+}
+
+// frame is a message and the instant at which it was sent.
+type frame struct {
+	b    []byte
+	sent monotime.Time
+}
+
+// visit is a node's way through a barrier: the last generations that it has entered and left.
+type visit struct {
+	entered, left    monotime.Time
+	generation       uint32 // that was entered
+	generationAtExit uint32
 }
 
 // identity of group 0; the hash of others is higher.
@@ -65,13 +83,15 @@ func newCluster(algo string, net sim.Config) *cluster {
 func newClusterOf(algo string, net sim.Config, timeout time.Duration) *cluster {
 	g := &cluster{
 		armed: make([]monotime.Time, net.Nodes), skew: make([]time.Duration, net.Nodes),
-		stopped: make([]monotime.Time, net.Nodes), timeout: timeout,
+		stopped: make([]monotime.Time, net.Nodes), born: make([]monotime.Time, net.Nodes), timeout: timeout,
 	}
 	g.Run(monotime.At(time.Second)) // the engines take the zero instant for none
 	g.left, g.failed = func(int, barrier) {}, func(int, barrier, *Failure) {}
 	net.NICs = networks
-	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, b []byte) {
-		g.receive(to, from, nic, b)
+	g.net = sim.NewNetwork(&g.Queue, net, func(to, from, nic int, f frame) {
+		if g.stale || !f.sent.Before(g.born[to]) && !f.sent.Before(g.born[from]) {
+			g.receive(to, from, nic, f.b)
+		}
 	})
 	g.receive = func(to, from, nic int, b []byte) {
 		g.sites[to].receive(g.clock(to), from, nic, b)
@@ -81,14 +101,15 @@ func newClusterOf(algo string, net sim.Config, timeout time.Duration) *cluster {
 		s := &site{node: node}
 		s.post = func(to []int, nic int, b []byte) {
 			if len(to) > 1 {
-				g.net.Multicast(node, nic, b)
+				g.net.Multicast(node, nic, frame{b, g.Now()})
 			} else if len(to) == 1 && to[0] < net.Nodes {
-				g.net.Send(node, to[0], nic, b)
+				g.net.Send(node, to[0], nic, frame{b, g.Now()})
 			}
 		}
 		s.ended = g.ended
 		g.sites = append(g.sites, s)
 		g.in = append(g.in, map[barrier]uint32{})
+		g.times = append(g.times, map[barrier]visit{})
 	}
 	g.join(algo, 0, upTo(net.Nodes))
 	return g
@@ -120,6 +141,9 @@ func (g *cluster) enter(node int, b barrier) {
 	if int32(before+1-g.in[node][b]) > 0 { // else it entered that in a former life
 		g.in[node][b] = before + 1
 	}
+	v := g.times[node][b]
+	v.entered, v.generation = g.Now(), before+1
+	g.times[node][b] = v
 	if err := m.arrive(g.clock(node), b.number); err != nil {
 		if f := m.Failure(b.number); f != nil {
 			g.fail(m, b, f)
@@ -143,13 +167,34 @@ func (g *cluster) ended(m *member, number uint8) {
 			g.broken("node %d has left generation %d of %v, node %d is in %d", node, generation, b, other, g.in[other][b])
 		}
 	}
+	g.checkTimes(m, b)
 	g.left(node, b)
+}
+
+// checkTimes checks that a node that leaves a barrier was in it together with those whose messages it
+// awaits, and not its former self.
+func (g *cluster) checkTimes(m *member, b barrier) {
+	node := m.site.node
+	own := g.times[node][b]
+	for _, a := range m.plan.awaits {
+		other := m.nodes[a.From]
+		v := g.times[other][b]
+		ahead := int32(v.generationAtExit - own.generation)
+		if !g.stale && !v.left.IsZero() && (ahead > 0 || ahead == 0 && v.left.Before(own.entered)) {
+			g.broken("node %d has left generation %d of %v, which it entered at %v: node %d has left %d at %v",
+				node, own.generation, b, own.entered, other, v.generationAtExit, v.left)
+		}
+	}
+	if g.net.Alive(node) { // else it has crashed while it sent what let it leave
+		own.left, own.generationAtExit = g.Now(), own.generation
+		g.times[node][b] = own
+	}
 }
 
 // fail checks that a barrier failed through nodes that have crashed, and no others.
 func (g *cluster) fail(m *member, b barrier, f *Failure) {
-	for _, r := range f.Ranks {
-		if !slices.Contains(g.crashed, m.nodes[r]) && !g.parted {
+	for i, r := range f.Ranks {
+		if !slices.Contains(g.crashed, m.nodes[r]) && !g.parted && !(g.leave && f.ReasonOf(i) == Left) {
 			g.broken("node %d, %v failed: %v; crashed are nodes %v", m.site.node, b, f, g.crashed)
 		}
 	}
@@ -204,7 +249,8 @@ func (g *cluster) restart(node int) {
 		cfg.Incarnation += 1 << 16
 		s.join(cfg, m.nodes)
 	}
-	g.armed[node] = monotime.Time{}
+	g.armed[node], g.born[node] = monotime.Time{}, g.Now()
+	clear(g.times[node])
 	g.net.Restart(node)
 }
 

@@ -27,8 +27,9 @@ func runs(n int) int {
 }
 
 // Groups of up to 64 nodes lose, double, reorder and delay their messages, pause, enter late
-// and, in some runs, crash. No node leaves a barrier that another one has not entered; all
-// barriers end; and they fail through nodes that have crashed and no others.
+// and, in some runs, crash and begin anew. No node leaves a barrier that another one has not entered,
+// or has left with its former self; all barriers end; and they fail through nodes that have crashed
+// or have said goodbye, and no others.
 func TestSimulation(t *testing.T) {
 	first := *simSeed
 	if first == 0 {
@@ -40,15 +41,17 @@ func TestSimulation(t *testing.T) {
 			events := 0
 			sum := figures{}
 			for i := range uint64(runs(*simRuns)) {
-				r := newRun(name, first+i)
-				events += r.run()
-				if r.wrong != "" {
-					t.Fatalf("seed %d, %v: %s\nrepeat: go test ./barrier/internal/engine -run 'TestSimulation/^%s$' -sim.runs=1 -sim.seed=%[1]d",
-						first+i, r, r.wrong, name)
+				for _, r := range []*run{newRun(name, first+i), newRestartRun(name, first+i)} {
+					events += r.run()
+					if r.wrong != "" {
+						t.Fatalf("seed %d, %v: %s\nrepeat: go test ./barrier/internal/engine -run 'TestSimulation/^%s$' -sim.runs=1 -sim.seed=%[1]d",
+							first+i, r, r.wrong, name)
+					}
+					r.addTo(sum)
+					sum["runs"]++
 				}
-				r.addTo(sum)
 			}
-			sum["runs"], sum["events"] = uint64(runs(*simRuns)), uint64(events)
+			sum["events"] = uint64(events)
 			t.Logf("figures %v", sum)
 		})
 	}
@@ -83,15 +86,16 @@ type run struct {
 	programs   []barrier // each node has one for each of these, if it is a member
 	faults     sim.Faults
 	slow       time.Duration // work between barriers, at most
-	leave      bool          // who has finished says goodbye and forgets
 	pauses     bool
 	crashes    int
-	restarts   bool  // of those that have crashed
-	lives      []int // by node
-	unfinished int   // programs of nodes
-	done       []int // by node: programs that it has finished
-	cuts       int   // paths that are cut for a while, one way or both
-	jumps      int   // clocks that jump ahead
+	restarts   bool          // of those that have crashed
+	downtime   time.Duration // of a node that restarts, at most
+	patience   time.Duration // of a node that has restarted, whose barriers nobody else may enter; 0: it waits
+	lives      []int         // by node
+	unfinished int           // programs of nodes
+	done       []int         // by node: programs that it has finished
+	cuts       int           // paths that are cut for a while, one way or both
+	jumps      int           // clocks that jump ahead
 	nemesis
 }
 
@@ -141,7 +145,13 @@ func (r *run) choose(algo string, n int, seed uint64) {
 	if n > 1 && r.often(.3) {
 		r.crashes = 1 + r.rng.IntN(min(3, n-1))
 	}
-	r.leave = r.crashes == 0 && r.often(.5)
+	leave := r.crashes == 0 && r.often(.5)
+	r.build(algo, n, seed)
+	r.leave = leave
+}
+
+// build makes the cluster.
+func (r *run) build(algo string, n int, seed uint64) {
 	net := paper
 	net.Nodes, net.Faults, net.Seed = n, r.faults, seed
 	r.cluster = newCluster(algo, net)
@@ -230,7 +240,7 @@ func (r *run) run() int {
 	}
 	r.failed = func(node int, b barrier, f *Failure) {
 		for i := range f.Ranks {
-			if why := f.ReasonOf(i); why != Silent && (why != Restarted || !r.restarts) {
+			if why := f.ReasonOf(i); why != Silent && (why != Restarted || !r.restarts) && (why != Left || !r.leave) {
 				r.broken("node %d, %v: failed: %v", node, b, f)
 			}
 		}
@@ -321,10 +331,27 @@ func (r *run) crashThis(node int) {
 	r.crash(node)
 	r.lives[node]++
 	if r.restarts {
-		r.After(r.upTo(2*limit), func() {
-			r.done[node] = 0
-			r.restart(node)
-			r.begin(node)
+		r.After(r.upTo(r.downtime), func() { r.restartThis(node) })
+	}
+}
+
+// restartThis begins a node anew. What a switch has kept of its former life is lost, unless frames may be
+// stale.
+func (r *run) restartThis(node int) {
+	if !r.stale {
+		r.kept = slices.DeleteFunc(r.kept, func(f keptFrame) bool { return f.to == node || f.from == node })
+	}
+	r.done[node] = 0
+	r.restart(node)
+	r.begin(node)
+	if life := r.lives[node]; r.patience > 0 {
+		r.After(r.patience, func() {
+			if life == r.lives[node] {
+				r.lives[node]++ // what it still waits for has ended
+				r.unfinished -= len(r.of(node)) - r.done[node]
+				r.done[node] = len(r.of(node))
+				r.goodbye(node, r.lives[node], r.Now().Add(50*time.Millisecond))
+			}
 		})
 	}
 }
@@ -333,13 +360,16 @@ func (r *run) crashThis(node int) {
 func (r *run) finish(node int) {
 	r.unfinished--
 	if r.done[node]++; r.leave && r.done[node] == len(r.of(node)) {
-		r.goodbye(node, r.Now().Add(50*time.Millisecond))
+		r.goodbye(node, r.lives[node], r.Now().Add(50*time.Millisecond))
 	}
 }
 
 // goodbye says bye until all members have answered, or until an instant.
-func (r *run) goodbye(node int, until monotime.Time) {
+func (r *run) goodbye(node, life int, until monotime.Time) {
 	r.net.Work(node, 0, func() {
+		if life != r.lives[node] {
+			return
+		}
 		heard := true
 		for _, m := range r.sites[node].members {
 			if out := m.Leave(nil); len(out) == 0 || !r.Now().Before(until) {
@@ -350,7 +380,7 @@ func (r *run) goodbye(node int, until monotime.Time) {
 			}
 		}
 		if !heard {
-			r.After(3*time.Millisecond, func() { r.goodbye(node, until) })
+			r.After(3*time.Millisecond, func() { r.goodbye(node, life, until) })
 		}
 	})
 }

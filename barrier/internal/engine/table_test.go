@@ -123,6 +123,34 @@ var rows = map[string]func(t *testing.T){
 		a.hears(2, a.reports(2, Left, 0))
 		a.failure(Left, 0)
 	},
+	"any: stale notify or bye": func(t *testing.T) {
+		for _, entered := range []bool{false, true} {
+			a := newAlone(t, "concurrent", 1, 3)
+			if entered {
+				a.arrives(0)
+			}
+			release := a.from(0, Notify, 1, 1)
+			release.Known = []uint32{1, 77, 3}
+			a.want(a.hears(0, release), "")
+			bye := a.from(0, Bye, 0, 0)
+			bye.Echo, bye.Done = 77, []Done{{0, 1}}
+			var again Message
+			_ = Parse(bye.Append(nil), &again)
+			out := a.Handle(a.now, 0, &again, nil)
+			if a.want(sends(out), "0 bye ack"); out[0].Message.Incarnation != 0 {
+				t.Error("it answers as its former self")
+			}
+			if !a.Fresh() || a.leavers > 0 || a.incarnations[0] != 0 || a.stats.Late != 2 {
+				t.Errorf("it has taken notice: %+v, %v", a.stats, a.incarnations)
+			}
+			if !entered {
+				a.arrives(0)
+			}
+			a.is(Waiting, 1)
+			a.want(a.notify(0, 1, 1), "") // to this life
+			a.is(Idle, 1)
+		}
+	},
 	"Waiting: another algorithm": func(t *testing.T) {
 		a := newAlone(t, "star", 0, 3)
 		a.arrives(0)

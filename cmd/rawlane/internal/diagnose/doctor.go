@@ -17,32 +17,41 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 // NewDoctorCommand returns the verb doctor.
 func NewDoctorCommand() *cobra.Command {
 	var asJSON bool
 	var only string
+	var paths []string
 	cmd := &cobra.Command{
-		Use:   "doctor [--interface NAME]",
+		Use:   "doctor [--interface NAME] [--path ADDRESS,...]",
 		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
 		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that
 matter: driver, queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the
-command that mends it. It changes nothing.
+command that mends it. It changes nothing. With --path it sends packets to where udp links of other
+nodes listen, and says how long they may be on the way.
 
   rawlane doctor
-  rawlane doctor --interface eth0`,
+  rawlane doctor --interface eth0
+  rawlane doctor --path 10.0.0.2:27401,node3`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := diagnose(only)
 			if err != nil {
 				return err
 			}
+			for _, addr := range paths {
+				d.Paths = append(d.Paths, examinePath(cmd.Context(), addr))
+			}
 			return cli.Write(cmd.OutOrStdout(), asJSON, d, d.print)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&only, "interface", "", "look at this interface alone")
+	cmd.Flags().StringSliceVar(&paths, "path", nil,
+		"find out the MTU of the paths to these ADDRESS[:PORT] of udp links")
 	launch.InterfaceChoice(cmd)
 	return cmd
 }
@@ -51,6 +60,7 @@ command that mends it. It changes nothing.
 type diagnosis struct {
 	Host       launch.Host  `json:"host"`
 	Checks     []finding    `json:"checks"`
+	Paths      []finding    `json:"paths,omitempty"`
 	Interfaces []nicFinding `json:"interfaces"`
 }
 
@@ -157,6 +167,9 @@ func examine(i *net.Interface) nicFinding {
 		tryLink("ring", i.Name, func() (transport.Link, error) {
 			return ring.Open(i.Name, ring.Config{NoVLANs: true})
 		}),
+		tryLink("udp", i.Name, func() (transport.Link, error) {
+			return udp.OpenInterface(i.Name, udp.Config{})
+		}),
 	}
 	n.adviseAll(i.Flags)
 	return n
@@ -205,6 +218,9 @@ func (d *diagnosis) print(out io.Writer) {
 	h := &d.Host
 	fmt.Fprintf(out, "%s, %s, kernel %s, %d cores\n%s, rawlane %s\n\n", h.CPU, h.OS, h.Kernel, h.Cores, h.Go, h.Rawlane)
 	for _, f := range d.Checks {
+		f.print(out, "")
+	}
+	for _, f := range d.Paths {
 		f.print(out, "")
 	}
 	if len(d.Interfaces) == 0 {

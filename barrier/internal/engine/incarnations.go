@@ -1,0 +1,67 @@
+package engine
+
+import "slices"
+
+// This file tells a member that has begun anew from what it was before, also where the two were
+// never heard directly: most schedules have members hear of each other through third ones.
+//
+// A notify of a first generation carries the incarnations that its sender knows, and its receiver
+// takes them over. A member leaves a generation after all entries: so a member that leaves a first
+// one knows the incarnations of all, and releases no later one. A message that names another
+// incarnation than the receiver's was sent to an earlier one, and does not count.
+
+// known returns what a message of a generation says of incarnations.
+func (e *Engine) known(generation uint32) []uint32 {
+	if generation != 1 || e.cfg.Size > maxKnown {
+		return nil
+	}
+	return slices.Clone(e.incarnations)
+}
+
+// hear notes that a member is alive. It returns false if the member has begun anew since.
+func (e *Engine) hear(from int, msg *Message) bool {
+	e.peers[from].silence.Heard()
+	return e.learn(from, msg.Incarnation)
+}
+
+// learnAll takes over what a message says of incarnations. It returns a member that has begun anew
+// since it was heard of, or -1.
+func (e *Engine) learnAll(msg *Message) int {
+	if len(msg.Known) == e.cfg.Size {
+		for rank, incarnation := range msg.Known {
+			if !e.learn(rank, incarnation) {
+				return rank
+			}
+		}
+	}
+	return -1
+}
+
+// learn notes a member's incarnation, unless it is 0: not known. It returns false if the member had
+// another one.
+func (e *Engine) learn(rank int, incarnation uint32) bool {
+	if e.incarnations[rank] == 0 {
+		e.incarnations[rank] = incarnation
+	}
+	return incarnation == 0 || e.incarnations[rank] == incarnation
+}
+
+// isStale reports whether a message was sent to an earlier incarnation of this member.
+func (e *Engine) isStale(msg *Message) bool {
+	known := msg.Echo
+	if len(msg.Known) == e.cfg.Size {
+		known = msg.Known[e.cfg.Rank]
+	}
+	return known != 0 && known != e.cfg.Incarnation
+}
+
+// ignore drops a stale message. A bye is acknowledged, as by one without the group.
+func (e *Engine) ignore(from int, msg *Message, out []Send) []Send {
+	e.stats.Late++
+	if msg.Kind != Bye {
+		return out
+	}
+	ack := e.answer(ByeAck, from, msg)
+	ack.Message.Incarnation = 0
+	return append(out, ack)
+}

@@ -1,0 +1,58 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
+)
+
+// examinePath finds out how long packets may be on the way to where a udp link listens.
+func examinePath(ctx context.Context, addr string) finding {
+	mtu, err := udp.PathMTU(ctx, addr)
+	name := "path to " + addr + ", for a udp link"
+	switch {
+	case errors.Is(err, transport.ErrNotSupported):
+		return judge(name, err, "ask a node that is on Linux")
+	case err != nil:
+		return judge(name, err, "check the address, and the routes: ip route get ADDRESS")
+	}
+	f := finding{Name: name, OK: true, Reason: fmt.Sprintf("packets of %d bytes", mtu)}
+	if own, ip := ownMTU(addr); mtu < own {
+		f.OK = false
+		f.Reason = fmt.Sprintf("packets of %d bytes, though the interface here takes %d: "+
+			"links that were opened before send their longest frames in fragments (tx_fragmented)", mtu, own)
+		f.Cure = fmt.Sprintf("restart the nodes, whose links then choose MTU %d by themselves, or set udp.Config.MTU",
+			udp.LinkMTU(mtu, ip))
+	}
+	return f
+}
+
+// ownMTU returns the MTU of the interface by which packets to an address leave, and the interface's
+// IP address.
+func ownMTU(addr string) (mtu int, ip netip.Addr) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	conn, err := net.Dial("udp", net.JoinHostPort(host, fmt.Sprint(udp.DefaultPort)))
+	if err != nil {
+		return 0, ip
+	}
+	defer func() { _ = conn.Close() }()
+	ip = conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	all, _ := net.Interfaces() // none, if it fails
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip {
+				return i.MTU, ip
+			}
+		}
+	}
+	return 0, ip
+}

@@ -1,0 +1,128 @@
+//go:build linux && !rawlane_portable
+
+package udp_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
+)
+
+// routed makes two nodes on networks of their own, with a router between them. hop sets the MTU of
+// the second network, where the router is.
+func routed(t *testing.T) (bed *testbed.Bed, a, b *udp.Link, hop func(mtu int)) {
+	t.Helper()
+	bed = testbed.ForTest(t, testbed.Config{Nodes: 3, NICs: 2})
+	route := func(node, to, nic int) {
+		err := bed.Node(node).Do(func() error {
+			l, err := netlink.LinkByName(testbed.Interface(nic))
+			if err != nil {
+				return err
+			}
+			dst := &net.IPNet{IP: testbed.IP(to, 1-nic), Mask: net.CIDRMask(32, 32)}
+			// The other network's own route goes first.
+			return netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: testbed.IP(1, nic)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for node, unused := range map[int]int{0: 1, 2: 0} {
+		if err := bed.Node(node).Remove(unused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	route(0, 2, 0)
+	route(2, 0, 1)
+	err := bed.Node(1).Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	if err != nil {
+		t.Skip(err) // a system whose settings are read-only
+	}
+	at := []string{fmt.Sprintf("%v:7401", testbed.IP(0, 0)), fmt.Sprintf("%v:7401", testbed.IP(2, 1))}
+	for k, node := range []int{0, 2} {
+		err := bed.Node(node).Do(func() error {
+			l, err := udp.Open(at[k], udp.Config{Stations: []udp.Station{{Addr: at[0]}, {Addr: at[1]}}})
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			a, b = b, l
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bed, a, b, func(mtu int) {
+		if err := bed.Node(1).SetMTU(1, mtu); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// numbered are frames of a length to b, each with its number.
+func numberedFrames(to transport.MAC, first, count, size int) (frames []transport.Frame) {
+	for k := range count {
+		payload := binary.BigEndian.AppendUint32(nil, uint32(first+k))
+		frames = append(frames, frame(to, append(payload, make([]byte, size-4)...)))
+	}
+	return frames
+}
+
+// A path that takes less than it did is found out by the first frame that a router refuses. From
+// then on long frames go in fragments, and are counted; short ones leave in trains, as before.
+func TestPathShrinks(t *testing.T) {
+	bed, a, b, hop := routed(t)
+	next := 0
+	pass := func(size int) {
+		t.Helper()
+		const count = 40
+		send(t, a, numberedFrames(b.MAC(), next, count, size)...)
+		for i, got := range receive(t, b, count) {
+			if n := int(binary.BigEndian.Uint32(got)); n != next+i || len(got) != size {
+				t.Fatalf("frame %d of %d bytes, want %d of %d", n, len(got), next+i, size)
+			}
+		}
+		next += count
+	}
+	pass(a.MTU())
+	if c := a.Counters(); c.TxFragmented != 0 {
+		t.Errorf("%+v", c)
+	}
+	probe := func() (mtu int) {
+		err := bed.Node(0).Do(func() (err error) { mtu, err = udp.PathMTU(context.Background(), b.Addr().String()); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mtu
+	}
+	if mtu := probe(); mtu != 1500 {
+		t.Errorf("the path takes %d, want 1500", mtu)
+	}
+	hop(1300)
+	if mtu := probe(); mtu != 1300 { // what it finds out, the kernel knows
+		t.Errorf("the path takes %d, want 1300", mtu)
+	}
+	pass(a.MTU())
+	c := a.Counters()
+	if c.TxFragmented != 40 {
+		t.Errorf("%d frames in fragments, want 40", c.TxFragmented)
+	}
+	pass(1000)
+	if again := a.Counters(); again.TxFragmented != c.TxFragmented || again.TxRefused != 0 {
+		t.Errorf("%+v, %+v", c, again)
+	}
+	short, err := udp.PathMTU(context.Background(), "no address: at all")
+	if err == nil {
+		t.Errorf("%d", short)
+	}
+}
