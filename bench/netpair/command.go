@@ -21,7 +21,8 @@ func Lines[T any](ctx context.Context, p *Pair, rawlane string, args ...string) 
 	var nodes [2]*harness.Program
 	for k := range nodes {
 		words := append([]string{rawlane, "bench"}, args...)
-		words = append(words, "--link=ring", "--interface="+Interface, fmt.Sprintf("--node=%d", k), "--pin=none", "--json")
+		words = append(words, "--link=ring", "--interface="+Interface, fmt.Sprintf("--node=%d", k),
+			"--pin=none", "--json")
 		if nodes[k], err = harness.Start(ctx, p.bed, k, p.cores, words...); err != nil {
 			return nil, err
 		}

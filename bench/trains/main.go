@@ -142,7 +142,9 @@ func (b *bench) variants() (all []harness.Variant) {
 	return append(all,
 		b.command(putPlain, func(l line) { b.streams.Add(putPlain, l.MB) }, append(put(off), iters)...),
 		b.command(putTrains, func(l line) { b.streams.Add(putTrains, l.MB) }, append(put(on), iters)...),
-		harness.Variant{Name: putCut, Run: func(ctx context.Context) error { return b.cut(ctx, append(put(on), iters)) }},
+		harness.Variant{Name: putCut, Run: func(ctx context.Context) error {
+			return b.cut(ctx, append(put(on), iters))
+		}},
 		b.command(ratePlain, func(l line) { b.messages.Add(ratePlain, l.Msgs/1e6) }, append(rate, off)...),
 		b.command(rateTrains, func(l line) { b.messages.Add(rateTrains, l.Msgs/1e6) }, append(rate, on)...),
 		b.command(pushPlain, pushes(pushPlain, pushesPlain), append(fifo, off)...),
@@ -230,7 +232,8 @@ func (b *bench) targets() []harness.Target {
 		over(&b.streams, "put of 64 KiB at least 4 x C's frames", putTrains, cFrames, 4),
 		over(&b.streams, "put of 64 KiB at least 1.0 x C's TCP with offloads", putTrains, tcp, 1),
 		over(&b.streams, "cut by the kernel at least 1.2 x without trains", putCut, putPlain, 1.2),
-		{What: "messages of 64 bytes at least 5 million/s", Got: b.messages.Find(rateTrains).Median(), Limit: 5, AtLeast: true},
+		{What: "messages of 64 bytes at least 5 million/s", Limit: 5, AtLeast: true,
+			Got: b.messages.Find(rateTrains).Median()},
 		{What: "records of 8 bytes at least 20 million/s", AtLeast: true, Limit: 20,
 			Got: max(b.records.Find(pushTrains).Median(), b.records.Find(pushesTrain).Median())},
 		pings,

@@ -130,8 +130,8 @@ func (s *sender) corked() bool {
 	return s.inFlight >= corkFrames && !s.uncorked && before(s.una, s.ackRequestEnd)
 }
 
-// holds reports whether full frames wait for more of them, to go together: as corked, where the link
-// has trains.
+// holds reports whether full frames wait for more of them, to go together: as corked, where the
+// link has trains.
 func (s *sender) holds() bool {
 	return s.train > 0 && s.queued-s.nxt < min(s.train, uint32(s.reno.Window())/acksPerWindow) &&
 		s.inFlight >= corkFrames && !before(s.nxt, s.released) && before(s.una, s.ackRequestEnd)
