@@ -83,6 +83,7 @@ func sendAcrossCPUs(l transport.Link, dst transport.MAC, n uint32, trains bool, 
 	for i := range frames {
 		frames[i] = transport.Frame{Dst: dst, EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
 	}
+	var got [4]transport.Frame
 	for seq := uint32(1); ; {
 		if seq%20 == 0 || seq == n {
 			var cpu unix.CPUSet
@@ -102,6 +103,11 @@ func sendAcrossCPUs(l transport.Link, dst transport.MAC, n uint32, trains bool, 
 		switch {
 		case err == nil && seq < n:
 			seq = min(seq+uint32(len(batch)), n)
+			if trains && seq%50 < 3 { // for the answers to its offers
+				if _, err := l.Poll(got[:]); err != nil {
+					return err
+				}
+			}
 		case err == nil || errors.Is(err, transport.ErrBusy):
 			runtime.Gosched()
 		default:

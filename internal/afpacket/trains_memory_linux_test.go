@@ -92,13 +92,19 @@ func writeAndPush(t *testing.T, from, to *memfifo.Domain, seed uint64) {
 	rng := rand.NewChaCha8([32]byte{byte(seed)})
 	_, _ = rng.Read(data)
 	remote, queue := from.Remote(w.Key()), from.Remote(f.Key())
+	own, err := from.Register(3, make([]byte, 8), memfifo.All)
+	fail(err)
+	told := to.Remote(own.Key())
 	for range 2 { // trains are agreed upon during the first
 		fail(remote.Put(ctx, 0, data))
-		fail(from.Flush(ctx))
+		fail(queue.Push(ctx, []byte("it is there")))
+		_, err := f.Pop(ctx, make([]byte, 16))
+		fail(err)
 		if got := w.Bytes(); !bytes.Equal(got, data) {
 			t.Fatalf("seed %d: what was written is not there", seed)
 		}
 		clear(w.Bytes())
+		fail(told.Put(ctx, 0, make([]byte, 8))) // that it may write again
 	}
 	back := make([]byte, 300_000)
 	fail(remote.Put(ctx, 0, data))
