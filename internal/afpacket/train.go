@@ -29,9 +29,10 @@ const (
 	// the largest that devices take (gso_max_size), with all headers.
 	maxTrainBytes = 65000
 
-	etherTypeIPv4 transport.EtherType = 0x0800
-	protocolUDP                       = 17
+	protocolUDP = 17
 )
+
+const etherTypeIPv4 transport.EtherType = 0x0800
 
 // The addresses of trains. Every host discards a packet whose source is a group, before it looks
 // for a route (RFC 1122 §3.2.1.3), and no router forwards it (RFC 1812 §5.3.7): so the receiving

@@ -210,7 +210,8 @@ func TestTrains_SmallReceiveMemory(t *testing.T) {
 			send(t, a, out...)
 		}
 		in := make([]transport.Frame, 64)
-		for n, err := 1, error(nil); n > 0; {
+		for n := 1; n > 0; {
+			var err error
 			if n, err = b.Poll(in); err != nil {
 				t.Fatal(err)
 			}
