@@ -80,8 +80,9 @@ func TestStations(t *testing.T) {
 	s.answer(stationA, 7, second)
 	s.expect(f, false, false) // another path's
 	s.answer(stationA, -1, second)
-	s.expect(f, true, false)
-	s.now = s.now.Add(lastRetry)
+	s.now = s.now.Add(lastRetry - 2*firstRetry)
+	s.expect(f, true, false) // the next offer is due after lastRetry
+	s.now = s.now.Add(2 * firstRetry)
 	third := s.expect(f, true, true)
 	s.now = s.now.Add(lastRetry)
 	s.expect(f, true, true)
@@ -102,7 +103,9 @@ func TestStations_AnAnswerCountsOnce(t *testing.T) {
 	offer := s.expect(f, false, true)
 	s.answer(stationA, -1, offer)
 	s.now = s.now.Add(provenFor - time.Millisecond)
-	s.answer(stationA, -1, offer)
+	for _, number := range []uint64{offer, 0, 1} { // nor does who answers what was not asked
+		s.answered(s.now, &control{kind: trainAnswer, from: stationA, vid: -1, number: number})
+	}
 	s.now = s.now.Add(time.Millisecond)
 	s.expect(f, false, true)
 }
@@ -150,6 +153,7 @@ func TestStations_HalfAnOfferIsNone(t *testing.T) {
 		{"the first", [][]byte{first}, false},
 		{"the second", [][]byte{second}, false},
 		{"the first twice", [][]byte{first, first}, false},
+		{"the second twice", [][]byte{first, second, second}, false},
 		{"the second first", [][]byte{second, first}, false},
 		{"halves of two", [][]byte{first, other}, false},
 		{"a short one", [][]byte{first, second[:controlLen-1]}, false},
