@@ -264,3 +264,35 @@ func TestTrains_SpareTheIPStack(t *testing.T) {
 		}
 	})
 }
+
+// What is left of a train is there at the next Poll, ends a Wait at once, and is gone after Close.
+func TestTrains_LeftOvers(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		for _, size := range []int{20, 1400} { // a train that fits a slot of the ring, and one that does not
+			a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+			meet(t, a, b)
+			var out []transport.Frame
+			for i := range 12 {
+				out = append(out, frameOf(b, i, size, transport.OptionalTag{}))
+			}
+			send(t, a, out...)
+			one := make([]transport.Frame, 1)
+			for i := range 10 {
+				if err := b.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := b.Poll(one); n != 1 || err != nil {
+					t.Fatalf("frame %d: %d, %v", i, n, err)
+				}
+				sameFrames(t, a, out[i:], one)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := b.Poll(one); n != 0 || !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("after Close: %d, %v", n, err)
+			}
+			_ = a.Close()
+		}
+	})
+}

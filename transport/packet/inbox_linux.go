@@ -148,8 +148,10 @@ func (l *Link) take(frames []transport.Frame) (n int) {
 // second one would overwrite the first one's frames.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	in := &l.socket.in
-	if n := l.take(frames); n > 0 {
-		return n, nil
+	if !afpacket.Closed(&l.attachment) {
+		if n := l.take(frames); n > 0 { // what is left of the last call
+			return n, nil
+		}
 	}
 	if in.want = min(len(frames), afpacket.Batch); in.want == 0 {
 		return 0, nil
