@@ -41,7 +41,7 @@ var floors = []struct {
 	{"barrier/internal/engine", []string{"barrier/internal/agreement", "barrier/schedule", "internal/congestion", "internal/monotime"}},
 	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/race"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
-	{"rawnet", []string{"rawnet/internal/...", "memfifo", "mcd"}},
+	{"rawnet", []string{"rawnet/internal/...", "memfifo", "mcd", "transport"}},
 	{"rawnet/internal/mux", []string{"internal/list"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},

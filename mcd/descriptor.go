@@ -34,7 +34,8 @@ func (d *SendDesc) Done() bool { return d.completion.Done() }
 // is true.
 func (d *SendDesc) Err() error { return d.completion.Err() }
 
-// Wait blocks until the descriptor is done and returns Err, or until ctx ends.
+// Wait blocks until the descriptor is done and returns Err, or until ctx ends. For one that was
+// never posted there is nothing to wait for: Wait returns nil.
 func (d *SendDesc) Wait(ctx context.Context) error {
 	if d.port == nil || d.Done() {
 		return d.Err()
@@ -70,7 +71,8 @@ func (d *RecvDesc) Done() bool { return d.completion.Done() }
 func (d *RecvDesc) Err() error { return d.completion.Err() }
 
 // Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays
-// posted: Cancel takes it back.
+// posted: Cancel takes it back. For one that was never posted there is nothing to wait for: Wait
+// returns nil.
 func (d *RecvDesc) Wait(ctx context.Context) error {
 	if d.port == nil || d.Done() {
 		return d.Err()

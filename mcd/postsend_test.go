@@ -244,3 +244,13 @@ func TestDrain_NodesTwiceAndGone(t *testing.T) {
 		}
 	})
 }
+
+// A descriptor that was never posted holds nobody up.
+func TestWait_OfWhatWasNeverPosted(t *testing.T) {
+	if err := new(SendDesc).Wait(t.Context()); err != nil {
+		t.Errorf("send descriptor: %v", err)
+	}
+	if err := new(RecvDesc).Wait(t.Context()); err != nil {
+		t.Errorf("receive descriptor: %v", err)
+	}
+}

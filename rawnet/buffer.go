@@ -8,13 +8,33 @@ type recordBuffer struct {
 	records [][]byte
 }
 
-func (n *Net) newBuffer() *recordBuffer {
-	return &recordBuffer{make([]byte, 0, writeBatch*(mux.HeaderLen+n.chunk)), make([][]byte, 0, writeBatch)}
-}
-
+// getBuffer returns memory that nobody uses. The caller holds mu.
 func (n *Net) getBuffer() *recordBuffer {
-	b, _ := n.buffers.Get().(*recordBuffer) // newBuffer makes no other
+	last := len(n.spare) - 1
+	if last < 0 {
+		return &recordBuffer{make([]byte, 0, writeBatch*(mux.HeaderLen+n.chunk)), make([][]byte, 0, writeBatch)}
+	}
+	b := n.spare[last]
+	n.spare = n.spare[:last]
 	return b
 }
 
-func (n *Net) putBuffer(b *recordBuffer) { n.buffers.Put(b) }
+// putBuffer takes memory back. The caller holds mu.
+func (n *Net) putBuffer(b *recordBuffer) {
+	if len(n.spare) < spareBuffers {
+		n.spare = append(n.spare, b)
+	}
+}
+
+// borrow and giveBack are the same for callers that do not hold mu.
+func (n *Net) borrow() *recordBuffer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.getBuffer()
+}
+
+func (n *Net) giveBack(b *recordBuffer) {
+	n.mu.Lock()
+	n.putBuffer(b)
+	n.mu.Unlock()
+}

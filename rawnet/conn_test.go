@@ -495,3 +495,62 @@ func TestConn_NoneHoldsUpAnother(t *testing.T) {
 		}
 	})
 }
+
+// Many goroutines connect, speak and close at a time, and each is served; nothing is left.
+func TestConn_Churn(t *testing.T) {
+	c := open(t, options{nodes: 3, spin: 20 * time.Microsecond, bare: true})
+	rounds := 200
+	if testing.Short() {
+		rounds = 30
+	}
+	var serving, dialing sync.WaitGroup
+	for _, n := range c.nets {
+		l, err := n.Listen("echo")
+		must(t, err)
+		defer l.Close()
+		serving.Go(func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				serving.Go(func() {
+					_, _ = io.Copy(conn, conn)
+					_ = conn.Close()
+				})
+			}
+		})
+	}
+	for k, n := range c.nets {
+		for w := range 4 {
+			dialing.Go(func() {
+				for i := range rounds {
+					to := []string{"0:echo", "1:echo", "2:echo"}[(k+w+i)%3]
+					conn, err := n.Dial("rawlane", to)
+					if err != nil {
+						t.Errorf("%d -> %s: %v", k, to, err)
+						return
+					}
+					want := []byte(to)
+					_, err = conn.Write(want)
+					got := make([]byte, len(want))
+					if err == nil {
+						_, err = io.ReadFull(conn, got)
+					}
+					if err != nil || !bytes.Equal(got, want) {
+						t.Errorf("%d -> %s: %q, %v", k, to, got, err)
+					}
+					_ = conn.Close()
+				}
+			})
+		}
+	}
+	dialing.Wait()
+	for _, n := range c.nets {
+		must(t, n.Close())
+		if s := n.Counters(); s.Dialed != uint64(4*rounds) || s.Violations+s.Malformed > 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	serving.Wait()
+}

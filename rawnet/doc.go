@@ -8,6 +8,7 @@
 //	c, err := l.Accept()
 //
 //	c, err := n.Dial("rawlane", "1:echo")                  // node 0
+//	p, err := n.ListenPacket("gossip")
 //	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext}}
 //
 // An address is "node:service". Services have names of any kind, and nothing is configured: who

@@ -59,4 +59,20 @@ func endOf(err error) error {
 	return err
 }
 
+// withoutLeft returns what is left of a Close's error without the nodes that have closed before: a
+// cluster that ends has some such.
+func withoutLeft(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join, as it is
+		var rest []error
+		for _, e := range joined.Unwrap() {
+			rest = append(rest, withoutLeft(e))
+		}
+		return errors.Join(rest...)
+	}
+	if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok && down.Reason == memfifo.Left {
+		return nil
+	}
+	return err
+}
+
 var errTimeout error = os.ErrDeadlineExceeded

@@ -9,6 +9,11 @@ import (
 const (
 	// DefaultPort of connections.
 	DefaultPort mcd.PortID = 251
+	// DefaultPacketPort of packets.
+	DefaultPacketPort mcd.PortID = 250
+	// packetBacklog is how many packets wait for a ReadFrom: about what a UDP socket of Linux
+	// holds.
+	packetBacklog = 256
 	// DefaultWindow is a connection's receive window, in bytes.
 	DefaultWindow = mux.DefaultWindow
 	// MinWindow is the least.
@@ -20,6 +25,8 @@ const (
 	// handlerID is that of the records of connections, in a domain of their own. The handler is
 	// public: its key is known to all.
 	handlerID = 1
+	// spareBuffers is how many buffers of Writes are kept for later: for as many as send at a time.
+	spareBuffers = 32
 	// writeBatch is how many full frames a Write sends before other writers have their turn.
 	writeBatch = 16
 	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that

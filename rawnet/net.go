@@ -15,10 +15,12 @@ import (
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
 
-// Config of a Net. The zero value works; all nodes need the same port.
+// Config of a Net. The zero value works; all nodes need the same ports.
 type Config struct {
 	// Port of the connections on every node. Zero is DefaultPort.
 	Port mcd.PortID
+	// PacketPort is that of packets. Zero is DefaultPacketPort.
+	PacketPort mcd.PortID
 	// Names are names of nodes, for addresses such as "storage:http".
 	Names map[string]mcd.NodeID
 	// Window is how many bytes the other end of a connection may send before they are read: more of
@@ -37,10 +39,13 @@ type Config struct {
 
 func (c *Config) setDefaults() error {
 	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.PacketPort = cmp.Or(c.PacketPort, DefaultPacketPort)
 	c.Window = cmp.Or(c.Window, DefaultWindow)
 	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	switch {
+	case c.Port == c.PacketPort:
+		return fmt.Errorf("Config.Port and Config.PacketPort are both %d: want two ports", c.Port)
 	case c.Window < MinWindow:
 		return fmt.Errorf("Config.Window %d: want %d bytes or more", c.Window, MinWindow)
 	case c.Backlog < 0 || c.MaxConns < 0:
@@ -49,15 +54,14 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Net is a node's connections and listeners. All its methods, and theirs, may be called from any
-// goroutine.
+// Net is a node's connections, listeners and packet connections. All its methods, and theirs, may
+// be called from any goroutine.
 type Net struct {
 	ep      *mcd.Endpoint
 	cfg     Config
 	domain  *memfifo.Domain
 	handler *memfifo.Handler
-	chunk   int       // the most data of a record that fits a frame
-	buffers sync.Pool // *recordBuffer
+	chunk   int // the most data of a record that fits a frame
 	ended   context.Context
 	end     context.CancelFunc
 
@@ -66,9 +70,11 @@ type Net struct {
 	events  []mux.Event // of the record that is being handled
 	control []byte      // likewise: memory for an answer
 	nodes   map[mcd.NodeID]*node
+	spare   []*recordBuffer
 	closed  bool
 	stopped bool           // no controlLoop is started any more
 	running sync.WaitGroup // the goroutines of controlLoop
+	packets packets
 }
 
 // Open gives an endpoint net's interfaces. It opens Config.Port. Errors: mcd.ErrPortBusy.
@@ -78,6 +84,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	}
 	n := &Net{ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}}
 	n.mux = mux.New(mux.Config{First: random(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
+	n.packets.conns = map[string]*PacketConn{}
 	n.ended, n.end = context.WithCancel(context.Background())
 	var err error
 	if n.domain, err = memfifo.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout}); err != nil {
@@ -85,7 +92,6 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
 	n.chunk = n.domain.MaxFrameRecord() - mux.HeaderLen
-	n.buffers.New = func() any { return n.newBuffer() }
 	if n.chunk < mux.MaxControl {
 		err = fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
 	} else {
@@ -106,13 +112,16 @@ func random() uint64 {
 }
 
 // Counters of a Net: connections dialed, accepted and refused, and records that were dropped.
-type Counters struct{ mux.Counters }
+type Counters struct {
+	mux.Counters
+	Packets PacketCounters `json:"packets"`
+}
 
 // Counters returns the counters.
 func (n *Net) Counters() Counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Counters{n.mux.Counters()}
+	return Counters{n.mux.Counters(), n.packets.stats}
 }
 
 // Node returns this node's number.
@@ -198,7 +207,7 @@ func (n *Net) deliver() {
 
 // Close closes the listeners and connections, says so to their other ends, and ends the Net. It
 // waits until the other nodes have confirmed, for as long as they answer: the error names those
-// that have not. Close it before its endpoint.
+// that have not, and have not left either. Close it before its endpoint.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -218,11 +227,12 @@ func (n *Net) Close() error {
 			_ = c.Close()
 		}
 	}
+	packets := n.closePackets()
 	n.mu.Lock()
 	n.stopped = true
 	n.mu.Unlock()
 	n.running.Wait()
-	err := n.domain.Close()
+	err := withoutLeft(n.domain.Close())
 	n.end()
-	return err
+	return errors.Join(packets, err)
 }

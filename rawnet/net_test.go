@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/rawnet"
@@ -17,7 +18,12 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(inBed{m}) }
+
+// inBed runs the tests where network namespaces can be had.
+type inBed struct{ *testing.M }
+
+func (m inBed) Run() int { return testbed.Main(m.M) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

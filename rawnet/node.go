@@ -49,7 +49,7 @@ func (n *Net) answer(to memfifo.Sender) {
 		}
 		n.sent(&c)
 	}
-	if !p.expected && !p.settling && n.mux.Streams(uint16(p.id)) > 0 {
+	if n.isUnsettled(p) && !p.expected {
 		to.Expect()
 		p.expected = true
 	}
@@ -63,14 +63,14 @@ func (n *Net) sent(c *mux.Control) {
 
 // sendControl sends what is owed to a node, in a caller's goroutine.
 func (n *Net) sendControl(p *node) {
-	b := n.getBuffer()
-	defer n.putBuffer(b)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p.controlled {
 		return
 	}
 	p.controlled = true
+	b := n.getBuffer()
+	defer n.putBuffer(b)
 	for {
 		c, ok := n.mux.Next(uint16(p.id))
 		if !ok {
@@ -87,7 +87,7 @@ func (n *Net) sendControl(p *node) {
 		}
 		n.sent(&c)
 	}
-	if p.needsFlush || p.expected != (n.mux.Streams(uint16(p.id)) > 0) {
+	if p.needsFlush || n.isUnsettled(p) {
 		n.goControl(p)
 		return
 	}
@@ -110,15 +110,20 @@ func (n *Net) goControl(p *node) {
 	}
 }
 
-// controlLoop sends what is owed to a node, and waits for room. It ends when nothing is owed.
+// controlLoop sends what is owed to a node, and waits for room. It ends when nothing is owed: that
+// is looked at last, as the lock is free in flush and settle.
 func (n *Net) controlLoop(p *node) {
 	defer n.running.Done()
-	var b []byte
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	var b []byte
 	for {
 		if p.needsFlush {
 			n.flush(p)
+			continue
+		}
+		if n.isUnsettled(p) {
+			n.settle(p)
 			continue
 		}
 		c, ok := n.mux.Next(uint16(p.id))
@@ -135,7 +140,6 @@ func (n *Net) controlLoop(p *node) {
 			break
 		}
 	}
-	n.settle(p)
 	p.controlled = false
 }
 
@@ -147,15 +151,19 @@ func (n *Net) flush(p *node) {
 	n.mu.Lock()
 }
 
+// isUnsettled reports whether a node is probed without connections, or not with some, and nobody
+// changes that. The caller holds mu.
+func (n *Net) isUnsettled(p *node) bool {
+	return !p.settling && p.expected != (n.mux.Streams(uint16(p.id)) > 0)
+}
+
 // settle probes a node or does not, as there are connections with it or not. The caller holds mu,
 // which is free meanwhile.
 func (n *Net) settle(p *node) {
-	if p.settling {
-		return // the other one looks again
-	}
-	p.settling = true
-	for expect := n.mux.Streams(uint16(p.id)) > 0; expect != p.expected; expect = n.mux.Streams(uint16(p.id)) > 0 {
-		p.expected = expect
+	for n.isUnsettled(p) {
+		p.settling = true
+		p.expected = !p.expected
+		expect := p.expected
 		n.mu.Unlock()
 		if expect {
 			_ = n.handler.Expect(p.id) // a push to a node that is not known says so
@@ -163,8 +171,8 @@ func (n *Net) settle(p *node) {
 			n.handler.Unexpect(p.id)
 		}
 		n.mu.Lock()
+		p.settling = false
 	}
-	p.settling = false
 }
 
 // push pushes a record, and waits for room. Where the node was down, and nobody has flushed yet, it

@@ -62,8 +62,8 @@ func (c *Conn) readErr() error {
 
 // WriteTo writes what comes to w until EOF. It implements io.WriterTo.
 func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
-	b := c.n.getBuffer()
-	defer c.n.putBuffer(b)
+	b := c.n.borrow()
+	defer c.n.giveBack(b)
 	for {
 		k, err := c.Read(b.memory[:cap(b.memory)])
 		if k > 0 {

@@ -33,12 +33,11 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 
 // write sends some of b, in one turn. The caller holds c.writes.
 func (c *Conn) write(b []byte) (int, error) {
-	n, err := c.awaitCredit(len(b))
+	n, buf, err := c.awaitCredit(len(b))
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	buf := c.n.getBuffer()
-	defer c.n.putBuffer(buf)
+	defer c.n.giveBack(buf)
 	done := n
 	if n <= c.n.chunk {
 		rec := append(c.s.AppendHeader(buf.memory[:0]), b[:n]...)
@@ -70,21 +69,22 @@ func (r *recordBuffer) split(s *mux.Stream, b []byte, chunk int) {
 	}
 }
 
-// awaitCredit takes credit for up to n bytes, and waits while there is none. It takes 0 for n == 0.
-func (c *Conn) awaitCredit(n int) (int, error) {
+// awaitCredit takes credit for up to n bytes, and a buffer for them; it waits while there is none.
+// It takes 0 and no buffer for n == 0.
+func (c *Conn) awaitCredit(n int) (int, *recordBuffer, error) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	for {
 		if err := c.writeErr(); err != nil || n == 0 {
-			return 0, err
+			return 0, nil, err
 		}
 		if credit := c.s.Credit(); credit > 0 {
 			n = min(n, credit, writeBatch*c.n.chunk)
 			c.s.Sent(n)
-			return n, nil
+			return n, c.n.getBuffer(), nil
 		}
 		if err := c.n.await(context.Background(), &c.writer); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 }
@@ -121,8 +121,8 @@ func (c *Conn) writeErr() error {
 
 // ReadFrom sends what comes from r until EOF. It implements io.ReaderFrom.
 func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
-	b := c.n.getBuffer()
-	defer c.n.putBuffer(b)
+	b := c.n.borrow()
+	defer c.n.giveBack(b)
 	for {
 		k, err := r.Read(b.memory[:cap(b.memory)])
 		if k > 0 {

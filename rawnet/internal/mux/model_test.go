@@ -353,7 +353,11 @@ func (w *world) run(steps int) {
 // Whatever two nodes do, each stream carries each byte once and in order, within its window, ends
 // where it was closed, and leaves nothing behind.
 func TestMux_AgreesWithNaive(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			newWorld(t, seed).run(3000)
 		})

@@ -119,7 +119,7 @@ func unwell(all []*member) error {
 		case len(h.Unreachable) > 0:
 			nodes = append(nodes, fmt.Sprintf("%s: no path to %s", m.label(), listSome(h.Unreachable, ", ")))
 		case h.PathsDown > 0:
-			nodes = append(nodes, fmt.Sprintf("%s: %d paths down", m.label(), h.PathsDown))
+			nodes = append(nodes, fmt.Sprintf("%s: paths down: %d", m.label(), h.PathsDown))
 		}
 	}
 	if len(nodes) == 0 {

@@ -144,12 +144,12 @@ func TestUnwellNamesNodes(t *testing.T) {
 	if err := unwell([]*member{node("n0", api.Health{OK: true}), {err: errors.New("lost")}}); err != nil {
 		t.Errorf("all well: %v", err)
 	}
-	err := unwell([]*member{{err: errors.New("lost")}, node("n0", api.Health{Why: "disk full"}), node("n1", api.Health{OK: true, PathsDown: 2}),
+	err := unwell([]*member{{err: errors.New("lost")}, node("n0", api.Health{Why: "disk full"}), node("n1", api.Health{OK: true, PathsDown: 1}),
 		node("n2", api.Health{OK: true, PathsDown: 2, Unreachable: []string{"n0"}}), node("n3", api.Health{OK: true})})
 	if !errors.Is(err, ErrUnwell) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"n0 at unix:/a: disk full", "n1 at unix:/a: 2 paths down", "n2 at unix:/a: no path to n0"} {
+	for _, want := range []string{"n0 at unix:/a: disk full", "n1 at unix:/a: paths down: 1", "n2 at unix:/a: no path to n0"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
