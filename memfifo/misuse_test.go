@@ -78,7 +78,7 @@ func TestMisuse_FailedAtomicsHaveNoValue(t *testing.T) {
 		here, err := d.Register(9, make([]byte, 64), memfifo.All)
 		must(t, err)
 		must(t, d.Close())
-		for _, k := range []memfifo.Key{w.Key(), here.Key()} {
+		for _, k := range []memfifo.Key{w.Key(), here.Key(), nobody} {
 			if v, err := d.Remote(k).FetchAdd(ctx, 0, 1); v != 0 || !errors.Is(err, memfifo.ErrClosed) {
 				t.Errorf("closed: %d, %v", v, err)
 			}
