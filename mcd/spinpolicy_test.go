@@ -83,10 +83,27 @@ func TestSpinPolicyNoticesACrowd(t *testing.T) {
 	if !p.isCrowded() {
 		t.Fatal("others want the core, and it did not notice")
 	}
-	for range 1000 {
-		p.rest(clock.Now().Add(time.Second), 0) // no time at all
+	for range crowdMax {
+		p.rest(long, 0) // no surer than sure
 	}
-	if p.isCrowded() {
-		t.Error("the others are gone, and it did not notice")
+	for range crowdMax - crowded {
+		p.quiet()
+	}
+	if !p.isCrowded() {
+		t.Error("each rest without others counts for one: it is sure too soon that they are gone")
+	}
+	for p.quiet(); p.crowd.Load() > 0; p.quiet() {
+		if p.isCrowded() {
+			t.Fatal("the others are gone, and it did not notice")
+		}
+	}
+	for range crowded / crowdGrows {
+		p.rest(long, 0)
+	}
+	if !p.isCrowded() {
+		t.Error("the others are back, and it noticed later than the first time")
 	}
 }
+
+// quiet is a rest that took no time at all.
+func (p *spinPolicy) quiet() { p.rest(clock.Now().Add(time.Minute), 0) }
