@@ -181,3 +181,22 @@ func TestCompletion_Revoke(t *testing.T) {
 		}
 	})
 }
+
+// What a batch of frames brings is acknowledged behind it, and not when the delay of acknowledgements
+// is over: on links without delay, no time passes.
+func TestCompletion_IsToldBehindTheBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
+		must(t, r.Signal(ctx))
+		must(t, c.domains[0].Flush(ctx))
+		began := time.Now()
+		for i := range 10 {
+			q := &memfifo.Parcel{To: r, Data: []byte{byte(i)}}
+			must(t, c.domains[0].Post(q))
+			must(t, q.WaitRemote(ctx))
+		}
+		if d := time.Since(began); d > 0 {
+			t.Errorf("10 parcels, one after the other, have taken %v", d)
+		}
+	})
+}
