@@ -132,7 +132,11 @@ func sends(out []Send) string {
 		if out[i].To == schedule.All {
 			to = "all"
 		}
-		words = append(words, to+" "+out[i].Message.String())
+		word := to + " " + out[i].Message.String()
+		if out[i].NIC != 0 {
+			word += fmt.Sprintf(" nic=%d", out[i].NIC)
+		}
+		words = append(words, word)
 	}
 	return strings.Join(words, ", ")
 }
