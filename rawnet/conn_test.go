@@ -42,8 +42,8 @@ func isOp(t *testing.T, err error, op string, want error, text string) {
 	}
 }
 
-// Bytes come in order and once, in both directions at a time, through windows much shorter than what
-// is sent, and over a network that loses, duplicates and reorders frames.
+// Bytes come in order and once, in both directions at a time, through windows much shorter than
+// what is sent, and over a network that loses, duplicates and reorders frames.
 func TestConn_CarriesBytes(t *testing.T) {
 	for _, f := range []fault.Config{{}, {Loss: 0.05, Duplicate: 0.05, Reorder: 0.05}} {
 		bubble(t, options{fault: f, seed: 5, cfg: rawnet.Config{Window: 10_000}}, func(t *testing.T, c *cluster) {
@@ -241,8 +241,8 @@ func TestConn_HalfCloses(t *testing.T) {
 	})
 }
 
-// Close, CloseRead and CloseWrite end the waits of other goroutines, of those that wait for their turn
-// among them.
+// Close, CloseRead and CloseWrite end the waits of other goroutines, of those that wait for their
+// turn among them.
 func TestConn_CloseEndsWaits(t *testing.T) {
 	c := open(t, options{spin: time.Microsecond}) // in real time: a bubble waits for no mutex
 	a, b := c.pair(t, "waits")

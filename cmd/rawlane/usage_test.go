@@ -27,7 +27,7 @@ func TestMisuse(t *testing.T) {
 		{"node --node 0 --listen 127.0.0.1 --seeds 127.0.0.2 --interface lo", "--listen and --interface: want one of the two"},
 		{"bench barrier --nics 2 --node 0 --seeds 127.0.0.1", "--nics 2: --listen and --seeds are for one"},
 		{"run --link fabric true", `--link "fabric": want one of packet, ring, udp`},
-		{"bench", "which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo or amo)"},
+		{"bench", "which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo, amo, conn or rpc)"},
 		{"bench latency --link rign", `--link "rign": want one of fabric, packet, ring, udp; did you mean ring?`},
 		{"bench latency --nodes 1", "--nodes 1: want 2 to 250"},
 		{"bench latency --iters 0", "--iters 0: want 1 to"},
