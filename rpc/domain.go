@@ -249,7 +249,7 @@ func (d *Domain) Close() error {
 // withoutDown returns what is left of a Close's error without the nodes that are down: calls to
 // them have failed, and a cluster that ends has some such.
 func withoutDown(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join, as it is
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
 			rest = append(rest, withoutDown(e))
