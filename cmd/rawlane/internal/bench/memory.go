@@ -87,12 +87,13 @@ writes as much as --bytes, until node 1 has read it: MB/s.`,
 	{
 		bench: bench{
 			name: "rpc", short: "Calls: package rpc",
-			long: `Node 0 calls node 1, which sends back what it gets: microseconds are from the call until the response, of
-a handler in a goroutine. Beside it are those of a call whose handler runs inline, and half the round
-trip of a Push through a FIFO, on which calls are built.`,
+			long: `Node 0 calls node 1, which sends back what it gets: microseconds are from the call until the
+response, of a handler in a goroutine. Beside it are those of a call whose handler runs inline, and
+half the round trip of a Push through a FIFO, on which calls are built.`,
 			sizes: []int{64, 1024, 16384},
 		},
-		measure: (*memoryNode).call, maxSize: rpc.MaxMessage - rpc.MaxService, time: "call (us)", rate: "calls/s",
+		measure: (*memoryNode).call, maxSize: rpc.MaxMessage - rpc.MaxService,
+		time: "call (us)", rate: "calls/s",
 		own: []ownColumn{pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }}},
 	},
 }
