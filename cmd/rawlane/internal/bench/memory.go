@@ -75,8 +75,8 @@ answer.`,
 	{
 		bench: bench{
 			name: "conn", short: "Connections: package rawnet beside net's TCP",
-			long: `Node 0 writes to a connection, node 1 reads it and writes it back: microseconds are half of that. Beside
-it are those of a Push through a FIFO, on which connections are built, and, where the nodes'
+			long: `Node 0 writes to a connection, node 1 reads it and writes it back: microseconds are half of that.
+Beside it are those of a Push through a FIFO, on which connections are built, and, where the nodes'
 interfaces have IPv4 addresses, those of the same program over package net's TCP. Then node 0
 writes as much as --bytes, until node 1 has read it: MB/s.`,
 			sizes: []int{64, 1024, 16384},
