@@ -39,6 +39,7 @@
 //	barrier/schedule      the barrier algorithms as data
 //	memfifo               remote write and read, atomics, FIFOs
 //	rawnet                connections: net.Conn and net.Listener between nodes
+//	rpc                   calls of one round trip, at most once
 //	cluster               who the nodes are: host file, discovery
 //	cluster/pathtest      measures the paths between nodes and finds faults
 //

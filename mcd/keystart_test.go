@@ -3,13 +3,16 @@ package mcd_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -116,4 +119,67 @@ func TestKeys_RingIsCopied(t *testing.T) {
 	if n, _, err := p1.Recv(limit(t), buf); err != nil || string(buf[:n]) != "hello" {
 		t.Errorf("got %q, %v", buf[:n], err)
 	}
+}
+
+// contacts is a link that notes the tags of the contact frames that are sent: of those with a
+// response, and of challenges alone.
+type contacts struct {
+	transport.Link
+	mu                    sync.Mutex
+	responses, challenges []transport.OptionalTag
+}
+
+func (c *contacts) Send(frames []transport.Frame) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range frames {
+		var h wire.Header
+		var a wire.Auth
+		var body wire.ContactBody
+		if wire.ParseAuth(frames[i].Payload, &h, &a) != wire.OK || h.Kind != wire.Contact || !body.Parse(h.Payload) {
+			continue
+		}
+		if body.Has(wire.ContactResponse) {
+			c.responses = append(c.responses, frames[i].OptionalTag)
+		} else {
+			c.challenges = append(c.challenges, frames[i].OptionalTag)
+		}
+	}
+	return c.Link.Send(frames)
+}
+
+func (c *contacts) Unwrap() transport.Link { return c.Link }
+
+// Contact takes the routes as messages do, and a response goes back where its challenge came from:
+// the route there may be another one, or dead.
+func TestKeys_ContactTakesTheRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var links [2]*contacts
+		for k, l := range switched(t, 2) {
+			links[k] = &contacts{Link: l}
+		}
+		es := mcdtest.OpenLinks(t, mcdtest.Config{
+			Endpoint: mcd.Config{Cluster: cluster, Keys: ring(1, false), Spin: -1},
+			Customize: func(node mcd.NodeID, cfg *mcd.Config) {
+				vid := transport.VID(2 + node)
+				cfg.Router = table(t, routeTo(links[1-node].MAC(), vid), routeTo(transport.Broadcast, vid))
+			},
+		}, []transport.Link{links[0]}, []transport.Link{links[1]})
+		p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
+		send(t, p0, p1.Addr(), []byte("there"))
+		expect(t, p1, p0.Addr(), "there")
+		send(t, p1, p0.Addr(), []byte("back"))
+		expect(t, p0, p1.Addr(), "back")
+		for k, l := range links {
+			l.mu.Lock()
+			own, others := by(transport.VID(2+k)), by(transport.VID(3-k))
+			if !slices.Contains(l.responses, others) {
+				t.Errorf("node %d: responses with %v, and none with that of the other's challenge, %v", k, l.responses, others)
+			}
+			if !slices.Contains(l.challenges, own) || slices.Contains(l.challenges, transport.OptionalTag{}) {
+				t.Errorf("node %d: challenges with %v, want the routes' tag, %v", k, l.challenges, own)
+			}
+			l.mu.Unlock()
+		}
+	})
 }

@@ -119,6 +119,74 @@ func TestExpect_OnlyWhereAsked(t *testing.T) {
 	})
 }
 
+// Who is expected is asked, and not any more when others are expected in its place, or nobody, or the
+// FIFO or window is closed.
+func TestExpect_AsksNoLongerThanItLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		q, w := c.fifo(t, 0, 1<<10), c.window(t, 0, 64)
+		received := func(node int) uint64 {
+			before := c.domains[node].Counters().Delivered
+			time.Sleep(memfifo.DefaultPeerTimeout * 101 / 10) // not to the instant at which one is asked
+			return c.domains[node].Counters().Delivered - before
+		}
+		for _, end := range []func() error{
+			func() error { return q.Expect(2) },
+			func() error { return q.Expect() },
+			q.Close,
+		} {
+			must(t, q.Expect(1))
+			must(t, w.Expect(1))
+			if received(1) == 0 {
+				t.Error("an expected node is not asked")
+			}
+			must(t, w.Expect())
+			if received(1) == 0 {
+				t.Error("a node that is expected by a FIFO still is not asked")
+			}
+			must(t, end())
+			if n := received(1); n > 0 {
+				t.Errorf("a node that is not expected any more is asked %d times", n)
+			}
+		}
+		must(t, w.Expect(1))
+		w.Revoke()
+		if n := received(1); n > 0 {
+			t.Errorf("a window that was revoked asks %d times", n)
+		}
+	})
+}
+
+// A handler asks those whom it expects, one by one, until Unexpect or its end.
+func TestHandler_AsksNoLongerThanItLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		h, err := c.domains[1].Handle(5, memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}})
+		must(t, err)
+		asked := func(want ...bool) {
+			t.Helper()
+			var before [3]uint64
+			for i, d := range c.domains {
+				before[i] = d.Counters().Delivered
+			}
+			time.Sleep(memfifo.DefaultPeerTimeout * 101 / 10) // not to the instant at which one is asked
+			for i, node := range []int{0, 2} {
+				if n := c.domains[node].Counters().Delivered - before[node]; (n > 0) != want[i] {
+					t.Errorf("node %d is asked %d times", node, n)
+				}
+			}
+		}
+		must(t, h.Expect(0))
+		must(t, h.Expect(2))
+		must(t, h.Expect(0))
+		asked(true, true)
+		h.Unexpect(0)
+		asked(false, true)
+		must(t, h.Close())
+		asked(false, false)
+	})
+}
+
 // Senders that live and say nothing stay up, however long the wait is, also if they are suspended
 // for less than the timeout.
 func TestExpect_QuietSendersAreUp(t *testing.T) {

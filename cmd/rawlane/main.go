@@ -21,6 +21,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/grant"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/key"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/manager"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/proxy"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/route"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/sim"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/testbed"
@@ -60,6 +61,7 @@ var verbs = []func() *cobra.Command{
 	grant.NewCommand,
 	key.NewCommand,
 	sim.NewCommand,
+	proxy.NewCommand,
 	diagnose.NewDoctorCommand,
 	diagnose.NewNodeCommand,
 	diagnose.NewPingCommand,

@@ -2,14 +2,13 @@ package agreement
 
 import (
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
 const peerTimeout = time.Second
@@ -46,18 +45,7 @@ func (a *alone) hears(from int, r Report) string {
 // passes lets time pass, and returns the reports sent meanwhile.
 func (a *alone) passes(d time.Duration) string {
 	var out []Send
-	end := a.now.Add(d)
-	for {
-		at, ok := a.Deadline()
-		if !ok || at.After(end) {
-			break
-		}
-		if at.After(a.now) {
-			a.now = at
-		}
-		out = a.Advance(a.now, out)
-	}
-	a.now = end
+	a.now = transcript.Pass(a.now, d, a.Deadline, func(now monotime.Time) { out = a.Advance(now, out) })
 	return sends(out)
 }
 
@@ -261,32 +249,8 @@ var rows = map[string]func(t *testing.T){
 	},
 }
 
-var row = regexp.MustCompile(`^//\t(Quiet|Querying|Decided|any) +(.*?)  +(Quiet|Querying|Decided|Excluded|same) +\S`)
-
 // Each row of the table has a test, and each test a row.
-func TestStateTable(t *testing.T) {
-	source, err := os.ReadFile("agreement.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for line := range strings.Lines(string(source)) {
-		words := row.FindStringSubmatch(strings.Replace(line, "set Decided", "set  Decided", 1))
-		if words == nil {
-			continue
-		}
-		found++
-		name := words[1] + ": " + words[2]
-		if test := rows[name]; test != nil {
-			t.Run(name, test)
-		} else {
-			t.Errorf("no test of the row %q", name)
-		}
-	}
-	if found != len(rows) {
-		t.Errorf("%d tests, for a table of %d rows", len(rows), found)
-	}
-}
+func TestStateTable(t *testing.T) { transcript.Table(t, "agreement.go", rows) }
 
 // Of several reasons the highest stands, and consent is to the reasons, too.
 func TestReasons(t *testing.T) {

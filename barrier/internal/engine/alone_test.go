@@ -10,6 +10,7 @@ import (
 	"github.com/rawlane/rawlane/barrier/internal/agreement"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
 // alone is one engine under test; the test plays all other members. Barrier numbers are 0 by
@@ -95,18 +96,7 @@ func (a *alone) notify(rank int, generation uint32, label uint8) string {
 // passes lets time pass, and returns the messages sent meanwhile.
 func (a *alone) passes(d time.Duration) string {
 	var out []Send
-	end := a.now.Add(d)
-	for {
-		at, ok := a.Deadline()
-		if !ok || at.After(end) {
-			break
-		}
-		if at.After(a.now) {
-			a.now = at
-		}
-		out = a.Advance(a.now, out)
-	}
-	a.now = end
+	a.now = transcript.Pass(a.now, d, a.Deadline, func(now monotime.Time) { out = a.Advance(now, out) })
 	return sends(out)
 }
 
@@ -142,7 +132,11 @@ func sends(out []Send) string {
 		if out[i].To == schedule.All {
 			to = "all"
 		}
-		words = append(words, to+" "+out[i].Message.String())
+		word := to + " " + out[i].Message.String()
+		if out[i].NIC != 0 {
+			word += fmt.Sprintf(" nic=%d", out[i].NIC)
+		}
+		words = append(words, word)
 	}
 	return strings.Join(words, ", ")
 }

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
 // rows are the tests of the state table in the package's comment, by its first two columns.
@@ -221,32 +221,8 @@ var rows = map[string]func(t *testing.T){
 	},
 }
 
-var row = regexp.MustCompile(`^//\t(Idle|Waiting|Failed|any) +(.*?) +(Idle|Waiting|Failed|same) +\S`)
-
 // Each row of the table has a test, and each test a row.
-func TestStateTable(t *testing.T) {
-	source, err := os.ReadFile("engine.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for line := range strings.Lines(string(source)) {
-		words := row.FindStringSubmatch(line)
-		if words == nil {
-			continue
-		}
-		found++
-		name := words[1] + ": " + words[2]
-		if test := rows[name]; test != nil {
-			t.Run(name, test)
-		} else {
-			t.Errorf("no test of the row %q", name)
-		}
-	}
-	if found != len(rows) {
-		t.Errorf("%d tests, for a table of %d rows", len(rows), found)
-	}
-}
+func TestStateTable(t *testing.T) { transcript.Table(t, "engine.go", rows) }
 
 // A second Arrive changes nothing.
 func TestArrive_WhileWaiting(t *testing.T) {

@@ -77,6 +77,38 @@ func TestHold_IsQuietAndNoCongestion(t *testing.T) {
 	}
 }
 
+// An acknowledgement takes credit back only if it says why: the next frame is here, and held. Others
+// may be older than what gave the credit.
+func TestHold_WhatTakesCreditBack(t *testing.T) {
+	const credit, frames = 2, 10
+	for _, x := range []struct {
+		name string
+		kind Kind
+		sack SACK
+		sent int
+	}{
+		{"the next frame is here", Ack, SACK{1}, credit},
+		{"another one is here", Ack, SACK{2}, frames},
+		{"none is here", Ack, SACK{}, frames},
+		{"data", Data, SACK{}, frames},
+	} {
+		p := newPair(t, 120).open()
+		h := p.between(0)
+		h.Kind, h.SACK, h.Credit, h.Sequence = x.kind, x.sack, credit, 0
+		if x.kind == Data {
+			h.Sequence = p.ends[0].c.lanes[0].receiver.nxt
+		}
+		p.handle(0, h, nil)
+		p.send(0) // what it has to say about that
+		for range frames {
+			p.ends[0].write(p.now, Requests, 100)
+		}
+		if n := p.send(0); n != x.sent {
+			t.Errorf("%s: %d frames are sent, want %d", x.name, n, x.sent)
+		}
+	}
+}
+
 // A held lane holds up neither the other lane nor the other direction.
 func TestHold_OneLaneOnly(t *testing.T) {
 	p := newPair(t, 120).open()

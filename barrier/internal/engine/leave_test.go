@@ -1,0 +1,28 @@
+package engine
+
+import "testing"
+
+// All who have left are gone to a member that enters then, not the first of them alone.
+func TestArrive_AfterSeveralHaveLeft(t *testing.T) {
+	a := newAlone(t, "tree:2", 1, 5)
+	for _, rank := range []int{4, 2} {
+		a.hears(rank, a.from(rank, Bye, 0, 0))
+	}
+	a.want(a.arrives(0), "")
+	a.want(a.passes(0), "0 report (left: [2 4])?, 3 report (left: [2 4])?")
+}
+
+// Byes that are not answered take the networks in turn.
+func TestLeave_TakesTheNetworksInTurn(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.cfg.NICs = 2
+	seen := map[int]bool{}
+	for range 2 {
+		for _, s := range a.Leave(nil) {
+			seen[s.NIC] = true
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("it uses networks %v", seen)
+	}
+}

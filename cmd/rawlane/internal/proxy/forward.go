@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxConns bounds the connections that are forwarded at a time: further ones wait to be accepted.
+const maxConns = 4096
+
+// acceptPause is before Accept is tried again that failed for want of a resource.
+const acceptPause = 100 * time.Millisecond
+
+// forwarder passes connections on.
+type forwarder struct {
+	dial   func(ctx context.Context) (net.Conn, error)
+	failed func(from net.Addr, err error) // a connection that could not be passed on
+}
+
+// serve passes on the connections of a listener until ctx ends, or the listener fails. It returns
+// when all of them have ended.
+func (f *forwarder) serve(ctx context.Context, l net.Listener) error {
+	ctx, end := context.WithCancel(ctx)
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	slots := make(chan struct{}, maxConns)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		c, err := l.Accept()
+		var temporary interface{ Temporary() bool }
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &temporary) && temporary.Temporary(): // no descriptors, or reset before it was taken
+			<-slots
+			wait(ctx, acceptPause)
+			continue
+		case err != nil:
+			return err
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			f.pass(ctx, c)
+		})
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// pass connects a connection to its destination, until both halves of it have ended.
+func (f *forwarder) pass(ctx context.Context, a net.Conn) {
+	defer context.AfterFunc(ctx, func() { _ = a.Close() })()
+	b, err := f.dial(ctx)
+	if err != nil {
+		reset(a)
+		if ctx.Err() == nil {
+			f.failed(a.RemoteAddr(), err)
+		}
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _ = b.Close() })()
+	var both sync.WaitGroup
+	both.Go(func() { half(a, b) })
+	both.Go(func() { half(b, a) })
+	both.Wait()
+	_, _ = a.Close(), b.Close() // both halves have ended
+}
+
+// half copies what comes from one connection to the other until its end, which is passed on. If
+// either fails, both are reset: neither half can be trusted any more.
+func half(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	if err == nil {
+		err = to.(interface{ CloseWrite() error }).CloseWrite()
+	}
+	if err != nil {
+		reset(to)
+		reset(from)
+	}
+}
+
+// reset ends a connection so that its other end hears that it was cut off, where that can be said.
+func reset(c net.Conn) {
+	if t, is := c.(*net.TCPConn); is {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
+}

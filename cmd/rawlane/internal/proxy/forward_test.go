@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/rawnet"
+)
+
+// chain is a TCP address whose connections go over rawlane to another one, by a proxy on each of two
+// nodes, for as long as the test. stop ends the proxies, and returns when they have ended.
+func chain(t *testing.T, server string) (addr string, failures <-chan error, stop func()) {
+	t.Helper()
+	eps, closeAll, err := mcdtest.Start(2, mcdtest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeAll() })
+	var nets []*rawnet.Net
+	for _, ep := range eps {
+		n, err := rawnet.Open(ep, rawnet.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = n.Close() })
+		nets = append(nets, n)
+	}
+	inner, err := nets[1].Listen("server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 100)
+	note := func(_ net.Addr, err error) { failed <- err }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	client := &forwarder{failed: note, dial: func(ctx context.Context) (net.Conn, error) { return nets[0].DialTarget(ctx, "1:server") }}
+	go func() { ended <- client.serve(ctx, outer) }()
+	tcp := &forwarder{failed: note, dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server)
+	}}
+	go func() { ended <- tcp.serve(ctx, inner) }()
+	over := false
+	stop = func() {
+		if cancel(); !over {
+			over = true
+			if err := errors.Join(<-ended, <-ended); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return outer.Addr().String(), failed, stop
+}
+
+// serve runs a TCP server's part for each connection, for as long as the test.
+func serve(t *testing.T, part func(c *net.TCPConn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go part(c.(*net.TCPConn))
+		}
+	}()
+	return l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // far longer than any of this takes
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+var long = bytes.Repeat([]byte("0123456789"), 50_000)
+
+// The end of one half is passed on, and the other half goes on.
+func TestHalfClose(t *testing.T) {
+	t.Run("by the client", func(t *testing.T) {
+		addr, _, _ := chain(t, serve(t, func(c *net.TCPConn) {
+			got, err := io.ReadAll(c)
+			fmt.Fprintf(c, "%d bytes, %v", len(got), err)
+			_ = c.Close()
+		}))
+		c := dial(t, addr)
+		if _, err := c.Write(long); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.CloseWrite()
+		got, err := io.ReadAll(c)
+		if want := fmt.Sprintf("%d bytes, <nil>", len(long)); err != nil || string(got) != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	})
+	t.Run("by the server", func(t *testing.T) {
+		came := make(chan string, 1)
+		addr, _, _ := chain(t, serve(t, func(c *net.TCPConn) {
+			_, _ = c.Write(long)
+			_ = c.CloseWrite()
+			got, err := io.ReadAll(c)
+			came <- fmt.Sprintf("%s, %v", got, err)
+		}))
+		c := dial(t, addr)
+		got, err := io.ReadAll(c)
+		if err != nil || !bytes.Equal(got, long) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		fmt.Fprint(c, "thanks")
+		_ = c.CloseWrite()
+		if got := <-came; got != "thanks, <nil>" {
+			t.Error(got)
+		}
+	})
+}
+
+// A connection that cannot be passed on is reset, and the reason is told.
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // nobody listens there now
+	addr, failures, _ := chain(t, l.Addr().String())
+	c := dial(t, addr)
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+		t.Errorf("%v, want ECONNRESET or EOF", err)
+	}
+	if err := <-failures; !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v, want ECONNREFUSED", err)
+	}
+}
+
+// What the server cuts off is cut off for the client.
+func TestReset(t *testing.T) {
+	addr, _, _ := chain(t, serve(t, func(c *net.TCPConn) {
+		_, _ = io.ReadFull(c, make([]byte, 4))
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	}))
+	c := dial(t, addr)
+	fmt.Fprint(c, "ping")
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// The end of the proxies ends the connections.
+func TestEnd(t *testing.T) {
+	addr, _, stop := chain(t, serve(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c) }))
+	c := dial(t, addr)
+	fmt.Fprint(c, "x")
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A web server and its clients know nothing of the proxies, many at a time.
+func TestProgramsThatKnowNothing(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(bytes.ToUpper(got))
+	}))
+	t.Cleanup(server.Close)
+	addr, _, _ := chain(t, strings.TrimPrefix(server.URL, "http://"))
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	const clients = 20
+	failed := make(chan error, clients)
+	for k := range clients {
+		go func() {
+			sent := strings.Repeat(string(rune('a'+k)), 10_000)
+			answer, err := client.Post("http://"+addr, "text/plain", strings.NewReader(sent))
+			if err == nil {
+				var got []byte
+				got, err = io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				if string(got) != strings.ToUpper(sent) {
+					err = fmt.Errorf("%d bytes, %w", len(got), err)
+				}
+			}
+			failed <- err
+		}()
+	}
+	for range clients {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}

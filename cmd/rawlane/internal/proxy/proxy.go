@@ -1,0 +1,100 @@
+// Package proxy is the verb proxy: TCP connections of programs that cannot be changed, over
+// rawlane.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/rawnet"
+)
+
+// verb is the verb with its flags.
+type verb struct {
+	cluster          launch.ClusterFlags
+	tcp, service, to string
+}
+
+// NewCommand returns the verb proxy.
+func NewCommand() *cobra.Command {
+	v := &verb{cluster: launch.ClusterFlags{Pin: "none", VID: launch.NoVID}}
+	cmd := &cobra.Command{
+		Use:   "proxy --tcp ADDRESS --to NODE:SERVICE | --service NAME --to HOST:PORT [flags]",
+		Short: "Pass TCP connections on over rawlane, and back: for programs that cannot be changed",
+		Long: `Listens on a TCP address, and passes each connection on to a service of a node; or listens as a
+service, and passes each connection on to a TCP address. A client's node runs the one, a server's the
+other. A half that ends is ended on the other side, and what is reset is reset there. It runs until it
+is told to end (SIGINT, SIGTERM).
+
+  rawlane proxy --node 1 --service redis --to 127.0.0.1:6379      on the server's machine
+  rawlane proxy --node 0 --tcp 127.0.0.1:6379 --to 1:redis        on the client's`,
+		Args: cli.NoArguments,
+		RunE: v.run,
+	}
+	f := cmd.Flags()
+	f.StringVar(&v.tcp, "tcp", "", "listen on this TCP address, such as :6379")
+	f.StringVar(&v.service, "service", "", "listen as this service of the node")
+	f.StringVar(&v.to, "to", "", "where connections go: NODE:SERVICE, or HOST:PORT with --service")
+	f.StringVar(&v.cluster.Kind, "link", "ring", "kind of link: packet, ring or udp")
+	launch.LinkChoice(cmd)
+	v.cluster.MachineFlags(cmd)
+	return cmd
+}
+
+func (v *verb) validate() error {
+	switch {
+	case (v.tcp == "") == (v.service == ""):
+		return cli.Misuse("want --tcp, where programs connect, or --service, which passes on to a server: " +
+			"one of the two")
+	case v.to == "":
+		return cli.Misuse("--to: where do connections go? (NODE:SERVICE, or HOST:PORT with --service)")
+	case v.cluster.Node == launch.NoNode && v.cluster.Hostfile == "":
+		return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
+	}
+	if _, _, err := net.SplitHostPort(v.to); err != nil {
+		return cli.Misuse("--to %q: want NODE:SERVICE, or HOST:PORT with --service", v.to)
+	}
+	return v.cluster.Validate()
+}
+
+func (v *verb) run(cmd *cobra.Command, _ []string) (err error) {
+	if err := v.validate(); err != nil {
+		return err
+	}
+	var l net.Listener
+	if v.tcp != "" { // before the others are looked for: it may be in use
+		if l, err = new(net.ListenConfig).Listen(cmd.Context(), "tcp", v.tcp); err != nil {
+			return err
+		}
+		defer func() { _ = l.Close() }()
+	}
+	m, err := v.cluster.Join(cmd.Context())
+	if err != nil {
+		return err
+	}
+	n, err := rawnet.Open(m.Endpoint, rawnet.Config{})
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	f := &forwarder{failed: func(from net.Addr, err error) { cmd.PrintErrf("rawlane proxy: from %v: %v\n", from, err) }}
+	if v.tcp != "" {
+		f.dial = func(ctx context.Context) (net.Conn, error) { return n.DialTarget(ctx, v.to) }
+	} else {
+		f.dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", v.to) }
+		if l, err = n.Listen(v.service); err != nil {
+			return errors.Join(err, n.Close(), m.Close())
+		}
+	}
+	cmd.PrintErrf("rawlane proxy: %v to %s\n", l.Addr(), v.to)
+	if err = f.serve(cmd.Context(), l); err != nil {
+		err = fmt.Errorf("listen on %v: %w", l.Addr(), err)
+	}
+	_ = n.Close() // the other nodes may have ended before
+	return errors.Join(err, m.Close())
+}

@@ -1,0 +1,14 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rawlane/rawlane/examples/internal/attach"
+)
+
+// The program runs, over rawlane and over TCP, and all bytes come.
+func TestProgram(t *testing.T) {
+	if err := attach.RunPrograms(t.Context(), serve, ask(4<<20)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,168 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// Options of a call.
+type Options struct {
+	// Idempotent says that the handler may run more than once: a call that fails as the node was
+	// down is made again, until its context ends.
+	Idempotent bool
+	// Response is memory for the response, which is appended to it: then a call allocates nothing.
+	Response []byte
+}
+
+// call is one that waits for its response. Domain.mu guards it, except for the completion.
+type call struct {
+	completion mcd.Completion
+	node       *node
+	service    string
+	number     uint64
+	response   []byte
+	buf        []byte // memory of the request
+}
+
+// Call has a handler of a service run, on another node or on this one, and returns its response.
+// See the package's promises. Errors: ErrNoService, ErrOverloaded, ErrTooLarge, ErrVersion,
+// ErrClosed; memfifo.ErrPeerDown; mcd.ErrUnknownNode; a *RemoteError; the context's.
+func (d *Domain) Call(ctx context.Context, to mcd.NodeID, service string, req []byte) ([]byte, error) {
+	return d.CallWith(ctx, to, service, req, Options{})
+}
+
+// CallWith is Call with options.
+func (d *Domain) CallWith(
+	ctx context.Context, to mcd.NodeID, service string, req []byte, o Options,
+) ([]byte, error) {
+	for {
+		resp, err := d.call(ctx, to, service, req, o.Response)
+		if err == nil {
+			return resp, nil
+		}
+		if !o.Idempotent || !errors.Is(err, memfifo.ErrPeerDown) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// call makes a call once.
+func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, resp []byte) ([]byte, error) {
+	switch {
+	case len(service) == 0 || len(service) > MaxService:
+		return nil, fmt.Errorf("call node %d: service of %d bytes (want 1 to %d)", to, len(service), MaxService)
+	case len(service)+len(req) > MaxMessage:
+		return nil, callError(to, service, fmt.Errorf("request of %d bytes: %w (at most %d, with the service's name)",
+			len(req), ErrTooLarge, MaxMessage))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, callError(to, service, err)
+	}
+	c, expect := d.begin(to, service, resp)
+	if c == nil {
+		return nil, callError(to, service, ErrClosed)
+	}
+	if expect {
+		_ = d.in.Expect(to) // a push to a node that is not known says so
+	}
+	c.buf = appendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
+	err := d.push(ctx, c.node, c.buf)
+	if err == nil {
+		err = d.in.Await(ctx, &c.completion)
+	}
+	resp, withdrawn := d.finished(c)
+	switch {
+	case withdrawn && err != nil:
+		d.cancelCall(c)
+	case withdrawn:
+		err = ErrClosed // Await returns early for no other reason
+	default:
+		err = c.completion.Err()
+	}
+	d.free(c)
+	if _, remote := errors.AsType[*RemoteError](err); err != nil && !remote {
+		err = callError(to, service, err)
+	}
+	return resp, err
+}
+
+// timeLeft returns the time until a context's deadline; 0 is none.
+func timeLeft(ctx context.Context) time.Duration {
+	at, set := ctx.Deadline()
+	if !set {
+		return 0
+	}
+	return min(max(time.Until(at), time.Microsecond), maxLeft)
+}
+
+// begin notes a call that waits; nil if the domain is closed. expect says that the node is to be
+// probed from now on.
+func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, expect bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, false
+	}
+	c = d.spare.getCall()
+	c.completion.Reset()
+	d.lastCall++
+	d.stats.Calls++
+	c.node, c.service, c.number, c.response = d.node(to), service, d.lastCall, resp
+	d.pending[c.number] = c
+	c.node.calls++
+	c.node.called = true
+	expect = !c.node.expected
+	c.node.expected = true
+	return c, expect
+}
+
+// finish ends a call. The caller holds mu.
+func (d *Domain) finish(number uint64, c *call, err error) {
+	delete(d.pending, number)
+	c.node.calls--
+	c.completion.Complete(err)
+}
+
+// finished returns a call's response. If it has none yet, nobody waits any more: withdrawn.
+func (d *Domain) finished(c *call) (resp []byte, withdrawn bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending[c.number] == c {
+		delete(d.pending, c.number)
+		c.node.calls--
+		return nil, true
+	}
+	return c.response, false
+}
+
+// cancelCall tells the server that nobody waits any more. If there is no room, it runs for nothing.
+func (d *Domain) cancelCall(c *call) {
+	c.buf = appendHead(c.buf[:0], cancellation, ok, c.number)
+	_ = c.node.to.PostPush(c.buf)
+}
+
+// free keeps a call's memory.
+func (d *Domain) free(c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spare.putCall(c)
+}
+
+// answered takes a response. The caller holds mu.
+func (d *Domain) answered(from mcd.NodeID, r *record) {
+	c := d.pending[r.call]
+	if c == nil || c.node.id != from {
+		d.stats.Unexpected++
+		return
+	}
+	err := ofStatus(r.status, from, c.service, r.data)
+	if err == nil {
+		c.response = append(c.response, r.data...)
+	}
+	d.finish(r.call, c, err)
+}

@@ -1,0 +1,263 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// Config of a domain. The zero value works; all nodes need the same port.
+type Config struct {
+	// Port of calls on every node. Zero is DefaultPort.
+	Port mcd.PortID
+	// Concurrency is how many handlers run at once on this node, inline ones not counted. Zero is
+	// DefaultConcurrency.
+	Concurrency int
+	// Backlog is how many requests wait while that many run; further ones fail with ErrOverloaded.
+	// Zero is DefaultBacklog.
+	Backlog int
+	// PeerTimeout is how long a node that owes an answer may be silent; then calls to it fail. Zero
+	// is memfifo.DefaultPeerTimeout.
+	PeerTimeout time.Duration
+}
+
+func (c *Config) setDefaults() error {
+	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, memfifo.DefaultPeerTimeout)
+	if c.Concurrency < 0 || c.Backlog < 0 || c.PeerTimeout < 0 {
+		return fmt.Errorf("Config.Concurrency %d, Backlog %d, PeerTimeout %v: want 0 or more",
+			c.Concurrency, c.Backlog, c.PeerTimeout)
+	}
+	return nil
+}
+
+// Counters of a domain.
+type Counters struct {
+	Calls      uint64 `json:"calls"`      // made by this node
+	Served     uint64 `json:"served"`     // requests whose handler ran
+	Refused    uint64 `json:"refused"`    // requests that nobody serves, or that came too late or too many
+	Malformed  uint64 `json:"malformed"`  // records that make no sense
+	Version    uint64 `json:"version"`    // records of another version
+	Unexpected uint64 `json:"unexpected"` // responses to no call, or to one that was given up
+
+	Frames memfifo.Counters `json:"frames"`
+}
+
+// Domain is one node's part in calls: what it serves, and what it calls. All its methods may be
+// called from any goroutine.
+type Domain struct {
+	ep     *mcd.Endpoint
+	cfg    Config
+	memory *memfifo.Domain
+	in     *memfifo.Handler
+	frame  int // the longest record that fits a frame
+	ended  context.Context
+	end    context.CancelFunc
+
+	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
+	closed   bool
+	nodes    map[mcd.NodeID]*node
+	servers  map[string]*Server
+	pending  map[uint64]*call // of this node, by number
+	lastCall uint64
+	jobs     jobs
+	record   record // that is being handled
+	spare    spare
+	stats    Counters
+	running  sync.WaitGroup // goroutines of ours
+}
+
+// node is another node, or this one. Domain.mu guards it.
+type node struct {
+	id       mcd.NodeID
+	to       *memfifo.Remote // its handler
+	expected bool            // it is probed while it says nothing, as there are calls, or were lately
+	called   bool            // or it has called, since the last sweep
+	calls    int             // to it, and of it, that have no response yet
+}
+
+// Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
+// mcd.ErrPortBusy.
+func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("rpc: %w", err)
+	}
+	d := &Domain{
+		ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}, servers: map[string]*Server{},
+		pending: map[uint64]*call{}, lastCall: random(),
+	}
+	d.jobs.cancels = map[callName]*callContext{}
+	d.ended, d.end = context.WithCancel(context.Background())
+	var err error
+	if d.memory, err = memfifo.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout}); err != nil {
+		d.end()
+		return nil, fmt.Errorf("rpc: %w", err)
+	}
+	d.frame = d.memory.MaxFrameRecord()
+	d.in, err = d.memory.Handle(handlerID, memfifo.HandlerConfig{Record: d.receive, Down: d.down, Public: true})
+	if err != nil {
+		d.end()
+		return nil, errors.Join(err, d.memory.Close())
+	}
+	d.running.Go(d.sweep) // until Close
+	return d, nil
+}
+
+// random returns the number of the first call, so that none is that of a former life's.
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// Counters returns the counters.
+func (d *Domain) Counters() Counters {
+	frames := d.memory.Counters() // before mu is taken
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	stats := d.stats
+	stats.Frames = frames
+	return stats
+}
+
+// node returns the state for a node. The caller holds mu.
+func (d *Domain) node(id mcd.NodeID) *node {
+	p := d.nodes[id]
+	if p == nil {
+		p = &node{id: id, to: d.memory.Remote(memfifo.PublicKey(id, handlerID))}
+		d.nodes[id] = p
+	}
+	return p
+}
+
+// sweep ends the probing of nodes with which there were no calls for a while.
+func (d *Domain) sweep() {
+	tick := time.NewTicker(d.cfg.PeerTimeout)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.ended.Done():
+			return
+		case <-tick.C:
+		}
+		d.mu.Lock()
+		var idle []*node
+		for _, p := range d.nodes {
+			if p.expected && p.calls == 0 && !p.called {
+				p.expected = false
+				idle = append(idle, p)
+			}
+			p.called = false
+		}
+		d.mu.Unlock()
+		for _, p := range idle {
+			d.unexpect(p)
+		}
+	}
+}
+
+// unexpect ends the probing of a node, unless it was called meanwhile.
+func (d *Domain) unexpect(p *node) {
+	d.in.Unexpect(p.id)
+	d.mu.Lock()
+	again := p.expected
+	d.mu.Unlock()
+	if again {
+		_ = d.in.Expect(p.id) // the node is known, as it was called
+	}
+}
+
+// push pushes a record, and waits for room. Where the node was down, and nobody has flushed yet, it
+// does so and tries once more: what Push refuses was not sent.
+func (d *Domain) push(ctx context.Context, p *node, rec []byte) error {
+	err := p.to.Push(ctx, rec)
+	if !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
+	}
+	if err := d.memory.Flush(ctx, p.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
+	}
+	return p.to.Push(ctx, rec)
+}
+
+// receive takes a record: a memfifo.Handler's function, in the goroutine that polls.
+func (d *Domain) receive(from memfifo.Sender, rec []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := &d.record
+	switch err := r.parse(rec); {
+	case errors.Is(err, errVersion):
+		d.stats.Version++
+		if r.kind != response {
+			d.refuse(from, r.call, wrongVersion)
+		}
+	case err != nil:
+		d.stats.Malformed++
+	case r.kind == request:
+		d.serve(from, r)
+	case r.kind == response:
+		d.answered(from.Node(), r)
+	case r.kind == cancellation:
+		d.jobs.cancel(callName{from.Node(), r.call})
+	}
+}
+
+// down fails the calls to a node: a memfifo.Handler's function.
+func (d *Domain) down(err *memfifo.PeerDownError) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.node(err.Node).expected = false
+	for number, c := range d.pending {
+		if c.node.id == err.Node {
+			d.finish(number, c, err)
+		}
+	}
+	d.jobs.cancelNode(err.Node)
+}
+
+// Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
+// cancelled, and Close waits until they have returned. Then it tells the other nodes. Close it
+// before its endpoint.
+func (d *Domain) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	for number, c := range d.pending {
+		d.finish(number, c, ErrClosed)
+	}
+	clear(d.servers)
+	d.jobs.close()
+	d.mu.Unlock()
+	d.end()
+	d.running.Wait()
+	return withoutDown(d.memory.Close())
+}
+
+// withoutDown returns what is left of a Close's error without the nodes that are down: calls to
+// them have failed, and a cluster that ends has some such.
+func withoutDown(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, e := range joined.Unwrap() {
+			rest = append(rest, withoutDown(e))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.Is(err, memfifo.ErrPeerDown) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// Sentinels: test with errors.Is. Besides these a call may fail with memfifo.ErrPeerDown,
+// mcd.ErrUnknownNode, the context's error, and a *RemoteError.
+var (
+	// ErrNoService: nobody serves it on that node.
+	ErrNoService = errors.New("nobody serves it")
+	// ErrOverloaded: as many requests wait on that node as may. The handler has not run.
+	ErrOverloaded = errors.New("too many requests wait")
+	// ErrVersion: the node speaks another version of the records. The handler has not run.
+	ErrVersion = fmt.Errorf("the node speaks another version of calls (this one speaks %d: update the older)", version)
+	// ErrTooLarge: a request is longer than MaxMessage. A response that is, is a *RemoteError.
+	ErrTooLarge = errors.New("too large")
+	// ErrTaken: the service has a server on this node.
+	ErrTaken = errors.New("service is taken")
+	// ErrClosed: the domain or its endpoint was closed, on this node or on that of the server. Is
+	// net.ErrClosed.
+	ErrClosed = memfifo.ErrClosed
+)
+
+// RemoteError is what a handler has returned.
+type RemoteError struct {
+	Node    mcd.NodeID
+	Service string
+	Message string // the error's text
+}
+
+func (e *RemoteError) Error() string {
+	return fmt.Sprintf("node %d, service %s: %s", e.Node, e.Service, e.Message)
+}
+
+// callError names the call that has failed.
+func callError(node mcd.NodeID, service string, err error) error {
+	return fmt.Errorf("call node %d, service %s: %w", node, service, err)
+}
+
+// ofStatus returns the error of a response.
+func ofStatus(s status, node mcd.NodeID, service string, data []byte) error {
+	switch s {
+	case ok:
+		return nil
+	case failed:
+		return &RemoteError{Node: node, Service: service, Message: string(data)}
+	case noService:
+		return ErrNoService
+	case overloaded:
+		return ErrOverloaded
+	case wrongVersion:
+		return ErrVersion
+	case closing:
+		return ErrClosed
+	}
+	return context.DeadlineExceeded // expired: the caller's own clock mostly says so first
+}

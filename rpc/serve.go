@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// Handler serves a request of a node: it appends its response to resp, which is empty, and returns
+// it. req and resp are its own until it returns. ctx ends with the caller's deadline, when the
+// caller gives up or is down, and when the domain is closed. An error goes to the caller as a
+// *RemoteError, with its text.
+type Handler func(ctx context.Context, from mcd.NodeID, req, resp []byte) ([]byte, error)
+
+// ServerConfig of a service. Handler is required.
+type ServerConfig struct {
+	Handler Handler
+	// Inline has the handler run in the goroutine that polls, as mcd.PortOptions.Receive does: it
+	// must be brief, must not wait, and must not call the domain. Then a call needs no goroutine on
+	// the server's side, also while its program sleeps. The context has no deadline, and req is a
+	// view of the frame.
+	Inline bool
+}
+
+// Server is a service that this node serves.
+type Server struct {
+	d       *Domain
+	name    string
+	cfg     ServerConfig
+	running sync.WaitGroup // handlers; none is added once closed
+	closed  bool           // guarded by d.mu
+}
+
+// Serve has requests to a service be handled, until Close of the server or the domain. Errors:
+// ErrTaken, ErrClosed.
+func (d *Domain) Serve(service string, cfg ServerConfig) (*Server, error) {
+	switch {
+	case len(service) == 0 || len(service) > MaxService:
+		return nil, fmt.Errorf("serve: service of %d bytes (want 1 to %d)", len(service), MaxService)
+	case cfg.Handler == nil:
+		return nil, fmt.Errorf("serve %s: ServerConfig.Handler is nil (want the function that serves)", service)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("serve %s: %w", service, ErrClosed)
+	}
+	if d.servers[service] != nil {
+		return nil, fmt.Errorf("serve %s: %w", service, ErrTaken)
+	}
+	s := &Server{d: d, name: service, cfg: cfg}
+	d.servers[service] = s
+	if !cfg.Inline && d.jobs.workers == 0 {
+		d.startWorker(nil)
+	}
+	return s, nil
+}
+
+// Close ends the server: further requests fail with ErrNoService. It waits for the handlers that
+// run, and so must not be called by one.
+func (s *Server) Close() error {
+	s.d.mu.Lock()
+	s.closed = true
+	if s.d.servers[s.name] == s {
+		delete(s.d.servers, s.name)
+	}
+	s.d.mu.Unlock()
+	s.running.Wait()
+	return nil
+}
+
+// serve takes a request. The caller holds mu.
+func (d *Domain) serve(from memfifo.Sender, r *record) {
+	s := d.servers[string(r.service)]
+	switch {
+	case d.closed:
+		d.refuse(from, r.call, closing)
+	case s == nil:
+		d.refuse(from, r.call, noService)
+	case s.cfg.Inline:
+		d.stats.Served++
+		d.serveInline(s, from, r)
+	default:
+		d.serveLater(s, from, r)
+	}
+}
+
+// serveInline runs a handler now. The caller holds mu.
+func (d *Domain) serveInline(s *Server, from memfifo.Sender, r *record) {
+	memory := d.spare.getMemory()
+	b := append(memory, make([]byte, headLen)...)
+	resp, err := s.cfg.Handler(d.ended, from.Node(), r.data, b[headLen:])
+	b = assemble(b[:headLen], resp, r.call, err)
+	d.reply(from, b)
+}
+
+// assemble makes a response of what a handler has returned: its data is mostly behind the head
+// already.
+func assemble(head, resp []byte, call uint64, err error) []byte {
+	if err == nil && len(resp) > MaxMessage {
+		err = fmt.Errorf("response of %d bytes: %w (at most %d)", len(resp), ErrTooLarge, MaxMessage)
+	}
+	if err != nil {
+		text := err.Error()
+		return append(appendHead(head[:0], response, failed, call), text[:min(len(text), MaxMessage)]...)
+	}
+	return append(appendHead(head[:0], response, ok, call), resp...)
+}
+
+// reply sends a response from the goroutine that polls, or has a worker do so. It takes b. The
+// caller holds mu.
+func (d *Domain) reply(from memfifo.Sender, b []byte) {
+	if len(b) <= d.frame && from.Post(handlerID, 0, b) == nil {
+		d.spare.putMemory(b)
+		return
+	}
+	d.submit(&job{node: d.node(from.Node()), response: b})
+}
+
+// refuse answers a request whose handler does not run. The caller holds mu.
+func (d *Domain) refuse(from memfifo.Sender, call uint64, s status) {
+	d.stats.Refused++
+	d.reply(from, appendHead(d.spare.getMemory(), response, s, call))
+}
+
+// run handles a job, in a worker.
+func (d *Domain) run(j *job) {
+	if j.server != nil {
+		j.response = d.handle(j)
+		j.server.running.Done()
+	}
+	_ = d.push(context.Background(), j.node, j.response) // if it fails, the caller's node is down: nobody waits
+}
+
+// handle runs a job's handler and returns the response.
+func (d *Domain) handle(j *job) []byte {
+	if j.ctx.Err() != nil {
+		return appendHead(j.memory(), response, expired, j.name.call)
+	}
+	b := append(j.memory(), make([]byte, headLen)...)
+	resp, err := j.server.cfg.Handler(j.ctx, j.name.node, j.req, b[headLen:])
+	if errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() != nil {
+		return appendHead(b[:0], response, expired, j.name.call)
+	}
+	return assemble(b[:headLen], resp, j.name.call, err)
+}

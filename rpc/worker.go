@@ -1,0 +1,251 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// Handlers run in workers: goroutines that wait for the next request by polling, so that the one
+// that finds it runs it. A request that finds none waiting gets a worker of its own, up to
+// Config.Concurrency, and is queued beyond.
+//
+//	receive ── request ──> idle worker, the last to be idle first
+//	               └─────> new worker, or queue ──> worker that has finished
+
+// callName names a request among those of all nodes.
+type callName struct {
+	node mcd.NodeID
+	call uint64
+}
+
+// job is a request for a worker; without a server it is a response that found no room.
+type job struct {
+	server   *Server
+	node     *node
+	name     callName
+	ctx      *callContext
+	req      []byte
+	buf      []byte // memory for the response
+	response []byte
+}
+
+// memory returns memory for the response.
+func (j *job) memory() []byte { return j.buf[:0] }
+
+// worker is a goroutine that runs jobs.
+type worker struct {
+	completion mcd.Completion
+	job        *job // given to it while it was idle
+}
+
+// jobs is the requests that run or wait. Domain.mu guards it.
+type jobs struct {
+	workers int
+	idle    []*worker
+	queue   []*job
+	cancels map[callName]*callContext // of requests that run or wait
+}
+
+// cancel ends the context of a request.
+func (s *jobs) cancel(n callName) {
+	if c := s.cancels[n]; c != nil {
+		c.end(context.Canceled)
+	}
+}
+
+// cancelNode ends the contexts of a node's requests.
+func (s *jobs) cancelNode(node mcd.NodeID) {
+	for n, c := range s.cancels {
+		if n.node == node {
+			c.end(context.Canceled)
+		}
+	}
+}
+
+// close ends all contexts, and the workers that wait.
+func (s *jobs) close() {
+	for _, c := range s.cancels {
+		c.end(context.Canceled)
+	}
+	for _, w := range s.idle {
+		w.completion.Complete(nil)
+	}
+	s.idle = nil
+}
+
+// serveLater has a worker run a request's handler. The caller holds mu.
+func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *record) {
+	if len(d.jobs.queue) >= d.cfg.Backlog {
+		d.refuse(from, r.call, overloaded)
+		return
+	}
+	d.stats.Served++
+	p := d.node(from.Node())
+	p.calls++
+	p.called = true
+	if !p.expected {
+		p.expected = true
+		from.Expect() // if it dies, nobody waits for the response
+	}
+	j := &job{
+		server: s, node: p, name: callName{from.Node(), r.call}, ctx: newCallContext(r.left),
+		req: append(d.spare.getMemory(), r.data...), buf: d.spare.getMemory(),
+	}
+	d.jobs.cancels[j.name] = j.ctx
+	s.running.Add(1)
+	d.submit(j)
+}
+
+// submit hands a job to a worker. The caller holds mu.
+func (d *Domain) submit(j *job) {
+	if n := len(d.jobs.idle); n > 0 {
+		w := d.jobs.idle[n-1]
+		d.jobs.idle = d.jobs.idle[:n-1]
+		w.job = j
+		w.completion.Complete(nil)
+		return
+	}
+	if d.jobs.workers < d.cfg.Concurrency && !d.closed {
+		d.startWorker(j)
+		return
+	}
+	d.jobs.queue = append(d.jobs.queue, j) // of a closed domain: those that run take it, or nobody
+}
+
+// startWorker starts a worker with a job, or nil. The caller holds mu.
+func (d *Domain) startWorker(j *job) {
+	d.jobs.workers++
+	w := &worker{job: j}
+	d.running.Go(func() { d.work(w) }) // Close waits for it
+}
+
+// work runs jobs until nothing is to be done and others wait for more, or the domain is closed.
+func (d *Domain) work(w *worker) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.jobs.workers-- }()
+	for {
+		if j := d.nextJob(w); j != nil {
+			d.mu.Unlock()
+			d.run(j)
+			d.mu.Lock()
+			d.done(j)
+			continue
+		}
+		if d.closed || len(d.jobs.idle) >= idleWorkers {
+			return
+		}
+		d.jobs.idle = append(d.jobs.idle, w)
+		w.completion.Reset()
+		d.mu.Unlock()
+		err := d.in.Await(context.Background(), &w.completion)
+		d.mu.Lock()
+		d.jobs.idle = slices.DeleteFunc(d.jobs.idle, func(x *worker) bool { return x == w })
+		if err != nil && w.job == nil {
+			return // the endpoint is closed
+		}
+	}
+}
+
+// nextJob returns the job that a worker was given, or the first that waits. The caller holds mu.
+func (d *Domain) nextJob(w *worker) *job {
+	if j := w.job; j != nil {
+		w.job = nil
+		return j
+	}
+	if len(d.jobs.queue) == 0 {
+		return nil
+	}
+	j := d.jobs.queue[0]
+	d.jobs.queue = slices.Delete(d.jobs.queue, 0, 1)
+	return j
+}
+
+// done keeps a job's memory. The caller holds mu.
+func (d *Domain) done(j *job) {
+	if j.ctx != nil {
+		delete(d.jobs.cancels, j.name)
+		j.node.calls--
+		j.ctx.end(context.Canceled)
+		d.spare.putMemory(j.req)
+	}
+	d.spare.putMemory(j.response)
+}
+
+// callContext is the context of a handler. Its channel and timer are made when somebody asks for
+// them: most handlers do not.
+type callContext struct {
+	at time.Time // zero: no deadline
+
+	mu    sync.Mutex // guards what follows; taken inside Domain.mu
+	err   error
+	done  chan struct{}
+	timer *time.Timer
+}
+
+var _ context.Context = (*callContext)(nil)
+
+// newCallContext makes a context that ends after a time; 0 is never.
+func newCallContext(left time.Duration) *callContext {
+	c := &callContext{}
+	if left > 0 {
+		c.at = time.Now().Add(left)
+	}
+	return c
+}
+
+// Deadline returns the caller's.
+func (c *callContext) Deadline() (at time.Time, ok bool) { return c.at, !c.at.IsZero() }
+
+// Value returns nil.
+func (c *callContext) Value(any) any { return nil }
+
+// Err returns why the call is over, or nil.
+func (c *callContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && !c.at.IsZero() && !time.Now().Before(c.at) {
+		c.endLocked(context.DeadlineExceeded)
+	}
+	return c.err
+}
+
+// Done is closed when the call is over.
+func (c *callContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		} else if !c.at.IsZero() {
+			c.timer = time.AfterFunc(time.Until(c.at), func() { c.end(context.DeadlineExceeded) })
+		}
+	}
+	return c.done
+}
+
+// end ends the context, once.
+func (c *callContext) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(err)
+}
+
+func (c *callContext) endLocked(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	if c.done != nil {
+		close(c.done)
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
