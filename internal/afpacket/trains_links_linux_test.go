@@ -199,14 +199,19 @@ func TestTrains_AreUnicast(t *testing.T) {
 
 // What there is no room for is lost and counted; what comes later arrives.
 func TestTrains_SmallReceiveMemory(t *testing.T) {
+	t.Run("few slots", func(t *testing.T) { overrun(t, true) })
+	t.Run("more than may wait for recv", func(t *testing.T) { overrun(t, false) })
+}
+
+func overrun(t *testing.T, small bool) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
-		a, b := open(0, settings{trains: true}), open(1, settings{trains: true, small: true})
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true, small: small})
 		meet(t, a, b)
 		var out []transport.Frame
 		for i := range 40 {
 			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
 		}
-		for range 500 { // 28 MB
+		for range 900 { // 50 MB; each a slot of 1,024, and of 32 MB that may wait
 			send(t, a, out...)
 		}
 		in := make([]transport.Frame, 64)
