@@ -230,6 +230,13 @@ func TestStream_Window(t *testing.T) {
 	if n := s.Unpost(); n != 100 {
 		t.Errorf("%d bytes for the Read that waits", n)
 	}
+	s.Read(b)
+	owedTo(t, m, 5)
+	s.Post(b)
+	if data(half); !s.Owes() { // 120 of the half were read before
+		t.Error("no credit for what a Read has got from the frame")
+	}
+	s.Unpost()
 	// The sender's side: a Window that says less than before is old.
 	if s.Credit() != 100 {
 		t.Errorf("credit %d", s.Credit())
@@ -254,7 +261,7 @@ func TestDown(t *testing.T) {
 	s.CloseWrite()
 	out := m.Down(5, cause, nil)
 	reason, err := s.Failure()
-	if len(out) != 1 || out[0].Stream != s || reason != mux.PeerDown || !errors.Is(err, cause) || m.Owes(5) || m.Streams(5) != 0 {
+	if len(out) != 1 || out[0].Stream != s || reason != mux.PeerDown || !errors.Is(err, cause) || m.Owes(5) || s.Owes() || m.Streams(5) != 0 {
 		t.Errorf("%v, %v %v", out, reason, err)
 	}
 	m.Unsent(&c)
