@@ -26,3 +26,19 @@ func TestLeave_TakesTheNetworksInTurn(t *testing.T) {
 		t.Errorf("it uses networks %v", seen)
 	}
 }
+
+// A member that answers by another path than its own is spared, in the agreement, too.
+func TestExcuse_InTheAgreement(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		a := newAlone(t, "star", 0, 3)
+		a.Accuse(a.now, 1, Left)
+		a.passes(DefaultPeerTimeout * 3 / 4)
+		if answers {
+			a.Excuse(2)
+		}
+		a.passes(DefaultPeerTimeout)
+		if a.agree.Has(2) == answers {
+			t.Errorf("it answers by another path: %t; gone are %v", answers, a.agree.Gone())
+		}
+	}
+}
