@@ -36,7 +36,7 @@ func TestExcuse_InTheAgreement(t *testing.T) {
 		if answers {
 			a.Excuse(2)
 		}
-		a.passes(DefaultPeerTimeout)
+		a.passes(DefaultPeerTimeout * 3 / 4)
 		if a.agree.Has(2) == answers {
 			t.Errorf("it answers by another path: %t; gone are %v", answers, a.agree.Gone())
 		}
