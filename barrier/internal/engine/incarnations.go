@@ -5,8 +5,8 @@ import "slices"
 // This file tells a member that has begun anew from what it was before, also where the two were
 // never heard directly: most schedules have members hear of each other through third ones.
 //
-// A notify of a first generation carries the incarnations that its sender knows, and its receiver
-// takes them over. A member leaves a generation after all entries: so a member that leaves a first
+// A notify of a first generation, and a bye, which may stand for one, carry the incarnations that
+// their sender knows, and their receiver takes them over. A member leaves a generation after all entries: so a member that leaves a first
 // one knows the incarnations of all, and releases no later one. A message that names another
 // incarnation than the receiver's was sent to an earlier one, and does not count.
 

@@ -42,3 +42,17 @@ func TestExcuse_InTheAgreement(t *testing.T) {
 		}
 	}
 }
+
+// What a member has completed before it left is not what another one enters then, though all its
+// messages have come: no member enters after one has completed.
+func TestArrive_WhatALeaverHasCompleted(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.notify(0, 1, 1)
+	bye := a.from(0, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}, {1, 0}}
+	a.hears(0, bye)
+	a.want(a.arrives(0), "")
+	a.hears(2, a.reports(2, Left, 0))
+	a.is(Failed, 1)
+	a.failure(Left, 0)
+}
