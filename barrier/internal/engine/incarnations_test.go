@@ -204,3 +204,16 @@ func TestIncarnations_ByeTells(t *testing.T) {
 		}
 	}
 }
+
+// A member has left with another incarnation of a third one: it is gone, and what it has completed is not
+// what this one waits in.
+func TestIncarnations_ByeDiffers(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 4)
+	a.arrives(0)
+	a.hears(3, a.from(3, StatusReply, 0, 0))
+	bye := a.from(0, Bye, 0, 0)
+	bye.Echo, bye.Done, bye.Known = 2, []Done{{0, 1}}, []uint32{1, 2, 3, 77}
+	a.want(a.hears(0, bye), "0 bye ack")
+	a.is(Waiting, 1)
+	a.want(a.passes(0), "2 report (left: [0], restarted: [3])?")
+}
