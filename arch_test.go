@@ -17,7 +17,7 @@ const module = "github.com/rawlane/rawlane"
 // verbImports is what a family of the command's verbs may import: the library and the packages that
 // all families share. No family imports another one.
 var verbImports = []string{
-	"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "bench/gonet", "bench/mpi",
+	"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "bench/gonet", "bench/mpi", "bench/programs",
 	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo", "rawnet", "rpc", "sim/...", "transport/...", "vlan/...",
 }
 

@@ -183,12 +183,18 @@ func TestCompletion_Revoke(t *testing.T) {
 }
 
 // What a batch of frames brings is acknowledged behind it, and not when the delay of acknowledgements
-// is over: on links without delay, no time passes.
+// is over: on links without delay, no time passes. That is so, too, where both ends have sent much.
 func TestCompletion_IsToldBehindTheBatch(t *testing.T) {
+	const long = 128 << 10
 	synctest.Test(t, func(t *testing.T) {
-		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
-		must(t, r.Signal(ctx))
-		must(t, c.domains[0].Flush(ctx))
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, long)
+		back := c.domains[1].Remote(c.window(t, 0, long).Key())
+		for range 3 {
+			must(t, back.Put(ctx, 0, make([]byte, long)))
+			must(t, r.Put(ctx, 0, make([]byte, long)))
+			must(t, errors.Join(c.domains[0].Flush(ctx), c.domains[1].Flush(ctx)))
+		}
+		synctest.Wait()
 		began := time.Now()
 		for i := range 10 {
 			q := &memfifo.Parcel{To: r, Data: []byte{byte(i)}}

@@ -3,11 +3,15 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -71,12 +75,51 @@ func TestMisuse_FailedAtomicsHaveNoValue(t *testing.T) {
 				t.Errorf("%s: %d %v, %d %v, %d %v", x.what, v1, err1, v2, err2, v3, err3)
 			}
 		}
+		here, err := d.Register(9, make([]byte, 64), memfifo.All)
+		must(t, err)
 		must(t, d.Close())
-		if v, err := d.Remote(w.Key()).FetchAdd(ctx, 0, 1); v != 0 || !errors.Is(err, memfifo.ErrClosed) {
-			t.Errorf("closed: %d, %v", v, err)
+		for _, k := range []memfifo.Key{w.Key(), here.Key(), nobody} {
+			if v, err := d.Remote(k).FetchAdd(ctx, 0, 1); v != 0 || !errors.Is(err, memfifo.ErrClosed) {
+				t.Errorf("closed: %d, %v", v, err)
+			}
 		}
 		if v, _ := w.Load(0); v != 5 {
 			t.Errorf("the word is %d, want 5", v)
+		}
+	})
+}
+
+// Where messages are too short for the longest operation, a domain says so when it is opened; where
+// they are not, all operations work.
+func TestOpen_ShortMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := 0
+		for mtu := fabric.MinMTU; ; mtu++ {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Fabric: fabric.Config{MTU: mtu}, Endpoint: mcd.Config{Spin: -1}})
+			a, err := memfifo.Open(eps[0], memfifo.Config{})
+			if err != nil {
+				if !strings.Contains(err.Error(), fmt.Sprintf("messages of %d bytes are too short", eps[0].MaxPayload())) {
+					t.Fatal(err)
+				}
+				refused++
+				continue
+			}
+			b, err := memfifo.Open(eps[1], memfifo.Config{})
+			must(t, err)
+			w, err := b.Register(1, make([]byte, 64), memfifo.All)
+			must(t, err)
+			r, ctx := a.Remote(w.Key()), limit(t)
+			must(t, r.Put(ctx, 0, make([]byte, 64)))
+			if old, err := r.CompareSwap(ctx, 8, 0, 7); old != 0 || err != nil {
+				t.Errorf("CompareSwap: %d, %v", old, err)
+			}
+			must(t, r.Get(ctx, 0, make([]byte, 64)))
+			must(t, a.Close())
+			must(t, b.Close())
+			break
+		}
+		if refused == 0 {
+			t.Error("the shortest messages are taken: that is no test of what is refused")
 		}
 	})
 }

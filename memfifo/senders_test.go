@@ -157,6 +157,36 @@ func TestExpect_AsksNoLongerThanItLasts(t *testing.T) {
 	})
 }
 
+// A handler asks those whom it expects, one by one, until Unexpect or its end.
+func TestHandler_AsksNoLongerThanItLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 0)
+		h, err := c.domains[1].Handle(5, memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}})
+		must(t, err)
+		asked := func(want ...bool) {
+			t.Helper()
+			var before [3]uint64
+			for i, d := range c.domains {
+				before[i] = d.Counters().Delivered
+			}
+			time.Sleep(memfifo.DefaultPeerTimeout * 101 / 10) // not to the instant at which one is asked
+			for i, node := range []int{0, 2} {
+				if n := c.domains[node].Counters().Delivered - before[node]; (n > 0) != want[i] {
+					t.Errorf("node %d is asked %d times", node, n)
+				}
+			}
+		}
+		must(t, h.Expect(0))
+		must(t, h.Expect(2))
+		must(t, h.Expect(0))
+		asked(true, true)
+		h.Unexpect(0)
+		asked(false, true)
+		must(t, h.Close())
+		asked(false, false)
+	})
+}
+
 // Senders that live and say nothing stay up, however long the wait is, also if they are suspended
 // for less than the timeout.
 func TestExpect_QuietSendersAreUp(t *testing.T) {

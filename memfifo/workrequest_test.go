@@ -63,3 +63,26 @@ func TestWorkRequest_States(t *testing.T) {
 func (s requestState) String() string {
 	return [...]string{"idle", "queued", "framed", "done", "?"}[min(s, done+1)]
 }
+
+// The timer that fires while a domain is closed does nothing, and is not set again.
+func TestAlarm_NothingWhereClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := openRaw(t)
+		d.mu.Lock()
+		p := d.peer(1)
+		_ = p.post(&request{op: opFence}) // there is a deadline
+		if d.timerAt.IsZero() {
+			t.Error("no timer is set")
+		}
+		d.closed = true
+		d.mu.Unlock()
+		d.onAlarm()
+		d.mu.Lock()
+		if !d.timerAt.IsZero() {
+			t.Error("the timer of a closed domain is set")
+		}
+		d.closed = false
+		p.fail(ErrClosed)
+		d.mu.Unlock()
+	})
+}

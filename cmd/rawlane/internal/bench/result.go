@@ -127,6 +127,8 @@ func (r *result) recordStream(
 
 func (r *result) line() string {
 	switch r.Bench {
+	case "http", "grpc":
+		return r.programLine()
 	case "latency":
 		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d%s\n",
 			r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost, r.KeyTimes.columns())
@@ -144,6 +146,8 @@ var messageHeads = map[string]string{
 	"latency":   "# Size         p50 (us)        p99        min        max     lost",
 	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
+	"http":      programHead,
+	"grpc":      programHead,
 	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
 }
 

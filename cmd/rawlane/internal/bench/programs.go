@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/bench/programs"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rawnet"
+)
+
+// programBench measures a program that knows package net alone: over rawlane, and over TCP between
+// the same interfaces.
+type programBench struct{ bench }
+
+var programBenches = []programBench{
+	{bench{
+		name: "http", short: "A web server's answers, over rawlane and over TCP",
+		long: `Node 0 asks node 1's web server, one request after the other on one connection, for so many bytes:
+net/http is the same over rawlane's connections and over TCP's. The numbers are whole round trips, in
+microseconds.
+
+  rawlane bench http --link ring
+  rawlane bench http --interface eth0 --node 0      and --node 1 on the other machine`,
+		sizes: []int{64}, iters: 10_000,
+	}},
+	{bench{
+		name: "grpc", short: "A gRPC server's answers, over rawlane and over TCP",
+		long: `Node 0 calls node 1's gRPC server, one unary call after the other, with so many bytes, which come back:
+gRPC is the same over rawlane's connections and over TCP's. The numbers are whole round trips, in
+microseconds.
+
+  rawlane bench grpc --link ring --size 64,4k`,
+		sizes: []int{64}, iters: 10_000,
+	}},
+}
+
+func newProgramCommand(b programBench) *cobra.Command {
+	cmd := b.command(maxIters, "calls per size, not counting those that warm up", b.prepare, b.part)
+	cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "bytes of an answer")
+	return cmd
+}
+
+// maxProgramSize bounds --size: gRPC takes messages of 4 MiB.
+const maxProgramSize = 1 << 20
+
+func (b *programBench) prepare(*cobra.Command) error {
+	if b.cluster.Nodes != 2 {
+		return cli.Misuse("--nodes %d: want 2, a client and a server", b.cluster.Nodes)
+	}
+	for _, size := range b.sizes {
+		if size > maxProgramSize {
+			return cli.Misuse("--size %d: want at most %d", size, maxProgramSize)
+		}
+	}
+	return nil
+}
+
+// Services of node 1: the program, and the connection by which it tells its TCP address, and whose
+// end is that of the benchmark.
+const (
+	programService = "80"
+	controlService = "bench"
+)
+
+func (b *programBench) part(ctx context.Context, n *node) error {
+	conns, err := rawnet.Open(n.ep, rawnet.Config{})
+	if err != nil {
+		return err
+	}
+	if n.ep.Node() == 0 {
+		err = b.measure(ctx, n, conns)
+	} else {
+		err = b.serve(ctx, n, conns)
+	}
+	closeErr := conns.Close()
+	if errors.Is(closeErr, memfifo.ErrPeerDown) { // both close at once: nobody awaits anything
+		closeErr = nil
+	}
+	return errors.Join(err, closeErr)
+}
+
+// serve runs the server over both, until node 0 closes the control connection.
+func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) error {
+	ip := "127.0.0.1"
+	if own, ok := addressOf(n.nic); ok {
+		ip = own.String()
+	}
+	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		return err
+	}
+	defer programs.Programs[b.name].Serve(tcp)()
+	l, err := conns.Listen(programService)
+	if err != nil {
+		return err
+	}
+	defer programs.Programs[b.name].Serve(l)()
+	control, err := conns.Listen(controlService)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = control.Close() })()
+	c, err := control.Accept()
+	if err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	defer func() { _ = c.Close() }()
+	if _, err := fmt.Fprintf(c, "%s\n", tcp.Addr()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, c)
+	return err
+}
+
+// measure calls the server by one way and by the other.
+func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) error {
+	n.lines.Say("waiting for the server ...")
+	c, err := dialServer(ctx, conns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	var tcp string
+	if _, err := fmt.Fscanln(c, &tcp); err != nil {
+		return fmt.Errorf("node 1: %w", err)
+	}
+	for _, way := range []struct {
+		link, addr string
+		dial       programs.Dial
+	}{
+		{n.form.Link, "1:" + programService, conns.DialContext},
+		{"tcp", tcp, new(net.Dialer).DialContext},
+	} {
+		for _, size := range b.sizes {
+			r := n.form
+			r.SizeBytes, r.Link, r.Batch, r.Window = size, way.link, 1, 1
+			if way.link == "tcp" {
+				r.Tagged, r.VID, r.PCP, r.Routed, r.Keys = false, 0, 0, false, launch.Unprotected
+			}
+			n.lines.Say("%s over %s, %d bytes ...", b.name, r.Link, size)
+			if err := b.calls(ctx, &r, way.dial, way.addr); err != nil {
+				return fmt.Errorf("over %s: %w", way.link, err)
+			}
+			if err := n.lines.Write(&r, r.head(), r.line()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dialServer dials until node 1 listens.
+func dialServer(ctx context.Context, conns *rawnet.Net) (net.Conn, error) {
+	for {
+		c, err := conns.DialContext(ctx, rawnet.Network, "1:"+controlService)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, syscall.ECONNREFUSED) {
+			return c, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// calls measures whole round trips.
+func (b *programBench) calls(ctx context.Context, r *result, dial programs.Dial, addr string) error {
+	call, closeAll, err := programs.Programs[b.name].Client(dial, addr, r.SizeBytes)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	warm := max(r.Iters/warmUpShare, 10)
+	h := newTimes()
+	var since func() float64
+	var begun time.Time
+	for i := range warm + r.Iters {
+		if i == warm {
+			since, begun = allocations(), time.Now()
+		}
+		start := time.Now()
+		if err := call(ctx); err != nil {
+			return err
+		}
+		if i >= warm {
+			_ = h.RecordValue(int64(time.Since(start)))
+		}
+	}
+	elapsed := time.Since(begun)
+	r.Allocs = since() / float64(r.Iters)
+	r.record(h)
+	r.MsgsPerS = float64(r.Iters) / elapsed.Seconds()
+	r.TxPerS = r.MsgsPerS
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	return nil
+}
+
+// programLine is a line of their tables.
+func (r *result) programLine() string {
+	return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %10.0f %8.1f\n",
+		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MsgsPerS, r.Allocs)
+}
+
+const programHead = "# Size         p50 (us)        p99        min        max    Calls/s   allocs"
