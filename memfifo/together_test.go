@@ -230,3 +230,33 @@ func TestTogether_AcknowledgedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// Where both ends send, their acknowledgements travel with data: a round of long puts, one each way,
+// takes one that goes alone, behind the last frame.
+func TestTogether_AcknowledgementsTravelWithData(t *testing.T) {
+	const size, rounds = 64 << 10, 100
+	synctest.Test(t, func(t *testing.T) {
+		eps, d := piped(t)
+		var remotes [2]*memfifo.Remote
+		for k := range d {
+			w, err := d[k].Register(1, make([]byte, size), memfifo.All)
+			must(t, err)
+			remotes[1-k] = d[1-k].Remote(w.Key())
+		}
+		round := func() {
+			for _, r := range remotes {
+				must(t, r.Put(t.Context(), 0, make([]byte, size)))
+			}
+			settle(eps)
+		}
+		alone := func() uint64 { return d[0].Counters().Acks + d[1].Counters().Acks }
+		round()
+		before := alone()
+		for range rounds {
+			round()
+		}
+		if n := alone() - before; n > rounds {
+			t.Errorf("%d acknowledgements have gone alone in %d rounds", n, rounds)
+		}
+	})
+}

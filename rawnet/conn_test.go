@@ -37,13 +37,13 @@ func isOp(t *testing.T, err error, op string, want error, text string) {
 	if !ok || e.Op != op || e.Net != "rawlane" || !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v: want a net.OpError of %s that is %q and says %q", err, op, want, text)
 	}
-	if timeout := want == os.ErrDeadlineExceeded || want == context.DeadlineExceeded; ok && e.Timeout() != timeout {
+	if timeout := errors.Is(want, os.ErrDeadlineExceeded) || errors.Is(want, context.DeadlineExceeded); ok && e.Timeout() != timeout {
 		t.Errorf("%v: Timeout() is %v", err, !timeout)
 	}
 }
 
-// Bytes come in order and once, in both directions at a time, through windows much shorter than what
-// is sent, and over a network that loses, duplicates and reorders frames.
+// Bytes come in order and once, in both directions at a time, through windows much shorter than
+// what is sent, and over a network that loses, duplicates and reorders frames.
 func TestConn_CarriesBytes(t *testing.T) {
 	for _, f := range []fault.Config{{}, {Loss: 0.05, Duplicate: 0.05, Reorder: 0.05}} {
 		bubble(t, options{fault: f, seed: 5, cfg: rawnet.Config{Window: 10_000}}, func(t *testing.T, c *cluster) {
@@ -71,7 +71,7 @@ func TestConn_CarriesBytes(t *testing.T) {
 					for {
 						n, err := conn.Read(b[:1+rand.IntN(len(b))])
 						got.Write(b[:n])
-						if err == io.EOF {
+						if errors.Is(err, io.EOF) {
 							break
 						}
 						if err != nil {
@@ -225,7 +225,7 @@ func TestConn_HalfCloses(t *testing.T) {
 			_, err = a.Write(make([]byte, 100_000))
 			must(t, err)
 		}
-		if n, err := b.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		if n, err := b.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("%d, %v", n, err)
 		}
 		_, err = b.Write([]byte("back"))
@@ -241,8 +241,8 @@ func TestConn_HalfCloses(t *testing.T) {
 	})
 }
 
-// Close, CloseRead and CloseWrite end the waits of other goroutines, of those that wait for their turn
-// among them.
+// Close, CloseRead and CloseWrite end the waits of other goroutines, of those that wait for their
+// turn among them.
 func TestConn_CloseEndsWaits(t *testing.T) {
 	c := open(t, options{spin: time.Microsecond}) // in real time: a bubble waits for no mutex
 	a, b := c.pair(t, "waits")
@@ -276,7 +276,7 @@ func TestConn_CloseEndsWaits(t *testing.T) {
 		synctest.Wait()
 		must(t, a.CloseRead())
 		must(t, a.CloseWrite())
-		if err := <-reads; err != io.EOF {
+		if err := <-reads; !errors.Is(err, io.EOF) {
 			t.Errorf("%v", err)
 		}
 		isOp(t, <-writes, "write", syscall.EPIPE, "")
@@ -310,7 +310,7 @@ func TestConn_PeerIsDown(t *testing.T) {
 				}
 				err = <-reads
 				if how == "leaves" {
-					if err != io.EOF {
+					if !errors.Is(err, io.EOF) {
 						t.Errorf("%v", err)
 					}
 					_, err = a.Write([]byte("x"))

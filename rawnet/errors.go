@@ -62,7 +62,7 @@ func endOf(err error) error {
 // withoutLeft returns what is left of a Close's error without the nodes that have closed before: a
 // cluster that ends has some such.
 func withoutLeft(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join, as it is
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
 			rest = append(rest, withoutLeft(e))

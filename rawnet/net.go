@@ -114,14 +114,16 @@ func random() uint64 {
 // Counters of a Net: connections dialed, accepted and refused, and records that were dropped.
 type Counters struct {
 	mux.Counters
-	Packets PacketCounters `json:"packets"`
+	Packets PacketCounters   `json:"packets"`
+	Frames  memfifo.Counters `json:"frames"` // of the connections' records
 }
 
 // Counters returns the counters.
 func (n *Net) Counters() Counters {
+	frames := n.domain.Counters() // before mu is taken
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Counters{n.mux.Counters(), n.packets.stats}
+	return Counters{n.mux.Counters(), n.packets.stats, frames}
 }
 
 // Node returns this node's number.

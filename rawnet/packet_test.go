@@ -37,8 +37,8 @@ func (c *cluster) addr(t testing.TB, s string) rawnet.Addr {
 	return a
 }
 
-// Packets of all lengths come whole, with their sender's address, and go back to it; also those of a
-// node to itself.
+// Packets of all lengths come whole, with their sender's address, and go back to it; also those of
+// a node to itself.
 func TestPacketConn_ThereAndBack(t *testing.T) {
 	bubble(t, options{}, func(t *testing.T, c *cluster) {
 		a, b := c.packets(t)
@@ -103,6 +103,7 @@ func TestPacketConn_KeepsNetsPromises(t *testing.T) {
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
+		synctest.Wait() // the two deadlines have a timer each
 		_, err = b.WriteTo(two, a.LocalAddr())
 		isOp(t, err, "write", os.ErrDeadlineExceeded, "")
 		must(t, b.SetDeadline(time.Time{}))

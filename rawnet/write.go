@@ -132,7 +132,7 @@ func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 				return n, err
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // what io.Reader returns
+		if err == io.EOF {
 			return n, nil
 		}
 		if err != nil {

@@ -49,6 +49,8 @@ type Counters struct {
 	Malformed  uint64 `json:"malformed"`  // records that make no sense
 	Version    uint64 `json:"version"`    // records of another version
 	Unexpected uint64 `json:"unexpected"` // responses to no call, or to one that was given up
+
+	Frames memfifo.Counters `json:"frames"`
 }
 
 // Domain is one node's part in calls: what it serves, and what it calls. All its methods may be
@@ -120,9 +122,12 @@ func random() uint64 {
 
 // Counters returns the counters.
 func (d *Domain) Counters() Counters {
+	frames := d.memory.Counters() // before mu is taken
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.stats
+	stats := d.stats
+	stats.Frames = frames
+	return stats
 }
 
 // node returns the state for a node. The caller holds mu.
@@ -244,7 +249,7 @@ func (d *Domain) Close() error {
 // withoutDown returns what is left of a Close's error without the nodes that are down: calls to
 // them have failed, and a cluster that ends has some such.
 func withoutDown(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join, as it is
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
 			rest = append(rest, withoutDown(e))

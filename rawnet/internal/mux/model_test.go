@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
 
-// world is two nodes' streams, with a reliable connection each way, and a naive model of each stream:
-// what was sent, and what was read.
+// world is two nodes' streams, with a reliable connection each way, and a naive model of each
+// stream: what was sent, and what was read.
 type world struct {
 	t      testing.TB
 	rng    *rand.Rand

@@ -28,7 +28,7 @@ func NewCommand() *cobra.Command {
 	}
 	return cli.Group(&cobra.Command{
 		Use:   "bench BENCHMARK",
-		Short: "Measure latency, bandwidth, message rate, LogP, barriers, remote memory, programs",
+		Short: "Measure latency, bandwidth, rate, LogP, barriers, memory, connections, calls, programs",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their
 own (--link packet, ring or udp), or between machines: there, give --interface and, unless a host file
 says it, --node and --nodes, and run the same command on each.`,

@@ -70,7 +70,7 @@ func TestBenchMemoryJSON(t *testing.T) {
 	if testing.Short() {
 		bytes = "200000"
 	}
-	for _, bench := range []string{"put", "get", "fifo", "amo"} {
+	for _, bench := range []string{"put", "get", "fifo", "amo", "conn", "rpc"} {
 		t.Run(bench, func(t *testing.T) {
 			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", bytes, "--loss", "0.01", "--json")
 			if status != cli.ExitDone || errs != "" {
@@ -83,7 +83,8 @@ func TestBenchMemoryJSON(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
-					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo")) {
+					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
+					(r.PushUS > 0) == (bench == "conn" || bench == "rpc") && (r.InlineUS > 0) == (bench == "rpc")) {
 					t.Errorf("%s", line)
 				}
 				_ = json.Unmarshal([]byte(line), &keys) // it did above
@@ -155,8 +156,8 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-// With a key file each size is measured without the key and with it, in one run. What node 0 takes is
-// authenticated, and both ends of the comparison are in the output.
+// With a key file each size is measured without the key and with it, in one run. What node 0 takes
+// is authenticated, and both ends of the comparison are in the output.
 func TestBenchLatency_WhatAKeyCosts(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
 	if err != nil {

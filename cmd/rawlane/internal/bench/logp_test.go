@@ -18,8 +18,8 @@ import (
 const (
 	// attempts is how often a test measures that other programs on its cores may disturb.
 	attempts = 20
-	// crowdedUS is half a round trip on the fabric, in µs, where other programs have the cores: alone
-	// it takes 0.3 to 3. Nothing is learned then, and the attempt does not count.
+	// crowdedUS is half a round trip on the fabric, in µs, where other programs have the cores:
+	// alone it takes 0.3 to 3. Nothing is learned then, and the attempt does not count.
 	crowdedUS = 5
 	// patience is how long a test tries on such a machine before it gives up.
 	patience = 10 * time.Second

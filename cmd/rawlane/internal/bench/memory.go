@@ -11,19 +11,25 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc"
 )
 
 // memoryBench measures remote memory between nodes 0 and 1.
 type memoryBench struct {
 	bench
-	bytes     int64
-	measure   func(*memoryNode, context.Context, *memoryResult) error
-	maxSize   int
-	time      string // headings of columns
-	rate      string
-	ownRate   string                      // of a column that this one alone has
-	own       func(*memoryResult) float64 // what is in it
-	ownDigits int
+	bytes   int64
+	measure func(*memoryNode, context.Context, *memoryResult) error
+	maxSize int
+	time    string // headings of columns
+	rate    string
+	own     []ownColumn
+}
+
+// ownColumn is one that a benchmark has, and others have not.
+type ownColumn struct {
+	head   string
+	digits int
+	value  func(*memoryResult) float64
 }
 
 var memoryBenches = []memoryBench{
@@ -36,7 +42,7 @@ both write at the same time: duplex, each way.`,
 			sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20},
 		},
 		measure: (*memoryNode).put, maxSize: maxMemory, time: "one way (us)", rate: "puts/s",
-		ownRate: "duplex MB/s", own: func(r *memoryResult) float64 { return r.DuplexMBPerS }, ownDigits: 2,
+		own: []ownColumn{{"duplex MB/s", 2, func(r *memoryResult) float64 { return r.DuplexMBPerS }}},
 	},
 	{
 		bench: bench{
@@ -55,7 +61,7 @@ Then node 0 pushes as many as --bytes allows: one call each (records/s), and in 
 			sizes: []int{8, 64, 1024, 16384},
 		},
 		measure: (*memoryNode).fifo, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "records/s",
-		ownRate: "batched/s", own: func(r *memoryResult) float64 { return r.BatchedPerS },
+		own: []ownColumn{{"batched/s", 0, func(r *memoryResult) float64 { return r.BatchedPerS }}},
 	},
 	{
 		bench: bench{
@@ -66,7 +72,33 @@ answer.`,
 		},
 		measure: (*memoryNode).amo, time: "call (us)", rate: "adds/s",
 	},
+	{
+		bench: bench{
+			name: "conn", short: "Connections: package rawnet beside net's TCP",
+			long: `Node 0 writes to a connection, node 1 reads it and writes it back: microseconds are half of that.
+Beside it are those of a Push through a FIFO, on which connections are built, and, where the nodes'
+interfaces have IPv4 addresses, those of the same program over package net's TCP. Then node 0
+writes as much as --bytes, until node 1 has read it: MB/s.`,
+			sizes: []int{64, 1024, 16384},
+		},
+		measure: (*memoryNode).conn, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "writes/s",
+		own: []ownColumn{pushColumn, {"tcp (us)", 2, func(r *memoryResult) float64 { return r.TCPUS }}},
+	},
+	{
+		bench: bench{
+			name: "rpc", short: "Calls: package rpc",
+			long: `Node 0 calls node 1, which sends back what it gets: microseconds are from the call until the
+response, of a handler in a goroutine. Beside it are those of a call whose handler runs inline, and
+half the round trip of a Push through a FIFO, on which calls are built.`,
+			sizes: []int{64, 1024, 16384},
+		},
+		measure: (*memoryNode).call, maxSize: rpc.MaxMessage - rpc.MaxService,
+		time: "call (us)", rate: "calls/s",
+		own: []ownColumn{pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }}},
+	},
 }
+
+var pushColumn = ownColumn{"push (us)", 2, func(r *memoryResult) float64 { return r.PushUS }}
 
 const (
 	// maxMemory bounds --size.
@@ -141,7 +173,8 @@ func (b *memoryBench) part(ctx context.Context, n *node) error {
 			return err
 		}
 		after := m.d.Counters()
-		r.Frames, r.Again = after.Sent-before.Sent, after.Retransmitted-before.Retransmitted
+		r.Frames += after.Sent - before.Sent
+		r.Again += after.Retransmitted - before.Retransmitted
 		if err := n.lines.Write(r, b.head(r), b.line(r)); err != nil {
 			return err
 		}
@@ -152,10 +185,13 @@ func (b *memoryBench) part(ctx context.Context, n *node) error {
 // memoryResult is one line of these benchmarks.
 type memoryResult struct {
 	result
-	DuplexMBPerS float64 `json:"duplex_mb_per_s"`    // put: each way, both at once
-	BatchedPerS  float64 `json:"batched_msgs_per_s"` // fifo: records pushed 64 at once
-	Frames       uint64  `json:"frames"`             // that node 0 has sent
-	Again        uint64  `json:"sent_again"`         // of these, again
+	DuplexMBPerS float64 `json:"duplex_mb_per_s"`     // put: each way, both at once
+	BatchedPerS  float64 `json:"batched_msgs_per_s"`  // fifo: records pushed 64 at once
+	PushUS       float64 `json:"push_us,omitempty"`   // conn, rpc: of a Push through a FIFO, one way
+	TCPUS        float64 `json:"tcp_us,omitempty"`    // conn: over package net's TCP, one way
+	InlineUS     float64 `json:"inline_us,omitempty"` // rpc: of a call with an inline handler
+	Frames       uint64  `json:"frames"`              // that node 0 has sent
+	Again        uint64  `json:"sent_again"`          // of these, again
 	Mode         string  `json:"mode"`
 	Lost         *absent `json:"lost,omitempty"`
 	Allocs       *absent `json:"allocs_per_op,omitempty"`
@@ -164,8 +200,8 @@ type memoryResult struct {
 
 func (b *memoryBench) head(r *memoryResult) string {
 	own, faulty := "", r.Faults.String()
-	if b.own != nil {
-		own = fmt.Sprintf(" %12s", b.ownRate)
+	for _, c := range b.own {
+		own += fmt.Sprintf(" %12s", c.head)
 	}
 	if faulty != "" {
 		faulty = ", " + faulty
@@ -177,8 +213,8 @@ func (b *memoryBench) head(r *memoryResult) string {
 
 func (b *memoryBench) line(r *memoryResult) string {
 	own := ""
-	if b.own != nil {
-		own = fmt.Sprintf(" %12.*f", b.ownDigits, b.own(r))
+	for _, c := range b.own {
+		own += fmt.Sprintf(" %12.*f", c.digits, c.value(r))
 	}
 	return fmt.Sprintf("%-10d %14.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
 		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, own, r.Again)
