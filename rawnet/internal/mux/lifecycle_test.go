@@ -79,6 +79,9 @@ func TestListener_Close(t *testing.T) {
 	if again, err := m.Listen("x", 0); err != nil || again.Service() != "x" {
 		t.Errorf("%v", err)
 	}
+	if l.Close(); len(m.Listeners()) != 1 {
+		t.Error("a second Close has ended the next listener")
+	}
 }
 
 // Close drops what nobody has read, and what the stream owed before; then nothing of it is known.
@@ -97,6 +100,10 @@ func TestStream_Close(t *testing.T) {
 	s.CloseWrite()
 	if m.Owes(5) {
 		t.Error("a second Close owes something")
+	}
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("late")}), nil)
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Reason != mux.NoSuchStream || s.Buffered() > 0 {
+		t.Errorf("what is late is answered by %+v", got)
 	}
 	dialed, _ := m.Dial(6)
 	dialed.Close()
@@ -138,6 +145,9 @@ func TestBounds(t *testing.T) {
 	}
 	if _, err := m.Dial(6); !errors.Is(err, mux.ErrTooMany) {
 		t.Errorf("%v", err)
+	}
+	if mux.MinWindow != 4096 {
+		t.Errorf("the least window is %d bytes", mux.MinWindow)
 	}
 	m = mux.New(mux.Config{})
 	for range 65_536 {
