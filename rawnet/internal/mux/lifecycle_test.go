@@ -79,6 +79,9 @@ func TestListener_Close(t *testing.T) {
 	if again, err := m.Listen("x", 0); err != nil || again.Service() != "x" {
 		t.Errorf("%v", err)
 	}
+	if l.Close(); len(m.Listeners()) != 1 {
+		t.Error("a second Close has ended the next listener")
+	}
 }
 
 // Close drops what nobody has read, and what the stream owed before; then nothing of it is known.
@@ -97,6 +100,10 @@ func TestStream_Close(t *testing.T) {
 	s.CloseWrite()
 	if m.Owes(5) {
 		t.Error("a second Close owes something")
+	}
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("late")}), nil)
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Reason != mux.NoSuchStream || s.Buffered() > 0 {
+		t.Errorf("what is late is answered by %+v", got)
 	}
 	dialed, _ := m.Dial(6)
 	dialed.Close()
@@ -139,6 +146,9 @@ func TestBounds(t *testing.T) {
 	if _, err := m.Dial(6); !errors.Is(err, mux.ErrTooMany) {
 		t.Errorf("%v", err)
 	}
+	if mux.MinWindow != 4096 {
+		t.Errorf("the least window is %d bytes", mux.MinWindow)
+	}
 	m = mux.New(mux.Config{})
 	for range 65_536 {
 		if _, err := m.Dial(6); err != nil {
@@ -157,5 +167,41 @@ func TestNames(t *testing.T) {
 	}
 	if s := mux.NoListener.String() + mux.PeerDown.String() + mux.Reason(0).String() + mux.Reason(99).String(); s != "nobody listenspeer down??" {
 		t.Error(s)
+	}
+}
+
+// What was handed out takes no place in the backlog any more; asking for more than there is changes
+// nothing.
+func TestListener_AcceptMakesRoom(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 1)
+	for stream := range uint64(3) {
+		m.Handle(5, openRecord(stream, "x"), nil)
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Accept {
+			t.Fatalf("stream %d: %+v", stream, got)
+		}
+		if s := l.Accept(); s == nil || s.Number() != stream {
+			t.Fatalf("stream %d: handed out %+v", stream, s)
+		}
+		if s := l.Accept(); s != nil {
+			t.Fatalf("handed out %+v", s)
+		}
+	}
+	m.Handle(5, openRecord(8, "x"), nil)
+	m.Handle(5, openRecord(9, "x"), nil)
+	if got := owedTo(t, m, 5); len(got) != 2 || got[1].Reason != mux.BacklogFull && got[0].Reason != mux.BacklogFull {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A stream that owed a Window, and is over before that went, owes nothing.
+func TestNext_SkipsWhatIsNotOwedAnyMore(t *testing.T) {
+	m, s := accepted(t, mux.MinWindow)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: make([]byte, mux.MinWindow)}), nil)
+	s.Read(make([]byte, mux.MinWindow))
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	s.Close()
+	if got := owedTo(t, m, 5); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
