@@ -169,3 +169,39 @@ func TestNames(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// What was handed out takes no place in the backlog any more; asking for more than there is changes
+// nothing.
+func TestListener_AcceptMakesRoom(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 1)
+	for stream := range uint64(3) {
+		m.Handle(5, openRecord(stream, "x"), nil)
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Accept {
+			t.Fatalf("stream %d: %+v", stream, got)
+		}
+		if s := l.Accept(); s == nil || s.Number() != stream {
+			t.Fatalf("stream %d: handed out %+v", stream, s)
+		}
+		if s := l.Accept(); s != nil {
+			t.Fatalf("handed out %+v", s)
+		}
+	}
+	m.Handle(5, openRecord(8, "x"), nil)
+	m.Handle(5, openRecord(9, "x"), nil)
+	if got := owedTo(t, m, 5); len(got) != 2 || got[1].Reason != mux.BacklogFull && got[0].Reason != mux.BacklogFull {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A stream that owed a Window, and is over before that went, owes nothing.
+func TestNext_SkipsWhatIsNotOwedAnyMore(t *testing.T) {
+	m, s := accepted(t, mux.MinWindow)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: make([]byte, mux.MinWindow)}), nil)
+	s.Read(make([]byte, mux.MinWindow))
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	s.Close()
+	if got := owedTo(t, m, 5); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
