@@ -65,7 +65,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)
 	n.mu.Unlock()
-	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service)); err != nil {
+	if err = c.pushOpen(ctx, s.AppendOpen(nil, addr.Service)); err != nil {
 		n.mu.Lock()
 		s.Abort()
 		n.mu.Unlock()
@@ -77,6 +77,25 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	}
 	_ = c.Close() // the first: no error
 	return nil, endOf(err)
+}
+
+// pushOpen asks for the stream. Where the node was down, and nobody has flushed yet, it does so and
+// asks once more, unless the stream has ended with that: its Open would be another life's orphan.
+func (c *Conn) pushOpen(ctx context.Context, rec []byte) error {
+	err := c.peer.to.Push(ctx, rec)
+	if !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
+	}
+	if err := c.n.domain.Flush(ctx, c.peer.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
+	}
+	c.n.mu.Lock()
+	over := c.s.State() != mux.Opening
+	c.n.mu.Unlock()
+	if over {
+		return err
+	}
+	return c.peer.to.Push(ctx, rec)
 }
 
 // awaitAnswer waits until the peer has accepted the stream.

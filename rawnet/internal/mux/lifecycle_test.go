@@ -205,3 +205,20 @@ func TestNext_SkipsWhatIsNotOwedAnyMore(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A dialer that has sent and closed before its acceptor has noted that the Accept went is handed
+// out, with what it has sent.
+func TestSent_AfterTheDialerHasClosed(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 0)
+	m.Handle(5, openRecord(1, "x"), nil)
+	c, _ := m.Next(5)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("quick")}), nil)
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	if out := m.Sent(&c, nil); len(out) != 1 || out[0].Kind != mux.Acceptable {
+		t.Errorf("%v", out)
+	}
+	if s := l.Accept(); s == nil || s.Buffered() != 5 || !s.EOF() || s.State() != mux.Ended {
+		t.Errorf("%+v", s)
+	}
+}
