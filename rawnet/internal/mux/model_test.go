@@ -367,5 +367,8 @@ func TestMux_AgreesWithNaive(t *testing.T) {
 // FuzzMux draws the seed of a run.
 func FuzzMux(f *testing.F) {
 	f.Add(uint64(1), uint16(100))
+	for seed := range uint64(8) {
+		f.Add(seed, uint16(4000))
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) { newWorld(t, seed).run(int(steps) % 5000) })
 }
