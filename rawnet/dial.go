@@ -65,7 +65,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)
 	n.mu.Unlock()
-	if err = c.pushOpen(ctx, s.AppendOpen(nil, addr.Service)); err != nil {
+	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
 		n.mu.Lock()
 		s.Abort()
 		n.mu.Unlock()
@@ -79,23 +79,12 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	return nil, endOf(err)
 }
 
-// pushOpen asks for the stream. Where the node was down, and nobody has flushed yet, it does so and
-// asks once more, unless the stream has ended with that: its Open would be another life's orphan.
-func (c *Conn) pushOpen(ctx context.Context, rec []byte) error {
-	err := c.peer.to.Push(ctx, rec)
-	if !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
-	if err := c.n.domain.Flush(ctx, c.peer.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
+// isOpening reports whether the stream waits for its answer: it may have ended with the node's
+// former life, and its Open would be an orphan in the next.
+func (c *Conn) isOpening() bool {
 	c.n.mu.Lock()
-	over := c.s.State() != mux.Opening
-	c.n.mu.Unlock()
-	if over {
-		return err
-	}
-	return c.peer.to.Push(ctx, rec)
+	defer c.n.mu.Unlock()
+	return c.s.State() == mux.Opening
 }
 
 // awaitAnswer waits until the peer has accepted the stream.
