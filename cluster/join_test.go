@@ -156,8 +156,13 @@ func TestTwoNodesOfOneNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSegment(t, 1)
 		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1}), s.node(mcd.Config{Node: 1})}
-		results := joinAll(nodes, 3, time.Minute)
-		for k, r := range results[1:] {
+		var third outcome
+		var joined sync.WaitGroup
+		joined.Go(func() { third = joinAll(nodes[:1], 3, time.Minute)[0] })
+		synctest.Wait() // it listens: both end as soon as they have heard each other
+		results := joinAll(nodes[1:], 3, time.Minute)
+		joined.Wait()
+		for k, r := range results {
 			var c *mcd.ConflictError
 			if !errors.Is(r.err, mcd.ErrConflict) || !errors.As(r.err, &c) {
 				t.Fatalf("node %d: %v", k, r.err)
@@ -168,8 +173,8 @@ func TestTwoNodesOfOneNumber(t *testing.T) {
 				}
 			}
 		}
-		if !errors.Is(results[0].err, mcd.ErrConflict) {
-			t.Errorf("the third: %v", results[0].err)
+		if !errors.Is(third.err, mcd.ErrConflict) {
+			t.Errorf("the third: %v", third.err)
 		}
 	})
 }

@@ -2,12 +2,12 @@ package mcd
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
@@ -39,7 +39,7 @@ type authLink struct {
 }
 
 func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time) *authLink {
-	l := &authLink{e: e, nic: nic, incarnation: randomIncarnation(),
+	l := &authLink{e: e, nic: nic, incarnation: incarnation.New64(),
 		memory: make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
 	l.verifier = auth.New(auth.Config{
 		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
@@ -54,12 +54,6 @@ func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time)
 }
 
 func fillRandom(b []byte) { _, _ = rand.Read(b) } // never fails
-
-func randomIncarnation() uint64 {
-	var b [8]byte
-	fillRandom(b[:])
-	return binary.BigEndian.Uint64(b[:])
-}
 
 // setKeys replaces the keys. The caller holds the poll lock.
 func (l *authLink) setKeys(now monotime.Time, ring *keyring.Ring) {

@@ -452,6 +452,9 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 		})
 	}
+	if n := testing.AllocsPerRun(200, func() { _, _, _, _ = p1.TryRecv(b) }); n != 0 {
+		t.Errorf("%v allocs a TryRecv, want 0", n)
+	}
 }
 
 // stubborn is a link that refuses to leave groups.

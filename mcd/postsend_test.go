@@ -81,14 +81,15 @@ func TestPostSend_PortClosesMeanwhile(t *testing.T) {
 		t.Error("sent by a closed port")
 		return len(frames), nil
 	}
-	ds := []*SendDesc{descTo(1, "x"), descTo(1, "y")}
+	ds := []*SendDesc{descTo(1, "x"), descTo(1, "y"), descTo(1, "z")}
 	for _, d := range ds {
 		d.port, d.neighbour = p, &e.lookup(1).neighbours[0]
 	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e.nics[0].queue.post(ds)
+	e.nics[0].queue.post(ds[:1]) // alone,
+	e.nics[0].queue.post(ds[1:]) // and with others
 	for i, d := range ds {
 		if !d.Done() || !errors.Is(d.Err(), ErrClosed) {
 			t.Errorf("descriptor %d: done %v, %v", i, d.Done(), d.Err())

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -219,5 +223,48 @@ func TestFull_ASenderThatLeavesGivesUpItsTurn(t *testing.T) {
 		}
 		_ = c.domains[0].Close()
 		must(t, other.TryPush(limit(t), make([]byte, 8)))
+	})
+}
+
+// stoppedLink is a link that has no room while it is stopped.
+type stoppedLink struct {
+	transport.Link
+	stopped atomic.Bool
+}
+
+func (l *stoppedLink) Send(frames []transport.Frame) (int, error) {
+	if l.stopped.Load() {
+		return 0, transport.ErrBusy
+	}
+	return l.Link.Send(frames)
+}
+
+// What a link had no room for is sent soon after it has, and not when its acknowledgement is missed.
+func TestFull_LinkIsTriedAgainSoon(t *testing.T) {
+	const stop, soon = 260 * time.Microsecond, 350 * time.Microsecond // it is tried every 50 µs
+	synctest.Test(t, func(t *testing.T) {
+		var link *stoppedLink
+		c := &cluster{}
+		c.start(t, 2, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
+				if node != 0 {
+					return inner
+				}
+				link = &stoppedLink{Link: inner}
+				return link
+			},
+		})
+		ctx, r := limit(t), c.domains[0].Remote(c.window(t, 1, 64).Key())
+		for range 10 { // the first time there is no connection yet
+			began := time.Now()
+			link.stopped.Store(true)
+			time.AfterFunc(stop, func() { link.stopped.Store(false) })
+			must(t, r.Put(ctx, 0, []byte{2}))
+			must(t, c.domains[0].Flush(ctx))
+			if d := time.Since(began); d < stop || d > soon {
+				t.Errorf("a link that had no room for %v has sent after %v", stop, d)
+			}
+		}
 	})
 }

@@ -182,6 +182,12 @@ func TestHandler_AsksNoLongerThanItLasts(t *testing.T) {
 		asked(true, true)
 		h.Unexpect(0)
 		asked(false, true)
+		c.faults[2].Cut(true)
+		time.Sleep(2 * memfifo.DefaultPeerTimeout)
+		c.faults[2].Cut(false) // it was down, and nobody is told of its return
+		asked(false, false)
+		must(t, h.Expect(2))
+		asked(false, true)
 		must(t, h.Close())
 		asked(false, false)
 	})

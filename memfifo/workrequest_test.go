@@ -71,8 +71,8 @@ func TestAlarm_NothingWhereClosed(t *testing.T) {
 		d.mu.Lock()
 		p := d.peer(1)
 		_ = p.post(&request{op: opFence}) // there is a deadline
-		if d.timerAt.IsZero() {
-			t.Error("no timer is set")
+		if at, ok := p.conn.Deadline(); !ok || d.timerAt != at {
+			t.Errorf("the timer is set to %v, want %v", d.timerAt.Since(), at.Since())
 		}
 		d.closed = true
 		d.mu.Unlock()

@@ -337,6 +337,7 @@ func TestConn_PeerIsDown(t *testing.T) {
 					isOp(t, err, "read", net.ErrClosed, "")
 				}
 				c.faults[1].Cut(false)
+				synctest.Wait() // what was on its way has come: the next life begins
 				if how != "dies" {
 					n, err := rawnet.Open(c.eps[1], rawnet.Config{})
 					must(t, err)

@@ -65,7 +65,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)
 	n.mu.Unlock()
-	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service)); err != nil {
+	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
 		n.mu.Lock()
 		s.Abort()
 		n.mu.Unlock()
@@ -77,6 +77,14 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	}
 	_ = c.Close() // the first: no error
 	return nil, endOf(err)
+}
+
+// isOpening reports whether the stream waits for its answer: it may have ended with the node's
+// former life, and its Open would be an orphan in the next.
+func (c *Conn) isOpening() bool {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	return c.s.State() == mux.Opening
 }
 
 // awaitAnswer waits until the peer has accepted the stream.

@@ -3,13 +3,12 @@ package rawnet
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
@@ -83,7 +82,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
 	n := &Net{ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}}
-	n.mux = mux.New(mux.Config{First: random(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
+	n.mux = mux.New(mux.Config{First: incarnation.New64(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
 	n.packets.conns = map[string]*PacketConn{}
 	n.ended, n.end = context.WithCancel(context.Background())
 	var err error
@@ -102,13 +101,6 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 		return nil, errors.Join(err, n.domain.Close())
 	}
 	return n, nil
-}
-
-// random returns the number of the first stream.
-func random() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])
 }
 
 // Counters of a Net: connections dialed, accepted and refused, and records that were dropped.

@@ -3,7 +3,6 @@ package rawnet
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -132,7 +131,7 @@ func (n *Net) controlLoop(p *node) {
 		}
 		b = c.Append(b[:0])
 		n.mu.Unlock()
-		err := n.push(n.ended, p, b)
+		err := n.push(n.ended, p, b, always)
 		n.mu.Lock()
 		if err == nil {
 			n.sent(&c)
@@ -176,17 +175,20 @@ func (n *Net) settle(p *node) {
 }
 
 // push pushes a record, and waits for room. Where the node was down, and nobody has flushed yet, it
-// does so and tries once more: the record is for the node's next life.
-func (n *Net) push(ctx context.Context, p *node, rec []byte) error {
+// does so and, if the record is wanted still, tries once more: it is for the node's next life.
+func (n *Net) push(ctx context.Context, p *node, rec []byte, wanted func() bool) error {
 	err := p.to.Push(ctx, rec)
-	if errors.Is(err, memfifo.ErrPeerDown) {
-		if err := n.domain.Flush(ctx, p.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
-			return err
-		}
-		err = p.to.Push(ctx, rec)
+	if !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("node %d: %w", p.id, err)
+	if err := n.domain.Flush(ctx, p.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
+		return err
 	}
-	return nil
+	if !wanted() {
+		return err
+	}
+	return p.to.Push(ctx, rec)
 }
+
+// always is for records that are wanted in the node's next life, too.
+func always() bool { return true }

@@ -3,13 +3,12 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -94,7 +93,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	}
 	d := &Domain{
 		ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}, servers: map[string]*Server{},
-		pending: map[uint64]*call{}, lastCall: random(),
+		pending: map[uint64]*call{}, lastCall: incarnation.New64(),
 	}
 	d.jobs.cancels = map[callName]*callContext{}
 	d.ended, d.end = context.WithCancel(context.Background())
@@ -111,13 +110,6 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	}
 	d.running.Go(d.sweep) // until Close
 	return d, nil
-}
-
-// random returns the number of the first call, so that none is that of a former life's.
-func random() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])
 }
 
 // Counters returns the counters.

@@ -47,7 +47,7 @@ func ask(rounds int) func(context.Context, attach.Way) error {
 			return err
 		}
 		if got, err := client.Get(ctx, "no such key").Result(); !errors.Is(err, redis.Nil) {
-			return fmt.Errorf("a key that is not there: %q, %v", got, err)
+			return fmt.Errorf("a key that is not there: %q, %w", got, err)
 		}
 		return w.Latency("Redis, GET", rounds, func() error {
 			got, err := client.Get(ctx, "key").Result()

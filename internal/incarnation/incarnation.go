@@ -8,6 +8,13 @@ import (
 	"encoding/binary"
 )
 
+// New64 returns a random number of 64 bits: so many that no other start takes the same.
+func New64() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
 // New returns a random number, not 0.
 func New() uint32 {
 	var b [4]byte

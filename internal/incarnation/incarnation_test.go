@@ -15,3 +15,13 @@ func TestNew(t *testing.T) {
 		t.Errorf("%d of 1000 numbers differ", len(seen))
 	}
 }
+
+func TestNew64(t *testing.T) {
+	seen := map[uint64]bool{}
+	for range 1000 {
+		seen[New64()] = true
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d of 1000 numbers differ", len(seen))
+	}
+}

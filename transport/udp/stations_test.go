@@ -67,6 +67,11 @@ func FuzzIntroduction(f *testing.F) {
 	at := netip.MustParseAddrPort("10.0.0.1:7401")
 	f.Add(appendStation(appendStation(nil, numbered(1), at), numbered(2), netip.MustParseAddrPort("[fd00::1]:9")))
 	f.Add([]byte{})
+	f.Add(appendStation(nil, numbered(1), at)[:10]) // cut off
+	for _, nobody := range []string{"0.0.0.0:1", "224.0.0.1:1", "10.0.0.1:0"} {
+		f.Add(appendStation(nil, numbered(1), netip.MustParseAddrPort(nobody)))
+	}
+	f.Add([]byte{2, 0, 0, 0, 0, 1, 3, 10, 0, 1, 0, 9}) // an address of 3 bytes
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for rest := b; ; {
 			mac, at, next, ok := cutStation(rest)

@@ -198,8 +198,8 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 	m.state = Waiting
 	e.waiting = append(e.waiting, m)
 	e.beginStep(m, now)
-	if e.leavers > 0 { // they do not enter
-		e.Accuse(now, slices.IndexFunc(e.peers, func(p peer) bool { return p.left }), Left)
+	if e.leavers > 0 {
+		e.missLeavers(m, now)
 		return out, nil
 	}
 	return e.progress(m, now, out), nil

@@ -15,7 +15,7 @@ func (e *Engine) Handle(now monotime.Time, from int, msg *Message, out []Send) [
 		return e.restarted(now, from, from, msg, out)
 	}
 	if rank := e.learnAll(msg); rank >= 0 {
-		return e.restarted(now, rank, from, msg, out)
+		return e.disagree(now, rank, from, msg, out)
 	}
 	m := e.machine(msg.Number)
 	if msg.Algorithm != e.algorithm && msg.Kind.scheduled() {

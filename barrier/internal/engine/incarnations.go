@@ -1,14 +1,19 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+)
 
 // This file tells a member that has begun anew from what it was before, also where the two were
 // never heard directly: most schedules have members hear of each other through third ones.
 //
-// A notify of a first generation carries the incarnations that its sender knows, and its receiver
-// takes them over. A member leaves a generation after all entries: so a member that leaves a first
-// one knows the incarnations of all, and releases no later one. A message that names another
-// incarnation than the receiver's was sent to an earlier one, and does not count.
+// A notify of a first generation, and a bye, which may stand for one, carry the incarnations that
+// their sender knows, and their receiver takes them over. A member leaves a generation after all
+// entries: so a member that leaves a first one knows the incarnations of all, and releases no later
+// one. A message that names another incarnation than the receiver's was sent to an earlier one, and
+// does not count.
 
 // known returns what a message of a generation says of incarnations.
 func (e *Engine) known(generation uint32) []uint32 {
@@ -35,6 +40,18 @@ func (e *Engine) learnAll(msg *Message) int {
 		}
 	}
 	return -1
+}
+
+// disagree handles a message that tells another incarnation of a member than the one that is known.
+// A bye is of one that has left, and has completed nothing with this one.
+func (e *Engine) disagree(now monotime.Time, rank, from int, msg *Message, out []Send) []Send {
+	if msg.Kind != Bye {
+		return e.restarted(now, rank, from, msg, out)
+	}
+	e.Accuse(now, rank, Restarted)
+	bye := *msg
+	bye.Done = nil
+	return e.handleBye(now, from, &bye, out)
 }
 
 // learn notes a member's incarnation, unless it is 0: not known. It returns false if the member had

@@ -180,3 +180,40 @@ func TestFarewell_WhileItWaited(t *testing.T) {
 		t.Errorf("of what it has sent, it answers %q, %t", sends(out), ok)
 	}
 }
+
+// A bye that stands for the release tells incarnations, too: a member that leaves its first generation by
+// it knows all, and its own bye names them. One that would be too long does not.
+func TestIncarnations_ByeTells(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.arrives(0)
+	bye := a.from(0, Bye, 0, 0)
+	bye.Echo, bye.Done, bye.Known = 2, []Done{{0, 1}}, []uint32{1, 2, 3}
+	a.want(a.hears(0, bye), "0 bye ack")
+	a.is(Idle, 1)
+	if own := a.Goodbye(2); own.Echo != 3 || !slices.Equal(own.Known, bye.Known) {
+		t.Errorf("its bye to 2 is to %d, and tells %v", own.Echo, own.Known)
+	}
+	for numbers, want := range map[int]int{1: 318, 5: 0} { // 5 and 25 bytes, with 1,272
+		b := newAlone(t, "star", 1, 318)
+		for number := range numbers {
+			b.arrives(uint8(number))
+		}
+		own := b.Goodbye(0)
+		if len(own.Known) != want || len(own.Append(nil)) > MaxLen {
+			t.Errorf("with %d numbers %d are told, want %d", numbers, len(own.Known), want)
+		}
+	}
+}
+
+// A member has left with another incarnation of a third one: it is gone, and what it has completed is not
+// what this one waits in.
+func TestIncarnations_ByeDiffers(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 4)
+	a.arrives(0)
+	a.hears(3, a.from(3, StatusReply, 0, 0))
+	bye := a.from(0, Bye, 0, 0)
+	bye.Echo, bye.Done, bye.Known = 2, []Done{{0, 1}}, []uint32{1, 2, 3, 77}
+	a.want(a.hears(0, bye), "0 bye ack")
+	a.is(Waiting, 1)
+	a.want(a.passes(0), "2 report (left: [0], restarted: [3])?")
+}

@@ -48,6 +48,9 @@ func (e *Engine) Goodbye(to int) Message {
 		}
 		bye.Done = append(bye.Done, Done{m.number, m.completed()})
 	}
+	if bye.Known = e.known(1); !bye.fits() {
+		bye.Known = nil
+	}
 	return bye
 }
 
@@ -76,6 +79,19 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 		}
 	}
 	return out
+}
+
+// missLeavers gives up a barrier that was entered after members have left: they do not enter, and
+// what one of them has completed of that number is not this barrier.
+func (e *Engine) missLeavers(m *machine, now monotime.Time) {
+	one := 0
+	for rank := range e.peers {
+		if p := &e.peers[rank]; p.left {
+			p.done = slices.DeleteFunc(slices.Clone(p.done), func(d Done) bool { return d.Number == m.number })
+			one = rank
+		}
+	}
+	e.Accuse(now, one, Left) // and the others
 }
 
 // noteLeft notes that a member has left, and what it has completed.

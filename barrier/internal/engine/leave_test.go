@@ -26,3 +26,33 @@ func TestLeave_TakesTheNetworksInTurn(t *testing.T) {
 		t.Errorf("it uses networks %v", seen)
 	}
 }
+
+// A member that answers by another path than its own is spared, in the agreement, too.
+func TestExcuse_InTheAgreement(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		a := newAlone(t, "star", 0, 3)
+		a.Accuse(a.now, 1, Left)
+		a.passes(DefaultPeerTimeout * 3 / 4)
+		if answers {
+			a.Excuse(2)
+		}
+		a.passes(DefaultPeerTimeout * 3 / 4)
+		if a.agree.Has(2) == answers {
+			t.Errorf("it answers by another path: %t; gone are %v", answers, a.agree.Gone())
+		}
+	}
+}
+
+// What a member has completed before it left is not what another one enters then, though all its
+// messages have come: no member enters after one has completed.
+func TestArrive_WhatALeaverHasCompleted(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.notify(0, 1, 1)
+	bye := a.from(0, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}, {1, 0}}
+	a.hears(0, bye)
+	a.want(a.arrives(0), "")
+	a.hears(2, a.reports(2, Left, 0))
+	a.is(Failed, 1)
+	a.failure(Left, 0)
+}

@@ -54,7 +54,7 @@ type Identity struct {
 //	   NotYet: the sender's own generation (4)
 //	   Fail: reason (1), 0 (1), how many members (2), the members (2 each)
 //	   Bye: the receiver's incarnation (4; 0: not known), how many barriers (2), for each its
-//	   number (1) and the generation completed (4)
+//	   number (1) and the generation completed (4); incarnations as in Notify
 //	   NoSuchGroup: the lowest epoch of the group that exists there (4; 0: none), the kind of
 //	   message that it answers (1)
 //	   Report: the receiver's incarnation (4; 0: not known), how many members are gone (2), for
@@ -72,7 +72,7 @@ type Message struct {
 	Algorithm   uint32
 	Incarnation uint32
 
-	Known   []uint32 // Notify of generation 1: by rank, as Echo
+	Known   []uint32 // Notify of generation 1, Bye: by rank, as Echo
 	Echo    uint32   // Bye: the receiver's incarnation as the sender knows it; 0: not known
 	Own     uint32   // NotYet: the sender's own generation, where Generation is the nack's
 	Lowest  uint32   // NoSuchGroup: the lowest epoch that exists at the sender; 0: none
@@ -114,7 +114,7 @@ const (
 )
 
 // MaxLen is the most bytes that Append adds.
-const MaxLen = headLen + byeLen + Numbers*doneLen
+const MaxLen = headLen + byeLen + Numbers*doneLen + 2
 
 // ErrMalformed is the error of Parse: the bytes are no message of this version.
 var ErrMalformed = errors.New("malformed barrier message")
@@ -136,7 +136,9 @@ func (m *Message) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Incarnation)
 	switch m.Kind {
 	case Notify:
-		b = m.appendKnown(b)
+		if m.Generation == 1 {
+			b = m.appendKnown(b)
+		}
 	case NotYet:
 		b = binary.BigEndian.AppendUint32(b, m.Own)
 	case NoSuchGroup:
@@ -156,15 +158,13 @@ func (m *Message) Append(b []byte) []byte {
 			b = append(b, d.Number)
 			b = binary.BigEndian.AppendUint32(b, d.Generation)
 		}
+		b = m.appendKnown(b)
 	}
 	return b
 }
 
-// appendKnown appends what follows the head of a notify.
+// appendKnown appends the incarnations.
 func (m *Message) appendKnown(b []byte) []byte {
-	if m.Generation != 1 {
-		return b
-	}
 	b = binary.BigEndian.AppendUint16(b, uint16(len(m.Known)))
 	for _, incarnation := range m.Known {
 		b = binary.BigEndian.AppendUint32(b, incarnation)
@@ -322,5 +322,11 @@ func (m *Message) parseDone(b []byte) error {
 		m.Done = append(m.Done, Done{b[0], binary.BigEndian.Uint32(b[1:])})
 		b = b[doneLen:]
 	}
+	if err := m.parseKnown(b); err != nil || !m.fits() {
+		return ErrMalformed
+	}
 	return nil
 }
+
+// fits reports whether a bye is short enough.
+func (m *Message) fits() bool { return len(m.Done)*doneLen+len(m.Known)*wordLen <= Numbers*doneLen }

@@ -37,9 +37,9 @@ var goldens = []struct {
 	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Incarnation: 1, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
 		"44 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 05 00 0002 0001 0102"},
 	{"bye, nothing completed", Message{Kind: Bye, Incarnation: 1},
-		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000"},
-	{"bye, two numbers completed", Message{Kind: Bye, Incarnation: 1, Echo: 0xb5b6b7b8, Done: []Done{{0, 3}, {255, 4}}},
-		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 b5b6b7b8 0002 00 00000003 ff 00000004"},
+		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000 0000"},
+	{"bye, two numbers completed", Message{Kind: Bye, Incarnation: 1, Echo: 0xb5b6b7b8, Done: []Done{{0, 3}, {255, 4}}, Known: []uint32{1, 0xb5b6b7b8}},
+		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 b5b6b7b8 0002 00 00000003 ff 00000004 0002 00000001 b5b6b7b8"},
 	{"bye ack", Message{Kind: ByeAck}, "46 00 00 00 0000000000000000 00000000 00000000 00000000 00000000"},
 	{"status request", Message{Kind: StatusRequest, Incarnation: 1, Generation: 4},
 		"47 00 00 00 0000000000000000 00000000 00000004 00000000 00000001"},
@@ -108,6 +108,8 @@ func TestParse_Malformed(t *testing.T) {
 		{"notify of no incarnation", "41 07 03 00 0102030405060708 00000005 00000009 a1a2a3a4 00000000"},
 		{"report of no incarnation", "4a 00 00 00 0000000000000000 00000001 00000001 00000000 00000000 00000000 0000"},
 		{"notify, 321 incarnations", "41 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 0141" + strings.Repeat("00000001", maxKnown+1)},
+		{"bye, longer than all numbers", "45 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0001 00 00000001 0140" +
+			strings.Repeat("00000001", maxKnown)},
 		{"fail, no reason", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00 00 0001 0001"},
 		{"fail, unknown reason", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 06 00 0001 0001"},
 		{"fail, of three members", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0003 0001 0002 0003"},
@@ -119,7 +121,7 @@ func TestParse_Malformed(t *testing.T) {
 		{"report, decided that nobody is gone", "4a 00 00 02 0000000000000000 00000001 00000001 00000000 00000001 00000000 0000"},
 		{"fail, of no member", "44 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 01 00 0000"},
 		{"bye, 257 numbers", "45 00 00 00 0000000000000000 00000001 00000001 00000000 00000001 00000000 0101" +
-			strings.Repeat("00", 257*doneLen)},
+			strings.Repeat("00", 257*doneLen) + "0000"},
 	} {
 		if err := Parse(unhex(t, c.wire), new(Message)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", c.name, err)

@@ -39,6 +39,10 @@ enum tcp_way { NODELAY, NAGLE, GATHERED };
 void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way);
 void inet_block(void); // from now on calls sleep
 
+// gso.c: datagrams in trains
+void gso_sink(void);
+void gso_send(const char *peer, int size, int iters, int batch);
+
 // unix.c: a request and an answer over a Unix socket
 void unix_echo(const char *path, int request, int answer);
 void unix_ping_open(const char *path, int request, int answer);

@@ -10,6 +10,7 @@
 //   baseline ring-both IF CORE SIZE MS BATCH    at both ends, at the same time
 //   baseline tcp-sink  -  CORE            baseline tcp-send    PEER CORE SIZE ITERS BATCH
 //   baseline tcp-sink-polled - CORE       baseline tcp-send-nagle, tcp-send-gathered, likewise
+//   baseline gso-sink  -  CORE            baseline gso-send    PEER CORE SIZE ITERS BATCH
 //   baseline barrier IF RANK N ITERS WAY
 //
 // Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
@@ -102,6 +103,8 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "tcp-echo")) tcp_echo();
   if (!strcmp(mode, "udp-ping")) return udp_ping_open(where, size), measure(udp_ping, iters), 0;
   if (!strcmp(mode, "tcp-ping")) return tcp_ping_open(where, size), measure(tcp_ping, iters), 0;
+  if (!strcmp(mode, "gso-sink")) return signal(SIGTERM, end), gso_sink(), 0;
+  if (!strcmp(mode, "gso-send")) return gso_send(where, size, iters, batch), 0;
   if (!strcmp(mode, "tcp-sink")) return tcp_sink(0), 0;
   if (!strcmp(mode, "tcp-sink-polled")) return tcp_sink(1), 0;
   if (!strcmp(mode, "tcp-send")) return tcp_send(where, size, iters, batch, NODELAY), 0;

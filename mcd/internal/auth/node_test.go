@@ -161,6 +161,13 @@ func (n *node) checkBounds() {
 			proven++
 		}
 	}
+	listed := 0
+	for _, all := range v.byMAC {
+		listed += len(all)
+	}
+	if listed != proven {
+		n.t.Fatalf("%s: %d senders are listed by their addresses, %d are known", n.name, listed, proven)
+	}
 	if held != v.heldBytes || held > maxHeldBytes || proven > maxSenders || len(v.unproven) > maxUnproven ||
 		len(v.asks) > maxAsks || len(v.senders) != proven+len(v.unproven) {
 		n.t.Fatalf("%s: holds %d bytes and says %d; %d proven and %d unproven of %d; %d asks",

@@ -106,9 +106,19 @@ func (s *Stream) control(o owed) Record {
 
 // Sent notes that a control record was sent.
 func (m *Mux) Sent(c *Control, out []Event) []Event {
-	if s := c.stream; s != nil && c.owed == owesAccept && s.state == Pending {
+	s := c.stream
+	if s == nil || c.owed != owesAccept {
+		return out
+	}
+	switch {
+	case s.state == Pending:
 		m.counters.Accepted++
 		return s.listener.accepted(s, out)
+	case s.unread && s.reason == 0 && !s.listener.closed: // the dialer has sent and closed before this was noted
+		m.counters.Accepted++
+		s.listener.pending++
+		s.listener.queue.PushBack(&s.wait, s)
+		return append(out, Event{Kind: Acceptable, Listener: s.listener})
 	}
 	return out
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
 
-// world is two nodes' streams, with a reliable connection each way, and a naive model of each stream:
-// what was sent, and what was read.
+// world is two nodes' streams, with a reliable connection each way, and a naive model of each
+// stream: what was sent, and what was read.
 type world struct {
 	t      testing.TB
 	rng    *rand.Rand
@@ -367,5 +367,8 @@ func TestMux_AgreesWithNaive(t *testing.T) {
 // FuzzMux draws the seed of a run.
 func FuzzMux(f *testing.F) {
 	f.Add(uint64(1), uint16(100))
+	for seed := range uint64(8) {
+		f.Add(seed, uint16(4000))
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) { newWorld(t, seed).run(int(steps) % 5000) })
 }

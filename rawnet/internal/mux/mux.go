@@ -174,7 +174,7 @@ func (m *Mux) Handle(from uint16, rec []byte, out []Event) []Event {
 	}
 	if s == nil {
 		m.counters.NoStream++
-		if r.Kind == Data || r.Kind == Fin {
+		if r.Kind == Data || r.Kind == Fin || r.Kind == Accept {
 			m.answer(n, Reset, NoSuchStream)
 		}
 		return out

@@ -251,13 +251,17 @@ func TestControlGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := make(chan error, 100)
-	done := make(chan error)
+	done := make(chan error, 1)
+	var log syncBuffer
 	go func() {
 		done <- coordinator.Control(ctx, c.clients, coordinator.ControlOptions{
 			Topology: c.network, Config: control.ControllerConfig{Period: 50 * time.Millisecond},
+			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
 			OnChange: func(_ []control.Decision, _ *coordinator.Report, err error) { changes <- err },
 		})
 	}()
+	// It begins where all nodes have one plan: not in the midst of another change.
+	managertest.Eventually(t, "it watches", func() bool { return strings.Contains(log.String(), "msg=watching") })
 	pairs := []plan.Pair{{A: 0, B: 2}, {A: 1, B: 3}}
 	stop := c.send(c.network.Links[0].Rate*9/20, pairs...)
 	defer stop()
@@ -278,8 +282,13 @@ func TestControlGoesOn(t *testing.T) {
 		}
 	}
 	crowd()
-	if err := <-changes; err != nil {
-		t.Error(err)
+	select {
+	case err := <-changes:
+		if err != nil {
+			t.Error(err)
+		}
+	case err := <-done:
+		t.Fatalf("Control: %v", err)
 	}
 	managertest.Eventually(t, "parted again", func() bool { return c.worst(t, pairs...) == 1 })
 

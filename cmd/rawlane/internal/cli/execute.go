@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -52,7 +53,7 @@ func report(ctx context.Context, verb *cobra.Command, err error, stderr io.Write
 	if errors.As(err, &status) {
 		return status.Status
 	}
-	if errors.Is(err, syscall.EPIPE) {
+	if isBrokenPipe(err) {
 		return ExitSignal + int(syscall.SIGPIPE) // the reader has had enough, as head has
 	}
 	failed := ExitFailed
@@ -77,6 +78,13 @@ func report(ctx context.Context, verb *cobra.Command, err error, stderr io.Write
 		return ExitMisused
 	}
 	return failed
+}
+
+// isBrokenPipe says whether nobody reads a file that the command writes, its output above all. A
+// connection whose other end is gone is a net.OpError: a failure like others.
+func isBrokenPipe(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
 }
 
 // usageError is a command line that no machine can carry out: exit status 2.

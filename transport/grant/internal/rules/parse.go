@@ -284,15 +284,18 @@ func merge[T uint8 | uint32](all []Range[T]) []Range[T] {
 	return merged
 }
 
+// maxSize bounds a size in bytes, so that sums of them fit an int64.
+const maxSize = 1 << 50
+
 // parseSize reads bytes, with K, M or G for powers of 1024.
 func parseSize(text string) (int64, error) {
 	digits, shift := text, 0
 	if i := strings.IndexByte("KMG", text[len(text)-1]); i >= 0 {
 		digits, shift = text[:len(text)-1], 10*(i+1)
 	}
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("memory %q: want bytes, or 64K, 16M, 1G", text)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n > maxSize>>shift {
+		return 0, fmt.Errorf("memory %q: want bytes, or 64K, 16M, 1G, up to 1048576G", text)
 	}
 	return int64(n) << shift, nil
 }

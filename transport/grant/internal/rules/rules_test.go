@@ -206,20 +206,21 @@ var wrongLines = map[string]string{
 	good + " ethertype 0x600 x": `"x": want the end of the line`,
 	"allow user alice interface eth0 cluster 7 ports " + list(17): "ports: 17 numbers and ranges (at most 16 on a line)",
 	"allow total interface eth0 cluster 7 ports 9":                `"total": want user NAME, group NAME or any`,
-	"limit total":                         `"": want links here`,
-	"limit total memory 1":                `"memory": want links here`,
-	"limit":                               `"": want user NAME, group NAME or any`,
-	"limit alice links 1 memory 1":        `"alice": want user NAME`,
-	"limit any memory 1":                  `"memory": want links here`,
-	"limit any links x memory 1":          `links "x": want a number, 0 to 65535`,
-	"limit any links 65536 memory 1":      `links "65536": want a number`,
-	"limit any links 1 x":                 `"x": want memory here`,
-	"limit any links 1 memory":            "memory: no value",
-	"limit any links 1 memory 1T":         `memory "1T": want bytes`,
-	"limit any links 1 memory M":          `memory "M": want bytes`,
-	"limit any links 1 memory -1":         `memory "-1": want bytes`,
-	"limit any links 1 memory 4294967296": `memory "4294967296": want bytes`,
-	"limit any links 1 memory 1 x":        `"x": want the end of the line`,
+	"limit total":                               `"": want links here`,
+	"limit total memory 1":                      `"memory": want links here`,
+	"limit":                                     `"": want user NAME, group NAME or any`,
+	"limit alice links 1 memory 1":              `"alice": want user NAME`,
+	"limit any memory 1":                        `"memory": want links here`,
+	"limit any links x memory 1":                `links "x": want a number, 0 to 65535`,
+	"limit any links 65536 memory 1":            `links "65536": want a number`,
+	"limit any links 1 x":                       `"x": want memory here`,
+	"limit any links 1 memory":                  "memory: no value",
+	"limit any links 1 memory 1T":               `memory "1T": want bytes`,
+	"limit any links 1 memory M":                `memory "M": want bytes`,
+	"limit any links 1 memory -1":               `memory "-1": want bytes`,
+	"limit any links 1 memory 1048577G":         `memory "1048577G": want bytes`,
+	"limit any links 1 memory 1125899906842625": `memory "1125899906842625": want bytes`,
+	"limit any links 1 memory 1 x":              `"x": want the end of the line`,
 }
 
 // Each wrong line is told with its number, what stands there, and what is wanted.
@@ -311,6 +312,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("allow user alice interface eth0 cluster 7 ports 0-99,253-255\nlimit any links 4 memory 16M\n")
 	f.Add("allow group hpc interface any cluster any ports any ethertype 0x88b6 # x\n\n")
 	f.Add("limit any links 1 memory 1\nlimit any links 2 memory 2\n")
+	f.Add("limit any links 1 memory 10G") // which is printed in bytes
 	for _, lines := range []map[string]string{wrongLines, rightLines} {
 		for _, line := range slices.Sorted(maps.Keys(lines)) {
 			f.Add(line)

@@ -1,0 +1,58 @@
+// Datagrams in trains: so many of one length go through the kernel as one (UDP_SEGMENT), and come as one (UDP_GRO).
+#define _GNU_SOURCE
+#include "baseline.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { GSO_PORT = 7778, TRAIN = 65507, SOCKET_BUFFER = 8 << 20 };
+
+static char train[1 << 16];
+
+static int gso_socket(void) {
+  int s = socket(AF_INET, SOCK_DGRAM, 0), size = SOCKET_BUFFER;
+  if (s < 0) die("socket");
+  if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size)) setsockopt(s, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  if (setsockopt(s, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size)) setsockopt(s, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  return s;
+}
+
+// gso_sink receives until it is told to end, and prints how many bytes came, and in how many ns.
+void gso_sink(void) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(GSO_PORT)};
+  int s = gso_socket(), one = 1;
+  if (bind(s, (struct sockaddr *)&a, sizeof a)) die("bind");
+  if (setsockopt(s, IPPROTO_UDP, UDP_GRO, &one, sizeof one)) die("UDP_GRO");
+  ready();
+  uint64_t first = 0, last = 0, bytes = 0;
+  while (!over) {
+    ssize_t n = recv(s, train, sizeof train, MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno != EAGAIN) die("recv");
+      continue;
+    }
+    last = now();
+    if (!first) first = last;
+    bytes += n;
+  }
+  printf("%llu %llu\n", (unsigned long long)bytes, (unsigned long long)(last - first));
+}
+
+// gso_send sends datagrams of a size, so many in each call.
+void gso_send(const char *peer, int size, int iters, int batch) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(GSO_PORT)};
+  int s = gso_socket();
+  if (inet_pton(AF_INET, peer, &a.sin_addr) != 1) die(peer);
+  if (connect(s, (struct sockaddr *)&a, sizeof a)) die("connect");
+  if (size * batch > TRAIN) errno = EMSGSIZE, die("train");
+  if (batch > 1 && setsockopt(s, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size)) die("UDP_SEGMENT");
+  uint64_t start = now();
+  for (int left = iters; left > 0; left -= batch) {
+    ssize_t n = send(s, train, (size_t)size * batch, 0);
+    if (n < 0 && errno != ENOBUFS && errno != ECONNREFUSED) die("send");
+  }
+  printf("%llu\n", (unsigned long long)(now() - start));
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+// Command udp answers: how close is a link over UDP to what UDP allows in C? It prints half of a
+// round trip of 64 bytes beside polled sockets, and the bytes a second of full frames and of remote
+// writes beside datagrams in trains (UDP_SEGMENT, UDP_GRO).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/netpair"
+)
+
+func main() {
+	b := harness.Bench{Name: "udp", Link: "a veth pair between two namespaces",
+		Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
+	b.Main()
+}
+
+const (
+	cPolled = "C, UDP sockets, polled"
+	latency = "rawlane, udp, message"
+
+	cTrains = "C, trains of 44 datagrams"
+	frames  = "rawlane, udp, messages"
+	puts    = "rawlane, udp, put of 1 MiB"
+)
+
+// Sizes, in bytes: of a full message, of the datagram that it fills, and of a remote write.
+const (
+	small       = 64
+	message     = 1398
+	datagramLen = 1432
+	train       = 44
+	putLen      = 1 << 20
+)
+
+// streamShare is how many messages a stream has for each round trip that is measured.
+const streamShare = 50
+
+// bench is the benchmark, the programs that it compares, and its tables.
+type bench struct {
+	*harness.Bench
+	pair     *netpair.Pair
+	programs harness.Programs
+
+	latency, stream *harness.Table
+}
+
+func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
+	b := bench{Bench: hb, latency: newLatency(hb.Rounds), stream: newStream(hb.Rounds)}
+	r.Tables = []*harness.Table{b.latency, b.stream}
+	if hb.Rows {
+		b.programs.C = "there"
+		return harness.RowsOf(b.variants()), nil
+	}
+	if b.pair, err = netpair.New(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, b.pair.Close()) }()
+	if b.programs, err = harness.Build(ctx, b.pair.Dir()); err != nil {
+		return r, err
+	}
+	if err := b.RunRounds(ctx, b.variants()); err != nil {
+		return r, err
+	}
+	put := b.stream.Find(puts)
+	r.Targets = []harness.Target{
+		{What: "64 bytes at most 1.25 x polled UDP in C", Limit: 1.25,
+			Got: b.latency.Find(latency).Over(b.latency.Find(cPolled))},
+		{What: "messages at least 0.8 x trains in C", Limit: 0.8, AtLeast: true,
+			Got: b.stream.Find(frames).Over(b.stream.Find(cTrains))},
+		{What: "put of 1 MiB at least 2 GB/s", Limit: 2, AtLeast: true, Got: put.Median() / 1e3},
+	}
+	return r, nil
+}
+
+func newLatency(rounds int) *harness.Table {
+	t := &harness.Table{
+		Title: fmt.Sprintf("Half a round trip of %d bytes, us; median of %d rounds\n%-28s %8s %8s",
+			small, rounds, "", "p50", "p99"),
+		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-28s %8.2f %8.2f", r.Name, r.Median(), r.Second()) },
+		JSON:  harness.LatencyJSON,
+		Width: 8,
+	}
+	t.AddRatio("/ C", "ratio_to_c", cPolled)
+	return t
+}
+
+func newStream(rounds int) *harness.Table {
+	t := &harness.Table{
+		Title: fmt.Sprintf("Bytes a second that arrive, MB/s; median of %d rounds\n%-28s %8s", rounds, "", "MB/s"),
+		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-28s %8.0f", r.Name, r.Median()) },
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"name": r.Name, "mb_per_s": r.Median(), "rounds": len(r.Values)}
+		},
+		Width: 8,
+	}
+	t.AddRatio("/ C", "ratio_to_c", cTrains)
+	return t
+}
+
+// line is what the command prints.
+type line struct {
+	P50 float64 `json:"p50_us"`
+	P99 float64 `json:"p99_us"`
+	MB  float64 `json:"mb_per_s"`
+}
+
+func (b *bench) variants() (all []harness.Variant) {
+	add := func(name string, run func(context.Context) error) {
+		all = append(all, harness.Variant{Name: name, Run: run})
+	}
+	if b.programs.C != "" {
+		add(cPolled, func(ctx context.Context) error {
+			_, ns, err := b.pair.RunC(ctx, b.programs.C, "udp-echo", "udp-ping", b.pair.IP(1), small, b.Iters)
+			if err == nil {
+				b.latency.AddLatency(cPolled, [4]float64(ns))
+			}
+			return err
+		})
+	}
+	add(latency, b.command(func(l line) { b.latency.Add(latency, l.P50, l.P99) },
+		"latency", "--size", strconv.Itoa(small), "--iters", strconv.Itoa(b.Iters)))
+	if b.programs.C != "" {
+		add(cTrains, b.trains)
+	}
+	add(frames, b.command(func(l line) { b.stream.Add(frames, l.MB) },
+		"rate", "--size", strconv.Itoa(message), "--iters", strconv.Itoa(b.Iters*streamShare)))
+	add(puts, b.command(func(l line) { b.stream.Add(puts, l.MB) },
+		"put", "--size", strconv.Itoa(putLen), "--iters", strconv.Itoa(max(b.Iters/20, 10))))
+	return all
+}
+
+// trains measures the C program's.
+func (b *bench) trains(ctx context.Context) error {
+	came, _, err := b.pair.RunC(ctx, b.programs.C, "gso-sink", "gso-send", b.pair.IP(1),
+		datagramLen, b.Iters*streamShare, train)
+	if err == nil && came[1] == 0 {
+		err = errors.New("nothing arrived")
+	}
+	if err == nil {
+		b.stream.Add(cTrains, came[0]/came[1]*1e3)
+	}
+	return err
+}
+
+// command runs a benchmark of the command over udp, and adds its line.
+func (b *bench) command(add func(line), args ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lines, err := harness.Lines[line](ctx, &b.programs, append(args, "--link", "udp")...)
+		if err == nil && len(lines) != 1 {
+			err = fmt.Errorf("unexpected output of rawlane: %d lines, want 1", len(lines))
+		}
+		if err == nil {
+			add(lines[0])
+		}
+		return err
+	}
+}

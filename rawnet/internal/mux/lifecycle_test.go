@@ -1,0 +1,224 @@
+package mux_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/rawnet/internal/mux"
+)
+
+func openRecord(stream uint64, service string) []byte {
+	return rec(mux.Record{Kind: mux.Open, Dialer: true, Stream: stream, Limit: 10, Body: []byte(service)})
+}
+
+// A stream that fails before it was handed out is not handed out, and its place in the backlog is
+// free; one that its dialer has closed in order is, with what it has sent.
+func TestListener_HandsOutWhatLives(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, err := m.Listen("x", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Listen("x", 2); !errors.Is(err, mux.ErrInUse) {
+		t.Errorf("%v", err)
+	}
+	for stream := range uint64(3) {
+		m.Handle(5, openRecord(stream, "x"), nil)
+	}
+	got := owedTo(t, m, 5)
+	if len(got) != 3 || got[0].Kind != mux.Accept || got[1].Kind != mux.Accept || got[2].Kind != mux.Refuse || got[2].Reason != mux.BacklogFull {
+		t.Fatalf("%+v", got)
+	}
+	m.Handle(5, rec(mux.Record{Kind: mux.Reset, Dialer: true, Stream: 0, Reason: mux.GivenUp}), nil)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("bye")}), nil)
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	m.Handle(5, openRecord(7, "x"), nil) // there is room for one
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Accept || got[0].Stream != 7 {
+		t.Fatalf("%+v", got)
+	}
+	s := l.Accept()
+	if s == nil || s.Number() != 1 || s.Buffered() != 3 || !s.EOF() || !s.Broken() {
+		t.Errorf("first: %+v", s)
+	}
+	if s = l.Accept(); s == nil || s.Number() != 7 || s.EOF() || s.Broken() {
+		t.Errorf("second: %+v", s)
+	}
+	if s = l.Accept(); s != nil {
+		t.Errorf("third: %+v", s)
+	}
+	if c := m.Counters(); c.Accepted != 3 || c.Refused != 1 || c.Dialed != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A listener that closes resets what it has not handed out: also a stream whose Accept is on its
+// way then. Its name is free.
+func TestListener_Close(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 0)
+	m.Handle(5, openRecord(1, "x"), nil)
+	owedTo(t, m, 5)
+	m.Handle(5, openRecord(2, "x"), nil)
+	c, ok := m.Next(5)
+	if !ok || l.Closed() || len(m.Listeners()) != 1 {
+		t.Fatal("there is no Accept")
+	}
+	l.Close()
+	l.Close()
+	if out := m.Sent(&c, nil); len(out) > 0 {
+		t.Errorf("of a listener that is closed: %v", out)
+	}
+	got := owedTo(t, m, 5)
+	if len(got) != 2 || got[0].Reason != mux.ListenerGone || got[1].Reason != mux.ListenerGone || got[0].Stream+got[1].Stream != 3 {
+		t.Errorf("%+v", got)
+	}
+	if !l.Closed() || l.Accept() != nil || len(m.All())+len(m.Listeners()) > 0 {
+		t.Error("something is left")
+	}
+	if again, err := m.Listen("x", 0); err != nil || again.Service() != "x" {
+		t.Errorf("%v", err)
+	}
+	if l.Close(); len(m.Listeners()) != 1 {
+		t.Error("a second Close has ended the next listener")
+	}
+}
+
+// Close drops what nobody has read, and what the stream owed before; then nothing of it is known.
+func TestStream_Close(t *testing.T) {
+	m, s := accepted(t, mux.MinWindow)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: make([]byte, mux.MinWindow)}), nil)
+	s.Read(make([]byte, mux.MinWindow-1)) // a Window is owed
+	s.Close()
+	if s.Buffered() > 0 || !s.EOF() || s.Credit() != 0 || s.State() != mux.Ended || len(m.All()) > 0 {
+		t.Errorf("%d bytes, credit %d, %v", s.Buffered(), s.Credit(), s.State())
+	}
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Close {
+		t.Errorf("%+v", got)
+	}
+	s.Close()
+	s.CloseWrite()
+	if m.Owes(5) {
+		t.Error("a second Close owes something")
+	}
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("late")}), nil)
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Reason != mux.NoSuchStream || s.Buffered() > 0 {
+		t.Errorf("what is late is answered by %+v", got)
+	}
+	dialed, _ := m.Dial(6)
+	dialed.Close()
+	if got := owedTo(t, m, 6); len(got) != 1 || got[0].Kind != mux.Reset || got[0].Reason != mux.GivenUp || !got[0].Dialer {
+		t.Errorf("a dialer that gives up: %+v", got)
+	}
+	if m.Counters().Dialed != 1 {
+		t.Errorf("%+v", m.Counters())
+	}
+}
+
+// What nobody reads any more is dropped, and its sender goes on.
+func TestStream_CloseRead(t *testing.T) {
+	m, s := accepted(t, mux.MinWindow)
+	s.CloseRead()
+	for range 4 {
+		out := m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: make([]byte, mux.MinWindow/2)}), nil)
+		if got := owedTo(t, m, 5); len(out) > 0 || len(got) != 1 || got[0].Kind != mux.Window {
+			t.Fatalf("%v, %+v", out, got)
+		}
+	}
+	if s.Buffered() > 0 || s.Credit() != 100 {
+		t.Errorf("%d bytes, credit %d", s.Buffered(), s.Credit())
+	}
+}
+
+// A service has a name of up to 255 bytes; a node has as many streams as it may, dialed or
+// accepted.
+func TestBounds(t *testing.T) {
+	m := mux.New(mux.Config{MaxStreams: 2})
+	longest := strings.Repeat("s", 255)
+	_, _ = m.Listen(longest, 0)
+	for stream := range uint64(3) {
+		m.Handle(5, openRecord(stream, longest), nil)
+	}
+	got := owedTo(t, m, 5)
+	if len(got) != 3 || got[1].Kind != mux.Accept || got[2].Kind != mux.Refuse || got[2].Reason != mux.TooMany {
+		t.Errorf("%+v", got)
+	}
+	if _, err := m.Dial(6); !errors.Is(err, mux.ErrTooMany) {
+		t.Errorf("%v", err)
+	}
+	if mux.MinWindow != 4096 {
+		t.Errorf("the least window is %d bytes", mux.MinWindow)
+	}
+	m = mux.New(mux.Config{})
+	for range 65_536 {
+		if _, err := m.Dial(6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Dial(6); !errors.Is(err, mux.ErrTooMany) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The names of states and reasons are for people.
+func TestNames(t *testing.T) {
+	if s := mux.Opening.String() + mux.Ended.String() + mux.State(9).String(); s != "openingended?" {
+		t.Error(s)
+	}
+	if s := mux.NoListener.String() + mux.PeerDown.String() + mux.Reason(0).String() + mux.Reason(99).String(); s != "nobody listenspeer down??" {
+		t.Error(s)
+	}
+}
+
+// What was handed out takes no place in the backlog any more; asking for more than there is changes
+// nothing.
+func TestListener_AcceptMakesRoom(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 1)
+	for stream := range uint64(3) {
+		m.Handle(5, openRecord(stream, "x"), nil)
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Accept {
+			t.Fatalf("stream %d: %+v", stream, got)
+		}
+		if s := l.Accept(); s == nil || s.Number() != stream {
+			t.Fatalf("stream %d: handed out %+v", stream, s)
+		}
+		if s := l.Accept(); s != nil {
+			t.Fatalf("handed out %+v", s)
+		}
+	}
+	m.Handle(5, openRecord(8, "x"), nil)
+	m.Handle(5, openRecord(9, "x"), nil)
+	if got := owedTo(t, m, 5); len(got) != 2 || got[1].Reason != mux.BacklogFull && got[0].Reason != mux.BacklogFull {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A stream that owed a Window, and is over before that went, owes nothing.
+func TestNext_SkipsWhatIsNotOwedAnyMore(t *testing.T) {
+	m, s := accepted(t, mux.MinWindow)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: make([]byte, mux.MinWindow)}), nil)
+	s.Read(make([]byte, mux.MinWindow))
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	s.Close()
+	if got := owedTo(t, m, 5); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A dialer that has sent and closed before its acceptor has noted that the Accept went is handed
+// out, with what it has sent.
+func TestSent_AfterTheDialerHasClosed(t *testing.T) {
+	m := mux.New(mux.Config{})
+	l, _ := m.Listen("x", 0)
+	m.Handle(5, openRecord(1, "x"), nil)
+	c, _ := m.Next(5)
+	m.Handle(5, rec(mux.Record{Kind: mux.Data, Dialer: true, Stream: 1, Body: []byte("quick")}), nil)
+	m.Handle(5, rec(mux.Record{Kind: mux.Close, Dialer: true, Stream: 1}), nil)
+	if out := m.Sent(&c, nil); len(out) != 1 || out[0].Kind != mux.Acceptable {
+		t.Errorf("%v", out)
+	}
+	if s := l.Accept(); s == nil || s.Buffered() != 5 || !s.EOF() || s.State() != mux.Ended {
+		t.Errorf("%+v", s)
+	}
+}

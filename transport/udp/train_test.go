@@ -1,0 +1,64 @@
+//go:build linux && !rawlane_portable
+
+package udp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Frames of one length for one station leave as one message, and arrive as one. Where trains are
+// refused, each leaves alone.
+func TestTrains_AreOneMessage(t *testing.T) {
+	var links [2]*Link
+	for k := range links {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(k + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		links[k] = l
+	}
+	a, b := links[0], links[1]
+	if err := a.AddStation(Station{Addr: b.Addr().String(), MAC: b.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	const n = 44
+	send := func() (messages int) {
+		t.Helper()
+		var frames []transport.Frame
+		for range n {
+			frames = append(frames, transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 1000)})
+		}
+		if sent, err := a.Send(frames); sent != n {
+			t.Fatal(sent, err)
+		}
+		in := make([]transport.Frame, n)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for came := 0; came < n; {
+			if err := b.Wait(ctx); err != nil {
+				t.Fatalf("%d of %d frames: %v", came, n, err)
+			}
+			more := b.socket.pending()
+			got, err := b.Poll(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if came += got; !more { // else Poll has gone on with what was received before
+				messages += b.socket.in.got
+			}
+		}
+		return messages
+	}
+	if messages := send(); messages != 1 {
+		t.Errorf("%d frames came in %d messages, want 1", n, messages)
+	}
+	a.socket.out.off = true
+	if messages := send(); messages != n {
+		t.Errorf("without trains %d frames came in %d messages", n, messages)
+	}
+}
