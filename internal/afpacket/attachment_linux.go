@@ -83,7 +83,6 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if cfg.EtherType == 0 {
 		cfg.EtherType = transport.EtherTypeDefault
 	}
-	cfg.Trains = cfg.Trains && TrainsFor(cfg.EtherType, cfg.Granted)
 	a.kind, a.cfg, a.socket = kind, cfg, s
 	if err := cfg.Granted.claim(); err != nil {
 		return err
@@ -107,10 +106,16 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 func (a *Attachment) find(name string) (nic Driver, err error) {
 	if g := a.cfg.Granted; g != nil {
 		a.ifi, a.mac, a.namespace, a.cfg.EtherType = g.Interface, g.MAC, g.Namespace, g.EtherType
-		if a.cfg.Promiscuous {
+		switch {
+		case a.cfg.Promiscuous:
 			err = errGrantedPromiscuous
+		case a.cfg.Trains:
+			err = errGrantedTrains
 		}
 		return g.Driver, err
+	}
+	if a.cfg.Trains && a.cfg.EtherType == transport.EtherTypeAny {
+		return nic, errTrainsOfAny
 	}
 	a.namespace = Namespace()
 	if a.ifi, a.mac, err = FindInterface(name); err != nil {
@@ -294,12 +299,6 @@ func MaskPending(a *Attachment, on bool) {
 	if !on && a.pending.Load() {
 		a.poller.Kick()
 	}
-}
-
-// TrainsFor reports whether a link can send and receive trains: not on granted sockets, and not if
-// it receives all EtherTypes, where nothing would tell trains from other packets.
-func TrainsFor(etherType transport.EtherType, granted *Granted) bool {
-	return granted == nil && etherType != transport.EtherTypeAny
 }
 
 // TrainMTU implements transport.Trainer.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,6 +196,19 @@ func TestTrains_AreUnicast(t *testing.T) {
 			t.Errorf("%d trains", sent-before)
 		}
 	})
+}
+
+// A link of all EtherTypes refuses them: nothing would tell trains from other packets.
+func TestTrains_NotOfAnyEtherType(t *testing.T) {
+	for _, d := range kinds {
+		bed := newBed(t)
+		_, err := testbed.In(bed.Node(0), func() (transport.Link, error) {
+			return d.open("eth0", settings{etherType: transport.EtherTypeAny, trains: true})
+		})
+		if !errors.Is(err, transport.ErrNotSupported) || !strings.Contains(err.Error(), "name one EtherType") {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
 }
 
 // What there is no room for is lost and counted; what comes later arrives.

@@ -188,7 +188,8 @@ func decodeTrain(data []byte, p gopacket.PacketBuilder) error {
 		}
 		p.AddLayer(m)
 		size := len(m.Contents) + len(m.Payload)
-		if m.Fault != nil || size == len(data) {
+		known := m.Version == wire.Version || m.Auth != nil // else where it ends is not known
+		if !known || m.Length != len(m.Payload) || size == len(data) {
 			return p.NextDecoder(m.NextLayerType())
 		}
 		data = data[size:]

@@ -41,6 +41,9 @@ func TestTrainsDecode(t *testing.T) {
 	a, b := message(t, 3, "one"), message(t, 4, "two")
 	spoilt := slices.Clone(b)
 	spoilt[20] ^= 1
+	foreign, long := slices.Clone(b), slices.Clone(b)
+	foreign[0] += 2 << 4
+	long[12] = 1
 	for _, c := range []struct {
 		name   string
 		packet []byte
@@ -50,7 +53,9 @@ func TestTrainsDecode(t *testing.T) {
 		{"one frame", train(t, 1, a), []uint8{3}, false},
 		{"three frames", train(t, 1, a, b, a), []uint8{3, 4, 3}, false},
 		{"the last is cut off", train(t, 1, a, b[:10]), []uint8{3}, true},
-		{"a fault ends it", train(t, 1, a, spoilt, a), []uint8{3, 4}, false},
+		{"one is spoilt", train(t, 1, a, spoilt, a), []uint8{3, 4, 3}, false},
+		{"one is of another version", train(t, 1, a, foreign, a), []uint8{3, 4}, false},
+		{"one claims more bytes than there are", train(t, 1, a, long, a), []uint8{3, 4}, false},
 		{"an offer", train(t, 2, make([]byte, 32)), nil, false},
 	} {
 		p := gopacket.NewPacket(c.packet, layers.LayerTypeEthernet, gopacket.Default)

@@ -67,9 +67,8 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 }
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	trains := cfg.Trains && afpacket.TrainsFor(cfg.EtherType, granted)
 	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
-	l.socket.in.trains = trains
+	l.socket.in.trains = cfg.Trains
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
 		Trains: cfg.Trains, Granted: granted,

@@ -74,8 +74,8 @@ type Config struct {
 	// Trains sends frames that are handed down together, for one station and equal in length but
 	// the last, through the kernel as one packet, and receives such packets: see the package's
 	// documentation. Stations that do not receive trains get frames as they are. All programs
-	// that share an interface need the same setting. It has no effect on granted sockets, nor
-	// with transport.EtherTypeAny.
+	// that share an interface need the same setting. ErrNotSupported with granted sockets and with
+	// transport.EtherTypeAny.
 	Trains bool
 	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
 	// itself where the system refuses a socket. The link takes it: it is closed with the link, and

@@ -72,7 +72,7 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
-	if cfg.Trains && afpacket.TrainsFor(cfg.EtherType, granted) {
+	if cfg.Trains {
 		l.trains = new(trains)
 		l.socket.trains = true
 	}
