@@ -54,8 +54,8 @@ func (r *ring) append(rec []byte) bool {
 	return true
 }
 
-// appender appends records that are taken out only when all of them are there: it publishes the tail
-// once.
+// appender appends records that can be taken out only once all of them are there: it publishes the
+// tail once.
 type appender struct {
 	r              *ring
 	head, tail, at uint64 // at: the tail's place in memory

@@ -69,7 +69,7 @@ func TestDump_Trains(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	want := []string{
-		`    1     0.000000 02:00:00:00:00:01 > 02:00:00:00:00:02 VID 7: 1:3 -> 2:9 unicast cluster 0x1 3 bytes "one"`,
+		`1     0.000000 02:00:00:00:00:01 > 02:00:00:00:00:02 VID 7 PCP 0: 1:3 -> 2:9 unicast cluster 0x1 3 bytes "one"`,
 		`1:4 -> 2:9`, `1:5 -> 2:9 unicast cluster 0x1 3 bytes "end"`, `    2     0.000000 `, `a node would drop this frame`,
 		"5 messages, 2 of them faulty; 0 other frames",
 	}
