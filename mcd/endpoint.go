@@ -137,6 +137,7 @@ type Endpoint struct {
 	nics         []nic
 	maxPayload   int
 	trainPayload int // of a message that may go in a train
+	trainFrames  int // of a train at most; 0: a link sends none
 	headerLen    int
 	auth         *authenticator // nil: no keys
 	router       router
@@ -206,7 +207,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	e := &Endpoint{
 		cfg:        cfg,
 		nics:       make([]nic, len(links)),
-		maxPayload: math.MaxUint16, trainPayload: math.MaxUint16,
+		maxPayload: math.MaxUint16, trainPayload: math.MaxUint16, trainFrames: math.MaxInt,
 		headerLen: headerLen,
 		router:    newRouter(cfg.Router),
 		precise:   slices.ContainsFunc(links, isShared),
@@ -218,6 +219,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
 		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen, n.limit)
+		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))
 	}
 	e.spinning.init(cfg.Spin)
 	e.probes.init()
@@ -273,6 +275,10 @@ func (e *Endpoint) MaxPayload() int { return e.maxPayload }
 // transport.Trainer) by every link of the endpoint: what to cut long data to. It is MaxPayload
 // where no link sends trains.
 func (e *Endpoint) TrainPayload() int { return e.trainPayload }
+
+// TrainFrames returns how many messages of that length go together at most, by every link; 0 if one
+// of them sends no trains.
+func (e *Endpoint) TrainFrames() int { return e.trainFrames }
 
 // HeaderLen returns what a message costs of the link's MTU, in bytes: HeaderLen, or AuthHeaderLen
 // with keys.

@@ -40,7 +40,7 @@ func (p *peer) encodeParts(rq *request) fit {
 			return whole
 		}
 		rq.begun, rq.data = true, rq.data[n:]
-		if p.conn.Unsent(reliable.Requests) >= sendBatch {
+		if p.conn.BatchReady(reliable.Requests) {
 			return batchFull
 		}
 	}

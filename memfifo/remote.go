@@ -123,7 +123,7 @@ func (r *Remote) pushTogether(recs [][]byte) (done int) {
 			break
 		}
 		done += n
-		if done == len(recs) && p.conn.NeedsPump() || p.conn.Unsent(reliable.Requests) >= sendBatch {
+		if done == len(recs) && p.conn.NeedsPump() || p.conn.BatchReady(reliable.Requests) {
 			p.pump(clock.Now())
 		}
 	}

@@ -54,9 +54,11 @@ type Roamer interface {
 // Trainer is a link that may send frames as trains: those that one Send is given, for one station
 // and equal in length but the last, go as one packet. TrainMTU returns the longest payload, in
 // bytes, of a frame that can be part of one: it is a little less than MTU. Who cuts long data into
-// frames cuts it to that. Trains returns how many trains were sent and received.
+// frames cuts it to that. TrainFrames returns how many frames of that length one train has at most;
+// 0 if the link is set to send none. Trains returns how many trains were sent and received.
 type Trainer interface {
 	TrainMTU() int
+	TrainFrames() int
 	Trains() (sent, received uint64)
 }
 
@@ -67,6 +69,14 @@ func TrainMTU(l Link) int {
 		return min(t.TrainMTU(), l.MTU())
 	}
 	return l.MTU()
+}
+
+// TrainFrames returns how many frames go together at most, or 0 if l sends no trains.
+func TrainFrames(l Link) int {
+	if t, ok := As[Trainer](l); ok {
+		return t.TrainFrames()
+	}
+	return 0
 }
 
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which

@@ -309,6 +309,17 @@ func (a *Attachment) TrainMTU() int {
 	return max(0, a.ifi.MTU-TrainOverhead)
 }
 
+// TrainFrames implements transport.Trainer.
+func (a *Attachment) TrainFrames() int {
+	if !a.cfg.Trains {
+		return 0
+	}
+	if n := min(maxTrain, maxTrainBytes/max(1, a.TrainMTU())); n > 1 {
+		return n
+	}
+	return 0
+}
+
 // Trains implements transport.Trainer.
 func (a *Attachment) Trains() (sent, received uint64) {
 	if a.sender.trains != nil {

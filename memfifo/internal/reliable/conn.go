@@ -46,7 +46,7 @@ type Config struct {
 	Incarnation     uint32        // random, not 0
 	FrameSize       int           // largest frame, in bytes, header included
 	SendSize        int           // up to which records share a frame, and data is cut; 0: FrameSize
-	Trains          bool          // the link sends frames of one batch together: few full ones wait for more
+	Train           int           // how many frames the link sends together; 0: each goes alone
 	Headroom        int           // bytes before each frame, for the driver's own header
 	PeerTimeout     time.Duration // how long the peer may be silent
 	InitialSequence uint32        // at both ends; 0 is 1
@@ -120,7 +120,7 @@ func (c *Conn) resetLanes() {
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.InitialSequence, c.cfg.Trains)
+		l.sender.init(c.cfg.InitialSequence, c.cfg.Train)
 		l.receiver.init(c.cfg.InitialSequence)
 	}
 	c.rtt = congestion.RTT{}

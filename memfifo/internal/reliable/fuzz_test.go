@@ -222,7 +222,7 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, events []byte) {
 		s := newScript(t)
 		if len(events)%2 == 1 {
-			s.sendTrains()
+			s.sendTrains(20)
 		}
 		for _, b := range events[:min(len(events), 400)] {
 			s.do(b)
@@ -231,12 +231,12 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// sendTrains has both ends keep full frames until a few go together.
-func (p *pair) sendTrains() {
+// sendTrains has both ends keep full frames until a few go together, so many at most.
+func (p *pair) sendTrains(most int) {
 	for _, e := range p.ends {
-		e.c.cfg.Trains = true
+		e.c.cfg.Train = most
 		for l := range e.c.lanes {
-			e.c.lanes[l].train = trainFrames
+			e.c.lanes[l].train = uint32(min(trainFrames, most))
 		}
 	}
 }

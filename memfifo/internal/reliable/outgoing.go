@@ -62,6 +62,18 @@ func (c *Conn) Uncork(l Lane) {
 	c.needsPump = c.needsPump || s.uncorked || s.nxt != s.queued
 }
 
+// maxBatch is how many frames NextBatch returns at most: those that the link sends together, if it
+// does, as what is left over may go with the next ones.
+func (c *Conn) maxBatch() int {
+	if c.cfg.Train > 0 {
+		return min(c.cfg.Train, MaxBatch)
+	}
+	return MaxBatch
+}
+
+// BatchReady reports whether the unsent frames of a lane fill a batch.
+func (c *Conn) BatchReady(l Lane) bool { return c.Unsent(l) >= c.maxBatch() }
+
 // Unsent returns how many frames of a lane are full and not sent yet.
 func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.nxt) }
 
@@ -73,7 +85,7 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 	if c.state == Idle && !(c.AllAcked(Requests) && c.AllAcked(Replies)) {
 		c.beginHandshake(now)
 	}
-	for n < MaxBatch {
+	for limit := c.maxBatch(); n < limit; {
 		h := &c.batch[n]
 		b := c.next(h)
 		if b == nil {
@@ -85,7 +97,7 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 		if h.Kind != Data {
 			break // control frames share their memory
 		}
-		n = c.nextStream(now, frames, n)
+		n = c.nextStream(now, frames[:limit], n)
 	}
 	return n
 }
@@ -190,12 +202,12 @@ func (c *Conn) onSent(now monotime.Time, h *Header) {
 
 // nextStream appends the frames that are like the last of n: of its lane, sent for the first time,
 // with the same acknowledgement. It copies that one's header and changes what differs.
-func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) int {
+func (c *Conn) nextStream(now monotime.Time, frames [][]byte, n int) int {
 	like := &c.batch[n-1]
 	s := &c.lanes[like.Lane].sender
 	headroom := c.cfg.Headroom
 	header := (*[HeaderLen]byte)(frames[n-1][headroom:])
-	for n < MaxBatch && s.canStream() && c.lanes[Requests].unacked == 0 && c.lanes[Replies].unacked == 0 {
+	for n < len(frames) && s.canStream() && c.lanes[Requests].unacked == 0 && c.lanes[Replies].unacked == 0 {
 		p := s.packet(s.nxt)
 		h := &c.batch[n]
 		*h = *like

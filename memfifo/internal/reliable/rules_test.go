@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,7 +239,7 @@ func TestCork_Uncork(t *testing.T) {
 // what Uncork or Close lets go, nor any once an acknowledgement has come.
 func TestTrains_FullFramesGoTogether(t *testing.T) {
 	p := newPair(t, 120).open()
-	p.sendTrains()
+	p.sendTrains(MaxBatch)
 	a := p.ends[0]
 	full := func(n int) (sent int) {
 		for range n {
@@ -283,6 +284,52 @@ func TestTrains_FullFramesGoTogether(t *testing.T) {
 	a.c.Close()
 	if p.send(0); a.c.Unsent(Requests) != 0 {
 		t.Errorf("%d frames are left at the end", a.c.Unsent(Requests))
+	}
+}
+
+// A batch is one train at most; what is left over waits for more, unless it is a train by itself.
+func TestTrains_ABatchIsOne(t *testing.T) {
+	for _, x := range []struct {
+		train, written, released int
+		want                     []int // frames of each batch
+		left                     int
+	}{
+		{0, 30, 0, []int{30}, 0}, // without trains
+		{9, 8, 0, nil, 8},        // 9 and not 16 wait for no more
+		{9, 9, 0, []int{9}, 0},
+		{9, 20, 0, []int{9, 9}, 2},
+		{9, 20, 18, []int{9, 9}, 2},
+		{24, 45, 0, []int{24, 21}, 0},
+		{24, 30, 0, []int{24}, 6},
+		{24, 30, 30, []int{24, 6}, 0},
+		{100, 80, 0, []int{MaxBatch, 16}, 0},
+	} {
+		p := newPair(t, 120).open()
+		p.sendTrains(x.train)
+		a := p.ends[0]
+		s := &a.c.lanes[Requests].sender
+		for range corkFrames { // in flight
+			a.write(p.now, Requests, 100)
+		}
+		a.c.Uncork(Requests)
+		p.send(0)
+		s.window(Window, Window)
+		for range x.written {
+			copy(a.c.Reserve(Requests, 100), "x")
+		}
+		s.queue()
+		s.released = s.nxt + uint32(x.released)
+		if ready := a.c.BatchReady(Requests); ready != (x.written >= a.c.maxBatch()) {
+			t.Errorf("%+v: ready: %v", x, ready)
+		}
+		var got []int
+		var frames [MaxBatch][]byte
+		for n := a.c.NextBatch(p.now, &frames); n > 0; n = a.c.NextBatch(p.now, &frames) {
+			got = append(got, n)
+		}
+		if !slices.Equal(got, x.want) || a.c.Unsent(Requests) != x.left {
+			t.Errorf("%+v: batches of %v, %d left", x, got, a.c.Unsent(Requests))
+		}
 	}
 }
 

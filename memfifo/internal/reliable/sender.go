@@ -17,7 +17,7 @@ type sender struct {
 	queued   uint32             // the frame being filled
 	packets  [Window]sentPacket // by sequence number
 	fill     int                // bytes in the frame being filled
-	train    uint32             // trainFrames, or 0
+	train    uint32             // how many full frames wait for no more to go together; 0: one
 	released uint32             // before it no frame waits for others to go with it
 	uncorked bool               // it does not wait for more records
 	inFlight int                // bytes_in_flight of RFC 9002, in frames: sent, and neither acknowledged nor lost
@@ -58,11 +58,9 @@ const (
 	packetLost                 // to be retransmitted
 )
 
-func (s *sender) init(sequence uint32, trains bool) {
+func (s *sender) init(sequence uint32, train int) {
 	s.una, s.nxt, s.queued, s.ackRequestEnd, s.released = sequence, sequence, sequence, sequence, sequence
-	if trains {
-		s.train = trainFrames
-	}
+	s.train = uint32(min(trainFrames, train))
 	s.creditLimit = sequence + Window
 	s.reno = congestion.NewNewReno(&renoConfig)
 }
