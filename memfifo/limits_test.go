@@ -3,9 +3,12 @@ package memfifo
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // The figures that users and peers see, in docs and on the wire.
@@ -51,4 +54,39 @@ func TestTryPush_UpToAFrame(t *testing.T) {
 			t.Errorf("%d bytes: %v", most+1, err)
 		}
 	})
+}
+
+// Data of up to 256 bytes is not cut because little is left in a frame; of more there are 256 at
+// least in the part that fills it.
+func TestEncode_ShortDataStaysWhole(t *testing.T) {
+	for _, x := range []struct {
+		left, data int // bytes of data that fit what is left of a frame, and that are put
+		want       []int
+	}{
+		{255, 256, []int{256}},
+		{256, 256, []int{256}},
+		{255, 300, []int{300}},
+		{256, 300, []int{256, 44}},
+		{40, 40, []int{40}},
+		{39, 40, []int{40}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, raw := openRaw(t)
+			r := d.Remote(Key{Node: 1})
+			first := d.frameSize - reliable.HeaderLen - opPut.size(0) - opPut.size(x.left)
+			err := r.PutV(t.Context(), Segment{0, make([]byte, first)}, Segment{1 << 20, make([]byte, x.data)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			var got []int
+			var rec record
+			for b := raw.said(); len(b) > 0 && rec.parse(b); b = rec.next {
+				got = append(got, len(rec.data))
+			}
+			if want := append([]int{first}, x.want...); !slices.Equal(got, want) {
+				t.Errorf("%+v: parts of %v, want %v", x, got, want)
+			}
+		})
+	}
 }
