@@ -178,3 +178,14 @@ func TestVerifier_ChallengesBeyondTheBudget(t *testing.T) {
 		t.Errorf("verdicts %v", b.verdicts)
 	}
 }
+
+// What a verifier remembers, in figures: docs/security.md reckons with them.
+func TestBounds_AreTheDocumentedOnes(t *testing.T) {
+	want := bounds{senders: 16384, unproven: 1024, retired: 64, asks: 512, held: 64, heldBytes: 4194304}
+	if got := newNode(t, "a", 1, false, secret(1)).v.bounds; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if budgetRate != 2000 || derivationBurst != 1000 || askBurst != 2000 || silence != time.Second || uint64(LastCounter) != 1<<63 {
+		t.Error("the budgets are others")
+	}
+}
