@@ -12,42 +12,45 @@ const (
 	enginePackage   = "barrier/internal/engine"
 	reliablePackage = "memfifo/internal/reliable"
 
-	fuzzTargetCount = 24 // a round number of them below what the tree has
-	mutantCount     = 67 // those of testdata/mutants.txt
-	scriptCount     = 50 // a round number of them below what the tree has
+	mutantCount = 67 // those of testdata/mutants.txt
+	scriptCount = 50 // a round number of them below what the tree has
 )
 
-// layers are all units. docs/reliability.md says what each layer is for.
-func layers() []*unit {
-	return []*unit{
+// layers are all units of the tree. docs/reliability.md says what each layer is for.
+func layers(root string) ([]*unit, error) {
+	targets, err := fuzzTargets(root)
+	if err != nil {
+		return nil, err
+	}
+	all := []*unit{
 		{
 			layer: "L0", name: "barrier", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work,
+			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work, pkg: enginePackage,
 		},
 		{
 			layer: "L0", name: "reliable", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{reliablePackage, "-search.states=3000", "-search.states=0"}.work,
+			work: searched{reliablePackage, "-search.states=3000", "-search.states=0"}.work, pkg: reliablePackage,
 		},
 		{
 			layer: "L1", name: "barrier", counts: "barriers",
 			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{30, 200},
-			work: simulation(enginePackage).work, check: pointsHit,
+			work: simulation(enginePackage).work, check: pointsHit, pkg: enginePackage,
 		},
 		{
 			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
-			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work,
+			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work, pkg: enginePackage,
 		},
 		{
 			layer: "L1", name: "reliable", counts: "records",
 			goals: [3]uint64{5_000_000, 50_000_000, 100_000_000}, pieces: [2]uint64{500, 2000},
-			work: simulation(reliablePackage).work, check: pointsHit,
+			work: simulation(reliablePackage).work, check: pointsHit, pkg: reliablePackage,
 		},
 		{
 			layer: "L1", name: "memfifo", counts: "operations",
 			goals: [3]uint64{30_000, 1_000_000, 10_000_000}, pieces: [2]uint64{10, 200},
-			work: modelTest.work, check: pointsHit,
+			work: modelTest.work, check: pointsHit, pkg: modelTest.pkg,
 		},
 		{
 			layer: "L3", name: "mutants", counts: "mutants",
@@ -59,17 +62,13 @@ func layers() []*unit {
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workCorpus,
 		},
 		{
-			layer: "L4", name: "fuzzing", counts: "seconds of fuzzing",
-			goals: [3]uint64{0, 300 * fuzzTargetCount, 1200 * fuzzTargetCount}, pieces: [2]uint64{1, 1}, work: workFuzz,
-		},
-		{
 			layer: "L5", name: "scripts", counts: "scripts",
 			goals: [3]uint64{scriptCount, scriptCount, scriptCount}, pieces: [2]uint64{1, 1}, work: workScripts,
 		},
 		{
 			layer: "L9", name: "masks", counts: "pairs of masks",
 			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
-			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work,
+			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work, pkg: enginePackage,
 		},
 		hostileUnit("with a key", true), hostileUnit("without a key", false),
 		{
@@ -78,7 +77,7 @@ func layers() []*unit {
 			work: seeded{
 				pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs",
 			}.work,
-			check: detects,
+			check: detects, pkg: enginePackage,
 		},
 		{
 			layer: "L13", name: "builds", counts: "checks",
@@ -86,6 +85,10 @@ func layers() []*unit {
 		},
 		soakUnit(), gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}
+	for _, t := range targets {
+		all = append(all, t.unit())
+	}
+	return all, nil
 }
 
 // simulation is the simulated network of a core.
