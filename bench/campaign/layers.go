@@ -22,7 +22,36 @@ func layers(root string) ([]*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []*unit{
+	all := append(simulations(), []*unit{
+		{
+			layer: "L3", name: "mutants", counts: "mutants",
+			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
+			work: workMutants, check: mutantsCaught,
+		},
+		{
+			layer: "L4", name: "corpus", counts: "corpora",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workCorpus,
+		},
+		{
+			layer: "L5", name: "scripts", counts: "scripts",
+			goals: [3]uint64{scriptCount, scriptCount, scriptCount}, pieces: [2]uint64{1, 1}, work: workScripts,
+		},
+		hostileUnit("with a key", true), hostileUnit("without a key", false),
+		{
+			layer: "L13", name: "builds", counts: "checks",
+			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
+		},
+		soakUnit(), gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
+	}...)
+	for _, t := range targets {
+		all = append(all, t.unit())
+	}
+	return all, nil
+}
+
+// simulations are the units that run a core, or whole domains, in virtual time.
+func simulations() []*unit {
+	return []*unit{
 		{
 			layer: "L0", name: "barrier", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
@@ -53,42 +82,16 @@ func layers(root string) ([]*unit, error) {
 			work: modelTest.work, check: pointsHit, pkg: modelTest.pkg,
 		},
 		{
-			layer: "L3", name: "mutants", counts: "mutants",
-			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
-			work: workMutants, check: mutantsCaught,
-		},
-		{
-			layer: "L4", name: "corpus", counts: "corpora",
-			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workCorpus,
-		},
-		{
-			layer: "L5", name: "scripts", counts: "scripts",
-			goals: [3]uint64{scriptCount, scriptCount, scriptCount}, pieces: [2]uint64{1, 1}, work: workScripts,
-		},
-		{
 			layer: "L9", name: "masks", counts: "pairs of masks",
 			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
-			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work, pkg: enginePackage,
+			work: masks.work, pkg: masks.pkg,
 		},
-		hostileUnit("with a key", true), hostileUnit("without a key", false),
 		{
 			layer: "L12", name: "detector", counts: "node-seconds",
 			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{100, 5000},
-			work: seeded{
-				pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs",
-			}.work,
-			check: detects, pkg: enginePackage,
+			work: detector.work, check: detects, pkg: detector.pkg,
 		},
-		{
-			layer: "L13", name: "builds", counts: "checks",
-			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
-		},
-		soakUnit(), gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}
-	for _, t := range targets {
-		all = append(all, t.unit())
-	}
-	return all, nil
 }
 
 // simulation is the simulated network of a core.
@@ -104,6 +107,12 @@ var largeClusters = seeded{
 
 // modelTest is clusters of domains in virtual time, with a model of their memory.
 var modelTest = seeded{pkg: "memfifo", test: "TestModel", seedFlag: "model.seed", runs: "model.seeds"}
+
+// masks is members of one number with masks of their own.
+var masks = seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}
+
+// detector is members that wait for one that is late, or dead.
+var detector = seeded{pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs"}
 
 // pointsHit is layer L2: drivers that err at marked points are of use if the points are reached. A
 // run with --commit is too short for the plan's 1,000; it is enough there that no point is dead.

@@ -33,7 +33,7 @@ func (c *campaign) begin(ctx context.Context) error {
 			}
 		}
 		if c.state.begin(u, code) {
-			_, _ = fmt.Fprintf(c.out, "%s  %-22s begins anew: its code has changed\n", c.now().Format(time.TimeOnly), u.key())
+			_, _ = fmt.Fprintf(c.out, "%s begins anew: its code has changed\n", u.key())
 		}
 	}
 	return nil
