@@ -28,8 +28,8 @@ const (
 	spareBuffers = 32
 	// writeBatch is how many full frames a Write sends before other writers have their turn.
 	writeBatch = 16
-	// redialFirst and redialLast are how long DialWait waits before it dials again: a server that is
-	// being started is there within milliseconds, and one that is not costs ten dials a second.
+	// redialFirst and redialLast are how long DialWait waits before it dials again: a server that
+	// is being started is there within milliseconds, and one that is not costs ten dials a second.
 	redialFirst = 2 * time.Millisecond
 	redialLast  = 100 * time.Millisecond
 	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that

@@ -90,7 +90,8 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	}
 	if n.chunk < mux.MaxControl {
 		n.end()
-		return nil, errors.Join(fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload()), n.layer.Close())
+		err := fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
+		return nil, errors.Join(err, n.layer.Close())
 	}
 	return n, nil
 }

@@ -134,7 +134,8 @@ func (d *Domain) run(j *job) {
 		j.response = d.handle(j)
 		j.server.running.Done()
 	}
-	_ = j.node.To.PushReconnect(context.Background(), j.response, nil) // if it fails, the caller's node is down: nobody waits
+	// If it fails, the caller's node is down: nobody waits.
+	_ = j.node.To.PushReconnect(context.Background(), j.response, nil)
 }
 
 // handle runs a job's handler and returns the response.

@@ -51,7 +51,15 @@ func RunPrograms(ctx context.Context, serve Server, ask func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	err = Each(nodes, func(e *mcd.Endpoint) error { return runPrograms(ctx, e, serve, ask) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err = Each(nodes, func(e *mcd.Endpoint) error {
+		err := runPrograms(ctx, e, serve, ask)
+		if err != nil { // else the other one waits for it
+			cancel(fmt.Errorf("node %d: %w", e.Node(), err))
+		}
+		return err
+	})
 	return errors.Join(err, closeAll())
 }
 
