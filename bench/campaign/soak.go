@@ -19,7 +19,7 @@ const (
 	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many bytes
 	// is half a byte for each connection of the hour.
 	slopeOfConnections = 8 << 20
-	passing      = 3                // goroutines that may be there for a moment
+	passing            = 3 // goroutines that may be there for a moment
 )
 
 // clients of the soak of connections, and as many connections.
@@ -35,7 +35,10 @@ func soakUnits() []*unit {
 	}
 }
 
-func soakUnit(name string, slope float64, run func(context.Context, time.Duration) (soak.Outcome, error)) *unit {
+// soakUnit is a soak whose resident memory may grow by so many bytes an hour.
+func soakUnit(
+	name string, slope float64, run func(context.Context, time.Duration) (soak.Outcome, error),
+) *unit {
 	u := &unit{
 		layer: "soak", name: name, counts: "seconds", namespaces: true,
 		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
