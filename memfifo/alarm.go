@@ -83,11 +83,10 @@ func (p *peer) probeDue() (at monotime.Time, ok bool) {
 	return p.heard.Add(p.d.cfg.PeerTimeout / askParts), true
 }
 
-// probe sends a frame of no records: the connection finds out what becomes of it.
+// probe sends a frame of no records: the connection finds out what becomes of it. Nothing else is
+// in flight, so that the frame goes at once.
 func (p *peer) probe(now monotime.Time) {
-	if p.conn.Reserve(reliable.Requests, 0) != nil {
-		p.heard = now
-		p.conn.Uncork(reliable.Requests)
-	}
+	p.conn.Reserve(reliable.Requests, 0)
+	p.heard = now
 	p.pump(now)
 }

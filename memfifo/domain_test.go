@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 		} {
 			err := errors.Join(x.do(), c.domains[0].Flush(ctx))
 			var access *memfifo.AccessError
-			if !errors.As(err, &access) || !errors.Is(err, memfifo.ErrAccess) || access.Reason != x.reason || access.Node != 1 {
+			if !errors.As(err, &access) || !errors.Is(err, memfifo.ErrAccess) || access.Reason != x.reason || access.Node != 1 || access.Count != 1 {
 				t.Errorf("%s: %v", x.name, err)
 			}
 		}

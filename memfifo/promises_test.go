@@ -149,6 +149,9 @@ func TestPromise_DeathIsToldByFlush(t *testing.T) {
 		if err := r.Put(ctx, 0, nil); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("Put before Flush: %v", err)
 		}
+		if old, err := r.FetchAdd(ctx, 0, 1); old != 0 || !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("FetchAdd before Flush: %d, %v", old, err)
+		}
 		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("Flush: %v", err)
 		}

@@ -27,7 +27,7 @@ type senders []*peer
 func (f *FIFO) Expect(nodes ...mcd.NodeID) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	return f.d.expect(&f.expected, f.closed, &f.waiters, nodes)
+	return f.d.expect(&f.expected, f.closed, nodes)
 }
 
 // Down returns the expected nodes that are down, and why.
@@ -42,9 +42,7 @@ func (f *FIFO) Down() []*PeerDownError {
 func (w *Window) Expect(nodes ...mcd.NodeID) error {
 	w.d.mu.Lock()
 	defer w.d.mu.Unlock()
-	err := w.d.expect(&w.expected, w.revoked, &w.waiters, nodes)
-	w.noteWaiters.wake(nil)
-	return err
+	return w.d.expect(&w.expected, w.revoked, nodes)
 }
 
 // Down returns the expected nodes that are down, and why.
@@ -54,8 +52,8 @@ func (w *Window) Down() []*PeerDownError {
 	return w.expected.down()
 }
 
-// expect replaces the nodes that are expected, and has waits look again.
-func (d *Domain) expect(s *senders, ended bool, waiters *waitlist, nodes []mcd.NodeID) error {
+// expect replaces the nodes that are expected. None of them is down then, so that no wait ends.
+func (d *Domain) expect(s *senders, ended bool, nodes []mcd.NodeID) error {
 	if ended || d.closed {
 		return ErrClosed
 	}
@@ -79,7 +77,6 @@ func (d *Domain) expect(s *senders, ended bool, waiters *waitlist, nodes []mcd.N
 	}
 	s.release()
 	*s = peers
-	waiters.wake(nil)
 	return nil
 }
 

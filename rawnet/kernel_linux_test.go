@@ -2,11 +2,13 @@ package rawnet_test
 
 import (
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/rawnet"
 	"github.com/rawlane/rawlane/transport"
@@ -16,10 +18,10 @@ import (
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
-// between opens a Net at each end of two links.
-func between(t testing.TB, f fault.Config, a, b transport.Link) []*rawnet.Net {
+// between opens a Net at each end of two links, whose frames are authenticated if there is a key.
+func between(t testing.TB, f fault.Config, keyFile string, a, b transport.Link) []*rawnet.Net {
 	t.Helper()
-	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: 50 * time.Microsecond}}
+	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: 50 * time.Microsecond, KeyFile: keyFile}}
 	if f.Loss > 0 {
 		cfg.Wrap = func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
 			l, err := fault.New(inner, rand.New(rand.NewPCG(7, uint64(node))), f)
@@ -54,27 +56,41 @@ func overUDP(t testing.TB) (_, _ transport.Link) {
 	return a, b
 }
 
-// onKernelLinks runs a test over the kernel's links between namespaces, and over UDP.
+// newKeyFile writes a cluster's key.
+func newKeyFile(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key")
+	must(t, keyring.New().WriteFile(file))
+	return file
+}
+
+// onKernelLinks runs a test over the kernel's links between namespaces, and over UDP, also with a
+// key.
 func onKernelLinks(t *testing.T, do func(t *testing.T, open func(*testing.T, fault.Config) []*rawnet.Net)) {
 	t.Helper()
-	for name, pair := range map[string]func(testing.TB) (a, b transport.Link){
-		"ring": func(t testing.TB) (a, b transport.Link) {
+	keyless := func(testing.TB) string { return "" }
+	for name, how := range map[string]struct {
+		pair    func(testing.TB) (a, b transport.Link)
+		keyFile func(testing.TB) string
+	}{
+		"ring": {func(t testing.TB) (a, b transport.Link) {
 			return testbed.OpenPair(t, testbed.ForTest(t, testbed.Config{}), func(ifname string) (*ring.Link, error) {
 				return ring.Open(ifname, ring.Config{})
 			})
-		},
-		"packet": func(t testing.TB) (a, b transport.Link) {
+		}, keyless},
+		"packet": {func(t testing.TB) (a, b transport.Link) {
 			return testbed.OpenPair(t, testbed.ForTest(t, testbed.Config{}), func(ifname string) (*packet.Link, error) {
 				return packet.Open(ifname, packet.Config{})
 			})
-		},
-		"udp": overUDP,
+		}, keyless},
+		"udp":        {overUDP, keyless},
+		"udp, a key": {overUDP, newKeyFile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			do(t, func(t *testing.T, f fault.Config) []*rawnet.Net {
 				t.Helper()
-				a, b := pair(t)
-				return between(t, f, a, b)
+				a, b := how.pair(t)
+				return between(t, f, how.keyFile(t), a, b)
 			})
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -135,17 +137,57 @@ func TestPointsHit(t *testing.T) {
 	}
 }
 
-func TestState_OfAnotherCommit(t *testing.T) {
+func TestState_OfAnotherProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	c, _ := newCampaign(t, path, counting("A", 10, 0, new([]uint64)))
 	if err := c.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []profile{nightly, release} {
-		if _, err := openState(path, "another", p); err == nil || !strings.Contains(err.Error(), "--state") {
-			t.Errorf("%v: %v, want an error that says what to do", p, err)
+	if _, err := openState(path, "c0ffee", nightly); err == nil || !strings.Contains(err.Error(), "--state") {
+		t.Errorf("%v, want an error that says what to do", err)
+	}
+}
+
+// What was done counts at another commit where the tests of its package are the same, and there
+// alone.
+func TestCampaign_AtAnotherCommit(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+	write("go.mod", "module x\n")
+	write("x.go", "package x\n")
+	write("x_test.go", "package x\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n")
+	state := filepath.Join(t.TempDir(), "state.json")
+	var whole, tests []uint64
+	run := func(commit string, wholePieces, testPieces int) {
+		t.Helper()
+		s, err := openState(state, commit, release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := counting("A", 20, 0, &whole), counting("B", 20, 0, &tests)
+		b.pkg = "."
+		c := &campaign{
+			profile: release, units: []*unit{a, b}, state: s, out: io.Discard, now: clock(time.Second),
+			shop: &workshop{root: root, dir: t.TempDir(), built: map[string]string{}},
+		}
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(whole) != wholePieces || len(tests) != testPieces {
+			t.Errorf("%s: %d and %d pieces so far, want %d and %d", commit, len(whole), len(tests), wholePieces, testPieces)
+		}
+	}
+	run("one", 2, 2)
+	run("one", 2, 2)
+	write("README", "more")
+	run("two", 4, 2)
+	write("x.go", "package x\n\nvar _ = 1\n\nfunc init() { println() }\n")
+	run("three", 6, 4)
 }
 
 func TestJudge(t *testing.T) {
@@ -179,7 +221,11 @@ func TestStart_WrongFlags(t *testing.T) {
 
 func TestLayers_AreWhole(t *testing.T) {
 	keys := map[string]bool{}
-	for _, u := range layers() {
+	all, err := layers(absolute(t, treeRoot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
 		if keys[u.key()] || u.counts == "" || u.work == nil || u.pieces[0] == 0 || u.pieces[1] == 0 || u.goals[release] == 0 {
 			t.Errorf("%s: want a name of its own, what it counts, pieces, and a goal with --release", u.key())
 		}

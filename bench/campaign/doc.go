@@ -9,7 +9,8 @@
 //	go run ./bench/campaign --release --layer L1,L3        the full size of two layers
 //
 // It works in small pieces, in turns, and keeps in a state file what is done: a run that is stopped
-// goes on where it was. A violation is printed with one line that repeats it, and the exit status
+// goes on where it was, at another commit, too, with the units whose package's tests are the same
+// there, to the byte. A violation is printed with one line that repeats it, and the exit status
 // is 1.
 //
 // # How it is built

@@ -142,12 +142,12 @@ type fuzzTarget struct{ pkg, name string }
 var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)`)
 
 // fuzzTargets finds those of the tree, in the order of their packages and names.
-func fuzzTargets(w *workshop) (all []fuzzTarget, err error) {
-	err = fs.WalkDir(os.DirFS(w.root), ".", func(file string, _ fs.DirEntry, err error) error {
+func fuzzTargets(root string) (all []fuzzTarget, err error) {
+	err = fs.WalkDir(os.DirFS(root), ".", func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, "_test.go") {
 			return err
 		}
-		text, err := os.ReadFile(filepath.Join(w.root, file))
+		text, err := os.ReadFile(filepath.Join(root, file))
 		for _, found := range fuzzFunc.FindAllSubmatch(text, -1) {
 			all = append(all, fuzzTarget{path.Dir(file), string(found[1])})
 		}
@@ -160,20 +160,22 @@ func fuzzTargets(w *workshop) (all []fuzzTarget, err error) {
 	return all, nil
 }
 
-// fuzzSeconds is how long a piece fuzzes one target. The next piece takes the next one: what was
-// found stays in Go's cache.
+// fuzzSeconds is how long a piece fuzzes its target. What was found stays in Go's cache.
 const fuzzSeconds = 60
 
-func workFuzz(ctx context.Context, w *workshop, cursor, _ uint64) (r result, err error) {
-	all, err := fuzzTargets(w)
-	if err != nil {
-		return r, err
+// unit is the unit that fuzzes the target.
+func (t fuzzTarget) unit() *unit {
+	return &unit{
+		layer: "L4", name: strings.TrimPrefix(t.name, "Fuzz") + " of " + t.pkg, counts: "seconds of fuzzing",
+		goals: [3]uint64{0, 300, 1200}, pieces: [2]uint64{1, 1}, work: t.work, pkg: t.pkg,
 	}
-	t := all[cursor%uint64(len(all))]
+}
+
+func (t fuzzTarget) work(ctx context.Context, w *workshop, _, _ uint64) (r result, err error) {
 	args := []string{"test", "./" + t.pkg, "-run", "^$", "-fuzz", "^" + t.name + "$", "-parallel", "1",
 		"-fuzztime", fmt.Sprintf("%ds", fuzzSeconds)}
 	out, err := w.command(ctx, "go", args...).CombinedOutput()
-	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds, "fuzz targets max": uint64(len(all))}
+	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds}
 	// Go's fuzzer now and then reports the end of its time as a failure, without a failing input.
 	if text := string(out); err != nil && strings.Contains(text, "Failing input") {
 		r.violation = &violation{Repeat: "go " + strings.Join(args, " "), Output: tail(text, 4000)}

@@ -12,43 +12,17 @@ const (
 	enginePackage   = "barrier/internal/engine"
 	reliablePackage = "memfifo/internal/reliable"
 
-	fuzzTargetCount = 24 // a round number of them below what the tree has
-	mutantCount     = 67 // those of testdata/mutants.txt
-	scriptCount     = 50 // a round number of them below what the tree has
+	mutantCount = 67 // those of testdata/mutants.txt
+	scriptCount = 50 // a round number of them below what the tree has
 )
 
-// layers are all units. docs/reliability.md says what each layer is for.
-func layers() []*unit {
-	return []*unit{
-		{
-			layer: "L0", name: "barrier", counts: "states",
-			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work,
-		},
-		{
-			layer: "L0", name: "reliable", counts: "states",
-			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{reliablePackage, "-search.states=3000", "-search.states=0"}.work,
-		},
-		{
-			layer: "L1", name: "barrier", counts: "barriers",
-			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{30, 200},
-			work: simulation(enginePackage).work, check: pointsHit,
-		},
-		{
-			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
-			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work,
-		},
-		{
-			layer: "L1", name: "reliable", counts: "records",
-			goals: [3]uint64{5_000_000, 50_000_000, 100_000_000}, pieces: [2]uint64{500, 2000},
-			work: simulation(reliablePackage).work, check: pointsHit,
-		},
-		{
-			layer: "L1", name: "memfifo", counts: "operations",
-			goals: [3]uint64{30_000, 1_000_000, 10_000_000}, pieces: [2]uint64{10, 200},
-			work: modelTest.work, check: pointsHit,
-		},
+// layers are all units of the tree. docs/reliability.md says what each layer is for.
+func layers(root string) ([]*unit, error) {
+	targets, err := fuzzTargets(root)
+	if err != nil {
+		return nil, err
+	}
+	all := append(simulations(), []*unit{
 		{
 			layer: "L3", name: "mutants", counts: "mutants",
 			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
@@ -59,32 +33,64 @@ func layers() []*unit {
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1}, work: workCorpus,
 		},
 		{
-			layer: "L4", name: "fuzzing", counts: "seconds of fuzzing",
-			goals: [3]uint64{0, 300 * fuzzTargetCount, 1200 * fuzzTargetCount}, pieces: [2]uint64{1, 1}, work: workFuzz,
-		},
-		{
 			layer: "L5", name: "scripts", counts: "scripts",
 			goals: [3]uint64{scriptCount, scriptCount, scriptCount}, pieces: [2]uint64{1, 1}, work: workScripts,
 		},
-		{
-			layer: "L9", name: "masks", counts: "pairs of masks",
-			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
-			work: seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}.work,
-		},
 		hostileUnit("with a key", true), hostileUnit("without a key", false),
-		{
-			layer: "L12", name: "detector", counts: "node-seconds",
-			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{100, 5000},
-			work: seeded{
-				pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs",
-			}.work,
-			check: detects,
-		},
 		{
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
 		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
+	}...)
+	for _, t := range targets {
+		all = append(all, t.unit())
+	}
+	return all, nil
+}
+
+// simulations are the units that run a core, or whole domains, in virtual time.
+func simulations() []*unit {
+	return []*unit{
+		{
+			layer: "L0", name: "barrier", counts: "states",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
+			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work, pkg: enginePackage,
+		},
+		{
+			layer: "L0", name: "reliable", counts: "states",
+			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
+			work: searched{reliablePackage, "-search.states=3000", "-search.states=0"}.work, pkg: reliablePackage,
+		},
+		{
+			layer: "L1", name: "barrier", counts: "barriers",
+			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{30, 200},
+			work: simulation(enginePackage).work, check: pointsHit, pkg: enginePackage,
+		},
+		{
+			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
+			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work, pkg: enginePackage,
+		},
+		{
+			layer: "L1", name: "reliable", counts: "records",
+			goals: [3]uint64{5_000_000, 50_000_000, 100_000_000}, pieces: [2]uint64{500, 2000},
+			work: simulation(reliablePackage).work, check: pointsHit, pkg: reliablePackage,
+		},
+		{
+			layer: "L1", name: "memfifo", counts: "operations",
+			goals: [3]uint64{30_000, 1_000_000, 10_000_000}, pieces: [2]uint64{10, 200},
+			work: modelTest.work, check: pointsHit, pkg: modelTest.pkg,
+		},
+		{
+			layer: "L9", name: "masks", counts: "pairs of masks",
+			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
+			work: masks.work, pkg: masks.pkg,
+		},
+		{
+			layer: "L12", name: "detector", counts: "node-seconds",
+			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{100, 5000},
+			work: detector.work, check: detects, pkg: detector.pkg,
+		},
 	}
 }
 
@@ -101,6 +107,12 @@ var largeClusters = seeded{
 
 // modelTest is clusters of domains in virtual time, with a model of their memory.
 var modelTest = seeded{pkg: "memfifo", test: "TestModel", seedFlag: "model.seed", runs: "model.seeds"}
+
+// masks is members of one number with masks of their own.
+var masks = seeded{pkg: enginePackage, test: "TestMaskPairs", seedFlag: "masks.seed", runs: "masks.pairs"}
+
+// detector is members that wait for one that is late, or dead.
+var detector = seeded{pkg: enginePackage, test: "TestDetector", seedFlag: "detector.seed", runs: "detector.runs"}
 
 // pointsHit is layer L2: drivers that err at marked points are of use if the points are reached. A
 // run with --commit is too short for the plan's 1,000; it is enough there that no point is dead.

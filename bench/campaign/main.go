@@ -61,7 +61,17 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else if err != nil {
 		return 2
 	}
-	p, units, err := o.choose(flags.Args())
+	root, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/rawlane/rawlane")
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "campaign: find the tree (run this in the repository): %v\n", err)
+		return 1
+	}
+	all, err := layers(root)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "campaign: %v\n", err)
+		return 1
+	}
+	p, units, err := o.choose(all, flags.Args())
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "campaign: %v\n", err)
 		flags.Usage()
@@ -71,15 +81,15 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		list(stdout, units)
 		return 0
 	}
-	if err := o.campaign(ctx, p, units, stdout, stderr); err != nil {
+	if err := o.campaign(ctx, root, p, units, stdout, stderr); err != nil {
 		_, _ = fmt.Fprintf(stderr, "campaign: %v\n", err)
 		return 1
 	}
 	return 0
 }
 
-// choose returns the profile and the units.
-func (o *options) choose(rest []string) (p profile, units []*unit, err error) {
+// choose returns the profile, and those of all units that are to run.
+func (o *options) choose(all []*unit, rest []string) (p profile, units []*unit, err error) {
 	if len(rest) > 0 {
 		return 0, nil, fmt.Errorf("unexpected argument %q (want flags alone)", rest[0])
 	}
@@ -96,11 +106,11 @@ func (o *options) choose(rest []string) (p profile, units []*unit, err error) {
 	if o.hours < 0 {
 		return 0, nil, fmt.Errorf("--hours %v (want 0 or more)", o.hours)
 	}
-	units = layers()
+	units = all
 	if o.layers != "" {
 		units = nil
 		for name := range strings.SplitSeq(o.layers, ",") {
-			some := named(strings.TrimSpace(name))
+			some := named(all, strings.TrimSpace(name))
 			if some == nil {
 				return 0, nil, fmt.Errorf("--layer %s: no such layer or unit (--list shows all)", name)
 			}
@@ -108,7 +118,7 @@ func (o *options) choose(rest []string) (p profile, units []*unit, err error) {
 		}
 	}
 	if !o.list {
-		units = slices.DeleteFunc(units, func(u *unit) bool { return u.goals[p] == 0 })
+		units = slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.goals[p] == 0 })
 	}
 	if len(units) == 0 {
 		return 0, nil, fmt.Errorf("--layer %s: nothing of it runs with --%v (--list shows all)", o.layers, p)
@@ -117,8 +127,8 @@ func (o *options) choose(rest []string) (p profile, units []*unit, err error) {
 }
 
 // named are the units of a layer, or the one of that name.
-func named(name string) (some []*unit) {
-	for _, u := range layers() {
+func named(all []*unit, name string) (some []*unit) {
+	for _, u := range all {
 		if u.layer == name || u.key() == name {
 			some = append(some, u)
 		}
@@ -128,7 +138,7 @@ func named(name string) (some []*unit) {
 
 func list(w io.Writer, units []*unit) {
 	for _, u := range units {
-		_, _ = fmt.Fprintf(w, "%-24s", u.key())
+		_, _ = fmt.Fprintf(w, "%-52s", u.key())
 		for _, goal := range u.goals {
 			_, _ = fmt.Fprintf(w, " %14s", count3(goal))
 		}
@@ -137,15 +147,13 @@ func list(w io.Writer, units []*unit) {
 }
 
 // campaign runs the units.
-func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout, stderr io.Writer) error {
+func (o *options) campaign(
+	ctx context.Context, root string, p profile, units []*unit, stdout, stderr io.Writer,
+) error {
 	if slices.ContainsFunc(units, func(u *unit) bool { return u.namespaces }) {
 		if err := testbed.Reexec(); err != nil {
 			return err
 		}
-	}
-	root, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/rawlane/rawlane")
-	if err != nil {
-		return fmt.Errorf("find the tree (run this in the repository): %w", err)
 	}
 	dir, err := os.MkdirTemp("", "campaign")
 	if err != nil {
@@ -165,7 +173,7 @@ func (o *options) campaign(ctx context.Context, p profile, units []*unit, stdout
 	c := &campaign{profile: p, units: units, state: s, out: stderr, now: time.Now,
 		shop: &workshop{root: root, dir: dir, profile: p, soak: longestSoak, built: map[string]string{}}}
 	if p == commit { // another few of the mutants with each commit
-		_, _ = fmt.Sscanf(s.Commit[:min(len(s.Commit), 4)], "%x", &c.shop.mutantsFrom)
+		_, _ = fmt.Sscanf(s.commit[:min(len(s.commit), 4)], "%x", &c.shop.mutantsFrom)
 	}
 	if o.hours > 0 {
 		c.shop.soak = min(longestSoak, time.Duration(o.hours*float64(time.Hour)))

@@ -22,9 +22,29 @@ type campaign struct {
 	until   time.Time // no piece begins later; zero: any time
 }
 
+// begin finds what each unit runs, and keeps of the state what was done with the same.
+func (c *campaign) begin(ctx context.Context) error {
+	for _, u := range c.units {
+		code := c.state.commit
+		if u.pkg != "" && c.profile != commit {
+			var err error
+			if code, err = c.shop.digest(ctx, u.pkg); err != nil {
+				return err
+			}
+		}
+		if c.state.begin(u, code) {
+			_, _ = fmt.Fprintf(c.out, "%s begins anew: its code has changed\n", u.key())
+		}
+	}
+	return nil
+}
+
 // run works on the units in turns, a piece of each, until all have reached their goals, or the time
 // is over. A unit that has found a violation stops, and the others go on.
 func (c *campaign) run(ctx context.Context) error {
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
 	for again := true; again; {
 		again = false
 		for _, u := range c.units {
@@ -90,7 +110,7 @@ func (c *campaign) piece(ctx context.Context, u *unit) error {
 	c.progress(u, d)
 	if r.violation != nil {
 		_, err = fmt.Fprintf(c.out, "\nVIOLATION of %s at commit %s\n%s\nrepeat: %s\n\n",
-			u.key(), c.state.Commit, r.violation.Output, r.violation.Repeat)
+			u.key(), c.state.commit, r.violation.Output, r.violation.Repeat)
 	}
 	return err
 }

@@ -17,24 +17,25 @@ import (
 
 // state is what is done, as the file has it.
 type state struct {
-	Commit  string           `json:"commit"`
 	Profile string           `json:"profile"`
 	Units   map[string]*done `json:"units"`
 
-	path string
+	path   string
+	commit string // at which it is worked
 }
 
 // done is what is done of a unit.
 type done struct {
+	Code       string            `json:"code"`   // a digest of what the unit runs, or the commit
 	Cursor     uint64            `json:"cursor"` // where the next piece begins
 	Seconds    float64           `json:"seconds"`
 	Figures    map[string]uint64 `json:"figures"`
 	Violations []violation       `json:"violations,omitempty"`
 }
 
-// openState reads the file, or begins a new one. The figures of one file are those of one commit.
+// openState reads the file, or begins a new one.
 func openState(path, commit string, p profile) (*state, error) {
-	s := &state{Commit: commit, Profile: p.String(), Units: map[string]*done{}, path: path}
+	s := &state{Profile: p.String(), Units: map[string]*done{}, path: path, commit: commit}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -42,15 +43,26 @@ func openState(path, commit string, p profile) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	read := &state{path: path, Units: map[string]*done{}}
+	read := &state{path: path, commit: commit, Units: map[string]*done{}}
 	if err := json.Unmarshal(b, read); err != nil {
 		return nil, fmt.Errorf("state %s: %w (remove it to begin anew)", path, err)
 	}
-	if read.Commit != commit || read.Profile != p.String() {
-		return nil, fmt.Errorf("state %s is of commit %.12s, --%s; this is %.12s, --%v "+
-			"(give another --state, or remove it)", path, read.Commit, read.Profile, commit, p)
+	if read.Profile != p.String() {
+		return nil, fmt.Errorf("state %s is of --%s (give another --state with --%v)", path, read.Profile, p)
 	}
 	return read, nil
+}
+
+// begin makes what is done of a unit that of some code: what was done with other code is dropped,
+// which begin reports.
+func (s *state) begin(u *unit, code string) (dropped bool) {
+	d := s.of(u)
+	dropped = d.Code != "" && d.Code != code
+	if dropped {
+		delete(s.Units, u.key())
+	}
+	s.of(u).Code = code
+	return dropped
 }
 
 // of returns what is done of a unit.
@@ -70,7 +82,7 @@ func (s *state) add(u *unit, size uint64, r result, took time.Duration) error {
 	d.Seconds += took.Seconds()
 	addFigures(d.Figures, r.figures)
 	if r.violation != nil {
-		r.violation.Unit, r.violation.Commit = u.key(), s.Commit
+		r.violation.Unit, r.violation.Commit = u.key(), s.commit
 		d.Violations = append(d.Violations, *r.violation)
 	}
 	return s.write()

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,20 @@ func (w *workshop) binary(ctx context.Context, pkg string, flags ...string) (str
 	}
 	w.built[key] = path
 	return path, nil
+}
+
+// digest tells a package's tests from others: it is the same wherever and at whatever commit the
+// same code is built.
+func (w *workshop) digest(ctx context.Context, pkg string) (string, error) {
+	path, err := w.binary(ctx, pkg, "-trimpath", "-buildvcs=false")
+	if err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("digest of the tests of %s: %w", pkg, err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
 // command is a command in the tree's root. The end of ctx interrupts it.

@@ -28,6 +28,9 @@ type unit struct {
 	// work does a piece: size steps from the cursor on.
 	work       func(ctx context.Context, w *workshop, cursor, size uint64) (result, error)
 	namespaces bool // it needs network namespaces
+	// pkg, if set, is the package whose tests are all that the unit runs: what is done counts at
+	// another commit, too, if its tests are the same there, to the byte.
+	pkg string
 	// check, if set, judges the figures when the goal is reached: what it returns is a violation.
 	check func(figures map[string]uint64, p profile) error
 }

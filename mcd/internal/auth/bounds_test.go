@@ -97,9 +97,95 @@ func TestForgotten_TheOneThatWasSilentForLongest(t *testing.T) {
 	b.checkBounds()
 }
 
-// A checkpoint is due at its interval, not behind it.
-func TestDue(t *testing.T) {
-	if Due(checkpointInterval-1) || !Due(checkpointInterval) {
-		t.Error("not due at the interval")
+// A checkpoint is due 4 ms after the last one, not before; 512 of them are kept: a floor is asked for
+// of times up to 2 s back.
+func TestHistory_Reach(t *testing.T) {
+	if Due(4*time.Millisecond-1) || !Due(4*time.Millisecond) {
+		t.Error("a checkpoint is not due after 4 ms")
+	}
+	var h History
+	for i := range 700 {
+		h.Add(start.Add(time.Duration(i)*4*time.Millisecond), uint64(i))
+	}
+	now := start.Add(700 * 4 * time.Millisecond)
+	if got := h.Floor(now, math.MaxUint64, 700); got != 700-512 {
+		t.Errorf("the floor of all time is %d, want %d", got, 700-512)
+	}
+	if got := h.Floor(now, uint64(2*time.Second), 700); got != 201 {
+		t.Errorf("the floor 2 s ago is %d, want 201", got) // of entry 700-500, and the drift
+	}
+}
+
+// A response that took longer than 15 ms has a floor that may be too high: a node that has sent
+// something is asked again, until half a second has passed since its challenge; one that has sent
+// nothing is not.
+func TestVerifier_ResponsesThatTakeLong(t *testing.T) {
+	for _, x := range []struct {
+		after time.Duration
+		sent  int // messages of the node that answers
+		again bool
+	}{
+		{15 * time.Millisecond, 1, false},
+		{15*time.Millisecond + 1, 1, true},
+		{15*time.Millisecond + 1, 0, false},
+		{500*time.Millisecond - 1, 1, true},
+		{500 * time.Millisecond, 1, false},
+	} {
+		a, b := newNodeAt(t, start.Add(-time.Second), "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+		for range x.sent {
+			a.send(transport.MAC{2, 9, 9, 9, 9, 9}, "to another one, before b was there")
+		}
+		w := newNetwork(a, b)
+		challenge := n0(b.v.seal(w, b, a.mac))
+		reply := n0(a.receive(w.now, challenge))
+		w.now = w.now.Add(x.after)
+		again := b.receive(w.now, reply)
+		known := b.v.senders[a.sealer.incarnation] != nil
+		if known == x.again || !x.again && len(again) > 1 || x.again && len(again) == 0 {
+			t.Errorf("%+v: known %v, %d frames", x, known, len(again))
+		}
+	}
+}
+
+// Beyond its budget a challenge is not answered, and triggers a challenge alone of who is not known
+// and was not asked.
+func TestVerifier_ChallengesBeyondTheBudget(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	again := newNode(t, "a again", 1, false, secret(1)) // at its address
+	stranger := newNode(t, "stranger", 3, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	challenge := func(n *node) wireFrame {
+		ask := &ask{mac: b.mac, nonce: [16]byte{1}, born: w.now}
+		return n0(n.seal(w.now, []Send{n.v.message(w.now, ask)}))
+	}
+	for b.v.responses.Take(int64(w.now.Since())) {
+	}
+	if n := len(b.receive(w.now, challenge(a))); n > 0 || b.verdicts[OverBudget] != 1 {
+		t.Errorf("a known node beyond its budget: %d frames, verdicts %v", n, b.verdicts)
+	}
+	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...) // which a answers
+	for b.v.toUnknown.Take(int64(w.now.Since())) {
+	}
+	before := b.v.asks[a.mac]
+	if n := len(b.receive(w.now, challenge(again))); n > 0 || before == nil || b.v.asks[a.mac] != before {
+		t.Errorf("an address that is asked: %d frames; the challenge is open still: %v", n, b.v.asks[a.mac] == before)
+	}
+	if n := len(b.receive(w.now, challenge(stranger))); n != 1 || b.v.asks[stranger.mac] == nil {
+		t.Errorf("a stranger: %d frames, want a challenge", n)
+	}
+	if b.verdicts[OverBudget] != 3 {
+		t.Errorf("verdicts %v", b.verdicts)
+	}
+}
+
+// What a verifier remembers, in figures: docs/security.md reckons with them.
+func TestBounds_AreTheDocumentedOnes(t *testing.T) {
+	want := bounds{senders: 16384, unproven: 1024, retired: 64, asks: 512, held: 64, heldBytes: 4194304}
+	if got := newNode(t, "a", 1, false, secret(1)).v.bounds; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if budgetRate != 2000 || derivationBurst != 1000 || askBurst != 2000 || silence != time.Second || uint64(LastCounter) != 1<<63 {
+		t.Error("the budgets are others")
 	}
 }

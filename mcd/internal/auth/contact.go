@@ -87,7 +87,7 @@ func (v *Verifier) ask(now monotime.Time, mac transport.MAC) *ask {
 // newAsk opens a challenge to an address, in place of one that may be open, or returns nil if there
 // are too many. The caller sends it.
 func (v *Verifier) newAsk(now monotime.Time, mac transport.MAC) *ask {
-	if v.asks[mac] == nil && len(v.asks) >= maxAsks || !v.challenges.Take(int64(now.Since())) {
+	if v.asks[mac] == nil && len(v.asks) >= v.bounds.asks || !v.challenges.Take(int64(now.Since())) {
 		return nil
 	}
 	a := &ask{mac: mac, born: now, next: now.Add(firstAsk), wait: 2 * firstAsk, repeats: mac != transport.Broadcast}
@@ -284,7 +284,7 @@ func (v *Verifier) addProven(now monotime.Time, incarnation uint64, mac transpor
 
 // remember makes a sender one that has proved to be alive.
 func (v *Verifier) remember(now monotime.Time, s *sender) {
-	if proven := len(v.senders) - len(v.unproven); proven >= maxSenders {
+	if proven := len(v.senders) - len(v.unproven); proven >= v.bounds.senders {
 		v.forgetOne(now)
 	}
 	s.state, s.proven, s.seen = fresh, true, v.frames
@@ -336,7 +336,7 @@ func (s *sender) forgottenBefore(o *sender) bool {
 
 // addUnproven adds a sender whose frame has a valid tag.
 func (v *Verifier) addUnproven(s *sender) {
-	if len(v.unproven) >= maxUnproven {
+	if len(v.unproven) >= v.bounds.unproven {
 		v.expired += v.drop(v.unproven[0])
 		delete(v.senders, v.unproven[0].incarnation)
 		v.unproven = slices.Delete(v.unproven, 0, 1)

@@ -52,7 +52,7 @@ func (h *History) Floor(now monotime.Time, age, last uint64) uint64 {
 	floor := last
 	for i := h.count - 1; i >= max(0, h.count-checkpoints); i-- { // the newest first
 		e := &h.entries[i%checkpoints]
-		if e.at.Before(at) {
+		if !at.Before(e.at) { // frames of that very instant have higher counters
 			break
 		}
 		floor = e.counter

@@ -57,3 +57,10 @@ const (
 	// second it takes 2,900 years.
 	LastCounter = 1 << 63
 )
+
+// bounds are how much one verifier remembers of each: the fuzzer's are small.
+type bounds struct{ senders, unproven, retired, asks, held, heldBytes int }
+
+func newBounds() bounds {
+	return bounds{maxSenders, maxUnproven, maxRetired, maxAsks, maxHeld, maxHeldBytes}
+}

@@ -42,6 +42,7 @@ type node struct {
 	verdicts  [OverBudget + 1]int
 	expired   int
 	history   History
+	checked   monotime.Time // when the last checkpoint was made
 }
 
 // newNode opens an endpoint. Its chance is its name's alone.
@@ -151,7 +152,7 @@ func (n *node) checkBounds() {
 	v := n.v
 	held, proven := 0, 0
 	for _, s := range v.senders {
-		if len(s.held) > maxHeld {
+		if len(s.held) > v.bounds.held {
 			n.t.Fatalf("%s holds %d frames of one sender", n.name, len(s.held))
 		}
 		for _, f := range s.held {
@@ -168,8 +169,8 @@ func (n *node) checkBounds() {
 	if listed != proven {
 		n.t.Fatalf("%s: %d senders are listed by their addresses, %d are known", n.name, listed, proven)
 	}
-	if held != v.heldBytes || held > maxHeldBytes || proven > maxSenders || len(v.unproven) > maxUnproven ||
-		len(v.asks) > maxAsks || len(v.senders) != proven+len(v.unproven) {
+	if held != v.heldBytes || held > v.bounds.heldBytes || proven > v.bounds.senders || len(v.unproven) > v.bounds.unproven ||
+		len(v.asks) > v.bounds.asks || len(v.retired) > v.bounds.retired || len(v.senders) != proven+len(v.unproven) {
 		n.t.Fatalf("%s: holds %d bytes and says %d; %d proven and %d unproven of %d; %d asks",
 			n.name, held, v.heldBytes, proven, len(v.unproven), len(v.senders), len(v.asks))
 	}

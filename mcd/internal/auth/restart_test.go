@@ -124,6 +124,11 @@ func TestHistory_Drift(t *testing.T) {
 			t.Errorf("after %v the floor is %d, want 2", since, got)
 		}
 	}
+	var same History // a clock that stands: what was sealed in the instant of the opening was sealed before it
+	same.Add(monotime.At(time.Hour), 4)
+	if got := same.Floor(monotime.At(time.Hour), 0, 9); got != 9 {
+		t.Errorf("in the instant of a checkpoint the floor is %d, want that of the last frame", got)
+	}
 	var h History
 	h.Add(monotime.At(time.Hour), 1)
 	if got := h.Floor(monotime.At(2*time.Hour), ^uint64(0), 9); got != 1 {

@@ -79,6 +79,7 @@ type Config struct {
 // Verifier decides which frames of one link to believe. It belongs to one goroutine at a time.
 type Verifier struct {
 	cfg     Config
+	bounds  bounds
 	since   monotime.Time // what was accepted since then is remembered
 	keys    []*Key
 	retired [][sha256.Size]byte // hashes of the secrets that were valid since then, and are not
@@ -108,7 +109,7 @@ type Verifier struct {
 // network has a loop, and are told by their sender.
 func New(cfg Config) *Verifier {
 	v := &Verifier{
-		cfg: cfg, since: cfg.Since,
+		cfg: cfg, bounds: newBounds(), since: cfg.Since,
 		senders: map[uint64]*sender{}, byMAC: map[transport.MAC][]*sender{}, asks: map[transport.MAC]*ask{},
 		derivations: tokenbucket.New(budgetRate, derivationBurst), challenges: tokenbucket.New(budgetRate, askBurst),
 		responses: tokenbucket.New(budgetRate, askBurst), toUnknown: tokenbucket.New(budgetRate, askBurst),
@@ -128,7 +129,7 @@ func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 			v.retired = append(v.retired, sha256.Sum256(k.secret))
 		}
 	}
-	if len(v.retired) > maxRetired || slices.ContainsFunc(keys, v.wasRetired) {
+	if len(v.retired) > v.bounds.retired || slices.ContainsFunc(keys, v.wasRetired) {
 		v.forgetAll(now)
 		return
 	}
@@ -211,11 +212,9 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 	return v.hold(s, f, w.Counter), out
 }
 
-// check opens a frame by the sender's sessions, and looks at its counter.
+// check opens a frame by the sender's sessions, and looks at its counter. An incarnation has one
+// address, which is in its keys.
 func (v *Verifier) check(s *sender, f *Frame, w *wire.Auth, plain *[]byte) Verdict {
-	if s.mac != f.Src {
-		return BadTag // an incarnation has one address
-	}
 	verdict := UnknownKey
 	for _, k := range v.keys { // two may have one ID
 		if k.id != w.KeyID {
@@ -259,7 +258,7 @@ func (v *Verifier) hasKey(id uint8) bool {
 
 // hold keeps a frame until its sender has answered.
 func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
-	if len(s.held) >= maxHeld || v.heldBytes+len(f.Payload) > maxHeldBytes {
+	if len(s.held) >= v.bounds.held || v.heldBytes+len(f.Payload) > v.bounds.heldBytes {
 		return Unanswered
 	}
 	kept := *f

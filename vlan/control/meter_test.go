@@ -1,0 +1,118 @@
+package control
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
+)
+
+func meterOf(t *testing.T) (*topology.Topology, meter) {
+	t.Helper()
+	network, err := topology.Parse("flat:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network, newMeter(network)
+}
+
+// A node is missing in a period without a sample of it, its last rates count for three periods, and
+// no longer.
+func TestMeterMissesNodes(t *testing.T) {
+	_, m := meterOf(t)
+	now := monotime.At(time.Hour)
+	read := func(node int, bytes uint64) {
+		t.Helper()
+		if err := m.observe(Sample{Node: node, At: now, Sent: []SentTo{{Node: 2, VID: 1, Bytes: bytes}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o, ok := m.endPeriod(); ok || !slices.Equal(o.missing, []bool{true, true, true}) {
+		t.Errorf("no sample: %v, %v", o.missing, ok)
+	}
+	read(0, 1000)
+	if o, ok := m.endPeriod(); ok || !slices.Equal(o.missing, []bool{false, true, true}) {
+		t.Errorf("one sample: %v, %v", o.missing, ok)
+	}
+	now = now.Add(time.Second)
+	read(0, 2000)
+	o, ok := m.endPeriod()
+	if !ok || len(o.flows) != 1 || o.flows[0] != (traffic.Flow{From: 0, To: 2, Rate: 8000}) || o.vids[plan.Pair{A: 0, B: 2}] != 1 {
+		t.Errorf("two samples: %+v, %v", o, ok)
+	}
+	for k := range 4 {
+		o, _ := m.endPeriod()
+		if !o.missing[0] || (len(o.flows) == 1) != (k < 3) {
+			t.Errorf("%d periods without a sample: %+v", k+1, o)
+		}
+	}
+}
+
+// A destination that is sent to by several VIDs has none of its own, unless nearly all is by one.
+func TestMeterFindsTheVIDInUse(t *testing.T) {
+	for _, c := range []struct {
+		first, second uint64
+		want          transport.VID
+	}{{1000, 0, 1}, {0, 1000, 2}, {500, 500, several}, {900, 100, 1}, {890, 110, several}, {110, 890, several}, {100, 900, 2}} {
+		_, m := meterOf(t)
+		for k := range uint64(2) {
+			s := Sample{Node: 0, At: monotime.At(time.Duration(k+1) * time.Second),
+				Sent: []SentTo{{Node: 1, VID: 1, Bytes: k * c.first}, {Node: 1, VID: 2, Bytes: k * c.second}}}
+			if err := m.observe(s); err != nil {
+				t.Fatal(err)
+			}
+			o, ok := m.endPeriod()
+			if got := o.vids[plan.Pair{A: 0, B: 1}]; ok && got != c.want {
+				t.Errorf("%d and %d bytes: VID %d, want %d", c.first, c.second, got, c.want)
+			}
+		}
+	}
+}
+
+// A counter that rises by more than its cable carries is broken: the rate before counts.
+func TestMeterDoesNotBelieveTheImpossible(t *testing.T) {
+	network, m := meterOf(t)
+	bytes := uint64(0)
+	var o observation
+	for k, rise := range []uint64{0, 4000, 1 << 60, 4000} {
+		bytes += rise
+		s := Sample{Node: 0, At: monotime.At(time.Duration(2*k+1) * time.Second), Sent: []SentTo{{Node: 1, VID: 1, Bytes: bytes}}}
+		if err := m.observe(s); err != nil {
+			t.Fatal(err)
+		}
+		o, _ = m.endPeriod()
+		if k > 0 && (len(o.flows) != 1 || o.flows[0].Rate != 16000) {
+			t.Errorf("reading %d: %v, want 16 kbit/s (a cable has %v)", k, o.flows, network.Hosts[0].Rate)
+		}
+	}
+}
+
+// What was known of a flow is forgotten when it pauses, but not while its node cannot be read.
+func TestDemandOfAPausedFlowIsForgotten(t *testing.T) {
+	network, _ := meterOf(t)
+	e := newDemandEstimator(network)
+	flow := traffic.Flow{From: 0, To: 1}
+	for _, c := range []struct {
+		seen observation
+		kept bool
+	}{
+		{observation{flows: traffic.Matrix{{From: 0, To: 1, Rate: 5}}, missing: make([]bool, 3)}, true},
+		{observation{missing: []bool{true, false, false}}, true},
+		{observation{missing: make([]bool, 3)}, false},
+	} {
+		e.known[flow] = 1000
+		held := make([]bool, len(c.seen.flows))
+		for i := range held {
+			held[i] = true
+		}
+		e.learn(c.seen, held)
+		if _, kept := e.known[flow]; kept != c.kept {
+			t.Errorf("%+v: kept %v", c.seen, kept)
+		}
+	}
+}

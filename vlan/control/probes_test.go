@@ -1,0 +1,220 @@
+package control
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Of a peer's probes each newer one counts, and none twice.
+func TestHeardTakesEachNewerProbe(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(high, FailoverConfig{VIDs: []transport.VID{10, 20, 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, low, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	hear := func(number uint32, choice, want transport.VID) {
+		t.Helper()
+		body := []byte{adVersion, 3, 0, byte(choice), byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number), 0, 10, 0, 20, 0, 30}
+		f.Heard(now, low, 1, body, nil)
+		if got, _ := f.VID(low); got != want {
+			t.Errorf("probe %d says VID %d: VID %d, want %d", number, choice, got, want)
+		}
+	}
+	hear(5, 20, 20)
+	hear(6, 30, 30)
+	hear(6, 20, 30)
+	hear(5, 10, 30)
+	hear(7, 10, 10)
+}
+
+// Numbers of probes go on from the time, so that a peer that is removed and set again in one
+// incarnation is heard; and answers to probes of before a link went down do not count.
+func TestProbesAreNumberedByTime(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.settling(); got != 150*time.Millisecond {
+		t.Errorf("settling takes %v, want three timeouts", got)
+	}
+	for _, at := range []time.Duration{time.Hour, time.Hour + 1500*time.Millisecond, 48 * time.Hour} {
+		if _, err := f.SetPeer(monotime.At(at), high, 10, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.peers[high].number, uint32(at.Milliseconds()); got != want {
+			t.Errorf("at %v: %d, want %d", at, got, want)
+		}
+		f.RemovePeer(high)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	var old []byte
+	for _, s := range f.Advance(now, nil) {
+		if s.Body != nil && s.VID == 10 {
+			old = slices.Clone(s.Body)
+		}
+	}
+	if old == nil {
+		t.Fatal("no probe")
+	}
+	f.SetLink(now, false, nil)
+	f.SetLink(now, true, nil)
+	f.Answered(now, high, 10, old, nil)
+	if s := f.peers[high].path(10).state; s != PathDown {
+		t.Errorf("an answer to a probe of before the link went down: %v", s)
+	}
+	now = now.Add(10 * time.Millisecond)
+	var answered bool
+	f.SetLink(now, false, nil)
+	for _, s := range f.SetLink(now, true, nil) {
+		if s.Body != nil && s.VID == 10 {
+			answered = true
+			f.Answered(now, high, 10, slices.Clone(s.Body), nil)
+			break
+		}
+	}
+	if s := f.peers[high].path(10).state; !answered || s != PathWaitToRestore {
+		t.Errorf("an answer to a probe since: %v, %v", answered, s)
+	}
+}
+
+// All paths are dead and another one than the pair's comes back: the pair moves to it once it has
+// answered for the settling time, at the next probe at the latest, and long before it counts as up.
+func TestFirstPathThatComesBackIsUsed(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20, 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := monotime.At(time.Hour)
+	if _, err := f.SetPeer(begin, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.SetLink(begin, false, nil)
+	now, moved := begin, monotime.Time{}
+	for steps := f.SetLink(now, true, nil); now.Sub(begin) < 2*time.Second; steps = f.Advance(now, nil) {
+		var answered []FailoverStep
+		for _, s := range steps {
+			switch {
+			case s.Body == nil && s.VID != 20:
+				t.Errorf("after %v the pair moves to VID %d", now.Sub(begin), s.VID)
+			case s.Body == nil:
+				moved = now
+			case s.VID == 20:
+				answered = append(answered, FailoverStep{Body: slices.Clone(s.Body)})
+			}
+		}
+		for _, s := range answered {
+			f.Answered(now, high, 20, s.Body, nil)
+		}
+		var ok bool
+		if now, ok = f.Deadline(); !ok {
+			t.Fatal("nothing is due")
+		}
+	}
+	if vid, _ := f.VID(high); vid != 20 || moved.Sub(begin) < f.settling() || moved.Sub(begin) > f.settling()+f.cfg.Probe {
+		t.Errorf("VID %d, since %v; want 20 after %v, and at the next probe at the latest", vid, moved.Sub(begin), f.settling())
+	}
+	if s := f.peers[high].path(20).state; s != PathWaitToRestore {
+		t.Errorf("the path is %v already", s)
+	}
+}
+
+// A path that is dead is probed on: nothing else could tell that it is back.
+func TestDeadPathsAreProbed(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	steps, err := f.SetPeer(now, high, 20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, probes := now.Add(10*time.Second), 0
+	for ok := true; ok && now.Before(end); steps = f.Advance(now, nil) {
+		var answered [][]byte
+		for _, s := range steps {
+			switch {
+			case s.Body != nil && s.VID == 20:
+				answered = append(answered, slices.Clone(s.Body))
+			case s.Body != nil && f.peers[high].path(10).state == PathDown:
+				probes++
+			}
+		}
+		for _, body := range answered {
+			f.Answered(now, high, 20, body, nil)
+		}
+		now, ok = f.Deadline()
+	}
+	if s := f.peers[high].path(10).state; s != PathDown || probes < 8 {
+		t.Errorf("the path is %v, and was probed %d times in ten seconds; want it down, and about ten", s, probes)
+	}
+}
+
+// A peer that is removed while its pair waits to move leaves no timer: it would be told of, and woken
+// for, for ever.
+func TestRemovedPeerLeavesNoTimer(t *testing.T) {
+	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
+	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := monotime.At(time.Hour)
+	if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.SetLink(now, false, nil)
+	for _, s := range f.SetLink(now, true, nil) {
+		if s.Body != nil && s.VID == 20 {
+			f.Answered(now, high, 20, slices.Clone(s.Body), nil) // it has to hold for a while
+		}
+	}
+	if f.peers[high].timer.at == 0 {
+		t.Fatal("the pair does not wait")
+	}
+	f.RemovePeer(high)
+	if at, ok := f.Deadline(); ok {
+		t.Errorf("something is due at %v", at)
+	}
+}
+
+// The first probes of all pairs are spread over the whole time between two: by the sum of the two
+// addresses, each at a moment of its own.
+func TestFirstProbesAreSpread(t *testing.T) {
+	const probe = 256 * time.Millisecond
+	begin := monotime.At(time.Hour)
+	seen := make(map[time.Duration]bool)
+	for b := range 256 {
+		f, err := NewFailover(transport.MAC{}, FailoverConfig{VIDs: []transport.VID{10}, Probe: probe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.SetPeer(begin, transport.MAC{0, 0, 0, 0, 0, byte(b)}, 10, nil); err != nil {
+			if b == 0 { // the node itself
+				seen[0] = true
+				continue
+			}
+			t.Fatal(err)
+		}
+		at, ok := f.Deadline()
+		if wait := at.Sub(begin); !ok || wait < 0 || wait >= probe || seen[wait] {
+			t.Errorf("sum %d: the first probe after %v, seen already: %v", b, wait, seen[wait])
+		} else {
+			seen[wait] = true
+		}
+	}
+}
