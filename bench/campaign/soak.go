@@ -16,8 +16,8 @@ const (
 	longestSoak  = time.Hour        // of one piece; --hours makes it shorter, or has more of them
 	shortestSoak = 30 * time.Minute // of which the slope of memory says something
 	slopeAllowed = 1 << 20          // bytes an hour
-	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many bytes
-	// is half a byte for each connection of the hour.
+	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many
+	// bytes is half a byte for each connection of the hour.
 	slopeOfConnections = 8 << 20
 	passing            = 3 // goroutines that may be there for a moment
 )
@@ -25,20 +25,21 @@ const (
 // clients of the soak of connections, and as many connections.
 const clients = 1000
 
+// soakRun is a soak: it runs for a time.
+type soakRun func(ctx context.Context, length time.Duration) (soak.Outcome, error)
+
 // soakUnits look for what grows: --layer soak --hours H.
 func soakUnits() []*unit {
+	connections := func(ctx context.Context, length time.Duration) (soak.Outcome, error) {
+		return soak.Connections(ctx, length, clients)
+	}
 	return []*unit{
-		soakUnit("four nodes", slopeAllowed, soak.Memory),
-		soakUnit("connections", slopeOfConnections, func(ctx context.Context, length time.Duration) (soak.Outcome, error) {
-			return soak.Connections(ctx, length, clients)
-		}),
+		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfConnections, connections),
 	}
 }
 
 // soakUnit is a soak whose resident memory may grow by so many bytes an hour.
-func soakUnit(
-	name string, slope float64, run func(context.Context, time.Duration) (soak.Outcome, error),
-) *unit {
+func soakUnit(name string, slope float64, run soakRun) *unit {
 	u := &unit{
 		layer: "soak", name: name, counts: "seconds", namespaces: true,
 		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
