@@ -2,6 +2,7 @@ package memfifo
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,11 @@ func TestReceive_NothingWhereClosed(t *testing.T) {
 		setClosed(true)
 		before := d.Counters()
 		put(2)
+		d.mu.Lock()
+		if err := (Sender{p: d.peer(1)}).Post(1, 0, nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("an answer of a handler meanwhile: %v", err)
+		}
+		d.mu.Unlock()
 		if w.Bytes()[0] != 1 || w.Notified() != 1 || d.Counters() != before {
 			t.Errorf("the window holds %d, %d notifications, %+v", w.Bytes()[0], w.Notified(), d.Counters())
 		}

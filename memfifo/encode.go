@@ -58,10 +58,7 @@ func (p *peer) partOpcode(rq *request) opcode {
 // partLen returns how many of n bytes of data go into the next record; a negative number if there
 // is no room. It makes no small parts because little is left in a frame.
 func (p *peer) partLen(op opcode, n int) int {
-	room := p.conn.Available(reliable.Requests, op.size(min(n, wholePart)))
-	if room == 0 {
-		return -1
-	}
+	room := p.conn.Available(reliable.Requests, op.size(min(n, wholePart))) // 0 if there is none
 	return min(n, room-op.size(0))
 }
 

@@ -296,6 +296,8 @@ func TestBuffer_IsGivenBack(t *testing.T) {
 	}
 }
 
+var errDown = errors.New("down")
+
 // FuzzRecord: what is parsed is what appending it gives; no record of any bytes does harm.
 func FuzzRecord(f *testing.F) {
 	for _, r := range []mux.Record{
@@ -314,19 +316,45 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		m := mux.New(mux.Config{First: 1, Window: mux.MinWindow})
-		_, _ = m.Listen("x", 1)
+		l, _ := m.Listen("x", 1)
+		if _, err := m.Listen("x", 1); !errors.Is(err, mux.ErrInUse) {
+			t.Errorf("a service twice: %v", err)
+		}
 		_, _ = m.Dial(5)
 		for range 2 {
 			m.Handle(5, b, nil)
 			m.Handle(5, rec(mux.Record{Kind: mux.Open, Dialer: true, Stream: 1, Body: []byte("x")}), nil)
 		}
-		for range 100 {
+		m.Handle(5, b, nil) // while control records are owed
+		for i := 0; ; i++ {
 			c, ok := m.Next(5)
 			if !ok {
-				return
+				break
 			}
-			m.Sent(&c, nil)
+			if m.Sent(&c, nil); i > 100 {
+				t.Fatal("there is no end of control records")
+			}
 		}
-		t.Error("there is no end of control records")
+		m.Handle(5, b, nil)
+		l.Close()
+		l.Close()
+		if !l.Closed() || l.Service() != "x" || len(m.Listeners()) > 0 {
+			t.Errorf("service %q is closed: %v, and %d listeners are left", l.Service(), l.Closed(), len(m.Listeners()))
+		}
+		if c := m.Counters(); c.Malformed+c.Version > 4 {
+			t.Errorf("more than came: %+v", c)
+		}
+		for _, s := range m.All() {
+			s.CloseWrite()
+		}
+		m.Down(5, errDown, nil)
+		for _, s := range m.All() {
+			if s.Node() == 5 {
+				t.Errorf("a stream with a node that is down: %+v", s)
+			}
+		}
+		if n := m.Streams(5); m.Owes(5) || n != 0 {
+			t.Errorf("%d streams with a node that is down, and something is owed to it: %v", n, m.Owes(5))
+		}
 	})
 }
