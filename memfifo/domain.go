@@ -44,6 +44,7 @@ type Domain struct {
 	port      *mcd.Port
 	frameSize int // of a frame that is received, at most
 	sendSize  int // of one that is sent, but for a record that is longer
+	trains    bool
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
 	closed   bool
@@ -69,7 +70,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 		return nil, err
 	}
 	d := &Domain{
-		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(),
+		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(), trains: ep.TrainFrames() > 0,
 		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}, handlers: map[uint16]*Handler{},
 	}
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
@@ -145,9 +146,9 @@ func (d *Domain) Counters() Counters {
 // await waits for a completion. The caller's operations are over, so frames wait for no others to
 // share them. An endpoint that is closed before the domain ends the domain's waits, too.
 func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
-	if d.rx.corked.Load() {
+	if d.rx.corked.Load() && !c.Done() {
 		d.mu.Lock()
-		d.flushPeers(clock.Now())
+		d.flushPeers(clock.Now(), true)
 		d.mu.Unlock()
 	}
 	err := d.ep.Await(ctx, c)

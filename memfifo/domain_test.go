@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -50,9 +51,24 @@ func openMTU(t testing.TB, size, mtu int, spin time.Duration, cfg fault.Config, 
 	return c
 }
 
-// faulty puts faults around a node's link.
+// allTrains has all tests run as where links send trains; else those with a random seed do so in
+// half of their runs.
+var allTrains = flag.Bool("trains", false, "links say that they send trains")
+
+// trainsLink is a link that says that it sends trains. What goes together arrives in single frames.
+type trainsLink struct{ transport.Link }
+
+func (l trainsLink) Unwrap() transport.Link     { return l.Link }
+func (l trainsLink) TrainMTU() int              { return l.MTU() - 8 }
+func (l trainsLink) TrainFrames() int           { return 20 }
+func (l trainsLink) Trains() (sent, got uint64) { return 0, 0 }
+
+// faulty puts faults around a node's link, which sends trains if the seed is odd.
 func (c *cluster) faulty(t testing.TB, inner transport.Link, node mcd.NodeID, cfg fault.Config, seed uint64) *fault.Link {
 	t.Helper()
+	if *allTrains || seed%2 == 1 {
+		inner = trainsLink{inner}
+	}
 	f, err := fault.New(inner, rand.New(rand.NewPCG(seed, uint64(node))), cfg)
 	must(t, err)
 	c.faults = append(c.faults, f)

@@ -80,9 +80,14 @@ func (p *peer) partOpcode(rq *request) opcode {
 }
 
 // partLen returns how many of n bytes of data go into the next record; a negative number if there
-// is no room. It makes no small parts because little is left in a frame.
+// is no room. It makes no small parts because little is left in a frame, but where frames go in
+// trains: those are of full frames, and a shorter one ends its train.
 func (p *peer) partLen(op opcode, n int) int {
-	room := p.conn.Available(reliable.Requests, op.size(min(n, wholePart))) // 0 if there is none
+	least := min(n, wholePart)
+	if n > wholePart && p.d.trains {
+		least = 1
+	}
+	room := p.conn.Available(reliable.Requests, op.size(least)) // 0 if there is none
 	return min(n, room-op.size(0))
 }
 

@@ -170,6 +170,7 @@ func (s Sender) Post(id uint16, secret uint64, rec []byte) error {
 		return ErrBusy
 	}
 	err := s.p.postPush(&request{op: opPush, key: Key{s.p.node, id, secret}, data: rec, total: len(rec)})
+	s.p.urgent = true
 	s.p.pumpLater()
 	return err
 }
@@ -183,7 +184,7 @@ func (s Sender) Expect() {
 
 // MaxFrameRecord returns the longest record, in bytes, that fits a frame: one that is longer is cut
 // into parts, which the receiver puts together.
-func (d *Domain) MaxFrameRecord() int { return d.frameSize - reliable.HeaderLen - opPush.size(0) }
+func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen - opPush.size(0) }
 
 // PostPush is Push that does not wait: ErrBusy if the connection has no room for the record now, or
 // if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A

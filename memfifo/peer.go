@@ -40,6 +40,7 @@ type peer struct {
 	heard        monotime.Time // when it has sent something last, or was probed
 	linkBusy     bool          // the link had no room
 	needsPump    bool          // it is in the receiver's list
+	urgent       bool          // a handler has posted to it: no caller waits who would flush that
 	flushPending bool          // likewise
 }
 
@@ -79,12 +80,7 @@ func (p *peer) pump(now monotime.Time) {
 			p.conn.Refused(sent, n)
 		} // those that cannot be sent for another reason are lost, as frames are
 	}
-	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
-		p.flushLater()
-		if !p.d.rx.corked.Load() { // a load is cheaper than a store, and the frame is mostly corked already
-			p.d.rx.corked.Store(true)
-		}
-	}
+	p.keepCorked()
 	p.watch(now)
 }
 

@@ -37,7 +37,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	}
 	d.pumpPeers(d.rx.at)
 	if !more {
-		d.flushPeers(d.rx.at)
+		d.flushPeers(d.rx.at, false)
 	}
 }
 
@@ -103,8 +103,9 @@ func (p *peer) flushLater() {
 }
 
 // flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
-// which is about to send more, it leaves that to the next wait or batch.
-func (d *Domain) flushPeers(now monotime.Time) {
+// which is about to send more, it leaves that to the next wait or batch. waits says that a caller is
+// about to wait.
+func (d *Domain) flushPeers(now monotime.Time, waits bool) {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
 		return
@@ -113,22 +114,40 @@ func (d *Domain) flushPeers(now monotime.Time) {
 	d.rx.flushPending = nil
 	for _, p := range peers {
 		p.flushPending = false
-		p.flush(now)
+		p.flush(now, waits)
 	}
 	if d.rx.flushPending == nil {
 		d.rx.flushPending = peers[:0]
 	}
 }
 
-// flush sends to a peer what waits for more to share a frame: records, and acknowledgements.
-func (p *peer) flush(now monotime.Time) {
-	p.conn.Uncork(reliable.Requests)
+// flush sends to a peer what waits for more to share a frame: records, and acknowledgements. Where
+// frames go in trains, those of a caller who goes on, or who waits for room for more, wait for the
+// acknowledgement that lets them go.
+func (p *peer) flush(now monotime.Time, waits bool) {
+	goesOn := p.d.trains && !p.urgent && (!waits || p.queue.Front() != nil)
+	if p.urgent = false; !goesOn {
+		p.conn.Uncork(reliable.Requests)
+	}
 	p.conn.Uncork(reliable.Replies)
 	p.conn.SetAckPolicy(reliable.NoPiggyback)
 	if p.conn.NeedsPump() {
 		p.pump(now)
 	}
 	p.conn.SetAckPolicy(reliable.MayPiggyback)
+	if goesOn {
+		p.keepCorked()
+	}
+}
+
+// keepCorked has what is corked flushed behind the next batch, or before a wait.
+func (p *peer) keepCorked() {
+	if p.conn.Corked(reliable.Requests) || p.conn.Corked(reliable.Replies) {
+		p.flushLater()
+		if !p.d.rx.corked.Load() { // a load is cheaper than a store, and the frame is mostly corked already
+			p.d.rx.corked.Store(true)
+		}
+	}
 }
 
 // drainReceive takes what has come, if much was sent since the last time and others send, too: else

@@ -1,0 +1,226 @@
+package memfifo_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// loggedLink notes the lengths of the frames that it is given, of each call apart.
+type loggedLink struct {
+	trainsLink
+	peer  transport.Link
+	ack   []byte // the message of an acknowledgement that the peer has sent
+	mu    sync.Mutex
+	calls [][]int
+}
+
+func (l *loggedLink) Send(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Send(frames)
+	var call []int
+	for _, f := range frames[:n] {
+		call = append(call, len(f.Payload))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, call)
+	return n, err
+}
+
+// take returns the calls since the last take.
+func (l *loggedLink) take() (calls [][]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls, l.calls = l.calls, nil
+	return calls
+}
+
+// onTrains is piped with links that send trains, and after the handshake; the first node's notes
+// what it is given.
+func onTrains(t *testing.T) (link *loggedLink, eps [2]*mcd.Endpoint, d [2]*memfifo.Domain) {
+	t.Helper()
+	x, y := linktest.Pipe()
+	link = &loggedLink{trainsLink: trainsLink{x}, peer: y}
+	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}
+	eps = [2]*mcd.Endpoint(mcdtest.OpenLinks(t, cfg, []transport.Link{link}, []transport.Link{trainsLink{y}}))
+	for k, e := range eps {
+		var err error
+		d[k], err = memfifo.Open(e, memfifo.Config{})
+		must(t, err)
+	}
+	w, err := d[1].Register(9, make([]byte, 8), memfifo.All)
+	must(t, err)
+	must(t, d[0].Remote(w.Key()).Signal(t.Context()))
+	settle(eps)
+	link.take()
+	return link, eps, d
+}
+
+// Poll keeps what was received last.
+func (l *loggedLink) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	for _, f := range frames[:n] {
+		l.ack = append(l.ack[:0], f.Payload...)
+	}
+	return n, err
+}
+
+// A stream of long puts fills frames, one put's end and the next one's beginning, so that trains are
+// whole: a frame that is not full would end its train.
+func TestTrains_PutsFillFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, eps, d := onTrains(t)
+		w, err := d[1].Register(1, make([]byte, 1<<16), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		const puts = 100
+		must(t, while(eps, func() error {
+			for i := range puts {
+				if err := r.Put(t.Context(), 0, make([]byte, 1<<16-97*i)); err != nil {
+					return err
+				}
+			}
+			return d[0].Flush(t.Context())
+		}))
+		full, short := 0, 0
+		for _, call := range link.take() {
+			if len(call) > link.TrainFrames() {
+				t.Errorf("%d frames in one call, want %d at most", len(call), link.TrainFrames())
+			}
+			for _, n := range call {
+				switch {
+				case n == link.TrainMTU():
+					full++
+				case n > link.TrainMTU():
+					t.Errorf("a frame of %d bytes, want %d at most", n, link.TrainMTU())
+				case n > 100:
+					short++
+				}
+			}
+		}
+		if full < puts*35 || short > puts/10 { // less than wholePart would be left empty after a fifth of the puts
+			t.Errorf("%d frames are full and %d are not, of %d puts", full, short, puts)
+		}
+	})
+}
+
+// corkOne has a put that waits in its frame, with others in flight.
+func corkOne(t *testing.T, link *loggedLink, r *memfifo.Remote) {
+	t.Helper()
+	for sent := 1; sent > 0; sent = len(link.take()) {
+		link.take()
+		must(t, r.Put(t.Context(), 0, make([]byte, 64)))
+	}
+}
+
+// What waits for more to go with it is sent by who waits for its effect, and not by one who goes on:
+// not because a message comes, and not while there is no room for more.
+func TestTrains_WhoLetsFramesGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, eps, d := onTrains(t)
+		w, err := d[1].Register(1, make([]byte, 1<<16), memfifo.All)
+		must(t, err)
+		own, err := d[0].Register(1, make([]byte, 8), memfifo.All)
+		must(t, err)
+		r, back := d[0].Remote(w.Key()), d[1].Remote(own.Key())
+		must(t, back.Signal(t.Context()))
+		settle(eps)
+		corkOne(t, link, r)
+		before := d[0].Counters().Sent
+		old := transport.Frame{Dst: link.MAC(), EtherType: transport.EtherTypeDefault, Payload: link.ack}
+		for range 2 { // an old acknowledgement changes nothing
+			_, err := link.peer.Send([]transport.Frame{old})
+			must(t, err)
+			for eps[0].Progress() {
+			}
+		}
+		must(t, back.Signal(t.Context()))
+		for eps[0].Progress() {
+		}
+		_, err = link.peer.Send([]transport.Frame{old})
+		must(t, err)
+		for eps[0].Progress() {
+		}
+		if n := d[0].Counters().Sent - before; n > 0 {
+			t.Errorf("what comes lets %d frames go that their caller goes on with", n)
+		}
+		soon, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _ = own.Wait(soon, 1000)
+		if n := d[0].Counters().Sent - before; n != 1 {
+			t.Errorf("a wait lets %d frames go, want the one that is not full", n)
+		}
+	})
+}
+
+// A caller that waits for room for the rest of its put lets no frame go that is not full: the rest
+// goes with it.
+func TestTrains_AWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, eps, d := onTrains(t)
+		w, err := d[1].Register(1, make([]byte, 1<<20), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		putting := make(chan error)
+		go func() { putting <- r.Put(t.Context(), 0, make([]byte, 1<<20)) }()
+		synctest.Wait()
+		sent := 0
+		for _, call := range link.take() {
+			sent += len(call)
+		}
+		own, err := d[0].Register(1, make([]byte, 8), memfifo.All)
+		must(t, err)
+		soon, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _ = own.Wait(soon, 1000) // another caller's
+		if calls := link.take(); len(calls) > 0 {
+			t.Errorf("%d frames went, and then %v, while the rest of the put waits", sent, calls)
+		}
+		must(t, while(eps, func() error { return <-putting }))
+	})
+}
+
+// A handler's answer goes behind the batch that has brought the question, also in a frame that its
+// own node's callers go on with; and that once.
+func TestTrains_AHandlersAnswerGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, eps, d := onTrains(t)
+		answers := 0
+		count := func(memfifo.Sender, []byte) { answers++ }
+		asker, err := d[1].Handle(5, memfifo.HandlerConfig{Record: count, Public: true})
+		must(t, err)
+		answer := func(from memfifo.Sender, rec []byte) {
+			if string(rec) != "none" {
+				must(t, from.Post(asker.Key().ID, asker.Key().Secret, rec))
+			}
+		}
+		_, err = d[0].Handle(5, memfifo.HandlerConfig{Record: answer, Public: true})
+		must(t, err)
+		ask := d[1].Remote(memfifo.PublicKey(0, 5))
+		w, err := d[1].Register(1, make([]byte, 1<<16), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		for i, question := range []string{"first", "second", "none", "third"} {
+			settle(eps)
+			corkOne(t, link, r)
+			before := d[0].Counters().Sent
+			must(t, ask.Push(t.Context(), []byte(question)))
+			for eps[0].Progress() {
+			}
+			if sent := d[0].Counters().Sent - before; (sent == 1) != (question != "none") {
+				t.Errorf("question %d, %q: %d frames are sent behind it", i, question, sent)
+			}
+		}
+		settle(eps)
+		if answers != 3 {
+			t.Errorf("%d answers, want 3", answers)
+		}
+	})
+}
