@@ -235,3 +235,23 @@ func TestSetKeys_OpenChallengesAreForgotten(t *testing.T) {
 		t.Errorf("%d answers, and it is known by the late one: %v", len(late), b.v.senders[a.sealer.incarnation] != nil)
 	}
 }
+
+// Frames that no key here can open use up nothing of what is done for strangers.
+func TestVerifier_UnknownKeysCostNothing(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	var thief *node
+	for n := byte(2); thief == nil || thief.key.ID() == a.key.ID(); n++ {
+		thief = newNode(t, "thief", 3, false, secret(n))
+	}
+	w := newNetwork(a, b)
+	for i := range 2 * derivationBurst {
+		f := thief.send(b.mac, "sealed with another key")
+		f.bytes[16], f.bytes[17] = byte(i), byte(i>>8) // another incarnation each time
+		b.receive(w.now, f)
+	}
+	if n := b.verdicts[UnknownKey]; n != 2*derivationBurst {
+		t.Errorf("verdicts %v", b.verdicts)
+	}
+	w.deliver(a.send(b.mac, "one"))
+	expect(t, b, "one")
+}
