@@ -255,3 +255,29 @@ func TestVerifier_UnknownKeysCostNothing(t *testing.T) {
 	w.deliver(a.send(b.mac, "one"))
 	expect(t, b, "one")
 }
+
+// A challenge that was answered is not repeated, though it stays open.
+func TestAsk_AnsweredIsNotRepeated(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...)
+	sent := len(w.recorded)
+	if w.pass(time.Second); len(w.recorded) != sent || b.v.asks[a.mac] == nil {
+		t.Errorf("%d frames after the answer; the challenge is open: %v", len(w.recorded)-sent, b.v.asks[a.mac] != nil)
+	}
+}
+
+// A sender that is asked, answers and is asked again, over and over, is listed once.
+func TestAwait_ListsASenderOnce(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	for range 100 {
+		b.v.senders[a.sealer.incarnation].state = suspended
+		w.deliver(a.send(b.mac, "again"))
+	}
+	if len(b.delivered) != 101 || len(b.v.awaited) > 1 {
+		t.Errorf("%d messages of 101; one sender is listed %d times", len(b.delivered), len(b.v.awaited))
+	}
+}
