@@ -2,6 +2,7 @@ package memfifo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -88,6 +89,24 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 //
 // Source: MBCF §2.2.
 func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }
+
+// PushReconnect is Push for those who go on with a node that was down, as a Handler's Down tells:
+// where no Flush has said so yet, it does, and then pushes once more, for the node's next
+// incarnation. If wanted is set, it says before whether the record is for that one, too; else the
+// error is ErrPeerDown.
+func (r *Remote) PushReconnect(ctx context.Context, rec []byte, wanted func() bool) error {
+	err := r.Push(ctx, rec)
+	if !errors.Is(err, ErrPeerDown) {
+		return err
+	}
+	if err := r.d.Flush(ctx, r.key.Node); err != nil && !errors.Is(err, ErrPeerDown) {
+		return err
+	}
+	if wanted != nil && !wanted() {
+		return err
+	}
+	return r.Push(ctx, rec)
+}
 
 // PushBatch appends records, which share frames. If it fails, those before the one that did are
 // under way; a *BatchError says how many these are.

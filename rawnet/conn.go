@@ -33,7 +33,7 @@ type Conn struct {
 var _ net.Conn = (*Conn)(nil)
 
 func (n *Net) newConn(s *mux.Stream, local, remote Addr) *Conn {
-	c := &Conn{n: n, s: s, peer: n.node(remote.Node), local: local, remote: remote}
+	c := &Conn{n: n, s: s, peer: n.layer.Node(remote.Node), local: local, remote: remote}
 	s.Owner = c
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
+	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
@@ -23,10 +25,7 @@ func (n *Net) Dial(network, address string) (net.Conn, error) {
 // listener's backlog is full; syscall.ETIMEDOUT, with memfifo.ErrPeerDown, if the node does not
 // answer for Config.PeerTimeout; mcd.ErrUnknownNode; net.ErrClosed; the context's.
 func (n *Net) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if err := checkNetwork(network, "tcp"); err != nil {
-		return nil, opError("dial", nil, nil, err)
-	}
-	addr, err := n.resolve(address)
+	addr, err := n.dialAddr(network, address)
 	if err != nil {
 		return nil, opError("dial", nil, nil, err)
 	}
@@ -35,6 +34,48 @@ func (n *Net) DialContext(ctx context.Context, network, address string) (net.Con
 		return nil, opError("dial", nil, addr, err)
 	}
 	return c, nil
+}
+
+// DialWait is DialContext that waits until somebody listens, as a server may start after its
+// clients. While the connection is refused, or the node does not answer, it dials again, after
+// milliseconds at first and a tenth of a second later, until ctx ends: then errors.Is finds in the
+// error ctx's, and what stood in the way last.
+func (n *Net) DialWait(ctx context.Context, network, address string) (net.Conn, error) {
+	addr, err := n.dialAddr(network, address)
+	if err != nil {
+		return nil, opError("dial", nil, nil, err)
+	}
+	var last error
+	for wait := redialFirst; ; wait = min(2*wait, redialLast) {
+		c, err := n.dial(ctx, addr)
+		switch {
+		case err == nil:
+			return c, nil
+		case ctx.Err() != nil && last != nil:
+			return nil, opError("dial", nil, addr, &waitError{ctx.Err(), last})
+		case !passes(err):
+			return nil, opError("dial", nil, addr, err)
+		}
+		last = err
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		case <-n.ended.Done():
+		}
+	}
+}
+
+// passes reports whether a dial may succeed later.
+func passes(err error) bool {
+	return errors.Is(err, memfifo.ErrPeerDown) || errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, errVersion)
+}
+
+// dialAddr reads what a dialer is told.
+func (n *Net) dialAddr(network, address string) (Addr, error) {
+	if err := checkNetwork(network, "tcp"); err != nil {
+		return Addr{}, err
+	}
+	return n.resolve(address)
 }
 
 // dial connects. Where the node turns out to have restarted, or to have left, it tries once more:
@@ -65,7 +106,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)
 	n.mu.Unlock()
-	if err = n.push(ctx, c.peer, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
+	if err = c.peer.To.PushReconnect(ctx, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
 		n.mu.Lock()
 		s.Abort()
 		n.mu.Unlock()

@@ -8,6 +8,7 @@
 //	c, err := l.Accept()
 //
 //	c, err := n.Dial("rawlane", "1:echo")                  // node 0
+//	c, err := n.DialWait(ctx, "rawlane", "1:echo")         // likewise, before node 1 listens
 //	p, err := n.ListenPacket("gossip")
 //	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext}}
 //

@@ -1,6 +1,7 @@
 package rawnet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -26,8 +27,8 @@ func dialError(reason mux.Reason, cause error) error {
 	case mux.TooMany:
 		return fmt.Errorf("%w: the node has as many connections as Config.MaxConns allows", syscall.ECONNREFUSED)
 	case mux.WrongVersion:
-		return fmt.Errorf("%w: the node speaks %v (this one speaks version %d: update the older)",
-			syscall.ECONNREFUSED, reason, mux.Version)
+		return fmt.Errorf("%w: the node speaks %w (this one speaks version %d: update the older)",
+			syscall.ECONNREFUSED, errVersion, mux.Version)
 	case mux.PeerDown:
 		return downError(cause)
 	}
@@ -51,6 +52,16 @@ func resetError(reason mux.Reason, cause error) error {
 	return fmt.Errorf("%w: %v", syscall.ECONNRESET, reason)
 }
 
+// waitError is how a DialWait ends: by its context, and what stood in the way last.
+type waitError struct{ end, last error }
+
+func (e *waitError) Error() string { return e.end.Error() + ": " + e.last.Error() }
+
+func (e *waitError) Unwrap() []error { return []error{e.end, e.last} }
+
+// Timeout is for net.OpError.
+func (e *waitError) Timeout() bool { return errors.Is(e.end, context.DeadlineExceeded) }
+
 // endOf returns net.ErrClosed where the domain or endpoint below was closed, and err else.
 func endOf(err error) error {
 	if errors.Is(err, net.ErrClosed) {
@@ -59,20 +70,7 @@ func endOf(err error) error {
 	return err
 }
 
-// withoutLeft returns what is left of a Close's error without the nodes that have closed before: a
-// cluster that ends has some such.
-func withoutLeft(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var rest []error
-		for _, e := range joined.Unwrap() {
-			rest = append(rest, withoutLeft(e))
-		}
-		return errors.Join(rest...)
-	}
-	if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok && down.Reason == memfifo.Left {
-		return nil
-	}
-	return err
-}
-
-var errTimeout error = os.ErrDeadlineExceeded
+var (
+	errTimeout error = os.ErrDeadlineExceeded
+	errVersion       = errors.New(mux.WrongVersion.String())
+)

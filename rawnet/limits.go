@@ -1,6 +1,8 @@
 package rawnet
 
 import (
+	"time"
+
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
@@ -22,13 +24,14 @@ const (
 	DefaultBacklog = mux.DefaultBacklog
 	// DefaultMaxConns is how many connections a Net has at most.
 	DefaultMaxConns = mux.DefaultMaxStreams
-	// handlerID is that of the records of connections, in a domain of their own. The handler is
-	// public: its key is known to all.
-	handlerID = 1
 	// spareBuffers is how many buffers of Writes are kept for later: for as many as send at a time.
 	spareBuffers = 32
 	// writeBatch is how many full frames a Write sends before other writers have their turn.
 	writeBatch = 16
+	// redialFirst and redialLast are how long DialWait waits before it dials again: a server that
+	// is being started is there within milliseconds, and one that is not costs ten dials a second.
+	redialFirst = 2 * time.Millisecond
+	redialLast  = 100 * time.Millisecond
 	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that
 	// polls waits meanwhile.
 	maxCopy = 64 << 10

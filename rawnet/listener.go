@@ -102,8 +102,8 @@ func (l *Listener) Close() error {
 	l.l.Close()
 	l.deadline.stop()
 	l.waiter.wake()
-	for _, p := range l.n.nodes {
-		if l.n.mux.Owes(uint16(p.id)) {
+	for _, p := range l.n.layer.Nodes {
+		if l.n.mux.Owes(uint16(p.ID)) {
 			l.n.startControl(p)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -56,19 +57,17 @@ func (c *Config) setDefaults() error {
 // Net is a node's connections, listeners and packet connections. All its methods, and theirs, may
 // be called from any goroutine.
 type Net struct {
-	ep      *mcd.Endpoint
-	cfg     Config
-	domain  *memfifo.Domain
-	handler *memfifo.Handler
-	chunk   int // the most data of a record that fits a frame
-	ended   context.Context
-	end     context.CancelFunc
+	ep    *mcd.Endpoint
+	cfg   Config
+	layer *activemsg.Layer[node] // mu guards its nodes
+	chunk int                    // the most data of a record that fits a frame
+	ended context.Context
+	end   context.CancelFunc
 
 	mu      sync.Mutex // guards all below, and what says so elsewhere; taken inside the domain's lock
 	mux     *mux.Mux
 	events  []mux.Event // of the record that is being handled
 	control []byte      // likewise: memory for an answer
-	nodes   map[mcd.NodeID]*node
 	spare   []*recordBuffer
 	closed  bool
 	stopped bool           // no controlLoop is started any more
@@ -81,41 +80,47 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
-	n := &Net{ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}}
+	n := &Net{ep: ep, cfg: cfg}
 	n.mux = mux.New(mux.Config{First: incarnation.New64(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
 	n.packets.conns = map[string]*PacketConn{}
 	n.ended, n.end = context.WithCancel(context.Background())
-	var err error
-	if n.domain, err = memfifo.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout}); err != nil {
+	if err := n.open(); err != nil {
 		n.end()
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
-	n.chunk = n.domain.MaxFrameRecord() - mux.HeaderLen
 	if n.chunk < mux.MaxControl {
-		err = fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
-	} else {
-		n.handler, err = n.domain.Handle(handlerID, memfifo.HandlerConfig{Record: n.handle, Down: n.down, Public: true})
-	}
-	if err != nil {
 		n.end()
-		return nil, errors.Join(err, n.domain.Close())
+		err := fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
+		return nil, errors.Join(err, n.layer.Close())
 	}
 	return n, nil
+}
+
+func (n *Net) open() (err error) {
+	n.mu.Lock() // a record may come before the layer is known
+	defer n.mu.Unlock()
+	n.layer, err = activemsg.Open(n.ep, memfifo.Config{Port: n.cfg.Port, PeerTimeout: n.cfg.PeerTimeout},
+		memfifo.HandlerConfig{Record: n.handle, Down: n.down}, func(p activemsg.Node) *node { return &node{Node: p} })
+	if err == nil {
+		n.chunk = n.layer.Domain.MaxFrameRecord() - mux.HeaderLen
+	}
+	return err
 }
 
 // Counters of a Net: connections dialed, accepted and refused, and records that were dropped.
 type Counters struct {
 	mux.Counters
+	Conns   int              `json:"conns"` // that there are: no number that only grows
 	Packets PacketCounters   `json:"packets"`
 	Frames  memfifo.Counters `json:"frames"` // of the connections' records
 }
 
 // Counters returns the counters.
 func (n *Net) Counters() Counters {
-	frames := n.domain.Counters() // before mu is taken
+	frames := n.layer.Domain.Counters() // before mu is taken
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Counters{n.mux.Counters(), n.packets.stats, frames}
+	return Counters{n.mux.Counters(), n.mux.Len(), n.packets.stats, frames}
 }
 
 // Node returns this node's number.
@@ -141,7 +146,7 @@ func (n *Net) await(ctx context.Context, w *waiter) error {
 	w.completion.Reset()
 	w.waiting = true
 	n.mu.Unlock()
-	err := n.handler.Await(ctx, &w.completion)
+	err := n.layer.Handler.Await(ctx, &w.completion)
 	n.mu.Lock()
 	w.waiting = false
 	if err != nil {
@@ -168,8 +173,8 @@ func (n *Net) down(err *memfifo.PeerDownError) {
 	defer n.mu.Unlock()
 	n.events = n.mux.Down(uint16(err.Node), err, n.events[:0])
 	n.deliver()
-	p := n.node(err.Node)
-	p.expected, p.needsFlush = false, true
+	p := n.layer.Node(err.Node)
+	p.Expected, p.needsFlush = false, true
 	n.startControl(p)
 }
 
@@ -201,7 +206,8 @@ func (n *Net) deliver() {
 
 // Close closes the listeners and connections, says so to their other ends, and ends the Net. It
 // waits until the other nodes have confirmed, for as long as they answer: the error names those
-// that have not, and have not left either. Close it before its endpoint.
+// that have not, and have not left either, without those that were down before, which their
+// connections have told. Close it before its endpoint.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -209,6 +215,7 @@ func (n *Net) Close() error {
 		return nil
 	}
 	n.closed = true
+	n.layer.Closing()
 	listeners, streams := n.mux.Listeners(), n.mux.All()
 	n.mu.Unlock()
 	for _, l := range listeners {
@@ -226,7 +233,7 @@ func (n *Net) Close() error {
 	n.stopped = true
 	n.mu.Unlock()
 	n.running.Wait()
-	err := withoutLeft(n.domain.Close())
+	err := n.layer.Close()
 	n.end()
 	return errors.Join(packets, err)
 }

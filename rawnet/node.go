@@ -1,32 +1,19 @@
 package rawnet
 
 import (
-	"context"
 	"errors"
 
-	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
 
 // node is another node, or this one, as a driver sees it. Net.mu guards it.
 type node struct {
-	id         mcd.NodeID
-	to         *memfifo.Remote // its handler
-	controlled bool            // a goroutine sends control records, one at a time so that they keep their order
-	needsFlush bool            // it was down: pushes to it fail until a Flush
-	expected   bool            // it is probed while it says nothing, as there are connections with it
-	settling   bool            // a goroutine is in settle
-}
-
-// node returns the state for a node. The caller holds mu.
-func (n *Net) node(id mcd.NodeID) *node {
-	p := n.nodes[id]
-	if p == nil {
-		p = &node{id: id, to: n.domain.Remote(memfifo.PublicKey(id, handlerID))}
-		n.nodes[id] = p
-	}
-	return p
+	activemsg.Node      // expected, as there are connections with it
+	controlled     bool // a goroutine sends control records, one at a time so that they keep their order
+	needsFlush     bool // it was down: pushes to it fail until a Flush
+	settling       bool // a goroutine is in settle
 }
 
 // Control records go at once, wherever they come to be owed: in the goroutine that polls, or in
@@ -35,22 +22,22 @@ func (n *Net) node(id mcd.NodeID) *node {
 
 // answer sends what is owed to the sender of a record. The caller holds mu.
 func (n *Net) answer(to memfifo.Sender) {
-	p := n.node(to.Node())
+	p := n.layer.Node(to.Node())
 	if p.controlled {
 		return
 	}
-	for c, ok := n.mux.Next(uint16(p.id)); ok; c, ok = n.mux.Next(uint16(p.id)) {
+	for c, ok := n.mux.Next(uint16(p.ID)); ok; c, ok = n.mux.Next(uint16(p.ID)) {
 		n.control = c.Append(n.control[:0])
-		if err := to.Post(handlerID, 0, n.control); err != nil {
+		if err := to.Post(activemsg.HandlerID, 0, n.control); err != nil {
 			n.mux.Unsent(&c)
 			n.startControl(p)
 			return
 		}
 		n.sent(&c)
 	}
-	if n.isUnsettled(p) && !p.expected {
+	if n.isUnsettled(p) && !p.Expected {
 		to.Expect()
-		p.expected = true
+		p.Expected = true
 	}
 }
 
@@ -71,13 +58,13 @@ func (n *Net) sendControl(p *node) {
 	b := n.getBuffer()
 	defer n.putBuffer(b)
 	for {
-		c, ok := n.mux.Next(uint16(p.id))
+		c, ok := n.mux.Next(uint16(p.ID))
 		if !ok {
 			break
 		}
 		rec := c.Append(b.memory[:0])
 		n.mu.Unlock()
-		err := p.to.PostPush(rec)
+		err := p.To.PostPush(rec)
 		n.mu.Lock()
 		if err != nil {
 			n.mux.Unsent(&c)
@@ -125,13 +112,13 @@ func (n *Net) controlLoop(p *node) {
 			n.settle(p)
 			continue
 		}
-		c, ok := n.mux.Next(uint16(p.id))
+		c, ok := n.mux.Next(uint16(p.ID))
 		if !ok {
 			break
 		}
 		b = c.Append(b[:0])
 		n.mu.Unlock()
-		err := n.push(n.ended, p, b, always)
+		err := p.To.PushReconnect(n.ended, b, nil)
 		n.mu.Lock()
 		if err == nil {
 			n.sent(&c)
@@ -146,14 +133,14 @@ func (n *Net) controlLoop(p *node) {
 func (n *Net) flush(p *node) {
 	p.needsFlush = false
 	n.mu.Unlock()
-	_ = n.domain.Flush(n.ended, p.id) // it says what Down has said
+	_ = n.layer.Domain.Flush(n.ended, p.ID) // it says what Down has said
 	n.mu.Lock()
 }
 
 // isUnsettled reports whether a node is probed without connections, or not with some, and nobody
 // changes that. The caller holds mu.
 func (n *Net) isUnsettled(p *node) bool {
-	return !p.settling && p.expected != (n.mux.Streams(uint16(p.id)) > 0)
+	return !p.settling && p.Expected != (n.mux.Streams(uint16(p.ID)) > 0)
 }
 
 // settle probes a node or does not, as there are connections with it or not. The caller holds mu,
@@ -161,34 +148,15 @@ func (n *Net) isUnsettled(p *node) bool {
 func (n *Net) settle(p *node) {
 	for n.isUnsettled(p) {
 		p.settling = true
-		p.expected = !p.expected
-		expect := p.expected
+		p.Expected = !p.Expected
+		expect := p.Expected
 		n.mu.Unlock()
 		if expect {
-			_ = n.handler.Expect(p.id) // a push to a node that is not known says so
+			_ = n.layer.Handler.Expect(p.ID) // a push to a node that is not known says so
 		} else {
-			n.handler.Unexpect(p.id)
+			n.layer.Handler.Unexpect(p.ID)
 		}
 		n.mu.Lock()
 		p.settling = false
 	}
 }
-
-// push pushes a record, and waits for room. Where the node was down, and nobody has flushed yet, it
-// does so and, if the record is wanted still, tries once more: it is for the node's next life.
-func (n *Net) push(ctx context.Context, p *node, rec []byte, wanted func() bool) error {
-	err := p.to.Push(ctx, rec)
-	if !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
-	if err := n.domain.Flush(ctx, p.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
-	if !wanted() {
-		return err
-	}
-	return p.to.Push(ctx, rec)
-}
-
-// always is for records that are wanted in the node's next life, too.
-func always() bool { return true }

@@ -41,12 +41,12 @@ func (c *Conn) write(b []byte) (int, error) {
 	done := n
 	if n <= c.n.chunk {
 		rec := append(c.s.AppendHeader(buf.memory[:0]), b[:n]...)
-		if err = c.peer.to.Push((*writeContext)(c), rec); err != nil {
+		if err = c.peer.To.Push((*writeContext)(c), rec); err != nil {
 			done = 0
 		}
 	} else {
 		buf.split(c.s, b[:n], c.n.chunk)
-		err = c.peer.to.PushBatch((*writeContext)(c), buf.records...)
+		err = c.peer.To.PushBatch((*writeContext)(c), buf.records...)
 		if e, ok := errors.AsType[*memfifo.BatchError](err); ok {
 			done, err = e.Done*c.n.chunk, e.Err
 		}

@@ -68,12 +68,12 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		return nil, callError(to, service, ErrClosed)
 	}
 	if expect {
-		_ = d.in.Expect(to) // a push to a node that is not known says so
+		_ = d.layer.Handler.Expect(to) // a push to a node that is not known says so
 	}
 	c.buf = appendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
-	err := d.push(ctx, c.node, c.buf)
+	err := c.node.To.PushReconnect(ctx, c.buf, nil)
 	if err == nil {
-		err = d.in.Await(ctx, &c.completion)
+		err = d.layer.Handler.Await(ctx, &c.completion)
 	}
 	resp, withdrawn := d.finished(c)
 	switch {
@@ -112,12 +112,12 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	c.completion.Reset()
 	d.lastCall++
 	d.stats.Calls++
-	c.node, c.service, c.number, c.response = d.node(to), service, d.lastCall, resp
+	c.node, c.service, c.number, c.response = d.layer.Node(to), service, d.lastCall, resp
 	d.pending[c.number] = c
 	c.node.calls++
 	c.node.called = true
-	expect = !c.node.expected
-	c.node.expected = true
+	expect = !c.node.Expected
+	c.node.Expected = true
 	return c, expect
 }
 
@@ -143,7 +143,7 @@ func (d *Domain) finished(c *call) (resp []byte, withdrawn bool) {
 // cancelCall tells the server that nobody waits any more. If there is no room, it runs for nothing.
 func (d *Domain) cancelCall(c *call) {
 	c.buf = appendHead(c.buf[:0], cancellation, ok, c.number)
-	_ = c.node.to.PostPush(c.buf)
+	_ = c.node.To.PostPush(c.buf)
 }
 
 // free keeps a call's memory.
@@ -156,7 +156,7 @@ func (d *Domain) free(c *call) {
 // answered takes a response. The caller holds mu.
 func (d *Domain) answered(from mcd.NodeID, r *record) {
 	c := d.pending[r.call]
-	if c == nil || c.node.id != from {
+	if c == nil || c.node.ID != from {
 		d.stats.Unexpected++
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -55,17 +56,15 @@ type Counters struct {
 // Domain is one node's part in calls: what it serves, and what it calls. All its methods may be
 // called from any goroutine.
 type Domain struct {
-	ep     *mcd.Endpoint
-	cfg    Config
-	memory *memfifo.Domain
-	in     *memfifo.Handler
-	frame  int // the longest record that fits a frame
-	ended  context.Context
-	end    context.CancelFunc
+	ep    *mcd.Endpoint
+	cfg   Config
+	layer *activemsg.Layer[node] // mu guards its nodes
+	frame int                    // the longest record that fits a frame
+	ended context.Context
+	end   context.CancelFunc
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
-	nodes    map[mcd.NodeID]*node
 	servers  map[string]*Server
 	pending  map[uint64]*call // of this node, by number
 	lastCall uint64
@@ -78,11 +77,9 @@ type Domain struct {
 
 // node is another node, or this one. Domain.mu guards it.
 type node struct {
-	id       mcd.NodeID
-	to       *memfifo.Remote // its handler
-	expected bool            // it is probed while it says nothing, as there are calls, or were lately
-	called   bool            // or it has called, since the last sweep
-	calls    int             // to it, and of it, that have no response yet
+	activemsg.Node      // expected, as there are calls, or were lately
+	called         bool // or it has called, since the last sweep
+	calls          int  // to it, and of it, that have no response yet
 }
 
 // Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
@@ -92,44 +89,32 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
 	d := &Domain{
-		ep: ep, cfg: cfg, nodes: map[mcd.NodeID]*node{}, servers: map[string]*Server{},
-		pending: map[uint64]*call{}, lastCall: incarnation.New64(),
+		ep: ep, cfg: cfg, servers: map[string]*Server{}, pending: map[uint64]*call{}, lastCall: incarnation.New64(),
 	}
 	d.jobs.cancels = map[callName]*callContext{}
 	d.ended, d.end = context.WithCancel(context.Background())
+	d.mu.Lock() // a record may come before the layer is known
+	defer d.mu.Unlock()
 	var err error
-	if d.memory, err = memfifo.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout}); err != nil {
+	d.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
+		memfifo.HandlerConfig{Record: d.receive, Down: d.down}, func(p activemsg.Node) *node { return &node{Node: p} })
+	if err != nil {
 		d.end()
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
-	d.frame = d.memory.MaxFrameRecord()
-	d.in, err = d.memory.Handle(handlerID, memfifo.HandlerConfig{Record: d.receive, Down: d.down, Public: true})
-	if err != nil {
-		d.end()
-		return nil, errors.Join(err, d.memory.Close())
-	}
+	d.frame = d.layer.Domain.MaxFrameRecord()
 	d.running.Go(d.sweep) // until Close
 	return d, nil
 }
 
 // Counters returns the counters.
 func (d *Domain) Counters() Counters {
-	frames := d.memory.Counters() // before mu is taken
+	frames := d.layer.Domain.Counters() // before mu is taken
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	stats := d.stats
 	stats.Frames = frames
 	return stats
-}
-
-// node returns the state for a node. The caller holds mu.
-func (d *Domain) node(id mcd.NodeID) *node {
-	p := d.nodes[id]
-	if p == nil {
-		p = &node{id: id, to: d.memory.Remote(memfifo.PublicKey(id, handlerID))}
-		d.nodes[id] = p
-	}
-	return p
 }
 
 // sweep ends the probing of nodes with which there were no calls for a while.
@@ -144,9 +129,9 @@ func (d *Domain) sweep() {
 		}
 		d.mu.Lock()
 		var idle []*node
-		for _, p := range d.nodes {
-			if p.expected && p.calls == 0 && !p.called {
-				p.expected = false
+		for _, p := range d.layer.Nodes {
+			if p.Expected && p.calls == 0 && !p.called {
+				p.Expected = false
 				idle = append(idle, p)
 			}
 			p.called = false
@@ -160,26 +145,13 @@ func (d *Domain) sweep() {
 
 // unexpect ends the probing of a node, unless it was called meanwhile.
 func (d *Domain) unexpect(p *node) {
-	d.in.Unexpect(p.id)
+	d.layer.Handler.Unexpect(p.ID)
 	d.mu.Lock()
-	again := p.expected
+	again := p.Expected
 	d.mu.Unlock()
 	if again {
-		_ = d.in.Expect(p.id) // the node is known, as it was called
+		_ = d.layer.Handler.Expect(p.ID) // the node is known, as it was called
 	}
-}
-
-// push pushes a record, and waits for room. Where the node was down, and nobody has flushed yet, it
-// does so and tries once more: what Push refuses was not sent.
-func (d *Domain) push(ctx context.Context, p *node, rec []byte) error {
-	err := p.to.Push(ctx, rec)
-	if !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
-	if err := d.memory.Flush(ctx, p.id); err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
-		return err
-	}
-	return p.to.Push(ctx, rec)
 }
 
 // receive takes a record: a memfifo.Handler's function, in the goroutine that polls.
@@ -208,9 +180,9 @@ func (d *Domain) receive(from memfifo.Sender, rec []byte) {
 func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.node(err.Node).expected = false
+	d.layer.Node(err.Node).Expected = false
 	for number, c := range d.pending {
-		if c.node.id == err.Node {
+		if c.node.ID == err.Node {
 			d.finish(number, c, err)
 		}
 	}
@@ -218,8 +190,9 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 }
 
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
-// cancelled, and Close waits until they have returned. Then it tells the other nodes. Close it
-// before its endpoint.
+// cancelled, and Close waits until they have returned. Then it tells the other nodes: the error
+// names those that have not confirmed, and have not left either, without those that were down
+// before, which calls have told. Close it before its endpoint.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -227,6 +200,7 @@ func (d *Domain) Close() error {
 		return nil
 	}
 	d.closed = true
+	d.layer.Closing()
 	for number, c := range d.pending {
 		d.finish(number, c, ErrClosed)
 	}
@@ -235,21 +209,5 @@ func (d *Domain) Close() error {
 	d.mu.Unlock()
 	d.end()
 	d.running.Wait()
-	return withoutDown(d.memory.Close())
-}
-
-// withoutDown returns what is left of a Close's error without the nodes that are down: calls to
-// them have failed, and a cluster that ends has some such.
-func withoutDown(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var rest []error
-		for _, e := range joined.Unwrap() {
-			rest = append(rest, withoutDown(e))
-		}
-		return errors.Join(rest...)
-	}
-	if errors.Is(err, memfifo.ErrPeerDown) {
-		return nil
-	}
-	return err
+	return d.layer.Close()
 }

@@ -18,8 +18,6 @@ const (
 	DefaultConcurrency = 256
 	// DefaultBacklog is how many requests wait for a goroutine.
 	DefaultBacklog = 1024
-	// handlerID is that of the records of calls, in a domain of their own.
-	handlerID = 1
 	// idleWorkers is how many goroutines stay when there is nothing to do. One waits for the next
 	// request as long as its endpoint lets it spin; the others help in a burst.
 	idleWorkers = 2

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -114,11 +115,11 @@ func assemble(head, resp []byte, call uint64, err error) []byte {
 // reply sends a response from the goroutine that polls, or has a worker do so. It takes b. The
 // caller holds mu.
 func (d *Domain) reply(from memfifo.Sender, b []byte) {
-	if len(b) <= d.frame && from.Post(handlerID, 0, b) == nil {
+	if len(b) <= d.frame && from.Post(activemsg.HandlerID, 0, b) == nil {
 		d.spare.putMemory(b)
 		return
 	}
-	d.submit(&job{node: d.node(from.Node()), response: b})
+	d.submit(&job{node: d.layer.Node(from.Node()), response: b})
 }
 
 // refuse answers a request whose handler does not run. The caller holds mu.
@@ -133,7 +134,8 @@ func (d *Domain) run(j *job) {
 		j.response = d.handle(j)
 		j.server.running.Done()
 	}
-	_ = d.push(context.Background(), j.node, j.response) // if it fails, the caller's node is down: nobody waits
+	// If it fails, the caller's node is down: nobody waits.
+	_ = j.node.To.PushReconnect(context.Background(), j.response, nil)
 }
 
 // handle runs a job's handler and returns the response.

@@ -85,11 +85,11 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *record) {
 		return
 	}
 	d.stats.Served++
-	p := d.node(from.Node())
+	p := d.layer.Node(from.Node())
 	p.calls++
 	p.called = true
-	if !p.expected {
-		p.expected = true
+	if !p.Expected {
+		p.Expected = true
 		from.Expect() // if it dies, nobody waits for the response
 	}
 	j := &job{
@@ -143,7 +143,7 @@ func (d *Domain) work(w *worker) {
 		d.jobs.idle = append(d.jobs.idle, w)
 		w.completion.Reset()
 		d.mu.Unlock()
-		err := d.in.Await(context.Background(), &w.completion)
+		err := d.layer.Handler.Await(context.Background(), &w.completion)
 		d.mu.Lock()
 		d.jobs.idle = slices.DeleteFunc(d.jobs.idle, func(x *worker) bool { return x == w })
 		if err != nil && w.job == nil {

@@ -41,7 +41,7 @@ func layers(root string) ([]*unit, error) {
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
-		soakUnit(), gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
+		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
 	}...)
 	for _, t := range targets {
 		all = append(all, t.unit())
@@ -68,7 +68,7 @@ func simulations() []*unit {
 			work: simulation(enginePackage).work, check: pointsHit, pkg: enginePackage,
 		},
 		{
-			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
+			layer: "L1", name: "large clusters", counts: "large clusters",
 			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work, pkg: enginePackage,
 		},
 		{

@@ -16,26 +16,46 @@ const (
 	longestSoak  = time.Hour        // of one piece; --hours makes it shorter, or has more of them
 	shortestSoak = 30 * time.Minute // of which the slope of memory says something
 	slopeAllowed = 1 << 20          // bytes an hour
-	passing      = 3                // goroutines that may be there for a moment
+	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many
+	// bytes is half a byte for each connection of the hour.
+	slopeOfConnections = 8 << 20
+	passing            = 3 // goroutines that may be there for a moment
 )
 
-// soakUnit looks for what grows: --layer soak --hours H.
-func soakUnit() *unit {
-	return &unit{
-		layer: "soak", name: "four nodes", counts: "seconds", namespaces: true,
-		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
-		work: func(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
-			o, err := soak.Run(ctx, w.soak)
-			if err != nil {
-				return result{}, fmt.Errorf("soak: %w", err)
-			}
-			return soaked(&o, w), nil
-		},
+// clients of the soak of connections, and as many connections.
+const clients = 1000
+
+// soakRun is a soak: it runs for a time.
+type soakRun func(ctx context.Context, length time.Duration) (soak.Outcome, error)
+
+// soakUnits look for what grows: --layer soak --hours H.
+func soakUnits() []*unit {
+	connections := func(ctx context.Context, length time.Duration) (soak.Outcome, error) {
+		return soak.Connections(ctx, length, clients)
+	}
+	return []*unit{
+		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfConnections, connections),
 	}
 }
 
+// soakUnit is a soak whose resident memory may grow by so many bytes an hour.
+func soakUnit(name string, slope float64, run soakRun) *unit {
+	u := &unit{
+		layer: "soak", name: name, counts: "seconds", namespaces: true,
+		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
+	}
+	u.work = func(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
+		o, err := run(ctx, w.soak)
+		if err != nil {
+			return result{}, fmt.Errorf("soak: %w", err)
+		}
+		return soaked(&o, u, slope, w), nil
+	}
+	return u
+}
+
 // soaked judges a soak.
-func soaked(o *soak.Outcome, w *workshop) result {
+func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
 	slope := soak.Slope(o.Samples)
 	goroutines, descriptors := soak.Leaks(o.Samples)
 	first, last := uint64(0), uint64(0)
@@ -43,8 +63,7 @@ func soaked(o *soak.Outcome, w *workshop) result {
 		first, last = o.Samples[0].RSS, o.Samples[n-1].RSS
 	}
 	r := result{figures: map[string]uint64{
-		"seconds": uint64(w.soak.Seconds()), "barriers of soaks": o.Barriers, "puts of soaks": o.Puts,
-		"records of soaks": o.Records, "soak: cables cut": o.Cuts,
+		"seconds": uint64(w.soak.Seconds()), "soak: cables cut": o.Cuts,
 		"soak: frames received": o.Faults.Received, "soak: frames lost or altered": lostOrAltered(&o.Faults),
 		"soak: frames doubled, late or reordered": o.Faults.Duplicated + o.Faults.Delayed + o.Faults.Reordered,
 		"soak: resident kB at first, max":         first >> 10, "soak: resident kB at last, max": last >> 10,
@@ -52,14 +71,15 @@ func soaked(o *soak.Outcome, w *workshop) result {
 		"soak: goroutines more, max":          uint64(max(goroutines, 0)),
 		"soak: descriptors more, max":         uint64(max(descriptors, 0)),
 	}}
-	grows := goroutines > passing || descriptors > 0 || slope > slopeAllowed && w.soak >= shortestSoak
+	addFigures(r.figures, o.Counts)
+	grows := goroutines > passing || descriptors > 0 || slope > allowed && w.soak >= shortestSoak
 	if grows || len(o.Wrong) > 0 {
 		r.violation = &violation{
-			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer soak --hours %v --state again.json",
-				w.profile, w.soak.Hours()),
+			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --hours %v --state again.json",
+				w.profile, u.key(), w.soak.Hours()),
 			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory "+
-				"(want %d, none, %d at most): %+v\n%s",
-				goroutines, descriptors, slope, passing, slopeAllowed, o.Samples, strings.Join(o.Wrong, "\n")),
+				"(want %d, none, %.0f at most): %+v\n%s",
+				goroutines, descriptors, slope, passing, allowed, o.Samples, strings.Join(o.Wrong, "\n")),
 		}
 	}
 	return r

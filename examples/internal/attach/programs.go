@@ -11,11 +11,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet"
 )
 
@@ -53,7 +51,15 @@ func RunPrograms(ctx context.Context, serve Server, ask func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	err = Each(nodes, func(e *mcd.Endpoint) error { return runPrograms(ctx, e, serve, ask) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err = Each(nodes, func(e *mcd.Endpoint) error {
+		err := runPrograms(ctx, e, serve, ask)
+		if err != nil { // else the other one waits for it
+			cancel(fmt.Errorf("node %d: %w", e.Node(), err))
+		}
+		return err
+	})
 	return errors.Join(err, closeAll())
 }
 
@@ -67,11 +73,7 @@ func runPrograms(ctx context.Context, e *mcd.Endpoint, serve Server, ask func(co
 	} else {
 		err = runClient(ctx, n, ask)
 	}
-	closeErr := n.Close()
-	if errors.Is(closeErr, memfifo.ErrPeerDown) { // both close at once: nobody awaits anything
-		closeErr = nil
-	}
-	return errors.Join(err, closeErr)
+	return errors.Join(err, n.Close())
 }
 
 // controlService is where node 1 tells node 0 where its services are by TCP. The connection's end
@@ -130,7 +132,7 @@ func ownIP() string {
 }
 
 func runClient(ctx context.Context, n *rawnet.Net, ask func(context.Context, Way) error) error {
-	control, err := dialWhenThere(ctx, n)
+	control, err := n.DialWait(ctx, rawnet.Network, "1:"+controlService)
 	if err != nil {
 		return err
 	}
@@ -146,20 +148,6 @@ func runClient(ctx context.Context, n *rawnet.Net, ask func(context.Context, Way
 		return fmt.Errorf("over TCP: %w", err)
 	}
 	return nil
-}
-
-// dialWhenThere dials until node 1 listens: it may start later.
-func dialWhenThere(ctx context.Context, n *rawnet.Net) (net.Conn, error) {
-	for {
-		c, err := n.DialContext(ctx, rawnet.Network, "1:"+controlService)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			return c, err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
 }
 
 // Rounds is how often Latency measures.

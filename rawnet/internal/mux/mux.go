@@ -88,6 +88,9 @@ func New(cfg Config) *Mux {
 // Counters returns the counters.
 func (m *Mux) Counters() Counters { return m.counters }
 
+// Len returns how many streams there are.
+func (m *Mux) Len() int { return len(m.streams) }
+
 // All returns all streams, in no order.
 func (m *Mux) All() []*Stream { return slices.Collect(maps.Values(m.streams)) }
 

@@ -8,33 +8,24 @@ package soak
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"strings"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
+	"github.com/rawlane/rawlane/transport/ring"
 )
-
-// Sample is what the process has at one time.
-type Sample struct {
-	At                      time.Duration
-	RSS                     uint64 // bytes
-	Goroutines, Descriptors int
-}
 
 // Outcome is what a soak has come to.
 type Outcome struct {
-	Barriers, Puts, Records uint64 // of all nodes together; a barrier counts once
-	Faults                  fault.Counts
-	Cuts                    uint64
-	Samples                 []Sample
-	Wrong                   []string // broken promises
+	Counts  map[string]uint64 // what was done, of all nodes together
+	Faults  fault.Counts
+	Cuts    uint64
+	Samples []Sample
+	Wrong   []string // broken promises
 }
 
 // Nodes is how many nodes a soak has: a ring of neighbours in which none sees all of the traffic.
@@ -54,71 +45,105 @@ const (
 	peerTimeout = time.Minute
 )
 
-// soak is a run.
-type soak struct {
-	all  [Nodes]*node
-	last atomic.Uint64 // the round after which all nodes end; 0: not known yet
+// stage is the nodes' endpoints, and what is wrong with their links.
+type stage struct {
+	bed   *testbed.Bed
+	links [Nodes]*fault.Link
+	eps   [Nodes]*mcd.Endpoint
 }
 
-// Run works for a time and takes samples, the first after a tenth of it: pools have grown by then.
-func Run(ctx context.Context, length time.Duration) (o Outcome, err error) {
-	bed, err := testbed.New(testbed.Config{Nodes: Nodes})
+func openStage() (s *stage, err error) {
+	s = &stage{}
+	if s.bed, err = testbed.New(testbed.Config{Nodes: Nodes}); err != nil {
+		return nil, err
+	}
+	for k := range Nodes {
+		if err := s.open(k); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	return s, nil
+}
+
+func (s *stage) open(k int) error {
+	l, err := testbed.In(s.bed.Node(k), func() (*ring.Link, error) {
+		return ring.Open(testbed.Interface(0), ring.Config{})
+	})
 	if err != nil {
-		return o, err
+		return err
 	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
-	s := &soak{}
-	defer func() {
-		for _, n := range s.all {
-			if n != nil {
-				err = errors.Join(err, n.ep.Close())
-			}
-		}
-	}()
-	for k := range s.all {
-		if s.all[k], err = open(bed, k); err != nil {
-			return o, err
+	if s.links[k], err = fault.New(l, rand.New(rand.NewPCG(uint64(k), 0)), faults); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	var table []mcd.Node
+	for i := range Nodes {
+		table = append(table, mcd.Node{ID: mcd.NodeID(i), MACs: []transport.MAC{testbed.MAC(i, 0)}})
+	}
+	s.eps[k], err = mcd.Open(mcd.Config{Cluster: 1, Node: mcd.NodeID(k), Nodes: table, Spin: -1}, s.links[k])
+	if err != nil {
+		err = errors.Join(err, s.links[k].Close())
+	}
+	return err
+}
+
+func (s *stage) close() (err error) {
+	for _, ep := range s.eps {
+		if ep != nil {
+			err = errors.Join(err, ep.Close())
 		}
 	}
-	s.meet()
+	return errors.Join(err, s.bed.Close())
+}
+
+// run has workers work, cuts cables, and takes samples. When the time is over it calls end, which
+// has the workers return; the first that returns with an error ends the others' context.
+func (s *stage) run(
+	ctx context.Context, length time.Duration, workers []func(context.Context) error, measure func() Sample, end func(),
+) (o Outcome, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var errs [Nodes]error
+	errs := make([]error, len(workers))
 	var work, cutting sync.WaitGroup
-	for k, n := range s.all {
+	for i, f := range workers {
 		work.Go(func() {
-			errs[k] = n.work(ctx, s, began.Add(length))
-			if errs[k] != nil {
+			if errs[i] = f(ctx); errs[i] != nil {
 				cancel()
 			}
 		})
 	}
-	working, end := context.WithCancel(ctx)
+	working, worked := context.WithCancel(ctx)
 	cutting.Go(func() { o.Cuts = s.cut(working, length) })
-	o.Samples = samples(ctx, began, length)
-	work.Wait()
+	o.Samples = samples(ctx, began, length, measure)
+	pause(ctx, time.Until(began.Add(length)))
 	end()
+	work.Wait()
+	worked()
 	cutting.Wait()
-	s.sum(&o)
-	return o, errors.Join(errs[:]...)
+	o.Counts = map[string]uint64{}
+	for _, l := range s.links {
+		addFaults(&o.Faults, l.Counts())
+	}
+	return o, errors.Join(errs...)
 }
 
-// meet gives each node the keys of the next one.
-func (s *soak) meet() {
-	for k, n := range s.all {
-		next := s.all[(k+1)%Nodes]
-		n.next, n.queue = n.domain.Remote(next.window.Key()), n.domain.Remote(next.fifo.Key())
-		n.before = (k + Nodes - 1) % Nodes
-	}
+func addFaults(sum *fault.Counts, c fault.Counts) {
+	sum.Received += c.Received
+	sum.Lost += c.Lost
+	sum.Cut += c.Cut
+	sum.Duplicated += c.Duplicated
+	sum.Corrupted += c.Corrupted
+	sum.Truncated += c.Truncated
+	sum.Delayed += c.Delayed
+	sum.Reordered += c.Reordered
 }
 
 // cut cuts the cable of one node after the other for a while, until ctx ends.
-func (s *soak) cut(ctx context.Context, length time.Duration) (cuts uint64) {
+func (s *stage) cut(ctx context.Context, length time.Duration) (cuts uint64) {
 	period := length / cutsPerSoak
 	off := min(max(period/10, shortestCut), longestCut)
 	for k := 0; ; k++ {
-		l := s.all[k%Nodes].link
+		l := s.links[k%Nodes]
 		if !pause(ctx, max(period-off, off)) {
 			return cuts
 		}
@@ -140,72 +165,4 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// sum adds up what the nodes have done.
-func (s *soak) sum(o *Outcome) {
-	o.Barriers = s.all[0].barriers
-	for _, n := range s.all {
-		o.Puts += n.puts
-		o.Records += n.popped
-		c := n.link.Counts()
-		o.Faults.Received += c.Received
-		o.Faults.Lost += c.Lost
-		o.Faults.Cut += c.Cut
-		o.Faults.Duplicated += c.Duplicated
-		o.Faults.Corrupted += c.Corrupted
-		o.Faults.Truncated += c.Truncated
-		o.Faults.Delayed += c.Delayed
-		o.Faults.Reordered += c.Reordered
-		o.Wrong = append(o.Wrong, n.wrong...)
-	}
-}
-
-// samples takes ten of them.
-func samples(ctx context.Context, began time.Time, length time.Duration) (all []Sample) {
-	for i := 1; i < 10; i++ {
-		if !pause(ctx, time.Until(began.Add(time.Duration(i)*length/10))) {
-			return all
-		}
-		all = append(all, measure(time.Since(began)))
-	}
-	return all
-}
-
-func measure(at time.Duration) Sample {
-	debug.FreeOSMemory() // what is left is in use
-	s := Sample{At: at, Goroutines: runtime.NumGoroutine()}
-	var pages, resident uint64
-	b, err := os.ReadFile("/proc/self/statm")
-	if err == nil {
-		_, err = fmt.Fscan(strings.NewReader(string(b)), &pages, &resident)
-	}
-	files, err2 := os.ReadDir("/proc/self/fd")
-	if err := errors.Join(err, err2); err != nil {
-		panic(err) // Linux has them
-	}
-	s.RSS, s.Descriptors = resident*uint64(os.Getpagesize()), len(files)
-	return s
-}
-
-// Slope is how many bytes an hour the resident memory grows by, from the samples, by least squares.
-func Slope(all []Sample) float64 {
-	var n, t, m, tt, tm float64
-	for _, s := range all {
-		x, y := s.At.Hours(), float64(s.RSS)
-		n, t, m, tt, tm = n+1, t+x, m+y, tt+x*x, tm+x*y
-	}
-	if d := n*tt - t*t; d > 0 {
-		return (n*tm - t*m) / d
-	}
-	return 0
-}
-
-// Leaks reports how many goroutines and descriptors the last sample has more than the first.
-func Leaks(all []Sample) (goroutines, descriptors int) {
-	if len(all) == 0 {
-		return 0, 0
-	}
-	first, last := all[0], all[len(all)-1]
-	return last.Goroutines - first.Goroutines, last.Descriptors - first.Descriptors
 }

@@ -3,23 +3,66 @@
 package soak
 
 import (
+	"errors"
 	"math"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/rawnet"
 )
 
 func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
 
-func TestRun(t *testing.T) {
+func TestMemory(t *testing.T) {
 	testbed.Need(t)
-	o, err := Run(t.Context(), 500*time.Millisecond)
+	o, err := Memory(t.Context(), 500*time.Millisecond)
+	puts := o.Counts["puts of soaks"]
+	if puts != Nodes*o.Counts["barriers of soaks"]/2 || o.Counts["records of soaks"] != perTurn*puts {
+		t.Errorf("%v", o.Counts)
+	}
+	healthy(t, &o, err, puts)
+}
+
+func TestConnections(t *testing.T) {
+	testbed.Need(t)
+	o, err := Connections(t.Context(), 500*time.Millisecond, 24)
+	if reopened := o.Counts["listeners reopened in soaks"]; reopened != 9*Nodes {
+		t.Errorf("%d listeners reopened, want %d", reopened, 9*Nodes)
+	}
+	healthy(t, &o, err, min(o.Counts["connections of soaks"], o.Counts["bytes echoed in soaks"]))
+}
+
+// healthy wants an outcome in which something was done, and nothing has grown.
+func healthy(t *testing.T, o *Outcome, err error, done uint64) {
+	t.Helper()
 	goroutines, descriptors := Leaks(o.Samples)
-	if err != nil || len(o.Wrong) > 0 || o.Barriers == 0 || o.Puts != Nodes*o.Barriers/2 || o.Records != perTurn*o.Puts ||
-		o.Cuts == 0 || len(o.Samples) != 9 || goroutines > 3 || descriptors > 0 {
+	if err != nil || len(o.Wrong) > 0 || done == 0 || o.Cuts == 0 || len(o.Samples) != 9 || goroutines > 3 || descriptors > 0 {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// A connection that its program has forgotten is found: the samples' own check can fail.
+func TestConnections_FindsALeak(t *testing.T) {
+	testbed.Need(t)
+	s, err := openStage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &connections{}
+	if err := c.open(s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.nets[0].Dial(rawnet.Network, "1:"+service); err != nil {
+		t.Fatal(err)
+	}
+	c.settle(0, time.Now())
+	if len(c.wrong) != 1 || c.wrong[0] != "2 ends of connections (want 0)" {
+		t.Errorf("%q, want the two ends", c.wrong)
+	}
+	if err := errors.Join(c.close(), s.close()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/rawlane/rawlane/bench/programs"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
-	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet"
 )
 
@@ -82,11 +80,7 @@ func (b *programBench) part(ctx context.Context, n *node) error {
 	} else {
 		err = b.serve(ctx, n, conns)
 	}
-	closeErr := conns.Close()
-	if errors.Is(closeErr, memfifo.ErrPeerDown) { // both close at once: nobody awaits anything
-		closeErr = nil
-	}
-	return errors.Join(err, closeErr)
+	return errors.Join(err, conns.Close())
 }
 
 // serve runs the server over both, until node 0 closes the control connection.
@@ -126,7 +120,7 @@ func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) er
 // measure calls the server by one way and by the other.
 func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) error {
 	n.lines.Say("waiting for the server ...")
-	c, err := dialServer(ctx, conns)
+	c, err := conns.DialWait(ctx, rawnet.Network, "1:"+controlService)
 	if err != nil {
 		return err
 	}
@@ -158,20 +152,6 @@ func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) 
 		}
 	}
 	return nil
-}
-
-// dialServer dials until node 1 listens.
-func dialServer(ctx context.Context, conns *rawnet.Net) (net.Conn, error) {
-	for {
-		c, err := conns.DialContext(ctx, rawnet.Network, "1:"+controlService)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			return c, err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
 }
 
 // calls measures whole round trips.

@@ -9,15 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
-	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fault"
-	"github.com/rawlane/rawlane/transport/ring"
 )
 
 const (
@@ -28,9 +25,52 @@ const (
 	perTurn = 4    // records that a node pushes in a round: fewer than its neighbour's FIFO has room for
 )
 
+// memory is barriers, puts and records: one node puts and pushes to the next.
+type memory struct {
+	all  [Nodes]*node
+	over atomic.Bool
+	last atomic.Uint64 // the round after which all nodes end; 0: not known yet
+}
+
+// Memory has the nodes put, push and meet at barriers for a time.
+func Memory(ctx context.Context, length time.Duration) (o Outcome, err error) {
+	s, err := openStage()
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	m := &memory{}
+	var workers []func(context.Context) error
+	for k := range m.all {
+		n, err := open(k, s.eps[k])
+		if err != nil {
+			return o, err
+		}
+		m.all[k] = n
+		workers = append(workers, func(ctx context.Context) error { return n.work(ctx, m) })
+	}
+	m.meet()
+	o, err = s.run(ctx, length, workers, measure, func() { m.over.Store(true) })
+	o.Counts["barriers of soaks"] = m.all[0].barriers // of all nodes together; one counts once
+	for _, n := range m.all {
+		o.Counts["puts of soaks"] += n.puts
+		o.Counts["records of soaks"] += n.popped
+		o.Wrong = append(o.Wrong, n.wrong...)
+	}
+	return o, err
+}
+
+// meet gives each node the keys of the next one.
+func (m *memory) meet() {
+	for k, n := range m.all {
+		next := m.all[(k+1)%Nodes]
+		n.next, n.queue = n.domain.Remote(next.window.Key()), n.domain.Remote(next.fifo.Key())
+		n.before = (k + Nodes - 1) % Nodes
+	}
+}
+
 // node is one of the nodes.
 type node struct {
-	link           *fault.Link
 	ep             *mcd.Endpoint
 	group          *barrier.Group
 	domain         *memfifo.Domain
@@ -47,24 +87,8 @@ type node struct {
 	wrong          []string
 }
 
-func open(bed *testbed.Bed, k int) (n *node, err error) {
-	n = &node{rng: rand.New(rand.NewPCG(uint64(k), 0))}
-	l, err := testbed.In(bed.Node(k), func() (*ring.Link, error) {
-		return ring.Open(testbed.Interface(0), ring.Config{})
-	})
-	if err != nil {
-		return nil, err
-	}
-	if n.link, err = fault.New(l, n.rng, faults); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	var table []mcd.Node
-	for i := range Nodes {
-		table = append(table, mcd.Node{ID: mcd.NodeID(i), MACs: []transport.MAC{testbed.MAC(i, 0)}})
-	}
-	if n.ep, err = mcd.Open(mcd.Config{Cluster: 1, Node: mcd.NodeID(k), Nodes: table, Spin: -1}, n.link); err != nil {
-		return nil, errors.Join(err, n.link.Close())
-	}
+func open(k int, ep *mcd.Endpoint) (n *node, err error) {
+	n = &node{ep: ep, rng: rand.New(rand.NewPCG(uint64(k), 1))}
 	service, err := barrier.Open(n.ep, barrier.Config{})
 	if err == nil {
 		n.group, err = service.Group(barrier.GroupConfig{PeerTimeout: peerTimeout})
@@ -78,23 +102,20 @@ func open(bed *testbed.Bed, k int) (n *node, err error) {
 	if err == nil {
 		n.fifo, err = n.domain.NewFIFO(1, make([]byte, fifoLen))
 	}
-	if err != nil {
-		return nil, errors.Join(err, n.ep.Close())
-	}
-	return n, nil
+	return n, err
 }
 
 // work does rounds until node 0 says that the time is over. It says so before a barrier, and the
 // others look behind it.
-func (n *node) work(ctx context.Context, s *soak, until time.Time) error {
+func (n *node) work(ctx context.Context, m *memory) error {
 	for round := uint64(1); ; round++ {
-		if n.ep.Node() == 0 && time.Now().After(until) {
-			s.last.Store(round)
+		if n.ep.Node() == 0 && m.over.Load() {
+			m.last.Store(round)
 		}
 		if err := n.round(ctx, round); err != nil {
 			return fmt.Errorf("node %d, round %d: %w", n.ep.Node(), round, err)
 		}
-		if s.last.Load() == round {
+		if m.last.Load() == round {
 			return nil
 		}
 	}

@@ -1,0 +1,108 @@
+// Package activemsg is what a layer over memfifo's handlers needs: a domain of its own with one
+// public handler, the nodes that it pushes records to, and a Close that tells what nobody has told.
+// Packages rawnet and rpc are such layers.
+package activemsg
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// HandlerID is that of the layer's records, on every node. The handler is public: its key is known
+// to all.
+const HandlerID = 1
+
+// Node is another node, or this one. A layer embeds it in what it knows of a node.
+type Node struct {
+	ID       mcd.NodeID
+	To       *memfifo.Remote // its handler
+	Expected bool            // it is probed while it says nothing; the layer's lock guards it
+}
+
+// Layer is a domain, its handler, and the nodes, of which the layer has an N each.
+type Layer[N any] struct {
+	Domain  *memfifo.Domain
+	Handler *memfifo.Handler
+	Nodes   map[mcd.NodeID]*N // made by Node; the layer's lock guards it
+
+	make    func(Node) *N
+	mu      sync.Mutex // guards what follows; taken inside the domain's lock
+	closing bool
+	lost    []*memfifo.PeerDownError // what Down was told of since
+}
+
+// Open opens a domain on an endpoint, and a public handler. make makes what the layer knows of a
+// node. The layer may hold its lock, which h's functions take: they run once Open has made the
+// handler, which it does last. Errors: mcd.ErrPortBusy.
+func Open[N any](
+	ep *mcd.Endpoint, cfg memfifo.Config, h memfifo.HandlerConfig, make func(Node) *N,
+) (l *Layer[N], err error) {
+	l = &Layer[N]{Nodes: map[mcd.NodeID]*N{}, make: make}
+	if l.Domain, err = memfifo.Open(ep, cfg); err != nil {
+		return nil, err
+	}
+	down := h.Down
+	h.Public = true
+	h.Down = func(err *memfifo.PeerDownError) {
+		l.mu.Lock()
+		if l.closing {
+			l.lost = append(l.lost, err)
+		}
+		l.mu.Unlock()
+		down(err)
+	}
+	if l.Handler, err = l.Domain.Handle(HandlerID, h); err != nil {
+		return nil, errors.Join(err, l.Domain.Close())
+	}
+	return l, nil
+}
+
+// Node returns what the layer knows of a node. The caller holds the layer's lock.
+func (l *Layer[N]) Node(id mcd.NodeID) *N {
+	n := l.Nodes[id]
+	if n == nil {
+		n = l.make(Node{ID: id, To: l.Domain.Remote(memfifo.PublicKey(id, HandlerID))})
+		l.Nodes[id] = n
+	}
+	return n
+}
+
+// Closing has Close tell of the nodes that are down from now on.
+func (l *Layer[N]) Closing() {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+}
+
+// Close flushes and closes the domain. The error names the nodes that have not confirmed what was
+// pushed to them, without those that were down before Closing, of which Down was told, and without
+// those that have left: a cluster that ends has some such.
+func (l *Layer[N]) Close() error {
+	l.Closing()
+	return l.unconfirmed(l.Domain.Close())
+}
+
+// unconfirmed returns what is left of an error without what is known, or is in order.
+func (l *Layer[N]) unconfirmed(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, e := range joined.Unwrap() {
+			rest = append(rest, l.unconfirmed(e))
+		}
+		return errors.Join(rest...)
+	}
+	down, ok := errors.AsType[*memfifo.PeerDownError](err)
+	if !ok {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if down.Reason == memfifo.Left || !slices.Contains(l.lost, down) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package rawnet_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rawnet"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Nodes that close at the same time, as those of a program that ends, are all content: nobody waits
+// for a node that has left.
+func TestClose_AllAtOnce(t *testing.T) {
+	for seed := range uint64(30) {
+		bubble(t, options{nodes: 3, seed: seed}, func(t *testing.T, c *cluster) {
+			for k, n := range c.nets {
+				_, err := n.Listen("x")
+				must(t, err)
+				for other := range c.nets[:k] {
+					conn, err := n.Dial(rawnet.Network, fmt.Sprintf("%d:x", other))
+					must(t, err)
+					_, err = conn.Write(make([]byte, 1000*int(seed)))
+					must(t, err)
+				}
+			}
+			var all sync.WaitGroup
+			for k, n := range c.nets {
+				all.Go(func() {
+					time.Sleep(time.Duration(uint64(k)*seed) * 10 * time.Microsecond)
+					if err := n.Close(); err != nil {
+						t.Errorf("seed %d, node %d: %v", seed, k, err)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// Close names a node that has not confirmed what was written to it, and not one of which those who
+// wrote to it have heard before.
+func TestClose_NamesTheSilent(t *testing.T) {
+	bubble(t, options{nodes: 3}, func(t *testing.T, c *cluster) {
+		a, _ := c.pair(t, "x")
+		c.faults[1].Cut(true)
+		_, err := a.Write([]byte("lost"))
+		must(t, err)
+		err = c.nets[0].Close()
+		if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || down.Node != 1 || down.Reason != memfifo.Silent {
+			t.Errorf("%v, want node 1", err)
+		}
+	})
+	bubble(t, options{nodes: 3}, func(t *testing.T, c *cluster) {
+		a, _ := c.pair(t, "x")
+		c.faults[1].Cut(true)
+		_, err := a.Write([]byte("lost"))
+		must(t, err)
+		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		must(t, c.nets[0].Close())
+	})
+}
+
+// What was written before a Close arrives, whichever end closes its Net first.
+func TestClose_BehindWhatWasWritten(t *testing.T) {
+	bubble(t, options{fault: fault.Config{Loss: .1, Reorder: .1}, seed: 3}, func(t *testing.T, c *cluster) {
+		a, b := c.pair(t, "x")
+		_, err := a.Write(make([]byte, 200_000))
+		must(t, err)
+		must(t, c.nets[0].Close())
+		got, err := io.ReadAll(b)
+		if len(got) != 200_000 || err != nil {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
+}
