@@ -122,10 +122,9 @@ func (d *Domain) flushPeers(now monotime.Time, waits bool) {
 }
 
 // flush sends to a peer what waits for more to share a frame: records, and acknowledgements. Where
-// frames go in trains, those of a caller who goes on, or who waits for room for more, wait for the
-// acknowledgement that lets them go.
+// frames go in trains, those of a caller who goes on wait for the acknowledgement that lets them go.
 func (p *peer) flush(now monotime.Time, waits bool) {
-	goesOn := p.d.trains && !p.urgent && (!waits || p.queue.Front() != nil)
+	goesOn := p.d.trains && !p.urgent && !waits
 	if p.urgent = false; !goesOn {
 		p.conn.Uncork(reliable.Requests)
 	}

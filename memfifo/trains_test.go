@@ -120,8 +120,8 @@ func corkOne(t *testing.T, link *loggedLink, r *memfifo.Remote) {
 	}
 }
 
-// What waits for more to go with it is sent by who waits for its effect, and not by one who goes on:
-// not because a message comes, and not while there is no room for more.
+// What waits for more to go with it is sent by who waits for its effect, and not because a message
+// comes while its caller goes on.
 func TestTrains_WhoLetsFramesGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link, eps, d := onTrains(t)
@@ -132,6 +132,7 @@ func TestTrains_WhoLetsFramesGo(t *testing.T) {
 		r, back := d[0].Remote(w.Key()), d[1].Remote(own.Key())
 		must(t, back.Signal(t.Context()))
 		settle(eps)
+		settle(eps) // the acknowledgement that the last poll has sent
 		corkOne(t, link, r)
 		before := d[0].Counters().Sent
 		old := transport.Frame{Dst: link.MAC(), EtherType: transport.EtherTypeDefault, Payload: link.ack}
@@ -160,33 +161,6 @@ func TestTrains_WhoLetsFramesGo(t *testing.T) {
 	})
 }
 
-// A caller that waits for room for the rest of its put lets no frame go that is not full: the rest
-// goes with it.
-func TestTrains_AWaitForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		link, eps, d := onTrains(t)
-		w, err := d[1].Register(1, make([]byte, 1<<20), memfifo.All)
-		must(t, err)
-		r := d[0].Remote(w.Key())
-		putting := make(chan error)
-		go func() { putting <- r.Put(t.Context(), 0, make([]byte, 1<<20)) }()
-		synctest.Wait()
-		sent := 0
-		for _, call := range link.take() {
-			sent += len(call)
-		}
-		own, err := d[0].Register(1, make([]byte, 8), memfifo.All)
-		must(t, err)
-		soon, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, _ = own.Wait(soon, 1000) // another caller's
-		if calls := link.take(); len(calls) > 0 {
-			t.Errorf("%d frames went, and then %v, while the rest of the put waits", sent, calls)
-		}
-		must(t, while(eps, func() error { return <-putting }))
-	})
-}
-
 // A handler's answer goes behind the batch that has brought the question, also in a frame that its
 // own node's callers go on with; and that once.
 func TestTrains_AHandlersAnswerGoesAtOnce(t *testing.T) {
@@ -209,6 +183,7 @@ func TestTrains_AHandlersAnswerGoesAtOnce(t *testing.T) {
 		r := d[0].Remote(w.Key())
 		for i, question := range []string{"first", "second", "none", "third"} {
 			settle(eps)
+			settle(eps) // the acknowledgement that the last poll has sent
 			corkOne(t, link, r)
 			before := d[0].Counters().Sent
 			must(t, ask.Push(t.Context(), []byte(question)))
