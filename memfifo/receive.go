@@ -102,9 +102,9 @@ func (p *peer) flushLater() {
 	}
 }
 
-// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
-// which is about to send more, it leaves that to the next wait or batch. waits says that a caller is
-// about to wait.
+// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive, which
+// is about to send more, it leaves that to the next wait or batch. waits says that a caller is about
+// to wait.
 func (d *Domain) flushPeers(now monotime.Time, waits bool) {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
@@ -121,8 +121,8 @@ func (d *Domain) flushPeers(now monotime.Time, waits bool) {
 	}
 }
 
-// flush sends to a peer what waits for more to share a frame: records, and acknowledgements. Where
-// frames go in trains, those of a caller who goes on wait for the acknowledgement that lets them go.
+// flush sends to a peer what waits for more to share a frame: records, and acknowledgements. In
+// trains, frames of a caller who goes on wait for the acknowledgement that lets them go.
 func (p *peer) flush(now monotime.Time, waits bool) {
 	goesOn := p.d.trains && !p.urgent && !waits
 	if p.urgent = false; !goesOn {
