@@ -102,9 +102,9 @@ func (p *peer) flushLater() {
 	}
 }
 
-// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive, which
-// is about to send more, it leaves that to the next wait or batch. waits says that a caller is about
-// to wait.
+// flushPeers sends what waits for more to share a frame; but while a caller is in drainReceive,
+// which is about to send more, it leaves that to the next wait or batch. waits says that a caller
+// is about to wait.
 func (d *Domain) flushPeers(now monotime.Time, waits bool) {
 	d.rx.corked.Store(d.rx.drains > 0)
 	if d.closed || d.rx.drains > 0 || len(d.rx.flushPending) == 0 {
