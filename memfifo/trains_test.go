@@ -2,6 +2,7 @@ package memfifo_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,7 +73,7 @@ func (l *loggedLink) Poll(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// A stream of long puts fills frames, one put's end and the next one's beginning, so that trains are
+// A stream of puts fills frames, one put's end and the next one's beginning, so that trains are
 // whole: a frame that is not full would end its train.
 func TestTrains_PutsFillFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,15 +81,12 @@ func TestTrains_PutsFillFrames(t *testing.T) {
 		w, err := d[1].Register(1, make([]byte, 1<<16), memfifo.All)
 		must(t, err)
 		r := d[0].Remote(w.Key())
-		const puts = 100
-		must(t, while(eps, func() error {
-			for i := range puts {
-				if err := r.Put(t.Context(), 0, make([]byte, 1<<16-97*i)); err != nil {
-					return err
-				}
-			}
-			return d[0].Flush(t.Context())
-		}))
+		const puts = 60 // they fit the window: no caller waits
+		for i := range puts {
+			must(t, r.Put(t.Context(), 0, make([]byte, 3500+53*i)))
+		}
+		settle(eps)
+		settle(eps)
 		full, short := 0, 0
 		for _, call := range link.take() {
 			if len(call) > link.TrainFrames() {
@@ -105,8 +103,33 @@ func TestTrains_PutsFillFrames(t *testing.T) {
 				}
 			}
 		}
-		if full < puts*35 || short > puts/10 { // less than wholePart would be left empty after a fifth of the puts
+		if full < puts*3 || short > puts/10 { // without the rule 19 are not full
 			t.Errorf("%d frames are full and %d are not, of %d puts", full, short, puts)
+		}
+	})
+}
+
+// A put that ends with less than a train leaves that to the next one.
+func TestTrains_PutsLeaveWhatIsLessThanATrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, eps, d := onTrains(t)
+		w, err := d[1].Register(1, make([]byte, 1<<16), memfifo.All)
+		must(t, err)
+		r := d[0].Remote(w.Key())
+		put := func() error { return r.Put(t.Context(), 0, make([]byte, 1<<16)) }
+		for range 50 { // until the congestion window is wide
+			must(t, while(eps, put))
+		}
+		settle(eps)
+		settle(eps) // the acknowledgement that the last poll has sent
+		link.take()
+		must(t, put())
+		var sent []int
+		for _, call := range link.take() {
+			sent = append(sent, len(call))
+		}
+		if most := link.TrainFrames(); !slices.Equal(sent, []int{most}) { // of 45 and what is not a full frame
+			t.Errorf("calls of %d frames, want one of %d", sent, most)
 		}
 	})
 }
