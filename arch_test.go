@@ -80,7 +80,7 @@ var floors = []struct {
 	{"transport/grant/internal/...", []string{"transport"}},
 	{"transport/grant/server", []string{"transport", "transport/grant/internal/...", "internal/afpacket", "internal/unixsocket"}},
 	{"internal/activemsg", []string{"memfifo", "mcd"}},
-	{"internal/afpacket", []string{"transport", "internal/joins", "internal/netpoll"}},
+	{"internal/afpacket", []string{"transport", "internal/clock", "internal/joins", "internal/monotime", "internal/netpoll", "internal/tokenbucket"}},
 	{"internal/joins", []string{"transport"}},
 	{"internal/netpoll", []string{"transport"}},
 	{"internal/tokenbucket", nil},

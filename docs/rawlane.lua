@@ -9,6 +9,7 @@ local ETHERTYPE = 0x88b5
 local VERSION, AUTH_VERSION = 1, 2
 local HEADER_LENS = { [1] = 20, [2] = 48 }
 local PROBE_HEAD_LEN = 16
+local TRAIN_FRAMES = 1 -- UDP source port of a train that carries frames; 2 and 3: an offer, an answer
 
 local rawlane = Proto("rawlane", "rawlane message")
 
@@ -179,3 +180,29 @@ function rawlane.dissector(buffer, pinfo, root)
 end
 
 DissectorTable.get("ethertype"):add(ETHERTYPE, rawlane)
+
+-- Frames that go together are behind an IPv4 and UDP header: each alone, as a NIC has cut them, or
+-- all of a train, as this host's kernel hands them over.
+local train = Proto("rawlane_train", "rawlane train")
+
+function train.dissector(buffer, pinfo, root)
+  if pinfo.src_port ~= TRAIN_FRAMES then
+    pinfo.cols.protocol = "rawlane"
+    pinfo.cols.info = pinfo.src_port == 2 and "offer to send trains" or "answer: trains arrive"
+    return buffer:len()
+  end
+  local at, frames = 0, 0
+  while at < buffer:len() do
+    local size = buffer:len() - at
+    local header_len = HEADER_LENS[bit.rshift(buffer(at, 1):uint(), 4)]
+    if header_len and size >= header_len then
+      size = math.min(size, header_len + buffer(at + 12, 2):uint())
+    end
+    rawlane.dissector(buffer(at, size):tvb(), pinfo, root)
+    at, frames = at + size, frames + 1
+  end
+  if frames > 1 then pinfo.cols.info = string.format("%d frames as one", frames) end
+  return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(ETHERTYPE, train)

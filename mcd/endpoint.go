@@ -133,13 +133,15 @@ func receivedType(l transport.Link) (t transport.EtherType, one bool) {
 // Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
 // methods may be called from any goroutine.
 type Endpoint struct {
-	cfg        Config
-	nics       []nic
-	maxPayload int
-	headerLen  int
-	auth       *authenticator // nil: no keys
-	router     router
-	precise    bool // timers are, as there are links of the kernel's: time is never a test's there
+	cfg          Config
+	nics         []nic
+	maxPayload   int
+	trainPayload int // of a message that may go in a train
+	trainFrames  int // of a train at most; 0: a link sends none
+	headerLen    int
+	auth         *authenticator // nil: no keys
+	router       router
+	precise      bool // timers are, as there are links of the kernel's: time is never a test's there
 
 	table   atomic.Pointer[table]
 	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
@@ -205,17 +207,19 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	e := &Endpoint{
 		cfg:        cfg,
 		nics:       make([]nic, len(links)),
-		maxPayload: math.MaxUint16,
-		headerLen:  headerLen,
-		router:     newRouter(cfg.Router),
-		precise:    slices.ContainsFunc(links, isShared),
-		ended:      make(chan struct{}),
+		maxPayload: math.MaxUint16, trainPayload: math.MaxUint16, trainFrames: math.MaxInt,
+		headerLen: headerLen,
+		router:    newRouter(cfg.Router),
+		precise:   slices.ContainsFunc(links, isShared),
+		ended:     make(chan struct{}),
 	}
 	for i, l := range links {
 		n := &e.nics[i]
 		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
 		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
+		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen, n.limit)
+		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))
 	}
 	e.spinning.init(cfg.Spin)
 	e.probes.init()
@@ -266,6 +270,15 @@ func (e *Endpoint) Cluster() ClusterID { return e.cfg.Cluster }
 
 // MaxPayload returns the longest message, in bytes, that fits every link of the endpoint.
 func (e *Endpoint) MaxPayload() int { return e.maxPayload }
+
+// TrainPayload returns the longest message, in bytes, that may go in a train (see
+// transport.Trainer) by every link of the endpoint: what to cut long data to. It is MaxPayload
+// where no link sends trains.
+func (e *Endpoint) TrainPayload() int { return e.trainPayload }
+
+// TrainFrames returns how many messages of that length go together at most, by every link; 0 if one
+// of them sends no trains.
+func (e *Endpoint) TrainFrames() int { return e.trainFrames }
 
 // HeaderLen returns what a message costs of the link's MTU, in bytes: HeaderLen, or AuthHeaderLen
 // with keys.

@@ -1,6 +1,8 @@
 package memfifo
 
 import (
+	"encoding/binary"
+
 	"github.com/rawlane/rawlane/internal/race"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -25,6 +27,11 @@ func (p *peer) take(lane reliable.Lane, records []byte) {
 func (p *peer) apply(lane reliable.Lane, records []byte) (rest []byte, full *FIFO) {
 	var r record
 	for len(records) > 0 {
+		if lane == reliable.Requests {
+			if records = p.applyPushes(records); len(records) == 0 {
+				break
+			}
+		}
 		if !r.parse(records) {
 			p.d.stats.Malformed++
 			return nil, nil
@@ -145,6 +152,31 @@ func (p *peer) applyPush(r *record) (full *FIFO) {
 	}
 	p.dropPartial()
 	return nil
+}
+
+// pushHead is how long a push is without its data.
+const pushHead = headLen + 2 + 8 + 4
+
+// applyPushes appends the records at the beginning of a frame that are whole, and for the FIFO that
+// was pushed to last: as many as there is room for. It returns what applyPush has to look at.
+func (p *peer) applyPushes(records []byte) (rest []byte) {
+	f := p.d.recentQ
+	if f == nil || p.partial != nil || f.senders.first() != nil || len(p.replies) >= maxReplies {
+		return records
+	}
+	run, longest := f.ring.begin(), f.ring.longest()
+	for len(records) >= pushHead && records[0] == byte(opPush) && records[1] == flagFirst|flagLast {
+		fixed, n := reader{records[headLen:pushHead]}, int(binary.BigEndian.Uint16(records[2:]))
+		if fixed.u16() != f.key.ID || fixed.u64() != f.key.Secret || fixed.u32() != uint32(n) ||
+			n > longest || n > len(records)-pushHead || !run.append(records[pushHead:pushHead+n]) {
+			break
+		}
+		records = records[pushHead+n:]
+	}
+	if run.publish() && f.waiting.Load() > 0 {
+		f.waiters.wake(nil)
+	}
+	return records
 }
 
 // assemble collects the parts of a record. It returns the whole of it with the last one; but it

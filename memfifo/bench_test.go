@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,48 @@ func BenchmarkCallers(b *testing.B) {
 				runtime.Gosched()
 			}
 			must(b, <-over)
+		})
+	}
+}
+
+// BenchmarkPush is what a record of 8 bytes costs both ends together, in one goroutine, without the
+// kernel: pushed and taken out.
+func BenchmarkPush(b *testing.B) {
+	const burst = 64 * 40
+	for _, batch := range []int{1, 64} {
+		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
+			eps, domains := piped(b)
+			f, err := domains[1].NewFIFO(1, make([]byte, 1<<20))
+			must(b, err)
+			r := domains[0].Remote(f.Key())
+			rec, out := make([]byte, 8), make([]byte, 8)
+			recs := slices.Repeat([][]byte{rec}, batch)
+			ctx := context.Background()
+			b.ReportAllocs()
+			b.ResetTimer()
+			for done := 0; done < b.N; done += burst {
+				for range burst / batch {
+					var err error
+					if batch == 1 {
+						err = r.Push(ctx, rec)
+					} else {
+						err = r.PushBatch(ctx, recs...)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				settle(eps)
+				for {
+					_, ok, err := f.TryPop(out)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if !ok {
+						break
+					}
+				}
+			}
 		})
 	}
 }

@@ -45,7 +45,8 @@ type Domain struct {
 	ep        *mcd.Endpoint
 	cfg       Config
 	port      *mcd.Port
-	frameSize int
+	frameSize int                 // of a frame that is received, at most
+	sendSize  int                 // of one that is sent, but for a record that is longer
 	first     map[uint16]*Handler // of Config.Handlers
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
@@ -55,6 +56,7 @@ type Domain struct {
 	windows  map[uint16]*Window
 	recent   *Window // the window looked up last; nil: none, or it was revoked
 	fifos    map[uint16]*FIFO
+	recentQ  *FIFO               // the FIFO pushed to last; nil: none, or it was closed
 	handlers map[uint16]*Handler // no id is in both
 	rx       receiver
 	batch    [reliable.MaxBatch][]byte
@@ -70,10 +72,13 @@ func Open(ep *mcd.Endpoint, cfg Config) (d *Domain, err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	d = &Domain{ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{},
-		handlers: map[uint16]*Handler{}, first: map[uint16]*Handler{}}
-	if least := reliable.HeaderLen + opCompareSwap.size(0); d.frameSize < least {
-		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.frameSize, least)
+	d = &Domain{
+		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(),
+		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}, handlers: map[uint16]*Handler{},
+		first: map[uint16]*Handler{},
+	}
+	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
+		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
 	}
 	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
 	d.timer.Stop() // setTimer sets it

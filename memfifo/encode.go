@@ -40,10 +40,34 @@ func (p *peer) encodeParts(rq *request) fit {
 			return whole
 		}
 		rq.begun, rq.data = true, rq.data[n:]
-		if p.conn.Unsent(reliable.Requests) >= sendBatch {
+		if p.conn.BatchReady(reliable.Requests) {
 			return batchFull
 		}
 	}
+}
+
+// encodePushes puts the first records into one frame, whole ones, and returns how many: 0 if the
+// connection's window is full, or the first one is longer than a frame.
+func (p *peer) encodePushes(key Key, recs [][]byte) (n int) {
+	room := p.conn.Available(reliable.Requests, opPush.size(len(recs[0])))
+	size := 0
+	for n < len(recs) && size+opPush.size(len(recs[n])) <= room {
+		size += opPush.size(len(recs[n]))
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	b := p.conn.Reserve(reliable.Requests, size)
+	for _, rec := range recs[:n] {
+		w := opPush.begin(b, flagFirst|flagLast, len(rec))
+		w.u16(key.ID)
+		w.u64(key.Secret)
+		w.u32(uint32(len(rec)))
+		b = w.b[copy(w.b, rec):]
+	}
+	p.issued += uint64(n)
+	return n
 }
 
 // partOpcode returns the opcode of a request's next part. A put that goes on where the last one

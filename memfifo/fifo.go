@@ -69,17 +69,19 @@ func (f *FIFO) Pop(ctx context.Context, b []byte) (int, error) {
 
 // TryPop is Pop that does not wait: ok is false if there is no record.
 func (f *FIFO) TryPop(b []byte) (n int, ok bool, err error) {
-	f.pops.Lock()
-	defer f.pops.Unlock()
+	f.pops.Lock() // without defer, which costs as much again
 	rec, end, ok := f.ring.oldest()
 	if !ok {
+		f.pops.Unlock()
 		return 0, false, nil
 	}
-	if len(rec) > len(b) {
-		return 0, true, fmt.Errorf("record of %d bytes, room for %d: %w", len(rec), len(b), io.ErrShortBuffer)
+	if n = len(rec); n > len(b) {
+		f.pops.Unlock()
+		return 0, true, fmt.Errorf("record of %d bytes, room for %d: %w", n, len(b), io.ErrShortBuffer)
 	}
-	n = copy(b, rec)
+	copy(b, rec)
 	f.remove(end)
+	f.pops.Unlock()
 	return n, true, nil
 }
 
@@ -147,6 +149,7 @@ func (f *FIFO) Close() error {
 		f.closed = true
 		f.expected.release()
 		delete(f.d.fifos, f.key.ID)
+		f.d.recentQ = nil
 		f.waiters.wake(ErrClosed)
 		f.resume()
 	}
@@ -156,7 +159,11 @@ func (f *FIFO) Close() error {
 // checkPush returns the FIFO or handler for a record of n bytes, or says why it is refused. The
 // caller holds mu.
 func (d *Domain) checkPush(id uint16, secret uint64, n int) (f *FIFO, h *Handler, refusal Refusal) {
-	if h = d.handlers[id]; h != nil {
+	if f = d.recentQ; f == nil || f.key.ID != id {
+		h, f = d.handlers[id], d.fifos[id]
+		d.recentQ = f
+	}
+	if h != nil {
 		switch {
 		case h.key.Secret != secret:
 			return nil, nil, WrongKey
@@ -165,7 +172,6 @@ func (d *Domain) checkPush(id uint16, secret uint64, n int) (f *FIFO, h *Handler
 		}
 		return nil, h, 0
 	}
-	f = d.fifos[id]
 	switch {
 	case f == nil:
 		return nil, nil, NoSuchID

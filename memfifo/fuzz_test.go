@@ -90,7 +90,7 @@ func FuzzRecords(f *testing.F) {
 func fuzzSite(t *testing.T, d *Domain, mem, ring, small guarded) (w *Window, q, q2 *FIFO) {
 	d.mu.Lock()
 	clear(d.windows)
-	d.recent = nil
+	d.recent, d.recentQ = nil, nil
 	clear(d.fifos)
 	d.mu.Unlock()
 	w, err := d.Register(1, mem.inside(), All)

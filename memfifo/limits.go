@@ -32,8 +32,7 @@ const (
 	// alarmSlack is how soon the timer fires at the earliest: a deadline of a few round trips, if
 	// met to the microsecond, would cost a timer for each operation that waits.
 	alarmSlack = 200 * time.Microsecond
-	// sendBatch is how many full frames a long operation gathers before it sends them in one call
-	// of the link.
+	// sendBatch is after how many sent frames a caller that sends looks for what has come: a batch.
 	sendBatch = reliable.MaxBatch
 	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
 	// sent, and as much again.

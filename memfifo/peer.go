@@ -48,7 +48,8 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	p := &peer{d: d, node: node, to: to, pending: map[uint32]*workRequest{}}
 	p.conn = reliable.New(reliable.Config{
 		Incarnation: incarnation.New(), PeerTimeout: d.cfg.PeerTimeout,
-		FrameSize: d.frameSize, Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
+		FrameSize: d.frameSize, SendSize: d.sendSize, Train: d.ep.TrainFrames(),
+		Headroom: mcd.Headroom, Alloc: d.allocFrame, Free: d.freeFrame,
 		Counters: &d.stats.Counters,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // Remote is a window or FIFO whose key one has, on another node or on this one. It is a value to
@@ -60,7 +61,7 @@ type Segment struct {
 // PutV is a Put of several pieces, which share frames. If it fails, those before the one that did
 // are under way; a *BatchError says how many these are.
 func (r *Remote) PutV(ctx context.Context, pieces ...Segment) error {
-	return r.each(len(pieces), func(i int, more bool) error {
+	return r.each(0, len(pieces), func(i int, more bool) error {
 		return r.put(ctx, pieces[i].Off, pieces[i].Data, Never, more)
 	})
 }
@@ -111,7 +112,41 @@ func (r *Remote) PushReconnect(ctx context.Context, rec []byte, wanted func() bo
 // PushBatch appends records, which share frames. If it fails, those before the one that did are
 // under way; a *BatchError says how many these are.
 func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
-	return r.each(len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
+	done := 0
+	if ctx.Err() == nil {
+		done = r.pushTogether(recs)
+	}
+	return r.each(done, len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
+}
+
+// pushTogether puts the first records into frames, as many as the window has room for. It leaves to
+// push what takes more: records of several frames, waits, errors.
+func (r *Remote) pushTogether(recs [][]byte) (done int) {
+	d := r.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.key.Node == d.ep.Node() {
+		return 0
+	}
+	p, err := d.target(r.key.Node)
+	if err != nil {
+		return 0
+	}
+	p.drainReceive()
+	if p.ready() != nil || p.queue.Front() != nil {
+		return 0
+	}
+	for done < len(recs) {
+		n := p.encodePushes(r.key, recs[done:])
+		if n == 0 {
+			break
+		}
+		done += n
+		if done == len(recs) && p.conn.NeedsPump() || p.conn.BatchReady(reliable.Requests) {
+			p.pump(clock.Now())
+		}
+	}
+	return done
 }
 
 func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
@@ -172,10 +207,9 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	return p.send(what, more), 0, nil
 }
 
-// each does n operations that share frames, until one fails. Then it sends what was to share a
-// frame with more.
-func (r *Remote) each(n int, do func(i int, more bool) error) (err error) {
-	done := 0
+// each does the operations from done to n, which share frames, until one fails. Then it sends what
+// was to share a frame with more.
+func (r *Remote) each(done, n int, do func(i int, more bool) error) (err error) {
 	for ; done < n; done++ {
 		if err = do(done, done < n-1); err != nil {
 			break

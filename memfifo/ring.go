@@ -54,6 +54,44 @@ func (r *ring) append(rec []byte) bool {
 	return true
 }
 
+// appender appends records that can be taken out only once all of them are there: it publishes the
+// tail once.
+type appender struct {
+	r              *ring
+	head, tail, at uint64 // at: the tail's place in memory
+}
+
+func (r *ring) begin() appender {
+	tail := r.tail.Load()
+	return appender{r, r.head.Load(), tail, tail % uint64(len(r.mem))}
+}
+
+// append puts a record behind the others. It returns false where ring.append has to look again: at
+// the end of the memory, or if there is no room.
+func (a *appender) append(rec []byte) bool {
+	need, size := space(len(rec)), uint64(len(a.r.mem))
+	if a.at+need > size || a.tail-a.head+need > size {
+		return false
+	}
+	mem := a.r.mem[a.at : a.at+need]
+	binary.NativeEndian.PutUint32(mem, uint32(len(rec)))
+	copy(mem[ringHead:], rec)
+	a.tail += need
+	if a.at += need; a.at == size {
+		a.at = 0
+	}
+	return true
+}
+
+// publish lets the records be taken out, and reports whether there are any.
+func (a *appender) publish() bool {
+	if a.tail == a.r.tail.Load() {
+		return false
+	}
+	a.r.tail.Store(a.tail)
+	return true
+}
+
 // madeRoom reports whether a record was taken out since one found no room.
 func (r *ring) madeRoom() bool { return r.head.Load() != r.fullHead }
 

@@ -51,6 +51,34 @@ type Roamer interface {
 	Answer(received *Frame, frames []Frame) (n int, err error)
 }
 
+// Trainer is a link that may send frames as trains: those that one Send is given, for one station
+// and equal in length but the last, go as one packet. TrainMTU returns the longest payload, in
+// bytes, of a frame that can be part of one: it is a little less than MTU. Who cuts long data into
+// frames cuts it to that. TrainFrames returns how many frames of that length one train has at most;
+// 0 if the link is set to send none. Trains returns how many trains were sent and received.
+type Trainer interface {
+	TrainMTU() int
+	TrainFrames() int
+	Trains() (sent, received uint64)
+}
+
+// TrainMTU returns the longest payload of a frame that may go in a train, or l's MTU if l sends
+// none.
+func TrainMTU(l Link) int {
+	if t, ok := As[Trainer](l); ok {
+		return min(t.TrainMTU(), l.MTU())
+	}
+	return l.MTU()
+}
+
+// TrainFrames returns how many frames go together at most, or 0 if l sends no trains.
+func TrainFrames(l Link) int {
+	if t, ok := As[Trainer](l); ok {
+		return t.TrainFrames()
+	}
+	return 0
+}
+
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
 // other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
 // a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under

@@ -230,6 +230,10 @@ func TestLayers_AreWhole(t *testing.T) {
 			t.Errorf("%s: want a name of its own, what it counts, pieces, and a goal with --release", u.key())
 		}
 		keys[u.key()] = true
+		o := options{profiles: [3]bool{release: true}, layers: u.key()}
+		if _, some, err := o.choose(all, nil); err != nil || len(some) != 1 {
+			t.Errorf("--layer %q: %d units, %v; want that one", u.key(), len(some), err)
+		}
 	}
 }
 

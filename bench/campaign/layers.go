@@ -68,7 +68,7 @@ func simulations() []*unit {
 			work: simulation(enginePackage).work, check: pointsHit, pkg: enginePackage,
 		},
 		{
-			layer: "L1", name: "clusters of 1,024", counts: "large clusters",
+			layer: "L1", name: "large clusters", counts: "large clusters",
 			goals: [3]uint64{0, 8, 40}, pieces: [2]uint64{1, 1}, work: largeClusters.work, pkg: enginePackage,
 		},
 		{

@@ -8,13 +8,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/safchain/ethtool"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -119,21 +116,9 @@ func (p *Pair) RunC(
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair
 // would otherwise pass 64 KiB on as one. It is what "ethtool -K eth0 tso off gso off gro off" does.
 func (p *Pair) WithoutOffloads() error {
-	off := map[string]bool{"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false}
-	for node := range 2 {
-		err := p.bed.Node(node).Do(func() error {
-			e, err := ethtool.NewEthtool()
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			return e.Change(Interface, off)
-		})
-		if err != nil {
-			return fmt.Errorf("node %d: switch segmentation offload off: %w", node, err)
-		}
-	}
-	return nil
+	return p.change(map[string]bool{
+		"tx-tcp-segmentation": false, "tx-generic-segmentation": false, "rx-gro": false,
+	})
 }
 
 // IP returns the address of a node.

@@ -24,6 +24,7 @@ type Config struct {
 	Promiscuous bool                // receive frames for other stations and for groups not joined
 	NoVLANs     bool                // leave a NIC with a VLAN filter as it is
 	BypassQdisc bool                // send past the interface's queueing discipline
+	Trains      bool                // send and receive trains
 	Granted     *Granted            // the sockets of the service that grants them; nil: open them here
 }
 
@@ -57,6 +58,9 @@ type Attachment struct {
 	sender sender
 	state  linkState
 	rx     rxCounters
+
+	pending atomic.Bool // the link has received frames that no Poll has handed out
+	masked  atomic.Bool // wake-ups are
 
 	closed   atomic.Bool
 	close    sync.Once
@@ -102,10 +106,16 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 func (a *Attachment) find(name string) (nic Driver, err error) {
 	if g := a.cfg.Granted; g != nil {
 		a.ifi, a.mac, a.namespace, a.cfg.EtherType = g.Interface, g.MAC, g.Namespace, g.EtherType
-		if a.cfg.Promiscuous {
+		switch {
+		case a.cfg.Promiscuous:
 			err = errGrantedPromiscuous
+		case a.cfg.Trains:
+			err = errGrantedTrains
 		}
 		return g.Driver, err
+	}
+	if a.cfg.Trains && a.cfg.EtherType == transport.EtherTypeAny {
+		return nic, errTrainsOfAny
 	}
 	a.namespace = Namespace()
 	if a.ifi, a.mac, err = FindInterface(name); err != nil {
@@ -145,7 +155,7 @@ func (a *Attachment) attach(nic Driver) error {
 // bind makes the receiving socket receive. Before it is bound it receives nothing: its filter and
 // options must be in place by then.
 func (a *Attachment) bind(fd int) error {
-	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous)
+	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous, a.cfg.Trains)
 	if err != nil {
 		return err
 	}
@@ -223,6 +233,9 @@ func (a *Attachment) Wait(ctx context.Context) error {
 	if a.closed.Load() {
 		return transport.ErrClosed
 	}
+	if a.pending.Load() && !a.masked.Load() {
+		return nil
+	}
 	err := a.state.check(a.socket)
 	if err == nil {
 		err = a.poller.Wait(ctx)
@@ -253,7 +266,7 @@ func (a *Attachment) wrap(act string, err error) error {
 
 // Counters implements transport.Link. RxDropped is what the kernel had no room for.
 func (a *Attachment) Counters() transport.Counters {
-	c := transport.Counters{RxDropped: a.drops()}
+	c := transport.Counters{RxDropped: a.drops() + a.rx.noRoom.Load()}
 	a.rx.read(&c)
 	a.sender.count(&c)
 	return c
@@ -270,6 +283,49 @@ func (a *Attachment) drops() uint64 {
 		return err
 	})
 	return a.dropped
+}
+
+// SetPending says whether the link has frames that no Poll has handed out: a Wait then ends at
+// once.
+func SetPending(a *Attachment, pending bool) {
+	if a.pending.Load() != pending {
+		a.pending.Store(pending)
+	}
+}
+
+// MaskPending is for MaskWakeups of links that have one: masked, pending frames end no Wait.
+func MaskPending(a *Attachment, on bool) {
+	a.masked.Store(on)
+	if !on && a.pending.Load() {
+		a.poller.Kick()
+	}
+}
+
+// TrainMTU implements transport.Trainer.
+func (a *Attachment) TrainMTU() int {
+	if !a.cfg.Trains {
+		return a.ifi.MTU
+	}
+	return max(0, a.ifi.MTU-TrainOverhead)
+}
+
+// TrainFrames implements transport.Trainer.
+func (a *Attachment) TrainFrames() int {
+	if !a.cfg.Trains {
+		return 0
+	}
+	if n := min(maxTrain, maxTrainBytes/max(1, a.TrainMTU())); n > 1 {
+		return n
+	}
+	return 0
+}
+
+// Trains implements transport.Trainer.
+func (a *Attachment) Trains() (sent, received uint64) {
+	if a.sender.trains != nil {
+		sent = a.sender.trains.count.Load()
+	}
+	return sent, a.rx.trains.Load()
 }
 
 // Closed reports whether Close was called.

@@ -29,20 +29,47 @@ func AttachFilter(fd int, filter []bpf.RawInstruction) error {
 // too. Frames from this station's own address pass: outgoing frames are ignored by a socket option,
 // so these came back by a loop or a port mirror, or are another station's with the same address,
 // and the layer above counts them.
-func newFilter(etherType transport.EtherType, mac transport.MAC, promiscuous bool) ([]bpf.RawInstruction, error) {
-	program := FilterFor(etherType, mac, promiscuous)
+func newFilter(
+	etherType transport.EtherType, mac transport.MAC, promiscuous, trains bool,
+) ([]bpf.RawInstruction, error) {
+	program := filterFor(etherType, mac, promiscuous, trains)
 	return bpf.Assemble(append(program, bpf.RetConstant{Val: WholeFrame}))
 }
 
 // FilterFor is the beginning of a filter: it drops the frames that newFilter's drops.
-func FilterFor(etherType transport.EtherType, mac transport.MAC, promiscuous bool) (program []bpf.Instruction) {
+func FilterFor(etherType transport.EtherType, mac transport.MAC, promiscuous bool) []bpf.Instruction {
+	return filterFor(etherType, mac, promiscuous, false)
+}
+
+// passTrains are instructions behind a look at the EtherType. They skip one more for trains of an
+// EtherType.
+func passTrains(etherType transport.EtherType) []bpf.Instruction {
+	const ip = transport.HeaderLen
+	return []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(etherTypeIPv4), SkipTrue: 6},
+		bpf.LoadAbsolute{Off: ip, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x45, SkipTrue: 4}, // with options
+		bpf.LoadAbsolute{Off: ip + 12, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: trainSource, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: ip + trainIP + 2, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(etherType), SkipTrue: 1},
+	}
+}
+
+func filterFor(
+	etherType transport.EtherType, mac transport.MAC, promiscuous, trains bool,
+) (program []bpf.Instruction) {
 	drop := bpf.RetConstant{Val: 0}
 	if etherType != transport.EtherTypeAny {
+		var others []bpf.Instruction
+		if trains {
+			others = passTrains(etherType)
+		}
 		program = append(program,
 			bpf.LoadAbsolute{Off: 12, Size: 2},
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(etherType), SkipTrue: 1},
-			drop,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(etherType), SkipTrue: uint8(len(others) + 1)},
 		)
+		program = append(append(program, others...), drop)
 	}
 	if !promiscuous {
 		high, low := binary.BigEndian.Uint32(mac[0:]), uint32(binary.BigEndian.Uint16(mac[4:]))

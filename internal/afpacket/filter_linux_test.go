@@ -36,7 +36,7 @@ func TestFilter(t *testing.T) {
 				promiscuous bool
 				want        bool
 			}{{"plain", ours, false, c.plain}, {"any", transport.EtherTypeAny, false, c.all}, {"promiscuous", transport.EtherTypeAny, true, c.promi}} {
-				raw, err := newFilter(l.etherType, self, l.promiscuous)
+				raw, err := newFilter(l.etherType, self, l.promiscuous, false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -77,7 +77,9 @@ type Driver struct {
 	// FiltersVLANs: the NIC drops frames of VIDs that nobody has registered, as virtio-net, vmxnet3
 	// and many server NICs do. It is false if the driver does not say.
 	FiltersVLANs bool
-	TxQueues     int // transmit queues in use or, if the driver does not say, how many there are
+	RxQueues     int  // receive queues, likewise
+	NoQueue      bool // it has no queueing discipline: a frame leaves before the call returns
+	TxQueues     int  // transmit queues in use or, if the driver does not say, how many there are
 }
 
 // AskDriver asks the driver of an interface.
@@ -89,23 +91,34 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 	defer e.Close()
 	features, _ := e.Features(ifi.Name)    // nil if the driver does not say
 	channels, _ := e.GetChannels(ifi.Name) // likewise zero
-	queues := int(channels.TxCount + channels.CombinedCount)
-	if queues == 0 {
-		queues = txQueues(ifi.Index)
+	d := Driver{
+		FiltersVLANs: features["rx-vlan-filter"],
+		TxQueues:     int(channels.TxCount + channels.CombinedCount),
+		RxQueues:     int(channels.RxCount + channels.CombinedCount),
 	}
-	return Driver{features["rx-vlan-filter"], queues}, nil
+	kernel := askKernel(ifi.Index)
+	d.NoQueue = kernel.NoQueue
+	if d.TxQueues == 0 {
+		d.TxQueues = kernel.TxQueues
+	}
+	if d.RxQueues == 0 {
+		d.RxQueues = kernel.RxQueues
+	}
+	return d, nil
 }
 
-// txQueues returns how many transmit queues the kernel keeps for an interface, or 1 if it does not
-// say. Bonds, VLAN devices and others without a driver of their own have no other answer.
-func txQueues(index int) int {
+// askKernel returns what the kernel says of an interface: how many queues it keeps, 1 each way if
+// it does not say. Bonds, VLAN devices and others without a driver of their own have no other
+// answer.
+func askKernel(index int) Driver {
+	d := Driver{TxQueues: 1, RxQueues: 1}
 	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
 	if err != nil {
-		return 1
+		return d
 	}
 	messages, err := syscall.ParseNetlinkMessage(rib)
 	if err != nil {
-		return 1
+		return d
 	}
 	for _, m := range messages {
 		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
@@ -114,15 +127,20 @@ func txQueues(index int) int {
 		}
 		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
 		if err != nil {
-			return 1
+			return d
 		}
 		for _, a := range attributes {
-			if a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4 {
-				return max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+			switch {
+			case a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4:
+				d.TxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+			case a.Attr.Type == unix.IFLA_NUM_RX_QUEUES && len(a.Value) == 4:
+				d.RxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+			case a.Attr.Type == unix.IFLA_QDISC:
+				d.NoQueue = string(a.Value) == "noqueue\x00"
 			}
 		}
 	}
-	return 1
+	return d
 }
 
 // Namespace identifies this thread's network namespace, or is "" where the system does not tell. It

@@ -26,6 +26,7 @@ type settings struct {
 	etherType   transport.EtherType
 	promiscuous bool
 	small       bool // room for few received frames
+	trains      bool
 }
 
 // kinds are the two links over AF_PACKET. What both promise is tested here once.
@@ -34,7 +35,7 @@ var kinds = []struct {
 	open func(ifname string, s settings) (transport.Link, error)
 }{
 	{"ring", func(ifname string, s settings) (transport.Link, error) {
-		cfg := ring.Config{EtherType: s.etherType, Promiscuous: s.promiscuous}
+		cfg := ring.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, Trains: s.trains}
 		if s.small {
 			cfg.Slots = 32
 		}
@@ -45,7 +46,7 @@ var kinds = []struct {
 		return l, nil
 	}},
 	{"packet", func(ifname string, s settings) (transport.Link, error) {
-		cfg := packet.Config{EtherType: s.etherType, Promiscuous: s.promiscuous}
+		cfg := packet.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, Trains: s.trains}
 		if s.small {
 			cfg.ReceiveBuffer = 1 << 15
 		}

@@ -49,7 +49,7 @@ func CountReceived(a *Attachment, frames []transport.Frame) {
 func PollError(a *Attachment, err error) error { return a.wrap("poll", err) }
 
 // rxCounters are written by the polling goroutine alone and read by any.
-type rxCounters struct{ frames, bytes, malformed atomic.Uint64 }
+type rxCounters struct{ frames, bytes, malformed, noRoom, trains atomic.Uint64 }
 
 func (r *rxCounters) read(c *transport.Counters) {
 	c.RxFrames, c.RxBytes, c.RxMalformed = r.frames.Load(), r.bytes.Load(), r.malformed.Load()

@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"errors"
 	"math/bits"
 	"net"
 	"sync"
@@ -34,6 +35,8 @@ type sender struct {
 	vec  [Batch]unix.Iovec
 	msgs [Batch]unix.Mmsghdr
 
+	trains *trains // nil: none; under mu
+
 	refusals int // for want of room, since the kernel last took a frame
 
 	frames, bytes, refused, busy atomic.Uint64 // written under mu
@@ -51,9 +54,15 @@ func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Con
 	if cfg.Granted == nil {
 		fd, err = OpenSendSocket(ifi.Index)
 	}
-	if err == nil && cfg.BypassQdisc && nic.TxQueues == 1 {
+	bypass := cfg.BypassQdisc && nic.TxQueues == 1 && (!cfg.Trains || nic.NoQueue)
+	if err == nil && bypass {
 		if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 			_ = unix.Close(fd) // the first error is the one to report
+		}
+	}
+	if err == nil && cfg.Trains {
+		if s.trains, err = openTrains(ifi, nic, src, cfg.EtherType); err != nil {
+			_ = unix.Close(fd) // likewise
 		}
 	}
 	if err != nil {
@@ -112,7 +121,11 @@ func (s *sender) close() error {
 	defer s.mu.Unlock()
 	fd := s.fd
 	s.fd = -1
-	return unix.Close(fd)
+	err := unix.Close(fd)
+	if s.trains != nil {
+		err = errors.Join(err, unix.Close(s.trains.fd))
+	}
+	return err
 }
 
 // send sends frames in order, a batch per system call, and returns how many the kernel took.
@@ -141,15 +154,12 @@ func (s *sender) send(frames []transport.Frame) (int, error) {
 
 // sendBatch sends up to a batch of frames and counts those that the kernel took.
 func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
-	n, err := s.fill(frames)
-	if n > 0 {
-		var refusal error
-		if taken, refusal = s.give(n); refusal != nil {
-			err = refusal
-		}
-		for i := range s.vec[:n] {
-			s.vec[i].Base = nil // keeps no payload of the caller's alive
-		}
+	if s.trains == nil || len(frames) == 1 && !s.trains.unordered || s.trains.off {
+		taken, err = s.sendPlain(frames)
+	} else if n, to := s.nextTrain(frames); to != nil {
+		taken, err = s.sendTrain(frames[:n])
+	} else {
+		taken, err = s.sendPlain(frames[:n])
 	}
 	if taken > 0 {
 		s.refusals = 0
@@ -160,6 +170,21 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 	}
 	add(&s.bytes, size)
 	add(&s.frames, taken)
+	return taken, err
+}
+
+// sendPlain sends up to a batch of frames, each as a packet.
+func (s *sender) sendPlain(frames []transport.Frame) (taken int, err error) {
+	n, err := s.fill(frames)
+	if n > 0 {
+		var refusal error
+		if taken, refusal = s.give(n); refusal != nil {
+			err = refusal
+		}
+		for i := range s.vec[:n] {
+			s.vec[i].Base = nil // keeps no payload of the caller's alive
+		}
+	}
 	return taken, err
 }
 

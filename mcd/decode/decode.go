@@ -32,16 +32,23 @@ var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetada
 	Decoder: gopacket.DecodeFunc(decode),
 })
 
+// layerTypeTrain is the type of what follows the UDP header of a train: frames that went together.
+var layerTypeTrain = gopacket.RegisterLayerType(layerNumber+1, gopacket.LayerTypeMetadata{
+	Name:    "rawlane train",
+	Decoder: gopacket.DecodeFunc(decodeTrain),
+})
+
 func init() { Register(transport.EtherTypeDefault) }
 
-// Register has frames of an EtherType, tagged or not, decode as messages. It is for initialisation:
-// no packet may be decoded at the same time.
+// Register has frames of an EtherType, tagged or not, alone or in a train, decode as messages. It
+// is for initialisation: no packet may be decoded at the same time.
 func Register(t transport.EtherType) {
 	layers.EthernetTypeMetadata[t] = layers.EnumMetadata{
 		DecodeWith: gopacket.DecodeFunc(decode),
 		Name:       "rawlane",
 		LayerType:  LayerType,
 	}
+	layers.RegisterUDPPortLayerType(layers.UDPPort(t), layerTypeTrain)
 }
 
 // Kind is the kind of a message.
@@ -166,6 +173,27 @@ func decode(data []byte, p gopacket.PacketBuilder) error {
 	}
 	p.AddLayer(m)
 	return p.NextDecoder(m.NextLayerType())
+}
+
+// decodeTrain decodes one frame of a train behind the other. No message is of version 0: that is an
+// offer or an answer of a link.
+func decodeTrain(data []byte, p gopacket.PacketBuilder) error {
+	if len(data) == 0 || wire.VersionOf(data) == 0 {
+		return p.NextDecoder(gopacket.LayerTypePayload)
+	}
+	for {
+		m := new(Message)
+		if err := m.DecodeFromBytes(data, p); err != nil {
+			return err
+		}
+		p.AddLayer(m)
+		size := len(m.Contents) + len(m.Payload)
+		known := m.Version == wire.Version || m.Auth != nil // else where it ends is not known
+		if !known || m.Length != len(m.Payload) || size == len(data) {
+			return p.NextDecoder(m.NextLayerType())
+		}
+		data = data[size:]
+	}
 }
 
 // SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer.

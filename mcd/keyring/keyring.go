@@ -13,7 +13,6 @@
 package keyring
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
@@ -135,9 +134,8 @@ func Parse(name string, r io.Reader) (*Ring, error) {
 		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes (want %d keys at most)",
 			name, ErrFormat, maxSize, MaxKeys)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
+	for i, line := range strings.Split(string(text), "\n") {
+		text, _, _ := strings.Cut(line, "#")
 		switch text = strings.TrimSpace(text); {
 		case text == "":
 		case text == "encrypt":
@@ -146,13 +144,10 @@ func Parse(name string, r io.Reader) (*Ring, error) {
 			b, err := hex.DecodeString(text)
 			if err != nil || len(b) != KeyLen {
 				return nil, fmt.Errorf("%s:%d: %w: %d characters (want %d hexadecimal digits, or the word encrypt)",
-					name, n, ErrFormat, len(text), 2*KeyLen)
+					name, i+1, ErrFormat, len(text), 2*KeyLen)
 			}
 			ring.Keys = append(ring.Keys, Key(b))
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrFormat, err)
 	}
 	if err := ring.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -21,7 +21,7 @@ import (
 // attachment is the half that all AF_PACKET links share: every method of Link but Poll.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, Namer, Sharer and TypeFilter on one network interface.
+// Link is a transport.Link, Joiner, Namer, Sharer, TypeFilter and Trainer on one network interface.
 // Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
@@ -34,6 +34,7 @@ var (
 	_ transport.Namer      = (*Link)(nil)
 	_ transport.Sharer     = (*Link)(nil)
 	_ transport.TypeFilter = (*Link)(nil)
+	_ transport.Trainer    = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
@@ -67,9 +68,10 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
+	l.socket.in.trains = cfg.Trains
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
-		Granted: granted,
+		Trains: cfg.Trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -134,6 +136,11 @@ func (s *socket) setOptions(fd int) error {
 	// Past net.core.rmem_max with CAP_NET_ADMIN, else up to it.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, s.buffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, s.buffer)
+	}
+	if s.in.trains {
+		if err := afpacket.ReceiveTrains(fd, s.buffer); err != nil {
+			return err
+		}
 	}
 	return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1)
 }

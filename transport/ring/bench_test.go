@@ -34,6 +34,38 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
+// BenchmarkTrains is a window of frames as trains through the kernel and out of the ring, by one
+// goroutine.
+func BenchmarkTrains(b *testing.B) {
+	for _, size := range []int{64, 1472} {
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), openTrains)
+			to.MaskWakeups(true)
+			meet(b, from, to)
+			out := make([]transport.Frame, 64)
+			for i := range out {
+				out[i] = transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}
+			}
+			in := make([]transport.Frame, 64)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			b.ResetTimer()
+			for sent := 0; sent < b.N; sent += len(out) {
+				if _, err := from.Send(out); err != nil {
+					b.Fatal(err)
+				}
+				for got := 0; got < len(out); {
+					n, err := to.Poll(in)
+					if err != nil {
+						b.Fatal(err)
+					}
+					got += n
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSendAndPoll is a frame through the kernel and out of the ring, by one goroutine.
 func BenchmarkSendAndPoll(b *testing.B) {
 	for _, size := range []int{64, 1400} {

@@ -38,6 +38,27 @@ func ExampleOpen() {
 	}
 }
 
+// Trains: frames of one length for one station pass the kernel as one packet, and arrive as frames.
+func ExampleConfig_trains() {
+	link, err := ring.Open("eth0", ring.Config{Trains: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer link.Close()
+	to := transport.MAC{0x02, 0, 0, 0, 0, 0x02}
+	frames := make([]transport.Frame, 44)
+	for i := range frames {
+		frames[i] = transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: make([]byte, link.TrainMTU())}
+	}
+	for range 1000 {
+		if _, err := link.Send(frames); err != nil {
+			log.Fatal(err)
+		}
+	}
+	sent, _ := link.Trains() // 0 if the station does not receive trains
+	fmt.Println(sent, "trains")
+}
+
 // Transmit: a batch is one system call. The source address is the interface's where it is left out.
 func ExampleLink_Send() {
 	link, err := ring.Open("eth0", ring.Config{})

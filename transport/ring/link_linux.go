@@ -20,11 +20,12 @@ import (
 // MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network
-// interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter and Trainer on one
+// network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
+	trains *trains               // nil: none are received
 	tpids  []transport.EtherType // of the last Poll's frames
 }
 
@@ -35,6 +36,7 @@ var (
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
 	_ transport.TypeFilter   = (*Link)(nil)
+	_ transport.Trainer      = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
@@ -70,9 +72,13 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
+	if cfg.Trains {
+		l.trains = new(trains)
+		l.socket.trains = true
+	}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
-		Granted: granted,
+		Trains: cfg.Trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -81,7 +87,12 @@ func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 }
 
 // MaskWakeups implements transport.WakeupMasker. It costs one epoll_ctl(2), 0.35 µs.
-func (l *Link) MaskWakeups(on bool) { l.socket.wakeup.Mask(on) }
+func (l *Link) MaskWakeups(on bool) {
+	l.socket.wakeup.Mask(on)
+	if l.trains != nil {
+		afpacket.MaskPending(&l.attachment, on)
+	}
+}
 
 // TPID returns the EtherType of the i-th frame's tag in the last Poll: 0x8100 (802.1Q), 0x88a8
 // (802.1ad), or 0 if the frame had none. Only the polling goroutine may call it.
@@ -106,18 +117,32 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 // receive is Poll on an open ring that no other goroutine polls.
 func (l *Link) receive(frames []transport.Frame) (n int) {
 	r := &l.socket.ring
-	r.release()
 	l.tpids = l.tpids[:0]
-	for looked := 0; n < len(frames) && looked < r.slots(); looked++ {
+	if l.trains == nil {
+		r.release(0)
+	} else {
+		n = l.resume(frames)
+	}
+	for looked := 0; n < len(frames) && looked < r.slots() && !l.trains.full(); looked++ {
 		slot, ok := r.next()
 		if !ok {
 			break
 		}
-		if afpacket.Accept(&l.attachment, slot.received(), &frames[n]) {
+		received := slot.received()
+		if l.trains != nil {
+			if cars, isTrain := l.receiveTrain(slot, received, frames[n:]); isTrain {
+				n += cars
+				if l.trains.train.Left() {
+					break // or there is no buffer left
+				}
+				continue
+			}
+		}
+		if afpacket.Accept(&l.attachment, received, &frames[n]) {
 			l.tpids = append(l.tpids, slot.tpid())
 			n++
 		} else if n == 0 {
-			r.release()
+			r.release(0)
 		}
 	}
 	if n > 0 {
@@ -133,6 +158,7 @@ func (l *Link) Close() error { return l.attachment.Close() }
 // socket is the receiving socket: a descriptor with its ring and its wake-ups.
 type socket struct {
 	slots   int // wanted; 0: the default
+	trains  bool
 	granted *afpacket.Granted
 	mu      sync.Mutex // guards fd
 	fd      int        // -1 when closed
@@ -156,7 +182,12 @@ func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 	if err != nil {
 		return nil, afpacket.Explain("make the socket", err)
 	}
-	err = afpacket.Explain("make the ring", s.ring.open(s.fd, layout, s.granted != nil))
+	if s.trains {
+		err = afpacket.Explain("receive trains", afpacket.ReceiveTrains(s.fd, afpacket.RingTrains))
+	}
+	if err == nil {
+		err = afpacket.Explain("make the ring", s.ring.open(s.fd, layout, s.granted != nil))
+	}
 	if err == nil {
 		s.wakeup, err = netpoll.NewWakeup(s.fd)
 		err = afpacket.Explain("watch the socket", err)

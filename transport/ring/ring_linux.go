@@ -66,9 +66,9 @@ func (r *ring) next() (s slot, ok bool) {
 	return s, true
 }
 
-// release gives all slots that were taken back to the kernel.
-func (r *ring) release() {
-	for first := r.head - r.taken; r.taken > 0; r.taken-- {
+// release gives the slots that were taken back to the kernel, but for the last ones.
+func (r *ring) release(but uint32) {
+	for first := r.head - r.taken; r.taken > but; r.taken-- {
 		atomic.StoreUint32(&r.slot(first).header.Status, unix.TP_STATUS_KERNEL)
 		first++
 	}
@@ -80,6 +80,12 @@ func (s slot) received() afpacket.Received {
 	begin := min(int(h.Mac), len(s.memory))
 	end := min(begin+int(h.Snaplen), len(s.memory))
 	return afpacket.Received{Bytes: s.memory[begin:end:end], Len: int(h.Len), Status: h.Status, TCI: h.Vlan_tci}
+}
+
+// beforeFrame returns the last n bytes before the frame.
+func (s slot) beforeFrame(n int) []byte {
+	begin := min(max(int(s.header.Mac), n), len(s.memory))
+	return s.memory[begin-n : begin]
 }
 
 // tpid returns the EtherType of the frame's tag, or 0 if it has none.

@@ -37,7 +37,9 @@ int tcp_ping(void);
 void tcp_sink(int polled);
 enum tcp_way { NODELAY, NAGLE, GATHERED };
 void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way);
-void inet_block(void); // from now on calls sleep
+void inet_block(void);  // from now on calls sleep
+extern int wait_flags;  // of recv(2): MSG_DONTWAIT, or none
+void impatient(int s);  // calls that sleep end after a while
 
 // gso.c: datagrams in trains
 void gso_sink(void);

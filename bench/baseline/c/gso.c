@@ -26,12 +26,13 @@ void gso_sink(void) {
   int s = gso_socket(), one = 1;
   if (bind(s, (struct sockaddr *)&a, sizeof a)) die("bind");
   if (setsockopt(s, IPPROTO_UDP, UDP_GRO, &one, sizeof one)) die("UDP_GRO");
+  impatient(s);
   ready();
   uint64_t first = 0, last = 0, bytes = 0;
   while (!over) {
-    ssize_t n = recv(s, train, sizeof train, MSG_DONTWAIT);
+    ssize_t n = recv(s, train, sizeof train, wait_flags);
     if (n < 0) {
-      if (errno != EAGAIN) die("recv");
+      if (errno != EAGAIN && errno != EINTR) die("recv");
       continue;
     }
     last = now();

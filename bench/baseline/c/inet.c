@@ -11,12 +11,14 @@
 
 enum { PORT = 7777 };
 
-static int sock, ping_len, wait_flags = MSG_DONTWAIT, windows_of_polls = POLLS;
+static int sock, ping_len, windows_of_polls = POLLS;
+
+int wait_flags = MSG_DONTWAIT;
 
 // Blocking calls end after as long as a window of polls, too: an answer may be lost.
 void inet_block(void) { wait_flags = 0, windows_of_polls = 1; }
 
-static void impatient(int s) {
+void impatient(int s) {
   struct timeval window = {.tv_usec = 100000};
   if (!wait_flags && setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &window, sizeof window)) die("SO_RCVTIMEO");
 }

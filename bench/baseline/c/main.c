@@ -3,7 +3,7 @@
 //   baseline ring-echo IF CORE            baseline ring-ping   IF   CORE SIZE ITERS
 //   baseline udp-echo  -  CORE            baseline udp-ping    PEER CORE SIZE ITERS
 //   baseline tcp-echo  -  CORE            baseline tcp-ping    PEER CORE SIZE ITERS
-//   baseline block-udp-echo ...           the same with calls that sleep; also of tcp
+//   baseline block-udp-echo ...           the same with calls that sleep; also of tcp and gso
 //   baseline unix-echo PATH CORE REQUEST ITERS ANSWER       baseline unix-ping, likewise
 //   baseline ring-sink IF CORE            baseline ring-send   IF   CORE SIZE ITERS BATCH
 //                                         baseline ring-txring IF   CORE SIZE ITERS BATCH

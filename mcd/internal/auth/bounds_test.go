@@ -140,6 +140,11 @@ func TestVerifier_ResponsesThatTakeLong(t *testing.T) {
 		reply := n0(a.receive(w.now, challenge))
 		w.now = w.now.Add(x.after)
 		again := b.receive(w.now, reply)
+		for _, m := range b.sends {
+			if !m.Answer {
+				t.Errorf("%+v: %+v goes as the router says, want by the way that the response came", x, m)
+			}
+		}
 		known := b.v.senders[a.sealer.incarnation] != nil
 		if known == x.again || !x.again && len(again) > 1 || x.again && len(again) == 0 {
 			t.Errorf("%+v: known %v, %d frames", x, known, len(again))
@@ -171,8 +176,15 @@ func TestVerifier_ChallengesBeyondTheBudget(t *testing.T) {
 	if n := len(b.receive(w.now, challenge(again))); n > 0 || before == nil || b.v.asks[a.mac] != before {
 		t.Errorf("an address that is asked: %d frames; the challenge is open still: %v", n, b.v.asks[a.mac] == before)
 	}
-	if n := len(b.receive(w.now, challenge(stranger))); n != 1 || b.v.asks[stranger.mac] == nil {
+	if n := len(b.receive(w.now, challenge(stranger))); n != 1 || b.v.asks[stranger.mac] == nil || !b.sends[0].Answer {
 		t.Errorf("a stranger: %d frames, want a challenge", n)
+	}
+	if b.receive(w.now, stranger.send(b.mac, "kept")); b.verdicts[Held] != 2 {
+		t.Errorf("verdicts %v", b.verdicts)
+	}
+	other := newNode(t, "other", 4, false, secret(1))
+	if n := len(b.receive(w.now, other.send(b.mac, "kept"))); n != 1 || !b.sends[0].Answer {
+		t.Errorf("a first message: %+v, want a challenge by the way that it came", b.sends)
 	}
 	if b.verdicts[OverBudget] != 3 {
 		t.Errorf("verdicts %v", b.verdicts)
@@ -187,5 +199,85 @@ func TestBounds_AreTheDocumentedOnes(t *testing.T) {
 	}
 	if budgetRate != 2000 || derivationBurst != 1000 || askBurst != 2000 || silence != time.Second || uint64(LastCounter) != 1<<63 {
 		t.Error("the budgets are others")
+	}
+}
+
+// Who is known is not asked again, until it has to prove itself.
+func TestAsk_WhoIsNotKnown(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	if n := len(b.v.Ask(w.now, a.mac, nil)); n != 0 {
+		t.Errorf("%d challenges to one that is known", n)
+	}
+	b.v.senders[a.sealer.incarnation].state = suspended
+	if n := len(b.v.Ask(w.now, a.mac, nil)); n != 1 {
+		t.Errorf("%d challenges to one that is suspended", n)
+	}
+}
+
+// A node that has forgotten all senders, as a key came back, does not take the answer to a challenge
+// from before: its floor would let in again what was accepted meanwhile.
+func TestSetKeys_OpenChallengesAreForgotten(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	challenge := b.v.seal(w, b, a.mac)
+	var late []wireFrame
+	for _, f := range challenge {
+		late = append(late, a.receive(w.now, f)...)
+	}
+	b.setKeys(w.now, secret(2))
+	b.setKeys(w.now, secret(1))
+	for _, f := range late {
+		b.receive(w.now, f)
+	}
+	if len(late) != 1 || b.v.senders[a.sealer.incarnation] != nil {
+		t.Errorf("%d answers, and it is known by the late one: %v", len(late), b.v.senders[a.sealer.incarnation] != nil)
+	}
+}
+
+// Frames that no key here can open use up nothing of what is done for strangers.
+func TestVerifier_UnknownKeysCostNothing(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	var thief *node
+	for n := byte(2); thief == nil || thief.key.ID() == a.key.ID(); n++ {
+		thief = newNode(t, "thief", 3, false, secret(n))
+	}
+	w := newNetwork(a, b)
+	for i := range 2 * derivationBurst {
+		f := thief.send(b.mac, "sealed with another key")
+		f.bytes[16], f.bytes[17] = byte(i), byte(i>>8) // another incarnation each time
+		b.receive(w.now, f)
+	}
+	if n := b.verdicts[UnknownKey]; n != 2*derivationBurst {
+		t.Errorf("verdicts %v", b.verdicts)
+	}
+	w.deliver(a.send(b.mac, "one"))
+	expect(t, b, "one")
+}
+
+// A challenge that was answered is not repeated, though it stays open.
+func TestAsk_AnsweredIsNotRepeated(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...)
+	sent := len(w.recorded)
+	if w.pass(time.Second); len(w.recorded) != sent || b.v.asks[a.mac] == nil {
+		t.Errorf("%d frames after the answer; the challenge is open: %v", len(w.recorded)-sent, b.v.asks[a.mac] != nil)
+	}
+}
+
+// A sender that is asked, answers and is asked again, over and over, is listed once.
+func TestAwait_ListsASenderOnce(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	for range 100 {
+		b.v.senders[a.sealer.incarnation].state = suspended
+		w.deliver(a.send(b.mac, "again"))
+	}
+	if len(b.delivered) != 101 || len(b.v.awaited) > 1 {
+		t.Errorf("%d messages of 101; one sender is listed %d times", len(b.delivered), len(b.v.awaited))
 	}
 }

@@ -41,6 +41,8 @@ type node struct {
 	delivered []string
 	verdicts  [OverBudget + 1]int
 	expired   int
+	released  int    // of the frames that were kept
+	sends     []Send // answers to the last frame
 	history   History
 	checked   monotime.Time // when the last checkpoint was made
 }
@@ -129,11 +131,13 @@ func (n *node) receive(now monotime.Time, f wireFrame) []wireFrame {
 		verdict, out = n.v.Handle(now, &r, &w, &n.plain, nil)
 	}
 	n.verdicts[verdict]++
+	n.sends = out
 	if verdict == Accepted && h.Kind != wire.Contact {
 		n.delivered = append(n.delivered, string(r.Payload))
 	}
 	for _, held := range n.v.Released() {
 		n.delivered = append(n.delivered, string(held.Payload))
+		n.released++
 	}
 	n.expired += n.v.Expired()
 	n.checkBounds()
@@ -147,10 +151,11 @@ func (n *node) advance(now monotime.Time) []wireFrame {
 	return n.seal(now, out)
 }
 
-// checkBounds fails where a bound of limits.go is broken, or the books do not agree.
+// checkBounds fails where a bound of limits.go is broken, or the books do not agree: each frame that
+// was kept is released or expired, or is kept still.
 func (n *node) checkBounds() {
 	v := n.v
-	held, proven := 0, 0
+	held, kept, proven := 0, 0, 0
 	for _, s := range v.senders {
 		if len(s.held) > v.bounds.held {
 			n.t.Fatalf("%s holds %d frames of one sender", n.name, len(s.held))
@@ -158,9 +163,14 @@ func (n *node) checkBounds() {
 		for _, f := range s.held {
 			held += len(f.Payload)
 		}
+		kept += len(s.held)
 		if s.proven {
 			proven++
 		}
+	}
+	if was := n.verdicts[Held]; was != kept+n.released+n.expired+v.expired {
+		n.t.Fatalf("%s: %d frames were kept, %d are, %d were released and %d have expired", n.name, was, kept, n.released,
+			n.expired+v.expired)
 	}
 	listed := 0
 	for _, all := range v.byMAC {

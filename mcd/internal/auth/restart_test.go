@@ -154,3 +154,50 @@ func TestVerifier_SlowAnswerCostsNoMessage(t *testing.T) {
 	w.pass(2 * lastAsk)
 	expect(t, b, "first")
 }
+
+// A sender that was known, and was silent when it was asked again, has to prove itself; what was
+// accepted of it before stays refused. Of one that never proved itself nothing is kept.
+func TestVerifier_SilentForAWhile(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	stranger := newNode(t, "stranger", 3, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
+	recorded := slices.Clone(w.recorded)
+	b.v.senders[a.sealer.incarnation].state = suspended
+	w.nodes = []*node{b} // a is cut off
+	w.deliver(a.send(b.mac, "kept"), stranger.send(b.mac, "kept"))
+	w.pass(askLife + silence)
+	if b.expired != 2 || b.v.senders[stranger.sealer.incarnation].sessions != nil {
+		t.Errorf("%d of 2 frames expired; keys of a stranger that is silent: %d", b.expired,
+			len(b.v.senders[stranger.sealer.incarnation].sessions))
+	}
+	w.nodes = []*node{a, b}
+	w.deliver(a.send(b.mac, "three"))
+	w.deliver(recorded...)
+	expect(t, b, "one", "two", "three")
+}
+
+// As many keys that are not valid any more are remembered as the bound says; with one more, all that
+// was accepted is forgotten.
+func TestSetKeys_Retired(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	b.v.bounds.retired = 2
+	for i, known := range []bool{true, true, false} {
+		b.setKeys(w.now, secret(byte(2+i)))
+		if is := b.v.senders[a.sealer.incarnation] != nil; is != known {
+			t.Errorf("after %d keys are gone, the sender is known: %v", i+1, is)
+		}
+	}
+}
+
+// Two processes at one address begin at the same time: one challenge is answered by both, and the
+// second is asked again, so that the first message of each is delivered.
+func TestVerifier_TwoThatBeginAtOneAddress(t *testing.T) {
+	one, two, b := newNode(t, "one", 1, false, secret(1)), newNode(t, "two", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(one, two, b)
+	w.deliver(one.send(b.mac, "of one"), two.send(b.mac, "of two"))
+	w.pass(firstAsk / 2)
+	expectSet(t, b, "of one", "of two")
+}

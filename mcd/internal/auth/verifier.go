@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/cipher"
 	"crypto/sha256"
 	"slices"
@@ -134,15 +135,11 @@ func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 		return
 	}
 	for _, s := range v.senders {
-		valid := s.sessions[:0]
-		for _, x := range s.sessions {
-			if k := v.key(x.key.secret); k != nil {
-				x.key = k
-				valid = append(valid, x)
-			}
-		}
-		clear(s.sessions[len(valid):])
-		s.sessions = valid
+		s.sessions = slices.DeleteFunc(s.sessions, func(x *session) bool {
+			k := v.key(x.key.secret)
+			x.key = cmp.Or(k, x.key)
+			return k == nil
+		})
 	}
 }
 

@@ -45,6 +45,8 @@ const (
 type Config struct {
 	Incarnation     uint32        // random, not 0
 	FrameSize       int           // largest frame, in bytes, header included
+	SendSize        int           // up to which records share a frame, and data is cut; 0: FrameSize
+	Train           int           // how many frames the link sends together; 0: each goes alone
 	Headroom        int           // bytes before each frame, for the driver's own header
 	PeerTimeout     time.Duration // how long the peer may be silent
 	InitialSequence uint32        // at both ends; 0 is 1
@@ -94,6 +96,7 @@ type lane struct {
 // New makes a connection.
 func New(cfg Config) *Conn {
 	cfg.InitialSequence = cmp.Or(cfg.InitialSequence, 1)
+	cfg.SendSize = cmp.Or(cfg.SendSize, cfg.FrameSize)
 	free := cfg.Free
 	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
 	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+maxAckLen)}
@@ -117,7 +120,7 @@ func (c *Conn) resetLanes() {
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.InitialSequence)
+		l.sender.init(c.cfg.InitialSequence, c.cfg.Train)
 		l.receiver.init(c.cfg.InitialSequence)
 	}
 	c.rtt = congestion.RTT{}
@@ -220,7 +223,7 @@ func (c *Conn) Close() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.ackNow = l.ackNow || l.unacked > 0
-		l.uncorked = l.fill > 0
+		l.release()
 	}
 }
 

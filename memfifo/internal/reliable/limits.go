@@ -22,6 +22,10 @@ const (
 	// corkFrames is how many frames are in flight when queued records begin to share frames, as
 	// Nagle's algorithm has it (RFC 896) for one.
 	corkFrames = 2
+	// trainFrames is how many full frames go together at least, while others are in flight and
+	// the link has trains: by then the cost of the call is shared. In a small congestion window
+	// it is what may pass without a request for an acknowledgement.
+	trainFrames = 16
 	// acksPerWindow is how often the sender requests an acknowledgement while it sends a
 	// congestion window: often enough that the window never closes for want of one.
 	// maxUnrequested is after how many frames it does so at the latest: seldom enough that the

@@ -27,13 +27,13 @@ func (c *Conn) MaxRecord() int { return c.cfg.FrameSize - HeaderLen }
 // less than least; 0 if the window is full.
 func (c *Conn) Available(l Lane, least int) int {
 	s := &c.lanes[l].sender
-	if s.fill > 0 && c.cfg.FrameSize-s.fill >= least {
-		return c.cfg.FrameSize - s.fill
+	if s.fill > 0 && c.cfg.SendSize-s.fill >= least {
+		return c.cfg.SendSize - s.fill
 	}
 	if s.fill > 0 && s.queued+1-s.una >= Window || s.full() {
 		return 0
 	}
-	return c.MaxRecord()
+	return c.cfg.SendSize - HeaderLen
 }
 
 // Reserve returns n bytes, at most MaxRecord, for the next record of a lane, or nil if the window
@@ -48,14 +48,31 @@ func (c *Conn) Reserve(l Lane, n int) []byte {
 	return b
 }
 
-// Corked reports whether a lane has a frame that waits for more records.
-func (c *Conn) Corked(l Lane) bool { return c.lanes[l].fill > 0 && !c.lanes[l].uncorked }
-
-// Uncork lets that frame go as soon as the windows allow.
-func (c *Conn) Uncork(l Lane) {
-	c.lanes[l].uncorked = c.lanes[l].fill > 0
-	c.needsPump = c.needsPump || c.lanes[l].uncorked
+// Corked reports whether a lane has a frame that waits for more records, or frames that wait for
+// others.
+func (c *Conn) Corked(l Lane) bool {
+	s := &c.lanes[l].sender
+	return s.fill > 0 && !s.uncorked || s.nxt != s.queued && s.holds()
 }
+
+// Uncork lets these frames go as soon as the windows allow.
+func (c *Conn) Uncork(l Lane) {
+	s := &c.lanes[l].sender
+	s.release()
+	c.needsPump = c.needsPump || s.uncorked || s.nxt != s.queued
+}
+
+// maxBatch is how many frames NextBatch returns at most: those that the link sends together, if it
+// does, as what is left over may go with the next ones.
+func (c *Conn) maxBatch() int {
+	if c.cfg.Train > 0 {
+		return min(c.cfg.Train, MaxBatch)
+	}
+	return MaxBatch
+}
+
+// BatchReady reports whether the unsent frames of a lane fill a batch.
+func (c *Conn) BatchReady(l Lane) bool { return c.Unsent(l) >= c.maxBatch() }
 
 // Unsent returns how many frames of a lane are full and not sent yet.
 func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.nxt) }
@@ -68,7 +85,7 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 	if c.state == Idle && !(c.AllAcked(Requests) && c.AllAcked(Replies)) {
 		c.beginHandshake(now)
 	}
-	for n < MaxBatch {
+	for limit := c.maxBatch(); n < limit; {
 		h := &c.batch[n]
 		b := c.next(h)
 		if b == nil {
@@ -80,7 +97,7 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 		if h.Kind != Data {
 			break // control frames share their memory
 		}
-		n = c.nextStream(now, frames, n)
+		n = c.nextStream(now, frames[:limit], n)
 	}
 	return n
 }
@@ -185,12 +202,12 @@ func (c *Conn) onSent(now monotime.Time, h *Header) {
 
 // nextStream appends the frames that are like the last of n: of its lane, sent for the first time,
 // with the same acknowledgement. It copies that one's header and changes what differs.
-func (c *Conn) nextStream(now monotime.Time, frames *[MaxBatch][]byte, n int) int {
+func (c *Conn) nextStream(now monotime.Time, frames [][]byte, n int) int {
 	like := &c.batch[n-1]
 	s := &c.lanes[like.Lane].sender
 	headroom := c.cfg.Headroom
 	header := (*[HeaderLen]byte)(frames[n-1][headroom:])
-	for n < MaxBatch && s.canStream() && c.lanes[Requests].unacked == 0 && c.lanes[Replies].unacked == 0 {
+	for n < len(frames) && s.canStream() && c.lanes[Requests].unacked == 0 && c.lanes[Replies].unacked == 0 {
 		p := s.packet(s.nxt)
 		h := &c.batch[n]
 		*h = *like

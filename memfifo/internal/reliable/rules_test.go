@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,104 @@ func TestCork_Uncork(t *testing.T) {
 		t.Error("Uncork does not let the frame go")
 	}
 	p.settle()
+}
+
+// Where the link has trains, full frames wait until some go together; but not the first ones, nor
+// what Uncork or Close lets go, nor any once an acknowledgement has come.
+func TestTrains_FullFramesGoTogether(t *testing.T) {
+	p := newPair(t, 120).open()
+	p.sendTrains(MaxBatch)
+	a := p.ends[0]
+	full := func(n int) (sent int) {
+		for range n {
+			a.write(p.now, Requests, 100)
+			sent += p.send(0)
+		}
+		return sent
+	}
+	const together = initialWindow / acksPerWindow // trainFrames, if the window is no smaller
+	if n := full(corkFrames); n != corkFrames {
+		t.Errorf("%d of the first %d frames go at once", n, corkFrames)
+	}
+	if n := full(together); n != 0 || !a.c.Corked(Requests) { // the last one may be filled further
+		t.Errorf("%d frames of less than %d go, with others in flight", n, together)
+	}
+	if n := full(1); n != together {
+		t.Errorf("%d frames go together, want %d", n, together)
+	}
+	if full(3); !a.c.Corked(Requests) {
+		t.Error("three frames are not held")
+	}
+	if a.c.Uncork(Requests); a.c.Corked(Requests) || !a.c.NeedsPump() {
+		t.Error("Uncork does not let them go")
+	}
+	if n := p.send(0); n != 1+3 {
+		t.Errorf("Uncork lets %d frames go, want 4", n)
+	}
+	if n := full(2); n != 0 {
+		t.Errorf("Uncork is for good: %d frames", n)
+	}
+	for range 8 { // acknowledged to the end: nothing is in flight
+		p.deliver(1)
+		p.send(1)
+		p.deliver(0)
+		p.send(0)
+	}
+	if n := a.c.Unsent(Requests); n != 0 {
+		t.Errorf("%d frames wait for nothing", n)
+	}
+	p.settle()
+	full(corkFrames + 2)
+	a.c.Close()
+	if p.send(0); a.c.Unsent(Requests) != 0 {
+		t.Errorf("%d frames are left at the end", a.c.Unsent(Requests))
+	}
+}
+
+// A batch is one train at most; what is left over waits for more, unless it is a train by itself.
+func TestTrains_ABatchIsOne(t *testing.T) {
+	for _, x := range []struct {
+		train, written, released int
+		want                     []int // frames of each batch
+		left                     int
+	}{
+		{0, 30, 0, []int{30}, 0}, // without trains
+		{9, 8, 0, nil, 8},        // 9 and not 16 wait for no more
+		{9, 9, 0, []int{9}, 0},
+		{9, 20, 0, []int{9, 9}, 2},
+		{9, 20, 18, []int{9, 9}, 2},
+		{24, 45, 0, []int{24, 21}, 0},
+		{24, 30, 0, []int{24}, 6},
+		{24, 30, 30, []int{24, 6}, 0},
+		{100, 80, 0, []int{MaxBatch, 16}, 0},
+	} {
+		p := newPair(t, 120).open()
+		p.sendTrains(x.train)
+		a := p.ends[0]
+		s := &a.c.lanes[Requests].sender
+		for range corkFrames { // in flight
+			a.write(p.now, Requests, 100)
+		}
+		a.c.Uncork(Requests)
+		p.send(0)
+		s.window(Window, Window)
+		for range x.written {
+			copy(a.c.Reserve(Requests, 100), "x")
+		}
+		s.queue()
+		s.released = s.nxt + uint32(x.released)
+		if ready := a.c.BatchReady(Requests); ready != (x.written >= a.c.maxBatch()) {
+			t.Errorf("%+v: ready: %v", x, ready)
+		}
+		var got []int
+		var frames [MaxBatch][]byte
+		for n := a.c.NextBatch(p.now, &frames); n > 0; n = a.c.NextBatch(p.now, &frames) {
+			got = append(got, n)
+		}
+		if !slices.Equal(got, x.want) || a.c.Unsent(Requests) != x.left {
+			t.Errorf("%+v: batches of %v, %d left", x, got, a.c.Unsent(Requests))
+		}
+	}
 }
 
 // With MayPiggyback an acknowledgement waits for data up to ackDelay.

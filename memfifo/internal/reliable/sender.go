@@ -17,6 +17,8 @@ type sender struct {
 	queued   uint32             // the frame being filled
 	packets  [Window]sentPacket // by sequence number
 	fill     int                // bytes in the frame being filled
+	train    uint32             // how many full frames wait for no more to go together; 0: one
+	released uint32             // before it no frame waits for others to go with it
 	uncorked bool               // it does not wait for more records
 	inFlight int                // bytes_in_flight of RFC 9002, in frames: sent, and neither acknowledged nor lost
 	lost     int                // frames to retransmit
@@ -56,8 +58,9 @@ const (
 	packetLost                 // to be retransmitted
 )
 
-func (s *sender) init(sequence uint32) {
-	s.una, s.nxt, s.queued, s.ackRequestEnd = sequence, sequence, sequence, sequence
+func (s *sender) init(sequence uint32, train int) {
+	s.una, s.nxt, s.queued, s.ackRequestEnd, s.released = sequence, sequence, sequence, sequence, sequence
+	s.train = uint32(min(trainFrames, train))
 	s.creditLimit = sequence + Window
 	s.reno = congestion.NewNewReno(&renoConfig)
 }
@@ -70,7 +73,7 @@ func (s *sender) full() bool { return s.queued-s.una >= Window }
 // reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if
 // the window is full.
 func (s *sender) reserve(n int, cfg *Config) []byte {
-	if s.fill > 0 && s.fill+n > cfg.FrameSize {
+	if s.fill > 0 && s.fill+n > cfg.SendSize {
 		s.queue()
 	}
 	if s.full() {
@@ -116,13 +119,28 @@ func (s *sender) next() (sequence uint32, ok bool) {
 	if s.nxt == s.queued && s.fill > 0 && !s.corked() {
 		s.queue()
 	}
-	return s.nxt, s.nxt != s.queued
+	return s.nxt, s.nxt != s.queued && !s.holds()
 }
 
 // corked reports whether the frame being filled waits for more records: enough is in flight, and
 // one of these frames brings an acknowledgement at once.
 func (s *sender) corked() bool {
 	return s.inFlight >= corkFrames && !s.uncorked && before(s.una, s.ackRequestEnd)
+}
+
+// holds reports whether full frames wait for more of them, to go together: as corked, where the
+// link has trains.
+func (s *sender) holds() bool {
+	return s.train > 0 && s.queued-s.nxt < min(s.train, uint32(s.reno.Window())/acksPerWindow) &&
+		s.inFlight >= corkFrames && !before(s.nxt, s.released) && before(s.una, s.ackRequestEnd)
+}
+
+// release lets all frames go that wait for others, and the one being filled.
+func (s *sender) release() {
+	s.uncorked, s.released = s.fill > 0, s.queued
+	if s.uncorked {
+		s.released++
+	}
 }
 
 // canStream reports whether the next frame to send is a full one that may go for the first time.

@@ -29,9 +29,9 @@ func NewDoctorCommand() *cobra.Command {
 		Use:   "doctor [--interface NAME] [--path ADDRESS,...]",
 		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
 		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that
-matter: driver, queues, MTU, coalescing, VLAN filter. For what does not work it says why, and the
-command that mends it. It changes nothing. With --path it sends packets to where udp links of other
-nodes listen, and says how long they may be on the way.
+matter: driver, queues, MTU, coalescing, VLAN filter, trains. For what does not work it says why,
+and the command that mends it. It changes nothing. With --path it sends packets to where udp links
+of other nodes listen, and says how long they may be on the way.
 
   rawlane doctor
   rawlane doctor --interface eth0
@@ -196,6 +196,19 @@ func (n *nicFinding) adviseAll(flags net.Flags) {
 	}
 }
 
+// trains says what the NIC and the kernel do with trains (--trains).
+func (n *nicFinding) trains() string {
+	cutter, arrival := "the kernel cuts them before they leave", "those that come cut stay cut"
+	if n.Segments {
+		cutter = "the NIC cuts them"
+	}
+	if n.Joins {
+		arrival = "those that come cut are joined"
+	}
+	return fmt.Sprintf("%s (tx-udp-segmentation %s); %s (rx-gro with rx-udp-gro-forwarding %s)",
+		cutter, onOff(n.Segments), arrival, onOff(n.Joins))
+}
+
 func (n *nicFinding) advise(reason, cure string) {
 	n.Advice = append(n.Advice, finding{Name: n.Name, Reason: reason, Cure: cure})
 }
@@ -259,6 +272,7 @@ func (n *nicFinding) print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "\n  coalescing: rx-usecs %d, adaptive-rx %s; rx-vlan-filter %s, rx-vlan-offload %s\n",
 		n.RxCoalesceUsec, onOff(n.AdaptiveRx), onOff(n.VLANFilter), onOff(n.VLANStrip))
+	fmt.Fprintf(out, "  trains: %s\n", n.trains())
 	for _, f := range n.Links {
 		f.print(out, "  ")
 	}

@@ -29,6 +29,26 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// Who cuts trains, and who joins them.
+func TestDoctor_Trains(t *testing.T) {
+	for _, c := range []struct {
+		facts launch.NICFacts
+		want  []string
+	}{
+		{launch.NICFacts{}, []string{"the kernel cuts", "tx-udp-segmentation off", "stay cut", "forwarding off"}},
+		{launch.NICFacts{Segments: true}, []string{"the NIC cuts", "tx-udp-segmentation on", "stay cut", "forwarding off"}},
+		{launch.NICFacts{Joins: true}, []string{"the kernel cuts", "tx-udp-segmentation off", "are joined", "forwarding on"}},
+	} {
+		var out strings.Builder
+		(&nicFinding{Name: "eth7", NICFacts: c.facts}).print(&out)
+		for _, w := range c.want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%+v: %q is not in %s", c.facts, w, out.String())
+			}
+		}
+	}
+}
+
 // What a NIC's settings cost, and the command that mends it.
 func TestDoctor_Advice(t *testing.T) {
 	const up = net.FlagUp | net.FlagRunning

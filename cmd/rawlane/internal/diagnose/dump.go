@@ -38,7 +38,8 @@ func NewDumpCommand() *cobra.Command {
 		Use:   "dump FILE [flags]",
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
 		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
-message. What a node would have dropped is marked, with the reason. Frames of other protocols are
+message. Messages that passed the kernel together (--trains) have a line each, with one frame's
+number. What a node would have dropped is marked, with the reason. Frames of other protocols are
 counted, or shown with --all.
 
   rawlane dump run.pcapng
@@ -154,23 +155,39 @@ func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 		d.first = info.Timestamp
 	}
 	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
-	m, ours := p.Layer(decode.LayerType).(*decode.Message)
-	cut := p.ErrorLayer() != nil && errors.Is(p.ErrorLayer().Error(), decode.ErrFault) // too short for a header
-	switch {
-	case ours:
-		d.messages++
-		if m.Fault != nil {
-			d.faulty++
-		}
-	case cut:
-		d.messages++
-		d.faulty++
-	default:
-		d.other++
-		if !d.all {
-			return nil
+	found := false
+	for _, l := range p.Layers() { // several of a train
+		if m, ours := l.(*decode.Message); ours {
+			found = true
+			if err := d.message(n, p, info, m); err != nil {
+				return err
+			}
 		}
 	}
+	if p.ErrorLayer() != nil && errors.Is(p.ErrorLayer().Error(), decode.ErrFault) { // too short for a header
+		return d.message(n, p, info, nil)
+	}
+	if found {
+		return nil
+	}
+	d.other++
+	if !d.all {
+		return nil
+	}
+	return d.write(n, p, info, nil)
+}
+
+// message counts and prints a message; m is nil if it is too short for a header.
+func (d *dumpVerb) message(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) error {
+	d.messages++
+	if m == nil || m.Fault != nil {
+		d.faulty++
+	}
+	return d.write(n, p, info, m)
+}
+
+// write prints one line: a message, or a frame without one.
+func (d *dumpVerb) write(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) error {
 	r := d.record(n, p, info, m)
 	if d.json {
 		return cli.WriteJSON(d.out, r)
@@ -246,10 +263,10 @@ func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m
 			r.Tags = append(r.Tags, dumpTag{transport.VID(t.VLANIdentifier), transport.PCP(t.Priority), t.DropEligible})
 		}
 	}
-	if e := p.ErrorLayer(); e != nil {
-		r.Fault = e.Error().Error()
-	}
 	if m == nil {
+		if e := p.ErrorLayer(); e != nil {
+			r.Fault = e.Error().Error()
+		}
 		return r
 	}
 	if m.Fault != nil {

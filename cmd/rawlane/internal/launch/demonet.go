@@ -78,7 +78,7 @@ func fabricNet(nodes int) (*DemoNet, error) {
 // kernelNet is network namespaces on a Linux bridge, with a kernel link in each.
 func kernelNet(kind string, nodes int) (*DemoNet, error) {
 	cfg := testbed.Config{Nodes: nodes, NICs: 1, Bridge: true}
-	links, bed, err := inNamespaces(kind, cfg)
+	links, bed, err := inNamespaces(kind, false, cfg)
 	if kind == overUDP && Refused(err) {
 		reason := err
 		if links, err = onLoopback(cfg); err == nil {
@@ -111,7 +111,7 @@ func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 		Close: func() {}, // the endpoints close their links
 	}
 	for _, name := range interfaces {
-		l, err := open(name)
+		l, err := open(name, false)
 		if err != nil {
 			for _, l := range d.Links {
 				err = errors.Join(err, l.Close())

@@ -23,6 +23,7 @@ import (
 // namespaces, or on machines that each run this command.
 type ClusterFlags struct {
 	Kind      string // of the links
+	Trains    bool   // frames handed down together go through the kernel as one packet
 	Nodes     int
 	NICs      int
 	Node      int
@@ -108,6 +109,8 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 		"or number and IP address, for --link udp")
 	c.udpFlags(f)
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
+	f.BoolVar(&c.Trains, "trains", false,
+		"send frames for one node together, as one packet (ring, packet): on all nodes, and programs of this host")
 	KeyFileFlag(cmd, &c.KeyFile)
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")

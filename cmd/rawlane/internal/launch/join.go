@@ -185,7 +185,7 @@ func (c *ClusterFlags) openOn(ifname string) (transport.Link, error) {
 	if c.seeds != "" {
 		return udp.OpenInterface(ifname, udp.Config{Seeds: strings.Split(c.seeds, ",")})
 	}
-	return kernelLinks[c.Kind](ifname)
+	return kernelLinks[c.Kind](ifname, c.Trains)
 }
 
 // checkMAC checks that a node has the address that the host file gives to it; found says what has

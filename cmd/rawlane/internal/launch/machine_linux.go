@@ -84,6 +84,8 @@ func AskDriver(nic string) (f NICFacts) {
 	}
 	if features, err := e.Features(nic); err == nil {
 		f.VLANFilter, f.VLANStrip = features["rx-vlan-filter"], features["rx-vlan-hw-parse"]
+		f.Segments = features["tx-udp-segmentation"]
+		f.Joins = features["rx-gro"] && features["rx-udp-gro-forwarding"]
 	}
 	return f
 }

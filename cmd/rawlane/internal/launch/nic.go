@@ -61,4 +61,8 @@ type NICFacts struct {
 	AdaptiveRx     bool   `json:"adaptive_rx"`
 	VLANFilter     bool   `json:"vlan_filter"`
 	VLANStrip      bool   `json:"vlan_strip"`
+	// Segments: the NIC cuts trains itself (tx-udp-segmentation); else the kernel does.
+	Segments bool `json:"udp_segmentation"`
+	// Joins: the kernel joins trains that arrive cut (rx-gro and rx-udp-gro-forwarding).
+	Joins bool `json:"udp_gro_forwarding"`
 }

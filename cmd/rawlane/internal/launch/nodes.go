@@ -19,11 +19,15 @@ import (
 // inMemory is the kind of link that is not the kernel's.
 const inMemory = "fabric"
 
-// kernelLinks open a link on a network interface, by kind.
-var kernelLinks = map[string]func(ifname string) (transport.Link, error){
-	"packet": func(ifname string) (transport.Link, error) { return packet.Open(ifname, packet.Config{}) },
-	"udp":    func(ifname string) (transport.Link, error) { return udp.OpenInterface(ifname, udp.Config{}) },
-	"ring":   func(ifname string) (transport.Link, error) { return ring.Open(ifname, ring.Config{}) },
+// kernelLinks open a link on a network interface, by kind. Those of udp send trains anyway.
+var kernelLinks = map[string]func(ifname string, trains bool) (transport.Link, error){
+	"packet": func(ifname string, trains bool) (transport.Link, error) {
+		return packet.Open(ifname, packet.Config{Trains: trains})
+	},
+	"udp": func(ifname string, _ bool) (transport.Link, error) { return udp.OpenInterface(ifname, udp.Config{}) },
+	"ring": func(ifname string, trains bool) (transport.Link, error) {
+		return ring.Open(ifname, ring.Config{Trains: trains})
+	},
 }
 
 // onFabric makes the nodes on a fabric, with one switch per network.
@@ -51,7 +55,7 @@ func (c *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error
 	if c.Kind == inMemory {
 		return c.onFabric()
 	}
-	links, bed, err := inNamespaces(c.Kind, c.bed())
+	links, bed, err := inNamespaces(c.Kind, c.Trains, c.bed())
 	if c.Kind == overUDP && Refused(err) {
 		c.note(NoNamespaces, err)
 		if links, err = onLoopback(c.bed()); err != nil {
@@ -71,7 +75,9 @@ func (c *ClusterFlags) bed() testbed.Config {
 }
 
 // inNamespaces makes network namespaces, with a kernel link on each NIC.
-func inNamespaces(kind string, cfg testbed.Config) (links [][]transport.Link, bed *testbed.Bed, err error) {
+func inNamespaces(
+	kind string, trains bool, cfg testbed.Config,
+) (links [][]transport.Link, bed *testbed.Bed, err error) {
 	if bed, err = testbed.Open(cfg); err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +85,7 @@ func inNamespaces(kind string, cfg testbed.Config) (links [][]transport.Link, be
 	for k := range links {
 		err := bed.Node(k).Do(func() error {
 			for nic := range cfg.NICs {
-				l, err := kernelLinks[kind](testbed.Interface(nic))
+				l, err := kernelLinks[kind](testbed.Interface(nic), trains)
 				if err != nil {
 					return err
 				}

@@ -30,6 +30,9 @@ func (c *ClusterFlags) Validate() error {
 		return cli.Misuse("--link fabric is in memory, and --interface, --hostfile and --node are for real machines: " +
 			"give one or the other")
 	}
+	if c.Trains && c.Kind != "ring" && c.Kind != "packet" {
+		return cli.Misuse("--trains: is for --link ring or packet (udp sends trains anyway; a fabric needs none)")
+	}
 	for _, check := range []func() error{
 		c.useKeyFile, c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
 	} {

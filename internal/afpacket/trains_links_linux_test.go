@@ -1,0 +1,317 @@
+package afpacket_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/safchain/ethtool"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// trainsOf returns how many trains a link has sent and received.
+func trainsOf(l transport.Link) (sent, received uint64) {
+	t, _ := transport.As[transport.Trainer](l)
+	return t.Trains()
+}
+
+// meet has a link learn that another one receives trains, and then leaves nothing to poll.
+func meet(t *testing.T, from, to transport.Link, tags ...transport.OptionalTag) {
+	t.Helper()
+	in := make([]transport.Frame, 16)
+	poll := func(l transport.Link) int {
+		n, err := l.Poll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, tag := range append(tags, transport.OptionalTag{}) {
+		f := transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, OptionalTag: tag, Payload: make([]byte, 64)}
+		before, _ := trainsOf(from)
+		for end := time.Now().Add(patience); ; {
+			if _, err := from.Send([]transport.Frame{f, f}); err != nil && !errors.Is(err, transport.ErrBusy) {
+				t.Fatal(err)
+			}
+			if sent, _ := trainsOf(from); sent > before {
+				break
+			}
+			poll(to)
+			poll(from)
+			if time.Now().After(end) {
+				t.Fatalf("%v takes no trains of %v", to.MAC(), tag)
+			}
+		}
+	}
+	for _, l := range []transport.Link{from, to} {
+		for poll(l) > 0 {
+		}
+	}
+}
+
+// frameOf makes a frame with bytes that its number determines.
+func frameOf(to transport.Link, number, size int, tag transport.OptionalTag) transport.Frame {
+	payload := make([]byte, size)
+	for i := range payload {
+		payload[i] = byte(number*31 + i)
+	}
+	if size >= 4 {
+		binary.BigEndian.PutUint32(payload, uint32(number))
+	}
+	return transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, OptionalTag: tag, Payload: payload}
+}
+
+// sameFrames checks that frames are what was sent, in order. Short ones may be padded.
+func sameFrames(t *testing.T, from transport.Link, sent, got []transport.Frame) {
+	t.Helper()
+	for i, f := range got {
+		w := sent[i]
+		if f.Src != from.MAC() || f.Dst != w.Dst || f.EtherType != w.EtherType || f.OptionalTag != w.OptionalTag ||
+			!bytes.HasPrefix(f.Payload, w.Payload) || len(f.Payload) > max(len(w.Payload), 46) {
+			t.Fatalf("frame %d: %v>%v %v %v, %d bytes; sent %v %v, %d bytes", i, f.Src, f.Dst, f.EtherType,
+				f.OptionalTag, len(f.Payload), w.EtherType, w.OptionalTag, len(w.Payload))
+		}
+	}
+}
+
+// offloads switches features of a node's NIC.
+func offloads(t *testing.T, bed *testbed.Bed, node int, features map[string]bool) {
+	t.Helper()
+	err := bed.Node(node).Do(func() error {
+		tool, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer tool.Close()
+		return tool.Change("eth0", features)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Frames arrive as they were sent and in order, whatever goes together: joined, cut by a NIC or the
+// kernel before they arrive, or joined again by the receiver's NIC.
+func TestTrains_ArriveAsFrames(t *testing.T) {
+	tags := []transport.OptionalTag{
+		{}, transport.Tagged(transport.Tag{VID: 100, PCP: 5}), transport.Tagged(transport.Tag{VID: 100, DEI: true}),
+	}
+	for name, set := range map[string]func(*testing.T, *testbed.Bed){
+		"joined": func(*testing.T, *testbed.Bed) {},
+		"cut": func(t *testing.T, bed *testbed.Bed) {
+			offloads(t, bed, 0, map[string]bool{"tx-generic-segmentation": false, "tx-udp-segmentation": false})
+		},
+		"cut, without checksums": func(t *testing.T, bed *testbed.Bed) {
+			offloads(t, bed, 0, map[string]bool{"tx-generic-segmentation": false, "tx-udp-segmentation": false,
+				"tx-checksum-ip-generic": false})
+		},
+		"cut and joined": func(t *testing.T, bed *testbed.Bed) {
+			offloads(t, bed, 0, map[string]bool{"tx-generic-segmentation": false, "tx-udp-segmentation": false})
+			offloads(t, bed, 1, map[string]bool{"rx-gro": true, "rx-udp-gro-forwarding": true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+				a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+				set(t, bed)
+				meet(t, a, b, tags[1])
+				seed := rand.Uint64()
+				rng := rand.New(rand.NewPCG(seed, 0))
+				defer func() {
+					if t.Failed() {
+						t.Logf("seed %d", seed)
+					}
+				}()
+				for range 60 {
+					var out []transport.Frame
+					for range 1 + rng.IntN(5) {
+						size, tag := 1+rng.IntN(a.MTU()), tags[rng.IntN(len(tags))]
+						for range 1 + rng.IntN(50) {
+							out = append(out, frameOf(b, len(out), size, tag))
+						}
+						if rng.IntN(2) == 0 {
+							out = append(out, frameOf(b, len(out), rng.IntN(size+1), tag))
+						}
+					}
+					send(t, a, out...)
+					sameFrames(t, a, out, receive(t, b, len(out)))
+				}
+				if sent, _ := trainsOf(a); sent < 100 {
+					t.Errorf("%d trains sent", sent)
+				}
+				if c := b.Counters(); c.RxMalformed != 0 || c.RxDropped != 0 {
+					t.Errorf("%+v", c)
+				}
+			})
+		})
+	}
+}
+
+// A host that does not take trains, an older version's or one without the setting, gets frames as
+// they are.
+func TestTrains_OldHostsGetPlainFrames(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{})
+		var out []transport.Frame
+		for i := range 30 {
+			out = append(out, frameOf(b, i, 500, transport.OptionalTag{}))
+		}
+		for range 5 {
+			send(t, a, out...)
+			sameFrames(t, a, out, receive(t, b, len(out)))
+			send(t, b, frameOf(a, 0, 100, transport.OptionalTag{}))
+			receive(t, a, 1)
+		}
+		if sent, _ := trainsOf(a); sent != 0 {
+			t.Errorf("%d trains sent", sent)
+		}
+		if c := b.Counters(); c.RxFrames != 150 || c.RxMalformed != 0 || c.RxDropped != 0 {
+			t.Errorf("%+v, want 150 frames and nothing else", c)
+		}
+	})
+}
+
+// Neither group addresses nor frames of another EtherType go in trains.
+func TestTrains_AreUnicast(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		meet(t, a, b)
+		before, _ := trainsOf(a)
+		f := frameOf(b, 1, 100, transport.OptionalTag{})
+		f.Dst = transport.Broadcast
+		send(t, a, f, f, f)
+		if got := receive(t, b, 3); got[2].Dst != transport.Broadcast {
+			t.Errorf("received %v", got[2].Dst)
+		}
+		f.Dst, f.EtherType = b.MAC(), 0x88b6
+		send(t, a, f, f, f)
+		if sent, _ := trainsOf(a); sent != before {
+			t.Errorf("%d trains", sent-before)
+		}
+	})
+}
+
+// A link of all EtherTypes refuses them: nothing would tell trains from other packets.
+func TestTrains_NotOfAnyEtherType(t *testing.T) {
+	for _, d := range kinds {
+		bed := newBed(t)
+		_, err := testbed.In(bed.Node(0), func() (transport.Link, error) {
+			return d.open("eth0", settings{etherType: transport.EtherTypeAny, trains: true})
+		})
+		if !errors.Is(err, transport.ErrNotSupported) || !strings.Contains(err.Error(), "name one EtherType") {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+}
+
+// What there is no room for is lost and counted; what comes later arrives.
+func TestTrains_SmallReceiveMemory(t *testing.T) {
+	t.Run("few slots", func(t *testing.T) { overrun(t, true) })
+	t.Run("more than may wait for recv", func(t *testing.T) { overrun(t, false) })
+}
+
+func overrun(t *testing.T, small bool) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true, small: small})
+		meet(t, a, b)
+		var out []transport.Frame
+		for i := range 40 {
+			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
+		}
+		for range 900 { // 50 MB; each a slot of 1,024, and of 32 MB that may wait
+			send(t, a, out...)
+		}
+		in := make([]transport.Frame, 64)
+		for n := 1; n > 0; {
+			var err error
+			if n, err = b.Poll(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := b.Counters(); c.RxDropped == 0 || c.RxMalformed != 0 {
+			t.Errorf("%+v, want drops, and nothing malformed", c)
+		}
+		for range 3 {
+			send(t, a, out[:20]...)
+			sameFrames(t, a, out[:20], receive(t, b, 20))
+		}
+	})
+}
+
+// The IP stack of the receiving host takes nothing of it: it neither answers nor delivers.
+func TestTrains_SpareTheIPStack(t *testing.T) {
+	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		all := open(0, settings{etherType: transport.EtherTypeAny})
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		meet(t, a, b)
+		in := make([]transport.Frame, 64)
+		for n := 1; n > 0; {
+			var err error
+			if n, err = all.Poll(in); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range in[:n] {
+				if f.EtherType == 0x0800 && f.Payload[9] == 1 {
+					t.Error("the host has answered by ICMP")
+				}
+			}
+		}
+		out := []transport.Frame{frameOf(b, 0, 100, transport.OptionalTag{}), frameOf(b, 1, 100, transport.OptionalTag{})}
+		for i := range 50 {
+			send(t, a, out...)
+			if got := receive(t, b, 2); fmt.Sprint(len(got)) != "2" {
+				t.Fatal(i)
+			}
+		}
+		for n := 1; n > 0; {
+			var err error
+			if n, err = all.Poll(in); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range in[:n] {
+				if f.Src == b.MAC() {
+					t.Errorf("the host has answered: %v, %x", f.EtherType, f.Payload)
+				}
+			}
+		}
+	})
+}
+
+// What is left of a train is there at the next Poll, ends a Wait at once, and is gone after Close.
+func TestTrains_LeftOvers(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		for _, size := range []int{20, 1400} { // a train that fits a slot of the ring, and one that does not
+			a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+			meet(t, a, b)
+			var out []transport.Frame
+			for i := range 12 {
+				out = append(out, frameOf(b, i, size, transport.OptionalTag{}))
+			}
+			send(t, a, out...)
+			one := make([]transport.Frame, 1)
+			for i := range 10 {
+				if err := b.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := b.Poll(one); n != 1 || err != nil {
+					t.Fatalf("frame %d: %d, %v", i, n, err)
+				}
+				sameFrames(t, a, out[i:], one)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := b.Poll(one); n != 0 || !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("after Close: %d, %v", n, err)
+			}
+			_ = a.Close()
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package afpacket
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// The filter of a link that receives trains passes those of its EtherType, and nothing else of IPv4.
+func TestFilter_Trains(t *testing.T) {
+	self, other := transport.MAC{2, 0, 0, 0, 0, 2}, transport.MAC{2, 0, 0, 0, 1, 2}
+	set := func(at int, to ...byte) []byte {
+		b := train(trainFrames, ours, make([]byte, 20))
+		copy(b[at:], to)
+		return b
+	}
+	plain := transport.Frame{Dst: self, EtherType: ours, Payload: make([]byte, 46)}
+	for _, c := range []struct {
+		name          string
+		bytes         []byte
+		trains, plain bool // taken by a link that receives trains, and by one that does not
+	}{
+		{"a train", set(0), true, false},
+		{"a train for another station", set(0, other[:]...), false, false},
+		{"a train of another EtherType", set(37, 0xb6), false, false},
+		{"from another address", set(29, 9), false, false},
+		{"with IP options", set(14, 0x46), false, false},
+		{"a frame", plain.AppendTo(nil), true, true},
+		{"IPv6", set(12, 0x86, 0xdd), false, false},
+		{"a short one", set(0)[:20], false, false},
+	} {
+		for _, trains := range []bool{true, false} {
+			raw, err := newFilter(ours, self, false, trains)
+			if err != nil {
+				t.Fatal(err)
+			}
+			program, _ := bpf.Disassemble(raw)
+			vm, err := bpf.NewVM(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.plain
+			if trains {
+				want = c.trains
+			}
+			if n, err := vm.Run(c.bytes); err != nil || (n > 0) != want {
+				t.Errorf("%s, trains %v: %d, %v", c.name, trains, n, err)
+			}
+		}
+	}
+}
+
+// sockets makes a sender whose frames arrive at one socket, and trains at another.
+func sockets(t *testing.T, plainKind, trainKind int) (s *sender, plain, trained int) {
+	t.Helper()
+	pair := func(kind int) (ours, theirs int) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(fds[1]) })
+		return fds[0], fds[1]
+	}
+	s = &sender{mtu: 1500, src: transport.MAC{2, 0, 0, 0, 0, 9}}
+	for i := range s.bufs {
+		s.bufs[i] = make([]byte, 2000)
+		s.msgs[i].Hdr.Iov = &s.vec[i]
+		s.msgs[i].Hdr.SetIovlen(1)
+	}
+	s.fd, plain = pair(plainKind)
+	s.trains = &trains{
+		mtu: 1500, etherType: ours, src: s.src, sendsOne: true, receiveOne: true,
+		stations: newStations(func() uint64 { return 4 }), answers: tokenbucket.New(answerRate, answerBurst),
+	}
+	s.trains.msg.Iov = &s.trains.vec[0]
+	s.trains.fd, trained = pair(trainKind)
+	t.Cleanup(func() { _ = s.close() })
+	return s, plain, trained
+}
+
+// proven makes a station one that takes trains.
+func proven(s *sender, mac transport.MAC, ordered bool) {
+	key := stationKey{mac, -1}
+	far := monotime.At(100 * 365 * 24 * time.Hour) // no instant of this process is later
+	s.trains.stations.byKey[key] = &station{key: key, proven: far, offered: far, ordered: ordered}
+	s.trains.unordered = !ordered
+}
+
+// packets reads what has come.
+func packets(fd int) (n int) {
+	b := make([]byte, 1<<16)
+	for {
+		if _, err := unix.Read(fd, b); err != nil {
+			return n
+		}
+		n++
+	}
+}
+
+// Frames of one Send go by the way of each, and in order.
+func TestSender_TrainsAndPlainFrames(t *testing.T) {
+	frames := func(to transport.MAC, lengths ...int) (fs []transport.Frame) {
+		for _, n := range lengths {
+			fs = append(fs, transport.Frame{Dst: to, EtherType: ours, Payload: make([]byte, n)})
+		}
+		return fs
+	}
+	join := func(all ...[]transport.Frame) (fs []transport.Frame) {
+		for _, f := range all {
+			fs = append(fs, f...)
+		}
+		return fs
+	}
+	old := stationB // it is offered trains, and never answers
+	for _, c := range []struct {
+		name           string
+		frames         []transport.Frame
+		plain, trained int // packets; unordered: where a single frame keeps its place behind a header
+		unordered      [2]int
+	}{
+		{"one", frames(stationA, 100), 1, 0, [2]int{0, 1}},
+		{"two", frames(stationA, 100, 100), 0, 1, [2]int{0, 1}},
+		{"growing", frames(stationA, 1, 2, 3), 3, 0, [2]int{0, 3}},
+		{"too long for the headers", frames(stationA, 1473, 1473), 2, 0, [2]int{2, 0}},
+		{"a train between two", frames(stationA, 1, 2, 2, 3), 2, 1, [2]int{0, 3}},
+		{"to an old host", frames(old, 10, 10, 10), 3, 1, [2]int{3, 1}},
+		{"to both", join(frames(old, 10, 10), frames(stationA, 10, 10), frames(old, 10, 10)), 4, 2, [2]int{4, 2}},
+		{"to all", frames(transport.Broadcast, 10, 10), 2, 0, [2]int{2, 0}},
+		{"more than a batch", frames(stationA, make([]int, Batch+5)...), Batch + 5, 0, [2]int{Batch + 5, 0}},
+	} {
+		for _, ordered := range []bool{true, false} {
+			s, plain, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+			proven(s, stationA, ordered)
+			wantPlain, wantTrained := c.plain, c.trained
+			if !ordered {
+				wantPlain, wantTrained = c.unordered[0], c.unordered[1]
+			}
+			n, err := s.send(c.frames)
+			if n != len(c.frames) || err != nil {
+				t.Errorf("%s: %d, %v", c.name, n, err)
+			}
+			if p, q := packets(plain), packets(trained); p != wantPlain || q != wantTrained {
+				t.Errorf("%s, ordered %v: %d packets and %d trains, want %d and %d", c.name, ordered, p, q, wantPlain, wantTrained)
+			}
+			var counters transport.Counters
+			if s.count(&counters); counters.TxFrames != uint64(n) {
+				t.Errorf("%s: %d frames counted, want %d", c.name, counters.TxFrames, n)
+			}
+		}
+	}
+}
+
+// Where the kernel refuses trains, frames go as they are from then on.
+func TestSender_RefusedTrains(t *testing.T) {
+	s, plain, _ := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+	proven(s, stationA, true)
+	if err := unix.Close(s.trains.fd); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.trains.fd, err = unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil { // not a socket: ENOTSOCK
+		t.Fatal(err)
+	}
+	f := transport.Frame{Dst: stationA, EtherType: ours, Payload: make([]byte, 100)}
+	for range 2 {
+		if n, err := s.send([]transport.Frame{f, f, f}); n != 3 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n := packets(plain); n != 3 {
+			t.Errorf("%d packets, want 3", n)
+		}
+	}
+	if !s.trains.off {
+		t.Error("trains are not off")
+	}
+}
+
+// A train for which there is no room is refused whole, and may be tried again.
+func TestSender_NoRoomForATrain(t *testing.T) {
+	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+	proven(s, stationA, true)
+	f := transport.Frame{Dst: stationA, EtherType: ours, Payload: make([]byte, 1000)}
+	batch := []transport.Frame{f, f, f, f}
+	sent := 0
+	for {
+		n, err := s.send(batch)
+		if err != nil {
+			if n != 0 || err != transport.ErrBusy { //nolint:errorlint // the very value
+				t.Fatalf("%d, %v", n, err)
+			}
+			break
+		}
+		sent++
+	}
+	if got := packets(trained); got != sent || sent == 0 {
+		t.Errorf("%d trains arrived, %d sent", got, sent)
+	}
+	if n, err := s.send(batch); n != len(batch) || err != nil {
+		t.Errorf("with room again: %d, %v", n, err)
+	}
+}
+
+// Strangers cause a bounded number of answers.
+func TestSender_AnswersAreBounded(t *testing.T) {
+	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+	s.trains.answers = tokenbucket.New(0, 3)
+	b := (&control{vid: -1, number: 9}).append(nil)
+	from := transport.Frame{Src: stationA}
+	for range 10 {
+		s.control(trainOffer, &from, b[:controlLen])
+		s.control(trainOffer, &from, b[controlLen:])
+	}
+	if n := packets(trained); n != 3 {
+		t.Errorf("%d answers, want 3", n)
+	}
+	from.Src = transport.Broadcast
+	s.trains.answers = tokenbucket.New(0, 3)
+	s.control(trainOffer, &from, b[:controlLen])
+	s.control(trainOffer, &from, b[controlLen:])
+	if n := packets(trained); n != 0 {
+		t.Errorf("%d answers to a group", n)
+	}
+}

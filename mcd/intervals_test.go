@@ -1,0 +1,194 @@
+package mcd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// diary notes when something was done, since it was begun.
+type diary struct {
+	mu    sync.Mutex
+	begun time.Time
+	times []time.Duration
+}
+
+func (d *diary) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun, d.times = time.Now(), nil
+}
+
+func (d *diary) note() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.times = append(d.times, time.Since(d.begun))
+}
+
+// expect compares the diary with times in a unit.
+func (d *diary) expect(t *testing.T, what string, unit time.Duration, want ...time.Duration) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range want {
+		want[i] *= unit
+	}
+	if !slices.Equal(d.times, want) {
+		t.Errorf("%s at %v, want %v", what, d.times, want)
+	}
+}
+
+// deadLink is a link whose interface is down: its Wait fails at once.
+type deadLink struct {
+	transport.Link
+	waits  diary
+	closed chan struct{}
+}
+
+func (l *deadLink) Wait(context.Context) error {
+	select {
+	case <-l.closed:
+		return transport.ErrClosed
+	default:
+	}
+	l.waits.note()
+	return transport.ErrInterfaceDown
+}
+
+func (l *deadLink) Close() error { close(l.closed); return l.Link.Close() }
+
+// A link that fails to wait is asked again every 10 ms.
+func TestIntervals_LinkThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := twoLinks(t)
+		defer y.Close()
+		l := &deadLink{Link: x, closed: make(chan struct{})}
+		l.waits.begin()
+		e, err := Open(Config{Spin: -1}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		time.Sleep(45 * time.Millisecond)
+		l.waits.expect(t, "Wait", time.Millisecond, 0, 10, 20, 30, 40)
+		if err := e.LinkErr(0); !errors.Is(err, transport.ErrInterfaceDown) {
+			t.Errorf("LinkErr: %v", err)
+		}
+	})
+}
+
+// The probes of a drain are repeated after 5 ms, and then after twice as long each time, up to
+// 200 ms.
+func TestIntervals_ProbesOfADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, _ := openScripts(t, 1)
+		var probes diary
+		links[0].send = func(frames []transport.Frame) (int, error) { probes.note(); return len(frames), nil }
+		probes.begin()
+		ctx, cancel := context.WithTimeout(t.Context(), 950*time.Millisecond)
+		defer cancel()
+		err := e.Drain(ctx, func() error { t.Error("changed"); return nil }, 1)
+		var silent *NoAnswerError
+		if !errors.As(err, &silent) || silent.Silent != 950*time.Millisecond || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want no answer for 950 ms", err)
+		}
+		probes.expect(t, "probes", time.Millisecond, 0, 5, 15, 35, 75, 155, 315, 515, 715, 915)
+		_ = e.Close()
+	})
+}
+
+// A link that has no room is tried again every 50 us, while nobody makes progress.
+func TestIntervals_LinkWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, links, _ := openScripts(t, 1)
+		var tries diary
+		room := false
+		links[0].send = func(frames []transport.Frame) (int, error) {
+			tries.note()
+			if !room {
+				return 0, transport.ErrBusy
+			}
+			return len(frames), nil
+		}
+		tries.begin()
+		d := descTo(1, "posted")
+		if err := p.PostSend(d); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(220 * time.Microsecond)
+		e.nics[0].queue.mu.Lock()
+		room = true
+		e.nics[0].queue.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		tries.expect(t, "tries", time.Microsecond, 0, 50, 100, 150, 200, 250)
+		if !d.Done() || d.Err() != nil {
+			t.Errorf("done %v, %v, with room", d.Done(), d.Err())
+		}
+		_ = e.Close()
+	})
+}
+
+// Wake-ups that were left masked are unmasked 250 us after the last poll.
+func TestIntervals_Unmask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, _ := openScripts(t, 1)
+		masks := func() []bool {
+			synctest.Wait()
+			links[0].mu.Lock()
+			defer links[0].mu.Unlock()
+			return slices.Clone(links[0].masks)
+		}
+		if !e.tryLockPoll() {
+			t.Fatal("somebody polls")
+		}
+		e.maskWakeups(true)
+		e.unlockPoll()
+		time.Sleep(250*time.Microsecond - 1)
+		if m := masks(); !slices.Equal(m, []bool{true}) {
+			t.Errorf("masked and unmasked %v before 250 us", m)
+		}
+		time.Sleep(1)
+		if m := masks(); !slices.Equal(m, []bool{true, false}) {
+			t.Errorf("masked and unmasked %v after 250 us", m)
+		}
+		_ = e.Close()
+	})
+}
+
+// A wait weighs an eighth of the average, and four times the limit at most. Of waits that do not pay,
+// every 64th spins to learn whether it would.
+func TestIntervals_SpinPolicy(t *testing.T) {
+	p := spinPolicy{max: 100 * time.Microsecond}
+	p.note(80 * time.Microsecond)
+	if a := p.average.Load(); a != 10_000 {
+		t.Errorf("the average is %d ns after a wait of 80 us, want 10 us", a)
+	}
+	p.note(time.Second)
+	if a := p.average.Load(); a != 10_000+(400_000-10_000)/8 {
+		t.Errorf("the average is %d ns after a wait of 1 s, which counts as 400 us", a)
+	}
+	p.average.Store(int64(100*time.Microsecond + 1))
+	spun := 0
+	for range 640 {
+		if p.limit() > 0 {
+			spun++
+		}
+	}
+	if spun != 10 {
+		t.Errorf("%d of 640 waits spin, want 10", spun)
+	}
+	p.average.Store(int64(100 * time.Microsecond))
+	if p.limit() != p.max {
+		t.Error("a wait that costs just the limit does not spin")
+	}
+	q := spinPolicy{max: 0}
+	if q.note(time.Second); q.average.Load() != 0 {
+		t.Error("waits count where nothing spins")
+	}
+}
