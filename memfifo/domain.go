@@ -45,8 +45,8 @@ type Domain struct {
 	ep        *mcd.Endpoint
 	cfg       Config
 	port      *mcd.Port
-	frameSize int                 // of a frame that is received, at most
-	sendSize  int                 // of one that is sent, but for a record that is longer
+	frameSize int // of a frame that is received, at most
+	sendSize  int // of one that is sent, but for a record that is longer
 	trains    bool
 	first     map[uint16]*Handler // of Config.Handlers
 
