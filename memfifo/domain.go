@@ -24,6 +24,9 @@ type Config struct {
 	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down. Zero is
 	// DefaultPeerTimeout.
 	PeerTimeout time.Duration
+	// Handlers, by id, take records from the first frame on; Domain.Handler returns them. One that
+	// Handle makes later refuses what has come before, of which its sender hears from a Flush.
+	Handlers map[uint16]HandlerConfig
 }
 
 func (c *Config) setDefaults() error {
@@ -42,8 +45,9 @@ type Domain struct {
 	ep        *mcd.Endpoint
 	cfg       Config
 	port      *mcd.Port
-	frameSize int // of a frame that is received, at most
-	sendSize  int // of one that is sent, but for a record that is longer
+	frameSize int                 // of a frame that is received, at most
+	sendSize  int                 // of one that is sent, but for a record that is longer
+	first     map[uint16]*Handler // of Config.Handlers
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside the endpoint's poll lock
 	closed   bool
@@ -64,13 +68,14 @@ type Domain struct {
 }
 
 // Open makes a domain on an endpoint. Errors: mcd.ErrPortBusy.
-func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
+func Open(ep *mcd.Endpoint, cfg Config) (d *Domain, err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	d := &Domain{
+	d = &Domain{
 		ep: ep, cfg: cfg, frameSize: ep.MaxPayload(), sendSize: ep.TrainPayload(),
 		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}, handlers: map[uint16]*Handler{},
+		first: map[uint16]*Handler{},
 	}
 	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
@@ -79,7 +84,11 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.timer.Stop() // setTimer sets it
 	d.mu.Lock()    // a message may come before the port is known
 	defer d.mu.Unlock()
-	var err error
+	for id, h := range cfg.Handlers {
+		if d.first[id], err = d.addHandler(id, h); err != nil {
+			return nil, fmt.Errorf("memfifo: %w", err)
+		}
+	}
 	d.port, err = ep.OpenPort(cfg.Port, mcd.PortOptions{Receive: d.receive})
 	if err != nil {
 		return nil, fmt.Errorf("memfifo: %w", err)

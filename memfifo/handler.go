@@ -52,15 +52,19 @@ func PublicKey(node mcd.NodeID, id uint16) Key { return Key{Node: node, ID: id} 
 // Handle has a function take the records that are pushed under an id. FIFOs and handlers share
 // their ids. Errors: ErrTaken, ErrClosed.
 func (d *Domain) Handle(id uint16, cfg HandlerConfig) (*Handler, error) {
-	if cfg.Record == nil {
-		return nil, fmt.Errorf("handler %d: HandlerConfig.Record is nil (want the function that takes records)", id)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	return d.addHandler(id, cfg)
+}
+
+// addHandler is Handle with mu held.
+func (d *Domain) addHandler(id uint16, cfg HandlerConfig) (*Handler, error) {
+	switch {
+	case cfg.Record == nil:
+		return nil, fmt.Errorf("handler %d: HandlerConfig.Record is nil (want the function that takes records)", id)
+	case d.closed:
 		return nil, ErrClosed
-	}
-	if d.fifos[id] != nil || d.handlers[id] != nil {
+	case d.fifos[id] != nil || d.handlers[id] != nil:
 		return nil, fmt.Errorf("handler %d: %w", id, ErrTaken)
 	}
 	h := &Handler{d: d, key: Key{Node: d.ep.Node(), ID: id}, cfg: cfg}
@@ -70,6 +74,9 @@ func (d *Domain) Handle(id uint16, cfg HandlerConfig) (*Handler, error) {
 	d.handlers[id] = h
 	return h, nil
 }
+
+// Handler returns a handler of Config.Handlers, or nil.
+func (d *Domain) Handler(id uint16) *Handler { return d.first[id] }
 
 // Key returns what other nodes need to push.
 func (h *Handler) Key() Key { return h.key }

@@ -3,6 +3,7 @@ package rawnet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -23,7 +24,8 @@ func (n *Net) Dial(network, address string) (net.Conn, error) {
 //
 // Errors, in a *net.OpError: syscall.ECONNREFUSED at once if nobody listens there, or the
 // listener's backlog is full; syscall.ETIMEDOUT, with memfifo.ErrPeerDown, if the node does not
-// answer for Config.PeerTimeout; mcd.ErrUnknownNode; net.ErrClosed; the context's.
+// answer for Config.PeerTimeout; syscall.ETIMEDOUT after twice that if it answers, and no Net of it
+// does; mcd.ErrUnknownNode; net.ErrClosed; the context's.
 func (n *Net) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := n.dialAddr(network, address)
 	if err != nil {
@@ -67,7 +69,8 @@ func (n *Net) DialWait(ctx context.Context, network, address string) (net.Conn, 
 
 // passes reports whether a dial may succeed later.
 func passes(err error) bool {
-	return errors.Is(err, memfifo.ErrPeerDown) || errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, errVersion)
+	return errors.Is(err, memfifo.ErrPeerDown) || errors.Is(err, syscall.ETIMEDOUT) ||
+		errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, errVersion)
 }
 
 // dialAddr reads what a dialer is told.
@@ -113,7 +116,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 		if errors.Is(err, memfifo.ErrPeerDown) {
 			err = downError(err)
 		}
-	} else if err = c.awaitAnswer(ctx); err == nil {
+	} else if err = c.awaitAnswerBriefly(ctx); err == nil {
 		return c, nil
 	}
 	_ = c.Close() // the first: no error
@@ -126,6 +129,18 @@ func (c *Conn) isOpening() bool {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	return c.s.State() == mux.Opening
+}
+
+// awaitAnswerBriefly is awaitAnswer for no longer than a node that lives may take.
+func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, answerParts*c.n.cfg.PeerTimeout)
+	defer cancel()
+	err := c.awaitAnswer(limit)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: node %d is up, and what it has on port %d does not answer (is that another program's?)",
+			syscall.ETIMEDOUT, c.peer.ID, c.n.cfg.Port)
+	}
+	return err
 }
 
 // awaitAnswer waits until the peer has accepted the stream.

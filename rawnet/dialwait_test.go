@@ -56,6 +56,25 @@ func TestDialWait(t *testing.T) {
 	}
 }
 
+// A node whose port is another program's answers, and nobody answers the dial: it ends all the same.
+func TestDial_NobodyAnswersAtThePort(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		must(t, c.nets[1].Close())
+		d, err := memfifo.Open(c.eps[1], memfifo.Config{Port: rawnet.DefaultPort})
+		must(t, err)
+		defer d.Close()
+		begun := time.Now()
+		_, err = c.nets[0].Dial("rawlane", "1:x")
+		isOp(t, err, "dial", syscall.ETIMEDOUT, "node 1 is up, and what it has on port 251 does not answer")
+		if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout+time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := c.nets[0].Counters().Conns; n != 0 {
+			t.Errorf("%d connections are left", n)
+		}
+	})
+}
+
 // What does not pass is said at once, and the context's end says what it has waited for.
 func TestDialWait_Errors(t *testing.T) {
 	bubble(t, options{nodes: 3}, func(t *testing.T, c *cluster) {

@@ -1,6 +1,7 @@
 package rawnet_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -115,4 +116,37 @@ func ExampleNet_Listen() {
 	}
 	fmt.Println(l.Addr().Network(), l.Addr())
 	// Output: rawlane 0:files
+}
+
+// A client may start before its server: DialWait connects as soon as somebody listens.
+func ExampleNet_DialWait() {
+	eps, closeAll, err := mcdtest.Start(2, mcdtest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer closeAll()
+	client, err := rawnet.Open(eps[0], rawnet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	connected := make(chan net.Conn)
+	go func() {
+		c, err := client.DialWait(context.Background(), "rawlane", "1:late")
+		if err != nil {
+			log.Fatal(err)
+		}
+		connected <- c
+	}()
+	server, err := rawnet.Open(eps[1], rawnet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	if _, err := server.Listen("late"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println((<-connected).RemoteAddr())
+	// Output: 1:late
 }

@@ -32,6 +32,8 @@ const (
 	// is being started is there within milliseconds, and one that is not costs ten dials a second.
 	redialFirst = 2 * time.Millisecond
 	redialLast  = 100 * time.Millisecond
+	// answerParts is for how many PeerTimeouts a dial waits: a node that lives answers in none.
+	answerParts = 2
 	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that
 	// polls waits meanwhile.
 	maxCopy = 64 << 10

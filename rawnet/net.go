@@ -43,6 +43,7 @@ func (c *Config) setDefaults() error {
 	c.Window = cmp.Or(c.Window, DefaultWindow)
 	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, memfifo.DefaultPeerTimeout)
 	switch {
 	case c.Port == c.PacketPort:
 		return fmt.Errorf("Config.Port and Config.PacketPort are both %d: want two ports", c.Port)

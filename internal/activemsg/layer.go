@@ -35,16 +35,13 @@ type Layer[N any] struct {
 	lost    []*memfifo.PeerDownError // what Down was told of since
 }
 
-// Open opens a domain on an endpoint, and a public handler. make makes what the layer knows of a
-// node. The layer may hold its lock, which h's functions take: they run once Open has made the
-// handler, which it does last. Errors: mcd.ErrPortBusy.
+// Open opens a domain on an endpoint, with a public handler. make makes what the layer knows of a
+// node. h's functions take the layer's lock, which the caller of Open holds: a record may come as
+// soon as there is a port, and waits for the layer. Errors: mcd.ErrPortBusy.
 func Open[N any](
 	ep *mcd.Endpoint, cfg memfifo.Config, h memfifo.HandlerConfig, make func(Node) *N,
 ) (l *Layer[N], err error) {
 	l = &Layer[N]{Nodes: map[mcd.NodeID]*N{}, make: make}
-	if l.Domain, err = memfifo.Open(ep, cfg); err != nil {
-		return nil, err
-	}
 	down := h.Down
 	h.Public = true
 	h.Down = func(err *memfifo.PeerDownError) {
@@ -55,9 +52,11 @@ func Open[N any](
 		l.mu.Unlock()
 		down(err)
 	}
-	if l.Handler, err = l.Domain.Handle(HandlerID, h); err != nil {
-		return nil, errors.Join(err, l.Domain.Close())
+	cfg.Handlers = map[uint16]memfifo.HandlerConfig{HandlerID: h}
+	if l.Domain, err = memfifo.Open(ep, cfg); err != nil {
+		return nil, err
 	}
+	l.Handler = l.Domain.Handler(HandlerID)
 	return l, nil
 }
 

@@ -1,0 +1,66 @@
+package activemsg_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a layer. Its functions need no lock in these tests.
+func open(t *testing.T, ep *mcd.Endpoint, h memfifo.HandlerConfig) *activemsg.Layer[activemsg.Node] {
+	t.Helper()
+	l, err := activemsg.Open(ep, memfifo.Config{}, h, func(n activemsg.Node) *activemsg.Node { return &n })
+	must(t, err)
+	return l
+}
+
+// The handler is there before the port is: a record that comes in between would be refused, of which
+// nobody hears, and a Dial or a Call waits for ever.
+func TestOpen_TheHandlerIsTheDomainsFirst(t *testing.T) {
+	eps := mcdtest.Open(t, 1, mcdtest.Config{})
+	l := open(t, eps[0], memfifo.HandlerConfig{
+		Record: func(memfifo.Sender, []byte) {}, Down: func(*memfifo.PeerDownError) {},
+	})
+	if h := l.Domain.Handler(activemsg.HandlerID); h == nil || h != l.Handler || h.Key() != memfifo.PublicKey(0, 1) {
+		t.Errorf("%v, want the handler of Config.Handlers", h)
+	}
+	must(t, l.Close())
+}
+
+// A node is one, however often it is asked for, and takes records; what Down is told comes to the
+// layer; a node that has left is no error of Close.
+func TestLayer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var got []string
+		var down []*memfifo.PeerDownError
+		h := memfifo.HandlerConfig{
+			Record: func(_ memfifo.Sender, rec []byte) { got = append(got, string(rec)) },
+			Down:   func(err *memfifo.PeerDownError) { down = append(down, err) },
+		}
+		a, b := open(t, eps[0], h), open(t, eps[1], h)
+		if a.Node(1) != a.Node(1) || a.Node(1).ID != 1 || len(a.Nodes) != 1 {
+			t.Errorf("%v", a.Nodes)
+		}
+		must(t, a.Node(1).To.Push(t.Context(), []byte("hello")))
+		must(t, a.Domain.Flush(t.Context()))
+		must(t, b.Close())
+		time.Sleep(time.Second)
+		if len(got) != 1 || got[0] != "hello" || len(down) == 0 || down[0].Node != 1 || down[0].Reason != memfifo.Left {
+			t.Errorf("%q, %v", got, down)
+		}
+		must(t, a.Close())
+	})
+}

@@ -1,0 +1,45 @@
+package memfifo_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Config.Handlers are handlers as those of Handle are.
+func TestConfig_Handlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		must(t, c.domains[1].Close())
+		if _, err := memfifo.Open(c.eps[1], memfifo.Config{Handlers: map[uint16]memfifo.HandlerConfig{5: {}}}); err == nil {
+			t.Error("a handler without a function")
+		}
+		var got calls
+		d, err := memfifo.Open(c.eps[1], memfifo.Config{Handlers: map[uint16]memfifo.HandlerConfig{5: got.config()}})
+		must(t, err)
+		c.domains[1] = d
+		if _, err := d.Handle(5, got.config()); !errors.Is(err, memfifo.ErrTaken) {
+			t.Errorf("%v, want that the id is taken", err)
+		}
+		ctx := limit(t)
+		must(t, c.domains[0].Remote(memfifo.PublicKey(1, 5)).Push(ctx, []byte("first")))
+		must(t, c.domains[0].Flush(ctx))
+		synctest.Wait()
+		if len(got.records) != 1 || string(got.records[0]) != "first" {
+			t.Errorf("%q were handled", got.records)
+		}
+		h, err := d.Handle(6, got.config())
+		must(t, err)
+		if d.Handler(5).Key() != memfifo.PublicKey(1, 5) || d.Handler(6) != nil {
+			t.Errorf("%v, %v", d.Handler(5), d.Handler(6))
+		}
+		must(t, h.Close())
+		must(t, d.Handler(5).Close())
+		if _, err := d.Handle(5, got.config()); err != nil {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
