@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"testing"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -59,11 +60,11 @@ func TestChoices_Golden(t *testing.T) {
 		nics []schedule.LogP
 		want uint64
 	}{
-		{"processors of their own", nil, 0xdab9ae69cc17f340},
-		{"two shared cores", []schedule.LogP{schedule.SharedCores(2)}, 0xdead2c1104879ea8},
-		{"five shared cores", []schedule.LogP{schedule.SharedCores(5)}, 0xe8396b9ec6f5e8cc},
-		{"two networks", []schedule.LogP{schedule.DefaultLogP, {Os: 700, L: 3000, Or: 900, Gap: 1200}}, 0x85a509e8cd2d8568},
-		{"two networks on shared cores", []schedule.LogP{schedule.SharedCores(3), schedule.SharedCores(3)}, 0x27357dfce712f921},
+		{"processors of their own", nil, 0x6963e9736b906bd},
+		{"two shared cores", []schedule.LogP{schedule.SharedCores(2)}, 0x8f5039b4ccf24d0e},
+		{"five shared cores", []schedule.LogP{schedule.SharedCores(5)}, 0x844d600c63d4318c},
+		{"two networks", []schedule.LogP{schedule.DefaultLogP, {Os: 700, L: 3000, Or: 900, Gap: 1200}}, 0xbf10e02ae5434699},
+		{"two networks on shared cores", []schedule.LogP{schedule.SharedCores(3), schedule.SharedCores(3)}, 0x990eb9d7dd4201fb},
 	} {
 		sum := fnv.New64a()
 		for size := 1; size <= 33; size++ {
@@ -75,8 +76,43 @@ func TestChoices_Golden(t *testing.T) {
 				fmt.Fprintln(sum, size, x.Algorithm, x.Cost, x.Frames, exits, events)
 			}
 		}
+		for _, a := range []schedule.Algorithm{ // copies of a release arrive behind the exits
+			schedule.Redundant(schedule.Tree(2), 2), schedule.Redundant(schedule.Concurrent(), 2),
+		} {
+			for size := 2; size < 9; size++ {
+				exits, _ := a.Timeline(size, c.nics...)
+				fmt.Fprintln(sum, size, a, exits)
+			}
+		}
 		if got := sum.Sum64(); got != c.want {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
+// Algorithms are nested up to eight deep, and no deeper.
+func TestParse_Depth(t *testing.T) {
+	nested := strings.Repeat("stripe:1:", 7)
+	if _, err := schedule.Parse(nested + "shuffle"); err != nil {
+		t.Errorf("eight deep: %v", err)
+	}
+	if _, err := schedule.Parse("stripe:1:" + nested + "shuffle"); err == nil || !strings.Contains(err.Error(), "more than 8 deep") {
+		t.Errorf("nine deep: %v", err)
+	}
+}
+
+// Those that have multicasts say so, and no others: a group joins a multicast group for them.
+func TestMulticasts(t *testing.T) {
+	for name, want := range map[string]bool{
+		"shuffle": false, "treetree:2": false, "star": false, "chassis": false, "tree:2": true, "concurrent": true,
+		"hier:3:star:tree:2": true, "hier:3:tree:2:star": false, "redundant:2:tree:3": true,
+	} {
+		a, err := schedule.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Multicasts(9); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
 }

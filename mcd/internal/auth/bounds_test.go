@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -152,6 +153,20 @@ func TestVerifier_ResponsesThatTakeLong(t *testing.T) {
 	}
 }
 
+// A late response to a challenge to all is answered by a challenge to its sender alone, by the way
+// that it came.
+func TestVerifier_ResponseToAllThatTakesLong(t *testing.T) {
+	a, b := newNodeAt(t, start.Add(-time.Second), "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	a.send(transport.MAC{2, 9, 9, 9, 9, 9}, "to another one, before b was there")
+	w := newNetwork(a, b)
+	reply := n0(a.receive(w.now, n0(b.v.seal(w, b, transport.Broadcast))))
+	w.now = w.now.Add(15*time.Millisecond + 1)
+	b.receive(w.now, reply)
+	if len(b.sends) == 0 || b.sends[0].Dst != a.mac || !b.sends[0].Answer || b.sends[0].Body.Flags != wire.ContactChallenge {
+		t.Errorf("%+v, want a challenge to a", b.sends)
+	}
+}
+
 // Beyond its budget a challenge is not answered, and triggers a challenge alone of who is not known
 // and was not asked.
 func TestVerifier_ChallengesBeyondTheBudget(t *testing.T) {
@@ -244,12 +259,17 @@ func TestVerifier_UnknownKeysCostNothing(t *testing.T) {
 		thief = newNode(t, "thief", 3, false, secret(n))
 	}
 	w := newNetwork(a, b)
+	for _, f := range thief.v.seal(w, thief, b.mac) { // a challenge
+		if n := len(b.receive(w.now, f)); n > 0 || b.verdicts[UnknownKey] != 1 {
+			t.Errorf("%d answers to a contact frame, verdicts %v", n, b.verdicts)
+		}
+	}
 	for i := range 2 * derivationBurst {
 		f := thief.send(b.mac, "sealed with another key")
 		f.bytes[16], f.bytes[17] = byte(i), byte(i>>8) // another incarnation each time
 		b.receive(w.now, f)
 	}
-	if n := b.verdicts[UnknownKey]; n != 2*derivationBurst {
+	if n := b.verdicts[UnknownKey]; n != 2*derivationBurst+1 {
 		t.Errorf("verdicts %v", b.verdicts)
 	}
 	w.deliver(a.send(b.mac, "one"))

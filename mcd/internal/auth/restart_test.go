@@ -197,6 +197,9 @@ func TestSetKeys_Retired(t *testing.T) {
 func TestVerifier_TwoThatBeginAtOneAddress(t *testing.T) {
 	one, two, b := newNode(t, "one", 1, false, secret(1)), newNode(t, "two", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
 	w := newNetwork(one, two, b)
+	for _, n := range []*node{one, two} { // they know b, and do not ask
+		n.v.prove(w.now, b.sealer.incarnation, b.mac, 0, nil)
+	}
 	w.deliver(one.send(b.mac, "of one"), two.send(b.mac, "of two"))
 	w.pass(firstAsk / 2)
 	expectSet(t, b, "of one", "of two")
