@@ -231,6 +231,26 @@ func TestTrains_NotOfAnyEtherType(t *testing.T) {
 	}
 }
 
+// The windows of some senders wait for Poll, and nothing is lost.
+func TestTrains_WindowsWait(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		meet(t, a, b)
+		var out []transport.Frame
+		for i := range 40 {
+			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
+		}
+		const trains = 24 // 1.3 MB
+		for range trains {
+			send(t, a, out...)
+		}
+		receive(t, b, trains*len(out))
+		if c := b.Counters(); c.RxDropped != 0 {
+			t.Errorf("%d dropped", c.RxDropped)
+		}
+	})
+}
+
 // What there is no room for is lost and counted; what comes later arrives.
 func TestTrains_SmallReceiveMemory(t *testing.T) {
 	t.Run("few slots", func(t *testing.T) { overrun(t, true) })
