@@ -219,6 +219,14 @@ func TestSender_AnswersAreBounded(t *testing.T) {
 	if n := packets(trained); n != 3 {
 		t.Errorf("%d answers, want 3", n)
 	}
+	const ms = int64(time.Millisecond)
+	rate := tokenbucket.New(answerRate, answerBurst)
+	for range 100 {
+		rate.Take(0)
+	}
+	if rate.Take(0) || rate.Take(ms-1) || !rate.Take(ms) || rate.Take(2*ms-1) {
+		t.Error("after 100 answers there is not one each ms")
+	}
 	from.Src = transport.Broadcast
 	s.trains.answers = tokenbucket.New(0, 3)
 	s.control(trainOffer, &from, b[:controlLen])
