@@ -1,5 +1,6 @@
-// Package programs is programs that know package net alone, for comparisons: a web server, a
-// gRPC server and one of net/rpc, and their clients. They run over whatever listener and dialer they are given.
+// Package programs is programs that know package net alone, for comparisons: a web server, a gRPC
+// server and one of net/rpc, and their clients. They run over whatever listener and dialer they are
+// given.
 package programs
 
 import (
