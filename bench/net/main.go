@@ -94,7 +94,8 @@ func (b *bench) targets() []harness.Target {
 		target("TCP at least 4 x a connection over udp", conns, connTCP, over(conn, "udp"), 4, true),
 		pushes,
 		target("gRPC over TCP at least 2 x over ring", calls, over(grpc.name, "TCP"), over(grpc.name, "ring"), 2, true),
-		target("net/rpc over TCP at least 4 x over ring", calls, over(netrpc.name, "TCP"), over(netrpc.name, "ring"), 4, true),
+		target("net/rpc over TCP at least 4 x over ring", calls,
+			over(netrpc.name, "TCP"), over(netrpc.name, "ring"), 4, true),
 		target("HTTP calls a second at least 2 x TCP's", b.rates, httpRing, httpTCP, 2, true),
 		target("HTTP's p99 at most TCP's", b.p99, httpRing, httpTCP, 1, false),
 	}
