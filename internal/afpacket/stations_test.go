@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -197,5 +198,14 @@ func TestControl_ArrivesAsItWasSent(t *testing.T) {
 				t.Errorf("%+v, whole %v; want %+v", got, whole, c)
 			}
 		}
+	}
+}
+
+// The bytes are those of docs/wire-format.md.
+func TestControl_Golden(t *testing.T) {
+	c := control{vid: 5, ordered: true, number: 0x1122334455667788}
+	const want = "0003000500000000" + "1122334455667788" + "0103000500000000" + "1122334455667788"
+	if got := hex.EncodeToString(c.append(nil)); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
