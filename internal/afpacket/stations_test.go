@@ -182,3 +182,20 @@ func TestStations_HalfAnOfferIsNone(t *testing.T) {
 		t.Error("halves of two kinds")
 	}
 }
+
+// A control message arrives as it was sent, with all that it says.
+func TestControl_ArrivesAsItWasSent(t *testing.T) {
+	for _, vid := range []int32{-1, 0, 1, 0x123, 4095} {
+		for _, ordered := range []bool{true, false} {
+			s := newStations(nil)
+			c := control{kind: trainAnswer, from: stationA, vid: vid, ordered: ordered, number: 0x1122334455667788}
+			b := c.append(nil)
+			if _, whole := s.receive(c.kind, c.from, b[:controlLen]); whole {
+				t.Errorf("%+v: whole after a half", c)
+			}
+			if got, whole := s.receive(c.kind, c.from, b[controlLen:]); !whole || got != c {
+				t.Errorf("%+v, whole %v; want %+v", got, whole, c)
+			}
+		}
+	}
+}
