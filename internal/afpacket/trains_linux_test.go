@@ -227,6 +227,10 @@ func TestSender_AnswersAreBounded(t *testing.T) {
 	s.trains.answers = tokenbucket.New(0, 3)
 	b := (&control{vid: -1, number: 9}).append(nil)
 	from := transport.Frame{Src: stationA}
+	s.control(trainOffer, &from, b[:controlLen])
+	if n := packets(trained); n != 0 {
+		t.Errorf("%d answers to half an offer", n)
+	}
 	for range 10 {
 		s.control(trainOffer, &from, b[:controlLen])
 		s.control(trainOffer, &from, b[controlLen:])
