@@ -149,11 +149,11 @@ func TestIntervals_Unmask(t *testing.T) {
 		}
 		e.maskWakeups(true)
 		e.unlockPoll()
-		time.Sleep(250*time.Microsecond - 1)
+		time.Sleep(250*time.Microsecond - time.Nanosecond)
 		if m := masks(); !slices.Equal(m, []bool{true}) {
 			t.Errorf("masked and unmasked %v before 250 us", m)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if m := masks(); !slices.Equal(m, []bool{true, false}) {
 			t.Errorf("masked and unmasked %v after 250 us", m)
 		}

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command net answers: what do programs of package net gain? It prints half of a round trip of a
-// connection's 64 bytes beside the push below it and beside TCP, and the calls of rpc, net/http and
-// gRPC, the latter two beside themselves over TCP.
+// connection's 64 bytes beside the push below it and beside TCP, and the calls of rpc, net/http,
+// gRPC and net/rpc, the latter three beside themselves over TCP.
 package main
 
 import (
@@ -39,7 +39,8 @@ type program struct{ name, verb string }
 var (
 	http     = program{"net/http GET", "http"}
 	grpc     = program{"gRPC unary", "grpc"}
-	programs = []program{http, grpc}
+	netrpc   = program{"net/rpc", "netrpc"}
+	programs = []program{http, grpc, netrpc}
 )
 
 // over is the row of a way.
@@ -93,6 +94,8 @@ func (b *bench) targets() []harness.Target {
 		target("TCP at least 4 x a connection over udp", conns, connTCP, over(conn, "udp"), 4, true),
 		pushes,
 		target("gRPC over TCP at least 2 x over ring", calls, over(grpc.name, "TCP"), over(grpc.name, "ring"), 2, true),
+		target("net/rpc over TCP at least 4 x over ring", calls,
+			over(netrpc.name, "TCP"), over(netrpc.name, "ring"), 4, true),
 		target("HTTP calls a second at least 2 x TCP's", b.rates, httpRing, httpTCP, 2, true),
 		target("HTTP's p99 at most TCP's", b.p99, httpRing, httpTCP, 1, false),
 	}

@@ -1,5 +1,6 @@
-// Package programs is programs that know package net alone, for comparisons: a web server and a
-// gRPC server, and their clients. They run over whatever listener and dialer they are given.
+// Package programs is programs that know package net alone, for comparisons: a web server, a gRPC
+// server and one of net/rpc, and their clients. They run over whatever listener and dialer they are
+// given.
 package programs
 
 import (
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/rpc"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,8 +31,9 @@ type Program struct {
 
 // Programs by name.
 var Programs = map[string]Program{
-	"http": {Serve: serveHTTP, Client: clientHTTP},
-	"grpc": {Serve: serveGRPC, Client: clientGRPC},
+	"http":   {Serve: serveHTTP, Client: clientHTTP},
+	"grpc":   {Serve: serveGRPC, Client: clientGRPC},
+	"netrpc": {Serve: serveRPC, Client: clientRPC},
 }
 
 var errChanged = errors.New("the answer is not what was sent")
@@ -118,4 +121,50 @@ func clientGRPC(dial Dial, addr string, size int) (func(context.Context) error, 
 		}
 		return err
 	}, func() { _ = conn.Close() }, nil
+}
+
+// Echo is what the net/rpc server offers.
+type Echo struct{}
+
+// Say answers what it is told.
+func (Echo) Say(told []byte, answer *[]byte) error {
+	*answer = told
+	return nil
+}
+
+func serveRPC(l net.Listener) (stop func()) {
+	server := rpc.NewServer()
+	_ = server.Register(Echo{}) // it has a method
+	go func() {                 // until stop
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go server.ServeConn(c) // until the client closes
+		}
+	}()
+	return func() { _ = l.Close() }
+}
+
+func clientRPC(dial Dial, addr string, size int) (func(context.Context) error, func(), error) {
+	c, err := dial(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	client := rpc.NewClient(c)
+	sent := bytes.Repeat([]byte{1}, size)
+	return func(ctx context.Context) error {
+		var got []byte
+		call := client.Go("Echo.Say", sent, &got, make(chan *rpc.Call, 1))
+		select {
+		case <-call.Done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if call.Error == nil && !bytes.Equal(got, sent) {
+			return errChanged
+		}
+		return call.Error
+	}, func() { _ = client.Close() }, nil
 }

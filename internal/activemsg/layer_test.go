@@ -51,7 +51,7 @@ func TestLayer(t *testing.T) {
 			Down:   func(err *memfifo.PeerDownError) { down = append(down, err) },
 		}
 		a, b := open(t, eps[0], h), open(t, eps[1], h)
-		if a.Node(1) != a.Node(1) || a.Node(1).ID != 1 || len(a.Nodes) != 1 {
+		if first := a.Node(1); a.Node(1) != first || first.ID != 1 || len(a.Nodes) != 1 {
 			t.Errorf("%v", a.Nodes)
 		}
 		must(t, a.Node(1).To.Push(t.Context(), []byte("hello")))

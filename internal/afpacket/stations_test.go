@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -180,5 +181,31 @@ func TestStations_HalfAnOfferIsNone(t *testing.T) {
 	s.receive(trainOffer, stationA, first)
 	if _, whole := s.receive(trainAnswer, stationA, second); whole {
 		t.Error("halves of two kinds")
+	}
+}
+
+// A control message arrives as it was sent, with all that it says.
+func TestControl_ArrivesAsItWasSent(t *testing.T) {
+	for _, vid := range []int32{-1, 0, 1, 0x123, 4095} {
+		for _, ordered := range []bool{true, false} {
+			s := newStations(nil)
+			c := control{kind: trainAnswer, from: stationA, vid: vid, ordered: ordered, number: 0x1122334455667788}
+			b := c.append(nil)
+			if _, whole := s.receive(c.kind, c.from, b[:controlLen]); whole {
+				t.Errorf("%+v: whole after a half", c)
+			}
+			if got, whole := s.receive(c.kind, c.from, b[controlLen:]); !whole || got != c {
+				t.Errorf("%+v, whole %v; want %+v", got, whole, c)
+			}
+		}
+	}
+}
+
+// The bytes are those of docs/wire-format.md.
+func TestControl_Golden(t *testing.T) {
+	c := control{vid: 5, ordered: true, number: 0x1122334455667788}
+	const want = "0003000500000000" + "1122334455667788" + "0103000500000000" + "1122334455667788"
+	if got := hex.EncodeToString(c.append(nil)); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

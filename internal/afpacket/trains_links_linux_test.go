@@ -198,6 +198,26 @@ func TestTrains_AreUnicast(t *testing.T) {
 	})
 }
 
+// Where both NICs have one queue, a frame that goes alone goes as it is, without a train's headers.
+func TestTrains_SingleFramesGoAsTheyAre(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		meet(t, a, b)
+		meet(t, b, a)
+		for _, l := range [][2]transport.Link{{a, b}, {b, a}} {
+			before, _ := trainsOf(l[0])
+			for i := range 5 {
+				f := frameOf(l[1], i, 100, transport.OptionalTag{})
+				send(t, l[0], f)
+				sameFrames(t, l[0], []transport.Frame{f}, receive(t, l[1], 1))
+			}
+			if sent, _ := trainsOf(l[0]); sent != before {
+				t.Errorf("%d of 5 frames went as trains", sent-before)
+			}
+		}
+	})
+}
+
 // A link of all EtherTypes refuses them: nothing would tell trains from other packets.
 func TestTrains_NotOfAnyEtherType(t *testing.T) {
 	for _, d := range kinds {
@@ -209,6 +229,26 @@ func TestTrains_NotOfAnyEtherType(t *testing.T) {
 			t.Errorf("%s: %v", d.name, err)
 		}
 	}
+}
+
+// The windows of some senders wait for Poll, and nothing is lost.
+func TestTrains_WindowsWait(t *testing.T) {
+	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		meet(t, a, b)
+		var out []transport.Frame
+		for i := range 40 {
+			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
+		}
+		const trains = 24 // 1.3 MB
+		for range trains {
+			send(t, a, out...)
+		}
+		receive(t, b, trains*len(out))
+		if c := b.Counters(); c.RxDropped != 0 {
+			t.Errorf("%d dropped", c.RxDropped)
+		}
+	})
 }
 
 // What there is no room for is lost and counted; what comes later arrives.

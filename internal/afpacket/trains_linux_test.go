@@ -206,18 +206,45 @@ func TestSender_NoRoomForATrain(t *testing.T) {
 	}
 }
 
+// Without CAP_NET_ADMIN a buffer is as large as the system allows to all.
+func TestSetBuffer_WithoutPrivilege(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	const refused, size = 1 << 20, 40_000 // an option that no system has
+	setBuffer(fds[0], unix.SO_RCVBUF, refused, size)
+	if n, err := unix.GetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || n != 2*size { // doubled by the kernel
+		t.Errorf("%d, %v; want %d", n, err, 2*size)
+	}
+}
+
 // Strangers cause a bounded number of answers.
 func TestSender_AnswersAreBounded(t *testing.T) {
 	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 	s.trains.answers = tokenbucket.New(0, 3)
 	b := (&control{vid: -1, number: 9}).append(nil)
 	from := transport.Frame{Src: stationA}
+	s.control(trainOffer, &from, b[:controlLen])
+	if n := packets(trained); n != 0 {
+		t.Errorf("%d answers to half an offer", n)
+	}
 	for range 10 {
 		s.control(trainOffer, &from, b[:controlLen])
 		s.control(trainOffer, &from, b[controlLen:])
 	}
 	if n := packets(trained); n != 3 {
 		t.Errorf("%d answers, want 3", n)
+	}
+	const ms = int64(time.Millisecond)
+	rate := tokenbucket.New(answerRate, answerBurst)
+	for range 100 {
+		rate.Take(0)
+	}
+	if rate.Take(0) || rate.Take(ms-1) || !rate.Take(ms) || rate.Take(2*ms-1) {
+		t.Error("after 100 answers there is not one each ms")
 	}
 	from.Src = transport.Broadcast
 	s.trains.answers = tokenbucket.New(0, 3)

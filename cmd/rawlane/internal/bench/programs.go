@@ -40,6 +40,15 @@ microseconds.
   rawlane bench grpc --link ring --size 64,4k`,
 		sizes: []int{64}, iters: 10_000,
 	}},
+	{bench{
+		name: "netrpc", short: "A net/rpc server's answers, over rawlane and over TCP",
+		long: `Node 0 calls node 1's net/rpc server, one call after the other, with so many bytes, which come back:
+net/rpc is the same over rawlane's connections and over TCP's. The numbers are whole round trips, in
+microseconds.
+
+  rawlane bench netrpc --link ring --size 64,4k`,
+		sizes: []int{64}, iters: 10_000,
+	}},
 }
 
 func newProgramCommand(b programBench) *cobra.Command {

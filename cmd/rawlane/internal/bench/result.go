@@ -127,7 +127,7 @@ func (r *result) recordStream(
 
 func (r *result) line() string {
 	switch r.Bench {
-	case "http", "grpc":
+	case "http", "grpc", "netrpc":
 		return r.programLine()
 	case "latency":
 		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d%s\n",
@@ -148,6 +148,7 @@ var messageHeads = map[string]string{
 	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
 	"http":      programHead,
 	"grpc":      programHead,
+	"netrpc":    programHead,
 	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
 }
 
