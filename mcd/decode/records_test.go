@@ -126,7 +126,7 @@ func payloads(t testing.TB) (all []decode.Message) {
 // summary is what both readers say of a message: frame, lane, operations, records, data, and how
 // often something is malformed.
 func summary(m *decode.Message) string {
-	var frame, lane, ops, stream, limits, call, to, data, malformed []string
+	var frame, lane, ops, stream, limits, call, data, malformed []string
 	bytes := func(b []byte) {
 		if len(b) > 0 {
 			data = append(data, hex.EncodeToString(b))
@@ -146,8 +146,6 @@ func summary(m *decode.Message) string {
 			if r.Limit != nil {
 				limits = append(limits, fmt.Sprint(*r.Limit))
 			}
-		case *netdecode.Packet:
-			to = append(to, fmt.Sprint(r.Bytes))
 		case *rpcdecode.Record:
 			call = append(call, r.Kind)
 		case decode.Malformed:

@@ -1,0 +1,155 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport/udp"
+)
+
+const (
+	envExample = "RAWLANE_TEST_EXAMPLE" // set: this program is an example
+	nobody     = 65534
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envExample) != "" {
+		Just(2, time.Minute, greet)
+		return
+	}
+	os.Exit(testbed.Main(m))
+}
+
+// greet is an example: node 0 greets until node 1 answers. Each says its address.
+func greet(ctx context.Context, e *mcd.Endpoint) error {
+	p, err := e.OpenPort(1, mcd.PortOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("node %d is %v\n", e.Node(), e.MAC(0))
+	buf := make([]byte, e.MaxPayload())
+	if e.Node() == 1 {
+		_, from, err := p.Recv(ctx, buf)
+		if err != nil {
+			return err
+		}
+		return p.Send(ctx, from, []byte("hello, node 0"))
+	}
+	for {
+		if err := p.Send(ctx, mcd.Addr{Node: 1, Port: 1}, []byte("hello, node 1")); err != nil {
+			return err
+		}
+		patience, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		n, _, err := p.Recv(patience, buf)
+		cancel()
+		if err == nil {
+			fmt.Printf("%s\n", buf[:n])
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// asNobody is an example's program, as a user without any right runs it on one of two nodes.
+func asNobody(program string, node int, link string) *exec.Cmd {
+	cmd := exec.Command(program)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), envExample+"=1", envNode+"="+strconv.Itoa(node), envNodes+"=2",
+		envInterfaces+"="+testbed.Interface(0), envLink+"="+link, "RAWLANE_GRANT=/nowhere")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return cmd
+}
+
+// installed puts this program where any user may run it.
+func installed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	to := filepath.Join(dir, "example")
+	program, err := os.Executable()
+	if err == nil && os.Link(program, to) != nil { // another file system, perhaps
+		var b []byte
+		if b, err = os.ReadFile(program); err == nil {
+			err = os.WriteFile(to, b, 0o755)
+		}
+	}
+	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// needNobody skips the test where there is no second user, as in a user namespace.
+func needNobody(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if err := cmd.Run(); err != nil {
+		users, _ := os.ReadFile("/proc/self/uid_map")
+		if os.Geteuid() == 0 && strings.Contains(string(users), "4294967295") {
+			t.Fatalf("no second user, though we are root: %v", err)
+		}
+		t.Skipf("no second user here: %v", err)
+	}
+}
+
+// Where raw sockets are refused, an example runs over UDP, and says so in one line.
+func TestMain_WithoutRawSockets(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
+	needNobody(t)
+	program := installed(t)
+	var cmds [2]*exec.Cmd
+	var out, said [2]bytes.Buffer
+	for node := range cmds {
+		cmds[node] = asNobody(program, node, "")
+		cmds[node].Stdout, cmds[node].Stderr = &out[node], &said[node]
+		if err := bed.Node(node).Start(cmds[node]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for node, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("node %d: %v: %s%s", node, err, &out[node], &said[node])
+		}
+		lines := strings.Split(strings.TrimSpace(said[node].String()), "\n")
+		if want := "no raw sockets here: a udp link instead ("; len(lines) != 1 || !strings.Contains(lines[0], want) ||
+			!strings.Contains(lines[0], "CAP_NET_RAW") {
+			t.Errorf("node %d said %q, want one line: %s", node, lines, want)
+		}
+		want := fmt.Sprintf("node %d is %v\n", node, udp.StationMAC(testbed.IP(node, 0).String()))
+		if !strings.HasPrefix(out[node].String(), want) {
+			t.Errorf("node %d printed %q, want %q: an address of a UDP link", node, &out[node], want)
+		}
+	}
+	if !strings.HasSuffix(out[0].String(), "hello, node 0\n") {
+		t.Errorf("node 0 printed %q", &out[0])
+	}
+}
+
+// Whoever asks for a link gets that one, or the reason why not.
+func TestMain_RefusedRing(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
+	needNobody(t)
+	cmd := asNobody(installed(t), 0, "ring")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := bed.Node(0).Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(said.String(), "CAP_NET_RAW") || strings.Contains(said.String(), "udp") {
+		t.Errorf("%v: %s", err, &said)
+	}
+}
