@@ -16,10 +16,9 @@ const (
 	longestSoak  = time.Hour        // of one piece; --hours makes it shorter, or has more of them
 	shortestSoak = 30 * time.Minute // of which the slope of memory says something
 	slopeAllowed = 1 << 20          // bytes an hour
-	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many
-	// bytes is half a byte for each connection of the hour.
-	slopeOfConnections = 8 << 20
-	passing            = 3 // goroutines that may be there for a moment
+	// Pages that 1,000 connections' buffers leave part empty come and go, by several megabytes.
+	slopeOfPages = 16 << 20
+	passing      = 3 // goroutines that may be there for a moment
 )
 
 // clients of the soak of connections, and as many connections.
@@ -34,12 +33,13 @@ func soakUnits() []*unit {
 		return soak.Connections(ctx, length, clients)
 	}
 	return []*unit{
-		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfConnections, connections),
+		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfPages, connections),
 	}
 }
 
-// soakUnit is a soak whose resident memory may grow by so many bytes an hour.
-func soakUnit(name string, slope float64, run soakRun) *unit {
+// soakUnit is a soak whose resident memory may grow by so many bytes an hour, and its objects by
+// slopeAllowed.
+func soakUnit(name string, resident float64, run soakRun) *unit {
 	u := &unit{
 		layer: "soak", name: name, counts: "seconds", namespaces: true,
 		goals: [3]uint64{0, 3600, 24 * 3600}, pieces: [2]uint64{1, 1},
@@ -49,14 +49,14 @@ func soakUnit(name string, slope float64, run soakRun) *unit {
 		if err != nil {
 			return result{}, fmt.Errorf("soak: %w", err)
 		}
-		return soaked(&o, u, slope, w), nil
+		return soaked(&o, u, resident, w), nil
 	}
 	return u
 }
 
 // soaked judges a soak.
 func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
-	slope := soak.Slope(o.Samples)
+	heap, slope := soak.Slope(o.Samples, soak.Heap), soak.Slope(o.Samples, soak.Resident)
 	goroutines, descriptors := soak.Leaks(o.Samples)
 	first, last := uint64(0), uint64(0)
 	if n := len(o.Samples); n > 0 {
@@ -67,19 +67,21 @@ func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
 		"soak: frames received": o.Faults.Received, "soak: frames lost or altered": lostOrAltered(&o.Faults),
 		"soak: frames doubled, late or reordered": o.Faults.Duplicated + o.Faults.Delayed + o.Faults.Reordered,
 		"soak: resident kB at first, max":         first >> 10, "soak: resident kB at last, max": last >> 10,
-		"soak: resident kB more an hour, max": uint64(max(slope, 0)) >> 10,
-		"soak: goroutines more, max":          uint64(max(goroutines, 0)),
-		"soak: descriptors more, max":         uint64(max(descriptors, 0)),
+		"soak: resident kB more an hour, max":   uint64(max(slope, 0)) >> 10,
+		"soak: kB of objects more an hour, max": uint64(max(heap, 0)) >> 10,
+		"soak: goroutines more, max":            uint64(max(goroutines, 0)),
+		"soak: descriptors more, max":           uint64(max(descriptors, 0)),
 	}}
 	addFigures(r.figures, o.Counts)
-	grows := goroutines > passing || descriptors > 0 || slope > allowed && w.soak >= shortestSoak
+	grows := goroutines > passing || descriptors > 0 ||
+		w.soak >= shortestSoak && (slope > allowed || heap > slopeAllowed)
 	if grows || len(o.Wrong) > 0 {
 		r.violation = &violation{
 			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --hours %v --state again.json",
 				w.profile, u.key(), w.soak.Hours()),
-			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory "+
-				"(want %d, none, %.0f at most): %+v\n%s",
-				goroutines, descriptors, slope, passing, allowed, o.Samples, strings.Join(o.Wrong, "\n")),
+			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory, "+
+				"%.0f of objects (want %d, none, %.0f and %d at most): %+v\n%s",
+				goroutines, descriptors, slope, heap, passing, allowed, slopeAllowed, o.Samples, strings.Join(o.Wrong, "\n")),
 		}
 	}
 	return r
