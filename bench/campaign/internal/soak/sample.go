@@ -66,8 +66,10 @@ func Slope(all []Sample, figure func(*Sample) uint64) float64 {
 	return 0
 }
 
-// Heap and Resident are figures of a sample.
-func Heap(s *Sample) uint64     { return s.Heap }
+// Heap is a sample's objects in use, in bytes.
+func Heap(s *Sample) uint64 { return s.Heap }
+
+// Resident is a sample's resident memory, in bytes.
 func Resident(s *Sample) uint64 { return s.RSS }
 
 // Leaks reports how many goroutines and descriptors the last sample has more than the first.
