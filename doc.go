@@ -38,8 +38,11 @@
 //	barrier               groups of nodes that wait for each other
 //	barrier/schedule      the barrier algorithms as data
 //	memfifo               remote write and read, atomics, FIFOs
+//	memfifo/decode        reads its operations from captures
 //	rawnet                connections: net.Conn and net.Listener between nodes
+//	rawnet/decode         reads its streams and packets from captures
 //	rpc                   calls of one round trip, at most once
+//	rpc/decode            reads its requests and responses from captures
 //	cluster               who the nodes are: host file, discovery
 //	cluster/pathtest      measures the paths between nodes and finds faults
 //

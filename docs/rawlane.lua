@@ -3,7 +3,9 @@
 --   tshark -X lua_script:rawlane.lua -r capture.pcapng
 --   Wireshark: copy it into the folder "Personal Lua Plugins" of Help > About > Folders.
 --
--- Filters: rawlane, rawlane.from == 3, rawlane.dst_port == 7, rawlane.checksum.status == "bad", ...
+-- Filters: rawlane, rawlane.from == 3, rawlane.dst_port == 7, rawlane.checksum.status == "bad",
+-- rawlane.stream.kind == "reset", rawlane.call.service == "echo", rawlane.op == "put", ...
+-- Ports of memfifo, rawnet and rpc that are not the default: Preferences > Protocols > RAWLANE.
 
 local ETHERTYPE = 0x88b5
 local VERSION, AUTH_VERSION = 1, 2
@@ -46,11 +48,58 @@ f.received_tci = ProtoField.uint16("rawlane.probe.received_tci", "Received tag",
 f.incarnation = ProtoField.uint32("rawlane.probe.incarnation", "Incarnation of the sender", base.HEX)
 f.padding   = ProtoField.bytes("rawlane.padding", "Padding")
 
+-- Frames of remote memory, and the records in them.
+f.frame     = ProtoField.string("rawlane.frame", "Frame")
+f.lane      = ProtoField.string("rawlane.lane", "Lane")
+f.sequence  = ProtoField.uint32("rawlane.sequence", "Sequence")
+f.ack       = ProtoField.uint32("rawlane.ack", "Next frame expected")
+f.credit    = ProtoField.uint16("rawlane.credit", "Credit")
+f.source    = ProtoField.uint32("rawlane.source", "Incarnation of the sender", base.HEX)
+f.dest      = ProtoField.uint32("rawlane.destination", "Incarnation of the receiver", base.HEX)
+f.op        = ProtoField.string("rawlane.op", "Operation")
+f.op_flags  = ProtoField.uint8("rawlane.op.flags", "Flags (1 last part, 2 first part, 4 notify)")
+f.op_id     = ProtoField.uint16("rawlane.op.id", "Id")
+f.op_offset = ProtoField.uint64("rawlane.op.offset", "Offset")
+f.op_request = ProtoField.uint32("rawlane.op.request", "Request")
+f.op_length = ProtoField.uint32("rawlane.op.length", "Length")
+f.op_operand = ProtoField.uint64("rawlane.op.operand", "Operand")
+f.op_expected = ProtoField.uint64("rawlane.op.expected", "Expected")
+f.op_at     = ProtoField.uint32("rawlane.op.at", "Offset in the reply")
+f.op_value  = ProtoField.uint64("rawlane.op.value", "Value")
+f.op_reason = ProtoField.uint8("rawlane.op.reason", "Reason", base.DEC, {
+  "no such id", "wrong key", "out of range", "no right", "misaligned", "full" })
+f.data      = ProtoField.bytes("rawlane.data", "Data")
+
+-- Records of connections and calls, and packets.
+f.stream    = ProtoField.string("rawlane.stream.kind", "Record of a stream")
+f.stream_no = ProtoField.uint64("rawlane.stream.number", "Stream", base.HEX)
+f.dialer    = ProtoField.bool("rawlane.stream.dialer", "From the stream's dialer", 8, nil, 0x01)
+f.limit     = ProtoField.uint64("rawlane.stream.limit", "Accepts bytes before")
+f.service   = ProtoField.string("rawlane.stream.service", "Service")
+f.reason    = ProtoField.uint8("rawlane.stream.reason", "Reason", base.DEC, {
+  "nobody listens", "backlog full", "too many streams", "another version of the stream protocol", "listener closed",
+  "dialer has given up", "protocol violation", "no such stream" })
+f.packet_to = ProtoField.string("rawlane.packet.to", "To service")
+f.packet_from = ProtoField.string("rawlane.packet.from", "From service")
+f.call      = ProtoField.string("rawlane.call.kind", "Record of a call")
+f.call_no   = ProtoField.uint64("rawlane.call.number", "Call", base.HEX)
+f.call_service = ProtoField.string("rawlane.call.service", "Service")
+f.left      = ProtoField.uint64("rawlane.call.left", "Microseconds until the deadline (0: none)")
+f.call_status = ProtoField.uint8("rawlane.call.status", "Status", base.DEC, {
+  [0] = "done", "failed", "nobody serves it", "too many requests wait", "the call is over", "another version",
+  "closing" })
+
+rawlane.prefs.memfifo = Pref.uint("Port of memfifo", 253, "memfifo.Config.Port")
+rawlane.prefs.rawnet  = Pref.uint("Port of rawnet", 251, "rawnet.Config.Port")
+rawlane.prefs.packets = Pref.uint("Port of rawnet's packets", 250, "rawnet.Config.PacketPort")
+rawlane.prefs.rpc     = Pref.uint("Port of rpc", 249, "rpc.Config.Port")
+
 local e = rawlane.experts
 e.short    = ProtoExpert.new("rawlane.short", "Shorter than a header", expert.group.MALFORMED, expert.severity.ERROR)
 e.version  = ProtoExpert.new("rawlane.bad_version", "Another version of the wire format", expert.group.PROTOCOL, expert.severity.WARN)
 e.length   = ProtoExpert.new("rawlane.bad_length", "The payload is cut off", expert.group.MALFORMED, expert.severity.ERROR)
 e.checksum = ProtoExpert.new("rawlane.bad_checksum", "Bad checksum", expert.group.CHECKSUM, expert.severity.ERROR)
+e.record   = ProtoExpert.new("rawlane.bad_record", "Malformed record", expert.group.MALFORMED, expert.severity.ERROR)
 e.kind     = ProtoExpert.new("rawlane.bad_kind", "Unknown kind", expert.group.PROTOCOL, expert.severity.WARN)
 
 -- CRC-32C (Castagnoli), reflected, one byte at a time.
@@ -93,6 +142,179 @@ local function probe_head(kind, head, tree)
   end
   tree:add(f.incarnation, head(12, 4))
   return string.format(" %s %d", kinds[kind], head(0, 4):uint())
+end
+
+-- record_of_stream and record_of_call add what was pushed to a public handler, and return what to say
+-- of it, or nil where it is malformed.
+local stream_kinds = { "open", "accept", "refuse", "data", "window", "fin", "close", "reset" }
+
+local function record_of_stream(rec, tree, whole)
+  local len = rec:len()
+  if len < 12 or not whole then return nil end
+  local kind, version = bit.band(rec(0, 1):uint(), 0x0f), bit.rshift(rec(0, 1):uint(), 4)
+  local flags, reason = rec(1, 1):uint(), rec(2, 1):uint()
+  local has_limit, ends, at = kind == 1 or kind == 2 or kind == 5, kind == 3 or kind == 8, 12
+  if version ~= 1 and not ends or not stream_kinds[kind] or flags > 1 or rec(3, 1):uint() ~= 0 then return nil end
+  if ends ~= (reason ~= 0) or has_limit and len < 20 then return nil end
+  if has_limit then at = 20 end
+  local rest = len - at
+  local least = (kind == 1 or kind == 4) and 1 or 0
+  if rest < least or kind == 1 and rest > 255 or least == 0 and rest > 0 then return nil end
+  tree:add(f.stream, rec(0, 1), stream_kinds[kind])
+  tree:add(f.dialer, rec(1, 1))
+  tree:add(f.stream_no, rec(4, 8))
+  if ends then tree:add(f.reason, rec(2, 1)) end
+  if has_limit then tree:add(f.limit, rec(12, 8)) end
+  local about = stream_kinds[kind]
+  if kind == 1 then
+    tree:add(f.service, rec(at))
+    about = string.format('open "%s"', rec(at):string())
+  elseif kind == 4 then
+    tree:add(f.data, rec(at))
+    about = string.format("data %d bytes", rest)
+  end
+  return about
+end
+
+local MAX_LEFT = UInt64(0xd2f1a9fb, 0x0010624d) -- 2^62 ns, in microseconds
+local call_kinds = { "request", "response", "cancellation" }
+
+local function record_of_call(rec, tree, whole)
+  local len = rec:len()
+  if len < 12 then return nil end
+  local kind, version = bit.band(rec(0, 1):uint(), 0x0f), bit.rshift(rec(0, 1):uint(), 4)
+  local status, name = rec(1, 1):uint(), rec(2, 1):uint()
+  if version ~= 1 and not (kind == 2 and status == 5) then return nil end
+  if not call_kinds[kind] or rec(3, 1):uint() ~= 0 or status > 6 or kind ~= 2 and status ~= 0 then return nil end
+  local at = 12
+  if kind == 1 then
+    at = 20 + name
+    if name == 0 or len < at or rec(12, 8):uint64() > MAX_LEFT then return nil end
+  elseif name > 0 or kind == 3 and len > 12 then
+    return nil
+  end
+  tree:add(f.call, rec(0, 1), call_kinds[kind])
+  tree:add(f.call_no, rec(4, 8))
+  local about = call_kinds[kind]
+  if kind == 1 then
+    tree:add(f.left, rec(12, 8))
+    tree:add(f.call_service, rec(20, name))
+    about = string.format('request "%s"', rec(20, name):string())
+  elseif kind == 2 then
+    tree:add(f.call_status, rec(1, 1))
+  end
+  if len > at then
+    tree:add(f.data, rec(at))
+    about = string.format("%s %d bytes", about, len - at)
+  end
+  if not whole then about = about .. " and more" end
+  return about
+end
+
+-- The layouts of operations: the fields behind opcode, flags and length.
+local SECRET = { nil, 8 }
+local ID, OFFSET, REQUEST, REASON = { f.op_id, 2 }, { f.op_offset, 8 }, { f.op_request, 4 }, { f.op_reason, 1 }
+local LENGTH, OPERAND = { f.op_length, 4 }, { f.op_operand, 8 }
+local ops = {
+  { "put", ID, SECRET, OFFSET }, { "push", ID, SECRET, LENGTH }, { "try push", ID, SECRET, REQUEST },
+  { "get", ID, SECRET, OFFSET, REQUEST, LENGTH }, { "fetch and add", ID, SECRET, OFFSET, REQUEST, OPERAND },
+  { "swap", ID, SECRET, OFFSET, REQUEST, OPERAND },
+  { "compare and swap", ID, SECRET, OFFSET, REQUEST, OPERAND, { f.op_expected, 8 } }, { "fence", REQUEST },
+  { "data", REQUEST, { f.op_at, 4 } }, { "value", REQUEST, { f.op_value, 8 } }, { "error", REQUEST, REASON },
+  { "refused", ID, REASON }, { "put continue" },
+}
+local PUSH, PUSH_HEAD = 2, 18
+
+-- An operation at the front of b. Returns its length and what to say of it, or nil.
+local function operation(b, tree, handler)
+  if b:len() < 4 then return nil end
+  local layout = ops[b(0, 1):uint()]
+  if not layout then return nil end
+  local data_len, at = b(2, 2):uint(), 4
+  for i = 2, #layout do at = at + layout[i][2] end
+  if b:len() < at + data_len then return nil end
+  local sub = tree:add(rawlane, b(0, at + data_len), "Record: " .. layout[1])
+  local flags = b(1, 1):uint()
+  local public = layout == ops[PUSH] and b(4, 2):uint() == 1 and b(6, 8):uint64() == UInt64(0)
+  if handler and public and bit.band(flags, 2) ~= 0 then
+    local whole = bit.band(flags, 1) ~= 0
+    local about
+    if data_len > 0 and (not whole or b(14, 4):uint() == data_len) then
+      about = handler(b(PUSH_HEAD, data_len):tvb(), sub, whole)
+    end
+    if about then return at + data_len, about end
+    if whole then
+      sub:add_proto_expert_info(e.record)
+      return at + data_len, "malformed"
+    end
+  end
+  sub:add(f.op, b(0, 1), layout[1])
+  sub:add(f.op_flags, b(1, 1))
+  local field_at = 4
+  for i = 2, #layout do
+    if layout[i][1] then sub:add(layout[i][1], b(field_at, layout[i][2])) end
+    field_at = field_at + layout[i][2]
+  end
+  if data_len > 0 then sub:add(f.data, b(at, data_len)) end
+  return at + data_len, layout[1]
+end
+
+-- A frame of remote memory. Returns what to say of it.
+local frames = { "data", "ack", "hello", "hello-ack", "bye" }
+
+local function memory_frame(b, tree, handler)
+  local first = b:len() >= 20 and b(0, 1):uint() or 0
+  local kind = frames[bit.band(first, 0x0f)]
+  local words = b:len() - 20
+  if bit.rshift(first, 4) ~= 2 or not kind or b(1, 1):uint() > 7 or b(4, 4):uint() == 0
+    or kind == "ack" and (words % 8 ~= 0 or words > 32 or words > 0 and b(b:len() - 8, 8):uint64() == UInt64(0)) then
+    tree:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  tree:add(f.frame, b(0, 1), kind)
+  tree:add(f.credit, b(2, 2))
+  tree:add(f.source, b(4, 4))
+  tree:add(f.dest, b(8, 4))
+  tree:add(f.sequence, b(12, 4))
+  tree:add(f.ack, b(16, 4))
+  local flags = b(1, 1):uint()
+  if kind ~= "data" and kind ~= "ack" then return " | " .. kind end
+  local lane = bit.band(flags, kind == "data" and 1 or 2) ~= 0 and "replies" or "requests"
+  tree:add(f.lane, b(1, 1), lane)
+  if kind == "ack" then return string.format(" | ack of %s %d", lane, b(16, 4):uint()) end
+  local about = string.format(" | %s %d, ack %d", lane, b(12, 4):uint(), b(16, 4):uint())
+  local at = 20
+  while at < b:len() do
+    local size, what = operation(b(at):tvb(), tree, handler)
+    if not size then
+      tree:add_proto_expert_info(e.record)
+      return about .. " | malformed"
+    end
+    at, about = at + size, about .. " | " .. what
+  end
+  return about
+end
+
+local function packet(b, tree)
+  local to, from = b:len() >= 4 and b(1, 1):uint() or 0, b:len() >= 4 and b(2, 1):uint() or 0
+  if to == 0 or from == 0 or b(0, 1):uint() ~= 1 or b(3, 1):uint() ~= 0 or b:len() < 4 + to + from then
+    tree:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  tree:add(f.packet_to, b(4, to))
+  tree:add(f.packet_from, b(4 + to, from))
+  if b:len() > 4 + to + from then tree:add(f.data, b(4 + to + from)) end
+  return string.format(' | packet from "%s" to "%s"', b(4 + to, from):string(), b(4, to):string())
+end
+
+-- What a whole unicast message to a port says, if it is a port of ours.
+local function records(port, b, tree)
+  local p = rawlane.prefs
+  if port == p.memfifo then return memory_frame(b, tree, nil) end
+  if port == p.rawnet then return memory_frame(b, tree, record_of_stream) end
+  if port == p.rpc then return memory_frame(b, tree, record_of_call) end
+  if port == p.packets then return packet(b, tree) end
+  return ""
 end
 
 function rawlane.dissector(buffer, pinfo, root)
@@ -156,12 +378,14 @@ function rawlane.dissector(buffer, pinfo, root)
   local length = buffer(12, 2):uint()
   local there = buffer:len() - header_len
   local payload_len = math.min(length, there)
-  if length > there then
+  local whole = length <= there
+  if not whole then
     tree:add_proto_expert_info(e.length)
   elseif version == AUTH_VERSION then -- to check the tag takes the key
   elseif buffer(16, 4):uint() == checksum(buffer, length) then
     tree:add(f.status, buffer(16, 4), "good"):set_generated()
   else
+    whole = false
     tree:add(f.status, buffer(16, 4), "bad"):set_generated()
     tree:add_proto_expert_info(e.checksum)
   end
@@ -173,7 +397,13 @@ function rawlane.dissector(buffer, pinfo, root)
   end
   if payload_len > 0 then tree:add(f.payload, buffer(header_len, payload_len)) end
   if there > payload_len then tree:add(f.padding, buffer(header_len + payload_len)) end
+  local said = ""
+  if kind == 1 and whole and not encrypted then
+    local empty = ByteArray.new():tvb("no payload")
+    said = records(dst_port, payload_len > 0 and buffer(header_len, payload_len):tvb() or empty, tree)
+  end
   local line = string.format("%d:%d -> %s%s %d bytes", buffer(4, 2):uint(), src_port, destination, about, length)
+  line = line .. said
   pinfo.cols.info = line
   tree:append_text(", " .. line)
   return buffer:len()

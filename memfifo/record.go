@@ -1,43 +1,38 @@
 package memfifo
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rawlane/rawlane/memfifo/internal/wire"
+)
 
 // A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the
 // layouts.
-type opcode uint8
+type opcode wire.Opcode
 
 const (
-	opPut         opcode = iota + 1 // requests: id, secret, offset, data
-	opPush                          // id, secret, length of the whole record, data
-	opTryPush                       // id, secret, request ID, data: a push that does not wait
-	opGet                           // id, secret, offset, request ID, length
-	opFetchAdd                      // id, secret, offset, request ID, operand
-	opSwap                          // likewise
-	opCompareSwap                   // id, secret, offset, request ID, operand, expected
-	opFence                         // request ID
-	opData                          // replies: request ID, offset in the reply, data
-	opValue                         // request ID, value
-	opError                         // request ID, reason
-	opRefused                       // id, reason: of an operation that has no reply
-	opPutContinue                   // requests: data of a put where the last one of its sender ended
-	opcodes
+	opPut         = opcode(wire.Put)
+	opPush        = opcode(wire.Push)
+	opTryPush     = opcode(wire.TryPush)
+	opGet         = opcode(wire.Get)
+	opFetchAdd    = opcode(wire.FetchAdd)
+	opSwap        = opcode(wire.Swap)
+	opCompareSwap = opcode(wire.CompareSwap)
+	opFence       = opcode(wire.Fence)
+	opData        = opcode(wire.Data)
+	opValue       = opcode(wire.Value)
+	opError       = opcode(wire.Error)
+	opRefused     = opcode(wire.Refused)
+	opPutContinue = opcode(wire.PutContinue)
+	opcodes       = opcode(wire.Opcodes)
 )
 
 const (
-	flagLast   = 1 // of the parts of a put or push
-	flagFirst  = 2
-	flagNotify = 4 // the owner is notified when the part with this flag is in place
+	flagLast   = wire.FlagLast
+	flagFirst  = wire.FlagFirst
+	flagNotify = wire.FlagNotify
+	headLen    = wire.HeadLen
 )
-
-// headLen is the length of a record's beginning: opcode, flags, length of the data. What follows
-// has a fixed length for each opcode.
-const headLen = 4
-
-var fixedLen = [opcodes]int{
-	opPut: 2 + 8 + 8, opPush: 2 + 8 + 4, opTryPush: 2 + 8 + 4, opGet: 2 + 8 + 8 + 4 + 4,
-	opFetchAdd: 2 + 8 + 8 + 4 + 8, opSwap: 2 + 8 + 8 + 4 + 8, opCompareSwap: 2 + 8 + 8 + 4 + 8 + 8, opFence: 4,
-	opData: 4 + 4, opValue: 4 + 8, opError: 4 + 1, opRefused: 2 + 1,
-}
 
 // hasReply reports whether a request has a reply that its caller waits for.
 func (o opcode) hasReply() bool { return o >= opTryPush && o <= opFence }
@@ -52,7 +47,7 @@ type cursor struct {
 }
 
 // size returns the length of a record with so many bytes of data.
-func (o opcode) size(data int) int { return headLen + fixedLen[o] + data }
+func (o opcode) size(data int) int { return wire.Opcode(o).Size(data) }
 
 // begin writes a record's head and returns what is to be filled in.
 func (o opcode) begin(b []byte, flags byte, data int) writer {
@@ -81,20 +76,13 @@ type record struct {
 
 // parse takes the first record off b.
 func (r *record) parse(b []byte) bool {
-	if len(b) < headLen {
+	op, data, end, ok := wire.Split(b)
+	if !ok {
 		return false
 	}
-	r.op, r.flags = opcode(b[0]), b[1]
-	if r.op == 0 || r.op >= opcodes {
-		return false
-	}
-	n := int(binary.BigEndian.Uint16(b[2:]))
-	end := r.op.size(n)
-	if len(b) < end {
-		return false
-	}
+	r.op, r.flags = opcode(op), b[1]
 	r.all, r.next = b, b[end:]
-	r.fixed.b, r.data = b[headLen:end-n], b[end-n:end]
+	r.fixed.b, r.data = b[headLen:data], b[data:end]
 	return true
 }
 

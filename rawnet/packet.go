@@ -12,19 +12,8 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
+	"github.com/rawlane/rawlane/rawnet/internal/wire"
 	"github.com/rawlane/rawlane/transport"
-)
-
-// A packet is a message of mcd, with the names of both services before the data:
-//
-//	0 version, 1 byte
-//	1 length of the receiver's service, 1 byte
-//	2 length of the sender's service, 1 byte
-//	3 0
-//	4 the receiver's service, the sender's service, data
-const (
-	packetVersion = 1
-	packetHead    = 4
 )
 
 // PacketCounters count packets that came and were dropped.
@@ -106,7 +95,7 @@ func (p *PacketConn) LocalAddr() net.Addr { return p.addr }
 
 // MaxData returns the longest data, in bytes, of a packet to a service.
 func (p *PacketConn) MaxData(to Addr) int {
-	return p.n.ep.MaxPayload() - packetHead - len(to.Service) - len(p.addr.Service)
+	return p.n.ep.MaxPayload() - wire.PacketHead - len(to.Service) - len(p.addr.Service)
 }
 
 // WriteTo sends a packet to an Addr. It waits while the link has no room. Errors, in a
@@ -134,8 +123,7 @@ func (p *PacketConn) writeTo(b []byte, to Addr) error {
 	if most := p.MaxData(to); len(b) > most {
 		return fmt.Errorf("%w: %d bytes (at most %d)", syscall.EMSGSIZE, len(b), most)
 	}
-	p.buf = append(p.buf[:0], packetVersion, byte(len(to.Service)), byte(len(p.addr.Service)), 0)
-	p.buf = append(append(append(p.buf, to.Service...), p.addr.Service...), b...)
+	p.buf = wire.AppendPacket(p.buf[:0], to.Service, p.addr.Service, b)
 	p.n.mu.Lock()
 	closed, passed, at := p.closed, p.writeDeadline.passed, p.writeDeadline.at
 	if to.Node == p.addr.Node && !closed && !passed {
@@ -237,12 +225,11 @@ func (n *Net) receivePackets(batch []mcd.Message, _ bool) {
 // receivePacket hands a packet to the service that it is for, or drops and counts it. The caller
 // holds mu.
 func (n *Net) receivePacket(from mcd.NodeID, b []byte) {
-	if len(b) < packetHead || b[0] != packetVersion || b[1] == 0 || b[2] == 0 || b[3] != 0 ||
-		len(b) < packetHead+int(b[1])+int(b[2]) {
+	to, sender, data, ok := wire.ParsePacket(b)
+	if !ok {
 		n.packets.stats.Malformed++
 		return
 	}
-	to, rest := b[packetHead:][:b[1]], b[packetHead+int(b[1]):]
 	p := n.packets.conns[string(to)]
 	switch {
 	case p == nil:
@@ -250,7 +237,7 @@ func (n *Net) receivePacket(from mcd.NodeID, b []byte) {
 	case len(p.queue) >= packetBacklog:
 		n.packets.stats.Full++
 	default:
-		p.deliver(p.sender(from, rest[:b[2]]), rest[b[2]:])
+		p.deliver(p.sender(from, sender), data)
 	}
 }
 

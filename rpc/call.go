@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // Options of a call.
@@ -70,7 +71,7 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 	if expect {
 		_ = d.layer.Handler.Expect(to) // a push to a node that is not known says so
 	}
-	c.buf = appendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
+	c.buf = wire.AppendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
 	err := c.node.To.PushReconnect(ctx, c.buf, nil)
 	if err == nil {
 		err = d.layer.Handler.Await(ctx, &c.completion)
@@ -97,7 +98,7 @@ func timeLeft(ctx context.Context) time.Duration {
 	if !set {
 		return 0
 	}
-	return min(max(time.Until(at), time.Microsecond), maxLeft)
+	return min(max(time.Until(at), time.Microsecond), wire.MaxLeft)
 }
 
 // begin notes a call that waits; nil if the domain is closed. expect says that the node is to be
@@ -142,7 +143,7 @@ func (d *Domain) finished(c *call) (resp []byte, withdrawn bool) {
 
 // cancelCall tells the server that nobody waits any more. If there is no room, it runs for nothing.
 func (d *Domain) cancelCall(c *call) {
-	c.buf = appendHead(c.buf[:0], cancellation, ok, c.number)
+	c.buf = wire.AppendHead(c.buf[:0], wire.Cancellation, wire.OK, c.number)
 	_ = c.node.To.PostPush(c.buf)
 }
 
@@ -154,15 +155,15 @@ func (d *Domain) free(c *call) {
 }
 
 // answered takes a response. The caller holds mu.
-func (d *Domain) answered(from mcd.NodeID, r *record) {
-	c := d.pending[r.call]
+func (d *Domain) answered(from mcd.NodeID, r *wire.Record) {
+	c := d.pending[r.Call]
 	if c == nil || c.node.ID != from {
 		d.stats.Unexpected++
 		return
 	}
-	err := ofStatus(r.status, from, c.service, r.data)
+	err := ofStatus(r.Status, from, c.service, r.Data)
 	if err == nil {
-		c.response = append(c.response, r.data...)
+		c.response = append(c.response, r.Data...)
 	}
-	d.finish(r.call, c, err)
+	d.finish(r.Call, c, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // Config of a domain. The zero value works; all nodes need the same port.
@@ -69,7 +70,7 @@ type Domain struct {
 	pending  map[uint64]*call // of this node, by number
 	lastCall uint64
 	jobs     jobs
-	record   record // that is being handled
+	record   wire.Record // that is being handled
 	spare    spare
 	stats    Counters
 	running  sync.WaitGroup // goroutines of ours
@@ -159,20 +160,20 @@ func (d *Domain) receive(from memfifo.Sender, rec []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := &d.record
-	switch err := r.parse(rec); {
-	case errors.Is(err, errVersion):
+	switch err := r.Parse(rec); {
+	case errors.Is(err, wire.ErrVersion):
 		d.stats.Version++
-		if r.kind != response {
-			d.refuse(from, r.call, wrongVersion)
+		if r.Kind != wire.Response {
+			d.refuse(from, r.Call, wire.WrongVersion)
 		}
 	case err != nil:
 		d.stats.Malformed++
-	case r.kind == request:
+	case r.Kind == wire.Request:
 		d.serve(from, r)
-	case r.kind == response:
+	case r.Kind == wire.Response:
 		d.answered(from.Node(), r)
-	case r.kind == cancellation:
-		d.jobs.cancel(callName{from.Node(), r.call})
+	case r.Kind == wire.Cancellation:
+		d.jobs.cancel(callName{from.Node(), r.Call})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // Sentinels: test with errors.Is. Besides these a call may fail with memfifo.ErrPeerDown,
@@ -17,7 +18,8 @@ var (
 	// ErrOverloaded: as many requests wait on that node as may. The handler has not run.
 	ErrOverloaded = errors.New("too many requests wait")
 	// ErrVersion: the node speaks another version of the records. The handler has not run.
-	ErrVersion = fmt.Errorf("the node speaks another version of calls (this one speaks %d: update the older)", version)
+	ErrVersion = fmt.Errorf("the node speaks another version of calls (this one speaks %d: update the older)",
+		wire.Version)
 	// ErrTooLarge: a request is longer than MaxMessage. A response that is, is a *RemoteError.
 	ErrTooLarge = errors.New("too large")
 	// ErrTaken: the service has a server on this node.
@@ -44,19 +46,19 @@ func callError(node mcd.NodeID, service string, err error) error {
 }
 
 // ofStatus returns the error of a response.
-func ofStatus(s status, node mcd.NodeID, service string, data []byte) error {
+func ofStatus(s wire.Status, node mcd.NodeID, service string, data []byte) error {
 	switch s {
-	case ok:
+	case wire.OK:
 		return nil
-	case failed:
+	case wire.Failed:
 		return &RemoteError{Node: node, Service: service, Message: string(data)}
-	case noService:
+	case wire.NoService:
 		return ErrNoService
-	case overloaded:
+	case wire.Overloaded:
 		return ErrOverloaded
-	case wrongVersion:
+	case wire.WrongVersion:
 		return ErrVersion
-	case closing:
+	case wire.Closing:
 		return ErrClosed
 	}
 	return context.DeadlineExceeded // expired: the caller's own clock mostly says so first

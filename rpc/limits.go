@@ -3,6 +3,7 @@ package rpc
 import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // The bounds of a domain, each with its reason.
@@ -11,7 +12,7 @@ const (
 	DefaultPort mcd.PortID = 249
 	// MaxMessage is the longest request, with the service's name, and the longest response, in
 	// bytes: those of a record.
-	MaxMessage = memfifo.MaxRecord - requestLen
+	MaxMessage = memfifo.MaxRecord - wire.RequestLen
 	// MaxService is the longest name of a service, in bytes.
 	MaxService = 255
 	// DefaultConcurrency is how many handlers run at once on a node.

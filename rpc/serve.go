@@ -9,6 +9,7 @@ import (
 	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // Handler serves a request of a node: it appends its response to resp, which is empty, and returns
@@ -75,13 +76,13 @@ func (s *Server) Close() error {
 }
 
 // serve takes a request. The caller holds mu.
-func (d *Domain) serve(from memfifo.Sender, r *record) {
-	s := d.servers[string(r.service)]
+func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
+	s := d.servers[string(r.Service)]
 	switch {
 	case d.closed:
-		d.refuse(from, r.call, closing)
+		d.refuse(from, r.Call, wire.Closing)
 	case s == nil:
-		d.refuse(from, r.call, noService)
+		d.refuse(from, r.Call, wire.NoService)
 	case s.cfg.Inline:
 		d.stats.Served++
 		d.serveInline(s, from, r)
@@ -91,11 +92,11 @@ func (d *Domain) serve(from memfifo.Sender, r *record) {
 }
 
 // serveInline runs a handler now. The caller holds mu.
-func (d *Domain) serveInline(s *Server, from memfifo.Sender, r *record) {
+func (d *Domain) serveInline(s *Server, from memfifo.Sender, r *wire.Record) {
 	memory := d.spare.getMemory()
-	b := append(memory, make([]byte, headLen)...)
-	resp, err := s.cfg.Handler(d.ended, from.Node(), r.data, b[headLen:])
-	b = assemble(b[:headLen], resp, r.call, err)
+	b := append(memory, make([]byte, wire.HeadLen)...)
+	resp, err := s.cfg.Handler(d.ended, from.Node(), r.Data, b[wire.HeadLen:])
+	b = assemble(b[:wire.HeadLen], resp, r.Call, err)
 	d.reply(from, b)
 }
 
@@ -107,9 +108,9 @@ func assemble(head, resp []byte, call uint64, err error) []byte {
 	}
 	if err != nil {
 		text := err.Error()
-		return append(appendHead(head[:0], response, failed, call), text[:min(len(text), MaxMessage)]...)
+		return append(wire.AppendHead(head[:0], wire.Response, wire.Failed, call), text[:min(len(text), MaxMessage)]...)
 	}
-	return append(appendHead(head[:0], response, ok, call), resp...)
+	return append(wire.AppendHead(head[:0], wire.Response, wire.OK, call), resp...)
 }
 
 // reply sends a response from the goroutine that polls, or has a worker do so. It takes b. The
@@ -123,9 +124,9 @@ func (d *Domain) reply(from memfifo.Sender, b []byte) {
 }
 
 // refuse answers a request whose handler does not run. The caller holds mu.
-func (d *Domain) refuse(from memfifo.Sender, call uint64, s status) {
+func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 	d.stats.Refused++
-	d.reply(from, appendHead(d.spare.getMemory(), response, s, call))
+	d.reply(from, wire.AppendHead(d.spare.getMemory(), wire.Response, s, call))
 }
 
 // run handles a job, in a worker.
@@ -141,12 +142,12 @@ func (d *Domain) run(j *job) {
 // handle runs a job's handler and returns the response.
 func (d *Domain) handle(j *job) []byte {
 	if j.ctx.Err() != nil {
-		return appendHead(j.memory(), response, expired, j.name.call)
+		return wire.AppendHead(j.memory(), wire.Response, wire.Expired, j.name.call)
 	}
-	b := append(j.memory(), make([]byte, headLen)...)
-	resp, err := j.server.cfg.Handler(j.ctx, j.name.node, j.req, b[headLen:])
+	b := append(j.memory(), make([]byte, wire.HeadLen)...)
+	resp, err := j.server.cfg.Handler(j.ctx, j.name.node, j.req, b[wire.HeadLen:])
 	if errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() != nil {
-		return appendHead(b[:0], response, expired, j.name.call)
+		return wire.AppendHead(b[:0], wire.Response, wire.Expired, j.name.call)
 	}
-	return assemble(b[:headLen], resp, j.name.call, err)
+	return assemble(b[:wire.HeadLen], resp, j.name.call, err)
 }

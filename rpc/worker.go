@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 )
 
 // Handlers run in workers: goroutines that wait for the next request by polling, so that the one
@@ -79,9 +80,9 @@ func (s *jobs) close() {
 }
 
 // serveLater has a worker run a request's handler. The caller holds mu.
-func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *record) {
+func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 	if len(d.jobs.queue) >= d.cfg.Backlog {
-		d.refuse(from, r.call, overloaded)
+		d.refuse(from, r.Call, wire.Overloaded)
 		return
 	}
 	d.stats.Served++
@@ -93,8 +94,8 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *record) {
 		from.Expect() // if it dies, nobody waits for the response
 	}
 	j := &job{
-		server: s, node: p, name: callName{from.Node(), r.call}, ctx: newCallContext(r.left),
-		req: append(d.spare.getMemory(), r.data...), buf: d.spare.getMemory(),
+		server: s, node: p, name: callName{from.Node(), r.Call}, ctx: newCallContext(r.Left),
+		req: append(d.spare.getMemory(), r.Data...), buf: d.spare.getMemory(),
 	}
 	d.jobs.cancels[j.name] = j.ctx
 	s.running.Add(1)

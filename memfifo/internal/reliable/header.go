@@ -3,6 +3,7 @@ package reliable
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // Version of the frames' layout.
@@ -20,6 +21,11 @@ const (
 	Bye                      // the sender's incarnation has ended
 	kinds
 )
+
+// String names k.
+func (k Kind) String() string {
+	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
+}
 
 // Header is the first bytes of each frame.
 //
@@ -67,6 +73,14 @@ const (
 type SACK [sackWords]uint64
 
 func (s *SACK) add(i uint32) { s[i/wordBits] |= 1 << (i % wordBits) }
+
+// Len returns how many frames it says have arrived.
+func (s *SACK) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 // words returns how many words are on the wire.
 func (s *SACK) words() int {

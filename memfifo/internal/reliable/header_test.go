@@ -104,7 +104,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// String names k.
-func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
+func TestSACK_Len(t *testing.T) {
+	for _, c := range []struct {
+		sack SACK
+		want int
+	}{{SACK{}, 0}, {SACK{5}, 2}, {SACK{1, 0, 1 << 63, 3}, 4}} {
+		if n := c.sack.Len(); n != c.want {
+			t.Errorf("%x: %d, want %d", c.sack, n, c.want)
+		}
+	}
 }

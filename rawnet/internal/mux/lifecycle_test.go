@@ -160,8 +160,13 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The names of states and reasons are for people.
+// The names of kinds, states and reasons are for people.
 func TestNames(t *testing.T) {
+	for k, want := range []string{"?", "open", "accept", "refuse", "data", "window", "fin", "close", "reset", "?", "?"} {
+		if is := mux.Kind(k).String(); is != want {
+			t.Errorf("kind %d is %q, want %q", k, is, want)
+		}
+	}
 	if s := mux.Opening.String() + mux.Ended.String() + mux.State(9).String(); s != "openingended?" {
 		t.Error(s)
 	}

@@ -24,6 +24,11 @@ const (
 	kinds
 )
 
+// String names k.
+func (k Kind) String() string {
+	return [...]string{"?", "open", "accept", "refuse", "data", "window", "fin", "close", "reset", "?"}[min(k, kinds)]
+}
+
 // Reason is why a stream was refused or reset.
 type Reason uint8
 

@@ -25,6 +25,7 @@ type dumpVerb struct {
 	all       bool
 	payload   int
 	etherType uint16
+	ports     []string // name=port
 
 	out                     *bufio.Writer
 	first                   time.Time
@@ -38,11 +39,13 @@ func NewDumpCommand() *cobra.Command {
 		Use:   "dump FILE [flags]",
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
 		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
-message. Messages that passed the kernel together (--trains) have a line each, with one frame's
-number. What a node would have dropped is marked, with the reason. Frames of other protocols are
-counted, or shown with --all.
+message; behind it, what remote memory, connections and calls say in it: operations, records of
+streams, requests and responses. Messages that passed the kernel together (--trains) have a line
+each, with one frame's number. What a node would have dropped is marked, with the reason. Frames of
+other protocols are counted, or shown with --all.
 
   rawlane dump run.pcapng
+  rawlane dump run.pcapng --port rpc=17
   tcpdump -i eth0 -w - | rawlane dump -`,
 		Args: cli.Arguments(1, 1, "want one capture file, or - for the standard input"),
 		RunE: d.run,
@@ -50,8 +53,10 @@ counted, or shown with --all.
 	f := cmd.Flags()
 	f.BoolVar(&d.json, "json", false, "print one JSON object per message")
 	f.BoolVar(&d.all, "all", false, "show frames of other protocols, too")
-	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload")
+	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload, or of each record's data")
 	f.Uint16Var(&d.etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
+	f.StringSliceVar(&d.ports, "port", nil,
+		"port of memfifo, rawnet, packets or rpc, as NAME=PORT, if it is not the default")
 	f.Lookup("ethertype").DefValue = fmt.Sprintf("%#04x", uint16(transport.EtherTypeDefault))
 	return cmd
 }
@@ -62,6 +67,11 @@ func (d *dumpVerb) validate() error {
 	}
 	if d.payload < 0 {
 		return cli.Misuse("--payload %d: want 0 or more", d.payload)
+	}
+	for _, p := range d.ports {
+		if err := registerPort(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -217,6 +227,8 @@ func (r *dumpRecord) describe(p gopacket.Packet, m *decode.Message) string {
 	case m == nil:
 		all := p.Layers()
 		return fmt.Sprintf("%v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
+	case len(r.Message.Records) > 0:
+		return m.String() + r.Message.describeRecords()
 	case len(r.Message.Payload) > 0:
 		return fmt.Sprintf("%v %q", m, r.Message.Payload)
 	}
@@ -251,6 +263,9 @@ type dumpMessage struct {
 	Cluster uint32 `json:"cluster"`
 	Length  int    `json:"length"`
 	Payload []byte `json:"payload"` // the first bytes
+
+	Records []decode.Record `json:"records,omitempty"`
+	shown   int             // how many bytes of each record's data
 }
 
 func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) *dumpRecord {
@@ -275,6 +290,7 @@ func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m
 	r.Message = &dumpMessage{
 		Kind: m.Kind.String(), From: m.From, SrcPort: m.SrcPort, To: m.To, DstPort: m.DstPort,
 		Cluster: m.Cluster, Length: m.Length, Payload: m.Payload[:min(len(m.Payload), d.payload)],
+		Records: m.Records(), shown: d.payload,
 	}
 	return r
 }

@@ -1,0 +1,43 @@
+package diagnose
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	memdecode "github.com/rawlane/rawlane/memfifo/decode"
+	netdecode "github.com/rawlane/rawlane/rawnet/decode"
+	rpcdecode "github.com/rawlane/rawlane/rpc/decode"
+)
+
+// registers are what has records of its own on a port, by the names of --port.
+var registers = map[string]func(port uint8){
+	"memfifo": memdecode.Register, "rawnet": netdecode.Register, "packets": netdecode.RegisterPackets,
+	"rpc": rpcdecode.Register,
+}
+
+// registerPort takes one --port: rpc=17.
+func registerPort(text string) error {
+	name, number, _ := strings.Cut(text, "=")
+	register := registers[name]
+	port, err := strconv.ParseUint(number, 10, 8)
+	if register == nil || err != nil {
+		return cli.Misuse("--port %s: want memfifo, rawnet, packets or rpc, then = and a port of 0 to 255", text)
+	}
+	register(uint8(port))
+	return nil
+}
+
+// describeRecords shows a message's records, one behind the other, with the first bytes of the data
+// of each.
+func (m *dumpMessage) describeRecords() string {
+	var s strings.Builder
+	for _, r := range m.Records {
+		fmt.Fprintf(&s, " | %v", r)
+		if data := r.Data(); len(data) > 0 && m.shown > 0 {
+			fmt.Fprintf(&s, " %q", data[:min(len(data), m.shown)])
+		}
+	}
+	return s.String()
+}
