@@ -16,10 +16,10 @@ const (
 	longestSoak  = time.Hour        // of one piece; --hours makes it shorter, or has more of them
 	shortestSoak = 30 * time.Minute // of which the slope of memory says something
 	slopeAllowed = 1 << 20          // bytes an hour
-	// Pages of 1,000 connections' buffers come and go, by a megabyte or two: a slope of so many
-	// bytes is half a byte for each connection of the hour.
-	slopeOfConnections = 8 << 20
-	passing            = 3 // goroutines that may be there for a moment
+	// The pools of four nodes' streams keep 4 MiB each, which they have after some hours: a slope
+	// of so many bytes is less than one for each connection of the hour.
+	slopeOfPools = 16 << 20
+	passing      = 3 // goroutines that may be there for a moment
 )
 
 // clients of the soak of connections, and as many connections.
@@ -34,11 +34,11 @@ func soakUnits() []*unit {
 		return soak.Connections(ctx, length, clients)
 	}
 	return []*unit{
-		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfConnections, connections),
+		soakUnit("four nodes", slopeAllowed, soak.Memory), soakUnit("connections", slopeOfPools, connections),
 	}
 }
 
-// soakUnit is a soak whose resident memory may grow by so many bytes an hour.
+// soakUnit is a soak whose objects, and whose resident memory, may grow by so many bytes an hour.
 func soakUnit(name string, slope float64, run soakRun) *unit {
 	u := &unit{
 		layer: "soak", name: name, counts: "seconds", namespaces: true,
@@ -56,7 +56,7 @@ func soakUnit(name string, slope float64, run soakRun) *unit {
 
 // soaked judges a soak.
 func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
-	slope := soak.Slope(o.Samples)
+	heap, slope := soak.Slope(o.Samples, soak.Heap), soak.Slope(o.Samples, soak.Resident)
 	goroutines, descriptors := soak.Leaks(o.Samples)
 	first, last := uint64(0), uint64(0)
 	if n := len(o.Samples); n > 0 {
@@ -67,19 +67,21 @@ func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
 		"soak: frames received": o.Faults.Received, "soak: frames lost or altered": lostOrAltered(&o.Faults),
 		"soak: frames doubled, late or reordered": o.Faults.Duplicated + o.Faults.Delayed + o.Faults.Reordered,
 		"soak: resident kB at first, max":         first >> 10, "soak: resident kB at last, max": last >> 10,
-		"soak: resident kB more an hour, max": uint64(max(slope, 0)) >> 10,
-		"soak: goroutines more, max":          uint64(max(goroutines, 0)),
-		"soak: descriptors more, max":         uint64(max(descriptors, 0)),
+		"soak: resident kB more an hour, max":   uint64(max(slope, 0)) >> 10,
+		"soak: kB of objects more an hour, max": uint64(max(heap, 0)) >> 10,
+		"soak: goroutines more, max":            uint64(max(goroutines, 0)),
+		"soak: descriptors more, max":           uint64(max(descriptors, 0)),
 	}}
 	addFigures(r.figures, o.Counts)
-	grows := goroutines > passing || descriptors > 0 || slope > allowed && w.soak >= shortestSoak
+	grows := goroutines > passing || descriptors > 0 ||
+		w.soak >= shortestSoak && max(slope, heap) > allowed
 	if grows || len(o.Wrong) > 0 {
 		r.violation = &violation{
 			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --hours %v --state again.json",
 				w.profile, u.key(), w.soak.Hours()),
-			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory "+
-				"(want %d, none, %.0f at most): %+v\n%s",
-				goroutines, descriptors, slope, passing, allowed, o.Samples, strings.Join(o.Wrong, "\n")),
+			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory, "+
+				"%.0f of objects (want %d, none, %.0f at most): %+v\n%s",
+				goroutines, descriptors, slope, heap, passing, allowed, o.Samples, strings.Join(o.Wrong, "\n")),
 		}
 	}
 	return r

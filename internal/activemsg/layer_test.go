@@ -1,6 +1,7 @@
 package activemsg_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,11 +45,20 @@ func TestOpen_TheHandlerIsTheDomainsFirst(t *testing.T) {
 func TestLayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var mu sync.Mutex // guards got and down
 		var got []string
 		var down []*memfifo.PeerDownError
 		h := memfifo.HandlerConfig{
-			Record: func(_ memfifo.Sender, rec []byte) { got = append(got, string(rec)) },
-			Down:   func(err *memfifo.PeerDownError) { down = append(down, err) },
+			Record: func(_ memfifo.Sender, rec []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, string(rec))
+			},
+			Down: func(err *memfifo.PeerDownError) {
+				mu.Lock()
+				defer mu.Unlock()
+				down = append(down, err)
+			},
 		}
 		a, b := open(t, eps[0], h), open(t, eps[1], h)
 		if first := a.Node(1); a.Node(1) != first || first.ID != 1 || len(a.Nodes) != 1 {
@@ -58,9 +68,11 @@ func TestLayer(t *testing.T) {
 		must(t, a.Domain.Flush(t.Context()))
 		must(t, b.Close())
 		time.Sleep(time.Second)
+		mu.Lock()
 		if len(got) != 1 || got[0] != "hello" || len(down) == 0 || down[0].Node != 1 || down[0].Reason != memfifo.Left {
 			t.Errorf("%q, %v", got, down)
 		}
+		mu.Unlock()
 		must(t, a.Close())
 	})
 }

@@ -96,7 +96,7 @@ func TestNeedsPump_NothingWithoutIt(t *testing.T) {
 	if testing.Short() {
 		scripts = 5
 	}
-	for n := 0; n < scripts || without < 10 && n < 10*scripts; n++ {
+	for n := 0; n < scripts || without < 10 && n < 100*scripts; n++ {
 		s := newScript(t)
 		for range 400 {
 			s.do(byte(rng.Uint32()))

@@ -17,6 +17,7 @@ import (
 type Sample struct {
 	At                      time.Duration
 	RSS                     uint64 // bytes
+	Heap                    uint64 // bytes of objects that are in use
 	Goroutines, Descriptors int
 }
 
@@ -34,8 +35,11 @@ func samples(ctx context.Context, began time.Time, length time.Duration, measure
 }
 
 func measure() Sample {
-	debug.FreeOSMemory() // what is left is in use
-	s := Sample{Goroutines: runtime.NumGoroutine()}
+	runtime.GC() // and once more below: a pool keeps its objects for one collection
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s := Sample{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
 	var pages, resident uint64
 	b, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
@@ -49,11 +53,11 @@ func measure() Sample {
 	return s
 }
 
-// Slope is how many bytes an hour the resident memory grows by, from the samples, by least squares.
-func Slope(all []Sample) float64 {
+// Slope is how many bytes an hour some figure of the samples grows by, by least squares.
+func Slope(all []Sample, figure func(*Sample) uint64) float64 {
 	var n, t, m, tt, tm float64
-	for _, s := range all {
-		x, y := s.At.Hours(), float64(s.RSS)
+	for i := range all {
+		x, y := all[i].At.Hours(), float64(figure(&all[i]))
 		n, t, m, tt, tm = n+1, t+x, m+y, tt+x*x, tm+x*y
 	}
 	if d := n*tt - t*t; d > 0 {
@@ -61,6 +65,12 @@ func Slope(all []Sample) float64 {
 	}
 	return 0
 }
+
+// Heap is a sample's objects in use, in bytes.
+func Heap(s *Sample) uint64 { return s.Heap }
+
+// Resident is a sample's resident memory, in bytes.
+func Resident(s *Sample) uint64 { return s.RSS }
 
 // Leaks reports how many goroutines and descriptors the last sample has more than the first.
 func Leaks(all []Sample) (goroutines, descriptors int) {

@@ -69,15 +69,18 @@ func TestConnections_FindsALeak(t *testing.T) {
 func TestSlope(t *testing.T) {
 	var all []Sample
 	for i := range 9 {
-		all = append(all, Sample{At: time.Duration(i) * time.Hour, RSS: uint64(1<<20 + i*1000), Goroutines: 5 + i, Descriptors: 9 + 2*i})
+		all = append(all, Sample{At: time.Duration(i) * time.Hour, RSS: uint64(1<<20 + i*1000), Heap: uint64(9000 - i*1000), Goroutines: 5 + i, Descriptors: 9 + 2*i})
 	}
-	if got := Slope(all); math.Abs(got-1000) > .01 {
-		t.Errorf("%v bytes an hour, want 1000", got)
+	if got := Slope(all, Resident); math.Abs(got-1000) > .01 {
+		t.Errorf("%v resident bytes an hour more, want 1000", got)
+	}
+	if got := Slope(all, Heap); math.Abs(got+1000) > .01 {
+		t.Errorf("%v bytes of objects an hour more, want -1000", got)
 	}
 	if g, d := Leaks(all); g != 8 || d != 16 {
 		t.Errorf("%d goroutines and %d descriptors, want 8 and 16", g, d)
 	}
-	if g, d := Leaks(nil); Slope(nil) != 0 || g != 0 || d != 0 {
+	if g, d := Leaks(nil); Slope(nil, Heap) != 0 || g != 0 || d != 0 {
 		t.Error("no samples, no leak")
 	}
 }
