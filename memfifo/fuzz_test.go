@@ -30,6 +30,7 @@ func FuzzRecords(f *testing.F) {
 			f.Add(v, uint16(20), uint16(60), byte(0))
 		}
 		f.Add(bytes.Join(seed, nil), uint16(20), uint16(60), byte(0))
+		f.Add(bytes.Join(seed, nil), uint16(0), uint16(0), byte(0)) // whole, in one frame
 	}
 	d, _ := openRaw(f)
 	f.Fuzz(func(t *testing.T, b []byte, cut1, cut2 uint16, lane byte) {

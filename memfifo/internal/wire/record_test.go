@@ -59,7 +59,7 @@ func FuzzSplit(f *testing.F) {
 		for _, field := range op.Fields() {
 			fields += field.Size
 		}
-		if data != HeadLen+fields || end < data || end > len(b) {
+		if data != HeadLen+fields || end < data || end > len(b) || op.String() == "?" {
 			t.Errorf("%v: data at %d, end at %d of %d", op, data, end, len(b))
 		}
 	})

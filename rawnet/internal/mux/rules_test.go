@@ -311,6 +311,9 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r mux.Record
 		if r.Parse(b) == nil && r.Reason <= mux.PeerDown {
+			if r.Kind.String() == "?" {
+				t.Errorf("%x is parsed as %+v: that kind has no name", b, r)
+			}
 			if again := rec(r); !bytes.Equal(again[1:], b[1:]) {
 				t.Errorf("%x is parsed as %+v, which is %x", b, r, again)
 			}
