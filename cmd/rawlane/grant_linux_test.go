@@ -20,9 +20,6 @@ import (
 	"github.com/rawlane/rawlane/transport/grant"
 )
 
-// nobody is a user without any right, and without capabilities.
-const nobody = 65534
-
 // grantTimeout is far longer than any of the commands here takes.
 const grantTimeout = 2 * time.Minute
 
@@ -31,7 +28,7 @@ const grantTimeout = 2 * time.Minute
 // barriers between two machines.
 func TestWithoutRoot(t *testing.T) {
 	testbed.Need(t)
-	needNobody(t)
+	testbed.NeedNobody(t)
 	bed, err := testbed.New(testbed.Config{Bridge: true})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +42,7 @@ func TestWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := filepath.Join(dir, "grants")
-	text := fmt.Sprintf("allow user %d interface eth0,lan0,lan1,lan2,lan3 cluster 0-1 ports any\n", nobody)
+	text := fmt.Sprintf("allow user %d interface eth0,lan0,lan1,lan2,lan3 cluster 0-1 ports any\n", testbed.Nobody)
 	if err := os.WriteFile(rules, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -76,20 +73,6 @@ func TestWithoutRoot(t *testing.T) {
 	}
 	if err := refused.Wait(); err == nil || !strings.Contains(said.String(), "may not use port 255 of cluster 2 on eth0") {
 		t.Errorf("cluster 2: %v, %s", err, said.String())
-	}
-}
-
-// needNobody skips the test where there is no second user, as in a user namespace.
-func needNobody(t *testing.T) {
-	t.Helper()
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if err := cmd.Run(); err != nil {
-		users, _ := os.ReadFile("/proc/self/uid_map")
-		if os.Geteuid() == 0 && strings.Contains(string(users), "4294967295") {
-			t.Fatalf("no second user, though we are root: %v", err)
-		}
-		t.Skipf("no second user here: %v", err)
 	}
 }
 
@@ -154,7 +137,7 @@ func startGrant(t *testing.T, node *testbed.Node, rules, socket string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil || !strings.Contains(journal.String(), fmt.Sprintf("msg=granted uid=%d", nobody)) {
+		if err := cmd.Wait(); err != nil || !strings.Contains(journal.String(), fmt.Sprintf("msg=granted uid=%d", testbed.Nobody)) {
 			t.Errorf("the service: %v, %s", err, journal.String())
 		}
 	})
@@ -174,7 +157,7 @@ func nobodyCommand(dir string, node int, args ...string) *exec.Cmd {
 	cmd.Args[0] = "rawlane"
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), grant.EnvSocket+"="+socketOf(dir, node))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = testbed.AsNobody()
 	return cmd
 }
 

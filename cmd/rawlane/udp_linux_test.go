@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/rawlane/rawlane/internal/testbed"
 )
 
 // installed puts this program, under its name, where any user may run it, and returns the folder.
@@ -42,8 +43,8 @@ func withoutNamespaces(t *testing.T, dir string, args ...string) (stdout, stderr
 	cmd.Env = append(os.Environ(), "RAWLANE_USER_NAMESPACE=1", // Reexec does not try
 		"PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR=/tmp")
 	if os.Geteuid() == 0 {
-		needNobody(t)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		testbed.NeedNobody(t)
+		cmd.SysProcAttr = testbed.AsNobody()
 	}
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -14,9 +14,11 @@
 package testbed
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -108,4 +110,40 @@ func OpenPair[L transport.Link](t testing.TB, bed *Bed, open func(ifname string)
 		})
 	}
 	return links[0], links[1]
+}
+
+// MeetTrains has both links of a pair, which send trains, learn that the other one receives them.
+func MeetTrains[L interface {
+	transport.Link
+	transport.Trainer
+}](t testing.TB, a, b L) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	in := make([]transport.Frame, 8)
+	for _, l := range [][2]L{{a, b}, {b, a}} {
+		from, to := l[0], l[1]
+		frame := transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 64)}
+		for sent := uint64(0); sent == 0; sent, _ = from.Trains() {
+			if _, err := from.Send([]transport.Frame{frame, frame}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				n, err := to.Poll(in)
+				if err == nil {
+					_, err = from.Poll(in)
+				}
+				if err == nil && n == 0 && ctx.Err() != nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, l := range []L{a, b} {
+		for n := 1; n > 0; n, _ = l.Poll(in) {
+		}
+	}
 }

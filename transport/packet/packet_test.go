@@ -3,12 +3,10 @@
 package packet_test
 
 import (
-	"context"
 	"flag"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -28,39 +26,6 @@ func openTrains(name string) (*packet.Link, error) {
 	return packet.Open(name, packet.Config{Trains: true})
 }
 
-// meet has both links of a pair learn that the other one receives trains.
-func meet(t testing.TB, a, b *packet.Link) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	in := make([]transport.Frame, 8)
-	for _, l := range [][2]*packet.Link{{a, b}, {b, a}} {
-		from, to := l[0], l[1]
-		frame := transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 64)}
-		for sent := uint64(0); sent == 0; sent, _ = from.Trains() {
-			if _, err := from.Send([]transport.Frame{frame, frame}); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				n, err := to.Poll(in)
-				if err == nil {
-					_, err = from.Poll(in)
-				}
-				if err == nil && n == 0 && ctx.Err() != nil {
-					err = ctx.Err()
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	for _, l := range []*packet.Link{a, b} {
-		for n := 1; n > 0; n, _ = l.Poll(in) {
-		}
-	}
-}
-
 // The suite holds where frames go as trains.
 func TestLink_Trains(t *testing.T) {
 	for name, mtu := range map[string]int{"MTU 1500": 1500, "MTU 9000": 9000} {
@@ -68,7 +33,7 @@ func TestLink_Trains(t *testing.T) {
 			bed := testbed.ForTest(t, testbed.Config{MTU: mtu})
 			linktest.TestLink(t, func(t *testing.T) (transport.Link, transport.Link) {
 				a, b := testbed.OpenPair(t, bed, openTrains)
-				meet(t, a, b)
+				testbed.MeetTrains(t, a, b)
 				return a, b
 			})
 		})

@@ -41,7 +41,7 @@ func BenchmarkTrains(b *testing.B) {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
 			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), openTrains)
 			to.MaskWakeups(true)
-			meet(b, from, to)
+			testbed.MeetTrains(b, from, to)
 			out := make([]transport.Frame, 64)
 			for i := range out {
 				out[i] = transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,10 +18,7 @@ import (
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
-const (
-	envExample = "RAWLANE_TEST_EXAMPLE" // set: this program is an example
-	nobody     = 65534
-)
+const envExample = "RAWLANE_TEST_EXAMPLE" // set: this program is an example
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envExample) != "" {
@@ -70,7 +66,7 @@ func asNobody(program string, node int, link string) *exec.Cmd {
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), envExample+"=1", envNode+"="+strconv.Itoa(node), envNodes+"=2",
 		envInterfaces+"="+testbed.Interface(0), envLink+"="+link, "RAWLANE_GRANT=/nowhere")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = testbed.AsNobody()
 	return cmd
 }
 
@@ -92,24 +88,10 @@ func installed(t *testing.T) string {
 	return to
 }
 
-// needNobody skips the test where there is no second user, as in a user namespace.
-func needNobody(t *testing.T) {
-	t.Helper()
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if err := cmd.Run(); err != nil {
-		users, _ := os.ReadFile("/proc/self/uid_map")
-		if os.Geteuid() == 0 && strings.Contains(string(users), "4294967295") {
-			t.Fatalf("no second user, though we are root: %v", err)
-		}
-		t.Skipf("no second user here: %v", err)
-	}
-}
-
 // Where raw sockets are refused, an example runs over UDP, and says so in one line.
 func TestMain_WithoutRawSockets(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
-	needNobody(t)
+	testbed.NeedNobody(t)
 	program := installed(t)
 	var cmds [2]*exec.Cmd
 	var out, said [2]bytes.Buffer
@@ -142,7 +124,7 @@ func TestMain_WithoutRawSockets(t *testing.T) {
 // Whoever asks for a link gets that one, or the reason why not.
 func TestMain_RefusedRing(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
-	needNobody(t)
+	testbed.NeedNobody(t)
 	cmd := asNobody(installed(t), 0, "ring")
 	var said bytes.Buffer
 	cmd.Stderr = &said
