@@ -127,7 +127,9 @@ func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	g, err := service.Group(barrier.GroupConfig{Algorithm: b.cluster.Algorithm(b.algo[0])})
+	g, err := service.Group(barrier.GroupConfig{
+		Algorithm: b.cluster.Algorithm(b.algo[0]), PeerTimeout: launch.AskTimeout,
+	})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ Algorithms: ` + schedule.Names + `.
 	f := cmd.Flags()
 	cli.AlgorithmsFlag(cmd, &b.algos, "algo", "algorithms, separated by commas")
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
-	f.DurationVar(&b.peerTimeout, "peer-timeout", barrier.DefaultPeerTimeout,
+	f.DurationVar(&b.peerTimeout, "peer-timeout", launch.AskTimeout,
 		"how long a node may be silent before it counts as down")
 	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, on this machine")
 	b.transports = []string{mpi.TCP}
@@ -85,7 +85,7 @@ func (b *barrierBench) prepare(cmd *cobra.Command) error {
 	if b.work < 0 || b.peerTimeout <= 0 {
 		return cli.Misuse("--work %v --peer-timeout %v: want 0 or more, and more than 0", b.work, b.peerTimeout)
 	}
-	b.cluster.Grace = b.peerTimeout + 2*time.Second // to report a node that was killed
+	b.cluster.Grace = b.peerTimeout + reportTime
 	if !b.mpi {
 		return nil
 	}

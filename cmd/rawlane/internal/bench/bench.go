@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,9 @@ own (--link packet, ring or udp), or between machines: there, give --interface a
 says it, --node and --nodes, and run the same command on each.`,
 	}, "which benchmark?", verbs...)
 }
+
+// reportTime is for a node to report another one that was killed, once its silence is over.
+const reportTime = 2 * time.Second
 
 // bench is what every benchmark has.
 type bench struct {

@@ -140,7 +140,7 @@ func (b *memoryBench) prepare(*cobra.Command) error {
 			return cli.Misuse("--size %d: want 1 to %d", s, b.maxSize)
 		}
 	}
-	b.cluster.Grace = 2 * memfifo.DefaultPeerTimeout
+	b.cluster.Grace = launch.AskTimeout + reportTime
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (b *memoryBench) part(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	group, err := barriers.Group(barrier.GroupConfig{})
+	group, err := barriers.Group(barrier.GroupConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type memoryNode struct {
 
 // open makes the window and the FIFO, and exchanges their keys.
 func (n *memoryNode) open(ctx context.Context) (err error) {
-	if n.d, err = memfifo.Open(n.ep, memfifo.Config{}); err != nil {
+	if n.d, err = memfifo.Open(n.ep, memfifo.Config{PeerTimeout: launch.AskTimeout}); err != nil {
 		return err
 	}
 	most := slices.Max(n.b.sizes)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/bench/gonet"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet"
 	"github.com/rawlane/rawlane/rpc"
@@ -34,7 +35,7 @@ func (n *memoryNode) conn(ctx context.Context, r *memoryResult) error {
 	if err := n.pushTimes(ctx, r); err != nil {
 		return err
 	}
-	all, err := rawnet.Open(n.ep, rawnet.Config{})
+	all, err := rawnet.Open(n.ep, rawnet.Config{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (n *memoryNode) call(ctx context.Context, r *memoryResult) error {
 	if err := n.pushTimes(ctx, r); err != nil {
 		return err
 	}
-	d, err := rpc.Open(n.ep, rpc.Config{})
+	d, err := rpc.Open(n.ep, rpc.Config{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}

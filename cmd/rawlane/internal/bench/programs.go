@@ -80,7 +80,7 @@ const (
 )
 
 func (b *programBench) part(ctx context.Context, n *node) error {
-	conns, err := rawnet.Open(n.ep, rawnet.Config{})
+	conns, err := rawnet.Open(n.ep, rawnet.Config{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err
 	}
