@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// AskTimeout is the time without an answer after which a node that asks, or that measures, gives
-	// up: a machine whose cores others use can stand still for seconds.
+	// AskTimeout is the time without an answer after which a node that asks, or that measures,
+	// gives up: a machine whose cores others use can stand still for seconds.
 	AskTimeout = 10 * time.Second
 	// Silence is the time without a message of node 0 after which the other nodes give up.
 	Silence = 30 * time.Second
