@@ -116,7 +116,6 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	c.node, c.service, c.number, c.response = d.layer.Node(to), service, d.lastCall, resp
 	d.pending[c.number] = c
 	c.node.calls++
-	c.node.called = true
 	expect = !c.node.Expected
 	c.node.Expected = true
 	return c, expect

@@ -226,4 +226,28 @@ func TestSent_AfterTheDialerHasClosed(t *testing.T) {
 	if s := l.Accept(); s == nil || s.Buffered() != 5 || !s.EOF() || s.State() != mux.Ended {
 		t.Errorf("%+v", s)
 	}
+	if n := m.Counters().Accepted; n != 1 {
+		t.Errorf("%d streams were accepted", n)
+	}
+}
+
+// A stream's dialer is told of a window of 256 KiB, and so is its acceptor, unless the node's settings
+// say more; the least is 4 KiB.
+func TestWindow_Default(t *testing.T) {
+	for set, want := range map[int]uint64{0: 256 << 10, 1: 4 << 10, 4 << 10: 4 << 10, 10_000: 10_000} {
+		m := mux.New(mux.Config{Window: set})
+		_, _ = m.Listen("x", 0)
+		m.Handle(5, openRecord(1, "x"), nil)
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Limit != want {
+			t.Errorf("window %d: accepted with %+v", set, got)
+		}
+		s, err := m.Dial(6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r mux.Record
+		if err := r.Parse(s.AppendOpen(nil, "y")); err != nil || r.Limit != want || string(r.Body) != "y" {
+			t.Errorf("window %d: dialed with %+v, %v", set, r, err)
+		}
+	}
 }
