@@ -105,7 +105,7 @@ func TestBenchIdleJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, status := command(t, "bench", "idle", "--conns", "200", "--iters", "1", "--json")
+	out, errs, status := command(t, "bench", "idle", "--conns", "500", "--iters", "1", "--json")
 	if status != cli.ExitDone || errs != "" || strings.Count(out, "\n") != 1 {
 		t.Fatalf("status %d, said %s, printed %s", status, errs, out)
 	}
@@ -114,7 +114,7 @@ func TestBenchIdleJSON(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(out), &r), json.Unmarshal([]byte(out), &keys)); err != nil {
 		t.Fatal(err)
 	}
-	if r.Bench != "idle" || r.Conns != 200 || r.Iters != 1 || r.CPUPercent[0] <= 0 || r.CPUPercent[1] <= 0 ||
+	if r.Bench != "idle" || r.Conns != 500 || r.Iters != 1 || r.CPUPercent[0] <= 0 || r.CPUPercent[1] <= 0 ||
 		r.BytesPerConn[0] < 500 || r.BytesPerConn[1] < 500 {
 		t.Errorf("%s", out)
 	}
