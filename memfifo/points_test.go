@@ -66,8 +66,6 @@ type erringLink struct {
 	busyUntil time.Time // Send has no room
 	lowUntil  time.Time // the MTU is half of what it was
 	downUntil time.Time // the interface is down
-	holdUntil time.Time // Poll has nothing: a batch becomes full meanwhile
-	full      bool      // it did: the next Poll counts
 	again     bool      // Wait ends once more, for nothing
 	lent      [][]byte  // memory of the last Poll's payloads, which is written to at the next one
 }
@@ -151,8 +149,8 @@ func (l *erringLink) changeRoute() {
 	}
 }
 
-// Poll returns fewer frames than there are, or none, or altered ones; each as views of memory that
-// is written to at the next Poll.
+// Poll returns fewer frames than there are, or none, or altered ones, or all that there is room for,
+// most of them twice; each as views of memory that is written to at the next Poll.
 func (l *erringLink) Poll(frames []transport.Frame) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,21 +162,20 @@ func (l *erringLink) Poll(frames []transport.Frame) (int, error) {
 	l.lent = l.lent[:0]
 	now := time.Now()
 	switch {
-	case now.Before(l.downUntil), now.Before(l.holdUntil):
+	case now.Before(l.downUntil):
 		return 0, nil
 	case l.hits(pollOfNothing, .02):
 		return 0, nil
 	case l.hits(pollOfOne, .05):
 		frames = frames[:min(len(frames), 1)]
-	case l.rng.Float64() < .1:
-		l.holdUntil, l.full = now.Add(l.upTo(2*time.Millisecond)), true
-		return 0, nil
 	}
 	n, err := l.Link.Poll(frames)
-	if l.full && n == len(frames) && n > 1 {
-		l.points.add(fullBatch)
+	if n > 0 && l.hits(fullBatch, .01) {
+		for i := n; i < len(frames); i++ {
+			frames[i] = frames[i%n]
+		}
+		n = len(frames)
 	}
-	l.full = false
 	reused := n > 0 && l.hits(memoryReused, .2)
 	for i := range n {
 		l.alter(&frames[i], reused)
@@ -207,15 +204,13 @@ func (l *erringLink) alter(f *transport.Frame, reused bool) {
 // Wait ends early, late or once too often, and with an error while the interface is down.
 func (l *erringLink) Wait(ctx context.Context) error {
 	l.mu.Lock()
-	down, hold, again := time.Until(l.downUntil), time.Until(l.holdUntil), l.again
+	down, again := time.Until(l.downUntil), l.again
 	early := !again && l.hits(waitEndsEarly, .02)
 	l.again = false
 	l.mu.Unlock()
 	switch {
 	case down > 0:
 		return transport.ErrInterfaceDown
-	case hold > 0:
-		return l.sleep(ctx, hold)
 	case again || early:
 		return nil
 	}
