@@ -2,6 +2,7 @@ package rawnet_test
 
 import (
 	"io"
+	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -77,4 +78,36 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Idle connections send no frames of their own, whatever their number: a node is probed, and not
+// its connections. A goroutine waits in Read at either end of each.
+func TestConn_IdleOnesAreSilent(t *testing.T) {
+	frames := func(conns int) (count uint64) {
+		bubble(t, options{cfg: rawnet.Config{Backlog: conns}}, func(t *testing.T, c *cluster) {
+			l, err := c.nets[1].Listen("x")
+			must(t, err)
+			for range conns {
+				a, err := c.nets[0].Dial("rawlane", "1:x")
+				must(t, err)
+				b, err := l.Accept()
+				must(t, err)
+				for _, end := range []net.Conn{a, b} {
+					go func() { _, _ = end.Read(make([]byte, 1)) }() // until the cluster closes
+				}
+			}
+			time.Sleep(time.Minute)
+			before := c.eps[0].Counters()
+			time.Sleep(time.Minute)
+			after := c.eps[0].Counters()
+			count = after.TxMessages - before.TxMessages + after.RxMessages - before.RxMessages
+		})
+		return count
+	}
+	one, many := frames(1), frames(100)
+	if one == 0 || many > one+one/10 {
+		t.Errorf("in a minute %d frames with one idle connection, %d with 100", one, many)
+	} else {
+		t.Logf("in a minute %d frames", many)
+	}
 }

@@ -2,7 +2,8 @@
 
 // Command net answers: what do programs of package net gain? It prints half of a round trip of a
 // connection's 64 bytes beside the push below it and beside TCP, and the calls of rpc, net/http,
-// gRPC and net/rpc, the latter three beside themselves over TCP.
+// gRPC and net/rpc, the latter three beside themselves over TCP. And what do 1,000 connections cost
+// that carry nothing?
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -48,19 +50,36 @@ func over(what, link string) string { return what + ", " + link }
 
 const size = 64
 
+const (
+	// idleConns is how many connections are idle.
+	idleConns = 1000
+	// idleShare is how many operations of other variants stand for a second without any.
+	idleShare = 5000
+)
+
+// idle are the rows of idle connections: ends that spin, as those of the other tables do, and ends
+// that sleep at once.
+var idle = []struct{ name, link, spin string }{
+	{"1,000 idle, ring", "ring", "100us"},
+	{"1,000 idle, ring, no spinning", "ring", "0s"},
+	{"1,000 idle, udp", "udp", "100us"},
+	{"1,000 idle, udp, no spinning", "udp", "0s"},
+}
+
 // bench is the benchmark and its results: half a round trip on a connection and the push below it;
 // and whole calls, with their rate.
 type bench struct {
 	*harness.Bench
 	programs harness.Programs
 
-	conns, calls *harness.Table
-	p99, rates   harness.Rows // of calls
+	conns, calls, idle *harness.Table
+	p99, rates         harness.Rows // of calls
+	memory, frames     harness.Rows // of idle connections
 }
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	b := bench{Bench: hb, conns: newConns(hb.Rounds)}
-	b.calls = b.newCalls()
+	b.calls, b.idle = b.newCalls(), b.newIdle()
 	if hb.Rows {
 		return harness.RowsOf(b.variants()), nil
 	}
@@ -75,7 +94,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
 		return r, err
 	}
-	return harness.Report{Tables: []*harness.Table{b.conns, b.calls}, Targets: b.targets()}, nil
+	return harness.Report{Tables: []*harness.Table{b.conns, b.calls, b.idle}, Targets: b.targets()}, nil
 }
 
 // target is a ratio of two rows.
@@ -88,7 +107,7 @@ func (b *bench) targets() []harness.Target {
 	httpRing, httpTCP := over(http.name, "ring"), over(http.name, "TCP")
 	pushes := harness.Target{What: "a call at most 2 x a push there and one back", Limit: 2,
 		Got: calls.Find(call).Over(conns.Find(over(push, "ring"))) / 2}
-	return []harness.Target{
+	targets := []harness.Target{
 		target("a connection at most 1.5 x its push", conns, over(conn, "ring"), over(push, "ring"), 1.5, false),
 		target("TCP at least 8 x a connection over ring", conns, connTCP, over(conn, "ring"), 8, true),
 		target("TCP at least 4 x a connection over udp", conns, connTCP, over(conn, "udp"), 4, true),
@@ -99,6 +118,11 @@ func (b *bench) targets() []harness.Target {
 		target("HTTP calls a second at least 2 x TCP's", b.rates, httpRing, httpTCP, 2, true),
 		target("HTTP's p99 at most TCP's", b.p99, httpRing, httpTCP, 1, false),
 	}
+	for _, row := range idle {
+		targets = append(targets, harness.Target{What: row.name + ": at most 1 % of a core",
+			Got: b.idle.Find(row.name).Median(), Limit: 1})
+	}
+	return targets
 }
 
 func newConns(rounds int) *harness.Table {
@@ -133,6 +157,26 @@ func (b *bench) newCalls() *harness.Table {
 	}
 }
 
+func (b *bench) newIdle() *harness.Table {
+	return &harness.Table{
+		Title: fmt.Sprintf("Idle connections: %% of a core, the busier process; medians of %d rounds of %d s"+
+			"\n%-30s %8s %18s %12s %10s",
+			b.Rounds, b.idleSeconds(), "", "CPU", "CPU of the rounds", "bytes/conn", "frames/s"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-30s %8.3f %8.3f - %7.3f %12.0f %10.1f", r.Name, r.Median(), r.Min(), r.Max(),
+				b.memory.Find(r.Name).Median(), b.frames.Find(r.Name).Median())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"name": r.Name, "conns": idleConns, "rounds": len(r.Values),
+				"cpu_percent": r.Median(), "bytes_per_conn": b.memory.Find(r.Name).Median(),
+				"frames_per_s": b.frames.Find(r.Name).Median()}
+		},
+	}
+}
+
+// idleSeconds is how long idle connections are measured in a round.
+func (b *bench) idleSeconds() int { return max(1, b.Iters/idleShare) }
+
 // line is what the command prints.
 type line struct {
 	Link string  `json:"link"`
@@ -141,6 +185,10 @@ type line struct {
 	Mean float64 `json:"mean_us"`
 	Push float64 `json:"push_us"`
 	TCP  float64 `json:"tcp_us"`
+
+	CPUPercent   [2]float64 `json:"cpu_percent"`
+	BytesPerConn [2]float64 `json:"bytes_per_conn"`
+	FramesPerS   float64    `json:"frames_per_s"`
 }
 
 func (b *bench) variants() (all []harness.Variant) {
@@ -168,7 +216,25 @@ func (b *bench) variants() (all []harness.Variant) {
 			}
 		}))
 	}
+	for _, row := range idle {
+		all = append(all, b.idleVariant(row.name, row.link, row.spin))
+	}
 	return all
+}
+
+// idleVariant has connections between two nodes that carry nothing. Of the two ends the one counts
+// that uses more.
+func (b *bench) idleVariant(row, link, spin string) harness.Variant {
+	return harness.Variant{Name: row, Run: func(ctx context.Context) error {
+		lines, err := harness.Lines[line](ctx, &b.programs, "idle", "--link", link, "--spin", spin,
+			"--conns", strconv.Itoa(idleConns), "--iters", strconv.Itoa(b.idleSeconds()))
+		for _, l := range lines {
+			b.idle.Add(row, slices.Max(l.CPUPercent[:]))
+			b.memory.Add(row, slices.Max(l.BytesPerConn[:]))
+			b.frames.Add(row, l.FramesPerS)
+		}
+		return err
+	}}
 }
 
 // addCall adds the results of whole calls.

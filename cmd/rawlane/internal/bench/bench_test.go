@@ -98,6 +98,42 @@ func TestBenchMemoryJSON(t *testing.T) {
 	}
 }
 
+// Idle connections use a processor and memory, at either node. The keys are those of
+// docs/bench-json.md, too.
+func TestBenchIdleJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status := command(t, "bench", "idle", "--conns", "500", "--iters", "1", "--json")
+	if status != cli.ExitDone || errs != "" || strings.Count(out, "\n") != 1 {
+		t.Fatalf("status %d, said %s, printed %s", status, errs, out)
+	}
+	var r idleResult
+	var keys map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(out), &r), json.Unmarshal([]byte(out), &keys)); err != nil {
+		t.Fatal(err)
+	}
+	if r.Bench != "idle" || r.Conns != 500 || r.Iters != 1 || r.CPUPercent[0] <= 0 || r.CPUPercent[1] <= 0 ||
+		r.BytesPerConn[0] < 500 || r.BytesPerConn[1] < 500 {
+		t.Errorf("%s", out)
+	}
+	for key := range keys {
+		if !strings.Contains(string(doc), "`"+key+"`") {
+			t.Errorf("%s is not in docs/bench-json.md", key)
+		}
+	}
+}
+
+func TestBenchIdle_Misuse(t *testing.T) {
+	for _, flags := range [][]string{{"--conns", "-1"}, {"--conns", "65536"}, {"--conns", "x"}, {"--nodes", "3"}, {"--iters", "0"}} {
+		out, errs, status := command(t, append([]string{"bench", "idle"}, flags...)...)
+		if status != cli.ExitMisused || out != "" || !strings.Contains(errs, flags[0]) || !strings.Contains(errs, "want ") {
+			t.Errorf("%v: status %d, said %s", flags, status, errs)
+		}
+	}
+}
+
 // Barriers have numbers that go together: of one distribution, and allocations that are counted. A
 // key that would always be 0 is not there.
 func TestBenchBarrierJSON(t *testing.T) {

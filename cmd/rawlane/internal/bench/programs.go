@@ -108,14 +108,9 @@ func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) er
 		return err
 	}
 	defer programs.Programs[b.name].Serve(l)()
-	control, err := conns.Listen(controlService)
+	c, err := acceptOne(ctx, conns, controlService)
 	if err != nil {
 		return err
-	}
-	defer context.AfterFunc(ctx, func() { _ = control.Close() })()
-	c, err := control.Accept()
-	if err != nil {
-		return errors.Join(ctx.Err(), err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer func() { _ = c.Close() }()
@@ -124,6 +119,21 @@ func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) er
 	}
 	_, err = io.Copy(io.Discard, c)
 	return err
+}
+
+// acceptOne accepts a connection to a service.
+func acceptOne(ctx context.Context, conns *rawnet.Net, service string) (net.Conn, error) {
+	l, err := conns.Listen(service)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = l.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })() // ends an Accept in progress
+	c, err := l.Accept()
+	if err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return c, nil
 }
 
 // measure calls the server by one way and by the other.
