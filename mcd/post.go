@@ -53,7 +53,9 @@ func transmitPosted(ds []*SendDesc) (sent int, err error) {
 	defer p.out.mu.Unlock()
 	p.checkpoint(nic)
 	for i, d := range ds {
-		p.address(nic, d.To, d.neighbour)
+		if i == 0 || d.To != ds[i-1].To {
+			p.address(nic, d.To, d.neighbour)
+		}
 		p.out.copyIn(i, d.Payload)
 	}
 	return p.transmit(nic, len(ds))

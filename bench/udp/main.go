@@ -132,7 +132,8 @@ func (b *bench) variants() (all []harness.Variant) {
 		add(cSleeps, b.trains(cSleeps, "block-gso-sink"))
 	}
 	add(frames, b.command(func(l line) { b.stream.Add(frames, l.MB) },
-		"rate", "--size", strconv.Itoa(message), "--iters", strconv.Itoa(b.Iters*streamShare)))
+		"rate", "--size", strconv.Itoa(message), "--batch", strconv.Itoa(train),
+		"--iters", strconv.Itoa(b.Iters*streamShare)))
 	add(puts, b.command(func(l line) { b.stream.Add(puts, l.MB) },
 		"put", "--size", strconv.Itoa(putLen), "--iters", strconv.Itoa(max(b.Iters/20, 10))))
 	return all

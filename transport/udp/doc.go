@@ -14,9 +14,9 @@
 // Frames for a group or for all are sent once, if Config.Group is an IP multicast group, and else
 // once for each station. VLAN tags are kept, and mean nothing to the network between.
 //
-// On Linux frames for one station that are sent together leave as one (UDP_SEGMENT) and arrive as
-// one (UDP_GRO), wherever they are equal in length; polling takes one system call for up to 32 of
-// those. Elsewhere each frame costs a system call.
+// On Linux frames for one station that are sent together leave as one (UDP_SEGMENT), wherever they
+// are equal in length, and from the first stream of frames on they arrive as one (UDP_GRO); polling
+// takes one system call for several of those. Elsewhere each frame costs a system call.
 //
 // Anybody who can reach the port can send frames. Package mcd refuses to run without a key on a
 // link that listens on a public address.

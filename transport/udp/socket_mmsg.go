@@ -63,7 +63,6 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	s.setBuffer(unix.SO_RCVBUF, unix.SO_RCVBUFFORCE, receiveBuffer)
 	s.setBuffer(unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, sendBuffer)
 	s.fragment(false)
-	_ = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) // Linux 5.0; before, they come singly
 	if group.IsValid() {
 		if err := s.joinGroup(ifname, group); err != nil {
 			return nil, fmt.Errorf("join %v on interface %q: %w", group, ifname, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Frames of one length for one station leave as one message, and arrive as one. Where trains are
-// refused, each leaves alone.
+// Frames of one length for one station leave as one message, and arrive as one, once a stream of
+// them has come. Where trains are refused, each leaves alone.
 func TestTrains_AreOneMessage(t *testing.T) {
 	var links [2]*Link
 	for k := range links {
@@ -53,6 +53,9 @@ func TestTrains_AreOneMessage(t *testing.T) {
 			}
 		}
 		return messages
+	}
+	if messages := send(); messages != n {
+		t.Errorf("%d frames, the first of all, came in %d messages", n, messages)
 	}
 	if messages := send(); messages != 1 {
 		t.Errorf("%d frames came in %d messages, want 1", n, messages)

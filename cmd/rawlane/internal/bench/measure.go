@@ -153,8 +153,8 @@ func (c *client) latency(ctx context.Context, r *result) error {
 }
 
 // batch makes messages to node 1 that are posted in one call.
-func (c *client) batch(size int) []*mcd.SendDesc {
-	descs, b := make([]*mcd.SendDesc, rateBatch), make([]byte, size)
+func (c *client) batch(n, size int) []*mcd.SendDesc {
+	descs, b := make([]*mcd.SendDesc, n), make([]byte, size)
 	for i := range descs {
 		descs[i] = &mcd.SendDesc{To: mcd.To(mcd.Addr{Node: c.peers[0], Port: benchData}), Payload: b}
 	}
@@ -181,7 +181,7 @@ func (c *client) send(ctx context.Context, descs []*mcd.SendDesc, n int) error {
 // bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
 // that arrive.
 func (c *client) bandwidth(ctx context.Context, r *result) error {
-	h, descs := newTimes(), c.batch(r.SizeBytes)
+	h, descs := newTimes(), c.batch(r.Batch, r.SizeBytes)
 	var arrived uint64
 	window := func(ctx context.Context) (err error) {
 		if err = c.keepAlive(ctx); err != nil { // a hundred windows may take long on a slow link
@@ -211,7 +211,7 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 
 // rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
 func (c *client) rate(ctx context.Context, r *result) error {
-	h, descs := newTimes(), c.batch(r.SizeBytes)
+	h, descs := newTimes(), c.batch(r.Batch, r.SizeBytes)
 	if err := c.send(ctx, descs, r.Iters/warmUpShare); err != nil {
 		return err
 	}

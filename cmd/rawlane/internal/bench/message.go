@@ -59,7 +59,8 @@ are of messages that arrived; microseconds are a window's time divided by its me
 			long: `Node 0 posts messages to node 1 in batches as quickly as the link takes them. What the receiver had
 no room for is lost, and shown.
 
-  rawlane bench rate --link ring --size 64`,
+  rawlane bench rate --link ring --size 64
+  rawlane bench rate --link udp --size 1398 --batch 44`,
 			sizes: []int{64, 1400}, iters: 1_000_000,
 		},
 		batch: rateBatch, measure: (*client).rate,
@@ -93,6 +94,9 @@ func newMessageCommand(b messageBench) *cobra.Command {
 		cli.Choice(cmd, "beside", "udp", "tcp")
 	case "bandwidth":
 		f.IntVar(&b.window, "window", b.window, "messages sent before an answer is awaited")
+		fallthrough
+	case "rate":
+		f.IntVar(&b.batch, "batch", b.batch, "messages posted in one call")
 	}
 	return cmd
 }
@@ -100,6 +104,9 @@ func newMessageCommand(b messageBench) *cobra.Command {
 func (b *messageBench) prepare(*cobra.Command) error {
 	if b.name == "bandwidth" && (b.window < 1 || b.window > maxWindow) {
 		return cli.Misuse("--window %d: want 1 to %d", b.window, maxWindow)
+	}
+	if b.batch < 1 || b.batch > maxWindow {
+		return cli.Misuse("--batch %d: want 1 to %d", b.batch, maxWindow)
 	}
 	if len(b.networks) > 0 && b.cluster.Kind == "fabric" {
 		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet, ring or udp, or --interface")
