@@ -108,8 +108,9 @@ func TestDial_NodeRestartsMeanwhile(t *testing.T) {
 		a, b := c.pair(t, "x")
 		must(t, a.Close())
 		must(t, b.Close())
+		time.Sleep(time.Second) // all is confirmed
 		c.faults[1].Cut(true)
-		_ = c.nets[1].Close() // nobody confirms anything
+		_ = c.nets[1].Close() // which nobody confirms
 		done := make(chan error, 1)
 		go func() { _, err := c.nets[0].Dial(rawnet.Network, "1:x"); done <- err }()
 		synctest.Wait()
@@ -138,11 +139,12 @@ func TestWaits_EndWithTheEndpoint(t *testing.T) {
 			"accept": func() error { _, err := l.Accept(); return err },
 			"dial":   func() error { _, err := c.nets[0].Dial("", "1:nobody"); return err },
 		} {
-			ends[op] = make(chan error)
+			end := make(chan error)
+			ends[op] = end
 			if op == "dial" {
 				c.faults[1].Cut(true)
 			}
-			go func() { ends[op] <- wait() }()
+			go func() { end <- wait() }()
 		}
 		packet := make(chan error)
 		go func() { _, _, err := p.ReadFrom(nil); packet <- err }()
