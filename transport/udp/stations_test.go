@@ -40,8 +40,8 @@ func TestStations_AreBounded(t *testing.T) {
 	for n := range 20 {
 		s.add(&station{mac: numbered(20000 + n)})
 	}
-	if table := s.load(); len(table.known) != maxStations {
-		t.Errorf("%d known, want at most %d", len(table.known), maxStations)
+	if table := s.load(); len(table.known) != 4096 {
+		t.Errorf("%d known, want at most 4096", len(table.known))
 	}
 }
 
