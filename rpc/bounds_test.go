@@ -67,6 +67,9 @@ func TestHandlers_AreBounded(t *testing.T) {
 			if s := c.nodes[1].Counters(); int(s.Served) != b.running+b.waits || s.Refused != 1 || s.Frames.Delivered == 0 {
 				t.Errorf("%+v", s)
 			}
+			if n := c.nodes[0].Counters().Calls; int(n) != b.running+b.waits+1 {
+				t.Errorf("%d calls are counted", n)
+			}
 		})
 	}
 }
