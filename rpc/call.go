@@ -77,12 +77,9 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		err = d.layer.Handler.Await(ctx, &c.completion)
 	}
 	resp, withdrawn := d.finished(c)
-	switch {
-	case withdrawn && err != nil:
+	if withdrawn { // by err
 		d.cancelCall(c)
-	case withdrawn:
-		err = ErrClosed // Await returns early for no other reason
-	default:
+	} else {
 		err = c.completion.Err()
 	}
 	d.free(c)

@@ -1,6 +1,50 @@
 package rpc
 
-import "testing"
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+)
+
+// Two goroutines stay after a burst, for the next one.
+func TestWorkers_StayAfterABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Open(mcdtest.Open(t, 1, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})[0], Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		handler := func(_ context.Context, _ mcd.NodeID, _, resp []byte) ([]byte, error) { <-hold; return resp, nil }
+		if _, err := d.Serve("x", ServerConfig{Handler: handler}); err != nil {
+			t.Fatal(err)
+		}
+		workers := func() (all, idle int) {
+			synctest.Wait()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.jobs.workers, len(d.jobs.idle)
+		}
+		var calls sync.WaitGroup
+		for range 5 {
+			calls.Go(func() { _, _ = d.Call(t.Context(), 0, "x", nil) })
+		}
+		if all, idle := workers(); all != 5 || idle != 0 {
+			t.Errorf("%d workers, %d of them idle", all, idle)
+		}
+		close(hold)
+		calls.Wait()
+		if all, idle := workers(); all != 2 || idle != 2 {
+			t.Errorf("%d workers are left, %d of them idle; want 2", all, idle)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // Few buffers are kept, and no long ones; each is handed out once.
 func TestSpare_IsBounded(t *testing.T) {

@@ -3,14 +3,19 @@ package udp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -276,4 +281,66 @@ func TestSeeds_AreBounded(t *testing.T) {
 		t.Errorf("%d seeds, want 64: %v", len(all), all[:3])
 	}
 	l.seeker.end() // nothing was to be looked up
+}
+
+// Where a name leads to nothing for a while, what it led to stays a seed.
+func TestSeeds_StayWhileTheNameIsAway(t *testing.T) {
+	var away atomic.Bool
+	answer := func(question []byte) []byte {
+		var m dnsmessage.Message
+		if err := m.Unpack(question); err != nil || len(m.Questions) != 1 {
+			return nil
+		}
+		q := m.Questions[0]
+		m.Response, m.Additionals = true, nil
+		if away.Load() {
+			m.RCode = dnsmessage.RCodeNameError
+		} else if q.Type == dnsmessage.TypeA {
+			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+			m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: [4]byte{10, 0, 0, 3}}}}
+		}
+		b, _ := m.Pack()
+		return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
+	}
+	serve := func(c net.Conn) {
+		defer c.Close()
+		for b := make([]byte, 2000); ; {
+			if _, err := io.ReadFull(c, b[:2]); err != nil {
+				return
+			}
+			question := b[2:][:binary.BigEndian.Uint16(b)]
+			if _, err := io.ReadFull(c, question); err != nil {
+				return
+			}
+			if _, err := c.Write(answer(question)); err != nil {
+				return
+			}
+		}
+	}
+	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server) // until the client closes
+		return client, nil
+	}}
+	if _, err := r.LookupHost(t.Context(), "seed.example.org"); err != nil { // package net reads its settings
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &Link{local: netip.MustParseAddrPort("10.0.0.1:7401"), socket: new(socket)}
+		if err := l.seek([]string{"seed.example.org:9"}, r); err != nil {
+			t.Fatal(err)
+		}
+		for i, pause := range []time.Duration{4 * time.Second, 8 * time.Second, 40 * time.Second} {
+			gone := i == 1
+			away.Store(gone)
+			time.Sleep(pause)
+			if err := l.SeedErr(); (err != nil) != gone {
+				t.Errorf("the name is away: %v, and the link says %v", gone, err)
+			}
+			if seeds := l.stations.load().seeds; len(seeds) != 1 || seeds[0].at.String() != "10.0.0.3:9" {
+				t.Errorf("the name is away: %v, and the seeds are %+v", gone, seeds)
+			}
+		}
+		l.seeker.end()
+	})
 }
