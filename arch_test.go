@@ -109,6 +109,7 @@ var floors = []struct {
 	{"internal/incarnation", nil},
 	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},
+	{"internal/simfault", []string{"sim"}},
 	{"internal/timewheel", []string{"internal/monotime"}},
 	{"internal/transcript", []string{"internal/monotime"}},
 	{"internal/clock", []string{"internal/monotime"}},
