@@ -100,6 +100,7 @@ var floors = []struct {
 	{"internal/decodetest", []string{"mcd/decode"}},
 	{"internal/crc32c", nil},
 	{"internal/fuzzseed", nil},
+	{"internal/kernellink", []string{"internal/testbed", "transport", "transport/linktest"}},
 	{"internal/list", nil},
 	{"internal/prefetch", nil},
 	{"internal/race", nil},
