@@ -117,8 +117,8 @@ func (d *Domain) Counters() Counters {
 	return stats
 }
 
-// sweep ends the probing of nodes with which there are no calls, from time to time: one that is called
-// again and again is not told to the domain below each time.
+// sweep ends, from time to time, the probing of nodes with which there are no calls. So the domain
+// below is not told of each call.
 func (d *Domain) sweep() {
 	tick := time.NewTicker(d.cfg.PeerTimeout)
 	defer tick.Stop()
