@@ -188,6 +188,11 @@ func TestSelf_NamesOfOneHost(t *testing.T) {
 func FuzzHostfile(f *testing.F) {
 	f.Add("0 02:00:00:00:00:01 eth0\n1 node1 # x\n")
 	f.Add("zero a\n0 02:00:00:00:00:01\n2 02:00:00:00:00:01\n0\n")
+	f.Add("1 a\n3 b\n3 b eth1\n")
+	f.Add("0 10.0.0.1\n1 [fd00::1]:7401 eth0\n2 node2:7401\n2 10.0.0.1\n2 node2:7401\n")
+	f.Add("0 a eth0\n0 a eth0\n1 01:00:5e:00:00:01\n2 -\n")
+	f.Add("key-file key\n0 a\n1 b\n")
+	f.Add("key-file /etc/key\n0 a\n1 b\nkey-file twice\n")
 	f.Add("1 a\n3 b\n" + strings.Repeat("x", 1<<17))
 	f.Fuzz(func(t *testing.T, text string) {
 		hosts, err := parse(text)
