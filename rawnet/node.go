@@ -1,8 +1,6 @@
 package rawnet
 
 import (
-	"errors"
-
 	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
@@ -120,10 +118,8 @@ func (n *Net) controlLoop(p *node) {
 		n.mu.Unlock()
 		err := p.To.PushReconnect(n.ended, b, nil)
 		n.mu.Lock()
-		if err == nil {
+		if err == nil { // else the node is down, or all is closed: nobody is to hear it
 			n.sent(&c)
-		} else if errors.Is(err, memfifo.ErrClosed) {
-			break
 		}
 	}
 	p.controlled = false

@@ -88,9 +88,12 @@ func TestPacketConn_WaitsForRoom(t *testing.T) {
 		waits()
 		must(t, a.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
 		isOp(t, end(), "write", os.ErrDeadlineExceeded, "")
-		must(t, a.SetReadDeadline(time.Now())) // that of reads ends no write
 		must(t, a.SetWriteDeadline(time.Time{}))
 		waits()
+		must(t, a.SetReadDeadline(time.Now()))
+		if synctest.Wait(); len(ends) > 0 {
+			t.Errorf("that of reads ends a write: %v", <-ends)
+		}
 		must(t, a.Close())
 		isOp(t, end(), "write", net.ErrClosed, "")
 
@@ -100,5 +103,25 @@ func TestPacketConn_WaitsForRoom(t *testing.T) {
 		must(t, c.nets[0].Close())
 		isOp(t, end(), "write", net.ErrClosed, "")
 		link.full.Store(false)
+	})
+}
+
+// The deadlines of reads and of writes are apart.
+func TestPacketConn_DeadlinesAreApart(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		a, b := c.packets(t)
+		one := make([]byte, 1)
+		must(t, a.SetWriteDeadline(time.Now()))
+		_, err := b.WriteTo(one, a.LocalAddr())
+		must(t, err)
+		_, _, err = a.ReadFrom(one)
+		must(t, err)
+		_, err = a.WriteTo(one, b.LocalAddr())
+		isOp(t, err, "write", os.ErrDeadlineExceeded, "")
+		must(t, b.SetReadDeadline(time.Now()))
+		_, err = b.WriteTo(one, a.LocalAddr())
+		must(t, err)
+		_, _, err = b.ReadFrom(one)
+		isOp(t, err, "read", os.ErrDeadlineExceeded, "")
 	})
 }

@@ -148,6 +148,15 @@ func TestSender_TrainsAndPlainFrames(t *testing.T) {
 			if p, q := packets(plain), packets(trained); p != wantPlain || q != wantTrained {
 				t.Errorf("%s, ordered %v: %d packets and %d trains, want %d and %d", c.name, ordered, p, q, wantPlain, wantTrained)
 			}
+			offers := 0 // the old host is offered trains once
+			for _, f := range c.frames {
+				if f.Dst == old {
+					offers = 1
+				}
+			}
+			if n := s.trains.count.Load(); int(n) != wantTrained-offers {
+				t.Errorf("%s: %d trains counted, want %d", c.name, n, wantTrained-offers)
+			}
 			var counters transport.Counters
 			if s.count(&counters); counters.TxFrames != uint64(n) {
 				t.Errorf("%s: %d frames counted, want %d", c.name, counters.TxFrames, n)

@@ -1,0 +1,73 @@
+package rawnet_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// failing is a writer that takes some bytes.
+type failing struct{ takes int }
+
+var errFull = errors.New("no space left")
+
+func (w *failing) Write(b []byte) (int, error) {
+	if len(b) > w.takes {
+		return w.takes, errFull
+	}
+	w.takes -= len(b)
+	return len(b), nil
+}
+
+// io.Copy to and from a connection ends with what ends it, and says how much went: EOF, the error of
+// the other side, or that of the connection.
+func TestConn_Copies(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		a, b := c.pair(t, "x")
+		data := strings.Repeat("data", 100_000)
+		var got bytes.Buffer
+		read := make(chan error)
+		go func() {
+			n, err := b.WriteTo(&got)
+			if n != int64(2*len(data)) {
+				t.Errorf("%d bytes were copied", n)
+			}
+			read <- err
+		}()
+		errLost := errors.New("the disk is lost")
+		if n, err := a.ReadFrom(strings.NewReader(data)); n != int64(len(data)) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		broken := io.MultiReader(strings.NewReader(data), iotest.ErrReader(errLost))
+		if n, err := a.ReadFrom(broken); n != int64(len(data)) || !errors.Is(err, errLost) {
+			t.Errorf("%d, %v", n, err)
+		}
+		must(t, a.CloseWrite())
+		must(t, <-read)
+		if got.String() != data+data {
+			t.Errorf("%d bytes came", got.Len())
+		}
+		if n, err := a.ReadFrom(strings.NewReader(data)); n != 0 || !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("behind CloseWrite: %d, %v", n, err)
+		}
+
+		a, b = c.pair(t, "full")
+		_, err := a.Write([]byte("0123456789"))
+		must(t, err)
+		synctest.Wait()
+		if n, err := b.WriteTo(&failing{takes: 4}); n != 4 || !errors.Is(err, errFull) {
+			t.Errorf("%d, %v", n, err)
+		}
+		c.faults[1].Cut(true)
+		if n, err := b.WriteTo(io.Discard); n != 0 || !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
