@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet"
 )
@@ -171,6 +172,22 @@ func TestAddresses_OfDialers(t *testing.T) {
 			last = number
 			must(t, a.Close())
 			must(t, b.Close())
+		}
+	})
+}
+
+// Numbers of nodes are decimal, up to the greatest that there may be.
+func TestResolve_Numbers(t *testing.T) {
+	bubble(t, options{nodes: 1}, func(t *testing.T, c *cluster) {
+		for _, node := range []mcd.NodeID{0, 9, 10, 11, 4000, mcd.MaxNodeID} {
+			if a := c.addr(t, strconv.Itoa(int(node))+":x"); a.Node != node || a.Service != "x" {
+				t.Errorf("node %d is %v", node, a)
+			}
+		}
+		for _, bad := range []string{"1a:x", "-1:x", "70000:x", strconv.Itoa(int(mcd.MaxNodeID)+1) + ":x"} {
+			if a, err := c.nets[0].Resolve(bad); err == nil {
+				t.Errorf("%s is %v", bad, a)
+			}
 		}
 	})
 }

@@ -106,3 +106,18 @@ func TestReceivedTrain_Offers(t *testing.T) {
 		}
 	}
 }
+
+// Where the kernel refuses trains none are offered to others by an answer, and none is believed.
+func TestControl_WhereTrainsAreOff(t *testing.T) {
+	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+	b := (&control{vid: -1, number: 9}).append(nil)
+	from := transport.Frame{Src: stationA}
+	for _, off := range []bool{true, false} {
+		s.trains.off = off
+		s.control(trainOffer, &from, b[:controlLen])
+		s.control(trainOffer, &from, b[controlLen:])
+		if n := packets(trained); (n > 0) == off {
+			t.Errorf("trains are off: %v, and there are %d answers", off, n)
+		}
+	}
+}
