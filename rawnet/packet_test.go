@@ -213,6 +213,8 @@ func TestPacketConn_OverFaults(t *testing.T) {
 func TestPacketConn_DoesNotAllocate(t *testing.T) {
 	c := open(t, options{spin: 100 * time.Microsecond, bare: true})
 	a, b := c.packets(t)
+	own, err := c.nets[0].ListenPacket("own")
+	must(t, err)
 	data := make([]byte, 64)
 	var to net.Addr = c.addr(t, "1:time")
 	pingPong := func() {
@@ -223,6 +225,10 @@ func TestPacketConn_DoesNotAllocate(t *testing.T) {
 		_, err = b.WriteTo(data, from)
 		must(t, err)
 		_, _, err = a.ReadFrom(data)
+		must(t, err)
+		_, err = own.WriteTo(data, own.LocalAddr()) // it waits in the queue
+		must(t, err)
+		_, _, err = own.ReadFrom(data)
 		must(t, err)
 	}
 	for range 1000 {
