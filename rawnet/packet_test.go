@@ -215,6 +215,7 @@ func TestPacketConn_DoesNotAllocate(t *testing.T) {
 	a, b := c.packets(t)
 	own, err := c.nets[0].ListenPacket("own")
 	must(t, err)
+	there := own.LocalAddr()
 	data := make([]byte, 64)
 	var to net.Addr = c.addr(t, "1:time")
 	pingPong := func() {
@@ -226,7 +227,7 @@ func TestPacketConn_DoesNotAllocate(t *testing.T) {
 		must(t, err)
 		_, _, err = a.ReadFrom(data)
 		must(t, err)
-		_, err = own.WriteTo(data, own.LocalAddr()) // it waits in the queue
+		_, err = own.WriteTo(data, there) // it waits in the queue
 		must(t, err)
 		_, _, err = own.ReadFrom(data)
 		must(t, err)
