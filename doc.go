@@ -37,6 +37,7 @@
 //	mcd/mcdtest           a cluster of endpoints in memory, for tests
 //	barrier               groups of nodes that wait for each other
 //	barrier/schedule      the barrier algorithms as data
+//	barrier/decode        reads their messages from captures
 //	memfifo               remote write and read, atomics, FIFOs
 //	memfifo/decode        reads its operations from captures
 //	rawnet                connections: net.Conn and net.Listener between nodes
@@ -44,6 +45,7 @@
 //	rpc                   calls of one round trip, at most once
 //	rpc/decode            reads its requests and responses from captures
 //	cluster               who the nodes are: host file, discovery
+//	cluster/decode        reads what nodes say that find each other from captures
 //	cluster/pathtest      measures the paths between nodes and finds faults
 //
 // Simulation, in virtual time:

@@ -45,20 +45,21 @@ func ExampleJoin() {
 }
 
 func ExampleParseHostfile() {
-	hosts, err := cluster.ParseHostfile("hosts", strings.NewReader(`
+	file, err := cluster.ParseHostfile("/etc/rawlane/hosts", strings.NewReader(`
 0  02:00:00:00:00:01  eth0
 1  02:00:00:00:00:02  eth0
+key-file  key
 `))
 	if err != nil {
 		log.Fatal(err)
 	}
-	table, complete := cluster.Nodes(hosts)
-	fmt.Println(table, complete)
+	table, complete := cluster.Nodes(file.Hosts)
+	fmt.Println(table, complete, file.KeyFile)
 
 	_, err = cluster.ParseHostfile("hosts", strings.NewReader("0 02:00:00:00:00:01\n0 02:00:00:00:00\n"))
 	fmt.Println(err)
 	// Output:
-	// [{0 [02:00:00:00:00:01]} {1 [02:00:00:00:00:02]}] true
+	// [{0 [02:00:00:00:00:01]} {1 [02:00:00:00:00:02]}] true /etc/rawlane/key
 	// hosts:2: "02:00:00:00:00" is neither a MAC (want 02:00:00:00:00:01) nor a host name, nor an address (want 10.0.0.1:7401)
 }
 
@@ -102,11 +103,11 @@ func ExampleJoin_udp() {
 
 // A host file of addresses says where the links of all nodes listen.
 func ExampleStations() {
-	hosts, err := cluster.ParseHostfile("hosts", strings.NewReader("0 10.0.0.1\n1 10.0.0.2:7401\n2 node2:7401\n"))
+	file, err := cluster.ParseHostfile("hosts", strings.NewReader("0 10.0.0.1\n1 10.0.0.2:7401\n2 node2:7401\n"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	stations, err := cluster.Stations(hosts, 0)
+	stations, err := cluster.Stations(file.Hosts, 0)
 	if err != nil {
 		log.Fatal(err)
 	}

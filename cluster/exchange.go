@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/cluster/internal/wire"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
@@ -76,7 +77,7 @@ type peerState struct {
 	waits  uint32        // the round for which it has fetched a blob that was not posted yet
 	done   uint32        // the last round that it has completed
 	linger bool          // it may still need an answer of the last round
-	asked  message       // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
+	asked  wire.Message  // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
 	blob   []byte        // its answer, as far as it is here
 	again  monotime.Time // no unanswered message is repeated before
 }
@@ -147,7 +148,7 @@ func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r rou
 	if r.posts {
 		x.post(blob)
 	}
-	x.failed = x.repeat(ctx, what, message{kind: kindFetch, number: x.round}, r.from)
+	x.failed = x.repeat(ctx, what, wire.Message{Kind: wire.Fetch, Number: x.round}, r.from)
 	if x.failed != nil {
 		return nil, x.failed
 	}
@@ -191,7 +192,7 @@ func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 		p.blob, p.linger = nil, lingers && i != x.self
 	}
 	all[x.self] = slices.Clone(own)
-	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), message{kind: kindDone, number: x.round}.bytes())
+	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), wire.Message{Kind: wire.Done, Number: x.round}.Bytes())
 	return all
 }
 
@@ -207,19 +208,19 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	if errors.Is(x.failed, mcd.ErrClosed) {
 		return nil, fmt.Errorf("cluster: ask: %w", mcd.ErrClosed)
 	}
-	if most := x.ep.MaxPayload() - messageHeaderLen; len(payload) > most {
+	if most := x.ep.MaxPayload() - wire.HeaderLen; len(payload) > most {
 		return nil, fmt.Errorf("cluster: ask node %d: a request of %d bytes (want at most %d)",
 			node, len(payload), most)
 	}
 	x.request++
-	err := x.repeat(ctx, "ask", message{kind: kindRequest, number: x.request, data: payload}, []int{i})
+	err := x.repeat(ctx, "ask", wire.Message{Kind: wire.Request, Number: x.request, Data: payload}, []int{i})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.peers[i].blob, err
 }
 
 // repeat asks some nodes, again and again, until all have answered.
-func (x *Exchanger) repeat(ctx context.Context, what string, asked message, nodes []int) error {
+func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message, nodes []int) error {
 	x.mu.Lock()
 	x.start = clock.Now()
 	for _, i := range nodes {
@@ -262,7 +263,7 @@ func (x *Exchanger) giveUp(nodes []int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, i := range nodes {
-		x.peers[i].asked = message{}
+		x.peers[i].asked = wire.Message{}
 	}
 }
 
@@ -271,7 +272,7 @@ func (x *Exchanger) giveUp(nodes []int) {
 func (x *Exchanger) missing() (all []int) {
 	for i := range x.peers {
 		p := &x.peers[i]
-		if p.asked.kind != 0 || x.closing && p.linger && p.done < x.round {
+		if p.asked.Kind != 0 || x.closing && p.linger && p.done < x.round {
 			all = append(all, i)
 		}
 	}
@@ -285,7 +286,7 @@ func (x *Exchanger) sendTo(missing []int) {
 	for _, i := range missing {
 		switch p := &x.peers[i]; {
 		case now.Before(p.again):
-		case p.asked.kind != 0:
+		case p.asked.Kind != 0:
 			x.sendAsked(i)
 		case p.waits == x.round:
 			x.sendPart(i, x.round, 0)
@@ -344,7 +345,7 @@ func (x *Exchanger) Close() error {
 			x.peers[i].again = clock.Now().Add(askInterval)
 		}
 		x.mu.Unlock()
-		_ = x.repeat(ctx, "close", message{}, nil) // the others ask; more cannot be done for them
+		_ = x.repeat(ctx, "close", wire.Message{}, nil) // the others ask; more cannot be done for them
 	}
 	return x.port.Close()
 }

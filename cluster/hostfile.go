@@ -54,8 +54,14 @@ func (e *SyntaxError) Error() string {
 // Is makes errors.Is(err, ErrHostfile) hold.
 func (e *SyntaxError) Is(target error) bool { return target == ErrHostfile }
 
+// Hostfile is what a host file says.
+type Hostfile struct {
+	Hosts   []Host // in the order of their numbers, which are 0 to n-1
+	KeyFile string // for mcd.Config.KeyFile; "" if the file names none
+}
+
 // ReadHostfile reads a host file; see ParseHostfile.
-func ReadHostfile(path string) ([]Host, error) {
+func ReadHostfile(path string) (*Hostfile, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -70,39 +76,28 @@ func ReadHostfile(path string) ([]Host, error) {
 //	0         02:00:00:00:00:01   eth0
 //	0         02:00:00:00:01:01   eth1       # a second line for a number is its second NIC
 //	1         node1               eth0       # the MAC is found by discovery
-//	key-file  /etc/rawlane/key               # frames are authenticated: HostfileKeyFile
+//	key-file  /etc/rawlane/key               # frames are authenticated
 //
 // Nodes whose links are UDP's have addresses instead (Stations): 10.0.0.1, 10.0.0.1:7401,
 // [fd00::1]:7401 or node1:7401.
 //
-// The interface may be left out if a host has only one that can be used. The nodes are returned in
-// the order of their numbers, which must be 0 to n-1. The name is for messages.
+// The interface may be left out if a host has only one that can be used. The numbers must be 0 to
+// n-1. The name of the file is for messages, and a relative name of a key file is in its folder.
 // Errors: a *SyntaxError for each line with a fault, joined; also for a MAC that occurs twice and a
 // node that has no line.
-func ParseHostfile(name string, r io.Reader) ([]Host, error) {
+func ParseHostfile(name string, r io.Reader) (*Hostfile, error) {
 	p := newHostfileParser(name)
 	if err := p.read(r); err != nil {
 		return nil, err
 	}
-	return p.finish()
-}
-
-// HostfileKeyFile returns the key file that a host file names, for mcd.Config.KeyFile: "" if it
-// names none. A relative name is in the host file's folder. Errors as of ReadHostfile.
-func HostfileKeyFile(path string) (string, error) {
-	f, err := os.Open(path)
+	hosts, err := p.finish()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer f.Close()
-	p := newHostfileParser(path)
-	if err := p.read(f); err != nil {
-		return "", err
+	if p.keyFile != "" && !filepath.IsAbs(p.keyFile) {
+		p.keyFile = filepath.Join(filepath.Dir(name), p.keyFile)
 	}
-	if p.keyFile == "" || filepath.IsAbs(p.keyFile) {
-		return p.keyFile, nil
-	}
-	return filepath.Join(filepath.Dir(path), p.keyFile), nil
+	return &Hostfile{Hosts: hosts, KeyFile: p.keyFile}, nil
 }
 
 // read reads all lines.

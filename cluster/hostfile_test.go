@@ -13,14 +13,23 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
+// parse reads the nodes of a host file.
+func parse(text string) ([]Host, error) {
+	f, err := ParseHostfile("hosts", strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return f.Hosts, nil
+}
+
 func TestHostfile(t *testing.T) {
-	hosts, err := ParseHostfile("hosts", strings.NewReader(`
+	hosts, err := parse(`
 # number, address, interface
 1 node1 eth0          # MAC unknown
 0 02:00:00:00:00:01 eth0
 0 02:00:00:00:01:01
 1 node1 eth1
-`))
+`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +66,7 @@ func TestHostfileFaults(t *testing.T) {
 		{"unlike numbers of NICs", "0 a eth0\n0 a eth1\n1 b eth0\n", "hosts:3: node 1 has 1 NICs, node 0 has 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseHostfile("hosts", strings.NewReader(c.text))
+			_, err := parse(c.text)
 			var s *SyntaxError
 			if !errors.Is(err, ErrHostfile) || !errors.As(err, &s) || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -67,7 +76,7 @@ func TestHostfileFaults(t *testing.T) {
 }
 
 func TestSelf(t *testing.T) {
-	hosts, err := ParseHostfile("hosts", strings.NewReader("0 02:00:00:00:00:01\n1 node1 eth0\n2 02:00:00:00:00:03\n"))
+	hosts, err := parse("0 02:00:00:00:00:01\n1 node1 eth0\n2 02:00:00:00:00:03\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +109,8 @@ func TestSelf(t *testing.T) {
 // Where links are UDP's, nodes have addresses: of IP, with a port or without, or a host's name with
 // a port.
 func TestHostfile_Addresses(t *testing.T) {
-	hosts, err := ParseHostfile("hosts", strings.NewReader(
-		"0 10.0.0.1\n1 10.0.0.1:7402 eth0\n2 node2:7401\n3 [fd00::1]:7401\n4 fd00::2\n5 node5\n"))
+	hosts, err := parse(
+		"0 10.0.0.1\n1 10.0.0.1:7402 eth0\n2 node2:7401\n3 [fd00::1]:7401\n4 fd00::2\n5 node5\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +122,7 @@ func TestHostfile_Addresses(t *testing.T) {
 	if _, err := Stations(hosts, 1); err == nil || !strings.Contains(err.Error(), "no number 1") {
 		t.Errorf("%v", err)
 	}
-	macs, _ := ParseHostfile("hosts", strings.NewReader("0 10.0.0.1\n1 02:00:00:00:00:01\n"))
+	macs, _ := parse("0 10.0.0.1\n1 02:00:00:00:00:01\n")
 	if _, err := Stations(macs, 0); err == nil || !strings.Contains(err.Error(), "node 1: a MAC alone") {
 		t.Errorf("%v", err)
 	}
@@ -143,11 +152,11 @@ hosts:4: 1 fields (want 2 or 3: number, MAC or host name, interface)`},
 		{"1 a\n3 b\n", `hosts:1: node 1, but no node 0 (want 0 to n-1 without gaps)
 hosts:2: node 3, but no node 2 (want 0 to n-1 without gaps)`},
 	} {
-		if _, err := ParseHostfile("hosts", strings.NewReader(c.text)); err == nil || err.Error() != c.want {
+		if _, err := parse(c.text); err == nil || err.Error() != c.want {
 			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
 		}
 	}
-	_, err := ParseHostfile("hosts", strings.NewReader(strings.Repeat("x\n", 10_000)))
+	_, err := parse(strings.Repeat("x\n", 10_000))
 	if lines := strings.Count(err.Error(), "\n") + 1; lines != maxFaults {
 		t.Errorf("%d faults of a file of another kind, want %d", lines, maxFaults)
 	}
@@ -155,7 +164,7 @@ hosts:2: node 3, but no node 2 (want 0 to n-1 without gaps)`},
 
 // What some editors write before the first line is no part of it.
 func TestHostfile_ByteOrderMark(t *testing.T) {
-	hosts, err := ParseHostfile("hosts", strings.NewReader(byteOrderMark+"0 a\n1 b\n"))
+	hosts, err := parse(byteOrderMark + "0 a\n1 b\n")
 	if err != nil || len(hosts) != 2 {
 		t.Errorf("%v, %v", hosts, err)
 	}
@@ -179,9 +188,14 @@ func TestSelf_NamesOfOneHost(t *testing.T) {
 func FuzzHostfile(f *testing.F) {
 	f.Add("0 02:00:00:00:00:01 eth0\n1 node1 # x\n")
 	f.Add("zero a\n0 02:00:00:00:00:01\n2 02:00:00:00:00:01\n0\n")
+	f.Add("1 a\n3 b\n3 b eth1\n")
+	f.Add("0 10.0.0.1\n1 [fd00::1]:7401 eth0\n2 node2:7401\n2 10.0.0.1\n2 node2:7401\n")
+	f.Add("0 a eth0\n0 a eth0\n1 01:00:5e:00:00:01\n2 -\n")
+	f.Add("key-file key\n0 a\n1 b\n")
+	f.Add("key-file /etc/key\n0 a\n1 b\nkey-file twice\n")
 	f.Add("1 a\n3 b\n" + strings.Repeat("x", 1<<17))
 	f.Fuzz(func(t *testing.T, text string) {
-		hosts, err := ParseHostfile("hosts", strings.NewReader(text))
+		hosts, err := parse(text)
 		if err != nil {
 			return
 		}
@@ -194,7 +208,7 @@ func FuzzHostfile(f *testing.F) {
 }
 
 // A host file may name the cluster's key file, once.
-func TestHostfileKeyFile(t *testing.T) {
+func TestHostfile_KeyFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hosts")
 	for _, c := range []struct{ text, want, fault string }{
@@ -208,15 +222,15 @@ func TestHostfileKeyFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := HostfileKeyFile(path)
-		if got != c.want || (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
-			t.Errorf("%q: %q, %v; want %q, %q", c.text, got, err, c.want, c.fault)
+		f, err := ReadHostfile(path)
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%q: %v; want %q", c.text, err, c.fault)
 		}
-		if _, err := ReadHostfile(path); (err == nil) != (c.fault == "") {
-			t.Errorf("%q: ReadHostfile: %v", c.text, err)
+		if err == nil && f.KeyFile != c.want {
+			t.Errorf("%q: %q, want %q", c.text, f.KeyFile, c.want)
 		}
 	}
-	if _, err := HostfileKeyFile(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadHostfile(path + "x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

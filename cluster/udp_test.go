@@ -127,11 +127,11 @@ func openListed(t *testing.T, n int) (links []*udp.Link, err error) {
 	for _, l := range taken {
 		_ = l.Close()
 	}
-	hosts, err := cluster.ParseHostfile("hosts", strings.NewReader(text.String()))
+	file, err := cluster.ParseHostfile("hosts", strings.NewReader(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stations, err := cluster.Stations(hosts, 0)
+	stations, err := cluster.Stations(file.Hosts, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

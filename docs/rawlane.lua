@@ -4,8 +4,9 @@
 --   Wireshark: copy it into the folder "Personal Lua Plugins" of Help > About > Folders.
 --
 -- Filters: rawlane, rawlane.from == 3, rawlane.dst_port == 7, rawlane.checksum.status == "bad",
--- rawlane.stream.kind == "reset", rawlane.call.service == "echo", rawlane.op == "put", ...
--- Ports of memfifo, rawnet and rpc that are not the default: Preferences > Protocols > RAWLANE.
+-- rawlane.stream.kind == "reset", rawlane.call.service == "echo", rawlane.op == "put",
+-- rawlane.barrier.kind == "nack", rawlane.discovery.host == "alpha", rawlane.exchange.kind == "fetch".
+-- Ports that are not the default: Preferences > Protocols > RAWLANE.
 
 local ETHERTYPE = 0x88b5
 local VERSION, AUTH_VERSION = 1, 2
@@ -89,10 +90,46 @@ f.call_status = ProtoField.uint8("rawlane.call.status", "Status", base.DEC, {
   [0] = "done", "failed", "nobody serves it", "too many requests wait", "the call is over", "another version",
   "closing" })
 
+-- Messages of barriers, of discovery and of exchanges.
+local reasons = { "silent", "unreachable", "left", "restarted", "another algorithm" }
+f.barrier     = ProtoField.string("rawlane.barrier.kind", "Message of a barrier")
+f.b_number    = ProtoField.uint8("rawlane.barrier.number", "Barrier")
+f.b_label     = ProtoField.uint8("rawlane.barrier.label", "Label")
+f.b_entered   = ProtoField.bool("rawlane.barrier.entered", "The sender has entered", 8, nil, 0x01)
+f.b_decided   = ProtoField.bool("rawlane.barrier.decided", "Decided", 8, nil, 0x02)
+f.b_query     = ProtoField.bool("rawlane.barrier.query", "An answer is wanted", 8, nil, 0x04)
+f.b_heard     = ProtoField.bool("rawlane.barrier.heard", "The sender has heard the receiver", 8, nil, 0x08)
+f.b_group     = ProtoField.uint64("rawlane.barrier.group", "Identity of the group", base.HEX)
+f.b_epoch     = ProtoField.uint32("rawlane.barrier.epoch", "Epoch")
+f.b_generation = ProtoField.uint32("rawlane.barrier.generation", "Generation (of a report: its version)")
+f.b_algorithm = ProtoField.uint32("rawlane.barrier.algorithm", "Algorithm", base.HEX)
+f.b_sender    = ProtoField.uint32("rawlane.barrier.incarnation", "Incarnation of the sender", base.HEX)
+f.b_receiver  = ProtoField.uint32("rawlane.barrier.receiver", "Incarnation of the receiver", base.HEX)
+f.b_known     = ProtoField.uint32("rawlane.barrier.known", "Incarnation of a member, by rank", base.HEX)
+f.b_own       = ProtoField.uint32("rawlane.barrier.own", "The sender's own generation")
+f.b_lowest    = ProtoField.uint32("rawlane.barrier.lowest", "Lowest epoch that exists (0: none)")
+f.b_answers   = ProtoField.string("rawlane.barrier.answers", "Answers")
+f.b_done      = ProtoField.uint8("rawlane.barrier.completed", "Completed barrier")
+f.b_done_to   = ProtoField.uint32("rawlane.barrier.completed_to", "Completed to generation")
+f.b_rank      = ProtoField.uint16("rawlane.barrier.rank", "Rank that is gone")
+f.b_reason    = ProtoField.uint8("rawlane.barrier.reason", "Reason", base.DEC, reasons)
+f.d_seeking   = ProtoField.bool("rawlane.discovery.seeking", "Seeking", 8, nil, 0x01)
+f.d_nodes     = ProtoField.uint16("rawlane.discovery.nodes", "Nodes that the sender expects")
+f.d_network   = ProtoField.uint8("rawlane.discovery.network", "Network")
+f.d_address   = ProtoField.ether("rawlane.discovery.address", "Address on a network")
+f.d_host      = ProtoField.string("rawlane.discovery.host", "Host")
+f.exchange    = ProtoField.string("rawlane.exchange.kind", "Message of an exchange")
+f.x_number    = ProtoField.uint32("rawlane.exchange.number", "Request or round")
+f.x_offset    = ProtoField.uint32("rawlane.exchange.offset", "Offset")
+f.x_length    = ProtoField.uint32("rawlane.exchange.length", "Length (4294967295: none yet)")
+
 rawlane.prefs.memfifo = Pref.uint("Port of memfifo", 253, "memfifo.Config.Port")
 rawlane.prefs.rawnet  = Pref.uint("Port of rawnet", 251, "rawnet.Config.Port")
 rawlane.prefs.packets = Pref.uint("Port of rawnet's packets", 250, "rawnet.Config.PacketPort")
 rawlane.prefs.rpc     = Pref.uint("Port of rpc", 249, "rpc.Config.Port")
+rawlane.prefs.barrier = Pref.uint("Port of barriers", 254, "barrier.Config.Port")
+rawlane.prefs.exchange = Pref.uint("Port of exchanges", 252, "cluster.ExchangerConfig.Port")
+local DISCOVERY_PORT = 255
 
 local e = rawlane.experts
 e.short    = ProtoExpert.new("rawlane.short", "Shorter than a header", expert.group.MALFORMED, expert.severity.ERROR)
@@ -307,9 +344,170 @@ local function packet(b, tree)
   return string.format(' | packet from "%s" to "%s"', b(4 + to, from):string(), b(4, to):string())
 end
 
--- What a whole unicast message to a port says, if it is a port of ours.
-local function records(port, b, tree)
+-- The parts of a barrier's message behind its head. Each is called with what is there, adds it to the
+-- tree, and returns what to say of it, or nil where it is malformed. Nothing is added before all of
+-- it is known to be right.
+local BARRIER_VERSION, BARRIER_HEAD = 4, 28
+local NOTIFY, NACK, NOT_YET, FAIL, BYE, BYE_ACK, NO_GROUP, REPORT = 1, 2, 3, 4, 5, 6, 9, 10
+local MAX_KNOWN, MAX_NAMED, MAX_BYE, MAX_GONE = 320, 2, 256 * 5, 400
+local barrier_kinds = { "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply",
+  "no such group", "report" }
+
+-- count reads the number at an offset, and checks that there are as many items of a size behind it.
+local function count(b, at, size, most)
+  if b:len() < at + 2 then return nil end
+  local n = b(at, 2):uint()
+  if n > most or b:len() < at + 2 + n * size then return nil end
+  return n
+end
+
+local function known(b, at, n, tree)
+  for i = 0, n - 1 do tree:add(f.b_known, b(at + 2 + 4 * i, 4)) end
+end
+
+local barrier_parts = {
+  [NOTIFY] = function(b, tree)
+    if b(16, 4):uint() ~= 1 then return "" end
+    local n = count(b, 28, 4, MAX_KNOWN)
+    if not n then return nil end
+    known(b, 28, n, tree)
+    return ""
+  end,
+  [NOT_YET] = function(b, tree)
+    if b:len() < 32 then return nil end
+    tree:add(f.b_own, b(28, 4))
+    return ""
+  end,
+  [FAIL] = function(b, tree)
+    local n = b:len() >= 32 and count(b, 30, 2, MAX_NAMED)
+    local reason = b:len() >= 32 and b(28, 1):uint() or 0
+    if not n or n == 0 or not reasons[reason] then return nil end
+    local about = " " .. reasons[reason]
+    tree:add(f.b_reason, b(28, 1))
+    for i = 0, n - 1 do
+      tree:add(f.b_rank, b(32 + 2 * i, 2))
+      about = about .. " " .. b(32 + 2 * i, 2):uint()
+    end
+    return about
+  end,
+  [BYE] = function(b, tree)
+    local n = count(b, 32, 5, 256)
+    local k = n and count(b, 34 + 5 * n, 4, MAX_KNOWN)
+    if not k or n * 5 + k * 4 > MAX_BYE then return nil end
+    tree:add(f.b_receiver, b(28, 4))
+    for i = 0, n - 1 do
+      tree:add(f.b_done, b(34 + 5 * i, 1))
+      tree:add(f.b_done_to, b(35 + 5 * i, 4))
+    end
+    known(b, 34 + 5 * n, k, tree)
+    return ""
+  end,
+  [NO_GROUP] = function(b, tree)
+    if b:len() < 33 then return nil end
+    tree:add(f.b_lowest, b(28, 4))
+    tree:add(f.b_answers, b(32, 1), barrier_kinds[b(32, 1):uint()] or "?")
+    return ""
+  end,
+  [REPORT] = function(b, tree)
+    local n, last, about = count(b, 32, 3, MAX_GONE), -1, ""
+    if not n or n == 0 and bit.band(b(3, 1):uint(), 2) ~= 0 then return nil end
+    for i = 0, n - 1 do
+      local rank, reason = b(34 + 3 * i, 2):uint(), b(36 + 3 * i, 1):uint()
+      if rank <= last or reason < 1 or reason > 4 then return nil end
+      last, about = rank, string.format("%s %d %s", about, rank, reasons[reason])
+    end
+    tree:add(f.b_receiver, b(28, 4))
+    tree:add(f.b_decided, b(3, 1))
+    tree:add(f.b_query, b(3, 1))
+    for i = 0, n - 1 do
+      tree:add(f.b_rank, b(34 + 3 * i, 2))
+      tree:add(f.b_reason, b(36 + 3 * i, 1))
+    end
+    return about
+  end,
+}
+
+-- A message of a barrier. Returns what to say of it.
+local function barrier(b, tree)
+  local first = b:len() >= BARRIER_HEAD and b(0, 1):uint() or 0
+  local kind = bit.band(first, 0x0f)
+  local about = barrier_kinds[kind]
+  if bit.rshift(first, 4) ~= BARRIER_VERSION or not about
+    or b(24, 4):uint() == 0 and kind ~= NO_GROUP and kind ~= BYE_ACK then
+    tree:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  local sub = tree:add(rawlane, b(), "Barrier: " .. about)
+  local part, said = barrier_parts[kind], ""
+  if part then said = part(b, sub) end
+  if not said then
+    sub:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  sub:add(f.barrier, b(0, 1), about)
+  sub:add(f.b_number, b(1, 1))
+  sub:add(f.b_label, b(2, 1))
+  sub:add(f.b_entered, b(3, 1))
+  sub:add(f.b_heard, b(3, 1))
+  sub:add(f.b_group, b(4, 8))
+  sub:add(f.b_epoch, b(12, 4))
+  sub:add(f.b_generation, b(16, 4))
+  sub:add(f.b_algorithm, b(20, 4))
+  sub:add(f.b_sender, b(24, 4))
+  if kind == REPORT then return string.format(" | report %d%s", b(16, 4):uint(), said) end
+  if kind == BYE or kind == BYE_ACK then return " | " .. about end
+  return string.format(" | barrier %d generation %d: %s%s", b(1, 1):uint(), b(16, 4):uint(), about, said)
+end
+
+-- An announcement of discovery. Returns what to say of it.
+local function announcement(b, tree)
+  local right = b:len() >= 7 and b(0, 1):uint() == 1
+  local nics, name = right and b(2, 1):uint() or 0, right and b(6, 1):uint() or 0
+  right = nics > 0 and nics <= 16 and b(3, 1):uint() < nics and name <= 63 and b:len() >= 7 + 6 * nics + name
+  for i = 0, right and nics - 1 or -1 do
+    local mac = b(7 + 6 * i, 6)
+    local zero = mac(0, 2):uint() == 0 and mac(2, 4):uint() == 0
+    if zero or bit.band(mac(0, 1):uint(), 1) ~= 0 then right = false end
+  end
+  if not right then
+    tree:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  tree:add(f.d_seeking, b(1, 1))
+  tree:add(f.d_network, b(3, 1))
+  tree:add(f.d_nodes, b(4, 2))
+  for i = 0, nics - 1 do tree:add(f.d_address, b(7 + 6 * i, 6)) end
+  local host = name > 0 and b(7 + 6 * nics, name):string() or ""
+  if name > 0 then tree:add(f.d_host, b(7 + 6 * nics, name)) end
+  return string.format(' | announcement of one of %d nodes, "%s"', b(4, 2):uint(), host)
+end
+
+local exchange_kinds = { "request", "answer", "pending", "fetch", "part", "done" }
+
+-- A message of an exchange. Returns what to say of it.
+local function exchange(b, tree)
+  local kind = b:len() >= 16 and exchange_kinds[b(0, 1):uint()]
+  if not kind then
+    tree:add_proto_expert_info(e.record)
+    return " | malformed"
+  end
+  tree:add(f.exchange, b(0, 1), kind)
+  tree:add(f.x_number, b(4, 4))
+  tree:add(f.x_offset, b(8, 4))
+  tree:add(f.x_length, b(12, 4))
+  if b:len() > 16 then tree:add(f.data, b(16)) end
+  return string.format(" | exchange: %s %d", kind, b(4, 4):uint())
+end
+
+-- What a whole message to a port says, if it is a port of ours, and of a kind that is sent there.
+local UNICAST, MULTICAST, BROADCAST = 1, 2, 3
+
+local function records(port, kind, b, tree)
   local p = rawlane.prefs
+  if port == p.barrier and kind ~= BROADCAST then return barrier(b, tree) end
+  if port == p.exchange and kind ~= MULTICAST then return exchange(b, tree) end
+  if port == DISCOVERY_PORT and kind ~= MULTICAST then return announcement(b, tree) end
+  if kind ~= UNICAST then return "" end
   if port == p.memfifo then return memory_frame(b, tree, nil) end
   if port == p.rawnet then return memory_frame(b, tree, record_of_stream) end
   if port == p.rpc then return memory_frame(b, tree, record_of_call) end
@@ -398,9 +596,9 @@ function rawlane.dissector(buffer, pinfo, root)
   if payload_len > 0 then tree:add(f.payload, buffer(header_len, payload_len)) end
   if there > payload_len then tree:add(f.padding, buffer(header_len + payload_len)) end
   local said = ""
-  if kind == 1 and whole and not encrypted then
+  if kind >= UNICAST and kind <= BROADCAST and whole and not encrypted then
     local empty = ByteArray.new():tvb("no payload")
-    said = records(dst_port, payload_len > 0 and buffer(header_len, payload_len):tvb() or empty, tree)
+    said = records(dst_port, kind, payload_len > 0 and buffer(header_len, payload_len):tvb() or empty, tree)
   end
   local line = string.format("%d:%d -> %s%s %d bytes", buffer(4, 2):uint(), src_port, destination, about, length)
   line = line .. said

@@ -34,11 +34,11 @@ func main() {
 }
 
 func run(ctx context.Context, hostfile string) error {
-	hosts, err := cluster.ReadHostfile(hostfile)
+	file, err := cluster.ReadHostfile(hostfile)
 	if err != nil {
 		return err
 	}
-	self, err := cluster.Self(hosts) // the line with an address or the name of this machine
+	self, err := cluster.Self(file.Hosts) // the line with an address or the name of this machine
 	if err != nil {
 		return err
 	}
@@ -46,11 +46,11 @@ func run(ctx context.Context, hostfile string) error {
 	if err != nil {
 		return err
 	}
-	ep, err := mcd.Open(mcd.Config{Cluster: 7, Node: self.Node}, link)
+	ep, err := mcd.Open(mcd.Config{Cluster: 7, Node: self.Node, KeyFile: file.KeyFile}, link)
 	if err != nil {
 		return errors.Join(err, link.Close())
 	}
-	members, err := cluster.Join(ctx, ep, cluster.Config{Nodes: len(hosts)}) // returns when all are there
+	members, err := cluster.Join(ctx, ep, cluster.Config{Nodes: len(file.Hosts)}) // returns when all are there
 	if err != nil {
 		return errors.Join(err, ep.Close())
 	}

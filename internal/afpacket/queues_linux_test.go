@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
 )
@@ -151,7 +152,7 @@ func keepOrderOnTwoQueues(t *testing.T, trains bool) {
 	defer out.Close()
 	defer in.Close()
 	if trains {
-		meet(t, out, in)
+		testbed.MeetTrains(t, out, in)
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- sendAcrossCPUs(out, in.MAC(), frames, trains, stop) }()

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/safchain/ethtool"
 
@@ -20,40 +19,6 @@ import (
 func trainsOf(l transport.Link) (sent, received uint64) {
 	t, _ := transport.As[transport.Trainer](l)
 	return t.Trains()
-}
-
-// meet has a link learn that another one receives trains, and then leaves nothing to poll.
-func meet(t *testing.T, from, to transport.Link, tags ...transport.OptionalTag) {
-	t.Helper()
-	in := make([]transport.Frame, 16)
-	poll := func(l transport.Link) int {
-		n, err := l.Poll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for _, tag := range append(tags, transport.OptionalTag{}) {
-		f := transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, OptionalTag: tag, Payload: make([]byte, 64)}
-		before, _ := trainsOf(from)
-		for end := time.Now().Add(patience); ; {
-			if _, err := from.Send([]transport.Frame{f, f}); err != nil && !errors.Is(err, transport.ErrBusy) {
-				t.Fatal(err)
-			}
-			if sent, _ := trainsOf(from); sent > before {
-				break
-			}
-			poll(to)
-			poll(from)
-			if time.Now().After(end) {
-				t.Fatalf("%v takes no trains of %v", to.MAC(), tag)
-			}
-		}
-	}
-	for _, l := range []transport.Link{from, to} {
-		for poll(l) > 0 {
-		}
-	}
 }
 
 // frameOf makes a frame with bytes that its number determines.
@@ -121,7 +86,7 @@ func TestTrains_ArriveAsFrames(t *testing.T) {
 			eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 				a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 				set(t, bed)
-				meet(t, a, b, tags[1])
+				testbed.MeetTrains(t, a, b, tags[1])
 				seed := rand.Uint64()
 				rng := rand.New(rand.NewPCG(seed, 0))
 				defer func() {
@@ -182,7 +147,7 @@ func TestTrains_OldHostsGetPlainFrames(t *testing.T) {
 func TestTrains_AreUnicast(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
-		meet(t, a, b)
+		testbed.MeetTrains(t, a, b)
 		before, _ := trainsOf(a)
 		f := frameOf(b, 1, 100, transport.OptionalTag{})
 		f.Dst = transport.Broadcast
@@ -202,8 +167,8 @@ func TestTrains_AreUnicast(t *testing.T) {
 func TestTrains_SingleFramesGoAsTheyAre(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
-		meet(t, a, b)
-		meet(t, b, a)
+		testbed.MeetTrains(t, a, b)
+		testbed.MeetTrains(t, b, a)
 		for _, l := range [][2]transport.Link{{a, b}, {b, a}} {
 			before, _ := trainsOf(l[0])
 			for i := range 5 {
@@ -235,7 +200,7 @@ func TestTrains_NotOfAnyEtherType(t *testing.T) {
 func TestTrains_WindowsWait(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
-		meet(t, a, b)
+		testbed.MeetTrains(t, a, b)
 		var out []transport.Frame
 		for i := range 40 {
 			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
@@ -260,7 +225,7 @@ func TestTrains_SmallReceiveMemory(t *testing.T) {
 func overrun(t *testing.T, small bool) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true, small: small})
-		meet(t, a, b)
+		testbed.MeetTrains(t, a, b)
 		var out []transport.Frame
 		for i := range 40 {
 			out = append(out, frameOf(b, i, 1400, transport.OptionalTag{}))
@@ -290,7 +255,7 @@ func TestTrains_SpareTheIPStack(t *testing.T) {
 	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		all := open(0, settings{etherType: transport.EtherTypeAny})
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
-		meet(t, a, b)
+		testbed.MeetTrains(t, a, b)
 		in := make([]transport.Frame, 64)
 		for n := 1; n > 0; {
 			var err error
@@ -329,7 +294,7 @@ func TestTrains_LeftOvers(t *testing.T) {
 	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		for _, size := range []int{20, 1400} { // a train that fits a slot of the ring, and one that does not
 			a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
-			meet(t, a, b)
+			testbed.MeetTrains(t, a, b)
 			var out []transport.Frame
 			for i := range 12 {
 				out = append(out, frameOf(b, i, size, transport.OptionalTag{}))

@@ -14,7 +14,7 @@
 package testbed
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -112,38 +112,44 @@ func OpenPair[L transport.Link](t testing.TB, bed *Bed, open func(ifname string)
 	return links[0], links[1]
 }
 
-// MeetTrains has both links of a pair, which send trains, learn that the other one receives them.
-func MeetTrains[L interface {
-	transport.Link
-	transport.Trainer
-}](t testing.TB, a, b L) {
+// MeetTrains has a link that sends trains learn that another one receives them, untagged ones and
+// those with some tags. Both have nothing to poll then.
+func MeetTrains(t testing.TB, from, to transport.Link, tags ...transport.OptionalTag) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	in := make([]transport.Frame, 8)
-	for _, l := range [][2]L{{a, b}, {b, a}} {
-		from, to := l[0], l[1]
-		frame := transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 64)}
-		for sent := uint64(0); sent == 0; sent, _ = from.Trains() {
-			if _, err := from.Send([]transport.Frame{frame, frame}); err != nil {
+	const patience = 20 * time.Second
+	trains, ok := transport.As[transport.Trainer](from)
+	if !ok {
+		t.Fatalf("%T sends no trains", from)
+	}
+	in := make([]transport.Frame, 16)
+	poll := func(l transport.Link) int {
+		n, err := l.Poll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, tag := range append(tags, transport.OptionalTag{}) {
+		f := transport.Frame{
+			Dst: to.MAC(), EtherType: transport.EtherTypeDefault, OptionalTag: tag, Payload: make([]byte, 64),
+		}
+		before, _ := trains.Trains()
+		for end := time.Now().Add(patience); ; {
+			if _, err := from.Send([]transport.Frame{f, f}); err != nil && !errors.Is(err, transport.ErrBusy) {
 				t.Fatal(err)
 			}
-			for range 2 {
-				n, err := to.Poll(in)
-				if err == nil {
-					_, err = from.Poll(in)
-				}
-				if err == nil && n == 0 && ctx.Err() != nil {
-					err = ctx.Err()
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+			if sent, _ := trains.Trains(); sent > before {
+				break
+			}
+			poll(to)
+			poll(from)
+			if time.Now().After(end) {
+				t.Fatalf("%v takes no trains of %v", to.MAC(), tag)
 			}
 		}
 	}
-	for _, l := range []L{a, b} {
-		for n := 1; n > 0; n, _ = l.Poll(in) {
+	for _, l := range []transport.Link{from, to} {
+		for poll(l) > 0 {
 		}
 	}
 }

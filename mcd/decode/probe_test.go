@@ -1,12 +1,11 @@
 package decode_test
 
 import (
-	"encoding/hex"
-	"strings"
 	"testing"
 
 	"github.com/google/gopacket"
 
+	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/mcd/decode"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -17,15 +16,6 @@ const (
 	goldenReply = "15 01 00 00 0002 0001 00000001 0010 2065 9418e5b9 00000007 08 00 0000 2065 0000 01020304"
 	goldenOther = "14 01 00 00 0001 0002 00000001 0010 0005 994d129b 00000008 07 00 0006 0000 0000 0a0b0c0d"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 func TestProbes(t *testing.T) {
 	for _, c := range []struct {
@@ -39,7 +29,7 @@ func TestProbes(t *testing.T) {
 			decode.ProbeHead{Number: 8, HasReplyTag: true, ReplyTag: transport.Tagged(transport.Tag{VID: 6}), AnyNode: true, Incarnation: 0x0a0b0c0d}},
 	} {
 		var m decode.Message
-		if err := m.DecodeFromBytes(unhex(t, c.bytes), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil {
+		if err := m.DecodeFromBytes(decodetest.Unhex(t, c.bytes), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil {
 			t.Fatal(err, m.Fault)
 		}
 		if head, ok := m.Probe(); !ok || head != c.head {

@@ -2,25 +2,23 @@ package decode_test
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/gopacket"
 
+	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/mcd/decode"
-	memdecode "github.com/rawlane/rawlane/memfifo/decode"
-	netdecode "github.com/rawlane/rawlane/rawnet/decode"
-	rpcdecode "github.com/rawlane/rawlane/rpc/decode"
 )
 
 // The ports of rawnet, of its packets, and of rpc; remote memory's is 253.
 const streams, packetPort, calls, memory = 251, 250, 249, 253
+
+// The ports of barriers, of exchanges and of discovery.
+const barriers, exchanges, discovery = 254, 252, 255
 
 const (
 	goldenFrame  = "21 00 0100 00000001 00000002 00000007 0000000c" // data of remote memory, without its records
@@ -47,13 +45,80 @@ var goldenRecords = map[uint8][]string{
 	},
 }
 
+// What messages look like whose frame has no other header.
+var goldenMessages = map[uint8][]string{
+	barriers: {
+		goldenBarrier("41 07 03 01", "00000009", ""),                                                             // notify
+		goldenBarrier("41 07 03 00", "00000001", "0003 00000000 b1b2b3b4 00000005"),                              // of the first generation
+		goldenBarrier("42 07 ff 08", "00000009", ""),                                                             // nack
+		goldenBarrier("43 07 03 01", "00000009", "00000008"),                                                     // not yet
+		goldenBarrier("44 07 00 00", "00000009", "05 00 0002 0001 0102"),                                         // fail
+		goldenBarrier("45 00 00 00", "00000000", "b5b6b7b8 0002 00 00000003 ff 00000004 0002 00000001 b5b6b7b8"), // bye
+		goldenBarrier("46 00 00 00", "00000000", ""),                                                             // bye ack
+		goldenBarrier("47 07 00 00", "00000009", ""),                                                             // status request
+		goldenBarrier("48 07 00 01", "00000009", ""),                                                             // status reply
+		goldenBarrier("49 07 00 08", "00000009", "00000007 0a"),                                                  // no such group
+		goldenBarrier("4a 00 00 0e", "00000003", "b5b6b7b8 0002 0001 01 0102 04"),                                // report
+	},
+	exchanges: {"01 000000 00000007 00000001 00000003 6869", "05 000000 00000003 00000000 ffffffff", "06 000000 00000003 00000000 00000000"},
+	discovery: {"01 01 02 01 0004 05 020000000001 020000000002 616c706861"},
+}
+
+// oddMessages are at the bounds of what is right, and beyond.
+func oddMessages() map[uint8][]string {
+	members := func(n int) (ranks string) { // of a report
+		for i := range n {
+			ranks += fmt.Sprintf("%04x 01", i)
+		}
+		return ranks
+	}
+	words := func(n int) string { return strings.Repeat("01020304", n) }
+	return map[uint8][]string{
+		barriers: {
+			"46 00 00 00" + strings.Repeat("00", 24),                 // a bye ack without the group
+			"49 00 00 00" + strings.Repeat("00", 24) + "00000000 0b", // no such group: it answers no kind
+			goldenBarrier("41 00 00 00", "00000001", "0140"+words(320)),
+			goldenBarrier("41 00 00 00", "00000001", "0141"+words(321)),
+			goldenBarrier("45 00 00 00", "00000000", "00000000 0000 0140"+words(320)),
+			goldenBarrier("45 00 00 00", "00000000", "00000000 0000 0141"+words(321)),
+			goldenBarrier("45 00 00 00", "00000000", "00000000 0001 00 00000003 0140"+words(320)),
+			goldenBarrier("45 00 00 00", "00000000", "00000000 0100"+strings.Repeat("00 00000001", 256)+"0000"),
+			goldenBarrier("45 00 00 00", "00000000", "00000000 0101"+strings.Repeat("00 00000001", 257)+"0000"),
+			goldenBarrier("44 00 00 00", "00000001", "05 00 0000"),
+			goldenBarrier("44 00 00 00", "00000001", "05 00 0003 0001 0002 0003"),
+			goldenBarrier("44 00 00 00", "00000001", "06 00 0001 0001"),
+			goldenBarrier("4a 00 00 02", "00000001", "00000000 0000"),
+			goldenBarrier("4a 00 00 04", "00000001", "00000000 0000"),
+			goldenBarrier("4a 00 00 00", "00000001", "00000000 0190"+members(400)),
+			goldenBarrier("4a 00 00 00", "00000001", "00000000 0191"+members(401)),
+			goldenBarrier("4a 00 00 00", "00000001", "00000000 0002 0001 01 0001 01"),
+			goldenBarrier("4a 00 00 00", "00000001", "00000000 0001 0001 05"),
+		},
+		exchanges: {"07 000000 00000007 00000000 00000000"},
+		discovery: {
+			"01 00 01 00 0002 00 000000000000",
+			"01 00 01 00 0002 00 000000000100",
+			"01 00 01 00 0002 00 000100000000",
+			"01 00 01 00 0002 3f 020000000001" + strings.Repeat("61", 64),
+			"01 00 01 00 0002 40 020000000001" + strings.Repeat("61", 64),
+			"01 00 10 0f 0002 00" + strings.Repeat("020000000001", 16),
+			"01 00 11 0f 0002 00" + strings.Repeat("020000000001", 17),
+			"01 00 00 00 0002 00",
+		},
+	}
+}
+
+func goldenBarrier(head, generation, rest string) string {
+	return head + "0102030405060708 00000005" + generation + "a1a2a3a4 b1b2b3b4" + rest
+}
+
 // push puts a record, or its first part, into a frame of remote memory.
 func push(t testing.TB, rec []byte, more int) []byte {
 	flags := byte(3)
 	if more > 0 {
 		flags = 2
 	}
-	b := append(unhex(t, goldenFrame), 2, flags)
+	b := append(decodetest.Unhex(t, goldenFrame), 2, flags)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(rec)))
 	b = append(b, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(rec)+more))
@@ -62,7 +127,7 @@ func push(t testing.TB, rec []byte, more int) []byte {
 
 func TestRecords(t *testing.T) {
 	good := decode.Message{Kind: decode.Unicast, DstPort: streams}
-	good.Payload = push(t, unhex(t, goldenRecords[streams][0]), 0)
+	good.Payload = push(t, decodetest.Unhex(t, goldenRecords[streams][0]), 0)
 	want := []string{"requests 7, ack 12", `stream 12ab, dialer: open "echo", accepts bytes before 262144`}
 	var got []string
 	for _, r := range good.Records() {
@@ -100,103 +165,41 @@ func payloads(t testing.TB) (all []decode.Message) {
 	}
 	for _, port := range []uint8{streams, calls} { // in order, as a failure names the frame's number
 		for _, rec := range goldenRecords[port] {
-			for _, v := range fuzzseed.Variants(unhex(t, rec)) {
+			for _, v := range fuzzseed.Variants(decodetest.Unhex(t, rec)) {
 				add(port, push(t, v, 0))
 			}
-			add(port, push(t, unhex(t, rec), 1000))
+			add(port, push(t, decodetest.Unhex(t, rec), 1000))
 		}
-		for _, v := range fuzzseed.Variants(push(t, unhex(t, goldenRecords[port][0]), 0)) {
+		for _, v := range fuzzseed.Variants(push(t, decodetest.Unhex(t, goldenRecords[port][0]), 0)) {
 			add(port, v)
 		}
-		first := push(t, unhex(t, goldenRecords[port][0]), 0)
+		first := push(t, decodetest.Unhex(t, goldenRecords[port][0]), 0)
 		add(port, append(first, first[20:]...)) // two in a frame
 	}
-	for op := range byte(15) {
-		add(memory, append(append(unhex(t, goldenFrame), op, 7, 0, 2), make([]byte, 40)...))
+	for _, port := range []uint8{barriers, exchanges, discovery} {
+		for _, message := range goldenMessages[port] {
+			for _, v := range fuzzseed.Variants(decodetest.Unhex(t, message)) {
+				add(port, v)
+			}
+		}
+		for _, message := range oddMessages()[port] {
+			add(port, decodetest.Unhex(t, message))
+		}
+		for _, kind := range []decode.Kind{decode.Multicast, decode.Broadcast} { // some have it, some not
+			add(port, decodetest.Unhex(t, goldenMessages[port][0]))
+			all[len(all)-1].Kind = kind
+		}
 	}
-	for _, v := range fuzzseed.Variants(unhex(t, goldenAck)) {
+	for op := range byte(15) {
+		add(memory, append(append(decodetest.Unhex(t, goldenFrame), op, 7, 0, 2), make([]byte, 40)...))
+	}
+	for _, v := range fuzzseed.Variants(decodetest.Unhex(t, goldenAck)) {
 		add(memory, v)
 	}
-	for _, v := range fuzzseed.Variants(unhex(t, goldenPacket)) {
+	for _, v := range fuzzseed.Variants(decodetest.Unhex(t, goldenPacket)) {
 		add(packetPort, v)
 	}
 	return all
-}
-
-// summary is what both readers say of a message: frame, lane, operations, records, data, and how
-// often something is malformed.
-func summary(m *decode.Message) string {
-	var frame, lane, ops, stream, limits, call, data, malformed []string
-	bytes := func(b []byte) {
-		if len(b) > 0 {
-			data = append(data, hex.EncodeToString(b))
-		}
-	}
-	for _, r := range m.Records() {
-		switch r := r.(type) {
-		case *memdecode.Frame:
-			frame = append(frame, r.Kind)
-			if r.Lane != "" {
-				lane = append(lane, r.Lane)
-			}
-		case *memdecode.Operation:
-			ops = append(ops, r.Opcode)
-		case *netdecode.Record:
-			stream = append(stream, r.Kind)
-			if r.Limit != nil {
-				limits = append(limits, fmt.Sprint(*r.Limit))
-			}
-		case *rpcdecode.Record:
-			call = append(call, r.Kind)
-		case decode.Malformed:
-			malformed = append(malformed, "Malformed record")
-			continue
-		}
-		bytes(r.Data())
-	}
-	fields := [][]string{frame, lane, ops, stream, limits, call, data, malformed}
-	var s []string
-	for _, f := range fields {
-		s = append(s, strings.Join(f, ","))
-	}
-	return strings.Join(s, "|")
-}
-
-// The dissector of docs/rawlane.lua reads records as we do, those that make no sense too.
-func TestWiresharkDissector_Records(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
-	var frames [][]byte
-	var want []string
-	all := payloads(t)
-	for i := range all {
-		frames = append(frames, frame(t, &all[i], string(all[i].Payload)))
-		want = append(want, summary(&all[i]))
-	}
-	args := []string{"-r", write(t, frames), "-X", "lua_script:" + filepath.Join("..", "..", "docs", "rawlane.lua"),
-		"-T", "fields", "-E", "separator=|", "-E", "occurrence=a"}
-	for _, field := range []string{"frame", "lane", "op", "stream.kind", "stream.limit", "call.kind", "data"} {
-		args = append(args, "-e", "rawlane."+field)
-	}
-	out, err := exec.Command(tshark, append(args, "-e", "_ws.expert.message")...).Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(got) != len(want) {
-		t.Fatalf("%d lines, want %d", len(got), len(want))
-	}
-	for i := range want {
-		// Wireshark has remarks of its own, such as on a name with a zero byte.
-		fields, remarks := got[i][:strings.LastIndex(got[i], "|")+1], got[i][strings.LastIndex(got[i], "|")+1:]
-		n := strings.Count(remarks, "Malformed record")
-		got[i] = fields + strings.TrimSuffix(strings.Repeat("Malformed record,", n), ",")
-		if got[i] != want[i] {
-			t.Errorf("frame %d, %x:\n got %s\nwant %s", i+1, all[i].Payload, got[i], want[i])
-		}
-	}
 }
 
 // FuzzRecords: whatever comes to any port is shown, each record on one line.

@@ -2,7 +2,6 @@ package decode_test
 
 import (
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +81,7 @@ func TestWiresharkDissector_Trains(t *testing.T) {
 	want := []string{
 		"3|good|1:3 -> 2:9 3 bytes", "3,4,3|good,good,good|3 frames as one", "||offer to send trains", "||answer: trains arrive",
 	}
-	out, err := exec.Command(tshark, "-r", write(t, packets), "-X", "lua_script:"+filepath.Join("..", "..", "docs", "rawlane.lua"),
+	out, err := exec.Command(tshark, "-r", write(t, packets), "-X", dissector(t),
 		"-T", "fields", "-E", "separator=|", "-e", "rawlane.src_port", "-e", "rawlane.checksum.status", "-e", "_ws.col.Info").Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

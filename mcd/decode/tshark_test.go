@@ -12,6 +12,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 
+	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/mcd/decode"
 )
 
@@ -29,37 +30,39 @@ func TestWiresharkDissector(t *testing.T) {
 	version := frame(t, &plain, "hello")
 	version[18] = 0x31
 	kind := decode.Message{Kind: 9, From: 1}
+	const announcement = "\x01\x01\x01\x00\x00\x04\x05\x02\x00\x00\x00\x00\x01alpha"
 	frames := [][]byte{
 		frame(t, &tagged, "hello"), // all are padded to 60 bytes, those aside that are cut
 		frame(t, &plain, "hello"),
-		frame(t, &decode.Message{Kind: decode.Broadcast, From: 3, To: 0xffff, SrcPort: 255, DstPort: 255}, ""),
+		frame(t, &decode.Message{Kind: decode.Broadcast, From: 3, To: 0xffff, SrcPort: 255, DstPort: 255}, announcement),
 		spoilt,
 		cut[:18+20+3],
 		version,
 		frame(t, &kind, ""),
 		cut[:18+10],
-		append(cut[:18:18], unhex(t, goldenReply)...),
-		append(cut[:18:18], unhex(t, goldenAuth)...),
-		append(cut[:18:18], unhex(t, goldenEncrypted)...),
+		append(cut[:18:18], decodetest.Unhex(t, goldenReply)...),
+		append(cut[:18:18], decodetest.Unhex(t, goldenAuth)...),
+		append(cut[:18:18], decodetest.Unhex(t, goldenEncrypted)...),
 	}
 	want := []string{
-		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f|||",
-		"101|1|1|1|7|9|2||0x01020304|5|||good|68656c6c6f|||",
-		"101|1|3|3|255|255|||0x00000000|0|||good||||",
-		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum||",
-		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off||",
-		"101|3|1||||||||||||Another version of the wire format||",
-		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind||",
-		"101||||||||||||||Shorter than a header||",
-		"101|1|5|2|0|0|1||0x00000001|16|101|1|good|00000007080000002065000001020304||7|0x2065",
-		"101|2|1|1|7|9|2||0x01020304|5||||68656c6c6f|||",
-		"101|2|1|1|7|9|2||0x01020304|5||||bbeb55a7a0|||",
+		"101|1|2|1|3|4||5|0x01020304|5|101|1|good|68656c6c6f||||",
+		"101|1|1|1|7|9|2||0x01020304|5|||good|68656c6c6f||||",
+		"101|1|3|3|255|255|||0x00000000|18|||good|01010100000405020000000001616c706861||||alpha",
+		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum|||",
+		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off|||",
+		"101|3|1||||||||||||Another version of the wire format|||",
+		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind|||",
+		"101||||||||||||||Shorter than a header|||",
+		"101|1|5|2|0|0|1||0x00000001|16|101|1|good|00000007080000002065000001020304||7|0x2065|",
+		"101|2|1|1|7|9|2||0x01020304|5||||68656c6c6f||||",
+		"101|2|1|1|7|9|2||0x01020304|5||||bbeb55a7a0||||",
 	}
-	out, err := exec.Command(tshark, "-r", write(t, frames), "-X", "lua_script:"+filepath.Join("..", "..", "docs", "rawlane.lua"),
+	out, err := exec.Command(tshark, "-r", write(t, frames), "-X", dissector(t),
 		"-T", "fields", "-E", "separator=|", "-e", "vlan.id", "-e", "rawlane.version", "-e", "rawlane.kind", "-e", "rawlane.from",
 		"-e", "rawlane.src_port", "-e", "rawlane.dst_port", "-e", "rawlane.to", "-e", "rawlane.group", "-e", "rawlane.cluster",
 		"-e", "rawlane.length", "-e", "rawlane.vid", "-e", "rawlane.pcp", "-e", "rawlane.checksum.status", "-e", "rawlane.payload",
-		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.received_tci").Output()
+		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.received_tci",
+		"-e", "rawlane.discovery.host").Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -72,6 +75,17 @@ func TestWiresharkDissector(t *testing.T) {
 			t.Errorf("frame %d:\n got %s\nwant %s", i, got[i], want[i])
 		}
 	}
+}
+
+// dissector is the option by which tshark takes docs/rawlane.lua. The test opens it, too, so that
+// its result is not cached when the file has changed.
+func dissector(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", "rawlane.lua")
+	if _, err := os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return "lua_script:" + path
 }
 
 func write(t *testing.T, frames [][]byte) (path string) {
@@ -109,7 +123,7 @@ func TestAuthenticatedFramesDecode(t *testing.T) {
 		goldenEncrypted: "1:7 -> 2:9 unicast cluster 0x1020304 5 bytes key 8 incarnation 1112131415161718 counter 2 encrypted",
 	} {
 		var m decode.Message
-		if err := m.DecodeFromBytes(unhex(t, hex), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil || m.String() != want {
+		if err := m.DecodeFromBytes(decodetest.Unhex(t, hex), gopacket.NilDecodeFeedback); err != nil || m.Fault != nil || m.String() != want {
 			t.Errorf("%s, %v, %v; want %s", m.String(), err, m.Fault, want)
 		}
 		if len(m.Contents) != 48 || len(m.Payload) != 5 {
@@ -118,7 +132,7 @@ func TestAuthenticatedFramesDecode(t *testing.T) {
 		if err := m.SerializeTo(gopacket.NewSerializeBuffer(), gopacket.SerializeOptions{}); err == nil {
 			t.Error("an authenticated frame was made without a key")
 		}
-		if err := m.DecodeFromBytes(unhex(t, hex)[:47], gopacket.NilDecodeFeedback); err == nil {
+		if err := m.DecodeFromBytes(decodetest.Unhex(t, hex)[:47], gopacket.NilDecodeFeedback); err == nil {
 			t.Error("47 bytes decode")
 		}
 	}

@@ -1,35 +1,15 @@
 package decode_test
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/mcd/decode"
 	netdecode "github.com/rawlane/rawlane/rawnet/decode"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// frame is one of a connection of remote memory, in which a record is pushed to handler 1.
-func frame(t testing.TB, rec []byte) []byte {
-	b := unhex(t, "21 00 0100 00000001 00000002 00000007 0000000c 02 03")
-	b = binary.BigEndian.AppendUint16(b, uint16(len(rec)))
-	b = append(b, unhex(t, "0001 0000000000000000")...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(rec)))
-	return append(b, rec...)
-}
 
 const number = "00000000000012ab"
 
@@ -51,27 +31,19 @@ var golden = []struct{ name, bytes, text string }{
 	{"cut off", "14 00 00 00 00", `[malformed record of a stream, 5 bytes] "\x14"`},
 }
 
-// text shows the records of a message, with their data; of malformed ones the first byte.
+// frame is one of a connection of remote memory, in which a record is pushed to handler 1.
+func frame(t testing.TB, rec []byte) []byte {
+	t.Helper()
+	return decodetest.Frame(t, rec, len(rec))
+}
+
 func text(port uint8, payload []byte) string {
-	m := decode.Message{Kind: decode.Unicast, DstPort: port}
-	m.Payload = payload
-	var s []string
-	for _, r := range m.Records() {
-		one, data := r.String(), r.Data()
-		if _, malformed := r.(decode.Malformed); malformed && len(data) > 0 {
-			data = data[:1]
-		}
-		if len(data) > 0 {
-			one += fmt.Sprintf(" %q", data)
-		}
-		s = append(s, one)
-	}
-	return strings.Join(s, "|")
+	return decodetest.Text(decodetest.Records(decode.Unicast, port, payload))
 }
 
 func TestRecords(t *testing.T) {
 	for _, c := range golden {
-		if got, want := text(251, frame(t, unhex(t, c.bytes))), "requests 7, ack 12|"+c.text; got != want {
+		if got, want := text(251, frame(t, decodetest.Unhex(t, c.bytes))), "requests 7, ack 12|"+c.text; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, want)
 		}
 	}
@@ -99,7 +71,7 @@ func TestPackets(t *testing.T) {
 
 // Other ports are read once they are registered.
 func TestRegister(t *testing.T) {
-	accept := frame(t, unhex(t, golden[1].bytes))
+	accept := frame(t, decodetest.Unhex(t, golden[1].bytes))
 	if got := text(17, accept); got != "" {
 		t.Error(got)
 	}
@@ -117,7 +89,7 @@ func TestRegister(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	m := decode.Message{Kind: decode.Unicast, DstPort: 251}
-	m.Payload = frame(t, unhex(t, golden[0].bytes))
+	m.Payload = frame(t, decodetest.Unhex(t, golden[0].bytes))
 	b, err := json.Marshal(m.Records()[1])
 	want := `{"record":"open","stream":"12ab","sender":"dialer","service":"echo","limit":262144,"bytes":0}`
 	if err != nil || string(b) != want {
@@ -129,9 +101,9 @@ func TestJSON(t *testing.T) {
 // line.
 func FuzzRecords(f *testing.F) {
 	for _, c := range golden {
-		f.Add(false, frame(f, unhex(f, c.bytes)))
+		f.Add(false, frame(f, decodetest.Unhex(f, c.bytes)))
 	}
-	for _, v := range fuzzseed.Variants(unhex(f, golden[0].bytes)) {
+	for _, v := range fuzzseed.Variants(decodetest.Unhex(f, golden[0].bytes)) {
 		f.Add(false, frame(f, v))
 	}
 	other := frame(f, nil)
@@ -140,15 +112,10 @@ func FuzzRecords(f *testing.F) {
 	f.Add(true, []byte("\x01\x01\x01\x00ab"))
 	f.Add(true, []byte{1})
 	f.Fuzz(func(t *testing.T, packet bool, b []byte) {
-		m := decode.Message{Kind: decode.Unicast, DstPort: 251}
+		port := uint8(251)
 		if packet {
-			m.DstPort = 250
+			port = 250
 		}
-		m.Payload = b
-		for _, r := range m.Records() {
-			if s := r.String(); s == "" || strings.ContainsAny(s, "\n\r") || len(r.Data()) > len(b) {
-				t.Errorf("%x: %q, %d bytes", b, s, len(r.Data()))
-			}
-		}
+		decodetest.Check(t, b, decodetest.Records(decode.Unicast, port, b))
 	})
 }

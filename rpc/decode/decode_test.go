@@ -1,39 +1,15 @@
 package decode_test
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/internal/fuzzseed"
 	"github.com/rawlane/rawlane/mcd/decode"
 	rpcdecode "github.com/rawlane/rawlane/rpc/decode"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// frame is one of a connection of remote memory, in which a record of so many bytes, or its first
-// part, is pushed to handler 1.
-func frame(t testing.TB, rec []byte, length int) []byte {
-	b := unhex(t, "21 00 0100 00000001 00000002 00000007 0000000c 02 03")
-	if length > len(rec) {
-		b[len(b)-1] = 2 // the first part
-	}
-	b = binary.BigEndian.AppendUint16(b, uint16(len(rec)))
-	b = append(b, unhex(t, "0001 0000000000000000")...)
-	b = binary.BigEndian.AppendUint32(b, uint32(length))
-	return append(b, rec...)
-}
 
 const (
 	number = "00000000000012ab"
@@ -58,28 +34,14 @@ var golden = []struct{ name, bytes, text string }{
 	{"cut off", "12 00 00 00", `[malformed record of a call, 4 bytes] "\x12"`},
 }
 
-// text shows the records of a message, with their data; of malformed ones the first byte.
 func text(port uint8, payload []byte) string {
-	m := decode.Message{Kind: decode.Unicast, DstPort: port}
-	m.Payload = payload
-	var s []string
-	for _, r := range m.Records() {
-		one, data := r.String(), r.Data()
-		if _, malformed := r.(decode.Malformed); malformed {
-			data = data[:1]
-		}
-		if len(data) > 0 {
-			one += fmt.Sprintf(" %q", data)
-		}
-		s = append(s, one)
-	}
-	return strings.Join(s, "|")
+	return decodetest.Text(decodetest.Records(decode.Unicast, port, payload))
 }
 
 func TestRecords(t *testing.T) {
 	for _, c := range golden {
-		rec := unhex(t, c.bytes)
-		if got, want := text(249, frame(t, rec, len(rec))), "requests 7, ack 12|"+c.text; got != want {
+		rec := decodetest.Unhex(t, c.bytes)
+		if got, want := text(249, decodetest.Frame(t, rec, len(rec))), "requests 7, ack 12|"+c.text; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, want)
 		}
 	}
@@ -88,7 +50,7 @@ func TestRecords(t *testing.T) {
 // Of a record that is longer than a frame the first part says what it is; parts that do not, and
 // what is for another handler, are operations.
 func TestRecords_Parts(t *testing.T) {
-	request := unhex(t, golden[0].bytes)
+	request := decodetest.Unhex(t, golden[0].bytes)
 	for _, c := range []struct {
 		rec  []byte
 		text string
@@ -96,16 +58,16 @@ func TestRecords_Parts(t *testing.T) {
 		{request, `call 12ab: request "echo", 2 bytes and more "hi"`},
 		{request[:22], `push (first part) id 1 length 5000, 22 bytes`},
 	} {
-		if got := text(249, frame(t, c.rec, 5000)); !strings.HasPrefix(got, "requests 7, ack 12|"+c.text) {
+		if got := text(249, decodetest.Frame(t, c.rec, 5000)); !strings.HasPrefix(got, "requests 7, ack 12|"+c.text) {
 			t.Errorf("got %s, want %s", got, c.text)
 		}
 	}
-	later := frame(t, []byte("more"), 5000)
+	later := decodetest.Frame(t, []byte("more"), 5000)
 	later[21] = 1
 	if got := text(249, later); got != `requests 7, ack 12|push (last part) id 1 length 5000, 4 bytes "more"` {
 		t.Error(got)
 	}
-	other := frame(t, request, len(request))
+	other := decodetest.Frame(t, request, len(request))
 	other[25] = 2
 	if got := text(249, other); !strings.Contains(got, "|push id 2, 26 bytes") {
 		t.Error(got)
@@ -114,8 +76,8 @@ func TestRecords_Parts(t *testing.T) {
 
 // Another port is read once it is registered.
 func TestRegister(t *testing.T) {
-	rec := unhex(t, golden[2].bytes)
-	b := frame(t, rec, len(rec))
+	rec := decodetest.Unhex(t, golden[2].bytes)
+	b := decodetest.Frame(t, rec, len(rec))
 	if got := text(17, b); got != "" {
 		t.Error(got)
 	}
@@ -131,9 +93,9 @@ func TestJSON(t *testing.T) {
 		1: `{"record":"request","call":"12ab","service":"echo","left_ns":2000000000,"bytes":0}`,
 		4: `{"record":"response","call":"12ab","status":"nobody serves it","bytes":0}`,
 	} {
-		rec := unhex(t, golden[i].bytes)
+		rec := decodetest.Unhex(t, golden[i].bytes)
 		m := decode.Message{Kind: decode.Unicast, DstPort: 249}
-		m.Payload = frame(t, rec, len(rec))
+		m.Payload = decodetest.Frame(t, rec, len(rec))
 		if b, err := json.Marshal(m.Records()[1]); err != nil || string(b) != want {
 			t.Errorf("%s, %v, want %s", b, err, want)
 		}
@@ -143,23 +105,15 @@ func TestJSON(t *testing.T) {
 // FuzzRecords: whatever comes to the port of calls is shown, each record on one line.
 func FuzzRecords(f *testing.F) {
 	for _, c := range golden {
-		rec := unhex(f, c.bytes)
-		f.Add(frame(f, rec, len(rec)))
-		f.Add(frame(f, rec, 5000))
+		rec := decodetest.Unhex(f, c.bytes)
+		f.Add(decodetest.Frame(f, rec, len(rec)))
+		f.Add(decodetest.Frame(f, rec, 5000))
 	}
-	for _, v := range fuzzseed.Variants(unhex(f, golden[0].bytes)) {
-		f.Add(frame(f, v, len(v)))
+	for _, v := range fuzzseed.Variants(decodetest.Unhex(f, golden[0].bytes)) {
+		f.Add(decodetest.Frame(f, v, len(v)))
 	}
-	other := frame(f, nil, 0)
+	other := decodetest.Frame(f, nil, 0)
 	other[25] = 2
 	f.Add(other)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m := decode.Message{Kind: decode.Unicast, DstPort: 249}
-		m.Payload = b
-		for _, r := range m.Records() {
-			if s := r.String(); s == "" || strings.ContainsAny(s, "\n\r") || len(r.Data()) > len(b) {
-				t.Errorf("%x: %q, %d bytes", b, s, len(r.Data()))
-			}
-		}
-	})
+	f.Fuzz(func(t *testing.T, b []byte) { decodetest.Check(t, b, decodetest.Records(decode.Unicast, 249, b)) })
 }

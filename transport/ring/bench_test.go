@@ -42,6 +42,7 @@ func BenchmarkTrains(b *testing.B) {
 			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), openTrains)
 			to.MaskWakeups(true)
 			testbed.MeetTrains(b, from, to)
+			testbed.MeetTrains(b, to, from)
 			out := make([]transport.Frame, 64)
 			for i := range out {
 				out[i] = transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/simfault"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -24,7 +25,7 @@ func TestDetector(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	sum := figures{}
+	sum := simfault.Figures{}
 	for seed := first; seed < first+uint64(runs(*detectorRuns)); seed++ {
 		d := newDetection(seed)
 		d.run()
@@ -139,7 +140,7 @@ func (d *detection) notice(node int, _ barrier, f *Failure) {
 	}
 }
 
-func (d *detection) addTo(sum figures) {
+func (d *detection) addTo(sum simfault.Figures) {
 	sum["node-seconds"] += uint64(d.seconds)
 	sum["node-seconds, "+d.kind] += uint64(d.seconds)
 	sum["false accusations"] += d.accused

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rawlane/rawlane/internal/simfault"
 )
 
 var (
@@ -23,7 +25,7 @@ func TestSimulation_Large(t *testing.T) {
 	if testing.Short() {
 		nodes = min(nodes, 48)
 	}
-	sum := figures{}
+	sum := simfault.Figures{}
 	for i := range uint64(*largeRuns) {
 		for _, name := range []string{"shuffle", "tree:3", "hier:4:star:shuffle", "hier:32:tree:2:tree:3"} {
 			r := newLargeRun(name, first+i, nodes)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/simfault"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -21,7 +22,7 @@ func TestMaskPairs(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	sum := figures{}
+	sum := simfault.Figures{}
 	for seed := first; seed < first+uint64(runs(*maskPairs)); seed++ {
 		name := algorithms[seed%uint64(len(algorithms))]
 		if wrong := runMasks(name, seed); wrong != "" {

@@ -28,6 +28,19 @@ const (
 	kinds
 )
 
+var kindNames = [kinds]string{
+	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply",
+	"no such group", "report",
+}
+
+// String names k.
+func (k Kind) String() string {
+	if k >= kinds {
+		return kindNames[0]
+	}
+	return kindNames[k]
+}
+
 // scheduled reports whether a message is part of a schedule's run.
 func (k Kind) scheduled() bool { return k == Notify || k == Nack || k == NotYet }
 

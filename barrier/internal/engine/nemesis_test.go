@@ -1,49 +1,30 @@
 package engine
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/simfault"
 )
 
-// The marked points, where a driver or a processor may err.
+// The marked points, where a driver or a processor may err, besides those of every core.
 const (
-	refusedReceive   = "refused receive"
-	shortFrame       = "short frame"
-	frameOfNoMember  = "frame of no member"
-	frameOfAnother   = "frame of another group"
-	sameFrameAtOnce  = "same frame at once"
-	frameKept        = "frame kept for long"
-	keptFrameAgain   = "kept frame comes again"
-	earlyAdvance     = "early advance"
-	justBefore       = "advance just before a deadline"
-	lateTimer        = "late timer"
-	timerTwice       = "timer twice"
-	slowHandler      = "slow handler"
-	clockStandsStill = "clock stands still"
-	crashInABatch    = "crash in the middle of a batch"
+	frameOfNoMember = "frame of no member"
+	frameOfAnother  = "frame of another group"
 )
 
 var points = []string{
-	refusedReceive, shortFrame, frameOfNoMember, frameOfAnother, sameFrameAtOnce, frameKept, keptFrameAgain, earlyAdvance,
-	justBefore, lateTimer, timerTwice, slowHandler, clockStandsStill, crashInABatch,
+	simfault.RefusedReceive, simfault.ShortFrame, frameOfNoMember, frameOfAnother, simfault.SameFrameAtOnce, simfault.FrameKept, simfault.KeptFrameAgain, simfault.EarlyAdvance,
+	simfault.JustBefore, simfault.LateTimer, simfault.TimerTwice, simfault.SlowHandler, simfault.ClockStandsStill, simfault.CrashInABatch,
 }
 
 // nemesis is what a run does to its nodes besides the network's faults.
 type nemesis struct {
 	points map[string]uint64 // how often each marked point was hit; nil: off in this run
-	kept   []keptFrame       // frames that come again, much later
+	kept   []simfault.Frame  // frames that come again, much later
 	passed uint64            // barriers that all members have left
 	exits  map[exit]int
-}
-
-// keptFrame is a frame that a switch has kept.
-type keptFrame struct {
-	to, from, nic int
-	b             []byte
 }
 
 // exit is a generation of a barrier.
@@ -103,7 +84,9 @@ func (r *run) unleash() {
 		}
 	}
 	receive := r.receive
-	r.receive = func(to, from, nic int, b []byte) { r.misreceive(receive, keptFrame{to, from, nic, b}) }
+	r.receive = func(to, from, nic int, b []byte) {
+		r.misreceive(receive, simfault.Frame{To: to, From: from, NIC: nic, Bytes: b})
+	}
 	left, failed := r.left, r.failed
 	r.failed = func(node int, b barrier, f *Failure) {
 		if r.net.Alive(node) {
@@ -130,7 +113,7 @@ func (r *run) mayCrash(node int) {
 	post := r.sites[node].post
 	r.sites[node].post = func(to []int, nic int, b []byte) {
 		post(to, nic, b)
-		if r.points[crashInABatch] < most && r.mortal(node) && r.hits(crashInABatch, .003) {
+		if r.points[simfault.CrashInABatch] < most && r.mortal(node) && r.hits(simfault.CrashInABatch, .003) {
 			r.crashThis(node)
 		}
 	}
@@ -162,83 +145,64 @@ func (r *run) cutOne() {
 }
 
 // misreceive is a driver that errs where it may.
-func (r *run) misreceive(receive func(to, from, nic int, b []byte), f keptFrame) {
+func (r *run) misreceive(receive func(to, from, nic int, b []byte), f simfault.Frame) {
 	if r.points == nil {
-		receive(f.to, f.from, f.nic, f.b)
+		receive(f.To, f.From, f.NIC, f.Bytes)
 		return
 	}
 	switch {
-	case r.hits(refusedReceive, .01):
+	case r.hits(simfault.RefusedReceive, .01):
 		return
-	case r.hits(shortFrame, .01):
-		receive(f.to, f.from, f.nic, f.b[:r.rng.IntN(headLen)])
+	case r.hits(simfault.ShortFrame, .01):
+		receive(f.To, f.From, f.NIC, f.Bytes[:r.rng.IntN(headLen)])
 	case r.hits(frameOfNoMember, .01):
-		receive(f.to, len(r.sites)+1, f.nic, f.b)
+		receive(f.To, len(r.sites)+1, f.NIC, f.Bytes)
 	case r.hits(frameOfAnother, .01):
-		b := slices.Clone(f.b)
+		b := slices.Clone(f.Bytes)
 		var m Message
 		if Parse(b, &m) == nil {
 			m.Identity.Hash += 1000
-			receive(f.to, f.from, f.nic, m.Append(nil))
+			receive(f.To, f.From, f.NIC, m.Append(nil))
 		}
-	case r.hits(sameFrameAtOnce, .02):
-		receive(f.to, f.from, f.nic, f.b)
-	case r.hits(frameKept, .01):
+	case r.hits(simfault.SameFrameAtOnce, .02):
+		receive(f.To, f.From, f.NIC, f.Bytes)
+	case r.hits(simfault.FrameKept, .01):
 		r.kept = append(r.kept, f)
-	case len(r.kept) > 0 && r.hits(keptFrameAgain, .05):
+	case len(r.kept) > 0 && r.hits(simfault.KeptFrameAgain, .05):
 		k := r.kept[r.rng.IntN(len(r.kept))]
-		receive(k.to, k.from, k.nic, k.b)
+		receive(k.To, k.From, k.NIC, k.Bytes)
 	}
-	receive(f.to, f.from, f.nic, f.b)
-	if r.hits(earlyAdvance, .02) {
-		r.tick(f.to)
+	receive(f.To, f.From, f.NIC, f.Bytes)
+	if r.hits(simfault.EarlyAdvance, .02) {
+		r.tick(f.To)
 	}
-	if r.hits(slowHandler, .01) {
-		r.net.Work(f.to, r.upTo(2*time.Millisecond), func() {})
+	if r.hits(simfault.SlowHandler, .01) {
+		r.net.Work(f.To, r.upTo(2*time.Millisecond), func() {})
 	}
-	if r.hits(clockStandsStill, .005) {
-		r.freeze(f.to, r.upTo(5*time.Millisecond))
+	if r.hits(simfault.ClockStandsStill, .005) {
+		r.freeze(f.To, r.upTo(5*time.Millisecond))
 	}
-	at, ok := r.sites[f.to].deadline()
-	if ok && r.stopped[f.to].IsZero() && at.Add(-1).After(r.clock(f.to)) && r.hits(justBefore, .02) {
-		r.At(at.Add(-r.skew[f.to]-1), func() { r.net.Work(f.to, 0, func() { r.tick(f.to) }) })
+	at, ok := r.sites[f.To].deadline()
+	if ok && r.stopped[f.To].IsZero() && at.Add(-1).After(r.clock(f.To)) && r.hits(simfault.JustBefore, .02) {
+		r.At(at.Add(-r.skew[f.To]-1), func() { r.net.Work(f.To, 0, func() { r.tick(f.To) }) })
 	}
-	if r.hits(timerTwice, .01) {
-		r.tick(f.to)
-		r.tick(f.to)
+	if r.hits(simfault.TimerTwice, .01) {
+		r.tick(f.To)
+		r.tick(f.To)
 	}
-	if r.hits(lateTimer, .01) {
-		r.armed[f.to] = r.Now().Add(-1) // what was set does nothing
-		r.After(r.upTo(20*time.Millisecond), func() { r.net.Work(f.to, 0, func() { r.tick(f.to) }) })
+	if r.hits(simfault.LateTimer, .01) {
+		r.armed[f.To] = r.Now().Add(-1) // what was set does nothing
+		r.After(r.upTo(20*time.Millisecond), func() { r.net.Work(f.To, 0, func() { r.tick(f.To) }) })
 	}
-}
-
-// figures are counts by name. Their String is what bench/campaign reads.
-type figures map[string]uint64
-
-func (f figures) String() string {
-	b, err := json.Marshal(map[string]uint64(f))
-	if err != nil {
-		panic(fmt.Sprint("figures: ", err))
-	}
-	return string(b)
 }
 
 // addTo adds a run's figures.
-func (r *run) addTo(sum figures) {
+func (r *run) addTo(sum simfault.Figures) {
 	sum["barriers"] += r.passed
 	sum["crashes"] += uint64(len(r.crashed))
 	sum["clock jumps"] += uint64(r.jumps)
 	sum["cuts"] += uint64(r.cuts)
 	c := r.net.Counters()
-	for name, n := range map[string]uint64{
-		"frames": c.Sent, "fault: lost": c.Lost, "fault: duplicated": c.Duplicated, "fault: reordered": c.Reordered,
-		"fault: delayed": c.Delayed, "fault: corrupted": c.Corrupted, "fault: cut": c.Cut, "fault: misrouted": c.Misrouted,
-		"fault: in a burst": c.Burst, "fault: ring full": c.Overrun,
-	} {
-		sum[name] += n
-	}
-	for _, point := range points {
-		sum["point: "+point] += r.points[point] // also 0: one that is never hit shows
-	}
+	sum.AddNetwork(&c)
+	sum.AddPoints(points, r.points)
 }

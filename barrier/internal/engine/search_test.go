@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/simfault"
 	"github.com/rawlane/rawlane/sim/explore"
 )
 
@@ -28,7 +29,7 @@ type scope struct {
 // one duplicate, one reordered frame and one death, or with one member that begins anew while others
 // leave. Three barriers in a row use each colour twice.
 func TestSearch(t *testing.T) {
-	sum := figures{}
+	sum := simfault.Figures{}
 	for n := 2; n <= *searchNodes; n++ {
 		for _, name := range []string{"shuffle", "concurrent", "tree:2", "star"} {
 			for _, sc := range []scope{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/simfault"
 	"github.com/rawlane/rawlane/sim"
 )
 
@@ -39,7 +40,7 @@ func TestSimulation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events := 0
-			sum := figures{}
+			sum := simfault.Figures{}
 			for i := range uint64(runs(*simRuns)) {
 				for _, r := range []*run{newRun(name, first+i), newRestartRun(name, first+i)} {
 					events += r.run()
@@ -339,7 +340,7 @@ func (r *run) crashThis(node int) {
 // stale.
 func (r *run) restartThis(node int) {
 	if !r.stale {
-		r.kept = slices.DeleteFunc(r.kept, func(f keptFrame) bool { return f.to == node || f.from == node })
+		r.kept = slices.DeleteFunc(r.kept, func(f simfault.Frame) bool { return f.To == node || f.From == node })
 	}
 	r.done[node] = 0
 	r.restart(node)

@@ -94,13 +94,6 @@ func (m *Message) String() string {
 	return s
 }
 
-var kindNames = [kinds]string{
-	"?", "notify", "nack", "not yet", "fail", "bye", "bye ack", "status request", "status reply", "no such group", "report",
-}
-
-// String names k.
-func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
-
 // String formats f for transcripts.
 func (f *Failure) String() string {
 	var words []string

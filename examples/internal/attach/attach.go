@@ -48,7 +48,11 @@ func keyFile() (string, error) {
 		return file, nil
 	}
 	if hostfile := os.Getenv(envHostfile); hostfile != "" {
-		return cluster.HostfileKeyFile(hostfile)
+		file, err := cluster.ReadHostfile(hostfile)
+		if err != nil {
+			return "", err
+		}
+		return file.KeyFile, nil
 	}
 	return "", nil
 }

@@ -2,39 +2,26 @@ package reliable
 
 import (
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/simfault"
 )
 
-// The marked points, where a driver or a processor may err.
+// The marked points, where a driver or a processor may err, besides those of every core.
 const (
-	refusedReceive   = "refused receive"
-	shortFrame       = "short frame"
 	frameBeyondLimit = "frame beyond the limit"
 	staleFrame       = "frame of a stale incarnation"
-	sameFrameAtOnce  = "same frame at once"
-	frameKept        = "frame kept for long"
-	keptFrameAgain   = "kept frame comes again"
-	earlyAdvance     = "early advance"
-	justBefore       = "advance just before a deadline"
-	lateTimer        = "late timer"
-	timerTwice       = "timer twice"
 	pumpedForNothing = "pumped for nothing"
-	slowHandler      = "slow handler"
-	clockStandsStill = "clock stands still"
 	batchReversed    = "batch sent out of order"
 	busyForLong      = "link busy for long"
-	crashInABatch    = "crash in the middle of a batch"
 )
 
 var points = []string{
-	refusedReceive, shortFrame, frameBeyondLimit, staleFrame, sameFrameAtOnce, frameKept, keptFrameAgain, earlyAdvance,
-	justBefore, lateTimer, timerTwice, pumpedForNothing, slowHandler, clockStandsStill, batchReversed, busyForLong,
-	crashInABatch,
+	simfault.RefusedReceive, simfault.ShortFrame, frameBeyondLimit, staleFrame, simfault.SameFrameAtOnce, simfault.FrameKept, simfault.KeptFrameAgain, simfault.EarlyAdvance,
+	simfault.JustBefore, simfault.LateTimer, simfault.TimerTwice, pumpedForNothing, simfault.SlowHandler, simfault.ClockStandsStill, batchReversed, busyForLong,
+	simfault.CrashInABatch,
 }
 
 // nemesis is what a run does to its nodes besides the network's faults.
@@ -44,14 +31,8 @@ type nemesis struct {
 	stopped []monotime.Time   // by node: where its clock stands still; zero: it does not
 	points  bool              // marked points misbehave
 	hit     map[string]uint64 // how often each did
-	kept    []keptFrame       // frames that come again, much later
+	kept    []simfault.Frame  // frames that come again, much later
 	refused uint64            // batches of which the NIC took a part
-}
-
-// keptFrame is a frame that a switch has kept.
-type keptFrame struct {
-	to, from int
-	b        []byte
 }
 
 // chooseNemesis draws what a run suffers.
@@ -90,9 +71,9 @@ func (r *run) misreceive(s *site, b []byte) {
 		return
 	}
 	switch {
-	case r.hits(refusedReceive, .01):
+	case r.hits(simfault.RefusedReceive, .01):
 		return
-	case r.hits(shortFrame, .01):
+	case r.hits(simfault.ShortFrame, .01):
 		var h Header
 		if Parse(b[:r.rng.IntN(HeaderLen)], &h) == nil {
 			r.fail("a part of a header is a frame")
@@ -108,22 +89,22 @@ func (r *run) misreceive(s *site, b []byte) {
 		stale := slices.Clone(b)
 		binary.BigEndian.PutUint32(stale[4:], r.rng.Uint32()|1)
 		s.receive(stale)
-	case r.hits(sameFrameAtOnce, .02):
+	case r.hits(simfault.SameFrameAtOnce, .02):
 		s.receive(b)
-	case r.hits(frameKept, .01):
-		r.kept = append(r.kept, keptFrame{s.node, s.peer, b})
-	case len(r.kept) > 0 && r.hits(keptFrameAgain, .05):
+	case r.hits(simfault.FrameKept, .01):
+		r.kept = append(r.kept, simfault.Frame{To: s.node, From: s.peer, Bytes: b})
+	case len(r.kept) > 0 && r.hits(simfault.KeptFrameAgain, .05):
 		k := r.kept[r.rng.IntN(len(r.kept))]
-		r.nodes[k.to].peers[k.from].receive(k.b)
+		r.nodes[k.To].peers[k.From].receive(k.Bytes)
 	}
 	if s.dead {
 		return
 	}
 	s.receive(b)
-	if r.hits(earlyAdvance, .02) {
+	if r.hits(simfault.EarlyAdvance, .02) {
 		s.tick(s.timer)
 	}
-	if r.hits(lateTimer, .01) {
+	if r.hits(simfault.LateTimer, .01) {
 		s.timer, s.armed = r.Now().Add(-1), true // what was set does nothing
 		late := s.timer
 		r.After(r.upTo(5*time.Millisecond), func() { s.tick(late) })
@@ -131,17 +112,17 @@ func (r *run) misreceive(s *site, b []byte) {
 	if r.hits(pumpedForNothing, .02) {
 		s.pump()
 	}
-	if r.hits(slowHandler, .005) {
+	if r.hits(simfault.SlowHandler, .005) {
 		r.net.Work(s.node, r.upTo(time.Millisecond), func() {})
 	}
-	if r.hits(clockStandsStill, .002) {
+	if r.hits(simfault.ClockStandsStill, .002) {
 		r.freeze(s.node, r.upTo(3*time.Millisecond))
 	}
 	at, ok := s.c.Deadline()
-	if ok && r.stopped[s.node].IsZero() && at.Add(-1).After(s.now()) && r.hits(justBefore, .02) {
+	if ok && r.stopped[s.node].IsZero() && at.Add(-1).After(s.now()) && r.hits(simfault.JustBefore, .02) {
 		r.At(at.Add(-r.skew[s.node]-1), func() { s.tick(s.timer) })
 	}
-	if r.hits(timerTwice, .01) {
+	if r.hits(simfault.TimerTwice, .01) {
 		s.tick(s.timer)
 		s.tick(s.timer)
 	}
@@ -186,7 +167,7 @@ func (s *site) sends(frames [][]byte) (n int, busy time.Duration) {
 			return i, 1 + s.r.upTo(100*time.Microsecond)
 		case s.r.hits(busyForLong, .001):
 			return i, 1 + s.r.upTo(20*time.Millisecond)
-		case s.r.crashes > 0 && s.r.hit[crashInABatch] < 3 && s.r.hits(crashInABatch, .0005):
+		case s.r.crashes > 0 && s.r.hit[simfault.CrashInABatch] < 3 && s.r.hits(simfault.CrashInABatch, .0005):
 			s.r.crashNow(s.node)
 			return len(frames), 0
 		}
@@ -195,34 +176,19 @@ func (s *site) sends(frames [][]byte) (n int, busy time.Duration) {
 	return len(frames), 0
 }
 
-// figures are counts by name. Their String is what bench/campaign reads.
-type figures map[string]uint64
-
-func (f figures) String() string {
-	b, err := json.Marshal(map[string]uint64(f))
-	if err != nil {
-		panic(fmt.Sprint("figures: ", err))
-	}
-	return string(b)
-}
-
 // addTo adds a run's figures.
-func (r *run) addTo(sum figures) {
+func (r *run) addTo(sum simfault.Figures) {
 	starts := uint64(0)
 	for i := range r.nodes {
 		starts += uint64(r.nodes[i].starts - 1)
 	}
-	c := r.net.Counters()
 	for name, n := range map[string]uint64{
 		"crashes": starts, "clock jumps": uint64(r.jumps), "cuts": uint64(r.cuts), "pauses": uint64(r.pauses),
-		"connections ended": r.failures, "frames": c.Sent, "fault: lost": c.Lost, "fault: duplicated": c.Duplicated,
-		"fault: reordered": c.Reordered, "fault: delayed": c.Delayed, "fault: corrupted": c.Corrupted,
-		"fault: cut": c.Cut, "fault: misrouted": c.Misrouted, "fault: in a burst": c.Burst,
-		"fault: ring full": c.Overrun, "fault: batch refused": r.refused,
+		"connections ended": r.failures, "fault: batch refused": r.refused,
 	} {
 		sum[name] += n
 	}
-	for _, point := range points {
-		sum["point: "+point] += r.hit[point] // also 0: one that is never hit shows
-	}
+	c := r.net.Counters()
+	sum.AddNetwork(&c)
+	sum.AddPoints(points, r.hit)
 }

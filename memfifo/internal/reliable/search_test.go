@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rawlane/rawlane/internal/simfault"
 )
 
 var searchStates = flag.Int("search.states", 3_000, "TestSearch: the most states of each space; 0: all")
@@ -50,7 +52,7 @@ var spaces = []space{
 // is on its way, or early, those of the two ends in any order. Retries, round-trip times and windows
 // do not count, as no fault lasts.
 func TestSearch(t *testing.T) {
-	sum := figures{}
+	sum := simfault.Figures{}
 	for _, s := range spaces {
 		most := *searchStates
 		switch {

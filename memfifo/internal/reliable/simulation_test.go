@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/simfault"
 )
 
 var (
@@ -24,7 +26,7 @@ func TestSimulation(t *testing.T) {
 	}
 	began := time.Now()
 	var records, events, restarts, byes uint64
-	runs, most, sum := 0, *simRuns, figures{}
+	runs, most, sum := 0, *simRuns, simfault.Figures{}
 	if testing.Short() {
 		most = min(most, 20)
 	}

@@ -1,13 +1,12 @@
 package reliable
 
 import (
-	"github.com/rawlane/rawlane/internal/monotime"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/transcript"
 )
 
 // rows are the tests of the state table in the package's comment, by its first two columns.
@@ -228,30 +227,8 @@ var rows = map[string]func(t *testing.T){
 	},
 }
 
-var row = regexp.MustCompile(`(?m)^//\t(Idle|Handshaking|Open|any) +(.+?) +(?:same|Idle|Handshaking|Open)  `)
-
 // Each row of the table has a test, and each test a row.
-func TestTable(t *testing.T) {
-	b, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	comment, _, _ := strings.Cut(string(b), "\npackage ")
-	seen := map[string]bool{}
-	for _, m := range row.FindAllStringSubmatch(comment, -1) {
-		name := m[1] + ": " + m[2]
-		seen[name] = true
-		if rows[name] == nil {
-			t.Errorf("no test of %q", name)
-		}
-	}
-	for name, test := range rows {
-		if !seen[name] {
-			t.Errorf("no row %q", name)
-		}
-		t.Run(name, test)
-	}
-}
+func TestStateTable(t *testing.T) { transcript.Table(t, "doc.go", rows) }
 
 func (p *pair) is(i int, s State) {
 	p.t.Helper()

@@ -205,10 +205,11 @@ func (b *programBench) calls(ctx context.Context, r *result, dial programs.Dial,
 	return nil
 }
 
-// programLine is a line of their tables.
-func (r *result) programLine() string {
-	return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %10.0f %8.1f\n",
-		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MsgsPerS, r.Allocs)
+// programLayout is their table.
+var programLayout = layout{
+	"# Size         p50 (us)        p99        min        max    Calls/s   allocs",
+	func(r *result) string {
+		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %10.0f %8.1f\n",
+			r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MsgsPerS, r.Allocs)
+	},
 }
-
-const programHead = "# Size         p50 (us)        p99        min        max    Calls/s   allocs"

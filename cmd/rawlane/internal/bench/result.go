@@ -125,32 +125,52 @@ func (r *result) recordStream(
 	return nil
 }
 
-func (r *result) line() string {
-	switch r.Bench {
-	case "http", "grpc", "netrpc":
-		return r.programLine()
-	case "latency":
-		return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d%s\n",
-			r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost, r.KeyTimes.columns())
-	case "bandwidth":
-		return fmt.Sprintf("%-8d %14.2f %14.0f %10.2f %10.2f %8d\n",
-			r.SizeBytes, r.MBPerS, r.MsgsPerS, r.P50US, r.P99US, r.Lost)
-	case "logp":
-		return fmt.Sprintf("%-8d %10.3f %10.3f %10.3f %10.3f %10.3f\n",
-			r.SizeBytes, r.OsUS, r.LUS, r.OrUS, r.GapUS, r.RTT2US)
-	}
-	return fmt.Sprintf("%-8d %14.0f %14.0f %10.2f %8d\n", r.SizeBytes, r.TxPerS, r.MsgsPerS, r.MBPerS, r.Lost)
+// layout is the table of a benchmark.
+type layout struct {
+	head string
+	line func(*result) string
 }
 
-var messageHeads = map[string]string{
-	"latency":   "# Size         p50 (us)        p99        min        max     lost",
-	"bandwidth": "# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
-	"rate":      "# Size         Sent/s     Received/s       MB/s     lost",
-	"http":      programHead,
-	"grpc":      programHead,
-	"netrpc":    programHead,
-	"logp":      "# Size             os          L         or        gap      RTT/2 (us)",
+// layouts are those of the benchmarks of messages.
+var layouts = map[string]layout{
+	"latency": {
+		"# Size         p50 (us)        p99        min        max     lost",
+		func(r *result) string {
+			return fmt.Sprintf("%-8d %14.2f %10.2f %10.2f %10.2f %8d%s\n",
+				r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.Lost, r.KeyTimes.columns())
+		},
+	},
+	"bandwidth": {
+		"# Size   Bandwidth (MB/s)    Messages/s  us/msg p50       p99     lost",
+		func(r *result) string {
+			return fmt.Sprintf("%-8d %14.2f %14.0f %10.2f %10.2f %8d\n",
+				r.SizeBytes, r.MBPerS, r.MsgsPerS, r.P50US, r.P99US, r.Lost)
+		},
+	},
+	"rate": {
+		"# Size         Sent/s     Received/s       MB/s     lost",
+		func(r *result) string {
+			return fmt.Sprintf("%-8d %14.0f %14.0f %10.2f %8d\n", r.SizeBytes, r.TxPerS, r.MsgsPerS, r.MBPerS, r.Lost)
+		},
+	},
+	"logp": {
+		"# Size             os          L         or        gap      RTT/2 (us)",
+		func(r *result) string {
+			return fmt.Sprintf("%-8d %10.3f %10.3f %10.3f %10.3f %10.3f\n",
+				r.SizeBytes, r.OsUS, r.LUS, r.OrUS, r.GapUS, r.RTT2US)
+		},
+	},
 }
+
+// layout is the benchmark's own, or that of programs.
+func (r *result) layout() layout {
+	if l, ok := layouts[r.Bench]; ok {
+		return l
+	}
+	return programLayout
+}
+
+func (r *result) line() string { return r.layout().line(r) }
 
 func (r *result) head() string {
 	tag := "untagged"
@@ -162,5 +182,5 @@ func (r *result) head() string {
 	}
 	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes, %s%s, %s, %d iterations, %v\n%s%s\n",
 		r.Bench, r.Link, r.Nodes, tag, r.protection(), r.pinned(), r.Iters, r.Host,
-		messageHeads[r.Bench], r.KeyTimes.heads())
+		r.layout().head, r.KeyTimes.heads())
 }

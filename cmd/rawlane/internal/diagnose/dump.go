@@ -39,10 +39,11 @@ func NewDumpCommand() *cobra.Command {
 		Use:   "dump FILE [flags]",
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
 		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
-message; behind it, what remote memory, connections and calls say in it: operations, records of
-streams, requests and responses. Messages that passed the kernel together (--trains) have a line
-each, with one frame's number. What a node would have dropped is marked, with the reason. Frames of
-other protocols are counted, or shown with --all.
+message; behind it, what remote memory, connections, calls and barriers say in it: operations,
+records of streams, requests and responses, who is awaited and who is gone; and what nodes say that
+find each other and exchange data at their start. Messages that passed the kernel together
+(--trains) have a line each, with one frame's number. What a node would have dropped is marked, with
+the reason. Frames of other protocols are counted, or shown with --all.
 
   rawlane dump run.pcapng
   rawlane dump run.pcapng --port rpc=17
@@ -56,7 +57,7 @@ other protocols are counted, or shown with --all.
 	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload, or of each record's data")
 	f.Uint16Var(&d.etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
 	f.StringSliceVar(&d.ports, "port", nil,
-		"port of memfifo, rawnet, packets or rpc, as NAME=PORT, if it is not the default")
+		"port of "+recordPorts+", as NAME=PORT, if it is not the default")
 	f.Lookup("ethertype").DefValue = fmt.Sprintf("%#04x", uint16(transport.EtherTypeDefault))
 	return cmd
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	barrierdecode "github.com/rawlane/rawlane/barrier/decode"
+	clusterdecode "github.com/rawlane/rawlane/cluster/decode"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	memdecode "github.com/rawlane/rawlane/memfifo/decode"
 	netdecode "github.com/rawlane/rawlane/rawnet/decode"
@@ -14,8 +16,11 @@ import (
 // registers are what has records of its own on a port, by the names of --port.
 var registers = map[string]func(port uint8){
 	"memfifo": memdecode.Register, "rawnet": netdecode.Register, "packets": netdecode.RegisterPackets,
-	"rpc": rpcdecode.Register,
+	"rpc": rpcdecode.Register, "barrier": barrierdecode.Register, "exchange": clusterdecode.Register,
 }
+
+// recordPorts are these names, for people.
+const recordPorts = "memfifo, rawnet, packets, rpc, barrier or exchange"
 
 // registerPort takes one --port: rpc=17.
 func registerPort(text string) error {
@@ -23,7 +28,7 @@ func registerPort(text string) error {
 	register := registers[name]
 	port, err := strconv.ParseUint(number, 10, 8)
 	if register == nil || err != nil {
-		return cli.Misuse("--port %s: want memfifo, rawnet, packets or rpc, then = and a port of 0 to 255", text)
+		return cli.Misuse("--port %s: want %s, then = and a port of 0 to 255", text, recordPorts)
 	}
 	register(uint8(port))
 	return nil

@@ -207,9 +207,35 @@ func TestDump_Ports(t *testing.T) {
 			t.Errorf("%s is not shown", want)
 		}
 	}
-	for _, wrong := range []string{"rpc", "rpc=", "rpc=256", "rpc=-1", "mcd=3", "=3"} {
+	for _, wrong := range []string{"rpc", "rpc=", "rpc=256", "rpc=-1", "mcd=3", "=3", "barrier=256", "discovery=3"} {
 		if _, errs, status := command(t, "dump", file, "--port="+wrong); status != cli.ExitMisused || !strings.Contains(errs, "--port "+wrong) {
 			t.Errorf("--port %q: status %d, %s", wrong, status, errs)
 		}
+	}
+}
+
+// A capture of a benchmark of barriers shows what its nodes say to each other: at the start, and in
+// barriers, whose last message is a multicast.
+func TestDump_Barriers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "barriers.pcapng")
+	if _, errs, status := command(t, "bench", "barrier", "--nodes", "3", "--algo", "tree:3", "--iters", "5", "--capture", file); status != cli.ExitDone {
+		t.Fatal(errs)
+	}
+	out, _, _ := command(t, "dump", file)
+	for _, want := range []string{
+		`254 unicast .* \| barrier \d+ of group [0-9a-f]{16} epoch 1, generation 2: notify, label \d+\n`,
+		`254 multicast .* \| barrier \d+ of group [0-9a-f]{16} epoch 1, generation 2: notify, label \d+\n`,
+		`252 unicast .* \| exchange: (fetch|part) 1,`,
+		`252 broadcast .* \| exchange: done 1\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s is not shown", want)
+		}
+	}
+	if strings.Contains(out, "malformed") {
+		t.Error("something is malformed")
+	}
+	if t.Failed() {
+		t.Log(out[:min(len(out), 5000)])
 	}
 }

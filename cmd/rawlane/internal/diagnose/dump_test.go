@@ -32,7 +32,11 @@ func TestCaptureAndDump(t *testing.T) {
 		t.Errorf("the last line: %s", out[len(out)-80:])
 	}
 	out, _, _ = command(t, "dump", file, "--json", "--payload", "4")
-	var r dumpRecord
+	var r struct {
+		Frame   int
+		Tags    []dumpTag
+		Message *struct{}
+	}
 	if err := json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &r); err != nil || r.Frame != 1 || r.Message == nil || fmt.Sprint(r.Tags) != "[{5 3 false}]" {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -31,6 +32,7 @@ type ClusterFlags struct {
 	listen    string // of the udp link
 	seeds     string // for it, separated by commas
 	Hostfile  string
+	hostfile  *cluster.Hostfile // what it says, once it is read
 	KeyFile   string
 	cluster   uint32
 	MTU       int

@@ -57,15 +57,24 @@ func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// hosts reads the host file, if there is one.
+// readHostfile reads the host file, once.
+func (c *ClusterFlags) readHostfile() (_ *cluster.Hostfile, err error) {
+	if c.hostfile == nil {
+		c.hostfile, err = cluster.ReadHostfile(c.Hostfile)
+	}
+	return c.hostfile, err
+}
+
+// hosts are those of the host file, if there is one.
 func (c *ClusterFlags) hosts() ([]cluster.Host, error) {
 	if c.Hostfile == "" {
 		return nil, nil
 	}
-	hosts, err := cluster.ReadHostfile(c.Hostfile)
+	file, err := c.readHostfile()
 	if err != nil {
 		return nil, err
 	}
+	hosts := file.Hosts
 	if c.explicit("nodes") && c.Nodes != len(hosts) {
 		return nil, cli.Misuse("--nodes %d: %s lists %d (leave --nodes out)", c.Nodes, c.Hostfile, len(hosts))
 	}

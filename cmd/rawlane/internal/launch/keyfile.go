@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
 
@@ -62,11 +61,11 @@ func (c *ClusterFlags) Parent() bool { return !c.Here() && c.Mode == ModeProcess
 // useKeyFile takes the key file from the host file, if nothing else names one.
 func (c *ClusterFlags) useKeyFile() error {
 	if c.Hostfile != "" && c.KeyFile == "" {
-		file, err := cluster.HostfileKeyFile(c.Hostfile)
+		file, err := c.readHostfile()
 		if err != nil {
 			return err
 		}
-		c.KeyFile = file
+		c.KeyFile = file.KeyFile
 	}
 	return CheckKeyFile(c.KeyFile)
 }

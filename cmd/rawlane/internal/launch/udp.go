@@ -34,11 +34,11 @@ func (c *ClusterFlags) udpFlags(f *pflag.FlagSet) {
 func (c *ClusterFlags) validateUDP() error {
 	given := c.listen != "" || c.seeds != ""
 	if c.Hostfile != "" && !given {
-		hosts, err := cluster.ReadHostfile(c.Hostfile)
+		file, err := c.readHostfile()
 		if err != nil {
 			return err
 		}
-		given = listsAddresses(hosts)
+		given = listsAddresses(file.Hosts)
 		if given && !c.explicit("link") {
 			c.Kind = overUDP
 		}
