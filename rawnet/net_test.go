@@ -44,7 +44,8 @@ type options struct {
 	nodes int // zero is 2
 	spin  time.Duration
 	fault fault.Config
-	bare  bool // without faults: links allocate nothing
+	wrap  func(node mcd.NodeID, inner transport.Link) transport.Link // beneath the faults
+	bare  bool                                                       // without faults: links allocate nothing
 	seed  uint64
 	cfg   rawnet.Config
 }
@@ -62,6 +63,9 @@ func open(t testing.TB, o options) *cluster {
 	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: o.spin}}
 	if !o.bare {
 		cfg.Wrap = func(node mcd.NodeID, _ int, inner transport.Link) transport.Link {
+			if o.wrap != nil {
+				inner = o.wrap(node, inner)
+			}
 			f, err := fault.New(inner, rand.New(rand.NewPCG(o.seed, uint64(node))), o.fault)
 			must(t, err)
 			c.faults = append(c.faults, f)

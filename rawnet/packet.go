@@ -45,10 +45,11 @@ type PacketConn struct {
 	// Net.mu guards what follows.
 	reader                      waiter
 	readDeadline, writeDeadline deadline
-	queue                       []packet // that nobody has read
-	posted                      []byte   // of the ReadFrom that waits
-	got                         packet   // what has come for it; data is in posted
-	from                        net.Addr // of the last packet: most come from one sender
+	stopWrite                   context.CancelCauseFunc // of the WriteTo that waits for room; nil: none has
+	queue                       []packet                // that nobody has read
+	posted                      []byte                  // of the ReadFrom that waits
+	got                         packet                  // what has come for it; data is in posted
+	from                        net.Addr                // of the last packet: most come from one sender
 	closed                      bool
 }
 
@@ -125,42 +126,55 @@ func (p *PacketConn) writeTo(b []byte, to Addr) error {
 	}
 	p.buf = wire.AppendPacket(p.buf[:0], to.Service, p.addr.Service, b)
 	p.n.mu.Lock()
-	closed, passed, at := p.closed, p.writeDeadline.passed, p.writeDeadline.at
-	if to.Node == p.addr.Node && !closed && !passed {
+	err := p.writeErr()
+	if err == nil && to.Node == p.addr.Node {
 		p.n.receivePacket(to.Node, p.buf)
 	}
 	p.n.mu.Unlock()
-	switch {
-	case closed:
-		return net.ErrClosed
-	case passed:
-		return errTimeout
-	case to.Node == p.addr.Node:
-		return nil
+	if err != nil || to.Node == p.addr.Node {
+		return err
 	}
-	err := p.port().TrySend(0, mcd.To(p.to(to)), p.buf)
+	err = p.port().TrySend(0, mcd.To(p.to(to)), p.buf)
 	if errors.Is(err, transport.ErrBusy) {
-		err = p.sendLater(at, to)
+		err = p.sendLater(to)
 	}
 	return endOf(err)
 }
 
-// sendLater waits for room in the link, until a deadline.
-func (p *PacketConn) sendLater(at time.Time, to Addr) error {
-	ctx := p.n.ended
-	if !at.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, at)
-		defer cancel()
-	}
-	err := p.port().Send(ctx, p.to(to), p.buf)
+// writeErr returns what ends writes. The caller holds mu.
+func (p *PacketConn) writeErr() error {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return errTimeout
-	case errors.Is(err, context.Canceled):
+	case p.closed:
 		return net.ErrClosed
+	case p.writeDeadline.passed:
+		return errTimeout
+	}
+	return nil
+}
+
+// sendLater waits for room in the link, until the deadline or Close.
+func (p *PacketConn) sendLater(to Addr) error {
+	ctx, stop := context.WithCancelCause(p.n.ended)
+	defer stop(nil)
+	p.n.mu.Lock()
+	p.stopWrite = stop
+	err := p.writeErr()
+	p.n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = p.port().Send(ctx, p.to(to), p.buf)
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx)
 	}
 	return err
+}
+
+// endWrite ends the WriteTo that waits for room, if one does. The caller holds mu.
+func (p *PacketConn) endWrite(cause error) {
+	if p.stopWrite != nil {
+		p.stopWrite(cause)
+	}
 }
 
 // port returns the packets' port, which is open as long as the Net.
@@ -280,6 +294,7 @@ func (p *PacketConn) Close() error {
 	p.writeDeadline.stop()
 	p.queue = nil
 	p.reader.wake()
+	p.endWrite(net.ErrClosed)
 	return nil
 }
 
@@ -290,8 +305,8 @@ func (p *PacketConn) SetDeadline(t time.Time) error { return p.setDeadlines(t, t
 // never.
 func (p *PacketConn) SetReadDeadline(t time.Time) error { return p.setDeadlines(t, true, false) }
 
-// SetWriteDeadline sets when WriteTo ends with os.ErrDeadlineExceeded. One that waits already keeps
-// the deadline that it has.
+// SetWriteDeadline sets when WriteTo ends with os.ErrDeadlineExceeded, now and later. Zero is
+// never.
 func (p *PacketConn) SetWriteDeadline(t time.Time) error { return p.setDeadlines(t, false, true) }
 
 func (p *PacketConn) setDeadlines(t time.Time, read, write bool) error {
@@ -304,15 +319,16 @@ func (p *PacketConn) setDeadlines(t time.Time, read, write bool) error {
 		p.readDeadline.set(p.n, t, &p.reader)
 	}
 	if write {
-		p.writeDeadline.set(p.n, t, nobody{})
+		p.writeDeadline.set(p.n, t, (*packetWriter)(p))
 	}
 	return nil
 }
 
-// nobody waits for a deadline.
-type nobody struct{}
+// packetWriter is a PacketConn to the deadline of its writes.
+type packetWriter PacketConn
 
-func (nobody) expire() {}
+// expire ends the WriteTo that waits.
+func (w *packetWriter) expire() { (*PacketConn)(w).endWrite(errTimeout) }
 
 // Resolve reads "node:service", for WriteTo.
 func (n *Net) Resolve(address string) (Addr, error) {

@@ -77,12 +77,9 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		err = d.layer.Handler.Await(ctx, &c.completion)
 	}
 	resp, withdrawn := d.finished(c)
-	switch {
-	case withdrawn && err != nil:
+	if withdrawn { // by err
 		d.cancelCall(c)
-	case withdrawn:
-		err = ErrClosed // Await returns early for no other reason
-	default:
+	} else {
 		err = c.completion.Err()
 	}
 	d.free(c)
@@ -116,7 +113,6 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	c.node, c.service, c.number, c.response = d.layer.Node(to), service, d.lastCall, resp
 	d.pending[c.number] = c
 	c.node.calls++
-	c.node.called = true
 	expect = !c.node.Expected
 	c.node.Expected = true
 	return c, expect

@@ -64,3 +64,32 @@ func TestClose_NamesTheSilent(t *testing.T) {
 		must(t, c.nodes[0].Close())
 	})
 }
+
+// While Close waits for a handler, this node neither calls nor serves any more.
+func TestClose_NothingBeginsMeanwhile(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 0, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { <-hold; return nil, nil })
+		c.serve(t, 1, "echo", echo)
+		called, closed := make(chan error), make(chan error)
+		go func() { _, err := c.nodes[1].Call(t.Context(), 0, "hold", nil); called <- err }()
+		synctest.Wait()
+		go func() { closed <- c.nodes[0].Close() }()
+		synctest.Wait()
+		if _, err := c.nodes[0].Call(t.Context(), 1, "echo", nil); !errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("a call: %v", err)
+		}
+		if _, err := c.nodes[0].Serve("late", rpc.ServerConfig{Handler: echo}); !errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("a server: %v", err)
+		}
+		if _, err := c.nodes[1].Call(t.Context(), 0, "hold", nil); !errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("a call to it: %v", err)
+		}
+		if n := c.nodes[1].Counters().Served; n != 0 {
+			t.Errorf("%d calls were served", n)
+		}
+		close(hold)
+		must(t, <-called)
+		must(t, <-closed)
+	})
+}

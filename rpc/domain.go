@@ -78,9 +78,8 @@ type Domain struct {
 
 // node is another node, or this one. Domain.mu guards it.
 type node struct {
-	activemsg.Node      // expected, as there are calls, or were lately
-	called         bool // or it has called, since the last sweep
-	calls          int  // to it, and of it, that have no response yet
+	activemsg.Node     // expected, as there are calls, or were before the last sweep
+	calls          int // to it, and of it, that have no response yet
 }
 
 // Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
@@ -118,7 +117,8 @@ func (d *Domain) Counters() Counters {
 	return stats
 }
 
-// sweep ends the probing of nodes with which there were no calls for a while.
+// sweep ends, from time to time, the probing of nodes with which there are no calls. So the domain
+// below is not told of each call.
 func (d *Domain) sweep() {
 	tick := time.NewTicker(d.cfg.PeerTimeout)
 	defer tick.Stop()
@@ -131,11 +131,10 @@ func (d *Domain) sweep() {
 		d.mu.Lock()
 		var idle []*node
 		for _, p := range d.layer.Nodes {
-			if p.Expected && p.calls == 0 && !p.called {
+			if p.Expected && p.calls == 0 {
 				p.Expected = false
 				idle = append(idle, p)
 			}
-			p.called = false
 		}
 		d.mu.Unlock()
 		for _, p := range idle {

@@ -367,7 +367,7 @@ func TestReceive_Garbage(t *testing.T) {
 			answers = append(answers, bytes.Clone(rec))
 		}})
 		must(t, err)
-		number := "12345678"
+		number, request2 := "12345678", "request2"
 		for _, rec := range []string{
 			"", "\x11", "\x10\x00\x00\x00" + number, "\x14\x00\x00\x00" + number, // no kind
 			"\x11\x00\x00\x00" + number + number + "echo", "\x11\x00\x05\x00" + number + number + "echo", // no name, or a part
@@ -375,7 +375,7 @@ func TestReceive_Garbage(t *testing.T) {
 			"\x11\x00\x04\x00" + number + "\xff\xff\xff\xff\xff\xff\xff\xffecho", // a deadline beyond time
 			"\x12\x07\x00\x00" + number, "\x12\x00\x01\x00" + number, "\x13\x00\x00\x00" + number + "x",
 			"\x12\x00\x00\x00" + number, "\x13\x00\x00\x00" + number, // a response and a cancellation of no call
-			"\x21\x00\x00\x00" + number, "\x22\x00\x00\x00" + number, "\x22\x05\x00\x00" + number, // version 2
+			"\x21\x00\x00\x00" + request2, "\x22\x00\x00\x00" + number, "\x22\x05\x00\x00" + number, // version 2
 			"\x11\x00\x04\x00" + number + "\x00\x00\x00\x00\x00\x00\x00\x00echodata",
 		} {
 			must(t, d.Remote(memfifo.PublicKey(1, 1)).Push(limit(t), []byte(rec)))
@@ -385,7 +385,7 @@ func TestReceive_Garbage(t *testing.T) {
 		if s := c.nodes[1].Counters(); s.Malformed != 12 || s.Version != 2 || s.Unexpected != 2 || s.Served != 1 || s.Refused != 1 {
 			t.Errorf("%+v", s)
 		}
-		want := []string{"\x12\x05\x00\x00" + number, "\x12\x00\x00\x00" + number + "data"}
+		want := []string{"\x12\x05\x00\x00" + request2, "\x12\x00\x00\x00" + number + "data"}
 		if len(answers) != 2 || string(answers[0]) != want[0] || string(answers[1]) != want[1] {
 			t.Errorf("answers %q", answers)
 		}

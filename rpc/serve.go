@@ -56,9 +56,6 @@ func (d *Domain) Serve(service string, cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{d: d, name: service, cfg: cfg}
 	d.servers[service] = s
-	if !cfg.Inline && d.jobs.workers == 0 {
-		d.startWorker(nil)
-	}
 	return s, nil
 }
 

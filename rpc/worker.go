@@ -88,7 +88,6 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 	d.stats.Served++
 	p := d.layer.Node(from.Node())
 	p.calls++
-	p.called = true
 	if !p.Expected {
 		p.Expected = true
 		from.Expect() // if it dies, nobody waits for the response
@@ -118,7 +117,7 @@ func (d *Domain) submit(j *job) {
 	d.jobs.queue = append(d.jobs.queue, j) // of a closed domain: those that run take it, or nobody
 }
 
-// startWorker starts a worker with a job, or nil. The caller holds mu.
+// startWorker starts a worker with a job. The caller holds mu.
 func (d *Domain) startWorker(j *job) {
 	d.jobs.workers++
 	w := &worker{job: j}

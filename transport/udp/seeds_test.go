@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -180,6 +181,30 @@ func TestSeeds_AreLookedUpAgain(t *testing.T) {
 	z.set(service, second.Addr())
 	heard(t, l, second)
 	if err := l.SeedErr(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A name of another family is said to be one; a service that has hosts of both leads to those that can
+// be reached.
+func TestSeeds_InPart(t *testing.T) {
+	first := open(t, 1, "127.0.0.1:0")
+	z := &zone{hosts: map[string]netip.Addr{"six.example.org": netip.IPv6Loopback()}, srv: map[string][]netip.AddrPort{
+		"_rawlane._udp.example.org": {netip.MustParseAddrPort("[::1]:9"), first.Addr()}}}
+	seedErr := func(l *udp.Link) string {
+		for end := time.Now().Add(10 * time.Second); l.SeedErr() == nil && time.Now().Before(end); {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_ = l.Wait(ctx)
+			cancel()
+		}
+		return fmt.Sprint(l.SeedErr())
+	}
+	if err := seedErr(seeded(t, 2, z, "six.example.org:9")); !strings.Contains(err, "no address that 127.0.0.1:") {
+		t.Error(err)
+	}
+	heard(t, seeded(t, 3, z, "srv:_rawlane._udp.example.org"), first)
+	if err := seedErr(seeded(t, 4, z, "srv:_raw._udp.example.org", "six.example.org:9")); !strings.Contains(err, "no address that") ||
+		!strings.Contains(err, "seed srv:_raw._udp.example.org: ") {
 		t.Error(err)
 	}
 }

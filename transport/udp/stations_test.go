@@ -2,6 +2,7 @@ package udp
 
 import (
 	"bytes"
+	"maps"
 	"net/netip"
 	"testing"
 
@@ -31,11 +32,16 @@ func TestStations_AreBounded(t *testing.T) {
 	if table := s.load(); len(table.other) != maxTentative-1 || len(table.known) != 2 {
 		t.Errorf("%d tentative, %d known", len(table.other), len(table.known))
 	}
-	for n := range maxStations {
-		s.add(&station{mac: numbered(10000 + n)})
+	many := maps.Clone(s.load().byMAC)
+	for n := range maxStations - 10 { // one by one each is a new table
+		many[numbered(10000+n)] = &station{mac: numbered(10000 + n)}
 	}
-	if table := s.load(); len(table.known) != maxStations {
-		t.Errorf("%d known, want at most %d", len(table.known), maxStations)
+	s.store(many)
+	for n := range 20 {
+		s.add(&station{mac: numbered(20000 + n)})
+	}
+	if table := s.load(); len(table.known) != 4096 {
+		t.Errorf("%d known, want at most 4096", len(table.known))
 	}
 }
 

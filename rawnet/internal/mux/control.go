@@ -114,7 +114,7 @@ func (m *Mux) Sent(c *Control, out []Event) []Event {
 	case s.state == Pending:
 		m.counters.Accepted++
 		return s.listener.accepted(s, out)
-	case s.unread && s.reason == 0 && !s.listener.closed: // the dialer has sent and closed before this was noted
+	case s.unread && !s.listener.closed: // the dialer has sent and closed before this was noted
 		m.counters.Accepted++
 		s.listener.pending++
 		s.listener.queue.PushBack(&s.wait, s)

@@ -110,7 +110,12 @@ func TestStream_Close(t *testing.T) {
 	if got := owedTo(t, m, 6); len(got) != 1 || got[0].Kind != mux.Reset || got[0].Reason != mux.GivenUp || !got[0].Dialer {
 		t.Errorf("a dialer that gives up: %+v", got)
 	}
-	if m.Counters().Dialed != 1 {
+	aborted, _ := m.Dial(6)
+	aborted.Abort() // its Open was not sent: nobody knows of it
+	if m.Owes(6) || m.Streams(6) != 0 || m.Len() != 0 || aborted.State() != mux.Ended {
+		t.Errorf("an Open that was not sent has left %d streams, %v", m.Len(), aborted.State())
+	}
+	if m.Counters().Dialed != 2 {
 		t.Errorf("%+v", m.Counters())
 	}
 }
@@ -225,5 +230,106 @@ func TestSent_AfterTheDialerHasClosed(t *testing.T) {
 	}
 	if s := l.Accept(); s == nil || s.Buffered() != 5 || !s.EOF() || s.State() != mux.Ended {
 		t.Errorf("%+v", s)
+	}
+	if n := m.Counters().Accepted; n != 1 {
+		t.Errorf("%d streams were accepted", n)
+	}
+}
+
+// What has ended before its acceptor noted that the Accept went is not handed out where its dialer has
+// reset it, nor where the listener was closed.
+func TestSent_AfterTheEnd(t *testing.T) {
+	end := func(kind mux.Kind, reason mux.Reason) []byte {
+		return rec(mux.Record{Kind: kind, Dialer: true, Stream: 1, Reason: reason})
+	}
+	for name, c := range map[string]struct {
+		end    []byte
+		closes bool
+	}{"reset": {end(mux.Reset, mux.GivenUp), false}, "closed, and the listener": {end(mux.Close, 0), true}} {
+		m := mux.New(mux.Config{})
+		l, _ := m.Listen("x", 1)
+		m.Handle(5, openRecord(1, "x"), nil)
+		sent, _ := m.Next(5)
+		m.Handle(5, c.end, nil)
+		if c.closes {
+			l.Close()
+		}
+		if out := m.Sent(&sent, nil); len(out) > 0 || l.Accept() != nil || m.Counters().Accepted != 0 || m.Owes(5) {
+			t.Errorf("%s: %v, %+v", name, out, m.Counters())
+		}
+		if c.closes {
+			continue
+		}
+		m.Handle(5, openRecord(2, "x"), nil) // its place in the backlog is free
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Accept {
+			t.Errorf("%s: the next one: %+v", name, got)
+		}
+	}
+}
+
+// A stream ends when both halves have, whichever ends first, and one that is closed says no more than
+// that.
+func TestStream_HalfCloses(t *testing.T) {
+	fin := rec(mux.Record{Kind: mux.Fin, Dialer: true, Stream: 1})
+	for _, first := range []string{"here", "there"} {
+		m, s := accepted(t, mux.MinWindow)
+		if first == "there" {
+			if out := m.Handle(5, fin, nil); len(out) != 1 || out[0].Kind != mux.Readable || s.State() != mux.Opened || !s.EOF() {
+				t.Errorf("%v, %v", out, s.State())
+			}
+		}
+		s.CloseWrite()
+		s.CloseWrite()
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Fin || s.Credit() != 0 {
+			t.Errorf("%+v", got)
+		}
+		if first == "here" {
+			if m.Len() != 1 || s.State() != mux.Opened {
+				t.Errorf("half of it has ended: %v", s.State())
+			}
+			m.Handle(5, fin, nil)
+		}
+		if m.Len() != 0 || s.State() != mux.Ended || m.Streams(5) != 0 || s.Broken() {
+			t.Errorf("first %s: %v, %d streams are left", first, s.State(), m.Len())
+		}
+	}
+	m, s := accepted(t, mux.MinWindow)
+	s.CloseWrite()
+	s.Close()
+	if got := owedTo(t, m, 5); len(got) != 1 || got[0].Kind != mux.Close {
+		t.Errorf("%+v", got)
+	}
+}
+
+// As many streams as Linux has it wait for an Accept.
+func TestListener_DefaultBacklog(t *testing.T) {
+	m := mux.New(mux.Config{})
+	_, _ = m.Listen("x", 0)
+	for stream := range uint64(4097) {
+		m.Handle(5, openRecord(stream, "x"), nil)
+	}
+	if got := owedTo(t, m, 5); len(got) != 4097 || got[4095].Kind != mux.Accept || got[4096].Reason != mux.BacklogFull {
+		t.Errorf("%d records, the last of which are %+v", len(got), got[4094:])
+	}
+}
+
+// A stream's dialer is told of a window of 256 KiB, and so is its acceptor, unless the node's settings
+// say more; the least is 4 KiB.
+func TestWindow_Default(t *testing.T) {
+	for set, want := range map[int]uint64{0: 256 << 10, 1: 4 << 10, 4 << 10: 4 << 10, 10_000: 10_000} {
+		m := mux.New(mux.Config{Window: set})
+		_, _ = m.Listen("x", 0)
+		m.Handle(5, openRecord(1, "x"), nil)
+		if got := owedTo(t, m, 5); len(got) != 1 || got[0].Limit != want {
+			t.Errorf("window %d: accepted with %+v", set, got)
+		}
+		s, err := m.Dial(6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r mux.Record
+		if err := r.Parse(s.AppendOpen(nil, "y")); err != nil || r.Limit != want || string(r.Body) != "y" {
+			t.Errorf("window %d: dialed with %+v, %v", set, r, err)
+		}
 	}
 }

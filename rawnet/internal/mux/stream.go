@@ -127,7 +127,7 @@ func (s *Stream) Close() {
 		s.owe(owesReset)
 		s.resetReason = GivenUp
 	case Opened:
-		s.owes &^= owesWindow | owesFin
+		s.owes &^= owesFin // Close says it, too
 		s.owe(owesClose)
 	}
 	s.sendClosed = true

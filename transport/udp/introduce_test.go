@@ -1,0 +1,346 @@
+package udp
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Introductions, byte by byte, and what is none.
+func TestIntroduction_Golden(t *testing.T) {
+	at4, at6 := netip.MustParseAddrPort("10.0.0.1:258"), netip.MustParseAddrPort("[fd00::1]:9")
+	b := appendStation(appendStation(nil, numbered(1), at4), numbered(2), at6)
+	want := "\x02\x00\x00\x00\x00\x01\x04\x0a\x00\x00\x01\x01\x02" +
+		"\x02\x00\x00\x00\x00\x02\x10\xfd" + string(make([]byte, 14)) + "\x01\x00\x09"
+	if string(b) != want {
+		t.Errorf("%x, want %x", b, want)
+	}
+	mac, at, rest, ok := cutStation(b)
+	if mac != numbered(1) || at != at4 || !ok || string(rest) != want[13:] {
+		t.Errorf("%v %v, %x, %v", mac, at, rest, ok)
+	}
+	if mac, at, rest, ok = cutStation(rest); mac != numbered(2) || at != at6 || !ok || len(rest) != 0 {
+		t.Errorf("%v %v, %x, %v", mac, at, rest, ok)
+	}
+	for name, bad := range map[string][]byte{
+		"nothing": nil, "a part of a MAC": b[:5], "no length": b[:6], "no address": b[:7], "a part of a port": b[:12],
+		"every address": appendStation(nil, numbered(1), netip.MustParseAddrPort("0.0.0.0:1")),
+		"a group":       appendStation(nil, numbered(1), netip.MustParseAddrPort("224.0.0.1:1")),
+		"no port":       appendStation(nil, numbered(1), netip.MustParseAddrPort("10.0.0.1:0")),
+		"5 bytes":       {2, 0, 0, 0, 0, 1, 5, 10, 0, 0, 1, 1, 0, 9},
+	} {
+		if mac, at, _, ok := cutStation(bad); ok {
+			t.Errorf("%s: %v %v", name, mac, at)
+		}
+	}
+}
+
+// What an introduction says is believed of others alone, where the link can send to; and of 32 at most.
+func TestIntroduction_Believed(t *testing.T) {
+	local := netip.MustParseAddrPort("10.0.0.1:7401")
+	l := &Link{local: local, mac: numbered(0), socket: new(socket)}
+	at := netip.MustParseAddrPort("10.0.0.2:7401")
+	var b []byte
+	for _, mac := range []transport.MAC{l.mac, transport.Broadcast, numbered(1), numbered(1)} {
+		b = appendStation(b, mac, at)
+	}
+	b = appendStation(b, numbered(2), netip.MustParseAddrPort("[fd00::1]:9"))
+	b = appendStation(b, numbered(3), at)
+	l.introduced(&transport.Frame{Payload: append(b, "what follows"...)})
+	if known := l.stations.load().known; len(known) != 2 || known[0].mac != numbered(1) || known[1].mac != numbered(3) || known[0].at != at {
+		t.Errorf("%d stations: %+v", len(known), known)
+	}
+	b = nil
+	for n := range 40 {
+		b = appendStation(b, numbered(100+n), at)
+	}
+	l.introduced(&transport.Frame{Payload: b})
+	if known := l.stations.load().known; len(known) != 2+32 || known[33].mac != numbered(131) {
+		t.Errorf("%d stations", len(known))
+	}
+}
+
+// peer is a socket of the test's in place of a station's link.
+type peer struct {
+	mac  transport.MAC
+	conn *net.UDPConn
+}
+
+func newPeer(t *testing.T, n int) *peer {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &peer{numbered(n), conn}
+}
+
+func (p *peer) at() netip.AddrPort { return p.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// say sends a frame to a link.
+func (p *peer) say(t *testing.T, l *Link, f transport.Frame) {
+	t.Helper()
+	f.Src = p.mac
+	if _, err := p.conn.WriteToUDPAddrPort(f.AppendTo(nil), l.Addr()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// next returns the next frame that has come.
+func (p *peer) next(t *testing.T) transport.Frame {
+	t.Helper()
+	b := make([]byte, 2000)
+	_ = p.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	n, err := p.conn.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := transport.ParseFrame(b[:n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// drained polls until the last frame of a test, which is for the link alone, and returns how many came.
+func drained(t *testing.T, l *Link) (n int) {
+	t.Helper()
+	in := make([]transport.Frame, 64)
+	for end := time.Now().Add(10 * time.Second); ; {
+		k, err := l.Poll(in)
+		if err != nil || time.Now().After(end) {
+			t.Fatal(err)
+		}
+		for _, f := range in[:k] {
+			n++
+			if f.Dst == l.MAC() {
+				return n
+			}
+		}
+	}
+}
+
+// One that is heard by a frame for all is introduced to each of the others, and they to it, 32 at a
+// time, eight times: introductions may be lost. A frame for one station introduces nobody.
+func TestIntroductions_AreSent(t *testing.T) {
+	const others = 40
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	sink, newcomer := newPeer(t, 200), newPeer(t, 50)
+	for n := range others {
+		if err := l.AddStation(Station{Addr: sink.at().String(), MAC: numbered(100 + n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, one := plainFrame(transport.Broadcast), plainFrame(l.MAC())
+	newcomer.say(t, l, one)
+	drained(t, l)
+	var want []byte
+	for n := range others {
+		want = appendStation(want, numbered(100+n), sink.at())
+	}
+	for round := range 12 {
+		newcomer.say(t, l, all)
+		newcomer.say(t, l, one)
+		if n := drained(t, l); n != 2 {
+			t.Fatalf("%d frames", n)
+		}
+		if round >= 8 {
+			continue
+		}
+		var told []byte
+		for _, stations := range []int{32, 8} {
+			f := newcomer.next(t)
+			if f.EtherType != introductionType || f.Dst != newcomer.mac || f.Src != l.MAC() {
+				t.Fatalf("%+v", f)
+			}
+			if n := len(f.Payload) / 13; n != stations {
+				t.Errorf("%d stations in a frame, want %d", n, stations)
+			}
+			told = append(told, f.Payload...)
+		}
+		if !bytes.Equal(told, want) {
+			t.Errorf("%x, want %x", told, want)
+		}
+		for n := range others {
+			f := sink.next(t)
+			if f.EtherType != introductionType || f.Dst != numbered(100+n) ||
+				!bytes.Equal(f.Payload, appendStation(nil, newcomer.mac, newcomer.at())) {
+				t.Fatalf("%+v", f)
+			}
+		}
+	}
+	for _, p := range []*peer{sink, newcomer} { // nothing is behind that
+		to := numbered(100)
+		if p == newcomer {
+			to = newcomer.mac
+		}
+		if n, err := l.Send([]transport.Frame{plainFrame(to)}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if f := p.next(t); f.EtherType == introductionType {
+			t.Errorf("introduced once more: %+v", f)
+		}
+	}
+}
+
+func plainFrame(to transport.MAC) transport.Frame {
+	return transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: make([]byte, 46)}
+}
+
+// A station that has proved itself is known for good, though it was the oldest of the tentative ones.
+func TestStations_ProvenStay(t *testing.T) {
+	for _, proven := range []int{0, 1, maxTentative - 1} {
+		var s stations
+		for n := range maxTentative {
+			s.add(&station{mac: numbered(n), tentative: true})
+		}
+		s.move(&station{mac: numbered(proven)})
+		for n := range maxTentative {
+			s.add(&station{mac: numbered(1000 + n), tentative: true})
+		}
+		if table := s.load(); s.find(numbered(proven)) == nil || len(table.known) != 1 || len(table.other) != maxTentative ||
+			table.other[0].mac != numbered(1000) {
+			t.Errorf("station %d: %d known, %d tentative", proven, len(table.known), len(table.other))
+		}
+	}
+}
+
+// Seeds that have names are looked up again after pauses that double, up to half a minute; what stands
+// in the way is told.
+func TestSeeds_PausesDouble(t *testing.T) {
+	away := errors.New("the name server is away")
+	first := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, away }}
+	if _, err := first.LookupHost(t.Context(), "seed.example.org"); err == nil { // package net reads its settings
+		t.Fatal("an answer of nobody")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		var asked []time.Duration
+		r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			if at := time.Since(begun); len(asked) == 0 || asked[len(asked)-1] != at {
+				asked = append(asked, at)
+			}
+			return nil, away
+		}}
+		l := &Link{local: netip.MustParseAddrPort("10.0.0.1:7401"), socket: new(socket)}
+		if err := l.seek([]string{"10.0.0.2:9", "seed.example.org:1"}, r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(150 * time.Second)
+		l.seeker.end()
+		const ms = time.Millisecond
+		want := []time.Duration{0, 250 * ms, 750 * ms, 1750 * ms, 3750 * ms, 7750 * ms, 15750 * ms, 31750 * ms,
+			61750 * ms, 91750 * ms, 121750 * ms}
+		if !slices.Equal(asked, want) {
+			t.Errorf("asked after %v, want %v", asked, want)
+		}
+		if err := l.SeedErr(); err == nil || !bytes.Contains([]byte(err.Error()), []byte("seed seed.example.org:1: lookup seed.example.org")) {
+			t.Errorf("%v", err)
+		}
+		if seeds := l.stations.load().seeds; len(seeds) != 1 || seeds[0].at != netip.MustParseAddrPort("10.0.0.2:9") {
+			t.Errorf("%+v", seeds)
+		}
+	})
+}
+
+// A link has 64 seeds at most, each once, and none where it is itself or cannot send to.
+func TestSeeds_AreBounded(t *testing.T) {
+	local := netip.MustParseAddrPort("10.0.0.1:7401")
+	l := &Link{local: local, socket: new(socket)}
+	texts := []string{"10.0.0.1:7401", "10.0.0.2:9", "10.0.0.2:9", "10.0.0.2:10"}
+	if err := l.seek(texts, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.stations.load().seeds); n != 2 {
+		t.Errorf("%d seeds, want 2", n)
+	}
+	found := [][]netip.AddrPort{{netip.MustParseAddrPort("[fd00::1]:9"), local}, nil}
+	for n := range 100 {
+		found[1] = append(found[1], netip.MustParseAddrPort(fmt.Sprintf("10.1.0.%d:9", n)))
+	}
+	if all := l.seedAddresses(found); len(all) != 64 || all[0].at.String() != "10.0.0.2:9" || all[2].at.String() != "10.1.0.0:9" {
+		t.Errorf("%d seeds, want 64: %v", len(all), all[:3])
+	}
+	l.seeker.end() // nothing was to be looked up
+}
+
+// Where a name leads to nothing for a while, what it led to stays a seed.
+func TestSeeds_StayWhileTheNameIsAway(t *testing.T) {
+	var away atomic.Bool
+	answer := func(question []byte) []byte {
+		var m dnsmessage.Message
+		if err := m.Unpack(question); err != nil || len(m.Questions) != 1 {
+			return nil
+		}
+		q := m.Questions[0]
+		m.Response, m.Additionals = true, nil
+		if away.Load() {
+			m.RCode = dnsmessage.RCodeNameError
+		} else if q.Type == dnsmessage.TypeA {
+			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+			m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: [4]byte{10, 0, 0, 3}}}}
+		}
+		b, _ := m.Pack()
+		return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
+	}
+	serve := func(c net.Conn) {
+		defer c.Close()
+		for b := make([]byte, 2000); ; {
+			if _, err := io.ReadFull(c, b[:2]); err != nil {
+				return
+			}
+			question := b[2:][:binary.BigEndian.Uint16(b)]
+			if _, err := io.ReadFull(c, question); err != nil {
+				return
+			}
+			if _, err := c.Write(answer(question)); err != nil {
+				return
+			}
+		}
+	}
+	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server) // until the client closes
+		return client, nil
+	}}
+	if _, err := r.LookupHost(t.Context(), "seed.example.org"); err != nil { // package net reads its settings
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &Link{local: netip.MustParseAddrPort("10.0.0.1:7401"), socket: new(socket)}
+		if err := l.seek([]string{"seed.example.org:9"}, r); err != nil {
+			t.Fatal(err)
+		}
+		for i, pause := range []time.Duration{4 * time.Second, 8 * time.Second, 40 * time.Second} {
+			gone := i == 1
+			away.Store(gone)
+			time.Sleep(pause)
+			if err := l.SeedErr(); (err != nil) != gone {
+				t.Errorf("the name is away: %v, and the link says %v", gone, err)
+			}
+			if seeds := l.stations.load().seeds; len(seeds) != 1 || seeds[0].at.String() != "10.0.0.3:9" {
+				t.Errorf("the name is away: %v, and the seeds are %+v", gone, seeds)
+			}
+		}
+		l.seeker.end()
+	})
+}

@@ -1,0 +1,174 @@
+//go:build linux && !rawlane_portable
+
+package udp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Which datagrams leave together: for one station, none longer than the first, none but the last
+// shorter, as many as a message and a packet take.
+func TestTrain(t *testing.T) {
+	a, b := new(address), new(address)
+	to := func(to *address, lengths ...int) (ds []datagram) {
+		for _, n := range lengths {
+			ds = append(ds, datagram{b: make([]byte, n), to: to})
+		}
+		return ds
+	}
+	many := func(n, size int) []datagram {
+		lengths := make([]int, n)
+		for i := range lengths {
+			lengths[i] = size
+		}
+		return to(a, lengths...)
+	}
+	for _, c := range []struct {
+		name       string
+		ds         []datagram
+		room, want int
+	}{
+		{"one", to(a, 9), 128, 1},
+		{"equal", to(a, 9, 9, 9), 128, 3},
+		{"the last is shorter", to(a, 9, 9, 8), 128, 3},
+		{"a shorter one is the last", to(a, 9, 8, 8), 128, 2},
+		{"a longer one goes next", to(a, 9, 10), 128, 1},
+		{"another station", append(to(a, 9, 9), to(b, 9)...), 128, 2},
+		{"as many as a kernel takes", many(100, 9), 128, 64},
+		{"as many as there is room for", many(100, 9), 5, 5},
+		{"as much as a packet takes", many(64, 6500), 128, 10},
+		{"a byte more than that", append(many(9, 6500), to(a, 6500)...), 128, 10},
+		{"longer together", many(20, 6501), 128, 9},
+	} {
+		if n := train(c.ds, c.room); n != c.want {
+			t.Errorf("%s: %d, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+// linked opens two links, the first of which knows the second.
+func linked(t *testing.T) (a, b *Link) {
+	t.Helper()
+	for n := range 2 {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(n + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		a, b = b, l
+	}
+	if err := a.AddStation(Station{Addr: b.Addr().String(), MAC: b.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func plain(to transport.MAC, n, size int) (frames []transport.Frame) {
+	for range n {
+		frames = append(frames, transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)})
+	}
+	return frames
+}
+
+// count polls until n frames have come.
+func count(t *testing.T, l *Link, n int) {
+	t.Helper()
+	in := make([]transport.Frame, 64)
+	for came, end := 0, time.Now().Add(10*time.Second); came < n; {
+		k, err := l.Poll(in)
+		if came += k; err != nil || time.Now().After(end) {
+			t.Fatalf("%d of %d frames: %v", came, n, err)
+		}
+	}
+}
+
+// Where the kernel refuses trains, as it does for a socket without checksums, their datagrams leave one
+// by one, in order, and so do those that follow. Nothing of the caller's is kept.
+func TestTrains_Refused(t *testing.T) {
+	a, b := linked(t)
+	if err := unix.SetsockoptInt(a.socket.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+		t.Skip(err)
+	}
+	if n, err := a.Send(plain(b.MAC(), 1, 100)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	count(t, b, 1)
+	if a.socket.out.off {
+		t.Error("trains are off before one was refused")
+	}
+	for range 2 {
+		if n, err := a.Send(plain(b.MAC(), 40, 100)); n != 40 || err != nil {
+			t.Fatal(n, err)
+		}
+		count(t, b, 40)
+		if !a.socket.out.off {
+			t.Error("trains that were refused are not off")
+		}
+	}
+	for i, v := range a.socket.out.vec {
+		if v.Base != nil {
+			t.Fatalf("vector %d holds memory of the caller's", i)
+		}
+	}
+	if c := a.Counters(); c.TxFrames != 81 || c.TxRefused != 0 || c.TxFragmented != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What the system refuses, as a broadcast by IP, is an error that says how many frames went before,
+// alone and as a train, and stops none behind it.
+func TestSend_RefusedAddress(t *testing.T) {
+	for _, size := range []int{1, 2} {
+		a, b := linked(t)
+		if err := a.AddStation(Station{Addr: "255.255.255.255:9", MAC: numbered(3)}); err != nil {
+			t.Fatal(err)
+		}
+		frames := plain(b.MAC(), size, 100)
+		frames = append(frames, plain(numbered(3), size, 100)...)
+		frames = append(frames, plain(b.MAC(), size, 100)...)
+		if n, err := a.Send(frames); n != size || !errors.Is(err, unix.EACCES) {
+			t.Errorf("%d, %v; want %d and a refusal", n, err, size)
+		}
+		if n, err := a.Send(frames[size:]); n != 0 || !errors.Is(err, unix.EACCES) {
+			t.Errorf("%d, %v; want a refusal", n, err)
+		}
+		if n, err := a.Send(frames[2*size:]); n != size || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		count(t, b, 2*size)
+		if c := a.Counters(); int(c.TxFrames) != 2*size || c.TxRefused != 2 || a.socket.out.off {
+			t.Errorf("%+v, trains are off: %v", c, a.socket.out.off)
+		}
+	}
+}
+
+// Copies of frames for all take more messages than one call: each station gets each frame.
+func TestSend_MoreThanACall(t *testing.T) {
+	a, b := linked(t)
+	links := []*Link{b}
+	for n := range 4 {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(10 + n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if err := a.AddStation(Station{Addr: l.Addr().String(), MAC: l.MAC()}); err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, l)
+	}
+	for range 3 {
+		if n, err := a.Send(plain(transport.Broadcast, batch+7, 100)); n != batch+7 || err != nil {
+			t.Fatal(n, err)
+		}
+		for _, l := range links {
+			count(t, l, batch+7)
+		}
+	}
+}
