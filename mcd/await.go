@@ -30,7 +30,8 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 const maxSpinners = 8
 
 // wait spins for as long as limit, and then sleeps. Where maxSpinners goroutines spin already, it
-// sleeps at once.
+// sleeps at once. A wait that sleeps needs the wake-ups, which the last one that spun may have left
+// masked.
 func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration) {
 	if limit > 0 {
 		if e.spinners.Add(1) > maxSpinners {
@@ -40,6 +41,8 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 		if e.spin(ctx, c, limit) {
 			return
 		}
+	} else if e.tryLockPoll() {
+		e.endSpin(true)
 	}
 	start := clock.Now()
 	c.sleep(ctx, e.ended)
@@ -82,7 +85,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	var spun time.Duration // of our own time
 	start := clock.Now()
 	since, now := start, start
-	polite := e.spinning.isCrowded()
+	polite, robbed := e.spinning.isCrowded(), false
 	for i := 1; !c.Done(); i++ {
 		if !leading {
 			leading = e.tryLockPoll()
@@ -91,22 +94,30 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			e.maskWakeups(true)
 			e.onIdle()
 		}
-		if i%spinCheck != 0 && !polite || c.Done() {
+		if i%spinCheck != 0 && !polite && !robbed || c.Done() {
 			continue
 		}
+		if robbed {
+			break
+		}
 		now = clock.Now()
+		e.spinning.noteAway(now.Sub(since)) // without being asked
 		spun += now.Sub(since)
 		if spun > limit || ctx.Err() != nil || e.over.Load() != nil {
 			break
 		}
 		e.flush()
 		since = e.spinning.rest(now, spun)
+		robbed = e.spinning.avoids.Load() // a last look, and then asleep
 		polite = e.spinning.isCrowded()
 	}
 	done := c.Done()
 	e.spinning.noteShare(spun, now.Sub(start))
 	if done {
 		e.spinning.note(spun) // to a microsecond, and without another look at the clock
+		if !robbed {
+			e.spinning.noteKept(now.Sub(start))
+		}
 	}
 	return done
 }

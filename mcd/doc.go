@@ -41,10 +41,10 @@
 // computes.
 //
 // Waiting is adaptive: it spins while messages come quickly, gives the core away between polls if
-// that is not quick enough, and sleeps beyond Config.Spin. Where processes outnumber the cores,
-// start them with GOMAXPROCS set to their share of the cores, 1 at least, as "rawlane run" does:
-// the threads that Go starts beyond that compete with the other programs', and double the time of a
-// barrier of 32 processes on 2 cores.
+// that is not quick enough, and sleeps beyond Config.Spin, or where programs that compute keep
+// taking its core. Where processes outnumber the cores, start them with GOMAXPROCS set to their
+// share of the cores, 1 at least, as "rawlane run" does: the threads that Go starts beyond that
+// compete with the other programs', and double the time of a barrier of 32 processes on 2 cores.
 //
 // # Paths
 //

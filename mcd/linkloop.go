@@ -105,9 +105,10 @@ const busyPollTime = 30 * time.Microsecond
 
 // busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be
 // long in coming. But several show that frames come more quickly than goroutines wake, and then the
-// loop stays awake as long as they do, unless Config.Spin forbids. Where it costs next to nothing
-// it polls once more after a single frame, which gives the frame's memory back: else the next Wait
-// would find a ring that is not empty. The caller holds the poll lock; busyPoll gives it back.
+// loop stays awake as long as they do, unless Config.Spin forbids, or other spinners want the core.
+// Where it costs next to nothing it polls once more after a single frame, which gives the frame's
+// memory back: else the next Wait would find a ring that is not empty. The caller holds the poll
+// lock; busyPoll gives it back.
 func (e *Endpoint) busyPoll() {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
@@ -120,7 +121,7 @@ func (e *Endpoint) busyPoll() {
 		n := e.poll(false)
 		if n > 0 {
 			idle = monotime.Time{}
-			stream = stream || n > 1 && e.spinning.max > 0
+			stream = stream || n > 1 && e.spinning.staysAwake()
 			if !stream && e.quickPolls && e.poll(false) > 0 {
 				continue
 			}

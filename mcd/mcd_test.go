@@ -17,7 +17,6 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
-	"github.com/rawlane/rawlane/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(inBed{m}) }
@@ -88,63 +87,6 @@ func TestMCD_2_2_SendToNodeAndPort(t *testing.T) {
 	if c := es[2].Counters(); c.RxMessages != 0 {
 		t.Errorf("node 2 received %d messages that were for others", c.RxMessages)
 	}
-}
-
-func TestMCD_2_2_MulticastReachesMembersOnly(t *testing.T) {
-	es := open(t, 4, 1)
-	var ps []*mcd.Port
-	for _, e := range es {
-		ps = append(ps, port(t, e, 1))
-	}
-	for _, k := range []int{1, 2} {
-		if err := es[k].Join(5); err != nil {
-			t.Fatal(err)
-		}
-	}
-	multicast := func(text string) {
-		t.Helper()
-		if err := ps[0].Multicast(limit(t), 5, 1, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	from := ps[0].Addr()
-	multicast("first")
-	expect(t, ps[1], from, "first")
-	expect(t, ps[2], from, "first")
-
-	if err := es[2].Leave(5); err != nil {
-		t.Fatal(err)
-	}
-	multicast("second")
-	expect(t, ps[1], from, "second")
-	if err := ps[0].Broadcast(limit(t), 1, []byte("all")); err != nil {
-		t.Fatal(err)
-	}
-	// What node 2 and 3 get next is the broadcast: messages of one sender to one port arrive in
-	// order.
-	for _, k := range []int{1, 2, 3} {
-		expect(t, ps[k], from, "all")
-	}
-	if err := es[2].Leave(5); !errors.Is(err, mcd.ErrNotMember) {
-		t.Errorf("left a group twice: %v, want ErrNotMember", err)
-	}
-}
-
-func TestJoinsAreCounted(t *testing.T) {
-	es := open(t, 2, 1)
-	p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
-	for range 2 {
-		if err := es[1].Join(8); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := es[1].Leave(8); err != nil {
-		t.Fatal(err)
-	}
-	if err := p0.Multicast(limit(t), 8, 1, []byte("still a member")); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, p1, p0.Addr(), "still a member")
 }
 
 func TestMCD_2_3_PortHasOneOwner(t *testing.T) {
@@ -454,70 +396,5 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, func() { _, _, _, _ = p1.TryRecv(b) }); n != 0 {
 		t.Errorf("%v allocs a TryRecv, want 0", n)
-	}
-}
-
-// stubborn is a link that refuses to leave groups.
-type stubborn struct{ transport.Link }
-
-var errStubborn = errors.New("stubborn")
-
-func (stubborn) Join(transport.MAC) error  { return nil }
-func (stubborn) Leave(transport.MAC) error { return errStubborn }
-
-// A link that fails does not keep the others from leaving a group.
-func TestLeave_EveryLinkLeaves(t *testing.T) {
-	other := &joined{}
-	es := mcdtest.Open(t, 1, mcdtest.Config{NICs: 2, Wrap: func(_ mcd.NodeID, nic int, l transport.Link) transport.Link {
-		if nic == 0 {
-			return stubborn{l}
-		}
-		other.Link = l
-		return other
-	}})
-	if err := es[0].Join(7); err != nil || other.groups != 1 {
-		t.Fatalf("joined: %d groups, %v", other.groups, err)
-	}
-	if err := es[0].Leave(7); !errors.Is(err, errStubborn) || other.groups != 0 {
-		t.Errorf("left: %d groups, %v; want none, and the other link's error", other.groups, err)
-	}
-}
-
-// joined is a link that counts the groups that it is in.
-type joined struct {
-	transport.Link
-	groups int
-}
-
-func (j *joined) Join(transport.MAC) error  { j.groups++; return nil }
-func (j *joined) Leave(transport.MAC) error { j.groups--; return nil }
-
-// Counters never run backwards, also while a port is closed.
-func TestCounters_WhileAPortCloses(t *testing.T) {
-	es := open(t, 2, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range 5000 {
-			p, err := es[0].OpenPort(mcd.Ports-1, mcd.PortOptions{}) // the last one that is counted
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = p.TrySend(0, mcd.ToAll(1), nil)
-			_ = p.Close()
-		}
-	}()
-	for last := uint64(0); ; {
-		n := es[0].Counters().TxMessages
-		if n < last {
-			t.Fatalf("%d messages sent, and then %d", last, n)
-		}
-		last = n
-		select {
-		case <-done:
-			return
-		default:
-		}
 	}
 }

@@ -77,6 +77,37 @@ func TestSpinnersAreLimited(t *testing.T) {
 	}
 }
 
+// A wait that spun may leave wake-ups masked, as it will be back soon. One that sleeps at once, as
+// spinning does not pay, unmasks them first: it would be deaf for unmaskAfter.
+func TestSleeperUnmasksWakeups(t *testing.T) {
+	e := openSpinning(t)
+	defer func() { _ = e.Close() }()
+	for !e.tryLockPoll() {
+		runtime.Gosched()
+	}
+	e.wakeupsOff = true // without a word to the unmaskLoop, which would do it later
+	for _, m := range e.maskers {
+		m.MaskWakeups(true)
+	}
+	e.unlockPoll()
+	e.spinning.avoids.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var c Completion
+	ended := make(chan error, 1)
+	go func() { ended <- e.Await(ctx, &c) }()
+	for !c.asleep.Load() && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	if masked(e) {
+		t.Error("wake-ups are masked, and the only wait sleeps")
+	}
+	c.Complete(nil)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // All spinners may leave while one more is counted among them and about to sleep: then it is that
 // one that leaves the link to its own goroutine.
 func TestSpinnersLeaveBeforeOneSleeps(t *testing.T) {

@@ -18,12 +18,20 @@ import (
 // being woken, which would cost each of them 5 µs and more. Whether spinning will pay is guessed
 // from the waits before: the moving average of what they cost must be below max. Waits that sleep
 // are measured too, so that spinning is taken up again when they become short.
+//
+// A spinner that gives its core to others that compute gets it back when their slice of time is
+// over. A sleeper is woken before that, as it has not used its own. So where the core is lost again
+// and again waits sleep, until sleeping has cost as much as was lost: at most twice of what the
+// better of the two would.
 type spinPolicy struct {
 	max     time.Duration
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
 	share   atomic.Int64 // of the time spent spinning, how much was this goroutine's own, in 1/256
 	crowd   atomic.Int32 // how sure it is that others want this core
 	sleeps  atomic.Uint32
+	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
+	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
+	avoids  atomic.Bool  // spinning is given up until that is made up for
 }
 
 const (
@@ -40,6 +48,16 @@ const (
 	crowdGrows = 3
 	crowdMax   = 24
 	crowded    = 6
+	// computing is how long a program has the core, at least, that is not a spinner and gives it
+	// away again: a slice is 3 ms and more.
+	computing = time.Millisecond
+	// A single loss is no reason not to spin: the system's own threads need a core now and then.
+	// maxLost bounds for how long a long pause, as of a process that was stopped, has an effect.
+	avoidFrom = 6 * time.Millisecond
+	maxLost   = 10 * time.Millisecond
+	// maxWakeCost bounds what a wait that sleeps costs more than one that spins: a longer one has
+	// waited for a core, or for somebody's work.
+	maxWakeCost = 200 * time.Microsecond
 	// retryEvery is how many waits sleep before one spins again, to learn whether that would pay by
 	// now.
 	retryEvery = 64
@@ -52,7 +70,7 @@ func (p *spinPolicy) init(limit time.Duration) {
 
 // limit returns how much of its own time a wait may spin now; zero is not at all.
 func (p *spinPolicy) limit() time.Duration {
-	if p.max < 0 || time.Duration(p.average.Load()) > p.max && p.sleeps.Add(1)%retryEvery != 0 {
+	if p.max < 0 || p.avoids.Load() || time.Duration(p.average.Load()) > p.max && p.sleeps.Add(1)%retryEvery != 0 {
 		return 0
 	}
 	return p.max
@@ -67,8 +85,29 @@ func (p *spinPolicy) note(cost time.Duration) {
 }
 
 // noteSleep takes a wait that slept into account: spinning would have cost its share of that time.
+// Where spinning is avoided, nothing is known of that share.
 func (p *spinPolicy) noteSleep(spun, slept time.Duration) {
+	if p.avoids.Load() {
+		p.makeUp(min(max(slept-time.Duration(p.usual.Load()), slept/4), maxWakeCost))
+		return
+	}
 	p.note(spun + slept*time.Duration(p.share.Load())/wholeShare)
+}
+
+// noteKept takes a wait into account that ended while it spun, and did not lose its core.
+func (p *spinPolicy) noteKept(took time.Duration) {
+	old := p.usual.Load()
+	p.usual.Store(old + (int64(took)-old)/averageWeight)
+	if p.lost.Load() > 0 {
+		p.makeUp(took)
+	}
+}
+
+// makeUp takes from what was lost.
+func (p *spinPolicy) makeUp(d time.Duration) {
+	if p.lost.Add(-int64(d)) <= 0 {
+		p.avoids.Store(false)
+	}
 }
 
 // noteShare learns how much of the time spent spinning was the spinner's own.
@@ -80,8 +119,23 @@ func (p *spinPolicy) noteShare(own, whole time.Duration) {
 	p.share.Store(old + (int64(own*wholeShare/whole)-old)/averageWeight)
 }
 
+// noteAway takes a time into account in which the spinner did not have its core.
+func (p *spinPolicy) noteAway(away time.Duration) {
+	if lost := int64(away) - p.usual.Load(); away > computing && lost > 0 {
+		lost = min(max(p.lost.Load(), 0)+lost, int64(maxLost))
+		p.lost.Store(lost)
+		if lost >= int64(avoidFrom) {
+			p.avoids.Store(true)
+		}
+	}
+}
+
 // isCrowded reports whether others seem to want this core.
 func (p *spinPolicy) isCrowded() bool { return p.crowd.Load() >= crowded }
+
+// staysAwake reports whether a goroutine that sleeps for messages may stay awake for a stream of
+// them: not where other spinners want the core. Those that compute get it soon enough.
+func (p *spinPolicy) staysAwake() bool { return p.max > 0 && (!p.isCrowded() || p.avoids.Load()) }
 
 // rest gives the core away: to goroutines of this process that are ready and have no processor,
 // and, after spinning for a while, to other processes. now is the time of the call. It returns the
@@ -92,6 +146,7 @@ func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
 		yield()
 	}
 	back := clock.Now()
+	p.noteAway(back.Sub(now))
 	n := p.crowd.Load()
 	if back.Sub(now) > longRest {
 		p.crowd.Store(min(n+crowdGrows, crowdMax))

@@ -19,6 +19,13 @@ func TestMessage_Golden(t *testing.T) {
 	if again := Parse(m.Bytes()); !reflect.DeepEqual(again, m) {
 		t.Errorf("%+v, want %+v", again, m)
 	}
+	none := Message{Kind: Part, Number: 3, Length: NotPosted, Data: []byte{}}
+	if got := hex.EncodeToString(none.Bytes()); got != "05000000"+"00000003"+"00000000"+"ffffffff" || !reflect.DeepEqual(Parse(none.Bytes()), none) {
+		t.Errorf("%s, %+v", got, Parse(none.Bytes()))
+	}
+	if short := Parse(none.Bytes()[:HeaderLen-1]); short.Kind != 0 {
+		t.Errorf("15 bytes are %+v", short)
+	}
 	for _, k := range []Kind{0, kinds, 255} {
 		if k.Valid() || k.String() != "?" {
 			t.Errorf("kind %d is %v", k, k)

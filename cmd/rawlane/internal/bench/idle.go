@@ -115,20 +115,17 @@ func (b *idleBench) part(ctx context.Context, n *node) error {
 	return errors.Join(err, conns.Close())
 }
 
-// serveIdle is node 1, until node 0 closes the control connection.
+// serveIdle is node 1, until node 0 closes the control connection. Its goroutines end with conns.
 func serveIdle(ctx context.Context, conns *rawnet.Net) error {
 	l, err := conns.Listen(idleService)
 	if err != nil {
 		return err
 	}
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer func() { _ = l.Close() }()
-	serving.Go(func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() { // until it is closed
-			serving.Go(func() { echoBytes(c) })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go echoBytes(c)
 		}
-	})
+	}()
 	control, err := acceptOne(ctx, conns, controlService)
 	if err != nil {
 		return err
