@@ -182,7 +182,9 @@ func TestFail_Late(t *testing.T) {
 	a.arrives(0)
 	a.hears(0, a.failed(0, 1, OtherAlgorithm, 2))
 	a.hears(0, a.failed(0, 1, Restarted, 1))
-	a.is(Waiting, 2)
+	if a.is(Waiting, 2); a.stats.Late != 2 {
+		t.Errorf("%d late messages are counted, want 2", a.stats.Late)
+	}
 	a.notify(0, 2, 1)
 	a.is(Idle, 2)
 	a.arrives(0)
