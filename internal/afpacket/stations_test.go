@@ -139,6 +139,14 @@ func TestStations_AreBounded(t *testing.T) {
 	}
 }
 
+// An offer has a number, which is not 0, whatever chance says.
+func TestStations_OffersAreNumbered(t *testing.T) {
+	s := newStations(func() uint64 { return 0 })
+	if _, offer := s.takes(monotime.At(time.Hour), &transport.Frame{Dst: stationA}); offer == 0 {
+		t.Error("no offer")
+	}
+}
+
 // Both segments of an offer must come, one behind the other.
 func TestStations_HalfAnOfferIsNone(t *testing.T) {
 	c := control{vid: 5, number: 77, ordered: true}
