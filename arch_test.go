@@ -106,7 +106,7 @@ var floors = []struct {
 	{"internal/race", nil},
 	{"internal/prng", nil},
 	{"internal/procgroup", nil},
-	{"internal/hrtimer", []string{"internal/clock"}},
+	{"internal/hrtimer", []string{"internal/clock", "internal/monotime"}},
 	{"internal/incarnation", nil},
 	{"internal/impair", []string{"internal/prng"}},
 	{"internal/monotime", nil},

@@ -101,10 +101,12 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			break
 		}
 		now = clock.Now()
-		e.spinning.noteAway(now.Sub(since)) // without being asked
 		spun += now.Sub(since)
 		if spun > limit || ctx.Err() != nil || e.over.Load() != nil {
 			break
+		}
+		if leading {
+			e.postponeUnmask(now)
 		}
 		e.flush()
 		since = e.spinning.rest(now, spun)

@@ -229,7 +229,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if err := e.SetNodes(cfg.Nodes); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
-	e.pollState.init(links)
+	e.pollState.init(links, e.precise)
 	e.startAuth(ring, file, opened)
 	e.running.Add(len(links) + 1)
 	for nic := range links {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -158,6 +160,86 @@ func TestIntervals_Unmask(t *testing.T) {
 			t.Errorf("masked and unmasked %v after 250 us", m)
 		}
 		_ = e.Close()
+	})
+}
+
+// A poller that looks at the clock postpones that: the unmaskLoop does not wake up meanwhile.
+func TestIntervals_PostponedUnmask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, _ := openScripts(t, 1)
+		defer e.Close()
+		masks := func() []bool {
+			synctest.Wait()
+			links[0].mu.Lock()
+			defer links[0].mu.Unlock()
+			return slices.Clone(links[0].masks)
+		}
+		poll := func(mask bool) (postponed monotime.Time) {
+			if !e.tryLockPoll() {
+				t.Fatal("the unmaskLoop polls")
+			}
+			defer e.unlockPoll()
+			if mask {
+				e.maskWakeups(true)
+			}
+			e.postponeUnmask(clock.Now())
+			return e.postponed
+		}
+		before := e.locked.load()
+		poll(true)
+		synctest.Wait()
+		const rounds = 20
+		for range rounds {
+			time.Sleep(unmaskAfter / 2)
+			if last := poll(false); last == clock.Now() {
+				t.Error("postponed twice within half of the interval")
+			}
+			time.Sleep(time.Nanosecond)
+			if now := poll(false); now != clock.Now() {
+				t.Errorf("not postponed for %v", clock.Now().Sub(now))
+			}
+			synctest.Wait()
+		}
+		if n := e.locked.load() - before; n != 1+2*rounds {
+			t.Errorf("%d polls, want %d: the unmaskLoop wakes up while the program polls", n, 1+2*rounds)
+		}
+		time.Sleep(2*unmaskAfter - time.Nanosecond)
+		if m := masks(); !slices.Equal(m, []bool{true}) {
+			t.Errorf("masked and unmasked %v before 500 us", m)
+		}
+		time.Sleep(time.Nanosecond)
+		if m := masks(); !slices.Equal(m, []bool{true, false}) {
+			t.Errorf("masked and unmasked %v 500 us after the last poll", m)
+		}
+	})
+}
+
+// A timer that is late finds that nobody polls any more: a poller would have postponed it again.
+func TestTryUnmask_LateTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, _, _ := openScripts(t, 1)
+		defer e.Close()
+		seen, set := e.locked.load(), clock.Now()
+		unmasks := func(set monotime.Time) bool {
+			if !e.tryLockPoll() {
+				t.Fatal("somebody polls")
+			}
+			e.unlockPoll() // one more poll than was seen
+			return e.tryUnmask(seen, set)
+		}
+		time.Sleep(time.Microsecond)
+		e.postponed = clock.Now()
+		time.Sleep(2*unmaskAfter - time.Nanosecond)
+		if unmasks(set) {
+			t.Error("unmasked, and a poller may be there")
+		}
+		time.Sleep(time.Nanosecond)
+		if unmasks(clock.Now()) {
+			t.Error("unmasked for a poller that was gone before the timer was set")
+		}
+		if !unmasks(set) {
+			t.Error("not unmasked for a poller that is gone")
+		}
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/hrtimer"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -41,6 +43,9 @@ type pollState struct {
 	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
 	masked       chan struct{} // signalled when the unmaskLoop has something to do; closed by Close
+	tick         *hrtimer.Timer
+	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
+	postponed    monotime.Time // when a poller has set tick last
 	locked       counter       // times that the lock was taken
 	spinners     atomic.Int32  // goroutines that spin
 	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
@@ -48,8 +53,14 @@ type pollState struct {
 	pollUnlocked chan struct{} // signalled for them when the lock is given back
 }
 
-func (s *pollState) init(links []transport.Link) {
-	s.masked = make(chan struct{}, 1)
+func (s *pollState) init(links []transport.Link, precise bool) {
+	s.masked, s.ticks = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.tick = hrtimer.New(precise, func() {
+		select {
+		case s.ticks <- struct{}{}:
+		default: // one is there
+		}
+	})
 	s.pollUnlocked = make(chan struct{}, len(links)+1) // and the authLoop
 	for _, l := range links {
 		if m, ok := transport.As[transport.WakeupMasker](l); ok {

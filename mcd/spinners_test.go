@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
@@ -105,6 +106,25 @@ func TestSleeperUnmasksWakeups(t *testing.T) {
 	c.Complete(nil)
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A wait that spins for long postpones the unmaskLoop's turn.
+func TestSpin_PostponesUnmask(t *testing.T) {
+	e := openSpinning(t)
+	defer func() { _ = e.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var never Completion
+	if err := e.Await(ctx, &never); err == nil {
+		t.Fatal("ended without an error")
+	}
+	for !e.tryLockPoll() {
+		runtime.Gosched()
+	}
+	defer e.unlockPoll()
+	if (e.postponed == monotime.Time{}) {
+		t.Error("the unmaskLoop was awake all the time")
 	}
 }
 

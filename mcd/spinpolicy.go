@@ -119,7 +119,8 @@ func (p *spinPolicy) noteShare(own, whole time.Duration) {
 	p.share.Store(old + (int64(own*wholeShare/whole)-old)/averageWeight)
 }
 
-// noteAway takes a time into account in which the spinner did not have its core.
+// noteAway takes a time into account in which another process had the core. Where goroutines of
+// this one have it, a wait that sleeps has to wait for them, too, and more than once.
 func (p *spinPolicy) noteAway(away time.Duration) {
 	if lost := int64(away) - p.usual.Load(); away > computing && lost > 0 {
 		lost = min(max(p.lost.Load(), 0)+lost, int64(maxLost))
@@ -142,11 +143,13 @@ func (p *spinPolicy) staysAwake() bool { return p.max > 0 && (!p.isCrowded() || 
 // time at which the caller has the core again.
 func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
 	runtime.Gosched()
-	if spun > politeAfter || p.isCrowded() {
-		yield()
-	}
 	back := clock.Now()
-	p.noteAway(back.Sub(now))
+	if spun > politeAfter || p.isCrowded() {
+		left := back
+		yield()
+		back = clock.Now()
+		p.noteAway(back.Sub(left))
+	}
 	n := p.crowd.Load()
 	if back.Sub(now) > longRest {
 		p.crowd.Store(min(n+crowdGrows, crowdMax))

@@ -2,12 +2,18 @@
 
 package hrtimer
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
+)
 
 type alarm struct{}
 
 func newAlarm(func()) *alarm { return nil }
 
 func (*alarm) set(time.Duration) {}
+
+func (*alarm) isAfter(monotime.Time) bool { return true }
 
 func (*alarm) close() {}

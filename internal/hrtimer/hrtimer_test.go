@@ -43,6 +43,31 @@ func TestTimer_IsOnTimeInAnIdleProcess(t *testing.T) {
 	t.Errorf("50 µs took %v at least, in %d tries; want less than %v", best, tries, want)
 }
 
+// A precise timer that was postponed is late in an idle process, but not by a millisecond.
+func TestTimer_PostponedInAnIdleProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is a timerfd on Linux alone")
+	}
+	fired := make(chan struct{}, 1)
+	timer := New(true, func() { fired <- struct{}{} })
+	defer timer.Stop()
+	const tries, d, want = 1000, 50 * time.Microsecond, 50*time.Microsecond + laziness + 150*time.Microsecond
+	best := time.Hour
+	for range tries {
+		start := time.Now()
+		timer.Postpone(d)
+		<-fired
+		took := time.Since(start)
+		if took < d {
+			t.Fatalf("%v took %v", d, took)
+		}
+		if best = min(best, took); best < want {
+			return
+		}
+	}
+	t.Errorf("%v took %v at least, in %d tries; want less than %v", d, best, tries, want)
+}
+
 // Both of its clocks may be late or early, but it fires once for each Reset, and one that is set
 // anew does not fire when it would have.
 func TestTimer_FiresOnce(t *testing.T) {
@@ -92,6 +117,23 @@ func TestTimer_InABubble(t *testing.T) {
 		timer.Reset(250 * time.Microsecond)
 		if at := <-fired; at != 250*time.Microsecond {
 			t.Errorf("fired after %v, want 250 µs", at)
+		}
+	})
+}
+
+func TestTimer_PostponeInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fired := make(chan time.Time, 1)
+		timer := New(false, func() { fired <- time.Now() })
+		defer timer.Stop()
+		const d = 250 * time.Microsecond
+		for range 10 {
+			timer.Postpone(d)
+			time.Sleep(d - time.Nanosecond)
+		}
+		last := time.Now().Add(time.Nanosecond)
+		if at := <-fired; !at.Equal(last) {
+			t.Errorf("fired %v after it was postponed last, want %v", d+at.Sub(last), d)
 		}
 	})
 }
