@@ -54,7 +54,7 @@ type Config struct {
 	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time
 	// in which others have the core does not count. Zero is DefaultSpin; negative is not at all.
 	// Where waits usually cost more than this, they sleep at once. So does one while eight others
-	// spin.
+	// spin, and where programs that compute keep taking the core.
 	Spin time.Duration
 	// KeyFile names the cluster's key file: frames are authenticated then, and those of nodes
 	// without the key are refused. It is read again about once a second, when it has changed. See
