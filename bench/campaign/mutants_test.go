@@ -62,3 +62,16 @@ func TestMutants_Try(t *testing.T) {
 		t.Logf("%-60s %t %d %v", m.name, is, seeds, err)
 	}
 }
+
+// One bug of sixty may survive, whether all are tried or some; two may not.
+func TestMutantsCaught(t *testing.T) {
+	for _, k := range []struct {
+		tried, caught uint64
+		ok            bool
+	}{{4, 4, true}, {4, 3, true}, {4, 2, false}, {67, 66, true}, {67, 65, false}, {120, 118, true}, {120, 117, false}} {
+		err := mutantsCaught(map[string]uint64{"mutants": k.tried, "mutants caught": k.caught}, commit)
+		if (err == nil) != k.ok {
+			t.Errorf("%d of %d caught: %v", k.caught, k.tried, err)
+		}
+	}
+}
