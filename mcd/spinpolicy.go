@@ -79,9 +79,13 @@ func (p *spinPolicy) limit() time.Duration {
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
 // than 4 × max, so that one pause in a quick exchange does not end the spinning.
 func (p *spinPolicy) note(cost time.Duration) {
-	cost = min(cost, 4*max(p.max, 0))
-	old := p.average.Load()
-	p.average.Store(old + (int64(cost)-old)/averageWeight)
+	weigh(&p.average, int64(min(cost, 4*max(p.max, 0))))
+}
+
+// weigh takes a value into a moving average.
+func weigh(average *atomic.Int64, value int64) {
+	old := average.Load()
+	average.Store(old + (value-old)/averageWeight)
 }
 
 // noteSleep takes a wait that slept into account: spinning would have cost its share of that time.
@@ -96,8 +100,7 @@ func (p *spinPolicy) noteSleep(spun, slept time.Duration) {
 
 // noteKept takes a wait into account that ended while it spun, and did not lose its core.
 func (p *spinPolicy) noteKept(took time.Duration) {
-	old := p.usual.Load()
-	p.usual.Store(old + (int64(took)-old)/averageWeight)
+	weigh(&p.usual, int64(took))
 	if p.lost.Load() > 0 {
 		p.makeUp(took)
 	}
@@ -115,8 +118,7 @@ func (p *spinPolicy) noteShare(own, whole time.Duration) {
 	if whole <= 0 {
 		return
 	}
-	old := p.share.Load()
-	p.share.Store(old + (int64(own*wholeShare/whole)-old)/averageWeight)
+	weigh(&p.share, int64(own*wholeShare/whole))
 }
 
 // noteAway takes a time into account in which another process had the core. Where goroutines of
@@ -145,10 +147,10 @@ func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
 	runtime.Gosched()
 	back := clock.Now()
 	if spun > politeAfter || p.isCrowded() {
-		left := back
+		yielded := back
 		yield()
 		back = clock.Now()
-		p.noteAway(back.Sub(left))
+		p.noteAway(back.Sub(yielded))
 	}
 	n := p.crowd.Load()
 	if back.Sub(now) > longRest {
