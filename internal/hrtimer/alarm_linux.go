@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/monotime"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,9 +13,8 @@ type alarm struct {
 	file  *os.File
 	ended chan struct{}
 
-	mu sync.Mutex    // guards what follows
-	fd int           // -1 when closed: the number may be another file's by then
-	at monotime.Time // when it ends
+	mu sync.Mutex // guards fd
+	fd int        // -1 when closed: the number may be another file's by then
 }
 
 // newAlarm returns nil if the system has no timerfd left.
@@ -49,18 +46,10 @@ func (a *alarm) watch(f func()) {
 func (a *alarm) set(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at = clock.Now().Add(d)
 	if a.fd >= 0 {
 		// It fails for no time that a Duration can be.
 		_ = unix.TimerfdSettime(a.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
 	}
-}
-
-// isAfter reports whether it ends after a time.
-func (a *alarm) isAfter(t monotime.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return t.Before(a.at)
 }
 
 func (a *alarm) close() {

@@ -25,10 +25,6 @@ type Timer struct {
 // slack is how far the timerfd is behind the runtime's timer.
 const slack = 20 * time.Microsecond
 
-// laziness is how late a timer that was postponed may be. In a virtual machine a timerfd costs 6 µs
-// each time that it is set.
-const laziness = 750 * time.Microsecond
-
 // New returns a timer that is not set. f runs in a goroutine of its own, once for each Reset at
 // most. Without precise it is the runtime's timer alone, as it must be in a testing/synctest bubble
 // and may be where milliseconds do. Stop it when it is no longer needed.
@@ -51,15 +47,12 @@ func (t *Timer) Reset(d time.Duration) {
 	}
 }
 
-// Postpone is Reset for a poller that calls it again and again: it leaves the timerfd alone where
-// that ends later, by less than laziness. In an idle process the timer may be as late as that.
+// Postpone is Reset for a poller that calls it again and again: it leaves the timerfd alone, which
+// costs 6 µs each time in a virtual machine. In an idle process the timer is late by up to a
+// millisecond.
 func (t *Timer) Postpone(d time.Duration) {
-	at := clock.Now().Add(d)
-	t.at.Store(int64(at.Since()))
+	t.at.Store(int64(clock.Now().Add(d).Since()))
 	t.coarse.Reset(d)
-	if t.fine != nil && !t.fine.isAfter(at) {
-		t.fine.set(d + laziness)
-	}
 }
 
 // fire calls f if it is time to. Either clock may have been on its way when the timer was set anew.

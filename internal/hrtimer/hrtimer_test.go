@@ -43,29 +43,23 @@ func TestTimer_IsOnTimeInAnIdleProcess(t *testing.T) {
 	t.Errorf("50 µs took %v at least, in %d tries; want less than %v", best, tries, want)
 }
 
-// A precise timer that was postponed is late in an idle process, but not by a millisecond.
-func TestTimer_PostponedInAnIdleProcess(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is a timerfd on Linux alone")
-	}
-	fired := make(chan struct{}, 1)
-	timer := New(true, func() { fired <- struct{}{} })
-	defer timer.Stop()
-	const tries, d, want = 1000, 50 * time.Microsecond, 50*time.Microsecond + laziness + 150*time.Microsecond
-	best := time.Hour
+// A timer that is postponed does not fire when the timerfd ends, which was set before. On a busy
+// machine it may have fired by then, but not each time.
+func TestTimer_PostponedFiresLate(t *testing.T) {
+	const tries, d = 100, 5 * time.Millisecond
 	for range tries {
-		start := time.Now()
+		fired := make(chan time.Time, 2)
+		timer := New(true, func() { fired <- time.Now() })
+		timer.Reset(time.Millisecond)
+		begin := time.Now()
 		timer.Postpone(d)
-		<-fired
-		took := time.Since(start)
-		if took < d {
-			t.Fatalf("%v took %v", d, took)
-		}
-		if best = min(best, took); best < want {
+		took := (<-fired).Sub(begin)
+		timer.Stop()
+		if took >= d {
 			return
 		}
 	}
-	t.Errorf("%v took %v at least, in %d tries; want less than %v", d, best, tries, want)
+	t.Errorf("a timer that was postponed by %v fired before, in each of %d tries", d, tries)
 }
 
 // Both of its clocks may be late or early, but it fires once for each Reset, and one that is set
