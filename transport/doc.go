@@ -11,6 +11,8 @@
 //	transport/fabric   in memory: switches and hubs, no privilege
 //	transport/packet   AF_PACKET through the runtime's poller: works everywhere
 //	transport/ring     AF_PACKET with a memory-mapped receive ring: the fast one
+//	transport/xdp      AF_XDP: past the kernel's network stack, into memory that it shares
+//	transport/shm      shared memory between processes of one host, alone or beside another link
 //	transport/udp      UDP datagrams: no privilege, any network, any system
 //
 // Everything else is a wrapper: a link around a link, so that tests and tools combine them freely.

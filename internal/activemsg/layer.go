@@ -82,25 +82,29 @@ func (l *Layer[N]) Closing() {
 // those that have left: a cluster that ends has some such.
 func (l *Layer[N]) Close() error {
 	l.Closing()
-	return l.unconfirmed(l.Domain.Close())
+	errs := []error{withoutDown(l.Domain.Close())}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var named []mcd.NodeID
+	for _, down := range l.lost { // also those of which a push has heard since, or a flush of the layer's
+		if down.Reason != memfifo.Left && !slices.Contains(named, down.Node) {
+			named = append(named, down.Node)
+			errs = append(errs, down)
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// unconfirmed returns what is left of an error without what is known, or is in order.
-func (l *Layer[N]) unconfirmed(err error) error {
+// withoutDown returns what is left of an error without nodes that are down.
+func withoutDown(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
-			rest = append(rest, l.unconfirmed(e))
+			rest = append(rest, withoutDown(e))
 		}
 		return errors.Join(rest...)
 	}
-	down, ok := errors.AsType[*memfifo.PeerDownError](err)
-	if !ok {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if down.Reason == memfifo.Left || !slices.Contains(l.lost, down) {
+	if _, down := errors.AsType[*memfifo.PeerDownError](err); down {
 		return nil
 	}
 	return err

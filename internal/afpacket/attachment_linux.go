@@ -24,8 +24,11 @@ type Config struct {
 	Promiscuous bool                // receive frames for other stations and for groups not joined
 	NoVLANs     bool                // leave a NIC with a VLAN filter as it is
 	BypassQdisc bool                // send past the interface's queueing discipline
-	Trains      bool                // send and receive trains
+	Trains      bool                // send and receive trains: see TakesTrains
 	Granted     *Granted            // the sockets of the service that grants them; nil: open them here
+	// Monitor is for links whose frames take another way: the socket joins groups and tells of the
+	// interface's state, and receives and sends nothing.
+	Monitor bool
 }
 
 // Socket is a link's receiving socket.
@@ -40,7 +43,7 @@ type Socket interface {
 
 // Attachment is one interface as a link sees it: its address, state, groups and counters, and the
 // socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
-// transport.Joiner, Namer, Sharer and TypeFilter.
+// transport.Joiner, Namer, Sharer, TypeFilter and, but for ReceivedStamp, Stamper.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
 // too: Open, and in Poll Accept and CountReceived.
@@ -61,6 +64,8 @@ type Attachment struct {
 
 	pending atomic.Bool // the link has received frames that no Poll has handed out
 	masked  atomic.Bool // wake-ups are
+
+	stamping stamping
 
 	closed   atomic.Bool
 	close    sync.Once
@@ -106,16 +111,10 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 func (a *Attachment) find(name string) (nic Driver, err error) {
 	if g := a.cfg.Granted; g != nil {
 		a.ifi, a.mac, a.namespace, a.cfg.EtherType = g.Interface, g.MAC, g.Namespace, g.EtherType
-		switch {
-		case a.cfg.Promiscuous:
+		if a.cfg.Promiscuous {
 			err = errGrantedPromiscuous
-		case a.cfg.Trains:
-			err = errGrantedTrains
 		}
 		return g.Driver, err
-	}
-	if a.cfg.Trains && a.cfg.EtherType == transport.EtherTypeAny {
-		return nic, errTrainsOfAny
 	}
 	a.namespace = Namespace()
 	if a.ifi, a.mac, err = FindInterface(name); err != nil {
@@ -129,13 +128,21 @@ func (a *Attachment) find(name string) (nic Driver, err error) {
 func (a *Attachment) attach(nic Driver) error {
 	a.state.index, a.state.mac = a.ifi.Index, a.mac
 	a.groups = newGroups(a.ifi.Index, a.socket)
+	if !a.cfg.Trains && a.cfg.EtherType != transport.EtherTypeAny { // else it takes what others can make nothing of
+		if err := a.groups.tell(plainMark(a.cfg.EtherType), true); err != nil {
+			return Explain("say that it takes no trains", err)
+		}
+	}
 	if a.cfg.Granted == nil { // else the service has bound it
 		if err := a.socket.Control(a.bind); err != nil {
 			return err
 		}
 	}
-	if err := a.sender.open(a.ifi, nic, a.mac, a.cfg); err != nil {
-		return err
+	a.sender.fd = -1
+	if !a.cfg.Monitor {
+		if err := a.sender.open(a.ifi, nic, a.mac, a.cfg); err != nil {
+			return err
+		}
 	}
 	switch {
 	case a.cfg.Promiscuous:
@@ -155,6 +162,9 @@ func (a *Attachment) attach(nic Driver) error {
 // bind makes the receiving socket receive. Before it is bound it receives nothing: its filter and
 // options must be in place by then.
 func (a *Attachment) bind(fd int) error {
+	if a.cfg.Monitor {
+		return bindMonitor(fd, a.ifi.Index, a.cfg.EtherType)
+	}
 	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous, a.cfg.Trains)
 	if err != nil {
 		return err
@@ -170,9 +180,27 @@ func Bind(fd, index int, filter []bpf.RawInstruction) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
 		return Explain("ignore outgoing frames", err)
 	}
-	var all [2]byte // EtherTypes; in network byte order, whatever this processor's is
-	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
-	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: index}
+	return bindTo(fd, index, unix.ETH_P_ALL)
+}
+
+// bindMonitor makes a socket hear of an interface that goes down or away. The kernel tells those
+// that receive, so this one is bound to the link's EtherType, behind a filter that drops all.
+func bindMonitor(fd, index int, etherType transport.EtherType) error {
+	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+	if err == nil {
+		err = AttachFilter(fd, nothing)
+	}
+	if err != nil {
+		return Explain("attach the filter", err)
+	}
+	return bindTo(fd, index, uint16(etherType))
+}
+
+// bindTo binds a socket to an interface's frames of an EtherType.
+func bindTo(fd, index int, etherType uint16) error {
+	var b [2]byte // in network byte order, whatever this processor's is
+	binary.BigEndian.PutUint16(b[:], etherType)
+	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(b[:]), Ifindex: index}
 	return Explain("bind", unix.Bind(fd, to))
 }
 
@@ -336,6 +364,7 @@ func (a *Attachment) Close() error {
 	a.close.Do(func() {
 		a.drops()
 		a.closed.Store(true)
+		a.closeStamps()
 		a.poller.Close()
 		a.closeErr = errors.Join(a.socket.Close(), a.sender.close(), a.cfg.Granted.Close())
 	})

@@ -19,7 +19,7 @@ import (
 // Of stacked tags the outer one is the frame's. A link for one EtherType does not see such frames, as
 // that stands behind the second tag; a link for all EtherTypes does.
 func TestStackedTags(t *testing.T) {
-	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		ours, all := open(1, settings{}), open(1, settings{etherType: transport.EtherTypeAny})
 		frame := ethernet.Frame{
 			Destination: testbed.MAC(1, 0).HardwareAddr(),
@@ -34,7 +34,7 @@ func TestStackedTags(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw(t, bed, 0, double)
-		f := receive(t, all, 1)[0]
+		f := testbed.Receive(t, all, 1)[0]
 		if !f.Tagged || f.Tag != (transport.Tag{VID: 200, PCP: 1}) || f.EtherType != transport.EtherTypeVLAN || !bytes.HasPrefix(f.Payload, []byte{0, 100, 0x88, 0xb5}) {
 			t.Errorf("%+v", f)
 		}
@@ -44,7 +44,7 @@ func TestStackedTags(t *testing.T) {
 		}
 		single := slices.Concat(double[:12], []byte{0x88, 0xa8, 0x60, 7, 0x88, 0xb5}, make([]byte, 60))
 		raw(t, bed, 0, single) // a service tag alone, which package ethernet does not make
-		if f := receive(t, ours, 1)[0]; !f.Tagged || f.Tag != (transport.Tag{VID: 7, PCP: 3}) || f.EtherType != transport.EtherTypeDefault {
+		if f := testbed.Receive(t, ours, 1)[0]; !f.Tagged || f.Tag != (transport.Tag{VID: 7, PCP: 3}) || f.EtherType != transport.EtherTypeDefault {
 			t.Errorf("802.1ad: %+v", f)
 		}
 	})
@@ -114,7 +114,7 @@ func TestTCPIsUndisturbed(t *testing.T) {
 		go func() { _, _ = client.Write(data); _ = client.Close() }()
 		for i := range 2000 {
 			send(t, a, transport.Frame{Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 1000)})
-			if f := receive(t, b, 1)[0]; len(f.Payload) != 1000 || f.EtherType != transport.EtherTypeDefault {
+			if f := testbed.Receive(t, b, 1)[0]; len(f.Payload) != 1000 || f.EtherType != transport.EtherTypeDefault {
 				t.Fatalf("frame %d: %d bytes of %#x", i, len(f.Payload), f.EtherType)
 			}
 		}
@@ -132,7 +132,7 @@ func TestTCPIsUndisturbed(t *testing.T) {
 // A link does not see other EtherTypes, groups that were not joined, or frames for other stations;
 // a promiscuous one sees the last two.
 func TestForeignFrames(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		const ours, other = transport.EtherTypeDefault, transport.EtherType(0x88b6)
 		stranger, group := transport.MAC{2, 0, 0, 0, 9, 9}, transport.MAC{3, 0, 0, 0, 0, 1}
 		a, b := open(0, settings{}), open(1, settings{})
@@ -155,7 +155,7 @@ func TestForeignFrames(t *testing.T) {
 		} {
 			var got []transport.MAC
 			for last := false; !last; {
-				for _, f := range receive(t, c.link, 1) {
+				for _, f := range testbed.Receive(t, c.link, 1) {
 					got = append(got, f.Dst)
 					last = last || bytes.HasPrefix(f.Payload, []byte("last"))
 				}

@@ -41,13 +41,6 @@ var (
 
 	errGrantedPromiscuous = fmt.Errorf("Config.Promiscuous: a granted socket receives frames for this "+
 		"station alone: %w", transport.ErrNotSupported)
-
-	errGrantedTrains = fmt.Errorf("Config.Trains: a granted socket receives no trains, as its filter looks at the "+
-		"port of one message, and a train has many (leave Trains out, or run with CAP_NET_RAW): %w",
-		transport.ErrNotSupported)
-
-	errTrainsOfAny = fmt.Errorf("Config.Trains with EtherTypeAny: nothing tells trains from other packets "+
-		"(name one EtherType): %w", transport.ErrNotSupported)
 )
 
 // claim makes the grant a link's, which closes it. A second link must not: it would close the first

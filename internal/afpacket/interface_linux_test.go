@@ -165,7 +165,7 @@ func TestNoCarrier(t *testing.T) {
 
 // A frame that fitted when the link was opened and fits no longer is refused with the reason.
 func TestMTULowered(t *testing.T) {
-	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{}), open(1, settings{})
 		if err := bed.Node(0).SetMTU(0, 1000); err != nil {
 			t.Fatal(err)
@@ -177,14 +177,14 @@ func TestMTULowered(t *testing.T) {
 		}
 		frame.Payload = frame.Payload[:900]
 		send(t, a, frame)
-		receive(t, b, 1)
+		testbed.Receive(t, b, 1)
 	})
 }
 
 // A frame longer than the link's memory for one, as the MTU was raised since, is not handed out in
 // part: it counts as malformed.
 func TestMTURaised(t *testing.T) {
-	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		b := open(1, settings{})
 		for node := range 2 {
 			if err := bed.Node(node).SetMTU(0, 9000); err != nil {
@@ -196,7 +196,7 @@ func TestMTURaised(t *testing.T) {
 		short := frame
 		short.Payload = []byte("short")
 		send(t, a, frame, short)
-		if got := receive(t, b, 1)[0]; !bytes.HasPrefix(got.Payload, short.Payload) {
+		if got := testbed.Receive(t, b, 1)[0]; !bytes.HasPrefix(got.Payload, short.Payload) {
 			t.Errorf("got %d bytes, want the short frame alone", len(got.Payload))
 		}
 		if c := b.Counters(); c.RxMalformed != 1 || c.RxFrames != 1 {
@@ -231,7 +231,7 @@ func TestSeveralWait(t *testing.T) {
 				t.Errorf("waiter %d: %v", i, err)
 			}
 		}
-		if n := len(receive(t, b, 1)); n != 1 {
+		if n := len(testbed.Receive(t, b, 1)); n != 1 {
 			t.Errorf("%d frames", n)
 		}
 	})

@@ -1,8 +1,6 @@
 package afpacket_test
 
 import (
-	"bytes"
-	"context"
 	"net"
 	"os"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
@@ -29,13 +28,17 @@ type settings struct {
 	trains      bool
 }
 
-// kinds are the two links over AF_PACKET. What both promise is tested here once.
-var kinds = []struct {
-	name string
-	open func(ifname string, s settings) (transport.Link, error)
-}{
-	{"ring", func(ifname string, s settings) (transport.Link, error) {
-		cfg := ring.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, Trains: s.trains}
+// kind is a link that embeds an Attachment.
+type kind struct {
+	name  string
+	alone bool // an interface has one such link
+	open  func(ifname string, s settings) (transport.Link, error)
+}
+
+// kinds are the links. What they all promise is tested here once.
+var kinds = []kind{
+	{"ring", false, func(ifname string, s settings) (transport.Link, error) {
+		cfg := ring.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, NoTrains: !s.trains}
 		if s.small {
 			cfg.Slots = 32
 		}
@@ -45,8 +48,8 @@ var kinds = []struct {
 		}
 		return l, nil
 	}},
-	{"packet", func(ifname string, s settings) (transport.Link, error) {
-		cfg := packet.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, Trains: s.trains}
+	{"packet", false, func(ifname string, s settings) (transport.Link, error) {
+		cfg := packet.Config{EtherType: s.etherType, Promiscuous: s.promiscuous, NoTrains: !s.trains}
 		if s.small {
 			cfg.ReceiveBuffer = 1 << 15
 		}
@@ -56,15 +59,49 @@ var kinds = []struct {
 		}
 		return l, nil
 	}},
+	{"xdp", true, func(ifname string, s settings) (transport.Link, error) {
+		cfg := xdp.Config{EtherType: s.etherType, Promiscuous: s.promiscuous}
+		if s.small {
+			cfg.Slots = 32
+		}
+		l, err := xdp.Open(ifname, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}},
+}
+
+// need skips the test of a link that cannot be had here.
+func (k kind) need(t *testing.T) {
+	if k.name == "xdp" {
+		testbed.NeedXDP(t, func(name string) error { _, err := xdp.Probe(name); return err })
+	}
 }
 
 // newBed makes a pair of namespaces, for as long as the test.
 func newBed(t *testing.T) *testbed.Bed { return testbed.ForTest(t, testbed.Config{}) }
 
-// eachLink runs a test for both kinds of link, each on a pair of namespaces of its own.
+// eachLink runs a test for all kinds of link, each on a pair of namespaces of its own.
 func eachLink(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link)) {
+	eachOf(t, func(kind) bool { return true }, test)
+}
+
+// eachShared runs a test for the kinds of which an interface may have several.
+func eachShared(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link)) {
+	eachOf(t, func(k kind) bool { return !k.alone }, test)
+}
+
+func eachOf(
+	t *testing.T, wanted func(kind) bool,
+	test func(t *testing.T, bed *testbed.Bed, open func(node int, s settings) transport.Link),
+) {
 	for _, d := range kinds {
+		if !wanted(d) {
+			continue
+		}
 		t.Run(d.name, func(t *testing.T) {
+			d.need(t)
 			bed := newBed(t)
 			test(t, bed, func(node int, s settings) transport.Link {
 				t.Helper()
@@ -77,30 +114,6 @@ func eachLink(t *testing.T, test func(t *testing.T, bed *testbed.Bed, open func(
 			})
 		})
 	}
-}
-
-// receive polls and waits until n frames came, and returns them with payloads copied.
-func receive(t *testing.T, l transport.Link, n int) (got []transport.Frame) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	frames := make([]transport.Frame, 16)
-	for len(got) < n {
-		k, err := l.Poll(frames)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range frames[:k] {
-			f.Payload = bytes.Clone(f.Payload)
-			got = append(got, f)
-		}
-		if k == 0 {
-			if err := l.Wait(ctx); err != nil {
-				t.Fatalf("after %d frames of %d: %v", len(got), n, err)
-			}
-		}
-	}
-	return got
 }
 
 func send(t *testing.T, l transport.Link, frames ...transport.Frame) {

@@ -36,6 +36,7 @@ func TestInterfaceIsDown(t *testing.T) {
 // Without CAP_NET_RAW the error names it and the ways to get it.
 func TestNoPrivilege(t *testing.T) {
 	for _, d := range kinds {
+		d.need(t)
 		bed := newBed(t)
 		err := bed.Node(0).Do(func() error { // the thread is the node's, and ends with it
 			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -66,6 +67,7 @@ func descriptors(t *testing.T) int {
 func TestNoDescriptorLeaks(t *testing.T) {
 	for _, d := range kinds {
 		t.Run(d.name, func(t *testing.T) {
+			d.need(t)
 			bed := newBed(t)
 			open := func(s settings) error {
 				return bed.Node(0).Do(func() error {

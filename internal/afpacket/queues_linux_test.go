@@ -77,10 +77,10 @@ func threaded(name string) error {
 
 // sendAcrossCPUs sends n numbered frames, and then more of the last one until it is told to stop. It
 // changes the processor after each 20, as the scheduler does with a goroutine now and then. With
-// trains it sends three frames at a time after each 5.
+// trains it sends some frames at a time after each 5.
 func sendAcrossCPUs(l transport.Link, dst transport.MAC, n uint32, trains bool, stop <-chan struct{}) error {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
-	frames := make([]transport.Frame, 3)
+	frames := make([]transport.Frame, 4)
 	for i := range frames {
 		frames[i] = transport.Frame{Dst: dst, EtherType: transport.EtherTypeDefault, Payload: make([]byte, 60)}
 	}
@@ -140,10 +140,10 @@ func keepOrderOnTwoQueues(t *testing.T, trains bool) {
 		if err := twoQueues(); err != nil {
 			return fmt.Errorf("two queues: %w", err)
 		}
-		if out, err = ring.Open("out0", ring.Config{Trains: trains}); err != nil {
+		if out, err = ring.Open("out0", ring.Config{NoTrains: !trains}); err != nil {
 			return err
 		}
-		in, err = ring.Open("in0", ring.Config{Slots: 1 << 14, Trains: trains})
+		in, err = ring.Open("in0", ring.Config{Slots: 1 << 14, NoTrains: !trains})
 		return err
 	})
 	if err != nil {

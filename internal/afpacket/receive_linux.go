@@ -35,6 +35,38 @@ func Accept(a *Attachment, r Received, f *transport.Frame) bool {
 	return !f.Dst.IsMulticast() || a.cfg.Promiscuous || a.groups.Has(f.Dst)
 }
 
+// AcceptWhole is Accept for a frame that has its tag in its bytes. tpid is the EtherType of the
+// tag, or 0 without one.
+func AcceptWhole(a *Attachment, b []byte, f *transport.Frame) (tpid transport.EtherType, ok bool) {
+	if tpid, ok = parseWhole(b, f); !ok {
+		add(&a.rx.malformed, 1)
+		return 0, false
+	}
+	return tpid, !f.Dst.IsMulticast() || a.cfg.Promiscuous || a.groups.Has(f.Dst)
+}
+
+// parseWhole makes f of a frame's bytes: its header, one tag of 802.1Q or 802.1ad if it has one,
+// and its payload, which is a view. ok is false if b is too short for that.
+func parseWhole(b []byte, f *transport.Frame) (tpid transport.EtherType, ok bool) {
+	if len(b) < transport.HeaderLen {
+		return 0, false
+	}
+	f.Dst, f.Src = transport.MAC(b[0:6]), transport.MAC(b[6:12])
+	f.EtherType = transport.EtherType(binary.BigEndian.Uint16(b[12:]))
+	if f.EtherType != transport.EtherTypeVLAN && f.EtherType != transport.EtherTypeQinQ {
+		f.OptionalTag, f.Payload = transport.Untagged, b[transport.HeaderLen:]
+		return 0, true
+	}
+	if len(b) < transport.MaxHeaderLen {
+		return 0, false
+	}
+	tpid = f.EtherType
+	f.OptionalTag = transport.Tagged(transport.TagFromTCI(binary.BigEndian.Uint16(b[14:])))
+	f.EtherType = transport.EtherType(binary.BigEndian.Uint16(b[16:]))
+	f.Payload = b[transport.MaxHeaderLen:]
+	return tpid, true
+}
+
 // CountReceived adds the frames that a Poll hands out to the counters.
 func CountReceived(a *Attachment, frames []transport.Frame) {
 	bytes := 0
@@ -47,6 +79,12 @@ func CountReceived(a *Attachment, frames []transport.Frame) {
 
 // PollError names the link in an error of Poll.
 func PollError(a *Attachment, err error) error { return a.wrap("poll", err) }
+
+// SendError names the link in an error of a Send that is the link's own.
+func SendError(a *Attachment, err error) error { return a.wrap("send", err) }
+
+// ReadReceived fills in what the link has counted of received frames.
+func ReadReceived(a *Attachment, c *transport.Counters) { a.rx.read(c) }
 
 // rxCounters are written by the polling goroutine alone and read by any.
 type rxCounters struct{ frames, bytes, malformed, noRoom, trains atomic.Uint64 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/timestamping"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -35,7 +36,11 @@ type sender struct {
 	vec  [Batch]unix.Iovec
 	msgs [Batch]unix.Mmsghdr
 
-	trains *trains // nil: none; under mu
+	bypass  bool    // frames go past the queueing discipline; under mu
+	noQueue bool    // there is none
+	trains  *trains // nil: none; under mu
+
+	stamps timestamping.Queue // under mu
 
 	refusals int // for want of room, since the kernel last took a frame
 
@@ -54,8 +59,8 @@ func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Con
 	if cfg.Granted == nil {
 		fd, err = OpenSendSocket(ifi.Index)
 	}
-	bypass := cfg.BypassQdisc && nic.TxQueues == 1 && (!cfg.Trains || nic.NoQueue)
-	if err == nil && bypass {
+	s.bypass, s.noQueue = cfg.BypassQdisc && nic.TxQueues == 1, nic.NoQueue
+	if err == nil && s.bypass {
 		if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 			_ = unix.Close(fd) // the first error is the one to report
 		}
@@ -121,9 +126,12 @@ func (s *sender) close() error {
 	defer s.mu.Unlock()
 	fd := s.fd
 	s.fd = -1
+	if fd < 0 {
+		return nil
+	}
 	err := unix.Close(fd)
 	if s.trains != nil {
-		err = errors.Join(err, unix.Close(s.trains.fd))
+		err = errors.Join(err, s.trains.close())
 	}
 	return err
 }

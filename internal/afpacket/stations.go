@@ -28,6 +28,7 @@ import (
 type stations struct {
 	byKey  map[stationKey]*station
 	last   *station      // that was asked for
+	forgot monotime.Time // when those that are no longer sent to were last dropped
 	random func() uint64 // the offers' numbers
 	half   control       // the first segment of what may be a control message
 }
@@ -49,8 +50,8 @@ type station struct {
 
 // The bounds of stations, each with its reason.
 const (
-	// maxStations is how many are remembered: as many as a segment sensibly has. More are not
-	// offered trains.
+	// maxStations is how many are remembered: as many as a segment sensibly has. More at a time are
+	// not offered trains.
 	maxStations = 4096
 	// firstRetry to lastRetry is how long an offer waits for an answer: some round trips, and what
 	// costs an old host nothing.
@@ -58,6 +59,9 @@ const (
 	lastRetry  = time.Second
 	// provenFor is how long an answer holds: three offers may be lost.
 	provenFor = 3*lastRetry + lastRetry/2
+	// forgetAfter is how long a station is remembered that no frames go to, where there are too
+	// many. A station that trains go to is offered them every second.
+	forgetAfter = 10 * lastRetry
 )
 
 func newStations(random func() uint64) *stations {
@@ -88,7 +92,7 @@ func (s *stations) find(f *transport.Frame) *station {
 // offer of that number is to be sent there.
 func (s *stations) takes(now monotime.Time, f *transport.Frame) (st *station, offer uint64) {
 	if st = s.find(f); st == nil {
-		if len(s.byKey) >= maxStations {
+		if len(s.byKey) >= maxStations && !s.forget(now) {
 			return nil, 0
 		}
 		st = &station{key: keyOf(f), retry: firstRetry}
@@ -103,6 +107,22 @@ func (s *stations) takes(now monotime.Time, f *transport.Frame) (st *station, of
 		st = nil
 	}
 	return st, offer
+}
+
+// forget makes room: it drops the stations that were not offered trains for a while. It reports
+// whether there were any.
+func (s *stations) forget(now monotime.Time) bool {
+	if now.Sub(s.forgot) < forgetAfter {
+		return false
+	}
+	s.forgot = now
+	for key, st := range s.byKey {
+		if now.Sub(st.offered) >= forgetAfter {
+			delete(s.byKey, key)
+		}
+	}
+	s.last = nil
+	return len(s.byKey) < maxStations
 }
 
 func (st *station) taking(now monotime.Time) bool {

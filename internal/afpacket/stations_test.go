@@ -137,6 +137,17 @@ func TestStations_AreBounded(t *testing.T) {
 	if len(s.byKey) != maxStations {
 		t.Errorf("%d stations", len(s.byKey))
 	}
+	s.now = s.now.Add(forgetAfter / 2)
+	inUse := &transport.Frame{Dst: transport.MAC{2, 1}}
+	s.expect(inUse, false, true)
+	s.now = s.now.Add(forgetAfter/2 - 1)
+	s.expect(&transport.Frame{Dst: stationA}, false, false)
+	s.now = s.now.Add(forgetAfter) // since it was tried last
+	s.expect(inUse, false, true)
+	s.expect(&transport.Frame{Dst: stationA}, false, true)
+	if len(s.byKey) != 2 {
+		t.Errorf("%d stations, want the two that frames go to", len(s.byKey))
+	}
 }
 
 // An offer has a number, which is not 0, whatever chance says.

@@ -25,6 +25,9 @@ const (
 
 	// maxTrain is how many frames a train has at most: what every kernel takes.
 	maxTrain = 64
+	// minTrain is how many it has at least: two or three spare the kernel little, and their IP and
+	// UDP headers take 2 % of a line that is full.
+	minTrain = 4
 	// maxTrainBytes bounds the frames' payloads: a packet has 65,535 bytes at most, and so do
 	// the largest that devices take (gso_max_size), with all headers.
 	maxTrainBytes = 65000
@@ -122,6 +125,9 @@ func trainLen(frames []transport.Frame, mtu int) int {
 		if next < size { // the last
 			break
 		}
+	}
+	if n < minTrain {
+		return 1
 	}
 	return n
 }

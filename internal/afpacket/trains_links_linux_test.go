@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"strings"
+	"runtime"
 	"testing"
 
 	"github.com/safchain/ethtool"
@@ -83,7 +82,7 @@ func TestTrains_ArriveAsFrames(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+			eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 				a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 				set(t, bed)
 				testbed.MeetTrains(t, a, b, tags[1])
@@ -106,7 +105,7 @@ func TestTrains_ArriveAsFrames(t *testing.T) {
 						}
 					}
 					send(t, a, out...)
-					sameFrames(t, a, out, receive(t, b, len(out)))
+					sameFrames(t, a, out, testbed.Receive(t, b, len(out)))
 				}
 				if sent, _ := trainsOf(a); sent < 100 {
 					t.Errorf("%d trains sent", sent)
@@ -122,7 +121,7 @@ func TestTrains_ArriveAsFrames(t *testing.T) {
 // A host that does not take trains, an older version's or one without the setting, gets frames as
 // they are.
 func TestTrains_OldHostsGetPlainFrames(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{})
 		var out []transport.Frame
 		for i := range 30 {
@@ -130,9 +129,9 @@ func TestTrains_OldHostsGetPlainFrames(t *testing.T) {
 		}
 		for range 5 {
 			send(t, a, out...)
-			sameFrames(t, a, out, receive(t, b, len(out)))
+			sameFrames(t, a, out, testbed.Receive(t, b, len(out)))
 			send(t, b, frameOf(a, 0, 100, transport.OptionalTag{}))
-			receive(t, a, 1)
+			testbed.Receive(t, a, 1)
 		}
 		if sent, _ := trainsOf(a); sent != 0 {
 			t.Errorf("%d trains sent", sent)
@@ -145,18 +144,18 @@ func TestTrains_OldHostsGetPlainFrames(t *testing.T) {
 
 // Neither group addresses nor frames of another EtherType go in trains.
 func TestTrains_AreUnicast(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 		testbed.MeetTrains(t, a, b)
 		before, _ := trainsOf(a)
 		f := frameOf(b, 1, 100, transport.OptionalTag{})
 		f.Dst = transport.Broadcast
-		send(t, a, f, f, f)
-		if got := receive(t, b, 3); got[2].Dst != transport.Broadcast {
+		send(t, a, f, f, f, f)
+		if got := testbed.Receive(t, b, 4); got[3].Dst != transport.Broadcast {
 			t.Errorf("received %v", got[2].Dst)
 		}
 		f.Dst, f.EtherType = b.MAC(), 0x88b6
-		send(t, a, f, f, f)
+		send(t, a, f, f, f, f)
 		if sent, _ := trainsOf(a); sent != before {
 			t.Errorf("%d trains", sent-before)
 		}
@@ -165,7 +164,7 @@ func TestTrains_AreUnicast(t *testing.T) {
 
 // Where both NICs have one queue, a frame that goes alone goes as it is, without a train's headers.
 func TestTrains_SingleFramesGoAsTheyAre(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 		testbed.MeetTrains(t, a, b)
 		testbed.MeetTrains(t, b, a)
@@ -174,7 +173,7 @@ func TestTrains_SingleFramesGoAsTheyAre(t *testing.T) {
 			for i := range 5 {
 				f := frameOf(l[1], i, 100, transport.OptionalTag{})
 				send(t, l[0], f)
-				sameFrames(t, l[0], []transport.Frame{f}, receive(t, l[1], 1))
+				sameFrames(t, l[0], []transport.Frame{f}, testbed.Receive(t, l[1], 1))
 			}
 			if sent, _ := trainsOf(l[0]); sent != before {
 				t.Errorf("%d of 5 frames went as trains", sent-before)
@@ -183,22 +182,51 @@ func TestTrains_SingleFramesGoAsTheyAre(t *testing.T) {
 	})
 }
 
-// A link of all EtherTypes refuses them: nothing would tell trains from other packets.
+// A link of all EtherTypes takes none: nothing would tell trains from other packets. Nor does it keep
+// others from them.
 func TestTrains_NotOfAnyEtherType(t *testing.T) {
-	for _, d := range kinds {
-		bed := newBed(t)
-		_, err := testbed.In(bed.Node(0), func() (transport.Link, error) {
-			return d.open("eth0", settings{etherType: transport.EtherTypeAny, trains: true})
-		})
-		if !errors.Is(err, transport.ErrNotSupported) || !strings.Contains(err.Error(), "name one EtherType") {
-			t.Errorf("%s: %v", d.name, err)
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		all := open(1, settings{etherType: transport.EtherTypeAny, trains: true})
+		if n := transport.TrainFrames(all); n != 0 {
+			t.Errorf("trains of %d frames", n)
 		}
-	}
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		testbed.MeetTrains(t, a, b)
+	})
+}
+
+// A program that takes no trains gets frames as they are, also where another one on its interface takes
+// trains: that is sent none as long as the first one runs.
+func TestTrains_NotBesidePlainSockets(t *testing.T) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+		plain, other := open(1, settings{}), open(1, settings{etherType: 0x88b6})
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		var out []transport.Frame
+		for i := range 30 {
+			out = append(out, frameOf(b, i, 500, transport.OptionalTag{}))
+		}
+		for range 20 {
+			send(t, a, out...)
+			for _, l := range []transport.Link{b, plain} {
+				sameFrames(t, a, out, testbed.Receive(t, l, len(out)))
+			}
+			send(t, b, frameOf(a, 0, 100, transport.OptionalTag{}))
+			testbed.Receive(t, a, 1) // and what may have answered an offer
+		}
+		if sent, _ := trainsOf(a); sent != 0 {
+			t.Errorf("%d trains sent", sent)
+		}
+		if err := plain.Close(); err != nil {
+			t.Fatal(err)
+		}
+		testbed.MeetTrains(t, a, b)
+		runtime.KeepAlive(other) // it takes no trains of another EtherType
+	})
 }
 
 // The windows of some senders wait for Poll, and nothing is lost.
 func TestTrains_WindowsWait(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 		testbed.MeetTrains(t, a, b)
 		var out []transport.Frame
@@ -209,7 +237,7 @@ func TestTrains_WindowsWait(t *testing.T) {
 		for range trains {
 			send(t, a, out...)
 		}
-		receive(t, b, trains*len(out))
+		testbed.Receive(t, b, trains*len(out))
 		if c := b.Counters(); c.RxDropped != 0 {
 			t.Errorf("%d dropped", c.RxDropped)
 		}
@@ -223,7 +251,7 @@ func TestTrains_SmallReceiveMemory(t *testing.T) {
 }
 
 func overrun(t *testing.T, small bool) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true, small: small})
 		testbed.MeetTrains(t, a, b)
 		var out []transport.Frame
@@ -245,14 +273,14 @@ func overrun(t *testing.T, small bool) {
 		}
 		for range 3 {
 			send(t, a, out[:20]...)
-			sameFrames(t, a, out[:20], receive(t, b, 20))
+			sameFrames(t, a, out[:20], testbed.Receive(t, b, 20))
 		}
 	})
 }
 
 // The IP stack of the receiving host takes nothing of it: it neither answers nor delivers.
 func TestTrains_SpareTheIPStack(t *testing.T) {
-	eachLink(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
 		all := open(0, settings{etherType: transport.EtherTypeAny})
 		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 		testbed.MeetTrains(t, a, b)
@@ -268,12 +296,17 @@ func TestTrains_SpareTheIPStack(t *testing.T) {
 				}
 			}
 		}
-		out := []transport.Frame{frameOf(b, 0, 100, transport.OptionalTag{}), frameOf(b, 1, 100, transport.OptionalTag{})}
-		for i := range 50 {
+		var out []transport.Frame
+		for i := range 5 {
+			out = append(out, frameOf(b, i, 100, transport.OptionalTag{}))
+		}
+		before, _ := trainsOf(a)
+		for range 50 {
 			send(t, a, out...)
-			if got := receive(t, b, 2); fmt.Sprint(len(got)) != "2" {
-				t.Fatal(i)
-			}
+			testbed.Receive(t, b, len(out))
+		}
+		if sent, _ := trainsOf(a); sent != before+50 {
+			t.Errorf("%d trains in 50 sends", sent-before)
 		}
 		for n := 1; n > 0; {
 			var err error
@@ -291,7 +324,7 @@ func TestTrains_SpareTheIPStack(t *testing.T) {
 
 // What is left of a train is there at the next Poll, ends a Wait at once, and is gone after Close.
 func TestTrains_LeftOvers(t *testing.T) {
-	eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+	eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 		for _, size := range []int{20, 1400} { // a train that fits a slot of the ring, and one that does not
 			a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
 			testbed.MeetTrains(t, a, b)

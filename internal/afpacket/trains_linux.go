@@ -2,6 +2,7 @@ package afpacket
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type trains struct {
 	stations   *stations
 	unordered  bool // there is a station to which plain frames and trains may overtake each other
 	answers    tokenbucket.Bucket
+	plain      plainSockets // on this host, by the same interface; of the goroutine that polls
 
 	header [VirtioLen + transport.MaxHeaderLen + TrainOverhead]byte
 	short  [2 * controlLen]byte
@@ -75,10 +77,20 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 		fd: fd, mtu: ifi.MTU, etherType: etherType, src: src,
 		sendsOne: nic.TxQueues == 1, receiveOne: nic.RxQueues == 1,
 		stations: newStations(rand.Uint64), answers: tokenbucket.New(answerRate, answerBurst),
+		plain: newPlainSockets(ifi.Index, etherType),
 	}
 	t.msg.Iov = &t.vec[0]
 	return t, nil
 }
+
+// TakesTrains reports whether a link sends and receives trains. Those of granted sockets do not:
+// the service's filter looks at the port of one message, and a train has many. Nor do links for all
+// EtherTypes: nothing tells trains from other packets.
+func TakesTrains(not bool, granted *Granted, t transport.EtherType) bool {
+	return !not && granted == nil && t != transport.EtherTypeAny
+}
+
+func (t *trains) close() error { return errors.Join(unix.Close(t.fd), t.plain.close()) }
 
 // setBuffer sets how much the kernel keeps: past the system's limit with CAP_NET_ADMIN, else up to
 // it.
@@ -154,6 +166,9 @@ func (s *sender) sendTrain(frames []transport.Frame) (int, error) {
 	if err := transport.CheckFrame(f, s.mtu); err != nil {
 		return 0, err
 	}
+	if err := s.takeQdisc(); err != nil {
+		return 0, err
+	}
 	bytes := 0
 	for i := range frames {
 		p := frames[i].Payload
@@ -174,6 +189,16 @@ func (s *sender) sendTrain(frames []transport.Frame) (int, error) {
 	}
 	t.off = true // the frames go as they are, and meet the error again if it is another one
 	return 0, nil
+}
+
+// takeQdisc has single frames go through the queueing discipline, too, from the first train on:
+// past it they would overtake trains that wait there.
+func (s *sender) takeQdisc() error {
+	if !s.bypass || s.noQueue {
+		return nil
+	}
+	s.bypass = false
+	return unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 0)
 }
 
 // sendControl sends an offer or an answer, like a frame. It may be lost.
@@ -216,7 +241,12 @@ func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vector
 }
 
 // control takes a segment of an offer or an answer that came like a frame.
+// The caller polls.
 func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
+	// An offer to a group would have each of its members answer the same station.
+	if kind == trainOffer && (like.Dst != s.src || like.Src.IsMulticast() || s.trains.plain.any(clock.Now())) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.trains
@@ -233,7 +263,7 @@ func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
 		t.unordered = t.unordered || !c.ordered || !t.sendsOne
 		return
 	}
-	if like.Src.IsMulticast() || !t.answers.Take(int64(now.Since())) {
+	if !t.answers.Take(int64(now.Since())) {
 		return
 	}
 	c.ordered = t.receiveOne

@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -103,6 +105,48 @@ func packets(fd int) (n int) {
 	}
 }
 
+// From the first train on frames that go singly take the queueing discipline, too: past it they would
+// overtake trains that wait there.
+func TestSender_TrainsTakeTheQdisc(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	for _, c := range []struct {
+		noQueue       bool
+		before, after int
+	}{{false, 1, 0}, {true, 1, 1}} {
+		var s sender
+		err := bed.Node(0).Do(func() error {
+			ifi, err := net.InterfaceByName("eth0")
+			if err != nil {
+				return err
+			}
+			nic := Driver{TxQueues: 1, RxQueues: 1, NoQueue: c.noQueue}
+			return s.open(ifi, nic, testbed.MAC(0, 0), Config{EtherType: ours, BypassQdisc: true, Trains: true})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bypass := func() int {
+			n, err := unix.GetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		proven(&s, testbed.MAC(1, 0), true)
+		f := transport.Frame{Dst: testbed.MAC(1, 0), EtherType: ours, Payload: make([]byte, 100)}
+		send := func(frames ...transport.Frame) int {
+			if _, err := s.send(frames); err != nil {
+				t.Fatal(err)
+			}
+			return bypass()
+		}
+		if before, after := send(f), send(f, f, f, f); before != c.before || after != c.after {
+			t.Errorf("no queue %v: PACKET_QDISC_BYPASS is %d, after a train %d; want %d and %d", c.noQueue, before, after, c.before, c.after)
+		}
+		_ = s.close()
+	}
+}
+
 // Frames of one Send go by the way of each, and in order.
 func TestSender_TrainsAndPlainFrames(t *testing.T) {
 	frames := func(to transport.MAC, lengths ...int) (fs []transport.Frame) {
@@ -125,13 +169,14 @@ func TestSender_TrainsAndPlainFrames(t *testing.T) {
 		unordered      [2]int
 	}{
 		{"one", frames(stationA, 100), 1, 0, [2]int{0, 1}},
-		{"two", frames(stationA, 100, 100), 0, 1, [2]int{0, 1}},
+		{"three", frames(stationA, 100, 100, 100), 3, 0, [2]int{0, 3}},
+		{"four", frames(stationA, 100, 100, 100, 100), 0, 1, [2]int{0, 1}},
 		{"growing", frames(stationA, 1, 2, 3), 3, 0, [2]int{0, 3}},
 		{"too long for the headers", frames(stationA, 1473, 1473), 2, 0, [2]int{2, 0}},
-		{"a train between two", frames(stationA, 1, 2, 2, 3), 2, 1, [2]int{0, 3}},
-		{"to an old host", frames(old, 10, 10, 10), 3, 1, [2]int{3, 1}},
-		{"to both", join(frames(old, 10, 10), frames(stationA, 10, 10), frames(old, 10, 10)), 4, 2, [2]int{4, 2}},
-		{"to all", frames(transport.Broadcast, 10, 10), 2, 0, [2]int{2, 0}},
+		{"a train between two", frames(stationA, 1, 2, 2, 2, 2, 3), 2, 1, [2]int{0, 3}},
+		{"to an old host", frames(old, 10, 10, 10, 10), 4, 1, [2]int{4, 1}},
+		{"to both", join(frames(old, 10, 10, 10, 10), frames(stationA, 10, 10, 10, 10), frames(old, 10, 10)), 6, 2, [2]int{6, 2}},
+		{"to all", frames(transport.Broadcast, 10, 10, 10, 10), 4, 0, [2]int{4, 0}},
 		{"more than a batch", frames(stationA, make([]int, Batch+5)...), Batch + 5, 0, [2]int{Batch + 5, 0}},
 	} {
 		for _, ordered := range []bool{true, false} {
@@ -178,11 +223,11 @@ func TestSender_RefusedTrains(t *testing.T) {
 	}
 	f := transport.Frame{Dst: stationA, EtherType: ours, Payload: make([]byte, 100)}
 	for range 2 {
-		if n, err := s.send([]transport.Frame{f, f, f}); n != 3 || err != nil {
+		if n, err := s.send([]transport.Frame{f, f, f, f}); n != 4 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
-		if n := packets(plain); n != 3 {
-			t.Errorf("%d packets, want 3", n)
+		if n := packets(plain); n != 4 {
+			t.Errorf("%d packets, want 4", n)
 		}
 	}
 	if !s.trains.off {
@@ -235,10 +280,18 @@ func TestSender_AnswersAreBounded(t *testing.T) {
 	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 	s.trains.answers = tokenbucket.New(0, 3)
 	b := (&control{vid: -1, number: 9}).append(nil)
-	from := transport.Frame{Src: stationA}
+	from := transport.Frame{Src: stationA, Dst: s.src}
 	s.control(trainOffer, &from, b[:controlLen])
 	if n := packets(trained); n != 0 {
 		t.Errorf("%d answers to half an offer", n)
+	}
+	for _, dst := range []transport.MAC{transport.Broadcast, stationB} { // a group, or promiscuous
+		to := transport.Frame{Src: stationA, Dst: dst}
+		s.control(trainOffer, &to, b[:controlLen])
+		s.control(trainOffer, &to, b[controlLen:])
+	}
+	if n := packets(trained); n != 0 {
+		t.Errorf("%d answers to offers for others", n)
 	}
 	for range 10 {
 		s.control(trainOffer, &from, b[:controlLen])

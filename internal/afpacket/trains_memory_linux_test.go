@@ -39,7 +39,7 @@ func TestTrains_UnderRemoteMemory(t *testing.T) {
 		{name: "one old", oneIsOld: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			eachLink(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
+			eachShared(t, func(t *testing.T, _ *testbed.Bed, open func(int, settings) transport.Link) {
 				a, b := open(0, settings{trains: true}), open(1, settings{trains: !c.oneIsOld})
 				seed := rand.Uint64()
 				cfg := mcdtest.Config{Endpoint: mcd.Config{Keys: c.keys, Router: oneTag{c.tag}}}

@@ -21,6 +21,11 @@ var mtus = map[string]int{"MTU 1500": 1500, "MTU 9000": 9000}
 
 // Test runs the suite on links that open makes of an interface.
 func Test[L transport.Link](t *testing.T, open func(ifname string) (L, error)) {
+	TestAt(t, open, mtus)
+}
+
+// TestAt is Test for interfaces of other MTUs.
+func TestAt[L transport.Link](t *testing.T, open func(ifname string) (L, error), mtus map[string]int) {
 	if *interfaces != "" {
 		linktest.TestLink(t, func(t *testing.T) (a, b transport.Link) { return onInterfaces(t, open) })
 		return

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup ends a Wait when frames arrive, unless wake-ups are masked.
+// Wakeup ends a Wait when frames arrive, unless wake-ups are masked. A link has one socket, or
+// several that are watched alike.
 //
 // The socket is in an epoll set of its own, armed for one event at a time; the runtime's
 // poller watches that set. While it is disarmed, an arriving frame wakes no thread. (For a socket
@@ -22,20 +23,20 @@ import (
 //	no      yes      no      has ended one; the next wait arms again
 //	yes     no       no      ends nothing
 type Wakeup struct {
-	fd      int      // the socket
+	fds     []int    // the sockets
 	epoll   *os.File // the epoll set, watched by the runtime
 	epollFD uintptr  // its number
 	poller  *Poller
 
 	mu      sync.Mutex // guards what follows: no wait arms the set after Mask(true) or Close
 	masked  bool
-	watched bool // the socket is in the set
+	watched bool // the sockets are in the set
 	armed   bool // the next frame raises an event, or one has been raised that no wait has taken
 	closed  bool
 }
 
-// NewWakeup is for a socket that does not block, and that nobody else watches.
-func NewWakeup(fd int) (*Wakeup, error) {
+// NewWakeup is for sockets that do not block, and that nobody else watches.
+func NewWakeup(fds ...int) (*Wakeup, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func NewWakeup(fd int) (*Wakeup, error) {
 		_ = unix.Close(epoll)
 		return nil, err
 	}
-	w := &Wakeup{fd: fd, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
+	w := &Wakeup{fds: fds, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
 	conn, err := w.epoll.SyscallConn()
 	if err == nil {
 		err = w.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
@@ -81,12 +82,14 @@ func (w *Wakeup) arm() {
 	case !w.watched:
 		op = unix.EPOLL_CTL_ADD
 	}
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
-	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(w.fd),
-		uintptr(unsafe.Pointer(&event)), 0, 0)
-	if e != 0 {
-		w.poller.Fail(e) // no memory
-		return
+	for _, fd := range w.fds {
+		event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(fd)}
+		_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
+			uintptr(unsafe.Pointer(&event)), 0, 0)
+		if e != 0 {
+			w.poller.Fail(e) // no memory
+			return
+		}
 	}
 	w.watched, w.armed = !w.masked, !w.masked
 }
@@ -111,7 +114,7 @@ func (w *Wakeup) ready(epoll uintptr) bool {
 	}
 	w.armed = false
 	if event.Events&unix.EPOLLERR != 0 && !w.closed {
-		w.poller.FailWithSocketError(w.fd)
+		w.poller.FailWithSocketError(int(event.Fd))
 	}
 	return true
 }

@@ -29,3 +29,18 @@ func NeedNobody(t testing.TB) {
 		t.Skipf("no second user here: %v", err)
 	}
 }
+
+// NeedXDP skips the test where programs cannot be loaded into the kernel, as in a user namespace.
+// As root it fails the test. probe tries it on an interface.
+func NeedXDP(t testing.TB, probe func(ifname string) error) {
+	t.Helper()
+	bed := ForTest(t, Config{})
+	err := bed.Node(0).Do(func() error { return probe(Interface(0)) })
+	if err == nil {
+		return
+	}
+	if os.Getenv(inside) == "" {
+		t.Fatalf("no XDP, though we are root: %v", err)
+	}
+	t.Skip(err)
+}

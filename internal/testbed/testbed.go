@@ -14,6 +14,8 @@
 package testbed
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -135,7 +137,7 @@ func MeetTrains(t testing.TB, from, to transport.Link, tags ...transport.Optiona
 		}
 		before, _ := trains.Trains()
 		for end := time.Now().Add(patience); ; {
-			if _, err := from.Send([]transport.Frame{f, f}); err != nil && !errors.Is(err, transport.ErrBusy) {
+			if _, err := from.Send([]transport.Frame{f, f, f, f}); err != nil && !errors.Is(err, transport.ErrBusy) {
 				t.Fatal(err)
 			}
 			if sent, _ := trains.Trains(); sent > before {
@@ -152,4 +154,29 @@ func MeetTrains(t testing.TB, from, to transport.Link, tags ...transport.Optiona
 		for poll(l) > 0 {
 		}
 	}
+}
+
+// Receive polls and waits until n frames came, and returns them with payloads copied.
+func Receive(t testing.TB, l transport.Link, n int) (got []transport.Frame) {
+	t.Helper()
+	const patience = 20 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	frames := make([]transport.Frame, 16)
+	for len(got) < n {
+		k, err := l.Poll(frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range frames[:k] {
+			f.Payload = bytes.Clone(f.Payload)
+			got = append(got, f)
+		}
+		if k == 0 {
+			if err := l.Wait(ctx); err != nil {
+				t.Fatalf("after %d frames of %d: %v", len(got), n, err)
+			}
+		}
+	}
+	return got
 }

@@ -33,12 +33,11 @@ type Config struct {
 	// quicker, and drops frames a little sooner when the NIC is full. It has no effect on a NIC
 	// with several transmit queues, where frames would lose their order.
 	BypassQdisc bool
-	// Trains sends frames that are handed down together, for one station and equal in length but
-	// the last, through the kernel as one packet, and receives such packets: see package
-	// ring. Stations that do not receive trains get frames as they are. All programs
-	// that share an interface need the same setting. ErrNotSupported with granted sockets and with
-	// transport.EtherTypeAny.
-	Trains bool
+	// NoTrains sends and receives each frame as a packet, as granted sockets and links for
+	// transport.EtherTypeAny do anyway: see package ring. As long as the link is open, no program
+	// that shares the interface is sent trains; those that were on their way before, for up to
+	// 3.5 s, are lost to this link.
+	NoTrains bool
 	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
 	// itself where the system refuses a socket. The link takes it: it is closed with the link, and
 	// if Open fails. EtherType is the grant's.

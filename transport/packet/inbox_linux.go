@@ -7,11 +7,15 @@ import (
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/netpoll"
+	"github.com/rawlane/rawlane/internal/timestamping"
 	"github.com/rawlane/rawlane/transport"
 )
 
 // auxSpace is the room for one control message with a TpacketAuxdata, in bytes.
 var auxSpace = unix.CmsgSpace(int(unsafe.Sizeof(unix.TpacketAuxdata{})))
+
+// controlSpace is that and the room for a stamp.
+var controlSpace = auxSpace + timestamping.Space
 
 // inbox receives frames in batches, by recvmmsg(2), into memory of its own.
 type inbox struct {
@@ -38,12 +42,12 @@ func (in *inbox) init(mtu int) {
 	if in.trains {
 		in.before, size = afpacket.VirtioLen, trainBuffer
 	}
-	memory := make([]byte, afpacket.Batch*(size+auxSpace))
+	memory := make([]byte, afpacket.Batch*(size+controlSpace))
 	for i := range in.msgs {
 		in.bufs[i], memory = memory[:size:size], memory[size:]
 	}
 	for i := range in.msgs {
-		in.aux[i], memory = memory[:auxSpace:auxSpace], memory[auxSpace:]
+		in.aux[i], memory = memory[:controlSpace:controlSpace], memory[controlSpace:]
 		in.vec[i].Base = &in.bufs[i][0]
 		in.vec[i].SetLen(size)
 		h := &in.msgs[i].Hdr
@@ -57,7 +61,7 @@ func (in *inbox) init(mtu int) {
 // receive takes up to want frames. The call does not block, so the Go scheduler need not know.
 func (in *inbox) receive(fd uintptr) {
 	for i := range in.want {
-		in.msgs[i].Hdr.SetControllen(auxSpace)
+		in.msgs[i].Hdr.SetControllen(controlSpace)
 	}
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(in.want),
 		unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
@@ -89,17 +93,22 @@ func (in *inbox) received(i int) afpacket.Received {
 	n := int(in.msgs[i].Len)
 	stored := max(min(n, len(in.bufs[i])), in.before)
 	r := afpacket.Received{Bytes: in.bufs[i][in.before:stored:stored], Len: n - in.before}
-	if aux := auxdata(in.aux[i][:in.msgs[i].Hdr.Controllen]); aux != nil {
+	if aux := auxdata(in.control(i)); aux != nil {
 		r.Status, r.TCI = aux.Status, aux.Vlan_tci
 	}
 	return r
 }
 
-// auxdata returns the frame's metadata from a control message, or nil if it is of another kind.
+// control returns the control messages of the i-th frame.
+func (in *inbox) control(i int) []byte { return in.aux[i][:in.msgs[i].Hdr.Controllen] }
+
+// auxdata returns the frame's metadata from its control messages: the last of them. A stamp is
+// before it.
 func auxdata(control []byte) *unix.TpacketAuxdata {
 	if len(control) < auxSpace {
 		return nil
 	}
+	control = control[len(control)-auxSpace:]
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 	if h.Level != unix.SOL_PACKET || h.Type != unix.PACKET_AUXDATA {
 		return nil
@@ -134,7 +143,10 @@ func (l *Link) take(frames []transport.Frame) (n int) {
 			}
 		}
 		if afpacket.Accept(&l.attachment, r, &frames[n]) {
-			n++
+			if n++; len(in.control(i)) > auxSpace {
+				l.stamps = append(l.stamps, make([]transport.Stamp, n-1-len(l.stamps))...) // of trains
+				l.stamps = append(l.stamps, timestamping.Received(in.control(i)))
+			}
 		}
 	}
 	if in.trains {
@@ -144,10 +156,19 @@ func (l *Link) take(frames []transport.Frame) (n int) {
 	return n
 }
 
+// ReceivedStamp implements transport.Stamper. Frames of trains have none.
+func (l *Link) ReceivedStamp(i int) transport.Stamp {
+	if i >= len(l.stamps) {
+		return transport.Stamp{}
+	}
+	return l.stamps[i]
+}
+
 // Poll implements transport.Link. It makes one recvmmsg(2), for up to afpacket.Batch frames: a
 // second one would overwrite the first one's frames.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	in := &l.socket.in
+	l.stamps = l.stamps[:0]
 	if !afpacket.Closed(&l.attachment) {
 		if n := l.take(frames); n > 0 { // what is left of the last call
 			return n, nil

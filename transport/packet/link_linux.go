@@ -18,14 +18,17 @@ import (
 	"github.com/rawlane/rawlane/transport/grant"
 )
 
-// attachment is the half that all AF_PACKET links share: every method of Link but Poll.
+// attachment is the half that all AF_PACKET links share: every method of Link but Poll and
+// ReceivedStamp.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, Namer, Sharer, TypeFilter and Trainer on one network interface.
+// Link is a transport.Link, Joiner, Namer, Sharer, TypeFilter, Trainer and Stamper on one network
+// interface.
 // Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
+	stamps []transport.Stamp // of the last Poll's frames, if they are stamped
 }
 
 var (
@@ -35,6 +38,7 @@ var (
 	_ transport.Sharer     = (*Link)(nil)
 	_ transport.TypeFilter = (*Link)(nil)
 	_ transport.Trainer    = (*Link)(nil)
+	_ transport.Stamper    = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
@@ -68,10 +72,10 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
-	l.socket.in.trains = cfg.Trains
+	l.socket.in.trains = afpacket.TakesTrains(cfg.NoTrains, granted, cfg.EtherType)
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
-		Trains: cfg.Trains, Granted: granted,
+		Trains: l.socket.in.trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkTrains(b *testing.B) {
 	for _, size := range []int{64, 1472} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
-			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), openTrains)
+			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), open)
 			to.MaskWakeups(true)
 			testbed.MeetTrains(b, from, to)
 			testbed.MeetTrains(b, to, from)

@@ -37,11 +37,11 @@
 //
 // # Trains
 //
-// With Config.Trains frames that one Send is given for one station, equal in length but the last,
-// go through the kernel as one packet, behind an IPv4 and a UDP header each, and come out of Poll
-// as frames again: a train costs the kernel little more than a frame does. The longest frame that
-// can be part of one is TrainMTU. A station is sent trains only while it says that they arrive:
-// others get frames as they are. docs/decisions/013-trains.md has the reasons and the limits.
+// Frames that one Send is given for one station, four at least and equal in length but the last, go
+// through the kernel as one packet, behind an IPv4 and a UDP header each, and come out of Poll as
+// frames again: a train costs the kernel little more than a frame does. The longest frame that can
+// be part of one is TrainMTU. A station is sent trains only while it says that they arrive: others
+// get frames as they are. docs/decisions/013-trains.md has the reasons and the limits.
 //
 // Source: MCD §2.3 (one copy from the ring to the user's buffer); the kernel's
 // Documentation/networking/packet_mmap.rst.
@@ -71,12 +71,11 @@ type Config struct {
 	// is full. It is never bypassed on a NIC with several transmit queues, where frames would lose
 	// their order.
 	Qdisc bool
-	// Trains sends frames that are handed down together, for one station and equal in length but
-	// the last, through the kernel as one packet, and receives such packets: see the package's
-	// documentation. Stations that do not receive trains get frames as they are. All programs
-	// that share an interface need the same setting. ErrNotSupported with granted sockets and with
-	// transport.EtherTypeAny.
-	Trains bool
+	// NoTrains sends and receives each frame as a packet, as granted sockets and links for
+	// transport.EtherTypeAny do anyway: see the package's documentation. As long as the link is
+	// open, no program that shares the interface is sent trains; those that were on their way
+	// before, for up to 3.5 s, are lost to this link.
+	NoTrains bool
 	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
 	// itself where the system refuses a socket. The link takes it: it is closed with the link, and
 	// if Open fails. EtherType and Slots are the grant's.

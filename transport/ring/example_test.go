@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -39,8 +40,8 @@ func ExampleOpen() {
 }
 
 // Trains: frames of one length for one station pass the kernel as one packet, and arrive as frames.
-func ExampleConfig_trains() {
-	link, err := ring.Open("eth0", ring.Config{Trains: true})
+func ExampleLink_Trains() {
+	link, err := ring.Open("eth0", ring.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,6 +58,38 @@ func ExampleConfig_trains() {
 	}
 	sent, _ := link.Trains() // 0 if the station does not receive trains
 	fmt.Println(sent, "trains")
+}
+
+// Stamps: when the driver has a frame that was sent, and had one that was received.
+func ExampleLink_ReceivedStamp() {
+	link, err := ring.Open("eth0", ring.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer link.Close()
+	if err := link.StampFrames(true); err != nil {
+		log.Fatal(err)
+	}
+	called := time.Now()
+	ping := transport.Frame{Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: []byte("ping")}
+	if _, err := link.Send([]transport.Frame{ping}); err != nil {
+		log.Fatal(err)
+	}
+	sent := make([]transport.SentStamp, 8)
+	for _, s := range sent[:link.SentStamps(sent)] {
+		fmt.Printf("frame %d left %v after the call\n", s.Frame, s.Software.Sub(called))
+	}
+	if err := link.Wait(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	frames := make([]transport.Frame, 64)
+	n, err := link.Poll(frames)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range frames[:n] {
+		fmt.Printf("%v after the driver had it\n", time.Since(link.ReceivedStamp(i).Software))
+	}
 }
 
 // Transmit: a batch is one system call. The source address is the interface's where it is left out.

@@ -16,17 +16,18 @@ import (
 	"github.com/rawlane/rawlane/transport/grant"
 )
 
-// attachment is the half that all AF_PACKET links share: every method of Link but Poll, TPID and
-// MaskWakeups.
+// attachment is the half that all AF_PACKET links share: every method of Link but Poll, TPID,
+// ReceivedStamp and MaskWakeups.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter and Trainer on one
-// network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, TypeFilter, Trainer and Stamper on
+// one network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket
 	trains *trains               // nil: none are received
 	tpids  []transport.EtherType // of the last Poll's frames
+	stamps []transport.Stamp     // likewise, if they are stamped
 }
 
 var (
@@ -37,6 +38,7 @@ var (
 	_ transport.Sharer       = (*Link)(nil)
 	_ transport.TypeFilter   = (*Link)(nil)
 	_ transport.Trainer      = (*Link)(nil)
+	_ transport.Stamper      = (*Link)(nil)
 )
 
 // Open attaches to the network interface called name. Without CAP_NET_RAW it asks the service of
@@ -72,13 +74,13 @@ func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 
 func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
-	if cfg.Trains {
+	l.socket.trains = afpacket.TakesTrains(cfg.NoTrains, granted, cfg.EtherType)
+	if l.socket.trains {
 		l.trains = new(trains)
-		l.socket.trains = true
 	}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
-		Trains: cfg.Trains, Granted: granted,
+		Trains: l.socket.trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
 		return nil, err
@@ -97,6 +99,14 @@ func (l *Link) MaskWakeups(on bool) {
 // TPID returns the EtherType of the i-th frame's tag in the last Poll: 0x8100 (802.1Q), 0x88a8
 // (802.1ad), or 0 if the frame had none. Only the polling goroutine may call it.
 func (l *Link) TPID(i int) transport.EtherType { return l.tpids[i] }
+
+// ReceivedStamp implements transport.Stamper. It has the driver's alone, and none of trains.
+func (l *Link) ReceivedStamp(i int) transport.Stamp {
+	if i >= len(l.stamps) {
+		return transport.Stamp{}
+	}
+	return l.stamps[i]
+}
 
 // Poll implements transport.Link. It makes no system call: an empty poll costs 10 ns, a frame 15 ns
 // more. The slots of the frames go back to the kernel at the next Poll, those of frames that nobody
@@ -117,7 +127,8 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 // receive is Poll on an open ring that no other goroutine polls.
 func (l *Link) receive(frames []transport.Frame) (n int) {
 	r := &l.socket.ring
-	l.tpids = l.tpids[:0]
+	l.tpids, l.stamps = l.tpids[:0], l.stamps[:0]
+	stamping := afpacket.Stamping(&l.attachment)
 	if l.trains == nil {
 		r.release(0)
 	} else {
@@ -140,7 +151,9 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 		}
 		if afpacket.Accept(&l.attachment, received, &frames[n]) {
 			l.tpids = append(l.tpids, slot.tpid())
-			n++
+			if n++; stamping {
+				l.stamps = append(l.stamps, slot.stamp())
+			}
 		} else if n == 0 {
 			r.release(0)
 		}

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -97,4 +98,12 @@ func (s slot) tpid() transport.EtherType {
 		return transport.EtherType(s.header.Vlan_tpid)
 	}
 	return transport.EtherTypeVLAN
+}
+
+// stamp returns the frame's, if it has one: without, the kernel writes when it filled the slot.
+func (s slot) stamp() (stamp transport.Stamp) {
+	if s.header.Status&unix.TP_STATUS_TS_SOFTWARE != 0 {
+		stamp.Software = time.Unix(int64(s.header.Sec), int64(s.header.Nsec))
+	}
+	return stamp
 }

@@ -61,6 +61,9 @@ func (l *Link) nextOfTrain(frames []transport.Frame) int {
 	n := l.trains.train.Next(frames)
 	for range n {
 		l.tpids = append(l.tpids, l.trains.tpid)
+		if afpacket.Stamping(&l.attachment) {
+			l.stamps = append(l.stamps, transport.Stamp{})
+		}
 	}
 	afpacket.SetPending(&l.attachment, l.trains.train.Left())
 	return n

@@ -399,13 +399,6 @@ func TestGrantIsForOneLink(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 	}
-	_, noRing := packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0"}), Trains: true})
-	_, withRing := ring.Open("", ring.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}), Trains: true})
-	for _, err := range []error{noRing, withRing} {
-		if !errors.Is(err, transport.ErrNotSupported) || !strings.Contains(err.Error(), "leave Trains out") {
-			t.Errorf("with trains: %v", err)
-		}
-	}
 	until(t, "all given back", func() bool { return s.links(me) == 0 && len(packetSockets()) == 0 })
 }
 
