@@ -4,9 +4,13 @@ package udp
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/timestamping"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // Sizes of the inbox. A message may be a train, of 64 KiB. The stride keeps the first lines of the
@@ -22,8 +26,12 @@ const (
 // streamLen is how many messages that came at once show that trains are worth their joining.
 const streamLen = 16
 
-// trainCut is the room for a control message that says where a received train is cut.
-var trainCut = unix.CmsgSpace(4)
+// trainCut is the room for a control message that says where a received train is cut, and
+// controlSpace is that and the room for a stamp.
+var (
+	trainCut     = unix.CmsgSpace(4)
+	controlSpace = trainCut + timestamping.Space
+)
 
 // inbox receives messages, by recvmmsg(2), and hands out their datagrams.
 type inbox struct {
@@ -33,20 +41,23 @@ type inbox struct {
 	vec     [inboxLen]unix.Iovec
 	msgs    [inboxLen]unix.Mmsghdr
 
-	joins   bool           // the kernel hands out a train as one message
-	trains  bool           // the last call brought some
-	idle    bool           // the last call found nothing
-	got, at int            // messages received, and handed out
-	rest    []byte         // what is left of message at
-	cut     int            // the length of its datagrams
-	from    netip.AddrPort // its sender
+	joins   bool            // the kernel hands out a train as one message
+	stamped atomic.Bool     // the kernel stamps messages
+	stamp   transport.Stamp // of message at
+	handed  transport.Stamp // of the last datagram that was handed out
+	trains  bool            // the last call brought some
+	idle    bool            // the last call found nothing
+	got, at int             // messages received, and handed out
+	rest    []byte          // what is left of message at
+	cut     int             // the length of its datagrams
+	from    netip.AddrPort  // its sender
 }
 
 func (in *inbox) init() {
-	memory := make([]byte, inboxLen*(bufferStride+trainCut))
+	memory := make([]byte, inboxLen*(bufferStride+controlSpace))
 	for i := range in.msgs {
 		in.bufs[i] = memory[i*bufferStride:][:bufferLen:bufferLen]
-		in.control[i] = memory[inboxLen*bufferStride+i*trainCut:][:trainCut:trainCut]
+		in.control[i] = memory[inboxLen*bufferStride+i*controlSpace:][:controlSpace:controlSpace]
 		in.vec[i].Base = &in.bufs[i][0]
 		in.vec[i].SetLen(bufferLen)
 		h := &in.msgs[i].Hdr
@@ -62,7 +73,7 @@ func (in *inbox) init() {
 func (in *inbox) reset(i int) {
 	h := &in.msgs[i].Hdr
 	h.Namelen = unix.SizeofSockaddrInet6
-	h.SetControllen(trainCut)
+	h.SetControllen(controlSpace)
 }
 
 // pending reports whether there are datagrams that no poll has taken.
@@ -122,7 +133,7 @@ func (in *inbox) call(fd uintptr) (n int, e unix.Errno) {
 func (in *inbox) receiveOne(fd uintptr) (e unix.Errno) {
 	m := &in.msgs[0]
 	var size uintptr
-	if in.joins {
+	if in.joins || in.stamped.Load() {
 		size, _, e = unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
 	} else {
 		m.Hdr.SetControllen(0)
@@ -140,6 +151,13 @@ func (in *inbox) open() {
 	in.cut = max(n, 1)
 	in.from = in.names[in.at].addrPort()
 	control := in.control[in.at][:in.msgs[in.at].Hdr.Controllen]
+	if in.stamped.Load() {
+		in.stamp = transport.Stamp{}
+	}
+	if len(control) >= timestamping.Space { // a stamp is before what says where a train is cut
+		in.stamp = timestamping.Received(control)
+		control = control[timestamping.Space:]
+	}
 	if len(control) >= unix.CmsgLen(4) {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 		size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
@@ -157,6 +175,9 @@ func (s *socket) next() (b []byte, from netip.AddrPort, ok bool) {
 	}
 	n := min(in.cut, len(in.rest))
 	b, in.rest, from = in.rest[:n:n], in.rest[n:], in.from
+	if in.stamped.Load() {
+		in.handed = in.stamp
+	}
 	if len(in.rest) == 0 {
 		if in.at++; in.at < in.got {
 			in.open()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -234,8 +235,11 @@ func TestSeeds_PausesDouble(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
+		var mu sync.Mutex // the questions for A and AAAA are asked side by side
 		var asked []time.Duration
 		r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if at := time.Since(begun); len(asked) == 0 || asked[len(asked)-1] != at {
 				asked = append(asked, at)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public and Roamer on a UDP
-// port.
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, TypeFilter, Public, Roamer and, on Linux,
+// Stamper on a UDP port.
 type Link struct {
 	mac       transport.MAC
 	mtu       int
@@ -37,6 +37,8 @@ type Link struct {
 	authenticated atomic.Bool // who polls authenticates frames
 	lastHeard     *station    // of the polling goroutine
 	moved         []moved     // likewise, of the last Poll
+
+	stamps stampLog // of the last Poll's frames
 
 	closed   atomic.Bool
 	close    sync.Once

@@ -23,6 +23,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 		return 0, transport.ErrClosed
 	}
 	l.moved = l.moved[:0]
+	l.stamps.reset()
 	n, bytes, err := 0, 0, error(nil)
 	if len(frames) > 0 && !l.socket.pending() {
 		err = l.socket.receive()
@@ -34,6 +35,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 		}
 		if f := &frames[n]; l.accept(b, from, f) {
 			bytes += f.WireLen()
+			l.stamps.add(l.socket)
 			n++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/netpoll"
+	"github.com/rawlane/rawlane/internal/timestamping"
 )
 
 // socket is a UDP socket that sends and receives trains: datagrams of one length, the last of which
@@ -30,6 +31,9 @@ type socket struct {
 	out    couplings
 
 	fragmented atomic.Uint64 // datagrams sent in fragments
+
+	sentStamps timestamping.Queue // guarded by the caller's lock in send
+	stamping   timestamping.Switch
 
 	rxMu   sync.Mutex  // guards fd, against a Close during receive
 	in     inbox       // of the polling goroutine
@@ -207,6 +211,7 @@ func (s *socket) drops() uint64 {
 // close closes the socket. No send is under way, and none follows.
 func (s *socket) close() error {
 	lost := s.drops()
+	s.stamping.Close(s.fd)
 	if s.wakeup != nil {
 		s.wakeup.Poller().Close()
 		s.wakeup.Close()
