@@ -1,0 +1,226 @@
+package shm
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Folder returns a folder for the segments of a test. A test's own name may be too long for a
+// socket's path.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Meetings that come to nothing leave nothing: no bit of the bell, and no memory.
+func TestHalf_IsUndone(t *testing.T) {
+	dir := Folder(t)
+	l, err := Open("test", Config{Dir: dir, MTU: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for range MaxStations + 1 {
+		h, err := l.newHalf()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.undo(h)
+	}
+	if n := len(l.memories.spare); n != 1 {
+		t.Errorf("%d mappings are left, want one that is used again", n)
+	}
+	var all []*half
+	for {
+		h, err := l.newHalf()
+		if err != nil {
+			break
+		}
+		all = append(all, h)
+	}
+	if len(all) != MaxStations {
+		t.Errorf("%d stations have a bit, want %d", len(all), MaxStations)
+	}
+	for _, h := range all {
+		l.undo(h)
+	}
+}
+
+// hasBits reports whether a bit of the bell is some station's.
+func hasBits(l *Link) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bits != [MaxStations]bool{}
+}
+
+// A station that has gone leaves nothing, once its frames were polled.
+func TestStation_IsForgotten(t *testing.T) {
+	dir := Folder(t)
+	l, err := Open("test", Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	frames := make([]transport.Frame, 4)
+	for round := range 5 {
+		other, err := Open("test", Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 7 {
+			if _, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("last")}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		came := 0
+		for hasBits(l) {
+			if err := l.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for more := true; more; {
+				n, err := l.Poll(frames)
+				if err != nil {
+					t.Fatal(err)
+				}
+				came += n
+				more = n > 0 || len(l.over) > 0
+			}
+		}
+		l.memories.mu.Lock()
+		n := len(l.memories.spare)
+		l.memories.mu.Unlock()
+		if came != 7 || n != 3 {
+			t.Errorf("round %d: %d frames came, and %d mappings are to be used again; want 7, and 3", round, came, n)
+		}
+	}
+	if n := l.used.Load(); n != 1 {
+		t.Errorf("bits up to %d were used, for one station at a time", n)
+	}
+}
+
+// Close gives all memory back, frames that nobody has polled included.
+func TestClose_GivesMemoryBack(t *testing.T) {
+	dir := Folder(t)
+	var links []*Link
+	for range 3 {
+		l, err := Open("test", Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, l)
+	}
+	all := []transport.Frame{{Dst: transport.Broadcast, Payload: []byte("nobody polls")}}
+	for _, l := range links {
+		if _, err := l.Send(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, l := range links {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(l.memories.spare); n != 7 { // its bell, and of each other one a bell and two rings
+			t.Errorf("link %d: %d mappings were given back, want 7", k, n)
+		}
+	}
+}
+
+// Close gives all descriptors back: of links that have met, and of one that could not be opened.
+func TestClose_GivesDescriptorsBack(t *testing.T) {
+	dir := Folder(t)
+	count := func() int {
+		t.Helper()
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(open)
+	}
+	before := 0
+	for round := range 3 {
+		var links []*Link
+		for range 3 {
+			l, err := Open("test", Config{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			links = append(links, l)
+		}
+		if _, err := Open("test", Config{Dir: dir, MAC: links[0].MAC()}); err == nil {
+			t.Error("two links have one address")
+		}
+		for _, l := range links {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := count(); round == 0 {
+			before = n // with what the runtime has opened by now
+		} else if n != before {
+			t.Errorf("round %d: %d descriptors are open, before: %d", round, n, before)
+		}
+	}
+}
+
+// A link that only sends, and never polls, meets as many stations as come, one after the other.
+func TestStation_OfALinkThatNeverPolls(t *testing.T) {
+	dir := Folder(t)
+	l, err := Open("test", Config{Dir: dir, MTU: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for range 5 {
+		other, err := Open("test", Config{Dir: dir, MTU: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for hasBits(l) { // until the link hears of it
+			runtime.Gosched()
+		}
+	}
+	if n, err := l.Poll(make([]transport.Frame, 1)); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// One link at a time opens or closes on a segment. The lock of a process that has gone is free, and
+// one on a folder that was removed meanwhile is none.
+func TestFolder_Lock(t *testing.T) {
+	dir := Folder(t)
+	f, unlock, err := openFolder(dir, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := f.tryLock(); second != nil || err != nil {
+		t.Errorf("the lock is held twice, or %v", err)
+	}
+	f.remove()
+	unlock()
+	second, err := f.tryLock()
+	if second == nil || err != nil {
+		t.Fatalf("the lock is not free: %v", err)
+	}
+	second()
+	f.remove()
+	if _, err := os.Lstat(f.path); !os.IsNotExist(err) {
+		t.Errorf("an empty folder stays: %v", err)
+	}
+	if third, err := f.tryLock(); third != nil || err != nil {
+		t.Errorf("a lock of a folder that is not there, or %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package shm
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// Station is another link of the segment that is reached through memory.
+type Station struct {
+	MAC transport.MAC
+	PID int // of its process; 0 if that is in a container of its own
+}
+
+// segmentName is what names a folder, and leaves room for the rest of a socket's path.
+var segmentName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,31}$`)
+
+// validate checks the name of a segment and a Config, and fills in defaults.
+func (c *Config) validate(name string) error {
+	switch {
+	case !segmentName.MatchString(name):
+		return errors.New("not a name for a segment (want up to 32 letters, digits, dots, dashes and underscores)")
+	case c.Wire != nil && (!c.MAC.IsZero() || c.MTU != 0):
+		return errors.New("Config.MAC, Config.MTU: are the wire's (leave them out)")
+	case c.MAC.IsMulticast():
+		return fmt.Errorf("Config.MAC %v: a group's address (want one with an even first byte)", c.MAC)
+	case c.MTU < 0 || c.MTU > MaxMTU:
+		return fmt.Errorf("Config.MTU %d (want 1 to %d)", c.MTU, MaxMTU)
+	case c.RingBytes < 0 || c.RingBytes > MaxRingBytes:
+		return fmt.Errorf("Config.RingBytes %d (want 1 to %d)", c.RingBytes, MaxRingBytes)
+	}
+	c.MTU = cmp.Or(c.MTU, DefaultMTU)
+	if c.Wire != nil {
+		c.MAC, c.MTU = c.Wire.MAC(), c.Wire.MTU()
+	}
+	if c.MAC.IsZero() {
+		_, _ = rand.Read(c.MAC[:]) // it does not fail
+		c.MAC[0] = c.MAC[0]&^1 | 2
+	}
+	data := records.DataFor(c.MTU)
+	for data < c.RingBytes {
+		data *= 2
+	}
+	c.RingBytes = data
+	return nil
+}

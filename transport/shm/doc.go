@@ -1,0 +1,86 @@
+// Package shm is a link over shared memory: for nodes in processes of one host, and of one user.
+//
+// Two links of one segment share a ring of memory for each direction. To send is to copy a frame
+// into the receiver's ring and to set a bit in its bell; to receive is to look at that bit. Neither
+// makes a system call, unless the receiver sleeps: then the sender wakes it, by an eventfd.
+//
+//	a --> | frame | frame |   ring, a writes, b reads      bell of b: | 1 | 0 | 0 |  b sleeps: no
+//	b --> | frame |           ring, b writes, a reads      bell of a: | 0 | 1 | 0 |  a sleeps: yes
+//
+// # Alone, or with a wire
+//
+// A link that stands alone reaches the stations of its segment, and needs no privilege:
+//
+//	link, err := shm.Open("demo", shm.Config{})
+//
+// With Config.Wire it is around another link, and has that one's address and MTU. A frame for a
+// station of this host goes through memory, and every other one by the wire, so each node is
+// reached by whatever is nearest; a multicast goes both ways, and of two copies one is handed out.
+// When the way through memory ends, as the other process ends or closes its link, frames for its
+// station go by the wire again:
+//
+//	wire, err := ring.Open("eth0", ring.Config{})
+//	link, err := shm.Open("job7", shm.Config{Wire: wire})
+//
+// While two stations meet or part, frames that are on different ways may overtake each other, and a
+// multicast may be lost or arrive twice, as where a route changes.
+//
+// # Segments
+//
+// The links of a segment find each other by its name, in a folder of the user's own: see
+// Config.Dir. Each listens on a Unix socket there, and passes the others the memory (memfd, sealed
+// so that nobody can shrink it) and its eventfd. Links in different network namespaces meet, too,
+// as long as they have the folder in common. The kernel tells each when another one's process ends,
+// however it ends: nothing stays locked, no half-written frame is seen, and what it has left in the
+// folder is removed by the next link that opens. Frames that it had sent before are received.
+//
+// # Promises
+//
+// As on the in-memory fabric a sender is told transport.ErrBusy where a receiver's ring is full,
+// and no frame for one station is lost while both links are open. A multicast does not wait for the
+// slowest: a copy for which a ring has no room is dropped, and counted as the receiver's RxDropped.
+//
+// Memory: a ring has 512 KiB for an MTU of 9,000 bytes, and takes only as much as it was ever
+// filled: 4 KiB where the receiver keeps up. n nodes have n(n-1) rings: 32 nodes have 4 MiB, and
+// 496 MiB at most; 128 nodes have 64 MiB, and 8 GiB at most.
+//
+// Trust: only processes of the same user are let in. Whatever they write, a link reads nothing
+// outside of its memory: one that writes what cannot be is cut off, and counted as RxMalformed. But
+// a frame that was received lies in memory that its sender can still write. Where
+// processes of the same user are not trusted, who could end or trace this one as well, use another
+// link.
+//
+// Source: SCMD (the network inside a chassis, beside the one between them); docs/decisions/014 has
+// the reasons and the measurements.
+package shm
+
+import "github.com/rawlane/rawlane/transport"
+
+// Config of a link. The zero value is right for a link that stands alone.
+type Config struct {
+	// Wire is the link for the stations that are not on this host. The link that Open returns
+	// takes it, and closes it. If Open fails it stays the caller's.
+	Wire transport.Link
+	// MAC is the address of a link that stands alone. Zero is one by chance, locally administered.
+	MAC transport.MAC
+	// MTU of a link that stands alone, in bytes. 0 means DefaultMTU.
+	MTU int
+	// RingBytes is how much a sender's frames may take at one receiver, rounded up to a power of
+	// two. 0 means as much as is needed for the MTU: more than thirty of the longest frames.
+	RingBytes int
+	// Dir is the folder in which the links of a user meet; links with different ones do not. ""
+	// means $RAWLANE_SHM_DIR, or rawlane in $XDG_RUNTIME_DIR, or else rawlane-UID in the folder for
+	// temporary files. It is made if it is not there; it has to be the user's own, with mode 0700.
+	Dir string
+}
+
+// Limits of a Config.
+const (
+	// DefaultMTU is that of jumbo frames. The largest one costs as many times the memory.
+	DefaultMTU = 9000
+	MaxMTU     = 65535
+	// MaxRingBytes bounds Config.RingBytes.
+	MaxRingBytes = 64 << 20
+	// MaxStations is how many others a link reaches through memory.
+	MaxStations = 448
+)

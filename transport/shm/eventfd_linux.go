@@ -1,0 +1,59 @@
+package shm
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// eventfd wakes a link that sleeps. The runtime's poller watches it, and each write is an event of
+// its own, so that nobody ever needs to read it.
+type eventfd struct {
+	file *os.File
+	conn syscall.RawConn
+	fd   int
+	kick func(fd uintptr) // kept, so that no closure is made for each call
+}
+
+func newEventfd() (*eventfd, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make an eventfd: %w", err)
+	}
+	e := &eventfd{file: os.NewFile(uintptr(fd), "eventfd"), fd: fd, kick: func(fd uintptr) { signal(int(fd)) }}
+	e.conn, err = e.file.SyscallConn()
+	if err == nil {
+		err = e.file.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
+	}
+	if err != nil {
+		_ = e.file.Close() // the first error is the one to report
+		return nil, fmt.Errorf("watch an eventfd: %w", err)
+	}
+	return e, nil
+}
+
+// wake wakes who sleeps. After Close it does nothing.
+func (e *eventfd) wake() { _ = e.conn.Control(e.kick) }
+
+// one is what is written to an eventfd.
+var one uint64 = 1
+
+// signal writes to an eventfd. It does not block: where the descriptor has no room, the one that it
+// belongs to has more to wake up to than it will ever need. (Another process may have it block all
+// the same; the scheduler knows of it then.)
+func signal(fd int) {
+	_, _, _ = unix.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), unsafe.Sizeof(one))
+}
+
+// checkEventfd reports whether a descriptor that another process has passed is an eventfd, and has
+// it not block. Without /proc it takes what it gets.
+func checkEventfd(fd int) error {
+	if kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && kind != "anon_inode:[eventfd]" {
+		return fmt.Errorf("its third descriptor is no eventfd but %s", kind)
+	}
+	return unix.SetNonblock(fd, true)
+}

@@ -1,0 +1,252 @@
+package shm
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// dirVariable is the environment variable with the folder in which the links of a user meet.
+const dirVariable = "RAWLANE_SHM_DIR"
+
+const (
+	// lockTimeout is how long a link waits for others that open or close at the same moment.
+	lockTimeout = 5 * time.Second
+	// lockPause is the pause before the lock is tried again.
+	lockPause = time.Millisecond
+	// connectTimeout is how long a socket may take to accept a connection, which is not the process
+	// behind it: its queue may be full.
+	connectTimeout = time.Second
+
+	lockName = "lock"
+	// maxPath is the length of a sockaddr_un's path, less its end.
+	maxPath = 107
+)
+
+// folder is where the links of a segment have their sockets, each named for its MAC. The holder of
+// the lock on the file called lock may add a socket, or remove one on which nobody listens.
+type folder struct{ path string }
+
+// userDir returns the folder in which the links of this user meet.
+func userDir(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	if dir = os.Getenv(dirVariable); dir != "" {
+		return dir
+	}
+	if dir = os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "rawlane")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))
+}
+
+// openFolder makes a segment's folder if it is not there, and takes its lock.
+func openFolder(dir, segment string) (f folder, unlock func(), err error) {
+	f = folder{filepath.Join(userDir(dir), segment)}
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockPause) {
+		for _, d := range []string{filepath.Dir(f.path), f.path} {
+			if err := ownFolder(d); err != nil {
+				return f, nil, err
+			}
+		}
+		unlock, err := f.tryLock()
+		switch {
+		case err != nil:
+			return f, nil, err
+		case unlock != nil:
+			return f, unlock, nil
+		case time.Now().After(deadline):
+			return f, nil, fmt.Errorf("%s: another link has opened the segment for %v and does not get on "+
+				"(end the process that holds the lock: fuser %[1]s)", filepath.Join(f.path, lockName), lockTimeout)
+		}
+	}
+}
+
+// ownFolder makes a folder unless it is there, and refuses one that others may read or write.
+func ownFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w (set Config.Dir, or $%s, to a folder of your own)", err, dirVariable)
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the last link of a segment has just closed: there is no lock then, either
+	}
+	if err != nil {
+		return err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(s.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s: is not a folder of this user alone, with mode 0700 "+
+			"(set Config.Dir, or $%s, to another one)", path, dirVariable)
+	}
+	return nil
+}
+
+// tryLock takes the lock if it is free, and the folder is not removed meanwhile; else unlock is
+// nil.
+func (f folder) tryLock() (unlock func(), err error) {
+	path := filepath.Join(f.path, lockName)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		there, gone := os.Lstat(path)
+		if ours, err := file.Stat(); err == nil && gone == nil && os.SameFile(there, ours) {
+			return func() { _ = file.Close() }, nil // which gives the lock back
+		}
+	}
+	_ = file.Close()
+	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// remove removes the folder if no link has a socket in it, unless the lock is held.
+func (f folder) remove() {
+	unlock, err := f.tryLock()
+	if unlock == nil || err != nil {
+		return
+	}
+	defer unlock()
+	entries, err := os.ReadDir(f.path)
+	if err == nil && len(entries) == 1 { // the lock
+		_ = os.Remove(filepath.Join(f.path, lockName)) // what fails here leaves an empty folder
+		_ = os.Remove(f.path)
+	}
+}
+
+// sweep removes the socket of a link whose process has ended without doing so, unless the lock is
+// held: then the next link that opens removes it.
+func (f folder) sweep(mac transport.MAC) {
+	if _, err := os.Lstat(f.socket(mac)); err != nil {
+		return
+	}
+	unlock, err := f.tryLock()
+	if unlock == nil || err != nil {
+		return
+	}
+	defer unlock()
+	if c, err := connect(f.socket(mac)); err == nil {
+		_ = c.Close() // another one has the address by now
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(f.socket(mac)) // if it stays, the next one removes it
+	}
+}
+
+// socket returns the path of a link's socket.
+func (f folder) socket(mac transport.MAC) string {
+	return filepath.Join(f.path, hex.EncodeToString(mac[:]))
+}
+
+// owner is the inverse of socket.
+func owner(name string) (mac transport.MAC, ok bool) {
+	b, err := hex.DecodeString(name)
+	if err != nil || len(b) != len(mac) || name != strings.ToLower(name) {
+		return mac, false
+	}
+	return transport.MAC(b), true
+}
+
+// neighbour is a link that was there before: a connection to its socket, or why there is none yet.
+type neighbour struct {
+	mac  transport.MAC
+	conn *net.UnixConn
+	err  error
+}
+
+// listen makes the socket of a link, and connects to those of all others. Sockets on which nobody
+// listens any more are removed. The caller holds the lock.
+func (f folder) listen(mac transport.MAC) (l *net.UnixListener, others []neighbour, err error) {
+	defer func() {
+		if err != nil {
+			for _, o := range others {
+				if o.conn != nil {
+					_ = o.conn.Close() // the first error is the one to report
+				}
+			}
+		}
+	}()
+	path := f.socket(mac)
+	if len(path) > maxPath {
+		return nil, nil, fmt.Errorf("%s: %d bytes too long for a socket (set Config.Dir, or $%s, to a shorter one)",
+			path, len(path)-maxPath, dirVariable)
+	}
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		other, ok := owner(e.Name())
+		if !ok {
+			continue
+		}
+		c, err := connect(f.socket(other))
+		switch {
+		case err == nil && other == mac:
+			defer func() { _ = c.Close() }()
+			return nil, others, fmt.Errorf("%v is the address of %s on this segment already "+
+				"(end that one, or give another Config.MAC or segment)", mac, process(c))
+		case gone(err):
+			_ = os.Remove(f.socket(other)) // listening fails if it is ours and stays
+		case other != mac:
+			others = append(others, neighbour{other, c, err})
+		}
+	}
+	l, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, others, err
+	}
+	l.SetUnlinkOnClose(false) // it is removed before it is closed
+	return l, others, nil
+}
+
+// connect connects to a socket.
+func connect(path string) (*net.UnixConn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "unixpacket", path)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil
+}
+
+// credentials returns those of the process at the other end.
+func credentials(c *net.UnixConn) (cred *unix.Ucred, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return cred, errors.Join(controlErr, err)
+}
+
+// process names the process at the other end.
+func process(c *net.UnixConn) string {
+	cred, err := credentials(c)
+	if err != nil || cred.Pid == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("process %d", cred.Pid)
+}

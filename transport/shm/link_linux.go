@@ -1,0 +1,258 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/joins"
+	"github.com/rawlane/rawlane/internal/netpoll"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Wrapper and Roamer: a station of a segment
+// in shared memory.
+type Link struct {
+	name   string // of the segment
+	mac    transport.MAC
+	mtu    int
+	data   int // of a ring that this link writes, in bytes
+	wire   *wire
+	joined joins.Set
+
+	folder   folder
+	listener *net.UnixListener
+	memories memories
+	event    *eventfd
+	bellFD   int
+	bell     *records.Bell
+	bellPage []byte
+	poller   *netpoll.Poller
+
+	sleepMu sync.Mutex   // guards what the bell says of this link
+	waiters atomic.Int32 // goroutines in Wait
+	masked  atomic.Bool
+	left    atomic.Bool // the last Poll has left rings in ready
+
+	stations atomic.Pointer[table]
+	sources  [MaxStations]atomic.Pointer[source]
+	used     atomic.Int32 // bits of the bell below it were used
+	refused  atomic.Pointer[error]
+
+	mu   sync.Mutex // guards changes of stations, and what follows
+	bits [MaxStations]bool
+	lost uint64 // RxDropped, of sources that are forgotten
+
+	txMu sync.Mutex // guards what follows, the Tx counters' writing, and what stations say
+	sender
+	tx struct{ frames, bytes, refused, busy atomic.Uint64 }
+
+	receiver // the polling goroutine's
+	rx       struct{ frames, bytes, malformed atomic.Uint64 }
+
+	open    context.Context // until Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	closed  atomic.Bool
+	close   sync.Once
+	err     error // of Close
+}
+
+var (
+	_ transport.Link         = (*Link)(nil)
+	_ transport.Joiner       = (*Link)(nil)
+	_ transport.WakeupMasker = (*Link)(nil)
+	_ transport.Namer        = (*Link)(nil)
+	_ transport.Wrapper      = (*Link)(nil)
+	_ transport.Roamer       = (*Link)(nil)
+)
+
+// Open makes a station of the segment called name, and meets those that are there. It waits for
+// these, but for a second at most. Errors: transport.ErrNotSupported; an address that is another
+// link's on the segment, with the number of its process; a folder that is not the user's own.
+func Open(name string, cfg Config) (*Link, error) {
+	l, err := open(name, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("shm %s: open: %w", name, err)
+	}
+	return l, nil
+}
+
+func open(name string, cfg Config) (_ *Link, err error) {
+	if err := cfg.validate(name); err != nil {
+		return nil, err
+	}
+	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes, bellFD: -1}
+	l.stations.Store(&table{byMAC: map[transport.MAC]*station{}})
+	l.open, l.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			l.cancel()
+			l.release()
+		}
+	}()
+	if l.event, err = newEventfd(); err != nil {
+		return nil, err
+	}
+	l.poller = netpoll.NewPoller(l.event.conn, l.event.file.SetReadDeadline, l.ready)
+	page := os.Getpagesize()
+	if l.bellFD, err = newMemory(page); err != nil {
+		return nil, err
+	}
+	if l.bellPage, err = l.memories.mapShared(l.bellFD, page); err != nil {
+		return nil, err
+	}
+	l.bell = records.NewBell(l.bellPage)
+	var unlock func()
+	if l.folder, unlock, err = openFolder(cfg.Dir, name); err != nil {
+		return nil, err
+	}
+	var others []neighbour
+	l.listener, others, err = l.folder.listen(l.mac)
+	unlock()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Wire != nil {
+		l.wire = newWire(cfg.Wire)
+		l.running.Go(l.wireLoop) // until Close, which closes the wire
+	}
+	l.running.Go(l.accept) // until Close, which closes the listener
+	l.meetAll(others)
+	return l, nil
+}
+
+// MAC implements transport.Link.
+func (l *Link) MAC() transport.MAC { return l.mac }
+
+// MTU implements transport.Link.
+func (l *Link) MTU() int { return l.mtu }
+
+// Name implements transport.Namer: "shm demo", or the name of the wire.
+func (l *Link) Name() string {
+	if l.wire != nil {
+		return transport.Name(l.wire.link)
+	}
+	return "shm " + l.name
+}
+
+// Unwrap implements transport.Wrapper: it returns Config.Wire.
+func (l *Link) Unwrap() transport.Link {
+	if l.wire == nil {
+		return nil
+	}
+	return l.wire.link
+}
+
+// Join implements transport.Joiner.
+func (l *Link) Join(group transport.MAC) error {
+	return l.wrap("join", l.joined.Join(group, func(bool) error { return l.changeJoin(group, transport.Join) }))
+}
+
+// Leave implements transport.Joiner.
+func (l *Link) Leave(group transport.MAC) error {
+	return l.wrap("leave", l.joined.Leave(group, func(bool) error { return l.changeJoin(group, transport.Leave) }))
+}
+
+// changeJoin has the wire join a group, or leave it.
+func (l *Link) changeJoin(group transport.MAC, change func(transport.Link, transport.MAC) error) error {
+	switch {
+	case l.closed.Load():
+		return transport.ErrClosed
+	case l.wire != nil:
+		return change(l.wire.link, group)
+	}
+	return nil
+}
+
+// wrap adds the link's name and the act to an error. After Close every error is ErrClosed.
+func (l *Link) wrap(act string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case l.closed.Load():
+		return transport.ErrClosed
+	}
+	return fmt.Errorf("%s: %s: %w", l.Name(), act, err)
+}
+
+// Counters implements transport.Link. With a wire they are of both ways, and the second copy of a
+// multicast is not among them.
+func (l *Link) Counters() transport.Counters {
+	c := transport.Counters{
+		TxFrames: l.tx.frames.Load(), TxBytes: l.tx.bytes.Load(),
+		TxRefused: l.tx.refused.Load(), TxBusy: l.tx.busy.Load(),
+		RxFrames: l.rx.frames.Load(), RxBytes: l.rx.bytes.Load(), RxMalformed: l.rx.malformed.Load(),
+	}
+	l.mu.Lock()
+	c.RxDropped = l.lost
+	for i := range l.sources[:l.used.Load()] {
+		if s := l.sources[i].Load(); s != nil {
+			c.RxDropped += s.reader.Dropped()
+		}
+	}
+	l.mu.Unlock()
+	if l.wire != nil {
+		w := l.wire.link.Counters()
+		c.TxFragmented = w.TxFragmented
+		c.RxDropped += w.RxDropped
+		c.RxMalformed += w.RxMalformed
+	}
+	return c
+}
+
+// Close implements transport.Link. It closes the wire, too.
+func (l *Link) Close() error {
+	l.close.Do(func() {
+		l.closed.Store(true)
+		for i := range l.sources { // before they hear it from the kernel
+			if s := l.sources[i].Load(); s != nil {
+				s.reader.Close()
+			}
+		}
+		l.cancel()
+		if l.wire != nil {
+			l.err = l.wire.link.Close()
+		}
+		l.release()
+	})
+	return l.err
+}
+
+// release gives back what open has taken. It waits for the link's goroutines.
+func (l *Link) release() {
+	if l.listener != nil {
+		_ = os.Remove(l.folder.socket(l.mac)) // before it is closed: until then it is ours
+		_ = l.listener.Close()
+	}
+	if l.event == nil {
+		return
+	}
+	if l.poller != nil {
+		l.poller.Close()
+	}
+	_ = l.event.file.Close()
+	l.running.Wait()
+	if l.listener != nil {
+		l.folder.remove()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.sources {
+		if s := l.sources[i].Load(); s != nil {
+			l.lost += s.reader.Dropped()
+			l.sources[i].Store(nil)
+			l.memories.retire(s.memory)
+		}
+	}
+	l.memories.retire(l.bellPage)
+	if l.bellFD >= 0 {
+		_ = unix.Close(l.bellFD)
+	}
+}

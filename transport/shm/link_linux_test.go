@@ -1,0 +1,76 @@
+package shm_test
+
+import (
+	"log"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/linktest"
+	"github.com/rawlane/rawlane/transport/shm"
+)
+
+func mac(n int) transport.MAC { return transport.MAC{2, 0, 0, 0, byte(n >> 8), byte(n)} }
+
+// open opens a link for as long as the test.
+func open(t testing.TB, cfg shm.Config) *shm.Link {
+	t.Helper()
+	l, err := shm.Open("test", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(envRole); role != "" {
+		if err := asProcess(role); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestLink(t *testing.T) {
+	for _, mtu := range []int{0, 64, 1500, shm.MaxMTU} {
+		linktest.TestLink(t, func(t *testing.T) (a, b transport.Link) {
+			dir := shm.Folder(t)
+			return open(t, shm.Config{Dir: dir, MTU: mtu}), open(t, shm.Config{Dir: dir, MTU: mtu})
+		})
+	}
+}
+
+// wires returns links that all reach each other, for as long as the test.
+func wires(t testing.TB, n int) []*fabric.Link {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := f.AddSwitch("").Links(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	return links
+}
+
+// With a wire the suite passes where both stations are on one host, and where each is on its own.
+func TestLink_WithAWire(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		linktest.TestLink(t, func(t *testing.T) (a, b transport.Link) {
+			w, dirA, dirB := wires(t, 2), shm.Folder(t), shm.Folder(t)
+			if together {
+				dirB = dirA
+			}
+			return open(t, shm.Config{Dir: dirA, Wire: w[0]}), open(t, shm.Config{Dir: dirB, Wire: w[1]})
+		})
+	}
+}

@@ -1,0 +1,308 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport/shm/internal/hello"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+const (
+	// meetTimeout is how long a process that has connected may take to say what it has to.
+	meetTimeout = 10 * time.Second
+	// openTimeout is how long Open waits for those that are there already. One that takes longer,
+	// as its process is stopped, is met when it goes on.
+	openTimeout = time.Second
+)
+
+// meetAll meets the stations that were there before, and returns when it has met them, or after
+// openTimeout.
+func (l *Link) meetAll(others []neighbour) {
+	var meeting sync.WaitGroup
+	for _, o := range others {
+		meeting.Add(1)
+		l.running.Go(func() { l.seek(o, sync.OnceFunc(meeting.Done)) }) // until the connection ends
+	}
+	met := make(chan struct{})
+	go func() { // ends with the last of seek
+		meeting.Wait()
+		close(met)
+	}()
+	timeout := time.NewTimer(openTimeout)
+	defer timeout.Stop()
+	select {
+	case <-met:
+	case <-timeout.C:
+	}
+}
+
+// Pauses between attempts to meet a station.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// seek meets a station that was there before, however often that fails, as long as there is its
+// socket. It calls met when they have met, or will not.
+func (l *Link) seek(o neighbour, met func()) {
+	defer met()
+	for pause := firstPause; !l.closed.Load(); pause = min(2*pause, lastPause) {
+		if o.conn != nil && l.keep(o.conn, true, met) {
+			return // a successor of it seeks us
+		}
+		if o.conn == nil && o.err != nil {
+			o.err = fmt.Errorf("%v: %w", o.mac, o.err)
+			l.refused.Store(&o.err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-l.open.Done():
+			return
+		}
+		if o.conn, o.err = connect(l.folder.socket(o.mac)); gone(o.err) {
+			return
+		}
+	}
+}
+
+// gone reports whether nobody listens on a socket.
+func gone(err error) bool { return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT) }
+
+// accept meets the stations that come later.
+func (l *Link) accept() {
+	for {
+		c, err := l.listener.AcceptUnix()
+		switch {
+		case l.closed.Load():
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		case err != nil: // no descriptors, or no memory, at this moment
+			select {
+			case <-time.After(acceptPause):
+			case <-l.open.Done():
+			}
+			continue
+		}
+		l.running.Go(func() { l.keep(c, false, func() {}) }) // until the connection ends
+	}
+}
+
+// acceptPause is the pause after a connection could not be accepted.
+const acceptPause = 10 * time.Millisecond
+
+// keep meets the station at the other end of a connection, calls met, and loses the station when
+// the connection ends: the kernel ends it when the process does. It returns false if they have not
+// met.
+func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
+	defer context.AfterFunc(l.open, func() { _ = c.Close() })()
+	defer func() { _ = c.Close() }()
+	s, err := l.meet(c, first)
+	eof := errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+	switch {
+	case err == nil:
+	case l.closed.Load(), eof && !first: // one that says nothing has looked who is there
+		return false
+	case eof:
+		err = fmt.Errorf("%s refused this link (its MeetErr says why)", process(c))
+		fallthrough
+	default:
+		l.refused.Store(&err)
+		return false
+	}
+	met()
+	var b [1]byte
+	_, _ = c.Read(b[:]) // there is nothing to be said any more: whatever ends it ends the meeting
+	l.lose(s)
+	if !l.closed.Load() {
+		l.folder.sweep(s.mac)
+	}
+	return true
+}
+
+// MeetErr returns why the last station that could not be met was refused, or nil.
+func (l *Link) MeetErr() error {
+	if err := l.refused.Load(); err != nil {
+		return fmt.Errorf("%s: meet another link: %w", l.Name(), *err)
+	}
+	return nil
+}
+
+// half is what this link brings to a meeting.
+type half struct {
+	bit    int // of its bell, for the other one's ring
+	ringFD int
+	ring   []byte // that it writes
+}
+
+// newHalf makes a ring for a station, and chooses the bit for the one that it brings.
+func (l *Link) newHalf() (*half, error) {
+	bit := l.freeBit()
+	if bit < 0 {
+		return nil, fmt.Errorf("there are %d links on the segment already", MaxStations)
+	}
+	fd, err := newMemory(records.Bytes(l.data))
+	if err != nil {
+		l.giveBit(bit)
+		return nil, err
+	}
+	ring, err := l.memories.mapShared(fd, records.Bytes(l.data))
+	if err != nil {
+		_ = unix.Close(fd) // the first error is the one to report
+		l.giveBit(bit)
+		return nil, err
+	}
+	return &half{bit, fd, ring}, nil
+}
+
+// undo takes back what newHalf did.
+func (l *Link) undo(h *half) {
+	if h != nil {
+		_ = unix.Close(h.ringFD) // nothing is written by closing it
+		l.memories.retire(h.ring)
+		l.giveBit(h.bit)
+	}
+}
+
+// meet exchanges the memory with the process at the other end, and admits its station. Who connects
+// speaks first.
+func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
+	cred, err := credentials(c)
+	if err != nil {
+		return nil, err
+	}
+	if int(cred.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("process %d is of user %d (only links of one user meet)", cred.Pid, cred.Uid)
+	}
+	if !first { // one that was there before may be stopped, and is met when it goes on
+		if err := c.SetDeadline(time.Now().Add(meetTimeout)); err != nil {
+			return nil, err
+		}
+	}
+	var h *half
+	if first {
+		if h, err = l.newHalf(); err == nil {
+			err = l.say(c, h)
+		}
+	}
+	var s *station
+	if err == nil {
+		s, err = l.hear(c)
+	}
+	if err == nil && !first {
+		if h, err = l.newHalf(); err != nil {
+			l.drop(s)
+		}
+	}
+	if err != nil {
+		l.undo(h)
+		return nil, err
+	}
+	s.pid, s.conn, s.source.station = int(cred.Pid), c, s
+	s.ringMemory, s.writer, s.source.bit = h.ring, records.NewWriter(h.ring), h.bit
+	l.admit(s)
+	if !first { // now that the other one's frames will be found
+		err = l.say(c, h)
+	}
+	_ = unix.Close(h.ringFD) // the memory stays as long as it is mapped
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		l.lose(s)
+		return nil, err
+	}
+	return s, nil
+}
+
+// say sends this link's hello.
+func (l *Link) say(c *net.UnixConn, h *half) error {
+	own := hello.Hello{MAC: l.mac, MTU: l.mtu, Data: l.data, Bit: h.bit}
+	rights := unix.UnixRights(h.ringFD, l.bellFD, l.event.fd)
+	_, _, err := c.WriteMsgUnix(own.AppendTo(nil), rights, nil)
+	return err
+}
+
+// hear receives the other one's hello and makes a station of it, which lacks what this link brings.
+func (l *Link) hear(c *net.UnixConn) (_ *station, err error) {
+	b, fds, err := receive(c)
+	defer func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd) // the first error is the one to report
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	o, err := hello.Parse(b)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(fds) != hello.Descriptors:
+		return nil, fmt.Errorf("%w: with %d descriptors (want %d)", hello.ErrMalformed, len(fds), hello.Descriptors)
+	case o.MAC == l.mac:
+		return nil, fmt.Errorf("%v is this link's address, too", o.MAC)
+	}
+	s := &station{mac: o.MAC, bit: o.Bit, source: new(source)}
+	if s.source.memory, err = l.take(fds[0], records.Bytes(o.Data)); err != nil {
+		return nil, err
+	}
+	if s.bellMemory, err = l.take(fds[1], os.Getpagesize()); err != nil {
+		l.memories.retire(s.source.memory)
+		return nil, err
+	}
+	s.source.reader, s.bell = records.NewReader(s.source.memory), records.NewBell(s.bellMemory)
+	s.wakeFD, fds = fds[2], fds[:2]
+	if err := checkEventfd(s.wakeFD); err != nil {
+		l.drop(s)
+		return nil, err
+	}
+	return s, nil
+}
+
+// drop gives back what hear has made.
+func (l *Link) drop(s *station) {
+	l.memories.retire(s.source.memory)
+	l.memories.retire(s.bellMemory)
+	_ = unix.Close(s.wakeFD) // nothing is written by closing it
+}
+
+// take maps memory that another process has made.
+func (l *Link) take(fd, size int) ([]byte, error) {
+	if err := checkMemory(fd, size); err != nil {
+		return nil, err
+	}
+	return l.memories.mapShared(fd, size)
+}
+
+// receive receives a packet and the descriptors that came with it, which the caller closes.
+func receive(c *net.UnixConn) (b []byte, fds []int, err error) {
+	b, rights := make([]byte, hello.Len+1), make([]byte, unix.CmsgSpace(4*2*hello.Descriptors))
+	n, nr, flags, _, err := c.ReadMsgUnix(b, rights) // the descriptors are closed on exec
+	if err != nil {
+		return nil, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:nr])
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range messages {
+		if some, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, some...)
+		}
+	}
+	if flags&unix.MSG_CTRUNC != 0 && len(fds) < hello.Descriptors {
+		return nil, fds, errors.New("descriptors were lost: this process has as many as it may (raise ulimit -n)")
+	}
+	return b[:n], fds, nil
+}

@@ -1,0 +1,97 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// memories are the mappings of a link. Those that are retired have empty memory in their place, and
+// are used again: to read a view of a frame after the next Poll or Close is a fault of the program,
+// but must not end it, as an access to memory that is gone does. What stays costs addresses, and no
+// memory.
+type memories struct {
+	mu    sync.Mutex // guards spare
+	spare [][]byte
+}
+
+// newMemory makes memory that can be shared, and that nobody can shrink. Errors:
+// transport.ErrNotSupported.
+func newMemory(size int) (fd int, err error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err = unix.MemfdCreate("rawlane-shm", flags|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // a kernel before 6.3
+		fd, err = unix.MemfdCreate("rawlane-shm", flags)
+	}
+	if errors.Is(err, unix.ENOSYS) {
+		return -1, fmt.Errorf("%w: memfd_create: %w", transport.ErrNotSupported, err)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		_ = unix.Close(fd) // the first error is the one to report
+		return -1, fmt.Errorf("make memory of %d bytes: %w", size, err)
+	}
+	return fd, nil
+}
+
+// checkMemory reports whether memory that another process has made is large enough, and stays so:
+// an access behind the end of a file that was cut ends the process.
+func checkMemory(fd, size int) error {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return errors.New("its memory is not sealed")
+	}
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil || s.Size < int64(size) {
+		return fmt.Errorf("its memory has %d bytes (want %d)", s.Size, size)
+	}
+	return nil
+}
+
+// mapShared maps memory, in the place of some that was retired if there is any of that size.
+func (m *memories) mapShared(fd, size int) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var at unsafe.Pointer
+	flags := unix.MAP_SHARED
+	for i, s := range m.spare {
+		if len(s) == size {
+			at, flags = unsafe.Pointer(&s[0]), flags|unix.MAP_FIXED
+			last := len(m.spare) - 1
+			m.spare[i] = m.spare[last]
+			m.spare = m.spare[:last]
+			break
+		}
+	}
+	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes: %w", size, err)
+	}
+	return unsafe.Slice((*byte)(p), size), nil
+}
+
+// retire puts empty memory in the place of a mapping. A link that is closed keeps none of it for
+// others: a call of Poll that is in progress may still write to it.
+func (m *memories) retire(memory []byte) {
+	if memory == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE | unix.MAP_FIXED
+	const mode = unix.PROT_READ | unix.PROT_WRITE
+	_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(&memory[0]), uintptr(len(memory)), mode, flags)
+	if err == nil { // else it stays, which does no harm but to cost memory
+		m.spare = append(m.spare, memory)
+	}
+}

@@ -1,0 +1,152 @@
+package shm
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// station is another link that is reached through memory: the ring and the bell that it reads.
+//
+//	met        both have each other's memory: in the table
+//	cut off    it has written what cannot be: its connection is closed, and nothing more is sent
+//	gone       its connection has ended: out of the table, its memory retired
+//
+// What it had sent before it went is still in its source, which is forgotten once that is empty.
+type station struct {
+	mac    transport.MAC
+	pid    int
+	conn   *net.UnixConn
+	source *source
+
+	// Guarded by Link.txMu.
+	writer  *records.Writer // nil: gone
+	bell    *records.Bell
+	bit     int // of bell
+	wakeFD  int
+	woken   uint64 // the sleep in which it was woken last
+	rung    bool   // in Link.open: to be committed, and its bell rung
+	refused bool   // cut off
+
+	ringMemory, bellMemory []byte
+}
+
+// source is a ring that a link reads.
+type source struct {
+	bit     int      // of the link's own bell
+	station *station // that writes it
+	reader  *records.Reader
+	memory  []byte
+	dead    atomic.Bool // nothing more is written
+	claimed atomic.Bool // by the polling goroutine, which forgets it then; or by lose
+	polled  bool        // it is the polling goroutine that has
+
+	lent bool // by the last Poll: frames were taken
+	over bool // to be forgotten by the next Poll
+}
+
+// table is the stations that a link reaches through memory.
+type table struct {
+	byMAC map[transport.MAC]*station
+	all   []*station // by MAC, so that copies leave in one order
+}
+
+// Stations returns the stations that are reached through memory now, by their addresses.
+func (l *Link) Stations() []Station {
+	var s []Station
+	for _, o := range l.stations.Load().all {
+		s = append(s, Station{o.mac, o.pid})
+	}
+	return s
+}
+
+// change replaces the table. The caller holds mu.
+func (l *Link) change(f func(byMAC map[transport.MAC]*station)) {
+	t := &table{byMAC: maps.Clone(l.stations.Load().byMAC)}
+	f(t.byMAC)
+	for _, mac := range slices.SortedFunc(maps.Keys(t.byMAC), transport.MAC.Compare) {
+		t.all = append(t.all, t.byMAC[mac])
+	}
+	l.stations.Store(t)
+}
+
+// admit puts a station into the table. One of the same address has gone, or will have soon: no two
+// links of a segment have one.
+func (l *Link) admit(s *station) {
+	l.sources[s.source.bit].Store(s.source)
+	l.mu.Lock()
+	l.change(func(byMAC map[transport.MAC]*station) { byMAC[s.mac] = s })
+	l.mu.Unlock()
+	l.bell.Ring(s.source.bit) // it may have rung before there was a source
+	l.event.wake()
+}
+
+// lose takes a station that has gone out of the table, and retires the memory to which frames for
+// it were written.
+func (l *Link) lose(s *station) {
+	l.mu.Lock()
+	l.change(func(byMAC map[transport.MAC]*station) {
+		if byMAC[s.mac] == s {
+			delete(byMAC, s.mac)
+		}
+	})
+	l.mu.Unlock()
+	l.txMu.Lock()
+	s.writer, s.bell = nil, nil // Send may still hold the old table
+	l.memories.retire(s.ringMemory)
+	l.memories.retire(s.bellMemory)
+	_ = unix.Close(s.wakeFD) // nothing is written by closing it
+	l.txMu.Unlock()
+	s.source.dead.Store(true)
+	if s := s.source; s.claimed.CompareAndSwap(false, true) { // a link that only sends may never poll
+		if s.reader.Waiting() {
+			s.claimed.Store(false)
+		} else {
+			l.forget(s)
+		}
+	}
+	for i := range int(l.used.Load()) { // it may have cleared the bits of others
+		if l.sources[i].Load() != nil {
+			l.bell.Ring(i)
+		}
+	}
+	l.event.wake()
+}
+
+// freeBit returns a bit of the link's bell for a new station's ring, or -1.
+func (l *Link) freeBit() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range MaxStations {
+		if !l.bits[i] {
+			l.bits[i] = true
+			l.used.Store(max(l.used.Load(), int32(i+1)))
+			return i
+		}
+	}
+	return -1
+}
+
+// giveBit gives a bit back.
+func (l *Link) giveBit(i int) {
+	l.mu.Lock()
+	l.bits[i] = false
+	l.mu.Unlock()
+}
+
+// forget retires the memory of a source that is dead and empty. If Poll has taken frames from it,
+// Poll calls it, as nobody else knows when its views are not used any more.
+func (l *Link) forget(s *source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost += s.reader.Dropped()
+	l.sources[s.bit].Store(nil)
+	l.memories.retire(s.memory)
+	l.bits[s.bit] = false
+}

@@ -1,0 +1,68 @@
+package shm
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// A link hears, whenever its wake-ups are masked and unmasked while a goroutine goes to sleep.
+func TestWait_WhileWakeupsAreMasked(t *testing.T) {
+	dir := Folder(t)
+	var links [2]*Link
+	for i := range links {
+		l, err := Open("test", Config{Dir: dir, MAC: transport.MAC{2, 0, 0, 0, 0, byte(i)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		links[i] = l
+	}
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 2_000
+	}
+	if runtime.GOMAXPROCS(0) == 1 { // 10 ms each, as the runtime's monitor alone looks who is to wake up
+		rounds = 50
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var heard atomic.Int64 // frames
+	ended := make(chan error, 1)
+	go func() {
+		var in [4]transport.Frame
+		for {
+			if err := links[1].Wait(ctx); err != nil {
+				ended <- err
+				return
+			}
+			n, _ := links[1].Poll(in[:])
+			heard.Add(int64(n))
+		}
+	}()
+	f := []transport.Frame{{Dst: links[1].MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, 50)}}
+	for i := range rounds {
+		links[1].MaskWakeups(true)
+		for range i % 64 { // the other goroutine goes on meanwhile
+			_ = links[1].pending()
+		}
+		links[1].MaskWakeups(false)
+		if n, err := links[0].Send(f); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		for spins := 0; heard.Load() <= int64(i); spins++ {
+			if spins > 1000 { // it may need this processor
+				runtime.Gosched()
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("round %d: a frame is there, and nobody wakes up", i)
+			}
+		}
+	}
+	cancel()
+	<-ended
+}

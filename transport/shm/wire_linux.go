@@ -1,0 +1,175 @@
+package shm
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// wireRetry is the pause after the wire failed to wait, as it does while its interface is down.
+const wireRetry = 10 * time.Millisecond
+
+// wire is the link for stations that are not on this host.
+type wire struct {
+	link   transport.Link
+	masker transport.WakeupMasker // nil: the wire has no masks
+	ready  atomic.Bool            // it may have something to poll
+	polled chan struct{}          // capacity 1: Poll has looked since ready was set
+	err    atomic.Pointer[error]  // why it cannot wait
+	first  bool                   // the next Poll looks at the wire first
+}
+
+func newWire(l transport.Link) *wire {
+	w := &wire{link: l, polled: make(chan struct{}, 1)}
+	w.masker, _ = transport.As[transport.WakeupMasker](l)
+	return w
+}
+
+// wireLoop waits for the wire on behalf of all who wait for the link.
+func (l *Link) wireLoop() {
+	w := l.wire
+	for {
+		err := w.link.Wait(l.open)
+		if l.closed.Load() {
+			return
+		}
+		pause := (<-chan time.Time)(nil)
+		switch {
+		case err == nil:
+			w.err.Store(nil)
+		case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrNoInterface):
+			w.err.Store(&err)
+			l.alert()
+			return
+		default:
+			w.err.Store(&err)
+			pause = time.After(wireRetry)
+		}
+		w.ready.Store(true)
+		if !l.masked.Load() {
+			l.alert()
+		}
+		select {
+		case <-w.polled:
+		case <-pause:
+		case <-l.open.Done():
+			return
+		}
+	}
+}
+
+// wireErr returns why the wire cannot wait, unless stations are reached through memory: then the
+// link works on.
+func (l *Link) wireErr() error {
+	err := l.wire.err.Load()
+	if err == nil || len(l.stations.Load().all) > 0 {
+		return nil
+	}
+	return *err
+}
+
+// pollBoth is Poll with a wire. Memory comes first, unless it has filled the caller's slice the
+// last time.
+func (l *Link) pollBoth(frames []transport.Frame) (n int, err error) {
+	w := l.wire
+	if w.first {
+		n, err = l.pollWire(frames)
+	}
+	n += l.pollMemory(frames[n:])
+	if !w.first && n < len(frames) {
+		var more int
+		more, err = l.pollWire(frames[n:])
+		n += more
+	}
+	w.first = !w.first && n == len(frames)
+	return n, err
+}
+
+// pollWire polls the wire. Of a multicast from a station that is reached through memory there is a
+// copy there, and the one of the wire is dropped.
+func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
+	w := l.wire
+	waited := len(frames) > 0 && w.ready.Load()
+	if waited {
+		w.ready.Store(false)
+	}
+	came, err := w.link.Poll(frames)
+	if waited { // what is left ends the wire's next Wait
+		select {
+		case w.polled <- struct{}{}:
+		default: // one is there
+		}
+	}
+	if came == 0 {
+		return 0, err
+	}
+	t := l.stations.Load()
+	size := 0
+	for i := range frames[:came] {
+		if frames[i].Dst.IsMulticast() && t.byMAC[frames[i].Src] != nil {
+			continue
+		}
+		frames[n] = frames[i]
+		size += frames[n].WireLen()
+		n++
+	}
+	add(&l.rx.frames, n)
+	add(&l.rx.bytes, size)
+	return n, err
+}
+
+// sendBoth sends frames for stations of this host through memory, and others by the wire: those
+// that follow each other in one call, so that the wire may send them together.
+func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
+	t := l.stations.Load()
+	for i := 0; i < len(frames); {
+		f := &frames[i]
+		if err := transport.CheckFrame(f, l.mtu); err != nil {
+			return i, err
+		}
+		if !f.Dst.IsMulticast() {
+			if s := l.station(t, f.Dst); s != nil {
+				switch l.put(s, f) {
+				case records.Done:
+					i++
+					continue
+				case records.None:
+					return i, transport.ErrBusy
+				}
+			}
+		}
+		n, err := l.sendWire(t, frames[i:])
+		i += n
+		if err != nil {
+			return i, err
+		}
+	}
+	return len(frames), nil
+}
+
+// sendWire sends the first frames that are for the wire: at least one. Stations of this host get
+// their copies of multicasts once the wire has taken these.
+func (l *Link) sendWire(t *table, frames []transport.Frame) (int, error) {
+	n := 1
+	for n < len(frames) && l.byWire(t, &frames[n]) {
+		n++
+	}
+	n, err := l.wire.link.Send(frames[:n])
+	for i := range frames[:n] {
+		if frames[i].Dst.IsMulticast() {
+			l.copyToAll(t, &frames[i])
+		}
+	}
+	return n, err
+}
+
+// byWire reports whether a frame may be sent, by the wire.
+func (l *Link) byWire(t *table, f *transport.Frame) bool {
+	if transport.CheckFrame(f, l.mtu) != nil {
+		return false
+	}
+	return f.Dst.IsMulticast() || l.station(t, f.Dst) == nil
+}

@@ -1,0 +1,385 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+	"github.com/rawlane/rawlane/transport/shm"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// take polls until there are n frames, and returns their payloads.
+func take(t *testing.T, l *shm.Link, n int) (payloads []string) {
+	t.Helper()
+	until(t, l, func(f *transport.Frame) { payloads = append(payloads, string(f.Payload[:3])) },
+		func() bool { return len(payloads) >= n })
+	return payloads
+}
+
+func text(dst transport.MAC, s string) transport.Frame {
+	return transport.Frame{Dst: dst, Payload: []byte(s)}
+}
+
+// Three stations on one wire, of which two are on one host: each is reached by what is nearest, and
+// a multicast comes once.
+func TestWire_TheNearestWay(t *testing.T) {
+	w, here, there := wires(t, 3), shm.Folder(t), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: here, Wire: w[0]}), open(t, shm.Config{Dir: here, Wire: w[1]})
+	c := open(t, shm.Config{Dir: there, Wire: w[2]})
+	if a.MAC() != w[0].MAC() || a.MTU() != w[0].MTU() || a.Name() != w[0].Name() || a.Unwrap() != transport.Link(w[0]) {
+		t.Errorf("%s has not its wire's properties", a.Name())
+	}
+	sent := []transport.Frame{
+		text(b.MAC(), "b 1"), text(c.MAC(), "c 1"), text(c.MAC(), "c 2"), text(transport.Broadcast, "all"),
+		text(b.MAC(), "b 2"), text(transport.Broadcast, "one"), text(c.MAC(), "c 3"),
+	}
+	if n, err := a.Send(sent); n != len(sent) || err != nil {
+		t.Fatal(n, err)
+	}
+	if n := w[0].Counters().TxFrames; n != 5 {
+		t.Errorf("%d frames went by the wire, want the 3 for c and the 2 for all", n)
+	}
+	if got, want := take(t, b, 4), []string{"b 1", "all", "b 2", "one"}; !slices.Equal(got, want) {
+		t.Errorf("b has %q, want %q", got, want)
+	}
+	if got, want := take(t, c, 5), []string{"c 1", "c 2", "all", "one", "c 3"}; !slices.Equal(got, want) {
+		t.Errorf("c has %q, want %q", got, want)
+	}
+	if n, err := c.Send([]transport.Frame{text(b.MAC(), "b 3")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n, err := a.Send([]transport.Frame{text(transport.Broadcast, "2nd")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n, err := c.Send([]transport.Frame{text(b.MAC(), "b 4")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if got, want := take(t, b, 3), []string{"2nd", "b 3", "b 4"}; !slices.Equal(got, want) {
+		t.Errorf("b has %q, want %q", got, want)
+	}
+	if n, err := b.Poll(make([]transport.Frame, 8)); n != 0 || err != nil {
+		t.Errorf("b has %d more frames, %v", n, err)
+	}
+	if tx, rx := a.Counters(), b.Counters(); tx.TxFrames != 8 || rx.RxFrames != 7 {
+		t.Errorf("a counts %d, b %d; want 8 sent, and 7 received", tx.TxFrames, rx.RxFrames)
+	}
+}
+
+// A way through memory that ends is one over the wire from then on, and memory again once the
+// stations meet again.
+func TestWire_FallsBack(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	shared := &unclosed{Link: w[1]}
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: shared})
+	exchange(t, a, b)
+	if n := w[0].Counters().TxFrames; n != 0 {
+		t.Fatalf("%d frames went by the wire", n)
+	}
+	if err := b.Close(); err != nil { // as if its process had ended; its successor has the same NIC
+		t.Fatal(err)
+	}
+	until(t, a, none, alone(a))
+	if n, err := a.Send([]transport.Frame{text(w[1].MAC(), "by the wire")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	var got [1]transport.Frame
+	if n, err := w[1].Poll(got[:]); n != 1 || err != nil || string(got[0].Payload[:11]) != "by the wire" {
+		t.Errorf("%d frames by the wire, %v", n, err)
+	}
+	b = open(t, shm.Config{Dir: dir, Wire: shared})
+	exchange(t, a, b)
+	if n := w[0].Counters().TxFrames; n != 1 {
+		t.Errorf("%d frames went by the wire, want 1", n)
+	}
+}
+
+// unclosed is a link that Close leaves open, until the test ends.
+type unclosed struct{ transport.Link }
+
+func (u *unclosed) Close() error { return nil }
+
+// A station that writes what cannot be is reached by the wire.
+func TestWire_CutOff(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, Wire: w[0]})
+	s := meet(t, dir, l, nil) // it has address 66
+	s.hear()
+	to66 := []transport.Frame{text(mac(66), "one")}
+	if n, err := l.Send(to66); n != 1 || err != nil || w[0].Counters().TxFrames != 0 {
+		t.Fatalf("%d, %v, and %d by the wire", n, err, w[0].Counters().TxFrames)
+	}
+	s.ring[256] = 0xff
+	records.NewBell(s.theirs).Ring(s.bit)
+	until(t, l, none, alone(l))
+	if n, err := l.Send(to66); n != 1 || err != nil || w[0].Counters().TxFrames != 1 {
+		t.Errorf("%d, %v, and %d by the wire", n, err, w[0].Counters().TxFrames)
+	}
+}
+
+// faulty is a wire that fails, or has no room.
+type faulty struct {
+	transport.Link
+	mu    sync.Mutex
+	err   error
+	waits error
+}
+
+func (f *faulty) fail(send, wait error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err, f.waits = send, wait
+}
+
+func (f *faulty) Send(frames []transport.Frame) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.Link.Send(frames)
+}
+
+func (f *faulty) Wait(ctx context.Context) error {
+	f.mu.Lock()
+	err := f.waits
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.Link.Wait(ctx)
+}
+
+// A wire that has no room refuses what is for it alone. What it refuses reaches nobody, so that a
+// second try does not arrive twice.
+func TestWire_HasNoRoom(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &faulty{Link: w[0]}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	frames := []transport.Frame{text(b.MAC(), "one"), text(transport.Broadcast, "all"), text(b.MAC(), "two")}
+	for _, failure := range []error{transport.ErrBusy, transport.ErrInterfaceDown} {
+		wire.fail(failure, nil)
+		if n, err := a.Send(frames); n != 1 || !errors.Is(err, failure) {
+			t.Fatalf("%d, %v; want 1, %v", n, err, failure)
+		}
+		wire.fail(nil, nil)
+		if n, err := a.Send(frames[1:]); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
+			t.Errorf("%v: got %q, want %q", failure, got, want)
+		}
+	}
+	if c := a.Counters(); c.TxBusy != 1 || c.TxRefused != 1 || c.TxFrames != 6 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// While its wire fails, Wait says why, if no station is reached through memory; otherwise the link
+// works on.
+func TestWire_FailsToWait(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &faulty{Link: w[0]}
+	wire.fail(nil, transport.ErrInterfaceDown)
+	a := open(t, shm.Config{Dir: dir, Wire: wire})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	for err == nil {
+		err = a.Wait(ctx)
+	}
+	if !errors.Is(err, transport.ErrInterfaceDown) {
+		t.Errorf("%v, want the wire's error", err)
+	}
+	b := open(t, shm.Config{Dir: dir, Wire: w[1]})
+	exchange(t, b, a)
+	wire.fail(nil, nil)
+	if _, err := w[1].Send([]transport.Frame{text(a.MAC(), "by the wire")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, a, 1); got[0] != "by " {
+		t.Errorf("%q", got)
+	}
+}
+
+// A wire that is gone for good does not end what goes through memory.
+func TestWire_IsGone(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	if err := w[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Send([]transport.Frame{text(a.MAC(), "through memory")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	var got [1]transport.Frame
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := a.Wait(ctx); err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	if n, _ := a.Poll(got[:]); n != 1 || string(got[0].Payload) != "through memory" {
+		t.Errorf("%d frames", n)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); !errors.Is(err, transport.ErrClosed); err = a.Wait(ctx) { // nothing can come any more
+		if ctx.Err() != nil {
+			t.Fatal("Wait does not say that the wire is closed")
+		}
+	}
+}
+
+// Neither way keeps the other one from being received, however much comes by it.
+func TestWire_BothAreReceived(t *testing.T) {
+	w, dir := wires(t, 3), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	for _, size := range []int{1, 4} {
+		came := map[string]int{}
+		for range 64 { // as much by each as one call can take
+			for range size {
+				if _, err := b.Send([]transport.Frame{text(a.MAC(), "mem")}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w[2].Send([]transport.Frame{text(a.MAC(), "wire")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			frames := make([]transport.Frame, size)
+			n, err := a.Poll(frames)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames[:n] {
+				came[string(f.Payload[:3])]++
+			}
+		}
+		if came["mem"] < 20*size || came["wir"] < 20*size {
+			t.Errorf("polls of %d: %v", size, came)
+		}
+		take(t, a, 64*size) // the rest
+	}
+}
+
+// Wait sleeps when both ways are empty, however few frames were polled at a time.
+func TestWire_WaitSleeps(t *testing.T) {
+	w, dir := wires(t, 3), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	for _, size := range []int{1, 8} {
+		for range 3 {
+			if _, err := w[2].Send([]transport.Frame{text(a.MAC(), "wire")}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Send([]transport.Frame{text(a.MAC(), "mem")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		frames := make([]transport.Frame, size)
+		for came, empty := 0, 0; came < 6 || empty < 3; { // the last polls give memory back, and find nothing
+			n, err := a.Poll(frames)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if came += n; n == 0 {
+				empty++
+			}
+		}
+		early := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		for ctx.Err() == nil {
+			if err := a.Wait(ctx); err == nil {
+				early++
+				if _, err := a.Poll(frames); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cancel()
+		if early > 4 {
+			t.Errorf("with polls of %d Wait ended %d times, with nothing there", size, early)
+		}
+	}
+}
+
+// counting is a wire that has counted.
+type counting struct{ transport.Link }
+
+func (c *counting) Counters() transport.Counters {
+	return transport.Counters{TxFrames: 1, TxFragmented: 2, RxFrames: 3, RxDropped: 4, RxMalformed: 5}
+}
+
+// What the wire alone can count is among the link's counters; what both count is not counted twice.
+func TestWire_Counters(t *testing.T) {
+	l := open(t, shm.Config{Dir: shm.Folder(t), Wire: &counting{Link: wires(t, 1)[0]}})
+	if got, want := l.Counters(), (transport.Counters{TxFragmented: 2, RxDropped: 4, RxMalformed: 5}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// roamer is a wire whose stations may move.
+type roamer struct {
+	transport.Link
+	calls []string
+}
+
+func (r *roamer) Authenticates() { r.calls = append(r.calls, "authenticates") }
+func (r *roamer) Authentic(f *transport.Frame) {
+	r.calls = append(r.calls, "authentic "+f.Src.String())
+}
+
+func (r *roamer) Answer(received *transport.Frame, frames []transport.Frame) (int, error) {
+	r.calls = append(r.calls, "answer "+received.Src.String())
+	return len(frames), nil
+}
+
+// What came by the wire is answered there, to where it came from; what came through memory goes back
+// through memory.
+func TestWire_Roams(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &roamer{Link: w[0]}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	a.Authenticates()
+	for _, src := range []transport.MAC{mac(7), b.MAC()} {
+		f := transport.Frame{Src: src, Dst: a.MAC()}
+		a.Authentic(&f)
+		if n, err := a.Answer(&f, []transport.Frame{text(src, "answer")}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	want := []string{"authenticates", "authentic " + mac(7).String(), "answer " + mac(7).String(), "authentic " + b.MAC().String()}
+	if !slices.Equal(wire.calls, want) {
+		t.Errorf("%q, want %q", wire.calls, want)
+	}
+	if got := take(t, b, 1); got[0] != "ans" {
+		t.Errorf("%q", got)
+	}
+	alone := open(t, shm.Config{Dir: shm.Folder(t)})
+	alone.Authenticates()
+	alone.Authentic(&transport.Frame{})
+	if n, err := alone.Answer(&transport.Frame{}, []transport.Frame{text(mac(7), "lost")}); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// The link's wire is looked for in it, with what it can do.
+func TestWire_Abilities(t *testing.T) {
+	a, _ := linktest.Pipe()
+	l := open(t, shm.Config{Dir: shm.Folder(t), Wire: a})
+	if p, ok := transport.As[*linktest.End](l); !ok || p != a {
+		t.Error("As does not find the wire")
+	}
+	if alone := open(t, shm.Config{Dir: shm.Folder(t)}); alone.Unwrap() != nil {
+		t.Error("a link that stands alone has a wire")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := l.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Wait: %v", err)
+	}
+}
