@@ -1,0 +1,107 @@
+package xdpprog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config says which frames go to the link's sockets.
+type Config struct {
+	EtherType   transport.EtherType // behind a tag, if there is one
+	MAC         transport.MAC       // frames for this station, and for groups
+	Promiscuous bool                // for others, too
+	Queues      int                 // receive queues that there are sockets for
+}
+
+// Program is a program in the kernel, attached to an interface or not yet.
+type Program struct {
+	objects  linkObjects
+	attached link.Link
+}
+
+// Load loads the program. Until SetSocket is called it passes all frames on.
+func Load(cfg Config) (*Program, error) {
+	if err := haveDescriptors(); err != nil {
+		return nil, err
+	}
+	spec, err := loadLink()
+	if err != nil {
+		return nil, err
+	}
+	promiscuous := uint8(0)
+	if cfg.Promiscuous {
+		promiscuous = 1
+	}
+	for name, value := range map[string]any{
+		"ether_type": uint16(cfg.EtherType), "mac": [6]uint8(cfg.MAC), "promiscuous": promiscuous,
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	spec.Maps["sockets"].MaxEntries = uint32(cfg.Queues)
+	p := new(Program)
+	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// haveDescriptors returns an error if this process is about to run out of descriptors. Package ebpf
+// takes a lack of them for one of features, and remembers that.
+func haveDescriptors() (err error) {
+	var fds [8]int // more than it opens at a time
+	n := 0
+	for ; n < len(fds) && err == nil; n++ {
+		fds[n], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	}
+	for _, fd := range fds[:n] {
+		if fd >= 0 {
+			_ = unix.Close(fd) // it was only a try
+		}
+	}
+	return err
+}
+
+// Attach runs the program on an interface: in its driver, or in the kernel's generic code, behind
+// the driver. The kernel detaches it when the program is closed or the process ends.
+func (p *Program) Attach(index int, native bool) (err error) {
+	how := link.XDPGenericMode
+	if native {
+		how = link.XDPDriverMode
+	}
+	p.attached, err = link.AttachXDP(link.XDPOptions{Program: p.objects.RawlaneLink, Interface: index, Flags: how})
+	return err
+}
+
+// Detach undoes Attach.
+func (p *Program) Detach() error {
+	if p.attached == nil {
+		return nil
+	}
+	at := p.attached
+	p.attached = nil
+	return at.Close()
+}
+
+// SetSocket sends the frames of a receive queue to a socket.
+func (p *Program) SetSocket(queue, fd int) error {
+	return p.objects.Sockets.Put(uint32(queue), uint32(fd))
+}
+
+// Run runs the program on a frame, as if it came to queue 0 of the loopback, and reports whether it
+// went to a socket.
+func (p *Program) Run(frame []byte) (redirected bool, err error) {
+	verdict, err := p.objects.RawlaneLink.Run(&ebpf.RunOptions{Data: frame})
+	const redirect = 4 // XDP_REDIRECT
+	return verdict == redirect, err
+}
+
+// Close detaches the program and unloads it.
+func (p *Program) Close() error { return errors.Join(p.Detach(), p.objects.Close()) }

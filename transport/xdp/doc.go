@@ -1,0 +1,112 @@
+// Package xdp is a link over AF_XDP: the fastest on one host's kernel, and the one that keeps up
+// with a NIC whose driver has AF_XDP.
+//
+// A program in the kernel (XDP) looks at each frame that comes to the interface, before the
+// kernel's own network stack does. Frames of the link's EtherType, for this station, a group or
+// all, tagged or not, go to the link's memory; all others go on to the kernel as if there were no
+// link. TCP/IP on the same interface is not disturbed.
+//
+//	NIC --> XDP program --+--> memory of the link:  Poll hands out views
+//	                      +--> the kernel's stack:  IP, ARP and the rest
+//
+// Send builds frames in that memory, which costs one copy, and calls the kernel once for a batch.
+// There is no cgo, and no allocation per frame.
+//
+// # Modes
+//
+//	ZeroCopy  the NIC reads and writes the link's memory itself
+//	Native    the program runs in the driver, and the kernel copies frames
+//	Generic   the program runs behind the driver, on any interface, and the kernel copies frames
+//
+// ModeAuto takes the first that the interface has. Link.Mode says which, and Link.Fallback why it
+// is not a better one. On veth it takes Generic, which is quicker there.
+//
+// # What it needs
+//
+// CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, outside of any user namespace: in practice root, or
+// "setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM". Linux 5.9 or later. An interface runs one
+// XDP program, so it has one link of this package, for one EtherType, and a second Open says who
+// has it. Programs of a host that share an interface all use package ring: beside a link of this
+// package, one of ring or packet receives nothing of the same EtherType.
+//
+// What the link changes on the system (the program, group membership, promiscuous mode) the kernel
+// undoes when the process ends, however it ends. One setting is undone by Close alone: NICs that
+// take VLAN tags off (rx-vlan-offload in ethtool -k) would take them off before the program sees
+// them, so that is off while the link is open. A killed process leaves it off, which costs the
+// kernel a little work for tagged frames and changes nothing else.
+//
+// Frames of the link do not reach tcpdump and other packet sockets on the same interface. Package
+// capture records them. The MTU is bounded by the memory's chunks, which are a page at most: Open
+// says so. All frames are sent by one transmit queue, and so keep their order; all receive queues
+// are received from.
+//
+// Source: MCD §2.3 (one copy between the ring and the user's buffer); the kernel's
+// Documentation/networking/af_xdp.rst.
+package xdp
+
+import (
+	"fmt"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Config of a link. The zero value is right for rawlane's own frames.
+type Config struct {
+	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault. It cannot be
+	// transport.EtherTypeAny, which would take all frames from the kernel.
+	EtherType transport.EtherType
+	// Mode is how the link gets its frames. ModeAuto is the best that the interface has; another
+	// one is that one, or Open fails.
+	Mode Mode
+	// Slots is how many received frames the link holds for each receive queue, rounded up to a
+	// power of two. 0 means DefaultSlots.
+	Slots int
+	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
+	Promiscuous bool
+	// NoVLANs says that tagged frames need not be received: a NIC that filters VLANs or takes tags
+	// off is left as it is.
+	NoVLANs bool
+}
+
+// Limits of Config.Slots.
+const (
+	DefaultSlots = afpacket.DefaultSlots
+	MaxSlots     = afpacket.MaxSlots
+)
+
+// Mode is how a link gets its frames from the NIC, and gives them to it.
+type Mode int
+
+// The modes, in the order in which they are tried.
+const (
+	ModeAuto Mode = iota
+	ZeroCopy
+	Native
+	Generic
+)
+
+// ParseMode returns the mode of a name that String gives.
+func ParseMode(name string) (Mode, error) {
+	for m := ModeAuto; m <= Generic; m++ {
+		if m.String() == name {
+			return m, nil
+		}
+	}
+	return ModeAuto, fmt.Errorf("mode %q: want auto, zero-copy, native or generic", name)
+}
+
+// String names the mode as users do: auto, zero-copy, native or generic.
+func (m Mode) String() string {
+	switch m {
+	case ModeAuto:
+		return "auto"
+	case ZeroCopy:
+		return "zero-copy"
+	case Native:
+		return "native"
+	case Generic:
+		return "generic"
+	}
+	return "unknown"
+}

@@ -1,0 +1,39 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+var (
+	errPermission = fmt.Errorf("%w (needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF outside of user namespaces: run as "+
+		"root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM, or use link ring)", transport.ErrPermission)
+	errKernel = fmt.Errorf("%w (needs Linux 5.9 or later with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL; "+
+		"or use link ring)", transport.ErrNotSupported)
+	errMemory = errors.New("the limit on locked memory is too low (ulimit -l unlimited, or CAP_IPC_LOCK; " +
+		"or fewer Config.Slots)")
+)
+
+// explain says what was tried when the system returned err, and what to do about it.
+func explain(act string, err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: %w", act, errPermission)
+	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT), errors.Is(err, unix.ENOSYS),
+		errors.Is(err, ebpf.ErrNotSupported):
+		return fmt.Errorf("%s: %w: %w", act, errKernel, err)
+	case errors.Is(err, unix.ENOBUFS):
+		return fmt.Errorf("%s: %w: %w", act, errMemory, err)
+	case errors.Is(err, unix.ENETDOWN):
+		return fmt.Errorf("%s: %w", act, transport.ErrInterfaceDown)
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return fmt.Errorf("%s: %w: it is gone (open the link anew when it is back)", act, transport.ErrNoInterface)
+	}
+	return fmt.Errorf("%s: %w", act, err)
+}

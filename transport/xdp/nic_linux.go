@@ -1,0 +1,113 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// stripping are the features of NICs that take a frame's tag off, of 802.1Q and of 802.1ad
+// (rx-vlan-offload and rx-vlan-stag-hw-parse in ethtool -k). What they take off, an XDP program
+// does not see.
+var stripping = []string{"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"}
+
+// nic is the settings of the interface's NIC.
+type nic struct {
+	tool    *ethtool.Ethtool // a socket in the interface's namespace; nil when closed
+	index   int
+	ifname  string
+	driver  string          // "" if it does not say
+	stopped map[string]bool // features that were on, and are off until restore
+}
+
+// open asks for the settings.
+func (n *nic) open(ifi *net.Interface) (err error) {
+	if n.tool, err = ethtool.NewEthtool(); err != nil {
+		return fmt.Errorf("ask the driver for its features: %w", err)
+	}
+	n.index, n.ifname = ifi.Index, ifi.Name
+	n.driver, _ = n.tool.DriverName(n.ifname)
+	return nil
+}
+
+// keepTags makes the NIC leave tags in the frames, until restore.
+func (n *nic) keepTags() error {
+	features, _ := n.tool.Features(n.ifname) // a driver that has none takes nothing off
+	off, on := map[string]bool{}, map[string]bool{}
+	for _, name := range stripping {
+		if features[name] {
+			off[name], on[name] = false, true
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	n.stopped = on
+	err := n.tool.Change(n.ifname, off)
+	if err == nil {
+		features, err = n.tool.Features(n.ifname)
+	}
+	for name := range off {
+		if err == nil && features[name] {
+			err = errors.New("the driver keeps it on")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("have the NIC leave VLAN tags in the frames (ethtool -K %s rx-vlan-offload off): %w: %w "+
+			"(set Config.NoVLANs if no tags are used, or use link ring)", n.ifname, transport.ErrNotSupported, err)
+	}
+	return nil
+}
+
+// hasCarrier reports whether frames can leave the NIC; true if the driver does not say.
+func (n *nic) hasCarrier() bool {
+	if n.tool == nil {
+		return true
+	}
+	up, err := n.tool.LinkState(n.ifname)
+	return err != nil || up != 0
+}
+
+// carrierTime is how long a NIC may take to have its carrier back.
+const carrierTime = 5 * time.Second
+
+// awaitCarrier waits until the NIC has its carrier again: many start anew when a program is
+// attached or removed, or a setting is changed.
+func (n *nic) awaitCarrier() {
+	for start := time.Now(); !n.hasCarrier() && time.Since(start) < carrierTime; {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// restore undoes keepTags. The interface may have another name by now, which a socket of its
+// namespace tells. One that is gone needs nothing undone.
+func (n *nic) restore(fd int) error {
+	if n.tool == nil || n.stopped == nil {
+		return nil
+	}
+	var request unix.Ifreq
+	request.SetUint32(uint32(n.index))
+	err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request)
+	if err == nil {
+		n.ifname = request.Name()
+		err = n.tool.Change(n.ifname, n.stopped)
+	}
+	n.stopped = nil
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("switch rx-vlan-offload of %s on again: %w", n.ifname, err)
+	}
+	return nil
+}
+
+func (n *nic) close() {
+	if n.tool != nil {
+		n.tool.Close()
+		n.tool = nil
+	}
+}

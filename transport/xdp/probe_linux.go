@@ -1,0 +1,47 @@
+package xdp
+
+import (
+	"fmt"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/xdpprog"
+	"github.com/rawlane/rawlane/internal/xsk"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Probe says whether Open would succeed on the interface called name, as far as can be known
+// without a change to it: the program is loaded, and not attached. best is the best mode that the
+// driver says it has, or ModeAuto if the kernel does not tell (before Linux 6.3).
+// Errors: those of Open.
+func Probe(name string) (best Mode, err error) {
+	if best, err = probe(name); err != nil {
+		return best, fmt.Errorf("xdp %s: probe: %w", name, err)
+	}
+	return best, nil
+}
+
+func probe(name string) (Mode, error) {
+	ifi, mac, err := afpacket.FindInterface(name)
+	if err != nil {
+		return ModeAuto, err
+	}
+	best := driverMode(ifi.Index)
+	chunk, err := chunkFor(ifi)
+	if err != nil {
+		return best, err
+	}
+	p, err := xdpprog.Load(xdpprog.Config{EtherType: transport.EtherTypeDefault, MAC: mac, Queues: 1})
+	if err != nil {
+		return best, explain("load the XDP program", err)
+	}
+	defer func() { _ = p.Close() }() // it was only a try; so is the socket
+	s, err := xsk.Open(xsk.Config{Chunk: chunk, Receive: 2, Send: 2})
+	if err != nil {
+		return best, explain("open a socket of AF_XDP", err)
+	}
+	defer func() { _ = s.Discard() }()
+	if attachedProgram(ifi.Index) != 0 {
+		return best, holder(ifi.Index)
+	}
+	return best, nil
+}

@@ -1,0 +1,351 @@
+package xdp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// ends opens links on a bed of two, for as long as the test.
+func ends(t *testing.T) (bed *testbed.Bed, a, b *Link) {
+	t.Helper()
+	testbed.NeedXDP(t, func(ifname string) error { _, err := Probe(ifname); return err })
+	bed = testbed.ForTest(t, testbed.Config{})
+	a, b = testbed.OpenPair(t, bed, func(ifname string) (*Link, error) { return Open(ifname, Config{}) })
+	return bed, a, b
+}
+
+func numbered(to *Link, n int) (frames []transport.Frame) {
+	for i := range n {
+		frames = append(frames, transport.Frame{
+			Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: bytes.Repeat([]byte{byte(i + 1)}, 64),
+		})
+	}
+	return frames
+}
+
+// arrived polls until n frames came, and returns the first byte of each payload.
+func arrived(t *testing.T, l *Link, n int) (got []byte) {
+	t.Helper()
+	in := make([]transport.Frame, 16)
+	for end := time.Now().Add(20 * time.Second); len(got) < n; {
+		k, err := l.Poll(in)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%d of %d frames came: %v", len(got), n, err)
+		}
+		for _, f := range in[:k] {
+			got = append(got, f.Payload[0])
+		}
+	}
+	return got
+}
+
+// full returns a descriptor that answers as a NIC without room does: EAGAIN.
+func full(t *testing.T) int {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(unix.Close(fds[0]), unix.Close(fds[1])) })
+	for err == nil {
+		err = unix.Send(fds[0], nil, unix.MSG_DONTWAIT)
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		t.Fatal(err)
+	}
+	return fds[0]
+}
+
+// What a full NIC has not taken waits in the ring, and Send is busy meanwhile. Then the frames leave
+// with the next Poll, Wait or Send, in order.
+func TestSend_NICIsFull(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		try  func(a *Link) error // again, once there is room
+	}{
+		{"Poll", func(a *Link) error { _, err := a.Poll(nil); return err }},
+		{"Wait", func(a *Link) error { return ignoreDeadline(a.Wait) }},
+		{"Send", func(a *Link) error { _, err := a.Send(nil); return err }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, a, b := ends(t)
+			replace := func(fd int) (old int) { // of the socket that sends
+				a.sender.mu.Lock()
+				defer a.sender.mu.Unlock()
+				old, a.sender.socket.FD = a.sender.socket.FD, fd
+				return old
+			}
+			frames := numbered(b, 4)
+			socket := replace(full(t))
+			if n, err := a.Send(frames[:3]); n != 3 || err != nil {
+				t.Errorf("Send: %d, %v; want 3 taken", n, err)
+			}
+			for range 2 {
+				if n, err := a.Send(frames[3:]); n != 0 || !errors.Is(err, transport.ErrBusy) {
+					t.Errorf("Send while the NIC is full: %d, %v; want ErrBusy", n, err)
+				}
+				if n, err := a.Poll(make([]transport.Frame, 1)); n != 0 || err != nil {
+					t.Errorf("Poll: %d, %v", n, err)
+				}
+			}
+			if n := len(b.door.queues[0].taken); n != 0 || b.Counters().RxFrames != 0 {
+				t.Fatal("frames came though the NIC was full")
+			}
+			replace(socket)
+			if err := c.try(a); err != nil {
+				t.Fatal(err)
+			}
+			if got := arrived(t, b, 3); !bytes.Equal(got, []byte{1, 2, 3}) {
+				t.Errorf("frames %v came", got)
+			}
+			if n, err := a.Send(frames[3:]); n != 1 || err != nil {
+				t.Errorf("Send when there is room: %d, %v", n, err)
+			}
+			if got := arrived(t, b, 1); got[0] != 4 {
+				t.Errorf("frame %d came", got[0])
+			}
+			if k := a.Counters(); k.TxFrames != 4 || k.TxBusy != 2 || k.TxRefused != 0 {
+				t.Errorf("%+v", k)
+			}
+		})
+	}
+}
+
+// A Wait that sleeps already when Send finds the NIC full ends, as somebody has to try again.
+func TestWait_NICIsFull(t *testing.T) {
+	_, a, b := ends(t)
+	nic := full(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Wait(ctx) }()
+	for range 1000 {
+		runtime.Gosched() // most likely it sleeps after this; it must be right either way
+	}
+	replace := func(fd int) (old int) {
+		a.sender.mu.Lock()
+		defer a.sender.mu.Unlock()
+		old, a.sender.socket.FD = a.sender.socket.FD, fd
+		return old
+	}
+	socket := replace(nic)
+	defer replace(socket)
+	if _, err := a.Send(numbered(b, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Wait sleeps on: %v", err)
+	}
+}
+
+// ignoreDeadline waits for a moment.
+func ignoreDeadline(wait func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if err := wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// What Send refuses while the interface is down does not leave late, when it is up again, and takes
+// no memory: as many frames as there are chunks go afterwards.
+func TestSend_WhileDown(t *testing.T) {
+	bed, a, b := ends(t)
+	if err := bed.Node(0).SetUp(0, false); err != nil {
+		t.Fatal(err)
+	}
+	stale := numbered(b, 40)
+	for i := range 2 * sendFrames / len(stale) {
+		if n, err := a.Send(stale); n != 0 || !errors.Is(err, transport.ErrInterfaceDown) {
+			t.Fatalf("Send %d on an interface that is down: %d, %v", i, n, err)
+		}
+	}
+	if c := a.Counters(); c.TxFrames != 0 || c.TxBytes != 0 || c.TxRefused != uint64(2*sendFrames/len(stale)) {
+		t.Errorf("%+v", c)
+	}
+	if err := bed.Node(0).SetUp(0, true); err != nil {
+		t.Fatal(err)
+	}
+	fresh := numbered(b, 1)
+	fresh[0].Payload[0] = 0xff
+	// The carrier comes back a moment later, and what is sent before is lost.
+	in := make([]transport.Frame, 16)
+	for end := time.Now().Add(20 * time.Second); ; {
+		if _, err := a.Send(fresh); err != nil && !errors.Is(err, transport.ErrBusy) {
+			t.Fatal(err)
+		}
+		n, err := b.Poll(in)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("nothing comes: %v", err)
+		}
+		for _, f := range in[:n] {
+			if f.Payload[0] != 0xff {
+				t.Fatalf("frame %d came, which Send had refused", f.Payload[0])
+			}
+		}
+		if n > 0 {
+			break
+		}
+	}
+	for n := 1; n > 0; {
+		n, _ = b.Poll(in)
+	}
+	for range 2 * sendFrames {
+		if _, err := a.Send(fresh); err != nil && !errors.Is(err, transport.ErrBusy) {
+			t.Fatal(err)
+		}
+		if _, err := b.Poll(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.sender.mu.Lock()
+	a.sender.reap()
+	free := slices.Compact(slices.Sorted(slices.Values(a.sender.free)))
+	a.sender.mu.Unlock()
+	if len(free) != sendFrames || free[0] != 0 || free[sendFrames-1] != sendFrames-1 {
+		t.Errorf("%d of %d chunks are free", len(free), sendFrames)
+	}
+	for _, addr := range []uint64{void.Addr, a.sender.socket.ToSend(0), a.sender.socket.ToSend(0) + 1, 0} {
+		if a.sender.giveBack(addr) {
+			t.Errorf("the chunk at %d was given back, which was not under way", addr)
+		}
+	}
+}
+
+// The kernel's answer says which mode the driver has.
+func TestModeOf(t *testing.T) {
+	for features, want := range map[uint64]Mode{
+		0: Generic, 1: Generic, 2: Generic, 3: Native, 7: Native, 8: Generic, 11: ZeroCopy, 0x7f: ZeroCopy,
+	} {
+		if got := modeOf(features); got != want {
+			t.Errorf("%#x: %v, want %v", features, got, want)
+		}
+	}
+}
+
+// Netlink's attributes come apart, whatever stands in them.
+func FuzzAttributes(f *testing.F) {
+	f.Add([]byte{8, 0, 4, 0, 1, 2, 3, 4, 6, 0, 5, 0x80, 9, 9, 0, 0, 4, 0, 7, 0})
+	f.Add([]byte{3, 0, 1, 0})
+	f.Add([]byte{9, 0, 1, 0, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all := attributes(b)
+		size := 0
+		for kind, value := range all {
+			size += len(value)
+			if kind > attributeType {
+				t.Errorf("type %#x", kind)
+			}
+		}
+		if size > len(b) {
+			t.Errorf("%d bytes of %d", size, len(b))
+		}
+		_ = programID(b)
+	})
+}
+
+// The process that holds a program is told from those that hold others, and other links.
+func TestIsLinkOf(t *testing.T) {
+	const info = "pos:\t0\nflags:\t02000002\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tab\nprog_id:\t42\nifindex:\t2\n"
+	for _, c := range []struct {
+		name, info string
+		program    uint32
+		want       bool
+	}{
+		{"it", info, 42, true},
+		{"another program", info, 2, false},
+		{"no program", "link_type:\txdp\nifindex:\t2\n", 0, false},
+		{"another kind of link", strings.Replace(info, "xdp", "tcx", 1), 42, false},
+		{"a file", "pos:\t0\nflags:\t02\n", 42, false},
+	} {
+		if got := isLinkOf(c.info, c.program); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+// A link of which no frame was seen leaves no memory behind, nor does a failed Open or a Probe.
+func TestClose_LeavesNoMemory(t *testing.T) {
+	bed, _, _ := ends(t)
+	left := func() (n int) {
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(maps)) {
+			var from, to uint64
+			if _, err := fmt.Sscanf(line, "%x-%x r--p 00000000 00:00 0", &from, &to); err == nil &&
+				strings.Contains(line, " r--p 00000000 00:00 0") {
+				n += int(to - from)
+			}
+		}
+		return n
+	}
+	elsewhere := testbed.ForTest(t, testbed.Config{}).Node(0)
+	before := left()
+	for range 3 {
+		_ = bed.Node(0).Do(func() error { _, err := Open("eth0", Config{}); return err }) // it is occupied
+		err := elsewhere.Do(func() error {
+			_, err := Probe("eth0")
+			if err != nil {
+				return err
+			}
+			l, err := Open("eth0", Config{})
+			if err != nil {
+				return err
+			}
+			return l.Close()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := left(); after > before {
+		t.Errorf("%d bytes of addresses before, %d after", before, after)
+	}
+}
+
+// The packet socket of the link stamps none of its frames, and the link does not say that it does.
+func TestStampFrames_NotSupported(t *testing.T) {
+	_, a, _ := ends(t)
+	if err := a.StampFrames(true); !errors.Is(err, transport.ErrNotSupported) {
+		t.Errorf("%v, want ErrNotSupported", err)
+	}
+	if _, ok := transport.As[transport.Stamper](a); ok {
+		t.Error("the link says that it stamps frames")
+	}
+}
+
+func TestProgramID(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want uint32
+	}{
+		{"none", nil, 0},
+		{"attached, without an id", []byte{5, 0, 2, 0, 1, 0, 0, 0}, 0},
+		{"in the driver", []byte{5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 5, 0, 7, 0, 0, 0}, 7},
+		{"generic", []byte{8, 0, 6, 0, 9, 0, 0, 0}, 9},
+		{"in one way", []byte{8, 0, 4, 0, 3, 0, 0, 0}, 3},
+		{"too short", []byte{6, 0, 4, 0, 3, 0, 0, 0}, 0},
+		{"cut off", []byte{8, 0, 4, 0, 3, 0}, 0},
+	} {
+		if got := programID(c.b); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
