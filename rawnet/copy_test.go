@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -70,4 +71,31 @@ func TestConn_Copies(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
+}
+
+// enough is a writer that has enough with each Write.
+type enough struct{}
+
+func (enough) Write(b []byte) (int, error) { return len(b), errFull }
+
+// ReadFrom and WriteTo allocate nothing: their memory is used again.
+func TestConn_CopiesDoNotAllocate(t *testing.T) {
+	c := open(t, options{spin: 100 * time.Microsecond, bare: true})
+	a, b := c.pair(t, "x")
+	data, source := make([]byte, 64), bytes.NewReader(nil)
+	var to io.Writer = enough{}
+	once := func() {
+		source.Reset(data)
+		_, err := a.ReadFrom(source)
+		must(t, err)
+		if n, err := b.WriteTo(to); n != 64 || !errors.Is(err, errFull) {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	for range 100 {
+		once()
+	}
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
 }

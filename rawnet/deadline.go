@@ -21,7 +21,6 @@ func (w *writeContext) expire() { (*Conn)(w).endWrites() }
 
 // set replaces the deadline, and tells e once it has passed: at once if it lies behind.
 func (d *deadline) set(n *Net, t time.Time, e expirer) {
-	d.stop()
 	d.at, d.passed = time.Time{}, false
 	if t.IsZero() {
 		return

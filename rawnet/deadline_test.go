@@ -29,6 +29,10 @@ func TestConn_Deadlines(t *testing.T) {
 		must(t, a.SetReadDeadline(time.Time{}))
 		_, err = a.Read(one)
 		must(t, err)
+		must(t, a.SetReadDeadline(time.Now())) // it has passed
+		_, err = a.Read(one)
+		isOp(t, err, "read", os.ErrDeadlineExceeded, "")
+		must(t, a.SetReadDeadline(time.Time{}))
 		waits := make(chan error, 1)
 		rest := make([]byte, 2)
 		_, err = a.Read(rest)

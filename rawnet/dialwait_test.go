@@ -2,10 +2,11 @@ package rawnet_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -16,13 +17,20 @@ import (
 // A client may start before its server: it is connected a tenth of a second after somebody listens,
 // also where the node itself was not there before.
 func TestDialWait(t *testing.T) {
-	for _, how := range []string{"no listener", "no node", "left"} {
+	for _, how := range []string{"no listener", "no node", "left", "another program", "leaves"} {
 		bubble(t, options{}, func(t *testing.T, c *cluster) {
 			switch how {
+			case "no listener":
 			case "no node":
 				c.faults[1].Cut(true)
-			case "left":
+			default:
 				must(t, c.nets[1].Close())
+			}
+			other := func(d time.Duration) { // another program's port
+				domain, err := memfifo.Open(c.eps[1], memfifo.Config{Port: rawnet.DefaultPort})
+				must(t, err)
+				time.Sleep(d)
+				must(t, domain.Close())
 			}
 			type dialed struct {
 				conn net.Conn
@@ -34,9 +42,18 @@ func TestDialWait(t *testing.T) {
 				conn, err := c.nets[0].DialWait(t.Context(), rawnet.Network, "1:late")
 				done <- dialed{conn, err, time.Now()}
 			}()
-			time.Sleep(4 * memfifo.DefaultPeerTimeout)
+			switch how {
+			case "another program":
+				other(4 * memfifo.DefaultPeerTimeout)
+			case "leaves":
+				for range 4 {
+					other(memfifo.DefaultPeerTimeout / 2)
+				}
+			default:
+				time.Sleep(4 * memfifo.DefaultPeerTimeout)
+			}
 			c.faults[1].Cut(false)
-			if how == "left" {
+			if how != "no listener" && how != "no node" {
 				n, err := rawnet.Open(c.eps[1], rawnet.Config{})
 				must(t, err)
 				c.nets[1] = n
@@ -66,7 +83,7 @@ func TestDial_NobodyAnswersAtThePort(t *testing.T) {
 		begun := time.Now()
 		_, err = c.nets[0].Dial("rawlane", "1:x")
 		isOp(t, err, "dial", syscall.ETIMEDOUT, "node 1 is up, and what it has on port 251 does not answer")
-		if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout+time.Second {
+		if took := time.Since(begun); took < 2*memfifo.DefaultPeerTimeout || took > 2*memfifo.DefaultPeerTimeout+time.Second {
 			t.Errorf("it took %v", took)
 		}
 		if n := c.nets[0].Counters().Conns; n != 0 {
@@ -113,8 +130,46 @@ func TestDialWait_Errors(t *testing.T) {
 
 		done := make(chan error)
 		go func() { _, err := n.DialWait(t.Context(), "rawlane", "1:nobody"); done <- err }()
-		synctest.Wait()
+		time.Sleep(time.Second) // now it dials each tenth of a second
+		closed := time.Now()
 		must(t, n.Close())
 		isOp(t, <-done, "dial", net.ErrClosed, "")
+		if took := time.Since(closed); took != 0 {
+			t.Errorf("it goes on for %v", took)
+		}
+	})
+}
+
+// A node that is dialed the moment it is down, as its connections' readers do, is missed again when
+// it dies again: it is probed from then on.
+func TestDial_TheMomentItsNodeIsDown(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		_, err := c.nets[1].Listen("x")
+		must(t, err)
+		const rounds = 5
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for round := range rounds {
+					conn, err := c.nets[0].Dial(rawnet.Network, "1:x")
+					if err != nil {
+						t.Errorf("round %d: %v", round, err)
+						return
+					}
+					_, err = conn.Read(make([]byte, 1))
+					if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || down.Reason != memfifo.Silent {
+						t.Errorf("round %d: %v, want that node 1 has not answered", round, err)
+					}
+					_ = conn.Close()
+				}
+			})
+		}
+		for range rounds {
+			time.Sleep(time.Second)
+			c.faults[1].Cut(true)
+			time.Sleep(3 * memfifo.DefaultPeerTimeout / 2)
+			c.faults[1].Cut(false)
+		}
+		all.Wait()
 	})
 }

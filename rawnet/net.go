@@ -41,8 +41,6 @@ func (c *Config) setDefaults() error {
 	c.Port = cmp.Or(c.Port, DefaultPort)
 	c.PacketPort = cmp.Or(c.PacketPort, DefaultPacketPort)
 	c.Window = cmp.Or(c.Window, DefaultWindow)
-	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
-	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, memfifo.DefaultPeerTimeout)
 	switch {
 	case c.Port == c.PacketPort:
@@ -86,11 +84,9 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	n.packets.conns = map[string]*PacketConn{}
 	n.ended, n.end = context.WithCancel(context.Background())
 	if err := n.open(); err != nil {
-		n.end()
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
 	if n.chunk < mux.MaxControl {
-		n.end()
 		err := fmt.Errorf("rawnet: messages of %d bytes are too short", ep.MaxPayload())
 		return nil, errors.Join(err, n.layer.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/rawnet"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -123,5 +124,37 @@ func TestPacketConn_DeadlinesAreApart(t *testing.T) {
 		must(t, err)
 		_, _, err = b.ReadFrom(one)
 		isOp(t, err, "read", os.ErrDeadlineExceeded, "")
+	})
+}
+
+// Senders that take turns are told apart: services of one node, and those of one name on several.
+func TestPacketConn_SendersAreToldApart(t *testing.T) {
+	bubble(t, options{nodes: 3}, func(t *testing.T, c *cluster) {
+		to, err := c.nets[2].ListenPacket("x")
+		must(t, err)
+		var from []net.PacketConn
+		for _, x := range []struct {
+			node    int
+			service string
+		}{{0, "a"}, {0, "b"}, {1, "a"}, {1, "b"}, {0, "b"}, {0, "a"}, {1, "a"}, {2, "a"}, {1, "a"}} {
+			p, err := c.nets[x.node].ListenPacket(x.service)
+			if err == nil {
+				from = append(from, p)
+			} else {
+				for _, q := range from {
+					if q.LocalAddr() == (rawnet.Addr{Node: mcd.NodeID(x.node), Service: x.service}) {
+						from = append(from, q)
+						break
+					}
+				}
+			}
+		}
+		for _, p := range from {
+			_, err := p.WriteTo([]byte("x"), to.LocalAddr())
+			must(t, err)
+			if _, sender, err := to.ReadFrom(make([]byte, 1)); sender != p.LocalAddr() || err != nil {
+				t.Errorf("%v, %v: want %v", sender, err, p.LocalAddr())
+			}
+		}
 	})
 }

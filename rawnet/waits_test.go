@@ -99,10 +99,30 @@ func TestPacketConn_QueueKeepsBytes(t *testing.T) {
 	})
 }
 
-// Messages that hold no control record are too short, which Open says.
+// Messages that hold no control record are too short, which Open says. In the shortest that do, a
+// service of the longest name is dialed and served.
 func TestOpen_ShortMessages(t *testing.T) {
-	eps := mcdtest.Open(t, 1, mcdtest.Config{Fabric: fabric.Config{MTU: 256}, Endpoint: mcd.Config{Spin: -1}})
-	if n, err := rawnet.Open(eps[0], rawnet.Config{}); err == nil || !strings.Contains(err.Error(), "too short") {
-		t.Errorf("%v, %v", n, err)
-	}
+	const least = 325 // bytes: an Open with its service, in a record of a domain
+	synctest.Test(t, func(t *testing.T) {
+		for _, size := range []int{200, least - 1, least} {
+			eps := mcdtest.Open(t, 1, mcdtest.Config{Fabric: fabric.Config{MTU: mcd.HeaderLen + size}, Endpoint: mcd.Config{Spin: -1}})
+			n, err := rawnet.Open(eps[0], rawnet.Config{})
+			if size < least {
+				if err == nil || !strings.Contains(err.Error(), "too short") {
+					t.Errorf("%d bytes: %v, %v", size, n, err)
+				}
+				continue
+			}
+			must(t, err)
+			longest := strings.Repeat("s", 255)
+			l, err := n.Listen(longest)
+			must(t, err)
+			c, err := n.Dial("", "0:"+longest)
+			must(t, err)
+			_, err = l.Accept()
+			must(t, err)
+			must(t, c.Close())
+			must(t, n.Close())
+		}
+	})
 }

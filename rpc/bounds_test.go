@@ -147,3 +147,64 @@ func TestCall_ServerDiesAgain(t *testing.T) {
 		}
 	})
 }
+
+// A node to which a call was given up is not probed for ever, and neither is the caller.
+func TestCall_GivenUpIsNotProbed(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := c.nodes[0].Call(ctx, 1, "wait", nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+			cancel()
+		}
+		time.Sleep(3 * memfifo.DefaultPeerTimeout)
+		for node, ep := range c.eps {
+			before := ep.Counters().TxMessages
+			time.Sleep(time.Hour)
+			if n := ep.Counters().TxMessages - before; n > 0 {
+				t.Errorf("node %d: %d frames in an idle hour", node, n)
+			}
+		}
+	})
+}
+
+// slowClock is a context whose deadline has passed before it says so.
+type slowClock struct {
+	context.Context
+	at time.Time
+}
+
+func (c slowClock) Deadline() (time.Time, bool) { return c.at, true }
+
+// A server that finds a call's deadline passed, before its handler began or in it, says that, in time
+// for a caller whose clock is behind.
+func TestCall_ExpiresAtTheServer(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{Concurrency: 1}, func(t *testing.T, c *cluster) {
+		ran := make(chan bool, 2)
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			ran <- true
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		ctx := slowClock{t.Context(), time.Now().Add(time.Second)}
+		ends := make(chan error)
+		for range 2 { // the second one waits for the first
+			go func() { _, err := c.nodes[0].Call(ctx, 1, "wait", nil); ends <- err }()
+			synctest.Wait()
+		}
+		for range 2 {
+			err := <-ends
+			if _, remote := errors.AsType[*rpc.RemoteError](err); remote || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want that the deadline has passed", err)
+			}
+		}
+		if n := len(ran); n != 1 {
+			t.Errorf("the handler ran %d times", n)
+		}
+	})
+}

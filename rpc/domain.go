@@ -99,7 +99,6 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	d.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
 		memfifo.HandlerConfig{Record: d.receive, Down: d.down}, func(p activemsg.Node) *node { return &node{Node: p} })
 	if err != nil {
-		d.end()
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
 	d.frame = d.layer.Domain.MaxFrameRecord()
@@ -204,7 +203,6 @@ func (d *Domain) Close() error {
 	for number, c := range d.pending {
 		d.finish(number, c, ErrClosed)
 	}
-	clear(d.servers)
 	d.jobs.close()
 	d.mu.Unlock()
 	d.end()

@@ -33,8 +33,7 @@ type Server struct {
 	d       *Domain
 	name    string
 	cfg     ServerConfig
-	running sync.WaitGroup // handlers; none is added once closed
-	closed  bool           // guarded by d.mu
+	running sync.WaitGroup // handlers; none is added once it is not among d.servers
 }
 
 // Serve has requests to a service be handled, until Close of the server or the domain. Errors:
@@ -63,7 +62,6 @@ func (d *Domain) Serve(service string, cfg ServerConfig) (*Server, error) {
 // run, and so must not be called by one.
 func (s *Server) Close() error {
 	s.d.mu.Lock()
-	s.closed = true
 	if s.d.servers[s.name] == s {
 		delete(s.d.servers, s.name)
 	}

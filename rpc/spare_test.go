@@ -40,6 +40,9 @@ func TestWorkers_StayAfterABurst(t *testing.T) {
 		if all, idle := workers(); all != 2 || idle != 2 {
 			t.Errorf("%d workers are left, %d of them idle; want 2", all, idle)
 		}
+		if n := len(d.jobs.cancels) + len(d.pending); n > 0 {
+			t.Errorf("%d calls that are over are kept", n)
+		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
@@ -80,8 +83,9 @@ func TestSpare_IsBounded(t *testing.T) {
 		t.Error("what is long is kept")
 	}
 	s.putMemory(make([]byte, 64<<10))
-	s.putCall(&call{buf: make([]byte, 64<<10)})
-	if len(s.memory) != 1 || len(s.calls) != 1 || s.getCall() == nil || s.getCall() == nil {
+	last := &call{buf: make([]byte, 64<<10)}
+	s.putCall(last)
+	if len(s.memory) != 1 || len(s.calls) != 1 || s.getCall() != last || s.getCall() == nil || s.getMemory() == nil {
 		t.Error("what is not is not")
 	}
 }

@@ -1,0 +1,72 @@
+package rawnet
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// A node that is dialed after it was down, before its controlLoop has seen that, is probed: its next
+// death is missed.
+func TestDown_DialedBeforeTheControlLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var links []*fault.Link
+		eps := mcdtest.Open(t, 2, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(_ mcd.NodeID, _ int, inner transport.Link) transport.Link {
+				l, err := fault.New(inner, rand.New(rand.NewPCG(1, 1)), fault.Config{})
+				must(err)
+				links = append(links, l)
+				return l
+			},
+		})
+		var nets []*Net
+		for _, ep := range eps {
+			n, err := Open(ep, Config{})
+			must(err)
+			t.Cleanup(func() { _ = n.Close() })
+			nets = append(nets, n)
+		}
+		_, err := nets[1].Listen("x")
+		must(err)
+		n := nets[0]
+		dies := func(begin, end func(p *node)) {
+			c, err := n.Dial(Network, "1:x")
+			must(err)
+			n.mu.Lock()
+			p := n.layer.Node(1)
+			end(p)
+			n.mu.Unlock()
+			time.Sleep(time.Minute)
+			n.mu.Lock()
+			begin(p)
+			n.mu.Unlock()
+			links[1].Cut(true)
+			_, err = c.Read(make([]byte, 1))
+			if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || down.Reason != memfifo.Silent {
+				t.Errorf("%v, want that node 1 has not answered", err)
+			}
+			links[1].Cut(false)
+			synctest.Wait()
+		}
+		dies(func(p *node) { p.controlled = true }, func(*node) {}) // no controlLoop begins
+		dies(func(*node) {}, func(p *node) {
+			p.controlled = false
+			n.startControl(p)
+		})
+	})
+}
