@@ -79,6 +79,30 @@ func TestSpin_MasksWakeups(t *testing.T) {
 	}
 }
 
+// A spinner looks at the clock and its context after every 64th empty poll; where others want the
+// core, after each.
+func TestSpin_LooksNowAndThen(t *testing.T) {
+	for crowd, want := range map[int32]int{0: 64, crowdMax: 5} {
+		e, _, links, _ := openScripts(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		polls := 0
+		links[0].poll = func() {
+			if polls++; polls == 5 {
+				cancel()
+			}
+		}
+		e.spinning.crowd.Store(crowd)
+		e.spinning.usual.Store(int64(time.Hour)) // on a crowded machine, too
+		e.spinners.Add(1)
+		var never Completion
+		if e.spin(ctx, &never, time.Hour) || polls < want || polls > want+1 { // it polls once more as it ends
+			t.Errorf("crowd %d: it ended after %d polls, want %d", crowd, polls, want)
+		}
+		cancel()
+		links[0].poll = nil
+	}
+}
+
 // A link's goroutine that finds several frames at once masks its wake-ups while it looks for more,
 // and unmasks them when none come; for a single frame it does neither.
 func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
@@ -110,6 +134,44 @@ func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
 		}
 		e.unlockPoll()
 	}
+}
+
+// A link's goroutine that finds a stream stays awake as long as frames come within 30 us of each
+// other, however long that is.
+func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
+		put := func(frames int) {
+			for range frames {
+				b := make([]byte, HeaderLen)
+				wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
+				if _, err := others[0].Send([]transport.Frame{
+					{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		polls := 0
+		links[0].poll = func() { // each takes 10 us, and every third one of 60 finds a frame
+			time.Sleep(10 * time.Microsecond)
+			if polls++; polls <= 60 && polls%3 == 0 {
+				put(1)
+			}
+		}
+		put(2)
+		if !e.lockPoll() {
+			t.Fatal("no poll lock")
+		}
+		begun := time.Now()
+		e.busyPoll()
+		if n := p.Counters().RxMessages; n != 22 {
+			t.Errorf("it has seen %d messages, want 22", n)
+		}
+		if stayed := time.Since(begun); stayed < 600*time.Microsecond || stayed > 700*time.Microsecond {
+			t.Errorf("it stayed awake for %v, want 600 us and little more", stayed)
+		}
+	})
 }
 
 // While a program polls now and then, within unmaskAfter, its links' wake-ups stay masked; soon

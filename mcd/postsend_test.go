@@ -74,25 +74,32 @@ func TestPostSend_AsksAFullLinkOnce(t *testing.T) {
 	})
 }
 
-// A descriptor that comes to the queue when its port is closed fails, and is not sent.
+// A descriptor that comes to the queue when its port, or the endpoint, is closed fails, and is not
+// sent.
 func TestPostSend_PortClosesMeanwhile(t *testing.T) {
-	e, p, links, _ := openScripts(t, 1)
-	links[0].send = func(frames []transport.Frame) (int, error) {
-		t.Error("sent by a closed port")
-		return len(frames), nil
-	}
-	ds := []*SendDesc{descTo(1, "x"), descTo(1, "y"), descTo(1, "z")}
-	for _, d := range ds {
-		d.port, d.neighbour = p, &e.lookup(1).neighbours[0]
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	e.nics[0].queue.post(ds[:1]) // alone,
-	e.nics[0].queue.post(ds[1:]) // and with others
-	for i, d := range ds {
-		if !d.Done() || !errors.Is(d.Err(), ErrClosed) {
-			t.Errorf("descriptor %d: done %v, %v", i, d.Done(), d.Err())
+	for _, all := range []bool{false, true} {
+		e, p, links, _ := openScripts(t, 1)
+		links[0].send = func(frames []transport.Frame) (int, error) {
+			t.Error("sent by a closed port")
+			return len(frames), nil
+		}
+		ds := []*SendDesc{descTo(1, "x"), descTo(1, "y"), descTo(1, "z")}
+		for _, d := range ds {
+			d.port, d.neighbour = p, &e.lookup(1).neighbours[0]
+		}
+		closeIt := p.Close
+		if all {
+			closeIt = e.Close
+		}
+		if err := closeIt(); err != nil {
+			t.Fatal(err)
+		}
+		e.nics[0].queue.post(ds[:1]) // alone,
+		e.nics[0].queue.post(ds[1:]) // and with others
+		for i, d := range ds {
+			if !d.Done() || !errors.Is(d.Err(), ErrClosed) {
+				t.Errorf("descriptor %d: done %v, %v", i, d.Done(), d.Err())
+			}
 		}
 	}
 }

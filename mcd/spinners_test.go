@@ -150,3 +150,22 @@ func TestSpinnersLeaveBeforeOneSleeps(t *testing.T) {
 		c.Complete(nil)
 	})
 }
+
+// A wait that spins and keeps its core is taken into account.
+func TestSpin_WhatItTookIsNoted(t *testing.T) {
+	e := openSpinning(t)
+	defer func() { _ = e.Close() }()
+	var c Completion
+	go func() {
+		for e.spinners.Load() == 0 {
+			runtime.Gosched()
+		}
+		c.Complete(nil)
+	}()
+	if err := e.Await(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if usual := time.Duration(e.spinning.usual.Load()); usual >= time.Hour {
+		t.Errorf("a wait that keeps its core takes %v as before", usual)
+	}
+}

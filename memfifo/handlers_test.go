@@ -43,3 +43,24 @@ func TestConfig_Handlers(t *testing.T) {
 		}
 	})
 }
+
+// A handler hears of nodes that are down, and of none as its own domain closes.
+func TestHandler_HearsOfNoneAsItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		var down []*memfifo.PeerDownError
+		h, err := c.domains[0].Handle(5, memfifo.HandlerConfig{
+			Record: func(memfifo.Sender, []byte) {},
+			Down:   func(err *memfifo.PeerDownError) { down = append(down, err) },
+		})
+		must(t, err)
+		must(t, h.Expect(1))
+		_, err = c.domains[1].Handle(5, memfifo.HandlerConfig{Public: true, Record: func(memfifo.Sender, []byte) {}})
+		must(t, err)
+		must(t, c.domains[0].Remote(memfifo.PublicKey(1, 5)).Push(limit(t), []byte("x")))
+		must(t, c.domains[0].Close())
+		if len(down) > 0 {
+			t.Errorf("%v", down)
+		}
+	})
+}

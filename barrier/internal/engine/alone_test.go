@@ -17,12 +17,12 @@ import (
 // default.
 type alone struct {
 	*Engine
-	t   *testing.T
+	t   testing.TB
 	now monotime.Time
 }
 
 // newAlone makes the engine of a rank. Rank r's incarnation is r+1.
-func newAlone(t *testing.T, algo string, rank, size int) *alone {
+func newAlone(t testing.TB, algo string, rank, size int) *alone {
 	t.Helper()
 	cfg := Config{
 		Rank: rank, Size: size, NICs: 1, Algorithm: algorithm(algo), Identity: identity, Incarnation: uint32(rank) + 1,

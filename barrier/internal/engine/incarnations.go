@@ -29,12 +29,12 @@ func (e *Engine) hear(from int, msg *Message) bool {
 	return e.learn(from, msg.Incarnation)
 }
 
-// learnAll takes over what a message says of incarnations. It returns a member that has begun anew
-// since it was heard of, or -1.
+// learnAll takes over what a message says of the others' incarnations; of this one's isStale has
+// judged. It returns a member that has begun anew since it was heard of, or -1.
 func (e *Engine) learnAll(msg *Message) int {
 	if len(msg.Known) == e.cfg.Size {
 		for rank, incarnation := range msg.Known {
-			if !e.learn(rank, incarnation) {
+			if rank != e.cfg.Rank && !e.learn(rank, incarnation) {
 				return rank
 			}
 		}
