@@ -64,6 +64,12 @@ func runScripts(t *testing.T, dir string) {
 				return err
 			}
 			e.Setenv("DOCS", docs)
+			short, err := os.MkdirTemp("/tmp", "rl") // for sockets, whose paths have 107 bytes
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { _ = os.RemoveAll(short) })
+			e.Setenv("SHORT", short)
 			e.Defer(func() { takeDown(e.WorkDir) })
 			return nil
 		},

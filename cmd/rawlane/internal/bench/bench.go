@@ -32,8 +32,9 @@ func NewCommand() *cobra.Command {
 		Use:   "bench BENCHMARK",
 		Short: "Measure latency, bandwidth, rate, LogP, barriers, memory, connections, calls, programs",
 		Long: `Measures between nodes in memory (--link fabric), between processes in network namespaces of their
-own (--link packet, ring or udp), or between machines: there, give --interface and, unless a host file
-says it, --node and --nodes, and run the same command on each.`,
+own (--link packet, ring, udp or xdp), between processes of one host through shared memory
+(--link shm), or between machines: there, give --interface and, unless a host file says it, --node and
+--nodes, and run the same command on each.`,
 	}, "which benchmark?", verbs...)
 }
 
@@ -118,6 +119,7 @@ func (b *bench) runWith(cmd *cobra.Command, nodes *launch.ClusterFlags, part par
 // node is one node of a benchmark.
 type node struct {
 	ep    *mcd.Endpoint
+	link  *passages // of bench latency --breakdown; else nil
 	nic   string    // the name of its interface, if that is real
 	form  result    // what all results have
 	lines cli.Lines // what nodes other than 0 print is discarded

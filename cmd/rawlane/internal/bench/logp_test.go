@@ -129,7 +129,7 @@ func logpBetween(t *testing.T, send, receive, flight time.Duration) (*LogPTimes,
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var server sync.WaitGroup
-	server.Go(func() { _ = serve(ctx, nodes[1], "") }) // if it fails, node 0 gets no answer
+	server.Go(func() { _ = serve(ctx, &node{ep: nodes[1]}) }) // if it fails, node 0 gets no answer
 	defer func() {
 		stop()
 		server.Wait()

@@ -42,6 +42,7 @@ type client struct {
 	ep         *mcd.Endpoint
 	x          *cluster.Exchanger
 	ping, data *mcd.Port
+	link       *passages // of --breakdown; else nil
 	peers      []mcd.NodeID
 	echoes     map[mcd.NodeID]string // where each peer echoes over IP
 	asked      time.Time             // when all were asked last

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -18,6 +19,9 @@ type messageBench struct {
 	window, batch int
 	measure       func(*client, context.Context, *result) error
 	networks      []string // of package net, to be measured as well
+	breakdown     bool
+	plot          string    // the file of the breakdown's picture; "" for none
+	link          *passages // of this process's node, if there is a breakdown
 }
 
 var messageBenches = []messageBench{
@@ -28,6 +32,9 @@ var messageBenches = []messageBench{
 			long: `Node 0 sends a message and awaits its echo, with each of the other nodes in turn. The numbers are
 half of the time from before the send until after the receive, in microseconds.
 
+With --breakdown the kernel stamps frames as they pass the driver, and round trips with node 1 are split
+into send, wire, wake-up, receive and program, with and without the stamps' own cost.
+
 With a key file each size is measured twice: first without the key, then with it, and the last columns
 say by how much longer it takes (p50 divided by that without), and how many messages node 0 has
 authenticated and how many frames it has refused meanwhile.
@@ -35,6 +42,7 @@ authenticated and how many frames it has refused meanwhile.
   rawlane bench latency --link ring --size 1:1k
   rawlane bench latency --link ring --key-file FILE
   rawlane bench latency --link ring --beside udp,tcp
+  rawlane bench latency --link ring --breakdown --plot FILE.svg
   rawlane bench latency --interface eth0 --node 0 --pin 2      and --node 1 on the other machine`,
 			sizes: []int{4, 64, 1024, 1400}, iters: 20_000, keyCost: &keyCost{},
 		},
@@ -92,6 +100,7 @@ func newMessageCommand(b messageBench) *cobra.Command {
 		cli.ListFlag(f, &b.networks, "beside", "udp,tcp",
 			"measure these of package net as well, between the same interfaces", parseNetwork)
 		cli.Choice(cmd, "beside", "udp", "tcp")
+		b.breakdownFlags(f)
 	case "bandwidth":
 		f.IntVar(&b.window, "window", b.window, "messages sent before an answer is awaited")
 		fallthrough
@@ -108,16 +117,21 @@ func (b *messageBench) prepare(*cobra.Command) error {
 	if b.batch < 1 || b.batch > maxWindow {
 		return cli.Misuse("--batch %d: want 1 to %d", b.batch, maxWindow)
 	}
-	if len(b.networks) > 0 && b.cluster.Kind == "fabric" {
-		return cli.Misuse("--beside: there is no IP on the fabric; give --link packet, ring or udp, or --interface")
+	if err := b.prepareBreakdown(); err != nil {
+		return err
+	}
+	if len(b.networks) > 0 && (b.cluster.Kind == "fabric" || b.cluster.Kind == launch.OverSHM) {
+		return cli.Misuse("--beside: there is no IP in memory; " +
+			"give --link packet, ring, udp or xdp, or --interface")
 	}
 	return nil
 }
 
 // part measures on node 0; the other nodes answer it.
 func (b *messageBench) part(ctx context.Context, n *node) error {
+	n.link = b.link
 	if n.ep.Node() != 0 {
-		return serve(ctx, n.ep, n.nic)
+		return serve(ctx, n)
 	}
 	for _, size := range b.sizes {
 		if most := b.keyCost.room(n.ep); size > most {
@@ -130,7 +144,9 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
+	c.link = n.link
 	var costs *LogPTimes // of the first size
+	var splits []*result // of --breakdown
 	networks := []string{""}
 	if b.keyCost.last(n.ep) {
 		networks = append(networks, b.networks...)
@@ -154,6 +170,9 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 			if costs == nil {
 				costs = r.LogPTimes
 			}
+			if r.Breakdown != nil {
+				splits = append(splits, &r)
+			}
 		}
 	}
 	if costs != nil && !b.json && !b.csv {
@@ -161,5 +180,5 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	return c.end(ctx)
+	return errors.Join(c.end(ctx), b.savePlot(splits))
 }

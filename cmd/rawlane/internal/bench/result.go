@@ -50,6 +50,7 @@ type result struct {
 	Host     launch.Host `json:"host"`
 	*LogPTimes
 	*KeyTimes
+	*Breakdown
 }
 
 // notPinned is the core of a process that the system's scheduler places.
@@ -164,6 +165,9 @@ var layouts = map[string]layout{
 
 // layout is the benchmark's own, or that of programs.
 func (r *result) layout() layout {
+	if r.Breakdown != nil {
+		return breakdownLayout
+	}
 	if l, ok := layouts[r.Bench]; ok {
 		return l
 	}

@@ -20,14 +20,17 @@ const (
 // A request is one of these. The answer is how many messages were counted, in 8 bytes. Requests may
 // be repeated.
 const (
-	askCount byte = iota + 1
-	askEnd        // the benchmark is over
+	askCount   byte = iota + 1
+	askEnd          // the benchmark is over
+	askNote         // stamp frames or no longer: a byte that is 0 or 1, and the number of the turn
+	askRecords      // the records of the turn
 )
 
 // serve answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
 // over IP, too.
-func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
-	address, closeEcho, err := serveEcho(ifname)
+func serve(ctx context.Context, n *node) error {
+	ep := n.ep
+	address, closeEcho, err := serveEcho(n.nic)
 	if err != nil {
 		return err
 	}
@@ -48,12 +51,16 @@ func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
 	}
 	serving, end := context.WithCancel(ctx)
 	defer end()
+	records := &turnRecords{link: n.link}
 	answer := func(from mcd.NodeID, request []byte) (answer []byte, ready bool) {
-		if len(request) != 1 || from != 0 {
+		if len(request) == 0 || from != 0 {
 			return nil, false
 		}
-		if request[0] == askEnd {
+		switch request[0] {
+		case askEnd:
 			end()
+		case askNote, askRecords:
+			return records.answer(request)
 		}
 		return binary.BigEndian.AppendUint64(nil, counted), true
 	}
@@ -62,7 +69,7 @@ func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
 		return err
 	}
 	if _, err = x.Gather(serving, 0, []byte(address)); err == nil {
-		err = echo(serving, ping)
+		err = echo(serving, ping, records)
 	}
 	if ctx.Err() == nil && serving.Err() != nil { // the end was told, and not forced
 		return launch.Linger(ctx, ep, launch.LingerTime)
@@ -71,12 +78,12 @@ func serve(ctx context.Context, ep *mcd.Endpoint, ifname string) error {
 }
 
 // echo sends messages back, until the context ends or node 0 is silent for too long.
-func echo(ctx context.Context, ping *mcd.Port) error {
+func echo(ctx context.Context, ping *mcd.Port, records *turnRecords) error {
 	b := make([]byte, ping.Endpoint().MaxPayload())
 	for {
 		before := ping.Endpoint().Counters().RxMessages
 		turn, cancel := context.WithTimeout(ctx, launch.Silence)
-		err := echoSome(turn, ping, b)
+		err := echoSome(turn, ping, b, records)
 		cancel()
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
@@ -87,14 +94,18 @@ func echo(ctx context.Context, ping *mcd.Port) error {
 	}
 }
 
-func echoSome(ctx context.Context, ping *mcd.Port, b []byte) error {
+func echoSome(ctx context.Context, ping *mcd.Port, b []byte, records *turnRecords) error {
 	for {
 		n, from, err := ping.Recv(ctx, b)
 		if err != nil {
 			return err
 		}
+		noted, called := records.begin()
 		if err := ping.Send(ctx, from, b[:n]); err != nil {
 			return err
+		}
+		if noted {
+			records.add(called, b[:n])
 		}
 	}
 }

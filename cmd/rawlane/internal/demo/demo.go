@@ -29,15 +29,16 @@ func NewCommand() *cobra.Command {
 	var kind, keyFile string
 	var interfaces []string
 	cmd := &cobra.Command{
-		Use:   "demo [--link fabric|packet|ring|udp] [--interface NAME,...]",
+		Use:   "demo [--link fabric|packet|ring|shm|udp] [--interface NAME,...]",
 		Short: "Take the tour: messages, remote memory, barriers and paths of a small cluster",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
 between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
 memory, is refused where it may not, counts together in one word, fills a queue, passes barriers of
 each kind, loses a node, and measures.
 
-On the fabric, the default, everything happens in memory. With --link packet, ring or udp the nodes
+On the fabric, the default, everything happens in memory. With --link packet, ring, udp or xdp the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.
+With --link shm they reach each other as processes of one host do, through shared memory.
 With --interface the nodes are four interfaces of this machine on one network.
 
   rawlane demo

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/shm"
 	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // NewDoctorCommand returns the verb doctor.
@@ -30,8 +33,9 @@ func NewDoctorCommand() *cobra.Command {
 		Short: "Say what this machine and its NICs can do, and how to mend what they can't",
 		Long: `Tries each kind of link on each network interface, and looks at the settings of its NIC that
 matter: driver, queues, MTU, coalescing, VLAN filter, trains. For what does not work it says why,
-and the command that mends it. It changes nothing. With --path it sends packets to where udp links
-of other nodes listen, and says how long they may be on the way.
+and the command that mends it; for what makes messages wait (coalescing, where interrupts are handled,
+idle states, busy polling, the CPU governor), what a change gains. It changes nothing. With --path it
+sends packets to where udp links of other nodes listen, and says how long they may be on the way.
 
   rawlane doctor
   rawlane doctor --interface eth0
@@ -60,6 +64,7 @@ of other nodes listen, and says how long they may be on the way.
 type diagnosis struct {
 	Host       launch.Host  `json:"host"`
 	Checks     []finding    `json:"checks"`
+	Latency    []finding    `json:"latency,omitempty"` // settings that make messages wait
 	Paths      []finding    `json:"paths,omitempty"`
 	Interfaces []nicFinding `json:"interfaces"`
 }
@@ -69,6 +74,7 @@ type finding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
+	Gain   string `json:"gain,omitempty"`
 	Cure   string `json:"cure,omitempty"`
 }
 
@@ -78,8 +84,9 @@ type nicFinding struct {
 	MAC  string `json:"mac"`
 	MTU  int    `json:"mtu"`
 	launch.NICFacts
-	Links  []finding `json:"links"`
-	Advice []finding `json:"advice"`
+	Links   []finding `json:"links"`
+	Advice  []finding `json:"advice"`
+	Latency []finding `json:"latency,omitempty"`
 }
 
 func diagnose(only string) (*diagnosis, error) {
@@ -91,8 +98,9 @@ func diagnose(only string) (*diagnosis, error) {
 		{Name: "fabric links (in memory)", OK: true},
 		checkRaw(),
 		checkNamespaces(),
+		checkMemory(),
 		checkCores(),
-	}}
+	}, Latency: thisMachine().ofHost()}
 	for _, i := range all {
 		if only == "" && i.Flags&net.FlagLoopback == 0 || i.Name == only {
 			d.Interfaces = append(d.Interfaces, examine(&i))
@@ -148,6 +156,28 @@ func checkNamespaces() finding {
 			"(those of them that your kernel has)")
 }
 
+// checkMemory looks whether links over shared memory can be had.
+func checkMemory() finding {
+	const name = "doctor"
+	var links []transport.Link
+	var err error
+	for range 2 { // those of other doctors may be there, too
+		var l transport.Link
+		if l, err = shm.Open(name, shm.Config{}); err != nil {
+			break
+		}
+		links = append(links, l)
+	}
+	for _, l := range links {
+		err = errors.Join(err, l.Close())
+	}
+	cure := "set " + launch.EnvSegmentDir + " to a folder of your own, with mode 0700, on a local file system"
+	if errors.Is(err, transport.ErrNotSupported) {
+		cure = "use Linux; udp links on the loopback work everywhere"
+	}
+	return judge("shared memory, for shm links between processes of this host", err, cure)
+}
+
 func checkCores() finding {
 	var err error
 	if len(launch.AllowedCores()) < 2 {
@@ -167,11 +197,14 @@ func examine(i *net.Interface) nicFinding {
 		tryLink("ring", i.Name, func() (transport.Link, error) {
 			return ring.Open(i.Name, ring.Config{NoVLANs: true})
 		}),
+		tryXDP(i.Name),
 		tryLink("udp", i.Name, func() (transport.Link, error) {
 			return udp.OpenInterface(i.Name, udp.Config{})
 		}),
 	}
+	n.adviseOccupied()
 	n.adviseAll(i.Flags)
+	n.Latency = slices.Concat(n.coalescing(), thisMachine().ofNIC(i.Name))
 	return n
 }
 
@@ -179,11 +212,6 @@ func examine(i *net.Interface) nicFinding {
 func (n *nicFinding) adviseAll(flags net.Flags) {
 	if flags&net.FlagUp != 0 && flags&net.FlagRunning == 0 {
 		n.advise("no carrier: frames go nowhere", "plug the cable in, or set the other end up")
-	}
-	if n.RxCoalesceUsec > 0 || n.AdaptiveRx {
-		n.advise(fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
-			"so is each message that is awaited asleep", n.RxCoalesceUsec, n.AdaptiveRx),
-			fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", n.Name))
 	}
 	if n.VLANFilter {
 		n.advise("the NIC drops frames of VLANs that nobody registered: "+
@@ -196,7 +224,29 @@ func (n *nicFinding) adviseAll(flags net.Flags) {
 	}
 }
 
-// trains says what the NIC and the kernel do with trains (--trains).
+// coalescing looks for interrupts that the NIC holds back.
+func (n *nicFinding) coalescing() []finding {
+	if n.RxCoalesceUsec <= 0 && !n.AdaptiveRx {
+		return nil
+	}
+	gain := fmt.Sprintf("up to %d us for a message that comes alone", n.RxCoalesceUsec)
+	if n.AdaptiveRx {
+		gain = "what the NIC's driver chooses by the load, some 10 to 50 us for a message that comes alone"
+	}
+	return []finding{{
+		Name: "coalescing",
+		Reason: fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
+			"so is each message, whether its receiver sleeps or spins on a link of the kernel",
+			n.RxCoalesceUsec, n.AdaptiveRx),
+		Gain: gain + "; more interrupts a second under load",
+		Cure: fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", n.Name),
+	}}
+}
+
+// thisMachine is the settings of the machine that this process runs on.
+func thisMachine() tuning { return tuning{os.DirFS("/")} }
+
+// trains says what the NIC and the kernel do with trains.
 func (n *nicFinding) trains() string {
 	cutter, arrival := "the kernel cuts them before they leave", "those that come cut stay cut"
 	if n.Segments {
@@ -227,6 +277,31 @@ func tryLink(kind, name string, open func() (transport.Link, error)) finding {
 	return judge(kind, err, cure)
 }
 
+// adviseOccupied says what a link over AF_XDP takes from the others.
+func (n *nicFinding) adviseOccupied() {
+	_, err := xdp.Probe(n.Name)
+	var occupied *xdp.OccupiedError
+	if errors.As(err, &occupied) && occupied.Ours() {
+		n.advise("a link xdp is open here: links ring and packet receive nothing of its EtherType",
+			fmt.Sprintf("end process %d, or open link ring in all programs", occupied.PID))
+	}
+}
+
+// tryXDP says whether there can be a link over AF_XDP, and in which mode. To open one would start
+// many NICs anew.
+func tryXDP(name string) finding {
+	best, err := xdp.Probe(name)
+	kind := "xdp"
+	if err == nil && best != xdp.ModeAuto {
+		kind += fmt.Sprintf(" (%v)", best)
+	}
+	cure := ""
+	if errors.Is(err, transport.ErrPermission) {
+		cure = "run as root"
+	}
+	return judge(kind, err, cure)
+}
+
 func (d *diagnosis) print(out io.Writer) {
 	h := &d.Host
 	fmt.Fprintf(out, "%s, %s, kernel %s, %d cores\n%s, rawlane %s\n\n", h.CPU, h.OS, h.Kernel, h.Cores, h.Go, h.Rawlane)
@@ -236,6 +311,7 @@ func (d *diagnosis) print(out io.Writer) {
 	for _, f := range d.Paths {
 		f.print(out, "")
 	}
+	printLatency(out, "", d.Latency)
 	if len(d.Interfaces) == 0 {
 		fmt.Fprintf(out, "\nNo network interface besides the loopback.\n")
 	}
@@ -256,6 +332,9 @@ func (f *finding) print(out io.Writer, indent string) {
 func (f *finding) printWhy(out io.Writer, indent string) {
 	if f.Reason != "" {
 		fmt.Fprintf(out, "%s     why:  %s\n", indent, f.Reason)
+	}
+	if f.Gain != "" {
+		fmt.Fprintf(out, "%s     gain: %s\n", indent, f.Gain)
 	}
 	if f.Cure != "" {
 		fmt.Fprintf(out, "%s     mend: %s\n", indent, f.Cure)
@@ -279,6 +358,15 @@ func (n *nicFinding) print(out io.Writer) {
 	for _, f := range n.Advice {
 		fmt.Fprintf(out, "  note\n")
 		f.printWhy(out, "  ")
+	}
+	printLatency(out, "  ", n.Latency)
+}
+
+// printLatency prints what makes messages wait.
+func printLatency(out io.Writer, indent string, all []finding) {
+	for _, f := range all {
+		fmt.Fprintf(out, "%slatency: %s\n", indent, f.Name)
+		f.printWhy(out, indent)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &d); status != cli.ExitDone || errs != "" || err != nil {
 		t.Fatalf("status %d: %s %v", status, errs, err)
 	}
-	if len(d.Checks) != 4 || !d.Checks[0].OK || len(d.Interfaces) != 1 || d.Interfaces[0].Name != "lo" {
+	if len(d.Checks) != 5 || !d.Checks[0].OK || len(d.Interfaces) != 1 || d.Interfaces[0].Name != "lo" {
 		t.Errorf("%s", out)
 	}
 	for _, f := range append(d.Checks, d.Interfaces[0].Links...) {
@@ -70,6 +70,7 @@ func TestDoctor_Advice(t *testing.T) {
 	} {
 		n := nicFinding{Name: "eth7", NICFacts: c.facts}
 		n.adviseAll(c.flags)
+		n.Advice = append(n.Advice, n.coalescing()...)
 		if c.want == "" && len(n.Advice) > 0 {
 			t.Errorf("%s: advice %+v, want none", c.name, n.Advice)
 		}

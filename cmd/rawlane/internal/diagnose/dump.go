@@ -42,7 +42,7 @@ func NewDumpCommand() *cobra.Command {
 message; behind it, what remote memory, connections, calls and barriers say in it: operations,
 records of streams, requests and responses, who is awaited and who is gone; and what nodes say that
 find each other and exchange data at their start. Messages that passed the kernel together
-(--trains) have a line each, with one frame's number. What a node would have dropped is marked, with
+(trains) have a line each, with one frame's number. What a node would have dropped is marked, with
 the reason. Frames of other protocols are counted, or shown with --all.
 
   rawlane dump run.pcapng

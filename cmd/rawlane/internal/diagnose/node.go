@@ -36,7 +36,7 @@ on answering nodes that come late.
 		RunE: n.run,
 	}
 	f := cmd.Flags()
-	f.StringVar(&n.cluster.Kind, "link", "ring", "kind of link: packet, ring or udp")
+	f.StringVar(&n.cluster.Kind, "link", "ring", "kind of link: packet, ring, shm, udp or xdp")
 	launch.LinkChoice(cmd)
 	n.cluster.TagFlags(cmd)
 	n.cluster.MachineFlags(cmd)

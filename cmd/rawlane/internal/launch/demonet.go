@@ -34,6 +34,8 @@ func OpenDemoNet(kind string, nodes int, interfaces []string) (*DemoNet, error) 
 		return ownNet(kind, nodes, interfaces)
 	case kind == inMemory:
 		return fabricNet(nodes)
+	case kind == OverSHM:
+		return segmentNet(nodes)
 	case kernelLinks[kind] != nil:
 		return kernelNet(kind, nodes)
 	}
@@ -78,7 +80,7 @@ func fabricNet(nodes int) (*DemoNet, error) {
 // kernelNet is network namespaces on a Linux bridge, with a kernel link in each.
 func kernelNet(kind string, nodes int) (*DemoNet, error) {
 	cfg := testbed.Config{Nodes: nodes, NICs: 1, Bridge: true}
-	links, bed, err := inNamespaces(kind, false, cfg)
+	links, bed, err := inNamespaces(kind, linkOptions{}, cfg)
 	if kind == overUDP && Refused(err) {
 		reason := err
 		if links, err = onLoopback(cfg); err == nil {
@@ -101,7 +103,7 @@ func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 	open := kernelLinks[kind]
 	switch {
 	case open == nil:
-		return nil, cli.Misuse("--interface: is for --link packet, ring or udp")
+		return nil, cli.Misuse("--interface: is for --link packet, ring, udp or xdp")
 	case len(interfaces) != nodes:
 		return nil, cli.Misuse("--interface %s: names %d (want %d, one for each node)",
 			strings.Join(interfaces, ","), len(interfaces), nodes)
@@ -111,7 +113,7 @@ func ownNet(kind string, nodes int, interfaces []string) (*DemoNet, error) {
 		Close: func() {}, // the endpoints close their links
 	}
 	for _, name := range interfaces {
-		l, err := open(name, false)
+		l, err := open(name, linkOptions{})
 		if err != nil {
 			for _, l := range d.Links {
 				err = errors.Join(err, l.Close())

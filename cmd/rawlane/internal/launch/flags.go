@@ -17,6 +17,7 @@ import (
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
@@ -24,6 +25,7 @@ import (
 // namespaces, or on machines that each run this command.
 type ClusterFlags struct {
 	Kind      string // of the links
+	xdpMode   string // of links of kind xdp
 	Trains    bool   // frames handed down together go through the kernel as one packet
 	Nodes     int
 	NICs      int
@@ -31,6 +33,7 @@ type ClusterFlags struct {
 	ifname    string // one for each NIC, separated by commas
 	listen    string // of the udp link
 	seeds     string // for it, separated by commas
+	segment   string // in which nodes of one host meet, and reach each other through memory
 	Hostfile  string
 	hostfile  *cluster.Hostfile // what it says, once it is read
 	KeyFile   string
@@ -46,10 +49,15 @@ type ClusterFlags struct {
 	Mode      string
 	allSpin   bool // all nodes wait at the same time, and not for node 0 alone
 	Faults    Faults
-	Grace     time.Duration // for the other processes to end by themselves after one has failed
-	explicit  func(flag string) bool
-	notes     func() io.Writer // for what a user should know before there is a result
+	// Wrap wraps the first link of each node that this process opens; nil: nothing does.
+	Wrap     func(transport.Link) (transport.Link, error)
+	Grace    time.Duration // for the other processes to end by themselves after one has failed
+	explicit func(flag string) bool
+	notes    func() io.Writer // for what a user should know before there is a result
 }
+
+// xdpModes are the values of --xdp-mode.
+var xdpModes = []string{"auto", "zero-copy", "native", "generic"}
 
 // Values of flags that are not given. Nobody types them, so -1 is refused like other wrong numbers.
 const (
@@ -110,9 +118,12 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	f.StringVar(&c.Hostfile, "hostfile", "", "file that lists the nodes: number, MAC or host name, interface; "+
 		"or number and IP address, for --link udp")
 	c.udpFlags(f)
+	c.segmentFlag(f)
 	f.IntVar(&c.Node, "node", NoNode, "this node's number")
-	f.BoolVar(&c.Trains, "trains", false,
-		"send frames for one node together, as one packet (ring, packet): on all nodes, and programs of this host")
+	f.BoolVar(&c.Trains, "trains", true,
+		"frames that go together for one node pass the kernel as one packet (ring, packet)")
+	f.StringVar(&c.xdpMode, "xdp-mode", "auto", "how link xdp gets its frames: auto, zero-copy, native or generic")
+	cli.Choice(cmd, "xdp-mode", xdpModes...)
 	KeyFileFlag(cmd, &c.KeyFile)
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
@@ -147,5 +158,7 @@ func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",
 
 // LinkKinds lists the values of --link.
 func LinkKinds() string {
-	return inMemory + ", " + strings.Join(slices.Sorted(maps.Keys(kernelLinks)), ", ")
+	kinds := slices.AppendSeq([]string{OverSHM}, maps.Keys(kernelLinks))
+	slices.Sort(kinds)
+	return inMemory + ", " + strings.Join(kinds, ", ")
 }

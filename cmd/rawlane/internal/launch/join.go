@@ -14,6 +14,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -103,7 +104,7 @@ func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
 	if c.ifname == "" && hosts != nil && !c.byAddress(hosts) {
 		c.ifname = hosts[c.Node].NICs[0].Interface
 	}
-	if c.ifname == "" && !c.byAddress(hosts) {
+	if c.ifname == "" && !c.byAddress(hosts) && c.Kind != OverSHM {
 		var err error
 		if c.ifname, err = ChooseInterface(); err != nil {
 			return err
@@ -149,6 +150,9 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	m.closers = append(m.closers, rec.close)
 	links, err := c.openLinks(hosts)
 	if err == nil {
+		err = c.throughMemory(links, "")
+	}
+	if err == nil {
 		m.Endpoint, err = c.endpoint(mcd.Config{Node: mcd.NodeID(c.Node), Router: router}, rec, links)
 	}
 	if err != nil {
@@ -161,7 +165,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	m.NIC = cmp.Or(m.NIC, interfaceWith(links[0]))
 	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), seedFailure(links))
+		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links))
 	}
 	m.closers = append(m.closers, m.Membership.Close)
 	for _, n := range m.Membership.Nodes() {
@@ -176,6 +180,9 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, err error) {
 	if c.byAddress(hosts) {
 		return c.openUDP(hosts)
+	}
+	if c.Kind == OverSHM {
+		return c.openSegments("")
 	}
 	for _, name := range c.interfaces() {
 		l, err := c.openOn(name)
@@ -194,7 +201,11 @@ func (c *ClusterFlags) openOn(ifname string) (transport.Link, error) {
 	if c.seeds != "" {
 		return udp.OpenInterface(ifname, udp.Config{Seeds: strings.Split(c.seeds, ",")})
 	}
-	return kernelLinks[c.Kind](ifname, c.Trains)
+	l, err := kernelLinks[c.Kind](ifname, c.options())
+	if x, ok := l.(*xdp.Link); ok && err == nil && x.Fallback() != "" {
+		c.note("xdp %s: %v mode (%s)", ifname, x.Mode(), x.Fallback())
+	}
+	return l, err
 }
 
 // checkMAC checks that a node has the address that the host file gives to it; found says what has

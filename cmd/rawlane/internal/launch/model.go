@@ -48,6 +48,7 @@ func (c *ClusterFlags) Model() (nics []schedule.LogP) {
 // localCosts are the costs between nodes on one machine over other links than rings, as those of
 // schedule.SharedCores.
 var localCosts = map[string]schedule.LogP{
+	"shm":    {Os: 120, L: 10, Or: 180, Copy: 60, Switch: 2500},
 	"fabric": {Os: 350, L: 30, Or: 60, Copy: 80, Switch: 800}, // ns
 	"packet": {Os: 1440, L: 140, Or: 1100, Copy: 400, Switch: 3200},
 }

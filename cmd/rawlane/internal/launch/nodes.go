@@ -14,20 +14,38 @@ import (
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // inMemory is the kind of link that is not the kernel's.
 const inMemory = "fabric"
 
-// kernelLinks open a link on a network interface, by kind. Those of udp send trains anyway.
-var kernelLinks = map[string]func(ifname string, trains bool) (transport.Link, error){
-	"packet": func(ifname string, trains bool) (transport.Link, error) {
-		return packet.Open(ifname, packet.Config{Trains: trains})
+// linkOptions are what flags say of links, each of some kinds.
+type linkOptions struct {
+	noTrains bool     // packet and ring; those of udp send trains anyway
+	mode     xdp.Mode // xdp
+}
+
+// kernelLinks open a link on a network interface, by kind.
+var kernelLinks = map[string]func(ifname string, o linkOptions) (transport.Link, error){
+	"packet": func(ifname string, o linkOptions) (transport.Link, error) {
+		return packet.Open(ifname, packet.Config{NoTrains: o.noTrains})
 	},
-	"udp": func(ifname string, _ bool) (transport.Link, error) { return udp.OpenInterface(ifname, udp.Config{}) },
-	"ring": func(ifname string, trains bool) (transport.Link, error) {
-		return ring.Open(ifname, ring.Config{Trains: trains})
+	"udp": func(ifname string, _ linkOptions) (transport.Link, error) {
+		return udp.OpenInterface(ifname, udp.Config{})
 	},
+	"ring": func(ifname string, o linkOptions) (transport.Link, error) {
+		return ring.Open(ifname, ring.Config{NoTrains: o.noTrains})
+	},
+	"xdp": func(ifname string, o linkOptions) (transport.Link, error) {
+		return xdp.Open(ifname, xdp.Config{Mode: o.mode})
+	},
+}
+
+// options are those of the flags.
+func (c *ClusterFlags) options() linkOptions {
+	mode, _ := xdp.ParseMode(c.xdpMode) // the flag was checked
+	return linkOptions{noTrains: !c.Trains, mode: mode}
 }
 
 // onFabric makes the nodes on a fabric, with one switch per network.
@@ -55,7 +73,15 @@ func (c *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error
 	if c.Kind == inMemory {
 		return c.onFabric()
 	}
-	links, bed, err := inNamespaces(c.Kind, c.Trains, c.bed())
+	if c.Kind == OverSHM {
+		links := make([][]transport.Link, c.Nodes)
+		closeNet, err := c.inSegments(links)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.Open(links, closeNet)
+	}
+	links, bed, err := inNamespaces(c.Kind, c.options(), c.bed())
 	if c.Kind == overUDP && Refused(err) {
 		c.note(NoNamespaces, err)
 		if links, err = onLoopback(c.bed()); err != nil {
@@ -66,7 +92,15 @@ func (c *ClusterFlags) inThreads() (nodes []*mcd.Endpoint, closeAll func() error
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.Open(links, bed.Close)
+	closeNet := bed.Close
+	if c.segment != "" {
+		closeDir, err := c.inSegments(links)
+		if err != nil {
+			return nil, nil, errors.Join(err, bed.Close())
+		}
+		closeNet = func() error { return errors.Join(closeDir(), bed.Close()) }
+	}
+	return c.Open(links, closeNet)
 }
 
 // bed returns the configuration of network namespaces for the nodes.
@@ -76,7 +110,7 @@ func (c *ClusterFlags) bed() testbed.Config {
 
 // inNamespaces makes network namespaces, with a kernel link on each NIC.
 func inNamespaces(
-	kind string, trains bool, cfg testbed.Config,
+	kind string, o linkOptions, cfg testbed.Config,
 ) (links [][]transport.Link, bed *testbed.Bed, err error) {
 	if bed, err = testbed.Open(cfg); err != nil {
 		return nil, nil, err
@@ -85,7 +119,7 @@ func inNamespaces(
 	for k := range links {
 		err := bed.Node(k).Do(func() error {
 			for nic := range cfg.NICs {
-				l, err := kernelLinks[kind](testbed.Interface(nic), trains)
+				l, err := kernelLinks[kind](testbed.Interface(nic), o)
 				if err != nil {
 					return err
 				}
@@ -140,6 +174,13 @@ func (c *ClusterFlags) Open(
 
 // endpoint opens an endpoint on links with the faults of the flags, the first one recorded.
 func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport.Link) (*mcd.Endpoint, error) {
+	if c.Wrap != nil {
+		wrapped, err := c.Wrap(links[0])
+		if err != nil {
+			return nil, err
+		}
+		links[0] = wrapped
+	}
 	if err := rec.wrap(links); err != nil {
 		return nil, err
 	}

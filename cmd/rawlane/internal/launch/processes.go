@@ -21,58 +21,50 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// runProcesses runs this same verb once per node, each in a network namespace of its own, as if
-// the namespaces were machines. The output of node 0 is that of the command.
+// runProcesses runs this same verb once per node, each in a network namespace of its own, as if the
+// namespaces were machines; over shared memory, side by side. The output of node 0 is that of the
+// command.
 func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) error {
 	cores, err := c.Cores()
 	if err != nil {
 		return err
 	}
-	start, here := Starter(StartHere), []string(nil)
-	bed, err := testbed.Open(c.bed())
-	switch {
-	case err == nil:
-		defer func() { _ = bed.Close() }()
-		start = StartIn(bed)
-	case c.Kind == overUDP && c.NICs == 1 && Refused(err):
-		c.note(NoNamespaces, err)
-		if here, err = LoopbackAddrs(c.Nodes); err != nil {
-			return err
-		}
-	default:
+	at, err := c.choosePlace()
+	if err != nil {
 		return err
 	}
+	defer at.close()
 	program, err := thisProgram()
 	if err != nil {
 		return err
 	}
 	programs := make([]*exec.Cmd, c.Nodes)
 	for k := range programs {
-		where := []string{"--interface=" + Interfaces(c.NICs)}
-		if here != nil {
-			where = []string{"--listen=" + here[k], "--seeds=" + here[0]}
-		}
-		programs[k] = c.nodeProgram(cmd, program, k, cores, where)
+		programs[k] = c.nodeProgram(cmd, program, k, cores, at)
 	}
-	return RunAll(ctx, start, programs, c.Grace)
+	return RunAll(ctx, at.start, programs, c.Grace)
 }
 
 // nodeProgram is this verb as the program of one node, on its core if there are cores.
 func (c *ClusterFlags) nodeProgram(
-	cmd *cobra.Command, program string, node int, cores []int, where []string,
+	cmd *cobra.Command, program string, node int, cores []int, at *place,
 ) *exec.Cmd {
-	without := []string{"mtu", "pin"}
+	without := []string{"pin"}
+	if c.Kind != OverSHM { // else it is the interfaces'
+		without = append(without, "mtu")
+	}
 	if node != 0 {
 		without = append(without, "capture")
 	}
 	args := append(commandLine(cmd, without...), "--node="+strconv.Itoa(node), "--link="+c.Kind)
-	args = append(args, where...)
+	args = append(args, at.where(node)...)
 	if cores != nil {
 		args = append(args, "--pin="+strconv.Itoa(cores[node]))
 	}
 	p := exec.Command(program, args...)
 	p.Args[0] = os.Args[0]
 	p.Env = append(ShareOfCores(c.Nodes), cli.EnvLocal+"="+strconv.Itoa(runtime.NumCPU()))
+	p.Env = append(p.Env, at.env...)
 	p.Stderr = cmd.ErrOrStderr()
 	if node == 0 {
 		p.Stdout = cmd.OutOrStdout()

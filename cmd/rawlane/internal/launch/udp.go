@@ -105,12 +105,15 @@ func (c *ClusterFlags) openUDP(hosts []cluster.Host) (links []transport.Link, er
 // everyAddress is where a udp link listens that was told where others do, and no more.
 const everyAddress = "0.0.0.0"
 
-// seedFailure says of links why seeds could not be looked up, or returns nil.
-func seedFailure(links []transport.Link) error {
+// linkFailure says of links why seeds could not be looked up, or stations not be met; or nil.
+func linkFailure(links []transport.Link) error {
 	var errs []error
 	for _, l := range links {
 		if s, ok := transport.As[interface{ SeedErr() error }](l); ok {
 			errs = append(errs, s.SeedErr())
+		}
+		if s, ok := transport.As[interface{ MeetErr() error }](l); ok {
+			errs = append(errs, s.MeetErr())
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/xdp"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
@@ -20,21 +21,32 @@ func (c *ClusterFlags) Validate() error {
 	if c.Here() && !c.explicit("link") {
 		c.Kind = "ring"
 	}
+	if err := c.validateSegment(); err != nil {
+		return err
+	}
 	if err := c.validateUDP(); err != nil {
 		return err
 	}
-	if c.Kind != inMemory && kernelLinks[c.Kind] == nil {
+	if c.Kind != inMemory && c.Kind != OverSHM && kernelLinks[c.Kind] == nil {
 		return noSuchKind(c.Kind)
 	}
 	if c.Here() && c.Kind == inMemory {
 		return cli.Misuse("--link fabric is in memory, and --interface, --hostfile and --node are for real machines: " +
 			"give one or the other")
 	}
-	if c.Trains && c.Kind != "ring" && c.Kind != "packet" {
-		return cli.Misuse("--trains: is for --link ring or packet (udp sends trains anyway; a fabric needs none)")
+	if c.explicit != nil && c.explicit("trains") && c.Kind != "ring" && c.Kind != "packet" {
+		return cli.Misuse("--trains: is for --link ring or packet (udp sends trains anyway; " +
+			"fabric, shm and xdp need none)")
+	}
+	if _, err := xdp.ParseMode(c.xdpMode); err != nil && c.xdpMode != "" {
+		return cli.NotOneOf("xdp-mode", c.xdpMode, xdpModes...)
+	}
+	if c.Kind != "xdp" && c.explicit != nil && c.explicit("xdp-mode") {
+		return cli.Misuse("--xdp-mode: is for --link xdp")
 	}
 	for _, check := range []func() error{
-		c.useKeyFile, c.validateNumbers, c.Faults.validate, c.validateMachine, c.validateTag, c.validateMode,
+		c.useKeyFile, c.validateNumbers, c.Faults.validate,
+		c.validateMachine, c.validateTag, c.validateMode,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -70,7 +82,7 @@ func (c *ClusterFlags) validateMachine() error {
 	case c.ifname != "" && len(c.interfaces()) != c.NICs:
 		return cli.Misuse("--interface %s: names %d (want %d, one for each network)",
 			c.ifname, len(c.interfaces()), c.NICs)
-	case c.Here() && c.explicit("mtu"):
+	case c.Here() && c.explicit("mtu") && c.Kind != OverSHM:
 		return cli.Misuse("--mtu is for the fabric and for namespaces; set a real interface's with: "+
 			"ip link set %s mtu %d", cmp.Or(c.ifname, "NAME"), c.MTU)
 	case c.Node != NoNode && (c.Node < 0 || c.Node >= c.Nodes && c.Hostfile == ""):
@@ -157,7 +169,8 @@ func (c *ClusterFlags) validateMode() error {
 	case c.Mode != modeThreads && c.Mode != ModeProcesses:
 		return cli.NotOneOf("mode", c.Mode, modeThreads, ModeProcesses)
 	case c.Mode == ModeProcesses && c.Kind == inMemory:
-		return cli.Misuse("--mode processes: the fabric is in memory; give --link packet, ring or udp")
+		return cli.Misuse("--mode processes: the fabric is in memory of one process; " +
+			"give --link packet, ring, shm, udp or xdp")
 	case c.Mode == modeThreads && c.Here():
 		return cli.Misuse("--mode threads: --interface, --hostfile and --node are for a node in each process")
 	}

@@ -41,7 +41,7 @@ is told to end (SIGINT, SIGTERM).
 	f.StringVar(&v.tcp, "tcp", "", "listen on this TCP address, such as :6379")
 	f.StringVar(&v.service, "service", "", "listen as this service of the node")
 	f.StringVar(&v.to, "to", "", "where connections go: NODE:SERVICE, or HOST:PORT with --service")
-	f.StringVar(&v.cluster.Kind, "link", "ring", "kind of link: packet, ring or udp")
+	f.StringVar(&v.cluster.Kind, "link", "ring", "kind of link: packet, ring, shm, udp or xdp")
 	launch.LinkChoice(cmd)
 	v.cluster.MachineFlags(cmd)
 	return cmd

@@ -1,26 +1,17 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
-	"io"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// Sizes of plots, and colours that the colour-blind can tell apart.
-const (
-	simPlotWidth  = 16 * vg.Centimeter
-	simPlotHeight = 9 * vg.Centimeter
-)
-
+// Colours that the colour-blind can tell apart.
 var (
 	simBlue = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
 	simGrey = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
@@ -77,21 +68,4 @@ func plotCG(all []cgLine) (*plot.Plot, error) {
 	p.NominalX(names...)
 	p.Y.Min, p.Y.Max = 0, 1.1*max(1, slices.Max(values))
 	return p, nil
-}
-
-// savePlot writes a plot as a file: as a whole, or not at all.
-func savePlot(file string, draw drawing) error {
-	p, err := draw()
-	var w io.WriterTo
-	if err == nil {
-		w, err = p.WriterTo(simPlotWidth, simPlotHeight, "svg")
-	}
-	var b bytes.Buffer
-	if err == nil {
-		_, err = w.WriteTo(&b)
-	}
-	if err != nil {
-		return fmt.Errorf("--plot %s: %w", file, err)
-	}
-	return cli.WriteFile("plot", file, b.Bytes())
 }

@@ -110,7 +110,7 @@ func (s *vbftVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil || s.plot == "" {
 		return err
 	}
-	return savePlot(s.plot, draw)
+	return cli.SavePlot(s.plot, draw)
 }
 
 func (s *vbftVerb) validate(cmd *cobra.Command) error {

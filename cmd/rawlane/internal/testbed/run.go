@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ const (
 	envLink       = "RAWLANE_LINK"       // the kind of link, if one was asked for, or no other will do
 	envListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
 	envSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
+	envSegment    = "RAWLANE_SEGMENT"    // where its link over shared memory meets the others
 )
 
 // NewRunCommand returns the verb run.
@@ -49,6 +51,11 @@ Where there are no namespaces, for lack of privilege or on another system than L
 side by side, and their links are UDP's on this host's loopback: RAWLANE_LINK is udp, RAWLANE_LISTEN
 says where a program's link listens, and RAWLANE_SEEDS where others do. One line says so.
 
+With --link shm the programs run side by side, too, and reach each other through shared memory:
+RAWLANE_SEGMENT names the segment in which their links meet, RAWLANE_SHM_DIR its folder, and
+RAWLANE_HOSTFILE is empty. With --segment NAME programs in namespaces are told of a segment as well:
+what they send each other then goes through memory, and by their interfaces what is for others.
+
 If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
 status is the command's: 128 and the signal's number if a signal ended it.
 
@@ -59,7 +66,8 @@ status is the command's: 128 and the signal's number if a signal ended it.
 			if err := validBed(&r.cfg, "-n"); err != nil {
 				return err
 			}
-			if kinds := []string{"packet", "ring", "udp"}; r.link != "" && !slices.Contains(kinds, r.link) {
+			kinds := []string{"packet", "ring", "shm", "udp", "xdp"}
+			if r.link != "" && !slices.Contains(kinds, r.link) {
 				return cli.NotOneOf("link", r.link, kinds...)
 			}
 			return r.run(cmd, args)
@@ -68,9 +76,13 @@ status is the command's: 128 and the signal's number if a signal ended it.
 	cmd.Flags().SetInterspersed(false)
 	bedFlags(cmd, &r.cfg)
 	launch.KeyFileFlag(cmd, &r.keyFile)
-	cmd.Flags().StringVar(&r.link, "link", "", "kind of link that the programs are told to open: packet, ring or udp")
-	cli.Choice(cmd, "link", "packet", "ring", "udp")
+	cmd.Flags().StringVar(&r.link, "link", "",
+		"kind of link that the programs are told to open: packet, ring, shm, udp or xdp")
+	cli.Choice(cmd, "link", "packet", "ring", "shm", "udp", "xdp")
 	cmd.Flags().Lookup("link").DefValue = "ring, or udp where there are no namespaces"
+	cmd.Flags().StringVar(&r.segment, "segment", "",
+		"name of a segment in which the programs' links meet, and reach each other through shared memory")
+	cmd.Flags().Lookup("segment").DefValue = "run with --link shm, else none"
 	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
 	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
@@ -80,6 +92,7 @@ status is the command's: 128 and the signal's number if a signal ended it.
 type runVerb struct {
 	cfg              testbed.Config
 	keyFile, link    string
+	segment          string
 	keepGoing, stdin bool
 }
 
@@ -91,12 +104,12 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if err := launch.CheckKeyFile(r.keyFile); err != nil {
 		return err
 	}
-	start, here, closeBed, err := r.place(cmd)
+	at, err := r.place(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeBed()
-	hostfile, err := writeHostfile(cfg, here)
+	defer at.close()
+	hostfile, err := writeHostfile(at)
 	if err != nil {
 		return err
 	}
@@ -110,11 +123,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 		c := exec.Command(args[0], args[1:]...)
 		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
 			envNodes+"="+strconv.Itoa(cfg.Nodes), envHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
-		if here == nil {
-			c.Env = append(c.Env, envLink+"="+r.link, envInterfaces+"="+launch.Interfaces(cfg.NICs))
-		} else {
-			c.Env = append(c.Env, envLink+"=udp", envListen+"="+here[k], envSeeds+"="+here[0])
-		}
+		c.Env = append(c.Env, at.env(k)...)
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()
@@ -131,7 +140,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, start, programs, grace)
+	err = launch.RunAll(ctx, at.start, programs, grace)
 	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
 		return cause // nobody reads, and that is why the programs ended
 	}
@@ -142,19 +151,84 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
+// place is where the programs run.
+type place struct {
+	start launch.Starter
+	hosts []string                // lines of the host file
+	env   func(node int) []string // what tells a program of its links
+	close func()
+}
+
 // place finds a place for the nodes: namespaces, or, where there are none and no other link than
-// udp was asked for, addresses of this host.
-func (r *runVerb) place(cmd *cobra.Command) (start launch.Starter, here []string, closeBed func(), err error) {
+// udp was asked for, addresses of this host. Shared memory needs none of them.
+func (r *runVerb) place(cmd *cobra.Command) (*place, error) {
+	if r.link == launch.OverSHM {
+		return r.besides()
+	}
+	at, err := r.onNetwork(cmd)
+	if err != nil || r.segment == "" {
+		return at, err
+	}
+	dir, err := launch.SegmentDir()
+	if err != nil {
+		at.close()
+		return nil, err
+	}
+	network, closeNetwork := at.env, at.close
+	at.env = func(k int) []string { return append(network(k), segmentEnv(r.segment, dir)...) }
+	at.close = func() { closeNetwork(); _ = os.RemoveAll(dir) }
+	return at, nil
+}
+
+// segmentEnv is what tells a program where links over shared memory meet.
+func segmentEnv(name, dir string) []string {
+	return []string{envSegment + "=" + name, launch.EnvSegmentDir + "=" + dir}
+}
+
+// onNetwork is the place of programs that have a network.
+func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 	bed, err := testbed.Open(r.cfg)
 	if err == nil {
-		return launch.StartIn(bed), nil, func() { _ = bed.Close() }, nil
+		at := &place{start: launch.StartIn(bed), close: func() { _ = bed.Close() }}
+		at.env = func(int) []string {
+			return []string{envLink + "=" + r.link, envInterfaces + "=" + launch.Interfaces(r.cfg.NICs)}
+		}
+		for k := range r.cfg.Nodes {
+			for nic := range r.cfg.NICs {
+				at.hosts = append(at.hosts, fmt.Sprintf("%d %v %s", k, testbed.MAC(k, nic), testbed.Interface(nic)))
+			}
+		}
+		return at, nil
 	}
 	if !launch.Refused(err) || r.cfg.NICs > 1 || r.link != "" && r.link != "udp" {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	cmd.PrintErrf("rawlane: "+launch.NoNamespaces+"\n", err)
-	here, err = launch.LoopbackAddrs(r.cfg.Nodes)
-	return launch.StartHere, here, func() {}, err
+	here, err := launch.LoopbackAddrs(r.cfg.Nodes)
+	at := &place{start: launch.StartHere, close: func() {}}
+	at.env = func(k int) []string {
+		return []string{envLink + "=udp", envListen + "=" + here[k], envSeeds + "=" + here[0]}
+	}
+	for k, addr := range here {
+		at.hosts = append(at.hosts, fmt.Sprintf("%d %s", k, addr))
+	}
+	return at, err
+}
+
+// besides is the place of programs that reach each other through shared memory.
+func (r *runVerb) besides() (*place, error) {
+	if r.cfg.NICs > 1 {
+		return nil, cli.Misuse("--nics %d: links over shared memory have one network (want 1)", r.cfg.NICs)
+	}
+	dir, err := launch.SegmentDir()
+	if err != nil {
+		return nil, err
+	}
+	at := &place{start: launch.StartHere, close: func() { _ = os.RemoveAll(dir) }}
+	at.env = func(int) []string {
+		return append(segmentEnv(cmp.Or(r.segment, "run"), dir), envLink+"="+r.link)
+	}
+	return at, nil
 }
 
 // forward copies an input to a program that is started later. The program is in a process group of
@@ -190,21 +264,17 @@ func findProgram(name string) error {
 	return err
 }
 
-// writeHostfile writes the nodes to a temporary host file: the bed's, or addresses of this host.
-func writeHostfile(cfg testbed.Config, here []string) (path string, err error) {
+// writeHostfile writes the nodes to a temporary host file; "" if they find each other without one.
+func writeHostfile(at *place) (path string, err error) {
+	if at.hosts == nil {
+		return "", nil
+	}
 	f, err := os.CreateTemp("", "rawlane-hosts-")
 	if err != nil {
 		return "", err
 	}
-	for k, addr := range here {
-		fmt.Fprintf(f, "%d %s\n", k, addr)
-	}
-	for k := range cfg.Nodes {
-		for nic := range cfg.NICs {
-			if here == nil {
-				fmt.Fprintf(f, "%d %v %s\n", k, testbed.MAC(k, nic), testbed.Interface(nic))
-			}
-		}
+	for _, line := range at.hosts {
+		fmt.Fprintln(f, line)
 	}
 	return f.Name(), f.Close()
 }
