@@ -39,6 +39,29 @@ func Build(ctx context.Context, dir string) (p Programs, err error) {
 	return p, err
 }
 
+// BuildTool builds another command of this module, such as bench/barrier, as a file.
+func BuildTool(ctx context.Context, tool, file string) error {
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", file, "github.com/rawlane/rawlane/"+tool).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build %s (run this in the repository): %w\n%s", tool, err, out)
+	}
+	return nil
+}
+
+// Links lists the kinds of links that rawlane has, as --link completes them.
+func (p *Programs) Links(ctx context.Context) (kinds []string, err error) {
+	out, err := p.Command(ctx, "__complete", "bench", "latency", "--link", "").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask rawlane for its links: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if kind := strings.TrimSpace(line); kind != "" && !strings.HasPrefix(kind, ":") {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
 // Command makes a run of rawlane. The end of ctx is SIGTERM, so that it ends its processes.
 func (p *Programs) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Rawlane, args...)

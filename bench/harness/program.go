@@ -26,20 +26,28 @@ type Program struct {
 	out *bufio.Reader
 }
 
+// allowed are the cores that this process was given.
+var allowed = func() (set unix.CPUSet) {
+	_ = unix.SchedGetaffinity(0, &set) // Start reports what goes wrong
+	return set
+}()
+
 // Start starts a program in a node's namespace and on its core: it inherits both from the node's
-// thread. Without cores it runs on any. The end of ctx and the bed's closing kill it.
+// thread, which keeps neither for the next program. Without cores it runs on any of this process's.
+// The end of ctx and the bed's closing kill it.
 func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ...string) (*Program, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	err := errors.Join(err1, err2)
-	if err == nil && cores != nil {
-		err = bed.Node(node).Do(func() error {
-			var set unix.CPUSet
+	if err == nil {
+		set := allowed
+		if cores != nil {
+			set.Zero()
 			set.Set(cores[node])
-			return unix.SchedSetaffinity(0, &set)
-		})
+		}
+		err = bed.Node(node).Do(func() error { return unix.SchedSetaffinity(0, &set) })
 	}
 	if err == nil {
 		err = bed.Node(node).Start(cmd)
@@ -70,6 +78,9 @@ func (p *Program) Line() (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
+// PID returns the number of the program's process.
+func (p *Program) PID() int { return p.cmd.Process.Pid }
+
 // Begin ends the program's input, for which it waits when it is ready.
 func (p *Program) Begin() { _ = p.in.Close() }
 
@@ -78,16 +89,11 @@ func (p *Program) Stop() { _ = p.cmd.Process.Signal(unix.SIGTERM) }
 
 // Numbers returns the numbers that the program prints until its end; there are at least so many.
 func (p *Program) Numbers(atLeast int) (all []float64, err error) {
-	out, err := io.ReadAll(p.out)
-	ended := p.cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
-		ended = nil // as Stop has told it
+	out, err := p.Text()
+	if err != nil {
+		return nil, err
 	}
-	if err := errors.Join(err, ended); err != nil {
-		return nil, fmt.Errorf("%s: %w", p.cmd, err)
-	}
-	text := strings.TrimPrefix(string(out), "ready\n") // if nobody has waited for that
+	text := strings.TrimPrefix(out, "ready\n") // if nobody has waited for that
 	for _, word := range strings.Fields(text) {
 		n, err := strconv.ParseFloat(word, 64)
 		if err != nil {
@@ -99,6 +105,20 @@ func (p *Program) Numbers(atLeast int) (all []float64, err error) {
 		return nil, fmt.Errorf("%s: printed too little: %q", p.cmd, out)
 	}
 	return all, nil
+}
+
+// Text returns what the program prints until its end.
+func (p *Program) Text() (string, error) {
+	out, err := io.ReadAll(p.out)
+	ended := p.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
+		ended = nil // as Stop has told it
+	}
+	if err := errors.Join(err, ended); err != nil {
+		return "", fmt.Errorf("%s: %w", p.cmd, err)
+	}
+	return string(out), nil
 }
 
 // Cores returns the first n cores that this process may use; nil if there are fewer.

@@ -41,6 +41,8 @@ const (
 	warmUp = time.Second
 	// fullFrame is the longest frame of a NIC with the usual MTU, as the token bucket counts it.
 	fullFrame = 1514
+	// frameLen is the longest frame that can be part of a train; the train's headers are not data.
+	frameLen = 1514 - 28
 	// patience is how long a round may take beyond its intervals: the start of all processes on a
 	// busy machine.
 	patience = time.Minute
@@ -155,7 +157,9 @@ func round(ctx context.Context, b *harness.Bench, bed *testbed.Bed, t *harness.T
 	after, lineErr := bed.LineCounts(0, 0)
 	err = errors.Join(err, lineErr)
 	for _, p := range all {
-		p.Stop()
+		p.Stop() // all of them, before the last ones miss the receiver
+	}
+	for _, p := range all {
 		_, stopErr := p.Numbers(0)
 		err = errors.Join(err, stopErr)
 	}
@@ -163,7 +167,7 @@ func round(ctx context.Context, b *harness.Bench, bed *testbed.Bed, t *harness.T
 		return err
 	}
 	for i := range b.Iters {
-		t.Add(useRow, 100*numbers[2*i]*fullFrame*8/(float64(*rate)*1e6))
+		t.Add(useRow, 100*numbers[2*i]*frameLen*8/(float64(*rate)*1e6))
 		t.Add(fairnessRow, numbers[2*i+1])
 	}
 	came := after.Sent + after.Dropped - before.Sent - before.Dropped

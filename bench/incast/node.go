@@ -82,7 +82,7 @@ func (n *node) send(key string) error {
 	if _, err := io.ReadAll(os.Stdin); err != nil {
 		return err
 	}
-	r, data := n.domain.Remote(k), make([]byte, n.ep.MaxPayload()-headers)
+	r, data := n.domain.Remote(k), make([]byte, n.ep.TrainPayload()-headers)
 	for {
 		if err := r.PutNotify(context.Background(), 0, data); err != nil {
 			return err
@@ -123,8 +123,8 @@ func (n *node) receive(senders, intervals int) error {
 		all += c
 	}
 	fmt.Println(all)
-	if bytes := n.link.Counters().RxBytes; all*fullFrame > bytes {
-		return fmt.Errorf("%d puts in %d bytes: they are not of %d bytes each", all, bytes, fullFrame)
+	if bytes := n.link.Counters().RxBytes; all*frameLen > bytes {
+		return fmt.Errorf("%d puts in %d bytes: they are not of %d bytes each", all, bytes, frameLen)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 var bytes = flag.Int("bytes", 64<<20, "bytes that each variant sends one way, for each size and round")
 
 func main() {
-	b := harness.Bench{Name: "memory", Link: "a veth pair between two namespaces, without segmentation offload",
+	b := harness.Bench{Name: "memory", Link: "a veth pair between two namespaces, without offloads or trains",
 		Rounds: 5, Iters: 5000, MinIters: 100, Run: run}
 	b.Main()
 }

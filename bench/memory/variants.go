@@ -88,7 +88,7 @@ func (b *bench) command(what string, sizes []int, add func(line), more ...string
 	for _, size := range sizes {
 		words = append(words, strconv.Itoa(size))
 	}
-	args := append([]string{what, "--link", "ring", "--iters", strconv.Itoa(b.Iters),
+	args := append([]string{what, "--link", "ring", "--trains=false", "--iters", strconv.Itoa(b.Iters),
 		"--size", strings.Join(words, ",")}, more...)
 	return func(ctx context.Context) error {
 		lines, err := harness.Lines[line](ctx, &b.programs, args...)

@@ -45,37 +45,44 @@ func options(transport string, nodes, cores int) []string {
 	return append(words, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 }
 
-// MPI is an installation of Open MPI.
+// MPI is an installation of Open MPI, or of MPICH.
 type MPI struct {
-	compiler, launcher string
+	Name               string // OpenMPI or MPICH
+	Compiler, Launcher string // paths of its programs
 	Version            string
 }
+
+// Names.
+const (
+	OpenMPI = "Open MPI"
+	MPICH   = "MPICH"
+)
 
 // version is in the output of mpirun --version; under its other name the program is OpenRTE.
 var version = regexp.MustCompile(`\((?:Open MPI|OpenRTE)\) (\S+)`)
 
 // Find finds Open MPI. Debian installs its programs under names of their own, beside other MPIs.
 func Find(ctx context.Context) (*MPI, error) {
-	m := &MPI{}
+	m := &MPI{Name: OpenMPI}
 	for _, suffix := range []string{".openmpi", ""} {
 		compiler, err1 := exec.LookPath("mpicc" + suffix)
 		launcher, err2 := exec.LookPath("mpirun" + suffix)
 		if err1 == nil && err2 == nil {
-			m.compiler, m.launcher = compiler, launcher
+			m.Compiler, m.Launcher = compiler, launcher
 			break
 		}
 	}
-	if m.launcher == "" {
+	if m.Launcher == "" {
 		return nil, errors.New("no mpicc and mpirun of Open MPI: " +
 			"install it (Debian: openmpi-bin and libopenmpi-dev)")
 	}
-	out, err := exec.CommandContext(ctx, m.launcher, "--version").Output()
+	out, err := exec.CommandContext(ctx, m.Launcher, "--version").Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s --version: %w", m.launcher, err)
+		return nil, fmt.Errorf("%s --version: %w", m.Launcher, err)
 	}
 	v := version.FindSubmatch(out)
 	if v == nil {
-		return nil, fmt.Errorf("%s is not Open MPI's: it says %q", m.launcher, out)
+		return nil, fmt.Errorf("%s is not Open MPI's: it says %q", m.Launcher, out)
 	}
 	m.Version = string(v[1])
 	return m, nil
@@ -92,40 +99,41 @@ const loops = 2
 
 // Run returns the time of each barrier in ns: for each loop, for each rank.
 func (m *MPI) Run(ctx context.Context, b Barriers) (samples [][][]uint32, err error) {
-	dir, err := os.MkdirTemp("", "rawlane-mpi-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := m.build(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "samples")
-	args := append([]string{"-n", strconv.Itoa(b.Nodes)}, options(b.Transport, b.Nodes, runtime.NumCPU())...)
-	args = append(args, program, strconv.Itoa(b.Iters), strconv.Itoa(b.Warm),
-		strconv.FormatInt(b.Work.Nanoseconds(), 10), file)
-	var env []string
-	if os.Geteuid() == 0 {
-		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	}
-	if err := runProgram(ctx, env, m.launcher, args...); err != nil {
-		return nil, err
-	}
-	raw, err := os.ReadFile(file)
+	raw, err := m.measure(ctx, source, b.Transport, b.Nodes,
+		strconv.Itoa(b.Iters), strconv.Itoa(b.Warm), strconv.FormatInt(b.Work.Nanoseconds(), 10))
 	if err != nil {
 		return nil, err
 	}
 	return b.split(raw)
 }
 
-// build compiles the program into dir.
-func (m *MPI) build(ctx context.Context, dir string) (program string, err error) {
-	file, program := filepath.Join(dir, "barrier.c"), filepath.Join(dir, "barrier")
-	if err := os.WriteFile(file, source, 0o644); err != nil {
-		return "", err
+// measure compiles a program, runs it with the arguments and the name of a file, and returns what
+// is in the file then.
+func (m *MPI) measure(
+	ctx context.Context, source []byte, transport string, nodes int, args ...string,
+) (samples []byte, err error) {
+	dir, err := os.MkdirTemp("", "rawlane-mpi-")
+	if err != nil {
+		return nil, err
 	}
-	return program, runProgram(ctx, nil, m.compiler, "-O2", "-o", program, file)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file, program, out := filepath.Join(dir, "program.c"), filepath.Join(dir, "program"), filepath.Join(dir, "samples")
+	if err := os.WriteFile(file, source, 0o644); err != nil {
+		return nil, err
+	}
+	if err := runProgram(ctx, nil, m.Compiler, "-O2", "-o", program, file); err != nil {
+		return nil, err
+	}
+	words := append([]string{"-n", strconv.Itoa(nodes)}, options(transport, nodes, runtime.NumCPU())...)
+	words = append(append(append(words, program), args...), out)
+	var env []string
+	if os.Geteuid() == 0 {
+		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	}
+	if err := runProgram(ctx, env, m.Launcher, words...); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(out)
 }
 
 // split separates the samples of each loop and rank.

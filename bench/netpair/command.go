@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/safchain/ethtool"
 
@@ -14,30 +16,35 @@ import (
 )
 
 // Lines runs "rawlane bench ARGS" on the interfaces of the nodes, and returns the lines that node 0
-// prints. Without it the command makes namespaces of its own.
+// prints. ARGS name the link. Without Lines the command makes namespaces of its own.
 func Lines[T any](ctx context.Context, p *Pair, rawlane string, args ...string) (lines []T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var nodes [2]*harness.Program
 	for k := range nodes {
 		words := append([]string{rawlane, "bench"}, args...)
-		words = append(words, "--link=ring", "--interface="+Interface, fmt.Sprintf("--node=%d", k),
+		words = append(words, "--interface="+Interface, fmt.Sprintf("--node=%d", k),
 			"--pin=none", "--json")
 		if nodes[k], err = harness.Start(ctx, p.bed, k, p.cores, words...); err != nil {
 			return nil, err
 		}
 	}
-	text, err := nodes[0].Line()
-	var line T
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &line)
+	text, err := nodes[0].Text()
+	_, err1 := nodes[1].Text()
+	if err = errors.Join(err, err1); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("unexpected output %q of rawlane: %w", text, err)
+	for from := json.NewDecoder(strings.NewReader(text)); ; {
+		var l T
+		err := from.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", text, err)
+		}
+		lines = append(lines, l)
 	}
-	_, err0 := nodes[0].Numbers(0)
-	_, err1 := nodes[1].Numbers(0)
-	return []T{line}, errors.Join(err0, err1)
 }
 
 // WithoutUDPSegmentation has the kernel cut trains before they leave, as for a NIC that does not:

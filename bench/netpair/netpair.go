@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // patience is how long a program may take: ten times what the slowest does.
@@ -56,6 +57,12 @@ func (p *Pair) Unpinned() *Pair {
 	return &unpinned
 }
 
+// Bed is the namespaces.
+func (p *Pair) Bed() *testbed.Bed { return p.bed }
+
+// Cores are those of the nodes' programs; nil if the scheduler places them.
+func (p *Pair) Cores() []int { return p.cores }
+
 // Core is the core that a node's programs are on.
 func (p *Pair) Core(node int) int { return p.cores[node] }
 
@@ -89,7 +96,7 @@ func (p *Pair) Run(
 }
 
 // prints is how many numbers modes of the C program print.
-var prints = map[string]int{"ring-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
+var prints = map[string]int{"ring-ping": 4, "xsk-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
 	"tcp-send-nagle": 1, "tcp-send-gathered": 1, "ring-txring": 1, "ring-sink": 1, "ring-both": 2, "unix-ping": 4,
 	"gso-sink": 2, "gso-send": 1}
 
@@ -109,8 +116,16 @@ func (p *Pair) RunC(
 		}
 		return words
 	}
-	count := func(mode string) int { return prints[strings.TrimPrefix(mode, "block-")] }
+	count := func(mode string) int {
+		return prints[strings.TrimPrefix(strings.TrimPrefix(mode, "block-"), "native-")]
+	}
 	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), count(answer), count(ask))
+}
+
+// XDP returns nil if programs may be loaded into the kernel, which links over AF_XDP take, and
+// otherwise the reason.
+func (p *Pair) XDP() error {
+	return p.bed.Node(0).Do(func() error { _, err := xdp.Probe(Interface); return err })
 }
 
 // WithoutOffloads has the nodes send and receive TCP's streams in frames, as on a wire: a veth pair

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	b := harness.Bench{Name: "rate", Link: "a veth pair between two namespaces",
+	b := harness.Bench{Name: "rate", Link: "a veth pair between two namespaces, without trains",
 		Rounds: 5, Iters: 500_000, MinIters: 1000, Run: run}
 	b.Main()
 }
@@ -121,8 +121,11 @@ func senders(
 				Sent float64 `json:"tx_msgs_per_s"`
 				Lost float64 `json:"lost"`
 			}
-			lines, err := harness.Lines[line](ctx, programs, "rate", "--link", k.link,
-				"--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters))
+			args := []string{"rate", "--link", k.link, "--size", strconv.Itoa(size), "--iters", strconv.Itoa(iters)}
+			if k.name == ours {
+				args = append(args, "--trains=false")
+			}
+			lines, err := harness.Lines[line](ctx, programs, args...)
 			if err != nil {
 				return 0, 0, err
 			}

@@ -185,7 +185,8 @@ func (b *bench) command(name string, add func(line), args ...string) harness.Var
 
 // cut is a run of the command on the NICs that leave segmentation to the kernel.
 func (b *bench) cut(ctx context.Context, args []string) error {
-	lines, err := netpair.Lines[line](ctx, b.cutting, b.programs.Rawlane, args...)
+	onRing := append([]string{args[0], "--link=ring"}, args[1:]...)
+	lines, err := netpair.Lines[line](ctx, b.cutting, b.programs.Rawlane, onRing...)
 	if err == nil {
 		b.streams.Add(putCut, lines[0].MB)
 	}

@@ -27,6 +27,12 @@ void ring_echo(void);
 int ring_ping(void); // sends and awaits the answer; 0 if that is late or lost, and its time means nothing
 void ring_ping_open(int size);
 
+// xsk.c: a socket of AF_XDP
+void xsk_open(const char *ifname, int native);
+void xsk_echo(void);
+int xsk_ping(void);
+void xsk_ping_open(int size);
+
 // inet.c: sockets of the internet
 void udp_echo(void);
 void tcp_echo(void);

@@ -1,6 +1,7 @@
 // What the kernel allows, without a library: the baseline that rawlane is measured against.
 //
 //   baseline ring-echo IF CORE            baseline ring-ping   IF   CORE SIZE ITERS
+//   baseline xsk-echo  IF CORE            baseline xsk-ping    IF   CORE SIZE ITERS; native-xsk-echo, native-xsk-ping
 //   baseline udp-echo  -  CORE            baseline udp-ping    PEER CORE SIZE ITERS
 //   baseline tcp-echo  -  CORE            baseline tcp-ping    PEER CORE SIZE ITERS
 //   baseline block-udp-echo ...           the same with calls that sleep; also of tcp and gso
@@ -110,6 +111,11 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "tcp-send")) return tcp_send(where, size, iters, batch, NODELAY), 0;
   if (!strcmp(mode, "tcp-send-nagle")) return tcp_send(where, size, iters, batch, NAGLE), 0;
   if (!strcmp(mode, "tcp-send-gathered")) return tcp_send(where, size, iters, batch, GATHERED), 0;
+  int native = !strncmp(mode, "native-", 7);
+  if (native) mode += 7;
+  if (!strncmp(mode, "xsk-", 4)) xsk_open(where, native);
+  if (!strcmp(mode, "xsk-echo")) ready(), xsk_echo();
+  if (!strcmp(mode, "xsk-ping")) return xsk_ping_open(size), measure(xsk_ping, iters), 0;
   ring_open(where);
   if (!strcmp(mode, "ring-echo")) ready(), ring_echo();
   if (!strcmp(mode, "ring-ping")) return ring_ping_open(size), measure(ring_ping, iters), 0;

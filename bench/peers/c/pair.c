@@ -1,0 +1,92 @@
+// What MPI does between two ranks, and among all: half round trips, streams, barriers.
+//
+//   mpirun -n 2 pair latency ITERS SIZE...     us of half a round trip: the median
+//   mpirun -n 2 pair stream  BYTES SIZE...     MB/s of messages one way, 64 under way at once
+//   mpirun -n N pair barrier ITERS             us of a barrier: the mean of all ranks
+//
+// A line is a size, or the number of ranks, and a result.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 64, LARGEST = 1 << 20, TAG = 1 };
+
+static char message[LARGEST];
+static int rank, ranks;
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void result(int size, double value) {
+  if (rank == 0) printf("%d %g\n", size, value);
+}
+
+static void round_trip(int size) {
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn == rank) MPI_Send(message, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD);
+    else MPI_Recv(message, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+static void latency(int iters, int size) {
+  double *half = calloc(iters, sizeof *half);
+  for (int i = -iters / 10; i < iters; i++) {
+    double start = MPI_Wtime();
+    round_trip(size);
+    if (i >= 0) half[i] = (MPI_Wtime() - start) * 1e6 / 2;
+  }
+  qsort(half, iters, sizeof *half, ascending);
+  result(size, half[iters / 2]);
+  free(half);
+}
+
+static void stream(int bytes, int size) {
+  MPI_Request under_way[WINDOW];
+  int count = bytes / size;
+  MPI_Barrier(MPI_COMM_WORLD);
+  double start = MPI_Wtime();
+  for (int left = count; left > 0;) {
+    int n = left < WINDOW ? left : WINDOW;
+    for (int i = 0; i < n; i++) {
+      if (rank == 0) MPI_Isend(message, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &under_way[i]);
+      else MPI_Irecv(message, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &under_way[i]);
+    }
+    MPI_Waitall(n, under_way, MPI_STATUSES_IGNORE);
+    left -= n;
+  }
+  MPI_Barrier(MPI_COMM_WORLD); // all have come
+  result(size, (double)count * size / (MPI_Wtime() - start) / 1e6);
+}
+
+static void barrier(int iters) {
+  for (int i = 0; i < iters / 10; i++) MPI_Barrier(MPI_COMM_WORLD);
+  double start = MPI_Wtime(), sum;
+  for (int i = 0; i < iters; i++) MPI_Barrier(MPI_COMM_WORLD);
+  double mean = (MPI_Wtime() - start) * 1e6 / iters;
+  MPI_Reduce(&mean, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  result(ranks, sum / ranks);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int number = argc > 2 ? atoi(argv[2]) : 0;
+  if (number < 1) {
+    fprintf(stderr, "pair: arguments are missing\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  if (!strcmp(argv[1], "barrier")) barrier(number);
+  for (int i = 3; i < argc; i++) {
+    int size = atoi(argv[i]);
+    if (size < 1 || size > LARGEST || ranks != 2) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (!strcmp(argv[1], "latency")) latency(number, size);
+    else stream(number, size);
+  }
+  fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,184 @@
+//go:build linux
+
+// Package peers runs what a user would pick instead of rawlane: Open MPI and MPICH with a rank in
+// each namespace of a bed, and the tools of UCX and libfabric.
+package peers
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/mpi"
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+//go:embed c/pair.c
+var pairSource []byte
+
+// patience is how long a peer may take: several times what the slowest does.
+const patience = 2 * time.Minute
+
+// MPI is an installation of MPI, and the program of ours that it runs.
+type MPI struct {
+	*mpi.MPI
+	program string
+}
+
+// OpenMPI and MPICH build the program into a folder. The error says that there is no such MPI, and
+// how to install it.
+func OpenMPI(ctx context.Context, dir string) (*MPI, error) { return build(ctx, dir, mpi.Find) }
+
+// MPICH is OpenMPI's other.
+func MPICH(ctx context.Context, dir string) (*MPI, error) { return build(ctx, dir, mpi.FindMPICH) }
+
+func build(ctx context.Context, dir string, find func(context.Context) (*mpi.MPI, error)) (*MPI, error) {
+	found, err := find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source := filepath.Join(dir, "pair.c")
+	m := &MPI{found, filepath.Join(dir, "pair."+strings.ReplaceAll(found.Name, " ", ""))}
+	if err := os.WriteFile(source, pairSource, 0o644); err != nil {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, found.Compiler, "-O2", "-o", m.program, source).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", filepath.Base(found.Compiler), err, out)
+	}
+	return m, nil
+}
+
+// Hosts is the namespaces of a bed, as the launchers of MPI see them: machines that a remote shell
+// reaches.
+type Hosts struct {
+	bed     *testbed.Bed
+	agent   string
+	cores   []int              // of the ranks; nil where they share cores, and yield
+	holders []*harness.Program // one in each namespace, whose process names it
+}
+
+// NewHosts makes the remote shell of a bed's first n nodes, a program in a folder. With cores, a
+// node's ranks run on its own.
+func NewHosts(ctx context.Context, bed *testbed.Bed, n int, cores []int, dir string) (*Hosts, error) {
+	own, err := os.MkdirTemp(dir, "hosts-")
+	if err != nil {
+		return nil, err
+	}
+	h := &Hosts{bed: bed, agent: filepath.Join(own, "shell"), cores: cores}
+	var cases strings.Builder
+	for k := range n {
+		holder, err := harness.Start(ctx, bed, k, nil, "cat")
+		if err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+		h.holders = append(h.holders, holder)
+		on := ""
+		if cores != nil {
+			on = fmt.Sprintf("taskset -c %d", cores[k])
+		}
+		fmt.Fprintf(&cases, "%v) pid=%d on=%q ;;\n", testbed.IP(k, 0), holder.PID(), on)
+	}
+	return h, os.WriteFile(h.agent, fmt.Appendf(nil, remoteShell, cases.String()), 0o755)
+}
+
+// remoteShell runs a command in the namespace of an address, which is a host of its own name there.
+const remoteShell = `#!/bin/sh
+# shell [OPTION...] ADDRESS COMMAND...
+while [ "${1#-}" != "$1" ]; do shift; done
+address=$1
+case $address in
+%s*) echo "no host $address" >&2; exit 1 ;;
+esac
+shift
+exec $on nsenter --net=/proc/$pid/ns/net unshare --uts sh -c "hostname host-$address; $*"
+`
+
+// Close ends the processes in the namespaces.
+func (h *Hosts) Close() (err error) {
+	for _, holder := range h.holders {
+		holder.Begin()
+		_, ended := holder.Text()
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+// Pairs are sizes, or numbers of ranks, and results.
+type Pairs map[int]float64
+
+// Over names the transport of an MPI.
+type Over int
+
+// Transports.
+const (
+	TCP    Over = iota // between the namespaces
+	Memory             // all ranks in the first namespace
+)
+
+// Run runs the program with a rank on each host: what and its arguments are in c/pair.c.
+func (m *MPI) Run(ctx context.Context, h *Hosts, over Over, what string, numbers ...int) (Pairs, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name := fmt.Sprintf("host-%v", testbed.IP(0, 0))
+	words := []string{"unshare", "--uts", "sh", "-c", `hostname "$0"; exec "$@"`, name,
+		"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
+	words = append(words, m.Command(h.layout(over))...)
+	words = append(words, m.program, what)
+	for _, n := range numbers {
+		words = append(words, strconv.Itoa(n))
+	}
+	cores := h.cores // of the first rank, which the launcher starts where it runs itself
+	if over == Memory {
+		cores = nil
+	}
+	p, err := harness.Start(ctx, h.bed, 0, cores, words...)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Text()
+	if err != nil {
+		return nil, err
+	}
+	return parsePairs(out)
+}
+
+// layout describes the hosts to MPI's launcher.
+func (h *Hosts) layout(over Over) mpi.Layout {
+	l := mpi.Layout{
+		Ranks: len(h.holders), Interface: testbed.Interface(0), Agent: h.agent,
+		Memory: over == Memory, Yield: h.cores == nil,
+	}
+	for k := range h.holders {
+		l.Hosts = append(l.Hosts, testbed.IP(k, 0).String())
+	}
+	return l
+}
+
+// parsePairs reads lines of a number and a result. What else a launcher prints does not count.
+func parsePairs(out string) (Pairs, error) {
+	all := Pairs{}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			continue
+		}
+		n, err1 := strconv.Atoi(fields[0])
+		value, err2 := strconv.ParseFloat(fields[1], 64)
+		if err1 == nil && err2 == nil {
+			all[n] = value
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("unexpected output %q", out)
+	}
+	return all, nil
+}
