@@ -7,6 +7,8 @@
 //	transport/fabric      links in memory: switches, hubs, cables
 //	transport/packet      AF_PACKET through the runtime's poller: works everywhere
 //	transport/ring        AF_PACKET with a receive ring in shared memory: the fast one
+//	transport/xdp         AF_XDP: past the kernel's network stack, into memory that it shares
+//	transport/shm         shared memory between processes of one host, alone or beside a wire
 //	transport/udp         frames in UDP datagrams: no privilege, any network, any system
 //	transport/capture     a wrapper that writes frames to a pcapng file
 //	transport/fault       a wrapper that loses, delays and alters frames, by a seed

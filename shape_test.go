@@ -11,7 +11,7 @@ import (
 )
 
 // layers open on what is below them: Open(lower, Config) (*T, error), and T has Close() error.
-var layers = []string{"transport/packet", "transport/ring", "mcd", "barrier", "memfifo", "rawnet", "rpc"}
+var layers = []string{"transport/packet", "transport/ring", "transport/shm", "transport/xdp", "mcd", "barrier", "memfifo", "rawnet", "rpc"}
 
 // machines are the cores that protocols run on: time comes in, sends come out.
 var machines = []struct {

@@ -1,5 +1,5 @@
 // Package attach gives the examples their nodes: all of them in this process, on a fabric; or,
-// started by "rawlane run -n N", one of N, on a network interface.
+// started by "rawlane run -n N", one of N, on a network interface or in shared memory.
 package attach
 
 import (
@@ -18,7 +18,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/shm"
 	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // Just is Main of an example that is for n nodes, no more and no fewer.
@@ -39,6 +41,7 @@ const (
 	envLink       = "RAWLANE_LINK"
 	envListen     = "RAWLANE_LISTEN"
 	envSeeds      = "RAWLANE_SEEDS"
+	envSegment    = "RAWLANE_SEGMENT"
 )
 
 // keyFile returns the cluster's key file: the one that the environment names, else the one of the
@@ -85,7 +88,7 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, nil, fmt.Errorf("%s, %s: %w", envNode, envNodes, err)
 	}
-	link, err := openLink()
+	link, err := openNearest()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,18 +103,37 @@ func open(ctx context.Context, n int) (nodes []*mcd.Endpoint, closeAll func() er
 	return []*mcd.Endpoint{e}, func() error { return errors.Join(m.Close(), e.Close()) }, nil
 }
 
+// openNearest opens the link that the environment asks for, and if it names a segment reaches the
+// nodes of this host through shared memory.
+func openNearest() (transport.Link, error) {
+	link, err := openLink()
+	segment := os.Getenv(envSegment)
+	if err != nil || segment == "" || os.Getenv(envLink) == "shm" {
+		return link, err
+	}
+	nearest, err := shm.Open(segment, shm.Config{Wire: link})
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	return nearest, nil
+}
+
 // openLink opens the link that the environment asks for; where it does not say, a ring, or a UDP
 // link if raw sockets are refused.
 func openLink() (transport.Link, error) {
 	ifname, _, _ := strings.Cut(os.Getenv(envInterfaces), ",")
 	listen, kind := os.Getenv(envListen), os.Getenv(envLink)
 	switch {
+	case kind == "shm":
+		return shm.Open(os.Getenv(envSegment), shm.Config{})
 	case kind == "udp" && listen != "":
 		return udp.Open(listen, udp.Config{Seeds: strings.Split(os.Getenv(envSeeds), ",")})
 	case kind == "udp":
 		return udp.OpenInterface(ifname, udp.Config{})
 	case kind == "packet":
 		return packet.Open(ifname, packet.Config{})
+	case kind == "xdp":
+		return xdp.Open(ifname, xdp.Config{})
 	}
 	link, err := ring.Open(ifname, ring.Config{})
 	if err == nil {
