@@ -8,6 +8,9 @@ import "os/exec"
 // Own is for Linux.
 func Own(*exec.Cmd) {}
 
+// DieWithThread is for Linux.
+func DieWithThread(*exec.Cmd) {}
+
 // End ends a program.
 func End(c *exec.Cmd, _ bool) {
 	if c.Process != nil {

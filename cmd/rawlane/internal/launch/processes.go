@@ -109,22 +109,32 @@ type Starter func(node int, program *exec.Cmd) error
 
 // RunAll starts program k on node k, and returns when all have ended: by themselves; after the
 // grace, because one has failed; or at once, because the user's context has ended. A program that
-// fails has printed the reason, and its exit status becomes that of the command.
+// fails has printed the reason, and its exit status becomes that of the command. The programs are
+// killed if this process is.
 func RunAll(user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k, p := range programs {
 		procgroup.Own(p)
-		if err := start(k, p); err != nil {
-			cancel(fmt.Errorf("start node %d: %w", k, err))
-			break
-		}
+		procgroup.DieWithThread(p)
+		started := make(chan error, 1)
 		running.Go(func() {
+			runtime.LockOSThread() // which is to stay as long as the program
+			defer runtime.UnlockOSThread()
+			err := start(k, p)
+			started <- err
+			if err != nil {
+				return
+			}
 			if err := p.Wait(); err != nil {
 				cancel(programError(k, err))
 			}
 		})
+		if err := <-started; err != nil {
+			cancel(fmt.Errorf("start node %d: %w", k, err))
+			break
+		}
 	}
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }() // ends with the programs
