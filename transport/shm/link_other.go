@@ -20,5 +20,8 @@ func Open(name string, _ Config) (*Link, error) {
 // MeetErr returns nil.
 func (*Link) MeetErr() error { return nil }
 
+// Folder returns "".
+func (*Link) Folder() string { return "" }
+
 // Stations returns nothing.
 func (*Link) Stations() []Station { return nil }

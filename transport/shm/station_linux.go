@@ -66,6 +66,9 @@ func (l *Link) Stations() []Station {
 	return s
 }
 
+// Folder returns where the links of the segment meet: only those that have the same one do.
+func (l *Link) Folder() string { return l.folder.path }
+
 // change replaces the table. The caller holds mu.
 func (l *Link) change(f func(byMAC map[transport.MAC]*station)) {
 	t := &table{byMAC: maps.Clone(l.stations.Load().byMAC)}

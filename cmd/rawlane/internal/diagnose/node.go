@@ -3,6 +3,7 @@ package diagnose
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,6 +73,9 @@ type nodeRecord struct {
 	MACs []transport.MAC `json:"macs"`
 	Name string          `json:"name,omitempty"`
 	Self bool            `json:"self,omitempty"`
+
+	InMemory bool `json:"in_memory,omitempty"` // frames for it go through shared memory
+	Process  int  `json:"process,omitempty"`   // its number, if so
 }
 
 func (n *nodeVerb) print(cmd *cobra.Command, m *launch.Member) error {
@@ -79,14 +83,19 @@ func (n *nodeVerb) print(cmd *cobra.Command, m *launch.Member) error {
 	for _, p := range m.Membership.Peers() {
 		names[p.ID] = p.Name
 	}
+	processes := m.InMemory()
 	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: n.json}
 	for _, other := range m.Membership.Nodes() {
 		r := nodeRecord{
 			Node: other.ID, MACs: other.MACs, Name: names[other.ID], Self: other.ID == m.Endpoint.Node(),
 		}
+		r.Process, r.InMemory = processes[other.MACs[0]]
 		about := r.Name
-		if r.Self {
+		switch {
+		case r.Self:
 			about = "(this one, " + m.NIC + ")"
+		case r.InMemory:
+			about = strings.TrimSpace(fmt.Sprintf("%s through memory, process %d", r.Name, r.Process))
 		}
 		if err := lines.Write(r, "", fmt.Sprintf("node %d  %v  %s\n", r.Node, r.MACs, about)); err != nil {
 			return err

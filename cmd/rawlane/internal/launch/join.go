@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm"
 	"github.com/rawlane/rawlane/transport/udp"
 	"github.com/rawlane/rawlane/transport/xdp"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -24,6 +25,7 @@ type Member struct {
 	Membership *cluster.Membership
 	NIC        string
 
+	links   []transport.Link
 	closers []func() error // of what Join has opened, in that order
 }
 
@@ -161,6 +163,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		}
 		return err
 	}
+	m.links = links
 	m.closers = append(m.closers, m.Endpoint.Close)
 	m.NIC = cmp.Or(m.NIC, interfaceWith(links[0]))
 	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
@@ -219,6 +222,19 @@ func (c *ClusterFlags) checkMAC(hosts []cluster.Host, node mcd.NodeID, macs []tr
 		return nil
 	}
 	return fmt.Errorf("%s:%d: node %d has MAC %v, and %s", c.Hostfile, nic.Line, node, nic.MAC, found)
+}
+
+// InMemory returns the processes of the stations that are reached through shared memory now.
+func (m *Member) InMemory() map[transport.MAC]int {
+	processes := make(map[transport.MAC]int)
+	for _, l := range m.links {
+		if s, ok := transport.As[*shm.Link](l); ok {
+			for _, station := range s.Stations() {
+				processes[station.MAC] = station.PID
+			}
+		}
+	}
+	return processes
 }
 
 // Close closes everything that Join opened.

@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm"
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
@@ -105,15 +106,17 @@ func (c *ClusterFlags) openUDP(hosts []cluster.Host) (links []transport.Link, er
 // everyAddress is where a udp link listens that was told where others do, and no more.
 const everyAddress = "0.0.0.0"
 
-// linkFailure says of links why seeds could not be looked up, or stations not be met; or nil.
+// linkFailure says of links why seeds could not be looked up, or stations not be met, and where in
+// memory they were sought; or nil.
 func linkFailure(links []transport.Link) error {
 	var errs []error
 	for _, l := range links {
 		if s, ok := transport.As[interface{ SeedErr() error }](l); ok {
 			errs = append(errs, s.SeedErr())
 		}
-		if s, ok := transport.As[interface{ MeetErr() error }](l); ok {
-			errs = append(errs, s.MeetErr())
+		if s, ok := transport.As[*shm.Link](l); ok {
+			errs = append(errs, s.MeetErr(), fmt.Errorf("%d others on this host have a link in %s, as this user",
+				len(s.Stations()), s.Folder()))
 		}
 	}
 	return errors.Join(errs...)
