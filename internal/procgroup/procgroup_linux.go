@@ -9,8 +9,8 @@ import (
 // Own makes a program, before its start, the leader of a process group.
 func Own(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// DieWithThread makes a program, after Own and before its start, end with the thread that starts it:
-// with this process, if that thread stays.
+// DieWithThread makes a program, after Own and before its start, end with the thread that starts
+// it: with this process, if that thread stays.
 func DieWithThread(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // End sends SIGTERM to the group of a program, or SIGKILL with force.
