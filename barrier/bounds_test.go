@@ -93,6 +93,34 @@ func TestBounds_EarlyMessages(t *testing.T) {
 	})
 }
 
+// Messages that a new group has taken make room for others.
+func TestBounds_EarlyMessagesThatWereTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, 1, fault.Config{}, 0)
+		early := func(id uint32) {
+			arrive(t, group(t, c.services[0], barrier.GroupConfig{ID: id, PeerTimeout: time.Minute}), barrier.Options{})
+		}
+		const groups = 256
+		for id := range uint32(groups) {
+			early(id)
+		}
+		synctest.Wait()
+		for _, id := range []uint32{7, 0} { // once 7 is made there is room for one more, beside 0, the oldest
+			begun := time.Now()
+			if err := group(t, c.services[1], barrier.GroupConfig{ID: id}).Barrier(limit(t)); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took != 0 {
+				t.Errorf("the barrier of group %d took %v: its message was not kept", id, took)
+			}
+			if id == 7 {
+				early(groups)
+				synctest.Wait()
+			}
+		}
+	})
+}
+
 // The last 64 groups that a node has left answer for it: a member that has missed the end of a barrier
 // hears of it, and does not wait for the timeout.
 func TestBounds_GroupsThatWereLeft(t *testing.T) {

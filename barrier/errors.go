@@ -70,7 +70,7 @@ func (e *NodeDownError) Error() string {
 		for ; i < len(e.Nodes) && e.Reasons[i] == why; i++ {
 			nodes = append(nodes, e.Nodes[i])
 		}
-		all = append(all, names(nodes, 0)+": "+e.explain(why))
+		all = append(all, names(nodes)+": "+e.explain(why))
 	}
 	text := fmt.Sprintf("barrier %d, generation %d: %s", e.Number, e.Generation, strings.Join(all, "; "))
 	switch {
@@ -112,7 +112,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them (give all the same)",
-		e.Number, e.Generation, names(e.Nodes, 0), e.Algorithm)
+		e.Number, e.Generation, names(e.Nodes), e.Algorithm)
 }
 
 // Is makes errors.Is(err, ErrMismatch) hold.
@@ -131,7 +131,7 @@ type IncompleteError struct {
 
 func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("barrier %d, generation %d: waiting for %s: %v",
-		e.Number, e.Generation, names(e.Missing, 0), e.Err)
+		e.Number, e.Generation, names(e.Missing), e.Err)
 }
 
 // Is makes errors.Is(err, ErrIncomplete) hold.
@@ -144,20 +144,17 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 const namesShown = 8
 
 // names formats nodes as "node 3" or "nodes 1, 2, 5 and 7 more".
-func names(nodes []mcd.NodeID, more int) string {
-	if len(nodes) > namesShown {
-		more += len(nodes) - namesShown
-		nodes = nodes[:namesShown]
-	}
+func names(nodes []mcd.NodeID) string {
+	shown := nodes[:min(len(nodes), namesShown)]
 	var words []string
-	for _, n := range nodes {
+	for _, n := range shown {
 		words = append(words, fmt.Sprint(n))
 	}
 	text := strings.Join(words, ", ")
-	if more > 0 {
+	if more := len(nodes) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(nodes)+more == 1 {
+	if len(nodes) == 1 {
 		return "node " + text
 	}
 	return "nodes " + text

@@ -45,6 +45,21 @@ func TestClose_OfManyMasksRemembersAll(t *testing.T) {
 	})
 }
 
+// Nobody waits for a goodbye to be heard that has nobody to miss it: a node answers that has not made the
+// group.
+func TestClose_OfAGroupThatOthersLack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, 1, fault.Config{}, 0)
+		g := group(t, c.services[0], barrier.GroupConfig{})
+		arrive(t, g, barrier.Options{})
+		begun := time.Now()
+		_ = g.Close()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
 // Thousands of goroutines are in barriers of two services, several groups and all numbers, with contexts
 // that end now and then; masks are made, survivors' groups, too, and then everything is closed at once.
 // Each wait ends with one of the documented errors, and nothing is left behind.

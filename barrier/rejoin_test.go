@@ -127,3 +127,24 @@ func TestRejoin_DoesNotTakeTheEpochOfAGroupInUse(t *testing.T) {
 		stages(t, both, 2, func(int, int) {})
 	})
 }
+
+// Groups of other IDs have nothing to do with the epoch at which a newcomer joins a group, and stay at
+// their own.
+func TestRejoin_BesideGroupsOfOtherIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newProcesses(t, 2)
+		defer n.close()
+		_ = n.eps[1].Close()
+		if err := n.groups[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Fatal(err)
+		}
+		before := group(t, n.services[0], barrier.GroupConfig{ID: 1})
+		n.anew(0)
+		n.anew(0)
+		after := group(t, n.services[0], barrier.GroupConfig{ID: 2})
+		n.begin(1)
+		stages(t, n.groups, 3, func(int, int) {})
+		stages(t, []*barrier.Group{before, group(t, n.services[1], barrier.GroupConfig{ID: 1})}, 3, func(int, int) {})
+		stages(t, []*barrier.Group{after, group(t, n.services[1], barrier.GroupConfig{ID: 2})}, 3, func(int, int) {})
+	})
+}

@@ -105,6 +105,41 @@ func decideApart(t *testing.T, apart []mcd.NodeID, closed bool) {
 	closeAll(groups)
 }
 
+// Two nodes decided without the rest. One of them makes the group of survivors, and leaves it at once. The
+// other one does not take the rest's answer, that they have no such group, for their consent.
+func TestSurvivorsThatDecidedApart_AndOneLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, mute := muted(t, 6, 1, 2)
+		all := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, "shuffle"), PeerTimeout: time.Second})
+		stages(t, all, 2, func(int, int) {})
+		_ = c.eps[5].Close()
+		time.AfterFunc(900*time.Millisecond, func() { mute.Store(true) })
+		for k, err := range each(all[:5], func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
+			want := []mcd.NodeID{1, 2, 5}
+			if k == 1 || k == 2 {
+				want = []mcd.NodeID{5}
+			}
+			if down := downOf(t, err); !slices.Equal(down.Nodes, want) {
+				t.Errorf("node %d was told %v, want nodes %v", k, down, want)
+			}
+		}
+		mute.Store(false)
+		rest := make([]*barrier.Group, 3)
+		for k := 1; k <= 2; k++ {
+			var err error
+			if rest[k], err = all[k].Without(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ticket := arrive(t, rest[1], barrier.Options{})
+		synctest.Wait()
+		_ = rest[2].Close()
+		if down := downOf(t, ticket.Wait(limit(t))); !down.Excluded {
+			t.Errorf("node 1 was told %v, want that it is excluded", down)
+		}
+	})
+}
+
 // A survivor that makes its group late is waited for, however often it says that it has none, as it
 // has decided as the others have.
 func TestSurvivorThatIsLate(t *testing.T) {

@@ -68,9 +68,6 @@ func (t Ticket) Done() (bool, error) {
 		return true, nil
 	}
 	e := t.set.entries[t.number].Load()
-	if ended, err := t.ended(e); ended {
-		return true, err
-	}
 	t.set.service.ep.Progress()
 	return t.ended(e)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,27 @@ func TestTraceAndStatsSayWhoWasLast(t *testing.T) {
 		}
 		if !slices.Equal(s.Last, []barrier.LastCount{{Node: 3, Count: 5}}) {
 			t.Errorf("node 3 was last: %+v", s.Last)
+		}
+	})
+}
+
+// A trace of a barrier that is under way has negative times for what is still to come, and for what came
+// before this node has entered.
+func TestTrace_OfABarrierUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 4, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: schedule.Shuffle()})
+		arrive(t, all[1], barrier.Options{})
+		time.Sleep(5 * time.Millisecond)
+		arrive(t, all[0], barrier.Options{}) // it has heard 1, and awaits 2, which awaits 3
+		time.Sleep(7 * time.Millisecond)
+		trace, ok := all[0].Trace(0)
+		want := barrier.Trace{Generation: 1, Left: -1, Steps: []barrier.TraceStep{
+			{Done: 0},
+			{Done: 0, Arrivals: []barrier.TraceArrival{{Node: 1, At: -5 * time.Millisecond, Here: true}}},
+			{Done: -1, Arrivals: []barrier.TraceArrival{{Node: 2, At: -1}}},
+		}}
+		if !ok || !reflect.DeepEqual(trace, want) {
+			t.Errorf("%v %+v, want %+v", ok, trace, want)
 		}
 	})
 }
@@ -97,6 +119,32 @@ func TestStatus_OfAClosedGroup(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A status request under way ends with ErrClosed when the group or the endpoint is closed.
+func TestStatus_IsEndedByClose(t *testing.T) {
+	for name, end := range map[string]func(*cluster, *barrier.Group) error{
+		"group":    func(_ *cluster, g *barrier.Group) error { return g.Close() },
+		"endpoint": func(c *cluster, _ *barrier.Group) error { return c.eps[0].Close() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 2, 1, fault.Config{}, 0)
+			g := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Minute})[0]
+			c.faults[0][0].Cut(true)
+			status := make(chan error)
+			go func() {
+				_, err := g.Status(limit(t), 0)
+				status <- err
+			}()
+			time.Sleep(50 * time.Millisecond)
+			if err := end(c, g); err != nil {
+				t.Error(err)
+			}
+			if err := <-status; err != barrier.ErrClosed {
+				t.Errorf("%s closed: %v, want ErrClosed", name, err)
+			}
+		})
+	}
 }
 
 // A late barrier is logged with the nodes that have not entered.

@@ -1,0 +1,79 @@
+package barrier_test
+
+import (
+	"log/slog"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+)
+
+// logged opens a cluster in which node 0 alone has a service so far, and keeps the attributes of its
+// log's entries.
+func logged(t *testing.T, size int) (eps []*mcd.Endpoint, s *barrier.Service, entries *[]map[string]any) {
+	entries = new([]map[string]any)
+	handle := func(r slog.Record) {
+		all := map[string]any{}
+		r.Attrs(func(a slog.Attr) bool { all[a.Key] = a.Value.Any(); return true })
+		*entries = append(*entries, all)
+	}
+	eps = mcdtest.Open(t, size, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	s = service(t, eps[0], barrier.Config{Logger: slog.New(callingHandler{slog.DiscardHandler, handle})})
+	t.Cleanup(func() { _ = s.Close() })
+	return eps, s, entries
+}
+
+// A barrier is late from the very moment that Late has passed. The entry tells apart those that have
+// entered, have not, have no group, and do not answer; it is made once.
+func TestLate_TellsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const first = 3 * time.Millisecond // when the service looks at a barrier that waits
+		eps, s, entries := logged(t, 5)
+		cfg := barrier.GroupConfig{Algorithm: schedule.Concurrent(), PeerTimeout: time.Minute, Late: first}
+		g := group(t, s, cfg)
+		for _, k := range []int{1, 2, 3} {
+			other := service(t, eps[k], barrier.Config{})
+			defer other.Close()
+			if cfg.Late = 0; k != 3 {
+				members := group(t, other, cfg)
+				if k == 1 {
+					arrive(t, members, barrier.Options{Number: 7})
+				}
+			}
+		}
+		synctest.Wait()
+		arrive(t, g, barrier.Options{Number: 7})
+		time.Sleep(5 * time.Second)
+		synctest.Wait() // for the logger
+		want := []map[string]any{{
+			"number": uint64(7), "generation": uint64(1), "waited": 3 * first,
+			"not_entered": []mcd.NodeID{2, 3}, "no_answer": []mcd.NodeID{4},
+		}}
+		if !reflect.DeepEqual(*entries, want) {
+			t.Errorf("logged %v, want %v", *entries, want)
+		}
+	})
+}
+
+// A barrier that was refused, as its group has lost a member, is not late, however long ago that was.
+func TestLate_NotOfABarrierThatWasNotEntered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s, entries := logged(t, 2)
+		broken := group(t, s, barrier.GroupConfig{PeerTimeout: time.Second, Late: 1500 * time.Millisecond})
+		downOf(t, broken.Barrier(limit(t)))
+		if _, err := broken.ArriveWith(barrier.Options{Number: 1}); err == nil {
+			t.Fatal("a group without a member has barriers")
+		}
+		arrive(t, group(t, s, barrier.GroupConfig{ID: 1, PeerTimeout: time.Minute}), barrier.Options{}) // has the service look
+		time.Sleep(10 * time.Second)
+		synctest.Wait() // for the logger
+		if len(*entries) != 0 {
+			t.Errorf("logged %v", *entries)
+		}
+	})
+}
