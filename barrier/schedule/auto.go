@@ -1,10 +1,8 @@
 package schedule
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -24,8 +22,7 @@ func Auto(nics ...LogP) Algorithm {
 	return Algorithm{name: "auto", choose: choose, in: func(b *builder) { choose(b.size).all()(b) }}
 }
 
-// remember returns f with a memory: a choice for thousands of ranks takes a tenth of a second, and
-// each mask of a group asks again.
+// remember returns f with a memory: each mask of a group asks again.
 func remember(f func(size int) Algorithm) func(size int) Algorithm {
 	var known atomic.Pointer[map[int]Algorithm] // replaced, and never changed
 	known.Store(new(map[int]Algorithm))
@@ -53,7 +50,7 @@ func AutoShared(cores int) Algorithm {
 // candidates returns the algorithms that Auto chooses from, the simple ones first.
 func candidates(size int) []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent()}
-	for _, k := range []int{2, 3, 4, 6, 8, 12, 16, 32} {
+	for _, k := range branching {
 		if k < size || k == 2 {
 			all = append(all, Tree(k))
 		}
@@ -61,14 +58,28 @@ func candidates(size int) []Algorithm {
 	return append(all, TreeTree(2), TreeTree(4), Star())
 }
 
+// branching are the trees that are considered.
+var branching = []int{2, 3, 4, 6, 8, 12, 16, 32}
+
 // nearly is the difference, in percent, up to which two costs count as the same: the accuracy of
 // the model.
 const nearly = 5
 
 // Choices returns the algorithms that Auto considers for a size, the best first. Of those that
 // cost nearly the least, the best has the fewest frames, and of those it is the simplest. The
-// others follow by cost.
+// others follow by cost. Over one network and for more than 64 ranks the costs are estimates, which
+// take no time to speak of.
 func Choices(size int, nics ...LogP) []Choice {
+	if size > maxWalk && len(nics) <= 1 {
+		one := site{ranks: size, p: DefaultLogP}
+		if len(nics) == 1 {
+			one.p = nics[0]
+		}
+		if one.p.Cores < size {
+			one.cores = one.p.Cores
+		}
+		return best(one.candidates())
+	}
 	var all []Choice
 	for _, a := range candidates(size) {
 		if len(nics) > 1 {
@@ -76,12 +87,5 @@ func Choices(size int, nics ...LogP) []Choice {
 		}
 		all = append(all, Choice{a, a.Cost(size, nics...), a.Frames(size)})
 	}
-	byCost := func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) }
-	limit := slices.MinFunc(all, byCost).Cost * (100 + nearly) / 100
-	best := slices.MinFunc(all, func(a, b Choice) int {
-		return cmp.Or(cmp.Compare(max(a.Cost, limit), max(b.Cost, limit)), cmp.Compare(a.Frames, b.Frames))
-	})
-	all = slices.DeleteFunc(all, func(c Choice) bool { return c.Algorithm.name == best.Algorithm.name })
-	slices.SortStableFunc(all, byCost)
-	return slices.Insert(all, 0, best)
+	return best(all)
 }

@@ -24,11 +24,25 @@ var DefaultLogP = LogP{
 	Os: 900 * time.Nanosecond, L: 2 * time.Microsecond, Or: 400 * time.Nanosecond, Gap: 900 * time.Nanosecond,
 }
 
+// Costs of a message between two nodes of one host, by what carries it. They fit the barriers of 4
+// to 32 nodes on two cores (go run ./bench/barrier, and rawlane bench barrier for the other links).
+var (
+	// KernelCosts is a ring link on a software switch, whose work the sender's core does.
+	KernelCosts = LogP{Os: 1440, L: 140, Or: 220, Copy: 400, Switch: 3200} // ns
+	// PacketCosts is a packet link instead: its receiver pays more.
+	PacketCosts = LogP{Os: 1440, L: 140, Or: 1100, Copy: 400, Switch: 3200}
+	// MemoryCosts is an shm link: between processes, through memory.
+	MemoryCosts = LogP{Os: 120, L: 10, Or: 180, Copy: 60, Switch: 2500}
+	// FabricCosts is a fabric: between goroutines of one process.
+	FabricCosts = LogP{Os: 350, L: 30, Or: 60, Copy: 80, Switch: 800}
+)
+
 // SharedCores is the cost of rawlane's ring link between processes on one machine that share so
-// many cores: on a software switch, whose work the sender's core does. It fits the barriers of 4 to
-// 32 processes on two cores (go run ./bench/barrier).
+// many cores: KernelCosts.
 func SharedCores(cores int) LogP {
-	return LogP{Os: 1440, L: 140, Or: 220, Copy: 400, Switch: 3200, Cores: cores} // ns
+	p := KernelCosts
+	p.Cores = cores
+	return p
 }
 
 // Event is one message of a barrier in the model. Times are since all ranks entered.

@@ -13,16 +13,23 @@ import "fmt"
 // Source: SCMD §4.
 func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
+	return hierarchical(fmt.Sprintf("hier:%d:%v:%v", group, inner, outer), inner, outer,
+		func(p part) part { return within(group, p) }, func(p part) part { return leaders(group, p) })
+}
+
+// hierarchical is Hierarchical with groups of any kind: within runs a part in each of them, and
+// leaders among their lowest ranks.
+func hierarchical(name string, inner, outer Algorithm, within, leaders func(part) part) Algorithm {
 	innerIn, innerOut := inner.halves()
-	a := Algorithm{name: fmt.Sprintf("hier:%d:%v:%v", group, inner, outer)}
+	a := Algorithm{name: name}
 	switch {
 	case outer.releasesAll:
-		a.in, a.out, a.releasesAll = sequence(within(group, innerIn), leaders(group, outer.in)), multicast, true
+		a.in, a.out, a.releasesAll = sequence(within(innerIn), leaders(outer.in)), multicast, true
 	case outer.out == nil:
-		a.in = sequence(within(group, innerIn), leaders(group, outer.in), within(group, innerOut))
+		a.in = sequence(within(innerIn), leaders(outer.in), within(innerOut))
 	default:
-		a.in = sequence(within(group, innerIn), leaders(group, outer.in))
-		a.out = sequence(leaders(group, outer.out), within(group, innerOut))
+		a.in = sequence(within(innerIn), leaders(outer.in))
+		a.out = sequence(leaders(outer.out), within(innerOut))
 	}
 	return a
 }

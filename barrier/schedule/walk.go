@@ -11,10 +11,10 @@ import (
 // shared ones: a rank with work queues for a core, and keeps it while its messages come quickly
 // enough.
 type walk struct {
-	nics   []LogP
+	nics   []LogP // between hosts, or between all ranks if these have none
 	ranks  []walker
+	hosts  []walkHost // one, if the shape is not known
 	cores  []core
-	queue  []int // ranks with work, without a core
 	exits  []time.Duration
 	record bool
 	events []Event
@@ -22,8 +22,20 @@ type walk struct {
 	coming timewheel.Wheel[arrival]
 }
 
+// walkHost is processors that ranks share, or have one each.
+type walkHost struct {
+	local       *LogP // costs between its ranks; nil: those of the networks
+	first, last int   // its cores, if they are shared: last is not among them
+	shared      bool
+	turn        time.Duration // of a shared core, from one rank to another
+	queue       []int         // ranks with work, without a core
+	ranks       int
+}
+
 // walker is one rank.
 type walker struct {
+	host    int
+	own     int // its core, if it has one of its own
 	steps   []Step
 	at      int // the step in which it waits
 	met     int // how many of its first awaits are here: they are not looked up again
@@ -57,6 +69,16 @@ const (
 )
 
 func newWalk(a Algorithm, size int, nics []LogP) *walk {
+	s := Shape{Of: make([]int, size), Hosts: []Host{{Cores: nics[0].Cores}}}
+	w := newWalkOn(a, &s, nics)
+	w.hosts[0].local = nil
+	w.hosts[0].turn = nics[0].Switch
+	return w
+}
+
+// newWalkOn is newWalk on hosts, between which messages cost what they do on the networks.
+func newWalkOn(a Algorithm, s *Shape, nics []LogP) *walk {
+	size := len(s.Of)
 	w := &walk{nics: nics, ranks: make([]walker, size), exits: make([]time.Duration, size)}
 	networks := len(nics)
 	for rank := range w.ranks {
@@ -74,31 +96,65 @@ func newWalk(a Algorithm, size int, nics []LogP) *walk {
 		w.ranks[rank].handles = make([]time.Duration, networks)
 		w.push(0, arrival{kind: entry, index: rank})
 	}
-	cores := size
-	if w.shared() {
-		cores = nics[0].Cores
+	w.makeHosts(s)
+	return w
+}
+
+// makeHosts has the ranks of a host share its cores, if these are fewer.
+func (w *walk) makeHosts(s *Shape) {
+	w.hosts = make([]walkHost, len(s.Hosts))
+	for rank, h := range s.Of {
+		w.ranks[rank].host = h
+		w.hosts[h].ranks++
 	}
-	for range cores {
+	for i := range w.hosts {
+		h, of := &w.hosts[i], &s.Hosts[i]
+		h.local, h.turn = &of.Local, of.Local.Switch
+		if h.shared = of.Cores > 0 && of.Cores < h.ranks; h.shared {
+			h.first, h.last = len(w.cores), len(w.cores)+of.Cores
+			w.addCores(of.Cores)
+		}
+	}
+	for rank := range w.ranks {
+		if r := &w.ranks[rank]; !w.hosts[r.host].shared {
+			r.own = len(w.cores)
+			w.addCores(1)
+		}
+	}
+}
+
+func (w *walk) addCores(n int) {
+	for range n {
 		w.cores = append(w.cores, core{rank: none})
 	}
-	return w
 }
 
 func (w *walk) push(at time.Duration, a arrival) { w.coming.Push(monotime.At(at), a) }
 
-func (w *walk) shared() bool { return w.nics[0].Cores > 0 && w.nics[0].Cores < len(w.ranks) }
+func (w *walk) hostOf(rank int) *walkHost { return &w.hosts[w.ranks[rank].host] }
+
+// cost is that of a message between two ranks by a network.
+func (w *walk) cost(from, to, nic int) *LogP {
+	if from, to := w.ranks[from].host, w.ranks[to].host; from == to && w.hosts[from].local != nil {
+		return w.hosts[from].local
+	}
+	return w.nic(nic)
+}
 
 func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 
 func (w *walk) run() {
 	for w.coming.Len() > 0 {
 		at, a := w.coming.Pop()
+		h := 0
 		if a.kind == coreFree {
+			h = w.ranks[w.cores[a.index].rank].host
 			w.free(at.Since(), a.index)
 		} else {
+			h = w.ranks[a.index].host
 			w.enqueue(a)
 		}
-		w.dispatch(at.Since())
+		w.dispatch(at.Since(), &w.hosts[h])
 	}
 }
 
@@ -107,7 +163,8 @@ func (w *walk) enqueue(a arrival) {
 	r.inbox = append(r.inbox, a)
 	if !r.active {
 		r.active = true
-		w.queue = append(w.queue, a.index)
+		h := &w.hosts[r.host]
+		h.queue = append(h.queue, a.index)
 	}
 }
 
@@ -122,26 +179,26 @@ func (w *walk) free(now time.Duration, c int) {
 	w.ranks[rank].active = false
 }
 
-// dispatch gives idle cores to ranks with work: each rank's own, or of shared ones the one that
-// ran the rank last, or any.
-func (w *walk) dispatch(now time.Duration) {
-	for len(w.queue) > 0 {
-		rank := w.queue[0]
-		c := rank
-		if w.shared() {
-			c = w.idle(rank)
+// dispatch gives a host's idle cores to ranks with work: each rank's own, or of shared ones the one
+// that ran the rank last, or any.
+func (w *walk) dispatch(now time.Duration, h *walkHost) {
+	for len(h.queue) > 0 {
+		rank := h.queue[0]
+		c := w.ranks[rank].own
+		if h.shared {
+			c = w.idle(rank, h)
 		}
 		if c == none {
 			return
 		}
-		w.queue = w.queue[1:]
+		h.queue = h.queue[1:]
 		w.work(now, c, rank)
 	}
 }
 
-func (w *walk) idle(rank int) int {
+func (w *walk) idle(rank int, h *walkHost) int {
 	found := none
-	for c := range w.cores {
+	for c := h.first; c < h.last; c++ {
 		if w.cores[c].busy {
 			continue
 		}
@@ -154,8 +211,8 @@ func (w *walk) idle(rank int) int {
 
 // work has a rank handle the first arrival, and send the notifies of the steps that this ends.
 func (w *walk) work(now time.Duration, c, rank int) {
-	if w.shared() && w.cores[c].rank != rank {
-		now += w.nics[0].Switch
+	if h := w.hostOf(rank); h.shared && w.cores[c].rank != rank {
+		now += h.turn
 	}
 	w.cores[c] = core{rank: rank, busy: true}
 	r := &w.ranks[rank]
@@ -166,8 +223,9 @@ func (w *walk) work(now time.Duration, c, rank int) {
 	} else {
 		e := a.event
 		begun := max(now, r.handles[e.NIC])
-		r.handles[e.NIC] = begun + w.nic(e.NIC).Gap
-		now = begun + w.nic(e.NIC).Or
+		p := w.cost(e.From, rank, e.NIC)
+		r.handles[e.NIC] = begun + p.Gap
+		now = begun + p.Or
 		r.here[Receive{e.From, e.Label}] = true
 		if w.record {
 			e.Handled = now
@@ -201,17 +259,33 @@ func (w *walk) progress(now time.Duration, rank int) time.Duration {
 }
 
 func (w *walk) send(now time.Duration, rank int, t Send) time.Duration {
-	p, r := w.nic(t.NIC), &w.ranks[rank]
+	r := &w.ranks[rank]
+	p := w.nic(t.NIC)
+	if t.To != All {
+		p = w.cost(rank, t.To, t.NIC)
+	} else if h := w.hostOf(rank); h.local != nil && h.ranks == len(w.ranks) {
+		p = h.local
+	}
 	e := Event{From: rank, NIC: t.NIC, Label: t.Label, Begun: max(now, r.sends[t.NIC])}
 	r.sends[t.NIC] = e.Begun + p.Gap
 	e.Left = e.Begun + p.Os
 	if t.To == All {
-		e.Left += time.Duration(len(w.ranks)-2) * p.Copy
+		e.Left += w.copies(rank, p)
 	}
-	e.Arrived = e.Left + p.L
 	for to := range audience(rank, t.To, len(w.ranks)) {
 		e.To = to
+		e.Arrived = e.Left + w.cost(rank, to, t.NIC).L
 		w.push(e.Arrived, arrival{kind: flight, index: to, event: e})
 	}
 	return e.Left
+}
+
+// copies is what a multicast by p costs its sender more than one message: a copy for each receiver
+// after the first, or for each of its own host, if it goes to others, too.
+func (w *walk) copies(rank int, p *LogP) time.Duration {
+	h := w.hostOf(rank)
+	if h.local == nil || p == h.local {
+		return time.Duration(len(w.ranks)-2) * p.Copy
+	}
+	return time.Duration(h.ranks-1) * h.local.Copy
 }

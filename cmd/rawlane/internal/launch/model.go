@@ -33,11 +33,11 @@ func (c *ClusterFlags) Model() (nics []schedule.LogP) {
 		cores, err = runtime.NumCPU(), nil
 	}
 	if err == nil {
-		m = schedule.SharedCores(cores)
+		m = schedule.KernelCosts
 		if local, known := localCosts[c.Kind]; known {
 			m = local
-			m.Cores = cores
 		}
+		m.Cores = cores
 	}
 	for range c.NICs {
 		nics = append(nics, m)
@@ -45,10 +45,9 @@ func (c *ClusterFlags) Model() (nics []schedule.LogP) {
 	return nics
 }
 
-// localCosts are the costs between nodes on one machine over other links than rings, as those of
-// schedule.SharedCores.
+// localCosts are the costs between nodes on one machine over links other than rings.
 var localCosts = map[string]schedule.LogP{
-	"shm":    {Os: 120, L: 10, Or: 180, Copy: 60, Switch: 2500},
-	"fabric": {Os: 350, L: 30, Or: 60, Copy: 80, Switch: 800}, // ns
-	"packet": {Os: 1440, L: 140, Or: 1100, Copy: 400, Switch: 3200},
+	"shm":    schedule.MemoryCosts,
+	"fabric": schedule.FabricCosts,
+	"packet": schedule.PacketCosts,
 }

@@ -1,0 +1,237 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// costs are of each kind of path within a host.
+var costs = map[string]LogP{
+	"kernel": KernelCosts, "packet": PacketCosts, "memory": MemoryCosts, "fabric": FabricCosts, "machines": DefaultLogP,
+}
+
+// hostsOf is a shape of hosts with so many ranks each, in a row, and so many cores.
+func hostsOf(cores int, local LogP, ranks ...int) (s Shape) {
+	for h, n := range ranks {
+		s.Hosts = append(s.Hosts, Host{Cores: cores, Local: local})
+		for range n {
+			s.Of = append(s.Of, h)
+		}
+	}
+	return s
+}
+
+// On one host whose ranks share its cores, the model is that of LogP.Cores.
+func TestShape_OfOneHostIsThatOfSharedCores(t *testing.T) {
+	for cores := 1; cores <= 5; cores++ {
+		for size := 1; size <= 20; size++ {
+			s := OneHost(size, cores, KernelCosts)
+			for _, c := range Choices(size, SharedCores(cores)) {
+				if got := s.Cost(c.Algorithm); got != c.Cost {
+					t.Errorf("%d ranks, %d cores: %v costs %v, want %v", size, cores, c.Algorithm, got, c.Cost)
+				}
+			}
+			if got, want := s.Choose(size).String(), AutoShared(cores).For(size).String(); got != want {
+				t.Errorf("%d ranks, %d cores: %s, want %s", size, cores, got, want)
+			}
+		}
+	}
+}
+
+// Where each rank has a host of its own, the model is that of a shape that is not known.
+func TestShape_OfHostsOfOneRankIsUnknown(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 5, 16, 40, 64, 65, 200} {
+		s := Shape{}
+		for rank := range size {
+			s.Of = append(s.Of, rank)
+			s.Hosts = append(s.Hosts, Host{Cores: 2, Local: KernelCosts})
+		}
+		unknown := Shape{}
+		if got, want := s.Choose(size).String(), unknown.Choose(size).String(); got != want {
+			t.Errorf("%d ranks: %s, want %s", size, got, want)
+		}
+		if got, want := unknown.Choose(size).String(), Auto().For(size).String(); got != want {
+			t.Errorf("%d ranks of unknown hosts: %s, want %s", size, got, want)
+		}
+	}
+}
+
+// What is chosen for a shape, and what is said of it.
+func TestShape_Choose(t *testing.T) {
+	mixed := Shape{Of: []int{0, 1, 0, 1, 0, 1, 0, 1}, Hosts: hostsOf(2, KernelCosts, 4, 4).Hosts}
+	for _, c := range []struct {
+		shape      Shape
+		want, says string
+	}{
+		{OneHost(2, 2, KernelCosts), "shuffle", "1 host: 2 ranks on a core each"},
+		{OneHost(32, 2, KernelCosts), "concurrent", "1 host: 32 ranks on 2 cores"},
+		{OneHost(32, 2, MemoryCosts), "concurrent", "1 host: 32 ranks on 2 cores"},
+		{OneHost(4096, 2, KernelCosts), "concurrent", "1 host: 4096 ranks on 2 cores"},
+		{hostsOf(2, KernelCosts, 8, 8), "tree:6", "2 hosts: 8 ranks on 2 cores"},
+		{mixed, "", "2 hosts: 4 ranks on 2 cores"},
+		{hostsOf(4, MemoryCosts, 8, 3, 8, 1), "",
+			"2 hosts: 8 ranks on 4 cores; 1 host: 3 ranks on a core each; 1 host: 1 rank on a core each"},
+		{Shape{}, Auto().For(8).String(), "unknown hosts"},
+	} {
+		size := len(c.shape.Of)
+		if size == 0 {
+			size = 8
+		}
+		a := c.shape.Choose(size)
+		if got := a.String(); c.want != "" && got != c.want {
+			t.Errorf("%v: %s, want %s", c.shape, got, c.want)
+		}
+		if size <= 128 {
+			if err := a.Check(size); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := c.shape.String(); got != c.says {
+			t.Errorf("%q, want %q", got, c.says)
+		}
+	}
+}
+
+// random returns a shape by a seed: hosts of any sizes, in a row or not.
+func random(rng *rand.Rand, most int) Shape {
+	var ranks []int
+	for left := 2 + rng.IntN(most-1); left > 0; {
+		n := 1 + rng.IntN(left)
+		ranks = append(ranks, n)
+		left -= n
+	}
+	kinds := []LogP{KernelCosts, MemoryCosts, FabricCosts}
+	s := hostsOf(1+rng.IntN(6), kinds[rng.IntN(len(kinds))], ranks...)
+	if rng.IntN(2) == 0 {
+		rng.Shuffle(len(s.Of), func(i, j int) { s.Of[i], s.Of[j] = s.Of[j], s.Of[i] })
+	}
+	return s
+}
+
+// Every candidate for every shape is a right schedule, its name tells it apart, and ranks that know
+// the same shape choose the same.
+func TestShape_CandidatesAreRight(t *testing.T) {
+	for seed := range uint64(60) {
+		s := random(rand.New(rand.NewPCG(seed, 1)), 24)
+		size := len(s.Of)
+		names := map[string]bool{}
+		for _, c := range s.Choices() {
+			if err := c.Algorithm.Check(size); err != nil {
+				t.Errorf("seed %d: %v: %v", seed, s, err)
+			}
+			if names[c.Algorithm.String()] {
+				t.Errorf("seed %d: two are named %v", seed, c.Algorithm)
+			}
+			names[c.Algorithm.String()] = true
+		}
+		again := random(rand.New(rand.NewPCG(seed, 1)), 24)
+		if a, b := s.Choose(size).String(), again.Choose(size).String(); a != b {
+			t.Errorf("seed %d: %s and %s", seed, a, b)
+		}
+	}
+}
+
+// The last choices are remembered, and no more than some of them.
+func TestMemory(t *testing.T) {
+	var m memory
+	first := OneHost(3, 2, KernelCosts)
+	for range 2 {
+		m.choose(first)
+	}
+	if n := len(m.known()); n != 1 {
+		t.Errorf("%d choices are known", n)
+	}
+	first.Of[0] = 7 // the caller's, and not what is remembered
+	if got := m.known()[0].shape.Of[0]; got != 0 {
+		t.Errorf("rank 0 is remembered on host %d", got)
+	}
+	for size := 2; size < 2+2*remembered; size++ {
+		m.choose(OneHost(size, 2, KernelCosts))
+	}
+	if n := len(m.known()); n != remembered {
+		t.Errorf("%d choices are known, want %d", n, remembered)
+	}
+}
+
+// Two layouts have two names: members that disagree on them are told so.
+func TestByHost_NamesTellLayoutsApart(t *testing.T) {
+	a := Shape{Of: []int{0, 1, 1, 0}, Hosts: make([]Host, 2)}
+	b := Shape{Of: []int{0, 1, 0, 1}, Hosts: make([]Host, 2)}
+	row := Shape{Of: []int{1, 1, 0, 0}, Hosts: make([]Host, 2)}
+	nameA, nameB := a.byHost()(Star(), Tree(2)).String(), b.byHost()(Star(), Tree(2)).String()
+	if nameA == nameB {
+		t.Errorf("both are %s", nameA)
+	}
+	if got := row.byHost()(Star(), Tree(2)).String(); got != "hier:2:star:tree:2" {
+		t.Errorf("in a row: %s", got)
+	}
+}
+
+// Estimates choose nearly as well as walks do: what they choose is walked, too. Sizes are some of
+// those for which nobody walks.
+func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
+	const most = 33 // percent
+	worst, at := 0.0, ""
+	try := func(name string, s Shape) {
+		chosen := best(s.estimates())[0].Algorithm
+		least := time.Duration(1 << 62)
+		for _, a := range append(candidates(len(s.Of)), s.hierarchies()...) {
+			least = min(least, s.Cost(a))
+		}
+		if over := 100 * (float64(s.Cost(chosen))/float64(least) - 1); over > worst {
+			worst, at = over, fmt.Sprintf("%s: %v: %v", name, s, chosen)
+		}
+	}
+	for name, local := range costs {
+		for _, size := range []int{66, 100, 128, 250} {
+			for _, cores := range []int{0, 1, 2, 4, 16, 48, 200} {
+				try(name, OneHost(size, cores, local))
+			}
+		}
+		for _, cores := range []int{0, 2, 8, 64} {
+			try(name, hostsOf(cores, local, 33, 33))
+			try(name, hostsOf(cores, local, 16, 16, 16, 16, 16, 16, 16, 16))
+			try(name, hostsOf(cores, local, 60, 3, 3, 1, 9, 20))
+		}
+	}
+	t.Logf("at worst %.1f %% more than the best: %s", worst, at)
+	if worst > most {
+		t.Errorf("more than %d %%", most)
+	}
+}
+
+// A choice for thousands of ranks takes less than a millisecond.
+func BenchmarkChoose(b *testing.B) {
+	many := make([]int, 64)
+	for i := range many {
+		many[i] = 64
+	}
+	cyclic := hostsOf(8, KernelCosts, many...)
+	for rank := range cyclic.Of {
+		cyclic.Of[rank] = rank % len(cyclic.Hosts)
+	}
+	for _, c := range []struct {
+		name  string
+		shape Shape
+	}{
+		{"host of 32", OneHost(32, 2, KernelCosts)},
+		{"host of 64", OneHost(64, 2, KernelCosts)},
+		{"host of 4096", OneHost(4096, 2, KernelCosts)},
+		{"8 hosts of 8", hostsOf(4, KernelCosts, 8, 8, 8, 8, 8, 8, 8, 8)},
+		{"64 hosts of 64", hostsOf(8, KernelCosts, many...)},
+		{"64 hosts of 64, in turn", cyclic},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.shape.Choices()
+			}
+		})
+	}
+	b.Run("unknown, 4096", func(b *testing.B) {
+		for b.Loop() {
+			Choices(4096)
+		}
+	})
+}
