@@ -1,12 +1,17 @@
 package shm
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
+
+// Patience is how long what must happen may take.
+const Patience = 20 * time.Second
 
 // Folder returns a folder for the segments of a test. A test's own name may be too long for a
 // socket's path.
@@ -69,6 +74,8 @@ func TestStation_IsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
 	frames := make([]transport.Frame, 4)
 	for round := range 5 {
 		other, err := Open("test", Config{Dir: dir})
@@ -85,8 +92,8 @@ func TestStation_IsForgotten(t *testing.T) {
 		}
 		came := 0
 		for hasBits(l) {
-			if err := l.Wait(t.Context()); err != nil {
-				t.Fatal(err)
+			if err := l.Wait(ctx); err != nil || ctx.Err() != nil {
+				t.Fatalf("round %d: %d frames came, and the station is not forgotten: %v", round, came, err)
 			}
 			for more := true; more; {
 				n, err := l.Poll(frames)
@@ -94,7 +101,7 @@ func TestStation_IsForgotten(t *testing.T) {
 					t.Fatal(err)
 				}
 				came += n
-				more = n > 0 || len(l.over) > 0
+				more = ctx.Err() == nil && (n > 0 || len(l.over) > 0)
 			}
 		}
 		l.memories.mu.Lock()
@@ -181,7 +188,8 @@ func TestStation_OfALinkThatNeverPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	for range 5 {
+	deadline := time.Now().Add(Patience)
+	for round := range 5 {
 		other, err := Open("test", Config{Dir: dir, MTU: 64})
 		if err != nil {
 			t.Fatal(err)
@@ -190,6 +198,9 @@ func TestStation_OfALinkThatNeverPolls(t *testing.T) {
 			t.Fatal(err)
 		}
 		for hasBits(l) { // until the link hears of it
+			if time.Now().After(deadline) {
+				t.Fatalf("round %d: a station that closed has its bit of the bell still", round)
+			}
 			runtime.Gosched()
 		}
 	}

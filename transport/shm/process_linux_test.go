@@ -13,14 +13,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm"
 )
 
-// patience is how long what must happen may take.
-const patience = 20 * time.Second
+// patience is how long what must happen may take, as in the tests of this package's inside.
+const patience = shm.Patience
 
 // The test's program, started again with these, is another process with a link.
 const (
