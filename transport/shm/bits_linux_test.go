@@ -3,6 +3,7 @@ package shm
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -233,5 +234,45 @@ func TestFolder_Lock(t *testing.T) {
 	}
 	if third, err := f.tryLock(); third != nil || err != nil {
 		t.Errorf("a lock of a folder that is not there, or %v", err)
+	}
+}
+
+// A file in a segment's folder is a link's if its name is the one that the link's socket has, and no
+// other one.
+func TestFolder_Owner(t *testing.T) {
+	mac := transport.MAC{2, 0xab, 0, 0, 0, 0x42}
+	if got, ok := owner(filepath.Base(folder{"test"}.socket(mac))); got != mac || !ok {
+		t.Errorf("%v, %v; want %v", got, ok, mac)
+	}
+	for _, name := range []string{"", lockName, "02ab00000", "02ab000000", "02ab0000004200", "02AB00000042", "02ab0000004g"} {
+		if got, ok := owner(name); ok {
+			t.Errorf("%s: %v's", name, got)
+		}
+	}
+}
+
+// A ring has as much data as the MTU needs, or the next power of two that is no less than what was
+// asked for.
+func TestConfig_RingBytes(t *testing.T) {
+	for _, c := range []struct{ mtu, asked, want int }{
+		{0, 0, 512 << 10}, {64, 0, 128 << 10}, {64, 1, 128 << 10}, {64, 128 << 10, 128 << 10}, {64, 128<<10 + 1, 256 << 10},
+		{64, 1 << 20, 1 << 20}, {0, 1, 512 << 10}, {64, MaxRingBytes, MaxRingBytes}, {MaxMTU, 1, 4 << 20},
+	} {
+		cfg := Config{MTU: c.mtu, RingBytes: c.asked}
+		if err := cfg.validate("test"); err != nil || cfg.RingBytes != c.want {
+			t.Errorf("MTU %d, %d asked for: %d bytes, %v; want %d", c.mtu, c.asked, cfg.RingBytes, err, c.want)
+		}
+	}
+}
+
+// An address by chance is one station's, locally administered, and another one each time.
+func TestConfig_MACByChance(t *testing.T) {
+	seen := map[transport.MAC]bool{}
+	for range 100 {
+		var cfg Config
+		if err := cfg.validate("test"); err != nil || cfg.MAC.IsMulticast() || !cfg.MAC.IsLocal() || seen[cfg.MAC] {
+			t.Fatalf("%v, %v; there were %d others", cfg.MAC, err, len(seen))
+		}
+		seen[cfg.MAC] = true
 	}
 }

@@ -50,6 +50,7 @@ func meet(t *testing.T, dir string, l *shm.Link, say func(b []byte, fds []int) (
 func newStranger(t *testing.T, c *net.UnixConn, say func(b []byte, fds []int) ([]byte, []int)) *stranger {
 	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience)) // a link that says nothing ends the test
 	s := &stranger{t: t, conn: c, hello: hello.Hello{MAC: mac(66), MTU: 1500, Data: records.DataFor(1500)}}
 	ringFD := s.memory(records.Bytes(s.hello.Data), unix.F_SEAL_SHRINK)
 	bellFD := s.memory(4096, unix.F_SEAL_SHRINK)
@@ -302,6 +303,7 @@ func TestStranger_AnswersLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = ln.Close() }()
+		_ = ln.SetDeadline(time.Now().Add(patience))
 		listeners = append(listeners, ln)
 	}
 	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
@@ -401,6 +403,7 @@ func TestStranger_RefusesTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }()
+	_ = ln.SetDeadline(time.Now().Add(patience))
 	opened := make(chan *shm.Link, 1)
 	go func() {
 		l, err := shm.Open("test", shm.Config{Dir: dir, MAC: mac(1)})

@@ -166,10 +166,7 @@ func (l *Link) sendWire(t *table, frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// byWire reports whether a frame may be sent, by the wire.
+// byWire reports whether a frame goes by the wire, which refuses it if it cannot be sent.
 func (l *Link) byWire(t *table, f *transport.Frame) bool {
-	if transport.CheckFrame(f, l.mtu) != nil {
-		return false
-	}
 	return f.Dst.IsMulticast() || l.station(t, f.Dst) == nil
 }

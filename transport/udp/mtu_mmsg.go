@@ -15,24 +15,18 @@ import (
 // routeMTU returns the MTU of the path to an address as the kernel knows it: the interface's, the
 // route's, or what a router has said since (RFC 1191, RFC 8201).
 func routeMTU(to netip.AddrPort) int {
-	fd, err := connected(to)
-	if err != nil {
-		return unknownMTU
-	}
-	defer unix.Close(fd)
-	mtu, err := pathMTU(fd, to)
-	if err != nil {
-		return unknownMTU
+	mtu := unknownMTU
+	if fd, err := connected(to); err == nil {
+		if known, err := pathMTU(fd, to); err == nil {
+			mtu = known
+		}
+		_ = unix.Close(fd) // it was only to ask
 	}
 	return mtu
 }
 
 func connected(to netip.AddrPort) (fd int, err error) {
-	family := unix.AF_INET6
-	if to.Addr().Is4() {
-		family = unix.AF_INET
-	}
-	if fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+	if fd, err = unix.Socket(familyOf(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 		return 0, err
 	}
 	if err := unix.Connect(fd, sockaddr(to)); err != nil {

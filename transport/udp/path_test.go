@@ -126,3 +126,59 @@ func TestPathShrinks(t *testing.T) {
 		t.Errorf("%d", short)
 	}
 }
+
+// A link's MTU is that of the narrowest route to a station; one to which no route leads does not
+// count. To ask leaves no descriptor.
+func TestOpen_MTUOfRoutes(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	const far, nowhere = "10.9.8.7", "192.0.2.1"
+	err := bed.Node(0).Do(func() error {
+		l, err := netlink.LinkByName(testbed.Interface(0))
+		if err != nil {
+			return err
+		}
+		dst := &net.IPNet{IP: net.ParseIP(far), Mask: net.CIDRMask(32, 32)}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, MTU: 1400})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	descriptors := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(open)
+	}
+	at, peer := fmt.Sprintf("%v:7401", testbed.IP(0, 0)), fmt.Sprintf("%v:7401", testbed.IP(1, 0))
+	before := 0
+	for round := range 3 {
+		for _, c := range []struct {
+			stations []string
+			want     int // of a packet
+		}{{nil, 1500}, {[]string{peer}, 1500}, {[]string{nowhere + ":7401"}, 1500}, {[]string{peer, far + ":7401", nowhere + ":7401"}, 1400}} {
+			err := bed.Node(0).Do(func() error {
+				var cfg udp.Config
+				for _, s := range c.stations {
+					cfg.Stations = append(cfg.Stations, udp.Station{Addr: s})
+				}
+				l, err := udp.Open(at, cfg)
+				if err != nil {
+					return err
+				}
+				if want := c.want - 20 - 8 - transport.MaxHeaderLen; l.MTU() != want {
+					t.Errorf("%v: MTU %d, want %d", c.stations, l.MTU(), want)
+				}
+				return l.Close()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := descriptors(); round == 0 {
+			before = n // with what the runtime has opened by now
+		} else if n != before {
+			t.Errorf("round %d: %d descriptors are open, before: %d", round, n, before)
+		}
+	}
+}

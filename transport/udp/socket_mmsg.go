@@ -51,10 +51,7 @@ type address struct {
 // openSocket makes a socket bound to an address or, for a multicast group, to its port on an
 // interface: a socket bound to an address does not hear groups.
 func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (_ *socket, err error) {
-	s := &socket{family: unix.AF_INET6}
-	if at.Addr().Is4() {
-		s.family = unix.AF_INET
-	}
+	s := &socket{family: familyOf(at.Addr())}
 	s.fd, err = unix.Socket(s.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -81,6 +78,14 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	}
 	s.in.init()
 	return s, nil
+}
+
+// familyOf returns the family of the sockets that have such an address.
+func familyOf(a netip.Addr) int {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
 }
 
 // sendBuffer holds a batch of trains.
@@ -140,15 +145,15 @@ func zone(a netip.Addr) uint32 {
 }
 
 // port returns the port that the socket is bound to.
-func (s *socket) port() (uint16, error) {
+func (s *socket) port() (port uint16, err error) {
 	sa, err := unix.Getsockname(s.fd)
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
-		return uint16(sa.Port), nil
+		port = uint16(sa.Port)
 	case *unix.SockaddrInet6:
-		return uint16(sa.Port), nil
+		port = uint16(sa.Port)
 	}
-	return 0, err
+	return port, err
 }
 
 // joinGroup has the socket belong to an interface alone, and send to a group and hear it there:

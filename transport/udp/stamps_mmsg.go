@@ -27,9 +27,6 @@ func (l *stampLog) add(s *socket) {
 func (l *Link) StampFrames(on bool) error {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
-	if l.closed.Load() {
-		return transport.ErrClosed
-	}
 	return l.wrap("stamp frames", l.socket.stampFrames(on, interfaceOf(l.local.Addr())))
 }
 
