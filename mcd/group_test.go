@@ -130,3 +130,22 @@ func TestCounters_WhileAPortCloses(t *testing.T) {
 		}
 	}
 }
+
+// A group's address is 03:52, the cluster's id folded to 16 bits, and the group, as
+// docs/wire-format.md has it.
+func TestGroupMAC_Golden(t *testing.T) {
+	for _, c := range []struct {
+		cluster mcd.ClusterID
+		group   mcd.GroupID
+		want    transport.MAC
+	}{
+		{0, 0, transport.MAC{3, 'R'}},
+		{0x1234, 0x5678, transport.MAC{3, 'R', 0x12, 0x34, 0x56, 0x78}},
+		{0x12340000, 0xffff, transport.MAC{3, 'R', 0x12, 0x34, 0xff, 0xff}},
+		{0xff00aa0f, 1, transport.MAC{3, 'R', 0x55, 0x0f, 0, 1}},
+	} {
+		if got := mcd.GroupMAC(c.cluster, c.group); got != c.want {
+			t.Errorf("cluster %#x, group %#x: %v, want %v", c.cluster, c.group, got, c.want)
+		}
+	}
+}

@@ -69,9 +69,14 @@ func open(t testing.TB, size int, spin time.Duration, f fault.Config, cfg rpc.Co
 	return c
 }
 
+// bubble runs a test of a cluster in virtual time, of which a day is more than any takes.
 func bubble(t *testing.T, size int, f fault.Config, cfg rpc.Config, do func(t *testing.T, c *cluster)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { do(t, open(t, size, 0, f, cfg)) })
+	synctest.Test(t, func(t *testing.T) {
+		late := time.AfterFunc(24*time.Hour, func() { panic(t.Name() + ": a day has passed, and it waits still") })
+		defer late.Stop()
+		do(t, open(t, size, 0, f, cfg))
+	})
 }
 
 func (c *cluster) serve(t testing.TB, node int, service string, h rpc.Handler) *rpc.Server {

@@ -3,12 +3,13 @@ package udp
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 )
 
 // unknownMTU is the MTU of a path that the system does not tell: it does not count.
-const unknownMTU = 1 << 16
+const unknownMTU = math.MaxInt
 
 // interfaceMTU returns the MTU of the interface that has an address; of all that are up, the
 // smallest, if the address stands for all.
