@@ -214,7 +214,7 @@ func TestStation_OfALinkThatNeverPolls(t *testing.T) {
 // one on a folder that was removed meanwhile is none.
 func TestFolder_Lock(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test")
+	f, unlock, err := openFolder(dir, "test", lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,10 +53,10 @@ func userDir(dir string) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))
 }
 
-// openFolder makes a segment's folder if it is not there, and takes its lock.
-func openFolder(dir, segment string) (f folder, unlock func(), err error) {
+// openFolder makes a segment's folder if it is not there, and takes its lock, for which it waits.
+func openFolder(dir, segment string, wait time.Duration) (f folder, unlock func(), err error) {
 	f = folder{filepath.Join(userDir(dir), segment)}
-	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockPause) {
+	for deadline := time.Now().Add(wait); ; time.Sleep(lockPause) {
 		for _, d := range []string{filepath.Dir(f.path), f.path} {
 			if err := ownFolder(d); err != nil {
 				return f, nil, err
@@ -70,7 +70,7 @@ func openFolder(dir, segment string) (f folder, unlock func(), err error) {
 			return f, unlock, nil
 		case time.Now().After(deadline):
 			return f, nil, fmt.Errorf("%s: another link has opened the segment for %v and does not get on "+
-				"(end the process that holds the lock: fuser %[1]s)", filepath.Join(f.path, lockName), lockTimeout)
+				"(end the process that holds the lock: fuser %[1]s)", filepath.Join(f.path, lockName), wait)
 		}
 	}
 }

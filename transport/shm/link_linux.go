@@ -110,7 +110,7 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	}
 	l.bell = records.NewBell(l.bellPage)
 	var unlock func()
-	if l.folder, unlock, err = openFolder(cfg.Dir, name); err != nil {
+	if l.folder, unlock, err = openFolder(cfg.Dir, name, lockTimeout); err != nil {
 		return nil, err
 	}
 	var others []neighbour

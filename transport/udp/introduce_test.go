@@ -207,6 +207,36 @@ func plainFrame(to transport.MAC) transport.Frame {
 	return transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: make([]byte, 46)}
 }
 
+// A station that was just heard cannot send for another one that is known: that one is elsewhere.
+func TestPoll_ForAnother(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	liar, victim := newPeer(t, 2), newPeer(t, 3)
+	as := func(n int) *peer { return &peer{numbered(n), liar.conn} }
+	one := plainFrame(l.MAC())
+	for _, p := range []*peer{victim, liar} {
+		p.say(t, l, one)
+		drained(t, l)
+	}
+	for range 3 {
+		as(3).say(t, l, one) // right behind its own
+		liar.say(t, l, one)
+		if n := drained(t, l); n != 1 {
+			t.Errorf("%d frames, want its own", n)
+		}
+	}
+	for _, p := range []*peer{as(4), victim} { // a second station there, and the one that is elsewhere
+		p.say(t, l, one)
+		drained(t, l)
+	}
+	if c := l.Counters(); c.RxMalformed != 3 || c.RxFrames != 7 {
+		t.Errorf("%+v, want 3 malformed of 10", c)
+	}
+}
+
 // A station that has proved itself is known for good, though it was the oldest of the tentative ones.
 func TestStations_ProvenStay(t *testing.T) {
 	for _, proven := range []int{0, 1, maxTentative - 1} {

@@ -148,6 +148,19 @@ func TestSend_RefusedAddress(t *testing.T) {
 	}
 }
 
+// What the system says as the socket is closed is what Close says, each time.
+func TestClose_SaysWhatFailed(t *testing.T) {
+	a, _ := linked(t)
+	fd := a.socket.fd
+	defer func() { _ = unix.Close(fd) }()
+	a.socket.fd = 1 << 30 // no descriptor
+	for range 2 {
+		if err := a.Close(); !errors.Is(err, unix.EBADF) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // Copies of frames for all take more messages than one call: each station gets each frame.
 func TestSend_MoreThanACall(t *testing.T) {
 	a, b := linked(t)

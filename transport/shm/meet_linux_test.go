@@ -1,0 +1,220 @@
+package shm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// opened opens a link for as long as the test.
+func opened(t *testing.T, dir string, n byte) *Link {
+	t.Helper()
+	l, err := Open("test", Config{Dir: dir, MTU: 64, MAC: transport.MAC{2, 0, 0, 0, 0, n}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !holds(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// A link has only so many others. One more is refused, which says why, on both sides, and leaves
+// nothing; it is met as soon as there is room.
+func TestMeet_TooManyLinks(t *testing.T) {
+	dir := Folder(t)
+	l := opened(t, dir, 1)
+	var all []*half
+	for range MaxStations {
+		h, err := l.newHalf()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h)
+	}
+	other := opened(t, dir, 2)
+	want := fmt.Sprintf("there are %d links on the segment already", MaxStations)
+	if err := l.MeetErr(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the full one: %v, want %q", err, want)
+	}
+	if err := other.MeetErr(); err == nil || !strings.Contains(err.Error(), "refused this link") {
+		t.Errorf("the one more: %v", err)
+	}
+	if len(l.Stations()) != 0 || len(other.Stations()) != 0 {
+		t.Errorf("stations: %v, %v", l.Stations(), other.Stations())
+	}
+	for _, h := range all {
+		l.undo(h)
+	}
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+	bits := 0
+	l.mu.Lock()
+	for _, used := range l.bits {
+		if used {
+			bits++
+		}
+	}
+	l.mu.Unlock()
+	if bits != 1 {
+		t.Errorf("%d bits are taken for one station", bits)
+	}
+}
+
+// A meeting for which there is no memory leaves nothing: no bit of the bell, and no descriptor.
+func TestHalf_NoMemory(t *testing.T) {
+	l := opened(t, Folder(t), 1)
+	count := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(open)
+	}
+	data, before := l.data, count()
+	for size, want := range map[int]string{-1 << 40: "make memory of", 1 << 60: "map "} {
+		l.data = size
+		if h, err := l.newHalf(); h != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d bytes: %v, %v; want %q", size, h, err, want)
+		}
+	}
+	l.data = data
+	if hasBits(l) {
+		t.Error("a bit is taken")
+	}
+	if after := count(); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// A link that cannot accept connections, as a process without descriptors cannot, accepts those that
+// wait once it can.
+func TestAccept_FailsForAWhile(t *testing.T) {
+	dir := Folder(t)
+	l := opened(t, dir, 1)
+	if err := l.listener.SetDeadline(time.Unix(1, 0)); err != nil { // each attempt fails
+		t.Fatal(err)
+	}
+	other := opened(t, dir, 2) // it waits for a second
+	if n := len(l.Stations()) + len(other.Stations()); n != 0 {
+		t.Errorf("%d have met, and nobody has accepted", n)
+	}
+	if err := l.listener.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+}
+
+// A link that does not get the lock of its segment's folder says what to end.
+func TestFolder_LockIsHeld(t *testing.T) {
+	dir := Folder(t)
+	f, unlock, err := openFolder(dir, "test", lockTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const wait = 20 * time.Millisecond
+	begun := time.Now()
+	_, _, err = openFolder(dir, "test", wait)
+	if err == nil || !strings.Contains(err.Error(), "fuser "+f.path+"/lock") {
+		t.Errorf("%v, want what to end", err)
+	}
+	if took := time.Since(begun); took < wait {
+		t.Errorf("it has waited for %v, want %v", took, wait)
+	}
+	time.AfterFunc(wait, unlock)
+	_, unlock, err = openFolder(dir, "test", Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+// A sender wakes who sleeps once a sleep, however many frames it sends meanwhile, and not who is
+// awake.
+func TestSend_WakesOnceASleep(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	wakeups := func() uint64 { // since the last call
+		var n [8]byte
+		if _, err := unix.Read(b.event.fd, n[:]); err != nil {
+			return 0
+		}
+		return binary.NativeEndian.Uint64(n[:])
+	}
+	wakeups()
+	f := []transport.Frame{{Dst: b.MAC(), Payload: []byte("wake up")}}
+	send := func() {
+		t.Helper()
+		for range 5 {
+			if n, err := a.Send(f); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+	}
+	for round := range 3 {
+		b.awake()
+		if send(); wakeups() != 0 {
+			t.Errorf("round %d: one that is awake is woken", round)
+		}
+		b.sleep()
+		send()
+		send()
+		if n := wakeups(); n != 1 {
+			t.Errorf("round %d: woken %d times in one sleep", round, n)
+		}
+	}
+}
+
+// What a Poll leaves because the caller's slice is full ends the next Wait.
+func TestPoll_LeavesSome(t *testing.T) {
+	dir := Folder(t)
+	a, b, c := opened(t, dir, 1), opened(t, dir, 2), opened(t, dir, 3)
+	frames := make([]transport.Frame, 1)
+	for _, from := range []*Link{b, c} {
+		eventually(t, "they do not meet", func() bool { return len(from.Stations()) == 2 })
+		for range 3 {
+			if n, err := from.Send([]transport.Frame{{Dst: a.MAC(), Payload: []byte("one")}}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	for came := range 6 {
+		if err := a.Wait(ctx); err != nil {
+			t.Fatalf("%d of 6 frames came: %v", came, err)
+		}
+		if n, err := a.Poll(frames); n != 1 || err != nil {
+			t.Fatalf("after %d of 6 frames: %d, %v", came, n, err)
+		}
+	}
+	for range 2 { // finds that there are no more, and gives the last one back
+		if n, err := a.Poll(frames); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if a.pending() {
+		t.Error("nothing is left, and a Wait would end")
+	}
+	if a.rings != (records.Set{}) {
+		t.Errorf("rings %x are to be looked at", a.rings)
+	}
+}
