@@ -3,8 +3,11 @@ package shm
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -101,6 +104,24 @@ func TestHalf_NoMemory(t *testing.T) {
 	}
 	if after := count(); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// A station whose socket takes no connections, though somebody listens there, is named with the reason.
+func TestMeet_NoConnection(t *testing.T) {
+	dir := Folder(t)
+	path := filepath.Join(dir, "test", "020000000042")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", path) // of another type: as if its queue were full
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	l := opened(t, dir, 1)
+	if err := l.MeetErr(); !errors.Is(err, unix.EPROTOTYPE) || !strings.Contains(err.Error(), "02:00:00:00:00:42: ") {
+		t.Errorf("%v, want who takes no connection, and why", err)
 	}
 }
 
