@@ -119,13 +119,12 @@ func (d *Domain) Counters() Counters {
 // sweep ends, from time to time, the probing of nodes with which there are no calls. So the domain
 // below is not told of each call.
 func (d *Domain) sweep() {
-	tick := time.NewTicker(d.cfg.PeerTimeout)
-	defer tick.Stop()
+	tick := time.Tick(d.cfg.PeerTimeout)
 	for {
 		select {
 		case <-d.ended.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		d.mu.Lock()
 		var idle []*node

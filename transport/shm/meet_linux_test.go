@@ -239,3 +239,31 @@ func TestPoll_LeavesSome(t *testing.T) {
 		t.Errorf("rings %x are to be looked at", a.rings)
 	}
 }
+
+// A station that closed, and of which the last frames were polled, ends the next Wait once more: so
+// that it is forgotten.
+func TestPoll_LastFramesOfAStation(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(other.Stations()) == 1 })
+	for range 3 {
+		if n, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("last")}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	s := l.sources[0].Load()
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its end is not noticed", s.dead.Load)
+	frames := make([]transport.Frame, 16)
+	if n, err := l.Poll(frames); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	if !l.pending() || !hasBits(l) {
+		t.Error("a Wait would go on, and the views of the last frames are to be given back")
+	}
+	if n, err := l.Poll(frames); n != 0 || err != nil || hasBits(l) {
+		t.Errorf("%d frames, %v, and the station is forgotten: %v", n, err, !hasBits(l))
+	}
+}

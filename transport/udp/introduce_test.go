@@ -75,6 +75,19 @@ func TestIntroduction_Believed(t *testing.T) {
 	}
 }
 
+// What is no introduction makes nobody known, whatever the link's family.
+func TestIntroduction_Garbage(t *testing.T) {
+	for _, local := range []string{"10.0.0.1:7401", "[fd00::1]:7401"} {
+		l := &Link{local: netip.MustParseAddrPort(local), mac: numbered(0), socket: new(socket)}
+		for n := range 40 {
+			l.introduced(&transport.Frame{Payload: bytes.Repeat([]byte{2}, n)})
+		}
+		if known := l.stations.load().known; len(known) != 0 {
+			t.Errorf("%s: %d stations, such as %v at %v", local, len(known), known[0].mac, known[0].at)
+		}
+	}
+}
+
 // peer is a socket of the test's in place of a station's link.
 type peer struct {
 	mac  transport.MAC
