@@ -45,6 +45,59 @@ func TestStations_AreBounded(t *testing.T) {
 	}
 }
 
+// A station that was just heard cannot send for another one that is known: that one is elsewhere.
+func TestPoll_ForAnother(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	liar, victim := newPeer(t, 2), newPeer(t, 3)
+	as := func(n int) *peer { return &peer{numbered(n), liar.conn} }
+	one := plainFrame(l.MAC())
+	for _, p := range []*peer{victim, liar} {
+		p.say(t, l, one)
+		drained(t, l)
+	}
+	for range 3 {
+		as(3).say(t, l, one) // right behind its own
+		liar.say(t, l, one)
+		if n := drained(t, l); n != 1 {
+			t.Errorf("%d frames, want its own", n)
+		}
+	}
+	for _, p := range []*peer{as(4), victim} { // a second station there, and the one that is elsewhere
+		p.say(t, l, one)
+		drained(t, l)
+	}
+	if c := l.Counters(); c.RxMalformed != 3 || c.RxFrames != 7 {
+		t.Errorf("%+v, want 3 malformed of 10", c)
+	}
+}
+
+// A station for which the table has no room is heard all the same, unless it has to prove itself.
+func TestPoll_TheTableIsFull(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	known, newcomer := newPeer(t, 2), newPeer(t, 3)
+	byMAC := map[transport.MAC]*station{known.mac: {mac: known.mac, at: known.at(), address: l.socket.address(known.at())}}
+	for n := range maxStations - 1 {
+		byMAC[numbered(1000+n)] = &station{mac: numbered(1000 + n)}
+	}
+	l.stations.store(byMAC)
+	for i, want := range []int{2, 1} {
+		newcomer.say(t, l, plainFrame(transport.Broadcast))
+		known.say(t, l, plainFrame(l.MAC()))
+		if n := drained(t, l); n != want {
+			t.Errorf("authenticated: %v, and %d frames are handed out, want %d", i == 1, n, want)
+		}
+		l.Authenticates()
+	}
+}
+
 func TestPublicAddr(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "100.64.0.1": false, "169.254.1.1": false,
