@@ -142,8 +142,13 @@ func TestMessage_Fits(t *testing.T) {
 	for n := range Numbers {
 		m.Done = append(m.Done, Done{uint8(n), 1})
 	}
-	if got := len(m.Append(nil)); got > MaxLen {
-		t.Errorf("a goodbye of all numbers has %d bytes, more than MaxLen", got)
+	longest := m.Append(nil)
+	if len(longest) != MaxLen || Parse(longest, new(Message)) != nil {
+		t.Errorf("a goodbye of all numbers has %d bytes, and is read: %v; want MaxLen", len(longest), Parse(longest, new(Message)))
+	}
+	m = Message{Kind: Bye, Incarnation: 1, Known: make([]uint32, maxKnown)}
+	if b := m.Append(nil); len(b) > MaxLen || Parse(b, new(Message)) != nil {
+		t.Errorf("a goodbye of nothing in the largest group that tells incarnations has %d bytes", len(b))
 	}
 	m = Message{Kind: Notify, Generation: 1, Incarnation: 1, Known: make([]uint32, maxKnown)}
 	if b := m.Append(nil); len(b) > MaxLen || Parse(b, new(Message)) != nil {
@@ -157,6 +162,31 @@ func TestMessage_Fits(t *testing.T) {
 	b := m.Append(nil)
 	if err := Parse(b, &got); err != nil || len(b) > MaxLen || len(got.Report.Gone) != agreement.MaxGone {
 		t.Errorf("a report of many has %d bytes and %v", len(b), err)
+	}
+}
+
+// A label tells messages of a schedule apart, and others have none. A report and a goodbye are of all
+// numbers, and so have none of these.
+func TestMessage_NoLabel(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(5)
+	sent := a.RequestStatus(5, nil)
+	sent = append(sent, a.Leave(nil)...)
+	f := newFailure(OtherAlgorithm, 0, 1)
+	sent = append(sent, Send{Message: a.failMessage(5, 1, f)})
+	a.Accuse(a.now, 1, Left)
+	sent = a.Advance(a.now, sent)
+	seen := map[Kind]bool{}
+	for _, s := range sent {
+		m := &s.Message
+		if seen[m.Kind] = true; m.Label != 0 || (m.Kind == Bye || m.Kind == Report) && m.Number != 0 || m.Kind == Bye && m.Generation != 0 {
+			t.Errorf("%v of number %d, label %d, generation %d", m.Kind, m.Number, m.Label, m.Generation)
+		}
+	}
+	for _, k := range []Kind{StatusRequest, Bye, Fail, Report} {
+		if !seen[k] {
+			t.Errorf("no %v was sent", k)
+		}
 	}
 }
 
