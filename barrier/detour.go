@@ -48,10 +48,7 @@ func (c *memberSet) detours(node mcd.NodeID) (all []mcd.Path) {
 				tags = append(tags, p.OptionalTag)
 			}
 		}
-		route, err := ep.Path(node, nic)
-		if err != nil {
-			continue // the node table has changed
-		}
+		route, _ := ep.Path(node, nic) // if the table has lost the node, TryProbe refuses
 		seen := []transport.OptionalTag{route.OptionalTag}
 		for _, tag := range tags {
 			if !slices.Contains(seen, tag) {

@@ -1,0 +1,94 @@
+package barrier_test
+
+import (
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/internal/agreement"
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+)
+
+// A message of a group that a node has not made, or has left, gets one answer at most: that there is no
+// such group, or goodbye. What needs none gets none, also from a node that has the group.
+func TestAnswersWhereAGroupIsNotThere(t *testing.T) {
+	query, told := &agreement.Report{Query: true}, &agreement.Report{}
+	for _, c := range []struct {
+		message engine.Message
+		unknown engine.Kind // the answer where the group was never made; 0: none
+		left    engine.Kind // the answer where it was left
+	}{
+		{engine.Message{Kind: engine.Notify}, 0, 0},
+		{engine.Message{Kind: engine.Nack, Heard: true}, engine.NoSuchGroup, engine.Bye},
+		{engine.Message{Kind: engine.Nack}, engine.NoSuchGroup, engine.Bye},
+		{engine.Message{Kind: engine.NotYet}, 0, 0},
+		{engine.Message{Kind: engine.Fail, Failure: &engine.Failure{Reason: engine.OtherAlgorithm, Ranks: []int{0}}}, 0, 0},
+		{engine.Message{Kind: engine.Bye}, engine.ByeAck, engine.ByeAck},
+		{engine.Message{Kind: engine.ByeAck}, 0, 0},
+		{engine.Message{Kind: engine.StatusRequest}, engine.NoSuchGroup, engine.NoSuchGroup},
+		{engine.Message{Kind: engine.StatusReply}, 0, 0},
+		{engine.Message{Kind: engine.NoSuchGroup, Answers: engine.Nack}, 0, 0},
+		{engine.Message{Kind: engine.Report, Report: query}, engine.NoSuchGroup, engine.Bye},
+		{engine.Message{Kind: engine.Report, Report: told}, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			s := service(t, eps[0], barrier.Config{})
+			defer s.Close()
+			var got []engine.Message
+			port, err := eps[1].OpenPort(barrier.DefaultPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+				for i := range batch {
+					var m engine.Message
+					if err := engine.Parse(batch[i].Payload, &m); err != nil {
+						t.Error(err)
+					}
+					got = append(got, m)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send := func(m engine.Message) (answers []engine.Message) {
+				synctest.Wait()
+				got = nil
+				if err := port.TrySend(0, mcd.To(mcd.Addr{Node: 0, Port: barrier.DefaultPort}), m.Append(nil)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				return got
+			}
+			m := c.message
+			m.Number, m.Incarnation, m.Generation = 3, 99, 1
+			m.Identity = engine.Identity{Hash: 12345, Epoch: 2}
+			want := []engine.Message{{Kind: c.unknown, Number: 3, Identity: m.Identity, Generation: 1}}
+			if c.unknown == engine.NoSuchGroup {
+				want[0].Answers, want[0].Heard = m.Kind, m.Heard
+			}
+			if c.unknown == 0 {
+				want = nil
+			}
+			if m.Kind == engine.Report { // its generation is its version
+				m.Report.Version = m.Generation
+			}
+			if answers := send(m); !reflect.DeepEqual(answers, want) {
+				t.Errorf("%v of an unknown group: answered %+v, want %+v", m.Kind, answers, want)
+			}
+
+			g := group(t, s, barrier.GroupConfig{Algorithm: schedule.Concurrent(), PeerTimeout: time.Minute})
+			arrive(t, g, barrier.Options{Number: 3})
+			time.Sleep(5 * time.Millisecond)
+			synctest.Wait()
+			m.Identity = got[len(got)-1].Identity
+			_ = g.Close()
+			answers := send(m)
+			if c.left == 0 && len(answers) != 0 || c.left != 0 && (len(answers) != 1 || answers[0].Kind != c.left) {
+				t.Errorf("%v of a group that was left: answered %+v, want %v", m.Kind, answers, c.left)
+			}
+		})
+	}
+}
