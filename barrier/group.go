@@ -21,7 +21,7 @@ const (
 )
 
 // GroupConfig of a group. The zero value is all nodes of the endpoint's table, and the algorithm
-// that Auto chooses. All members must give the same, Late excepted.
+// that is best where they run. All members must give the same, Late excepted.
 type GroupConfig struct {
 	// ID tells groups of the same members apart: those of two libraries, or of two goroutines. If
 	// processes may begin anew, groups that are there at the same time need IDs of their own: a
@@ -29,7 +29,9 @@ type GroupConfig struct {
 	ID uint32
 	// Members are nodes, this one among them. Empty is all nodes of the endpoint's table.
 	Members Mask
-	// Algorithm of the barriers. Zero is schedule.Auto.
+	// Algorithm of the barriers. Zero is the one that is best where the members run, by the places
+	// in the endpoint's node table (schedule.Shape); if that of a member is not known, the one that
+	// schedule.Auto chooses.
 	Algorithm schedule.Algorithm
 	// PeerTimeout is how long a member may be silent before it counts as down. Zero is
 	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may
@@ -60,6 +62,7 @@ type Group struct {
 	cfg     GroupConfig
 	origin  uint64     // hash of the first group in which members have died, if these are survivors (Without)
 	base    uint64     // hash of ID, origin and members
+	table   []mcd.Node // by whose places algorithms are chosen: that of when the group was made
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
@@ -78,16 +81,13 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg
 
 // newGroup makes a group, of survivors of a former one if that is not nil.
 func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSet) (*Group, error) {
-	if cfg.Algorithm.IsZero() {
-		cfg.Algorithm = schedule.Auto()
-	}
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
 	if cfg.PeerTimeout < 0 || cfg.Late < 0 || cfg.Quorum < 0 {
 		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d (want 0 or more)",
 			cfg.PeerTimeout, cfg.Late, cfg.Quorum)
 	}
-	known := MaskOf(s.ep.Node())
-	for _, n := range s.ep.Nodes() {
+	known, table := MaskOf(s.ep.Node()), s.ep.Nodes()
+	for _, n := range table {
 		known.add(n.ID)
 	}
 	if cfg.Members.IsZero() {
@@ -96,7 +96,10 @@ func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSe
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor}
+	if predecessor != nil {
+		table = predecessor.group.table // the survivors agreed on that; a newcomer may have changed theirs
+	}
+	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor, table: table}
 	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
 	if origin != 0 {
 		name = binary.BigEndian.AppendUint64(name, origin)
@@ -120,8 +123,21 @@ func (g *Group) Size() int { return len(g.all.nodes) }
 // Rank returns this node's rank: how many members have a lower number.
 func (g *Group) Rank() int { return g.all.rank }
 
-// Algorithm returns the algorithm that the group uses: if it is Auto, the one that Auto has chosen.
+// Algorithm returns the algorithm that the group uses: if none was given, or Auto, the one that was
+// chosen.
 func (g *Group) Algorithm() schedule.Algorithm { return g.all.algorithm }
+
+// Shape returns where the members run, by which the algorithm was chosen if none was given. It is
+// unknown if the place of one of them was not in the node table when the group was made.
+func (g *Group) Shape() schedule.Shape { return shapeOf(g.all.nodes, g.table) }
+
+// algorithmFor returns the algorithm for some of the members.
+func (g *Group) algorithmFor(nodes []mcd.NodeID) schedule.Algorithm {
+	if g.cfg.Algorithm.IsZero() {
+		return shapeOf(nodes, g.table).Choose(len(nodes))
+	}
+	return g.cfg.Algorithm.For(len(nodes))
+}
 
 // Barrier enters barrier number 0 of all members, and returns when all have entered. It is Arrive
 // and Wait. A Barrier whose context ended is resumed by the next one.

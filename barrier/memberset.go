@@ -42,7 +42,7 @@ func (g *Group) newMemberSet(mask Mask) (*memberSet, error) {
 		return nil, fmt.Errorf("node %d, members %v: %w", s.ep.Node(), mask, ErrNotMember)
 	}
 	c := &memberSet{
-		service: s, group: g, mask: mask, nodes: nodes, rank: rank, algorithm: g.cfg.Algorithm.For(len(nodes)),
+		service: s, group: g, mask: mask, nodes: nodes, rank: rank, algorithm: g.algorithmFor(nodes),
 	}
 	if err := c.checkSchedule(); err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ type Config struct {
 	Nodes int
 	// Name is this node's name in the others' messages. "" means this host's name.
 	Name string
+	// Place is what the others are told of where this node runs. Zero is Endpoint.Place; another
+	// one is for nodes that know better, such as virtual machines of one host.
+	Place mcd.Place
 }
 
 // Peer is a node that was heard.
@@ -41,9 +44,10 @@ type Peer struct {
 // Membership is a node's place in a complete cluster. Until it is closed it answers nodes that come
 // late; it does so in the endpoint's progress, and has no goroutine.
 type Membership struct {
-	ep   *mcd.Endpoint
-	port *mcd.Port
-	turn mcd.Completion // done when the deadline that discover waits for has changed
+	ep    *mcd.Endpoint
+	port  *mcd.Port
+	place mcd.Place      // of this node
+	turn  mcd.Completion // done when the deadline that discover waits for has changed
 
 	mu        sync.Mutex // guards what follows, and that turn is completed once between two resets
 	core      *discovery.Discovery
@@ -69,8 +73,11 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 		return nil, fmt.Errorf("cluster: %d links (want at most %d: an announcement has room for no more)",
 			ep.NICs(), discovery.MaxNICs)
 	}
-	m := &Membership{ep: ep}
-	self := discovery.Station{Node: uint16(ep.Node()), Name: cfg.Name}
+	m := &Membership{ep: ep, place: cfg.Place}
+	if m.place.IsZero() {
+		m.place = ep.Place()
+	}
+	self := discovery.Station{Node: uint16(ep.Node()), Name: cfg.Name, Place: discovery.Place(m.place)}
 	if self.Name == "" {
 		self.Name, _ = os.Hostname() // for messages only
 	}
@@ -138,12 +145,28 @@ func (m *Membership) handle(msg *mcd.Message) {
 		return
 	}
 	before, waiting := m.core.Deadline()
+	moves := m.core.Moves()
 	m.out = m.core.Handle(clock.Now(), uint16(msg.From.Node), msg.Src, msg.NIC, &a, m.out[:0])
+	if m.core.Moves() != moves && m.core.State() == discovery.Complete {
+		m.move(msg.From.Node, mcd.Place(a.Place))
+	}
 	_ = m.send() // what is lost is announced again
 	after, still := m.core.Deadline()
 	if (after != before || waiting != still) && !m.turn.Done() {
 		m.turn.Complete(nil) // discover waits for the old deadline
 	}
+}
+
+// move gives a node that has begun anew its new place in the endpoint's table, before the answer by
+// which that node becomes complete: groups that are made from then on have the same places on all.
+func (m *Membership) move(node mcd.NodeID, place mcd.Place) {
+	nodes := m.ep.Nodes()
+	i := slices.IndexFunc(nodes, func(n mcd.Node) bool { return n.ID == node })
+	if i < 0 {
+		return // the program has changed the table
+	}
+	nodes[i].Place = place
+	_ = m.ep.SetNodes(nodes) // the addresses are as they were
 }
 
 // send sends the core's announcements. That a link is busy, or down for a moment, is no error: they
@@ -170,7 +193,7 @@ func (m *Membership) send() error {
 
 // Nodes returns the node table, this node included, by number.
 func (m *Membership) Nodes() []mcd.Node {
-	self := mcd.Node{ID: m.ep.Node()}
+	self := mcd.Node{ID: m.ep.Node(), Place: m.place}
 	for nic := range m.ep.NICs() {
 		self.MACs = append(self.MACs, m.ep.MAC(nic))
 	}
@@ -194,7 +217,8 @@ func (m *Membership) Peers() []Peer {
 }
 
 func peer(s discovery.Station) Peer {
-	return Peer{Node: mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs}, Name: s.Name, NIC: s.NIC}
+	n := mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs, Place: mcd.Place(s.Place)}
+	return Peer{Node: n, Name: s.Name, NIC: s.NIC}
 }
 
 // Malformed returns how many messages to the discovery port were no announcements.

@@ -114,6 +114,11 @@ func TestAllMeet(t *testing.T) {
 					if got := r.m.Nodes(); fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(nodes[k].Nodes()) != fmt.Sprint(want) {
 						t.Errorf("node %d: %v, want %v", k, got, want)
 					}
+					for _, n := range nodes[k].Nodes() {
+						if n.Place != nodes[k].Place() || n.Place.Path != transport.InProcess || n.Place.Cores == 0 {
+							t.Errorf("node %d: node %d is at %v, want %v", k, n.ID, n.Place, nodes[k].Place())
+						}
+					}
 					for _, p := range r.m.Peers() {
 						if p.Name != fmt.Sprintf("host%d", p.ID) {
 							t.Errorf("node %d knows node %d as %q", k, p.ID, p.Name)
@@ -400,6 +405,58 @@ func TestPortIsReleased(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A node that is started again on other cores is at its new place for all, and so are the others for
+// it, as soon as it has joined.
+func TestRestartedNodeBringsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		places := []mcd.Place{{Host: 7, Cores: 1, Usable: 1}, {Host: 7, Cores: 2, Usable: 1}, {Host: 8, Cores: 3, Usable: 2}}
+		join := func(e *mcd.Endpoint) {
+			_, err := cluster.Join(t.Context(), e, cluster.Config{Nodes: 3, Name: "n", Place: places[e.Node()]})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		var nodes []*mcd.Endpoint
+		var joining sync.WaitGroup
+		for k := range places {
+			e := s.node(mcd.Config{Node: mcd.NodeID(k)})
+			nodes = append(nodes, e)
+			joining.Go(func() { join(e) })
+		}
+		joining.Wait()
+		check := func() {
+			t.Helper()
+			for k, e := range nodes {
+				for _, n := range e.Nodes() {
+					if n.Place != places[n.ID] {
+						t.Errorf("to node %d, node %d is at %v, want %v", k, n.ID, n.Place, places[n.ID])
+					}
+				}
+			}
+		}
+		check()
+		l, err := s.f.Attach(s.switches[0], fabric.Station{MAC: restart(t, nodes[1])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[1] = mcd.Place{Host: 8, Cores: 3, Usable: 2}
+		nodes[1] = s.node(mcd.Config{Node: 1}, l)
+		join(nodes[1])
+		check()
+	})
+}
+
+// restart closes a node, and returns its address.
+func restart(t *testing.T, e *mcd.Endpoint) transport.MAC {
+	t.Helper()
+	mac := e.MAC(0)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mac
 }
 
 // A node that is started again is answered by the complete ones.

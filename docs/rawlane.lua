@@ -117,6 +117,11 @@ f.d_seeking   = ProtoField.bool("rawlane.discovery.seeking", "Seeking", 8, nil, 
 f.d_nodes     = ProtoField.uint16("rawlane.discovery.nodes", "Nodes that the sender expects")
 f.d_network   = ProtoField.uint8("rawlane.discovery.network", "Network")
 f.d_address   = ProtoField.ether("rawlane.discovery.address", "Address on a network")
+f.d_place     = ProtoField.uint64("rawlane.discovery.place", "Kernel that the sender runs on", base.HEX)
+f.d_cores     = ProtoField.uint64("rawlane.discovery.cores", "Cores that it may use, by number modulo 64", base.HEX)
+f.d_usable    = ProtoField.uint16("rawlane.discovery.usable", "Cores that it uses at one time")
+f.d_path      = ProtoField.uint8("rawlane.discovery.path", "Path to nodes of its host", base.DEC,
+  { [0] = "kernel", [1] = "memory", [2] = "process" })
 f.d_host      = ProtoField.string("rawlane.discovery.host", "Host")
 f.exchange    = ProtoField.string("rawlane.exchange.kind", "Message of an exchange")
 f.x_number    = ProtoField.uint32("rawlane.exchange.number", "Request or round")
@@ -469,6 +474,8 @@ local function announcement(b, tree)
     local zero = mac(0, 2):uint() == 0 and mac(2, 4):uint() == 0
     if zero or bit.band(mac(0, 1):uint(), 1) ~= 0 then right = false end
   end
+  local at, placed = 7 + 6 * nics + name, right and bit.band(b(1, 1):uint(), 2) ~= 0
+  if placed and (b:len() < at + 20 or b(at, 4):uint() == 0 and b(at + 4, 4):uint() == 0) then right = false end
   if not right then
     tree:add_proto_expert_info(e.record)
     return " | malformed"
@@ -479,6 +486,12 @@ local function announcement(b, tree)
   for i = 0, nics - 1 do tree:add(f.d_address, b(7 + 6 * i, 6)) end
   local host = name > 0 and b(7 + 6 * nics, name):string() or ""
   if name > 0 then tree:add(f.d_host, b(7 + 6 * nics, name)) end
+  if placed then
+    tree:add(f.d_place, b(at, 8))
+    tree:add(f.d_cores, b(at + 8, 8))
+    tree:add(f.d_usable, b(at + 16, 2))
+    tree:add(f.d_path, b(at + 18, 1))
+  end
   return string.format(' | announcement of one of %d nodes, "%s"', b(4, 2):uint(), host)
 end
 

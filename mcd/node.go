@@ -22,7 +22,13 @@ type ClusterID uint32
 type Node struct {
 	ID   NodeID          `json:"node"`
 	MACs []transport.MAC `json:"macs"`
+	// Place is where it runs, if that is known: cluster.Join finds out. It must be the same in the
+	// tables of all nodes.
+	Place Place `json:"place,omitzero"`
 }
+
+// String returns the number and the addresses.
+func (n Node) String() string { return fmt.Sprintf("{%d %v}", n.ID, n.MACs) }
 
 func (n Node) macs() string {
 	var s []string

@@ -79,6 +79,40 @@ func TrainFrames(l Link) int {
 	return 0
 }
 
+// LocalPath is how frames between two stations of one host go.
+type LocalPath uint8
+
+// The paths.
+const (
+	ByKernel  LocalPath = iota // each frame passes the kernel
+	ByMemory                   // memory that processes share
+	InProcess                  // the stations are in one process
+)
+
+// String names p.
+func (p LocalPath) String() string {
+	switch p {
+	case ByKernel:
+		return "kernel"
+	case ByMemory:
+		return "memory"
+	case InProcess:
+		return "process"
+	}
+	return fmt.Sprintf("path %d", uint8(p))
+}
+
+// LocalPather is a link whose frames for stations of its own host do not pass the kernel.
+type LocalPather interface{ LocalPath() LocalPath }
+
+// LocalPathOf returns how l's frames go to stations of its own host.
+func LocalPathOf(l Link) LocalPath {
+	if p, ok := As[LocalPather](l); ok {
+		return p.LocalPath()
+	}
+	return ByKernel
+}
+
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
 // other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
 // a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under

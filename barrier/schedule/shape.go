@@ -30,7 +30,7 @@ func OneHost(size, cores int, local LogP) Shape {
 }
 
 // Known reports whether s says where ranks run.
-func (s *Shape) Known() bool { return len(s.Hosts) > 0 }
+func (s Shape) Known() bool { return len(s.Hosts) > 0 }
 
 // String says how many ranks run on how many hosts, and how many cores these have.
 func (s Shape) String() string {

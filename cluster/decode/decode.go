@@ -31,6 +31,15 @@ type Announcement struct {
 	Network  int             `json:"network"`           // that this was sent over
 	Networks []transport.MAC `json:"networks"`          // its address on each
 	Host     string          `json:"host"`
+	Place    *Place          `json:"place,omitempty"` // where it runs; nil: it does not say
+}
+
+// Place is where a node runs.
+type Place struct {
+	Host   string              `json:"host"`   // in hexadecimal; nodes that share a kernel have the same
+	Cores  string              `json:"cores"`  // a bit for each that it may use, by number modulo 64
+	Usable uint16              `json:"usable"` // how many it uses at one time
+	Path   transport.LocalPath `json:"path"`   // to nodes of its host
 }
 
 // String puts a on one line.
@@ -45,6 +54,9 @@ func (a *Announcement) String() string {
 	if a.Seeking {
 		s += ", seeking"
 	}
+	if p := a.Place; p != nil {
+		s += fmt.Sprintf(", host %s, cores %s, %d at one time, by %v", p.Host, p.Cores, p.Usable, p.Path)
+	}
 	return s
 }
 
@@ -56,9 +68,13 @@ func readAnnouncement(payload []byte) []decode.Record {
 	if err != nil {
 		return []decode.Record{decode.Malformed{Reason: "announcement", Rest: payload}}
 	}
-	return []decode.Record{&Announcement{
+	r := &Announcement{
 		Seeking: a.Seeking, Nodes: int(a.Size), Network: int(a.NIC), Networks: a.MACs, Host: a.Name,
-	}}
+	}
+	if p := a.Place; p.Host != 0 {
+		r.Place = &Place{fmt.Sprintf("%016x", p.Host), fmt.Sprintf("%016x", p.Cores), p.Usable, p.Path}
+	}
+	return []decode.Record{r}
 }
 
 // Exchange is a message of an Exchanger.

@@ -26,6 +26,10 @@ var golden = []struct {
 		`announcement of one of 65535 nodes, "", network 0 of 02:00:00:00:00:01`},
 	{"a name with a line's end", discovery, "01 00 01 00 0002 02 020000000001 610a",
 		`announcement of one of 2 nodes, "a?", network 0 of 02:00:00:00:00:01`},
+	{"with a place", discovery, "01 02 01 00 0002 01 020000000001 61 0123456789abcdef 000000000000000f 0002 01 00",
+		`announcement of one of 2 nodes, "a", network 0 of 02:00:00:00:00:01, host 0123456789abcdef, cores 000000000000000f, 2 at one time, by memory`},
+	{"with a place cut off", discovery, "01 02 01 00 0002 00 020000000001 0123456789abcdef 000000000000000f 0002 01",
+		`[malformed announcement, 32 bytes] "\x01"`},
 	{"an announcement of another version", discovery, "02 01 02 01 0004 05" + macs + "616c706861", `[malformed announcement, 24 bytes] "\x02"`},
 	{"without an address", discovery, "01 01 00 00 0004 00", `[malformed announcement, 7 bytes] "\x01"`},
 	{"a request", exchange, "01 000000 00000007 00000000 00000000 6869", `exchange: request 7, from 0 on, 2 bytes "hi"`},
@@ -56,7 +60,7 @@ func TestRecords(t *testing.T) {
 
 // Another port of exchanges is read once it is registered.
 func TestRegister(t *testing.T) {
-	done := golden[11]
+	done := golden[13]
 	b := decodetest.Unhex(t, done.bytes)
 	if n := len(decodetest.Records(decode.Unicast, 17, b)); n != 0 {
 		t.Errorf("%d records", n)
@@ -71,8 +75,9 @@ func TestRegister(t *testing.T) {
 func TestJSON(t *testing.T) {
 	for i, want := range map[int]string{
 		0:  `{"seeking":true,"nodes":4,"network":1,"networks":["02:00:00:00:00:01","02:00:00:00:00:02"],"host":"alpha"}`,
-		9:  `{"exchange":"part","number":3,"offset":1,"length":9,"bytes":3}`,
-		10: `{"exchange":"part","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
+		3:  `{"nodes":2,"network":0,"networks":["02:00:00:00:00:01"],"host":"a","place":{"host":"0123456789abcdef","cores":"000000000000000f","usable":2,"path":1}}`,
+		11: `{"exchange":"part","number":3,"offset":1,"length":9,"bytes":3}`,
+		12: `{"exchange":"part","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
 	} {
 		all := decodetest.Records(decode.Unicast, golden[i].port, decodetest.Unhex(t, golden[i].bytes))
 		if b, err := json.Marshal(all[0]); err != nil || string(b) != want {

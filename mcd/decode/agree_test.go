@@ -24,6 +24,7 @@ var summaryFields = []string{
 	"barrier.incarnation", "barrier.receiver", "barrier.known", "barrier.own", "barrier.lowest", "barrier.answers",
 	"barrier.completed", "barrier.completed_to", "barrier.rank", "barrier.reason",
 	"discovery.seeking", "discovery.nodes", "discovery.network", "discovery.address",
+	"discovery.place", "discovery.cores", "discovery.usable", "discovery.path",
 	"exchange.kind", "exchange.number", "exchange.offset", "exchange.length", "data",
 }
 
@@ -77,6 +78,12 @@ func summarise(t *testing.T, m *decode.Message) string {
 			s.add("discovery.network", r.Network)
 			for _, mac := range r.Networks {
 				s.add("discovery.address", mac)
+			}
+			if p := r.Place; p != nil {
+				s.add("discovery.place", "0x"+p.Host)
+				s.add("discovery.cores", "0x"+p.Cores)
+				s.add("discovery.usable", p.Usable)
+				s.add("discovery.path", uint8(p.Path))
 			}
 		case *clusterdecode.Exchange:
 			s.add("exchange.kind", r.Kind)

@@ -53,6 +53,9 @@ func (l *Link) MTU() int { return l.fabric.cfg.MTU }
 // fabric.
 func (l *Link) Name() string { return fmt.Sprintf("%v/%d", l.fabric, l.number) }
 
+// LocalPath implements transport.LocalPather.
+func (l *Link) LocalPath() transport.LocalPath { return transport.InProcess }
+
 // Send carries the frames through the fabric into the receivers' queues and wakes receivers in
 // Wait. If a queue has no room, the error is transport.ErrBusy and that frame arrived nowhere (but
 // see Config.DropWhenFull).

@@ -142,6 +142,9 @@ func (l *Link) Name() string {
 	return "shm " + l.name
 }
 
+// LocalPath implements transport.LocalPather.
+func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
+
 // Unwrap implements transport.Wrapper: it returns Config.Wire.
 func (l *Link) Unwrap() transport.Link {
 	if l.wire == nil {

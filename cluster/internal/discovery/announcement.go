@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"unicode"
@@ -30,7 +31,24 @@ const (
 	macLen     = 6
 
 	flagSeeking = 0x01
+	flagPlace   = 0x02
+
+	// From the end of the name on, with flagPlace.
+	offHost   = 0
+	offCores  = 8
+	offUsable = 16
+	offPath   = 18
+	placeLen  = 20
 )
+
+// Place is where a node runs; mcd.Place says what its fields are. The zero Place is unknown: it is
+// that of a node which does not say.
+type Place struct {
+	Host   uint64
+	Cores  uint64
+	Usable uint16
+	Path   transport.LocalPath
+}
 
 // Announcement is what a node broadcasts of itself. Its number is in the message's header.
 type Announcement struct {
@@ -39,6 +57,7 @@ type Announcement struct {
 	NIC     uint8  // the network that this was sent over
 	MACs    []transport.MAC
 	Name    string // of its host, printable; may be empty
+	Place   Place  // may be unknown
 }
 
 // ErrMalformed: not an announcement of this version.
@@ -49,6 +68,9 @@ func (a *Announcement) Append(b []byte) []byte {
 	flags := byte(0)
 	if a.Seeking {
 		flags = flagSeeking
+	}
+	if a.Place.Host != 0 {
+		flags |= flagPlace
 	}
 	name := a.Name
 	if len(name) > MaxName {
@@ -62,7 +84,14 @@ func (a *Announcement) Append(b []byte) []byte {
 	for _, m := range a.MACs {
 		b = append(b, m[:]...)
 	}
-	return append(b, name...)
+	b = append(b, name...)
+	if a.Place.Host == 0 {
+		return b
+	}
+	b = binary.BigEndian.AppendUint64(b, a.Place.Host)
+	b = binary.BigEndian.AppendUint64(b, a.Place.Cores)
+	b = binary.BigEndian.AppendUint16(b, a.Place.Usable)
+	return append(b, byte(a.Place.Path), 0)
 }
 
 // Parse reads an announcement from any bytes.
@@ -87,6 +116,19 @@ func Parse(b []byte) (a Announcement, err error) {
 			return Announcement{}, ErrMalformed
 		}
 		a.MACs = append(a.MACs, m)
+	}
+	if b[offFlags]&flagPlace == 0 {
+		return a, nil
+	}
+	place := b[end+nameLen:]
+	if len(place) < placeLen || binary.BigEndian.Uint64(place[offHost:]) == 0 {
+		return Announcement{}, ErrMalformed
+	}
+	a.Place = Place{
+		Host:   binary.BigEndian.Uint64(place[offHost:]),
+		Cores:  binary.BigEndian.Uint64(place[offCores:]),
+		Usable: binary.BigEndian.Uint16(place[offUsable:]),
+		Path:   transport.LocalPath(place[offPath]),
 	}
 	return a, nil
 }

@@ -10,6 +10,7 @@
 //	Settling  a conflict               Failed    "I am k"
 //	Settling  SettleInterval is over   Complete  -
 //	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, once per AnswerInterval
+//	any       a known node, seeking    same      as above; it has begun anew, with a new place
 //	Complete  a conflict with itself   Complete  the same: the newcomer notices
 //	Complete  a conflict of others     Complete  - (an answer would let the newcomer in)
 //	any       anything else            same      -
@@ -79,6 +80,8 @@ type Station struct {
 	MACs []transport.MAC
 	Name string
 	NIC  int // the network on which it was heard first
+
+	Place Place // where it runs; a process that began anew may bring another one
 }
 
 // FaultKind is why two stations cannot be in one cluster.
@@ -129,6 +132,7 @@ type Discovery struct {
 	announced monotime.Time // the last announcement; the origin before the first
 	settled   monotime.Time // Settling: when that is over
 
+	moves    int                      // places that have changed
 	answered map[uint16]monotime.Time // Complete: when a station was answered last
 	suspects map[uint16]suspicion     // by number: 65,536 at most
 }
@@ -161,6 +165,9 @@ func (d *Discovery) Fault() Fault { return d.fault }
 func (d *Discovery) Heard() []Station {
 	return slices.SortedFunc(maps.Values(d.heard), func(a, b Station) int { return int(a.Node) - int(b.Node) })
 }
+
+// Moves returns how often a station that was heard before has told another place.
+func (d *Discovery) Moves() int { return d.moves }
 
 // Missing returns the numbers of nodes that were not heard.
 func (d *Discovery) Missing() (nodes []uint16) {
@@ -224,7 +231,8 @@ func (d *Discovery) announce(now monotime.Time, out []Send) []Send {
 
 // own returns the announcement of this node.
 func (d *Discovery) own() Announcement {
-	return Announcement{Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name}
+	return Announcement{Seeking: d.state == Seeking, Size: uint16(d.size), MACs: d.self.MACs, Name: d.self.Name,
+		Place: d.self.Place}
 }
 
 // answerOne tells a station alone that this node is complete: a frame of one node, which anybody
@@ -258,7 +266,7 @@ func (d *Discovery) Handle(
 	if node == d.self.Node && slices.Equal(a.MACs, d.self.MACs) {
 		return out // this node's own, which came back
 	}
-	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic}
+	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic, Place: a.Place}
 	if f := d.check(&s, a, nic); f.Kind != NoFault {
 		if d.state != Complete && !d.isSure(now, f) {
 			return out
@@ -269,6 +277,11 @@ func (d *Discovery) Handle(
 	if _, known := d.heard[node]; !known {
 		d.enter(now, s)
 		return d.answer(now, out)
+	}
+	if known := d.heard[node]; a.Seeking && known.Place != a.Place {
+		known.Place = a.Place
+		d.heard[node] = known
+		d.moves++
 	}
 	switch {
 	case a.Seeking && d.state == Complete:

@@ -43,6 +43,43 @@ func TestAnnouncementBytes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(back, a) {
 		t.Errorf("%+v, %v", back, err)
 	}
+	a.Place = Place{Host: 0x0102030405060708, Cores: 0x8000000000000001, Usable: 0x0203, Path: transport.InProcess}
+	want = append(want, 1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 2, 0)
+	want[1] = 3
+	if got := a.Append(nil); !slices.Equal(got, want) {
+		t.Errorf("with a place: got %x, want %x", got, want)
+	}
+	if back, err := Parse(append(want, 0, 0, 0)); err != nil || !reflect.DeepEqual(back, a) {
+		t.Errorf("with a place: %+v, %v", back, err)
+	}
+}
+
+// A known node that seeks has begun anew, perhaps elsewhere; one that does not is not asked.
+func TestPlaces(t *testing.T) {
+	now := monotime.At(time.Second)
+	m := New(now, station(0, 1), 2, 1)
+	hear := func(seeking bool, host uint64, moves int) {
+		t.Helper()
+		a := announce(station(1, 1), 2, seeking)
+		a.Place.Host = host
+		now = now.Add(time.Second)
+		m.Handle(now, 1, mac(1, 0), 0, a, nil)
+		m.Advance(now, nil)
+		if m.Moves() != moves {
+			t.Errorf("host %d, seeking %v: %d moves, want %d", host, seeking, m.Moves(), moves)
+		}
+	}
+	hear(true, 7, 0)
+	hear(true, 7, 0)
+	hear(false, 8, 0)
+	if got := m.Heard()[0].Place.Host; got != 7 {
+		t.Errorf("host %d, want 7", got)
+	}
+	hear(true, 9, 1)
+	hear(true, 0, 2)
+	if got := m.Heard()[0].Place; got != (Place{}) || m.State() != Complete {
+		t.Errorf("%+v, %v", got, m.State())
+	}
 }
 
 // What is read is what was written, to the limits, and what is beyond them is malformed.
@@ -58,7 +95,13 @@ func TestParse_Limits(t *testing.T) {
 		{"the largest", Announcement{Size: 0xffff, NIC: 15, MACs: station(1, 16).MACs, Name: strings.Repeat("n", 63)},
 			nil, true},
 		{"padded", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n"}, func(b []byte) []byte { return append(b, 0, 1) }, true},
-		{"other flags", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[1] = 0xfe; return b }, true},
+		{"other flags", Announcement{Size: 2, MACs: station(1, 1).MACs}, func(b []byte) []byte { b[1] = 0xfc; return b }, true},
+		{"with a place", Announcement{Size: 2, MACs: station(1, 1).MACs, Name: "n", Place: Place{Host: 1 << 63, Cores: 3, Usable: 2, Path: 1}},
+			nil, true},
+		{"a place of no host", Announcement{Size: 2, MACs: station(1, 1).MACs},
+			func(b []byte) []byte { b[1] = flagPlace; return append(b, make([]byte, placeLen)...) }, false},
+		{"a place cut off", Announcement{Size: 2, MACs: station(1, 1).MACs, Place: Place{Host: 1}},
+			func(b []byte) []byte { return b[:len(b)-1] }, false},
 		{"no networks", Announcement{Size: 3}, nil, false},
 		{"a network too many", Announcement{Size: 3, MACs: station(1, 17).MACs}, nil, false},
 		{"by a network that it does not have", Announcement{Size: 3, NIC: 2, MACs: station(1, 2).MACs}, nil, false},
@@ -386,6 +429,11 @@ func TestOwnAnnouncementComesBack(t *testing.T) {
 // What is read can be written and read again, and is the same; if the name is printable, byte by byte.
 func FuzzParse(f *testing.F) {
 	for _, v := range fuzzseed.Variants(announce(station(1, 2), 3, true).Append(nil)) {
+		f.Add(v)
+	}
+	placed := announce(station(1, 2), 3, true)
+	placed.Place = Place{Host: 5, Cores: 3, Usable: 2, Path: 1}
+	for _, v := range fuzzseed.Variants(placed.Append(nil)) {
 		f.Add(v)
 	}
 	for _, name := range []string{"a\x1b\xff", strings.Repeat("a", MaxName-1) + "ö", strings.Repeat("a", 2*MaxName)} {

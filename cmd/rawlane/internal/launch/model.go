@@ -3,7 +3,6 @@ package launch
 import (
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,15 +10,15 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
-// Algorithm returns the algorithm with a name, spread over the networks. "auto" is what a group has
-// that names none.
+// Algorithm returns the algorithm with a name, spread over the networks. "auto" is none: the group
+// chooses, as one does whose config is empty.
 func (c *ClusterFlags) Algorithm(name string) schedule.Algorithm {
+	if name == "auto" {
+		return schedule.Algorithm{}
+	}
 	a, _ := schedule.Parse(name) // the flag has checked it
-	switch {
-	case c.NICs == 1 || strings.Contains(name, "stripe:") || strings.Contains(name, "redundant:"):
+	if c.NICs == 1 || strings.Contains(name, "stripe:") || strings.Contains(name, "redundant:") {
 		return a
-	case name == "auto":
-		return schedule.Auto(slices.Repeat([]schedule.LogP{schedule.DefaultLogP}, c.NICs)...)
 	}
 	return schedule.Stripe(a, c.NICs)
 }

@@ -156,7 +156,7 @@ func (c *ClusterFlags) Open(
 	}
 	table := make([]mcd.Node, len(links))
 	for k := range links {
-		table[k].ID = mcd.NodeID(k)
+		table[k].ID, table[k].Place = mcd.NodeID(k), mcd.Here(links[k]...)
 		for _, l := range links[k] {
 			table[k].MACs = append(table[k].MACs, l.MAC())
 		}

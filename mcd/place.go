@@ -1,0 +1,77 @@
+package mcd
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Place is where a node runs. Nodes that share a host wait for its cores, and reach each other by
+// a path of their own: package barrier chooses algorithms by it. The zero Place is unknown.
+type Place struct {
+	// Host tells kernels apart: nodes of one host have the same. 0 is unknown.
+	Host uint64 `json:"host"`
+	// Cores are those that the node may use, a bit for each: core c is bit c modulo 64.
+	Cores uint64 `json:"cores"`
+	// Usable is how many of them it uses at one time.
+	Usable uint16 `json:"usable"`
+	// Path is how it reaches other nodes of its host.
+	Path transport.LocalPath `json:"path"`
+}
+
+// IsZero reports whether p is unknown.
+func (p Place) IsZero() bool { return p.Host == 0 }
+
+// String puts p on one line.
+func (p Place) String() string {
+	if p.IsZero() {
+		return "unknown host"
+	}
+	return fmt.Sprintf("host %016x, %d of %d cores, by %v", p.Host, p.Usable, bits.OnesCount64(p.Cores), p.Path)
+}
+
+// Here returns the place of a node in this process, with so many links.
+func Here(links ...transport.Link) Place {
+	cores, count := usableCores()
+	p := Place{Host: thisHost(), Cores: cores, Usable: uint16(min(count, runtime.GOMAXPROCS(0), 1<<16-1))}
+	for i, l := range links {
+		if path := transport.LocalPathOf(l); i == 0 || path < p.Path {
+			p.Path = path
+		}
+	}
+	return p
+}
+
+// Place returns where this node runs.
+func (e *Endpoint) Place() Place {
+	links := make([]transport.Link, len(e.nics))
+	for i := range e.nics {
+		links[i] = e.nics[i].link
+	}
+	return Here(links...)
+}
+
+// thisHost is a hash of the kernel's boot, which containers share; where there is none, of this
+// process: then no two processes are known to share a host.
+var thisHost = sync.OnceValue(func() uint64 {
+	boot := bootID()
+	if boot == "" {
+		return rand.Uint64() | 1
+	}
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(boot)) // never fails
+	return sum.Sum64() | 1
+})
+
+// allCores is the set of so many cores from 0 on.
+func allCores(count int) uint64 {
+	if count >= 64 {
+		return ^uint64(0)
+	}
+	return 1<<count - 1
+}
