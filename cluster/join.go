@@ -110,12 +110,16 @@ func (m *Membership) discover(ctx context.Context) error {
 		err := m.send()
 		state := m.core.State()
 		next, _ := m.core.Deadline()
+		var tableErr error
+		if state == discovery.Complete {
+			tableErr = m.ep.SetNodes(m.table()) // before a node that begins anew can move in it
+		}
 		m.mu.Unlock()
 		switch {
 		case err != nil:
 			return fmt.Errorf("cluster: announce: %w", err)
 		case state == discovery.Complete:
-			return m.ep.SetNodes(m.Nodes())
+			return tableErr
 		case state == discovery.Failed:
 			return m.fault()
 		case ctx.Err() != nil:
@@ -193,13 +197,20 @@ func (m *Membership) send() error {
 
 // Nodes returns the node table, this node included, by number.
 func (m *Membership) Nodes() []mcd.Node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.table()
+}
+
+// table returns the node table. The caller holds mu.
+func (m *Membership) table() []mcd.Node {
 	self := mcd.Node{ID: m.ep.Node(), Place: m.place}
 	for nic := range m.ep.NICs() {
 		self.MACs = append(self.MACs, m.ep.MAC(nic))
 	}
 	table := []mcd.Node{self}
-	for _, p := range m.Peers() {
-		table = append(table, p.Node)
+	for _, s := range m.core.Heard() {
+		table = append(table, peer(s).Node)
 	}
 	slices.SortFunc(table, func(a, b mcd.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return table

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
 
@@ -152,6 +154,28 @@ func TestBenchBarrierJSON(t *testing.T) {
 		}
 		if strings.Contains(line, `"lost"`) {
 			t.Errorf("barriers do not count what is lost: %s", line)
+		}
+	}
+}
+
+// auto is what an empty config chooses where the nodes run: in this process, on its cores. Its
+// predicted time is that of the model by which it was chosen.
+func TestBenchBarrier_AutoKnowsWhereNodesRun(t *testing.T) {
+	const nodes = 20
+	out, errs, status := command(t, "bench", "barrier", "--nodes", strconv.Itoa(nodes), "--iters", "30", "--algo", "auto", "--json")
+	if status != cli.ExitDone || errs != "" {
+		t.Fatalf("status %d, said %s", status, errs)
+	}
+	place := mcd.Here()
+	shape := schedule.OneHost(nodes, int(place.Usable), schedule.FabricCosts)
+	for line := range strings.Lines(out) {
+		var r barrierResult
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		want := shape.Choose(nodes)
+		if r.Chosen != want.String() || r.ModelUS != cli.Micros(shape.Cost(want)) {
+			t.Errorf("%s, %v us by the model; want %v, %v", r.Chosen, r.ModelUS, want, shape.Cost(want))
 		}
 	}
 }
