@@ -90,6 +90,9 @@ func TestFIFO_AShortBufferTakesNothing(t *testing.T) {
 			if n, err := q.Pop(ctx, make([]byte, 7)); n != 0 || !errors.Is(err, io.ErrShortBuffer) {
 				t.Errorf("%d, %v", n, err)
 			}
+			if n, ok, err := q.TryPop(make([]byte, 7)); n != 0 || !ok || !errors.Is(err, io.ErrShortBuffer) {
+				t.Errorf("%d, %v, %v: there is a record", n, ok, err)
+			}
 			if r, ok := q.Peek(); !ok || string(r.Data) != "a record" || cap(r.Data) != len(r.Data) {
 				t.Errorf("%q, %v", r.Data, ok)
 			}

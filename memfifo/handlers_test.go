@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -62,5 +63,28 @@ func TestHandler_HearsOfNoneAsItCloses(t *testing.T) {
 		if len(down) > 0 {
 			t.Errorf("%v", down)
 		}
+	})
+}
+
+// A node that is down can be expected anew, also if a FIFO of the domain has expected it all the time: it is
+// probed anew, and the handler is told anew.
+func TestHandler_ExpectsAnewBesideAFIFO(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		var got calls
+		h, r := c.handler(t, got.config())
+		q := c.fifo(t, 1, 64)
+		must(t, r.Push(limit(t), nil))
+		must(t, q.Expect(0))
+		c.faults[0].Cut(true)
+		for times := 1; times <= 3; times++ {
+			must(t, h.Expect(0))
+			time.Sleep(3 * memfifo.DefaultPeerTimeout)
+			synctest.Wait()
+			if len(got.down) != times || len(q.Down()) != 1 {
+				t.Errorf("expected for the %d. time: the handler was told %v, the FIFO %v", times, got.down, q.Down())
+			}
+		}
+		c.faults[0].Cut(false)
 	})
 }
