@@ -41,12 +41,10 @@ func listener(addr *unix.SockaddrUnix) int {
 		return 0
 	}
 	defer unix.Close(fd)
-	if err := unix.Connect(fd, addr); err != nil {
-		return 0
+	if unix.Connect(fd, addr) == nil {
+		if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			return int(cred.Pid)
+		}
 	}
-	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return 0
-	}
-	return int(cred.Pid)
+	return 0
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A name is its owner's until it closes it; who asks for it hears of the owner, and leaves no
@@ -35,5 +37,12 @@ func TestLockPort_LeavesNoDescriptors(t *testing.T) {
 	}
 	if n := descriptors() - before; n > times/2 {
 		t.Errorf("%d descriptors are open that were not, after %d times", n, times)
+	}
+}
+
+// A name that nobody listens at is no process's, as one is whose owner has just let it go.
+func TestListener_OfNobody(t *testing.T) {
+	if pid := listener(&unix.SockaddrUnix{Name: fmt.Sprintf("@rawlane test %d nobody", os.Getpid())}); pid != 0 {
+		t.Errorf("process %d listens", pid)
 	}
 }

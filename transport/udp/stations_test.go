@@ -98,6 +98,24 @@ func TestPoll_TheTableIsFull(t *testing.T) {
 	}
 }
 
+// A link may be among its own stations, and is none of them: it sends nothing to itself.
+func TestStations_OwnIsNone(t *testing.T) {
+	own, other := Station{Addr: "127.0.0.1:9", MAC: numbered(1)}, Station{Addr: "127.0.0.1:10", MAC: numbered(2)}
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1), Stations: []Station{own, other, own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 2 {
+		if err := l.AddStation(own); err != nil {
+			t.Error(err)
+		}
+	}
+	if known := l.stations.load().known; len(known) != 1 || known[0].mac != other.MAC {
+		t.Errorf("%d stations, want the other one alone", len(known))
+	}
+}
+
 func TestPublicAddr(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "100.64.0.1": false, "169.254.1.1": false,
