@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -113,6 +114,73 @@ func TestStations_OwnIsNone(t *testing.T) {
 	}
 	if known := l.stations.load().known; len(known) != 1 || known[0].mac != other.MAC {
 		t.Errorf("%d stations, want the other one alone", len(known))
+	}
+}
+
+// A frame for a station that is not known is lost, and goes to no other one.
+func TestSend_ToNobody(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := newPeer(t, 2)
+	if err := l.AddStation(Station{Addr: p.at().String(), MAC: p.mac}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Send([]transport.Frame{plainFrame(numbered(3)), plainFrame(p.mac)}); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	if f := p.next(t); f.Dst != p.mac {
+		t.Errorf("a frame for %v came", f.Dst)
+	}
+}
+
+// A frame from elsewhere than its station is, where frames are authenticated, is answered there, and
+// there alone: until it has proved authentic.
+func TestAnswer_FromElsewhere(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	before, now := newPeer(t, 2), newPeer(t, 2)
+	if err := l.AddStation(Station{Addr: before.at().String(), MAC: before.mac}); err != nil {
+		t.Fatal(err)
+	}
+	text := func(s string) []transport.Frame {
+		return []transport.Frame{{Dst: before.mac, EtherType: transport.EtherTypeDefault, Payload: []byte(s)}}
+	}
+	for _, p := range []*peer{before, now} {
+		p.say(t, l, plainFrame(l.MAC()))
+		in := make([]transport.Frame, 1)
+		for n, end := 0, time.Now().Add(10*time.Second); n == 0; {
+			if n, err = l.Poll(in); err != nil || time.Now().After(end) {
+				t.Fatal("no frame", err)
+			}
+		}
+		if n, err := l.Answer(&in[0], text("answer")); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if f := p.next(t); string(f.Payload) != "answer" {
+			t.Errorf("%q", f.Payload)
+		}
+		for _, s := range []string{"at once", "authentic"} {
+			if s == "authentic" {
+				l.Authentic(&in[0])
+			}
+			to := before
+			if s == "authentic" {
+				to = p
+			}
+			if n, err := l.Send(text(s)); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if f := to.next(t); string(f.Payload) != s {
+				t.Errorf("%q, want %q", f.Payload, s)
+			}
+		}
 	}
 }
 

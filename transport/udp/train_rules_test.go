@@ -185,3 +185,33 @@ func TestSend_MoreThanACall(t *testing.T) {
 		}
 	}
 }
+
+// Frames for which the kernel has no room are counted, also once the link is closed.
+func TestCounters_RxDropped(t *testing.T) {
+	a, _ := linked(t)
+	b, err := Open("127.0.0.1:0", Config{MAC: numbered(3), ReceiveBuffer: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := a.AddStation(Station{Addr: b.Addr().String(), MAC: b.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	const sent = 200
+	for range sent {
+		if n, err := a.Send(plain(b.MAC(), 1, 1000)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	dropped := b.Counters().RxDropped
+	if dropped == 0 || dropped >= sent {
+		t.Errorf("%d of %d dropped, where there is room for a few", dropped, sent)
+	}
+	count(t, b, sent-int(dropped))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.Counters().RxDropped; n != dropped {
+		t.Errorf("%d dropped, after Close %d", dropped, n)
+	}
+}
