@@ -1,9 +1,11 @@
 package shm_test
 
 import (
+	"context"
 	"log"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -72,5 +74,33 @@ func TestLink_WithAWire(t *testing.T) {
 			}
 			return open(t, shm.Config{Dir: dirA, Wire: w[0]}), open(t, shm.Config{Dir: dirB, Wire: w[1]})
 		})
+	}
+}
+
+// hopeless is a wire whose Wait fails at once, and notes when.
+type hopeless struct {
+	transport.Link
+	waits chan time.Time
+}
+
+func (h *hopeless) Wait(ctx context.Context) error {
+	select {
+	case h.waits <- time.Now():
+	case <-ctx.Done():
+	}
+	return transport.ErrInterfaceDown
+}
+
+// A wire that fails to wait is left alone for 10 ms each time, and takes no processor meanwhile.
+func TestWire_IsLeftAlone(t *testing.T) {
+	wire := &hopeless{Link: wires(t, 1)[0], waits: make(chan time.Time, 100)}
+	open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+	last := <-wire.waits
+	for range 3 {
+		now := <-wire.waits
+		if pause := now.Sub(last); pause < 10*time.Millisecond {
+			t.Errorf("tried again after %v", pause)
+		}
+		last = now
 	}
 }
