@@ -2,8 +2,11 @@ package shm_test
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,5 +105,39 @@ func TestWire_IsLeftAlone(t *testing.T) {
 			t.Errorf("tried again after %v", pause)
 		}
 		last = now
+	}
+}
+
+// While one station is reached through memory, a wire that fails to wait ends no wait of the link's.
+func TestWire_FailsBesideOneStation(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &hopeless{Link: w[0], waits: make(chan time.Time, 1000)}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	exchange(t, b, a)
+	for range 5 {
+		<-wire.waits
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := a.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want none of the wire's", err)
+		}
+		cancel()
+		if _, err := a.Poll(make([]transport.Frame, 1)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The path of a link's socket has 107 bytes at most, as the system has it.
+func TestOpen_LongestPath(t *testing.T) {
+	dir := shm.Folder(t)
+	rest := 107 - len(dir) - len("/") - len("/test/020000000001")
+	for more, fits := range []bool{true, false} {
+		l, err := shm.Open("test", shm.Config{Dir: filepath.Join(dir, strings.Repeat("x", rest+more)), MAC: mac(1)})
+		if err == nil {
+			_ = l.Close()
+		}
+		if (err == nil) != fits || !fits && !strings.Contains(err.Error(), "1 bytes too long") {
+			t.Errorf("%d bytes: %v", 107+more, err)
+		}
 	}
 }

@@ -45,3 +45,55 @@ func TestWaitForRoom_Ends(t *testing.T) {
 		t.Errorf("the link is closed: %v", err)
 	}
 }
+
+// While wake-ups are masked a full NIC ends no wait; the mask's end ends one.
+func TestWait_NICIsFullAndWakeupsAreMasked(t *testing.T) {
+	_, a, b := ends(t)
+	nic := full(t)
+	replace := func(fd int) (old int) {
+		a.sender.mu.Lock()
+		defer a.sender.mu.Unlock()
+		old, a.sender.socket.FD = a.sender.socket.FD, fd
+		return old
+	}
+	a.MaskWakeups(true)
+	defer replace(replace(nic))
+	if _, err := a.Send(numbered(b, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(d time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		return a.Wait(ctx)
+	}
+	_ = wait(20 * time.Millisecond) // Send has ended the one that was in progress, or this one
+	if err := wait(20 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("masked: %v, want that nothing ends it", err)
+	}
+	a.MaskWakeups(false) // with which the kernel itself may try again
+	if err := wait(20 * time.Second); err != nil {
+		t.Errorf("unmasked: %v", err)
+	}
+}
+
+// A driver's mode is that of the interface that was asked for, where the kernel tells at all.
+func TestDriverMode_OfAnInterface(t *testing.T) {
+	bed, a, _ := ends(t)
+	err := bed.Node(0).Do(func() error {
+		known := driverMode(a.door.nic.index)
+		if known != ModeAuto && known != Native { // veth runs programs, and knows no zero-copy
+			t.Errorf("veth: %v", known)
+		}
+		if none := driverMode(1 << 30); none != ModeAuto {
+			t.Errorf("no interface: %v", none)
+		}
+		best, err := Probe("eth0")
+		if best != known {
+			t.Errorf("Probe says %v, want %v; %v", best, known, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
