@@ -78,7 +78,7 @@ func Choices(size int, nics ...LogP) []Choice {
 		if one.p.Cores < size {
 			one.cores = one.p.Cores
 		}
-		return best(one.candidates())
+		return best(one.candidates(), nearly)
 	}
 	var all []Choice
 	for _, a := range candidates(size) {
@@ -87,5 +87,5 @@ func Choices(size int, nics ...LogP) []Choice {
 		}
 		all = append(all, Choice{a, a.Cost(size, nics...), a.Frames(size)})
 	}
-	return best(all)
+	return best(all, nearly)
 }
