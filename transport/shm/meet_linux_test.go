@@ -191,6 +191,7 @@ func TestSend_WakesOnceASleep(t *testing.T) {
 		}
 	}
 	for round := range 3 {
+		b.sleep()
 		b.awake()
 		if send(); wakeups() != 0 {
 			t.Errorf("round %d: one that is awake is woken", round)
@@ -268,5 +269,50 @@ func TestPoll_LastFramesOfAStation(t *testing.T) {
 	}
 	if n, err := l.Poll(frames); n != 0 || err != nil || hasBits(l) {
 		t.Errorf("%d frames, %v, and the station is forgotten: %v", n, err, !hasBits(l))
+	}
+}
+
+// A socket that a link has left is removed, unless the folder's lock is held: then it stays for the
+// next one.
+func TestFolder_Sweep(t *testing.T) {
+	f, unlock, err := openFolder(Folder(t), "test", lockTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := transport.MAC{2, 0, 0, 0, 0, 1}
+	l, _, err := f.listen(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // without removing it, as a process that is killed
+	f.sweep(mac)
+	if _, err := os.Lstat(f.socket(mac)); err != nil {
+		t.Errorf("swept while the lock is held: %v", err)
+	}
+	unlock()
+	f.sweep(mac)
+	if _, err := os.Lstat(f.socket(mac)); !os.IsNotExist(err) {
+		t.Errorf("it stays: %v", err)
+	}
+	f.sweep(mac) // there is nothing to be done
+}
+
+// Frames for a station that reads no more, and whose end is not noticed yet, are lost: nobody waits
+// for room in its ring.
+func TestSend_NobodyReads(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
+	for {
+		if _, err := a.Send(f); errors.Is(err, transport.ErrBusy) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.sources[0].Load().reader.Close()
+	if n, err := a.Send(f); n != 1 || err != nil {
+		t.Errorf("%d, %v, want that it is lost", n, err)
 	}
 }
