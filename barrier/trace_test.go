@@ -140,7 +140,7 @@ func TestStatus_IsEndedByClose(t *testing.T) {
 			if err := end(c, g); err != nil {
 				t.Error(err)
 			}
-			if err := <-status; err != barrier.ErrClosed {
+			if err := <-status; !errors.Is(err, barrier.ErrClosed) {
 				t.Errorf("%s closed: %v, want ErrClosed", name, err)
 			}
 		})

@@ -146,7 +146,7 @@ func (w *walk) nic(i int) *LogP { return &w.nics[min(i, len(w.nics)-1)] }
 func (w *walk) run() {
 	for w.coming.Len() > 0 {
 		at, a := w.coming.Pop()
-		h := 0
+		var h int
 		if a.kind == coreFree {
 			h = w.ranks[w.cores[a.index].rank].host
 			w.free(at.Since(), a.index)

@@ -2,6 +2,7 @@ package launch_test
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -51,7 +52,7 @@ func TestRunAll_ProgramsDieWithTheCommand(t *testing.T) {
 	_ = command.Wait() // it was killed
 	ended := []unix.PollFd{{Fd: int32(program), Events: unix.POLLIN}}
 	n, err := unix.Poll(ended, int(10*time.Second/time.Millisecond))
-	for err == unix.EINTR {
+	for errors.Is(err, unix.EINTR) {
 		n, err = unix.Poll(ended, int(10*time.Second/time.Millisecond))
 	}
 	if n != 1 {
