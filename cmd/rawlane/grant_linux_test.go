@@ -60,8 +60,8 @@ func TestWithoutRoot(t *testing.T) {
 	for _, args := range [][]string{
 		{"bench", "latency", "--iters", "200"},
 		{"bench", "barrier", "--iters", "200"},
-		{"bench", "put", "--iters", "200"},
-		{"bench", "fifo", "--iters", "200"},
+		{"bench", "put", "--iters", "200", "--bytes", "300000"},
+		{"bench", "fifo", "--iters", "200", "--bytes", "300000"},
 	} {
 		both(t, bed, dir, args...)
 	}
