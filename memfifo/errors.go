@@ -112,6 +112,7 @@ type PeerDownError struct {
 	Node    mcd.NodeID
 	Reason  Reason
 	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
+	Lost    bool          // something was under way to it; else nothing is lost
 }
 
 func (e *PeerDownError) Error() string {

@@ -88,3 +88,27 @@ func TestHandler_ExpectsAnewBesideAFIFO(t *testing.T) {
 		c.faults[0].Cut(false)
 	})
 }
+
+// A node that is silent has lost what was under way to it, and else nothing.
+func TestHandler_DownTellsWhetherSomethingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		var got calls
+		h, r := c.handler(t, got.config())
+		must(t, r.Push(limit(t), nil))
+		must(t, c.domains[0].Flush(limit(t)))
+		c.faults[0].Cut(true)
+		must(t, h.Expect(0))
+		time.Sleep(3 * memfifo.DefaultPeerTimeout)
+		synctest.Wait()
+		if len(got.down) != 1 || got.down[0].Lost {
+			t.Errorf("of a node to which nothing was under way: %+v", got.down)
+		}
+		must(t, r.Push(limit(t), nil))
+		err := c.domains[0].Flush(limit(t))
+		if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || !down.Lost {
+			t.Errorf("of a node to which a record was under way: %v", err)
+		}
+		c.faults[0].Cut(false)
+	})
+}

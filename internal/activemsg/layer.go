@@ -78,8 +78,9 @@ func (l *Layer[N]) Closing() {
 }
 
 // Close flushes and closes the domain. The error names the nodes that have not confirmed what was
-// pushed to them, without those that were down before Closing, of which Down was told, and without
-// those that have left: a cluster that ends has some such.
+// pushed to them. It does not name those that were down before Closing, of which Down was told,
+// those to which nothing was under way, and those that have left: a cluster that ends has some
+// such.
 func (l *Layer[N]) Close() error {
 	l.Closing()
 	errs := []error{withoutDown(l.Domain.Close())}
@@ -87,7 +88,7 @@ func (l *Layer[N]) Close() error {
 	defer l.mu.Unlock()
 	var named []mcd.NodeID
 	for _, down := range l.lost { // also those of which a push has heard since, or a flush of the layer's
-		if down.Reason != memfifo.Left && !slices.Contains(named, down.Node) {
+		if down.Lost && down.Reason != memfifo.Left && !slices.Contains(named, down.Node) {
 			named = append(named, down.Node)
 			errs = append(errs, down)
 		}
