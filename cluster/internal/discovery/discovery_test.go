@@ -449,7 +449,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(back, a) {
 			t.Fatalf("%+v became %+v, %v", a, back, err)
 		}
-		if bytes.HasSuffix(b, []byte(a.Name)) && len(again) == len(b) && !slices.Equal(again[2:], b[2:]) {
+		end := len(b)
+		if a.Place.Host != 0 {
+			end-- // a byte that is not looked at
+		}
+		if bytes.HasSuffix(b, []byte(a.Name)) && len(again) == len(b) && !slices.Equal(again[2:end], b[2:end]) {
 			t.Fatalf("%x became %x", b, again)
 		}
 	})
