@@ -112,7 +112,7 @@ type PeerDownError struct {
 	Node    mcd.NodeID
 	Reason  Reason
 	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
-	Lost    bool          // something was under way to it; else nothing is lost
+	Lost    bool          // something without a reply was not confirmed, or something was not sent
 }
 
 func (e *PeerDownError) Error() string {

@@ -112,13 +112,11 @@ func (p *peer) completeAcked() {
 func (p *peer) fail(err error) {
 	lost := p.issued != p.confirmed // other callers hear of it from what they wait for
 	p.confirmed = p.issued
-	for wr := p.queue.Front(); wr != nil; wr = wr.node.Next() {
-		lost = lost || wr.signalRemote && !wr.op.hasReply()
-	}
 	if down, ok := err.(*PeerDownError); ok { //nolint:errorlint // the very value, before anybody has it
 		down.Lost = lost || p.queue.Front() != nil
 	}
 	for wr := p.queue.PopFront(); wr != nil; wr = p.queue.PopFront() {
+		lost = lost || wr.signalRemote && !wr.op.hasReply()
 		wr.complete(err)
 	}
 	for wr := p.unacked.PopFront(); wr != nil; wr = p.unacked.PopFront() {

@@ -1,6 +1,6 @@
-// Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, failures
-// with their output, skipped tests with their reason), and closes with a line of counts. With -no-skips a
-// skipped test is a failure, unless it says that a program is not installed, or that it was asked to be short.
+// Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, skipped
+// tests with their reason), and closes with the failures, each with its output, and a line of counts. With -no-skips
+// a skipped test is a failure, unless it says that a program is not installed, or that it was asked to be short.
 package main
 
 import (
@@ -17,6 +17,7 @@ type event struct{ Action, Package, Test, Output string }
 type log struct {
 	passed, failed, skipped, forbidden int
 	output                             map[string][]string
+	failures                           []string // the last that is printed: where a log is read first
 }
 
 func (l *log) add(e event, noSkips bool) {
@@ -38,7 +39,7 @@ func (l *log) add(e event, noSkips bool) {
 		if e.Test != "" {
 			l.failed++
 		}
-		fmt.Printf("FAIL %s\n%s", key, strings.Join(l.output[key], ""))
+		l.failures = append(l.failures, fmt.Sprintf("FAIL %s\n%s", key, strings.Join(l.output[key], "")))
 	case "skip":
 		if e.Test == "" {
 			return
@@ -69,6 +70,7 @@ func main() {
 		}
 		l.add(e, *noSkips)
 	}
+	fmt.Print(strings.Join(l.failures, ""))
 	fmt.Printf("%d passed, %d failed, %d skipped\n", l.passed, l.failed, l.skipped)
 	if l.forbidden > 0 {
 		fmt.Printf("%d tests were skipped though we are root\n", l.forbidden)

@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -40,7 +38,7 @@ type bench struct {
 }
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
-	nodes, err := parseNodes(*list)
+	nodes, err := harness.ParseNodes(*list, testbed.MaxNodes)
 	if err != nil {
 		return r, err
 	}
@@ -74,17 +72,6 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	}
 	r.Note = "\n" + summary(tables)
 	return r, nil
-}
-
-func parseNodes(text string) (nodes []int, err error) {
-	for _, word := range strings.Split(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 2 || n > testbed.MaxNodes {
-			return nil, fmt.Errorf("-nodes %q: want numbers of 2 to %d", text, testbed.MaxNodes)
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
 }
 
 // variants are all that are to be compared with so many processes.

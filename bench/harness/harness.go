@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 )
 
@@ -107,6 +108,18 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 		}
 	}
 	return nil
+}
+
+// ParseNodes reads the list of a flag -nodes: how many nodes, at most so many, separated by commas.
+func ParseNodes(text string, most int) (nodes []int, err error) {
+	for _, word := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 2 || n > most {
+			return nil, fmt.Errorf("-nodes %q: want numbers of 2 to %d", text, most)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
 }
 
 // RowsOf is the report of Bench.Rows: the names of what variants would add.

@@ -47,7 +47,7 @@ var algorithms = []string{
 }
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
-	nodes, err := parseNodes(*list)
+	nodes, err := harness.ParseNodes(*list, testbed.MaxNodes)
 	if err != nil {
 		return r, err
 	}
@@ -80,17 +80,6 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		}
 	}
 	return r, nil
-}
-
-func parseNodes(text string) (nodes []int, err error) {
-	for _, word := range strings.Split(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 2 || n > testbed.MaxNodes {
-			return nil, fmt.Errorf("-nodes %q: want numbers of 2 to %d", text, testbed.MaxNodes)
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
 }
 
 // table is the mean times of the algorithms on one link, in us.

@@ -64,12 +64,8 @@ type bench struct {
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	b := &bench{Bench: hb}
-	for _, word := range strings.Split(*nodesFlag, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 2 || n > 64 {
-			return r, fmt.Errorf("-nodes %q: want numbers of 2 to 64", *nodesFlag)
-		}
-		b.nodes = append(b.nodes, n)
+	if b.nodes, err = harness.ParseNodes(*nodesFlag, 64); err != nil {
+		return r, err
 	}
 	r.Tables = b.newTables()
 	if b.Rows {

@@ -149,9 +149,10 @@ type barrierNode struct {
 func (n *barrierNode) measure(ctx context.Context, g *barrier.Group, name, loop string) error {
 	r := n.b.result(n.form, loop)
 	r.Algo, r.Chosen, r.Frames = name, g.Algorithm().String(), g.Algorithm().Frames(g.Size())
-	r.ModelUS = cli.Micros(g.Algorithm().Cost(g.Size(), n.b.cluster.Model()...))
 	if s := g.Shape(); s.Known() && n.b.cluster.NICs == 1 {
 		r.ModelUS = cli.Micros(s.Cost(g.Algorithm())) // by which an empty config chooses
+	} else {
+		r.ModelUS = cli.Micros(g.Algorithm().Cost(g.Size(), n.b.cluster.Model()...))
 	}
 	work := n.work
 	if loop == "tight" {
