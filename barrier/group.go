@@ -29,9 +29,9 @@ type GroupConfig struct {
 	ID uint32
 	// Members are nodes, this one among them. Empty is all nodes of the endpoint's table.
 	Members Mask
-	// Algorithm of the barriers. Zero is the one that is best where the members run, by the places
-	// in the endpoint's node table (schedule.Shape); if that of a member is not known, the one that
-	// schedule.Auto chooses.
+	// Algorithm of the barriers. Zero is the one that Config.Table has; else the one that the model
+	// finds best where the members run, by the places in the endpoint's node table
+	// (schedule.Shape); if that of a member is not known, the one that schedule.Auto chooses.
 	Algorithm schedule.Algorithm
 	// PeerTimeout is how long a member may be silent before it counts as down. Zero is
 	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may
@@ -134,7 +134,7 @@ func (g *Group) Shape() schedule.Shape { return shapeOf(g.all.nodes, g.table) }
 // algorithmFor returns the algorithm for some of the members.
 func (g *Group) algorithmFor(nodes []mcd.NodeID) schedule.Algorithm {
 	if g.cfg.Algorithm.IsZero() {
-		return shapeOf(nodes, g.table).Choose(len(nodes))
+		return g.service.cfg.Table.Choose(shapeOf(nodes, g.table), len(nodes))
 	}
 	return g.cfg.Algorithm.For(len(nodes))
 }

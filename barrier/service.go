@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
@@ -26,6 +27,10 @@ type Config struct {
 	// Detours are tags by which a member that does not answer by its route is asked, too, before it
 	// counts as down. The tags by which other members are reached are always among them.
 	Detours []transport.OptionalTag
+	// Table has the algorithms of groups whose config names none, as rawlane tune measures them
+	// (ReadTable). What it does not have, and all if it is nil, is chosen by the model. All nodes
+	// give the same: members that have chosen differently are a *MismatchError.
+	Table *schedule.Table
 	// Logger of late barriers. Nil is slog.Default.
 	Logger *slog.Logger
 }

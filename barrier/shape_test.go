@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -176,6 +180,56 @@ func TestGroup_DifferentPlacesAreAMismatch(t *testing.T) {
 		var m *barrier.MismatchError
 		if !errors.As(err, &m) || len(m.Nodes) < 2 {
 			t.Errorf("%v, want a mismatch that names two nodes", err)
+		}
+	}
+}
+
+// A table decides for groups that name no algorithm and for their masks, and the model for sizes that it
+// does not have. Members with different tables are told so.
+func TestConfig_Table(t *testing.T) {
+	table := func(ofAll string) *schedule.Table {
+		file := filepath.Join(t.TempDir(), "barriers.table")
+		err := os.WriteFile(file, []byte("5 "+ofAll+" -\n3 tree:3 - unknown hosts\n"), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tuned, err := barrier.ReadTable(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tuned
+	}
+	if _, err := barrier.ReadTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	n := (&cluster{cfg: barrier.Config{Table: table("star")}}).start(t, 5, mcdtest.Config{})
+	tuned := n.groups(t, barrier.GroupConfig{})
+	for _, c := range []struct {
+		got  *barrier.Group
+		want string
+	}{
+		{tuned[4], "star"},
+		{n.groups(t, barrier.GroupConfig{ID: 1, Algorithm: schedule.Tree(2)})[0], "tree:2"},
+		{group(t, n.services[0], barrier.GroupConfig{Members: barrier.MaskOf(0, 1, 2)}), "tree:3"},
+		{group(t, n.services[0], barrier.GroupConfig{Members: barrier.MaskOf(0, 1)}), schedule.Auto().For(2).String()},
+	} {
+		if got := c.got.Algorithm().String(); got != c.want {
+			t.Errorf("%d members: %s, want %s", c.got.Size(), got, c.want)
+		}
+	}
+	stages(t, tuned, 3, func(int, int) {})
+	expectNone(t, each(tuned[:3], func(_ int, g *barrier.Group) error {
+		return g.BarrierWith(limit(t), barrier.Options{Members: barrier.MaskOf(0, 1, 2)})
+	}))
+	if err := n.services[4].Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.services[4] = service(t, n.eps[4], barrier.Config{Table: table("shuffle")})
+	for _, err := range each(n.groups(t, barrier.GroupConfig{ID: 7}), func(_ int, g *barrier.Group) error {
+		return g.Barrier(limit(t))
+	}) {
+		if !errors.Is(err, barrier.ErrMismatch) {
+			t.Errorf("%v, want a mismatch", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -55,4 +56,20 @@ func ExampleAutoShared() {
 	// Output:
 	// tree:4
 	// auto:2 concurrent
+}
+
+// A table that was measured, and edited: groups that it does not have are chosen for by the model.
+func ExampleParseTable() {
+	table, err := schedule.ParseTable("barriers.table", strings.NewReader(`
+# ranks  algorithm  us     where they run
+4        star       1.31   1 host: 4 ranks on 2 cores
+16       tree:4     -                                  # wherever they run
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	here := schedule.OneHost(4, 2, schedule.MemoryCosts)
+	fmt.Println(table.Choose(here, 4), table.Choose(schedule.Shape{}, 16), table.Choose(schedule.Shape{}, 64))
+	// Output: star tree:4 tree:3
 }

@@ -55,6 +55,7 @@ func untilSignal(ends ...os.Signal) context.Context {
 var verbs = []func() *cobra.Command{
 	demo.NewCommand,
 	bench.NewCommand,
+	bench.NewTuneCommand,
 	barrier.NewCommand,
 	route.NewCommand,
 	manager.NewCommand,

@@ -25,10 +25,12 @@ type barrierBench struct {
 	algos       []string
 	work        time.Duration
 	peerTimeout time.Duration
+	table       string // a file of rawlane tune
 	mpi         bool
 	transports  []string // of Open MPI
 
 	openMPI []*barrierResult // with --compare-mpi
+	tuned   *schedule.Table  // with --table
 }
 
 const (
@@ -73,6 +75,7 @@ Algorithms: ` + schedule.Names + `.
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.peerTimeout, "peer-timeout", launch.AskTimeout,
 		"how long a node may be silent before it counts as down")
+	f.StringVar(&b.table, "table", "", "a file of rawlane tune, by which auto chooses")
 	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, on this machine")
 	b.transports = []string{mpi.TCP}
 	cli.ListFlag(f, &b.transports, "mpi-transport", "tcp,shm",
@@ -86,6 +89,12 @@ func (b *barrierBench) prepare(cmd *cobra.Command) error {
 		return cli.Misuse("--work %v --peer-timeout %v: want 0 or more, and more than 0", b.work, b.peerTimeout)
 	}
 	b.cluster.Grace = b.peerTimeout + reportTime
+	if b.table != "" {
+		var err error
+		if b.tuned, err = barrier.ReadTable(b.table); err != nil {
+			return fmt.Errorf("--table: %w (rawlane tune --out writes one)", err)
+		}
+	}
 	if !b.mpi {
 		return nil
 	}
@@ -102,7 +111,7 @@ func (b *barrierBench) part(ctx context.Context, n *node) error {
 		return err
 	}
 	defer func() { _ = x.Close() }()
-	service, err := barrier.Open(n.ep, barrier.Config{})
+	service, err := barrier.Open(n.ep, barrier.Config{Table: b.tuned})
 	if err != nil {
 		return err
 	}

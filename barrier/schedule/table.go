@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Table says which algorithm is the quickest for groups of a cluster, as it was measured or as its
+// owner wants it. A nil Table has no rows. All members of a group must give the same one.
+type Table struct{ rows map[group]Row }
+
+// Row is what a table says of groups of a size.
+type Row struct {
+	Ranks     int
+	Where     string // the ranks run, as Shape.String says it; "": anywhere, if there is no other row
+	Algorithm Algorithm
+	Mean      time.Duration // of a barrier; 0: not measured
+}
+
+// group is the groups that a row is for.
+type group struct {
+	ranks int
+	where string
+}
+
+// ParseTable reads a table. The name is for errors.
+//
+//	# ranks  algorithm   us      where they run
+//	4        concurrent  1.34    1 host: 4 ranks on 2 cores
+//	32       tree:8      152.20  1 host: 32 ranks on 2 cores
+//	32       tree:4      -                                   # of 32 ranks that run anywhere else
+//
+// Errors name the line. A group that has two rows is one.
+func ParseTable(name string, r io.Reader) (*Table, error) {
+	t := &Table{}
+	in := bufio.NewScanner(r)
+	for line := 1; in.Scan(); line++ {
+		text, _, _ := strings.Cut(in.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		row, err := parseRow(words)
+		if err == nil && t.has(row) {
+			err = fmt.Errorf("a second row of %d ranks, %q", row.Ranks, row.Where)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		t.Set(row)
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+func parseRow(words []string) (row Row, err error) {
+	if len(words) < 3 {
+		return row, fmt.Errorf("%q: want how many ranks, an algorithm, its microseconds or -, and where they run",
+			strings.Join(words, " "))
+	}
+	if row.Ranks, err = strconv.Atoi(words[0]); err != nil || row.Ranks < 2 || row.Ranks > maxNumber {
+		return row, fmt.Errorf("%q: want how many ranks, of 2 to %d", words[0], maxNumber)
+	}
+	if row.Algorithm, err = Parse(words[1]); err != nil {
+		return row, err
+	}
+	if words[2] != "-" {
+		us, err := strconv.ParseFloat(words[2], 64)
+		if err != nil || !(us >= 0 && us <= 1e9) { // NaN is neither
+			return row, fmt.Errorf("%q: want microseconds, or -", words[2])
+		}
+		row.Mean = time.Duration(us * float64(time.Microsecond))
+	}
+	row.Where = strings.Join(words[3:], " ")
+	if err := row.Algorithm.Check(min(row.Ranks, maxWalk)); err != nil {
+		return row, err
+	}
+	return row, nil
+}
+
+func (t *Table) has(r Row) bool {
+	_, has := t.rows[group{r.Ranks, r.Where}]
+	return has
+}
+
+// Set adds a row, in place of the one for the same groups.
+func (t *Table) Set(r Row) {
+	if t.rows == nil {
+		t.rows = map[group]Row{}
+	}
+	t.rows[group{r.Ranks, r.Where}] = r
+}
+
+// Rows returns the rows, ordered by ranks.
+func (t *Table) Rows() []Row {
+	if t == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(t.rows), func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Where, b.Where))
+	})
+}
+
+// Choose returns the algorithm for a group of so many ranks: that of the row of their shape, of the
+// row of ranks that run anywhere or, if there is none, the one that the model chooses.
+func (t *Table) Choose(s Shape, size int) Algorithm {
+	if t != nil && len(t.rows) > 0 {
+		for _, where := range []string{s.String(), ""} {
+			if r, has := t.rows[group{size, where}]; has {
+				return r.Algorithm
+			}
+		}
+	}
+	return s.Choose(size)
+}
+
+// WriteTo writes the table as ParseTable reads it.
+func (t *Table) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-8s %-22s %10s  %s\n", "# ranks", "algorithm", "us", "where they run")
+	for _, r := range t.Rows() {
+		us := "-"
+		if r.Mean > 0 {
+			us = strconv.FormatFloat(float64(r.Mean)/float64(time.Microsecond), 'f', 2, 64)
+		}
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-8d %-22s %10s  %s", r.Ranks, r.Algorithm, us, r.Where), " "))
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// Rank puts measured costs in order, the best first. Of those that cost nearly the least that is
+// the one with the fewest frames, as with Choices; the others follow by cost.
+func Rank(measured []Choice) []Choice { return best(slices.Clone(measured), nearly) }

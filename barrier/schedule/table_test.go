@@ -1,0 +1,131 @@
+package schedule_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
+
+func parse(t testing.TB, text string) *schedule.Table {
+	t.Helper()
+	table, err := schedule.ParseTable("x.table", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// The row of a group's shape comes first, then the one of its size, then the model.
+func TestTable_Choose(t *testing.T) {
+	table := parse(t, `
+# ranks  algorithm  us    where they run
+4        star       1.25  1 host: 4 ranks on 2 cores  # as measured
+4        tree:3     -
+5        shuffle    7     1 host: 5 ranks on 2 cores
+6        hier:2     -     unknown hosts
+`)
+	on := func(size, cores int) schedule.Shape { return schedule.OneHost(size, cores, schedule.MemoryCosts) }
+	for _, c := range []struct {
+		name  string
+		shape schedule.Shape
+		size  int
+		want  string
+	}{
+		{"as measured", on(4, 2), 4, "star"},
+		{"another number of cores", on(4, 3), 4, "tree:3"},
+		{"hosts that are not known", schedule.Shape{}, 4, "tree:3"},
+		{"another number of cores, and no row of the size", on(5, 1), 5, on(5, 1).Choose(5).String()},
+		{"a row of hosts that are not known", schedule.Shape{}, 6, "hier:2:star:tree:2"},
+		{"no row", on(7, 2), 7, on(7, 2).Choose(7).String()},
+	} {
+		if got := table.Choose(c.shape, c.size).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got, want := (*schedule.Table)(nil).Choose(on(7, 2), 7).String(), on(7, 2).Choose(7).String(); got != want {
+		t.Errorf("no table: %s, want the model's %s", got, want)
+	}
+}
+
+// What is written is read again, ordered by ranks.
+func TestTable_WriteTo(t *testing.T) {
+	table := parse(t, "32 tree:8 152.2 1 host: 32 ranks on 2 cores\n2 shuffle 0.01\n32 tree:4 -\n")
+	var text strings.Builder
+	n, err := table.WriteTo(&text)
+	want := `# ranks  algorithm                      us  where they run
+2        shuffle                      0.01
+32       tree:4                          -
+32       tree:8                     152.20  1 host: 32 ranks on 2 cores
+`
+	if text.String() != want || n != int64(len(want)) || err != nil {
+		t.Errorf("%d, %v:\n%s", n, err, text.String())
+	}
+	if again := parse(t, want); fmt.Sprint(again.Rows()) != fmt.Sprint(table.Rows()) {
+		t.Errorf("%v is read as %v", table.Rows(), again.Rows())
+	}
+	if r := table.Rows()[2]; r.Ranks != 32 || r.Mean != 152200*time.Nanosecond || r.Algorithm.String() != "tree:8" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestParseTable_Refuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n\n4 star":                         `x.table:3: "4 star": want how many ranks`,
+		"1 star -":                           `x.table:1: "1": want how many ranks, of 2 to 65536`,
+		"many star -":                        `"many": want how many ranks`,
+		"65537 star -":                       `"65537": want how many ranks`,
+		"4 bush -":                           `there is no "bush" (there are: shuffle`,
+		"4 star fast":                        `"fast": want microseconds, or -`,
+		"4 star -1":                          `"-1": want microseconds`,
+		"4 star NaN":                         `"NaN": want microseconds`,
+		"4 star 1e10":                        `"1e10": want microseconds`,
+		"4 star - here\n4 tree:2 1.5 here":   `x.table:2: a second row of 4 ranks, "here"`,
+		"4 star -\n# a word\n4 tree:2 - # x": `x.table:3: a second row of 4 ranks, ""`,
+	} {
+		if _, err := schedule.ParseTable("x.table", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A quicker algorithm of many frames gives way to one that is nearly as quick, and no slower one.
+func TestRank(t *testing.T) {
+	c := func(a schedule.Algorithm, us, frames int) schedule.Choice {
+		return schedule.Choice{Algorithm: a, Cost: time.Duration(us) * time.Microsecond, Frames: frames}
+	}
+	measured := []schedule.Choice{
+		c(schedule.Tree(2), 106, 2), c(schedule.Star(), 105, 4), c(schedule.Shuffle(), 100, 8), c(schedule.Concurrent(), 102, 8),
+	}
+	var got []string
+	for _, x := range schedule.Rank(measured) {
+		got = append(got, x.Algorithm.String())
+	}
+	if want := []string{"star", "shuffle", "concurrent", "tree:2"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if measured[0].Algorithm.String() != "tree:2" {
+		t.Error("Rank has moved what it was given")
+	}
+}
+
+// No bytes make ParseTable panic, and what it reads is written and read the same.
+func FuzzParseTable(f *testing.F) {
+	f.Add("4 star 1.25 1 host: 4 ranks on 2 cores\n")
+	f.Add("# ranks\n32 hier:4:star:tree:2 -\n2 stripe:2:tree:3 1e3 x # y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := schedule.ParseTable("x", strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		var first, second strings.Builder
+		_, _ = table.WriteTo(&first)
+		_, _ = parse(t, first.String()).WriteTo(&second)
+		if first.String() != second.String() {
+			t.Errorf("%q is written as\n%s and then as\n%s", text, first.String(), second.String())
+		}
+	})
+}
