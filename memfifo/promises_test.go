@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,13 +25,15 @@ func TestPromise_OrderAcrossOperations(t *testing.T) {
 		w := c.window(t, 1, 8*rounds)
 		q := c.fifo(t, 1, 64)
 		r, push := c.domains[0].Remote(w.Key()), c.domains[0].Remote(q.Key())
-		go func() {
+		var putting sync.WaitGroup
+		defer putting.Wait()
+		putting.Go(func() {
 			for i := range int64(rounds) {
 				if err := errors.Join(r.Put(ctx, 8*i, []byte{1, 0, 0, 0, 0, 0, 0, 1}), push.Push(ctx, []byte{byte(i)})); err != nil {
 					t.Error(err)
 				}
 			}
-		}()
+		})
 		for i := range int64(rounds) {
 			var b [1]byte
 			if _, err := q.Pop(ctx, b[:]); err != nil || b[0] != byte(i) {
@@ -63,13 +66,15 @@ func TestPromise_WordsAreWhole(t *testing.T) {
 	ctx := limit(t)
 	w := c.window(t, 1, 8)
 	r := c.domains[0].Remote(w.Key())
-	go func() {
+	var putting sync.WaitGroup
+	defer putting.Wait()
+	putting.Go(func() {
 		for v := range uint64(20_000) {
 			if err := r.Put(ctx, 0, binary.NativeEndian.AppendUint64(nil, (v+1)*0x0001_0001_0001_0001)); err != nil {
 				t.Error(err)
 			}
 		}
-	}()
+	})
 	for last, v := uint64(0), uint64(0); v != 20_000*0x0001_0001_0001_0001; last = v {
 		var err error
 		if v, err = w.Load(0); err != nil || v%0x0001_0001_0001_0001 != 0 || v < last || ctx.Err() != nil {

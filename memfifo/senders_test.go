@@ -3,6 +3,7 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,9 +223,13 @@ func TestWaitWord_ConditionMayCall(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
 		ctx := limit(t)
 		w := c.window(t, 0, 64)
-		go func() {
-			must(t, c.domains[1].Remote(w.Key()).Put(ctx, 0, []byte{1, 1, 1, 1, 1, 1, 1, 1}))
-		}()
+		var putting sync.WaitGroup
+		defer putting.Wait()
+		putting.Go(func() {
+			if err := c.domains[1].Remote(w.Key()).Put(ctx, 0, []byte{1, 1, 1, 1, 1, 1, 1, 1}); err != nil {
+				t.Error(err)
+			}
+		})
 		_, err := w.WaitWord(ctx, 0, func(v uint64) bool {
 			must(t, w.Store(8, v))
 			_ = c.domains[0].Counters()
