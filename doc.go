@@ -39,6 +39,7 @@
 //	mcd/mcdtest           a cluster of endpoints in memory, for tests
 //	barrier               groups of nodes that wait for each other
 //	barrier/schedule      the barrier algorithms as data
+//	barrier/offload       a barrier's Center in the path of its NIC
 //	barrier/decode        reads their messages from captures
 //	memfifo               remote write and read, atomics, FIFOs
 //	memfifo/decode        reads its operations from captures

@@ -18,6 +18,17 @@ func Concurrent() Algorithm {
 // Source: SCMD §3.
 func Star() Algorithm { return Algorithm{name: "star", in: flat.up, out: flat.down} }
 
+// Offload is Concurrent for a rank 0, the Center, that may have a unit in its NIC's path which
+// counts the arrivals and releases the others without it (package barrier/offload). The other ranks
+// cannot tell whether it has one: without, it counts and releases by itself.
+//
+// Without loss: n frames.
+//
+// Source: SCMD §3.
+func Offload() Algorithm {
+	return Algorithm{name: "offload", in: flat.up, out: multicast, releasesAll: true}
+}
+
 // flat is the tree of one phase.
 var flat tree = func(rank, size int) place {
 	p := nomial(max(size, 2))(rank, size)

@@ -21,6 +21,7 @@ func TestSchedule_Golden(t *testing.T) {
 		"hier:3":                              0x3fa104615ce95825,
 		"hier:3:hier:2:star:tree:2:star":      0xe8ace7b82a877b29,
 		"hier:4:tree:2:shuffle":               0x49595238e2a29cdd,
+		"offload":                             0x66bb5c4d9ba75f84,
 		"redundant:2:tree:2":                  0x5d562d01621a86c7,
 		"redundant:3:concurrent":              0xf1ad2f715e81305b,
 		"repeated:2:chassis-repeated:chassis": 0x51da3eeabe27bf4b,
@@ -104,7 +105,7 @@ func TestParse_Depth(t *testing.T) {
 // Those that have multicasts say so, and no others: a group joins a multicast group for them.
 func TestMulticasts(t *testing.T) {
 	for name, want := range map[string]bool{
-		"shuffle": false, "treetree:2": false, "star": false, "chassis": false, "tree:2": true, "concurrent": true,
+		"shuffle": false, "treetree:2": false, "star": false, "chassis": false, "tree:2": true, "concurrent": true, "offload": true,
 		"hier:3:star:tree:2": true, "hier:3:tree:2:star": false, "redundant:2:tree:3": true,
 	} {
 		a, err := schedule.Parse(name)

@@ -7,7 +7,7 @@ import (
 )
 
 // Names lists the names that Parse takes.
-const Names = "shuffle, tree:K, treetree:K, concurrent, star, hier:G (or hier:G:INNER:OUTER), " +
+const Names = "shuffle, tree:K, treetree:K, concurrent, star, offload, hier:G (or hier:G:INNER:OUTER), " +
 	"repeated:G:INNER:OUTER, chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, " +
 	"auto, auto:CORES"
 
@@ -76,6 +76,8 @@ func (p *parser) algorithm() Algorithm {
 		return Concurrent()
 	case "star":
 		return Star()
+	case "offload":
+		return Offload()
 	case "chassis":
 		return Chassis()
 	case "chassis-repeated":

@@ -13,7 +13,7 @@ import (
 
 // generators are all algorithms, with parameters that differ in kind.
 func generators() []Algorithm {
-	all := []Algorithm{Shuffle(), Concurrent(), Star(), Chassis(), ChassisRepeated()}
+	all := []Algorithm{Shuffle(), Concurrent(), Star(), Offload(), Chassis(), ChassisRepeated()}
 	for _, k := range []int{2, 3, 4, 7, 16} {
 		all = append(all, Tree(k), TreeTree(k))
 	}

@@ -68,7 +68,8 @@ func AlgorithmsFlag(cmd *cobra.Command, to *[]string, name, usage string) {
 
 // algorithms are names of barrier algorithms.
 var algorithms = []string{
-	"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "star", "chassis", "auto", "auto:2",
+	"shuffle", "tree:2", "tree:3", "tree:4", "tree:8", "concurrent", "star", "offload", "chassis", "auto",
+	"auto:2",
 }
 
 // AlgorithmChoice completes a flag with the names of barrier algorithms.

@@ -1,0 +1,129 @@
+package slot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// The frames of arrivals and releases: Ethernet's header, that of mcd and a notify, without a tag.
+// docs/wire-format.md has both layouts; offload.bpf.c has the same offsets.
+const (
+	FrameLen = offNotify + 28
+
+	offType       = 12
+	offHeader     = 14
+	offDstPort    = offHeader + 2
+	offFrom       = offHeader + 4
+	offTo         = offHeader + 6
+	offCluster    = offHeader + 8
+	offLength     = offHeader + 12
+	offChecksum   = offHeader + 16
+	offNotify     = offHeader + 20
+	offNumber     = offNotify + 1
+	offLabel      = offNotify + 2
+	offFlags      = offNotify + 3
+	offIdentity   = offNotify + 4
+	offGeneration = offNotify + 16
+	offAlgorithm  = offNotify + 20
+	offIncarnatn  = offNotify + 24
+
+	unicast   = 0x11 // version and kind of mcd's header
+	multicast = 0x12
+
+	releaseRoom = 64
+)
+
+// Key finds the member whose arrival a frame is.
+type Key struct {
+	Identity [12]byte // of the group: hash and epoch, as on the wire
+	Node     [2]byte
+	Number   uint8
+	_        uint8
+}
+
+// Member is what is known of a member: what its frames must carry.
+type Member struct {
+	Slot        uint32
+	Rank        uint32
+	Incarnation [4]byte
+	MAC         transport.MAC
+	_           [2]byte
+}
+
+// Verdict is what a unit does with a frame.
+type Verdict uint32
+
+// The verdicts, as the kernel numbers them.
+const (
+	Drop     Verdict = 1 // counted, or a double
+	Pass     Verdict = 2 // to the Center's process
+	Transmit Verdict = 3 // the frame has become the release
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is that of mcd's header.
+func checksum(b []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, b[offHeader:offChecksum])
+	return crc32.Update(sum, castagnoli, b[offNotify:FrameLen])
+}
+
+// KeyOf returns the key of a frame, if it may be an arrival.
+func KeyOf(b []byte) (k Key, ok bool) {
+	if len(b) < FrameLen || b[offHeader] != unicast {
+		return k, false
+	}
+	k.Identity = [12]byte(b[offIdentity:])
+	k.Node = [2]byte(b[offFrom:])
+	k.Number = b[offNumber]
+	return k, true
+}
+
+// arrival reports whether a frame is a member's arrival at the slot, of whichever generation.
+func (s *Slot) arrival(b []byte, m *Member) bool {
+	r := s.release[:]
+	same := func(at, other, n int) bool { return bytes.Equal(b[at:at+n], r[other:other+n]) }
+	return same(0, 6, 6) && [6]byte(b[6:]) == m.MAC && same(offType, offType, 2) &&
+		b[offHeader+1] == 0 && same(offDstPort, offDstPort, 2) && same(offTo, offFrom, 2) &&
+		same(offCluster, offCluster, 4) && same(offLength, offLength, 4) &&
+		same(offNotify, offNotify, 2) && uint32(b[offLabel]) == s.label && b[offFlags] == 0 &&
+		same(offAlgorithm, offAlgorithm, 4) && [4]byte(b[offIncarnatn:]) == m.Incarnation &&
+		binary.BigEndian.Uint32(b[offChecksum:]) == checksum(b)
+}
+
+// Release returns the frame that releases a generation.
+func (s *Slot) Release(generation uint32) []byte {
+	b := bytes.Clone(s.release[:FrameLen])
+	binary.BigEndian.PutUint32(b[offGeneration:], generation)
+	binary.BigEndian.PutUint32(b[offChecksum:], checksum(b))
+	return b
+}
+
+// CanRelease reports whether a frame can be that of a slot's releases: an untagged multicast of one
+// notify.
+func CanRelease(b []byte) bool {
+	return len(b) == FrameLen && b[offHeader] == multicast && b[offHeader+1] == 0
+}
+
+// Handle does with a frame of a member what the program in the kernel does. out is the release, if
+// the verdict is Transmit.
+func (s *Slot) Handle(b []byte, m *Member) (v Verdict, out []byte) {
+	if !s.arrival(b, m) {
+		return Pass, nil
+	}
+	generation := binary.BigEndian.Uint32(b[offGeneration:])
+	if generation == 0 {
+		return Pass, nil
+	}
+	switch s.Arrive(int(m.Rank), generation) {
+	case Stale, Left:
+		return Pass, nil
+	case Last:
+		s.Next(generation)
+		return Transmit, s.Release(generation)
+	}
+	return Drop, nil
+}

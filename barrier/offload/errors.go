@@ -1,0 +1,22 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+var (
+	// ErrOccupied: the interface runs an XDP program already, such as that of a link xdp. It runs
+	// no second one.
+	ErrOccupied = errors.New("the interface runs an XDP program already (take it off: ip link set NAME xdp off)")
+	// ErrFull: all slots are taken. The number of the group is counted by the Center's process.
+	ErrFull = errors.New("offload: all slots are taken")
+)
+
+var (
+	errPermission = fmt.Errorf("%w (needs CAP_BPF and CAP_NET_ADMIN outside of user namespaces: run as root, "+
+		"or setcap cap_bpf,cap_net_admin+ep PROGRAM)", transport.ErrPermission)
+	errKernel = fmt.Errorf("%w (needs Linux 5.12 or later with CONFIG_BPF_SYSCALL)", transport.ErrNotSupported)
+)

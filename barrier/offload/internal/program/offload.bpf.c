@@ -1,0 +1,185 @@
+//go:build ignore
+
+// The unit of a barrier's Center: it counts the members' arrivals, and answers the last one with the
+// release. It runs for each frame that comes to the interface. What is no arrival that it can count
+// goes on to the Center's process as it is.
+//
+// Package slot has the same in Go, with the layouts, and the reasons.
+
+#include <stddef.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define RANKS_PER_WORD 32
+#define WORDS 32
+#define GENERATION_SHIFT 32
+#define WAITS (1U << 31)
+#define RETRIES 16
+#define UNICAST 0x11 // version and kind of mcd's header
+
+struct frame {
+	__u8 dst[6], src[6];
+	__be16 type;
+	__u8 kind, tagged, ports[2]; // the checksum covers this
+	__be16 from, to;
+	__be32 cluster;
+	__be16 length, tci;
+	__be32 checksum; // up to here,
+	__u8 notify, number, label, flags; // and this to the end
+	__u8 identity[12];
+	__be32 generation, algorithm, incarnation;
+} __attribute__((packed));
+
+#define HEADER_LEN 16
+#define NOTIFY_LEN (sizeof(struct frame) - offsetof(struct frame, notify))
+
+struct key {
+	__u8 identity[12];
+	__be16 node;
+	__u8 number, zero;
+};
+
+struct member {
+	__u32 slot, rank;
+	__be32 incarnation;
+	__u8 mac[6], zero[2];
+};
+
+struct slot {
+	__u64 count;
+	__u64 arrived[WORDS];
+	__u32 needed, used, label;
+	struct frame release; // generation and checksum apart
+	__u8 room[64 - sizeof(struct frame)];
+	__u8 zero[4];
+};
+
+volatile const __u32 crc32c[256]; // the table of one byte
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct key);
+	__type(value, struct member);
+} members SEC(".maps");
+
+static __always_inline int same(const void *a, const void *b, int n)
+{
+	const __u8 *x = a, *y = b;
+	__u8 differs = 0;
+#pragma unroll
+	for (int i = 0; i < n; i++)
+		differs |= x[i] ^ y[i];
+	return !differs;
+}
+
+static __always_inline __u32 update(__u32 crc, const __u8 *b, int n)
+{
+#pragma unroll
+	for (int i = 0; i < n; i++)
+		crc = crc32c[(crc ^ b[i]) & 0xff] ^ crc >> 8;
+	return crc;
+}
+
+static __always_inline __be32 checksum(const struct frame *f)
+{
+	__u32 crc = update(~0U, &f->kind, HEADER_LEN);
+	return bpf_htonl(~update(crc, &f->notify, NOTIFY_LEN));
+}
+
+// is_arrival reports whether f is a member's arrival at the slot, of whichever generation.
+static __always_inline int is_arrival(const struct frame *f, const struct member *m, const struct slot *s)
+{
+	const struct frame *r = &s->release;
+
+	return same(f->dst, r->src, 6) && same(f->src, m->mac, 6) && f->type == r->type &&
+	       !f->tagged && same(f->ports, r->ports, 2) && f->to == r->from && f->cluster == r->cluster &&
+	       f->length == r->length && !f->tci && f->notify == r->notify && f->number == r->number &&
+	       f->label == s->label && !f->flags && f->algorithm == r->algorithm &&
+	       f->incarnation == m->incarnation && f->checksum == checksum(f);
+}
+
+// begin begins the generation after a full one. The words come before the count, which says so.
+static __always_inline void begin(struct slot *s, __u32 generation)
+{
+	__u64 word = (__u64)generation << GENERATION_SHIFT;
+
+	for (int i = 0; i < WORDS; i++) {
+		if (i >= s->used)
+			break;
+		__sync_lock_test_and_set(&s->arrived[i], word);
+	}
+	__sync_lock_test_and_set(&s->count, word);
+}
+
+static __always_inline int transmit(struct xdp_md *ctx, const struct slot *s, __be32 generation)
+{
+	int more = (int)(ctx->data_end - ctx->data) - (int)sizeof(struct frame);
+
+	if (more > 0 && bpf_xdp_adjust_tail(ctx, -more))
+		return XDP_DROP; // others ask for the release
+	struct frame *f = (struct frame *)(long)ctx->data;
+	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	__builtin_memcpy(f, &s->release, sizeof(*f));
+	f->generation = generation;
+	f->checksum = checksum(f);
+	return XDP_TX;
+}
+
+SEC("xdp")
+int rawlane_barrier(struct xdp_md *ctx)
+{
+	struct frame *f = (struct frame *)(long)ctx->data;
+
+	if ((void *)(f + 1) > (void *)(long)ctx->data_end || f->kind != UNICAST)
+		return XDP_PASS;
+	struct key key = {.node = f->from, .number = f->number};
+	__builtin_memcpy(key.identity, f->identity, sizeof(key.identity));
+	struct member *m = bpf_map_lookup_elem(&members, &key);
+	if (!m)
+		return XDP_PASS;
+	__u32 index = m->slot;
+	struct slot *s = bpf_map_lookup_elem(&slots, &index);
+	if (!s || !is_arrival(f, m, s))
+		return XDP_PASS;
+
+	__be32 wire = f->generation;
+	__u32 generation = bpf_ntohl(wire), rank = m->rank;
+	if (!generation || rank >= WORDS * RANKS_PER_WORD)
+		return XDP_PASS;
+	__u64 *arrived = &s->arrived[rank / RANKS_PER_WORD];
+	__u64 bit = 1ULL << rank % RANKS_PER_WORD;
+	__u64 old = *(volatile __u64 *)arrived;
+	int set = 0;
+	for (int i = 0; i < RETRIES && !set; i++) {
+		if (old >> GENERATION_SHIFT != generation)
+			return XDP_PASS;
+		if (old & bit)
+			return XDP_DROP;
+		__u64 was = __sync_val_compare_and_swap(arrived, old, old | bit);
+		set = was == old;
+		old = was;
+	}
+	if (!set)
+		return XDP_PASS;
+	__u32 count = (__u32)__sync_fetch_and_add(&s->count, 1) + 1;
+	if ((count & ~WAITS) != s->needed)
+		return XDP_DROP;
+	if (count & WAITS)
+		return XDP_PASS; // wakes the Center
+	begin(s, generation + 1);
+	return transmit(ctx, s, wire);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,170 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/safchain/ethtool"
+
+	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/barrier/offload/internal/program"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/transport"
+)
+
+const (
+	// slots is how many numbers of groups are counted at one time; others run in the process.
+	slots = 64
+	// rest is how long a slot is not used again: the program may be in the middle of a frame.
+	rest = 100 * time.Millisecond
+)
+
+// Unit is a program on an interface, and the slots that it shares with this process.
+type Unit struct {
+	mac     transport.MAC
+	program *program.Program
+
+	mu    sync.Mutex // guards what follows
+	state [slots]slotState
+	open  bool
+}
+
+// slotState is who has a slot.
+type slotState struct {
+	keys   []slot.Key // of its members; nil: it is free
+	closed monotime.Time
+}
+
+// Open loads the program and attaches it to an interface: in the driver if it can, else in the
+// kernel's generic code. It counts nothing yet.
+//
+// Errors: OccupiedError; transport.ErrPermission, ErrNoInterface, ErrNotSupported.
+func Open(ifname string) (*Unit, error) {
+	u, err := open(ifname)
+	if err != nil {
+		return nil, fmt.Errorf("offload %s: %w", ifname, err)
+	}
+	return u, nil
+}
+
+func open(ifname string) (*Unit, error) {
+	ifi, err := net.InterfaceByName(ifname)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", transport.ErrNoInterface, err)
+	}
+	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	if err != nil {
+		return nil, err
+	}
+	p, err := program.Load(slots)
+	if err != nil {
+		return nil, explain("load the XDP program", err)
+	}
+	if err := attach(p, ifi); err != nil {
+		return nil, errors.Join(explain("attach the XDP program", err), p.Close(false))
+	}
+	return &Unit{mac: mac, program: p, open: true}, nil
+}
+
+// attach attaches the program. On a veth the driver's way needs a program at the other end, too.
+func attach(p *program.Program, ifi *net.Interface) error {
+	if driverOf(ifi.Name) != "veth" {
+		err := p.Attach(ifi.Index, true)
+		if err == nil || occupied(err) || errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return p.Attach(ifi.Index, false)
+}
+
+// driverOf returns the name of an interface's driver, or "" if it does not say.
+func driverOf(ifname string) string {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return ""
+	}
+	defer tool.Close()
+	name, _ := tool.DriverName(ifname)
+	return name
+}
+
+// MAC returns the interface's address.
+func (u *Unit) MAC() transport.MAC { return u.mac }
+
+// Add takes a slot for members, which it opens at a generation. It is for package barrier.
+//
+// Errors: transport.ErrClosed; ErrFull.
+func (u *Unit) Add(c *slot.Config) (*slot.Slot, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.open {
+		return nil, transport.ErrClosed
+	}
+	i, ok := u.free(clock.Now())
+	if !ok {
+		return nil, ErrFull
+	}
+	s := u.program.Slot(i)
+	s.Configure(c)
+	keys := make([]slot.Key, 0, len(c.Members))
+	for _, m := range c.Members {
+		key := c.Key(m.Node)
+		if err := u.program.AddMember(key, m.At(i)); err != nil {
+			u.remove(keys)
+			return nil, fmt.Errorf("offload: add member %d: %w", m.Node, err)
+		}
+		keys = append(keys, key)
+	}
+	u.state[i].keys = keys
+	s.Open(c.Generation)
+	return s, nil
+}
+
+func (u *Unit) free(now monotime.Time) (i int, ok bool) {
+	for i := range u.state {
+		if f := &u.state[i]; f.keys == nil && (f.closed.IsZero() || now.Sub(f.closed) >= rest) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Remove gives back a slot that is closed.
+func (u *Unit) Remove(s *slot.Slot) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i := range u.state {
+		if f := &u.state[i]; u.open && f.keys != nil && u.program.Slot(i) == s {
+			u.remove(f.keys)
+			*f = slotState{closed: clock.Now()}
+		}
+	}
+}
+
+func (u *Unit) remove(keys []slot.Key) {
+	for _, key := range keys {
+		_ = u.program.RemoveMember(key) // it is there
+	}
+}
+
+// Close takes the program off the interface. Barriers of groups that still use the unit go on in
+// the processes. Further calls do nothing.
+func (u *Unit) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.open {
+		return nil
+	}
+	u.open = false
+	inUse := slices.ContainsFunc(u.state[:], func(f slotState) bool { return f.keys != nil })
+	if err := u.program.Close(inUse); err != nil {
+		return fmt.Errorf("offload: close: %w", err)
+	}
+	return nil
+}
