@@ -88,7 +88,7 @@ func (n *nic) awaitCarrier() {
 // restore undoes keepTags. The interface may have another name by now, which a socket of its
 // namespace tells. One that is gone needs nothing undone.
 func (n *nic) restore(fd int) error {
-	if n.tool == nil || n.stopped == nil {
+	if n.stopped == nil {
 		return nil
 	}
 	var request unix.Ifreq

@@ -2,10 +2,15 @@ package xdp
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -80,9 +85,13 @@ func TestWait_NICIsFullAndWakeupsAreMasked(t *testing.T) {
 func TestDriverMode_OfAnInterface(t *testing.T) {
 	bed, a, _ := ends(t)
 	err := bed.Node(0).Do(func() error {
+		want := Native // veth runs programs, and knows no zero-copy
+		if _, err := netlink.GenlFamilyGet("netdev"); err != nil {
+			want = ModeAuto // a kernel that does not tell
+		}
 		known := driverMode(a.door.nic.index)
-		if known != ModeAuto && known != Native { // veth runs programs, and knows no zero-copy
-			t.Errorf("veth: %v", known)
+		if known != want {
+			t.Errorf("veth: %v, want %v", known, want)
 		}
 		if none := driverMode(1 << 30); none != ModeAuto {
 			t.Errorf("no interface: %v", none)
@@ -95,5 +104,87 @@ func TestDriverMode_OfAnInterface(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Where all memory for frames is with a zero-copy NIC, Send is busy, and wakes the NIC, which says
+// then what has left. The frames go in order.
+func TestSend_AllMemoryIsUnderWay(t *testing.T) {
+	_, a, b := ends(t)
+	a.sender.zeroCopy = true // as one it is asked for every batch, and tells of no room
+	socket := a.sender.socket.FD
+	a.sender.socket.FD = full(t)
+	defer func() { a.sender.socket.FD = socket }()
+	number := func(k int) []transport.Frame {
+		f := numbered(b, 1)
+		binary.BigEndian.PutUint32(f[0].Payload, uint32(k))
+		return f
+	}
+	for k := range sendFrames {
+		if n, err := a.Send(number(k)); n != 1 || err != nil {
+			t.Fatalf("frame %d: %d, %v", k, n, err)
+		}
+	}
+	if n, err := a.Send(number(sendFrames)); n != 0 || !errors.Is(err, transport.ErrBusy) {
+		t.Fatalf("with no memory: %d, %v; want ErrBusy", n, err)
+	}
+	a.sender.socket.FD = socket
+	in := make([]transport.Frame, 16)
+	for next, sent, end := 0, sendFrames, time.Now().Add(20*time.Second); next < sendFrames; {
+		n, err := a.Send(number(sent)) // also as the kernel, which copies, takes but a batch each time
+		if err != nil && !errors.Is(err, transport.ErrBusy) {
+			t.Fatal(err)
+		}
+		sent += n
+		n, err = b.Poll(in)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%d of %d frames came: %v", next, sent, err)
+		}
+		for _, f := range in[:n] {
+			if got := int(binary.BigEndian.Uint32(f.Payload)); got != next {
+				t.Fatalf("frame %d came, want %d", got, next)
+			}
+			next++
+		}
+	}
+}
+
+// A NIC of which no setting was changed is asked nothing, not even by which name.
+func TestRestore_Unchanged(t *testing.T) {
+	_, a, _ := ends(t)
+	unchanged := nic{index: a.door.nic.index, ifname: "before"}
+	if err := a.door.Control(unchanged.restore); err != nil || unchanged.ifname != "before" {
+		t.Errorf("%q, %v", unchanged.ifname, err)
+	}
+}
+
+// A socket has room for as many frames as were asked for, at least: rings have powers of two.
+func TestOpen_Slots(t *testing.T) {
+	testbed.NeedXDP(t, func(ifname string) error { _, err := Probe(ifname); return err })
+	node := testbed.ForTest(t, testbed.Config{}).Node(0)
+	for asked, want := range map[int]int{0: DefaultSlots, 2: 2, 3: 4, 64: 64, 65: 128} {
+		l, err := testbed.In(node, func() (*Link, error) { return Open("eth0", Config{Slots: asked}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cap(l.door.queues[0].taken); got != want {
+			t.Errorf("Slots %d: %d, want %d", asked, got, want)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The kernel lets all frames of the largest size be under way: what it counts for one is more than
+// the frame.
+func TestOpen_RoomToSend(t *testing.T) {
+	_, a, _ := ends(t)
+	room, err := unix.GetsockoptInt(a.sender.socket.FD, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if frame := a.MTU() + transport.MaxHeaderLen; room < sendFrames*frame {
+		t.Errorf("room for %d bytes: not for %d frames of %d", room, sendFrames, frame)
 	}
 }

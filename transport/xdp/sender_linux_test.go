@@ -162,9 +162,17 @@ func ignoreDeadline(wait func(context.Context) error) error {
 }
 
 // What Send refuses while the interface is down does not leave late, when it is up again, and takes
-// no memory: as many frames as there are chunks go afterwards.
+// no memory: as many frames as there are chunks go afterwards. A NIC that reads the frames' memory
+// itself is asked in another way, with the same end.
 func TestSend_WhileDown(t *testing.T) {
+	for name, zeroCopy := range map[string]bool{"copies": false, "zero-copy": true} {
+		t.Run(name, func(t *testing.T) { sendWhileDown(t, zeroCopy) })
+	}
+}
+
+func sendWhileDown(t *testing.T, zeroCopy bool) {
 	bed, a, b := ends(t)
+	a.sender.zeroCopy = zeroCopy
 	if err := bed.Node(0).SetUp(0, false); err != nil {
 		t.Fatal(err)
 	}
