@@ -171,11 +171,12 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 		e.auth.rxContacts.add(1)
 	}
 	l.transmit(now, f)
-	for _, r := range l.verifier.Released() {
-		if l.roamer != nil && r.Src == f.Src {
-			l.roamer.Authentic(f) // it has answered: it is there
-		}
-		l.deliver(&r, slot)
+	released := l.verifier.Released()
+	if l.roamer != nil && len(released) > 0 {
+		l.roamer.Authentic(f) // their sender has answered: it is there
+	}
+	for i := range released {
+		l.deliver(&released[i], slot)
 	}
 }
 

@@ -218,7 +218,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
 		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
-		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen, n.limit)
+		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen)
 		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))
 	}
 	e.spinning.init(cfg.Spin)

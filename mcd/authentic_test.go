@@ -1,0 +1,126 @@
+package mcd_test
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// roaming is a link whose stations may move: it keeps what it was told to be authentic.
+type roaming struct {
+	transport.Link
+	mu     sync.Mutex
+	proofs []string
+}
+
+func (l *roaming) Unwrap() transport.Link { return l.Link }
+func (l *roaming) Authenticates()         {}
+
+func (l *roaming) Authentic(f *transport.Frame) {
+	var h wire.Header
+	var a wire.Auth
+	var body wire.ContactBody
+	what := "not a frame of ours"
+	switch {
+	case wire.ParseAuth(f.Payload, &h, &a) != wire.OK:
+	case h.Kind != wire.Contact:
+		what = string(h.Payload)
+	case body.Parse(h.Payload) && body.Has(wire.ContactResponse):
+		what = "response"
+	default:
+		what = "challenge"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proofs = append(l.proofs, what)
+}
+
+func (l *roaming) Answer(_ *transport.Frame, frames []transport.Frame) (int, error) {
+	return l.Send(frames)
+}
+
+// silenced is a link that loses what is sent until it is let go.
+type silenced struct {
+	transport.Link
+	speaks atomic.Bool
+}
+
+func (l *silenced) Unwrap() transport.Link { return l.Link }
+
+func (l *silenced) Send(frames []transport.Frame) (int, error) {
+	if !l.speaks.Load() {
+		return len(frames), nil
+	}
+	return l.Link.Send(frames)
+}
+
+// A station moves to where it proves to be: by the response with which its first messages, which
+// were kept, are believed, and by each message from then on. Challenges prove nothing, nor does what
+// somebody has recorded.
+func TestKeys_WhatMovesAStation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := fabric.New(fabric.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sw := f.AddSwitch("")
+		attach := func(m transport.MAC) transport.Link {
+			l, err := f.Attach(sw, fabric.Station{MAC: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		stranger := attach(mac(99))
+		defer stranger.Close()
+		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{mac(1)}}, {ID: 1, MACs: []transport.MAC{mac(2)}}}
+		var mu sync.Mutex
+		var recorded []transport.Frame
+		quiet := [2]*silenced{{Link: attach(mac(1))}, {Link: &frameRecorder{Link: attach(mac(2)), mu: &mu, frames: &recorded}}}
+		there := &roaming{Link: quiet[0]}
+		var ports [2]*mcd.Port
+		for k, l := range []transport.Link{there, quiet[1]} {
+			e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Spin: -1, Keys: ring(1, false)}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			ports[k] = port(t, e, 1)
+		}
+		time.Sleep(10 * time.Second) // what they asked all nodes when they opened was lost
+		proofs := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			there.mu.Lock()
+			defer there.mu.Unlock()
+			if !slices.Equal(there.proofs, want) {
+				t.Errorf("proved by %q, want %q", there.proofs, want)
+			}
+		}
+		quiet[1].speaks.Store(true)
+		send(t, ports[1], ports[0].Addr(), []byte("one"))
+		proofs()                    // it is kept, and what asks its sender is lost
+		quiet[0].speaks.Store(true) // until it is repeated
+		expect(t, ports[0], ports[1].Addr(), "one")
+		proofs("response")
+		send(t, ports[1], ports[0].Addr(), []byte("two"))
+		expect(t, ports[0], ports[1].Addr(), "two")
+		proofs("response", "two")
+		mu.Lock()
+		again := slices.Clone(recorded)
+		mu.Unlock()
+		if n, err := stranger.Send(again); n < 3 || err != nil { // at least a response and two messages
+			t.Fatal(n, err)
+		}
+		time.Sleep(3 * time.Second)
+		proofs("response", "two")
+	})
+}
