@@ -15,6 +15,10 @@
 // for the shuffle exchange, trees, the concurrent barrier, several NICs and hierarchies, and for
 // how Auto, the default, chooses. All members must give the same algorithm.
 //
+// With schedule.Offload the first member, the Center, may have its arrivals counted in the path of
+// its NIC, and the others released from there, while its process computes: see package offload and
+// Config.Unit.
+//
 // # What is promised
 //
 // A member leaves generation g of a barrier only if all members have entered it, whatever frames

@@ -28,6 +28,8 @@ var (
 	ErrPending = errors.New("barrier was entered and not left (wait with its ticket)")
 	// ErrNotMember: this node is not among the members.
 	ErrNotMember = errors.New("this node is not a member")
+	// ErrUnit: Config.Unit cannot count for the endpoint.
+	ErrUnit = errors.New("the unit cannot count")
 	// ErrClosed: the group or the service was closed. Is mcd.ErrClosed and net.ErrClosed.
 	ErrClosed = fmt.Errorf("group closed: %w", mcd.ErrClosed)
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -25,6 +26,11 @@ func (s *Service) leave(groups ...*Group) {
 			continue
 		}
 		g.closed = true
+		for _, c := range g.sets {
+			if c.offloaded != nil {
+				c.offloaded.endAll(clock.Now())
+			}
+		}
 		sets = append(sets, g.sets...)
 	}
 	if len(sets) > 0 {

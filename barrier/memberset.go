@@ -32,6 +32,8 @@ type memberSet struct {
 	engine   *engine.Engine
 	entries  [Numbers]atomic.Pointer[entry]
 	probed   monotime.Time // the instant of the last probes
+
+	offloaded *offloaded // nil: the engine counts all arrivals; it is not changed
 }
 
 // newMemberSet makes the set of a mask's nodes and adds it to the group. The caller holds making.
@@ -47,6 +49,7 @@ func (g *Group) newMemberSet(mask Mask) (*memberSet, error) {
 	if err := c.checkSchedule(); err != nil {
 		return nil, err
 	}
+	c.offloaded = c.offload(s.cfg.Unit)
 	c.identity.Hash = g.base
 	if len(g.sets) > 0 {
 		c.identity.Hash = hash(binary.BigEndian.AppendUint64(nil, g.base), nodes)
@@ -139,6 +142,9 @@ func (c *memberSet) arrive(number uint8) (Ticket, error) {
 	if c.group.closed {
 		return Ticket{}, ErrClosed
 	}
+	if c.offloaded != nil {
+		c.offloaded.prepare(now, number)
+	}
 	e := c.entries[number].Load()
 	state, generation := c.engine.State(number)
 	switch {
@@ -157,6 +163,9 @@ func (c *memberSet) arrive(number uint8) (Ticket, error) {
 	_, generation = c.engine.State(number)
 	e.generation.Store(int64(generation))
 	c.flush()
+	if c.offloaded != nil {
+		c.offloaded.arrive(now, number, generation)
+	}
 	return Ticket{c, number, generation}, nil
 }
 
@@ -174,16 +183,25 @@ func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message
 	if m.Kind == engine.NoSuchGroup && m.Answers != engine.StatusRequest && !c.settled(now, from, rank) {
 		return
 	}
+	if c.offloaded != nil && c.offloaded.handle(now, rank, m) {
+		return
+	}
 	s.out = c.engine.Handle(now, rank, m, s.out[:0])
 	c.flush()
+	if c.offloaded != nil {
+		c.offloaded.endFailed(now)
+	}
 }
 
 // flush sends the engine's messages, wakes the goroutines whose barrier has ended, and sets the
 // timer. It follows each call that gives the engine something to do. The caller holds Service.mu.
 func (c *memberSet) flush() {
 	for i := range c.service.out {
-		c.send(&c.service.out[i])
+		if m := &c.service.out[i]; c.offloaded == nil || !c.offloaded.sends(m) {
+			c.send(m)
+		}
 	}
+	c.service.out = c.service.out[:0]
 	for _, number := range c.engine.Ended() {
 		c.entries[number].Load().complete(c.explain(number))
 	}

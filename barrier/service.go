@@ -33,6 +33,9 @@ type Config struct {
 	Table *schedule.Table
 	// Logger of late barriers. Nil is slog.Default.
 	Logger *slog.Logger
+	// Unit, on the Center of groups whose algorithm is schedule.Offload, counts their arrivals in
+	// the path of the NIC. See package offload. Nil is none: the Center's process counts.
+	Unit Unit
 }
 
 // Service has the barriers of one endpoint. Its groups share a port, a lock and a timer. All
@@ -67,10 +70,15 @@ type Service struct {
 
 // Open starts the barriers of an endpoint: one service per port. It sends nothing.
 //
-// Errors: mcd.ErrPortBusy, mcd.ErrClosed.
+// Errors: ErrUnit; mcd.ErrPortBusy, mcd.ErrClosed.
 func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 	cfg.Port = cmp.Or(cfg.Port, DefaultPort)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.Unit != nil {
+		if err := checkUnit(ep, cfg.Unit); err != nil {
+			return nil, err
+		}
+	}
 	s := &Service{
 		ep: ep, cfg: cfg, sets: map[engine.Identity]*memberSet{}, made: map[uint64]uint32{},
 		buf: make([]byte, 0, engine.MaxLen),
@@ -169,8 +177,14 @@ func (s *Service) advance(now monotime.Time) [][]any {
 	defer s.mu.Unlock()
 	s.timerAt = monotime.Time{}
 	for _, c := range s.sets {
+		if c.offloaded != nil {
+			c.offloaded.collectAll(now)
+		}
 		s.out = c.engine.Advance(now, s.out[:0])
 		c.flush()
+		if c.offloaded != nil {
+			c.offloaded.endFailed(now)
+		}
 		c.probeDoubtful(now)
 		c.reportLate(now)
 	}

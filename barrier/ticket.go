@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -69,7 +70,28 @@ func (t Ticket) Done() (bool, error) {
 	}
 	e := t.set.entries[t.number].Load()
 	t.set.service.ep.Progress()
+	if t.set.offloaded != nil {
+		t.collect()
+	}
 	return t.ended(e)
+}
+
+// collect has the engine know what a unit has counted.
+func (t Ticket) collect() {
+	t.set.service.mu.Lock()
+	defer t.set.service.mu.Unlock()
+	o := t.set.offloaded
+	o.collect(clock.Now(), o.numbers[t.number])
+}
+
+// announceWait has a unit, if it counts, wake this node at the barrier's end.
+func (t Ticket) announceWait() {
+	if t.set.offloaded == nil {
+		return
+	}
+	t.set.service.mu.Lock()
+	defer t.set.service.mu.Unlock()
+	t.set.offloaded.await(t.number, t.generation)
 }
 
 // Wait returns when all members have entered the barrier: the second phase of a fuzzy barrier.
@@ -86,6 +108,7 @@ func (t Ticket) Wait(ctx context.Context) error {
 	if e.generation.Load() != int64(t.generation) {
 		return nil // the barrier ended, and another one was entered since
 	}
+	t.announceWait()
 	err := ep.Await(ctx, &e.done)
 	if e.done.Done() && !e.givenUp.Load() {
 		return e.done.Err()
@@ -103,6 +126,7 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	}
 	e.others = append(e.others, own)
 	s.mu.Unlock()
+	t.announceWait()
 	err := s.ep.Await(ctx, own)
 	s.mu.Lock()
 	e.others = slices.DeleteFunc(e.others, func(c *mcd.Completion) bool { return c == own })
@@ -136,6 +160,9 @@ func (t Ticket) giveUp(e *entry, err error) error {
 	s := t.set.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if o := t.set.offloaded; o != nil {
+		o.collect(clock.Now(), o.numbers[t.number])
+	}
 	if ended, err := t.endedLocked(e); ended {
 		return err
 	}

@@ -203,6 +203,9 @@ func (m *Message) appendReport(b []byte) []byte {
 	return b
 }
 
+// IdentityOf returns the bytes of a message's identity.
+func IdentityOf(b []byte) []byte { return b[offIdentity:offGeneration] }
+
 // Parse reads a message into m, which keeps nothing of b. It allocates for failures, goodbyes,
 // reports and first generations only.
 func Parse(b []byte, m *Message) error {

@@ -1,0 +1,352 @@
+package barrier
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier/internal/engine"
+	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Unit counts arrivals in the path of a NIC: an *offload.Unit.
+type Unit interface {
+	// MAC returns the NIC's address.
+	MAC() transport.MAC
+	// Add takes a slot.
+	Add(c *slot.Config) (*slot.Slot, error)
+	// Remove gives back a slot that is closed.
+	Remove(s *slot.Slot)
+}
+
+// checkUnit refuses a unit that would see none of the endpoint's frames, or could not tell a forged
+// one.
+func checkUnit(ep *mcd.Endpoint, u Unit) error {
+	switch {
+	case ep.HeaderLen() != mcd.HeaderLen:
+		return fmt.Errorf("barrier: %w: it cannot check frames that are authenticated (mcd.Config.KeyFile)", ErrUnit)
+	case ep.NICs() != 1:
+		return fmt.Errorf("barrier: %w: it is for one network, and the endpoint has %d", ErrUnit, ep.NICs())
+	case ep.MAC(0) != u.MAC():
+		return fmt.Errorf("barrier: %w: it is on %v, and the endpoint's link on %v", ErrUnit, u.MAC(), ep.MAC(0))
+	}
+	return nil
+}
+
+// offloaded is the numbers of a member set that a unit counts, on the Center. A number is counted
+// from the release on that the engine sends, until something happens that the unit does not know:
+// then the engine goes on, and with its next release the unit does.
+//
+// The engine handles what was counted before anything else. While a number is counted
+// it is the slot that decides who sends the release, and the engine's own is not sent.
+//
+// All methods are called with Service.mu held.
+type offloaded struct {
+	set     *memberSet
+	unit    Unit
+	numbers [Numbers]*counted
+	all     []*counted
+}
+
+// counted is a number that the unit counts.
+type counted struct {
+	number     uint8
+	label      uint8 // of the arrivals
+	slot       *slot.Slot
+	release    engine.Message
+	frame      []byte   // of the first release
+	generation uint32   // that is counted, as the engine knows it
+	known      []uint32 // by word: the ranks that it has handled in that generation
+}
+
+// offload returns what counts for a member set; nil without a unit, and if this node is not the
+// Center.
+func (c *memberSet) offload(u Unit) *offloaded {
+	if u == nil || c.rank != 0 || c.algorithm.String() != schedule.Offload().String() || len(c.nodes) > slot.MaxRanks {
+		return nil
+	}
+	return &offloaded{set: c, unit: u}
+}
+
+// sends reports whether a message is the slot's to send, and not the engine's. It begins to count
+// with the first release of the engine: before that is sent, so that no arrival is missed.
+func (o *offloaded) sends(m *engine.Send) bool {
+	if m.To != schedule.All || m.Message.Kind != engine.Notify {
+		return false
+	}
+	if o.numbers[m.Message.Number] != nil {
+		return true
+	}
+	o.begin(m.Message)
+	return false
+}
+
+// begin begins to count the generation after that of a release. If that is not possible, the next
+// release is another chance.
+func (o *offloaded) begin(release engine.Message) {
+	c := o.set
+	if !c.engine.Intact() {
+		return
+	}
+	release.Generation++
+	release.Known = nil
+	frame := o.frame(&release)
+	cfg := &slot.Config{
+		Number: release.Number, Generation: release.Generation, Ranks: len(c.nodes), Members: o.members(),
+		Release: frame,
+	}
+	label, ok := c.engine.Awaited(1)
+	if !ok || cfg.Members == nil || !slot.CanRelease(frame) {
+		return
+	}
+	cfg.Label = label
+	cfg.Identity = [12]byte(engine.IdentityOf(release.Append(nil)))
+	s, err := o.unit.Add(cfg)
+	if err != nil {
+		return // all slots are taken, or the unit is closed
+	}
+	n := &counted{
+		number: release.Number, label: label, slot: s, release: release, frame: frame,
+		generation: release.Generation, known: make([]uint32, s.Words()),
+	}
+	o.numbers[n.number] = n
+	o.all = append(o.all, n)
+}
+
+// frame returns the frame of a release by the present route, or nil.
+func (o *offloaded) frame(release *engine.Message) []byte {
+	s := o.set.service
+	frame, err := s.port.AppendFrame(nil, 0, mcd.ToGroup(o.set.multiAddr, s.cfg.Port), release.Append(nil))
+	if err != nil {
+		return nil
+	}
+	return frame
+}
+
+// members returns what frames of the other members carry, or nil if that is not known, or if one
+// shares the Center's address: the unit's releases would not reach it.
+func (o *offloaded) members() (all []slot.MemberInfo) {
+	c := o.set
+	own, table := c.service.ep.MAC(0), c.service.ep.Nodes()
+	for rank, node := range c.nodes {
+		i := slices.IndexFunc(table, func(n mcd.Node) bool { return n.ID == node })
+		incarnation := c.engine.Incarnation(rank)
+		switch {
+		case rank == c.rank:
+			continue
+		case i < 0 || incarnation == 0 || table[i].MACs[0] == own:
+			return nil
+		}
+		all = append(all, slot.MemberInfo{
+			Node: uint16(node), Rank: rank, Incarnation: incarnation, MAC: table[i].MACs[0],
+		})
+	}
+	return all
+}
+
+// collect has the engine handle what was counted of a number. If the last arrival has left the
+// release to the Center, it is sent.
+func (o *offloaded) collect(now monotime.Time, n *counted) {
+	if n == nil {
+		return
+	}
+	for {
+		generation, phase := n.slot.State()
+		switch phase {
+		case slot.Ours:
+			o.win(n, generation)
+			continue
+		case slot.Theirs:
+			runtime.Gosched() // the unit is about to begin the next one
+			continue
+		case slot.Closed:
+			return
+		}
+		if generation != n.generation {
+			o.handleAll(now, n)
+			continue
+		}
+		if o.handleArrived(now, n) {
+			return
+		}
+		runtime.Gosched() // the last one has not been counted yet, or the generation has ended
+	}
+}
+
+func (o *offloaded) collectAll(now monotime.Time) {
+	for _, n := range slices.Clone(o.all) {
+		o.collect(now, n)
+	}
+}
+
+// win begins the next generation, and sends the release of a full one.
+func (o *offloaded) win(n *counted, generation uint32) {
+	n.slot.Next(generation)
+	o.sendRelease(n, generation)
+}
+
+func (o *offloaded) sendRelease(n *counted, generation uint32) {
+	release := n.release
+	release.Generation = generation
+	o.set.send(&engine.Send{To: schedule.All, Message: release})
+}
+
+// handleAll has the engine handle all arrivals of a generation, and follows to the next generation.
+func (o *offloaded) handleAll(now monotime.Time, n *counted) {
+	for rank := 1; rank < len(o.set.nodes); rank++ {
+		o.handleRank(now, n, rank)
+	}
+	n.generation++
+	clear(n.known)
+	o.set.flush()
+}
+
+// handleArrived has the engine handle who has arrived. It returns false if all have, or if the slot
+// has moved on.
+func (o *offloaded) handleArrived(now monotime.Time, n *counted) bool {
+	var words [slot.MaxRanks / 32]uint32
+	count := 0
+	for i := range n.known {
+		generation, word := n.slot.Arrived(i)
+		if generation != n.generation {
+			return false
+		}
+		words[i] = word
+		count += bits.OnesCount32(word)
+	}
+	if count == len(o.set.nodes) {
+		return false
+	}
+	o.handleWords(now, n, words[:len(n.known)])
+	return true
+}
+
+func (o *offloaded) handleWords(now monotime.Time, n *counted, words []uint32) {
+	for i, word := range words {
+		for fresh := word &^ n.known[i]; fresh != 0; fresh &= fresh - 1 {
+			if rank := 32*i + bits.TrailingZeros32(fresh); rank != o.set.rank {
+				o.handleRank(now, n, rank)
+			}
+		}
+	}
+	o.set.flush()
+}
+
+func (o *offloaded) handleRank(now monotime.Time, n *counted, rank int) {
+	word, bit := &n.known[rank/32], uint32(1)<<(rank%32)
+	if *word&bit != 0 {
+		return
+	}
+	*word |= bit
+	s := o.set.service
+	s.out = o.set.engine.HandleCounted(now, rank, n.number, n.label, n.generation, s.out[:0])
+	o.set.flush()
+}
+
+// prepare collects before the Center arrives. Where releases go by another route than when counting
+// began, that ends.
+func (o *offloaded) prepare(now monotime.Time, number uint8) {
+	n := o.numbers[number]
+	if n == nil {
+		return
+	}
+	o.collect(now, n)
+	release := n.release
+	if !bytes.Equal(o.frame(&release), n.frame) {
+		o.end(now, n)
+	}
+}
+
+// arrive has the Center arrive.
+func (o *offloaded) arrive(now monotime.Time, number uint8, generation uint32) {
+	n := o.numbers[number]
+	if n == nil {
+		return
+	}
+	switch n.slot.Arrive(o.set.rank, generation) {
+	case slot.Last:
+		o.win(n, generation)
+	case slot.Stale, slot.Double: // the engine has gone another way
+		o.end(now, n)
+		return
+	}
+	o.collect(now, n)
+}
+
+// await says that the Center waits: the last frame of the generation is to wake it.
+func (o *offloaded) await(number uint8, generation uint32) {
+	for n := o.numbers[number]; n != nil; n = o.numbers[number] {
+		o.collect(clock.Now(), n)
+		if n.generation != generation || n.slot.Await(generation) {
+			return
+		}
+	}
+}
+
+// handle handles a message before the engine does. It returns true if it has counted it.
+func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool {
+	switch m.Kind {
+	case engine.Bye, engine.Fail, engine.Report, engine.NoSuchGroup:
+		o.endAll(now)
+		return false
+	}
+	n := o.numbers[m.Number]
+	if n == nil {
+		return false
+	}
+	o.collect(now, n)
+	if !o.set.engine.Counts(rank, m) {
+		return false
+	}
+	switch n.slot.Arrive(rank, m.Generation) {
+	case slot.Stale, slot.Double:
+		return false
+	case slot.Last:
+		o.win(n, m.Generation)
+	}
+	o.collect(now, n)
+	return true
+}
+
+// end ends the counting of a number: the engine goes on with what has arrived.
+func (o *offloaded) end(now monotime.Time, n *counted) {
+	for o.collect(now, n); !n.slot.Close(); {
+		o.collect(now, n)
+	}
+	unsent := int32(o.set.engine.Completed(n.number)-n.generation) >= 0
+	words := make([]uint32, len(n.known))
+	for i := range words {
+		if generation, word := n.slot.Drain(i); generation == n.generation {
+			words[i] = word
+		}
+	}
+	o.numbers[n.number] = nil
+	o.all = slices.DeleteFunc(o.all, func(other *counted) bool { return other == n })
+	o.unit.Remove(n.slot)
+	if unsent {
+		o.sendRelease(n, n.generation)
+	}
+	o.handleWords(now, n, words)
+}
+
+func (o *offloaded) endAll(now monotime.Time) {
+	for len(o.all) > 0 {
+		o.end(now, o.all[0])
+	}
+}
+
+// endFailed ends the counting of numbers that have failed: others may still arrive.
+func (o *offloaded) endFailed(now monotime.Time) {
+	for _, n := range slices.Clone(o.all) {
+		if o.set.engine.Failure(n.number) != nil {
+			o.end(now, n)
+		}
+	}
+}

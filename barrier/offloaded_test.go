@@ -1,0 +1,457 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+	"github.com/rawlane/rawlane/vlan"
+)
+
+func offloadConfig(t testing.TB) barrier.GroupConfig {
+	return barrier.GroupConfig{Algorithm: parse(t, "offload")}
+}
+
+// slots returns how many slots are taken, once all is still.
+func slots(u *unit) int {
+	synctest.Wait()
+	return u.inUse()
+}
+
+// rounds has all go through barriers, in which the Center computes between Arrive and Wait, and the
+// others arrive meanwhile. It returns how long the others waited longest.
+func rounds(t *testing.T, all []*barrier.Group, n int, o barrier.Options, work time.Duration) (longest time.Duration) {
+	t.Helper()
+	var mu sync.Mutex
+	expectNone(t, each(all, func(k int, g *barrier.Group) error {
+		for range n {
+			if k != 0 {
+				time.Sleep(work / 4)
+			}
+			ticket, err := g.ArriveWith(o)
+			if err != nil {
+				return err
+			}
+			if k == 0 {
+				time.Sleep(work)
+			}
+			begun := time.Now()
+			if err := ticket.Wait(limit(t)); err != nil {
+				return err
+			}
+			if k != 0 {
+				mu.Lock()
+				longest = max(longest, time.Since(begun))
+				mu.Unlock()
+				time.Sleep(work - work/4)
+			}
+		}
+		return nil
+	}))
+	return longest
+}
+
+// While the Center computes, the unit counts all frames but those of the first generation and
+// releases the others, whatever the size.
+func TestOffload_CountsWhileTheCenterComputes(t *testing.T) {
+	for _, size := range []int{2, 3, 33, 70} {
+		synctest.Test(t, func(t *testing.T) {
+			c, u := openOffload(t, size, fault.Config{}, 0, nil)
+			all := c.groups(t, offloadConfig(t))
+			longest := rounds(t, all, 11, barrier.Options{}, time.Millisecond)
+			if longest > 0 {
+				t.Errorf("%d nodes: the others waited for %v while the Center computed", size, longest)
+			}
+			if got := u.seen(slot.Transmit); got != 10 {
+				t.Errorf("%d nodes: the unit sent %d releases, want 10", size, got)
+			}
+			if got, want := u.seen(slot.Drop), 10*(size-2); got != want {
+				t.Errorf("%d nodes: the unit counted %d frames, want %d", size, got, want)
+			}
+			if got := u.seen(slot.Pass); got != 0 {
+				t.Errorf("%d nodes: the unit passed %d frames on", size, got)
+			}
+			for _, g := range all {
+				if s := g.Stats(); s.Barriers != 11 || s.Nacks != 0 || s.Resent != 0 || s.Duplicates != 0 || s.Late != 0 {
+					t.Errorf("%+v: want 11 barriers, and nothing asked for", s)
+				}
+			}
+		})
+	}
+}
+
+// One frame wakes a Center that waits.
+func TestOffload_WakesACenterThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 5, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		expectNone(t, each(all, func(k int, g *barrier.Group) error {
+			for range 11 {
+				if k != 0 {
+					time.Sleep(time.Duration(k) * 10 * time.Microsecond)
+				}
+				if err := g.Barrier(limit(t)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if passed, counted, sent := u.seen(slot.Pass), u.seen(slot.Drop), u.seen(slot.Transmit); passed != 10 || counted != 30 || sent != 0 {
+			t.Errorf("the unit passed %d frames on, counted %d and sent %d releases, want 10, 30 and 0", passed, counted, sent)
+		}
+	})
+}
+
+// In spite of loss, duplicates, reordering, delay and corruption no node leaves early, and none
+// hangs, whether the Center computes or waits.
+func TestOffload_Faults(t *testing.T) {
+	seed := rand.Uint64()
+	for range 4 {
+		seed++
+		synctest.Test(t, func(t *testing.T) {
+			cfg := fault.Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Delay: 0.1, Corrupt: 0.05, DelayMax: 20 * time.Millisecond}
+			c, u := openOffload(t, 7, cfg, seed, nil)
+			all := c.groups(t, offloadConfig(t))
+			var entered [7]atomic.Int64
+			expectNone(t, each(all, func(k int, g *barrier.Group) error {
+				rng := rand.New(rand.NewPCG(seed, uint64(k)))
+				for round := int64(1); round <= 100; round++ {
+					time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Millisecond))))
+					entered[k].Store(round)
+					ticket, err := g.Arrive()
+					if err != nil {
+						return err
+					}
+					if rng.IntN(2) == 0 {
+						time.Sleep(100 * time.Millisecond)
+					}
+					if err := ticket.Wait(limit(t)); err != nil {
+						return err
+					}
+					for other := range entered {
+						if entered[other].Load() < round {
+							return fmt.Errorf("round %d was left before node %d had entered", round, other)
+						}
+					}
+				}
+				return nil
+			}))
+			if u.seen(slot.Transmit) == 0 || u.seen(slot.Pass) == 0 || u.seen(slot.Drop) == 0 {
+				t.Error("not all verdicts were seen")
+			}
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		})
+	}
+}
+
+// A member that dies is named by all, and the survivors' group is counted as well.
+func TestOffload_NamesTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 5, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 3, barrier.Options{}, time.Millisecond)
+		c.faults[3][0].Cut(true)
+		living := slices.Delete(slices.Clone(all), 3, 4)
+		left := make([]*barrier.Group, len(living))
+		expectNone(t, each(living, func(k int, g *barrier.Group) error {
+			var down *barrier.NodeDownError
+			if err := g.Barrier(limit(t)); !errors.As(err, &down) || !slices.Equal(down.Nodes, []mcd.NodeID{3}) {
+				t.Errorf("member %d: %v, want node 3 down", k, err)
+			}
+			var err error
+			left[k], err = g.Without()
+			return err
+		}))
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken of a group that has failed", n)
+		}
+		u.seen(slot.Transmit)
+		rounds(t, left, 5, barrier.Options{}, time.Millisecond)
+		if got := u.seen(slot.Transmit); got != 4 {
+			t.Errorf("the unit sent %d releases of the survivors, want 4", got)
+		}
+	})
+}
+
+// A member that says goodbye is named, and a group that is closed gives back its slots.
+func TestOffload_Leaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+		if n := slots(u); n != 1 {
+			t.Errorf("%d slots are taken, want 1", n)
+		}
+		_ = all[2].Close()
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken, and a member has left", n)
+		}
+		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Errorf("%v, want ErrNodeDown", err)
+		}
+		others := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, "offload"), ID: 9})
+		rounds(t, others, 2, barrier.Options{}, time.Millisecond)
+		if n := slots(u); n != 1 {
+			t.Errorf("%d slots are taken, want 1", n)
+		}
+		_ = others[0].Close()
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken of a closed group", n)
+		}
+	})
+}
+
+// Two groups, two numbers and a mask are counted at one time, each for itself.
+func TestOffload_GroupsMasksAndNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 4, fault.Config{}, 0, nil)
+		first := c.groups(t, offloadConfig(t))
+		second := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, "offload"), ID: 1})
+		var running sync.WaitGroup
+		for _, run := range []func(){
+			func() { rounds(t, first, 21, barrier.Options{}, time.Millisecond) },
+			func() { rounds(t, second, 31, barrier.Options{}, 700*time.Microsecond) },
+			func() { rounds(t, first, 26, barrier.Options{Number: 200}, 800*time.Microsecond) },
+			func() {
+				mask := barrier.Options{Members: barrier.MaskOf(0, 1, 3)}
+				rounds(t, []*barrier.Group{second[0], second[1], second[3]}, 41, mask, 900*time.Microsecond)
+			},
+		} {
+			running.Go(run)
+		}
+		running.Wait()
+		if got, want := u.seen(slot.Transmit), 20+30+25+40; got != want {
+			t.Errorf("the unit sent %d releases, want %d", got, want)
+		}
+		if n := slots(u); n != 4 {
+			t.Errorf("%d slots are taken, want 4", n)
+		}
+	})
+}
+
+// Done sees what the unit has counted, and a wait that was given up is resumed.
+func TestOffload_DoneAndResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := openOffload(t, 3, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 1, barrier.Options{}, 0)
+		ticket := arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
+		var incomplete *barrier.IncompleteError
+		if err := ticket.Wait(shorter(t, context.Background(), time.Millisecond)); !errors.As(err, &incomplete) ||
+			!slices.Equal(incomplete.Missing, []mcd.NodeID{2}) {
+			t.Errorf("%v, want node 2 missing", err)
+		}
+		if ticket = arrive(t, all[0], barrier.Options{}); ticket.Generation() != 2 {
+			t.Errorf("generation %d, want 2", ticket.Generation())
+		}
+		if done, _ := ticket.Done(); done {
+			t.Error("done without node 2")
+		}
+		arrive(t, all[2], barrier.Options{})
+		synctest.Wait()
+		if done, err := ticket.Done(); !done || err != nil {
+			t.Errorf("done %v, %v", done, err)
+		}
+		status, err := all[1].Status(limit(t), 0)
+		if err != nil || status[0].Presence != barrier.Entered {
+			t.Errorf("%v, %v", status, err)
+		}
+	})
+}
+
+// Done sees it also if nobody has waited.
+func TestOffload_Done(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 2, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+		ticket := arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
+		synctest.Wait()
+		if got := u.seen(slot.Transmit); got != 2 {
+			t.Errorf("the unit sent %d releases, want 2", got)
+		}
+		if done, err := ticket.Done(); !done || err != nil {
+			t.Errorf("done %v, %v", done, err)
+		}
+	})
+}
+
+// Members whose arrivals were counted are not asked for them while another one is late.
+func TestOffload_AsksTheLateAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := openOffload(t, 3, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 1, barrier.Options{}, 0)
+		ticket := arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
+		time.Sleep(100 * time.Millisecond)
+		arrive(t, all[2], barrier.Options{})
+		if err := ticket.Wait(limit(t)); err != nil {
+			t.Error(err)
+		}
+		if s := all[1].Stats(); s.Resent != 0 {
+			t.Errorf("node 1 was asked %d times for what was counted", s.Resent)
+		}
+		if s := all[0].Stats(); s.Nacks == 0 {
+			t.Error("node 2 was not asked")
+		}
+	})
+}
+
+// Arrivals that the unit cannot count, as they carry a tag, count with the others.
+func TestOffload_TaggedArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 4, fault.Config{}, 0, func(node mcd.NodeID, cfg *mcd.Config) {
+			tagged := vlan.Route{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}
+			if table, err := vlan.NewTable([]vlan.Route{tagged}); err != nil {
+				t.Error(err)
+			} else if node == 2 {
+				cfg.Router = table
+			}
+		})
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 11, barrier.Options{}, time.Millisecond)
+		if got := u.seen(slot.Drop) + u.seen(slot.Transmit); got != 20 {
+			t.Errorf("the unit counted %d frames, want 20", got)
+		}
+		for _, g := range all {
+			if s := g.Stats(); s.Barriers != 11 || s.Nacks != 0 || s.Resent != 0 || s.Duplicates != 0 || s.Late != 0 {
+				t.Errorf("%+v: want 11 barriers, and nothing asked for", s)
+			}
+		}
+	})
+}
+
+// Of two members the Center alone decides that the other one is down, and gives back its slot.
+func TestOffload_OfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 2, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+		c.faults[1][0].Cut(true)
+		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Errorf("%v, want ErrNodeDown", err)
+		}
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken", n)
+		}
+	})
+}
+
+// A member that has arrived, and leaves, has arrived: all the same the barrier is completed, and
+// the next one is not counted.
+func TestOffload_ArrivesAndLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		o := barrier.Options{Number: 5}
+		rounds(t, all, 2, o, time.Millisecond)
+		ticket := arrive(t, all[0], o)
+		arrive(t, all[2], o)
+		synctest.Wait()
+		_ = all[2].Close()
+		arrive(t, all[1], o)
+		if err := ticket.Wait(limit(t)); err != nil {
+			t.Error(err)
+		}
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken", n)
+		}
+	})
+}
+
+// Where releases get a tag, the Center's process goes on, and where they lose it the unit does.
+func TestOffload_FollowsRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, err := vlan.NewTable(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, u := openOffload(t, 3, fault.Config{}, 0, func(node mcd.NodeID, cfg *mcd.Config) {
+			if node == 0 {
+				cfg.Router = table
+			}
+		})
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 3, barrier.Options{}, time.Millisecond)
+		if got := u.seen(slot.Transmit); got != 2 {
+			t.Errorf("the unit sent %d releases, want 2", got)
+		}
+		tagged := vlan.Route{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1})}
+		if err := table.Replace([]vlan.Route{tagged}); err != nil {
+			t.Fatal(err)
+		}
+		rounds(t, all, 3, barrier.Options{}, time.Millisecond)
+		if got, n := u.seen(slot.Transmit), slots(u); got != 0 || n != 0 {
+			t.Errorf("with a tag the unit sent %d releases, and %d slots are taken", got, n)
+		}
+		if err := table.Replace(nil); err != nil {
+			t.Fatal(err)
+		}
+		rounds(t, all, 3, barrier.Options{}, time.Millisecond)
+		if got := u.seen(slot.Transmit); got != 2 {
+			t.Errorf("the unit sent %d releases, want 2", got)
+		}
+	})
+}
+
+// Without room for another slot the Center's process counts.
+func TestOffload_WithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+		u.room = 1
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 3, barrier.Options{}, time.Millisecond)
+		u.seen(slot.Transmit)
+		rounds(t, all, 3, barrier.Options{Number: 1}, time.Millisecond)
+		if got := u.seen(slot.Transmit); got != 0 {
+			t.Errorf("the unit sent %d releases without a slot", got)
+		}
+	})
+}
+
+// A unit is refused that could not count, with the reason.
+func TestOpen_RefusesUnits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  mcdtest.Config
+		want string
+	}{
+		{"keys", mcdtest.Config{Endpoint: mcd.Config{Keys: keyring.New()}}, "barrier: the unit cannot count: it cannot check " +
+			"frames that are authenticated (mcd.Config.KeyFile)"},
+		{"two networks", mcdtest.Config{NICs: 2}, "barrier: the unit cannot count: it is for one network, and the endpoint has 2"},
+		{"another NIC", mcdtest.Config{}, "barrier: the unit cannot count: it is on 02:00:00:00:00:02, and the endpoint's " +
+			"link on 02:00:00:00:00:01"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var links []transport.Link
+			c.cfg.Wrap = func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				links = append(links, l)
+				return l
+			}
+			eps := mcdtest.Open(t, 2, c.cfg)
+			_, err := barrier.Open(eps[0], barrier.Config{Unit: newUnit(links[len(links)-1])})
+			if !errors.Is(err, barrier.ErrUnit) || err.Error() != c.want {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
