@@ -2,7 +2,8 @@
 
 // Command regret answers: how much slower is the barrier of a group whose config is empty than that
 // of the best algorithm? On each link all candidates and the group's own choice take turns; regret
-// is the choice's median over the least one, less 1.
+// is the choice's median over the least one, less 1. With -tuned the choice is by a table that
+// rawlane tune has measured just before.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 var (
 	list  = flag.String("nodes", "2,3,4,8,16,32", "numbers of nodes")
 	links = flag.String("links", "ring,fabric,shm", "kinds of links")
+	tuned = flag.Bool("tuned", false, "the group chooses by what rawlane tune measures before, in place of by the model")
 )
 
 func main() {
@@ -69,6 +72,11 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	for _, link := range strings.Split(*links, ",") {
 		for _, n := range nodes {
 			t := newTable(link, n, b.Rounds)
+			if *tuned {
+				if err := t.tune(ctx, &programs, dir); err != nil {
+					return r, err
+				}
+			}
 			err := b.RunRounds(ctx, []harness.Variant{{Name: t.Title, Run: func(ctx context.Context) error {
 				return t.measure(ctx, &programs, b.Iters)
 			}}})
@@ -89,6 +97,7 @@ type table struct {
 	nodes  int
 	round  int    // begun so far
 	chosen string // by the group
+	tuned  string // the file by which it chooses; "": by the model
 }
 
 func newTable(link string, nodes, rounds int) *table {
@@ -117,6 +126,20 @@ func newTable(link string, nodes, rounds int) *table {
 	return t
 }
 
+// tune has the quickest algorithm measured and written into a file, of this size.
+func (t *table) tune(ctx context.Context, programs *harness.Programs, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t.tuned = filepath.Join(dir, fmt.Sprintf("%s.%d.table", t.link, t.nodes))
+	cmd := programs.Command(ctx, "tune", "--link", t.link, "--nodes", strconv.Itoa(t.nodes),
+		"--ranks", strconv.Itoa(t.nodes), "--out", t.tuned)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return nil
+}
+
 // candidates are the algorithms that differ for so many nodes, and the choice. Each is the first
 // once, so that events at one moment of each run do not always meet the same one.
 func (t *table) candidates() []string {
@@ -139,8 +162,12 @@ func (t *table) measure(ctx context.Context, programs *harness.Programs, iters i
 		Loop   string  `json:"loop"`
 		Mean   float64 `json:"mean_us"`
 	}
-	lines, err := harness.Lines[line](ctx, programs, "barrier", "--work", "0s", "--link", t.link,
-		"--algo", strings.Join(t.candidates(), ","), "--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(iters))
+	args := []string{"barrier", "--work", "0s", "--link", t.link, "--algo", strings.Join(t.candidates(), ","),
+		"--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(iters)}
+	if t.tuned != "" {
+		args = append(args, "--table", t.tuned)
+	}
+	lines, err := harness.Lines[line](ctx, programs, args...)
 	t.round++
 	for _, l := range lines {
 		if l.Loop == "tight" {
