@@ -25,7 +25,7 @@ import (
 var (
 	list  = flag.String("nodes", "2,3,4,8,16,32", "numbers of nodes")
 	links = flag.String("links", "ring,fabric,shm", "kinds of links")
-	tuned = flag.Bool("tuned", false, "the group chooses by what rawlane tune measures before, in place of by the model")
+	tuned = flag.Bool("tuned", false, "the group chooses by what rawlane tune measures before, not by the model")
 )
 
 func main() {
