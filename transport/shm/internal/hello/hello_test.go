@@ -23,6 +23,17 @@ func TestHello_Bytes(t *testing.T) {
 	}
 }
 
+// Each bit of a bell may be a link's: the first one and the last are taken, too.
+func TestParse_EveryBit(t *testing.T) {
+	for bit := range records.Rings {
+		h := good
+		h.Bit = bit
+		if got, err := Parse(h.AppendTo(nil)); got != h || err != nil {
+			t.Errorf("bit %d: %+v, %v", bit, got, err)
+		}
+	}
+}
+
 func TestParse_Refuses(t *testing.T) {
 	with := func(change func(h *Hello)) []byte {
 		h := good
