@@ -247,7 +247,7 @@ func (w *Writer) skipTo(at uint64) {
 func (w *Writer) look() bool {
 	before := w.seen
 	w.seen = w.head.Load()
-	return w.seen >= before && w.seen <= w.next && w.next <= w.limit()
+	return w.seen >= before && w.seen <= w.next
 }
 
 // write writes the word of a record, or keeps it, if it is the first one since Commit.
