@@ -64,6 +64,7 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		{"a push of another length than it says", reliable.Requests, [][]byte{push(flagFirst|flagLast, 3, "four")}, 1, 0, 0},
 		{"parts that are more than the whole", reliable.Requests, [][]byte{push(flagFirst, 5, "four"), push(flagLast, 5, "four")}, 1, 0, 0},
 		{"parts that are less", reliable.Requests, [][]byte{push(flagFirst, 9, "four"), push(flagLast, 9, "four")}, 1, 0, 0},
+		{"a push among replies is skipped, for the FIFO pushed to last, too", reliable.Replies, [][]byte{push(flagFirst|flagLast, 4, "four")}, 1, 0, 0},
 		{"a put that goes on", reliable.Requests, [][]byte{put(), more(7), more(8, 9), plain(opFence, 0), more(10)}, 0, 0, 7},
 		{"one that goes on beyond the end", reliable.Requests, [][]byte{put(make([]byte, 16)...), more(7)}, 0, 0, 0},
 		{"an answer that nobody waits for", reliable.Replies, [][]byte{plain(opValue, 0), plain(opError, 0), plain(opData, 7)}, 0, 3, 0},
@@ -81,7 +82,7 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		d.mu.Unlock()
 	}
 	if q.Len() != 0 {
-		t.Errorf("%d bytes of records that are not whole", q.Len())
+		t.Errorf("%d bytes of records that are not whole, or were no requests", q.Len())
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)

@@ -30,6 +30,34 @@ func TestFlush_OfTwoAtATime(t *testing.T) {
 	})
 }
 
+// Flush waits for records, however they were pushed.
+func TestFlush_OfEveryPush(t *testing.T) {
+	long := make([]byte, 5000) // of several frames
+	for name, push := range map[string]func(ctx context.Context, r *memfifo.Remote) error{
+		"Push":                     func(ctx context.Context, r *memfifo.Remote) error { return r.Push(ctx, []byte{1}) },
+		"Push, of a long record":   func(ctx context.Context, r *memfifo.Remote) error { return r.Push(ctx, long) },
+		"PushBatch":                func(ctx context.Context, r *memfifo.Remote) error { return r.PushBatch(ctx, []byte{1}, []byte{2}) },
+		"PushBatch, of a long one": func(ctx context.Context, r *memfifo.Remote) error { return r.PushBatch(ctx, []byte{1}, long) },
+		"PushBatch, of long ones":  func(ctx context.Context, r *memfifo.Remote) error { return r.PushBatch(ctx, long, long) },
+		"PushBatch, and Push later": func(ctx context.Context, r *memfifo.Remote) error {
+			return errors.Join(r.PushBatch(ctx, long), r.Push(ctx, nil))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 2, -1, slow, 0)
+			ctx := limit(t)
+			q := c.fifo(t, 1, 20_000)
+			must(t, push(ctx, c.domains[0].Remote(q.Key())))
+			must(t, c.domains[0].Flush(ctx))
+			before := q.Len()
+			time.Sleep(10 * time.Second)
+			if after := q.Len(); before == 0 || before != after {
+				t.Errorf("%s: flushed, and %d bytes are there; %d later", name, before, after)
+			}
+		})
+	}
+}
+
 // A Flush that was given up leaves the flushing to the next one.
 func TestFlush_AfterOneThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
